@@ -1,0 +1,142 @@
+//! Files that survive: whole or absent, never half. One way to write a file, one way to replace a directory.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::error::hinted;
+
+/// Writes `bytes` to `path` so that a reader, a crash or a power loss sees the old file or the new one whole.
+///
+/// The bytes go to a temporary file beside the target, are synced, and take the target's name by rename; then the
+/// directory is synced. The mode is what the umask leaves of 0666.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    let parent = parent_of(path);
+    let temporary = sibling(path, "tmp");
+    let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    drop(file);
+    if let Err(error) = written.and_then(|()| fs_err::rename(&temporary, path)) {
+        // The failure to report is the write's, not that of tidying up after it.
+        let _ = fs_err::remove_file(&temporary);
+        return Err(error.into());
+    }
+    sync_directory(parent)
+}
+
+/// A new directory under a temporary name that takes its final name only when [`Staging::commit`] is called.
+/// Dropped without a commit, it vanishes, and what stood at the final name is untouched.
+#[derive(Debug)]
+pub struct Staging {
+    temporary: PathBuf,
+    target: PathBuf,
+    committed: bool,
+}
+
+impl Staging {
+    /// Prepares to write the directory `target`.
+    ///
+    /// # Errors
+    /// Fails when `target` exists and `replace` is false, or when it is not a directory with a `manifest.json`:
+    /// nothing but our own artefacts is ever replaced.
+    pub fn new(target: &Path, replace: bool) -> Result<Staging> {
+        if is_occupied(target)? {
+            let place = target.display();
+            ensure!(replace, hinted(format!("`{place}` exists already"), "name another directory, or add `--overwrite`"));
+            ensure!(
+                target.join("manifest.json").is_file(),
+                hinted(format!("`{place}` holds no manifest.json, so it is not replaced"), "name another directory")
+            );
+        }
+        fs_err::create_dir_all(parent_of(target))?;
+        let temporary = sibling(target, "tmp");
+        fs_err::create_dir(&temporary)?;
+        Ok(Staging { temporary, target: target.to_owned(), committed: false })
+    }
+
+    /// The directory to write into.
+    pub fn path(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Gives the directory its final name; an earlier one is removed once the new one stands.
+    pub fn commit(mut self) -> Result<()> {
+        sync_directory(&self.temporary)?;
+        let old = sibling(&self.target, "old");
+        let replaces = self.target.exists();
+        if replaces {
+            fs_err::rename(&self.target, &old)?;
+        }
+        fs_err::rename(&self.temporary, &self.target)?;
+        self.committed = true;
+        if replaces {
+            fs_err::remove_dir_all(&old)?;
+        }
+        sync_directory(parent_of(&self.target))
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.committed {
+            let _ = fs_err::remove_dir_all(&self.temporary);
+        }
+    }
+}
+
+fn is_occupied(target: &Path) -> Result<bool> {
+    if !target.exists() {
+        return Ok(false);
+    }
+    ensure!(
+        target.is_dir(),
+        hinted(format!("`{}` is a file, not a directory", target.display()), "name another directory")
+    );
+    Ok(fs_err::read_dir(target)?.next().is_some())
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.{suffix}", std::process::id()))
+}
+
+fn sync_directory(path: &Path) -> Result<()> {
+    fs_err::File::open(path)?.sync_all().with_context(|| format!("cannot sync directory `{}`", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a");
+        write_atomic(&path, b"old").expect("written");
+        // A directory in the way of the temporary file makes the write fail.
+        fs_err::create_dir(sibling(&path, "tmp")).expect("a directory");
+        assert!(write_atomic(&path, b"new").is_err());
+        assert_eq!(fs_err::read(&path).expect("readable"), b"old");
+    }
+
+    #[test]
+    fn staging_replaces_only_what_is_ours() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("out");
+        drop(Staging::new(&target, false).expect("staged"));
+        assert!(!target.exists(), "nothing appears without a commit");
+        Staging::new(&target, false).expect("staged").commit().expect("committed");
+        fs_err::write(target.join("precious"), "x").expect("written");
+        assert!(Staging::new(&target, false).is_err(), "not replaced unasked");
+        assert!(Staging::new(&target, true).is_err(), "not replaced without a manifest");
+        fs_err::write(target.join("manifest.json"), "{}").expect("written");
+        Staging::new(&target, true).expect("staged").commit().expect("committed");
+        assert!(!target.join("precious").exists());
+        assert_eq!(fs_err::read_dir(dir.path()).expect("listed").count(), 1, "no leftovers");
+    }
+}

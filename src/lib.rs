@@ -1,0 +1,31 @@
+//! poolcast learns from an HTCondor access point's event logs what happens to held jobs once they are released,
+//! and says for each held job what to do.
+//!
+//! ```text
+//! event log ──parse──▶ events ──tensors──▶ tensors ──train──▶ model ──evaluate──▶ metrics ──advise──▶ advice
+//! ```
+//!
+//! Each stage reads one kind of artefact and writes the next; stages meet only on disk. The modules below stand in
+//! that order, and each imports only from modules above it (`tests/layers.rs` holds that line); [`cli`] and [`cmd`]
+//! stand outside and join the stages.
+
+// Support: imports nothing of the stages.
+pub mod error;
+pub mod output;
+pub mod files;
+pub mod config;
+pub mod manifest;
+pub mod shard;
+
+// The stages, in the order the data flows.
+pub mod eventlog;
+pub mod events;
+pub mod tensors;
+pub mod models;
+pub mod training;
+pub mod sweep;
+pub mod advice;
+
+// The command line.
+pub mod cli;
+pub mod cmd;

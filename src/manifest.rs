@@ -1,0 +1,120 @@
+//! Manifests: the file that commits a directory of artefacts, written last, with what it was made from.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::hinted;
+use crate::files;
+use crate::shard::Format;
+
+/// The manifest's file name in every directory of artefacts.
+pub const FILE: &str = "manifest.json";
+
+/// What every manifest begins with; `body` follows on the same level.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Manifest<T> {
+    /// The kind of artefact, as in [`Format::name`].
+    pub format: String,
+    /// The version of that kind.
+    pub format_version: u32,
+    /// The digest of everything the artefact was made from: inputs and settings. Equal keys mean equal artefacts.
+    pub key: String,
+    /// What this kind of artefact has to say.
+    #[serde(flatten)]
+    pub body: T,
+}
+
+/// Writes the manifest of `dir`, which makes the directory's other files count.
+pub fn write(dir: &Path, format: Format, key: &str, body: &impl Serialize) -> Result<()> {
+    let manifest = Manifest {
+        format: format.name.to_owned(),
+        format_version: format.version,
+        key: key.to_owned(),
+        body,
+    };
+    write_json(&dir.join(FILE), &manifest)
+}
+
+/// Writes `value` to `path` as one JSON document.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    files::write_atomic(path, &text)
+}
+
+/// Reads a JSON document.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let text = fs_err::read(path)?;
+    serde_json::from_slice(&text).with_context(|| format!("cannot read `{}`", path.display()))
+}
+
+/// Reads the manifest of `dir`.
+///
+/// # Errors
+/// Fails when there is none, or when it is of another kind or version: the message names both versions and the command
+/// that makes the artefact anew.
+pub fn read<T: DeserializeOwned>(dir: &Path, format: Format) -> Result<Manifest<T>> {
+    let path = dir.join(FILE);
+    let make = || format!("make it with `{}`", format.rebuild);
+    ensure!(
+        path.is_file(),
+        hinted(format!("`{}` holds no {} (no manifest.json)", dir.display(), format.name), make())
+    );
+    let found: Manifest<serde_json::Value> = read_json(&path)?;
+    ensure!(
+        found.format == format.name,
+        hinted(format!("`{}` holds {}, not {}", dir.display(), found.format, format.name), make())
+    );
+    ensure!(
+        found.format_version == format.version,
+        hinted(
+            format!(
+                "`{}` has {} format version {}, and this program reads version {}",
+                dir.display(),
+                format.name,
+                found.format_version,
+                format.version
+            ),
+            make()
+        )
+    );
+    read_json(&path)
+}
+
+/// The key of the artefact in `dir`, if a finished one of this kind and version is there.
+pub fn finished_key(dir: &Path, format: Format) -> Option<String> {
+    read::<serde_json::Value>(dir, format).ok().map(|manifest| manifest.key)
+}
+
+/// The key over everything that an artefact is made from.
+pub fn key(inputs: &impl Serialize) -> Result<String> {
+    Ok(digest(&serde_json::to_vec(inputs)?))
+}
+
+/// SHA-256 in hexadecimal.
+pub fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: Format = Format { name: "things", version: 2, rebuild: "poolcast things" };
+
+    #[test]
+    fn manifests_are_read_back_and_old_ones_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(read::<serde_json::Value>(dir.path(), FORMAT).is_err());
+        write(dir.path(), FORMAT, "k", &serde_json::json!({"n": 7})).expect("written");
+        let manifest: Manifest<serde_json::Value> = read(dir.path(), FORMAT).expect("read");
+        assert_eq!((manifest.body["n"].as_u64(), manifest.key.as_str()), (Some(7), "k"));
+        let newer = Format { version: 3, ..FORMAT };
+        let error = read::<serde_json::Value>(dir.path(), newer).expect_err("refused").to_string();
+        assert!(error.contains("version 2, and this program reads version 3"), "{error}");
+        assert_eq!(finished_key(dir.path(), newer), None);
+    }
+}

@@ -1,0 +1,257 @@
+//! Shards: immutable safetensors files with one metadata key, written whole and mapped.
+//!
+//! A shard's header carries the key `poolcast`, a JSON object with the shard's format, its version and the writer's
+//! notes. One key only: safetensors keeps metadata in a hash map, and with several keys the bytes would not repeat.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use memmap2::Mmap;
+use safetensors::tensor::{Metadata, TensorInfo};
+use safetensors::{Dtype, SafeTensors, View};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::error::hinted;
+use crate::files;
+
+#[cfg(target_endian = "big")]
+compile_error!("shards are little-endian and are read in place");
+
+const KEY: &str = "poolcast";
+
+/// The name and version of a kind of shard, and the command that makes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// The name in the header, for instance `events`.
+    pub name: &'static str,
+    /// The version this program writes, and the only one it reads.
+    pub version: u32,
+    /// What to type to make such a shard anew.
+    pub rebuild: &'static str,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header<T> {
+    format: String,
+    format_version: u32,
+    notes: T,
+}
+
+/// An element of a tensor in a shard.
+pub trait Element: bytemuck::Pod {
+    /// Its name in the header.
+    const DTYPE: Dtype;
+}
+
+macro_rules! elements {
+    ($($t:ty => $d:ident),*) => { $(impl Element for $t { const DTYPE: Dtype = Dtype::$d; })* };
+}
+elements!(u8 => U8, u16 => U16, u32 => U32, i32 => I32, i64 => I64, u64 => U64, f32 => F32);
+
+/// One tensor to be written: borrowed elements and their shape.
+#[derive(Debug, Clone)]
+pub struct Column<'a> {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: &'a [u8],
+}
+
+impl<'a> Column<'a> {
+    /// A tensor of `shape` over `data` in row-major order.
+    pub fn new<T: Element>(data: &'a [T], shape: &[usize]) -> Column<'a> {
+        debug_assert_eq!(data.len(), shape.iter().product::<usize>());
+        Column { dtype: T::DTYPE, shape: shape.to_vec(), bytes: bytemuck::cast_slice(data) }
+    }
+
+    /// A vector.
+    pub fn vector<T: Element>(data: &'a [T]) -> Column<'a> {
+        Column::new(data, &[data.len()])
+    }
+}
+
+impl View for Column<'_> {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(self.bytes)
+    }
+    fn data_len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// The bytes of a shard: the same input gives the same bytes.
+pub fn encode(format: Format, notes: &impl Serialize, columns: Vec<(String, Column<'_>)>) -> Result<Vec<u8>> {
+    let header = Header { format: format.name.to_owned(), format_version: format.version, notes };
+    let metadata = HashMap::from([(KEY.to_owned(), serde_json::to_string(&header)?)]);
+    Ok(safetensors::serialize(columns, Some(metadata))?)
+}
+
+/// Writes a shard: under a temporary name first, then renamed.
+pub fn write(path: &Path, format: Format, notes: &impl Serialize, columns: Vec<(String, Column<'_>)>) -> Result<()> {
+    files::write_atomic(path, &encode(format, notes, columns)?)
+}
+
+/// A shard open for reading; its tensors are slices of the mapped file.
+#[derive(Debug)]
+pub struct Shard {
+    path: PathBuf,
+    bytes: Bytes,
+    data_start: usize,
+    tensors: BTreeMap<String, TensorInfo>,
+    notes: serde_json::Value,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Mapped(Mmap),
+    /// Shards that never touched a disk, such as the events behind one piece of advice. 8-byte words keep alignment.
+    Owned(Vec<u64>, usize),
+}
+
+impl Bytes {
+    fn get(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Owned(words, len) => &bytemuck::cast_slice(words)[..*len],
+        }
+    }
+}
+
+impl Shard {
+    /// Maps the shard at `path` and checks its header, its version and that its tensors fill it exactly.
+    ///
+    /// # Errors
+    /// Fails when the file is no shard of this format, or one of a version this program does not read.
+    pub fn open(path: &Path, format: Format) -> Result<Shard> {
+        let bytes = Bytes::Mapped(map(path)?);
+        Shard::check(path, bytes, format).map_err(|cause| {
+            let place = path.display();
+            cause.context(hinted(
+                format!("`{place}` is not a usable {} shard", format.name),
+                format!("make it anew with `{}`", format.rebuild),
+            ))
+        })
+    }
+
+    /// A shard in memory, from the bytes that [`encode`] made.
+    pub fn from_bytes(bytes: &[u8], format: Format) -> Result<Shard> {
+        let mut words = vec![0u64; bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        Shard::check(Path::new("memory"), Bytes::Owned(words, bytes.len()), format)
+    }
+
+    fn check(path: &Path, bytes: Bytes, format: Format) -> Result<Shard> {
+        ensure!(!bytes.get().is_empty(), "the file is empty");
+        let (header_len, metadata) = SafeTensors::read_metadata(bytes.get()).context("not a safetensors file")?;
+        let header = metadata.metadata().as_ref().and_then(|map| map.get(KEY));
+        let header = header.context("a safetensors file, but not one of poolcast's")?;
+        let header: Header<serde_json::Value> = serde_json::from_str(header).context("its header cannot be read")?;
+        ensure!(header.format == format.name, "it holds {}, not {}", header.format, format.name);
+        ensure!(
+            header.format_version == format.version,
+            "it has format version {}, and this program reads version {}",
+            header.format_version,
+            format.version
+        );
+        let tensors = owned_tensors(&metadata);
+        Ok(Shard { path: path.to_owned(), data_start: 8 + header_len, bytes, tensors, notes: header.notes })
+    }
+
+    /// What the writer noted in the header.
+    pub fn notes<T: DeserializeOwned>(&self) -> Result<T> {
+        let notes = T::deserialize(&self.notes);
+        notes.with_context(|| format!("the header of `{}` lacks what this version needs", self.path.display()))
+    }
+
+    /// The names of the tensors, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    /// The shape of tensor `name`.
+    pub fn shape(&self, name: &str) -> Result<&[usize]> {
+        Ok(&self.info(name)?.shape)
+    }
+
+    /// The elements of tensor `name` in row-major order, in place.
+    pub fn column<T: Element>(&self, name: &str) -> Result<&[T]> {
+        let info = self.info(name)?;
+        let place = || format!("tensor `{name}` of `{}`", self.path.display());
+        ensure!(info.dtype == T::DTYPE, "{} holds {:?}, expected {:?}", place(), info.dtype, T::DTYPE);
+        let (start, end) = info.data_offsets;
+        let bytes = &self.bytes.get()[self.data_start + start..self.data_start + end];
+        match bytemuck::try_cast_slice(bytes) {
+            Ok(elements) => Ok(elements),
+            Err(error) => bail!("{} is misaligned: {error}", place()),
+        }
+    }
+
+    fn info(&self, name: &str) -> Result<&TensorInfo> {
+        let info = self.tensors.get(name);
+        info.with_context(|| format!("`{}` has no tensor `{name}`", self.path.display()))
+    }
+}
+
+fn owned_tensors(metadata: &Metadata) -> BTreeMap<String, TensorInfo> {
+    metadata.tensors().into_iter().map(|(name, info)| (name, info.clone())).collect()
+}
+
+#[expect(unsafe_code, reason = "the one place where shards are mapped")]
+fn map(path: &Path) -> Result<Mmap> {
+    let file = fs_err::File::open(path)?;
+    ensure!(file.metadata()?.is_file(), "`{}` is not a regular file", path.display());
+    // SAFETY: shards are immutable: written under another name, synced and renamed, never changed in place. Somebody
+    // who truncates one by hand while it is mapped makes the next read fault (SIGBUS), as with any mapped file.
+    unsafe { Mmap::map(file.file()) }.with_context(|| format!("cannot map `{}`", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: Format = Format { name: "test", version: 3, rebuild: "poolcast test" };
+
+    fn sample() -> Vec<u8> {
+        let (a, b) = ([1i64, -2], [1u8, 2, 3]);
+        let columns = vec![("a".to_owned(), Column::vector(&a)), ("b".to_owned(), Column::new(&b, &[3, 1]))];
+        encode(FORMAT, &serde_json::json!({"x": 1, "y": [2]}), columns).expect("encoded")
+    }
+
+    #[test]
+    fn columns_come_back_and_bytes_repeat() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("s.safetensors");
+        files::write_atomic(&path, &sample()).expect("written");
+        assert!((0..50).all(|_| sample() == fs_err::read(&path).expect("read")));
+        let shard = Shard::open(&path, FORMAT).expect("opened");
+        assert_eq!(shard.column::<i64>("a").expect("a"), [1, -2]);
+        assert_eq!(shard.column::<u8>("b").expect("b"), [1, 2, 3]);
+        assert_eq!(shard.shape("b").expect("b"), [3, 1]);
+        assert!(shard.column::<u8>("a").is_err() && shard.column::<u8>("c").is_err());
+    }
+
+    #[test]
+    fn foreign_cut_and_old_files_are_refused_by_name() {
+        let refused = |bytes: &[u8], format| {
+            let dir = tempfile::tempdir().expect("a directory");
+            let path = dir.path().join("s.safetensors");
+            fs_err::write(&path, bytes).expect("written");
+            format!("{:#}", Shard::open(&path, format).expect_err("must be refused"))
+        };
+        let whole = sample();
+        assert!(refused(&whole, Format { version: 4, ..FORMAT }).contains("version 3, and this program reads version 4"));
+        assert!(refused(&whole, Format { name: "model", ..FORMAT }).contains("holds test, not model"));
+        for cut in 0..whole.len() {
+            assert!(refused(&whole[..cut], FORMAT).contains("not a usable test shard"));
+        }
+        let other = safetensors::serialize([("a", Column::vector(&[1u8]))], None).expect("encoded");
+        assert!(refused(&other, FORMAT).contains("not one of poolcast's"));
+    }
+}
