@@ -13,19 +13,19 @@
 pub mod error;
 pub mod output;
 pub mod files;
-pub mod config;
+// pub mod config;
 pub mod manifest;
 pub mod shard;
 
 // The stages, in the order the data flows.
 pub mod eventlog;
 pub mod events;
-pub mod tensors;
-pub mod models;
-pub mod training;
-pub mod sweep;
-pub mod advice;
+// pub mod tensors;
+// pub mod models;
+// pub mod training;
+// pub mod sweep;
+// pub mod advice;
 
 // The command line.
-pub mod cli;
-pub mod cmd;
+// pub mod cli;
+// pub mod cmd;

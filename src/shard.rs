@@ -164,6 +164,11 @@ impl Shard {
         Ok(Shard { path: path.to_owned(), data_start: 8 + header_len, bytes, tensors, notes: header.notes })
     }
 
+    /// The whole file.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get()
+    }
+
     /// What the writer noted in the header.
     pub fn notes<T: DeserializeOwned>(&self) -> Result<T> {
         let notes = T::deserialize(&self.notes);

@@ -1,0 +1,229 @@
+//! One record → one event: the fields that holds, releases and ends turn on.
+
+use memchr::memmem;
+
+use super::record::Record;
+
+/// Event 000: the job was submitted.
+pub const SUBMIT: u16 = 0;
+/// Event 005: the job terminated.
+pub const TERMINATED: u16 = 5;
+/// Event 008: free text; the header of a global event log is one.
+pub const GENERIC: u16 = 8;
+/// Event 009: the job was removed.
+pub const ABORTED: u16 = 9;
+/// Event 012: the job was held.
+pub const HELD: u16 = 12;
+/// Event 013: the job was released.
+pub const RELEASED: u16 = 13;
+/// Event 015: a node of a parallel job terminated; its body is that of 005.
+const NODE_TERMINATED: u16 = 15;
+/// Event 028: attributes of the job ad, written after the event that triggered it. Annotation, not a state.
+pub const AD_INFORMATION: u16 = 28;
+
+/// One event of one job. Which fields mean something depends on the number; the others are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Event {
+    /// Epoch time.
+    pub time_ms: i64,
+    /// The job's cluster; negative when the event belongs to no job.
+    pub cluster: i32,
+    /// The job's proc; negative when the event belongs to no job or to a whole cluster.
+    pub proc: i32,
+    /// HTCondor's event number.
+    pub number: u16,
+    /// 005: 1 if the job ended by itself and not by a signal.
+    pub normal: u8,
+    /// 005: the return value or the signal. 009: who removed the job, as in [`RemovedBy`].
+    pub value: i32,
+    /// 012: the hold reason code.
+    pub hold_code: i32,
+    /// 012: the hold reason subcode.
+    pub hold_subcode: i32,
+}
+
+/// Who removed a job, as far as the reason in event 009 tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemovedBy {
+    /// No reason, or one of an unknown form.
+    Unknown = 0,
+    /// `condor_rm`.
+    Person = 1,
+    /// A periodic or on-exit expression of the job or of the access point.
+    Policy = 2,
+}
+
+/// What event 028 tells about its job.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Ad {
+    /// The job's cluster.
+    pub cluster: i32,
+    /// The job's proc.
+    pub proc: i32,
+    /// The name of the schedd, from `GlobalJobId`.
+    pub schedd: String,
+    /// When the job was submitted, epoch seconds, from `GlobalJobId`.
+    pub submit_s: i64,
+    /// `Owner`.
+    pub owner: Option<String>,
+}
+
+/// The event in `record`; its time is filled in by the caller, who knows the year.
+pub(super) fn event(record: &Record<'_>) -> Event {
+    let header = record.header;
+    let mut event =
+        Event { cluster: header.cluster, proc: header.proc, number: header.number, ..Event::default() };
+    match header.number {
+        HELD => (event.hold_code, event.hold_subcode) = hold_codes(record.body).unwrap_or((0, 0)),
+        TERMINATED | NODE_TERMINATED => (event.normal, event.value) = ending(record.body),
+        ABORTED => event.value = removed_by(record.body) as i32,
+        _ => {}
+    }
+    event
+}
+
+/// The last `Code N Subcode M` line: reasons written before HTCondor 23.8 span lines, and the codes come after them.
+fn hold_codes(body: &[u8]) -> Option<(i32, i32)> {
+    lines(body).rev().find_map(|line| {
+        let rest = line.trim_ascii().strip_prefix(b"Code ")?;
+        let text = std::str::from_utf8(rest).ok()?;
+        let (code, subcode) = text.split_once(" Subcode ")?;
+        Some((code.trim().parse().ok()?, subcode.trim().parse().ok()?))
+    })
+}
+
+fn ending(body: &[u8]) -> (u8, i32) {
+    let after = |words: &[u8]| memmem::find(body, words).map(|at| leading_int(&body[at + words.len()..]));
+    match (after(b"Normal termination (return value "), after(b"Abnormal termination (signal ")) {
+        (Some(value), _) => (1, value),
+        (None, Some(signal)) => (0, signal),
+        (None, None) => (0, 0),
+    }
+}
+
+fn leading_int(text: &[u8]) -> i32 {
+    let end = text.iter().position(|b| !b.is_ascii_digit() && *b != b'-').unwrap_or(text.len());
+    std::str::from_utf8(&text[..end]).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+fn removed_by(body: &[u8]) -> RemovedBy {
+    let holds = |words: &[u8]| memmem::find(body, words).is_some();
+    if holds(b"evaluated to TRUE") || holds(b"evaluated to UNDEFINED") {
+        RemovedBy::Policy
+    } else if holds(b"via condor_rm") || holds(b"by the user") {
+        RemovedBy::Person
+    } else {
+        RemovedBy::Unknown
+    }
+}
+
+/// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
+pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
+    let global = attribute(record.body, b"GlobalJobId = ")?;
+    let (schedd, rest) = global.split_once('#')?;
+    let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
+    Some(Ad {
+        cluster: record.header.cluster,
+        proc: record.header.proc,
+        schedd: schedd.to_owned(),
+        submit_s,
+        owner: attribute(record.body, b"Owner = ").map(str::to_owned),
+    })
+}
+
+fn attribute<'a>(body: &'a [u8], name: &[u8]) -> Option<&'a str> {
+    let value = lines(body).find_map(|line| line.strip_prefix(name))?;
+    std::str::from_utf8(value.trim_ascii()).ok()?.strip_prefix('"')?.strip_suffix('"')
+}
+
+/// The name of the submit host in event 000: the `alias` of its address, else the address.
+pub(super) fn submit_host(record: &Record<'_>) -> Option<String> {
+    let text = std::str::from_utf8(record.headline).ok()?;
+    let address = text.split_once('<')?.1.split_once('>')?.0;
+    let alias = address.split(['?', '&']).find_map(|part| part.strip_prefix("alias="));
+    let host = alias.unwrap_or_else(|| address.split([':', '?']).next().unwrap_or(address));
+    (!host.is_empty()).then(|| host.to_owned())
+}
+
+/// What the header event of a global event log says: when the file was created, and by which schedd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GlobalHeader {
+    pub(super) created_s: i64,
+    pub(super) creator: Option<String>,
+    /// The header's own stamp was written when the file was, not at its rotation.
+    pub(super) is_live: bool,
+}
+
+/// Reads the text after `Global JobLog:` in event 008.
+pub(super) fn global_header(record: &Record<'_>) -> Option<GlobalHeader> {
+    let text = std::str::from_utf8(record.headline).ok()?.strip_prefix("Global JobLog:")?;
+    let field = |name: &str| text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name));
+    let creator = field("creator_name=").map(|name| name.trim_matches(['<', '>']).to_owned());
+    Some(GlobalHeader {
+        created_s: field("ctime=")?.parse().ok()?,
+        creator: creator.filter(|name| !name.is_empty()),
+        is_live: field("size=").is_some_and(|size| size == "0"),
+    })
+}
+
+fn lines(body: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    body.split(|&byte| byte == b'\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Records;
+    use super::*;
+
+    fn parse(text: &str) -> Event {
+        event(&Records::new(text.as_bytes()).next().expect("one record"))
+    }
+
+    #[test]
+    fn holds_keep_their_codes() {
+        let hold = |body: &str| {
+            let event = parse(&format!("012 (1.0.0) 01/02 03:04:05 Job was held.\n{body}...\n"));
+            (event.hold_code, event.hold_subcode)
+        };
+        assert_eq!(hold("\tno file\n\tCode 13 Subcode 2\n"), (13, 2));
+        assert_eq!(hold("\tfirst\n\tCode 1 Subcode 1 was said\n\tthird\n    Code 12 Subcode -256\r\n"), (12, -256));
+        assert_eq!(hold("\tReason unspecified\n"), (0, 0));
+        assert_eq!(hold(""), (0, 0));
+    }
+
+    #[test]
+    fn ends_keep_how_and_by_whom() {
+        let end = |number: &str, body: &str| parse(&format!("{number} (1.0.0) 01/02 03:04:05 x\n{body}\n...\n"));
+        let value = |event: Event| (event.normal, event.value);
+        assert_eq!(value(end("005", "\t(1) Normal termination (return value 3)")), (1, 3));
+        assert_eq!(value(end("005", "\t(0) Abnormal termination (signal 9)")), (0, 9));
+        let removed = |reason: &str| end("009", reason).value;
+        assert_eq!(removed("\tvia condor_rm (by user u)"), RemovedBy::Person as i32);
+        let policy = "\tThe system macro SYSTEM_PERIODIC_REMOVE expression 'NumHolds >= 4' evaluated to TRUE";
+        assert_eq!(removed(policy), RemovedBy::Policy as i32);
+        assert_eq!(removed(""), RemovedBy::Unknown as i32);
+    }
+
+    #[test]
+    fn annotations_name_the_job() {
+        let text = "028 (4.2.0) 01/02 03:04:05 Job ad information event triggered.\n\
+            GlobalJobId = \"ap40.example#4.2#1795225787\"\nOwner = \"ada\"\nTriggerEventTypeNumber = 0\n...\n";
+        let found = ad(&Records::new(text.as_bytes()).next().expect("one record")).expect("an ad");
+        assert_eq!((found.schedd.as_str(), found.submit_s, found.owner.as_deref()), ("ap40.example", 1_795_225_787, Some("ada")));
+    }
+
+    #[test]
+    fn submit_hosts_and_headers() {
+        let first = |text: &str| {
+            let record = Records::new(text.as_bytes()).next().expect("one record");
+            (submit_host(&record), global_header(&record))
+        };
+        let submit = "000 (1.0.0) 01/02 03:04:05 Job submitted from host: <10.0.0.1:9618?addrs=10.0.0.1-9618&alias=ap.example&sock=x>\n...\n";
+        assert_eq!(first(submit).0.as_deref(), Some("ap.example"));
+        let plain = "000 (1.0.0) 01/02 03:04:05 Job submitted from host: <10.0.0.1:32779>\n...\n";
+        assert_eq!(first(plain).0.as_deref(), Some("10.0.0.1"));
+        let header = "008 (-01.-01.-01) 01/02 03:04:05 Global JobLog: ctime=17 id=0.1 sequence=1 size=0 creator_name=<s@h>   \n...\n";
+        let expected = GlobalHeader { created_s: 17, creator: Some("s@h".into()), is_live: true };
+        assert_eq!(first(header).1, Some(expected));
+    }
+}

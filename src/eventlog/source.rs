@@ -1,0 +1,128 @@
+//! Opening a log: plain, gzip, xz or zstd, told apart by content and not by name → a stream of plain bytes.
+
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+
+use crate::error::hinted;
+
+/// A log being read: its decompressed bytes, and how far into the file on disk they reach.
+pub(super) struct Source {
+    reader: Box<dyn Read + Send>,
+    compressed: bool,
+}
+
+impl Source {
+    /// Opens the log at `path`; `progress` hears of every read from the disk, in bytes.
+    ///
+    /// # Errors
+    /// Fails when the file is missing, is not readable, is empty, or is a directory.
+    pub(super) fn open(path: &Path, progress: impl Fn(u64) + Send + 'static) -> Result<Source> {
+        let file = fs_err::File::open(path)?;
+        let place = path.display();
+        ensure!(
+            !file.metadata()?.is_dir(),
+            hinted(format!("`{place}` is a directory"), "name the event logs in it, for instance `DIR/EventLog*`")
+        );
+        let mut file = Counted { inner: file, progress };
+        let mut head = [0; 6];
+        let filled = fill(&mut file, &mut head)?;
+        ensure!(filled > 0, "`{place}` is empty");
+        let whole = Cursor::new(head).take(filled as u64).chain(file);
+        let reader: Box<dyn Read + Send> = match head {
+            [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
+            [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole)),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(whole)?),
+            _ => return Ok(Source { reader: Box::new(whole), compressed: false }),
+        };
+        Ok(Source { reader, compressed: true })
+    }
+
+    /// Reads until `buffer` is full or the log ends; returns the number of bytes read.
+    ///
+    /// # Errors
+    /// A damaged archive is an error that never passes; a failing disk is one that may.
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        match fill(&mut self.reader, buffer) {
+            Ok(filled) => Ok(filled),
+            Err(error) if self.compressed && error.raw_os_error().is_none() => {
+                Err(anyhow::anyhow!("the compressed data is damaged or cut short: {error}"))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+struct Counted<R, F> {
+    inner: R,
+    progress: F,
+}
+
+impl<R: Read, F: Fn(u64)> Read for Counted<R, F> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        (self.progress)(n as u64);
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn read_back(bytes: &[u8]) -> Result<Vec<u8>> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("any-name.gz");
+        fs_err::write(&path, bytes)?;
+        let mut source = Source::open(&path, |_| {})?;
+        let mut buffer = vec![0; 1 << 20];
+        let n = source.fill(&mut buffer)?;
+        buffer.truncate(n);
+        Ok(buffer)
+    }
+
+    #[test]
+    fn every_compression_is_known_by_content() {
+        let text = b"000 (1.0.0) 01/02 03:04:05 Job submitted\n...\n".repeat(100);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).expect("written");
+        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        xz.write_all(&text).expect("written");
+        let forms = [
+            text.clone(),
+            gzip.finish().expect("finished"),
+            xz.finish().expect("finished"),
+            zstd::encode_all(&text[..], 1).expect("encoded"),
+        ];
+        for form in &forms {
+            assert_eq!(read_back(form).expect("read"), text);
+        }
+        for cut in &forms[1..] {
+            let error = read_back(&cut[..cut.len() / 2]).expect_err("cut short");
+            assert!(error.to_string().contains("damaged or cut short"), "{error}");
+            assert_eq!(crate::error::exit_code(&error), crate::error::EXIT_NEVER);
+        }
+    }
+
+    #[test]
+    fn empty_files_and_directories_are_refused() {
+        assert!(read_back(b"").expect_err("empty").to_string().contains("is empty"));
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(Source::open(dir.path(), |_| {}).is_err());
+    }
+}

@@ -1,0 +1,256 @@
+//! Time stamps: `MM/DD hh:mm:ss` (legacy, no year) and `YYYY-MM-DD hh:mm:ss` with fraction, `Z` or offset → epoch time.
+
+const DAY_MS: i64 = 86_400_000;
+
+/// What a stamp says about the clock it was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Zone {
+    /// Without `Z` or offset: the writing host's local time.
+    Local,
+    /// `Z` or a numeric offset: `ms` is epoch time.
+    Known,
+}
+
+/// A time stamp as written; its year may have to be found from its neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    /// Milliseconds since the epoch, taken as UTC; without a year, milliseconds since 1 January of a leap year.
+    pub(super) ms: i64,
+    /// Whether the stamp names its year.
+    pub(super) has_year: bool,
+    /// Whether the stamp names its zone.
+    pub(super) zone: Zone,
+}
+
+/// Reads a stamp at the start of `text`; returns it with the number of bytes it took.
+pub(super) fn parse(text: &[u8]) -> Option<(Stamp, usize)> {
+    let mut cursor = Cursor { text, at: 0 };
+    let (date_ms, has_year) = cursor.date()?;
+    if !cursor.eat(b' ') && !cursor.eat(b'T') {
+        return None;
+    }
+    let hour = cursor.digits(2)?;
+    let minute = cursor.eat(b':').then(|| cursor.digits(2)).flatten()?;
+    let second = if cursor.eat(b':') { cursor.digits(2)? } else { 0 };
+    if hour > 24 || minute > 59 || second > 60 {
+        return None;
+    }
+    let ms = date_ms + ((hour * 60 + minute) * 60 + second) * 1000 + cursor.fraction_ms();
+    let (zone, offset_ms) = cursor.zone();
+    Some((Stamp { ms: ms - offset_ms, has_year, zone }, cursor.at))
+}
+
+struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn digits(&mut self, count: usize) -> Option<i64> {
+        let digits = self.text.get(self.at..self.at + count)?;
+        let value = digits.iter().try_fold(0, |n, d| d.is_ascii_digit().then(|| n * 10 + i64::from(d - b'0')))?;
+        self.at += count;
+        Some(value)
+    }
+
+    /// `MM/DD` or `YYYY-MM-DD`, as milliseconds, and whether it had a year.
+    fn date(&mut self) -> Option<(i64, bool)> {
+        let first = self.digits(2)?;
+        if self.eat(b'/') {
+            let day = self.digits(2)?;
+            return Some((month_start_ms(first, true)? + day_ms(day)?, false));
+        }
+        let year = first * 100 + self.digits(2)?;
+        let month = self.eat(b'-').then(|| self.digits(2)).flatten()?;
+        let day = self.eat(b'-').then(|| self.digits(2)).flatten()?;
+        Some((year_start_ms(year) + month_start_ms(month, is_leap(year))? + day_ms(day)?, true))
+    }
+
+    /// `.ddd` with any number of digits; what is finer than a millisecond is cut off.
+    fn fraction_ms(&mut self) -> i64 {
+        if self.peek() != Some(b'.') || !self.text.get(self.at + 1).is_some_and(u8::is_ascii_digit) {
+            return 0;
+        }
+        self.at += 1;
+        let (mut ms, mut scale) = (0, 100);
+        while let Some(digit) = self.peek().filter(u8::is_ascii_digit) {
+            ms += i64::from(digit - b'0') * scale;
+            scale /= 10;
+            self.at += 1;
+        }
+        ms
+    }
+
+    /// `Z`, `+hh:mm` or `+hhmm`; the offset in milliseconds east of UTC.
+    fn zone(&mut self) -> (Zone, i64) {
+        if self.eat(b'Z') {
+            return (Zone::Known, 0);
+        }
+        let start = self.at;
+        let sign = match self.peek() {
+            Some(b'+') => 1,
+            Some(b'-') => -1,
+            _ => return (Zone::Local, 0),
+        };
+        self.at += 1;
+        let hours = self.digits(2);
+        self.eat(b':');
+        match hours.zip(self.digits(2)) {
+            Some((hours, minutes)) => (Zone::Known, sign * (hours * 60 + minutes) * 60_000),
+            None => {
+                self.at = start;
+                (Zone::Local, 0)
+            }
+        }
+    }
+}
+
+/// HTCondor's reader takes days up to 32 and lets them roll over; so do we.
+fn day_ms(day: i64) -> Option<i64> {
+    (1..=32).contains(&day).then(|| (day - 1) * DAY_MS)
+}
+
+fn month_start_ms(month: i64, leap: bool) -> Option<i64> {
+    const BEFORE: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+    let before = BEFORE.get(usize::try_from(month - 1).ok()?)?;
+    Some((before + i64::from(leap && month > 2)) * DAY_MS)
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+fn year_start_ms(year: i64) -> i64 {
+    let before = year - 1;
+    (year * 365 + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 719_527) * DAY_MS
+}
+
+fn year_of(ms: i64) -> i64 {
+    let guess = 1970 + ms.div_euclid(DAY_MS * 365 + DAY_MS / 4);
+    (guess - 1..=guess + 1).rev().find(|&year| year_start_ms(year) <= ms).unwrap_or(guess)
+}
+
+/// Gives legacy stamps their year: each is placed in the year that brings it closest to the event before it.
+///
+/// Small steps back (several daemons write one log) stay in their year, and the turn of a year is crossed in either
+/// direction; a gap of more than half a year between neighbours would be misjudged.
+#[derive(Debug)]
+pub(super) struct Calendar {
+    /// The last time placed, epoch ms.
+    near_ms: Option<i64>,
+    /// Local time minus UTC, in ms.
+    offset_ms: i64,
+}
+
+impl Calendar {
+    /// A calendar that knows a time near the first event, and the offset of local time.
+    pub(super) fn new(near_ms: Option<i64>, offset_ms: i64) -> Calendar {
+        Calendar { near_ms, offset_ms }
+    }
+
+    /// The epoch time of `stamp`, or `None` for a legacy stamp while no year is known.
+    pub(super) fn place(&mut self, stamp: Stamp) -> Option<i64> {
+        let local_ms = match (stamp.has_year, self.near_ms) {
+            (true, _) => stamp.ms,
+            (false, Some(near_ms)) => in_nearest_year(stamp.ms, near_ms + self.offset_ms),
+            (false, None) => return None,
+        };
+        let ms = if stamp.zone == Zone::Local { local_ms - self.offset_ms } else { local_ms };
+        self.near_ms = Some(ms);
+        Some(ms)
+    }
+}
+
+/// `within_ms` counts from 1 January of a leap year; in other years, days after 28 February come one day earlier.
+fn in_nearest_year(within_ms: i64, near_ms: i64) -> i64 {
+    const MARCH_MS: i64 = 60 * DAY_MS;
+    let centre = year_of(near_ms);
+    let place = |year: i64| {
+        let skipped = if !is_leap(year) && within_ms >= MARCH_MS { DAY_MS } else { 0 };
+        year_start_ms(year) + within_ms - skipped
+    };
+    let exists = |year: &i64| is_leap(*year) || !(MARCH_MS - DAY_MS..MARCH_MS).contains(&within_ms);
+    let years = (centre - 1..=centre + 1).filter(exists).map(place);
+    years.min_by_key(|ms| (ms - near_ms).abs()).unwrap_or_else(|| place(centre))
+}
+
+/// Local time minus UTC, from one moment known both ways; `None` unless it is a plausible whole quarter of an hour.
+pub(super) fn offset_between(local: Stamp, epoch_ms: i64) -> Option<i64> {
+    const QUARTER_MS: i64 = 15 * 60_000;
+    let local_ms = if local.has_year { local.ms } else { in_nearest_year(local.ms, epoch_ms) };
+    let quarters = (local_ms - epoch_ms + QUARTER_MS / 2).div_euclid(QUARTER_MS);
+    let off = (local_ms - epoch_ms - quarters * QUARTER_MS).abs();
+    (local.zone == Zone::Local && off <= 2_000 && quarters.abs() <= 4 * 15).then_some(quarters * QUARTER_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn full(text: &str) -> Option<i64> {
+        parse(text.as_bytes()).filter(|(_, n)| *n == text.len()).map(|(stamp, _)| stamp.ms)
+    }
+
+    #[test]
+    fn stamps_of_every_form() {
+        let base = 1_704_164_645_000; // 2024-01-02 03:04:05 UTC
+        assert_eq!(full("2024-01-02 03:04:05"), Some(base));
+        assert_eq!(full("2024-01-02T03:04:05Z"), Some(base));
+        assert_eq!(full("2024-01-02 03:04:05.123456Z"), Some(base + 123));
+        assert_eq!(full("2024-01-02 03:04:05+05:00"), Some(base - 5 * 3_600_000));
+        assert_eq!(full("2024-01-02 03:04:05-0530"), Some(base + 19_800_000));
+        assert_eq!(full("2024-01-02 24:00:00"), full("2024-01-03 00:00:00"));
+        assert_eq!(full("2024-02-30 00:00:00"), full("2024-03-01 00:00:00"));
+        for bad in ["13/01 00:00:00", "00/10 00:00:00", "2024-01-02 25:00:00", "1/2 03:04:05", "2024/01/02 03:04:05", "x"] {
+            assert_eq!(full(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn legacy_stamps_cross_the_year_both_ways() {
+        let stamp = |text: &str| parse(text.as_bytes()).expect("valid").0;
+        let mut calendar = Calendar::new(full("2023-12-31 23:00:00"), 0);
+        assert_eq!(calendar.place(stamp("12/31 23:59:59")), full("2023-12-31 23:59:59"));
+        assert_eq!(calendar.place(stamp("01/01 00:00:01")), full("2024-01-01 00:00:01"));
+        assert_eq!(calendar.place(stamp("12/31 23:59:58")), full("2023-12-31 23:59:58"));
+        assert_eq!(calendar.place(stamp("02/29 10:00:00")), full("2024-02-29 10:00:00"));
+        assert_eq!(calendar.place(stamp("03/01 10:00:00")), full("2024-03-01 10:00:00"));
+        assert_eq!(Calendar::new(None, 0).place(stamp("03/01 10:00:00")), None);
+        let mut plain_year = Calendar::new(full("2025-01-10 00:00:00"), 0);
+        assert_eq!(plain_year.place(stamp("03/01 10:00:00")), full("2025-03-01 10:00:00"));
+    }
+
+    #[test]
+    fn the_header_tells_the_zone() {
+        let local = parse(b"11/21 01:49:47").expect("valid").0;
+        assert_eq!(offset_between(local, 1_795_225_787_000), Some(0));
+        assert_eq!(offset_between(local, 1_795_225_787_000 + 6 * 3_600_000), Some(-6 * 3_600_000));
+        assert_eq!(offset_between(local, 1_795_225_787_000 + 400_000), None, "a rotation time tells nothing");
+    }
+
+    proptest! {
+        #[test]
+        fn dates_agree_with_a_calendar_library(ms in -62_000_000_000_000i64..250_000_000_000_000) {
+            let time = jiff::Timestamp::from_millisecond(ms).expect("in range");
+            let text = time.strftime("%Y-%m-%d %H:%M:%S.%3f").to_string();
+            prop_assert_eq!(full(&text), Some(ms));
+            prop_assert_eq!(year_of(ms), i64::from(time.to_zoned(jiff::tz::TimeZone::UTC).year()));
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = parse(&bytes);
+        }
+    }
+}
