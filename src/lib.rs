@@ -13,14 +13,15 @@
 pub mod error;
 pub mod output;
 pub mod files;
-// pub mod config;
+pub mod config;
 pub mod manifest;
 pub mod shard;
+pub mod seed;
 
 // The stages, in the order the data flows.
 pub mod eventlog;
 pub mod events;
-// pub mod tensors;
+pub mod tensors;
 // pub mod models;
 // pub mod training;
 // pub mod sweep;

@@ -1,0 +1,155 @@
+//! One job's history → its hold cycles, each with what followed it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config;
+use crate::eventlog::{ABORTED, HELD, RELEASED, RemovedBy, TERMINATED};
+use crate::events::History;
+
+/// One hold of a job, and what came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cycle {
+    /// The place of the hold in the job's history.
+    pub hold: usize,
+    /// How many holds the job had before.
+    pub earlier_holds: u32,
+    /// The label, or why there is none.
+    pub outcome: Outcome,
+}
+
+/// What is known of a cycle's outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Whether the job succeeded.
+    Label(bool),
+    /// The cycle cannot be labelled, or is not asked about.
+    LeftOut(LeftOut),
+}
+
+/// Why a cycle is no sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum LeftOut {
+    /// The log ends while the job is held.
+    #[serde(rename = "still held")]
+    StillHeld,
+    /// Removed without a release, so nobody knows what a release would have done.
+    #[serde(rename = "removed while held")]
+    RemovedWhileHeld,
+    /// The next hold or the end came without a release in the log.
+    #[serde(rename = "no release seen")]
+    NoReleaseSeen,
+    /// Removed by a person, or nobody knows by whom, after the release.
+    #[serde(rename = "removed after release")]
+    RemovedAfterRelease,
+    /// The log ends after the release.
+    #[serde(rename = "log ends")]
+    LogEnds,
+    /// The hold's code is one of `exclude_hold_codes`.
+    #[serde(rename = "hold code excluded")]
+    HoldCodeExcluded,
+    /// Not the job's first hold, and only those were asked for.
+    #[serde(rename = "not the first hold")]
+    NotTheFirst,
+    /// Its cluster also has holds in a later split.
+    #[serde(rename = "cluster on two sides")]
+    ClusterOnTwoSides,
+}
+
+/// The hold cycles of a job, in order.
+pub fn cycles(history: History<'_>, label: config::Label) -> Vec<Cycle> {
+    let holds = (0..history.number.len()).filter(|&at| history.number[at] == HELD);
+    holds
+        .zip(0..)
+        .map(|(hold, earlier_holds)| {
+            let outcome = match label {
+                config::Label::Next => next_outcome(history, hold),
+                config::Label::Final => final_outcome(history),
+            };
+            Cycle { hold, earlier_holds, outcome }
+        })
+        .collect()
+}
+
+/// What the job did next after the release that ended the hold at `hold`.
+fn next_outcome(history: History<'_>, hold: usize) -> Outcome {
+    let mut released = false;
+    for at in hold + 1..history.number.len() {
+        match (history.number[at], released) {
+            (RELEASED, _) => released = true,
+            (ABORTED, false) => return Outcome::LeftOut(LeftOut::RemovedWhileHeld),
+            (HELD | TERMINATED, false) => return Outcome::LeftOut(LeftOut::NoReleaseSeen),
+            (HELD, true) => return Outcome::Label(false),
+            (TERMINATED, true) => return Outcome::Label(history.normal[at] == 1 && history.value[at] == 0),
+            (ABORTED, true) if history.value[at] == RemovedBy::Policy as i32 => return Outcome::Label(false),
+            (ABORTED, true) => return Outcome::LeftOut(LeftOut::RemovedAfterRelease),
+            _ => {}
+        }
+    }
+    Outcome::LeftOut(if released { LeftOut::LogEnds } else { LeftOut::StillHeld })
+}
+
+/// The published rule: normal termination is success whatever the exit code, removal is failure.
+fn final_outcome(history: History<'_>) -> Outcome {
+    let ended = |at: &usize| matches!(history.number[*at], TERMINATED | ABORTED);
+    match (0..history.number.len()).rev().find(ended) {
+        Some(at) => Outcome::Label(history.number[at] == TERMINATED && history.normal[at] == 1),
+        None => Outcome::LeftOut(LeftOut::LogEnds),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Calls `test` with a history of (number, normal, value), one event a second.
+    pub(in crate::tensors) fn with_history<T>(events: &[(u16, u8, i32)], test: impl Fn(History<'_>) -> T) -> T {
+        let number: Vec<u16> = events.iter().map(|event| event.0).collect();
+        let normal: Vec<u8> = events.iter().map(|event| event.1).collect();
+        let value: Vec<i32> = events.iter().map(|event| event.2).collect();
+        let time_ms: Vec<i64> = (0..events.len() as i64).map(|s| s * 1000).collect();
+        let zeros = vec![0; events.len()];
+        test(History { time_ms: &time_ms, number: &number, hold_code: &zeros, hold_subcode: &zeros, value: &value, normal: &normal })
+    }
+
+    const HOLD: (u16, u8, i32) = (12, 0, 0);
+    const RELEASE: (u16, u8, i32) = (13, 0, 0);
+
+    fn next(after: &[(u16, u8, i32)]) -> Outcome {
+        let events = [&[(0, 0, 0), (1, 0, 0), HOLD], after].concat();
+        with_history(&events, |history| cycles(history, config::Label::Next)[0].outcome)
+    }
+
+    #[test]
+    fn every_rule_of_next() {
+        assert_eq!(next(&[RELEASE, (1, 0, 0), (4, 0, 0), (5, 1, 0)]), Outcome::Label(true));
+        assert_eq!(next(&[RELEASE, (5, 1, 1)]), Outcome::Label(false), "a failing exit code");
+        assert_eq!(next(&[RELEASE, (5, 0, 9)]), Outcome::Label(false), "a signal");
+        assert_eq!(next(&[RELEASE, HOLD, RELEASE, (5, 1, 0)]), Outcome::Label(false), "held again");
+        assert_eq!(next(&[RELEASE, (9, 0, 2)]), Outcome::Label(false), "removed by policy");
+        assert_eq!(next(&[RELEASE, (9, 0, 1)]), Outcome::LeftOut(LeftOut::RemovedAfterRelease));
+        assert_eq!(next(&[RELEASE, (9, 0, 0)]), Outcome::LeftOut(LeftOut::RemovedAfterRelease));
+        assert_eq!(next(&[(9, 0, 2)]), Outcome::LeftOut(LeftOut::RemovedWhileHeld));
+        assert_eq!(next(&[HOLD, RELEASE, (5, 1, 0)]), Outcome::LeftOut(LeftOut::NoReleaseSeen));
+        assert_eq!(next(&[(5, 1, 0)]), Outcome::LeftOut(LeftOut::NoReleaseSeen));
+        assert_eq!(next(&[RELEASE, (1, 0, 0)]), Outcome::LeftOut(LeftOut::LogEnds));
+        assert_eq!(next(&[]), Outcome::LeftOut(LeftOut::StillHeld));
+    }
+
+    #[test]
+    fn final_is_the_published_rule() {
+        let outcome = |events: &[(u16, u8, i32)]| with_history(events, |h| cycles(h, config::Label::Final)[0].outcome);
+        assert_eq!(outcome(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 1)]), Outcome::Label(true), "exit 1 counts as success");
+        assert_eq!(outcome(&[HOLD, (9, 0, 1)]), Outcome::Label(false));
+        assert_eq!(outcome(&[HOLD, RELEASE]), Outcome::LeftOut(LeftOut::LogEnds));
+    }
+
+    #[test]
+    fn each_hold_is_a_cycle() {
+        let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| cycles(h, config::Label::Next));
+        let expected = [(0, 0, false), (2, 1, true)];
+        assert_eq!(found.len(), 2);
+        for (cycle, (hold, earlier_holds, label)) in found.into_iter().zip(expected) {
+            assert_eq!(cycle, Cycle { hold, earlier_holds, outcome: Outcome::Label(label) });
+        }
+    }
+}

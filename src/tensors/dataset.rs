@@ -1,0 +1,211 @@
+//! Tensor shards: written once per side, mapped to read; `codes` U8 `[n, m, j]` with what each sample is beside it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::build::Settings;
+use super::cycles::LeftOut;
+use super::window::{EMPTY, VOCABULARY};
+use crate::error::hinted;
+use crate::manifest;
+use crate::shard::{Column, Format, Shard};
+
+/// Tensor shards.
+pub const TENSORS: Format = Format { name: "tensors", version: 1, rebuild: "poolcast tensors EVENTS -o DIR --overwrite" };
+
+/// A side of the split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum Side {
+    Train,
+    Validate,
+    Test,
+}
+
+impl Side {
+    /// All sides, earliest first.
+    pub const ALL: [Side; 3] = [Side::Train, Side::Validate, Side::Test];
+
+    /// The word in file names and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Train => "train",
+            Side::Validate => "validate",
+            Side::Test => "test",
+        }
+    }
+}
+
+/// What a directory of tensors says of itself in its manifest.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Summary {
+    /// How the samples were made.
+    #[serde(flatten)]
+    pub settings: Settings,
+    /// Event types, with the place for unknown ones.
+    pub e: usize,
+    /// Hold cycles in the log.
+    pub cycles_total: usize,
+    /// Cycles that are no sample, by reason.
+    pub left_out: BTreeMap<LeftOut, usize>,
+    /// The samples of each side.
+    pub splits: BTreeMap<Side, SideSummary>,
+}
+
+/// The samples of one side.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SideSummary {
+    /// How many.
+    pub samples: usize,
+    /// How many with label 1.
+    pub successes: usize,
+    /// The first hold, epoch ms.
+    pub from_ms: i64,
+    /// The last hold, epoch ms.
+    pub to_ms: i64,
+    /// The side's shards.
+    pub shards: Vec<String>,
+}
+
+/// What a sample is, apart from its codes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) label: bool,
+    pub(super) hold_ms: i64,
+    pub(super) cluster: i32,
+    pub(super) proc: i32,
+    pub(super) hold_code: i32,
+    pub(super) hold_subcode: i32,
+    pub(super) earlier_holds: u32,
+    pub(super) group: u32,
+}
+
+/// Writes one shard of samples.
+pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: usize) -> Result<()> {
+    let label: Vec<u8> = rows.iter().map(|row| u8::from(row.label)).collect();
+    let hold_time_ms: Vec<i64> = rows.iter().map(|row| row.hold_ms).collect();
+    let ints = |field: fn(&Row) -> i32| rows.iter().map(field).collect::<Vec<i32>>();
+    let (cluster, proc) = (ints(|row| row.cluster), ints(|row| row.proc));
+    let (hold_code, hold_subcode) = (ints(|row| row.hold_code), ints(|row| row.hold_subcode));
+    let earlier_holds: Vec<u32> = rows.iter().map(|row| row.earlier_holds).collect();
+    let group: Vec<u32> = rows.iter().map(|row| row.group).collect();
+    let columns = [
+        ("codes", Column::new(codes, &[rows.len(), m, j])),
+        ("label", Column::vector(&label)),
+        ("hold_time_ms", Column::vector(&hold_time_ms)),
+        ("cluster", Column::vector(&cluster)),
+        ("proc", Column::vector(&proc)),
+        ("hold_code", Column::vector(&hold_code)),
+        ("hold_subcode", Column::vector(&hold_subcode)),
+        ("earlier_holds", Column::vector(&earlier_holds)),
+        ("group", Column::vector(&group)),
+    ];
+    let columns = columns.map(|(name, column)| (name.to_owned(), column)).to_vec();
+    crate::shard::write(path, TENSORS, &serde_json::json!({}), columns)
+}
+
+/// A directory of tensors, mapped.
+#[derive(Debug)]
+pub struct Dataset {
+    /// What the manifest says.
+    pub summary: Summary,
+    /// The digest of what the tensors were made from.
+    pub key: String,
+    sides: BTreeMap<Side, Vec<Shard>>,
+}
+
+impl Dataset {
+    /// Maps the tensors in `dir` and checks that they are what the manifest lists.
+    pub fn open(dir: &Path) -> Result<Dataset> {
+        let manifest = manifest::read::<Summary>(dir, TENSORS)?;
+        let summary = manifest.body;
+        let Settings { m, j, .. } = summary.settings;
+        ensure!(
+            summary.e == VOCABULARY,
+            hinted(
+                format!("`{}` has e = {}, and this program uses {VOCABULARY}", dir.display(), summary.e),
+                format!("make it anew with `{}`", TENSORS.rebuild)
+            )
+        );
+        let mut sides = BTreeMap::new();
+        for (&side, listed) in &summary.splits {
+            let mut shards = Vec::new();
+            for file in &listed.shards {
+                ensure!(!file.contains('/'), "`{}` lists `{file}`, which is outside it", dir.display());
+                let path = dir.join(file);
+                let shard = Shard::open(&path, TENSORS)?;
+                check(&shard, m, j).with_context(|| {
+                    hinted(format!("`{}` does not hold sound samples", path.display()), format!("make it anew with `{}`", TENSORS.rebuild))
+                })?;
+                shards.push(shard);
+            }
+            let found: usize = shards.iter().map(|shard| shard.shape("label").map_or(0, |shape| shape[0])).sum();
+            ensure!(found == listed.samples, "`{}` lists {} {} samples and holds {found}", dir.display(), listed.samples, side.name());
+            sides.insert(side, shards);
+        }
+        Ok(Dataset { summary, key: manifest.key, sides })
+    }
+
+    /// How many samples `side` has.
+    pub fn len(&self, side: Side) -> usize {
+        self.summary.splits.get(&side).map_or(0, |listed| listed.samples)
+    }
+
+    /// Whether `side` has no sample.
+    pub fn is_empty(&self, side: Side) -> bool {
+        self.len(side) == 0
+    }
+
+    /// The codes `[m * j]` of sample `index` of `side`.
+    ///
+    /// # Panics
+    /// Panics when there is no such sample.
+    pub fn codes(&self, side: Side, mut index: usize) -> &[u8] {
+        let size = self.summary.settings.m * self.summary.settings.j;
+        for shard in &self.sides[&side] {
+            let codes: &[u8] = shard.column("codes").expect("checked when the shard was opened");
+            let n = codes.len() / size;
+            if index < n {
+                return &codes[index * size..][..size];
+            }
+            index -= n;
+        }
+        panic!("sample {index} past the end of the {} side", side.name())
+    }
+
+    /// A column of `side` over all its shards, `[n]`.
+    pub fn column<T: crate::shard::Element>(&self, side: Side, name: &str) -> Result<Vec<T>> {
+        let mut all = Vec::with_capacity(self.len(side));
+        for shard in self.sides.get(&side).into_iter().flatten() {
+            all.extend_from_slice(shard.column(name)?);
+        }
+        Ok(all)
+    }
+}
+
+/// Checks everything that readers rely on, so that no file can make them panic.
+fn check(shard: &Shard, m: usize, j: usize) -> Result<()> {
+    let shape = shard.shape("codes")?;
+    ensure!(shape.len() == 3 && shape[1..] == [m, j], "`codes` has shape {shape:?}, expected [n, {m}, {j}]");
+    let n = shape[0];
+    let codes: &[u8] = shard.column("codes")?;
+    let known = |&cell: &u8| usize::from(cell) < VOCABULARY || cell == EMPTY;
+    ensure!(codes.iter().all(known), "`codes` holds an event type that is not below {VOCABULARY}");
+    let lengths = [
+        shard.column::<u8>("label")?.len(),
+        shard.column::<i64>("hold_time_ms")?.len(),
+        shard.column::<i32>("cluster")?.len(),
+        shard.column::<i32>("proc")?.len(),
+        shard.column::<i32>("hold_code")?.len(),
+        shard.column::<i32>("hold_subcode")?.len(),
+        shard.column::<u32>("earlier_holds")?.len(),
+        shard.column::<u32>("group")?.len(),
+    ];
+    ensure!(lengths.iter().all(|&length| length == n), "its columns have other lengths than its {n} samples");
+    ensure!(shard.column::<u8>("label")?.iter().all(|&label| label <= 1), "a label is neither 0 nor 1");
+    Ok(())
+}

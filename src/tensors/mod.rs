@@ -1,0 +1,13 @@
+//! Event store → samples: a held job among the jobs around it, one byte a cell, with its label and split.
+
+mod build;
+mod context;
+mod cycles;
+mod dataset;
+mod split;
+mod window;
+
+pub use build::{Sampler, Settings, build};
+pub use cycles::{Cycle, LeftOut, Outcome, cycles};
+pub use dataset::{Dataset, Side, SideSummary, Summary, TENSORS};
+pub use window::{EMPTY, VOCABULARY};

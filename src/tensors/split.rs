@@ -1,0 +1,116 @@
+//! Samples → sides: train, validate, test, so that what is learned is tested on what came later or elsewhere.
+
+use std::collections::BTreeMap;
+
+use rand::seq::SliceRandom as _;
+
+use super::dataset::Side;
+use crate::config::Split;
+
+/// What a split looks at: when the hold was, and which cluster it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member {
+    pub(super) hold_ms: i64,
+    pub(super) group: u32,
+}
+
+/// The side of each member; `None` for those that a rule keeps out of every side.
+///
+/// `time`: two moments divide the holds by `fractions`; holds of one millisecond stay together. A cluster belongs to the
+/// latest side it has holds on, and its holds on earlier sides are left out: so the test side holds every labelled hold
+/// after its moment, and nothing of a tested cluster was learned from.
+pub(super) fn sides(members: &[Member], split: Split, fractions: [f64; 3], seed: u64) -> Vec<Option<Side>> {
+    match split {
+        Split::Time => by_time(members, fractions),
+        Split::Cluster => by_group(members, |member, _| u64::from(member.group), fractions, seed),
+        Split::Random => by_group(members, |_, index| index as u64, fractions, seed),
+    }
+}
+
+fn by_time(members: &[Member], fractions: [f64; 3]) -> Vec<Option<Side>> {
+    let mut times: Vec<i64> = members.iter().map(|member| member.hold_ms).collect();
+    times.sort_unstable();
+    let cut = |share: f64| times.get((share * times.len() as f64).round() as usize).copied().unwrap_or(i64::MAX);
+    let (validate_ms, test_ms) = (cut(fractions[0]), cut(fractions[0] + fractions[1]));
+    let own: Vec<Side> = members
+        .iter()
+        .map(|member| match member.hold_ms {
+            ms if ms >= test_ms => Side::Test,
+            ms if ms >= validate_ms => Side::Validate,
+            _ => Side::Train,
+        })
+        .collect();
+    let mut latest: BTreeMap<u32, Side> = BTreeMap::new();
+    for (member, &side) in members.iter().zip(&own) {
+        let entry = latest.entry(member.group).or_insert(side);
+        *entry = side.max(*entry);
+    }
+    members.iter().zip(own).map(|(member, side)| (latest[&member.group] == side).then_some(side)).collect()
+}
+
+/// Shuffles whole groups and deals them out until each side has its share.
+fn by_group(
+    members: &[Member],
+    group: impl Fn(&Member, usize) -> u64,
+    fractions: [f64; 3],
+    seed: u64,
+) -> Vec<Option<Side>> {
+    let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
+    members.iter().enumerate().for_each(|(i, member)| *sizes.entry(group(member, i)).or_default() += 1);
+    let mut order: Vec<(u64, usize)> = sizes.into_iter().collect();
+    order.shuffle(&mut crate::seed::generator(seed, "split", &[]));
+    let total = members.len() as f64;
+    let mut dealt = 0;
+    let mut side_of = BTreeMap::new();
+    for (id, size) in order {
+        let share = dealt as f64 / total;
+        let side = match share {
+            s if s < fractions[0] => Side::Train,
+            s if s < fractions[0] + fractions[1] => Side::Validate,
+            _ => Side::Test,
+        };
+        side_of.insert(id, side);
+        dealt += size;
+    }
+    members.iter().enumerate().map(|(i, member)| side_of.get(&group(member, i)).copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FRACTIONS: [f64; 3] = [0.6, 0.2, 0.2];
+
+    #[test]
+    fn earlier_holds_of_a_later_cluster_are_left_out() {
+        let members: Vec<Member> = (0..10).map(|i| Member { hold_ms: i, group: if i == 9 { 0 } else { i as u32 } }).collect();
+        let found = sides(&members, Split::Time, FRACTIONS, 1);
+        assert_eq!(found[0], None, "cluster 0 is held again on the test side");
+        assert_eq!(found[1..6], [Some(Side::Train); 5]);
+        assert_eq!(found[6..8], [Some(Side::Validate); 2]);
+        assert_eq!(found[8..], [Some(Side::Test); 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_cluster_sits_on_two_sides(raw in proptest::collection::vec((0..1000i64, 0..30u32), 0..200), seed in 0..9u64) {
+            let members: Vec<Member> = raw.iter().map(|&(hold_ms, group)| Member { hold_ms, group }).collect();
+            for split in [Split::Time, Split::Cluster] {
+                let found = sides(&members, split, FRACTIONS, seed);
+                let mut side_of = BTreeMap::new();
+                for (member, side) in members.iter().zip(&found) {
+                    if let Some(side) = side {
+                        prop_assert_eq!(*side_of.entry(member.group).or_insert(*side), *side);
+                    }
+                }
+            }
+            let placed: Vec<(Side, i64)> = sides(&members, Split::Time, FRACTIONS, seed).into_iter()
+                .zip(&members).filter_map(|(side, member)| Some((side?, member.hold_ms))).collect();
+            for (a, b) in placed.iter().flat_map(|a| placed.iter().map(move |b| (a, b))) {
+                prop_assert!(a.0 >= b.0 || a.1 < b.1, "an earlier side holds only earlier holds");
+            }
+            prop_assert!(sides(&members, Split::Random, FRACTIONS, seed).iter().all(Option::is_some));
+        }
+    }
+}
