@@ -423,7 +423,10 @@ fn refuse_secrets(text: &str) -> Result<()> {
     match found {
         None => Ok(()),
         Some(line) => Err(hinted(
-            format!("line {} holds a secret; configurations are copied beside artefacts and travel with jobs", line + 1),
+            format!(
+                "line {} holds a secret; configurations are copied beside artefacts and travel with jobs",
+                line + 1
+            ),
             "remove it, and set the environment variable `WANDB_API_KEY` or use netrc",
         )
         .into()),
@@ -493,12 +496,15 @@ mod tests {
         let config = load("training: {parameters: {hidden_size: 2.5, batch_size: {values: [1, 2]}}}").expect("loads");
         let ModelParameters { hidden_size, batch_size, .. } = config.training.parameters;
         assert!(hidden_size.whole("hidden_size", 1..=4096).expect_err("not whole").to_string().contains("2.5"));
-        assert!(batch_size.whole("batch_size", 1..=9).expect_err("a distribution").to_string().contains("distribution"));
+        assert!(
+            batch_size.whole("batch_size", 1..=9).expect_err("a distribution").to_string().contains("distribution")
+        );
     }
 
     #[test]
     fn flags_win() {
-        let flags = BTreeMap::from([("preprocessing.parameters.j", serde_json::json!(7)), ("seed", serde_json::json!(9))]);
+        let flags =
+            BTreeMap::from([("preprocessing.parameters.j", serde_json::json!(7)), ("seed", serde_json::json!(9))]);
         let config = Config::load(None, &flags).expect("loads");
         assert_eq!((config.preprocessing.parameters.j, config.seed), (Parameter::Constant(7.0), 9));
     }

@@ -21,18 +21,13 @@ pub struct Hinted {
 ///
 /// It serves as a root error and, through [`anyhow::Error::context`], on top of a cause.
 pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> Hinted {
-    Hinted {
-        message: message.into(),
-        hint: hint.into(),
-    }
+    Hinted { message: message.into(), hint: hint.into() }
 }
 
 /// The exit code for `error`: [`EXIT_RETRY`] where an operating system error in its chain can pass, else [`EXIT_NEVER`].
 pub fn exit_code(error: &anyhow::Error) -> u8 {
-    let passing = error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|io| !is_permanent(io.kind()));
+    let passing =
+        error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(|io| !is_permanent(io.kind()));
     if passing { EXIT_RETRY } else { EXIT_NEVER }
 }
 

@@ -43,7 +43,10 @@ impl Staging {
     pub fn new(target: &Path, replace: bool) -> Result<Staging> {
         if is_occupied(target)? {
             let place = target.display();
-            ensure!(replace, hinted(format!("`{place}` exists already"), "name another directory, or add `--overwrite`"));
+            ensure!(
+                replace,
+                hinted(format!("`{place}` exists already"), "name another directory, or add `--overwrite`")
+            );
             ensure!(
                 target.join("manifest.json").is_file(),
                 hinted(format!("`{place}` holds no manifest.json, so it is not replaced"), "name another directory")

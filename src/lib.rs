@@ -10,13 +10,13 @@
 //! stand outside and join the stages.
 
 // Support: imports nothing of the stages.
-pub mod error;
-pub mod output;
-pub mod files;
 pub mod config;
+pub mod error;
+pub mod files;
 pub mod manifest;
-pub mod shard;
+pub mod output;
 pub mod seed;
+pub mod shard;
 
 // The stages, in the order the data flows.
 pub mod eventlog;

@@ -29,12 +29,8 @@ pub struct Manifest<T> {
 
 /// Writes the manifest of `dir`, which makes the directory's other files count.
 pub fn write(dir: &Path, format: Format, key: &str, body: &impl Serialize) -> Result<()> {
-    let manifest = Manifest {
-        format: format.name.to_owned(),
-        format_version: format.version,
-        key: key.to_owned(),
-        body,
-    };
+    let manifest =
+        Manifest { format: format.name.to_owned(), format_version: format.version, key: key.to_owned(), body };
     write_json(&dir.join(FILE), &manifest)
 }
 
@@ -59,10 +55,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
 pub fn read<T: DeserializeOwned>(dir: &Path, format: Format) -> Result<Manifest<T>> {
     let path = dir.join(FILE);
     let make = || format!("make it with `{}`", format.rebuild);
-    ensure!(
-        path.is_file(),
-        hinted(format!("`{}` holds no {} (no manifest.json)", dir.display(), format.name), make())
-    );
+    ensure!(path.is_file(), hinted(format!("`{}` holds no {} (no manifest.json)", dir.display(), format.name), make()));
     let found: Manifest<serde_json::Value> = read_json(&path)?;
     ensure!(
         found.format == format.name,

@@ -50,9 +50,8 @@ pub fn table(rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     for row in rows {
         let cells = row.iter().zip(&widths).enumerate();
-        let line: Vec<String> = cells
-            .map(|(c, (cell, &w))| if c == 0 { format!("{cell:<w$}") } else { format!("{cell:>w$}") })
-            .collect();
+        let line: Vec<String> =
+            cells.map(|(c, (cell, &w))| if c == 0 { format!("{cell:<w$}") } else { format!("{cell:>w$}") }).collect();
         text.push_str(line.join("  ").trim_end());
         text.push('\n');
     }

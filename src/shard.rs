@@ -251,7 +251,9 @@ mod tests {
             format!("{:#}", Shard::open(&path, format).expect_err("must be refused"))
         };
         let whole = sample();
-        assert!(refused(&whole, Format { version: 4, ..FORMAT }).contains("version 3, and this program reads version 4"));
+        assert!(
+            refused(&whole, Format { version: 4, ..FORMAT }).contains("version 3, and this program reads version 4")
+        );
         assert!(refused(&whole, Format { name: "model", ..FORMAT }).contains("holds test, not model"));
         for cut in 0..whole.len() {
             assert!(refused(&whole[..cut], FORMAT).contains("not a usable test shard"));

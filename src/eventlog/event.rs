@@ -71,8 +71,7 @@ pub struct Ad {
 /// The event in `record`; its time is filled in by the caller, who knows the year.
 pub(super) fn event(record: &Record<'_>) -> Event {
     let header = record.header;
-    let mut event =
-        Event { cluster: header.cluster, proc: header.proc, number: header.number, ..Event::default() };
+    let mut event = Event { cluster: header.cluster, proc: header.proc, number: header.number, ..Event::default() };
     match header.number {
         HELD => (event.hold_code, event.hold_subcode) = hold_codes(record.body).unwrap_or((0, 0)),
         TERMINATED | NODE_TERMINATED => (event.normal, event.value) = ending(record.body),
@@ -209,7 +208,10 @@ mod tests {
         let text = "028 (4.2.0) 01/02 03:04:05 Job ad information event triggered.\n\
             GlobalJobId = \"ap40.example#4.2#1795225787\"\nOwner = \"ada\"\nTriggerEventTypeNumber = 0\n...\n";
         let found = ad(&Records::new(text.as_bytes()).next().expect("one record")).expect("an ad");
-        assert_eq!((found.schedd.as_str(), found.submit_s, found.owner.as_deref()), ("ap40.example", 1_795_225_787, Some("ada")));
+        assert_eq!(
+            (found.schedd.as_str(), found.submit_s, found.owner.as_deref()),
+            ("ap40.example", 1_795_225_787, Some("ada"))
+        );
     }
 
     #[test]

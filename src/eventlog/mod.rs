@@ -9,6 +9,6 @@ mod record;
 mod source;
 mod stamp;
 
-pub use event::{AD_INFORMATION, ABORTED, Ad, Event, GENERIC, HELD, RELEASED, RemovedBy, SUBMIT, TERMINATED};
+pub use event::{ABORTED, AD_INFORMATION, Ad, Event, GENERIC, HELD, RELEASED, RemovedBy, SUBMIT, TERMINATED};
 pub use reader::{Log, Options, read};
 pub use record::{Anomalies, Anomaly};

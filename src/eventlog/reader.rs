@@ -268,7 +268,9 @@ mod tests {
     #[test]
     fn year_and_zone_come_from_the_header() {
         // ctime is 2023-12-31 23:59:00 UTC, the stamp says 17:59: six hours west of UTC.
-        let text = format!("{HEADER}000 (1.0.0) 12/31 17:59:30 s\n...\n012 (1.0.0) 12/31 18:00:10 h\n\tCode 3 Subcode 1\n...\n");
+        let text = format!(
+            "{HEADER}000 (1.0.0) 12/31 17:59:30 s\n...\n012 (1.0.0) 12/31 18:00:10 h\n\tCode 3 Subcode 1\n...\n"
+        );
         let log = read_text(&text, &Options::default()).expect("read");
         let times: Vec<i64> = log.events.iter().map(|event| event.time_ms).collect();
         assert_eq!(times, [1_704_067_170_000, 1_704_067_210_000]);

@@ -93,7 +93,8 @@ mod tests {
     use super::*;
 
     fn log(events: &[(i32, i64, u16)]) -> Log {
-        let event = |&(cluster, time_ms, number): &(i32, i64, u16)| Event { cluster, time_ms, number, ..Event::default() };
+        let event =
+            |&(cluster, time_ms, number): &(i32, i64, u16)| Event { cluster, time_ms, number, ..Event::default() };
         Log { ap: "ap".into(), events: events.iter().map(event).collect(), end_ms: Some(99), ..Log::default() }
     }
 

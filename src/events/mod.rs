@@ -4,4 +4,4 @@ mod build;
 mod store;
 
 pub use build::build;
-pub use store::{EVENTS, History, Job, Store, Summary, Source};
+pub use store::{EVENTS, History, Job, Source, Store, Summary};

@@ -231,12 +231,21 @@ impl Store {
             ensure!(inside, "`{}` lists `{}`, which is outside it", dir.display(), listed.file);
             let shard = Shard::open(&path, EVENTS)?;
             check(&shard, listed, store.summary.aps.len()).with_context(|| {
-                hinted(format!("`{}` does not hold what its manifest says", path.display()), format!("make it anew with `{}`", EVENTS.rebuild))
+                hinted(
+                    format!("`{}` does not hold what its manifest says", path.display()),
+                    format!("make it anew with `{}`", EVENTS.rebuild),
+                )
             })?;
             store.starts.push(store.starts[store.starts.len() - 1] + listed.jobs);
             store.shards.push(shard);
         }
-        ensure!(store.jobs() == store.summary.jobs, "`{}` lists {} jobs and says {}", dir.display(), store.jobs(), store.summary.jobs);
+        ensure!(
+            store.jobs() == store.summary.jobs,
+            "`{}` lists {} jobs and says {}",
+            dir.display(),
+            store.jobs(),
+            store.summary.jobs
+        );
         Ok(store)
     }
 
@@ -314,7 +323,9 @@ mod tests {
         let mut columns = Columns::default();
         for job in 0..jobs as i32 {
             columns.push_job(0, job, 0, i64::from(job), 7);
-            (0..job % 3).for_each(|n| columns.push_event(&Event { number: n as u16, time_ms: i64::from(n), ..Event::default() }));
+            (0..job % 3).for_each(|n| {
+                columns.push_event(&Event { number: n as u16, time_ms: i64::from(n), ..Event::default() })
+            });
         }
         columns
     }

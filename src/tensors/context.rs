@@ -51,7 +51,8 @@ impl Spans {
     ) -> Vec<usize> {
         let begun = self.spans.partition_point(|span| span.begin_ms <= to_ms);
         let exists = |span: &&Span| {
-            span.job != primary && (span.end_ms >= from_ms || (span.revived && lives(store.job(span.job).history, from_ms, to_ms)))
+            span.job != primary
+                && (span.end_ms >= from_ms || (span.revived && lives(store.job(span.job).history, from_ms, to_ms)))
         };
         let existing: Vec<usize> = self.spans[..begun].iter().filter(exists).map(|span| span.job).collect();
         let drawn = index::sample(generator, existing.len(), count.min(existing.len()));
@@ -68,6 +69,12 @@ fn lives(history: History<'_>, from_ms: i64, to_ms: i64) -> bool {
 
 /// The generator for the context of one sample: it depends on the seed and on which hold of which job it is.
 pub(super) fn generator(seed: u64, job: &crate::events::Job<'_>, earlier_holds: u32) -> impl rand::Rng + use<> {
-    let parts = [i64::from(job.ap), i64::from(job.cluster), i64::from(job.proc), job.history.time_ms[0], i64::from(earlier_holds)];
+    let parts = [
+        i64::from(job.ap),
+        i64::from(job.cluster),
+        i64::from(job.proc),
+        job.history.time_ms[0],
+        i64::from(earlier_holds),
+    ];
     crate::seed::generator(seed, "context", &parts)
 }

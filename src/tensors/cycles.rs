@@ -108,7 +108,14 @@ pub(super) mod tests {
         let value: Vec<i32> = events.iter().map(|event| event.2).collect();
         let time_ms: Vec<i64> = (0..events.len() as i64).map(|s| s * 1000).collect();
         let zeros = vec![0; events.len()];
-        test(History { time_ms: &time_ms, number: &number, hold_code: &zeros, hold_subcode: &zeros, value: &value, normal: &normal })
+        test(History {
+            time_ms: &time_ms,
+            number: &number,
+            hold_code: &zeros,
+            hold_subcode: &zeros,
+            value: &value,
+            normal: &normal,
+        })
     }
 
     const HOLD: (u16, u8, i32) = (12, 0, 0);
@@ -138,7 +145,11 @@ pub(super) mod tests {
     #[test]
     fn final_is_the_published_rule() {
         let outcome = |events: &[(u16, u8, i32)]| with_history(events, |h| cycles(h, config::Label::Final)[0].outcome);
-        assert_eq!(outcome(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 1)]), Outcome::Label(true), "exit 1 counts as success");
+        assert_eq!(
+            outcome(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 1)]),
+            Outcome::Label(true),
+            "exit 1 counts as success"
+        );
         assert_eq!(outcome(&[HOLD, (9, 0, 1)]), Outcome::Label(false));
         assert_eq!(outcome(&[HOLD, RELEASE]), Outcome::LeftOut(LeftOut::LogEnds));
     }

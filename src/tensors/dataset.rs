@@ -14,7 +14,8 @@ use crate::manifest;
 use crate::shard::{Column, Format, Shard};
 
 /// Tensor shards.
-pub const TENSORS: Format = Format { name: "tensors", version: 1, rebuild: "poolcast tensors EVENTS -o DIR --overwrite" };
+pub const TENSORS: Format =
+    Format { name: "tensors", version: 1, rebuild: "poolcast tensors EVENTS -o DIR --overwrite" };
 
 /// A side of the split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
@@ -139,12 +140,21 @@ impl Dataset {
                 let path = dir.join(file);
                 let shard = Shard::open(&path, TENSORS)?;
                 check(&shard, m, j).with_context(|| {
-                    hinted(format!("`{}` does not hold sound samples", path.display()), format!("make it anew with `{}`", TENSORS.rebuild))
+                    hinted(
+                        format!("`{}` does not hold sound samples", path.display()),
+                        format!("make it anew with `{}`", TENSORS.rebuild),
+                    )
                 })?;
                 shards.push(shard);
             }
             let found: usize = shards.iter().map(|shard| shard.shape("label").map_or(0, |shape| shape[0])).sum();
-            ensure!(found == listed.samples, "`{}` lists {} {} samples and holds {found}", dir.display(), listed.samples, side.name());
+            ensure!(
+                found == listed.samples,
+                "`{}` lists {} {} samples and holds {found}",
+                dir.display(),
+                listed.samples,
+                side.name()
+            );
             sides.insert(side, shards);
         }
         Ok(Dataset { summary, key: manifest.key, sides })

@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn earlier_holds_of_a_later_cluster_are_left_out() {
-        let members: Vec<Member> = (0..10).map(|i| Member { hold_ms: i, group: if i == 9 { 0 } else { i as u32 } }).collect();
+        let members: Vec<Member> =
+            (0..10).map(|i| Member { hold_ms: i, group: if i == 9 { 0 } else { i as u32 } }).collect();
         let found = sides(&members, Split::Time, FRACTIONS, 1);
         assert_eq!(found[0], None, "cluster 0 is held again on the test side");
         assert_eq!(found[1..6], [Some(Side::Train); 5]);

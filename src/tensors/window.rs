@@ -54,7 +54,14 @@ mod tests {
         let time_ms: Vec<i64> = events.iter().map(|event| event.0 * 60_000).collect();
         let number: Vec<u16> = events.iter().map(|event| event.1).collect();
         let (zeros, bytes) = (vec![0; events.len()], vec![0; events.len()]);
-        let history = History { time_ms: &time_ms, number: &number, hold_code: &zeros, hold_subcode: &zeros, value: &zeros, normal: &bytes };
+        let history = History {
+            time_ms: &time_ms,
+            number: &number,
+            hold_code: &zeros,
+            hold_subcode: &zeros,
+            value: &zeros,
+            normal: &bytes,
+        };
         let mut codes = vec![77; frames.len() * 2];
         fill(&mut codes, (1, 2), history, visible, frames, &[28]);
         assert!(codes.iter().step_by(2).all(|&cell| cell == 77), "other columns are untouched");
