@@ -21,9 +21,9 @@ pub mod shard;
 // The stages, in the order the data flows.
 pub mod eventlog;
 pub mod events;
+pub mod models;
 pub mod tensors;
-// pub mod models;
-// pub mod training;
+pub mod training;
 // pub mod sweep;
 // pub mod advice;
 

@@ -1,0 +1,67 @@
+//! What a model has to beat: the majority, and the success rate of each hold code and subcode, learned on train.
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::tensors::{Dataset, Side};
+
+/// How often holds of one kind were followed by success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Rate {
+    /// The hold code.
+    pub hold_code: i32,
+    /// The hold subcode.
+    pub hold_subcode: i32,
+    /// Labelled holds of this kind.
+    pub holds: usize,
+    /// Those followed by success.
+    pub successes: usize,
+}
+
+impl Rate {
+    /// The share of successes; 0 of 0 is 0.
+    pub fn share(&self) -> f64 {
+        self.successes as f64 / self.holds.max(1) as f64
+    }
+}
+
+/// The rates on the training samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Over all codes.
+    pub overall: Rate,
+    /// By code and subcode, sorted.
+    pub by_code: Vec<Rate>,
+    /// The first training hold, epoch ms.
+    pub from_ms: i64,
+    /// The last training hold, epoch ms.
+    pub to_ms: i64,
+}
+
+impl Rates {
+    /// Learns the rates on the training side of `dataset`.
+    pub fn learn(dataset: &Dataset) -> Result<Rates> {
+        let side = Side::Train;
+        let codes: Vec<i32> = dataset.column(side, "hold_code")?;
+        let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+        let labels: Vec<u8> = dataset.column(side, "label")?;
+        let mut overall = Rate::default();
+        let mut by_code = std::collections::BTreeMap::new();
+        for ((hold_code, hold_subcode), label) in codes.into_iter().zip(subcodes).zip(labels) {
+            let empty = Rate { hold_code, hold_subcode, ..Rate::default() };
+            let own = by_code.entry((hold_code, hold_subcode)).or_insert(empty);
+            for rate in [own, &mut overall] {
+                rate.holds += 1;
+                rate.successes += usize::from(label);
+            }
+        }
+        let spanned = &dataset.summary.splits[&side];
+        let (from_ms, to_ms) = (spanned.from_ms, spanned.to_ms);
+        Ok(Rates { overall, by_code: by_code.into_values().collect(), from_ms, to_ms })
+    }
+
+    /// The rate of one kind of hold; `None` if training saw none.
+    pub fn get(&self, hold_code: i32, hold_subcode: i32) -> Option<&Rate> {
+        self.by_code.iter().find(|rate| (rate.hold_code, rate.hold_subcode) == (hold_code, hold_subcode))
+    }
+}

@@ -1,0 +1,135 @@
+//! A model and a side of the split → its scores with intervals, beside baselines on the same samples.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::bootstrap::intervals;
+use super::metrics::{Scores, probability};
+use super::run::Run;
+use super::train::score;
+use crate::config::Split;
+use crate::error::hinted;
+use crate::tensors::{Dataset, LeftOut, Side};
+
+/// A score and its 95 % interval.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Score {
+    /// The score's name, as in [`Scores::NAMES`].
+    pub name: String,
+    /// Absent if it is not defined.
+    pub value: Option<f64>,
+    /// The ends of the interval.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// One way to predict, scored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Method {
+    /// What it is.
+    pub name: String,
+    /// In the order of [`Scores::NAMES`].
+    pub scores: Vec<Score>,
+}
+
+/// The scores of a model and its baselines on one side.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// The side scored.
+    pub side: Side,
+    /// How the samples were divided.
+    pub split: Split,
+    /// Samples scored.
+    pub samples: usize,
+    /// Those with label 1.
+    pub successes: usize,
+    /// Clusters they come from: what the bootstrap draws.
+    pub clusters: usize,
+    /// Bootstrap resamples.
+    pub resamples: usize,
+    /// Training samples.
+    pub train_samples: usize,
+    /// Those with label 1.
+    pub train_successes: usize,
+    /// Hold cycles in the log.
+    pub cycles_total: usize,
+    /// Cycles that are no sample, by reason.
+    pub left_out: BTreeMap<LeftOut, usize>,
+    /// The model first, then the baselines.
+    pub methods: Vec<Method>,
+}
+
+/// Scores `run` on `side` of `dataset` over all its samples at once.
+///
+/// # Errors
+/// Fails when the tensors are not those the model was made for, or the side has no samples.
+pub fn evaluate(run: &Run, dataset: &Dataset, side: Side, resamples: usize) -> Result<Evaluation> {
+    check_fit(run, dataset)?;
+    ensure!(!dataset.is_empty(side), "there are no {} samples to evaluate on", side.name());
+    let (logits, labels) = score(&run.model, dataset, side)?;
+    let groups: Vec<u32> = dataset.column(side, "group")?;
+    let rates = &run.summary.rates;
+    let overall = rates.overall.share();
+    let codes: Vec<i32> = dataset.column(side, "hold_code")?;
+    let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+    let by_code =
+        codes.iter().zip(&subcodes).map(|(&code, &sub)| rates.get(code, sub).map_or(overall, |rate| rate.share()));
+    let seed = run.summary.training.seed;
+    let method = |name: &str, probabilities: Vec<f64>| Method {
+        name: name.to_owned(),
+        scores: scores(&probabilities, &labels, &groups, resamples, seed),
+    };
+    let methods = vec![
+        method("LSTM", logits.iter().map(|&logit| probability(logit)).collect()),
+        method("always majority", vec![overall; labels.len()]),
+        method("rate by hold code", by_code.collect()),
+    ];
+    let train = &dataset.summary.splits[&Side::Train];
+    Ok(Evaluation {
+        side,
+        split: dataset.summary.settings.split,
+        samples: labels.len(),
+        successes: labels.iter().filter(|label| **label).count(),
+        clusters: groups.iter().collect::<std::collections::BTreeSet<_>>().len(),
+        resamples,
+        train_samples: train.samples,
+        train_successes: train.successes,
+        cycles_total: dataset.summary.cycles_total,
+        left_out: dataset.summary.left_out.clone(),
+        methods,
+    })
+}
+
+fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
+    let (model, tensors) = (&run.summary.tensors, &dataset.summary.settings);
+    let sizes =
+        |s: &crate::tensors::Settings| format!("j = {}, m = {}, timeframe_len = {}", s.j, s.m, s.timeframe_len_s);
+    ensure!(
+        (model.j, model.m, model.timeframe_len_s, model.window, model.label)
+            == (tensors.j, tensors.m, tensors.timeframe_len_s, tensors.window, tensors.label),
+        hinted(
+            format!(
+                "the model was trained with {}, {:?} windows, {:?} labels; the tensors have {}, {:?}, {:?}",
+                sizes(model),
+                model.window,
+                model.label,
+                sizes(tensors),
+                tensors.window,
+                tensors.label
+            ),
+            format!(
+                "make fitting tensors with `poolcast tensors EVENTS -o DIR --j {} --m {} --timeframe-len {}`",
+                model.j, model.m, model.timeframe_len_s
+            )
+        )
+    );
+    Ok(())
+}
+
+fn scores(probabilities: &[f64], labels: &[bool], groups: &[u32], resamples: usize, seed: u64) -> Vec<Score> {
+    let values = Scores::of(probabilities, labels).values();
+    let intervals = intervals(probabilities, labels, groups, resamples, seed);
+    let all = Scores::NAMES.iter().zip(values).zip(intervals);
+    all.map(|((name, value), interval)| Score { name: (*name).to_owned(), value, interval }).collect()
+}

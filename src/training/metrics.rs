@@ -1,0 +1,149 @@
+//! Scores of probabilities against labels: pure functions of slices, over a whole split and never per batch.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::MetricName;
+
+/// The probability that a logit stands for.
+pub fn probability(logit: f32) -> f64 {
+    1.0 / (1.0 + (-f64::from(logit)).exp())
+}
+
+/// The mean binary cross-entropy of logits, in the form that cannot overflow.
+pub(super) fn cross_entropy(logits: &[f32], labels: &[bool]) -> f64 {
+    let terms = logits.iter().zip(labels).map(|(&logit, &label)| {
+        let x = f64::from(logit);
+        x.max(0.0) - if label { x } else { 0.0 } + (-x.abs()).exp().ln_1p()
+    });
+    terms.sum::<f64>() / logits.len() as f64
+}
+
+/// The scores of one set of predictions; success after release is the positive class, predicted from 0.5 on.
+/// A score that is not defined (no positive predicted, one class only) is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are the field's")]
+pub struct Scores {
+    pub accuracy: Option<f64>,
+    pub precision: Option<f64>,
+    pub recall: Option<f64>,
+    pub f_measure: Option<f64>,
+    pub roc_auc: Option<f64>,
+    pub average_precision: Option<f64>,
+    pub brier: Option<f64>,
+}
+
+impl Scores {
+    /// The scores' names, in the order of [`Scores::values`].
+    pub const NAMES: [&'static str; 7] =
+        ["accuracy", "precision", "recall", "f_measure", "roc_auc", "average_precision", "brier"];
+
+    /// Scores `probabilities` against `labels`.
+    pub fn of(probabilities: &[f64], labels: &[bool]) -> Scores {
+        let n = labels.len() as f64;
+        let count = |predicted: bool, label: bool| {
+            let pairs = probabilities.iter().zip(labels);
+            pairs.filter(|(p, l)| (**p >= 0.5) == predicted && **l == label).count() as f64
+        };
+        let (tp, fp, misses) = (count(true, true), count(true, false), count(false, true));
+        let ratio = |a: f64, b: f64| (b > 0.0).then(|| a / b);
+        let squares = probabilities.iter().zip(labels).map(|(p, &label)| (p - f64::from(u8::from(label))).powi(2));
+        Scores {
+            accuracy: ratio(tp + count(false, false), n),
+            precision: ratio(tp, tp + fp),
+            recall: ratio(tp, tp + misses),
+            f_measure: ratio(2.0 * tp, 2.0 * tp + fp + misses),
+            roc_auc: roc_auc(probabilities, labels),
+            average_precision: average_precision(probabilities, labels),
+            brier: ratio(squares.sum(), n),
+        }
+    }
+
+    /// The scores in the order of [`Scores::NAMES`].
+    pub fn values(&self) -> [Option<f64>; 7] {
+        let Scores { accuracy, precision, recall, f_measure, roc_auc, average_precision, brier } = *self;
+        [accuracy, precision, recall, f_measure, roc_auc, average_precision, brier]
+    }
+
+    /// The score that a sweep or early stopping watches; `loss` is the cross-entropy on the same samples.
+    pub fn watched(&self, name: MetricName, loss: f64) -> Option<f64> {
+        match name {
+            MetricName::ValidationLoss => Some(loss),
+            MetricName::ValidationRocAuc => self.roc_auc,
+            MetricName::ValidationAveragePrecision => self.average_precision,
+            MetricName::ValidationFMeasure => self.f_measure,
+            MetricName::ValidationAccuracy => self.accuracy,
+            MetricName::ValidationBrier => self.brier,
+        }
+    }
+}
+
+/// Positives and all among the samples of each distinct score, highest score first.
+fn steps(scores: &[f64], labels: &[bool]) -> Vec<(f64, f64)> {
+    let mut order: Vec<(f64, bool)> = scores.iter().copied().zip(labels.iter().copied()).collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let same = order.chunk_by(|a, b| a.0 == b.0);
+    same.map(|ties| (ties.iter().filter(|(_, label)| *label).count() as f64, ties.len() as f64)).collect()
+}
+
+/// The probability that a positive scores above a negative, ties counting half (Mann and Whitney).
+fn roc_auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
+    let positives = labels.iter().filter(|label| **label).count() as f64;
+    let negatives = labels.len() as f64 - positives;
+    let mut below = negatives;
+    let mut wins = 0.0;
+    for (step_positives, all) in steps(scores, labels) {
+        let step_negatives = all - step_positives;
+        below -= step_negatives;
+        wins += step_positives * (below + step_negatives / 2.0);
+    }
+    (positives > 0.0 && negatives > 0.0).then(|| wins / (positives * negatives))
+}
+
+/// The sum of precision times gain in recall over the distinct scores, as scikit-learn's `average_precision_score`.
+fn average_precision(scores: &[f64], labels: &[bool]) -> Option<f64> {
+    let positives = labels.iter().filter(|label| **label).count() as f64;
+    let (mut found, mut seen, mut sum) = (0.0, 0.0, 0.0);
+    for (step_positives, all) in steps(scores, labels) {
+        found += step_positives;
+        seen += all;
+        sum += step_positives * found / seen;
+    }
+    (positives > 0.0).then(|| sum / positives)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand, and the same as scikit-learn 1.5 gives for
+    /// `y = [0, 0, 1, 1, 1]`, `p = [0.1, 0.6, 0.35, 0.6, 0.9]`.
+    #[test]
+    fn scores_by_hand() {
+        let labels = [false, false, true, true, true];
+        let scores = Scores::of(&[0.1, 0.6, 0.35, 0.6, 0.9], &labels);
+        let close = |value: Option<f64>, expected: f64| assert!((value.expect("defined") - expected).abs() < 1e-12);
+        close(scores.accuracy, 3.0 / 5.0);
+        close(scores.precision, 2.0 / 3.0);
+        close(scores.recall, 2.0 / 3.0);
+        close(scores.f_measure, 2.0 / 3.0);
+        close(scores.roc_auc, (1.0 + 2.0 + 1.5) / 6.0);
+        close(scores.average_precision, (1.0 + 2.0 / 3.0 + 3.0 / 4.0) / 3.0);
+        close(scores.brier, (0.01 + 0.36 + 0.4225 + 0.16 + 0.01) / 5.0);
+    }
+
+    #[test]
+    fn undefined_scores_are_absent() {
+        let scores = Scores::of(&[0.2, 0.3], &[false, false]);
+        assert_eq!((scores.precision, scores.recall, scores.roc_auc), (None, None, None));
+        assert_eq!(scores.accuracy, Some(1.0));
+        assert_eq!(Scores::of(&[0.4; 4], &[true, false, false, false]).roc_auc, Some(0.5));
+        assert_eq!(Scores::of(&[0.4; 4], &[true, false, false, false]).average_precision, Some(0.25));
+    }
+
+    #[test]
+    fn the_loss_never_overflows() {
+        assert!((cross_entropy(&[0.0, 0.0], &[true, false]) - 2f64.ln()).abs() < 1e-12);
+        assert!((cross_entropy(&[1e30], &[false]) - 1e30).abs() < 1e24);
+        assert_eq!(cross_entropy(&[1000.0], &[true]), 0.0);
+    }
+}

@@ -1,0 +1,16 @@
+//! Tensors → a trained model with its history, and its scores beside baselines.
+
+mod adam;
+mod baselines;
+mod bootstrap;
+mod checkpoint;
+mod evaluate;
+mod metrics;
+mod run;
+mod train;
+
+pub use baselines::{Rate, Rates};
+pub use evaluate::{Evaluation, Method, Score, evaluate};
+pub use metrics::{Scores, probability};
+pub use run::{RUN, Run, RunSummary};
+pub use train::{Epoch, Mode, NonFinite, Settings, train};

@@ -1,0 +1,231 @@
+//! Tensors → a trained model: the visible loop, early stopping, a checkpoint after each epoch.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use candle_core::{Device, Tensor};
+use rand::seq::SliceRandom as _;
+use serde::{Deserialize, Serialize};
+
+use super::adam::Adam;
+use super::checkpoint::{self, Checkpoint};
+use super::metrics::{Scores, cross_entropy, probability};
+use super::run::{RUN, Run};
+use crate::config::{Config, Goal, Metric};
+use crate::error::hinted;
+use crate::manifest;
+use crate::models::{Lstm, Shape};
+use crate::tensors::{Dataset, Side, VOCABULARY};
+
+/// Samples scored at once; has no influence on the scores.
+const SCORED_AT_ONCE: usize = 256;
+
+/// Everything that decides what a training gives, apart from its tensors.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Settings {
+    /// LSTM layers.
+    pub lstm_layers: usize,
+    /// Width of each layer.
+    pub hidden_size: usize,
+    /// Adam's learning rate.
+    pub learning_rate: f64,
+    /// Samples a step.
+    pub batch_size: usize,
+    /// The most epochs.
+    pub epochs: usize,
+    /// Epochs without improvement after which training stops.
+    pub earlystop_threshold: usize,
+    /// What is watched on the validation side.
+    pub metric: Metric,
+    /// The root seed.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// The settings in `config`, whose training parameters must be numbers and not distributions.
+    pub fn of(config: &Config) -> Result<Settings> {
+        let parameters = &config.training.parameters;
+        Ok(Settings {
+            lstm_layers: parameters.lstm_layers.whole("lstm_layers", 1..=16)?,
+            hidden_size: parameters.hidden_size.whole("hidden_size", 1..=4096)?,
+            learning_rate: parameters.learning_rate.constant("learning_rate", 0.0..=10.0)?,
+            batch_size: parameters.batch_size.whole("batch_size", 1..=1_000_000)?,
+            epochs: config.epochs,
+            earlystop_threshold: config.earlystop_threshold,
+            metric: config.wandb.sweep.metric.clone(),
+            seed: config.seed,
+        })
+    }
+
+    /// The digest of everything that a training on the tensors `tensors_key` depends on.
+    pub fn key(&self, tensors_key: &str) -> Result<String> {
+        manifest::key(&(RUN.version, self, tensors_key))
+    }
+}
+
+/// One epoch of a training's history.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// Mean cross-entropy over the training samples, each scored before the step that learns from it.
+    pub train_loss: f64,
+    /// Mean cross-entropy over the validation samples, after the epoch.
+    pub validation_loss: f64,
+    /// The scores on the validation samples, after the epoch.
+    pub validation: Scores,
+    /// Whether the watched metric was the best so far.
+    pub is_best: bool,
+}
+
+/// What to do with what an earlier training left in the run's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Refuse to touch it.
+    New,
+    /// Go on from its last checkpoint; a finished training is left as it is.
+    Resume,
+    /// Start anew.
+    Overwrite,
+}
+
+/// The loss was no longer a number: the trial failed, and will fail again with the same settings.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the loss is not finite in epoch {epoch}; a smaller learning rate may help")]
+pub struct NonFinite {
+    /// The epoch, counted from 1.
+    pub epoch: usize,
+}
+
+/// Trains on `dataset` and leaves the run in `dir`: its configuration, history, checkpoint, and the weights of the best
+/// epoch; the manifest comes last. `progress` hears of each epoch.
+///
+/// The result depends on the tensors and the settings alone. A training that was killed at any moment and resumed gives
+/// the same bytes as one that was not.
+///
+/// # Errors
+/// Fails when a side has no samples, when `dir` holds another training, and with [`NonFinite`].
+pub fn train(dataset: &Dataset, config: &Config, dir: &Path, mode: Mode, progress: impl Fn(&Epoch)) -> Result<Run> {
+    let settings = Settings::of(config)?;
+    for side in [Side::Train, Side::Validate] {
+        ensure!(
+            !dataset.is_empty(side),
+            hinted(
+                format!("there are no {} samples", side.name()),
+                "parse a longer log, or change `preprocessing.fractions`"
+            )
+        );
+    }
+    let key = settings.key(&dataset.key)?;
+    if mode == Mode::Resume && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
+        return Run::open(dir);
+    }
+    let mut state = begin(dataset, &settings, &key, dir, mode)?;
+    config.write(dir)?;
+    while !is_over(&state.history, &settings) {
+        let epoch = next_epoch(&mut state, dataset, &settings)?;
+        progress(&epoch);
+        if epoch.is_best {
+            state.best = state.model.weights()?;
+        }
+        state.history.push(epoch);
+        state.write(dir, &key)?;
+    }
+    Run::finish(dir, &key, dataset, &settings, &state)
+}
+
+fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mode) -> Result<Checkpoint> {
+    let shape = shape(dataset, settings);
+    let device = Device::Cpu;
+    let started = dir.join(checkpoint::FILE).exists();
+    let occupied = started || dir.join(manifest::FILE).exists();
+    ensure!(
+        !occupied || mode != Mode::New,
+        hinted(
+            format!("`{}` holds a training already", dir.display()),
+            "continue it with `--resume`, start anew with `--overwrite`, or name another directory"
+        )
+    );
+    fs_err::create_dir_all(dir)?;
+    if started && mode == Mode::Resume {
+        return Checkpoint::read(dir, key, shape, &device);
+    }
+    Run::clear(dir)?;
+    let model = Lstm::new(shape, settings.seed, &device)?;
+    Ok(Checkpoint { adam: Adam::new(&model), best: model.weights()?, model, history: Vec::new() })
+}
+
+fn shape(dataset: &Dataset, settings: &Settings) -> Shape {
+    let tensors = &dataset.summary.settings;
+    let (hidden_size, lstm_layers) = (settings.hidden_size, settings.lstm_layers);
+    Shape { e: VOCABULARY, m: tensors.m, j: tensors.j, hidden_size, lstm_layers }
+}
+
+/// Early stopping: over after `epochs`, or once the watched metric has not improved for `earlystop_threshold` of them.
+fn is_over(history: &[Epoch], settings: &Settings) -> bool {
+    let best = history.iter().rposition(|epoch| epoch.is_best);
+    let without_gain = best.map_or(history.len(), |at| history.len() - 1 - at);
+    history.len() >= settings.epochs || without_gain >= settings.earlystop_threshold
+}
+
+fn next_epoch(state: &mut Checkpoint, dataset: &Dataset, settings: &Settings) -> Result<Epoch> {
+    let epoch = state.history.len() + 1;
+    let train_loss = learn(state, dataset, settings, epoch)?;
+    let (logits, labels) = score(&state.model, dataset, Side::Validate)?;
+    let validation_loss = cross_entropy(&logits, &labels);
+    let probabilities: Vec<f64> = logits.iter().map(|&logit| probability(logit)).collect();
+    let validation = Scores::of(&probabilities, &labels);
+    ensure!(train_loss.is_finite() && validation_loss.is_finite(), NonFinite { epoch });
+    let is_best = match validation.watched(settings.metric.name, validation_loss) {
+        Some(watched) => is_best(&state.history, watched, settings),
+        None => false,
+    };
+    Ok(Epoch { epoch, train_loss, validation_loss, validation, is_best })
+}
+
+fn is_best(history: &[Epoch], watched: f64, settings: &Settings) -> bool {
+    let Metric { name, goal } = settings.metric;
+    let earlier = history.iter().filter_map(|epoch| epoch.validation.watched(name, epoch.validation_loss));
+    let best = earlier.fold(None, |best: Option<f64>, value| match best {
+        Some(best) if !Goal::is_better(goal, value, best) => Some(best),
+        _ => Some(value),
+    });
+    best.is_none_or(|best| goal.is_better(watched, best))
+}
+
+/// One pass over the training samples in an order that follows from seed and epoch; returns the mean loss.
+fn learn(state: &mut Checkpoint, dataset: &Dataset, settings: &Settings, epoch: usize) -> Result<f64> {
+    let labels: Vec<u8> = dataset.column(Side::Train, "label")?;
+    let mut order: Vec<usize> = (0..labels.len()).collect();
+    order.shuffle(&mut crate::seed::generator(settings.seed, "shuffle", &[epoch as i64]));
+    let mut total = 0.0;
+    for batch in order.chunks(settings.batch_size) {
+        let codes: Vec<u8> = batch.iter().flat_map(|&i| dataset.codes(Side::Train, i)).copied().collect();
+        let targets: Vec<f32> = batch.iter().map(|&i| f32::from(labels[i])).collect();
+        let logits = state.model.logits(&codes, true)?;
+        let loss = bce_with_logits(&logits, &Tensor::from_vec(targets, batch.len(), logits.device())?)?;
+        state.adam.step(&state.model, &loss.backward()?, settings.learning_rate)?;
+        total += f64::from(loss.to_scalar::<f32>()?) * batch.len() as f64;
+    }
+    Ok(total / labels.len() as f64)
+}
+
+/// The mean of `max(x, 0) - x*y + ln(1 + exp(-|x|))`. candle's own takes the logarithm of a sigmoid, which is infinite
+/// once the sigmoid saturates.
+fn bce_with_logits(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    let softplus = (logits.abs()?.neg()?.exp()? + 1.0)?.log()?;
+    let loss = ((logits.relu()? - (logits * targets)?)? + softplus)?;
+    Ok(loss.mean_all()?)
+}
+
+/// The logits and labels of every sample of `side`.
+pub(super) fn score(model: &Lstm, dataset: &Dataset, side: Side) -> Result<(Vec<f32>, Vec<bool>)> {
+    let labels: Vec<u8> = dataset.column(side, "label")?;
+    let mut logits = Vec::with_capacity(labels.len());
+    let samples: Vec<usize> = (0..labels.len()).collect();
+    for batch in samples.chunks(SCORED_AT_ONCE) {
+        let codes: Vec<u8> = batch.iter().flat_map(|&i| dataset.codes(side, i)).copied().collect();
+        logits.extend(model.logits(&codes, false)?.to_vec1::<f32>()?);
+    }
+    Ok((logits, labels.into_iter().map(|label| label == 1).collect()))
+}
