@@ -22,9 +22,9 @@ pub mod shard;
 pub mod eventlog;
 pub mod events;
 pub mod models;
+pub mod sweep;
 pub mod tensors;
 pub mod training;
-// pub mod sweep;
 // pub mod advice;
 
 // The command line.

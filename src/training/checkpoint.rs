@@ -36,6 +36,12 @@ struct Notes {
     history: Vec<Epoch>,
 }
 
+/// The key of the training that left its checkpoint in `dir`.
+pub fn checkpoint_key(dir: &Path) -> Option<String> {
+    let shard = Shard::open(&dir.join(FILE), FORMAT).ok()?;
+    shard.notes::<Notes>().ok().map(|notes| notes.key)
+}
+
 impl Checkpoint {
     /// Writes the checkpoint of the training called `key` to the run `dir`.
     pub(super) fn write(&self, dir: &Path, key: &str) -> Result<()> {

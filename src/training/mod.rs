@@ -10,6 +10,7 @@ mod run;
 mod train;
 
 pub use baselines::{Rate, Rates};
+pub use checkpoint::checkpoint_key;
 pub use evaluate::{Evaluation, Method, Score, evaluate};
 pub use metrics::{Scores, probability};
 pub use run::{RUN, Run, RunSummary};

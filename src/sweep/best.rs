@@ -1,0 +1,86 @@
+//! Results of trials → the best one: by the sweep's metric on the validation samples, ties to the earlier trial.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use super::local::{TrialResult, trial_dir};
+use crate::config::Metric;
+use crate::error::hinted;
+use crate::manifest;
+
+/// The file in a sweep's directory that names the best trial.
+pub const BEST_FILE: &str = "best.json";
+
+/// The choice among the trials of a sweep.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Best {
+    /// The best trial, counted from 1.
+    pub trial: usize,
+    /// What it was chosen by.
+    pub metric: Metric,
+    /// Its value.
+    pub value: f64,
+    /// Every trial, the failed ones too.
+    pub trials: Vec<TrialResult>,
+}
+
+/// Chooses the best of `trials` and writes it to `out`.
+///
+/// # Errors
+/// Fails when no trial has a value.
+pub fn choose(out: &Path, metric: &Metric, trials: Vec<TrialResult>) -> Result<Best> {
+    let valued = trials.iter().filter_map(|trial| Some((trial.trial, trial.watched(metric.name)?)));
+    let best = valued.fold(None, |best: Option<(usize, f64)>, (trial, value)| match best {
+        Some(best) if !metric.goal.is_better(value, best.1) => Some(best),
+        _ => Some((trial, value)),
+    });
+    let (trial, value) = best.with_context(|| format!("none of the {} trials finished", trials.len()))?;
+    let best = Best { trial, metric: metric.clone(), value, trials };
+    manifest::write_json(&out.join(BEST_FILE), &best)?;
+    Ok(best)
+}
+
+/// The run that `path` means: a run itself, or the best trial of a sweep's directory.
+pub fn resolve(path: &Path) -> Result<PathBuf> {
+    let best = path.join(BEST_FILE);
+    if best.is_file() {
+        return Ok(trial_dir(path, manifest::read_json::<Best>(&best)?.trial));
+    }
+    if path.join(manifest::FILE).is_file() || path.join(crate::config::FILE).is_file() {
+        return Ok(path.to_owned());
+    }
+    let hint = "name the directory that `poolcast train` or `poolcast run` wrote";
+    Err(hinted(format!("`{}` is neither a run nor a sweep with a best trial", path.display()), hint).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::local::Outcome;
+    use super::*;
+    use crate::config::{Goal, MetricName};
+    use crate::training::{Epoch, Scores};
+
+    fn trial(trial: usize, loss: Option<f64>) -> TrialResult {
+        let finished = |validation_loss| {
+            let best =
+                Epoch { epoch: 1, train_loss: 0.0, validation_loss, validation: Scores::default(), is_best: true };
+            Outcome::Finished { best: Box::new(best) }
+        };
+        let failed = Outcome::Failed { reason: "the loss is not finite".into() };
+        TrialResult { trial, outcome: loss.map_or(failed, finished) }
+    }
+
+    #[test]
+    fn the_earlier_of_equals_wins_and_failures_are_kept() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let metric = Metric { name: MetricName::ValidationLoss, goal: Goal::Minimize };
+        let trials = vec![trial(1, None), trial(2, Some(0.5)), trial(3, Some(0.4)), trial(4, Some(0.4))];
+        let best = choose(dir.path(), &metric, trials).expect("chosen");
+        assert_eq!((best.trial, best.value, best.trials.len()), (3, 0.4, 4));
+        assert_eq!(resolve(dir.path()).expect("resolved"), trial_dir(dir.path(), 3));
+        assert!(choose(dir.path(), &metric, vec![trial(1, None)]).is_err());
+        assert!(resolve(&dir.path().join("nowhere")).is_err());
+    }
+}

@@ -1,0 +1,117 @@
+//! Trials on this machine: tensors once per (j, m, timeframe_len), then one training a trial, as many at once as threads.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Config, MetricName};
+use crate::tensors::Dataset;
+use crate::training::{Epoch, Mode, NonFinite, Run, train};
+
+/// How one trial ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrialResult {
+    /// Counted from 1.
+    pub trial: usize,
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+pub enum Outcome {
+    /// It was trained to its end.
+    Finished {
+        /// Its best epoch.
+        best: Box<Epoch>,
+    },
+    /// Its settings cannot be trained.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl TrialResult {
+    /// The value that the sweep chooses by; `None` for a failed trial.
+    pub fn watched(&self, metric: MetricName) -> Option<f64> {
+        match &self.outcome {
+            Outcome::Finished { best } => best.validation.watched(metric, best.validation_loss),
+            Outcome::Failed { .. } => None,
+        }
+    }
+}
+
+/// The directory of a trial in the sweep directory `out`.
+pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
+    out.join("trials").join(format!("trial-{trial:04}"))
+}
+
+/// The directory of the tensors that the trial `config` needs; trials with equal sizes share it.
+pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
+    let settings = crate::tensors::Settings::of(config)?;
+    Ok(out.join("tensors").join(format!("j{}-m{}-t{}", settings.j, settings.m, settings.timeframe_len_s)))
+}
+
+/// Runs the trials `configs` to their ends in `out`; finished ones are kept, begun ones are resumed. A trial whose loss
+/// stops being a number has failed, and the others go on. `progress` hears of each epoch with its trial.
+///
+/// # Errors
+/// Fails on anything else, such as a full disk, once the trials that run have ended.
+pub fn run_trials(
+    out: &Path,
+    configs: &[Config],
+    threads: usize,
+    progress: impl Fn(usize, &Epoch) + Sync,
+) -> Result<Vec<TrialResult>> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, Result<TrialResult>)>> = Mutex::default();
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(config) = configs.get(index) else { break };
+            let result = run_trial(out, index + 1, config, &progress);
+            let failed = result.is_err();
+            results.lock().expect("no thread panics with the lock").push((index, result));
+            if failed {
+                next.store(configs.len(), Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..threads.min(configs.len())).for_each(|_| drop(scope.spawn(work))));
+    let mut results = results.into_inner().expect("no thread panicked with the lock");
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn run_trial(out: &Path, trial: usize, config: &Config, progress: &impl Fn(usize, &Epoch)) -> Result<TrialResult> {
+    let dataset = Dataset::open(&tensors_dir(out, config)?)?;
+    let dir = trial_dir(out, trial);
+    let report = |epoch: &Epoch| progress(trial, epoch);
+    let trained = match train(&dataset, config, &dir, Mode::Resume, report) {
+        // The trial was drawn anew, from another seed or space, or its log has grown: what is there is not its own.
+        Err(error) if is_another_training(&dir, &dataset, config)? => {
+            tracing::info!("{error}");
+            train(&dataset, config, &dir, Mode::Overwrite, report)
+        }
+        trained => trained,
+    };
+    let outcome = match trained {
+        Ok(Run { summary, .. }) => Outcome::Finished { best: Box::new(summary.best) },
+        Err(error) => match error.downcast_ref::<NonFinite>() {
+            Some(reason) => Outcome::Failed { reason: reason.to_string() },
+            None => return Err(error.context(format!("trial {trial} failed"))),
+        },
+    };
+    Ok(TrialResult { trial, outcome })
+}
+
+fn is_another_training(dir: &Path, dataset: &Dataset, config: &Config) -> Result<bool> {
+    let key = crate::training::Settings::of(config)?.key(&dataset.key)?;
+    Ok(crate::training::checkpoint_key(dir).is_some_and(|found| found != key))
+}

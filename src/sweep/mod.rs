@@ -1,0 +1,9 @@
+//! Many trials → one best: draws of hyper-parameters from a search space, run on this machine.
+
+mod best;
+mod local;
+mod space;
+
+pub use best::{BEST_FILE, Best, choose, resolve};
+pub use local::{Outcome, TrialResult, run_trials, tensors_dir, trial_dir};
+pub use space::{draw, needs_draw};
