@@ -19,14 +19,14 @@ pub mod seed;
 pub mod shard;
 
 // The stages, in the order the data flows.
+pub mod advice;
 pub mod eventlog;
 pub mod events;
 pub mod models;
 pub mod sweep;
 pub mod tensors;
 pub mod training;
-// pub mod advice;
 
 // The command line.
-// pub mod cli;
-// pub mod cmd;
+pub mod cli;
+pub mod cmd;

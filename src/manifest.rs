@@ -89,7 +89,18 @@ pub fn key(inputs: &impl Serialize) -> Result<String> {
 
 /// SHA-256 in hexadecimal.
 pub fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// The size and SHA-256 of the file at `path`, read in blocks.
+pub fn digest_file(path: &Path) -> Result<(u64, String)> {
+    let mut hasher = Sha256::new();
+    let bytes = std::io::copy(&mut fs_err::File::open(path)?, &mut hasher)?;
+    Ok((bytes, hexadecimal(&hasher.finalize())))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -21,6 +21,61 @@ const NODE_TERMINATED: u16 = 15;
 /// Event 028: attributes of the job ad, written after the event that triggered it. Annotation, not a state.
 pub const AD_INFORMATION: u16 = 28;
 
+/// HTCondor's name of an event, without `ULOG_`.
+pub fn event_name(number: u16) -> &'static str {
+    const NAMES: [&str; 48] = [
+        "SUBMIT",
+        "EXECUTE",
+        "EXECUTABLE_ERROR",
+        "CHECKPOINTED",
+        "JOB_EVICTED",
+        "JOB_TERMINATED",
+        "IMAGE_SIZE",
+        "SHADOW_EXCEPTION",
+        "GENERIC",
+        "JOB_ABORTED",
+        "JOB_SUSPENDED",
+        "JOB_UNSUSPENDED",
+        "JOB_HELD",
+        "JOB_RELEASED",
+        "NODE_EXECUTE",
+        "NODE_TERMINATED",
+        "POST_SCRIPT_TERMINATED",
+        "GLOBUS_SUBMIT",
+        "GLOBUS_SUBMIT_FAILED",
+        "GLOBUS_RESOURCE_UP",
+        "GLOBUS_RESOURCE_DOWN",
+        "REMOTE_ERROR",
+        "JOB_DISCONNECTED",
+        "JOB_RECONNECTED",
+        "JOB_RECONNECT_FAILED",
+        "GRID_RESOURCE_UP",
+        "GRID_RESOURCE_DOWN",
+        "GRID_SUBMIT",
+        "JOB_AD_INFORMATION",
+        "JOB_STATUS_UNKNOWN",
+        "JOB_STATUS_KNOWN",
+        "JOB_STAGE_IN",
+        "JOB_STAGE_OUT",
+        "ATTRIBUTE_UPDATE",
+        "PRESKIP",
+        "CLUSTER_SUBMIT",
+        "CLUSTER_REMOVE",
+        "FACTORY_PAUSED",
+        "FACTORY_RESUMED",
+        "NONE",
+        "FILE_TRANSFER",
+        "RESERVE_SPACE",
+        "RELEASE_SPACE",
+        "FILE_COMPLETE",
+        "FILE_USED",
+        "FILE_REMOVED",
+        "DATAFLOW_JOB_SKIPPED",
+        "COMMON_FILES",
+    ];
+    NAMES.get(usize::from(number)).copied().unwrap_or("unknown")
+}
+
 /// One event of one job. Which fields mean something depends on the number; the others are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Event {

@@ -9,6 +9,8 @@ mod record;
 mod source;
 mod stamp;
 
-pub use event::{ABORTED, AD_INFORMATION, Ad, Event, GENERIC, HELD, RELEASED, RemovedBy, SUBMIT, TERMINATED};
+pub use event::{
+    ABORTED, AD_INFORMATION, Ad, Event, GENERIC, HELD, RELEASED, RemovedBy, SUBMIT, TERMINATED, event_name,
+};
 pub use reader::{Log, Options, read};
 pub use record::{Anomalies, Anomaly};

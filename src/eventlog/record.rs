@@ -23,6 +23,19 @@ pub enum Anomaly {
     NoYear,
 }
 
+impl Anomaly {
+    /// What was met, in words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Anomaly::Junk => "text between records",
+            Anomaly::LostTerminator => "a record without its end",
+            Anomaly::GluedHeader => "a header glued to the end of a record",
+            Anomaly::UnfinishedRecord => "an unfinished last record, left out",
+            Anomaly::NoYear => "an event whose year is unknown, left out",
+        }
+    }
+}
+
 /// How often each anomaly was met.
 pub type Anomalies = BTreeMap<Anomaly, u64>;
 

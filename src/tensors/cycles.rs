@@ -55,6 +55,13 @@ pub enum LeftOut {
     ClusterOnTwoSides,
 }
 
+impl LeftOut {
+    /// The reason as reports name it.
+    pub fn name(self) -> String {
+        serde_json::to_value(self).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+}
+
 /// The hold cycles of a job, in order.
 pub fn cycles(history: History<'_>, label: config::Label) -> Vec<Cycle> {
     let holds = (0..history.number.len()).filter(|&at| history.number[at] == HELD);

@@ -1,6 +1,7 @@
 //! A model and a side of the split → its scores with intervals, beside baselines on the same samples.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,13 @@ pub struct Evaluation {
     pub left_out: BTreeMap<LeftOut, usize>,
     /// The model first, then the baselines.
     pub methods: Vec<Method>,
+}
+
+impl Evaluation {
+    /// The file that keeps the scores of one side beside the run in `dir`.
+    pub fn path(dir: &Path, side: Side) -> PathBuf {
+        dir.join(format!("evaluation-{}.json", side.name()))
+    }
 }
 
 /// Scores `run` on `side` of `dataset` over all its samples at once.

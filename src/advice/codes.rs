@@ -1,0 +1,170 @@
+//! Hold codes: their meaning, and the answers that need no model. From HTCondor's table of hold reason codes and the
+//! hold templates of execution points.
+
+use super::judge::Action;
+
+/// A hold whose answer follows from its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// What to do.
+    pub action: Action,
+    /// Why, in a sentence that stands by itself.
+    pub why: &'static str,
+    /// What to type; `JOB` stands for the job's id.
+    pub command: &'static str,
+}
+
+/// The meaning of a hold code and subcode, for people.
+pub fn meaning(code: i32, subcode: i32) -> String {
+    let text = match code {
+        0 => "no reason given",
+        1 => "held by a person (condor_hold)",
+        2 => "old grid middleware error",
+        3 => "the job's own hold policy",
+        4 => "invalid credential",
+        5 => "the job's own policy could not be evaluated",
+        6 => "the program could not be started",
+        7 => "standard output could not be opened",
+        8 => "standard input could not be opened",
+        9 => "the standard output stream could not be opened",
+        10 => "the standard input stream could not be opened",
+        11 => "file transfer: invalid acknowledgement",
+        12 => "output files could not be transferred back",
+        13 => "input files could not be transferred to the job",
+        14 => "the initial working directory is not accessible",
+        15 => "submitted on hold",
+        16 => "input files are being spooled",
+        17 => "no shadow for this kind of job",
+        18 => "file transfer: invalid go-ahead",
+        19 => "the prepare hook failed",
+        20 => "a deferred start time was missed",
+        21 => "held by the execution point's policy",
+        22 => "the job's log file could not be opened",
+        23 => "the user's account could not be accessed",
+        24 => "no compatible shadow",
+        25 => "invalid cron settings",
+        26 => "the access point's hold policy",
+        27 => "the access point's policy could not be evaluated",
+        28..=31 => "ownership of the sandbox could not be changed",
+        32 => "more input than the access point allows",
+        33 => "more output than the access point allows",
+        34 => "more resources used than requested",
+        35 => "invalid container image",
+        36 => "the checkpoint failed",
+        37..=42 => "EC2 error",
+        43 => "the pre script failed",
+        44 => "the post script failed",
+        45 => "the container test failed",
+        46 => "the allowed job duration was exceeded",
+        47 => "the allowed execute duration was exceeded",
+        48 => "the shadow's prepare hook failed",
+        49 => "the primary group could not be changed",
+        _ => "a code this version does not know",
+    };
+    let detail = match (code, subcode) {
+        (21 | 34, 101) => Some("CPUs"),
+        (21 | 34, 102) => Some("memory"),
+        (21 | 34, 104) => Some("disk"),
+        (6..=10 | 12..=14, n) => errno(n),
+        _ => None,
+    };
+    detail.map_or_else(|| text.to_owned(), |detail| format!("{text}: {detail}"))
+}
+
+/// Unix error numbers, and plug-in exit codes, which come shifted by eight bits.
+fn errno(number: i32) -> Option<&'static str> {
+    Some(match number {
+        2 => "no such file or directory",
+        8 => "not an executable for this machine",
+        13 => "permission denied",
+        28 => "no space left",
+        62 => "timed out",
+        110 => "connection timed out",
+        122 => "quota exceeded",
+        n if n >= 256 && n % 256 == 0 => "the transfer plug-in failed",
+        _ => return None,
+    })
+}
+
+const RELEASE: &str = "condor_release JOB";
+const LOOK: &str = "condor_q -hold JOB && condor_release JOB";
+
+const fn fix(why: &'static str, command: &'static str) -> Option<Rule> {
+    Some(Rule { action: Action::Fix, why, command })
+}
+
+const fn wait(why: &'static str) -> Option<Rule> {
+    Some(Rule { action: Action::Wait, why, command: RELEASE })
+}
+
+/// The answer for codes whose outcome is not a matter of chance; `None` where a model has to judge.
+pub fn rule(code: i32, subcode: i32) -> Option<Rule> {
+    match (code, subcode) {
+        (1, _) => wait("a person held this job on purpose: release it once that person's reason is gone"),
+        (15, _) => wait("it was submitted on hold: release it when it may start"),
+        (16, _) => wait("its input files are still on their way; it is released by itself when they have arrived"),
+        (4, _) => fix("its credential is invalid and stays so: renew it, then release", LOOK),
+        (5 | 27, _) => {
+            fix("a policy expression is undefined and will be again: define what it refers to, then release", LOOK)
+        }
+        (6, _) => fix("the program cannot be started anywhere until its path, mode or architecture is right", LOOK),
+        (7 | 8 | 9 | 10 | 14 | 22, _) => {
+            fix("a path it names cannot be opened: create it or correct it, then release", LOOK)
+        }
+        (13, 2) => {
+            fix("an input file is missing on the access point: put it back or correct its name, then release", LOOK)
+        }
+        (20 | 25, _) => {
+            fix("its start times cannot be met as set: correct the cron_ or deferral settings, then release", LOOK)
+        }
+        (21 | 34, 102) => fix(
+            "it used more memory than it requested, and will again: raise RequestMemory, then release",
+            "condor_qedit JOB RequestMemory 'MemoryUsage * 3 / 2' && condor_release JOB",
+        ),
+        (21 | 34, 104) => fix(
+            "it used more disk than it requested, and will again: raise RequestDisk, then release",
+            "condor_qedit JOB RequestDisk 'DiskUsage * 3 / 2' && condor_release JOB",
+        ),
+        (21 | 34, 101) => fix(
+            "it used more CPUs than it requested, and will again: raise RequestCpus or limit its threads, then release",
+            "condor_qedit JOB RequestCpus 'RequestCpus * 2' && condor_release JOB",
+        ),
+        (32 | 33, _) => fix(
+            "its files are larger than the access point transfers: move large files another way, then release",
+            LOOK,
+        ),
+        (35 | 45, _) => fix("its container image does not work: correct the image, then release", LOOK),
+        (36 | 43 | 44 | 48, _) => fix("a script or hook of the job fails: correct it, then release", LOOK),
+        (46 | 47, _) => fix(
+            "it ran longer than it may, and released unchanged it will again: split the work, checkpoint it, or ask for a longer duration; remove it if none of these can be done",
+            LOOK,
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deterministic_codes_have_a_rule_and_ambiguous_ones_none() {
+        for code in [1, 15, 16] {
+            assert_eq!(rule(code, 0).map(|rule| rule.action), Some(Action::Wait), "{code}");
+        }
+        for (code, subcode) in [(46, 0), (47, 0), (6, 8), (13, 2), (34, 102), (34, 104), (21, 102)] {
+            assert_eq!(rule(code, subcode).map(|rule| rule.action), Some(Action::Fix), "{code}/{subcode}");
+        }
+        for (code, subcode) in [(12, 2), (13, 256), (19, 1), (26, 0), (3, 7), (999, 0)] {
+            assert_eq!(rule(code, subcode), None, "{code}/{subcode}");
+        }
+    }
+
+    #[test]
+    fn meanings_name_the_error() {
+        assert_eq!(meaning(13, 2), "input files could not be transferred to the job: no such file or directory");
+        assert_eq!(meaning(34, 102), "more resources used than requested: memory");
+        assert_eq!(meaning(12, 256), "output files could not be transferred back: the transfer plug-in failed");
+        assert_eq!(meaning(-5, 0), "a code this version does not know");
+    }
+}

@@ -1,0 +1,117 @@
+//! Advice in plain words: the action first, then what is known, then what to type.
+
+use super::judge::{Action, Advice, Ground};
+use crate::output;
+
+/// The advice on one job, several lines.
+pub fn text(advice: &Advice) -> String {
+    let mut lines = vec![
+        format!("{}: {}", advice.job, headline(advice.action)),
+        format!("  why: {}", advice.reasons.join("; ")),
+        format!("  hold code {}/{}: {}", advice.hold_code, advice.hold_subcode, advice.meaning),
+        format!(
+            "  held since {}, {} when the log ends",
+            output::utc(advice.held_since_ms),
+            output::span(advice.held_for_ms)
+        ),
+        format!("  {}", holds(advice)),
+    ];
+    lines.extend(odds(advice));
+    lines.extend(advice.command.as_ref().map(|command| format!("  run: {command}")));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn headline(action: Action) -> &'static str {
+    match action {
+        Action::Release => "RELEASE AS IT IS",
+        Action::Fix => "FIX, THEN RELEASE",
+        Action::Remove => "REMOVE",
+        Action::Wait => "WAIT",
+        Action::None => "NO ADVICE",
+    }
+}
+
+fn holds(advice: &Advice) -> String {
+    let times = |n: usize| if n == 1 { "once".to_owned() } else { format!("{n} times") };
+    let siblings = match advice.siblings_held {
+        0 => "no other job of its cluster is".to_owned(),
+        1 => "1 other job of its cluster is".to_owned(),
+        n => format!("{n} other jobs of its cluster are"),
+    };
+    format!(
+        "held {} so far, {} for this reason; {siblings} held for it now",
+        times(advice.holds as usize),
+        times(advice.holds_for_this_reason)
+    )
+}
+
+fn odds(advice: &Advice) -> Vec<String> {
+    let Some(probability) = advice.probability.filter(|_| advice.ground != Ground::Rule) else { return Vec::new() };
+    let mut lines = vec![format!("  probability of success if released unchanged: {:.0} %", 100.0 * probability)];
+    match &advice.like_cases {
+        Some(cases) => lines.push(format!(
+            "  base rate: {} of {} holds with this code succeeded ({:.0} %), {} to {}",
+            cases.successes,
+            cases.holds,
+            100.0 * cases.rate,
+            output::utc(cases.from_ms),
+            output::utc(cases.to_ms)
+        )),
+        None => lines.push("  base rate: training saw no hold with this code".to_owned()),
+    }
+    lines.extend(advice.skill.map(|skill| {
+        let (low, high) = skill.interval;
+        format!("  the model on later holds: ROC-AUC {:.2} [{low:.2}, {high:.2}]; it can be wrong", skill.roc_auc)
+    }));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge::{Cases, Skill};
+    use super::*;
+
+    fn advice() -> Advice {
+        Advice {
+            job: "12.0".into(),
+            ap: "ap".into(),
+            action: Action::Release,
+            ground: Ground::Model,
+            reasons: vec!["so".into()],
+            command: Some("condor_release 12.0".into()),
+            hold_code: 12,
+            hold_subcode: 2,
+            meaning: super::super::meaning(12, 2),
+            held_since_ms: 1_795_227_966_000,
+            held_for_ms: 61_000,
+            holds: 3,
+            holds_for_this_reason: 1,
+            siblings_held: 2,
+            probability: Some(0.731),
+            like_cases: Some(Cases { holds: 40, successes: 10, rate: 0.25, from_ms: 0, to_ms: 1000 }),
+            skill: Some(Skill { roc_auc: 0.7, interval: (0.6, 0.8) }),
+        }
+    }
+
+    #[test]
+    fn the_action_comes_first_and_the_command_last() {
+        insta::assert_snapshot!(text(&advice()), @r"
+        12.0: RELEASE AS IT IS
+          why: so
+          hold code 12/2: output files could not be transferred back: no such file or directory
+          held since 2026-11-21 02:26:06 UTC, 1 min 1 s when the log ends
+          held 3 times so far, once for this reason; 2 other jobs of its cluster are held for it now
+          probability of success if released unchanged: 73 %
+          base rate: 10 of 40 holds with this code succeeded (25 %), 1970-01-01 00:00:00 UTC to 1970-01-01 00:00:01 UTC
+          the model on later holds: ROC-AUC 0.70 [0.60, 0.80]; it can be wrong
+          run: condor_release 12.0
+        ");
+    }
+
+    #[test]
+    fn rules_give_no_probability() {
+        let ruled = Advice { ground: Ground::Rule, ..advice() };
+        assert!(!text(&ruled).contains('%'));
+    }
+}

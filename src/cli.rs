@@ -1,0 +1,233 @@
+//! The command line: types only; their doc comments are the help text.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::tensors::Side;
+
+/// What to do with held HTCondor jobs, learned from an access point's event logs.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    /// Threads to use [default: RAYON_NUM_THREADS, else OMP_NUM_THREADS, else the cores of this slot or machine]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// What to do
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs, in the order the data flows.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// The whole line: parse, tensors, a sweep of trials, the best model, its evaluation, advice on jobs still held
+    ///
+    /// Finished steps are kept, and an interrupted run goes on where it stopped.
+    ///
+    /// Example: poolcast run config/quickstart.yaml
+    #[command(verbatim_doc_comment)]
+    Run(RunArgs),
+    /// Event logs into event shards
+    ///
+    /// Example: poolcast parse /var/log/condor/EventLog -o events
+    #[command(verbatim_doc_comment)]
+    Parse(ParseArgs),
+    /// Event shards into train, validate and test tensors
+    ///
+    /// Example: poolcast tensors events -o tensors --j 20 --m 20 --timeframe-len 60
+    #[command(verbatim_doc_comment)]
+    Tensors(TensorsArgs),
+    /// Tensors into a trained model, its history and its checkpoint
+    ///
+    /// Example: poolcast train tensors -o run --hidden-size 32
+    #[command(verbatim_doc_comment)]
+    Train(TrainArgs),
+    /// A model and a split into scores beside baselines
+    ///
+    /// Example: poolcast evaluate run tensors
+    #[command(verbatim_doc_comment)]
+    Evaluate(EvaluateArgs),
+    /// What to do with held jobs, and why
+    ///
+    /// Exit code: 0 release, 10 fix first, 20 remove, 30 wait, 40 no advice (also where several jobs differ),
+    /// 1 and 2 errors.
+    ///
+    /// Example: poolcast advise out/quickstart --log EventLog 1086.0
+    #[command(verbatim_doc_comment)]
+    Advise(AdviseArgs),
+    /// Print the configuration: every key with its default, or what a file and the environment make of it
+    ///
+    /// Example: poolcast config config/quickstart.yaml
+    #[command(verbatim_doc_comment)]
+    Config(ConfigArgs),
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The configuration
+    pub config: PathBuf,
+    /// Where to leave everything [default: `out` in the configuration]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do everything anew, also what is finished
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `parse`.
+#[derive(Debug, Args)]
+pub struct ParseArgs {
+    /// Event logs: plain, gzip, xz or zstd, told apart by content
+    #[arg(required = true, value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    /// The directory to write
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The access point's name [default: what the log says]
+    #[arg(long)]
+    pub ap: Option<String>,
+    /// The year of the first event, for stamps without a year in a log without a header
+    #[arg(long)]
+    pub year: Option<i16>,
+    /// Replace an earlier result
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Print the counts as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tensors`.
+#[derive(Debug, Args)]
+pub struct TensorsArgs {
+    /// A directory that `parse` wrote
+    pub events: PathBuf,
+    /// The directory to write
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// A configuration file
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Jobs in a sample, the held one included
+    #[arg(long)]
+    pub j: Option<u32>,
+    /// Time frames in a sample
+    #[arg(long)]
+    pub m: Option<u32>,
+    /// Seconds per frame
+    #[arg(long, value_name = "SECONDS")]
+    pub timeframe_len: Option<u32>,
+    /// Where the frames stand: hold or life
+    #[arg(long)]
+    pub window: Option<String>,
+    /// What is predicted: next or final
+    #[arg(long)]
+    pub label: Option<String>,
+    /// Which holds of a job: all or first
+    #[arg(long)]
+    pub cycles: Option<String>,
+    /// How samples are divided: time, cluster or random
+    #[arg(long)]
+    pub split: Option<String>,
+    /// The root of every random choice
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Replace an earlier result
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Print the counts as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `train`.
+#[derive(Debug, Args)]
+pub struct TrainArgs {
+    /// A directory that `tensors` wrote
+    pub tensors: PathBuf,
+    /// The directory of the run
+    #[arg(short, long, value_name = "RUN")]
+    pub out: PathBuf,
+    /// A configuration file
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// LSTM layers
+    #[arg(long)]
+    pub lstm_layers: Option<u32>,
+    /// Width of each layer
+    #[arg(long)]
+    pub hidden_size: Option<u32>,
+    /// Adam's learning rate
+    #[arg(long)]
+    pub learning_rate: Option<f64>,
+    /// Samples a step
+    #[arg(long)]
+    pub batch_size: Option<u32>,
+    /// The most epochs
+    #[arg(long)]
+    pub epochs: Option<u32>,
+    /// Stop after so many epochs without improvement
+    #[arg(long)]
+    pub earlystop_threshold: Option<u32>,
+    /// The root of every random choice
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Go on from the last checkpoint
+    #[arg(long, conflicts_with = "overwrite")]
+    pub resume: bool,
+    /// Start anew where a training is already
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `evaluate`.
+#[derive(Debug, Args)]
+pub struct EvaluateArgs {
+    /// A run, or a directory in which a best one was chosen
+    pub run: PathBuf,
+    /// A directory that `tensors` wrote
+    pub tensors: PathBuf,
+    /// The side to score
+    #[arg(long, value_enum, default_value = "test")]
+    pub side: Side,
+    /// Bootstrap resamples behind each interval [default: as the run was configured]
+    #[arg(long)]
+    pub resamples: Option<usize>,
+    /// Print the scores as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `advise`.
+#[derive(Debug, Args)]
+pub struct AdviseArgs {
+    /// A run, or a directory in which a best one was chosen
+    pub run: PathBuf,
+    /// Held jobs: `123.0`, or `123` for a whole cluster [default: every held job]
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+    /// The event log to read; may be given several times
+    #[arg(long = "log", required = true, value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    /// The year of the first event, for stamps without a year in a log without a header
+    #[arg(long)]
+    pub year: Option<i16>,
+    /// Print the advice as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `config`.
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    /// The configuration file to resolve
+    pub file: Option<PathBuf>,
+}

@@ -1,0 +1,79 @@
+//! `poolcast evaluate`: a model and a split → scores beside baselines.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::cli::EvaluateArgs;
+use crate::config::Config;
+use crate::error::EXIT_DONE;
+use crate::sweep;
+use crate::tensors::{Dataset, Side};
+use crate::training::{Evaluation, Run, Score, Scores, evaluate};
+use crate::{manifest, output};
+
+/// Scores the model, keeps the scores beside it, prints them.
+pub fn run(args: &EvaluateArgs) -> Result<u8> {
+    let dir = sweep::resolve(&args.run)?;
+    let dataset = Dataset::open(&args.tensors)?;
+    let resamples = args.resamples.map_or_else(|| Ok(Config::read(&dir)?.evaluation.resamples), anyhow::Ok)?;
+    let evaluation = score(&dir, &dataset, args.side, resamples)?;
+    if args.json {
+        output::json(&evaluation)?
+    } else {
+        output::data(&text(&evaluation))?
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Scores the run in `dir` on one side and writes the scores beside it.
+pub(super) fn score(dir: &Path, dataset: &Dataset, side: Side, resamples: usize) -> Result<Evaluation> {
+    let evaluation = evaluate(&Run::open(dir)?, dataset, side, resamples)?;
+    manifest::write_json(&Evaluation::path(dir, side), &evaluation)?;
+    Ok(evaluation)
+}
+
+/// The table for people.
+pub(super) fn text(evaluation: &Evaluation) -> String {
+    let rate = |successes: usize, samples: usize| 100.0 * successes as f64 / samples.max(1) as f64;
+    let mut text = format!(
+        "{} samples of {} clusters on the {} side (split by {}), {:.1} % success; trained on {} with {:.1} %\n",
+        output::count(evaluation.samples as u64),
+        output::count(evaluation.clusters as u64),
+        evaluation.side.name(),
+        evaluation.split,
+        rate(evaluation.successes, evaluation.samples),
+        output::count(evaluation.train_samples as u64),
+        rate(evaluation.train_successes, evaluation.train_samples),
+    );
+    let left_out: Vec<String> = evaluation
+        .left_out
+        .iter()
+        .map(|(reason, count)| format!("{} {}", output::count(*count as u64), reason.name()))
+        .collect();
+    text.push_str(&format!(
+        "of {} hold cycles left out: {}\n",
+        output::count(evaluation.cycles_total as u64),
+        if left_out.is_empty() { "none".to_owned() } else { left_out.join(", ") }
+    ));
+    let head = std::iter::once(String::new()).chain(evaluation.methods.iter().map(|method| method.name.clone()));
+    let mut rows = vec![head.collect::<Vec<String>>()];
+    for (index, name) in Scores::NAMES.iter().enumerate() {
+        let cells = evaluation.methods.iter().map(|method| cell(&method.scores[index]));
+        rows.push(std::iter::once(name.replace('_', " ")).chain(cells).collect());
+    }
+    text.push_str(&output::table(&rows));
+    text.push_str(&format!(
+        "[95 % intervals: {} bootstrap resamples of clusters]\n",
+        output::count(evaluation.resamples as u64)
+    ));
+    text
+}
+
+fn cell(score: &Score) -> String {
+    match (score.value, score.interval) {
+        (Some(value), Some((low, high))) => format!("{value:.3} [{low:.3}, {high:.3}]"),
+        (Some(value), None) => format!("{value:.3}"),
+        (None, _) => "-".to_owned(),
+    }
+}

@@ -1,0 +1,51 @@
+//! The verbs: arguments in, library calls, messages out. One file each.
+
+pub mod advise;
+pub mod evaluate;
+pub mod parse;
+pub mod run;
+pub mod tensors;
+pub mod threads;
+pub mod train;
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::{ConfigArgs, Verb};
+use crate::config::{Config, DEFAULT};
+use crate::error::EXIT_DONE;
+use crate::output;
+
+/// Does what `verb` says with `threads` threads; returns the exit code.
+pub fn run(verb: Verb, threads: usize) -> Result<u8> {
+    match verb {
+        Verb::Run(args) => run::run(&args, threads),
+        Verb::Parse(args) => parse::run(&args),
+        Verb::Tensors(args) => tensors::run(&args),
+        Verb::Train(args) => train::run(&args),
+        Verb::Evaluate(args) => evaluate::run(&args),
+        Verb::Advise(args) => advise::run(&args),
+        Verb::Config(args) => config(&args),
+    }
+}
+
+fn config(args: &ConfigArgs) -> Result<u8> {
+    match &args.file {
+        None => output::data(DEFAULT)?,
+        Some(file) => output::data(&serde_yaml_ng::to_string(&Config::load(Some(file), &BTreeMap::new())?)?)?,
+    }
+    Ok(EXIT_DONE)
+}
+
+/// The flags that were given, by the key they override.
+fn flags<const N: usize>(all: [(&'static str, Option<Value>); N]) -> BTreeMap<&'static str, Value> {
+    all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+/// A flag's value, for [`flags`].
+fn flag(value: &Option<impl Serialize>) -> Option<Value> {
+    value.as_ref().map(|value| serde_json::json!(value))
+}

@@ -1,0 +1,158 @@
+//! `poolcast run`: the whole line on this machine, from the logs that a configuration names to advice.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+use super::{advise, evaluate, flag, flags, parse, tensors, train};
+use crate::cli::RunArgs;
+use crate::config::Config;
+use crate::error::{EXIT_DONE, hinted};
+use crate::eventlog::Options;
+use crate::events::Store;
+use crate::sweep::{self, Best, Outcome};
+use crate::tensors::{Dataset, Settings, Side, TENSORS};
+use crate::training::{Evaluation, Run};
+use crate::{events, manifest, output};
+
+#[derive(Serialize)]
+struct Report<'a> {
+    events: &'a events::Summary,
+    best: &'a Best,
+    evaluation: &'a Evaluation,
+    advice: advise::Document<'a>,
+}
+
+/// Goes through every stage; what an earlier run finished is kept unless it was made from something else.
+pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
+    let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
+    ensure!(
+        !config.logs.is_empty(),
+        hinted(format!("`{}` names no logs", args.config.display()), "add `logs: [PATH]` to it")
+    );
+    let trials: Vec<Config> = (1..=config.runs).map(|trial| sweep::draw(&config, trial)).collect();
+    trials.iter().try_for_each(|trial| Settings::of(trial).and(crate::training::Settings::of(trial)).map(drop))?;
+    let out = &config.out;
+    let (store, events_key) = events(&config, args.overwrite)?;
+    fs_err::create_dir_all(out)?;
+    config.write(out)?;
+    all_tensors(&store, &events_key, &trials, out, args.overwrite)?;
+    let best = sweep_trials(&config, &trials, threads, args.overwrite)?;
+    let dir = sweep::trial_dir(out, best.trial);
+    let dataset = Dataset::open(&sweep::tensors_dir(out, &trials[best.trial - 1])?)?;
+    let evaluation = evaluate::score(&dir, &dataset, Side::Test, config.evaluation.resamples)?;
+    let run = Run::open(&dir)?;
+    let advice = advise::judge(&store, &run, &dir, &config, &[])?;
+    let report = Report {
+        events: &store.summary,
+        best: &best,
+        evaluation: &evaluation,
+        advice: advise::document(&store, &run, &advice),
+    };
+    manifest::write_json(&out.join("report.json"), &report)?;
+    if args.json {
+        output::json(&report)?;
+    } else {
+        output::data(&summary(&store, &dataset, &best, &trials, &evaluation, out))?;
+        output::data(&format!("\nAdvice on the {} jobs still held when the log ends\n\n", advice.len()))?;
+        output::data(&advise::text(&advice))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+fn events(config: &Config, overwrite: bool) -> Result<(Store, String)> {
+    let options = Options { ap: config.parse.ap.clone(), year: config.parse.year };
+    let sources = parse::sources(&config.logs)?;
+    let key = parse::key(&sources, &options)?;
+    let dir = config.out.join("events");
+    if let Some(store) = parse::finished(&dir, &key)?.filter(|_| !overwrite) {
+        output::note("parse: done before");
+        return Ok((store, key));
+    }
+    let store = parse::read(&config.logs, sources, &options)?;
+    store.write(&dir, &key, true)?;
+    Ok((store, key))
+}
+
+/// The tensors of every trial; trials of equal sizes share them.
+fn all_tensors(store: &Store, events_key: &str, trials: &[Config], out: &Path, overwrite: bool) -> Result<()> {
+    let mut wanted = BTreeMap::new();
+    for trial in trials {
+        wanted.insert(sweep::tensors_dir(out, trial)?, Settings::of(trial)?);
+    }
+    for (dir, settings) in wanted {
+        if !overwrite && manifest::finished_key(&dir, TENSORS) == Some(settings.key(events_key)?) {
+            output::note(&format!("tensors {}: done before", dir.file_name().unwrap_or_default().display()));
+            continue;
+        }
+        tensors::build(store, &settings, events_key, &dir, true)?;
+    }
+    Ok(())
+}
+
+fn sweep_trials(config: &Config, trials: &[Config], threads: usize, overwrite: bool) -> Result<Best> {
+    let out = &config.out;
+    let old = out.join("trials");
+    if overwrite && old.exists() {
+        fs_err::remove_dir_all(&old)?;
+    }
+    let bar = output::item_bar((trials.len() * config.epochs) as u64, "trials");
+    let results = sweep::run_trials(out, trials, threads, |trial, epoch| {
+        bar.inc(1);
+        tracing::info!("trial {trial}: {}", train::line(epoch));
+    });
+    bar.finish_and_clear();
+    sweep::choose(out, &config.wandb.sweep.metric, results?)
+}
+
+fn summary(
+    store: &Store,
+    dataset: &Dataset,
+    best: &Best,
+    trials: &[Config],
+    evaluation: &Evaluation,
+    out: &Path,
+) -> String {
+    let mut text = format!(
+        "Events\n{}\nSamples of the best trial\n{}\n",
+        parse::text(&store.summary),
+        tensors::text(&dataset.summary)
+    );
+    text.push_str("Trials, by loss on the validation samples\n");
+    let head =
+        ["trial", "j", "m", "timeframe", "layers", "hidden", "learning rate", "batch", "epoch", "loss", "ROC-AUC", ""];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(best.trials.iter().zip(trials).map(|(result, config)| trial_row(best, result, config)));
+    text.push_str(&output::table(&rows));
+    text.push_str(&format!("\nThe best trial on holds it has not seen\n{}", evaluate::text(evaluation)));
+    text.push_str(&format!("everything is in {}\n", out.display()));
+    text
+}
+
+fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<String> {
+    let (Ok(tensors), Ok(training)) = (Settings::of(config), crate::training::Settings::of(config)) else {
+        return vec![result.trial.to_string()];
+    };
+    let mut row = vec![
+        result.trial.to_string(),
+        tensors.j.to_string(),
+        tensors.m.to_string(),
+        format!("{} s", tensors.timeframe_len_s),
+        training.lstm_layers.to_string(),
+        training.hidden_size.to_string(),
+        format!("{:.5}", training.learning_rate),
+        training.batch_size.to_string(),
+    ];
+    match &result.outcome {
+        Outcome::Finished { best: epoch } => row.extend([
+            epoch.epoch.to_string(),
+            format!("{:.4}", epoch.validation_loss),
+            epoch.validation.roc_auc.map_or("-".to_owned(), |auc| format!("{auc:.3}")),
+            if best.trial == result.trial { "best".to_owned() } else { String::new() },
+        ]),
+        Outcome::Failed { reason } => row.push(reason.clone()),
+    }
+    row
+}

@@ -1,0 +1,84 @@
+//! `poolcast tensors`: event shards → tensor shards.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::{flag, flags};
+use crate::cli::TensorsArgs;
+use crate::config::Config;
+use crate::error::EXIT_DONE;
+use crate::events::{EVENTS, Store};
+use crate::tensors::{self, Settings, Side, Summary};
+use crate::{manifest, output};
+
+/// Opens the store, writes the tensors, prints the counts.
+pub fn run(args: &TensorsArgs) -> Result<u8> {
+    let config = Config::load(
+        args.config.as_deref(),
+        &flags([
+            ("preprocessing.parameters.j", flag(&args.j)),
+            ("preprocessing.parameters.m", flag(&args.m)),
+            ("preprocessing.parameters.timeframe_len", flag(&args.timeframe_len)),
+            ("preprocessing.window", flag(&args.window)),
+            ("preprocessing.label", flag(&args.label)),
+            ("preprocessing.cycles", flag(&args.cycles)),
+            ("preprocessing.split", flag(&args.split)),
+            ("seed", flag(&args.seed)),
+        ]),
+    )?;
+    let settings = Settings::of(&config)?;
+    let store = Store::open(&args.events)?;
+    let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS)?.key;
+    let summary = build(&store, &settings, &events_key, &args.out, args.overwrite)?;
+    config.write(&args.out)?;
+    if args.json {
+        output::json(&summary)?
+    } else {
+        output::data(&text(&summary))?
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Builds the tensors in `dir` with a progress bar.
+pub(super) fn build(
+    store: &Store,
+    settings: &Settings,
+    events_key: &str,
+    dir: &Path,
+    replace: bool,
+) -> Result<Summary> {
+    let bar = output::item_bar(0, "tensors");
+    bar.set_length(store.summary.events_by_number.get(&crate::eventlog::HELD).copied().unwrap_or(0));
+    let summary = tensors::build(store, settings, &settings.key(events_key)?, dir, replace, |n| bar.inc(n));
+    bar.finish_and_clear();
+    summary
+}
+
+/// The counts for people.
+pub(super) fn text(summary: &Summary) -> String {
+    let settings = &summary.settings;
+    let mut text = format!(
+        "{} hold cycles; samples of j = {} jobs, m = {} frames of {} s, split by {}\n",
+        output::count(summary.cycles_total as u64),
+        settings.j,
+        settings.m,
+        settings.timeframe_len_s,
+        settings.split,
+    );
+    let mut rows = Vec::new();
+    for side in Side::ALL {
+        let side_summary = &summary.splits[&side];
+        let share = 100.0 * side_summary.successes as f64 / side_summary.samples.max(1) as f64;
+        rows.push(vec![
+            format!("  {}", side.name()),
+            output::count(side_summary.samples as u64),
+            format!("{share:.1} % success"),
+        ]);
+    }
+    for (reason, count) in &summary.left_out {
+        rows.push(vec![format!("  left out: {}", reason.name()), output::count(*count as u64)]);
+    }
+    text.push_str(&output::table(&rows));
+    text
+}
