@@ -1,5 +1,6 @@
 //! Manifests: the file that commits a directory of artefacts, written last, with what it was made from.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -94,8 +95,18 @@ pub fn digest(bytes: &[u8]) -> String {
 
 /// The size and SHA-256 of the file at `path`, read in blocks.
 pub fn digest_file(path: &Path) -> Result<(u64, String)> {
+    let mut file = fs_err::File::open(path)?;
     let mut hasher = Sha256::new();
-    let bytes = std::io::copy(&mut fs_err::File::open(path)?, &mut hasher)?;
+    let mut block = vec![0; 1 << 20];
+    let mut bytes = 0;
+    loop {
+        let filled = file.read(&mut block)?;
+        if filled == 0 {
+            break;
+        }
+        hasher.update(&block[..filled]);
+        bytes += filled as u64;
+    }
     Ok((bytes, hexadecimal(&hasher.finalize())))
 }
 
