@@ -48,7 +48,7 @@ fn summarise(logs: &[Log], aps: Vec<String>, sources: Vec<Source>) -> Summary {
         anomalies,
         begin_ms: logs.iter().flat_map(|log| log.events.iter().map(|event| event.time_ms)).min().unwrap_or(0),
         end_ms: logs.iter().filter_map(|log| log.end_ms).max().unwrap_or(0),
-        jobs: 0,
+        ..Summary::default()
     }
 }
 

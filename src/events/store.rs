@@ -46,6 +46,9 @@ pub struct Summary {
     pub end_ms: i64,
     /// How many jobs.
     pub jobs: usize,
+    /// The shards; none in memory.
+    #[serde(default)]
+    shards: Vec<Listed>,
 }
 
 impl Summary {
@@ -55,14 +58,7 @@ impl Summary {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Listing {
-    #[serde(flatten)]
-    summary: Summary,
-    shards: Vec<Listed>,
-}
-
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Listed {
     file: String,
     jobs: usize,
@@ -217,15 +213,16 @@ impl Store {
             let events = shard.shape("number")?[0];
             shards.push(Listed { file, jobs, events, sha256: manifest::digest(shard.bytes()) });
         }
-        manifest::write(staging.path(), EVENTS, key, &Listing { summary: self.summary.clone(), shards })?;
+        manifest::write(staging.path(), EVENTS, key, &Summary { shards, ..self.summary.clone() })?;
         staging.commit()
     }
 
     /// Maps the store in `dir` and checks that its shards are those its manifest lists.
     pub fn open(dir: &Path) -> Result<Store> {
-        let listing: Listing = manifest::read(dir, EVENTS)?.body;
-        let mut store = Store { summary: listing.summary, shards: Vec::new(), starts: vec![0] };
-        for listed in &listing.shards {
+        let mut summary: Summary = manifest::read(dir, EVENTS)?.body;
+        let listing = std::mem::take(&mut summary.shards);
+        let mut store = Store { summary, shards: Vec::new(), starts: vec![0] };
+        for listed in &listing {
             let path = dir.join(&listed.file);
             let inside = Path::new(&listed.file).components().count() == 1 && !listed.file.starts_with("..");
             ensure!(inside, "`{}` lists `{}`, which is outside it", dir.display(), listed.file);
@@ -331,7 +328,7 @@ mod tests {
     }
 
     fn summary() -> Summary {
-        Summary { aps: vec!["ap".into()], ..Summary::default() }
+        Summary { aps: vec!["ap".into()], events_by_number: [(12, 3)].into(), ..Summary::default() }
     }
 
     #[test]
