@@ -48,7 +48,7 @@ pub struct Summary {
     pub jobs: usize,
     /// The shards; none in memory.
     #[serde(default)]
-    shards: Vec<Listed>,
+    pub(super) shards: Vec<Listed>,
 }
 
 impl Summary {
@@ -59,7 +59,7 @@ impl Summary {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Listed {
+pub(super) struct Listed {
     file: String,
     jobs: usize,
     events: usize,
