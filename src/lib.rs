@@ -10,22 +10,22 @@
 //! stand outside and join the stages.
 
 // Support: imports nothing of the stages.
-pub mod config;
 pub mod error;
-pub mod files;
-pub mod manifest;
 pub mod output;
+pub mod files;
+pub mod config;
 pub mod seed;
 pub mod shard;
+pub mod manifest;
 
 // The stages, in the order the data flows.
-pub mod advice;
 pub mod eventlog;
 pub mod events;
-pub mod models;
-pub mod sweep;
 pub mod tensors;
+pub mod models;
 pub mod training;
+pub mod sweep;
+pub mod advice;
 
 // The command line.
 pub mod cli;
