@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::config::{Cycles, Label, Split, Window};
 use crate::tensors::Side;
 
 /// What to do with held HTCondor jobs, learned from an access point's event logs.
@@ -11,7 +12,7 @@ use crate::tensors::Side;
 #[command(version, propagate_version = true, max_term_width = 100)]
 pub struct Cli {
     /// Threads to use [default: RAYON_NUM_THREADS, else OMP_NUM_THREADS, else the cores of this slot or machine]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, global = true, display_order = 900, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// What to do
     #[command(subcommand)]
@@ -35,10 +36,16 @@ pub enum Verb {
     Parse(ParseArgs),
     /// Event shards into train, validate and test tensors
     ///
+    /// What no flag sets comes from the configuration file, else from the defaults that
+    /// `poolcast config` prints.
+    ///
     /// Example: poolcast tensors events -o tensors --j 20 --m 20 --timeframe-len 60
     #[command(verbatim_doc_comment)]
     Tensors(TensorsArgs),
     /// Tensors into a trained model, its history and its checkpoint
+    ///
+    /// What no flag sets comes from the configuration file, else from the defaults that
+    /// `poolcast config` prints.
     ///
     /// Example: poolcast train tensors -o run --hidden-size 32
     #[command(verbatim_doc_comment)]
@@ -50,8 +57,8 @@ pub enum Verb {
     Evaluate(EvaluateArgs),
     /// What to do with held jobs, and why
     ///
-    /// Exit code: 0 release, 10 fix first, 20 remove, 30 wait, 40 no advice (also where several jobs differ),
-    /// 1 and 2 errors.
+    /// Exit code: 0 release, 10 fix first, 20 remove, 30 wait, 40 no advice,
+    /// also where several jobs differ; 1 and 2 errors.
     ///
     /// Example: poolcast advise out/quickstart --log EventLog 1086.0
     #[command(verbatim_doc_comment)]
@@ -122,18 +129,18 @@ pub struct TensorsArgs {
     /// Seconds per frame
     #[arg(long, value_name = "SECONDS")]
     pub timeframe_len: Option<u32>,
-    /// Where the frames stand: hold or life
-    #[arg(long)]
-    pub window: Option<String>,
-    /// What is predicted: next or final
-    #[arg(long)]
-    pub label: Option<String>,
-    /// Which holds of a job: all or first
-    #[arg(long)]
-    pub cycles: Option<String>,
-    /// How samples are divided: time, cluster or random
-    #[arg(long)]
-    pub split: Option<String>,
+    /// Where the frames stand
+    #[arg(long, value_enum)]
+    pub window: Option<Window>,
+    /// What is predicted
+    #[arg(long, value_enum)]
+    pub label: Option<Label>,
+    /// Which holds of a job
+    #[arg(long, value_enum)]
+    pub cycles: Option<Cycles>,
+    /// How samples are divided
+    #[arg(long, value_enum)]
+    pub split: Option<Split>,
     /// The root of every random choice
     #[arg(long)]
     pub seed: Option<u64>,
@@ -157,22 +164,22 @@ pub struct TrainArgs {
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// LSTM layers
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     pub lstm_layers: Option<u32>,
     /// Width of each layer
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     pub hidden_size: Option<u32>,
     /// Adam's learning rate
-    #[arg(long)]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     pub learning_rate: Option<f64>,
     /// Samples a step
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     pub batch_size: Option<u32>,
     /// The most epochs
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     pub epochs: Option<u32>,
     /// Stop after so many epochs without improvement
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     pub earlystop_threshold: Option<u32>,
     /// The root of every random choice
     #[arg(long)]
@@ -199,7 +206,7 @@ pub struct EvaluateArgs {
     #[arg(long, value_enum, default_value = "test")]
     pub side: Side,
     /// Bootstrap resamples behind each interval [default: as the run was configured]
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     pub resamples: Option<usize>,
     /// Print the scores as JSON
     #[arg(long)]

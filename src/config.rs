@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result, ensure};
 use figment::Figment;
 use figment::error::Kind;
 use figment::providers::{Env, Format as _, Serialized, Yaml};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::hinted;
 
@@ -136,7 +137,7 @@ pub struct TensorParameters {
 }
 
 /// Where a sample's frames stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Window {
     /// They end at the hold.
@@ -146,7 +147,7 @@ pub enum Window {
 }
 
 /// What a sample is labelled with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Label {
     /// Whether the job succeeds next after this hold's release.
@@ -156,7 +157,7 @@ pub enum Label {
 }
 
 /// Which holds of a job become samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the words say it")]
 pub enum Cycles {
@@ -165,7 +166,7 @@ pub enum Cycles {
 }
 
 /// How samples are divided into train, validate and test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
     /// By time of hold, no cluster on two sides.
@@ -221,13 +222,28 @@ pub struct Advice {
 }
 
 /// A hyper-parameter: a number, or what a sweep draws it from, in W&B's words.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Parameter {
     /// One number for every trial.
     Constant(f64),
     /// What to draw from.
     Drawn(Distribution),
+}
+
+/// By hand, because what serde derives for untagged enums does not say what is wrong.
+impl<'de> Deserialize<'de> for Parameter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Parameter, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        if let Some(number) = value.as_f64() {
+            return Ok(Parameter::Constant(number));
+        }
+        if !value.is_object() {
+            let message = format!("expected a number or a distribution such as `{{values: [1, 2]}}`, got {value}");
+            return Err(D::Error::custom(message));
+        }
+        Distribution::deserialize(value).map(Parameter::Drawn).map_err(D::Error::custom)
+    }
 }
 
 /// What a sweep draws a parameter from; the names are W&B's.
@@ -338,7 +354,7 @@ impl Parameter {
         let value = match self {
             Parameter::Constant(value) => *value,
             Parameter::Drawn(_) => {
-                let flag = format!("name one number, for instance `--{}`", name.replace('_', "-"));
+                let flag = format!("give one number with `--{}`", name.replace('_', "-"));
                 return Err(hinted(format!("`{name}` is a distribution, which only a sweep draws from"), flag).into());
             }
         };
@@ -356,7 +372,13 @@ impl Parameter {
 
 fn check_range(name: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<()> {
     let (low, high) = (range.start(), range.end());
-    ensure!(range.contains(&value), "`{name}` must be between {low} and {high}, got {value}");
+    ensure!(
+        range.contains(&value),
+        hinted(
+            format!("`{name}` must be between {low} and {high}, got {value}"),
+            "`poolcast config` explains every key"
+        )
+    );
     Ok(())
 }
 
@@ -369,7 +391,10 @@ impl Config {
     pub fn load(file: Option<&Path>, flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
         let mut figment = Figment::from(Yaml::string(DEFAULT));
         if let Some(file) = file {
-            let text = fs_err::read_to_string(file)?;
+            let text = fs_err::read_to_string(file).context(hinted(
+                format!("cannot read the configuration `{}`", file.display()),
+                "`poolcast config > FILE` writes one to start from",
+            ))?;
             refuse_secrets(&text).with_context(|| format!("cannot use `{}`", file.display()))?;
             figment = figment.merge(Yaml::string(&text));
         }
@@ -448,7 +473,16 @@ fn explain(error: &figment::Error, place: &str) -> anyhow::Error {
             };
             hinted(format!("{place} has an unknown key `{full}`"), hint).into()
         }
-        _ => hinted(format!("{place}: `{key}`: {}", error.kind), "`poolcast config` prints every key").into(),
+        Kind::UnknownVariant(found, known) => {
+            let known: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
+            hinted(
+                format!("{place}: `{key}` must be {}, got `{found}`", known.join(" or ")),
+                "`poolcast config` explains every key",
+            )
+            .into()
+        }
+        _ if key.is_empty() => hinted(format!("{place}: {}", error.kind), "`poolcast config` prints every key").into(),
+        _ => hinted(format!("{place}: `{key}`: {}", error.kind), "`poolcast config` explains every key").into(),
     }
 }
 

@@ -68,8 +68,9 @@ pub fn render(error: &anyhow::Error) -> String {
         }
         last = cause;
     }
-    let in_chain = error.chain().find_map(|cause| cause.downcast_ref::<Hinted>());
-    if let Some(hinted) = error.downcast_ref::<Hinted>().or(in_chain) {
+    // The hint of the root cause is the most specific; those of contexts are found by the second way alone.
+    let root = error.root_cause().downcast_ref::<Hinted>();
+    if let Some(hinted) = root.or(error.downcast_ref::<Hinted>()) {
         text.push_str(&format!("\nhint: {}\n", hinted.hint));
     }
     text

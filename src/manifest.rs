@@ -1,6 +1,6 @@
 //! Manifests: the file that commits a directory of artefacts, written last, with what it was made from.
 
-use std::io::Read as _;
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -104,9 +104,8 @@ pub fn digest(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// The size and SHA-256 of the file at `path`, read in blocks.
-pub fn digest_file(path: &Path) -> Result<(u64, String)> {
-    let mut file = fs_err::File::open(path)?;
+/// The size and SHA-256 of all that `file` holds, read in blocks.
+pub fn digest_reader(mut file: impl Read) -> Result<(u64, String)> {
     let mut hasher = Sha256::new();
     let mut block = vec![0; 1 << 20];
     let mut bytes = 0;

@@ -130,8 +130,8 @@ impl Shard {
     /// # Errors
     /// Fails when the file is no shard of this format, or one of a version this program does not read.
     pub fn open(path: &Path, format: Format) -> Result<Shard> {
-        let bytes = Bytes::Mapped(map(path)?);
-        Shard::check(path, bytes, format).map_err(|cause| {
+        let checked = map(path).and_then(|bytes| Shard::check(path, Bytes::Mapped(bytes), format));
+        checked.map_err(|cause| {
             let place = path.display();
             cause.context(hinted(
                 format!("`{place}` is not a usable {} shard", format.name),

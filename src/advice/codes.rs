@@ -10,7 +10,7 @@ pub struct Rule {
     pub action: Action,
     /// Why, in a sentence that stands by itself.
     pub why: &'static str,
-    /// What to type; `JOB` stands for the job's id.
+    /// What to type now; `JOB` stands for the job's id. The release that follows a fix is not part of it.
     pub command: &'static str,
 }
 
@@ -87,7 +87,7 @@ fn errno(number: i32) -> Option<&'static str> {
 }
 
 const RELEASE: &str = "condor_release JOB";
-const LOOK: &str = "condor_q -hold JOB && condor_release JOB";
+const LOOK: &str = "condor_q -hold JOB";
 
 const fn fix(why: &'static str, command: &'static str) -> Option<Rule> {
     Some(Rule { action: Action::Fix, why, command })
@@ -119,15 +119,15 @@ pub fn rule(code: i32, subcode: i32) -> Option<Rule> {
         }
         (21 | 34, 102) => fix(
             "it used more memory than it requested, and will again: raise RequestMemory, then release",
-            "condor_qedit JOB RequestMemory 'MemoryUsage * 3 / 2' && condor_release JOB",
+            "condor_qedit JOB RequestMemory 'MemoryUsage * 3 / 2'",
         ),
         (21 | 34, 104) => fix(
             "it used more disk than it requested, and will again: raise RequestDisk, then release",
-            "condor_qedit JOB RequestDisk 'DiskUsage * 3 / 2' && condor_release JOB",
+            "condor_qedit JOB RequestDisk 'DiskUsage * 3 / 2'",
         ),
         (21 | 34, 101) => fix(
             "it used more CPUs than it requested, and will again: raise RequestCpus or limit its threads, then release",
-            "condor_qedit JOB RequestCpus 'RequestCpus * 2' && condor_release JOB",
+            "condor_qedit JOB RequestCpus 'RequestCpus * 2'",
         ),
         (32 | 33, _) => fix(
             "its files are larger than the access point transfers: move large files another way, then release",

@@ -89,8 +89,10 @@ pub struct Advice {
     pub ground: Ground,
     /// Why, in sentences.
     pub reasons: Vec<String>,
-    /// What to type; nothing where there is no advice.
+    /// What to type now; nothing where there is no advice.
     pub command: Option<String>,
+    /// What to type once the fault is fixed.
+    pub then: Option<String>,
     /// The hold code.
     pub hold_code: i32,
     /// The hold subcode.
@@ -264,6 +266,7 @@ impl Judge<'_> {
             ground: verdict.ground,
             reasons: verdict.reasons,
             command: verdict.command,
+            then: (verdict.action == Action::Fix).then(|| format!("condor_release {}", held.job.id())),
             hold_code,
             hold_subcode,
             meaning: meaning(hold_code, hold_subcode),
@@ -281,11 +284,11 @@ impl Judge<'_> {
     fn by_model(&self, held: &Held<'_>, holds_for_this_reason: usize) -> Result<Verdict> {
         let probability = self.probability(held)?;
         let like_cases = cases(&self.run.summary.rates, held.reason());
-        let (action, reason) = self.decide(probability, like_cases.as_ref(), holds_for_this_reason);
+        let (action, reason) = decide(self.settings, self.skill, probability, like_cases, holds_for_this_reason);
         let id = held.job.id();
         let command = match action {
             Action::Release => Some(format!("condor_release {id}")),
-            Action::Fix => Some(format!("condor_q -hold {id} && condor_release {id}")),
+            Action::Fix => Some(format!("condor_q -hold {id}")),
             Action::Remove => Some(format!("condor_rm {id}")),
             Action::Wait | Action::None => None,
         };
@@ -300,34 +303,36 @@ impl Judge<'_> {
         let logit: Vec<f32> = self.run.model.logits(&codes, false)?.to_vec1()?;
         Ok(probability(logit[0]))
     }
+}
 
-    /// The action for a hold that no rule decides. Abstains where there is too little to go by.
-    fn decide(&self, probability: f64, cases: Option<&Cases>, holds_for_this_reason: usize) -> (Action, String) {
-        let config::Advice { release_from, fix_below, remove_from_holds, min_like_cases } = *self.settings;
-        let like = cases.map_or(0, |cases| cases.holds);
-        if like < min_like_cases {
-            return (
-                Action::None,
-                format!("the model learned from only {like} holds like this one; {min_like_cases} are needed"),
-            );
-        }
-        if self.skill.is_some_and(|skill| skill.interval.0 <= 0.5) {
-            return (Action::None, "on later holds this model did no better than chance".to_owned());
-        }
-        match probability {
-            p if p >= release_from => {
-                (Action::Release, "holds like this one more often than not ended well after a release".to_owned())
-            }
-            p if p < fix_below && holds_for_this_reason >= remove_from_holds => (
-                Action::Remove,
-                format!(
-                    "it was held {holds_for_this_reason} times for this one reason, and another release will hardly help"
-                ),
-            ),
-            p if p < fix_below => (Action::Fix, "released unchanged it will probably be held again or fail".to_owned()),
-            _ => (Action::None, "the odds are too even to say".to_owned()),
-        }
+/// The action for a hold that no rule decides, and why. Abstains where there is too little to go by.
+fn decide(
+    settings: &config::Advice,
+    skill: Option<Skill>,
+    probability: f64,
+    cases: Option<Cases>,
+    holds_for_this_reason: usize,
+) -> (Action, String) {
+    let config::Advice { release_from, fix_below, remove_from_holds, min_like_cases } = *settings;
+    let like = cases.map_or(0, |cases| cases.holds);
+    if like < min_like_cases {
+        let reason = format!("the model learned from only {like} holds like this one; {min_like_cases} are needed");
+        return (Action::None, reason);
     }
+    if skill.is_some_and(|skill| skill.interval.0 <= 0.5) {
+        return (Action::None, "on later holds this model did no better than chance".to_owned());
+    }
+    if probability >= release_from {
+        return (Action::Release, "holds like this one more often than not ended well after a release".to_owned());
+    }
+    if probability >= fix_below {
+        return (Action::None, "the odds are too even to say".to_owned());
+    }
+    if holds_for_this_reason >= remove_from_holds {
+        let times = format!("it was held {holds_for_this_reason} times for this one reason");
+        return (Action::Remove, format!("{times}, and another release will hardly help"));
+    }
+    (Action::Fix, "released unchanged it will probably be held again or fail".to_owned())
 }
 
 fn cases(rates: &Rates, (hold_code, hold_subcode): (i32, i32)) -> Option<Cases> {
@@ -341,4 +346,39 @@ pub fn exit_code(advice: &[Advice]) -> u8 {
     let first = advice.first().map_or(Action::None, |advice| advice.action);
     let agreed = advice.iter().all(|advice| advice.action == first);
     if agreed { first.exit_code() } else { Action::None.exit_code() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: config::Advice =
+        config::Advice { release_from: 0.5, fix_below: 0.3, remove_from_holds: 5, min_like_cases: 20 };
+
+    fn action(skill_low: f64, probability: f64, like: usize, holds: usize) -> Action {
+        let skill = Skill { roc_auc: 0.7, interval: (skill_low, 0.8) };
+        let cases = Cases { holds: like, successes: 0, rate: 0.0, from_ms: 0, to_ms: 0 };
+        decide(&SETTINGS, Some(skill), probability, Some(cases), holds).0
+    }
+
+    #[test]
+    fn odds_decide_only_where_there_is_something_to_go_by() {
+        assert_eq!(action(0.6, 0.5, 20, 1), Action::Release);
+        assert_eq!(action(0.6, 0.49, 20, 1), Action::None, "too even");
+        assert_eq!(action(0.6, 0.3, 20, 9), Action::None, "too even");
+        assert_eq!(action(0.6, 0.29, 20, 4), Action::Fix);
+        assert_eq!(action(0.6, 0.29, 20, 5), Action::Remove);
+        assert_eq!(action(0.6, 0.9, 19, 1), Action::None, "too few like cases");
+        assert_eq!(action(0.5, 0.9, 20, 1), Action::None, "no better than chance");
+        assert_eq!(decide(&SETTINGS, None, 0.9, None, 1).0, Action::None, "no like case at all");
+    }
+
+    #[test]
+    fn ids_are_jobs_or_clusters() {
+        assert_eq!("12.3".parse::<Selection>().expect("a job"), Selection::Job(12, 3));
+        assert_eq!("12".parse::<Selection>().expect("a cluster"), Selection::Cluster(12));
+        for text in ["", "12.", ".3", "12.3.4", "-1", "twelve", "1.-1", "99999999999"] {
+            assert!(text.parse::<Selection>().is_err(), "{text}");
+        }
+    }
 }

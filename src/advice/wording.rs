@@ -18,6 +18,7 @@ pub fn text(advice: &Advice) -> String {
     ];
     lines.extend(odds(advice));
     lines.extend(advice.command.as_ref().map(|command| format!("  run: {command}")));
+    lines.extend(advice.then.as_ref().map(|command| format!("  once it is fixed: {command}")));
     lines.push(String::new());
     lines.join("\n")
 }
@@ -80,6 +81,7 @@ mod tests {
             ground: Ground::Model,
             reasons: vec!["so".into()],
             command: Some("condor_release 12.0".into()),
+            then: None,
             hold_code: 12,
             hold_subcode: 2,
             meaning: super::super::meaning(12, 2),

@@ -28,8 +28,8 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
 pub(super) fn sources(logs: &[PathBuf]) -> Result<Vec<Source>> {
     let source = |path: &PathBuf| {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let (bytes, sha256) =
-            manifest::digest_file(path).with_context(|| format!("cannot read the log `{}`", path.display()))?;
+        let read = manifest::digest_reader(eventlog::open(path)?);
+        let (bytes, sha256) = read.with_context(|| format!("cannot read the log `{}`", path.display()))?;
         Ok(Source { name, bytes, sha256 })
     };
     logs.iter().map(source).collect()

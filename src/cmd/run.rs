@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use super::{advise, evaluate, flag, flags, parse, tensors, train};
@@ -33,7 +33,10 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         hinted(format!("`{}` names no logs", args.config.display()), "add `logs: [PATH]` to it")
     );
     let trials: Vec<Config> = (1..=config.runs).map(|trial| sweep::draw(&config, trial)).collect();
-    trials.iter().try_for_each(|trial| Settings::of(trial).and(crate::training::Settings::of(trial)).map(drop))?;
+    trials
+        .iter()
+        .try_for_each(|trial| Settings::of(trial).and(crate::training::Settings::of(trial)).map(drop))
+        .with_context(|| format!("cannot use `{}`", args.config.display()))?;
     let out = &config.out;
     let (store, events_key) = events(&config, args.overwrite)?;
     fs_err::create_dir_all(out)?;

@@ -22,5 +22,6 @@ pub fn settle(asked: Option<u16>) -> Result<usize> {
         let failure = Command::new(program).args(std::env::args_os().skip(1)).env(VARIABLE, threads.to_string()).exec();
         return Err(failure).context("cannot start this program anew with its number of threads");
     }
+    tracing::debug!("{threads} threads");
     Ok(threads)
 }

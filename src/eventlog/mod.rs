@@ -14,3 +14,4 @@ pub use event::{
 };
 pub use reader::{Log, Options, read};
 pub use record::{Anomalies, Anomaly};
+pub use source::open;

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, SUBMIT};
 use super::record::{Anomalies, Anomaly, Records, last_cut, next_cut, parse_header};
-use super::source::Source;
+use super::source::{FIND, Source};
 use super::stamp::{Calendar, Stamp, offset_between};
 use crate::error::hinted;
 
@@ -53,7 +53,7 @@ pub struct Log {
 /// Fails when the file cannot be read, is empty, a directory, a damaged archive or no text event log. Damage within the
 /// log is counted in [`Log::anomalies`] and is no error.
 pub fn read(path: &Path, options: &Options, progress: impl Fn(u64) + Send + 'static) -> Result<Log> {
-    let source = Source::open(path, progress).with_context(|| format!("cannot read the log `{}`", path.display()))?;
+    let source = Source::open(path, progress)?;
     let mut assembly = Assembly::new(options.clone());
     let mut blocks = Blocks { source, carry: Vec::new(), at_end: false, place: path.display().to_string() };
     while let Some(block) = blocks.next()? {
@@ -108,7 +108,7 @@ fn check_is_event_log(text: &[u8], place: &str) -> Result<()> {
         any,
         hinted(
             format!("`{place}` is no HTCondor event log{form}"),
-            "an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; find the global one with `condor_config_val EVENT_LOG`"
+            format!("an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND}")
         )
     );
     Ok(())

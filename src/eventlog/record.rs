@@ -27,7 +27,7 @@ impl Anomaly {
     /// What was met, in words.
     pub fn describe(self) -> &'static str {
         match self {
-            Anomaly::Junk => "text between records",
+            Anomaly::Junk => "text or NULs between records",
             Anomaly::LostTerminator => "a record without its end",
             Anomaly::GluedHeader => "a header glued to the end of a record",
             Anomaly::UnfinishedRecord => "an unfinished last record, left out",
@@ -100,6 +100,9 @@ impl<'a> Records<'a> {
     fn seek(&mut self) -> Option<(Header, usize)> {
         let mut junk = false;
         while self.at < self.text.len() {
+            let padding = nuls(&self.text[self.at..]);
+            junk |= padding > 0;
+            self.at += padding;
             if let Some(found) = parse_header(&self.text[self.at..]) {
                 if junk {
                     self.count(Anomaly::Junk);
@@ -129,7 +132,7 @@ impl<'a> Records<'a> {
                     self.count(Anomaly::GluedHeader);
                     return Some((at, at + 3));
                 }
-            } else if line[0].is_ascii_digit() && parse_header(line).is_some() {
+            } else if matches!(line[0], 0 | b'0'..=b'9') && parse_header(&line[nuls(line)..]).is_some() {
                 self.count(Anomaly::LostTerminator);
                 return Some((at, at));
             }
@@ -145,7 +148,7 @@ impl<'a> Records<'a> {
         while at < self.text.len() {
             let end = line_end(self.text, at);
             let line = &self.text[at..end];
-            if parse_header(line).is_some() {
+            if parse_header(&line[nuls(line)..]).is_some() {
                 return true;
             }
             if is_terminator(line) {
@@ -180,6 +183,11 @@ impl<'a> Iterator for Records<'a> {
 
 fn line_end(text: &[u8], at: usize) -> usize {
     memchr(b'\n', &text[at..]).map_or(text.len(), |n| at + n + 1)
+}
+
+/// How many NULs `text` begins with: a crashed file system leaves runs of them, and the next record follows directly.
+fn nuls(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| **byte == 0).count()
 }
 
 fn is_terminator(line: &[u8]) -> bool {
@@ -234,6 +242,14 @@ mod tests {
         assert_eq!(numbers(&b.replace("\tx\n", "\tx\n...\n\ty\n")), (vec![12], vec![]), "a reason may hold dots");
         assert_eq!(numbers(&b.replace('\n', "\r\n")), (vec![12], vec![]));
         assert_eq!(numbers("999 (-01.-01.-01) 01/02 03:04:05 new\n...\n"), (vec![999], vec![]));
+    }
+
+    #[test]
+    fn a_record_after_a_run_of_nuls_is_kept() {
+        let text = b"012 (1.0.0) 01/02 03:04:05 Job was held.\n\tx\n...\n\0\0\0013 (1.0.0) 01/02 03:04:06 Job was released.\n...\n";
+        let mut records = Records::new(text);
+        let numbers: Vec<u16> = records.by_ref().map(|record| record.header.number).collect();
+        assert_eq!((numbers, records.anomalies), (vec![12, 13], Anomalies::from([(Anomaly::Junk, 1)])));
     }
 
     proptest! {

@@ -3,9 +3,28 @@
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::error::hinted;
+
+/// What to type by those who do not know where their log is.
+pub(super) const FIND: &str = "`condor_config_val EVENT_LOG` names the global event log of an access point";
+
+/// Opens the file of the log at `path`.
+///
+/// # Errors
+/// Fails when the file is missing, may not be read, or is a directory.
+pub fn open(path: &Path) -> Result<fs_err::File> {
+    let file = fs_err::File::open(path).context(hinted(format!("cannot open the log `{}`", path.display()), FIND))?;
+    ensure!(
+        !file.metadata()?.is_dir(),
+        hinted(
+            format!("`{}` is a directory", path.display()),
+            "name the event logs in it, for instance `DIR/EventLog*`"
+        )
+    );
+    Ok(file)
+}
 
 /// A log being read: its decompressed bytes, and how far into the file on disk they reach.
 pub(super) struct Source {
@@ -17,18 +36,12 @@ impl Source {
     /// Opens the log at `path`; `progress` hears of every read from the disk, in bytes.
     ///
     /// # Errors
-    /// Fails when the file is missing, is not readable, is empty, or is a directory.
+    /// Fails as [`open`] does, and when the file is empty.
     pub(super) fn open(path: &Path, progress: impl Fn(u64) + Send + 'static) -> Result<Source> {
-        let file = fs_err::File::open(path)?;
-        let place = path.display();
-        ensure!(
-            !file.metadata()?.is_dir(),
-            hinted(format!("`{place}` is a directory"), "name the event logs in it, for instance `DIR/EventLog*`")
-        );
-        let mut file = Counted { inner: file, progress };
+        let mut file = Counted { inner: open(path)?, progress };
         let mut head = [0; 6];
         let filled = fill(&mut file, &mut head)?;
-        ensure!(filled > 0, "`{place}` is empty");
+        ensure!(filled > 0, hinted(format!("`{}` is empty", path.display()), FIND));
         let whole = Cursor::new(head).take(filled as u64).chain(file);
         let reader: Box<dyn Read + Send> = match head {
             [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
@@ -47,7 +60,8 @@ impl Source {
         match fill(&mut self.reader, buffer) {
             Ok(filled) => Ok(filled),
             Err(error) if self.compressed && error.raw_os_error().is_none() => {
-                Err(anyhow::anyhow!("the compressed data is damaged or cut short: {error}"))
+                let message = format!("the compressed data is damaged or cut short: {error}");
+                Err(hinted(message, "copy the log anew, or compress it again").into())
             }
             Err(error) => Err(error.into()),
         }

@@ -111,21 +111,14 @@ pub fn evaluate(run: &Run, dataset: &Dataset, side: Side, resamples: usize) -> R
 
 fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
     let (model, tensors) = (&run.summary.tensors, &dataset.summary.settings);
-    let sizes =
-        |s: &crate::tensors::Settings| format!("j = {}, m = {}, timeframe_len = {}", s.j, s.m, s.timeframe_len_s);
+    let made = |s: &crate::tensors::Settings| {
+        let choices = format!("{:?} windows and {:?} labels", s.window, s.label).to_lowercase();
+        format!("j = {}, m = {}, timeframe_len = {}, {choices}", s.j, s.m, s.timeframe_len_s)
+    };
     ensure!(
-        (model.j, model.m, model.timeframe_len_s, model.window, model.label)
-            == (tensors.j, tensors.m, tensors.timeframe_len_s, tensors.window, tensors.label),
+        made(model) == made(tensors),
         hinted(
-            format!(
-                "the model was trained with {}, {:?} windows, {:?} labels; the tensors have {}, {:?}, {:?}",
-                sizes(model),
-                model.window,
-                model.label,
-                sizes(tensors),
-                tensors.window,
-                tensors.label
-            ),
+            format!("the model was trained on samples with {}; the tensors have {}", made(model), made(tensors)),
             format!(
                 "make fitting tensors with `poolcast tensors EVENTS -o DIR --j {} --m {} --timeframe-len {}`",
                 model.j, model.m, model.timeframe_len_s

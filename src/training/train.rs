@@ -98,7 +98,7 @@ pub struct NonFinite {
 }
 
 /// Trains on `dataset` and leaves the run in `dir`: its configuration, history, checkpoint, and the weights of the best
-/// epoch; the manifest comes last. `progress` hears of each epoch.
+/// epoch; the manifest comes last. `progress` hears of each epoch once its checkpoint is on disk.
 ///
 /// The result depends on the tensors and the settings alone. A training that was killed at any moment and resumed gives
 /// the same bytes as one that was not.
@@ -124,12 +124,12 @@ pub fn train(dataset: &Dataset, config: &Config, dir: &Path, mode: Mode, progres
     config.write(dir)?;
     while !is_over(&state.history, &settings) {
         let epoch = next_epoch(&mut state, dataset, &settings)?;
-        progress(&epoch);
         if epoch.is_best {
             state.best = state.model.weights()?;
         }
-        state.history.push(epoch);
+        state.history.push(epoch.clone());
         state.write(dir, &key)?;
+        progress(&epoch);
     }
     Run::finish(dir, &key, dataset, &settings, &state)
 }

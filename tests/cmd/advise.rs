@@ -1,0 +1,212 @@
+//! `poolcast advise`: held jobs of the bundled log, and job ids that get none.
+
+use crate::place::Place;
+
+const MODEL_NUMBERS: [(&str, &str); 2] = [(r"unchanged: \d+ %", "unchanged: ## %"), (r"\d\.\d{2}\b", "#.##")];
+
+#[test]
+fn a_rule_answers_by_itself() {
+    let place = Place::with_run();
+    insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1161.0"), @"
+    exit 10
+    1161.0: FIX, THEN RELEASE
+      why: an input file is missing on the access point: put it back or correct its name, then release
+      hold code 13/2: input files could not be transferred to the job: no such file or directory
+      held since 2026-11-21 02:26:02 UTC, 15 s when the log ends
+      held 3 times so far, 3 times for this reason; no other job of its cluster is held for it now
+      run: condor_q -hold 1161.0
+      once it is fixed: condor_release 1161.0
+    ");
+    let json = place.run("advise run --log EventLog.xz 1161.0 --json");
+    assert_eq!(json.code, Some(10));
+    let document: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    let advice = &document["advice"][0];
+    assert_eq!((&document["schema_version"], &advice["action"]), (&1.into(), &"fix".into()));
+    assert!(advice["probability"].is_null() && advice["like_cases"].is_null(), "no odds where a rule decides");
+}
+
+#[test]
+fn all_held_jobs_are_those_of_the_queue() {
+    let place = Place::with_run();
+    let outcome = place.run("advise run --log EventLog.xz --json");
+    assert_eq!(outcome.code, Some(40), "they differ");
+    let document: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    let advice = document["advice"].as_array().expect("a list");
+    let found: Vec<&str> = advice.iter().map(|advice| advice["job"].as_str().expect("an id")).collect();
+    let queue = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gel/condor_q.json");
+    let queue: Vec<serde_json::Value> = serde_json::from_slice(&fs_err::read(queue).expect("read")).expect("JSON");
+    let mut held: Vec<&serde_json::Value> = queue.iter().filter(|ad| ad["JobStatus"] == 5).collect();
+    held.sort_by_key(|ad| (ad["ClusterId"].as_i64(), ad["ProcId"].as_i64()));
+    assert_eq!(found, held.iter().map(|ad| format!("{}.{}", ad["ClusterId"], ad["ProcId"])).collect::<Vec<_>>());
+    for (advice, ad) in advice.iter().zip(held) {
+        assert_eq!((&advice["hold_code"], &advice["hold_subcode"]), (&ad["HoldReasonCode"], &ad["HoldReasonSubCode"]));
+        let since_s = advice["held_since_ms"].as_i64().expect("ms") / 1000;
+        assert!((since_s - ad["EnteredCurrentStatus"].as_i64().expect("s")).abs() <= 1, "{advice}");
+    }
+}
+
+#[test]
+fn a_cluster_at_once() {
+    let place = Place::with_run();
+    insta::with_settings!({filters => MODEL_NUMBERS}, {
+        insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1185"), @"
+        exit 40
+        1185.0: NO ADVICE
+          why: the odds are too even to say
+          hold code 12/2: output files could not be transferred back: no such file or directory
+          held since 2026-11-21 02:26:05 UTC, 12 s when the log ends
+          held 3 times so far, 3 times for this reason; 3 other jobs of its cluster are held for it now
+          probability of success if released unchanged: ## %
+          base rate: 197 of 678 holds with this code succeeded (29 %), 2026-11-21 01:50:07 UTC to 2026-11-21 02:11:20 UTC
+          the model on later holds: ROC-AUC #.## [#.##, #.##]; it can be wrong
+
+        1185.1: NO ADVICE
+          why: the odds are too even to say
+          hold code 12/2: output files could not be transferred back: no such file or directory
+          held since 2026-11-21 02:26:05 UTC, 12 s when the log ends
+          held 3 times so far, 3 times for this reason; 3 other jobs of its cluster are held for it now
+          probability of success if released unchanged: ## %
+          base rate: 197 of 678 holds with this code succeeded (29 %), 2026-11-21 01:50:07 UTC to 2026-11-21 02:11:20 UTC
+          the model on later holds: ROC-AUC #.## [#.##, #.##]; it can be wrong
+
+        1185.2: NO ADVICE
+          why: the odds are too even to say
+          hold code 12/2: output files could not be transferred back: no such file or directory
+          held since 2026-11-21 02:26:05 UTC, 12 s when the log ends
+          held 3 times so far, 3 times for this reason; 3 other jobs of its cluster are held for it now
+          probability of success if released unchanged: ## %
+          base rate: 197 of 678 holds with this code succeeded (29 %), 2026-11-21 01:50:07 UTC to 2026-11-21 02:11:20 UTC
+          the model on later holds: ROC-AUC #.## [#.##, #.##]; it can be wrong
+
+        1185.3: NO ADVICE
+          why: the odds are too even to say
+          hold code 12/2: output files could not be transferred back: no such file or directory
+          held since 2026-11-21 02:26:05 UTC, 12 s when the log ends
+          held 3 times so far, 3 times for this reason; 3 other jobs of its cluster are held for it now
+          probability of success if released unchanged: ## %
+          base rate: 197 of 678 holds with this code succeeded (29 %), 2026-11-21 01:50:07 UTC to 2026-11-21 02:11:20 UTC
+          the model on later holds: ROC-AUC #.## [#.##, #.##]; it can be wrong
+        ");
+    });
+}
+
+#[test]
+fn enough_evidence_gives_an_answer_and_too_little_none() {
+    let place = Place::with_run();
+    let action = |settings: &str| {
+        place.copy("run", settings);
+        let config = fs_err::read_to_string(place.path(settings).join("config.yaml")).expect("read");
+        let (before, _) = config.split_once("advice:").expect("the last key");
+        let advice = match settings {
+            "release" => "{release_from: 0.0, fix_below: 0.0, remove_from_holds: 5, min_like_cases: 20}",
+            "fix" => "{release_from: 1.0, fix_below: 1.0, remove_from_holds: 5, min_like_cases: 20}",
+            "remove" => "{release_from: 1.0, fix_below: 1.0, remove_from_holds: 1, min_like_cases: 20}",
+            _ => "{release_from: 0.0, fix_below: 0.0, remove_from_holds: 5, min_like_cases: 1000000}",
+        };
+        place.write(&format!("{settings}/config.yaml"), format!("{before}advice: {advice}\n"));
+        // How good the model is has no part in this test.
+        fs_err::remove_file(place.path(settings).join("evaluation-test.json")).expect("removed");
+        let outcome = place.run(&format!("advise {settings} --log EventLog.xz 1185.0"));
+        let first = outcome.stdout.lines().next().unwrap_or_default().to_owned();
+        (
+            outcome.code,
+            first,
+            outcome.stdout.lines().rfind(|line| line.contains("condor_")).map(str::trim).map(str::to_owned),
+        )
+    };
+    let said = |code, first: &str, last: Option<&str>| (Some(code), first.to_owned(), last.map(str::to_owned));
+    assert_eq!(action("release"), said(0, "1185.0: RELEASE AS IT IS", Some("run: condor_release 1185.0")));
+    assert_eq!(action("fix"), said(10, "1185.0: FIX, THEN RELEASE", Some("once it is fixed: condor_release 1185.0")));
+    assert_eq!(action("remove"), said(20, "1185.0: REMOVE", Some("run: condor_rm 1185.0")));
+    assert_eq!(action("few"), said(40, "1185.0: NO ADVICE", None));
+}
+
+#[test]
+fn a_hold_on_purpose_is_waited_out() {
+    let place = Place::with_run();
+    place.write(
+        "EventLog",
+        "000 (1.0.0) 2026-11-21 01:50:00 Job submitted from host: <10.0.0.1:9618>\n...\n\
+         012 (1.0.0) 2026-11-21 01:50:20 Job was held.\n\tvia condor_hold (by user ada)\n\tCode 1 Subcode 0\n...\n",
+    );
+    insta::assert_snapshot!(place.run("advise run --log EventLog"), @"
+    exit 30
+    1.0: WAIT
+      why: a person held this job on purpose: release it once that person's reason is gone
+      hold code 1/0: held by a person (condor_hold)
+      held since 2026-11-21 01:50:20 UTC, 0 s when the log ends
+      held once so far, once for this reason; no other job of its cluster is held for it now
+      run: condor_release 1.0
+    ");
+}
+
+#[test]
+fn jobs_that_are_not_held_are_told_apart() {
+    let place = Place::with_run();
+    insta::assert_snapshot!(place.run("advise run --log EventLog.xz 999999.0"), @"
+    exit 2
+    error: job 999999.0 is not in the log
+
+    hint: leave out the job ids to get advice on every held job
+    ");
+    insta::assert_snapshot!(place.run("advise run --log EventLog.xz 999999"), @"
+    exit 2
+    error: cluster 999999 is not in the log
+
+    hint: leave out the job ids to get advice on every held job
+    ");
+    insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1.0"), @"
+    exit 2
+    error: job 1.0 is not held when the log ends: it terminated at 2026-11-21 01:50:00 UTC
+
+    hint: leave out the job ids to get advice on every held job
+    ");
+    insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1161.0 1"), @"
+    exit 2
+    error: none of the 2 jobs of cluster 1 is held
+
+    hint: leave out the job ids to get advice on every held job
+    ");
+    insta::assert_snapshot!(place.run("advise run --log EventLog.xz twelve"), @"
+    exit 2
+    error: `twelve` is no job id
+
+    hint: write `123.0` for a job, or `123` for a cluster
+    ");
+}
+
+#[test]
+fn missing_pieces_are_named() {
+    let place = Place::with_run();
+    insta::assert_snapshot!(place.run("advise events --log EventLog.xz"), @"
+    exit 2
+    error: `events` holds events, not run
+
+    hint: make it with `poolcast train TENSORS -o RUN`
+    ");
+    insta::assert_snapshot!(place.run("advise run --log nowhere"), @"
+    exit 2
+    error: cannot open the log `nowhere`
+      caused by: failed to open file `nowhere`: No such file or directory (os error 2)
+
+    hint: `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+    place.copy("run", "half");
+    fs_err::remove_file(place.path("half/manifest.json")).expect("removed");
+    insta::assert_snapshot!(place.run("advise half --log EventLog.xz"), @"
+    exit 2
+    error: the training in `half` has not finished
+
+    hint: continue it with `poolcast train --resume`
+    ");
+}
+
+#[test]
+fn nobody_is_held() {
+    let place = Place::with_run();
+    place.write("EventLog", "000 (1.0.0) 2026-11-21 01:50:00 Job submitted from host: <10.0.0.1:9618>\n...\n");
+    insta::assert_snapshot!(place.run("advise run --log EventLog"), @"
+    exit 40
+    no job is held when the log ends
+    ");
+}

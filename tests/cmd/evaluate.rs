@@ -1,0 +1,110 @@
+//! `poolcast evaluate`: the table, and models that do not fit.
+
+use crate::place::Place;
+
+#[test]
+fn the_table_names_what_it_scores() {
+    let place = Place::with_run();
+    place.copy("run", "mine");
+    // The last digits depend on the processor's vector width.
+    insta::with_settings!({filters => vec![(r"\d\.\d{3}", "#.###")]}, {
+        insta::assert_snapshot!(place.run("evaluate mine tensors --resamples 50"), @"
+        exit 0
+        323 samples of 100 clusters on the test side (split by time), 39.6 % success; trained on 867 with 29.4 %
+        of 2,125 hold cycles left out: 8 still held, 396 removed while held, 3 removed after release, 112 hold code excluded, 227 cluster on two sides
+                                           LSTM       always majority     rate by hold code
+        accuracy           #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        precision                             -                     -                     -
+        recall             #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        f measure          #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        roc auc            #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        average precision  #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        brier              #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        [95 % intervals: 50 bootstrap resamples of clusters]
+        ");
+    });
+}
+
+#[test]
+fn baselines_are_what_they_say() {
+    let place = Place::with_run();
+    place.copy("run", "mine");
+    let json = place.json("evaluate mine tensors --side validate --resamples 50 --json");
+    let (samples, successes) = (json["samples"].as_f64().expect("n"), json["successes"].as_f64().expect("n"));
+    let score = |method: usize, name: &str| {
+        let scores = json["methods"][method]["scores"].as_array().expect("scores");
+        scores.iter().find(|score| score["name"] == name).expect("a score")["value"].as_f64()
+    };
+    assert_eq!(json["methods"][1]["name"], "always majority");
+    assert_eq!(score(1, "accuracy"), Some((samples - successes) / samples), "failure is the majority on train");
+    assert_eq!((score(1, "roc_auc"), score(1, "precision")), (Some(0.5), None));
+    assert_eq!(
+        json,
+        serde_json::from_slice::<serde_json::Value>(&place.files("mine")["evaluation-validate.json"]).expect("JSON")
+    );
+    let again = place.json("evaluate mine tensors --side validate --resamples 50 --json");
+    assert_eq!(again, json, "the intervals are seeded");
+}
+
+#[test]
+fn other_tensors_of_the_same_sizes_are_scored_with_a_note() {
+    let place = Place::with_run();
+    place.copy("run", "mine");
+    place.stdout("tensors events -o other --j 5 --m 6 --timeframe-len 10 --split random");
+    let outcome = place.run("evaluate mine other --resamples 10");
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    assert!(outcome.stderr.starts_with("note: the model was trained on other tensors"), "{outcome}");
+    assert!(outcome.stdout.contains("split by random"), "{outcome}");
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let place = Place::with_run();
+    place.stdout("tensors events -o wide --j 7 --m 6 --timeframe-len 10");
+    insta::assert_snapshot!(place.run("evaluate run wide"), @"
+    exit 2
+    note: the model was trained on other tensors; holds that it learned from may be among these
+    error: the model was trained on samples with j = 5, m = 6, timeframe_len = 10, hold windows and next labels; the tensors have j = 7, m = 6, timeframe_len = 10, hold windows and next labels
+
+    hint: make fitting tensors with `poolcast tensors EVENTS -o DIR --j 5 --m 6 --timeframe-len 10`
+    ");
+    insta::assert_snapshot!(place.run("evaluate tensors tensors"), @"
+    exit 2
+    error: `tensors` holds tensors, not run
+
+    hint: make it with `poolcast train TENSORS -o RUN`
+    ");
+    insta::assert_snapshot!(place.run("evaluate nowhere tensors"), @"
+    exit 2
+    error: `nowhere` is neither a run nor a sweep with a best trial
+
+    hint: name the directory that `poolcast train` or `poolcast run` wrote
+    ");
+    insta::assert_snapshot!(place.run("evaluate run run"), @"
+    exit 2
+    error: `run` holds run, not tensors
+
+    hint: make it with `poolcast tensors EVENTS -o DIR --overwrite`
+    ");
+    place.copy("run", "corrupt");
+    let model = place.path("corrupt/model.safetensors");
+    let mut bytes = fs_err::read(&model).expect("read");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs_err::write(&model, &bytes).expect("written");
+    insta::assert_snapshot!(place.run("evaluate corrupt tensors"), @"
+    exit 2
+    error: `corrupt/model.safetensors` is not the model that its manifest speaks of
+
+    hint: train it anew with `poolcast train --overwrite`
+    ");
+    fs_err::write(&model, &bytes[..last]).expect("written");
+    insta::assert_snapshot!(place.run("evaluate corrupt tensors"), @"
+    exit 2
+    error: `corrupt/model.safetensors` is not a usable model shard
+      caused by: not a safetensors file
+      caused by: incomplete metadata, file not fully covered
+
+    hint: make it anew with `poolcast train TENSORS -o RUN`
+    ");
+}

@@ -1,0 +1,13 @@
+//! Every verb as a user types it: the real program, its exit code, stdout and stderr.
+
+mod place;
+
+mod advise;
+mod config;
+mod evaluate;
+mod help;
+mod parse;
+mod run;
+mod tensors;
+mod threads;
+mod train;

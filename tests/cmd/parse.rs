@@ -1,0 +1,297 @@
+//! `poolcast parse`: real and damaged logs.
+
+use std::io::Write as _;
+
+use crate::place::Place;
+
+/// Ten records of two jobs and the header of a global event log, as HTCondor writes them.
+const SMALL: &str = "\
+008 (-01.-01.-01) 11/21 01:49:47 Global JobLog: ctime=1795225787 id=0.1.2.3 sequence=1 size=0 events=0 offset=0 event_off=0 max_rotation=1 creator_name=<schedd@ap.example>
+...
+000 (001.000.000) 11/21 01:50:00 Job submitted from host: <10.0.0.1:9618?alias=ap.example>
+...
+001 (001.000.000) 11/21 01:50:10 Job executing on host: <10.0.0.2:9618>
+...
+012 (001.000.000) 11/21 01:50:20 Job was held.
+\tTransfer output files failure
+\tCode 12 Subcode 2
+...
+013 (001.000.000) 11/21 01:51:00 Job was released.
+\tvia condor_release (by user ada)
+...
+005 (001.000.000) 11/21 01:52:00 Job terminated.
+\t(1) Normal termination (return value 0)
+...
+000 (002.000.000) 11/21 01:53:00 Job submitted from host: <10.0.0.1:9618?alias=ap.example>
+...
+009 (002.000.000) 11/21 01:54:00 Job was aborted.
+\tvia condor_rm (by user ada)
+...
+";
+
+#[test]
+fn the_bundled_log() {
+    let place = Place::with_log();
+    insta::assert_snapshot!(place.run("parse EventLog.xz -o events"), @"
+    exit 0
+    EventLog.xz: 94,113 records of 3,991 jobs at localhost, 2026-11-21 01:49:47 UTC to 2026-11-21 02:26:17 UTC
+      000 SUBMIT               3,991
+      001 EXECUTE              5,133
+      004 JOB_EVICTED          2,117
+      005 JOB_TERMINATED       3,533
+      006 IMAGE_SIZE           4,258
+      008 GENERIC                  1
+      009 JOB_ABORTED            452
+      012 JOB_HELD             2,125
+      013 JOB_RELEASED         1,846
+      021 REMOTE_ERROR         2,068
+      028 JOB_AD_INFORMATION  47,056
+      040 FILE_TRANSFER       21,533
+    ");
+}
+
+#[test]
+fn every_job_of_history_and_queue_is_there_once() {
+    let place = Place::with_log();
+    let gel = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gel");
+    let history = liblzma::read::XzDecoder::new(fs_err::File::open(gel.join("history.json.xz")).expect("opened"));
+    let history: Vec<serde_json::Value> = serde_json::from_reader(history).expect("JSON");
+    let queue: Vec<serde_json::Value> =
+        serde_json::from_slice(&fs_err::read(gel.join("condor_q.json")).expect("read")).expect("JSON");
+    let parsed = place.json("parse EventLog.xz -o events --json");
+    assert_eq!(parsed["jobs"], history.len() + queue.len());
+    let held = queue.iter().filter(|ad| ad["JobStatus"] == 5).count();
+    assert_eq!(held, 8, "as many as advice is given on");
+}
+
+#[test]
+fn compression_is_told_by_content_and_nothing_depends_on_it() {
+    let place = Place::new();
+    place.write("plain.xz", SMALL);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(SMALL.as_bytes()).expect("written");
+    place.write("EventLog.1", gzip.finish().expect("ended"));
+    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    xz.write_all(SMALL.as_bytes()).expect("written");
+    place.write("EventLog", xz.finish().expect("ended"));
+    place.write("log.gz", zstd::encode_all(SMALL.as_bytes(), 1).expect("encoded"));
+    let shards = |log: &str| {
+        place.stdout(&format!("parse {log} -o events-{log}"));
+        let mut files = place.files(&format!("events-{log}"));
+        files.remove("manifest.json").expect("it names the log and its digest");
+        files
+    };
+    let plain = shards("plain.xz");
+    assert_eq!(plain.len(), 1);
+    assert!(["EventLog.1", "EventLog", "log.gz"].iter().all(|log| shards(log) == plain));
+}
+
+#[test]
+fn threads_change_no_byte() {
+    let place = Place::with_log();
+    let files = |threads: u32| {
+        place.stdout(&format!("--threads {threads} parse EventLog.xz -o events-{threads}"));
+        place.files(&format!("events-{threads}"))
+    };
+    let one = files(1);
+    assert_eq!((files(2) == one, files(8) == one), (true, true));
+}
+
+#[test]
+fn a_small_log_and_its_year() {
+    let place = Place::new();
+    place.write("EventLog", SMALL);
+    insta::assert_snapshot!(place.run("parse EventLog -o events"), @"
+    exit 0
+    EventLog: 8 records of 2 jobs at schedd@ap.example, 2026-11-21 01:50:00 UTC to 2026-11-21 01:54:00 UTC
+      000 SUBMIT          2
+      001 EXECUTE         1
+      005 JOB_TERMINATED  1
+      008 GENERIC         1
+      009 JOB_ABORTED     1
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+    ");
+    // Without its header the log does not say which year it is, and the clock is not asked.
+    let (_, headless) = SMALL.split_once("...\n").expect("a header");
+    place.write("user.log", headless);
+    insta::assert_snapshot!(place.run("parse user.log -o no-year"), @"
+    exit 2
+    error: `user.log` has time stamps without a year, and nothing in it tells which
+
+    hint: name the year of its first event, for instance `--year 2026`
+    ");
+    assert!(!place.path("no-year").exists());
+    insta::assert_snapshot!(place.run("parse user.log --year 2019 -o year"), @"
+    exit 0
+    user.log: 7 records of 2 jobs at ap.example, 2019-11-21 01:50:00 UTC to 2019-11-21 01:54:00 UTC
+      000 SUBMIT          2
+      001 EXECUTE         1
+      005 JOB_TERMINATED  1
+      009 JOB_ABORTED     1
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+    ");
+}
+
+#[test]
+fn damage_is_counted_and_the_rest_kept() {
+    let place = Place::new();
+    let records = |log: &str, bytes: &[u8]| {
+        place.write(log, bytes);
+        place.stdout(&format!("parse {log} -o events-{log}"))
+    };
+    insta::assert_snapshot!(records("cut", &SMALL.as_bytes()[..SMALL.len() - 30]), @"
+    cut: 7 records of 2 jobs at schedd@ap.example, 2026-11-21 01:50:00 UTC to 2026-11-21 01:53:00 UTC
+      000 SUBMIT          2
+      001 EXECUTE         1
+      005 JOB_TERMINATED  1
+      008 GENERIC         1
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+      1 x an unfinished last record, left out
+    ");
+    let at = SMALL.find("013 (").expect("a release");
+    let (head, tail) = SMALL.as_bytes().split_at(at);
+    insta::assert_snapshot!(records("nul", &[head, &[0; 4096], tail].concat()), @"
+    nul: 8 records of 2 jobs at schedd@ap.example, 2026-11-21 01:50:00 UTC to 2026-11-21 01:54:00 UTC
+      000 SUBMIT          2
+      001 EXECUTE         1
+      005 JOB_TERMINATED  1
+      008 GENERIC         1
+      009 JOB_ABORTED     1
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+      1 x text or NULs between records
+    ");
+    insta::assert_snapshot!(records("end", SMALL.replacen("...\n013", "013", 1).as_bytes()), @"
+    end: 8 records of 2 jobs at schedd@ap.example, 2026-11-21 01:50:00 UTC to 2026-11-21 01:54:00 UTC
+      000 SUBMIT          2
+      001 EXECUTE         1
+      005 JOB_TERMINATED  1
+      008 GENERIC         1
+      009 JOB_ABORTED     1
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+      1 x a record without its end
+    ");
+    let mut latin1 = SMALL.as_bytes().to_vec();
+    latin1[SMALL.find("failure").expect("a reason")] = 0xf6;
+    insta::assert_snapshot!(records("bytes", &latin1), @"
+    bytes: 8 records of 2 jobs at schedd@ap.example, 2026-11-21 01:50:00 UTC to 2026-11-21 01:54:00 UTC
+      000 SUBMIT          2
+      001 EXECUTE         1
+      005 JOB_TERMINATED  1
+      008 GENERIC         1
+      009 JOB_ABORTED     1
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+    ");
+}
+
+#[test]
+fn what_is_no_log_is_named() {
+    let place = Place::new();
+    place.write("empty", "");
+    place.write("notes.txt", "Meeting at ten\n012 was the room\n");
+    place.write("noise", (0..9999u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect::<Vec<u8>>());
+    place.write("log.json", "{ \"EventTypeNumber\": 12, \"Cluster\": 1 }\n");
+    place.write("cut.xz", &fs_err::read(Place::with_log().path("EventLog.xz")).expect("read")[..5000]);
+    fs_err::create_dir(place.path("logs")).expect("made");
+    let refused = |log: &str| {
+        let outcome = place.run(&format!("parse {log} -o events"));
+        assert!(!place.path("events").exists(), "{log} left something");
+        outcome
+    };
+    insta::assert_snapshot!(refused("missing"), @"
+    exit 2
+    error: cannot open the log `missing`
+      caused by: failed to open file `missing`: No such file or directory (os error 2)
+
+    hint: `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+    insta::assert_snapshot!(refused("empty"), @"
+    exit 2
+    error: `empty` is empty
+
+    hint: `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+    insta::assert_snapshot!(refused("notes.txt"), @"
+    exit 2
+    error: `notes.txt` is no HTCondor event log
+
+    hint: an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+    insta::assert_snapshot!(refused("noise"), @"
+    exit 2
+    error: `noise` is no HTCondor event log
+
+    hint: an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+    insta::assert_snapshot!(refused("log.json"), @"
+    exit 2
+    error: `log.json` is no HTCondor event log; JSON event logs are not read yet
+
+    hint: an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+    insta::assert_snapshot!(refused("cut.xz"), @"
+    exit 2
+    error: cannot read the log `cut.xz`
+      caused by: the compressed data is damaged or cut short: premature eof
+
+    hint: copy the log anew, or compress it again
+    ");
+    insta::assert_snapshot!(refused("logs"), @"
+    exit 2
+    error: `logs` is a directory
+
+    hint: name the event logs in it, for instance `DIR/EventLog*`
+    ");
+    insta::assert_snapshot!(refused("empty/EventLog"), @"
+    exit 2
+    error: cannot open the log `empty/EventLog`
+      caused by: failed to open file `empty/EventLog`: Not a directory (os error 20)
+
+    hint: `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+}
+
+/// Root may read everything but this: reading a process's memory at address 0 is an input/output error.
+#[test]
+fn a_failing_disk_is_worth_a_retry() {
+    let place = Place::new();
+    insta::assert_snapshot!(place.run("parse /proc/self/mem -o events"), @"
+    exit 1
+    error: cannot read the log `/proc/self/mem`
+      caused by: failed to read from file `/proc/self/mem`: Input/output error (os error 5)
+    ");
+}
+
+#[test]
+fn an_earlier_result_stays_until_a_new_one_is_whole() {
+    let place = Place::new();
+    place.write("EventLog", SMALL);
+    place.stdout("parse EventLog -o events");
+    let before = place.files("events");
+    insta::assert_snapshot!(place.run("parse EventLog -o events"), @"
+    exit 2
+    error: `events` exists already
+
+    hint: name another directory, or add `--overwrite`
+    ");
+    place.write("notes.txt", "no log\n");
+    assert_eq!(place.run("parse EventLog notes.txt -o events --overwrite").code, Some(2));
+    assert_eq!(place.files("events"), before);
+    place.write("EventLog", SMALL.replace("(002.", "(003."));
+    place.stdout("parse EventLog -o events --overwrite");
+    assert_ne!(place.files("events"), before);
+    fs_err::create_dir(place.path("mine")).expect("made");
+    place.write("mine/thesis.tex", "years of work");
+    insta::assert_snapshot!(place.run("parse EventLog -o mine --overwrite"), @"
+    exit 2
+    error: `mine` holds no manifest.json, so it is not replaced
+
+    hint: name another directory
+    ");
+    assert_eq!(place.files("mine").len(), 1);
+}

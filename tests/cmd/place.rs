@@ -1,0 +1,142 @@
+//! A directory to work in and the real program in it; the artefacts that most tests start from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use tempfile::TempDir;
+
+/// The bundled log.
+pub(crate) const LOG: &str = "tests/data/gel/EventLog.xz";
+
+/// A fresh directory; the program runs in it, so that no message holds a path of this machine.
+pub(crate) struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        Place { dir: tempfile::tempdir().expect("a directory") }
+    }
+
+    /// A place where the bundled log stands as `EventLog.xz`.
+    pub(crate) fn with_log() -> Place {
+        let place = Place::new();
+        symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join(LOG), place.path("EventLog.xz")).expect("linked");
+        place
+    }
+
+    /// A place with the bundled log and what [`SHARED`] made of it: `events`, `tensors` and `run`, not to be changed.
+    pub(crate) fn with_run() -> Place {
+        let place = Place::with_log();
+        for name in ["events", "tensors", "run"] {
+            symlink(SHARED.join(name), place.path(name)).expect("linked");
+        }
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        fs_err::write(self.path(name), bytes).expect("written");
+    }
+
+    /// Copies one of the shared directories here as `to`, to be changed.
+    pub(crate) fn copy(&self, from: &str, to: &str) {
+        fs_err::create_dir(self.path(to)).expect("made");
+        for (name, bytes) in files(&SHARED.join(from)) {
+            fs_err::write(self.path(to).join(name), bytes).expect("written");
+        }
+    }
+
+    /// The program with `args`, divided at blanks, in an environment of its own.
+    pub(crate) fn command(&self, args: &str) -> Command {
+        command(self.dir.path(), args)
+    }
+
+    pub(crate) fn run(&self, args: &str) -> Outcome {
+        Outcome::of(self.command(args).output().expect("the program starts"))
+    }
+
+    /// What the program prints on stdout, when it must succeed.
+    pub(crate) fn stdout(&self, args: &str) -> String {
+        let outcome = self.run(args);
+        assert_eq!(outcome.code, Some(0), "poolcast {args}\n{outcome}");
+        outcome.stdout
+    }
+
+    pub(crate) fn json(&self, args: &str) -> serde_json::Value {
+        serde_json::from_str(&self.stdout(args)).expect("JSON")
+    }
+
+    /// Every file under `name` with its bytes.
+    pub(crate) fn files(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
+        files(&self.path(name))
+    }
+}
+
+fn command(dir: &Path, args: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_poolcast"));
+    // A zone with daylight saving time: nothing printed or stored may depend on it.
+    command.args(args.split_ascii_whitespace()).current_dir(dir).env_clear().env("TZ", "America/Chicago");
+    command
+}
+
+fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs_err::read_dir(dir).expect("listed").map(|entry| entry.expect("an entry")) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() {
+            found.extend(files(&entry.path()).into_iter().map(|(below, bytes)| (format!("{name}/{below}"), bytes)));
+        } else {
+            found.insert(name, fs_err::read(entry.path()).expect("read"));
+        }
+    }
+    found
+}
+
+/// What one call of the program came to.
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    pub(crate) fn of(output: Output) -> Outcome {
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Outcome { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.code.map_or("killed".to_owned(), |code| code.to_string());
+        write!(f, "exit {code}\n{}{}", self.stdout, self.stderr)
+    }
+}
+
+/// The bundled log, parsed, its tensors, and a small model trained on them: made once for all tests of a process.
+static SHARED: LazyLock<PathBuf> = LazyLock::new(|| {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cmd");
+    if dir.exists() {
+        fs_err::remove_dir_all(&dir).expect("removed");
+    }
+    fs_err::create_dir_all(&dir).expect("made");
+    let log = Path::new(env!("CARGO_MANIFEST_DIR")).join(LOG);
+    for args in [
+        &format!("parse {} -o events", log.display()),
+        "tensors events -o tensors --j 5 --m 6 --timeframe-len 10",
+        "train tensors -o run --hidden-size 8 --epochs 3 --learning-rate 0.01",
+        "evaluate run tensors --resamples 200",
+    ] {
+        let outcome = Outcome::of(command(&dir, args).output().expect("the program starts"));
+        assert_eq!(outcome.code, Some(0), "poolcast {args}\n{outcome}");
+    }
+    dir
+});

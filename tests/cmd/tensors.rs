@@ -1,0 +1,182 @@
+//! `poolcast tensors`: samples of the bundled log, and event shards that cannot be used.
+
+use crate::place::Place;
+
+#[test]
+fn the_bundled_log() {
+    let place = Place::with_run();
+    insta::assert_snapshot!(place.run("tensors events -o new --j 5 --m 6 --timeframe-len 10"), @"
+    exit 0
+    2,125 hold cycles; samples of j = 5 jobs, m = 6 frames of 10 s, split by time
+      train                            867  29.4 % success
+      validate                         189  43.9 % success
+      test                             323  39.6 % success
+      left out: still held               8
+      left out: removed while held     396
+      left out: removed after release    3
+      left out: hold code excluded     112
+      left out: cluster on two sides   227
+    ");
+    let json = place.json("tensors events -o json --j 5 --m 6 --timeframe-len 10 --json");
+    assert_eq!(json["cycles_total"], 2125, "as many as the log has records 012");
+    let samples: u64 =
+        ["train", "validate", "test"].iter().map(|s| json["splits"][s]["samples"].as_u64().expect("n")).sum();
+    let left_out: u64 = json["left_out"].as_object().expect("a map").values().map(|n| n.as_u64().expect("n")).sum();
+    assert_eq!(samples + left_out, 2125, "every hold cycle is a sample or is counted as left out");
+    assert_eq!(place.files("new"), place.files("json"), "the same call gives the same bytes");
+}
+
+#[test]
+fn threads_change_no_byte_and_the_seed_does() {
+    let place = Place::with_run();
+    let files = |name: &str, flags: &str| {
+        place.stdout(&format!("{flags} tensors events -o {name} --j 9 --m 4 --timeframe-len 30"));
+        place.files(name)
+    };
+    let one = files("one", "--threads 1");
+    assert_eq!((files("two", "--threads 2") == one, files("eight", "--threads 8") == one), (true, true));
+    place.stdout("tensors events -o seed --j 9 --m 4 --timeframe-len 30 --seed 2");
+    assert_ne!(place.files("seed")["train-00000.safetensors"], one["train-00000.safetensors"]);
+}
+
+#[test]
+fn every_choice_of_the_contract_is_there() {
+    let place = Place::with_run();
+    let text = |flags: &str| {
+        place.stdout(&format!("tensors events -o out --overwrite --j 3 --m 4 --timeframe-len 10 {flags}"))
+    };
+    insta::assert_snapshot!(text("--window life --label final --split random"), @"
+    2,125 hold cycles; samples of j = 3 jobs, m = 4 frames of 10 s, split by random
+      train                         1,194  36.3 % success
+      validate                        398  33.2 % success
+      test                            397  37.3 % success
+      left out: log ends               24
+      left out: hold code excluded    112
+    ");
+    insta::assert_snapshot!(text("--cycles first --split cluster"), @"
+    2,125 hold cycles; samples of j = 3 jobs, m = 4 frames of 10 s, split by cluster
+      train                              550  37.3 % success
+      validate                           182  36.8 % success
+      test                               182  34.6 % success
+      left out: removed after release      3
+      left out: hold code excluded       112
+      left out: not the first hold     1,096
+    ");
+}
+
+#[test]
+fn events_that_cannot_be_used_are_named() {
+    let place = Place::with_run();
+    place.copy("events", "corrupt");
+    let shard = place.path("corrupt/events-00000.safetensors");
+    let bytes = fs_err::read(&shard).expect("read");
+    fs_err::write(&shard, &bytes[..bytes.len() / 2]).expect("written");
+    insta::assert_snapshot!(place.run("tensors corrupt -o out"), @"
+    exit 2
+    error: `corrupt/events-00000.safetensors` is not a usable events shard
+      caused by: not a safetensors file
+      caused by: incomplete metadata, file not fully covered
+
+    hint: make it anew with `poolcast parse LOG... -o DIR --overwrite`
+    ");
+    fs_err::remove_file(&shard).expect("removed");
+    insta::assert_snapshot!(place.run("tensors corrupt -o out"), @"
+    exit 2
+    error: `corrupt/events-00000.safetensors` is not a usable events shard
+      caused by: failed to open file `corrupt/events-00000.safetensors`: No such file or directory (os error 2)
+
+    hint: make it anew with `poolcast parse LOG... -o DIR --overwrite`
+    ");
+    fs_err::write(&shard, "no tensors at all").expect("written");
+    insta::assert_snapshot!(place.run("tensors corrupt -o out"), @"
+    exit 2
+    error: `corrupt/events-00000.safetensors` is not a usable events shard
+      caused by: not a safetensors file
+      caused by: header too large
+
+    hint: make it anew with `poolcast parse LOG... -o DIR --overwrite`
+    ");
+    place.copy("tensors", "swapped");
+    fs_err::copy(place.path("swapped/train-00000.safetensors"), &shard).expect("copied");
+    insta::assert_snapshot!(place.run("tensors corrupt -o out"), @"
+    exit 2
+    error: `corrupt/events-00000.safetensors` is not a usable events shard
+      caused by: it holds tensors, not events
+
+    hint: make it anew with `poolcast parse LOG... -o DIR --overwrite`
+    ");
+    place.copy("events", "old");
+    let manifest = fs_err::read_to_string(place.path("old/manifest.json")).expect("read");
+    place.write("old/manifest.json", manifest.replace("\"format_version\": 1", "\"format_version\": 0"));
+    insta::assert_snapshot!(place.run("tensors old -o out"), @"
+    exit 2
+    error: `old` has events format version 0, and this program reads version 1
+
+    hint: make it with `poolcast parse LOG... -o DIR --overwrite`
+    ");
+    insta::assert_snapshot!(place.run("tensors tensors -o out"), @"
+    exit 2
+    error: `tensors` holds tensors, not events
+
+    hint: make it with `poolcast parse LOG... -o DIR --overwrite`
+    ");
+    insta::assert_snapshot!(place.run("tensors EventLog.xz -o out"), @"
+    exit 2
+    error: `EventLog.xz` holds no events (no manifest.json)
+
+    hint: make it with `poolcast parse LOG... -o DIR --overwrite`
+    ");
+    assert!(!place.path("out").exists());
+}
+
+#[test]
+fn values_out_of_range_are_refused_before_anything_is_written() {
+    let place = Place::with_run();
+    insta::assert_snapshot!(place.run("tensors events -o out --j 0"), @"
+    exit 2
+    error: `j` must be between 1 and 10000, got 0
+
+    hint: `poolcast config` explains every key
+    ");
+    insta::assert_snapshot!(place.run("tensors events -o out --window past"), @"
+    exit 2
+    error: invalid value 'past' for '--window <WINDOW>'
+      [possible values: hold, life]
+
+    For more information, try '--help'.
+    ");
+    place.write("c.yaml", "preprocessing: {parameters: {m: {min: 5, max: 9}}}");
+    insta::assert_snapshot!(place.run("tensors events -o out --config c.yaml"), @"
+    exit 2
+    error: `m` is a distribution, which only a sweep draws from
+
+    hint: give one number with `--m`
+    ");
+    assert!(!place.path("out").exists());
+    place.copy("tensors", "mine");
+    let before = place.files("mine");
+    insta::assert_snapshot!(place.run("tensors events -o mine"), @"
+    exit 2
+    error: `mine` exists already
+
+    hint: name another directory, or add `--overwrite`
+    ");
+    assert_eq!(place.files("mine"), before);
+}
+
+#[test]
+fn a_log_without_an_outcome_gives_no_samples() {
+    let place = Place::new();
+    place.write(
+        "EventLog",
+        "000 (1.0.0) 2026-11-21 01:50:00 Job submitted from host: <10.0.0.1:9618>\n...\n\
+         012 (1.0.0) 2026-11-21 01:50:20 Job was held.\n\tx\n\tCode 12 Subcode 2\n...\n",
+    );
+    place.stdout("parse EventLog -o events");
+    insta::assert_snapshot!(place.run("tensors events -o out"), @"
+    exit 2
+    error: none of the 1 hold cycles in these events has a known outcome
+
+    hint: parse a longer log: held jobs must be released and end, or be held again, within it
+    ");
+}

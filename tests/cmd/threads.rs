@@ -1,0 +1,22 @@
+//! How many threads a call uses.
+
+use crate::place::Place;
+
+fn threads(flag: &str, environment: &[(&str, &str)]) -> String {
+    let place = Place::new();
+    let mut command = place.command(&format!("{flag} config"));
+    let output = command.envs(environment.iter().copied()).env("POOLCAST_LOG", "debug").output().expect("it starts");
+    let text = String::from_utf8(output.stderr).expect("text");
+    text.lines().find_map(|line| line.split(' ').rev().nth(1).map(str::to_owned)).expect("a line on threads")
+}
+
+#[test]
+fn the_flag_wins_then_rayon_then_omp() {
+    let (rayon, omp) = (("RAYON_NUM_THREADS", "3"), ("OMP_NUM_THREADS", "5"));
+    assert_eq!(threads("--threads 2", &[rayon, omp]), "2");
+    assert_eq!(threads("", &[rayon, omp]), "3");
+    assert_eq!(threads("", &[omp]), "5", "what HTCondor sets in a job");
+    let cores = std::thread::available_parallelism().expect("known").to_string();
+    assert_eq!(threads("", &[]), cores);
+    assert_eq!(threads("", &[("OMP_NUM_THREADS", "none")]), cores, "no number");
+}

@@ -1,0 +1,176 @@
+//! `poolcast train`: the same seed gives the same bytes, also after `kill -9`.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use crate::place::{Outcome, Place};
+
+const SETTINGS: &str = "--hidden-size 8 --epochs 4 --learning-rate 0.01";
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let place = Place::with_run();
+    let train = |name: &str, flags: &str| {
+        place.stdout(&format!("{flags} train tensors -o {name} {SETTINGS}"));
+        place.files(name)
+    };
+    let one = train("one", "--threads 1");
+    assert_eq!(train("again", "--threads 1"), one);
+    assert_eq!((train("two", "--threads 2") == one, train("eight", "--threads 8") == one), (true, true));
+    place.stdout(&format!("train tensors -o seed {SETTINGS} --seed 2"));
+    assert_ne!(place.files("seed")["model.safetensors"], one["model.safetensors"]);
+}
+
+/// Kills a training with SIGKILL once it has reported `epochs` epochs and works on the next.
+fn kill_after(place: &Place, name: &str, epochs: usize) {
+    let mut command = place.command(&format!("train tensors -o {name} {SETTINGS}"));
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
+    let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    assert_eq!(lines.take(epochs).filter(Result::is_ok).count(), epochs);
+    child.kill().expect("killed");
+    assert_eq!(child.wait().expect("it ended").code(), None, "it was too fast to be killed");
+}
+
+#[test]
+fn a_killed_training_resumes_to_the_same_bytes() {
+    let place = Place::with_run();
+    place.stdout(&format!("train tensors -o whole {SETTINGS}"));
+    for epochs in [1, 2] {
+        let name = format!("killed-{epochs}");
+        kill_after(&place, &name, epochs);
+        assert!(!place.path(&name).join("manifest.json").exists(), "it had not finished");
+        let early = place.run(&format!("evaluate {name} tensors"));
+        assert_eq!(early.code, Some(2), "{early}");
+        let resumed = place.run(&format!("train tensors -o {name} {SETTINGS} --resume"));
+        assert_eq!(resumed.code, Some(0), "{resumed}");
+        assert!(resumed.stderr.lines().count() < 4, "it began anew\n{resumed}");
+        let left_by_the_kill = |name: &String| !name.starts_with('.');
+        let files = place.files(&name).into_iter().filter(|(name, _)| left_by_the_kill(name)).collect();
+        assert_eq!(place.files("whole"), files);
+    }
+}
+
+#[test]
+fn a_finished_training_is_left_as_it_is() {
+    let place = Place::with_run();
+    place.stdout(&format!("train tensors -o mine {SETTINGS}"));
+    let before = place.files("mine");
+    insta::assert_snapshot!(place.run(&format!("train tensors -o mine {SETTINGS}")), @"
+    exit 2
+    error: `mine` holds a training already
+
+    hint: continue it with `--resume`, start anew with `--overwrite`, or name another directory
+    ");
+    insta::assert_snapshot!(place.run("train tensors -o mine --hidden-size 9 --resume"), @"
+    exit 2
+    error: `mine/checkpoint.safetensors` belongs to a training on other tensors or with other settings
+
+    hint: use its tensors and settings, or start anew with `--overwrite`
+    ");
+    let resumed = place.run(&format!("train tensors -o mine {SETTINGS} --resume"));
+    assert_eq!((resumed.code, resumed.stderr.as_str()), (Some(0), ""), "nothing is trained again");
+    assert_eq!(place.files("mine"), before);
+    place.stdout("train tensors -o mine --hidden-size 9 --epochs 1 --overwrite");
+    assert_ne!(place.files("mine")["model.safetensors"], before["model.safetensors"]);
+}
+
+#[test]
+fn early_stopping_keeps_the_best_weights() {
+    let place = Place::with_run();
+    let json = place
+        .json("train tensors -o out --hidden-size 8 --learning-rate 0.05 --epochs 60 --earlystop-threshold 3 --json");
+    let (epochs, best) = (json["epochs"].as_u64().expect("n"), json["best"]["epoch"].as_u64().expect("n"));
+    assert!(epochs < 60, "it never stopped");
+    assert_eq!(epochs - best, 3);
+    let history: Vec<serde_json::Value> =
+        serde_json::from_slice(&place.files("out")["history.json"]).expect("a list of epochs");
+    let losses: Vec<f64> = history.iter().map(|epoch| epoch["validation_loss"].as_f64().expect("a loss")).collect();
+    assert_eq!(losses.len() as u64, epochs);
+    assert!(losses.iter().all(|loss| *loss >= losses[best as usize - 1]));
+}
+
+#[test]
+fn what_cannot_be_trained_is_named() {
+    let place = Place::with_run();
+    insta::assert_snapshot!(place.run("train events -o out"), @"
+    exit 2
+    error: `events` holds events, not tensors
+
+    hint: make it with `poolcast tensors EVENTS -o DIR --overwrite`
+    ");
+    insta::assert_snapshot!(place.run("train nowhere -o out"), @"
+    exit 2
+    error: `nowhere` holds no tensors (no manifest.json)
+
+    hint: make it with `poolcast tensors EVENTS -o DIR --overwrite`
+    ");
+    insta::assert_snapshot!(place.run("train tensors -o out --learning-rate -1"), @"
+    exit 2
+    error: `learning_rate` must be between 0 and 10, got -1
+
+    hint: `poolcast config` explains every key
+    ");
+    insta::assert_snapshot!(place.run("train tensors -o out --epochs 0"), @"
+    exit 2
+    error: cannot use the configuration
+      caused by: `epochs` must be between 1 and 1000000, got 0
+
+    hint: `poolcast config` explains every key
+    ");
+    place.write("c.yaml", "training: {parameters: {hiden_size: 9}}");
+    insta::assert_snapshot!(place.run("train tensors -o out --config c.yaml"), @"
+    exit 2
+    error: `c.yaml` has an unknown key `training.parameters.hiden_size`
+
+    hint: did you mean `hidden_size`? `poolcast config` prints every key
+    ");
+    place.copy("tensors", "corrupt");
+    let shard = place.path("corrupt/validate-00000.safetensors");
+    let mut bytes = fs_err::read(&shard).expect("read");
+    let last = bytes.len() - 1;
+    bytes.truncate(last);
+    fs_err::write(&shard, &bytes).expect("written");
+    insta::assert_snapshot!(place.run("train corrupt -o out"), @"
+    exit 2
+    error: `corrupt/validate-00000.safetensors` is not a usable tensors shard
+      caused by: not a safetensors file
+      caused by: incomplete metadata, file not fully covered
+
+    hint: make it anew with `poolcast tensors EVENTS -o DIR --overwrite`
+    ");
+    assert!(!place.path("out").exists());
+}
+
+/// Where tensor `name` lies in the shard `bytes`.
+fn tensor_at(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
+    let header = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
+    let header_json: serde_json::Value = serde_json::from_slice(&bytes[8..8 + header]).expect("a header");
+    let offset = |k: usize| header_json[name]["data_offsets"][k].as_u64().expect("an offset") as usize;
+    8 + header + offset(0)..8 + header + offset(1)
+}
+
+#[test]
+fn a_loss_that_is_no_number_stops_the_training() {
+    let place = Place::with_run();
+    kill_after(&place, "out", 1);
+    let path = place.path("out/checkpoint.safetensors");
+    let mut bytes = fs_err::read(&path).expect("read");
+    let weights = tensor_at(&bytes, "weights/linear.bias");
+    bytes[weights].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs_err::write(&path, &bytes).expect("written");
+    let outcome = place.run(&format!("train tensors -o out {SETTINGS} --resume"));
+    insta::assert_snapshot!(Outcome { stdout: String::new(), ..outcome }, @"
+    exit 2
+    error: the loss is not finite in epoch 2; a smaller learning rate may help
+    ");
+    bytes.truncate(100);
+    fs_err::write(&path, &bytes).expect("written");
+    insta::assert_snapshot!(place.run(&format!("train tensors -o out {SETTINGS} --resume")), @"
+    exit 2
+    error: `out/checkpoint.safetensors` is not a usable checkpoint shard
+      caused by: not a safetensors file
+      caused by: invalid header length
+
+    hint: make it anew with `poolcast train TENSORS -o RUN --overwrite`
+    ");
+}
