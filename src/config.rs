@@ -296,7 +296,8 @@ impl TryFrom<RawDistribution> for Distribution {
         let name = raw.distribution.as_deref().unwrap_or(guessed);
         let range = || match (raw.min, raw.max) {
             (Some(min), Some(max)) if min <= max => Ok((min, max)),
-            (min, max) => Err(format!("`{name}` needs min <= max, got {min:?} and {max:?}")),
+            (Some(min), Some(max)) => Err(format!("`{name}` needs min <= max, got {min} and {max}")),
+            _ => Err(format!("`{name}` needs min and max")),
         };
         let positive = |(min, max): (f64, f64)| match min > 0.0 {
             true => Ok((min, max)),

@@ -29,10 +29,10 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
 /// Scores the run in `dir` on one side and writes the scores beside it.
 pub(super) fn score(dir: &Path, dataset: &Dataset, side: Side, resamples: usize) -> Result<Evaluation> {
     let run = Run::open(dir)?;
+    let evaluation = evaluate(&run, dataset, side, resamples)?;
     if run.summary.tensors_key != dataset.key {
         output::note("note: the model was trained on other tensors; holds that it learned from may be among these");
     }
-    let evaluation = evaluate(&run, dataset, side, resamples)?;
     manifest::write_json(&Evaluation::path(dir, side), &evaluation)?;
     Ok(evaluation)
 }
