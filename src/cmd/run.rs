@@ -123,7 +123,7 @@ fn summary(
         parse::text(&store.summary),
         tensors::text(&dataset.summary)
     );
-    text.push_str("Trials, by loss on the validation samples\n");
+    text.push_str(&format!("Trials, by {}\n", best.metric.name));
     let head =
         ["trial", "j", "m", "timeframe", "layers", "hidden", "learning rate", "batch", "epoch", "loss", "ROC-AUC", ""];
     let mut rows = vec![head.map(str::to_owned).to_vec()];

@@ -4,6 +4,7 @@ mod place;
 
 mod advise;
 mod config;
+mod docs;
 mod evaluate;
 mod help;
 mod parse;

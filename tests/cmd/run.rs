@@ -26,9 +26,13 @@ fn everything_is_left_and_a_second_run_changes_nothing() {
     let place = place();
     let first = place.run("run small.yaml");
     assert_eq!(first.code, Some(0), "{first}");
-    for heading in
-        ["Events", "Samples of the best trial", "Trials, by loss", "The best trial on holds", "Advice on the 8 jobs"]
-    {
+    for heading in [
+        "Events",
+        "Samples of the best trial",
+        "Trials, by validation_loss",
+        "The best trial on holds",
+        "Advice on the 8 jobs",
+    ] {
         assert!(first.stdout.lines().any(|line| line.starts_with(heading)), "no `{heading}` in\n{first}");
     }
     let before = place.files("out");

@@ -1,0 +1,95 @@
+//! The documentation's commands do what the documentation says.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::place::Place;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(name: &str) -> String {
+    fs_err::read_to_string(root().join(name)).expect("read")
+}
+
+/// The fenced blocks of `text` in the language `language`.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).map(|rest| rest.split("```").next().expect("a block")).collect()
+}
+
+/// A place that looks like the top of the repository.
+fn repository() -> Place {
+    let place = Place::new();
+    for name in ["tests", "config"] {
+        symlink(root().join(name), place.path(name)).expect("linked");
+    }
+    place
+}
+
+/// Whether `found` is `shown`, in which a line `...` stands for any lines and `...` at a line's end for any rest.
+fn is_shown(found: &[&str], shown: &[&str]) -> bool {
+    match shown {
+        [] => found.is_empty(),
+        ["...", rest @ ..] => (0..=found.len()).any(|skipped| is_shown(&found[skipped..], rest)),
+        [line, rest @ ..] => found.split_first().is_some_and(|(first, others)| {
+            let same = line.strip_suffix("...").map_or(first == line, |begin| first.starts_with(begin));
+            same && is_shown(others, rest)
+        }),
+    }
+}
+
+#[test]
+fn the_session_in_docs_is_true() {
+    let place = repository();
+    let text = read("docs/stages.md");
+    let sessions = blocks(&text, "console");
+    assert_eq!(sessions.len(), 5);
+    for session in sessions {
+        let (command, shown) = session.split_once('\n').expect("a command and its output");
+        let args = command.strip_prefix("$ poolcast ").expect("a call of poolcast");
+        let outcome = place.run(args);
+        let found: Vec<&str> = outcome.stdout.lines().collect();
+        assert!(is_shown(&found, &shown.lines().collect::<Vec<_>>()), "{command}\n{outcome}\nis not as shown\n{shown}");
+    }
+}
+
+#[test]
+fn the_commands_of_the_readme_are_those_of_ci() {
+    let readme = read("README.md");
+    let commands: Vec<&str> = blocks(&readme, "sh").into_iter().map(str::trim_end).collect();
+    assert_eq!(commands.len(), 2, "exactly two for a newcomer: {commands:?}");
+    let scripts = read("ci/quickstart") + &read("ci/check");
+    for command in commands {
+        assert!(scripts.lines().any(|line| line.starts_with(command)), "`{command}` is not run by CI");
+    }
+}
+
+#[test]
+fn the_readme_shows_what_the_quickstart_prints() {
+    let readme = read("README.md");
+    let shown = blocks(&readme, "text")[0];
+    let printed = repository().stdout("run config/quickstart.yaml");
+    // What the model says differs in its last digits between processors.
+    let without_scores = |line: &str| {
+        let cut = line.find("unchanged: ").or_else(|| line.find("ROC-AUC "));
+        line[..cut.unwrap_or(line.len())].to_owned()
+    };
+    for line in shown.lines() {
+        let found = printed.lines().any(|printed| without_scores(printed) == without_scores(line));
+        assert!(found, "the README shows `{line}`, which is not in\n{printed}");
+    }
+}
+
+#[test]
+fn links_and_named_files_exist() {
+    for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/stages.md"] {
+        let text = read(document);
+        let is_file =
+            |word: &&str| ["src/", "ci/", "docs/", "tests/", "config/", ".ci/"].iter().any(|top| word.starts_with(top));
+        for word in text.split('`').skip(1).step_by(2).filter(is_file) {
+            assert!(Path::new(&root()).join(word).exists(), "{document} names `{word}`, which does not exist");
+        }
+    }
+}
