@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_record_after_a_run_of_nuls_is_kept() {
-        let text = b"012 (1.0.0) 01/02 03:04:05 Job was held.\n\tx\n...\n\0\0\0013 (1.0.0) 01/02 03:04:06 Job was released.\n...\n";
+        let text = b"012 (1.0.0) 01/02 03:04:05 Job was held.\n\tx\n...\n\x00\x00\x00013 (1.0.0) 01/02 03:04:06 Job was released.\n...\n";
         let mut records = Records::new(text);
         let numbers: Vec<u16> = records.by_ref().map(|record| record.header.number).collect();
         assert_eq!((numbers, records.anomalies), (vec![12, 13], Anomalies::from([(Anomaly::Junk, 1)])));

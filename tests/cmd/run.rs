@@ -123,7 +123,7 @@ fn what_cannot_be_run_is_named_before_any_work() {
     ");
     insta::assert_snapshot!(refused(SMALL.replace("min: 0.001", "min: 1")), @"
     exit 2
-    error: `bad.yaml`: `training.parameters.learning_rate`: `uniform` needs min <= max, got Some(1.0) and Some(0.02)
+    error: `bad.yaml`: `training.parameters.learning_rate`: `uniform` needs min <= max, got 1 and 0.02
 
     hint: `poolcast config` explains every key
     ");
