@@ -89,12 +89,13 @@ pub struct RunArgs {
 /// Arguments of `parse`.
 #[derive(Debug, Args)]
 pub struct ParseArgs {
-    /// Event logs: plain, gzip, xz or zstd, told apart by content
+    /// Event logs: text, JSON or XML; plain, gzip, xz or zstd, told apart by content. Rotated generations beside a global
+    /// event log are read, too
     #[arg(required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
     /// The directory to write
-    #[arg(short, long, value_name = "DIR")]
-    pub out: PathBuf,
+    #[arg(short, long, value_name = "DIR", required_unless_present = "dump")]
+    pub out: Option<PathBuf>,
     /// The access point's name [default: what the log says]
     #[arg(long)]
     pub ap: Option<String>,
@@ -104,6 +105,15 @@ pub struct ParseArgs {
     /// Replace an earlier result
     #[arg(long)]
     pub overwrite: bool,
+    /// Damage within a log is an error
+    #[arg(long)]
+    pub strict: bool,
+    /// Print the holds by code, too: how many were released, and how many of those succeeded
+    #[arg(long, conflicts_with = "json")]
+    pub stats: bool,
+    /// Print one JSON line an event instead, and write nothing
+    #[arg(long, conflicts_with_all = ["out", "json", "stats", "strict"])]
+    pub dump: bool,
     /// Print the counts as JSON
     #[arg(long)]
     pub json: bool,

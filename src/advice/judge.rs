@@ -156,7 +156,7 @@ impl Held<'_> {
 
 fn held_jobs(store: &Store) -> Vec<Held<'_>> {
     let held = |(index, job): (usize, Job<'_>)| {
-        let cycle = cycles(job.history, config::Label::Next).pop()?;
+        let cycle = cycles(job.history, config::Label::Next, store.gaps(job.ap)).pop()?;
         (cycle.outcome == Outcome::LeftOut(LeftOut::StillHeld)).then_some((index, cycle))
     };
     let found = store.iter().enumerate().filter_map(held);

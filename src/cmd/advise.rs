@@ -10,7 +10,7 @@ use crate::advice::{self, Advice, Selection, Skill};
 use crate::cli::AdviseArgs;
 use crate::config::Config;
 use crate::eventlog::Options;
-use crate::events::Store;
+use crate::events::{Builder, Store};
 use crate::tensors::Side;
 use crate::training::{Evaluation, Run};
 use crate::{manifest, output, sweep};
@@ -37,9 +37,10 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     let dir = sweep::resolve(&args.run)?;
     let run = Run::open(&dir)?;
     let config = Config::read(&dir)?;
-    let sources = parse::sources(&args.logs)?;
     let options = Options { ap: config.parse.ap.clone(), year: args.year.or(config.parse.year) };
-    let store = parse::read(&args.logs, sources, &options)?;
+    let mut builder = Builder::new(&parse::salt(), None);
+    parse::read(&parse::logs(&args.logs)?, &options, &mut builder)?;
+    let store = builder.store()?;
     let advice = judge(&store, &run, &dir, &config, &selections)?;
     if args.json {
         output::json(&document(&store, &run, &advice))?

@@ -1,58 +1,125 @@
 //! `poolcast parse`: event logs → event shards.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
+use crate::advice;
 use crate::cli::ParseArgs;
-use crate::error::EXIT_DONE;
-use crate::eventlog::{self, Options, event_name};
-use crate::events::{self, EVENTS, Source, Store, Summary};
+use crate::error::{EXIT_DONE, hinted};
+use crate::eventlog::{self, Anomaly, Options, event_name};
+use crate::events::{Builder, EVENTS, Source, Store, Summary};
+use crate::files::Staging;
+use crate::tensors::hold_counts;
 use crate::{manifest, output};
 
 /// Reads the logs, writes the store, prints the counts.
 pub fn run(args: &ParseArgs) -> Result<u8> {
     let options = Options { ap: args.ap.clone(), year: args.year };
-    let sources = sources(&args.logs)?;
-    let store = read(&args.logs, sources.clone(), &options)?;
-    store.write(&args.out, &key(&sources, &options)?, args.overwrite)?;
+    let logs = logs(&args.logs)?;
+    if args.dump {
+        return dump(&logs, &options);
+    }
+    let out = args.out.as_deref().context("clap asks for `--out` where nothing is dumped")?;
+    let staging = Staging::new(out, args.overwrite)?;
+    let mut builder = Builder::new(&salt(), Some(staging.path().to_owned()));
+    let sources = read(&logs, &options, &mut builder)?;
+    if args.strict {
+        refuse_anomalies(&sources)?;
+    }
+    let summary = builder.write(staging, &key(&sources, &options)?)?;
     if args.json {
-        output::json(&store.summary)?
+        output::json(&summary)?;
     } else {
-        output::data(&text(&store.summary))?
+        output::data(&text(&summary))?;
+    }
+    if args.stats {
+        output::data(&stats(&Store::open(out)?))?;
     }
     Ok(EXIT_DONE)
 }
 
-/// What the logs are, by content.
+fn dump(logs: &[PathBuf], options: &Options) -> Result<u8> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    logs.iter().try_for_each(|log| eventlog::dump(log, options, &mut out))?;
+    out.flush()?;
+    Ok(EXIT_DONE)
+}
+
+/// The logs to read: those that were named, and rotated generations of them.
+pub(super) fn logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let all = eventlog::generations(named)?;
+    for found in all.iter().filter(|log| !named.contains(log)) {
+        output::note(&format!("also reading the rotated generation `{}`", found.display()));
+    }
+    Ok(all)
+}
+
+/// What the logs are, by content, before they are read.
 pub(super) fn sources(logs: &[PathBuf]) -> Result<Vec<Source>> {
     let source = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let read = manifest::digest_reader(eventlog::open(path)?);
-        let (bytes, sha256) = read.with_context(|| format!("cannot read the log `{}`", path.display()))?;
-        Ok(Source { name, bytes, sha256 })
+        let read = manifest::checksum_reader(eventlog::open(path)?);
+        let (bytes, xxh3) = read.with_context(|| format!("cannot read the log `{}`", path.display()))?;
+        Ok(Source { name: name(path), bytes, xxh3, ..Source::default() })
     };
     logs.iter().map(source).collect()
 }
 
-/// The digest of everything that events depend on.
-pub(super) fn key(sources: &[Source], options: &Options) -> Result<String> {
-    manifest::key(&(EVENTS.version, sources, &options.ap, options.year))
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Reads logs into a store in memory, with a progress bar.
-pub(super) fn read(logs: &[PathBuf], sources: Vec<Source>, options: &Options) -> Result<Store> {
-    let total = sources.iter().map(|source| source.bytes).sum();
+/// The digest of everything that events depend on.
+pub(super) fn key(sources: &[Source], options: &Options) -> Result<String> {
+    let contents: Vec<_> = sources.iter().map(|source| (&source.name, source.bytes, &source.xxh3)).collect();
+    manifest::key(&(EVENTS.version, contents, &options.ap, options.year))
+}
+
+/// Owners never enter a store by name. Whoever needs hashes that nobody can guess sets a salt.
+pub(super) fn salt() -> String {
+    std::env::var("POOLCAST_OWNER_SALT").unwrap_or_else(|_| "poolcast".to_owned())
+}
+
+/// Reads logs into `builder`, with a progress bar; returns what they are.
+pub(super) fn read(logs: &[PathBuf], options: &Options, builder: &mut Builder) -> Result<Vec<Source>> {
+    let total = logs.iter().filter_map(|log| fs_err::metadata(log).ok()).map(|data| data.len()).sum();
     let bar = output::byte_bar(total, "parse");
-    let read_one = |path: &PathBuf| {
-        let bar = bar.clone();
-        eventlog::read(path, options, move |bytes| bar.inc(bytes))
-    };
-    let logs: Vec<_> = logs.iter().map(read_one).collect::<Result<_>>()?;
+    let mut sources = Vec::new();
+    for path in logs {
+        let counted = bar.clone();
+        let log = eventlog::read(path, options, move |bytes| counted.inc(bytes), &mut |batch| builder.add(&batch))?;
+        let source = Source {
+            name: name(path),
+            bytes: log.file_bytes,
+            xxh3: log.file_xxh3.clone(),
+            begin_ms: log.begin_ms,
+            places: log.places.clone(),
+        };
+        builder.end_log(source.clone(), &log);
+        sources.push(source);
+    }
     bar.finish_and_clear();
-    // Owners never enter a store by name. Whoever needs hashes that nobody can guess sets a salt.
-    let salt = std::env::var("POOLCAST_OWNER_SALT").unwrap_or_else(|_| "poolcast".to_owned());
-    Ok(events::build(logs, sources, &salt))
+    Ok(sources)
+}
+
+/// `--strict`: damage is an error. An unfinished last record is none: the log is being written.
+fn refuse_anomalies(sources: &[Source]) -> Result<()> {
+    let damage = |source: &Source| {
+        source
+            .places
+            .iter()
+            .find(|place| place.anomaly != Anomaly::UnfinishedRecord)
+            .map(|place| (source.name.clone(), place.clone()))
+    };
+    match sources.iter().find_map(damage) {
+        None => Ok(()),
+        Some((name, place)) => Err(hinted(
+            format!("`{name}`: line {} (byte {}): {}", place.line, place.offset, place.anomaly.describe()),
+            "leave out `--strict` to count damage and go on",
+        )
+        .into()),
+    }
 }
 
 /// The counts for people.
@@ -74,8 +141,37 @@ pub(super) fn text(summary: &Summary) -> String {
     text.push_str(&output::table(&rows));
     for (anomaly, count) in &summary.anomalies {
         text.push_str(&format!("  {} x {}\n", output::count(*count), anomaly.describe()));
+        let places = summary.sources.iter().flat_map(|source| source.places.iter().map(move |place| (source, place)));
+        for (source, place) in places.filter(|(_, place)| place.anomaly == *anomaly).take(3) {
+            text.push_str(&format!("      {}: line {} (byte {})\n", source.name, place.line, place.offset));
+        }
+    }
+    if summary.doubles > 0 {
+        text.push_str(&format!("  {} x an event that was there twice, kept once\n", output::count(summary.doubles)));
+    }
+    for gap in &summary.gaps {
+        let ap = &summary.aps[gap.ap as usize];
+        text.push_str(&format!("  a gap at {ap}: {} to {}\n", output::utc(gap.from_ms), output::utc(gap.to_ms)));
     }
     text
+}
+
+/// Holds by code for people.
+fn stats(store: &Store) -> String {
+    let percent = |part: usize, whole: usize| format!("{:.0} %", 100.0 * part as f64 / whole.max(1) as f64);
+    let head = ["  holds by code", "holds", "jobs", "released", "of those succeeded next", ""];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for kind in hold_counts(store) {
+        rows.push(vec![
+            format!("  {}/{}", kind.hold_code, kind.hold_subcode),
+            output::count(kind.holds as u64),
+            output::count(kind.jobs as u64),
+            percent(kind.released, kind.holds),
+            percent(kind.succeeded, kind.released),
+            advice::meaning(kind.hold_code, kind.hold_subcode),
+        ]);
+    }
+    output::table(&rows)
 }
 
 /// Opens the store in `dir` if it was made from exactly these logs.

@@ -11,7 +11,8 @@ use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
 use crate::eventlog::Options;
-use crate::events::Store;
+use crate::events::{Builder, Store};
+use crate::files::Staging;
 use crate::sweep::{self, Best, Outcome};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
@@ -67,16 +68,19 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
 
 fn events(config: &Config, overwrite: bool) -> Result<(Store, String)> {
     let options = Options { ap: config.parse.ap.clone(), year: config.parse.year };
-    let sources = parse::sources(&config.logs)?;
-    let key = parse::key(&sources, &options)?;
+    let logs = parse::logs(&config.logs)?;
+    let key = parse::key(&parse::sources(&logs)?, &options)?;
     let dir = config.out.join("events");
     if let Some(store) = parse::finished(&dir, &key)?.filter(|_| !overwrite) {
         output::note("parse: done before");
         return Ok((store, key));
     }
-    let store = parse::read(&config.logs, sources, &options)?;
-    store.write(&dir, &key, true)?;
-    Ok((store, key))
+    let staging = Staging::new(&dir, true)?;
+    let mut builder = Builder::new(&parse::salt(), Some(staging.path().to_owned()));
+    // The key of what was read, which may be longer than what was looked at before.
+    let key = parse::key(&parse::read(&logs, &options, &mut builder)?, &options)?;
+    builder.write(staging, &key)?;
+    Ok((Store::open(&dir)?, key))
 }
 
 /// The tensors of every trial; trials of equal sizes share them.

@@ -2,7 +2,9 @@
 
 use memchr::memmem;
 
-use super::record::Record;
+use super::classad::Attributes;
+use super::record::{Content, Header, Record, body, headline};
+use super::stamp::{self, Stamp};
 
 /// Event 000: the job was submitted.
 pub const SUBMIT: u16 = 0;
@@ -95,6 +97,8 @@ pub struct Event {
     pub hold_code: i32,
     /// 012: the hold reason subcode.
     pub hold_subcode: i32,
+    /// A hash of the record's text: the same event written twice has the same.
+    pub text_hash: u32,
 }
 
 /// Who removed a job, as far as the reason in event 009 tells.
@@ -123,45 +127,79 @@ pub struct Ad {
     pub owner: Option<String>,
 }
 
+/// The job that `header` names; `None` if HTCondor's 32 bits cannot hold its numbers.
+pub(super) fn job(header: &Header) -> Option<(i32, i32)> {
+    Some((i32::try_from(header.cluster).ok()?, i32::try_from(header.proc).ok()?))
+}
+
 /// The event in `record`; its time is filled in by the caller, who knows the year.
 pub(super) fn event(record: &Record<'_>) -> Event {
-    let header = record.header;
-    let mut event = Event { cluster: header.cluster, proc: header.proc, number: header.number, ..Event::default() };
-    match header.number {
-        HELD => (event.hold_code, event.hold_subcode) = hold_codes(record.body).unwrap_or((0, 0)),
-        TERMINATED | NODE_TERMINATED => (event.normal, event.value) = ending(record.body),
-        ABORTED => event.value = removed_by(record.body) as i32,
+    let number = record.header.number;
+    let (cluster, proc) = job(&record.header).unwrap_or((-1, -1));
+    let text_hash = xxhash_rust::xxh3::xxh3_64(record.whole) as u32;
+    let mut event = Event { cluster, proc, number, text_hash, ..Event::default() };
+    match number {
+        HELD => (event.hold_code, event.hold_subcode) = hold_codes(record).unwrap_or((0, 0)),
+        TERMINATED | NODE_TERMINATED => (event.normal, event.value) = ending(record),
+        ABORTED => event.value = removed_by(record) as i32,
         _ => {}
     }
     event
 }
 
-/// The last `Code N Subcode M` line: reasons written before HTCondor 23.8 span lines, and the codes come after them.
-fn hold_codes(body: &[u8]) -> Option<(i32, i32)> {
-    lines(body).rev().find_map(|line| {
-        let rest = line.trim_ascii().strip_prefix(b"Code ")?;
-        let text = std::str::from_utf8(rest).ok()?;
-        let (code, subcode) = text.split_once(" Subcode ")?;
-        Some((code.trim().parse().ok()?, subcode.trim().parse().ok()?))
-    })
-}
-
-fn ending(body: &[u8]) -> (u8, i32) {
-    let after = |words: &[u8]| memmem::find(body, words).map(|at| leading_int(&body[at + words.len()..]));
-    match (after(b"Normal termination (return value "), after(b"Abnormal termination (signal ")) {
-        (Some(value), _) => (1, value),
-        (None, Some(signal)) => (0, signal),
-        (None, None) => (0, 0),
+/// The codes of a hold, or of what led to one (021). In text they are the last `Code N Subcode M` line: reasons written
+/// before HTCondor 23.8 span lines, and the codes come after them.
+pub(super) fn hold_codes(record: &Record<'_>) -> Option<(i32, i32)> {
+    let int = |ad: &Attributes, name| ad.int(name).and_then(|n| i32::try_from(n).ok());
+    match &record.content {
+        Content::Ad(ad) => Some((int(ad, "HoldReasonCode")?, int(ad, "HoldReasonSubCode").unwrap_or(0))),
+        Content::Text(text) => lines(body(text)).rev().find_map(codes),
     }
 }
 
-fn leading_int(text: &[u8]) -> i32 {
-    let end = text.iter().position(|b| !b.is_ascii_digit() && *b != b'-').unwrap_or(text.len());
-    std::str::from_utf8(&text[..end]).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+fn codes(line: &[u8]) -> Option<(i32, i32)> {
+    let rest = line.trim_ascii().strip_prefix(b"Code ")?;
+    let (code, rest) = leading_int(rest)?;
+    let (subcode, _) = leading_int(rest.strip_prefix(b" Subcode ")?)?;
+    Some((code, subcode))
 }
 
-fn removed_by(body: &[u8]) -> RemovedBy {
-    let holds = |words: &[u8]| memmem::find(body, words).is_some();
+/// Whether a job ended by itself, and the return value, else the signal.
+pub(super) fn ending(record: &Record<'_>) -> (u8, i32) {
+    let text = match &record.content {
+        Content::Text(text) => text,
+        Content::Ad(ad) => {
+            let normal = ad.bool("TerminatedNormally").unwrap_or(false);
+            let value = ad.int(if normal { "ReturnValue" } else { "TerminatedBySignal" });
+            return (u8::from(normal), value.and_then(|n| i32::try_from(n).ok()).unwrap_or(0));
+        }
+    };
+    for line in lines(body(text)) {
+        let line = line.trim_ascii_start();
+        let after = |words: &[u8]| line.strip_prefix(words).and_then(leading_int).map(|(value, _)| value);
+        if let Some(value) = after(b"(1) Normal termination (return value ") {
+            return (1, value);
+        }
+        if let Some(signal) = after(b"(0) Abnormal termination (signal ") {
+            return (0, signal);
+        }
+    }
+    (0, 0)
+}
+
+fn leading_int(text: &[u8]) -> Option<(i32, &[u8])> {
+    let sign = usize::from(text.first() == Some(&b'-'));
+    let end = sign + text[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = std::str::from_utf8(&text[..end]).ok()?.parse().ok()?;
+    Some((number, &text[end..]))
+}
+
+fn removed_by(record: &Record<'_>) -> RemovedBy {
+    let reason = match &record.content {
+        Content::Text(text) => body(text),
+        Content::Ad(ad) => ad.text("Reason").unwrap_or("").as_bytes(),
+    };
+    let holds = |words: &[u8]| memmem::find(reason, words).is_some();
     if holds(b"evaluated to TRUE") || holds(b"evaluated to UNDEFINED") {
         RemovedBy::Policy
     } else if holds(b"via condor_rm") || holds(b"by the user") {
@@ -173,49 +211,74 @@ fn removed_by(body: &[u8]) -> RemovedBy {
 
 /// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
 pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
-    let global = attribute(record.body, b"GlobalJobId = ")?;
-    let (schedd, rest) = global.split_once('#')?;
+    let (cluster, proc) = job(&record.header)?;
+    let attribute = |name: &str| match &record.content {
+        Content::Text(text) => attribute(body(text), name).and_then(quoted),
+        Content::Ad(ad) => ad.text(name),
+    };
+    let (schedd, rest) = attribute("GlobalJobId")?.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
-    Some(Ad {
-        cluster: record.header.cluster,
-        proc: record.header.proc,
-        schedd: schedd.to_owned(),
-        submit_s,
-        owner: attribute(record.body, b"Owner = ").map(str::to_owned),
-    })
+    Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner: attribute("Owner").map(str::to_owned) })
 }
 
-fn attribute<'a>(body: &'a [u8], name: &[u8]) -> Option<&'a str> {
-    let value = lines(body).find_map(|line| line.strip_prefix(name))?;
+/// When the event happened that an event 028 annotates: this stamp has a year, which that of the record may lack.
+pub(super) fn ad_stamp(record: &Record<'_>) -> Option<Stamp> {
+    match &record.content {
+        Content::Text(text) => {
+            let time = quoted(attribute(body(text), "EventTime")?)?;
+            stamp::parse(time.as_bytes()).map(|(stamp, _)| stamp).filter(|stamp| stamp.has_year)
+        }
+        Content::Ad(_) => None,
+    }
+}
+
+/// The value of the line `name = value`.
+fn attribute<'a>(body: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    lines(body).find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b" = "))
+}
+
+fn quoted(value: &[u8]) -> Option<&str> {
     std::str::from_utf8(value.trim_ascii()).ok()?.strip_prefix('"')?.strip_suffix('"')
 }
 
 /// The name of the submit host in event 000: the `alias` of its address, else the address.
 pub(super) fn submit_host(record: &Record<'_>) -> Option<String> {
-    let text = std::str::from_utf8(record.headline).ok()?;
+    let text = match &record.content {
+        Content::Text(text) => std::str::from_utf8(headline(text)).ok()?,
+        Content::Ad(ad) => ad.text("SubmitHost")?,
+    };
     let address = text.split_once('<')?.1.split_once('>')?.0;
     let alias = address.split(['?', '&']).find_map(|part| part.strip_prefix("alias="));
     let host = alias.unwrap_or_else(|| address.split([':', '?']).next().unwrap_or(address));
     (!host.is_empty()).then(|| host.to_owned())
 }
 
-/// What the header event of a global event log says: when the file was created, and by which schedd.
+/// What the header event of a global event log says of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GlobalHeader {
+    /// When the file was created.
     pub(super) created_s: i64,
+    /// The schedd that created it.
     pub(super) creator: Option<String>,
+    /// Grows by one with each rotation; 0 if absent.
+    pub(super) sequence: u64,
     /// The header's own stamp was written when the file was, not at its rotation.
     pub(super) is_live: bool,
 }
 
 /// Reads the text after `Global JobLog:` in event 008.
 pub(super) fn global_header(record: &Record<'_>) -> Option<GlobalHeader> {
-    let text = std::str::from_utf8(record.headline).ok()?.strip_prefix("Global JobLog:")?;
+    let text = match &record.content {
+        Content::Text(text) => std::str::from_utf8(headline(text)).ok()?,
+        Content::Ad(ad) => ad.text("Info")?,
+    };
+    let text = text.strip_prefix("Global JobLog:")?;
     let field = |name: &str| text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name));
     let creator = field("creator_name=").map(|name| name.trim_matches(['<', '>']).to_owned());
     Some(GlobalHeader {
         created_s: field("ctime=")?.parse().ok()?,
         creator: creator.filter(|name| !name.is_empty()),
+        sequence: field("sequence=").and_then(|number| number.parse().ok()).unwrap_or(0),
         is_live: field("size=").is_some_and(|size| size == "0"),
     })
 }
@@ -230,7 +293,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Event {
-        event(&Records::new(text.as_bytes()).next().expect("one record"))
+        event(&Records::new(text.as_bytes(), true).next().expect("one record"))
     }
 
     #[test]
@@ -262,7 +325,7 @@ mod tests {
     fn annotations_name_the_job() {
         let text = "028 (4.2.0) 01/02 03:04:05 Job ad information event triggered.\n\
             GlobalJobId = \"ap40.example#4.2#1795225787\"\nOwner = \"ada\"\nTriggerEventTypeNumber = 0\n...\n";
-        let found = ad(&Records::new(text.as_bytes()).next().expect("one record")).expect("an ad");
+        let found = ad(&Records::new(text.as_bytes(), true).next().expect("one record")).expect("an ad");
         assert_eq!(
             (found.schedd.as_str(), found.submit_s, found.owner.as_deref()),
             ("ap40.example", 1_795_225_787, Some("ada"))
@@ -272,7 +335,7 @@ mod tests {
     #[test]
     fn submit_hosts_and_headers() {
         let first = |text: &str| {
-            let record = Records::new(text.as_bytes()).next().expect("one record");
+            let record = Records::new(text.as_bytes(), true).next().expect("one record");
             (submit_host(&record), global_header(&record))
         };
         let submit = "000 (1.0.0) 01/02 03:04:05 Job submitted from host: <10.0.0.1:9618?addrs=10.0.0.1-9618&alias=ap.example&sock=x>\n...\n";
@@ -280,7 +343,7 @@ mod tests {
         let plain = "000 (1.0.0) 01/02 03:04:05 Job submitted from host: <10.0.0.1:32779>\n...\n";
         assert_eq!(first(plain).0.as_deref(), Some("10.0.0.1"));
         let header = "008 (-01.-01.-01) 01/02 03:04:05 Global JobLog: ctime=17 id=0.1 sequence=1 size=0 creator_name=<s@h>   \n...\n";
-        let expected = GlobalHeader { created_s: 17, creator: Some("s@h".into()), is_live: true };
+        let expected = GlobalHeader { created_s: 17, creator: Some("s@h".into()), sequence: 1, is_live: true };
         assert_eq!(first(header).1, Some(expected));
     }
 }

@@ -3,15 +3,20 @@
 //! The format is that of HTCondor's user logs and global event log, which share one record grammar: a header line
 //! `NNN (cluster.proc.subproc) stamp text`, body lines, and a line `...`.
 
+mod classad;
+mod dump;
 mod event;
+mod generations;
 mod reader;
 mod record;
 mod source;
 mod stamp;
 
+pub use dump::dump;
 pub use event::{
     ABORTED, AD_INFORMATION, Ad, Event, GENERIC, HELD, RELEASED, RemovedBy, SUBMIT, TERMINATED, event_name,
 };
-pub use reader::{Log, Options, read};
-pub use record::{Anomalies, Anomaly};
+pub use generations::generations;
+pub use reader::{Anomalies, Batch, Generation, Log, Options, Place, read};
+pub use record::Anomaly;
 pub use source::open;

@@ -3,264 +3,483 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, SUBMIT};
-use super::record::{Anomalies, Anomaly, Records, last_cut, next_cut, parse_header};
+use super::record::{Anomaly, Records, last_cut, next_cut};
 use super::source::{FIND, Source};
-use super::stamp::{Calendar, Stamp, offset_between};
+use super::stamp::{Calendar, Stamp, Zone, offset_between};
 use crate::error::hinted;
 
-/// How much of a log is held in memory at once.
-const BLOCK_BYTES: usize = 64 << 20;
-/// The piece that one thread parses at a time.
-const PIECE_BYTES: usize = 1 << 20;
-/// A file without a single record in its first bytes is no event log.
-const PROBE_BYTES: usize = 1 << 20;
+/// How a log is cut; it has no influence on what is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// How much of a log is read at once, and held in memory.
+    block_bytes: usize,
+    /// The piece that one thread parses at a time.
+    piece_bytes: usize,
+}
+
+/// Pieces fit a core's cache; blocks keep all cores busy.
+pub(super) const SIZES: Sizes = Sizes { block_bytes: 32 << 20, piece_bytes: 1 << 20 };
+
+/// So many anomalies of a log are reported with their place; the others are only counted.
+const PLACES: usize = 20;
 
 /// What the log itself does not say.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The name of the access point; without it the log is asked.
     pub ap: Option<String>,
-    /// The year of the first event, for legacy stamps in a log without a header.
+    /// The year of the first event, for legacy stamps in a log that says nothing of its year.
     pub year: Option<i16>,
 }
 
-/// A whole log, read.
-#[derive(Debug, Default)]
-pub struct Log {
+/// Events of one access point, in file order; 008 and 028 are none.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    /// The access point.
+    pub ap: &'a str,
+    /// The events.
+    pub events: &'a [Event],
+    /// What 028 records say of their jobs; a job may come several times.
+    pub ads: &'a [Ad],
+}
+
+/// Where in a log an anomaly was met.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// What was met.
+    pub anomaly: Anomaly,
+    /// The line, counted from 1.
+    pub line: u64,
+    /// The byte in the decompressed log, counted from 0.
+    pub offset: u64,
+}
+
+/// The place of a log among the generations of an access point's global event log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generation {
     /// The access point.
     pub ap: String,
-    /// Every event but 008 and 028, in file order.
-    pub events: Vec<Event>,
-    /// What the 028 records say of their jobs, each job once.
-    pub ads: Vec<Ad>,
+    /// Grows by one with each rotation.
+    pub sequence: u64,
+    /// When the file was created, epoch ms.
+    pub created_ms: i64,
+}
+
+/// How often each anomaly was met.
+pub type Anomalies = BTreeMap<Anomaly, u64>;
+
+/// A whole log, read.
+#[derive(Debug, Clone, Default)]
+pub struct Log {
     /// How many records of each event number.
     pub records_by_number: BTreeMap<u16, u64>,
     /// What a sound log would not hold.
     pub anomalies: Anomalies,
-    /// The latest time stamp.
+    /// The first of them, with their places.
+    pub places: Vec<Place>,
+    /// The earliest time stamp of an event.
+    pub begin_ms: Option<i64>,
+    /// The latest one.
     pub end_ms: Option<i64>,
     /// The decompressed size.
     pub bytes: u64,
+    /// The size of the file.
+    pub file_bytes: u64,
+    /// The checksum of the file.
+    pub file_xxh3: String,
+    /// What its first header says, if that numbers generations.
+    pub generation: Option<Generation>,
 }
 
-/// Reads the log at `path`; `progress` hears of every read from the disk, in bytes.
+/// Reads the log at `path`; `sink` takes its events, `progress` hears of every read from the disk, in bytes.
 ///
 /// # Errors
-/// Fails when the file cannot be read, is empty, a directory, a damaged archive or no text event log. Damage within the
-/// log is counted in [`Log::anomalies`] and is no error.
-pub fn read(path: &Path, options: &Options, progress: impl Fn(u64) + Send + 'static) -> Result<Log> {
-    let source = Source::open(path, progress)?;
-    let mut assembly = Assembly::new(options.clone());
-    let mut blocks = Blocks { source, carry: Vec::new(), at_end: false, place: path.display().to_string() };
-    while let Some(block) = blocks.next()? {
-        let pieces: Vec<Piece> = split(&block).into_par_iter().map(Piece::parse).collect();
-        assembly.log.bytes += block.len() as u64;
-        pieces.into_iter().for_each(|piece| assembly.add(piece));
-    }
-    assembly.finish(path)
+/// Fails when the file cannot be read, is empty, a directory, a damaged archive or no event log, and when `sink` fails.
+/// Damage within the log is counted in [`Log::anomalies`] and is no error.
+pub fn read(
+    path: &Path,
+    options: &Options,
+    progress: impl Fn(u64) + Send + 'static,
+    sink: &mut dyn FnMut(Batch<'_>) -> Result<()>,
+) -> Result<Log> {
+    read_in(SIZES, path, options, progress, sink)
 }
 
-struct Blocks {
+fn read_in(
+    sizes: Sizes,
+    path: &Path,
+    options: &Options,
+    progress: impl Fn(u64) + Send + 'static,
+    sink: &mut dyn FnMut(Batch<'_>) -> Result<()>,
+) -> Result<Log> {
+    let mut assembly = Assembly::new(options);
+    let mut blocks = Blocks::open(path, sizes, progress)?;
+    while let Some(block) = blocks.next()? {
+        let texts = split(&block, sizes);
+        let last = blocks.at_end.then_some(texts.len() - 1);
+        let parse = |(at, text)| Piece::parse(text, Some(at) == last);
+        let pieces: Vec<Piece> = texts.into_par_iter().enumerate().map(parse).collect();
+        assembly.find_ap(&pieces);
+        for piece in pieces {
+            assembly.add(piece, sink)?;
+        }
+        assembly.check_is_log(path)?;
+        assembly.flush(sink)?;
+        blocks.give_back(block);
+    }
+    let (file_bytes, file_xxh3) = blocks.source.checksum();
+    Ok(Log { file_bytes, file_xxh3, ..assembly.finish(path)? })
+}
+
+/// A log as stretches of whole records.
+pub(super) struct Blocks {
     source: Source,
+    sizes: Sizes,
+    /// What follows the last cut.
     carry: Vec<u8>,
-    at_end: bool,
+    /// A block that was given back, to be filled again.
+    spare: Vec<u8>,
+    pub(super) at_end: bool,
     place: String,
 }
 
 impl Blocks {
+    pub(super) fn open(path: &Path, sizes: Sizes, progress: impl Fn(u64) + Send + 'static) -> Result<Blocks> {
+        let source = Source::open(path, progress)?;
+        let place = path.display().to_string();
+        Ok(Blocks { source, sizes, carry: Vec::new(), spare: Vec::new(), at_end: false, place })
+    }
+
     /// The next stretch of whole records; the last one ends with the log.
-    fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let mut block = std::mem::take(&mut self.carry);
-        let first = block.is_empty();
+    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut block = std::mem::take(&mut self.spare);
+        block.clear();
+        block.append(&mut self.carry);
         while !self.at_end {
             let start = block.len();
-            block.resize(start + BLOCK_BYTES, 0);
+            block.resize(start + self.sizes.block_bytes, 0);
             let filled = self.source.fill(&mut block[start..]);
             let filled = filled.with_context(|| format!("cannot read the log `{}`", self.place))?;
             block.truncate(start + filled);
-            self.at_end = filled < BLOCK_BYTES;
-            if first && start == 0 {
-                check_is_event_log(&block, &self.place)?;
-            }
+            self.at_end = filled < self.sizes.block_bytes;
             if let Some(cut) = last_cut(&block).filter(|_| !self.at_end) {
-                self.carry = block.split_off(cut);
+                self.carry.extend_from_slice(&block[cut..]);
+                block.truncate(cut);
                 break;
             }
         }
         Ok((!block.is_empty()).then_some(block))
     }
+
+    /// Takes a block that is done with; its memory serves the next one.
+    pub(super) fn give_back(&mut self, block: Vec<u8>) {
+        self.spare = block;
+    }
 }
 
-fn check_is_event_log(text: &[u8], place: &str) -> Result<()> {
-    let head = &text[..text.len().min(PROBE_BYTES)];
-    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', head).map(|at| at + 1));
-    let any = starts.map(|at| &text[at..]).any(|line| parse_header(line).is_some() || is_cut_header(line));
-    let form = match head.iter().find(|b| !b.is_ascii_whitespace()) {
-        Some(b'{') => "; JSON event logs are not read yet",
-        Some(b'<') => "; XML event logs are not read yet",
-        _ => "",
-    };
-    ensure!(
-        any,
-        hinted(
-            format!("`{place}` is no HTCondor event log{form}"),
-            format!("an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND}")
-        )
-    );
-    Ok(())
-}
-
-/// A log so young that not even its first header line is whole.
-fn is_cut_header(line: &[u8]) -> bool {
-    line.len() < 40 && line.len() > 5 && line[..3].iter().all(u8::is_ascii_digit) && line[3..].starts_with(b" (")
-}
-
-fn split(block: &[u8]) -> Vec<&[u8]> {
-    let mut pieces = Vec::with_capacity(block.len() / PIECE_BYTES + 1);
+pub(super) fn split(block: &[u8], sizes: Sizes) -> Vec<&[u8]> {
+    let mut pieces = Vec::with_capacity(block.len() / sizes.piece_bytes + 1);
     let mut start = 0;
     while start < block.len() {
-        let end = next_cut(block, (start + PIECE_BYTES).min(block.len()));
+        let end = next_cut(block, (start + sizes.piece_bytes).min(block.len()));
         pieces.push(&block[start..end]);
         start = end;
     }
     pieces
 }
 
+/// What is known of the time of the first event before it is read.
+pub(super) fn first_calendar(options: &Options) -> Calendar {
+    let near_ms = options.year.and_then(|year| {
+        // From noon of 2 July both ends of the year are equally far, so the first event falls into it.
+        let middle = jiff::civil::Date::new(year, 7, 2).ok()?.at(12, 0, 0, 0);
+        Some(middle.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond())
+    });
+    Calendar::new(near_ms, 0)
+}
+
+/// What tells the year: before which event of its piece it stands, and what it says.
+enum Anchor {
+    Header(Stamp, GlobalHeader),
+    Ad(Stamp),
+}
+
 /// What one thread made of one piece; stamps are not yet placed in time.
 #[derive(Default)]
 struct Piece {
+    bytes: u64,
     events: Vec<(Stamp, Event)>,
-    headers: Vec<(usize, Stamp, GlobalHeader)>,
-    ads: HashSet<Ad>,
+    anchors: Vec<(usize, Anchor)>,
+    ads: Vec<Ad>,
     submit_host: Option<String>,
     records_by_number: BTreeMap<u16, u64>,
-    anomalies: Anomalies,
+    anomalies: Vec<(Anomaly, usize)>,
 }
 
 impl Piece {
-    fn parse(text: &[u8]) -> Piece {
-        let mut piece = Piece::default();
-        let mut records = Records::new(text);
+    fn parse(text: &[u8], ends_log: bool) -> Piece {
+        let mut piece = Piece { bytes: text.len() as u64, ..Piece::default() };
+        let mut records = Records::new(text, ends_log);
         let mut counts = vec![0u64; 1000];
+        let mut known = HashSet::new();
+        let mut out_of_range = Vec::new();
         for record in records.by_ref() {
             let header = record.header;
             counts[usize::from(header.number)] += 1;
+            let place = piece.events.len();
             match header.number {
-                AD_INFORMATION => piece.ads.extend(event::ad(&record)),
+                AD_INFORMATION if !known.insert((header.cluster, header.proc)) => {}
+                AD_INFORMATION => {
+                    piece.ads.extend(event::ad(&record));
+                    piece.anchors.extend(event::ad_stamp(&record).map(|stamp| (place, Anchor::Ad(stamp))));
+                }
                 GENERIC => {
                     let global = event::global_header(&record);
-                    piece.headers.extend(global.map(|global| (piece.events.len(), header.stamp, global)));
+                    piece.anchors.extend(global.map(|global| (place, Anchor::Header(header.stamp, global))));
                 }
                 _ => piece.events.push((header.stamp, event::event(&record))),
+            }
+            if event::job(&header).is_none() {
+                out_of_range.push((Anomaly::JobIdOutOfRange, record.at));
             }
             if header.number == SUBMIT && piece.submit_host.is_none() {
                 piece.submit_host = event::submit_host(&record);
             }
         }
-        let met = (0u16..).zip(counts).filter(|(_, count)| *count > 0);
-        piece.records_by_number = met.collect();
+        piece.records_by_number = (0u16..).zip(counts).filter(|(_, count)| *count > 0).collect();
         piece.anomalies = records.anomalies;
+        piece.anomalies.extend(out_of_range);
+        piece.anomalies.sort_by_key(|(_, at)| *at);
         piece
     }
 }
 
 /// Puts the pieces of one file together, in order.
 struct Assembly {
-    options: Options,
     log: Log,
     calendar: Calendar,
-    creator: Option<String>,
-    submit_host: Option<String>,
-    ads: HashSet<Ad>,
-    without_year: u64,
+    ap: Option<String>,
+    /// Whether `ap` is final: given by the caller.
+    ap_given: bool,
+    events: Vec<Event>,
+    ads: Vec<Ad>,
+    /// Events without a year from before anything told it.
+    undated: Vec<(Stamp, Event)>,
 }
 
 impl Assembly {
-    fn new(options: Options) -> Assembly {
-        let near_ms = options.year.and_then(|year| {
-            // From noon of 2 July both ends of the year are equally far, so the first event falls into it.
-            let middle = jiff::civil::Date::new(year, 7, 2).ok()?.at(12, 0, 0, 0);
-            Some(middle.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond())
-        });
+    fn new(options: &Options) -> Assembly {
         Assembly {
-            options,
             log: Log::default(),
-            calendar: Calendar::new(near_ms, 0),
-            creator: None,
-            submit_host: None,
-            ads: HashSet::new(),
-            without_year: 0,
+            calendar: first_calendar(options),
+            ap: options.ap.clone(),
+            ap_given: options.ap.is_some(),
+            events: Vec::new(),
+            ads: Vec::new(),
+            undated: Vec::new(),
         }
     }
 
-    fn add(&mut self, piece: Piece) {
-        let mut headers = piece.headers.into_iter().peekable();
-        for (index, (stamp, event)) in piece.events.iter().enumerate() {
-            while let Some((_, header_stamp, header)) = headers.next_if(|(at, ..)| *at <= index) {
-                self.enter(header_stamp, *stamp, header);
-            }
-            match self.calendar.place(*stamp) {
-                Some(time_ms) => {
-                    self.log.end_ms = self.log.end_ms.max(Some(time_ms));
-                    self.log.events.push(Event { time_ms, ..*event });
-                }
-                None => self.without_year += 1,
-            }
+    /// A file that begins with a whole block of nothing but junk is no event log.
+    fn check_is_log(&self, path: &Path) -> Result<()> {
+        let sound =
+            !self.log.records_by_number.is_empty() || self.log.anomalies.keys().any(|kind| *kind != Anomaly::Junk);
+        ensure!(
+            sound,
+            hinted(
+                format!("`{}` is no HTCondor event log", path.display()),
+                format!("an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND}")
+            )
+        );
+        Ok(())
+    }
+
+    /// Before the first events: asks the first block for the access point. A header that names it comes before all.
+    fn find_ap(&mut self, pieces: &[Piece]) {
+        if self.ap.is_some() {
+            return;
         }
-        headers.for_each(|(_, header_stamp, header)| self.enter(header_stamp, header_stamp, header));
+        let creator = pieces.iter().flat_map(|piece| &piece.anchors).find_map(|(_, anchor)| match anchor {
+            Anchor::Header(_, header) => header.creator.clone(),
+            Anchor::Ad(_) => None,
+        });
+        let schedd = || pieces.iter().flat_map(|piece| &piece.ads).map(|ad| ad.schedd.clone()).next();
+        let host = || pieces.iter().find_map(|piece| piece.submit_host.clone());
+        self.ap = creator.or_else(schedd).or_else(host);
+    }
+
+    fn add(&mut self, piece: Piece, sink: &mut dyn FnMut(Batch<'_>) -> Result<()>) -> Result<()> {
+        let mut anchors = piece.anchors.into_iter().peekable();
+        for (index, (stamp, event)) in piece.events.into_iter().enumerate() {
+            while let Some((_, anchor)) = anchors.next_if(|(at, _)| *at <= index) {
+                self.enter(&anchor, stamp, sink)?;
+            }
+            self.place(stamp, event);
+        }
+        for (_, anchor) in anchors {
+            let (Anchor::Header(stamp, _) | Anchor::Ad(stamp)) = &anchor;
+            self.enter(&anchor, *stamp, sink)?;
+        }
         for (number, count) in piece.records_by_number {
             *self.log.records_by_number.entry(number).or_default() += count;
         }
-        for (anomaly, count) in piece.anomalies {
-            *self.log.anomalies.entry(anomaly).or_default() += count;
+        for (anomaly, at) in piece.anomalies {
+            *self.log.anomalies.entry(anomaly).or_default() += 1;
+            if self.log.places.len() < PLACES {
+                self.log.places.push(Place { anomaly, line: 0, offset: self.log.bytes + at as u64 });
+            }
         }
         self.ads.extend(piece.ads);
-        self.submit_host = self.submit_host.take().or(piece.submit_host);
+        self.log.bytes += piece.bytes;
+        Ok(())
+    }
+
+    fn place(&mut self, stamp: Stamp, event: Event) {
+        if stamp.has_year && !self.undated.is_empty() {
+            self.date_back(stamp);
+        }
+        match self.calendar.place(stamp) {
+            Some(time_ms) => self.keep(Event { time_ms, ..event }),
+            None => self.undated.push((stamp, event)),
+        }
+    }
+
+    fn keep(&mut self, event: Event) {
+        self.log.begin_ms = Some(self.log.begin_ms.map_or(event.time_ms, |begin| begin.min(event.time_ms)));
+        self.log.end_ms = self.log.end_ms.max(Some(event.time_ms));
+        self.events.push(event);
+    }
+
+    /// Places the events before the first time with a year, from the last back to the first.
+    fn date_back(&mut self, anchor: Stamp) {
+        let mut calendar = Calendar::new(None, 0);
+        calendar.place(anchor);
+        let mut undated = std::mem::take(&mut self.undated);
+        for (stamp, event) in undated.iter_mut().rev() {
+            event.time_ms = calendar.place(*stamp).unwrap_or_default();
+        }
+        undated.into_iter().for_each(|(_, event)| self.keep(event));
     }
 
     /// A header begins a file: its creation time gives the year, and the zone of the stamps around it. The stamp of a
-    /// rotated file's header is that of its rotation, so there the first event has to tell.
-    fn enter(&mut self, header_stamp: Stamp, first_stamp: Stamp, header: GlobalHeader) {
+    /// rotated file's header is that of its rotation, so there the first event has to tell. Without a header, the first
+    /// job ad tells the year.
+    fn enter(
+        &mut self,
+        anchor: &Anchor,
+        first_stamp: Stamp,
+        sink: &mut dyn FnMut(Batch<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (header_stamp, header) = match anchor {
+            Anchor::Header(stamp, header) => (*stamp, header),
+            Anchor::Ad(stamp) => {
+                if !self.calendar.is_set() {
+                    self.date_back(*stamp);
+                    self.calendar.place(*stamp);
+                }
+                return Ok(());
+            }
+        };
+        if let Some(creator) = header.creator.as_ref().filter(|name| !self.ap_given && self.ap.as_ref() != Some(*name))
+        {
+            self.flush(sink)?;
+            self.ap = Some(creator.clone());
+        }
         let created_ms = header.created_s.saturating_mul(1000);
+        if self.log.generation.is_none() && header.sequence > 0 {
+            let ap = self.ap.clone().unwrap_or_default();
+            self.log.generation = Some(Generation { ap, sequence: header.sequence, created_ms });
+        }
         let local = if header.is_live { header_stamp } else { first_stamp };
         let offset_ms = offset_between(local, created_ms).unwrap_or(0);
+        if !self.undated.is_empty() {
+            self.date_back(Stamp { ms: created_ms + offset_ms, has_year: true, zone: Zone::Known });
+        }
         self.calendar = Calendar::new(Some(created_ms), offset_ms);
-        self.creator = self.creator.take().or(header.creator);
+        Ok(())
+    }
+
+    fn flush(&mut self, sink: &mut dyn FnMut(Batch<'_>) -> Result<()>) -> Result<()> {
+        let ap = self.ap.as_deref().unwrap_or("unknown");
+        sink(Batch { ap, events: &self.events, ads: &self.ads })?;
+        self.events.clear();
+        self.ads.clear();
+        Ok(())
     }
 
     fn finish(mut self, path: &Path) -> Result<Log> {
-        ensure!(
-            self.without_year == 0 || !self.log.events.is_empty(),
-            hinted(
+        if !self.undated.is_empty() {
+            bail!(hinted(
                 format!("`{}` has time stamps without a year, and nothing in it tells which", path.display()),
                 "name the year of its first event, for instance `--year 2026`"
-            )
-        );
-        if self.without_year > 0 {
-            self.log.anomalies.insert(Anomaly::NoYear, self.without_year);
+            ));
         }
-        let schedd = self.ads.iter().map(|ad| &ad.schedd).min().cloned();
-        let known = self.options.ap.or(self.creator).or(schedd).or(self.submit_host);
-        self.log.ap = known.unwrap_or_else(|| "unknown".to_owned());
-        self.log.ads = self.ads.into_iter().collect();
-        self.log.ads.par_sort_unstable_by(|a, b| (a.cluster, a.proc, a.submit_s).cmp(&(b.cluster, b.proc, b.submit_s)));
+        find_lines(path, &mut self.log.places)?;
         Ok(self.log)
     }
+}
+
+/// Finds the lines of `places`, which are in order of their offsets.
+fn find_lines(path: &Path, places: &mut [Place]) -> Result<()> {
+    let Some(last) = places.last().map(|place| place.offset) else { return Ok(()) };
+    let mut source = Source::open(path, |_| {})?;
+    let mut block = vec![0; SIZES.piece_bytes];
+    let (mut start, mut line, mut next) = (0u64, 1u64, 0);
+    while start <= last && next < places.len() {
+        let filled = source.fill(&mut block)?;
+        let mut counted = 0;
+        while let Some(place) = places.get_mut(next).filter(|place| place.offset < start + filled as u64) {
+            let at = (place.offset - start) as usize;
+            line += memchr::memchr_iter(b'\n', &block[counted..at]).count() as u64;
+            (place.line, counted, next) = (line, at, next + 1);
+        }
+        if filled == 0 {
+            break;
+        }
+        line += memchr::memchr_iter(b'\n', &block[counted..filled]).count() as u64;
+        start += filled as u64;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    fn read_text(text: &str, options: &Options) -> Result<Log> {
+    /// What was read of a log.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Found {
+        events: Vec<(String, Event)>,
+        anomalies: Anomalies,
+        places: Vec<Place>,
+    }
+
+    impl Found {
+        fn times(&self) -> Vec<String> {
+            self.events.iter().map(|(_, event)| crate::output::utc(event.time_ms)).collect()
+        }
+    }
+
+    fn read_text(text: impl AsRef<[u8]>, options: &Options, sizes: Sizes) -> Result<(Found, Log)> {
         let dir = tempfile::tempdir()?;
         let path = dir.path().join("log");
         fs_err::write(&path, text)?;
-        read(&path, options, |_| {})
+        let mut events = Vec::new();
+        let log = read_in(sizes, &path, options, |_| {}, &mut |batch| {
+            events.extend(batch.events.iter().map(|event| (batch.ap.to_owned(), *event)));
+            Ok(())
+        })?;
+        Ok((Found { events, anomalies: log.anomalies.clone(), places: log.places.clone() }, log))
+    }
+
+    fn found(text: impl AsRef<[u8]>) -> Found {
+        read_text(text, &Options::default(), SIZES).expect("read").0
     }
 
     const HEADER: &str = "008 (-01.-01.-01) 12/31 17:59:00 Global JobLog: ctime=1704067140 id=0 sequence=1 size=0 events=0 offset=0 event_off=0 max_rotation=5 creator_name=<ap@x>\n...\n";
@@ -271,38 +490,148 @@ mod tests {
         let text = format!(
             "{HEADER}000 (1.0.0) 12/31 17:59:30 s\n...\n012 (1.0.0) 12/31 18:00:10 h\n\tCode 3 Subcode 1\n...\n"
         );
-        let log = read_text(&text, &Options::default()).expect("read");
-        let times: Vec<i64> = log.events.iter().map(|event| event.time_ms).collect();
+        let (found, log) = read_text(text, &Options::default(), SIZES).expect("read");
+        let times: Vec<i64> = found.events.iter().map(|(_, event)| event.time_ms).collect();
         assert_eq!(times, [1_704_067_170_000, 1_704_067_210_000]);
-        assert_eq!((log.ap.as_str(), log.end_ms), ("ap@x", Some(1_704_067_210_000)));
+        assert_eq!((found.events[0].0.as_str(), log.end_ms), ("ap@x", Some(1_704_067_210_000)));
         assert_eq!(log.records_by_number, BTreeMap::from([(0, 1), (8, 1), (12, 1)]));
+        assert_eq!(log.generation, Some(Generation { ap: "ap@x".into(), sequence: 1, created_ms: 1_704_067_140_000 }));
         assert!(log.anomalies.is_empty());
     }
 
     #[test]
     fn a_year_is_never_guessed() {
         let text = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
-        let error = read_text(text, &Options::default()).expect_err("no year");
+        let error = read_text(text, &Options::default(), SIZES).expect_err("no year");
         assert!(crate::error::render(&error).contains("--year"));
-        let log = read_text(text, &Options { year: Some(2019), ..Options::default() }).expect("read");
-        assert_eq!(crate::output::utc(log.events[0].time_ms), "2019-12-31 17:59:30 UTC");
+        let given = Options { year: Some(2019), ..Options::default() };
+        assert_eq!(read_text(text, &given, SIZES).expect("read").0.times(), ["2019-12-31 17:59:30 UTC"]);
+    }
+
+    #[test]
+    fn later_stamps_and_ads_tell_the_year_of_earlier_ones() {
+        let legacy = "000 (1.0.0) 12/31 23:59:58 s\n...\n001 (1.0.0) 01/01 00:00:01 x\n...\n";
+        let iso = "006 (1.0.0) 2022-01-01 00:00:09 i\n...\n";
+        let ad = "028 (1.0.0) 01/01 00:00:09 Job ad information event triggered.\nEventTime = \"2022-01-01T00:00:09.123\"\n...\n";
+        let expected = ["2021-12-31 23:59:58 UTC", "2022-01-01 00:00:01 UTC"];
+        assert_eq!(found(format!("{legacy}{iso}")).times()[..2], expected);
+        assert_eq!(found(format!("{legacy}{ad}")).times(), expected);
+    }
+
+    #[test]
+    fn the_access_point_is_the_headers_then_the_ads_then_the_hosts() {
+        let submit =
+            "000 (1.0.0) 2024-01-01 00:00:01 Job submitted from host: <10.0.0.1:9618?alias=host.example>\n...\n";
+        let ad = "028 (1.0.0) 2024-01-01 00:00:01 Job ad information event triggered.\nGlobalJobId = \"schedd#1.0#7\"\n...\n";
+        let ap = |text: String| found(text).events[0].0.clone();
+        assert_eq!(ap(submit.to_owned()), "host.example");
+        assert_eq!(ap(format!("{submit}{ad}")), "schedd");
+        assert_eq!(ap(format!("{HEADER}{submit}{ad}")), "ap@x");
+        assert_eq!(ap("001 (1.0.0) 2024-01-01 00:00:01 x\n...\n".to_owned()), "unknown");
+        let other = HEADER.replace("ap@x", "ap@y");
+        let both = found(format!("{HEADER}{submit}{other}{submit}"));
+        assert_eq!([&both.events[0].0, &both.events[1].0], ["ap@x", "ap@y"], "two logs put together");
+    }
+
+    #[test]
+    fn json_and_xml_stand_beside_text() {
+        let text = "012 (1.0.0) 2024-01-02 03:04:05 h\n\tCode 3 Subcode 1\n...\n";
+        let json = "{\n  \"EventTypeNumber\": 5,\n  \"Cluster\": 1,\n  \"Proc\": 0,\n  \"EventTime\": \"2024-01-02T03:04:06\",\n  \"TerminatedNormally\": true,\n  \"ReturnValue\": 7\n}\n";
+        let xml = "<?xml version=\"1.0\"?>\n<!DOCTYPE classads SYSTEM \"classads.dtd\">\n<classads>\n<c>\n    <a n=\"EventTypeNumber\"><i>12</i></a>\n    <a n=\"Cluster\"><i>1</i></a>\n    <a n=\"Proc\"><i>0</i></a>\n    <a n=\"HoldReasonCode\"><i>13</i></a>\n    <a n=\"HoldReasonSubCode\"><i>2</i></a>\n    <a n=\"EventTime\"><s>2024-01-02T03:04:07</s></a>\n</c>\n</classads>\n";
+        let all = found(format!("{text}{json}{xml}{text}"));
+        let said: Vec<_> =
+            all.events.iter().map(|(_, e)| (e.number, e.hold_code, e.hold_subcode, e.normal, e.value)).collect();
+        assert_eq!(said, [(12, 3, 1, 0, 0), (5, 0, 0, 1, 7), (12, 13, 2, 0, 0), (12, 3, 1, 0, 0)]);
+        assert!(all.anomalies.is_empty(), "{:?}", all.anomalies);
+        assert_eq!(found(xml).events.len(), 1, "a log that begins with a prolog");
     }
 
     #[test]
     fn what_is_no_log_is_refused() {
-        for (text, word) in [("hello\nworld\n", "no HTCondor event log"), ("{\n}\n", "JSON"), ("<c></c>", "XML")] {
-            let error = read_text(text, &Options::default()).expect_err("refused");
-            assert!(error.to_string().contains(word), "{error}");
+        for text in ["hello\nworld\n", "{\n}\n", "<c></c>", "{\n  \"a\": 1\n}\n"] {
+            let error = read_text(text, &Options::default(), SIZES).expect_err("refused");
+            assert!(error.to_string().contains("no HTCondor event log"), "{error}");
         }
-        assert!(read_text("012 (12.0", &Options::default()).is_ok(), "a log cut in its first line is a log");
+        assert!(read_text("012 (12.0", &Options::default(), SIZES).is_ok(), "a log cut in its first line is a log");
     }
 
     #[test]
-    fn pieces_cover_a_block_whatever_their_size() {
-        let text = "001 (1.0.0) 2024-01-02 03:04:05 x\n\ty\n...\n".repeat(60_000);
-        let pieces = split(text.as_bytes());
-        assert!(pieces.len() > 1);
-        assert_eq!(pieces.concat(), text.as_bytes());
-        assert_eq!(pieces.iter().map(|p| Records::new(p).count()).sum::<usize>(), 60_000);
+    fn anomalies_have_their_places() {
+        let sound = "001 (1.0.0) 2024-01-02 03:04:05 x\n...\n";
+        let all =
+            found(format!("{sound}\n{sound}junk\nmore\n{sound}012 (1.x.0) 2024-01-02 03:04:05 h\n...\n{sound}013 (1."));
+        let places: Vec<_> = all.places.iter().map(|place| (place.anomaly, place.line, place.offset)).collect();
+        let length = sound.len() as u64;
+        let expected = [
+            (Anomaly::Junk, 3, length),
+            (Anomaly::Junk, 6, 2 * length + 1),
+            (Anomaly::DamagedRecord, 10, 3 * length + 11),
+            (Anomaly::UnfinishedRecord, 14, 4 * length + 11 + 38),
+        ];
+        assert_eq!(places, expected);
+        assert_eq!(all.events.len(), 4);
+    }
+
+    /// Sound and damaged stretches of a log.
+    const PARTS: [&str; 14] = [
+        "001 (1.0.0) 2024-01-02 03:04:05 a\n...\n",
+        "012 (2.0.0) 2024-01-02 03:04:06 b\n\treason\n\tCode 1 Subcode 2\n...\n",
+        "012 (2.0.0) 2024-01-02 03:04:07 b\n\treason\n...\n\tmore\n\tCode 1 Subcode 2\n...\n",
+        "junk\n",
+        "\n",
+        "...\n",
+        "005 (1.0.0) 2024-01-02 03:04:08 lost\n",
+        "...013 (1.0.0) 2024-01-02 03:04:09 glued\n...\n",
+        "012 (1.x.0) 2024-01-02 03:04:10 damaged\n...\n",
+        "\0\0\0\0",
+        "{\n  \"EventTypeNumber\": 13,\n  \"EventTime\": \"2024-01-02T03:04:11\"\n}\n",
+        "<c>\n<a n=\"EventTypeNumber\"><i>1</i></a>\n<a n=\"EventTime\"><s>2024-01-02T03:04:12</s></a>\n</c>\n",
+        "{\n  \"EventTypeNumber\": 13,\n  \"Eve",
+        "<c>\n<a n=\"EventTypeNumber\"><i>1<",
+    ];
+
+    proptest! {
+        /// However a log is cut, the same is read.
+        #[test]
+        fn cuts_make_no_difference(
+            parts in proptest::collection::vec(0..PARTS.len(), 0..40),
+            block_bytes in 1..900usize,
+            piece_bytes in 1..300usize,
+        ) {
+            let text: String = parts.iter().map(|&part| PARTS[part]).collect();
+            let text = format!("{}{text}", PARTS[0]);
+            let whole = read_text(&text, &Options::default(), SIZES).expect("read").0;
+            let cut = read_text(&text, &Options::default(), Sizes { block_bytes, piece_bytes }).expect("read").0;
+            prop_assert_eq!(whole, cut);
+        }
+
+        /// A log that is cut off gives the events of its whole records.
+        #[test]
+        fn truncation_loses_no_whole_record(parts in proptest::collection::vec(0..3usize, 1..8), cut in 0..400usize) {
+            let records: Vec<&str> = parts.iter().map(|&part| PARTS[part]).collect();
+            let text = records.concat();
+            let cut = cut.min(text.len());
+            let mut end = 0;
+            let mut whole = 0;
+            for record in &records {
+                end += record.len();
+                // The line feed of the last terminator may be missing.
+                whole += usize::from(end <= cut + 1);
+            }
+            if let Ok((found, _)) = read_text(&text.as_bytes()[..cut], &Options::default(), SIZES) {
+                // A cut in the middle of a reason that holds a terminator looks like an end.
+                let early = found.events.len() - whole;
+                prop_assert!(early <= usize::from(parts.contains(&2)), "{} events of {whole} records", found.events.len());
+            } else {
+                prop_assert!(cut < 6, "{cut}");
+            }
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), parts in proptest::collection::vec(0..PARTS.len(), 0..4)) {
+            let mut text: Vec<u8> = parts.iter().flat_map(|&part| PARTS[part].bytes()).collect();
+            text.extend(bytes);
+            drop(read_text(&text, &Options { year: Some(2024), ..Options::default() }, Sizes { block_bytes: 100, piece_bytes: 30 }));
+        }
     }
 }

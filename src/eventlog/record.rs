@@ -1,14 +1,20 @@
 //! Bytes → records: where one record ends and the next begins, also in damaged logs.
+//!
+//! One vectorised search finds every line that can begin or end a record; all other lines are never looked at. Records
+//! are text, or ClassAds in JSON or XML; the form may change within a file.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::LazyLock;
 
+use aho_corasick::packed::{Config, Searcher};
 use memchr::{memchr, memmem, memrchr};
 use serde::{Deserialize, Serialize};
 
+use super::classad::{Attributes, Form};
 use super::stamp::{self, Stamp};
 
-/// Something in a log that a sound log would not hold; counted, never fatal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Something in a log that a sound log would not hold; counted, never fatal unless the caller says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Anomaly {
     /// Bytes between records that belong to none: blank lines, NULs, text, the tail of a record whose head is missing.
@@ -17,146 +23,286 @@ pub enum Anomaly {
     LostTerminator,
     /// A line `...` with the next header on the same line.
     GluedHeader,
+    /// A record whose header cannot be read; it is left out.
+    DamagedRecord,
+    /// A job number that HTCondor's 32 bits cannot hold; the event is counted and belongs to no job.
+    JobIdOutOfRange,
     /// The log ends within a record; that record is not counted as an event.
     UnfinishedRecord,
-    /// A stamp without a year before any year is known; the event is left out.
-    NoYear,
 }
 
 impl Anomaly {
     /// What was met, in words.
     pub fn describe(self) -> &'static str {
         match self {
-            Anomaly::Junk => "text or NULs between records",
+            Anomaly::Junk => "blank lines, text or NULs between records",
             Anomaly::LostTerminator => "a record without its end",
             Anomaly::GluedHeader => "a header glued to the end of a record",
+            Anomaly::DamagedRecord => "a record whose header cannot be read, left out",
+            Anomaly::JobIdOutOfRange => "a job number that is out of range, left out",
             Anomaly::UnfinishedRecord => "an unfinished last record, left out",
-            Anomaly::NoYear => "an event whose year is unknown, left out",
         }
     }
 }
-
-/// How often each anomaly was met.
-pub type Anomalies = BTreeMap<Anomaly, u64>;
 
 /// A record's first line, up to its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) number: u16,
-    pub(super) cluster: i32,
-    pub(super) proc: i32,
+    pub(super) cluster: i64,
+    pub(super) proc: i64,
+    pub(super) subproc: i64,
     pub(super) stamp: Stamp,
 }
 
 /// A record in place.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Record<'a> {
+    /// Where it begins in its piece.
+    pub(super) at: usize,
     pub(super) header: Header,
-    /// The rest of the header line.
-    pub(super) headline: &'a [u8],
-    /// The lines between the header and the terminator.
-    pub(super) body: &'a [u8],
+    /// All of it but the terminator.
+    pub(super) whole: &'a [u8],
+    pub(super) content: Content<'a>,
+}
+
+/// What follows a header.
+#[derive(Debug, Clone)]
+pub(super) enum Content<'a> {
+    /// The rest of the header line, and the lines up to the terminator.
+    Text(&'a [u8]),
+    /// A ClassAd.
+    Ad(Box<Attributes>),
 }
 
 /// Reads `NNN (cluster.proc.subproc) stamp` at the start of `line`; returns it with the number of bytes it took.
 pub(super) fn parse_header(line: &[u8]) -> Option<(Header, usize)> {
-    let (digits, rest) = line.split_at_checked(3)?;
-    let number = digits.iter().try_fold(0, |n, d| d.is_ascii_digit().then(|| n * 10 + u16::from(d - b'0')))?;
-    let rest = rest.strip_prefix(b" (")?;
+    let [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b' ', b'(', rest @ ..] = line else { return None };
+    let number = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
     let (cluster, rest) = id(rest, b'.')?;
     let (proc, rest) = id(rest, b'.')?;
-    let (_subproc, rest) = id(rest, b')')?;
+    let (subproc, rest) = id(rest, b')')?;
     let rest = rest.strip_prefix(b" ")?;
     let (stamp, taken) = stamp::parse(rest)?;
     let length = line.len() - rest.len() + taken;
-    Some((Header { number, cluster, proc, stamp }, length))
+    Some((Header { number, cluster, proc, subproc, stamp }, length))
 }
 
-/// A signed integer of any width, then `end`.
-fn id(text: &[u8], end: u8) -> Option<(i32, &[u8])> {
-    let at = memchr(end, &text[..text.len().min(24)])?;
-    let number = std::str::from_utf8(&text[..at]).ok()?.trim_start();
-    Some((number.parse().ok()?, &text[at + 1..]))
+/// A signed integer of up to 18 digits, perhaps after blanks, then `end`.
+fn id(text: &[u8], end: u8) -> Option<(i64, &[u8])> {
+    let blanks = text.iter().take_while(|byte| **byte == b' ').count();
+    let negative = text.get(blanks) == Some(&b'-');
+    let start = blanks + usize::from(negative);
+    let mut number = 0i64;
+    for (at, &byte) in text.iter().enumerate().skip(start).take(19) {
+        if byte == end && at > start {
+            return Some((if negative { -number } else { number }, &text[at + 1..]));
+        }
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        number = number.wrapping_mul(10).wrapping_add(i64::from(byte - b'0'));
+    }
+    None
 }
 
-/// The records of a piece of log. The piece begins at a record, and ends where one ends or with the log.
+/// Finds the places where a line that matters begins: after a line feed a digit, a dot, or the bracket of a ClassAd; and
+/// a digit after a NUL, as crashed file systems leave runs of NULs before the next record.
+///
+/// Vectorised on any x86-64-v2 (SSSE3) or aarch64 processor, which are those this program is built for.
+static MARKS: LazyLock<Searcher> = LazyLock::new(|| {
+    let digits = (b'0'..=b'9').map(|digit| vec![b'\n', digit]);
+    let others = [b"\n.", b"\n{", b"\n<", b"\x000", b"\x001"].map(|mark| mark.to_vec());
+    let searcher = Config::new().builder().extend(digits.chain(others)).build();
+    searcher.expect("packed search runs on every processor this program is built for")
+});
+
+/// The records of a piece of log. The piece begins at a record or with the log, and ends with a record or the log.
 pub(super) struct Records<'a> {
     text: &'a [u8],
+    /// Whether the log ends with the piece; else a record begins there.
+    ends_log: bool,
+    /// Where to look for the next mark.
     at: usize,
-    /// What was met so far that a sound log would not hold.
-    pub(super) anomalies: Anomalies,
+    /// All text before this is accounted for.
+    covered: usize,
+    open: Option<Open>,
+    /// What was met so far that a sound log would not hold, and where in the piece.
+    pub(super) anomalies: Vec<(Anomaly, usize)>,
+}
+
+/// A text record whose end is not known yet.
+struct Open {
+    start: usize,
+    /// The header and its length; `None` if it cannot be read.
+    header: Option<(Header, usize)>,
+    /// The last terminator so far. Old hold reasons span lines and may hold a line `...`: the last one counts.
+    terminator: Option<Range<usize>>,
+}
+
+/// What a line is to a record.
+enum Mark {
+    Nothing,
+    Header(Header, usize),
+    Damaged,
+    Terminator(Range<usize>),
+    /// A terminator, and where the header on the same line begins.
+    Glued(usize),
+    Ad(Form),
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Records<'a> {
-        Records { text, at: 0, anomalies: Anomalies::new() }
+    pub(super) fn new(text: &'a [u8], ends_log: bool) -> Records<'a> {
+        Records { text, ends_log, at: 0, covered: 0, open: None, anomalies: Vec::new() }
     }
 
-    fn count(&mut self, anomaly: Anomaly) {
-        *self.anomalies.entry(anomaly).or_default() += 1;
+    /// The next line that may matter, from `self.at` on.
+    fn next_line(&mut self) -> Option<usize> {
+        if self.at == 0 {
+            self.at = 1;
+            return Some(preamble(self.text));
+        }
+        let span = aho_corasick::Span { start: self.at - 1, end: self.text.len() };
+        let found = MARKS.find_in(self.text, span)?;
+        self.at = found.end();
+        Some(found.end() - 1)
     }
 
-    /// Moves to the next header, over junk, which counts once however long it is.
-    fn seek(&mut self) -> Option<(Header, usize)> {
-        let mut junk = false;
-        while self.at < self.text.len() {
-            let padding = nuls(&self.text[self.at..]);
-            junk |= padding > 0;
-            self.at += padding;
-            if let Some(found) = parse_header(&self.text[self.at..]) {
-                if junk {
-                    self.count(Anomaly::Junk);
+    fn classify(&self, line: usize) -> Mark {
+        let text = &self.text[line..];
+        let between = self.open.as_ref().is_none_or(|open| open.terminator.is_some());
+        match text.first() {
+            Some(b'.') if text.starts_with(b"...") => match &text[3..] {
+                [] => Mark::Terminator(line..line + 3),
+                [b'\n', ..] => Mark::Terminator(line..line + 4),
+                [b'\r', b'\n', ..] => Mark::Terminator(line..line + 5),
+                rest if parse_header(rest).is_some() => Mark::Glued(line + 3),
+                _ => Mark::Nothing,
+            },
+            Some(b'0'..=b'9') => match parse_header(text) {
+                Some((header, length)) => Mark::Header(header, length),
+                None if between && is_header_like(text) => Mark::Damaged,
+                None => Mark::Nothing,
+            },
+            Some(b'{' | b'<') => match Form::begins(text) {
+                Some(Form::Prolog) if !between => Mark::Nothing,
+                form => form.map_or(Mark::Nothing, Mark::Ad),
+            },
+            _ => Mark::Nothing,
+        }
+    }
+
+    fn note(&mut self, anomaly: Anomaly, at: usize) {
+        self.anomalies.push((anomaly, at));
+    }
+
+    /// Accounts for the text up to `to`, where something that is understood begins.
+    fn cover(&mut self, to: usize) {
+        if self.covered < to {
+            self.note(Anomaly::Junk, self.covered);
+            self.covered = to;
+        }
+    }
+
+    /// Ends the open record, as the next one begins at `next`.
+    fn close(&mut self, next: usize) -> Option<Record<'a>> {
+        let Some(open) = self.open.take() else {
+            self.cover(next);
+            return None;
+        };
+        let end = match &open.terminator {
+            Some(terminator) => {
+                self.covered = terminator.end;
+                terminator.start
+            }
+            None => {
+                if open.header.is_some() {
+                    self.note(Anomaly::LostTerminator, open.start);
                 }
-                return Some(found);
+                self.covered = next;
+                next
             }
-            junk = true;
-            self.at = line_end(self.text, self.at);
-        }
-        if junk {
-            self.count(Anomaly::Junk);
-        }
-        None
+        };
+        let Some((header, length)) = open.header else {
+            self.note(Anomaly::DamagedRecord, open.start);
+            self.cover(next);
+            return None;
+        };
+        self.cover(next);
+        let whole = &self.text[open.start..end];
+        Some(Record { at: open.start, header, whole, content: Content::Text(&whole[length..]) })
     }
 
-    /// The end of the body that starts at `start`, and where the next record may begin.
-    fn body_end(&mut self, start: usize) -> Option<(usize, usize)> {
-        let mut at = start;
-        while at < self.text.len() {
-            let end = line_end(self.text, at);
-            let line = &self.text[at..end];
-            if line.starts_with(b"...") {
-                if is_terminator(line) && self.ends_record(end) {
-                    return Some((at, end));
-                }
-                if parse_header(&line[3..]).is_some() {
-                    self.count(Anomaly::GluedHeader);
-                    return Some((at, at + 3));
-                }
-            } else if matches!(line[0], 0 | b'0'..=b'9') && parse_header(&line[nuls(line)..]).is_some() {
-                self.count(Anomaly::LostTerminator);
-                return Some((at, at));
+    /// Where the next record after `from` begins.
+    fn next_start(&self, from: usize) -> Option<usize> {
+        let mut at = from;
+        loop {
+            let Some(found) = MARKS.find_in(self.text, aho_corasick::Span { start: at, end: self.text.len() }) else {
+                return (!self.ends_log).then_some(self.text.len());
+            };
+            let line = found.end() - 1;
+            match self.classify(line) {
+                Mark::Header(..) | Mark::Ad(_) => return Some(line),
+                _ => at = found.end(),
             }
-            at = end;
         }
-        None
     }
 
-    /// Whether a terminator that is followed by `next` ends its record. Old hold reasons span lines and may hold a line
-    /// `...`: it is text if a later `...` comes before the next header.
-    fn ends_record(&self, next: usize) -> bool {
-        let mut at = next;
-        while at < self.text.len() {
-            let end = line_end(self.text, at);
-            let line = &self.text[at..end];
-            if parse_header(&line[nuls(line)..]).is_some() {
-                return true;
-            }
-            if is_terminator(line) {
-                return false;
-            }
-            at = end;
+    /// Reads the ClassAd that begins at `line`, if it ends before the next record begins.
+    fn ad(&mut self, line: usize, form: Form) -> Option<Record<'a>> {
+        let length = form.length(&self.text[line..]);
+        if form != Form::Prolog && self.next_start(line).is_some_and(|next| length.is_none_or(|n| next < line + n)) {
+            self.open = Some(Open { start: line, header: None, terminator: None });
+            return None;
         }
-        true
+        let Some(length) = length else {
+            if form != Form::Prolog {
+                self.note(Anomaly::UnfinishedRecord, line);
+            }
+            (self.at, self.covered) = (self.text.len() + 1, self.text.len());
+            return None;
+        };
+        let whole = &self.text[line..line + length];
+        (self.at, self.covered) = (line + length, line + length);
+        if form == Form::Prolog {
+            return None;
+        }
+        let Some(ad) = Attributes::read(whole, form) else {
+            self.note(Anomaly::DamagedRecord, line);
+            return None;
+        };
+        let Some(header) = ad.header() else {
+            self.note(Anomaly::Junk, line);
+            return None;
+        };
+        Some(Record { at: line, header, whole, content: Content::Ad(Box::new(ad)) })
+    }
+
+    /// Ends with the piece.
+    fn finish(&mut self) -> Option<Record<'a>> {
+        let end = self.text.len();
+        if !self.ends_log {
+            return self.close(end);
+        }
+        let unfinished = self.open.as_ref().is_some_and(|open| open.terminator.is_none());
+        if unfinished {
+            let start = self.open.take().map_or(0, |open| open.start);
+            self.note(Anomaly::UnfinishedRecord, start);
+            self.covered = end;
+        }
+        // A last line without its end may be a header still being written.
+        let ended = self.text.last().is_none_or(|byte| *byte == b'\n');
+        let last_line = memrchr(b'\n', self.text).map_or(0, |at| at + 1);
+        let next = if ended { end } else { last_line };
+        let tail = self.open.as_ref().and_then(|open| open.terminator.clone()).map_or(self.covered, |t| t.end);
+        let record = self.close(next.max(tail));
+        if self.covered < end {
+            let may_be_header = self.text[self.covered..].iter().all(|byte| b"0123456789 (.-)/:TZ{<c".contains(byte));
+            let kind = if may_be_header { Anomaly::UnfinishedRecord } else { Anomaly::Junk };
+            self.note(kind, self.covered);
+            self.covered = end;
+        }
+        record
     }
 }
 
@@ -164,111 +310,165 @@ impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
     fn next(&mut self) -> Option<Record<'a>> {
-        let (header, length) = self.seek()?;
-        let text_start = self.at + length;
-        let body_start = line_end(self.text, text_start);
-        let Some((body_end, next)) = self.body_end(body_start) else {
-            self.at = self.text.len();
-            self.count(Anomaly::UnfinishedRecord);
-            return None;
-        };
-        self.at = next;
-        Some(Record {
-            header,
-            headline: self.text[text_start..body_start].trim_ascii(),
-            body: &self.text[body_start..body_end],
-        })
+        while let Some(line) = self.next_line() {
+            let (start, header) = match self.classify(line) {
+                Mark::Nothing => continue,
+                Mark::Terminator(terminator) => {
+                    if let Some(open) = &mut self.open {
+                        open.terminator = Some(terminator);
+                    }
+                    continue;
+                }
+                Mark::Ad(form) => {
+                    if self.open.is_some() {
+                        // The mark is met again, with nothing open.
+                        self.at = line;
+                    } else {
+                        self.cover(line);
+                    }
+                    match if self.open.is_some() { self.close(line) } else { self.ad(line, form) } {
+                        Some(record) => return Some(record),
+                        None => continue,
+                    }
+                }
+                Mark::Header(header, length) => (line, Some((header, length))),
+                Mark::Damaged => (line, None),
+                Mark::Glued(start) => {
+                    self.note(Anomaly::GluedHeader, start);
+                    if let Some(open) = &mut self.open {
+                        open.terminator = Some(line..start);
+                    } else {
+                        self.cover(line);
+                        self.covered = start;
+                    }
+                    (start, parse_header(&self.text[start..]))
+                }
+            };
+            let closed = self.close(start);
+            self.open = Some(Open { start, header, terminator: None });
+            self.at = start + header.map_or(1, |(_, length)| length);
+            if closed.is_some() {
+                return closed;
+            }
+        }
+        self.at = self.text.len() + 1;
+        if self.open.is_some() || self.covered < self.text.len() { self.finish() } else { None }
     }
 }
 
-fn line_end(text: &[u8], at: usize) -> usize {
-    memchr(b'\n', &text[at..]).map_or(text.len(), |n| at + n + 1)
+/// The length of what a file may begin with before its first line: a byte order mark, NULs.
+fn preamble(text: &[u8]) -> usize {
+    let mark = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    mark + text[mark..].iter().take_while(|byte| **byte == 0).count()
 }
 
-/// How many NULs `text` begins with: a crashed file system leaves runs of them, and the next record follows directly.
-fn nuls(text: &[u8]) -> usize {
-    text.iter().take_while(|byte| **byte == 0).count()
-}
-
-fn is_terminator(line: &[u8]) -> bool {
-    matches!(line, b"...\n" | b"...\r\n" | b"..." | b"...\r")
+fn is_header_like(text: &[u8]) -> bool {
+    text.len() > 5 && text[..3].iter().all(u8::is_ascii_digit) && text[3..].starts_with(b" (")
 }
 
 /// The first place at or after `from` where a record begins after a terminated one; the length of `text` if none.
 pub(super) fn next_cut(text: &[u8], from: usize) -> usize {
-    let cuts = memmem::find_iter(&text[from..], b"\n...").map(|at| from + at + 1);
-    cuts.filter_map(|at| cut_at(text, at)).next().unwrap_or(text.len())
+    let mut at = from;
+    while let Some(newline) = memchr(b'\n', &text[at..]).map(|n| at + n) {
+        if is_cut(text, newline + 1) {
+            return newline + 1;
+        }
+        at = newline + 1;
+    }
+    text.len()
 }
 
 /// The last place where a record begins after a terminated one.
 pub(super) fn last_cut(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     while let Some(newline) = memrchr(b'\n', &text[..end]) {
-        if let Some(cut) = cut_at(text, newline + 1) {
-            return Some(cut);
+        if is_cut(text, newline + 1) {
+            return Some(newline + 1);
         }
         end = newline;
     }
     None
 }
 
-fn cut_at(text: &[u8], at: usize) -> Option<usize> {
-    let end = line_end(text, at);
-    (is_terminator(&text[at..end]) && parse_header(&text[end..]).is_some()).then_some(end)
+/// Whether a line that ends a record stands before `at`, and one that begins a record at it.
+fn is_cut(text: &[u8], at: usize) -> bool {
+    let (before, after) = text.split_at(at);
+    let ended = |end: &[u8]| before.ends_with(end) && before[..before.len() - end.len()].ends_with(b"\n");
+    match after.first() {
+        Some(b'0'..=b'9') => (ended(b"...\n") || ended(b"...\r\n")) && parse_header(after).is_some(),
+        Some(b'{') => ended(b"}\n") && Form::begins(after) == Some(Form::Json),
+        Some(b'<') => ended(b"</c>\n") && Form::begins(after) == Some(Form::Xml),
+        _ => false,
+    }
+}
+
+/// The rest of a header line: a record's text up to its first line feed.
+pub(super) fn headline(content: &[u8]) -> &[u8] {
+    content[..memchr(b'\n', content).unwrap_or(content.len())].trim_ascii()
+}
+
+/// The lines after the header line.
+pub(super) fn body(content: &[u8]) -> &[u8] {
+    memchr(b'\n', content).map_or(&[][..], |at| &content[at + 1..])
+}
+
+/// The bytes from `text` up to the first `needle`.
+pub(super) fn before<'a>(text: &'a [u8], needle: &[u8]) -> Option<&'a [u8]> {
+    memmem::find(text, needle).map(|at| &text[..at])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
-    fn numbers(text: &str) -> (Vec<u16>, Vec<Anomaly>) {
-        let mut records = Records::new(text.as_bytes());
-        let found = records.by_ref().map(|r| r.header.number).collect();
-        (found, records.anomalies.into_keys().collect())
+    fn numbers(text: impl AsRef<[u8]>) -> (Vec<u16>, Vec<Anomaly>) {
+        let mut records = Records::new(text.as_ref(), true);
+        let found = records.by_ref().map(|record| record.header.number).collect();
+        (found, records.anomalies.into_iter().map(|(anomaly, _)| anomaly).collect())
     }
+
+    const A: &str = "001 (1.0.0) 01/02 03:04:05 Job executing\n...\n";
+    const B: &str = "012 (1.0.0) 2024-01-02 03:04:06 Job was held.\n\tx\n\tCode 3 Subcode 4\n...\n";
 
     #[test]
     fn damage_costs_at_most_the_damaged_record() {
-        let a = "001 (1.0.0) 01/02 03:04:05 Job executing\n...\n";
-        let b = "012 (1.0.0) 2024-01-02 03:04:06 Job was held.\n\tx\n\tCode 3 Subcode 4\n...\n";
-        assert_eq!(numbers(&format!("{a}{b}")), (vec![1, 12], vec![]));
-        assert_eq!(numbers(&format!("{a}\n\0\0junk\n{b}")), (vec![1, 12], vec![Anomaly::Junk]));
-        assert_eq!(numbers(&format!("{}{b}", a.replace("...\n", ""))), (vec![1, 12], vec![Anomaly::LostTerminator]));
-        assert_eq!(numbers(&format!("{}{b}", a.replace("...\n", "..."))), (vec![1, 12], vec![Anomaly::GluedHeader]));
-        assert_eq!(numbers(&format!("tail of a record\n...\n{b}")), (vec![12], vec![Anomaly::Junk]));
-        assert_eq!(numbers(&format!("{a}{}", &b[..60])), (vec![1], vec![Anomaly::UnfinishedRecord]));
-        assert_eq!(numbers(b.trim_end()), (vec![12], vec![]), "a final log may lack its last newline");
-        assert_eq!(numbers(&b.replace("\tx\n", "\tx\n...\n\ty\n")), (vec![12], vec![]), "a reason may hold dots");
-        assert_eq!(numbers(&b.replace('\n', "\r\n")), (vec![12], vec![]));
+        assert_eq!(numbers(format!("{A}{B}")), (vec![1, 12], vec![]));
+        assert_eq!(numbers(format!("{A}\n\0\0junk\n{B}")), (vec![1, 12], vec![Anomaly::Junk]));
+        assert_eq!(numbers(format!("{}{B}", A.replace("...\n", ""))), (vec![1, 12], vec![Anomaly::LostTerminator]));
+        assert_eq!(numbers(format!("{}{B}", A.replace("...\n", "..."))), (vec![1, 12], vec![Anomaly::GluedHeader]));
+        assert_eq!(numbers(format!("tail of a record\n...\n{B}")), (vec![12], vec![Anomaly::Junk]));
+        assert_eq!(
+            numbers(format!("{A}012 (a.b.c) 01/02 03:04:05 x\n...\n{B}")),
+            (vec![1, 12], vec![Anomaly::DamagedRecord])
+        );
+        assert_eq!(numbers(format!("{A}{}", &B[..60])), (vec![1], vec![Anomaly::UnfinishedRecord]));
+        assert_eq!(numbers(format!("{A}{}", &B[..10])), (vec![1], vec![Anomaly::UnfinishedRecord]));
+        assert_eq!(numbers(B.trim_end()), (vec![12], vec![]), "a final log may lack its last newline");
+        assert_eq!(numbers(B.replace("\tx\n", "\tx\n...\n\ty\n")), (vec![12], vec![]), "a reason may hold dots");
+        assert_eq!(numbers(B.replace('\n', "\r\n")), (vec![12], vec![]));
         assert_eq!(numbers("999 (-01.-01.-01) 01/02 03:04:05 new\n...\n"), (vec![999], vec![]));
     }
 
     #[test]
     fn a_record_after_a_run_of_nuls_is_kept() {
-        let text = b"012 (1.0.0) 01/02 03:04:05 Job was held.\n\tx\n...\n\x00\x00\x00013 (1.0.0) 01/02 03:04:06 Job was released.\n...\n";
-        let mut records = Records::new(text);
-        let numbers: Vec<u16> = records.by_ref().map(|record| record.header.number).collect();
-        assert_eq!((numbers, records.anomalies), (vec![12, 13], Anomalies::from([(Anomaly::Junk, 1)])));
+        assert_eq!(numbers(format!("{A}\0\0\0{B}")), (vec![1, 12], vec![Anomaly::Junk]));
+        assert_eq!(numbers(format!("\0\0\0{B}")), (vec![12], vec![Anomaly::Junk]));
+        assert_eq!(numbers(format!("{}\0\0\0{B}", &A[..35])), (vec![1, 12], vec![Anomaly::LostTerminator]));
+        assert_eq!(numbers(format!("\u{feff}{A}{B}")), (vec![1, 12], vec![Anomaly::Junk]), "a byte order mark");
     }
 
-    proptest! {
-        #[test]
-        fn cut_pieces_hold_the_same_records(bits in proptest::collection::vec(0..6usize, 0..30), from in 0..400usize) {
-            let parts = ["001 (1.0.0) 01/02 03:04:05 a\n...\n", "012 (1.0.0) 01/02 03:04:05 b\n\tCode 1 Subcode 2\n...\n",
-                "junk\n", "...\n", "005 (1.0.0) 01/02 03:04:05 lost\n", "...013 (1.0.0) 01/02 03:04:05 glued\n...\n"];
-            let text: String = bits.iter().map(|&i| parts[i]).collect();
-            let cut = next_cut(text.as_bytes(), from.min(text.len()));
-            let whole = numbers(&text).0;
-            let mut pieces = numbers(&text[..cut]).0;
-            pieces.extend(numbers(&text[cut..]).0);
-            prop_assert_eq!(whole, pieces);
-        }
-
-        #[test]
-        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            Records::new(&bytes).for_each(drop);
-            last_cut(&bytes);
+    #[test]
+    fn ids_of_any_width_and_sign() {
+        let ids = |text: &str| {
+            let header = parse_header(format!("012 ({text}) 01/02 03:04:05 x").as_bytes());
+            header.map(|(header, _)| (header.cluster, header.proc, header.subproc))
+        };
+        assert_eq!(ids("001.002.003"), Some((1, 2, 3)));
+        assert_eq!(ids("-01.-01.-01"), Some((-1, -1, -1)));
+        assert_eq!(ids("2147483648.0.0"), Some((2_147_483_648, 0, 0)));
+        assert_eq!(ids(" 1. 2. 3"), Some((1, 2, 3)));
+        for bad in ["1.2", "a.b.c", "1..3", "1.2.3.4", "1.-.0", "123456789012345678901.0.0"] {
+            assert_eq!(ids(bad), None, "{bad}");
         }
     }
 }

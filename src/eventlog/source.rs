@@ -2,10 +2,12 @@
 
 use std::io::{Cursor, Read};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::error::hinted;
+use crate::manifest::Checksum;
 
 /// What to type by those who do not know where their log is.
 pub(super) const FIND: &str = "`condor_config_val EVENT_LOG` names the global event log of an access point";
@@ -30,6 +32,7 @@ pub fn open(path: &Path) -> Result<fs_err::File> {
 pub(super) struct Source {
     reader: Box<dyn Read + Send>,
     compressed: bool,
+    checksum: Arc<Mutex<Checksum>>,
 }
 
 impl Source {
@@ -38,7 +41,8 @@ impl Source {
     /// # Errors
     /// Fails as [`open`] does, and when the file is empty.
     pub(super) fn open(path: &Path, progress: impl Fn(u64) + Send + 'static) -> Result<Source> {
-        let mut file = Counted { inner: open(path)?, progress };
+        let checksum = Arc::new(Mutex::new(Checksum::default()));
+        let mut file = Counted { inner: open(path)?, progress, checksum: checksum.clone() };
         let mut head = [0; 6];
         let filled = fill(&mut file, &mut head)?;
         ensure!(filled > 0, hinted(format!("`{}` is empty", path.display()), FIND));
@@ -47,9 +51,14 @@ impl Source {
             [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
             [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole)),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(whole)?),
-            _ => return Ok(Source { reader: Box::new(whole), compressed: false }),
+            _ => return Ok(Source { reader: Box::new(whole), compressed: false, checksum }),
         };
-        Ok(Source { reader, compressed: true })
+        Ok(Source { reader, compressed: true, checksum })
+    }
+
+    /// The size of what was read of the file so far, and its checksum.
+    pub(super) fn checksum(&self) -> (u64, String) {
+        self.checksum.lock().expect("no thread panics with the lock").finish()
     }
 
     /// Reads until `buffer` is full or the log ends; returns the number of bytes read.
@@ -84,12 +93,14 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
 struct Counted<R, F> {
     inner: R,
     progress: F,
+    checksum: Arc<Mutex<Checksum>>,
 }
 
 impl<R: Read, F: Fn(u64)> Read for Counted<R, F> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let n = self.inner.read(buffer)?;
         (self.progress)(n as u64);
+        self.checksum.lock().expect("no thread panics with the lock").update(&buffer[..n]);
         Ok(n)
     }
 }

@@ -158,6 +158,11 @@ impl Calendar {
         Calendar { near_ms, offset_ms }
     }
 
+    /// Whether legacy stamps can be placed.
+    pub(super) fn is_set(&self) -> bool {
+        self.near_ms.is_some()
+    }
+
     /// The epoch time of `stamp`, or `None` for a legacy stamp while no year is known.
     pub(super) fn place(&mut self, stamp: Stamp) -> Option<i64> {
         let local_ms = match (stamp.has_year, self.near_ms) {
@@ -182,6 +187,13 @@ fn in_nearest_year(within_ms: i64, near_ms: i64) -> i64 {
     let exists = |year: &i64| is_leap(*year) || !(MARCH_MS - DAY_MS..MARCH_MS).contains(&within_ms);
     let years = (centre - 1..=centre + 1).filter(exists).map(place);
     years.min_by_key(|ms| (ms - near_ms).abs()).unwrap_or_else(|| place(centre))
+}
+
+/// `ms` as `YYYY-MM-DDThh:mm:ss`, with `.mmm` if it has milliseconds.
+pub(super) fn date_time(ms: i64) -> String {
+    let Ok(time) = jiff::Timestamp::from_millisecond(ms) else { return format!("{ms} ms") };
+    let form = if ms.rem_euclid(1000) == 0 { "%Y-%m-%dT%H:%M:%S" } else { "%Y-%m-%dT%H:%M:%S.%3f" };
+    time.strftime(form).to_string()
 }
 
 /// Local time minus UTC, from one moment known both ways; `None` unless it is a plausible whole quarter of an hour.

@@ -1,7 +1,10 @@
 //! Events of many logs → event shards: columns sorted so that a job's history is one slice.
 
 mod build;
+mod rows;
 mod store;
 
-pub use build::build;
-pub use store::{EVENTS, History, Job, Source, Store, Summary};
+pub use build::Builder;
+#[cfg(test)]
+pub(crate) use build::tests::store_of;
+pub use store::{EVENTS, Gap, History, Job, Source, Store, Summary};

@@ -6,33 +6,49 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::rows::Row;
 use crate::error::hinted;
-use crate::eventlog::{Anomalies, Event};
+use crate::eventlog::{Anomalies, Place};
 use crate::files::Staging;
 use crate::manifest;
 use crate::shard::{Column, Format, Shard};
 
 /// Event shards.
-pub const EVENTS: Format = Format { name: "events", version: 1, rebuild: "poolcast parse LOG... -o DIR --overwrite" };
+pub const EVENTS: Format = Format { name: "events", version: 2, rebuild: "poolcast parse LOG... -o DIR --overwrite" };
 
 /// A shard is closed after the job that fills it; histories are never split.
 const SHARD_EVENTS: usize = 4 << 20;
 
 /// A log that went into a store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// Its file name, without the directory.
     pub name: String,
     /// Its size on disk.
     pub bytes: u64,
-    /// SHA-256 of the file.
-    pub sha256: String,
+    /// XXH3 of the file.
+    pub xxh3: String,
+    /// The first time stamp of an event, epoch ms.
+    pub begin_ms: Option<i64>,
+    /// The first anomalies, with their places.
+    pub places: Vec<Place>,
+}
+
+/// A time in which events of an access point are missing: a generation of its log was not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The index of the access point.
+    pub ap: u32,
+    /// The last event before, epoch ms.
+    pub from_ms: i64,
+    /// When the generation after was created, epoch ms.
+    pub to_ms: i64,
 }
 
 /// What a store says of itself in its manifest.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// The logs, in the order given.
+    /// The logs, in the order they were read.
     pub sources: Vec<Source>,
     /// The access points; jobs refer to them by index.
     pub aps: Vec<String>,
@@ -46,6 +62,10 @@ pub struct Summary {
     pub end_ms: i64,
     /// How many jobs.
     pub jobs: usize,
+    /// Events that were there twice, and are kept once.
+    pub doubles: u64,
+    /// Where events are missing.
+    pub gaps: Vec<Gap>,
     /// The shards; none in memory.
     #[serde(default)]
     pub(super) shards: Vec<Listed>,
@@ -63,7 +83,7 @@ pub(super) struct Listed {
     file: String,
     jobs: usize,
     events: usize,
-    sha256: String,
+    xxh3: String,
 }
 
 /// Events and jobs as they are written: `E` events sorted by job and time, `J` jobs.
@@ -78,6 +98,7 @@ pub(super) struct Columns {
     /// `[J]`: where each job's events begin.
     first: Vec<u64>,
     submit_ms: Vec<i64>,
+    global_submit_s: Vec<i64>,
     owner: Vec<u64>,
     ap: Vec<u32>,
     cluster: Vec<i32>,
@@ -85,62 +106,81 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn push_job(&mut self, ap: u32, cluster: i32, proc: i32, submit_ms: i64, owner: u64) {
+    /// Adds a job that the id of `row` names, and what its ad says.
+    pub(super) fn push_job(&mut self, row: &Row, submit_ms: i64, ad: Option<&Row>) {
         self.first.push(self.number.len() as u64);
-        self.ap.push(ap);
-        self.cluster.push(cluster);
-        self.proc.push(proc);
+        self.ap.push(row.ap);
+        self.cluster.push(row.cluster);
+        self.proc.push(row.proc);
         self.submit_ms.push(submit_ms);
-        self.owner.push(owner);
+        self.global_submit_s.push(ad.map_or(0, |ad| ad.time_ms / 1000));
+        self.owner.push(ad.map_or(0, Row::owner));
     }
 
     /// Adds an event to the job pushed last.
-    pub(super) fn push_event(&mut self, event: &Event) {
-        self.time_ms.push(event.time_ms);
-        self.hold_code.push(event.hold_code);
-        self.hold_subcode.push(event.hold_subcode);
-        self.value.push(event.value);
-        self.number.push(event.number);
-        self.normal.push(event.normal);
+    pub(super) fn push_event(&mut self, row: &Row) {
+        self.time_ms.push(row.time_ms);
+        self.hold_code.push(row.hold_code);
+        self.hold_subcode.push(row.hold_subcode);
+        self.value.push(row.value);
+        self.number.push(row.number);
+        self.normal.push(row.normal);
     }
 
-    /// The bytes of a shard that holds jobs `from..to`.
-    fn encode(&self, from: usize, to: usize) -> Result<Vec<u8>> {
-        let event = |job: usize| self.first.get(job).map_or(self.number.len(), |&at| at as usize);
-        let (start, end) = (event(from), event(to));
-        let mut bounds: Vec<u64> = self.first[from..to].iter().map(|&at| at - start as u64).collect();
-        bounds.push((end - start) as u64);
+    /// Whether they fill a shard.
+    pub(super) fn is_full(&self) -> bool {
+        self.number.len() >= SHARD_EVENTS
+    }
+
+    /// The bytes of their shard.
+    fn encode(&self) -> Result<Vec<u8>> {
+        let mut bounds = self.first.clone();
+        bounds.push(self.number.len() as u64);
         let columns = [
-            ("time_ms", Column::vector(&self.time_ms[start..end])),
-            ("hold_code", Column::vector(&self.hold_code[start..end])),
-            ("hold_subcode", Column::vector(&self.hold_subcode[start..end])),
-            ("value", Column::vector(&self.value[start..end])),
-            ("number", Column::vector(&self.number[start..end])),
-            ("normal", Column::vector(&self.normal[start..end])),
+            ("time_ms", Column::vector(&self.time_ms)),
+            ("hold_code", Column::vector(&self.hold_code)),
+            ("hold_subcode", Column::vector(&self.hold_subcode)),
+            ("value", Column::vector(&self.value)),
+            ("number", Column::vector(&self.number)),
+            ("normal", Column::vector(&self.normal)),
             ("bounds", Column::vector(&bounds)),
-            ("submit_ms", Column::vector(&self.submit_ms[from..to])),
-            ("owner", Column::vector(&self.owner[from..to])),
-            ("ap", Column::vector(&self.ap[from..to])),
-            ("cluster", Column::vector(&self.cluster[from..to])),
-            ("proc", Column::vector(&self.proc[from..to])),
+            ("submit_ms", Column::vector(&self.submit_ms)),
+            ("global_submit_s", Column::vector(&self.global_submit_s)),
+            ("owner", Column::vector(&self.owner)),
+            ("ap", Column::vector(&self.ap)),
+            ("cluster", Column::vector(&self.cluster)),
+            ("proc", Column::vector(&self.proc)),
         ];
         let columns = columns.map(|(name, column)| (name.to_owned(), column)).to_vec();
         crate::shard::encode(EVENTS, &serde_json::json!({}), columns)
     }
+}
 
-    /// Jobs `from..to` of each shard.
-    fn cuts(&self) -> Vec<(usize, usize)> {
-        let jobs = self.first.len();
-        let mut cuts = Vec::new();
-        let mut from = 0;
-        for job in 1..jobs {
-            if (self.first[job] - self.first[from]) as usize >= SHARD_EVENTS {
-                cuts.push((from, job));
-                from = job;
-            }
-        }
-        cuts.push((from, jobs));
-        cuts
+/// A store on its way to the disk: shards first, the manifest last.
+#[derive(Debug)]
+pub(super) struct Writer {
+    staging: Staging,
+    shards: Vec<Listed>,
+}
+
+impl Writer {
+    pub(super) fn new(staging: Staging) -> Writer {
+        Writer { staging, shards: Vec::new() }
+    }
+
+    pub(super) fn shard(&mut self, columns: &Columns) -> Result<()> {
+        let file = format!("events-{:05}.safetensors", self.shards.len());
+        let bytes = columns.encode()?;
+        crate::files::write_atomic(&self.staging.path().join(&file), &bytes)?;
+        let (jobs, events) = (columns.first.len(), columns.number.len());
+        self.shards.push(Listed { file, jobs, events, xxh3: manifest::checksum(&bytes) });
+        Ok(())
+    }
+
+    pub(super) fn commit(self, key: &str, summary: &mut Summary) -> Result<()> {
+        summary.shards = self.shards;
+        manifest::write(self.staging.path(), EVENTS, key, summary)?;
+        self.staging.commit()
     }
 }
 
@@ -152,6 +192,8 @@ pub struct Store {
     shards: Vec<Shard>,
     /// The first job of each shard, and the number of all jobs.
     starts: Vec<usize>,
+    /// The gaps of each access point.
+    gaps: Vec<Vec<(i64, i64)>>,
 }
 
 /// A job and its history.
@@ -165,6 +207,8 @@ pub struct Job<'a> {
     pub proc: i32,
     /// The time of its event 000, else of its first event; epoch ms.
     pub submit_ms: i64,
+    /// The submit time in its `GlobalJobId`, epoch s, which is `AP#cluster.proc#` and this; 0 if unknown.
+    pub global_submit_s: i64,
     /// A salted hash of its owner; 0 if unknown.
     pub owner: u64,
     /// Its events.
@@ -191,37 +235,27 @@ pub struct History<'a> {
 }
 
 impl Store {
-    pub(super) fn in_memory(columns: Columns, summary: Summary) -> Store {
-        let jobs = columns.first.len();
-        let shards = columns.cuts().into_iter().map(|(from, to)| {
-            let bytes = columns.encode(from, to).expect("vectors of numbers always encode");
-            Shard::from_bytes(&bytes, EVENTS).expect("what was just encoded is sound")
-        });
-        let shards = shards.collect();
-        let starts = columns.cuts().into_iter().map(|(from, _)| from).chain([jobs]).collect();
-        Store { summary: Summary { jobs, ..summary }, shards, starts }
+    fn empty(summary: Summary) -> Store {
+        let own = |ap: usize| summary.gaps.iter().filter(move |gap| gap.ap as usize == ap);
+        let times = |ap: usize| own(ap).map(|gap| (gap.from_ms, gap.to_ms)).collect();
+        let gaps = (0..summary.aps.len()).map(times).collect();
+        Store { summary, shards: Vec::new(), starts: vec![0], gaps }
     }
 
-    /// Writes the store to `dir`, its manifest last; an earlier store there is replaced if `replace` is set.
-    pub fn write(&self, dir: &Path, key: &str, replace: bool) -> Result<()> {
-        let staging = Staging::new(dir, replace)?;
-        let mut shards = Vec::new();
-        for (index, shard) in self.shards.iter().enumerate() {
-            let file = format!("events-{index:05}.safetensors");
-            crate::files::write_atomic(&staging.path().join(&file), shard.bytes())?;
-            let jobs = self.starts[index + 1] - self.starts[index];
-            let events = shard.shape("number")?[0];
-            shards.push(Listed { file, jobs, events, sha256: manifest::digest(shard.bytes()) });
+    pub(super) fn in_memory(columns: &[Columns], summary: Summary) -> Result<Store> {
+        let mut store = Store::empty(summary);
+        for part in columns {
+            store.starts.push(store.jobs() + part.first.len());
+            store.shards.push(Shard::from_bytes(&part.encode()?, EVENTS)?);
         }
-        manifest::write(staging.path(), EVENTS, key, &Summary { shards, ..self.summary.clone() })?;
-        staging.commit()
+        Ok(store)
     }
 
     /// Maps the store in `dir` and checks that its shards are those its manifest lists.
     pub fn open(dir: &Path) -> Result<Store> {
         let mut summary: Summary = manifest::read(dir, EVENTS)?.body;
         let listing = std::mem::take(&mut summary.shards);
-        let mut store = Store { summary, shards: Vec::new(), starts: vec![0] };
+        let mut store = Store::empty(summary);
         for listed in &listing {
             let path = dir.join(&listed.file);
             let inside = Path::new(&listed.file).components().count() == 1 && !listed.file.starts_with("..");
@@ -266,6 +300,7 @@ impl Store {
             cluster: column(shard, "cluster")[at],
             proc: column(shard, "proc")[at],
             submit_ms: column(shard, "submit_ms")[at],
+            global_submit_s: column(shard, "global_submit_s")[at],
             owner: column(shard, "owner")[at],
             history: History {
                 time_ms: &column(shard, "time_ms")[range.clone()],
@@ -276,6 +311,11 @@ impl Store {
                 normal: &column(shard, "normal")[range],
             },
         }
+    }
+
+    /// Where events of the access point `ap` are missing: from and to, epoch ms.
+    pub fn gaps(&self, ap: u32) -> &[(i64, i64)] {
+        self.gaps.get(ap as usize).map_or(&[], Vec::as_slice)
     }
 
     /// Every job, in order.
@@ -298,6 +338,7 @@ fn check(shard: &Shard, listed: &Listed, aps: usize) -> Result<()> {
         (shard.column::<i32>("cluster")?.len(), jobs),
         (shard.column::<i32>("proc")?.len(), jobs),
         (shard.column::<i64>("submit_ms")?.len(), jobs),
+        (shard.column::<i64>("global_submit_s")?.len(), jobs),
         (shard.column::<u64>("owner")?.len(), jobs),
         (shard.column::<i64>("time_ms")?.len(), events),
         (shard.column::<u16>("number")?.len(), events),
@@ -315,34 +356,42 @@ fn check(shard: &Shard, listed: &Listed, aps: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eventlog::Event;
 
     fn columns(jobs: usize) -> Columns {
         let mut columns = Columns::default();
-        for job in 0..jobs as i32 {
-            columns.push_job(0, job, 0, i64::from(job), 7);
-            (0..job % 3).for_each(|n| {
-                columns.push_event(&Event { number: n as u16, time_ms: i64::from(n), ..Event::default() })
-            });
+        for cluster in 0..jobs as i32 {
+            let row =
+                |number: u16| Row::event(0, &Event { cluster, number, time_ms: i64::from(number), ..Event::default() });
+            columns.push_job(&row(0), i64::from(cluster), Some(&Row::ad(0, (cluster, 0), 5000, 7)));
+            (0..cluster % 3).for_each(|n| columns.push_event(&row(n as u16)));
         }
         columns
     }
 
-    fn summary() -> Summary {
-        Summary { aps: vec!["ap".into()], events_by_number: [(12, 3)].into(), ..Summary::default() }
+    fn summary(jobs: usize) -> Summary {
+        Summary { aps: vec!["ap".into()], events_by_number: [(12, 3)].into(), jobs, ..Summary::default() }
+    }
+
+    fn write(path: &Path, parts: &[Columns]) {
+        let mut writer = Writer::new(Staging::new(path, false).expect("staged"));
+        parts.iter().for_each(|part| writer.shard(part).expect("written"));
+        let jobs = parts.iter().map(|part| part.first.len()).sum();
+        writer.commit("key", &mut summary(jobs)).expect("committed");
     }
 
     #[test]
     fn a_written_store_is_the_one_in_memory() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("events");
-        let store = Store::in_memory(columns(10), summary());
-        store.write(&path, "key", false).expect("written");
-        let mapped = Store::open(&path).expect("opened");
-        assert_eq!(mapped.jobs(), 10);
+        let parts = [columns(10), columns(4)];
+        write(&path, &parts);
+        let (mapped, store) =
+            (Store::open(&path).expect("opened"), Store::in_memory(&parts, summary(14)).expect("made"));
+        assert_eq!((mapped.jobs(), mapped.job(12).cluster, mapped.job(12).owner), (14, 2, 7));
         for (a, b) in store.iter().zip(mapped.iter()) {
             assert_eq!(format!("{a:?}"), format!("{b:?}"));
         }
-        assert!(store.write(&path, "key", false).is_err(), "an earlier store is not replaced unasked");
     }
 
     #[test]
@@ -350,10 +399,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         assert!(Store::open(dir.path()).is_err(), "no manifest");
         let path = dir.path().join("events");
-        Store::in_memory(columns(10), summary()).write(&path, "key", false).expect("written");
+        write(&path, &[columns(10)]);
         let shard = path.join("events-00000.safetensors");
-        let other = columns(9).encode(0, 9).expect("encoded");
-        fs_err::write(&shard, other).expect("written");
+        fs_err::write(&shard, columns(9).encode().expect("encoded")).expect("written");
         let error = Store::open(&path).expect_err("other columns");
         assert!(crate::error::render(&error).contains("poolcast parse"), "{error:?}");
         let text = fs_err::read_to_string(path.join("manifest.json")).expect("read");

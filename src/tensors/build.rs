@@ -173,7 +173,7 @@ fn labelled(
     let mut samples = Vec::new();
     let mut groups: BTreeMap<(u32, i32), u32> = BTreeMap::new();
     for (index, job) in store.iter().enumerate() {
-        for cycle in cycles(job.history, settings.label) {
+        for cycle in cycles(job.history, settings.label, store.gaps(job.ap)) {
             *cycles_total += 1;
             let hold_code = job.history.hold_code[cycle.hold];
             let outcome = match cycle.outcome {
@@ -239,7 +239,7 @@ fn write_side(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eventlog::{Event, Log};
+    use crate::eventlog::Event;
     use proptest::prelude::*;
 
     fn settings() -> Settings {
@@ -257,12 +257,11 @@ mod tests {
             hold_code: if number == 12 { 13 } else { 0 },
             ..Event::default()
         };
-        let log = Log { ap: "ap".into(), events: events.iter().map(event).collect(), ..Log::default() };
-        crate::events::build(vec![log], vec![], "")
+        crate::events::store_of(&events.iter().map(event).collect::<Vec<_>>())
     }
 
     fn codes(store: &Store, job: usize, settings: &Settings) -> Vec<u8> {
-        let cycle = cycles(store.job(job).history, Label::Next)[0];
+        let cycle = cycles(store.job(job).history, Label::Next, &[])[0];
         let mut codes = vec![0; settings.m * settings.j];
         Sampler::new(store, settings.clone()).codes(job, &cycle, &mut codes);
         codes

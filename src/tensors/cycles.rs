@@ -41,6 +41,9 @@ pub enum LeftOut {
     /// Removed by a person, or nobody knows by whom, after the release.
     #[serde(rename = "removed after release")]
     RemovedAfterRelease,
+    /// Events are missing between the hold and what is known to follow.
+    #[serde(rename = "across a gap")]
+    AcrossGap,
     /// The log ends after the release.
     #[serde(rename = "log ends")]
     LogEnds,
@@ -62,45 +65,52 @@ impl LeftOut {
     }
 }
 
-/// The hold cycles of a job, in order.
-pub fn cycles(history: History<'_>, label: config::Label) -> Vec<Cycle> {
+/// The hold cycles of a job, in order; `gaps` are where events of its access point are missing.
+pub fn cycles(history: History<'_>, label: config::Label, gaps: &[(i64, i64)]) -> Vec<Cycle> {
     let holds = (0..history.number.len()).filter(|&at| history.number[at] == HELD);
     holds
         .zip(0..)
         .map(|(hold, earlier_holds)| {
-            let outcome = match label {
+            let (outcome, end) = match label {
                 config::Label::Next => next_outcome(history, hold),
                 config::Label::Final => final_outcome(history),
             };
+            let (from_ms, to_ms) = (history.time_ms[hold], history.time_ms[end]);
+            let missing = gaps.iter().any(|gap| gap.0 < to_ms && from_ms < gap.1);
+            let outcome = if missing { Outcome::LeftOut(LeftOut::AcrossGap) } else { outcome };
             Cycle { hold, earlier_holds, outcome }
         })
         .collect()
 }
 
-/// What the job did next after the release that ended the hold at `hold`.
-fn next_outcome(history: History<'_>, hold: usize) -> Outcome {
+/// What the job did next after the release that ended the hold at `hold`, and by which event.
+fn next_outcome(history: History<'_>, hold: usize) -> (Outcome, usize) {
     let mut released = false;
     for at in hold + 1..history.number.len() {
-        match (history.number[at], released) {
-            (RELEASED, _) => released = true,
-            (ABORTED, false) => return Outcome::LeftOut(LeftOut::RemovedWhileHeld),
-            (HELD | TERMINATED, false) => return Outcome::LeftOut(LeftOut::NoReleaseSeen),
-            (HELD, true) => return Outcome::Label(false),
-            (TERMINATED, true) => return Outcome::Label(history.normal[at] == 1 && history.value[at] == 0),
-            (ABORTED, true) if history.value[at] == RemovedBy::Policy as i32 => return Outcome::Label(false),
-            (ABORTED, true) => return Outcome::LeftOut(LeftOut::RemovedAfterRelease),
-            _ => {}
-        }
+        let outcome = match (history.number[at], released) {
+            (RELEASED, _) => {
+                released = true;
+                continue;
+            }
+            (ABORTED, false) => Outcome::LeftOut(LeftOut::RemovedWhileHeld),
+            (HELD | TERMINATED, false) => Outcome::LeftOut(LeftOut::NoReleaseSeen),
+            (HELD, true) => Outcome::Label(false),
+            (TERMINATED, true) => Outcome::Label(history.normal[at] == 1 && history.value[at] == 0),
+            (ABORTED, true) if history.value[at] == RemovedBy::Policy as i32 => Outcome::Label(false),
+            (ABORTED, true) => Outcome::LeftOut(LeftOut::RemovedAfterRelease),
+            _ => continue,
+        };
+        return (outcome, at);
     }
-    Outcome::LeftOut(if released { LeftOut::LogEnds } else { LeftOut::StillHeld })
+    (Outcome::LeftOut(if released { LeftOut::LogEnds } else { LeftOut::StillHeld }), hold)
 }
 
 /// The published rule: normal termination is success whatever the exit code, removal is failure.
-fn final_outcome(history: History<'_>) -> Outcome {
+fn final_outcome(history: History<'_>) -> (Outcome, usize) {
     let ended = |at: &usize| matches!(history.number[*at], TERMINATED | ABORTED);
     match (0..history.number.len()).rev().find(ended) {
-        Some(at) => Outcome::Label(history.number[at] == TERMINATED && history.normal[at] == 1),
-        None => Outcome::LeftOut(LeftOut::LogEnds),
+        Some(at) => (Outcome::Label(history.number[at] == TERMINATED && history.normal[at] == 1), at),
+        None => (Outcome::LeftOut(LeftOut::LogEnds), history.number.len() - 1),
     }
 }
 
@@ -130,7 +140,7 @@ pub(super) mod tests {
 
     fn next(after: &[(u16, u8, i32)]) -> Outcome {
         let events = [&[(0, 0, 0), (1, 0, 0), HOLD], after].concat();
-        with_history(&events, |history| cycles(history, config::Label::Next)[0].outcome)
+        with_history(&events, |history| cycles(history, config::Label::Next, &[])[0].outcome)
     }
 
     #[test]
@@ -151,7 +161,8 @@ pub(super) mod tests {
 
     #[test]
     fn final_is_the_published_rule() {
-        let outcome = |events: &[(u16, u8, i32)]| with_history(events, |h| cycles(h, config::Label::Final)[0].outcome);
+        let outcome =
+            |events: &[(u16, u8, i32)]| with_history(events, |h| cycles(h, config::Label::Final, &[])[0].outcome);
         assert_eq!(
             outcome(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 1)]),
             Outcome::Label(true),
@@ -163,7 +174,7 @@ pub(super) mod tests {
 
     #[test]
     fn each_hold_is_a_cycle() {
-        let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| cycles(h, config::Label::Next));
+        let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| cycles(h, config::Label::Next, &[]));
         let expected = [(0, 0, false), (2, 1, true)];
         assert_eq!(found.len(), 2);
         for (cycle, (hold, earlier_holds, label)) in found.into_iter().zip(expected) {
