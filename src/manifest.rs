@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
+use twox_hash::XxHash3_128;
 
 use crate::error::hinted;
 use crate::files;
@@ -106,13 +107,13 @@ pub fn digest(bytes: &[u8]) -> String {
 
 /// XXH3 (128 bits) in hexadecimal: tells large files apart at the speed of memory, but proves nothing against forgery.
 pub fn checksum(bytes: &[u8]) -> String {
-    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
+    format!("{:032x}", XxHash3_128::oneshot(bytes))
 }
 
 /// The size and [`checksum`] of what is read through it.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Checksum {
-    hasher: xxhash_rust::xxh3::Xxh3,
+    hasher: XxHash3_128,
     bytes: u64,
 }
 
@@ -125,13 +126,13 @@ impl std::fmt::Debug for Checksum {
 impl Checksum {
     /// Takes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
-        self.hasher.update(bytes);
+        self.hasher.write(bytes);
         self.bytes += bytes.len() as u64;
     }
 
     /// The size, and the checksum in hexadecimal.
     pub fn finish(&self) -> (u64, String) {
-        (self.bytes, format!("{:032x}", self.hasher.digest128()))
+        (self.bytes, format!("{:032x}", self.hasher.finish_128()))
     }
 }
 

@@ -48,11 +48,11 @@ pub fn dump(path: &Path, options: &Options, out: &mut impl Write) -> Result<()> 
     let mut clock = Clock { calendar: first_calendar(options), knows_zone: false, new_file: None };
     let (mut offset, mut line) = (0, 1);
     while let Some(block) = blocks.next()? {
-        let pieces = split(&block, SIZES);
+        let pieces = split(block.text, SIZES);
         let last = pieces.len() - 1;
         for (at, piece) in pieces.into_iter().enumerate() {
             let mut counted = 0;
-            for record in Records::new(piece, blocks.at_end && at == last) {
+            for record in Records::new(piece, block.ends_log && at == last) {
                 line += memchr::memchr_iter(b'\n', &piece[counted..record.at]).count() as u64;
                 counted = record.at;
                 let found = clock.line(&record, line, offset + record.at as u64);
@@ -62,7 +62,6 @@ pub fn dump(path: &Path, options: &Options, out: &mut impl Write) -> Result<()> 
             line += memchr::memchr_iter(b'\n', &piece[counted..]).count() as u64;
             offset += piece.len() as u64;
         }
-        blocks.give_back(block);
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! One record → one event: the fields that holds, releases and ends turn on.
 
+use std::sync::OnceLock;
+
 use memchr::memmem;
 
 use super::classad::Attributes;
@@ -136,7 +138,7 @@ pub(super) fn job(header: &Header) -> Option<(i32, i32)> {
 pub(super) fn event(record: &Record<'_>) -> Event {
     let number = record.header.number;
     let (cluster, proc) = job(&record.header).unwrap_or((-1, -1));
-    let text_hash = xxhash_rust::xxh3::xxh3_64(record.whole) as u32;
+    let text_hash = text_hash(record);
     let mut event = Event { cluster, proc, number, text_hash, ..Event::default() };
     match number {
         HELD => (event.hold_code, event.hold_subcode) = hold_codes(record).unwrap_or((0, 0)),
@@ -145,6 +147,15 @@ pub(super) fn event(record: &Record<'_>) -> Event {
         _ => {}
     }
     event
+}
+
+/// Of what follows the stamp, so that the same event in two logs with stamps of other forms has the same.
+fn text_hash(record: &Record<'_>) -> u32 {
+    let text = match &record.content {
+        Content::Text(text) => text,
+        Content::Ad(_) => record.whole,
+    };
+    twox_hash::XxHash3_64::oneshot(text) as u32
 }
 
 /// The codes of a hold, or of what led to one (021). In text they are the last `Code N Subcode M` line: reasons written
@@ -212,29 +223,51 @@ fn removed_by(record: &Record<'_>) -> RemovedBy {
 /// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
 pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
     let (cluster, proc) = job(&record.header)?;
-    let attribute = |name: &str| match &record.content {
-        Content::Text(text) => attribute(body(text), name).and_then(quoted),
-        Content::Ad(ad) => ad.text(name),
+    let attribute = |name: &'static Name| match &record.content {
+        Content::Text(text) => name.value(body(text)).and_then(quoted),
+        Content::Ad(ad) => ad.text(name.name),
     };
-    let (schedd, rest) = attribute("GlobalJobId")?.split_once('#')?;
+    let (schedd, rest) = attribute(&GLOBAL_JOB_ID)?.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
-    Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner: attribute("Owner").map(str::to_owned) })
+    Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner: attribute(&OWNER).map(str::to_owned) })
 }
 
 /// When the event happened that an event 028 annotates: this stamp has a year, which that of the record may lack.
 pub(super) fn ad_stamp(record: &Record<'_>) -> Option<Stamp> {
     match &record.content {
         Content::Text(text) => {
-            let time = quoted(attribute(body(text), "EventTime")?)?;
+            let time = quoted(EVENT_TIME.value(body(text))?)?;
             stamp::parse(time.as_bytes()).map(|(stamp, _)| stamp).filter(|stamp| stamp.has_year)
         }
         Content::Ad(_) => None,
     }
 }
 
-/// The value of the line `name = value`.
-fn attribute<'a>(body: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    lines(body).find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b" = "))
+static GLOBAL_JOB_ID: Name = Name::new("GlobalJobId");
+static OWNER: Name = Name::new("Owner");
+static EVENT_TIME: Name = Name::new("EventTime");
+
+/// The name of an attribute.
+struct Name {
+    name: &'static str,
+    finder: OnceLock<memmem::Finder<'static>>,
+}
+
+impl Name {
+    const fn new(name: &'static str) -> Name {
+        Name { name, finder: OnceLock::new() }
+    }
+
+    /// The value of the line `name = value` in `body`.
+    fn value<'a>(&self, body: &'a [u8]) -> Option<&'a [u8]> {
+        let finder = self.finder.get_or_init(|| memmem::Finder::new(self.name));
+        let mut found = finder.find_iter(body).filter_map(|at| {
+            let begins_line = at == 0 || body[at - 1] == b'\n';
+            let value = body[at + self.name.len()..].strip_prefix(b" = ")?;
+            begins_line.then(|| &value[..memchr::memchr(b'\n', value).unwrap_or(value.len())])
+        });
+        found.next()
+    }
 }
 
 fn quoted(value: &[u8]) -> Option<&str> {

@@ -1,6 +1,6 @@
 //! A log file → its events: blocks of bounded size, parsed in parallel, put together in file order.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -23,8 +23,10 @@ pub(super) struct Sizes {
 }
 
 /// Pieces fit a core's cache; blocks keep all cores busy.
-pub(super) const SIZES: Sizes = Sizes { block_bytes: 32 << 20, piece_bytes: 1 << 20 };
+pub(super) const SIZES: Sizes = Sizes { block_bytes: 8 << 20, piece_bytes: 1 << 20 };
 
+/// About the size of a record, so that events are seldom moved while they are collected.
+const TYPICAL_EVENT_BYTES: usize = 300;
 /// So many anomalies of a log are reported with their place; the others are only counted.
 const PLACES: usize = 20;
 
@@ -110,6 +112,14 @@ pub fn read(
     read_in(SIZES, path, options, progress, sink)
 }
 
+/// Reads the text of a log in memory, on this thread; returns the number of events. What [`read`] does apart from this is
+/// to read the file and to place events in time.
+pub fn scan(text: &[u8]) -> usize {
+    let pieces = split(text, SIZES);
+    let last = pieces.len().saturating_sub(1);
+    pieces.into_iter().enumerate().map(|(at, text)| Piece::parse(text, at == last).events.len()).sum()
+}
+
 fn read_in(
     sizes: Sizes,
     path: &Path,
@@ -120,8 +130,8 @@ fn read_in(
     let mut assembly = Assembly::new(options);
     let mut blocks = Blocks::open(path, sizes, progress)?;
     while let Some(block) = blocks.next()? {
-        let texts = split(&block, sizes);
-        let last = blocks.at_end.then_some(texts.len() - 1);
+        let texts = split(block.text, sizes);
+        let last = block.ends_log.then_some(texts.len() - 1);
         let parse = |(at, text)| Piece::parse(text, Some(at) == last);
         let pieces: Vec<Piece> = texts.into_par_iter().enumerate().map(parse).collect();
         assembly.find_ap(&pieces);
@@ -130,7 +140,6 @@ fn read_in(
         }
         assembly.check_is_log(path)?;
         assembly.flush(sink)?;
-        blocks.give_back(block);
     }
     let (file_bytes, file_xxh3) = blocks.source.checksum();
     Ok(Log { file_bytes, file_xxh3, ..assembly.finish(path)? })
@@ -140,45 +149,52 @@ fn read_in(
 pub(super) struct Blocks {
     source: Source,
     sizes: Sizes,
-    /// What follows the last cut.
-    carry: Vec<u8>,
-    /// A block that was given back, to be filled again.
-    spare: Vec<u8>,
-    pub(super) at_end: bool,
+    /// Holds a block and what was read beyond it. It is filled again and again, as fresh memory costs more than reading.
+    buffer: Vec<u8>,
+    filled: usize,
+    /// Where the last block ended.
+    taken: usize,
+    at_end: bool,
     place: String,
+}
+
+/// A stretch of whole records.
+pub(super) struct Block<'a> {
+    pub(super) text: &'a [u8],
+    /// Whether the log ends with it.
+    pub(super) ends_log: bool,
 }
 
 impl Blocks {
     pub(super) fn open(path: &Path, sizes: Sizes, progress: impl Fn(u64) + Send + 'static) -> Result<Blocks> {
         let source = Source::open(path, progress)?;
         let place = path.display().to_string();
-        Ok(Blocks { source, sizes, carry: Vec::new(), spare: Vec::new(), at_end: false, place })
+        Ok(Blocks { source, sizes, buffer: Vec::new(), filled: 0, taken: 0, at_end: false, place })
     }
 
-    /// The next stretch of whole records; the last one ends with the log.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let mut block = std::mem::take(&mut self.spare);
-        block.clear();
-        block.append(&mut self.carry);
-        while !self.at_end {
-            let start = block.len();
-            block.resize(start + self.sizes.block_bytes, 0);
-            let filled = self.source.fill(&mut block[start..]);
-            let filled = filled.with_context(|| format!("cannot read the log `{}`", self.place))?;
-            block.truncate(start + filled);
-            self.at_end = filled < self.sizes.block_bytes;
-            if let Some(cut) = last_cut(&block).filter(|_| !self.at_end) {
-                self.carry.extend_from_slice(&block[cut..]);
-                block.truncate(cut);
-                break;
-            }
+    pub(super) fn next(&mut self) -> Result<Option<Block<'_>>> {
+        self.buffer.copy_within(self.taken..self.filled, 0);
+        self.filled -= self.taken;
+        self.taken = 0;
+        while self.taken == 0 && !self.at_end {
+            self.read()?;
+            self.taken = if self.at_end { self.filled } else { last_cut(&self.buffer[..self.filled]).unwrap_or(0) };
         }
-        Ok((!block.is_empty()).then_some(block))
+        let text = &self.buffer[..self.taken];
+        Ok((!text.is_empty()).then_some(Block { text, ends_log: self.at_end }))
     }
 
-    /// Takes a block that is done with; its memory serves the next one.
-    pub(super) fn give_back(&mut self, block: Vec<u8>) {
-        self.spare = block;
+    /// Reads as much as a block holds.
+    fn read(&mut self) -> Result<()> {
+        let wanted = self.filled + self.sizes.block_bytes;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let read = self.source.fill(&mut self.buffer[self.filled..wanted]);
+        let read = read.with_context(|| format!("cannot read the log `{}`", self.place))?;
+        self.filled += read;
+        self.at_end = read < self.sizes.block_bytes;
+        Ok(())
     }
 }
 
@@ -224,16 +240,17 @@ struct Piece {
 impl Piece {
     fn parse(text: &[u8], ends_log: bool) -> Piece {
         let mut piece = Piece { bytes: text.len() as u64, ..Piece::default() };
+        piece.events.reserve(text.len() / TYPICAL_EVENT_BYTES);
         let mut records = Records::new(text, ends_log);
         let mut counts = vec![0u64; 1000];
-        let mut known = HashSet::new();
+        let mut known = Known::default();
         let mut out_of_range = Vec::new();
         for record in records.by_ref() {
             let header = record.header;
             counts[usize::from(header.number)] += 1;
             let place = piece.events.len();
             match header.number {
-                AD_INFORMATION if !known.insert((header.cluster, header.proc)) => {}
+                AD_INFORMATION if known.meet((header.cluster, header.proc)) => {}
                 AD_INFORMATION => {
                     piece.ads.extend(event::ad(&record));
                     piece.anchors.extend(event::ad_stamp(&record).map(|stamp| (place, Anchor::Ad(stamp))));
@@ -256,6 +273,23 @@ impl Piece {
         piece.anomalies.extend(out_of_range);
         piece.anomalies.sort_by_key(|(_, at)| *at);
         piece
+    }
+}
+
+/// Jobs whose ad was read: it says the same after every event. Forgets some, as reading an ad twice does no harm.
+struct Known(Vec<(i64, i64)>);
+
+impl Default for Known {
+    fn default() -> Known {
+        Known(vec![(-1, -1); 1 << 12])
+    }
+}
+
+impl Known {
+    /// Whether `job` is known; from now on it is.
+    fn meet(&mut self, job: (i64, i64)) -> bool {
+        let slot = (job.0.wrapping_mul(31).wrapping_add(job.1)) as usize % self.0.len();
+        std::mem::replace(&mut self.0[slot], job) == job
     }
 }
 

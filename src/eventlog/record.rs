@@ -76,6 +76,7 @@ pub(super) enum Content<'a> {
 }
 
 /// Reads `NNN (cluster.proc.subproc) stamp` at the start of `line`; returns it with the number of bytes it took.
+#[inline]
 pub(super) fn parse_header(line: &[u8]) -> Option<(Header, usize)> {
     let [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b' ', b'(', rest @ ..] = line else { return None };
     let number = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
@@ -89,19 +90,22 @@ pub(super) fn parse_header(line: &[u8]) -> Option<(Header, usize)> {
 }
 
 /// A signed integer of up to 18 digits, perhaps after blanks, then `end`.
-fn id(text: &[u8], end: u8) -> Option<(i64, &[u8])> {
-    let blanks = text.iter().take_while(|byte| **byte == b' ').count();
-    let negative = text.get(blanks) == Some(&b'-');
-    let start = blanks + usize::from(negative);
+#[inline]
+fn id(mut text: &[u8], end: u8) -> Option<(i64, &[u8])> {
+    while let [b' ', rest @ ..] = text {
+        text = rest;
+    }
+    let negative = text.first() == Some(&b'-');
+    text = &text[usize::from(negative)..];
     let mut number = 0i64;
-    for (at, &byte) in text.iter().enumerate().skip(start).take(19) {
-        if byte == end && at > start {
-            return Some((if negative { -number } else { number }, &text[at + 1..]));
+    for (at, &byte) in text.iter().enumerate().take(19) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit < 10 {
+            number = number.wrapping_mul(10).wrapping_add(i64::from(digit));
+        } else {
+            let number = if negative { -number } else { number };
+            return (byte == end && at > 0).then_some((number, &text[at + 1..]));
         }
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        number = number.wrapping_mul(10).wrapping_add(i64::from(byte - b'0'));
     }
     None
 }
@@ -140,6 +144,15 @@ struct Open {
     terminator: Option<Range<usize>>,
 }
 
+/// What a rare mark comes to.
+enum Met<'a> {
+    Nothing,
+    /// A whole record.
+    Record(Record<'a>),
+    /// Where a text record begins, and its header, if that can be read.
+    Start(usize, Option<(Header, usize)>),
+}
+
 /// What a line is to a record.
 enum Mark {
     Nothing,
@@ -157,6 +170,7 @@ impl<'a> Records<'a> {
     }
 
     /// The next line that may matter, from `self.at` on.
+    #[inline]
     fn next_line(&mut self) -> Option<usize> {
         if self.at == 0 {
             self.at = 1;
@@ -197,6 +211,7 @@ impl<'a> Records<'a> {
     }
 
     /// Accounts for the text up to `to`, where something that is understood begins.
+    #[inline]
     fn cover(&mut self, to: usize) {
         if self.covered < to {
             self.note(Anomaly::Junk, self.covered);
@@ -205,6 +220,7 @@ impl<'a> Records<'a> {
     }
 
     /// Ends the open record, as the next one begins at `next`.
+    #[inline]
     fn close(&mut self, next: usize) -> Option<Record<'a>> {
         let Some(open) = self.open.take() else {
             self.cover(next);
@@ -278,6 +294,43 @@ impl<'a> Records<'a> {
         Some(Record { at: line, header, whole, content: Content::Ad(Box::new(ad)) })
     }
 
+    /// What a mark comes to that is neither a header at the beginning of a line nor a plain terminator in a record.
+    #[cold]
+    fn rare(&mut self, line: usize) -> Met<'a> {
+        match self.classify(line) {
+            Mark::Nothing => Met::Nothing,
+            Mark::Terminator(terminator) => {
+                if let Some(open) = &mut self.open {
+                    open.terminator = Some(terminator);
+                }
+                Met::Nothing
+            }
+            Mark::Ad(form) => {
+                let record = if self.open.is_some() {
+                    // The mark is met again, with nothing open.
+                    self.at = line;
+                    self.close(line)
+                } else {
+                    self.cover(line);
+                    self.ad(line, form)
+                };
+                record.map_or(Met::Nothing, Met::Record)
+            }
+            Mark::Header(header, length) => Met::Start(line, Some((header, length))),
+            Mark::Damaged => Met::Start(line, None),
+            Mark::Glued(start) => {
+                self.note(Anomaly::GluedHeader, start);
+                if let Some(open) = &mut self.open {
+                    open.terminator = Some(line..start);
+                } else {
+                    self.cover(line);
+                    self.covered = start;
+                }
+                Met::Start(start, parse_header(&self.text[start..]))
+            }
+        }
+    }
+
     /// Ends with the piece.
     fn finish(&mut self) -> Option<Record<'a>> {
         let end = self.text.len();
@@ -309,44 +362,26 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Record<'a>> {
         while let Some(line) = self.next_line() {
-            let (start, header) = match self.classify(line) {
-                Mark::Nothing => continue,
-                Mark::Terminator(terminator) => {
-                    if let Some(open) = &mut self.open {
-                        open.terminator = Some(terminator);
-                    }
+            // Nearly every mark is one of these two; the others are told apart below.
+            let header = parse_header(&self.text[line..]);
+            let (start, header) = match (header, &mut self.open) {
+                (None, Some(open)) if self.text[line..].starts_with(b"...\n") => {
+                    open.terminator = Some(line..line + 4);
                     continue;
                 }
-                Mark::Ad(form) => {
-                    if self.open.is_some() {
-                        // The mark is met again, with nothing open.
-                        self.at = line;
-                    } else {
-                        self.cover(line);
-                    }
-                    match if self.open.is_some() { self.close(line) } else { self.ad(line, form) } {
-                        Some(record) => return Some(record),
-                        None => continue,
-                    }
-                }
-                Mark::Header(header, length) => (line, Some((header, length))),
-                Mark::Damaged => (line, None),
-                Mark::Glued(start) => {
-                    self.note(Anomaly::GluedHeader, start);
-                    if let Some(open) = &mut self.open {
-                        open.terminator = Some(line..start);
-                    } else {
-                        self.cover(line);
-                        self.covered = start;
-                    }
-                    (start, parse_header(&self.text[start..]))
-                }
+                (Some(header), _) => (line, Some(header)),
+                _ => match self.rare(line) {
+                    Met::Nothing => continue,
+                    Met::Record(record) => return Some(record),
+                    Met::Start(start, header) => (start, header),
+                },
             };
             let closed = self.close(start);
-            self.open = Some(Open { start, header, terminator: None });
             self.at = start + header.map_or(1, |(_, length)| length);
+            self.open = Some(Open { start, header, terminator: None });
             if closed.is_some() {
                 return closed;
             }

@@ -23,7 +23,36 @@ pub(super) struct Stamp {
 }
 
 /// Reads a stamp at the start of `text`; returns it with the number of bytes it took.
+#[inline]
 pub(super) fn parse(text: &[u8]) -> Option<(Stamp, usize)> {
+    plain(text).or_else(|| any_form(text))
+}
+
+/// The two forms that nearly every stamp has, `MM/DD hh:mm:ss` and `YYYY-MM-DD hh:mm:ss`, without anything that follows.
+#[inline]
+fn plain(text: &[u8]) -> Option<(Stamp, usize)> {
+    let two = |at: usize| {
+        let (tens, ones) = (text[at].wrapping_sub(b'0'), text[at + 1].wrapping_sub(b'0'));
+        (tens < 10 && ones < 10).then_some(i64::from(tens * 10 + ones))
+    };
+    let (length, date_ms, has_year) = if text.len() > 14 && text[2] == b'/' {
+        (14, month_start_ms(two(0)?, true)? + day_ms(two(3)?)?, false)
+    } else if text.len() > 19 && text[4] == b'-' && text[7] == b'-' {
+        let year = two(0)? * 100 + two(2)?;
+        (19, year_start_ms(year) + month_start_ms(two(5)?, is_leap(year))? + day_ms(two(8)?)?, true)
+    } else {
+        return None;
+    };
+    let clock = length - 8;
+    let separated = text[clock - 1] == b' ' && text[clock + 2] == b':' && text[clock + 5] == b':';
+    let (hour, minute, second) = (two(clock)?, two(clock + 3)?, two(clock + 6)?);
+    let sound = separated && matches!(text[length], b' ' | b'\n') && hour < 24 && minute < 60 && second < 60;
+    let ms = date_ms + ((hour * 60 + minute) * 60 + second) * 1000;
+    sound.then_some((Stamp { ms, has_year, zone: Zone::Local }, length))
+}
+
+/// A stamp of any form that HTCondor's own reader takes.
+fn any_form(text: &[u8]) -> Option<(Stamp, usize)> {
     let mut cursor = Cursor { text, at: 0 };
     let (date_ms, has_year) = cursor.date()?;
     if !cursor.eat(b' ') && !cursor.eat(b'T') {
@@ -150,12 +179,14 @@ pub(super) struct Calendar {
     near_ms: Option<i64>,
     /// Local time minus UTC, in ms.
     offset_ms: i64,
+    /// The last stamp without a year, and where it was placed, in local time.
+    last: (i64, i64),
 }
 
 impl Calendar {
     /// A calendar that knows a time near the first event, and the offset of local time.
     pub(super) fn new(near_ms: Option<i64>, offset_ms: i64) -> Calendar {
-        Calendar { near_ms, offset_ms }
+        Calendar { near_ms, offset_ms, last: (i64::MIN, 0) }
     }
 
     /// Whether legacy stamps can be placed.
@@ -167,12 +198,27 @@ impl Calendar {
     pub(super) fn place(&mut self, stamp: Stamp) -> Option<i64> {
         let local_ms = match (stamp.has_year, self.near_ms) {
             (true, _) => stamp.ms,
-            (false, Some(near_ms)) => in_nearest_year(stamp.ms, near_ms + self.offset_ms),
+            (false, Some(near_ms)) => self.in_nearest_year(stamp.ms, near_ms + self.offset_ms),
             (false, None) => return None,
         };
         let ms = if stamp.zone == Zone::Local { local_ms - self.offset_ms } else { local_ms };
         self.near_ms = Some(ms);
         Some(ms)
+    }
+}
+
+impl Calendar {
+    /// [`in_nearest_year`], at once for a stamp of the same day as the last one.
+    fn in_nearest_year(&mut self, within_ms: i64, near_ms: i64) -> i64 {
+        let (last_within_ms, last_ms) = self.last;
+        let same_day = within_ms.div_euclid(DAY_MS) == last_within_ms.div_euclid(DAY_MS);
+        let placed = if same_day && (last_ms - near_ms).abs() < DAY_MS {
+            last_ms + within_ms - last_within_ms
+        } else {
+            in_nearest_year(within_ms, near_ms)
+        };
+        self.last = (within_ms, placed);
+        placed
     }
 }
 

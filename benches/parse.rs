@@ -1,0 +1,72 @@
+//! How fast a log becomes events, and a store, in GB of log per second of processor time.
+//!
+//! `cargo bench --bench parse -- LOG [SECONDS]` prints one line a stage. Processor time and not wall time, as machines are
+//! shared; `ci/bench-parse` runs it beside HTCondor's own reader.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use poolcast::eventlog::{self, Options};
+use poolcast::events::{Builder, Source};
+use poolcast::files::Staging;
+use poolcast::output;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// User and system time of this process so far, from `/proc/self/stat`, in seconds.
+fn processor_s() -> Result<f64> {
+    let text = fs_err::read_to_string("/proc/self/stat")?;
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).context("no such field");
+    Ok((ticks(11)? + ticks(12)?) / 100.0)
+}
+
+/// Repeats `stage` for `seconds`, and prints how much of the log it did a second.
+fn measure(name: &str, bytes: u64, seconds: f64, mut stage: impl FnMut() -> Result<()>) -> Result<()> {
+    stage()?;
+    let (start, processor, mut times) = (Instant::now(), processor_s()?, 0);
+    while start.elapsed() < Duration::from_secs_f64(seconds) {
+        stage()?;
+        times += 1;
+    }
+    let gigabytes = bytes as f64 * f64::from(times) / 1e9;
+    let (wall_s, processor_s) = (start.elapsed().as_secs_f64(), processor_s()? - processor);
+    let rates = format!("{:.2} GB/cpu-s, {:.2} GB/s of wall time", gigabytes / processor_s, gigabytes / wall_s);
+    output::data(&format!("{name}: {rates}\n"))
+}
+
+fn read(log: &Path) -> Result<u64> {
+    let mut events = 0;
+    eventlog::read(log, &Options::default(), |_| {}, &mut |batch| {
+        events += batch.events.len() as u64;
+        Ok(())
+    })?;
+    Ok(events)
+}
+
+fn store(log: &Path, dir: &Path) -> Result<()> {
+    let staging = Staging::new(dir, true)?;
+    let mut builder = Builder::new("", Some(staging.path().to_owned()));
+    let read = eventlog::read(log, &Options::default(), |_| {}, &mut |batch| builder.add(&batch))?;
+    builder.end_log(Source::default(), &read);
+    builder.write(staging, "bench").map(drop)
+}
+
+fn main() -> Result<()> {
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    let log = PathBuf::from(args.next().context("name a log")?);
+    let seconds = args.next().map_or(Ok(3.0), |text| text.parse())?;
+    let bytes = fs_err::metadata(&log)?.len();
+    let dir = tempfile::tempdir()?;
+    output::data(&format!("{} events in {bytes} bytes, {} threads\n", read(&log)?, rayon::current_num_threads()))?;
+    let text = fs_err::read(&log)?;
+    measure("scan in memory", bytes, seconds, || {
+        std::hint::black_box(eventlog::scan(&text));
+        Ok(())
+    })?;
+    drop(text);
+    measure("read and scan", bytes, seconds, || read(&log).map(drop))?;
+    measure("read, scan, sort and store", bytes, seconds, || store(&log, &dir.path().join("events")))
+}
