@@ -23,16 +23,13 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The form that begins at the start of `text`, if any: a bracket, and on the next line an attribute.
+    /// The form that begins at the start of `text`, if any: a bracket, then an attribute.
     pub(super) fn begins(text: &[u8]) -> Option<Form> {
         const PROLOG: [&[u8]; 4] = [b"<?xml", b"<!DOCTYPE classads", b"<classads>", b"</classads>"];
-        let next_line = |begin: &[u8]| {
-            let rest = text.strip_prefix(begin)?.trim_ascii_start();
-            (rest.len() + begin.len() < text.len()).then_some(rest)
-        };
-        if next_line(b"{").is_some_and(|rest| rest.starts_with(b"\"")) {
+        let attribute = |begin: &[u8]| text.strip_prefix(begin).map(<[u8]>::trim_ascii_start);
+        if attribute(b"{").is_some_and(|rest| rest.starts_with(b"\"")) {
             Some(Form::Json)
-        } else if next_line(b"<c>").is_some_and(|rest| rest.starts_with(b"<a n=")) {
+        } else if attribute(b"<c>").is_some_and(|rest| rest.starts_with(b"<a n=")) {
             Some(Form::Xml)
         } else {
             PROLOG.iter().any(|word| text.starts_with(word)).then_some(Form::Prolog)
@@ -41,7 +38,9 @@ impl Form {
 
     /// How long what begins `text` is, its last line feed included; `None` if it does not end.
     pub(super) fn length(self, text: &[u8]) -> Option<usize> {
+        let first_line = text[..memchr::memchr(b'\n', text).unwrap_or(text.len())].trim_ascii_end();
         let end = match self {
+            Form::Json if first_line.ends_with(b"}") => first_line.len(),
             Form::Json => memmem::find(text, b"\n}")? + 2,
             Form::Xml => memmem::find(text, b"</c>")? + 4,
             Form::Prolog => 0,
@@ -146,6 +145,12 @@ mod tests {
             assert_eq!((header.number, header.cluster, header.proc), (12, 7, -1));
             assert_eq!(ad.text("HoldReason"), Some("a<b"));
         }
+        let line = b"{\"EventTypeNumber\": 1, \"EventTime\": \"2024-01-02T03:04:05\"}\n{";
+        assert_eq!(
+            (Form::begins(line), Form::Json.length(line)),
+            (Some(Form::Json), Some(line.len() - 1)),
+            "a line each"
+        );
         let truth = Attributes::read(b"<c><a n=\"TerminatedNormally\"><b v=\"t\"/></a></c>", Form::Xml).expect("sound");
         assert_eq!(truth.bool("TerminatedNormally"), Some(true));
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::event::{GlobalHeader, global_header};
 use super::record::Records;
@@ -51,7 +51,8 @@ fn creator(header: &Option<GlobalHeader>) -> Option<&str> {
 /// The header that a log begins with, if it does.
 fn header(log: &Path) -> Result<Option<GlobalHeader>> {
     let mut head = vec![0; HEAD_BYTES];
-    let filled = Source::open(log, |_| {})?.fill(&mut head)?;
+    let filled = Source::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
+    let filled = filled.with_context(|| format!("cannot read the log `{}`", log.display()))?;
     Ok(Records::new(&head[..filled], true).next().as_ref().and_then(global_header))
 }
 

@@ -33,7 +33,7 @@ pub(super) fn parse(text: &[u8]) -> Option<(Stamp, usize)> {
 fn plain(text: &[u8]) -> Option<(Stamp, usize)> {
     let two = |at: usize| {
         let (tens, ones) = (text[at].wrapping_sub(b'0'), text[at + 1].wrapping_sub(b'0'));
-        (tens < 10 && ones < 10).then_some(i64::from(tens * 10 + ones))
+        (tens < 10 && ones < 10).then(|| i64::from(tens * 10 + ones))
     };
     let (length, date_ms, has_year) = if text.len() > 14 && text[2] == b'/' {
         (14, month_start_ms(two(0)?, true)? + day_ms(two(3)?)?, false)

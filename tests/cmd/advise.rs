@@ -166,7 +166,8 @@ fn missing_pieces_are_named() {
     ");
     insta::assert_snapshot!(place.run("advise run --log nowhere"), @"
     exit 2
-    error: cannot open the log `nowhere`
+    error: cannot read the log `nowhere`
+      caused by: cannot open the log `nowhere`
       caused by: failed to open file `nowhere`: No such file or directory (os error 2)
 
     hint: `condor_config_val EVENT_LOG` names the global event log of an access point

@@ -11,7 +11,7 @@ fn the_table_names_what_it_scores() {
         insta::assert_snapshot!(place.run("evaluate mine tensors --resamples 50"), @"
         exit 0
         323 samples of 100 clusters on the test side (split by time), 39.6 % success; trained on 867 with 29.4 %
-        of 2,125 hold cycles left out: 8 still held, 396 removed while held, 3 removed after release, 112 hold code excluded, 227 cluster on two sides
+        of 2,119 hold cycles left out: 8 still held, 396 removed while held, 3 removed after release, 106 hold code excluded, 227 cluster on two sides
                                            LSTM       always majority     rate by hold code
         accuracy           #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
         precision                             -                     -                     -

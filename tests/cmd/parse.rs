@@ -47,6 +47,7 @@ fn the_bundled_log() {
       021 REMOTE_ERROR         2,068
       028 JOB_AD_INFORMATION  47,056
       040 FILE_TRANSFER       21,533
+      6 x an event that was there twice, kept once
     ");
 }
 
@@ -150,6 +151,7 @@ fn damage_is_counted_and_the_rest_kept() {
       012 JOB_HELD        1
       013 JOB_RELEASED    1
       1 x an unfinished last record, left out
+          cut: line 19 (byte 726)
     ");
     let at = SMALL.find("013 (").expect("a release");
     let (head, tail) = SMALL.as_bytes().split_at(at);
@@ -162,7 +164,8 @@ fn damage_is_counted_and_the_rest_kept() {
       009 JOB_ABORTED     1
       012 JOB_HELD        1
       013 JOB_RELEASED    1
-      1 x text or NULs between records
+      1 x blank lines, text or NULs between records
+          nul: line 11 (byte 448)
     ");
     insta::assert_snapshot!(records("end", SMALL.replacen("...\n013", "013", 1).as_bytes()), @"
     end: 8 records of 2 jobs at schedd@ap.example, 2026-11-21 01:50:00 UTC to 2026-11-21 01:54:00 UTC
@@ -174,6 +177,7 @@ fn damage_is_counted_and_the_rest_kept() {
       012 JOB_HELD        1
       013 JOB_RELEASED    1
       1 x a record without its end
+          end: line 7 (byte 347)
     ");
     let mut latin1 = SMALL.as_bytes().to_vec();
     latin1[SMALL.find("failure").expect("a reason")] = 0xf6;
@@ -205,14 +209,16 @@ fn what_is_no_log_is_named() {
     };
     insta::assert_snapshot!(refused("missing"), @"
     exit 2
-    error: cannot open the log `missing`
+    error: cannot read the log `missing`
+      caused by: cannot open the log `missing`
       caused by: failed to open file `missing`: No such file or directory (os error 2)
 
     hint: `condor_config_val EVENT_LOG` names the global event log of an access point
     ");
     insta::assert_snapshot!(refused("empty"), @"
     exit 2
-    error: `empty` is empty
+    error: cannot read the log `empty`
+      caused by: `empty` is empty
 
     hint: `condor_config_val EVENT_LOG` names the global event log of an access point
     ");
@@ -230,7 +236,7 @@ fn what_is_no_log_is_named() {
     ");
     insta::assert_snapshot!(refused("log.json"), @"
     exit 2
-    error: `log.json` is no HTCondor event log; JSON event logs are not read yet
+    error: `log.json` is no HTCondor event log
 
     hint: an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; `condor_config_val EVENT_LOG` names the global event log of an access point
     ");
@@ -243,13 +249,15 @@ fn what_is_no_log_is_named() {
     ");
     insta::assert_snapshot!(refused("logs"), @"
     exit 2
-    error: `logs` is a directory
+    error: cannot read the log `logs`
+      caused by: `logs` is a directory
 
     hint: name the event logs in it, for instance `DIR/EventLog*`
     ");
     insta::assert_snapshot!(refused("empty/EventLog"), @"
     exit 2
-    error: cannot open the log `empty/EventLog`
+    error: cannot read the log `empty/EventLog`
+      caused by: cannot open the log `empty/EventLog`
       caused by: failed to open file `empty/EventLog`: Not a directory (os error 20)
 
     hint: `condor_config_val EVENT_LOG` names the global event log of an access point

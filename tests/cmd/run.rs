@@ -109,7 +109,8 @@ fn what_cannot_be_run_is_named_before_any_work() {
     ");
     insta::assert_snapshot!(refused(SMALL.replace("EventLog.xz", "nowhere")), @"
     exit 2
-    error: cannot open the log `nowhere`
+    error: cannot read the log `nowhere`
+      caused by: cannot open the log `nowhere`
       caused by: failed to open file `nowhere`: No such file or directory (os error 2)
 
     hint: `condor_config_val EVENT_LOG` names the global event log of an access point
