@@ -6,6 +6,7 @@ their labels, what is left out and why, and the state of any job at any frame. N
 
 Checked once for OUT/events, against the manifest there:
   events      records of each event number
+  doubles     how many records say what another said
   jobs        how many there are, and that parser and history know the same ones
   anomalies   none, the log being whole
   history     the oracle's own reading: times, starts, holds and ends as condor_history has them
@@ -108,11 +109,12 @@ class Sample(NamedTuple):
 
 
 def read_log():
-    """Returns how many records each event number has, and the events of each job in the log's order.
+    """Returns how many records each event number has, how many say what another said, and each job's events in order.
 
-    Job ad information and the log's own header are counted, but are no event of a job.
+    Job ad information and the log's own header are counted, but are no event of a job. HTCondor delivers events at
+    least once: of records that are equal to the letter, stamp included, only the first is an event.
     """
-    counts, jobs = Counter(), defaultdict(list)
+    counts, jobs, said, doubles = Counter(), defaultdict(list), set(), 0
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "EventLog"
         path.write_bytes(lzma.decompress((DATA / "EventLog.xz").read_bytes()))
@@ -124,8 +126,11 @@ def read_log():
             number = record["EventTypeNumber"]
             counts[number] += 1
             if number != JOB_AD and record["Cluster"] >= 0:
-                jobs[record["Cluster"], record["Proc"]].append(to_event(record, number, year))
-    return counts, dict(jobs)
+                doubles += str(record) in said
+                if str(record) not in said:
+                    jobs[record["Cluster"], record["Proc"]].append(to_event(record, number, year))
+                said.add(str(record))
+    return counts, doubles, dict(jobs)
 
 
 def creation_year(header):
@@ -275,6 +280,11 @@ def check_events(counts, manifest):
     differing = difference(counts, written)
     require(not differing, differing)
     return f"{counts.total()} records of {len(counts)} event numbers agree"
+
+
+def check_doubles(doubles, manifest):
+    require(manifest["doubles"] == doubles, f"{doubles} derived, {manifest['doubles']} written")
+    return f"{doubles} records were there twice"
 
 
 def check_jobs(jobs, history, manifest):
@@ -518,9 +528,10 @@ def check_tensors(report, directory, jobs, history, cycles, timeline):
 
 
 def check_all(report, out):
-    counts, jobs = read_log()
+    counts, doubles, jobs = read_log()
     history, cycles, timeline = read_history(), hold_cycles(jobs), Timeline(jobs)
     report.check("events", lambda: check_events(counts, read_manifest(out / "events")))
+    report.check("doubles", lambda: check_doubles(doubles, read_manifest(out / "events")))
     report.check("jobs", lambda: check_jobs(jobs, history, read_manifest(out / "events")))
     report.check("anomalies", lambda: check_anomalies(read_manifest(out / "events")))
     report.check("history", check_history, jobs, history)

@@ -158,8 +158,11 @@ pub(super) fn text(summary: &Summary) -> String {
 
 /// Holds by code for people.
 fn stats(store: &Store) -> String {
-    let percent = |part: usize, whole: usize| format!("{:.0} %", 100.0 * part as f64 / whole.max(1) as f64);
-    let head = ["  holds by code", "holds", "jobs", "released", "of those succeeded next", ""];
+    let percent = |part: usize, whole: usize| match whole {
+        0 => "-".to_owned(),
+        _ => format!("{:.0} %", 100.0 * part as f64 / whole as f64),
+    };
+    let head = ["  holds by code", "holds", "jobs", "released", "then succeeded", ""];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for kind in hold_counts(store) {
         rows.push(vec![
@@ -167,8 +170,8 @@ fn stats(store: &Store) -> String {
             output::count(kind.holds as u64),
             output::count(kind.jobs as u64),
             percent(kind.released, kind.holds),
-            percent(kind.succeeded, kind.released),
-            advice::meaning(kind.hold_code, kind.hold_subcode),
+            percent(kind.succeeded, kind.known),
+            format!("  {}", advice::meaning(kind.hold_code, kind.hold_subcode)),
         ]);
     }
     output::table(&rows)

@@ -54,6 +54,9 @@ fn plain(text: &[u8]) -> Option<(Stamp, usize)> {
 /// A stamp of any form that HTCondor's own reader takes.
 fn any_form(text: &[u8]) -> Option<(Stamp, usize)> {
     let mut cursor = Cursor { text, at: 0 };
+    if text.get(8) == Some(&b'T') {
+        return basic(text);
+    }
     let (date_ms, has_year) = cursor.date()?;
     if !cursor.eat(b' ') && !cursor.eat(b'T') {
         return None;
@@ -67,6 +70,17 @@ fn any_form(text: &[u8]) -> Option<(Stamp, usize)> {
     let ms = date_ms + ((hour * 60 + minute) * 60 + second) * 1000 + cursor.fraction_ms();
     let (zone, offset_ms) = cursor.zone();
     Some((Stamp { ms: ms - offset_ms, has_year, zone }, cursor.at))
+}
+
+/// ISO 8601's basic form, `YYYYMMDDThhmmss`, read as the extended one.
+fn basic(text: &[u8]) -> Option<(Stamp, usize)> {
+    let digits = text.get(..15).filter(|text| text.iter().enumerate().all(|(at, b)| at == 8 || b.is_ascii_digit()))?;
+    let part = |from: usize, to: usize| &digits[from..to];
+    let parts: [&[u8]; 11] =
+        [part(0, 4), b"-", part(4, 6), b"-", part(6, 8), b"T", part(9, 11), b":", part(11, 13), b":", part(13, 15)];
+    let rest = &text[15..text.len().min(40)];
+    let (stamp, taken) = any_form(&[&parts.concat(), rest].concat())?;
+    Some((stamp, taken - 4))
 }
 
 struct Cursor<'a> {
@@ -268,6 +282,8 @@ mod tests {
         assert_eq!(full("2024-01-02 03:04:05.123456Z"), Some(base + 123));
         assert_eq!(full("2024-01-02 03:04:05+05:00"), Some(base - 5 * 3_600_000));
         assert_eq!(full("2024-01-02 03:04:05-0530"), Some(base + 19_800_000));
+        assert_eq!(full("20240102T030405Z"), Some(base));
+        assert_eq!(full("20240102T030405.5+0100"), Some(base + 500 - 3_600_000));
         assert_eq!(full("2024-01-02 24:00:00"), full("2024-01-03 00:00:00"));
         assert_eq!(full("2024-02-30 00:00:00"), full("2024-03-01 00:00:00"));
         for bad in

@@ -17,9 +17,11 @@ pub struct HoldCount {
     pub holds: usize,
     /// Of how many jobs.
     pub jobs: usize,
-    /// How many were followed by a release.
+    /// How many were followed by a release, as far as the logs tell.
     pub released: usize,
-    /// After how many the job succeeded next.
+    /// Of how many released ones the outcome is known.
+    pub known: usize,
+    /// After how many of those the job succeeded next.
     pub succeeded: usize,
 }
 
@@ -34,12 +36,41 @@ pub fn hold_counts(store: &Store) -> Vec<HoldCount> {
             (count.hold_code, count.hold_subcode) = (hold_code, hold_subcode);
             count.holds += 1;
             count.jobs += usize::from(own.insert((hold_code, hold_subcode)));
+            let known = matches!(cycle.outcome, Outcome::Label(_));
+            let afterwards = [LeftOut::RemovedAfterRelease, LeftOut::LogEnds].map(Outcome::LeftOut);
+            count.released += usize::from(known || afterwards.contains(&cycle.outcome));
+            count.known += usize::from(known);
             count.succeeded += usize::from(cycle.outcome == Outcome::Label(true));
-            let unreleased = [LeftOut::StillHeld, LeftOut::RemovedWhileHeld, LeftOut::NoReleaseSeen];
-            count.released += usize::from(!unreleased.map(Outcome::LeftOut).contains(&cycle.outcome));
         }
     }
     let mut counts: Vec<HoldCount> = kinds.into_values().collect();
     counts.sort_by_key(|count| std::cmp::Reverse(count.holds));
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eventlog::Event;
+
+    #[test]
+    fn what_is_not_known_counts_neither_way() {
+        let event = |cluster, s: i64, number, hold_code| Event {
+            cluster,
+            time_ms: s * 1000,
+            number,
+            normal: 1,
+            hold_code,
+            ..Event::default()
+        };
+        // Succeeded; held again and then still held; released when the log ends; another code.
+        let events = [(1, 0, 12, 3), (1, 1, 13, 0), (1, 2, 5, 0), (2, 0, 12, 3), (2, 1, 13, 0), (2, 2, 12, 3)];
+        let events = [&events[..], &[(3, 0, 12, 3), (3, 1, 13, 0), (4, 0, 12, 9)]].concat();
+        let events: Vec<Event> = events.into_iter().map(|(a, b, c, d)| event(a, b, c, d)).collect();
+        let counts = hold_counts(&crate::events::store_of(&events));
+        let expected =
+            HoldCount { hold_code: 3, hold_subcode: 0, holds: 4, jobs: 3, released: 3, known: 2, succeeded: 1 };
+        assert_eq!(counts[0], expected);
+        assert_eq!((counts[1].hold_code, counts[1].holds, counts[1].released), (9, 1, 0));
+    }
 }

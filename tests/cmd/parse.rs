@@ -303,3 +303,86 @@ fn an_earlier_result_stays_until_a_new_one_is_whole() {
     ");
     assert_eq!(place.files("mine").len(), 1);
 }
+
+/// Generation `sequence` of a global event log, created at minute `minute` past 01:00, with `events` in it.
+fn generation(sequence: u32, minute: u32, events: &str) -> String {
+    let ctime = 1_795_222_800 + 60 * minute;
+    format!(
+        "008 (-01.-01.-01) 11/21 01:{minute:02}:00 Global JobLog: ctime={ctime} id=0 sequence={sequence} size=0 \
+         creator_name=<ap@example>\n...\n{events}"
+    )
+}
+
+#[test]
+fn rotated_generations_are_found_ordered_and_joined() {
+    let place = Place::new();
+    let submit = "000 (1.0.0) 11/21 01:10:00 Job submitted from host: <10.0.0.1:9618>\n...\n";
+    let held = "012 (1.0.0) 11/21 01:11:00 Job was held.\n\tx\n\tCode 12 Subcode 2\n...\n";
+    let released = "013 (1.0.0) 11/21 01:21:00 Job was released.\n...\n";
+    let ended = "005 (1.0.0) 11/21 01:31:00 Job terminated.\n\t(1) Normal termination (return value 0)\n...\n";
+    place.write("EventLog.2", generation(1, 10, &format!("{submit}{held}")));
+    // The release is in both: a writer that had not noticed the rotation.
+    place.write("EventLog.1", generation(2, 20, &format!("{held}{released}")));
+    place.write("EventLog", generation(3, 30, &format!("{released}{ended}")));
+    insta::assert_snapshot!(place.run("parse EventLog -o events --stats"), @"
+    exit 0
+    EventLog.2, EventLog.1, EventLog: 9 records of 1 jobs at ap@example, 2026-11-21 01:10:00 UTC to 2026-11-21 01:31:00 UTC
+      000 SUBMIT          1
+      005 JOB_TERMINATED  1
+      008 GENERIC         3
+      012 JOB_HELD        2
+      013 JOB_RELEASED    2
+      2 x an event that was there twice, kept once
+      holds by code  holds  jobs  released  of those succeeded next
+      12/2               1     1     100 %                    100 %  output files could not be transferred back: no such file or directory
+    also reading the rotated generation `EventLog.2`
+    also reading the rotated generation `EventLog.1`
+    ");
+    fs_err::remove_file(place.path("EventLog.1")).expect("removed");
+    insta::assert_snapshot!(place.run("parse EventLog -o gap --stats"), @"
+    exit 0
+    EventLog.2, EventLog: 6 records of 1 jobs at ap@example, 2026-11-21 01:10:00 UTC to 2026-11-21 01:31:00 UTC
+      000 SUBMIT          1
+      005 JOB_TERMINATED  1
+      008 GENERIC         2
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+      a gap at ap@example: 2026-11-21 01:11:00 UTC to 2026-11-21 01:30:00 UTC
+      holds by code  holds  jobs  released  of those succeeded next
+      12/2               1     1     100 %                      0 %  output files could not be transferred back: no such file or directory
+    also reading the rotated generation `EventLog.2`
+    ");
+    assert_eq!(place.run("tensors gap -o tensors --j 1 --m 2").code, Some(2), "no label across a gap");
+}
+
+#[test]
+fn strict_refuses_damage_but_not_a_log_that_is_being_written() {
+    let place = Place::new();
+    place.write("damaged", SMALL.replacen("...\n013", "013", 1));
+    insta::assert_snapshot!(place.run("parse damaged -o events --strict"), @"
+    exit 2
+    error: `damaged`: line 7 (byte 347): a record without its end
+
+    hint: leave out `--strict` to count damage and go on
+    ");
+    assert!(!place.path("events").exists());
+    place.write("growing", &SMALL[..SMALL.len() - 9]);
+    assert_eq!(place.run("parse growing -o events --strict").code, Some(0));
+}
+
+#[test]
+fn a_dump_has_a_line_an_event() {
+    let place = Place::new();
+    place.write("EventLog", SMALL);
+    insta::assert_snapshot!(place.run("parse EventLog --dump"), @r#"
+    exit 0
+    {"type":8,"name":"GENERIC","cluster":-1,"proc":-1,"subproc":-1,"time":"2026-11-21T01:49:47Z","line":1,"offset":0}
+    {"type":0,"name":"SUBMIT","cluster":1,"proc":0,"subproc":0,"time":"2026-11-21T01:50:00Z","line":3,"offset":176}
+    {"type":1,"name":"EXECUTE","cluster":1,"proc":0,"subproc":0,"time":"2026-11-21T01:50:10Z","line":5,"offset":271}
+    {"type":12,"name":"JOB_HELD","cluster":1,"proc":0,"subproc":0,"time":"2026-11-21T01:50:20Z","hold_code":12,"hold_subcode":2,"line":7,"offset":347}
+    {"type":13,"name":"JOB_RELEASED","cluster":1,"proc":0,"subproc":0,"time":"2026-11-21T01:51:00Z","line":11,"offset":448}
+    {"type":5,"name":"JOB_TERMINATED","cluster":1,"proc":0,"subproc":0,"time":"2026-11-21T01:52:00Z","return_value":0,"line":14,"offset":537}
+    {"type":0,"name":"SUBMIT","cluster":2,"proc":0,"subproc":0,"time":"2026-11-21T01:53:00Z","line":17,"offset":631}
+    {"type":9,"name":"JOB_ABORTED","cluster":2,"proc":0,"subproc":0,"time":"2026-11-21T01:54:00Z","line":19,"offset":726}
+    "#);
+}
