@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use poolcast::eventlog::{self, Options};
-use poolcast::events::{Builder, Source};
+use poolcast::events::Builder;
 use poolcast::files::Staging;
 use poolcast::output;
 
@@ -48,9 +48,9 @@ fn read(log: &Path) -> Result<u64> {
 
 fn store(log: &Path, dir: &Path) -> Result<()> {
     let staging = Staging::new(dir, true)?;
-    let mut builder = Builder::new("", Some(staging.path().to_owned()));
+    let mut builder = Builder::new("", "", Some(staging.path().to_owned()));
     let read = eventlog::read(log, &Options::default(), |_| {}, &mut |batch| builder.add(&batch))?;
-    builder.end_log(Source::default(), &read);
+    builder.end_log("log", read, None);
     builder.write(staging, "bench").map(drop)
 }
 

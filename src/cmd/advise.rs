@@ -38,7 +38,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     let run = Run::open(&dir)?;
     let config = Config::read(&dir)?;
     let options = Options { ap: config.parse.ap.clone(), year: args.year.or(config.parse.year) };
-    let mut builder = Builder::new(&parse::salt(), None);
+    let mut builder = Builder::new(&parse::salt(), "", None);
     parse::read(&parse::logs(&args.logs)?, &options, &mut builder)?;
     let store = builder.store()?;
     let advice = judge(&store, &run, &dir, &config, &selections)?;

@@ -22,9 +22,13 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
         return dump(&logs, &options);
     }
     let out = args.out.as_deref().context("clap asks for `--out` where nothing is dumped")?;
-    let staging = Staging::new(out, args.overwrite)?;
-    let mut builder = Builder::new(&salt(), Some(staging.path().to_owned()));
-    let sources = read(&logs, &options, &mut builder)?;
+    let earlier = if args.overwrite { None } else { earlier(out, &logs, &options)? };
+    let staging = Staging::new(out, args.overwrite || earlier.is_some())?;
+    let mut builder = Builder::new(&salt(), &options_key(&options)?, Some(staging.path().to_owned()));
+    let sources = match &earlier {
+        Some(store) => go_on(store, &logs, &options, &mut builder)?,
+        None => read(&logs, &options, &mut builder)?,
+    };
     if args.strict {
         refuse_anomalies(&sources)?;
     }
@@ -89,17 +93,67 @@ pub(super) fn read(logs: &[PathBuf], options: &Options, builder: &mut Builder) -
     for path in logs {
         let counted = bar.clone();
         let log = eventlog::read(path, options, move |bytes| counted.inc(bytes), &mut |batch| builder.add(&batch))?;
-        let source = Source {
-            name: name(path),
-            bytes: log.file_bytes,
-            xxh3: log.file_xxh3.clone(),
-            begin_ms: log.begin_ms,
-            places: log.places.clone(),
-        };
-        builder.end_log(source.clone(), &log);
-        sources.push(source);
+        sources.push(builder.end_log(&name(path), log, None));
     }
     bar.finish_and_clear();
+    Ok(sources)
+}
+
+/// The digest of what decides how any log is read: another salt makes other hashes, too.
+pub(super) fn options_key(options: &Options) -> Result<String> {
+    manifest::key(&(options, salt()))
+}
+
+/// The store in `out`, if it was made of the beginning of these logs, so that only what follows has to be read: all its
+/// logs are still there in its order, and only the last of them may have grown.
+fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Option<Store>> {
+    if manifest::finished_key(out, EVENTS).is_none() {
+        return Ok(None);
+    }
+    let store = Store::open(out)?;
+    let sources = &store.summary.sources;
+    if store.summary.options_key != options_key(options)? || sources.len() > logs.len() {
+        return Ok(None);
+    }
+    for (source, log) in sources.iter().zip(logs) {
+        let beginning = std::io::Read::take(eventlog::open(log)?, source.bytes);
+        let is_last = std::ptr::eq(source, &sources[sources.len() - 1]);
+        let follows = match &source.resume {
+            _ if !has_grown(log, source)? => true,
+            Some(resume) if is_last => eventlog::can_read_on(log, resume)?,
+            _ => false,
+        };
+        if !follows || manifest::checksum_reader(beginning)? != (source.bytes, source.xxh3.clone()) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(store))
+}
+
+fn has_grown(log: &Path, source: &Source) -> Result<bool> {
+    Ok(fs_err::metadata(log)?.len() > source.bytes)
+}
+
+/// Reads into `builder` what `logs` have beyond what `store` was made of.
+fn go_on(store: &Store, logs: &[PathBuf], options: &Options, builder: &mut Builder) -> Result<Vec<Source>> {
+    let mut sources = store.summary.sources.clone();
+    let (known, new) = logs.split_at(sources.len());
+    let grown = match sources.last().zip(known.last()) {
+        Some((source, log)) => has_grown(log, source)?,
+        None => false,
+    };
+    if let (Some(begun), Some(log)) = (builder.go_on(store, grown)?, known.last()) {
+        if let Some(resume) = &begun.resume {
+            output::note(&format!("`{}`: going on after byte {}", log.display(), resume.offset));
+            let read = eventlog::read_on(log, resume, |_| {}, &mut |batch| builder.add(&batch))?;
+            let source = builder.end_log(&name(log), read, Some(&begun));
+            sources.pop();
+            sources.push(source);
+        }
+    } else if new.is_empty() {
+        output::note("nothing new in the logs");
+    }
+    sources.extend(read(new, options, builder)?);
     Ok(sources)
 }
 
@@ -162,16 +216,15 @@ fn stats(store: &Store) -> String {
         0 => "-".to_owned(),
         _ => format!("{:.0} %", 100.0 * part as f64 / whole as f64),
     };
-    let head = ["  holds by code", "holds", "jobs", "released", "then succeeded", ""];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let mut rows = vec![["  holds by code", "holds", "jobs", "released", "then succeeded"].map(str::to_owned).to_vec()];
     for kind in hold_counts(store) {
+        let (code, subcode) = (kind.hold_code, kind.hold_subcode);
         rows.push(vec![
-            format!("  {}/{}", kind.hold_code, kind.hold_subcode),
+            format!("  {code}/{subcode} {}", advice::meaning(code, subcode)),
             output::count(kind.holds as u64),
             output::count(kind.jobs as u64),
             percent(kind.released, kind.holds),
             percent(kind.succeeded, kind.known),
-            format!("  {}", advice::meaning(kind.hold_code, kind.hold_subcode)),
         ]);
     }
     output::table(&rows)

@@ -76,7 +76,7 @@ fn events(config: &Config, overwrite: bool) -> Result<(Store, String)> {
         return Ok((store, key));
     }
     let staging = Staging::new(&dir, true)?;
-    let mut builder = Builder::new(&parse::salt(), Some(staging.path().to_owned()));
+    let mut builder = Builder::new(&parse::salt(), &parse::options_key(&options)?, Some(staging.path().to_owned()));
     // The key of what was read, which may be longer than what was looked at before.
     let key = parse::key(&parse::read(&logs, &options, &mut builder)?, &options)?;
     builder.write(staging, &key)?;

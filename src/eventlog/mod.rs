@@ -17,6 +17,6 @@ pub use event::{
     ABORTED, AD_INFORMATION, Ad, Event, GENERIC, HELD, RELEASED, RemovedBy, SUBMIT, TERMINATED, event_name,
 };
 pub use generations::generations;
-pub use reader::{Anomalies, Batch, Generation, Log, Options, Place, read, scan};
+pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resume, can_read_on, read, read_on, scan};
 pub use record::Anomaly;
 pub use source::open;

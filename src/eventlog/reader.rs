@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, SUBMIT};
-use super::record::{Anomaly, Records, last_cut, next_cut};
+use super::record::{Anomaly, Records, begins_record, last_cut, next_cut};
 use super::source::{FIND, Source};
 use super::stamp::{Calendar, Stamp, Zone, offset_between};
 use crate::error::hinted;
@@ -28,10 +28,10 @@ pub(super) const SIZES: Sizes = Sizes { block_bytes: 8 << 20, piece_bytes: 1 << 
 /// About the size of a record, so that events are seldom moved while they are collected.
 const TYPICAL_EVENT_BYTES: usize = 300;
 /// So many anomalies of a log are reported with their place; the others are only counted.
-const PLACES: usize = 20;
+pub const PLACES: usize = 20;
 
 /// What the log itself does not say.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Options {
     /// The name of the access point; without it the log is asked.
     pub ap: Option<String>,
@@ -62,7 +62,7 @@ pub struct Place {
 }
 
 /// The place of a log among the generations of an access point's global event log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
     /// The access point.
     pub ap: String,
@@ -74,6 +74,21 @@ pub struct Generation {
 
 /// How often each anomaly was met.
 pub type Anomalies = BTreeMap<Anomaly, u64>;
+
+/// Where a log that grows can be read on, and what is known there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// The end of the last whole record.
+    pub offset: u64,
+    /// The access point of the events there.
+    ap: Option<String>,
+    /// The time of the last event, epoch ms.
+    near_ms: i64,
+    /// Local time minus UTC, ms.
+    zone_ms: i64,
+    /// What was met after the last whole record, and is met again.
+    pub tail: Vec<Anomaly>,
+}
 
 /// A whole log, read.
 #[derive(Debug, Clone, Default)]
@@ -96,6 +111,8 @@ pub struct Log {
     pub file_xxh3: String,
     /// What its first header says, if that numbers generations.
     pub generation: Option<Generation>,
+    /// Where it can be read on, if it can.
+    pub resume: Option<Resume>,
 }
 
 /// Reads the log at `path`; `sink` takes its events, `progress` hears of every read from the disk, in bytes.
@@ -109,7 +126,27 @@ pub fn read(
     progress: impl Fn(u64) + Send + 'static,
     sink: &mut dyn FnMut(Batch<'_>) -> Result<()>,
 ) -> Result<Log> {
-    read_in(SIZES, path, options, progress, sink)
+    read_in(SIZES, path, Assembly::new(options), progress, sink)
+}
+
+/// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins there. What looked like the
+/// end of a record may have been a line of its text.
+pub fn can_read_on(path: &Path, resume: &Resume) -> Result<bool> {
+    let mut source = Source::open(path, |_| {})?;
+    let mut head = [0; 256];
+    let filled =
+        if source.is_compressed() { 0 } else { source.skip(resume.offset).and_then(|()| source.fill(&mut head))? };
+    Ok(!source.is_compressed() && (filled == 0 || begins_record(&head[..filled])))
+}
+
+/// Reads what follows `resume` in the log at `path`, as [`read`] reads a whole log. The counts are those of what follows.
+pub fn read_on(
+    path: &Path,
+    resume: &Resume,
+    progress: impl Fn(u64) + Send + 'static,
+    sink: &mut dyn FnMut(Batch<'_>) -> Result<()>,
+) -> Result<Log> {
+    read_in(SIZES, path, Assembly::resume(resume), progress, sink)
 }
 
 /// Reads the text of a log in memory, on this thread; returns the number of events. What [`read`] does apart from this is
@@ -123,12 +160,12 @@ pub fn scan(text: &[u8]) -> usize {
 fn read_in(
     sizes: Sizes,
     path: &Path,
-    options: &Options,
+    mut assembly: Assembly,
     progress: impl Fn(u64) + Send + 'static,
     sink: &mut dyn FnMut(Batch<'_>) -> Result<()>,
 ) -> Result<Log> {
-    let mut assembly = Assembly::new(options);
     let mut blocks = Blocks::open(path, sizes, progress)?;
+    blocks.source.skip(assembly.log.bytes)?;
     while let Some(block) = blocks.next()? {
         let texts = split(block.text, sizes);
         let last = block.ends_log.then_some(texts.len() - 1);
@@ -142,7 +179,10 @@ fn read_in(
         assembly.flush(sink)?;
     }
     let (file_bytes, file_xxh3) = blocks.source.checksum();
-    Ok(Log { file_bytes, file_xxh3, ..assembly.finish(path)? })
+    let can_resume = !blocks.source.is_compressed();
+    let log = assembly.finish(path)?;
+    let resume = log.resume.filter(|_| can_resume);
+    Ok(Log { file_bytes, file_xxh3, resume, ..log })
 }
 
 /// A log as stretches of whole records.
@@ -235,6 +275,8 @@ struct Piece {
     submit_host: Option<String>,
     records_by_number: BTreeMap<u16, u64>,
     anomalies: Vec<(Anomaly, usize)>,
+    /// Where the last whole record ends; `None` if its last line feed is missing.
+    whole_end: Option<usize>,
 }
 
 impl Piece {
@@ -269,6 +311,7 @@ impl Piece {
             }
         }
         piece.records_by_number = (0u16..).zip(counts).filter(|(_, count)| *count > 0).collect();
+        piece.whole_end = records.whole_end;
         piece.anomalies = records.anomalies;
         piece.anomalies.extend(out_of_range);
         piece.anomalies.sort_by_key(|(_, at)| *at);
@@ -300,10 +343,16 @@ struct Assembly {
     ap: Option<String>,
     /// Whether `ap` is final: given by the caller.
     ap_given: bool,
+    /// Whether the file is known to be an event log.
+    is_log: bool,
     events: Vec<Event>,
     ads: Vec<Ad>,
     /// Events without a year from before anything told it.
     undated: Vec<(Stamp, Event)>,
+    /// The end of the last whole record; `None` if its last line feed is missing.
+    whole_end: Option<u64>,
+    /// What was met after it.
+    tail: Vec<Anomaly>,
 }
 
 impl Assembly {
@@ -313,16 +362,30 @@ impl Assembly {
             calendar: first_calendar(options),
             ap: options.ap.clone(),
             ap_given: options.ap.is_some(),
+            is_log: false,
             events: Vec::new(),
             ads: Vec::new(),
             undated: Vec::new(),
+            whole_end: Some(0),
+            tail: Vec::new(),
         }
+    }
+
+    /// As it was when `resume` was noted, but for the counts.
+    fn resume(resume: &Resume) -> Assembly {
+        let mut assembly = Assembly::new(&Options { ap: resume.ap.clone(), year: None });
+        (assembly.ap_given, assembly.is_log) = (false, true);
+        assembly.calendar = Calendar::new(Some(resume.near_ms), resume.zone_ms);
+        assembly.log.bytes = resume.offset;
+        assembly.whole_end = Some(resume.offset);
+        assembly
     }
 
     /// A file that begins with a whole block of nothing but junk is no event log.
     fn check_is_log(&self, path: &Path) -> Result<()> {
-        let sound =
-            !self.log.records_by_number.is_empty() || self.log.anomalies.keys().any(|kind| *kind != Anomaly::Junk);
+        let sound = self.is_log
+            || !self.log.records_by_number.is_empty()
+            || self.log.anomalies.keys().any(|kind| *kind != Anomaly::Junk);
         ensure!(
             sound,
             hinted(
@@ -362,6 +425,18 @@ impl Assembly {
         for (number, count) in piece.records_by_number {
             *self.log.records_by_number.entry(number).or_default() += count;
         }
+        if piece.whole_end != Some(0) {
+            self.whole_end = piece.whole_end.map(|end| self.log.bytes + end as u64);
+            self.tail.clear();
+        }
+        let whole_end = self.whole_end.unwrap_or(0);
+        self.tail.extend(
+            piece
+                .anomalies
+                .iter()
+                .filter(|(_, at)| self.log.bytes + *at as u64 >= whole_end)
+                .map(|(anomaly, _)| *anomaly),
+        );
         for (anomaly, at) in piece.anomalies {
             *self.log.anomalies.entry(anomaly).or_default() += 1;
             if self.log.places.len() < PLACES {
@@ -454,6 +529,13 @@ impl Assembly {
             ));
         }
         find_lines(path, &mut self.log.places)?;
+        self.log.resume = self.whole_end.zip(self.calendar.state()).map(|(offset, (near_ms, zone_ms))| Resume {
+            offset,
+            ap: self.ap,
+            near_ms,
+            zone_ms,
+            tail: self.tail,
+        });
         Ok(self.log)
     }
 }
@@ -501,11 +583,15 @@ mod tests {
     }
 
     fn read_text(text: impl AsRef<[u8]>, options: &Options, sizes: Sizes) -> Result<(Found, Log)> {
+        read_with(text, Assembly::new(options), sizes)
+    }
+
+    fn read_with(text: impl AsRef<[u8]>, assembly: Assembly, sizes: Sizes) -> Result<(Found, Log)> {
         let dir = tempfile::tempdir()?;
         let path = dir.path().join("log");
         fs_err::write(&path, text)?;
         let mut events = Vec::new();
-        let log = read_in(sizes, &path, options, |_| {}, &mut |batch| {
+        let log = read_in(sizes, &path, assembly, |_| {}, &mut |batch| {
             events.extend(batch.events.iter().map(|event| (batch.ap.to_owned(), *event)));
             Ok(())
         })?;
@@ -637,6 +723,37 @@ mod tests {
             let whole = read_text(&text, &Options::default(), SIZES).expect("read").0;
             let cut = read_text(&text, &Options::default(), Sizes { block_bytes, piece_bytes }).expect("read").0;
             prop_assert_eq!(whole, cut);
+        }
+
+        /// A log that is read, grows and is read on gives what one reading gives.
+        #[test]
+        fn reading_on_makes_no_difference(parts in proptest::collection::vec(0..PARTS.len(), 1..20), cut in 0..2000usize) {
+            let text: String = parts.iter().map(|&part| PARTS[part]).collect();
+            let text = format!("{}{text}", PARTS[0]);
+            let (whole, whole_log) = read_text(&text, &Options::default(), SIZES).expect("read");
+            let cut = (PARTS[0].len() + cut).min(text.len());
+            let (first, first_log) = read_text(&text.as_bytes()[..cut], &Options::default(), SIZES).expect("read");
+            let begins = |resume: &Resume| {
+                let rest = &text.as_bytes()[resume.offset as usize..];
+                rest.is_empty() || begins_record(rest)
+            };
+            if let Some(resume) = first_log.resume.filter(begins) {
+                let (second, second_log) = read_with(&text, Assembly::resume(&resume), SIZES).expect("read");
+                let mut events = first.events;
+                events.extend(second.events);
+                prop_assert_eq!(events, whole.events);
+                let mut anomalies = first.anomalies;
+                for (anomaly, n) in second.anomalies {
+                    *anomalies.entry(anomaly).or_default() += n;
+                }
+                for anomaly in &resume.tail {
+                    *anomalies.entry(*anomaly).or_default() -= 1;
+                }
+                anomalies.retain(|_, n| *n > 0);
+                prop_assert_eq!(anomalies, whole.anomalies);
+                prop_assert_eq!(second_log.resume, whole_log.resume);
+                prop_assert_eq!(second_log.file_xxh3, whole_log.file_xxh3);
+            }
         }
 
         /// A log that is cut off gives the events of its whole records.

@@ -131,6 +131,8 @@ pub(super) struct Records<'a> {
     /// All text before this is accounted for.
     covered: usize,
     open: Option<Open>,
+    /// Where the last whole record ends; `None` if its last line feed is missing.
+    pub(super) whole_end: Option<usize>,
     /// What was met so far that a sound log would not hold, and where in the piece.
     pub(super) anomalies: Vec<(Anomaly, usize)>,
 }
@@ -166,7 +168,7 @@ enum Mark {
 
 impl<'a> Records<'a> {
     pub(super) fn new(text: &'a [u8], ends_log: bool) -> Records<'a> {
-        Records { text, ends_log, at: 0, covered: 0, open: None, anomalies: Vec::new() }
+        Records { text, ends_log, at: 0, covered: 0, open: None, whole_end: Some(0), anomalies: Vec::new() }
     }
 
     /// The next line that may matter, from `self.at` on.
@@ -229,13 +231,15 @@ impl<'a> Records<'a> {
         let end = match &open.terminator {
             Some(terminator) => {
                 self.covered = terminator.end;
+                let is_whole = self.text[..terminator.end].ends_with(b"\n") || terminator.end < self.text.len();
+                self.whole_end = is_whole.then_some(terminator.end);
                 terminator.start
             }
             None => {
                 if open.header.is_some() {
                     self.note(Anomaly::LostTerminator, open.start);
                 }
-                self.covered = next;
+                (self.covered, self.whole_end) = (next, Some(next));
                 next
             }
         };
@@ -280,6 +284,7 @@ impl<'a> Records<'a> {
         };
         let whole = &self.text[line..line + length];
         (self.at, self.covered) = (line + length, line + length);
+        self.whole_end = self.text[..line + length].ends_with(b"\n").then_some(line + length);
         if form == Form::Prolog {
             return None;
         }
@@ -319,9 +324,9 @@ impl<'a> Records<'a> {
             Mark::Header(header, length) => Met::Start(line, Some((header, length))),
             Mark::Damaged => Met::Start(line, None),
             Mark::Glued(start) => {
-                self.note(Anomaly::GluedHeader, start);
+                self.note(Anomaly::GluedHeader, line);
                 if let Some(open) = &mut self.open {
-                    open.terminator = Some(line..start);
+                    open.terminator.get_or_insert(line..start);
                 } else {
                     self.cover(line);
                     self.covered = start;
@@ -399,6 +404,11 @@ fn preamble(text: &[u8]) -> usize {
 
 fn is_header_like(text: &[u8]) -> bool {
     text.len() > 5 && text[..3].iter().all(u8::is_ascii_digit) && text[3..].starts_with(b" (")
+}
+
+/// Whether a record begins at the start of `text`.
+pub(super) fn begins_record(text: &[u8]) -> bool {
+    parse_header(text).is_some() || matches!(Form::begins(text), Some(Form::Json | Form::Xml))
 }
 
 /// The first place at or after `from` where a record begins after a terminated one; the length of `text` if none.

@@ -61,6 +61,24 @@ impl Source {
         self.checksum.lock().expect("no thread panics with the lock").finish()
     }
 
+    /// Whether the file has to be decompressed.
+    pub(super) fn is_compressed(&self) -> bool {
+        self.compressed
+    }
+
+    /// Passes over `bytes` of the log.
+    pub(super) fn skip(&mut self, bytes: u64) -> Result<()> {
+        let mut scratch = vec![0; 1 << 20];
+        let mut left = bytes;
+        while left > 0 {
+            let wanted = scratch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let filled = self.fill(&mut scratch[..wanted])?;
+            ensure!(filled > 0, "it ends before byte {bytes}");
+            left -= filled as u64;
+        }
+        Ok(())
+    }
+
     /// Reads until `buffer` is full or the log ends; returns the number of bytes read.
     ///
     /// # Errors

@@ -208,6 +208,11 @@ impl Calendar {
         self.near_ms.is_some()
     }
 
+    /// The last time placed, and local time minus UTC: what [`Calendar::new`] takes.
+    pub(super) fn state(&self) -> Option<(i64, i64)> {
+        self.near_ms.map(|near_ms| (near_ms, self.offset_ms))
+    }
+
     /// The epoch time of `stamp`, or `None` for a legacy stamp while no year is known.
     pub(super) fn place(&mut self, stamp: Stamp) -> Option<i64> {
         let local_ms = match (stamp.has_year, self.near_ms) {

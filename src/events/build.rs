@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::rows::{Row, Rows};
 use super::store::{Columns, Gap, Source, Store, Summary, Writer};
-use crate::eventlog::{ABORTED, AD_INFORMATION, Batch, Event, Log, SUBMIT, TERMINATED};
+use crate::eventlog::{ABORTED, AD_INFORMATION, Batch, Event, Generation, Log, PLACES, SUBMIT, TERMINATED};
 use crate::files::Staging;
 
 /// Two submissions of one id that are closer than this are one, told by two logs.
@@ -19,15 +19,14 @@ pub struct Builder {
     salt: String,
     rows: Rows,
     summary: Summary,
-    /// What ends each log that named its place among the generations of a global event log.
-    generations: Vec<(u32, u64, i64, i64)>,
 }
 
 impl Builder {
-    /// An empty store. Owners are kept only as a hash of `salt` and name. What outgrows memory is put aside in `dir`;
-    /// without it, everything stays in memory.
-    pub fn new(salt: &str, dir: Option<PathBuf>) -> Builder {
-        Builder { salt: salt.to_owned(), rows: Rows::new(dir), summary: Summary::default(), generations: Vec::new() }
+    /// An empty store, of logs read with the options that `options_key` stands for. Owners are kept only as a hash of
+    /// `salt` and name. What outgrows memory is put aside in `dir`; without it, everything stays in memory.
+    pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> Builder {
+        let summary = Summary { options_key: options_key.to_owned(), ..Summary::default() };
+        Builder { salt: salt.to_owned(), rows: Rows::new(dir), summary }
     }
 
     /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay in the counts.
@@ -44,8 +43,27 @@ impl Builder {
         Ok(())
     }
 
-    /// Ends a log whose events were added.
-    pub fn end_log(&mut self, source: Source, log: &Log) {
+    /// Begins with all that `store` holds. If its last log has grown, that log is taken back up to where it can be read
+    /// on, and is returned: what follows is to be added and ended next.
+    pub fn go_on(&mut self, store: &Store, last_has_grown: bool) -> Result<Option<Source>> {
+        self.summary = Summary { jobs: 0, gaps: Vec::new(), shards: Vec::new(), ..store.summary.clone() };
+        for job in store.iter() {
+            if job.owner != 0 || job.global_submit_s != 0 {
+                let submit_ms = job.global_submit_s * 1000;
+                self.rows.push(Row::ad(job.ap, (job.cluster, job.proc), submit_ms, job.owner))?;
+            }
+            (0..job.history.number.len()).try_for_each(|at| self.rows.push(Row::event(job.ap, &job.event(at))))?;
+        }
+        let Some(source) = last_has_grown.then(|| self.summary.sources.pop()).flatten() else { return Ok(None) };
+        for anomaly in source.resume.iter().flat_map(|resume| &resume.tail) {
+            self.summary.anomalies.entry(*anomaly).and_modify(|n| *n -= 1);
+        }
+        self.summary.anomalies.retain(|_, n| *n > 0);
+        Ok(Some(source))
+    }
+
+    /// Ends a log whose events were added; `begun` is what was known of it before, if it was read on.
+    pub fn end_log(&mut self, name: &str, log: Log, begun: Option<&Source>) -> Source {
         let summary = &mut self.summary;
         for (number, n) in &log.records_by_number {
             *summary.events_by_number.entry(*number).or_default() += n;
@@ -53,17 +71,21 @@ impl Builder {
         for (anomaly, n) in &log.anomalies {
             *summary.anomalies.entry(*anomaly).or_default() += n;
         }
-        if let Some((begin_ms, end_ms)) = log.begin_ms.zip(log.end_ms) {
-            let first = summary.sources.iter().all(|source| source.begin_ms.is_none());
-            summary.begin_ms = if first { begin_ms } else { summary.begin_ms.min(begin_ms) };
-            summary.end_ms = if first { end_ms } else { summary.end_ms.max(end_ms) };
-        }
-        if let Some(generation) = &log.generation {
-            let ap = self.ap(&generation.ap);
-            let end_ms = log.end_ms.unwrap_or(generation.created_ms);
-            self.generations.push((ap, generation.sequence, generation.created_ms, end_ms));
-        }
-        self.summary.sources.push(Source { begin_ms: log.begin_ms, places: log.places.clone(), ..source });
+        let offset = begun.and_then(|begun| begun.resume.as_ref()).map_or(0, |resume| resume.offset);
+        let earlier = begun.into_iter().flat_map(|begun| &begun.places).filter(|place| place.offset < offset);
+        let begun_ms = begun.and_then(|begun| begun.begin_ms);
+        let source = Source {
+            name: name.to_owned(),
+            bytes: log.file_bytes,
+            xxh3: log.file_xxh3,
+            begin_ms: [begun_ms, log.begin_ms].into_iter().flatten().min(),
+            end_ms: begun.and_then(|begun| begun.end_ms).max(log.end_ms),
+            places: earlier.chain(&log.places).take(PLACES).cloned().collect(),
+            generation: begun.and_then(|begun| begun.generation.clone()).or(log.generation),
+            resume: log.resume,
+        };
+        summary.sources.push(source.clone());
+        source
     }
 
     fn ap(&mut self, name: &str) -> u32 {
@@ -77,8 +99,14 @@ impl Builder {
 
     /// Where a generation is missing between two others.
     fn gaps(&mut self) -> Vec<Gap> {
-        self.generations.sort_unstable();
-        let pairs = self.generations.windows(2).filter(|pair| pair[0].0 == pair[1].0 && pair[1].1 > pair[0].1 + 1);
+        let mut generations = Vec::new();
+        for source in self.summary.sources.clone() {
+            if let Some(Generation { ap, sequence, created_ms }) = source.generation {
+                generations.push((self.ap(&ap), sequence, created_ms, source.end_ms.unwrap_or(created_ms)));
+            }
+        }
+        generations.sort_unstable();
+        let pairs = generations.windows(2).filter(|pair| pair[0].0 == pair[1].0 && pair[1].1 > pair[0].1 + 1);
         pairs.map(|pair| Gap { ap: pair[0].0, from_ms: pair[0].3, to_ms: pair[1].2.max(pair[0].3) }).collect()
     }
 
@@ -102,7 +130,11 @@ impl Builder {
 
     /// Puts the rows together by job; `shard` takes columns whenever a shard is full, and at the end.
     fn columns(mut self, mut shard: impl FnMut(Columns) -> Result<()>) -> Result<Summary> {
-        let mut summary = Summary { gaps: self.gaps(), ..self.summary };
+        let gaps = self.gaps();
+        let sources = &self.summary.sources;
+        let begin_ms = sources.iter().filter_map(|source| source.begin_ms).min().unwrap_or(0);
+        let end_ms = sources.iter().filter_map(|source| source.end_ms).max().unwrap_or(0);
+        let mut summary = Summary { gaps, begin_ms, end_ms, ..self.summary };
         let mut columns = Columns::default();
         let mut same_id: Vec<Row> = Vec::new();
         let mut end_id = |same_id: &mut Vec<Row>, columns: &mut Columns| {
@@ -181,15 +213,15 @@ fn owner_hash(salt: &str, owner: &str) -> u64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::eventlog::{Ad, Generation};
+    use crate::eventlog::Ad;
 
     /// A store in memory of `events`, all of one log; for tests of other modules, too.
     pub(crate) fn store_of(events: &[Event]) -> Store {
-        let mut builder = Builder::new("", None);
+        let mut builder = Builder::new("", "", None);
         builder.add(&Batch { ap: "ap", events, ads: &[] }).expect("added");
         let times = || events.iter().map(|event| event.time_ms);
         let log = Log { begin_ms: times().min(), end_ms: times().max(), ..Log::default() };
-        builder.end_log(Source::default(), &log);
+        builder.end_log("log", log, None);
         builder.store().expect("built")
     }
 
@@ -226,7 +258,7 @@ pub(crate) mod tests {
 
     #[test]
     fn ads_tell_the_owner_and_when_each_job_was_submitted() {
-        let mut builder = Builder::new("salt", None);
+        let mut builder = Builder::new("salt", "", None);
         let event = |time_ms, number| Event { cluster: 1, time_ms, number, ..Event::default() };
         let ad =
             |submit_s, owner: &str| Ad { cluster: 1, proc: 0, schedd: "s".into(), submit_s, owner: Some(owner.into()) };
@@ -239,11 +271,11 @@ pub(crate) mod tests {
 
     #[test]
     fn a_missing_generation_is_a_gap() {
-        let mut builder = Builder::new("", None);
+        let mut builder = Builder::new("", "", None);
         let mut end = |sequence, created_ms, end_ms| {
             let generation = Some(Generation { ap: "ap".into(), sequence, created_ms });
             let log = Log { generation, begin_ms: Some(created_ms), end_ms: Some(end_ms), ..Log::default() };
-            builder.end_log(Source::default(), &log);
+            builder.end_log("log", log, None);
         };
         end(5, 600, 700);
         end(2, 100, 200);
@@ -251,6 +283,39 @@ pub(crate) mod tests {
         let store = builder.store().expect("built");
         assert_eq!(store.summary.gaps, [Gap { ap: 0, from_ms: 300, to_ms: 600 }]);
         assert_eq!((store.summary.begin_ms, store.summary.end_ms), (100, 700));
+    }
+
+    #[test]
+    fn going_on_gives_what_one_reading_gives() {
+        let event =
+            |cluster, time_ms, number, text_hash| Event { cluster, time_ms, number, text_hash, ..Event::default() };
+        let ad = Ad { cluster: 1, proc: 0, schedd: "s".into(), submit_s: 0, owner: Some("ada".into()) };
+        let first = [event(1, 10, 0, 1), event(1, 20, 12, 2), event(2, 5, 0, 3), event(2, 5, 1, 3)];
+        // A double of what was there before, an event of the same time, and a new job before an old one.
+        let second = [event(1, 20, 12, 2), event(1, 20, 13, 4), event(1, 30, 5, 5), event(0, 9, 0, 6)];
+        let end = |builder: &mut Builder, begin_ms, end_ms| {
+            builder.end_log("log", Log { begin_ms: Some(begin_ms), end_ms: Some(end_ms), ..Log::default() }, None);
+        };
+        let mut whole = Builder::new("", "", None);
+        whole.add(&Batch { ap: "s", events: &first, ads: std::slice::from_ref(&ad) }).expect("added");
+        end(&mut whole, 5, 20);
+        let mut builder = Builder::new("", "", None);
+        builder.add(&Batch { ap: "s", events: &first, ads: &[ad] }).expect("added");
+        end(&mut builder, 5, 20);
+        let store = builder.store().expect("built");
+        let mut on = Builder::new("", "", None);
+        assert_eq!(on.go_on(&store, false).expect("begun"), None);
+        for builder in [&mut whole, &mut on] {
+            builder.add(&Batch { ap: "s", events: &second, ads: &[] }).expect("added");
+            end(builder, 9, 30);
+        }
+        let (whole, on) = (whole.store().expect("built"), on.store().expect("built"));
+        assert_eq!(format!("{:?}", whole.summary), format!("{:?}", on.summary));
+        assert_eq!(
+            whole.iter().map(|job| format!("{job:?}")).collect::<Vec<_>>(),
+            on.iter().map(|job| format!("{job:?}")).collect::<Vec<_>>()
+        );
+        assert_eq!((on.jobs(), on.summary.doubles, on.job(1).owner), (3, 1, owner_hash("", "ada")));
     }
 
     #[test]

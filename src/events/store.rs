@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::Row;
 use crate::error::hinted;
-use crate::eventlog::{Anomalies, Place};
+use crate::eventlog::{Anomalies, Event, Generation, Place, Resume};
 use crate::files::Staging;
 use crate::manifest;
 use crate::shard::{Column, Format, Shard};
@@ -30,8 +30,14 @@ pub struct Source {
     pub xxh3: String,
     /// The first time stamp of an event, epoch ms.
     pub begin_ms: Option<i64>,
+    /// The last one.
+    pub end_ms: Option<i64>,
     /// The first anomalies, with their places.
     pub places: Vec<Place>,
+    /// Its place among the generations of a global event log.
+    pub generation: Option<Generation>,
+    /// Where it can be read on when it has grown.
+    pub resume: Option<Resume>,
 }
 
 /// A time in which events of an access point are missing: a generation of its log was not there.
@@ -48,6 +54,8 @@ pub struct Gap {
 /// What a store says of itself in its manifest.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Summary {
+    /// The digest of the options they were read with.
+    pub options_key: String,
     /// The logs, in the order they were read.
     pub sources: Vec<Source>,
     /// The access points; jobs refer to them by index.
@@ -93,6 +101,7 @@ pub(super) struct Columns {
     hold_code: Vec<i32>,
     hold_subcode: Vec<i32>,
     value: Vec<i32>,
+    text_hash: Vec<u32>,
     number: Vec<u16>,
     normal: Vec<u8>,
     /// `[J]`: where each job's events begin.
@@ -123,6 +132,7 @@ impl Columns {
         self.hold_code.push(row.hold_code);
         self.hold_subcode.push(row.hold_subcode);
         self.value.push(row.value);
+        self.text_hash.push(row.text_hash);
         self.number.push(row.number);
         self.normal.push(row.normal);
     }
@@ -141,6 +151,7 @@ impl Columns {
             ("hold_code", Column::vector(&self.hold_code)),
             ("hold_subcode", Column::vector(&self.hold_subcode)),
             ("value", Column::vector(&self.value)),
+            ("text_hash", Column::vector(&self.text_hash)),
             ("number", Column::vector(&self.number)),
             ("normal", Column::vector(&self.normal)),
             ("bounds", Column::vector(&bounds)),
@@ -216,6 +227,22 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Event `at` of its history.
+    pub fn event(&self, at: usize) -> Event {
+        let History { time_ms, number, hold_code, hold_subcode, value, normal, text_hash } = self.history;
+        Event {
+            time_ms: time_ms[at],
+            cluster: self.cluster,
+            proc: self.proc,
+            number: number[at],
+            normal: normal[at],
+            value: value[at],
+            hold_code: hold_code[at],
+            hold_subcode: hold_subcode[at],
+            text_hash: text_hash[at],
+        }
+    }
+
     /// `cluster.proc`.
     pub fn id(&self) -> String {
         format!("{}.{}", self.cluster, self.proc)
@@ -232,6 +259,7 @@ pub struct History<'a> {
     pub hold_subcode: &'a [i32],
     pub value: &'a [i32],
     pub normal: &'a [u8],
+    pub text_hash: &'a [u32],
 }
 
 impl Store {
@@ -308,7 +336,8 @@ impl Store {
                 hold_code: &column(shard, "hold_code")[range.clone()],
                 hold_subcode: &column(shard, "hold_subcode")[range.clone()],
                 value: &column(shard, "value")[range.clone()],
-                normal: &column(shard, "normal")[range],
+                normal: &column(shard, "normal")[range.clone()],
+                text_hash: &column(shard, "text_hash")[range],
             },
         }
     }
@@ -345,6 +374,7 @@ fn check(shard: &Shard, listed: &Listed, aps: usize) -> Result<()> {
         (shard.column::<i32>("hold_code")?.len(), events),
         (shard.column::<i32>("hold_subcode")?.len(), events),
         (shard.column::<i32>("value")?.len(), events),
+        (shard.column::<u32>("text_hash")?.len(), events),
         (shard.column::<u8>("normal")?.len(), events),
     ];
     ensure!(lengths.iter().all(|(found, expected)| found == expected), "its columns have other lengths");
@@ -356,7 +386,6 @@ fn check(shard: &Shard, listed: &Listed, aps: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eventlog::Event;
 
     fn columns(jobs: usize) -> Columns {
         let mut columns = Columns::default();

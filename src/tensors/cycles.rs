@@ -132,6 +132,7 @@ pub(super) mod tests {
             hold_subcode: &zeros,
             value: &value,
             normal: &normal,
+            text_hash: &vec![0; events.len()],
         })
     }
 

@@ -61,6 +61,7 @@ mod tests {
             hold_subcode: &zeros,
             value: &zeros,
             normal: &bytes,
+            text_hash: &vec![0; events.len()],
         };
         let mut codes = vec![77; frames.len() * 2];
         fill(&mut codes, (1, 2), history, visible, frames, &[28]);

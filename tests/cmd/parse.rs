@@ -1,6 +1,6 @@
 //! `poolcast parse`: real and damaged logs.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use crate::place::Place;
 
@@ -281,7 +281,8 @@ fn an_earlier_result_stays_until_a_new_one_is_whole() {
     place.write("EventLog", SMALL);
     place.stdout("parse EventLog -o events");
     let before = place.files("events");
-    insta::assert_snapshot!(place.run("parse EventLog -o events"), @"
+    place.write("other", SMALL.replace("(001.", "(007."));
+    insta::assert_snapshot!(place.run("parse other -o events"), @"
     exit 2
     error: `events` exists already
 
@@ -333,8 +334,8 @@ fn rotated_generations_are_found_ordered_and_joined() {
       012 JOB_HELD        2
       013 JOB_RELEASED    2
       2 x an event that was there twice, kept once
-      holds by code  holds  jobs  released  of those succeeded next
-      12/2               1     1     100 %                    100 %  output files could not be transferred back: no such file or directory
+      holds by code                                                               holds  jobs  released  then succeeded
+      12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
     also reading the rotated generation `EventLog.2`
     also reading the rotated generation `EventLog.1`
     ");
@@ -348,8 +349,8 @@ fn rotated_generations_are_found_ordered_and_joined() {
       012 JOB_HELD        1
       013 JOB_RELEASED    1
       a gap at ap@example: 2026-11-21 01:11:00 UTC to 2026-11-21 01:30:00 UTC
-      holds by code  holds  jobs  released  of those succeeded next
-      12/2               1     1     100 %                      0 %  output files could not be transferred back: no such file or directory
+      holds by code                                                               holds  jobs  released  then succeeded
+      12/2 output files could not be transferred back: no such file or directory      1     1       0 %               -
     also reading the rotated generation `EventLog.2`
     ");
     assert_eq!(place.run("tensors gap -o tensors --j 1 --m 2").code, Some(2), "no label across a gap");
@@ -385,4 +386,29 @@ fn a_dump_has_a_line_an_event() {
     {"type":0,"name":"SUBMIT","cluster":2,"proc":0,"subproc":0,"time":"2026-11-21T01:53:00Z","line":17,"offset":631}
     {"type":9,"name":"JOB_ABORTED","cluster":2,"proc":0,"subproc":0,"time":"2026-11-21T01:54:00Z","line":19,"offset":726}
     "#);
+}
+
+#[test]
+fn a_log_that_has_grown_is_read_on_to_the_same_bytes() {
+    let place = Place::with_log();
+    let mut text = Vec::new();
+    let log = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
+    liblzma::read::XzDecoder::new(log).read_to_end(&mut text).expect("read");
+    // The first two stops are within a record.
+    for end in [1_000_003, 20_000_001, text.len(), text.len()] {
+        place.write("EventLog", &text[..end]);
+        let outcome = place.run("parse EventLog -o events");
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        let said = if end == 1_000_003 { "" } else { "going on after byte" };
+        assert!(outcome.stderr.contains(said) || outcome.stderr.contains("nothing new"), "{outcome}");
+    }
+    place.stdout("parse EventLog -o anew");
+    assert!(place.files("events") == place.files("anew"), "reading on and reading anew differ");
+    place.write("EventLog.2026", "000 (7777.0.0) 2026-11-22 01:00:00 Job submitted from host: <10.0.0.1:9618>\n...\n");
+    place.stdout("parse EventLog EventLog.2026 -o events");
+    place.stdout("parse EventLog EventLog.2026 -o anew --overwrite");
+    assert!(place.files("events") == place.files("anew"), "one log more differs");
+    text[5000] ^= 1;
+    place.write("EventLog", &text);
+    assert_eq!(place.run("parse EventLog -o events").code, Some(2), "its beginning has changed: it is another log");
 }
