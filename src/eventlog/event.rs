@@ -1,10 +1,11 @@
 //! One record → one event: the fields that holds, releases and ends turn on.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use memchr::memmem;
 
-use super::classad::Attributes;
+use super::classad::{Attributes, Form};
 use super::record::{Content, Header, Record, body, headline};
 use super::stamp::{self, Stamp};
 
@@ -134,6 +135,12 @@ pub(super) fn job(header: &Header) -> Option<(i32, i32)> {
     Some((i32::try_from(header.cluster).ok()?, i32::try_from(header.proc).ok()?))
 }
 
+/// The attributes of a record that is a ClassAd. They are read again wherever they are needed: such logs are rare, and
+/// records that own nothing make text fast.
+fn attributes(record: &Record<'_>, form: Form) -> Attributes {
+    Attributes::read(record.whole, form).unwrap_or_default()
+}
+
 /// The event in `record`; its time is filled in by the caller, who knows the year.
 pub(super) fn event(record: &Record<'_>) -> Event {
     let number = record.header.number;
@@ -151,7 +158,7 @@ pub(super) fn event(record: &Record<'_>) -> Event {
 
 /// Of what follows the stamp, so that the same event in two logs with stamps of other forms has the same.
 fn text_hash(record: &Record<'_>) -> u32 {
-    let text = match &record.content {
+    let text = match record.content {
         Content::Text(text) => text,
         Content::Ad(_) => record.whole,
     };
@@ -161,9 +168,12 @@ fn text_hash(record: &Record<'_>) -> u32 {
 /// The codes of a hold, or of what led to one (021). In text they are the last `Code N Subcode M` line: reasons written
 /// before HTCondor 23.8 span lines, and the codes come after them.
 pub(super) fn hold_codes(record: &Record<'_>) -> Option<(i32, i32)> {
-    let int = |ad: &Attributes, name| ad.int(name).and_then(|n| i32::try_from(n).ok());
-    match &record.content {
-        Content::Ad(ad) => Some((int(ad, "HoldReasonCode")?, int(ad, "HoldReasonSubCode").unwrap_or(0))),
+    match record.content {
+        Content::Ad(form) => {
+            let ad = attributes(record, form);
+            let int = |name| ad.int(name).and_then(|n| i32::try_from(n).ok());
+            Some((int("HoldReasonCode")?, int("HoldReasonSubCode").unwrap_or(0)))
+        }
         Content::Text(text) => lines(body(text)).rev().find_map(codes),
     }
 }
@@ -177,9 +187,10 @@ fn codes(line: &[u8]) -> Option<(i32, i32)> {
 
 /// Whether a job ended by itself, and the return value, else the signal.
 pub(super) fn ending(record: &Record<'_>) -> (u8, i32) {
-    let text = match &record.content {
+    let text = match record.content {
         Content::Text(text) => text,
-        Content::Ad(ad) => {
+        Content::Ad(form) => {
+            let ad = attributes(record, form);
             let normal = ad.bool("TerminatedNormally").unwrap_or(false);
             let value = ad.int(if normal { "ReturnValue" } else { "TerminatedBySignal" });
             return (u8::from(normal), value.and_then(|n| i32::try_from(n).ok()).unwrap_or(0));
@@ -206,11 +217,11 @@ fn leading_int(text: &[u8]) -> Option<(i32, &[u8])> {
 }
 
 fn removed_by(record: &Record<'_>) -> RemovedBy {
-    let reason = match &record.content {
-        Content::Text(text) => body(text),
-        Content::Ad(ad) => ad.text("Reason").unwrap_or("").as_bytes(),
+    let reason = match record.content {
+        Content::Text(text) => Cow::Borrowed(body(text)),
+        Content::Ad(form) => Cow::Owned(attributes(record, form).text("Reason").unwrap_or("").as_bytes().to_vec()),
     };
-    let holds = |words: &[u8]| memmem::find(reason, words).is_some();
+    let holds = |words: &[u8]| memmem::find(&reason, words).is_some();
     if holds(b"evaluated to TRUE") || holds(b"evaluated to UNDEFINED") {
         RemovedBy::Policy
     } else if holds(b"via condor_rm") || holds(b"by the user") {
@@ -223,9 +234,13 @@ fn removed_by(record: &Record<'_>) -> RemovedBy {
 /// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
 pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
     let (cluster, proc) = job(&record.header)?;
-    let attribute = |name: &'static Name| match &record.content {
-        Content::Text(text) => name.value(body(text)).and_then(quoted),
-        Content::Ad(ad) => ad.text(name.name),
+    let ad = match record.content {
+        Content::Text(_) => None,
+        Content::Ad(form) => Some(attributes(record, form)),
+    };
+    let attribute = |name: &'static Name| match (record.content, &ad) {
+        (Content::Text(text), _) => name.value(body(text)).and_then(quoted),
+        (_, ad) => ad.as_ref()?.text(name.name),
     };
     let (schedd, rest) = attribute(&GLOBAL_JOB_ID)?.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
@@ -234,7 +249,7 @@ pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
 
 /// When the event happened that an event 028 annotates: this stamp has a year, which that of the record may lack.
 pub(super) fn ad_stamp(record: &Record<'_>) -> Option<Stamp> {
-    match &record.content {
+    match record.content {
         Content::Text(text) => {
             let time = quoted(EVENT_TIME.value(body(text))?)?;
             stamp::parse(time.as_bytes()).map(|(stamp, _)| stamp).filter(|stamp| stamp.has_year)
@@ -274,12 +289,17 @@ fn quoted(value: &[u8]) -> Option<&str> {
     std::str::from_utf8(value.trim_ascii()).ok()?.strip_prefix('"')?.strip_suffix('"')
 }
 
+/// The text of a header line; in a ClassAd, that of the attribute `name`.
+fn said(record: &Record<'_>, name: &str) -> Option<String> {
+    match record.content {
+        Content::Text(text) => std::str::from_utf8(headline(text)).ok().map(str::to_owned),
+        Content::Ad(form) => attributes(record, form).text(name).map(str::to_owned),
+    }
+}
+
 /// The name of the submit host in event 000: the `alias` of its address, else the address.
 pub(super) fn submit_host(record: &Record<'_>) -> Option<String> {
-    let text = match &record.content {
-        Content::Text(text) => std::str::from_utf8(headline(text)).ok()?,
-        Content::Ad(ad) => ad.text("SubmitHost")?,
-    };
+    let text = said(record, "SubmitHost")?;
     let address = text.split_once('<')?.1.split_once('>')?.0;
     let alias = address.split(['?', '&']).find_map(|part| part.strip_prefix("alias="));
     let host = alias.unwrap_or_else(|| address.split([':', '?']).next().unwrap_or(address));
@@ -301,10 +321,7 @@ pub(super) struct GlobalHeader {
 
 /// Reads the text after `Global JobLog:` in event 008.
 pub(super) fn global_header(record: &Record<'_>) -> Option<GlobalHeader> {
-    let text = match &record.content {
-        Content::Text(text) => std::str::from_utf8(headline(text)).ok()?,
-        Content::Ad(ad) => ad.text("Info")?,
-    };
+    let text = said(record, "Info")?;
     let text = text.strip_prefix("Global JobLog:")?;
     let field = |name: &str| text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name));
     let creator = field("creator_name=").map(|name| name.trim_matches(['<', '>']).to_owned());

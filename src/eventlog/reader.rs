@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rayon::prelude::*;
@@ -25,8 +26,6 @@ pub(super) struct Sizes {
 /// Pieces fit a core's cache; blocks keep all cores busy.
 pub(super) const SIZES: Sizes = Sizes { block_bytes: 8 << 20, piece_bytes: 1 << 20 };
 
-/// About the size of a record, so that events are seldom moved while they are collected.
-const TYPICAL_EVENT_BYTES: usize = 300;
 /// So many anomalies of a log are reported with their place; the others are only counted.
 pub const PLACES: usize = 20;
 
@@ -154,7 +153,13 @@ pub fn read_on(
 pub fn scan(text: &[u8]) -> usize {
     let pieces = split(text, SIZES);
     let last = pieces.len().saturating_sub(1);
-    pieces.into_iter().enumerate().map(|(at, text)| Piece::parse(text, at == last).events.len()).sum()
+    let (mut events, mut count) = (Vec::new(), 0);
+    for (at, text) in pieces.into_iter().enumerate() {
+        let piece = Piece::parse(text, at == last, events);
+        count += piece.events.len();
+        events = piece.events;
+    }
+    count
 }
 
 fn read_in(
@@ -166,14 +171,18 @@ fn read_in(
 ) -> Result<Log> {
     let mut blocks = Blocks::open(path, sizes, progress)?;
     blocks.source.skip(assembly.log.bytes)?;
+    // Fresh memory costs more than parsing into it, so that of one block serves the next.
+    let spares: Mutex<Vec<Vec<(Stamp, Event)>>> = Mutex::default();
+    let spare = || spares.lock().expect("no thread panics with the lock").pop().unwrap_or_default();
     while let Some(block) = blocks.next()? {
         let texts = split(block.text, sizes);
         let last = block.ends_log.then_some(texts.len() - 1);
-        let parse = |(at, text)| Piece::parse(text, Some(at) == last);
+        let parse = |(at, text)| Piece::parse(text, Some(at) == last, spare());
         let pieces: Vec<Piece> = texts.into_par_iter().enumerate().map(parse).collect();
         assembly.find_ap(&pieces);
         for piece in pieces {
-            assembly.add(piece, sink)?;
+            let events = assembly.add(piece, sink)?;
+            spares.lock().expect("no thread panics with the lock").push(events);
         }
         assembly.check_is_log(path)?;
         assembly.flush(sink)?;
@@ -280,9 +289,10 @@ struct Piece {
 }
 
 impl Piece {
-    fn parse(text: &[u8], ends_log: bool) -> Piece {
-        let mut piece = Piece { bytes: text.len() as u64, ..Piece::default() };
-        piece.events.reserve(text.len() / TYPICAL_EVENT_BYTES);
+    /// Parses `text`; the memory of `events` is used again.
+    fn parse(text: &[u8], ends_log: bool, mut events: Vec<(Stamp, Event)>) -> Piece {
+        events.clear();
+        let mut piece = Piece { bytes: text.len() as u64, events, ..Piece::default() };
         let mut records = Records::new(text, ends_log);
         let mut counts = vec![0u64; 1000];
         let mut known = Known::default();
@@ -295,7 +305,9 @@ impl Piece {
                 AD_INFORMATION if known.meet((header.cluster, header.proc)) => {}
                 AD_INFORMATION => {
                     piece.ads.extend(event::ad(&record));
-                    piece.anchors.extend(event::ad_stamp(&record).map(|stamp| (place, Anchor::Ad(stamp))));
+                    if !piece.anchors.iter().any(|(_, anchor)| matches!(anchor, Anchor::Ad(_))) {
+                        piece.anchors.extend(event::ad_stamp(&record).map(|stamp| (place, Anchor::Ad(stamp))));
+                    }
                 }
                 GENERIC => {
                     let global = event::global_header(&record);
@@ -324,7 +336,7 @@ struct Known(Vec<(i64, i64)>);
 
 impl Default for Known {
     fn default() -> Known {
-        Known(vec![(-1, -1); 1 << 12])
+        Known(vec![(-1, -1); 1 << 9])
     }
 }
 
@@ -410,9 +422,10 @@ impl Assembly {
         self.ap = creator.or_else(schedd).or_else(host);
     }
 
-    fn add(&mut self, piece: Piece, sink: &mut dyn FnMut(Batch<'_>) -> Result<()>) -> Result<()> {
+    /// Adds the next piece; gives back the memory of its events.
+    fn add(&mut self, mut piece: Piece, sink: &mut dyn FnMut(Batch<'_>) -> Result<()>) -> Result<Vec<(Stamp, Event)>> {
         let mut anchors = piece.anchors.into_iter().peekable();
-        for (index, (stamp, event)) in piece.events.into_iter().enumerate() {
+        for (index, (stamp, event)) in piece.events.drain(..).enumerate() {
             while let Some((_, anchor)) = anchors.next_if(|(at, _)| *at <= index) {
                 self.enter(&anchor, stamp, sink)?;
             }
@@ -445,7 +458,7 @@ impl Assembly {
         }
         self.ads.extend(piece.ads);
         self.log.bytes += piece.bytes;
-        Ok(())
+        Ok(piece.events)
     }
 
     fn place(&mut self, stamp: Stamp, event: Event) {

@@ -56,7 +56,7 @@ pub(super) struct Header {
 }
 
 /// A record in place.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
     /// Where it begins in its piece.
     pub(super) at: usize,
@@ -67,16 +67,16 @@ pub(super) struct Record<'a> {
 }
 
 /// What follows a header.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Content<'a> {
     /// The rest of the header line, and the lines up to the terminator.
     Text(&'a [u8]),
-    /// A ClassAd.
-    Ad(Box<Attributes>),
+    /// A ClassAd, which is the whole record.
+    Ad(Form),
 }
 
 /// Reads `NNN (cluster.proc.subproc) stamp` at the start of `line`; returns it with the number of bytes it took.
-#[inline]
+#[inline(always)]
 pub(super) fn parse_header(line: &[u8]) -> Option<(Header, usize)> {
     let [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b' ', b'(', rest @ ..] = line else { return None };
     let number = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
@@ -90,7 +90,7 @@ pub(super) fn parse_header(line: &[u8]) -> Option<(Header, usize)> {
 }
 
 /// A signed integer of up to 18 digits, perhaps after blanks, then `end`.
-#[inline]
+#[inline(always)]
 fn id(mut text: &[u8], end: u8) -> Option<(i64, &[u8])> {
     while let [b' ', rest @ ..] = text {
         text = rest;
@@ -172,7 +172,7 @@ impl<'a> Records<'a> {
     }
 
     /// The next line that may matter, from `self.at` on.
-    #[inline]
+    #[inline(always)]
     fn next_line(&mut self) -> Option<usize> {
         if self.at == 0 {
             self.at = 1;
@@ -222,7 +222,7 @@ impl<'a> Records<'a> {
     }
 
     /// Ends the open record, as the next one begins at `next`.
-    #[inline]
+    #[inline(always)]
     fn close(&mut self, next: usize) -> Option<Record<'a>> {
         let Some(open) = self.open.take() else {
             self.cover(next);
@@ -296,7 +296,7 @@ impl<'a> Records<'a> {
             self.note(Anomaly::Junk, line);
             return None;
         };
-        Some(Record { at: line, header, whole, content: Content::Ad(Box::new(ad)) })
+        Some(Record { at: line, header, whole, content: Content::Ad(form) })
     }
 
     /// What a mark comes to that is neither a header at the beginning of a line nor a plain terminator in a record.
@@ -367,7 +367,7 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Record<'a>> {
         while let Some(line) = self.next_line() {
             // Nearly every mark is one of these two; the others are told apart below.

@@ -23,13 +23,13 @@ pub(super) struct Stamp {
 }
 
 /// Reads a stamp at the start of `text`; returns it with the number of bytes it took.
-#[inline]
+#[inline(always)]
 pub(super) fn parse(text: &[u8]) -> Option<(Stamp, usize)> {
     plain(text).or_else(|| any_form(text))
 }
 
 /// The two forms that nearly every stamp has, `MM/DD hh:mm:ss` and `YYYY-MM-DD hh:mm:ss`, without anything that follows.
-#[inline]
+#[inline(always)]
 fn plain(text: &[u8]) -> Option<(Stamp, usize)> {
     let two = |at: usize| {
         let (tens, ones) = (text[at].wrapping_sub(b'0'), text[at + 1].wrapping_sub(b'0'));
