@@ -579,6 +579,7 @@ fn find_lines(path: &Path, places: &mut [Place]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eventlog::RemovedBy;
     use proptest::prelude::*;
 
     /// What was read of a log.
@@ -723,6 +724,21 @@ mod tests {
         "<c>\n<a n=\"EventTypeNumber\"><i>1<",
     ];
 
+    /// `event` as HTCondor writes it; `form` chooses among stamps with and without milliseconds and zone.
+    fn text_of(event: &Event, form: usize) -> String {
+        let precise = ["%Y-%m-%d %H:%M:%S.%3f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%3fZ", "%Y-%m-%dT%H:%M:%SZ"];
+        let stamp = jiff::Timestamp::from_millisecond(event.time_ms).expect("in range").strftime(precise[form]);
+        let Event { number, cluster, proc, hold_code, hold_subcode, value, .. } = event;
+        let rest = match (number, event.normal) {
+            (12, _) => format!("Job was held.\n\tsome reason\n\tCode {hold_code} Subcode {hold_subcode}"),
+            (5, 1) => format!("Job terminated.\n\t(1) Normal termination (return value {value})\n\t(0) No core file"),
+            (5, _) => format!("Job terminated.\n\t(0) Abnormal termination (signal {value})\n\t(0) No core file"),
+            (9, _) => "Job was aborted.\n\tvia condor_rm (by user ada)".to_owned(),
+            _ => "Job executing on host: <10.0.0.1:9618>".to_owned(),
+        };
+        format!("{number:03} ({cluster:03}.{proc:03}.000) {stamp} {rest}\n...\n")
+    }
+
     proptest! {
         /// However a log is cut, the same is read.
         #[test]
@@ -736,6 +752,36 @@ mod tests {
             let whole = read_text(&text, &Options::default(), SIZES).expect("read").0;
             let cut = read_text(&text, &Options::default(), Sizes { block_bytes, piece_bytes }).expect("read").0;
             prop_assert_eq!(whole, cut);
+        }
+
+        /// What is written as HTCondor writes it is read as it was.
+        #[test]
+        fn events_come_back_from_their_text(
+            jobs in proptest::collection::vec((0..i32::MAX, 0..i32::MAX), 1..20),
+            kind in 0..5usize,
+            value in -300..300i32,
+            time_ms in 946_684_800_000..4_102_444_800_000i64,
+            form in 0..4usize,
+        ) {
+            let number = [12u16, 5, 5, 9, 1][kind];
+            let precise_ms = if form % 2 == 0 { time_ms } else { time_ms / 1000 * 1000 };
+            let events: Vec<Event> = jobs.iter().map(|&(cluster, proc)| Event {
+                time_ms: precise_ms,
+                cluster,
+                proc,
+                number,
+                normal: u8::from(kind == 1),
+                value: match kind { 1 => value, 2 => value.abs(), 3 => RemovedBy::Person as i32, _ => 0 },
+                hold_code: if number == 12 { value.abs() } else { 0 },
+                hold_subcode: if number == 12 { value } else { 0 },
+                text_hash: 0,
+            }).collect();
+            let text: String = events.iter().map(|event| text_of(event, form)).collect();
+            let options = Options { year: None, ..Options::default() };
+            let read = read_text(text, &options, SIZES).expect("read").0;
+            let back: Vec<Event> = read.events.into_iter().map(|(_, event)| Event { text_hash: 0, ..event }).collect();
+            prop_assert_eq!(back, events);
+            prop_assert!(read.anomalies.is_empty());
         }
 
         /// A log that is read, grows and is read on gives what one reading gives.

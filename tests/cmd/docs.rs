@@ -45,7 +45,7 @@ fn the_session_in_docs_is_true() {
     let place = repository();
     let text = read("docs/stages.md");
     let sessions = blocks(&text, "console");
-    assert_eq!(sessions.len(), 5);
+    assert_eq!(sessions.len(), 6);
     for session in sessions {
         let (command, shown) = session.split_once('\n').expect("a command and its output");
         let args = command.strip_prefix("$ poolcast ").expect("a call of poolcast");
