@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use poolcast::eventlog::{self, Options};
-use poolcast::events::Builder;
+use poolcast::events::{Builder, Store};
 use poolcast::files::Staging;
 use poolcast::output;
 
@@ -54,6 +54,29 @@ fn store(log: &Path, dir: &Path) -> Result<()> {
     builder.write(staging, "bench").map(drop)
 }
 
+/// Opens a store of 1,000 shards, all copies of the first shard in `dir`, and prints how long that takes.
+fn open_many(dir: &Path) -> Result<()> {
+    let path = dir.join("manifest.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs_err::read(&path)?)?;
+    let first = manifest["shards"][0].clone();
+    let names: Vec<String> = (0..1000).map(|n| format!("copy-{n:04}.safetensors")).collect();
+    for name in &names {
+        fs_err::hard_link(dir.join("events-00000.safetensors"), dir.join(name))?;
+    }
+    let listed = |name: &String| {
+        let mut shard = first.clone();
+        shard["file"] = name.as_str().into();
+        shard
+    };
+    manifest["shards"] = names.iter().map(listed).collect();
+    manifest["jobs"] = (first["jobs"].as_u64().unwrap_or(0) * 1000).into();
+    fs_err::write(&path, serde_json::to_vec(&manifest)?)?;
+    let start = Instant::now();
+    let jobs = Store::open(dir)?.jobs();
+    let text = format!("open 1,000 shards: {:.1} ms for {jobs} jobs\n", start.elapsed().as_secs_f64() * 1000.0);
+    output::data(&text)
+}
+
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let log = PathBuf::from(args.next().context("name a log")?);
@@ -68,5 +91,7 @@ fn main() -> Result<()> {
     })?;
     drop(text);
     measure("read and scan", bytes, seconds, || read(&log).map(drop))?;
-    measure("read, scan, sort and store", bytes, seconds, || store(&log, &dir.path().join("events")))
+    let events = dir.path().join("events");
+    measure("read, scan, sort and store", bytes, seconds, || store(&log, &events))?;
+    open_many(&events)
 }
