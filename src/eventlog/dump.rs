@@ -6,8 +6,10 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
+use super::assembly::first_calendar;
+use super::blocks::{Blocks, SIZES, split};
 use super::event::{AD_INFORMATION, HELD, TERMINATED, ad_stamp, ending, event_name, global_header, hold_codes};
-use super::reader::{Blocks, Options, SIZES, first_calendar, split};
+use super::reader::Options;
 use super::record::{Record, Records};
 use super::stamp::{Calendar, Stamp, Zone, date_time, offset_between};
 

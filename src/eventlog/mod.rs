@@ -3,10 +3,13 @@
 //! The format is that of HTCondor's user logs and global event log, which share one record grammar: a header line
 //! `NNN (cluster.proc.subproc) stamp text`, body lines, and a line `...`.
 
+mod assembly;
+mod blocks;
 mod classad;
 mod dump;
 mod event;
 mod generations;
+mod piece;
 mod reader;
 mod record;
 mod source;

@@ -4,27 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::Result;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, SUBMIT};
-use super::record::{Anomaly, Records, begins_record, last_cut, next_cut};
-use super::source::{FIND, Source};
-use super::stamp::{Calendar, Stamp, Zone, offset_between};
-use crate::error::hinted;
-
-/// How a log is cut; it has no influence on what is read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
-    /// How much of a log is read at once, and held in memory.
-    block_bytes: usize,
-    /// The piece that one thread parses at a time.
-    piece_bytes: usize,
-}
-
-/// Pieces fit a core's cache; blocks keep all cores busy.
-pub(super) const SIZES: Sizes = Sizes { block_bytes: 8 << 20, piece_bytes: 1 << 20 };
+use super::assembly::{Assembly, Sink};
+use super::blocks::{Blocks, SIZES, Sizes, split};
+use super::event::{Ad, Event};
+use super::piece::Piece;
+use super::record::{Anomaly, begins_record};
+use super::source::Source;
+use super::stamp::Stamp;
 
 /// So many anomalies of a log are reported with their place; the others are only counted.
 pub const PLACES: usize = 20;
@@ -80,11 +70,11 @@ pub struct Resume {
     /// The end of the last whole record.
     pub offset: u64,
     /// The access point of the events there.
-    ap: Option<String>,
+    pub(super) ap: Option<String>,
     /// The time of the last event, epoch ms.
-    near_ms: i64,
+    pub(super) near_ms: i64,
     /// Local time minus UTC, ms.
-    zone_ms: i64,
+    pub(super) zone_ms: i64,
     /// What was met after the last whole record, and is met again.
     pub tail: Vec<Anomaly>,
 }
@@ -123,7 +113,7 @@ pub fn read(
     path: &Path,
     options: &Options,
     progress: impl Fn(u64) + Send + 'static,
-    sink: &mut dyn FnMut(Batch<'_>) -> Result<()>,
+    sink: &mut Sink<'_>,
 ) -> Result<Log> {
     read_in(SIZES, path, Assembly::new(options), progress, sink)
 }
@@ -143,7 +133,7 @@ pub fn read_on(
     path: &Path,
     resume: &Resume,
     progress: impl Fn(u64) + Send + 'static,
-    sink: &mut dyn FnMut(Batch<'_>) -> Result<()>,
+    sink: &mut Sink<'_>,
 ) -> Result<Log> {
     read_in(SIZES, path, Assembly::resume(resume), progress, sink)
 }
@@ -167,7 +157,7 @@ fn read_in(
     path: &Path,
     mut assembly: Assembly,
     progress: impl Fn(u64) + Send + 'static,
-    sink: &mut dyn FnMut(Batch<'_>) -> Result<()>,
+    sink: &mut Sink<'_>,
 ) -> Result<Log> {
     let mut blocks = Blocks::open(path, sizes, progress)?;
     blocks.source.skip(assembly.log.bytes)?;
@@ -192,388 +182,6 @@ fn read_in(
     let log = assembly.finish(path)?;
     let resume = log.resume.filter(|_| can_resume);
     Ok(Log { file_bytes, file_xxh3, resume, ..log })
-}
-
-/// A log as stretches of whole records.
-pub(super) struct Blocks {
-    source: Source,
-    sizes: Sizes,
-    /// Holds a block and what was read beyond it. It is filled again and again, as fresh memory costs more than reading.
-    buffer: Vec<u8>,
-    filled: usize,
-    /// Where the last block ended.
-    taken: usize,
-    at_end: bool,
-    place: String,
-}
-
-/// A stretch of whole records.
-pub(super) struct Block<'a> {
-    pub(super) text: &'a [u8],
-    /// Whether the log ends with it.
-    pub(super) ends_log: bool,
-}
-
-impl Blocks {
-    pub(super) fn open(path: &Path, sizes: Sizes, progress: impl Fn(u64) + Send + 'static) -> Result<Blocks> {
-        let source = Source::open(path, progress)?;
-        let place = path.display().to_string();
-        Ok(Blocks { source, sizes, buffer: Vec::new(), filled: 0, taken: 0, at_end: false, place })
-    }
-
-    pub(super) fn next(&mut self) -> Result<Option<Block<'_>>> {
-        self.buffer.copy_within(self.taken..self.filled, 0);
-        self.filled -= self.taken;
-        self.taken = 0;
-        while self.taken == 0 && !self.at_end {
-            self.read()?;
-            self.taken = if self.at_end { self.filled } else { last_cut(&self.buffer[..self.filled]).unwrap_or(0) };
-        }
-        let text = &self.buffer[..self.taken];
-        Ok((!text.is_empty()).then_some(Block { text, ends_log: self.at_end }))
-    }
-
-    /// Reads as much as a block holds.
-    fn read(&mut self) -> Result<()> {
-        let wanted = self.filled + self.sizes.block_bytes;
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
-        }
-        let read = self.source.fill(&mut self.buffer[self.filled..wanted]);
-        let read = read.with_context(|| format!("cannot read the log `{}`", self.place))?;
-        self.filled += read;
-        self.at_end = read < self.sizes.block_bytes;
-        Ok(())
-    }
-}
-
-pub(super) fn split(block: &[u8], sizes: Sizes) -> Vec<&[u8]> {
-    let mut pieces = Vec::with_capacity(block.len() / sizes.piece_bytes + 1);
-    let mut start = 0;
-    while start < block.len() {
-        let end = next_cut(block, (start + sizes.piece_bytes).min(block.len()));
-        pieces.push(&block[start..end]);
-        start = end;
-    }
-    pieces
-}
-
-/// What is known of the time of the first event before it is read.
-pub(super) fn first_calendar(options: &Options) -> Calendar {
-    let near_ms = options.year.and_then(|year| {
-        // From noon of 2 July both ends of the year are equally far, so the first event falls into it.
-        let middle = jiff::civil::Date::new(year, 7, 2).ok()?.at(12, 0, 0, 0);
-        Some(middle.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond())
-    });
-    Calendar::new(near_ms, 0)
-}
-
-/// What tells the year: before which event of its piece it stands, and what it says.
-enum Anchor {
-    Header(Stamp, GlobalHeader),
-    Ad(Stamp),
-}
-
-/// What one thread made of one piece; stamps are not yet placed in time.
-#[derive(Default)]
-struct Piece {
-    bytes: u64,
-    events: Vec<(Stamp, Event)>,
-    anchors: Vec<(usize, Anchor)>,
-    ads: Vec<Ad>,
-    submit_host: Option<String>,
-    records_by_number: BTreeMap<u16, u64>,
-    anomalies: Vec<(Anomaly, usize)>,
-    /// Where the last whole record ends; `None` if its last line feed is missing.
-    whole_end: Option<usize>,
-}
-
-impl Piece {
-    /// Parses `text`; the memory of `events` is used again.
-    fn parse(text: &[u8], ends_log: bool, mut events: Vec<(Stamp, Event)>) -> Piece {
-        events.clear();
-        let mut piece = Piece { bytes: text.len() as u64, events, ..Piece::default() };
-        let mut records = Records::new(text, ends_log);
-        let mut counts = vec![0u64; 1000];
-        let mut known = Known::default();
-        let mut out_of_range = Vec::new();
-        for record in records.by_ref() {
-            let header = record.header;
-            counts[usize::from(header.number)] += 1;
-            let place = piece.events.len();
-            match header.number {
-                AD_INFORMATION if known.meet((header.cluster, header.proc)) => {}
-                AD_INFORMATION => {
-                    piece.ads.extend(event::ad(&record));
-                    if !piece.anchors.iter().any(|(_, anchor)| matches!(anchor, Anchor::Ad(_))) {
-                        piece.anchors.extend(event::ad_stamp(&record).map(|stamp| (place, Anchor::Ad(stamp))));
-                    }
-                }
-                GENERIC => {
-                    let global = event::global_header(&record);
-                    piece.anchors.extend(global.map(|global| (place, Anchor::Header(header.stamp, global))));
-                }
-                _ => piece.events.push((header.stamp, event::event(&record))),
-            }
-            if event::job(&header).is_none() {
-                out_of_range.push((Anomaly::JobIdOutOfRange, record.at));
-            }
-            if header.number == SUBMIT && piece.submit_host.is_none() {
-                piece.submit_host = event::submit_host(&record);
-            }
-        }
-        piece.records_by_number = (0u16..).zip(counts).filter(|(_, count)| *count > 0).collect();
-        piece.whole_end = records.whole_end;
-        piece.anomalies = records.anomalies;
-        piece.anomalies.extend(out_of_range);
-        piece.anomalies.sort_by_key(|(_, at)| *at);
-        piece
-    }
-}
-
-/// Jobs whose ad was read: it says the same after every event. Forgets some, as reading an ad twice does no harm.
-struct Known(Vec<(i64, i64)>);
-
-impl Default for Known {
-    fn default() -> Known {
-        Known(vec![(-1, -1); 1 << 9])
-    }
-}
-
-impl Known {
-    /// Whether `job` is known; from now on it is.
-    fn meet(&mut self, job: (i64, i64)) -> bool {
-        let slot = (job.0.wrapping_mul(31).wrapping_add(job.1)) as usize % self.0.len();
-        std::mem::replace(&mut self.0[slot], job) == job
-    }
-}
-
-/// Puts the pieces of one file together, in order.
-struct Assembly {
-    log: Log,
-    calendar: Calendar,
-    ap: Option<String>,
-    /// Whether `ap` is final: given by the caller.
-    ap_given: bool,
-    /// Whether the file is known to be an event log.
-    is_log: bool,
-    events: Vec<Event>,
-    ads: Vec<Ad>,
-    /// Events without a year from before anything told it.
-    undated: Vec<(Stamp, Event)>,
-    /// The end of the last whole record; `None` if its last line feed is missing.
-    whole_end: Option<u64>,
-    /// What was met after it.
-    tail: Vec<Anomaly>,
-}
-
-impl Assembly {
-    fn new(options: &Options) -> Assembly {
-        Assembly {
-            log: Log::default(),
-            calendar: first_calendar(options),
-            ap: options.ap.clone(),
-            ap_given: options.ap.is_some(),
-            is_log: false,
-            events: Vec::new(),
-            ads: Vec::new(),
-            undated: Vec::new(),
-            whole_end: Some(0),
-            tail: Vec::new(),
-        }
-    }
-
-    /// As it was when `resume` was noted, but for the counts.
-    fn resume(resume: &Resume) -> Assembly {
-        let mut assembly = Assembly::new(&Options { ap: resume.ap.clone(), year: None });
-        (assembly.ap_given, assembly.is_log) = (false, true);
-        assembly.calendar = Calendar::new(Some(resume.near_ms), resume.zone_ms);
-        assembly.log.bytes = resume.offset;
-        assembly.whole_end = Some(resume.offset);
-        assembly
-    }
-
-    /// A file that begins with a whole block of nothing but junk is no event log.
-    fn check_is_log(&self, path: &Path) -> Result<()> {
-        let sound = self.is_log
-            || !self.log.records_by_number.is_empty()
-            || self.log.anomalies.keys().any(|kind| *kind != Anomaly::Junk);
-        ensure!(
-            sound,
-            hinted(
-                format!("`{}` is no HTCondor event log", path.display()),
-                format!("an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND}")
-            )
-        );
-        Ok(())
-    }
-
-    /// Before the first events: asks the first block for the access point. A header that names it comes before all.
-    fn find_ap(&mut self, pieces: &[Piece]) {
-        if self.ap.is_some() {
-            return;
-        }
-        let creator = pieces.iter().flat_map(|piece| &piece.anchors).find_map(|(_, anchor)| match anchor {
-            Anchor::Header(_, header) => header.creator.clone(),
-            Anchor::Ad(_) => None,
-        });
-        let schedd = || pieces.iter().flat_map(|piece| &piece.ads).map(|ad| ad.schedd.clone()).next();
-        let host = || pieces.iter().find_map(|piece| piece.submit_host.clone());
-        self.ap = creator.or_else(schedd).or_else(host);
-    }
-
-    /// Adds the next piece; gives back the memory of its events.
-    fn add(&mut self, mut piece: Piece, sink: &mut dyn FnMut(Batch<'_>) -> Result<()>) -> Result<Vec<(Stamp, Event)>> {
-        let mut anchors = piece.anchors.into_iter().peekable();
-        for (index, (stamp, event)) in piece.events.drain(..).enumerate() {
-            while let Some((_, anchor)) = anchors.next_if(|(at, _)| *at <= index) {
-                self.enter(&anchor, stamp, sink)?;
-            }
-            self.place(stamp, event);
-        }
-        for (_, anchor) in anchors {
-            let (Anchor::Header(stamp, _) | Anchor::Ad(stamp)) = &anchor;
-            self.enter(&anchor, *stamp, sink)?;
-        }
-        for (number, count) in piece.records_by_number {
-            *self.log.records_by_number.entry(number).or_default() += count;
-        }
-        if piece.whole_end != Some(0) {
-            self.whole_end = piece.whole_end.map(|end| self.log.bytes + end as u64);
-            self.tail.clear();
-        }
-        let whole_end = self.whole_end.unwrap_or(0);
-        self.tail.extend(
-            piece
-                .anomalies
-                .iter()
-                .filter(|(_, at)| self.log.bytes + *at as u64 >= whole_end)
-                .map(|(anomaly, _)| *anomaly),
-        );
-        for (anomaly, at) in piece.anomalies {
-            *self.log.anomalies.entry(anomaly).or_default() += 1;
-            if self.log.places.len() < PLACES {
-                self.log.places.push(Place { anomaly, line: 0, offset: self.log.bytes + at as u64 });
-            }
-        }
-        self.ads.extend(piece.ads);
-        self.log.bytes += piece.bytes;
-        Ok(piece.events)
-    }
-
-    fn place(&mut self, stamp: Stamp, event: Event) {
-        if stamp.has_year && !self.undated.is_empty() {
-            self.date_back(stamp);
-        }
-        match self.calendar.place(stamp) {
-            Some(time_ms) => self.keep(Event { time_ms, ..event }),
-            None => self.undated.push((stamp, event)),
-        }
-    }
-
-    fn keep(&mut self, event: Event) {
-        self.log.begin_ms = Some(self.log.begin_ms.map_or(event.time_ms, |begin| begin.min(event.time_ms)));
-        self.log.end_ms = self.log.end_ms.max(Some(event.time_ms));
-        self.events.push(event);
-    }
-
-    /// Places the events before the first time with a year, from the last back to the first.
-    fn date_back(&mut self, anchor: Stamp) {
-        let mut calendar = Calendar::new(None, 0);
-        calendar.place(anchor);
-        let mut undated = std::mem::take(&mut self.undated);
-        for (stamp, event) in undated.iter_mut().rev() {
-            event.time_ms = calendar.place(*stamp).unwrap_or_default();
-        }
-        undated.into_iter().for_each(|(_, event)| self.keep(event));
-    }
-
-    /// A header begins a file: its creation time gives the year, and the zone of the stamps around it. The stamp of a
-    /// rotated file's header is that of its rotation, so there the first event has to tell. Without a header, the first
-    /// job ad tells the year.
-    fn enter(
-        &mut self,
-        anchor: &Anchor,
-        first_stamp: Stamp,
-        sink: &mut dyn FnMut(Batch<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let (header_stamp, header) = match anchor {
-            Anchor::Header(stamp, header) => (*stamp, header),
-            Anchor::Ad(stamp) => {
-                if !self.calendar.is_set() {
-                    self.date_back(*stamp);
-                    self.calendar.place(*stamp);
-                }
-                return Ok(());
-            }
-        };
-        if let Some(creator) = header.creator.as_ref().filter(|name| !self.ap_given && self.ap.as_ref() != Some(*name))
-        {
-            self.flush(sink)?;
-            self.ap = Some(creator.clone());
-        }
-        let created_ms = header.created_s.saturating_mul(1000);
-        if self.log.generation.is_none() && header.sequence > 0 {
-            let ap = self.ap.clone().unwrap_or_default();
-            self.log.generation = Some(Generation { ap, sequence: header.sequence, created_ms });
-        }
-        let local = if header.is_live { header_stamp } else { first_stamp };
-        let offset_ms = offset_between(local, created_ms).unwrap_or(0);
-        if !self.undated.is_empty() {
-            self.date_back(Stamp { ms: created_ms + offset_ms, has_year: true, zone: Zone::Known });
-        }
-        self.calendar = Calendar::new(Some(created_ms), offset_ms);
-        Ok(())
-    }
-
-    fn flush(&mut self, sink: &mut dyn FnMut(Batch<'_>) -> Result<()>) -> Result<()> {
-        let ap = self.ap.as_deref().unwrap_or("unknown");
-        sink(Batch { ap, events: &self.events, ads: &self.ads })?;
-        self.events.clear();
-        self.ads.clear();
-        Ok(())
-    }
-
-    fn finish(mut self, path: &Path) -> Result<Log> {
-        if !self.undated.is_empty() {
-            bail!(hinted(
-                format!("`{}` has time stamps without a year, and nothing in it tells which", path.display()),
-                "name the year of its first event, for instance `--year 2026`"
-            ));
-        }
-        find_lines(path, &mut self.log.places)?;
-        self.log.resume = self.whole_end.zip(self.calendar.state()).map(|(offset, (near_ms, zone_ms))| Resume {
-            offset,
-            ap: self.ap,
-            near_ms,
-            zone_ms,
-            tail: self.tail,
-        });
-        Ok(self.log)
-    }
-}
-
-/// Finds the lines of `places`, which are in order of their offsets.
-fn find_lines(path: &Path, places: &mut [Place]) -> Result<()> {
-    let Some(last) = places.last().map(|place| place.offset) else { return Ok(()) };
-    let mut source = Source::open(path, |_| {})?;
-    let mut block = vec![0; SIZES.piece_bytes];
-    let (mut start, mut line, mut next) = (0u64, 1u64, 0);
-    while start <= last && next < places.len() {
-        let filled = source.fill(&mut block)?;
-        let mut counted = 0;
-        while let Some(place) = places.get_mut(next).filter(|place| place.offset < start + filled as u64) {
-            let at = (place.offset - start) as usize;
-            line += memchr::memchr_iter(b'\n', &block[counted..at]).count() as u64;
-            (place.line, counted, next) = (line, at, next + 1);
-        }
-        if filled == 0 {
-            break;
-        }
-        line += memchr::memchr_iter(b'\n', &block[counted..filled]).count() as u64;
-        start += filled as u64;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

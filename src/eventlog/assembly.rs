@@ -1,0 +1,250 @@
+//! The pieces of one log, in order → its events in time, for the access point that wrote them.
+
+use std::path::Path;
+
+use anyhow::{Result, bail, ensure};
+
+use super::blocks::SIZES;
+use super::event::{Ad, Event};
+use super::piece::{Anchor, Piece};
+use super::reader::{Batch, Generation, Log, Options, PLACES, Place, Resume};
+use super::record::Anomaly;
+use super::source::{FIND, Source};
+use super::stamp::{Calendar, Stamp, Zone, offset_between};
+use crate::error::hinted;
+
+/// What is known of the time of the first event before it is read.
+pub(super) fn first_calendar(options: &Options) -> Calendar {
+    let near_ms = options.year.and_then(|year| {
+        // From noon of 2 July both ends of the year are equally far, so the first event falls into it.
+        let middle = jiff::civil::Date::new(year, 7, 2).ok()?.at(12, 0, 0, 0);
+        Some(middle.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond())
+    });
+    Calendar::new(near_ms, 0)
+}
+
+/// Where the events of a log go.
+pub(super) type Sink<'a> = dyn FnMut(Batch<'_>) -> Result<()> + 'a;
+
+/// Puts the pieces of one file together, in order.
+pub(super) struct Assembly {
+    pub(super) log: Log,
+    calendar: Calendar,
+    ap: Option<String>,
+    /// Whether `ap` is final: given by the caller.
+    ap_given: bool,
+    /// Whether the file is known to be an event log.
+    is_log: bool,
+    events: Vec<Event>,
+    ads: Vec<Ad>,
+    /// Events without a year from before anything told it.
+    undated: Vec<(Stamp, Event)>,
+    /// The end of the last whole record; `None` if its last line feed is missing.
+    whole_end: Option<u64>,
+    /// What was met after it.
+    tail: Vec<Anomaly>,
+}
+
+impl Assembly {
+    pub(super) fn new(options: &Options) -> Assembly {
+        Assembly {
+            log: Log::default(),
+            calendar: first_calendar(options),
+            ap: options.ap.clone(),
+            ap_given: options.ap.is_some(),
+            is_log: false,
+            events: Vec::new(),
+            ads: Vec::new(),
+            undated: Vec::new(),
+            whole_end: Some(0),
+            tail: Vec::new(),
+        }
+    }
+
+    /// As it was when `resume` was noted, but for the counts.
+    pub(super) fn resume(resume: &Resume) -> Assembly {
+        let mut assembly = Assembly::new(&Options { ap: resume.ap.clone(), year: None });
+        (assembly.ap_given, assembly.is_log) = (false, true);
+        assembly.calendar = Calendar::new(Some(resume.near_ms), resume.zone_ms);
+        assembly.log.bytes = resume.offset;
+        assembly.whole_end = Some(resume.offset);
+        assembly
+    }
+
+    /// A file that begins with a whole block of nothing but junk is no event log.
+    pub(super) fn check_is_log(&self, path: &Path) -> Result<()> {
+        let sound = self.is_log
+            || !self.log.records_by_number.is_empty()
+            || self.log.anomalies.keys().any(|kind| *kind != Anomaly::Junk);
+        ensure!(
+            sound,
+            hinted(
+                format!("`{}` is no HTCondor event log", path.display()),
+                format!("an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND}")
+            )
+        );
+        Ok(())
+    }
+
+    /// Before the first events: asks the first block for the access point. A header that names it comes before all.
+    pub(super) fn find_ap(&mut self, pieces: &[Piece]) {
+        if self.ap.is_some() {
+            return;
+        }
+        let creator = pieces.iter().flat_map(|piece| &piece.anchors).find_map(|(_, anchor)| match anchor {
+            Anchor::Header(_, header) => header.creator.clone(),
+            Anchor::Ad(_) => None,
+        });
+        let schedd = || pieces.iter().flat_map(|piece| &piece.ads).map(|ad| ad.schedd.clone()).next();
+        let host = || pieces.iter().find_map(|piece| piece.submit_host.clone());
+        self.ap = creator.or_else(schedd).or_else(host);
+    }
+
+    /// Adds the next piece; gives back the memory of its events.
+    pub(super) fn add(&mut self, mut piece: Piece, sink: &mut Sink<'_>) -> Result<Vec<(Stamp, Event)>> {
+        let mut anchors = piece.anchors.into_iter().peekable();
+        for (index, (stamp, event)) in piece.events.drain(..).enumerate() {
+            while let Some((_, anchor)) = anchors.next_if(|(at, _)| *at <= index) {
+                self.enter(&anchor, stamp, sink)?;
+            }
+            self.place(stamp, event);
+        }
+        for (_, anchor) in anchors {
+            let (Anchor::Header(stamp, _) | Anchor::Ad(stamp)) = &anchor;
+            self.enter(&anchor, *stamp, sink)?;
+        }
+        for (number, count) in piece.records_by_number {
+            *self.log.records_by_number.entry(number).or_default() += count;
+        }
+        if piece.whole_end != Some(0) {
+            self.whole_end = piece.whole_end.map(|end| self.log.bytes + end as u64);
+            self.tail.clear();
+        }
+        let whole_end = self.whole_end.unwrap_or(0);
+        self.tail.extend(
+            piece
+                .anomalies
+                .iter()
+                .filter(|(_, at)| self.log.bytes + *at as u64 >= whole_end)
+                .map(|(anomaly, _)| *anomaly),
+        );
+        for (anomaly, at) in piece.anomalies {
+            *self.log.anomalies.entry(anomaly).or_default() += 1;
+            if self.log.places.len() < PLACES {
+                self.log.places.push(Place { anomaly, line: 0, offset: self.log.bytes + at as u64 });
+            }
+        }
+        self.ads.extend(piece.ads);
+        self.log.bytes += piece.bytes;
+        Ok(piece.events)
+    }
+
+    fn place(&mut self, stamp: Stamp, event: Event) {
+        if stamp.has_year && !self.undated.is_empty() {
+            self.date_back(stamp);
+        }
+        match self.calendar.place(stamp) {
+            Some(time_ms) => self.keep(Event { time_ms, ..event }),
+            None => self.undated.push((stamp, event)),
+        }
+    }
+
+    fn keep(&mut self, event: Event) {
+        self.log.begin_ms = Some(self.log.begin_ms.map_or(event.time_ms, |begin| begin.min(event.time_ms)));
+        self.log.end_ms = self.log.end_ms.max(Some(event.time_ms));
+        self.events.push(event);
+    }
+
+    /// Places the events before the first time with a year, from the last back to the first.
+    fn date_back(&mut self, anchor: Stamp) {
+        let mut calendar = Calendar::new(None, 0);
+        calendar.place(anchor);
+        let mut undated = std::mem::take(&mut self.undated);
+        for (stamp, event) in undated.iter_mut().rev() {
+            event.time_ms = calendar.place(*stamp).unwrap_or_default();
+        }
+        undated.into_iter().for_each(|(_, event)| self.keep(event));
+    }
+
+    /// A header begins a file: its creation time gives the year, and the zone of the stamps around it. The stamp of a
+    /// rotated file's header is that of its rotation, so there the first event has to tell. Without a header, the first
+    /// job ad tells the year.
+    fn enter(&mut self, anchor: &Anchor, first_stamp: Stamp, sink: &mut Sink<'_>) -> Result<()> {
+        let (header_stamp, header) = match anchor {
+            Anchor::Header(stamp, header) => (*stamp, header),
+            Anchor::Ad(stamp) => {
+                if !self.calendar.is_set() {
+                    self.date_back(*stamp);
+                    self.calendar.place(*stamp);
+                }
+                return Ok(());
+            }
+        };
+        if let Some(creator) = header.creator.as_ref().filter(|name| !self.ap_given && self.ap.as_ref() != Some(*name))
+        {
+            self.flush(sink)?;
+            self.ap = Some(creator.clone());
+        }
+        let created_ms = header.created_s.saturating_mul(1000);
+        if self.log.generation.is_none() && header.sequence > 0 {
+            let ap = self.ap.clone().unwrap_or_default();
+            self.log.generation = Some(Generation { ap, sequence: header.sequence, created_ms });
+        }
+        let local = if header.is_live { header_stamp } else { first_stamp };
+        let offset_ms = offset_between(local, created_ms).unwrap_or(0);
+        if !self.undated.is_empty() {
+            self.date_back(Stamp { ms: created_ms + offset_ms, has_year: true, zone: Zone::Known });
+        }
+        self.calendar = Calendar::new(Some(created_ms), offset_ms);
+        Ok(())
+    }
+
+    pub(super) fn flush(&mut self, sink: &mut Sink<'_>) -> Result<()> {
+        let ap = self.ap.as_deref().unwrap_or("unknown");
+        sink(Batch { ap, events: &self.events, ads: &self.ads })?;
+        self.events.clear();
+        self.ads.clear();
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self, path: &Path) -> Result<Log> {
+        if !self.undated.is_empty() {
+            bail!(hinted(
+                format!("`{}` has time stamps without a year, and nothing in it tells which", path.display()),
+                "name the year of its first event, for instance `--year 2026`"
+            ));
+        }
+        find_lines(path, &mut self.log.places)?;
+        self.log.resume = self.whole_end.zip(self.calendar.state()).map(|(offset, (near_ms, zone_ms))| Resume {
+            offset,
+            ap: self.ap,
+            near_ms,
+            zone_ms,
+            tail: self.tail,
+        });
+        Ok(self.log)
+    }
+}
+
+/// Finds the lines of `places`, which are in order of their offsets.
+fn find_lines(path: &Path, places: &mut [Place]) -> Result<()> {
+    let Some(last) = places.last().map(|place| place.offset) else { return Ok(()) };
+    let mut source = Source::open(path, |_| {})?;
+    let mut block = vec![0; SIZES.piece_bytes];
+    let (mut start, mut line, mut next) = (0u64, 1u64, 0);
+    while start <= last && next < places.len() {
+        let filled = source.fill(&mut block)?;
+        let mut counted = 0;
+        while let Some(place) = places.get_mut(next).filter(|place| place.offset < start + filled as u64) {
+            let at = (place.offset - start) as usize;
+            line += memchr::memchr_iter(b'\n', &block[counted..at]).count() as u64;
+            (place.line, counted, next) = (line, at, next + 1);
+        }
+        if filled == 0 {
+            break;
+        }
+        line += memchr::memchr_iter(b'\n', &block[counted..filled]).count() as u64;
+        start += filled as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! A log file → stretches of whole records of bounded size, and those → the pieces that threads parse.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use super::record::{last_cut, next_cut};
+use super::source::Source;
+
+/// How a log is cut; it has no influence on what is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// How much of a log is read at once, and held in memory.
+    pub(super) block_bytes: usize,
+    /// The piece that one thread parses at a time.
+    pub(super) piece_bytes: usize,
+}
+
+/// Pieces fit a core's cache; blocks keep all cores busy.
+pub(super) const SIZES: Sizes = Sizes { block_bytes: 8 << 20, piece_bytes: 1 << 20 };
+
+/// A log as stretches of whole records.
+pub(super) struct Blocks {
+    pub(super) source: Source,
+    sizes: Sizes,
+    /// Holds a block and what was read beyond it. It is filled again and again, as fresh memory costs more than reading.
+    buffer: Vec<u8>,
+    filled: usize,
+    /// Where the last block ended.
+    taken: usize,
+    at_end: bool,
+    place: String,
+}
+
+/// A stretch of whole records.
+pub(super) struct Block<'a> {
+    pub(super) text: &'a [u8],
+    /// Whether the log ends with it.
+    pub(super) ends_log: bool,
+}
+
+impl Blocks {
+    pub(super) fn open(path: &Path, sizes: Sizes, progress: impl Fn(u64) + Send + 'static) -> Result<Blocks> {
+        let source = Source::open(path, progress)?;
+        let place = path.display().to_string();
+        Ok(Blocks { source, sizes, buffer: Vec::new(), filled: 0, taken: 0, at_end: false, place })
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<Block<'_>>> {
+        self.buffer.copy_within(self.taken..self.filled, 0);
+        self.filled -= self.taken;
+        self.taken = 0;
+        while self.taken == 0 && !self.at_end {
+            self.read()?;
+            self.taken = if self.at_end { self.filled } else { last_cut(&self.buffer[..self.filled]).unwrap_or(0) };
+        }
+        let text = &self.buffer[..self.taken];
+        Ok((!text.is_empty()).then_some(Block { text, ends_log: self.at_end }))
+    }
+
+    /// Reads as much as a block holds.
+    fn read(&mut self) -> Result<()> {
+        let wanted = self.filled + self.sizes.block_bytes;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let read = self.source.fill(&mut self.buffer[self.filled..wanted]);
+        let read = read.with_context(|| format!("cannot read the log `{}`", self.place))?;
+        self.filled += read;
+        self.at_end = read < self.sizes.block_bytes;
+        Ok(())
+    }
+}
+
+pub(super) fn split(block: &[u8], sizes: Sizes) -> Vec<&[u8]> {
+    let mut pieces = Vec::with_capacity(block.len() / sizes.piece_bytes + 1);
+    let mut start = 0;
+    while start < block.len() {
+        let end = next_cut(block, (start + sizes.piece_bytes).min(block.len()));
+        pieces.push(&block[start..end]);
+        start = end;
+    }
+    pieces
+}
