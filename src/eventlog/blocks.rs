@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use memchr::memrchr;
 
 use super::record::{last_cut, next_cut};
 use super::source::Source;
@@ -16,8 +17,16 @@ pub(super) struct Sizes {
     pub(super) piece_bytes: usize,
 }
 
-/// Pieces fit a core's cache; blocks keep all cores busy.
-pub(super) const SIZES: Sizes = Sizes { block_bytes: 8 << 20, piece_bytes: 1 << 20 };
+/// Pieces fit a core's cache; blocks keep all cores busy. The fuzzer's inputs are small, and have many of both.
+pub(super) const SIZES: Sizes = if cfg!(fuzzing) {
+    Sizes { block_bytes: 1 << 10, piece_bytes: 1 << 8 }
+} else {
+    Sizes { block_bytes: 8 << 20, piece_bytes: 1 << 20 }
+};
+
+/// In a log, records end every few hundred bytes. Where none ends within so many, there is only damage, and it is cut
+/// anywhere, so that memory stays bounded.
+const MOST_WITHOUT_END_BYTES: usize = 64 << 20;
 
 /// A log as stretches of whole records.
 pub(super) struct Blocks {
@@ -52,7 +61,13 @@ impl Blocks {
         self.taken = 0;
         while self.taken == 0 && !self.at_end {
             self.read()?;
-            self.taken = if self.at_end { self.filled } else { last_cut(&self.buffer[..self.filled]).unwrap_or(0) };
+            let text = &self.buffer[..self.filled];
+            self.taken = match last_cut(text) {
+                _ if self.at_end => self.filled,
+                Some(cut) => cut,
+                None if self.filled > MOST_WITHOUT_END_BYTES => memrchr(b'\n', text).map_or(self.filled, |at| at + 1),
+                None => 0,
+            };
         }
         let text = &self.buffer[..self.taken];
         Ok((!text.is_empty()).then_some(Block { text, ends_log: self.at_end }))

@@ -270,12 +270,14 @@ impl<'a> Records<'a> {
 
     /// Reads the ClassAd that begins at `line`, if it ends before the next record begins.
     fn ad(&mut self, line: usize, form: Form) -> Option<Record<'a>> {
-        let length = form.length(&self.text[line..]);
-        if form != Form::Prolog && self.next_start(line).is_some_and(|next| length.is_none_or(|n| next < line + n)) {
-            self.open = Some(Open { start: line, header: None, terminator: None });
-            return None;
-        }
+        // Not further than to the next record, so that a log full of torn ads is not searched to its end for each.
+        let next = if form == Form::Prolog { None } else { self.next_start(line) };
+        let length = form.length(&self.text[line..next.unwrap_or(self.text.len())]);
         let Some(length) = length else {
+            if next.is_some() {
+                self.open = Some(Open { start: line, header: None, terminator: None });
+                return None;
+            }
             if form != Form::Prolog {
                 self.note(Anomaly::UnfinishedRecord, line);
             }
