@@ -442,7 +442,11 @@ fn is_cut(text: &[u8], at: usize) -> bool {
     let (before, after) = text.split_at(at);
     let ended = |end: &[u8]| before.ends_with(end) && before[..before.len() - end.len()].ends_with(b"\n");
     match after.first() {
-        Some(b'0'..=b'9') => (ended(b"...\n") || ended(b"...\r\n")) && parse_header(after).is_some(),
+        // A header that reaches the end of what was read may go on, and be none.
+        Some(b'0'..=b'9') => {
+            (ended(b"...\n") || ended(b"...\r\n"))
+                && parse_header(after).is_some_and(|(_, length)| length < after.len())
+        }
         Some(b'{') => ended(b"}\n") && Form::begins(after) == Some(Form::Json),
         Some(b'<') => ended(b"</c>\n") && Form::begins(after) == Some(Form::Xml),
         _ => false,
@@ -502,6 +506,13 @@ mod tests {
         assert_eq!(numbers(format!("\0\0\0{B}")), (vec![12], vec![Anomaly::Junk]));
         assert_eq!(numbers(format!("{}\0\0\0{B}", &A[..35])), (vec![1, 12], vec![Anomaly::LostTerminator]));
         assert_eq!(numbers(format!("\u{feff}{A}{B}")), (vec![1, 12], vec![Anomaly::Junk]), "a byte order mark");
+    }
+
+    #[test]
+    fn a_header_cut_short_is_no_place_to_cut() {
+        let text = b"...\n000 (1.0.0) 01/02 03:04:x\n...\n";
+        assert!((0..text.len()).all(|end| last_cut(&text[..end]).is_none()));
+        assert_eq!(last_cut(&format!("{A}{}", &B[..34]).into_bytes()), Some(A.len()));
     }
 
     #[test]
