@@ -515,6 +515,14 @@ mod tests {
         assert_eq!(last_cut(&format!("{A}{}", &B[..34]).into_bytes()), Some(A.len()));
     }
 
+    /// Searched to its end for each, this log would take hours.
+    #[test]
+    fn torn_ads_cost_no_more_than_their_length() {
+        let torn = "{\n  \"EventTypeNumber\": 1,\n".repeat(200_000);
+        let (found, anomalies) = numbers(format!("{torn}{A}"));
+        assert_eq!((found, anomalies.len()), (vec![1], 200_000));
+    }
+
     #[test]
     fn ids_of_any_width_and_sign() {
         let ids = |text: &str| {
