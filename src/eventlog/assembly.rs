@@ -39,6 +39,8 @@ pub(super) struct Assembly {
     ads: Vec<Ad>,
     /// Events without a year from before anything told it.
     undated: Vec<(Stamp, Event)>,
+    /// Anchors before an event that is still to come: it is in the next piece.
+    waiting: Vec<Anchor>,
     /// The end of the last whole record; `None` if its last line feed is missing.
     whole_end: Option<u64>,
     /// What was met after it.
@@ -56,6 +58,7 @@ impl Assembly {
             events: Vec::new(),
             ads: Vec::new(),
             undated: Vec::new(),
+            waiting: Vec::new(),
             whole_end: Some(0),
             tail: Vec::new(),
         }
@@ -102,17 +105,15 @@ impl Assembly {
 
     /// Adds the next piece; gives back the memory of its events.
     pub(super) fn add(&mut self, mut piece: Piece, sink: &mut Sink<'_>) -> Result<Vec<(Stamp, Event)>> {
-        let mut anchors = piece.anchors.into_iter().peekable();
+        let waiting = std::mem::take(&mut self.waiting).into_iter().map(|anchor| (0, anchor));
+        let mut anchors = waiting.chain(piece.anchors).peekable();
         for (index, (stamp, event)) in piece.events.drain(..).enumerate() {
             while let Some((_, anchor)) = anchors.next_if(|(at, _)| *at <= index) {
                 self.enter(&anchor, stamp, sink)?;
             }
             self.place(stamp, event);
         }
-        for (_, anchor) in anchors {
-            let (Anchor::Header(stamp, _) | Anchor::Ad(stamp)) = &anchor;
-            self.enter(&anchor, *stamp, sink)?;
-        }
+        self.waiting = anchors.map(|(_, anchor)| anchor).collect();
         for (number, count) in piece.records_by_number {
             *self.log.records_by_number.entry(number).or_default() += count;
         }
@@ -207,7 +208,12 @@ impl Assembly {
         Ok(())
     }
 
-    pub(super) fn finish(mut self, path: &Path) -> Result<Log> {
+    pub(super) fn finish(mut self, path: &Path, sink: &mut Sink<'_>) -> Result<Log> {
+        for anchor in std::mem::take(&mut self.waiting) {
+            let (Anchor::Header(stamp, _) | Anchor::Ad(stamp)) = &anchor;
+            self.enter(&anchor, *stamp, sink)?;
+        }
+        self.flush(sink)?;
         if !self.undated.is_empty() {
             bail!(hinted(
                 format!("`{}` has time stamps without a year, and nothing in it tells which", path.display()),

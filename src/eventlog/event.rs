@@ -325,8 +325,10 @@ pub(super) fn global_header(record: &Record<'_>) -> Option<GlobalHeader> {
     let text = text.strip_prefix("Global JobLog:")?;
     let field = |name: &str| text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name));
     let creator = field("creator_name=").map(|name| name.trim_matches(['<', '>']).to_owned());
+    // Times beyond the year 9999 are damage.
+    let created_s = field("ctime=")?.parse().ok().filter(|s| (0..253_402_300_800).contains(s))?;
     Some(GlobalHeader {
-        created_s: field("ctime=")?.parse().ok()?,
+        created_s,
         creator: creator.filter(|name| !name.is_empty()),
         sequence: field("sequence=").and_then(|number| number.parse().ok()).unwrap_or(0),
         is_live: field("size=").is_some_and(|size| size == "0"),

@@ -179,7 +179,7 @@ fn read_in(
     }
     let (file_bytes, file_xxh3) = blocks.source.checksum();
     let can_resume = !blocks.source.is_compressed();
-    let log = assembly.finish(path)?;
+    let log = assembly.finish(path, sink)?;
     let resume = log.resume.filter(|_| can_resume);
     Ok(Log { file_bytes, file_xxh3, resume, ..log })
 }
@@ -239,6 +239,16 @@ mod tests {
         assert_eq!(log.records_by_number, BTreeMap::from([(0, 1), (8, 1), (12, 1)]));
         assert_eq!(log.generation, Some(Generation { ap: "ap@x".into(), sequence: 1, created_ms: 1_704_067_140_000 }));
         assert!(log.anomalies.is_empty());
+    }
+
+    #[test]
+    fn the_first_event_of_a_rotated_file_tells_the_zone_also_from_the_next_piece() {
+        let header = HEADER.replace("12/31 17:59:00", "12/31 22:00:00").replace("size=0", "size=5000");
+        let text = format!("{header}000 (1.0.0) 12/31 17:59:01 s\n...\n");
+        for sizes in [SIZES, Sizes { block_bytes: 64, piece_bytes: 1 }] {
+            let found = read_text(&text, &Options::default(), sizes).expect("read").0;
+            assert_eq!(found.times(), ["2023-12-31 23:59:01 UTC"]);
+        }
     }
 
     #[test]
