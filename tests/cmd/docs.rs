@@ -84,7 +84,7 @@ fn the_readme_shows_what_the_quickstart_prints() {
 
 #[test]
 fn links_and_named_files_exist() {
-    for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/stages.md"] {
+    for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/stages.md", "docs/performance.md"] {
         let text = read(document);
         let is_file =
             |word: &&str| ["src/", "ci/", "docs/", "tests/", "config/", ".ci/"].iter().any(|top| word.starts_with(top));
