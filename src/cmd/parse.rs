@@ -145,7 +145,7 @@ fn go_on(store: &Store, logs: &[PathBuf], options: &Options, builder: &mut Build
     if let (Some(begun), Some(log)) = (builder.go_on(store, grown)?, known.last()) {
         if let Some(resume) = &begun.resume {
             output::note(&format!("`{}`: going on after byte {}", log.display(), resume.offset));
-            let read = eventlog::read_on(log, resume, |_| {}, &mut |batch| builder.add(&batch))?;
+            let read = eventlog::read_on(log, options, resume, |_| {}, &mut |batch| builder.add(&batch))?;
             let source = builder.end_log(&name(log), read, Some(&begun));
             sources.pop();
             sources.push(source);

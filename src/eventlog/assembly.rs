@@ -65,9 +65,9 @@ impl Assembly {
     }
 
     /// As it was when `resume` was noted, but for the counts.
-    pub(super) fn resume(resume: &Resume) -> Assembly {
-        let mut assembly = Assembly::new(&Options { ap: resume.ap.clone(), year: None });
-        (assembly.ap_given, assembly.is_log) = (false, true);
+    pub(super) fn resume(options: &Options, resume: &Resume) -> Assembly {
+        let mut assembly = Assembly::new(options);
+        (assembly.ap, assembly.is_log) = (resume.ap.clone(), true);
         assembly.calendar = Calendar::new(Some(resume.near_ms), resume.zone_ms);
         assembly.log.bytes = resume.offset;
         assembly.whole_end = Some(resume.offset);

@@ -87,13 +87,17 @@ impl Blocks {
     }
 }
 
-pub(super) fn split(block: &[u8], sizes: Sizes) -> Vec<&[u8]> {
-    let mut pieces = Vec::with_capacity(block.len() / sizes.piece_bytes + 1);
-    let mut start = 0;
-    while start < block.len() {
-        let end = next_cut(block, (start + sizes.piece_bytes).min(block.len()));
-        pieces.push(&block[start..end]);
-        start = end;
+impl<'a> Block<'a> {
+    /// The pieces of the block, in order: stretches of whole records, too.
+    pub(super) fn split(&self, sizes: Sizes) -> Vec<Block<'a>> {
+        let text = self.text;
+        let mut pieces = Vec::with_capacity(text.len() / sizes.piece_bytes + 1);
+        let mut start = 0;
+        while start < text.len() {
+            let end = next_cut(text, (start + sizes.piece_bytes).min(text.len()));
+            pieces.push(Block { text: &text[start..end], ends_log: self.ends_log && end == text.len() });
+            start = end;
+        }
+        pieces
     }
-    pieces
 }

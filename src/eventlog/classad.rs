@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 use serde_json::Value;
 
-use super::record::{Header, before};
+use super::record::Header;
 use super::stamp;
 
 /// What a line that does not begin a text record begins.
@@ -107,10 +107,7 @@ fn elements(text: &str) -> BTreeMap<String, Value> {
 
 fn value(text: &str) -> Option<Value> {
     let text = text.trim_start();
-    let inside = |open: &str, close: &str| {
-        let rest = text.strip_prefix(open)?;
-        before(rest.as_bytes(), close.as_bytes()).map(|found| &rest[..found.len()])
-    };
+    let inside = |open: &str, close: &str| text.strip_prefix(open)?.split_once(close).map(|(found, _)| found);
     if let Some(string) = inside("<s>", "</s>") {
         return Some(Value::String(unescape(string)));
     }

@@ -7,14 +7,16 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::assembly::first_calendar;
-use super::blocks::{Blocks, SIZES, split};
-use super::event::{AD_INFORMATION, HELD, TERMINATED, ad_stamp, ending, event_name, global_header, hold_codes};
+use super::blocks::{Block, Blocks, SIZES};
+use super::event::{
+    AD_INFORMATION, GENERIC, HELD, NODE_TERMINATED, TERMINATED, ad_stamp, ending, event_name, global_header, hold_codes,
+};
 use super::reader::Options;
 use super::record::{Record, Records};
 use super::stamp::{Calendar, Stamp, Zone, date_time, offset_between};
 
-/// Event 015: a node of a parallel job terminated.
-const NODE_TERMINATED: u16 = 15;
+/// The beginning of 1972, the first leap year of the epoch.
+const LEAP_YEAR_MS: i64 = 730 * 86_400_000;
 
 #[derive(Serialize)]
 struct Line {
@@ -50,11 +52,9 @@ pub fn dump(path: &Path, options: &Options, out: &mut impl Write) -> Result<()> 
     let mut clock = Clock { calendar: first_calendar(options), knows_zone: false, new_file: None };
     let (mut offset, mut line) = (0, 1);
     while let Some(block) = blocks.next()? {
-        let pieces = split(block.text, SIZES);
-        let last = pieces.len() - 1;
-        for (at, piece) in pieces.into_iter().enumerate() {
+        for Block { text: piece, ends_log } in block.split(SIZES) {
             let mut counted = 0;
-            for record in Records::new(piece, block.ends_log && at == last) {
+            for record in Records::new(piece, ends_log) {
                 line += memchr::memchr_iter(b'\n', &piece[counted..record.at]).count() as u64;
                 counted = record.at;
                 let found = clock.line(&record, line, offset + record.at as u64);
@@ -78,18 +78,19 @@ struct Clock {
 impl Clock {
     fn line(&mut self, record: &Record<'_>, line: u64, offset: u64) -> Line {
         let header = record.header;
-        if let Some(global) = global_header(record).filter(|_| header.number == 8) {
+        let is = |number| header.number == number;
+        if let Some(global) = is(GENERIC).then(|| global_header(record)).flatten() {
             let created_ms = global.created_s.saturating_mul(1000);
             self.set(global.is_live.then_some(header.stamp), created_ms);
         } else if let Some(created_ms) = self.new_file.take() {
             self.set(Some(header.stamp), created_ms);
         }
-        let own = ad_stamp(record).filter(|_| header.number == AD_INFORMATION && !self.calendar.is_set());
-        own.and_then(|stamp| self.calendar.place(stamp));
+        if is(AD_INFORMATION) && !self.calendar.is_set() {
+            ad_stamp(record).and_then(|stamp| self.calendar.place(stamp));
+        }
         let (time, zone) = self.time(header.stamp);
-        let held = hold_codes(record).filter(|_| header.number == HELD);
-        let held = held.or((header.number == HELD).then_some((0, 0)));
-        let ended = matches!(header.number, TERMINATED | NODE_TERMINATED).then(|| ending(record));
+        let held = is(HELD).then(|| hold_codes(record).unwrap_or((0, 0)));
+        let ended = (is(TERMINATED) || is(NODE_TERMINATED)).then(|| ending(record));
         Line {
             number: header.number,
             name: event_name(header.number),
@@ -119,14 +120,9 @@ impl Clock {
             Some(ms) if self.knows_zone || stamp.zone == Zone::Known => (date_time(ms) + "Z", None),
             Some(ms) => (date_time(ms), Some("local")),
             // A leap year, so that every day exists; its digits are taken off.
-            None => (date_time(stamp.ms + first_leap_year_ms())[5..].to_owned(), Some("local")),
+            None => (date_time(stamp.ms + LEAP_YEAR_MS)[5..].to_owned(), Some("local")),
         }
     }
-}
-
-/// The beginning of 1972, the first leap year of the epoch.
-fn first_leap_year_ms() -> i64 {
-    730 * 86_400_000
 }
 
 #[cfg(test)]

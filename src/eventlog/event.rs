@@ -22,7 +22,7 @@ pub const HELD: u16 = 12;
 /// Event 013: the job was released.
 pub const RELEASED: u16 = 13;
 /// Event 015: a node of a parallel job terminated; its body is that of 005.
-const NODE_TERMINATED: u16 = 15;
+pub(super) const NODE_TERMINATED: u16 = 15;
 /// Event 028: attributes of the job ad, written after the event that triggered it. Annotation, not a state.
 pub const AD_INFORMATION: u16 = 28;
 

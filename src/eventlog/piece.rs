@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::blocks::Block;
 use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, SUBMIT};
 use super::record::{Anomaly, Records};
 use super::stamp::Stamp;
@@ -27,11 +28,11 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Parses `text`; the memory of `events` is used again.
-    pub(super) fn parse(text: &[u8], ends_log: bool, mut events: Vec<(Stamp, Event)>) -> Piece {
+    /// Parses one piece; the memory of `events` is used again.
+    pub(super) fn parse(Block { text, ends_log }: &Block<'_>, mut events: Vec<(Stamp, Event)>) -> Piece {
         events.clear();
         let mut piece = Piece { bytes: text.len() as u64, events, ..Piece::default() };
-        let mut records = Records::new(text, ends_log);
+        let mut records = Records::new(text, *ends_log);
         let mut counts = vec![0u64; 1000];
         let mut known = Known::default();
         let mut out_of_range = Vec::new();

@@ -1,6 +1,7 @@
 //! A log file → its events: blocks of bounded size, parsed in parallel, put together in file order.
 
 use std::collections::BTreeMap;
+use std::io::{Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -9,11 +10,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::assembly::{Assembly, Sink};
-use super::blocks::{Blocks, SIZES, Sizes, split};
+use super::blocks::{Block, Blocks, SIZES, Sizes};
 use super::event::{Ad, Event};
 use super::piece::Piece;
 use super::record::{Anomaly, begins_record};
-use super::source::Source;
+use super::source::{fill, open};
 use super::stamp::Stamp;
 
 /// So many anomalies of a log are reported with their place; the others are only counted.
@@ -121,31 +122,30 @@ pub fn read(
 /// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins there. What looked like the
 /// end of a record may have been a line of its text.
 pub fn can_read_on(path: &Path, resume: &Resume) -> Result<bool> {
-    let mut source = Source::open(path, |_| {})?;
+    let mut file = open(path)?;
+    file.seek(SeekFrom::Start(resume.offset))?;
     let mut head = [0; 256];
-    let filled =
-        if source.is_compressed() { 0 } else { source.skip(resume.offset).and_then(|()| source.fill(&mut head))? };
-    Ok(!source.is_compressed() && (filled == 0 || begins_record(&head[..filled])))
+    let filled = fill(&mut file, &mut head)?;
+    Ok(filled == 0 || begins_record(&head[..filled]))
 }
 
 /// Reads what follows `resume` in the log at `path`, as [`read`] reads a whole log. The counts are those of what follows.
 pub fn read_on(
     path: &Path,
+    options: &Options,
     resume: &Resume,
     progress: impl Fn(u64) + Send + 'static,
     sink: &mut Sink<'_>,
 ) -> Result<Log> {
-    read_in(SIZES, path, Assembly::resume(resume), progress, sink)
+    read_in(SIZES, path, Assembly::resume(options, resume), progress, sink)
 }
 
 /// Reads the text of a log in memory, on this thread; returns the number of events. What [`read`] does apart from this is
 /// to read the file and to place events in time.
 pub fn scan(text: &[u8]) -> usize {
-    let pieces = split(text, SIZES);
-    let last = pieces.len().saturating_sub(1);
     let (mut events, mut count) = (Vec::new(), 0);
-    for (at, text) in pieces.into_iter().enumerate() {
-        let piece = Piece::parse(text, at == last, events);
+    for piece in (Block { text, ends_log: true }).split(SIZES) {
+        let piece = Piece::parse(&piece, events);
         count += piece.events.len();
         events = piece.events;
     }
@@ -165,10 +165,7 @@ fn read_in(
     let spares: Mutex<Vec<Vec<(Stamp, Event)>>> = Mutex::default();
     let spare = || spares.lock().expect("no thread panics with the lock").pop().unwrap_or_default();
     while let Some(block) = blocks.next()? {
-        let texts = split(block.text, sizes);
-        let last = block.ends_log.then_some(texts.len() - 1);
-        let parse = |(at, text)| Piece::parse(text, Some(at) == last, spare());
-        let pieces: Vec<Piece> = texts.into_par_iter().enumerate().map(parse).collect();
+        let pieces: Vec<Piece> = block.split(sizes).par_iter().map(|piece| Piece::parse(piece, spare())).collect();
         assembly.find_ap(&pieces);
         for piece in pieces {
             let events = assembly.add(piece, sink)?;
@@ -283,6 +280,11 @@ mod tests {
         let other = HEADER.replace("ap@x", "ap@y");
         let both = found(format!("{HEADER}{submit}{other}{submit}"));
         assert_eq!([&both.events[0].0, &both.events[1].0], ["ap@x", "ap@y"], "two logs put together");
+        let given = Options { ap: Some("mine".into()), year: None };
+        let first = read_text(HEADER, &given, SIZES).expect("read").1.resume.expect("whole records");
+        let rest = Assembly::resume(&given, &first);
+        let later = read_with(format!("{HEADER}{other}{submit}"), rest, SIZES).expect("read").0;
+        assert_eq!(later.events[0].0, "mine", "a name that was given stays, also when a log is read on");
     }
 
     #[test]
@@ -415,7 +417,7 @@ mod tests {
                 rest.is_empty() || begins_record(rest)
             };
             if let Some(resume) = first_log.resume.filter(begins) {
-                let (second, second_log) = read_with(&text, Assembly::resume(&resume), SIZES).expect("read");
+                let (second, second_log) = read_with(&text, Assembly::resume(&Options::default(), &resume), SIZES).expect("read");
                 let mut events = first.events;
                 events.extend(second.events);
                 prop_assert_eq!(events, whole.events);

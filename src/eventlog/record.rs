@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::packed::{Config, Searcher};
-use memchr::{memchr, memmem, memrchr};
+use memchr::{memchr, memrchr};
 use serde::{Deserialize, Serialize};
 
 use super::classad::{Attributes, Form};
@@ -461,11 +461,6 @@ pub(super) fn headline(content: &[u8]) -> &[u8] {
 /// The lines after the header line.
 pub(super) fn body(content: &[u8]) -> &[u8] {
     memchr(b'\n', content).map_or(&[][..], |at| &content[at + 1..])
-}
-
-/// The bytes from `text` up to the first `needle`.
-pub(super) fn before<'a>(text: &'a [u8], needle: &[u8]) -> Option<&'a [u8]> {
-    memmem::find(text, needle).map(|at| &text[..at])
 }
 
 #[cfg(test)]

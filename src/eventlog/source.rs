@@ -95,7 +95,8 @@ impl Source {
     }
 }
 
-fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+/// Reads until `buffer` is full or `reader` ends; returns the number of bytes read.
+pub(super) fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match reader.read(&mut buffer[filled..]) {

@@ -137,7 +137,7 @@ impl Rows {
             heads.extend(run.next()?.map(|row| Reverse((row.full_key(), index))));
         }
         while let Some(Reverse((_, index))) = heads.pop() {
-            each(runs[index].current)?;
+            each(runs[index].current())?;
             heads.extend(runs[index].next()?.map(|row| Reverse((row.full_key(), index))));
         }
         self.runs.iter().try_for_each(|path| Ok(fs_err::remove_file(path)?))
@@ -148,23 +148,26 @@ impl Rows {
 struct Run {
     file: fs_err::File,
     buffer: Vec<Row>,
+    /// The row after the current one.
     at: usize,
-    current: Row,
 }
 
 impl Run {
     fn open(path: &Path) -> Result<Run> {
-        Ok(Run { file: fs_err::File::open(path)?, buffer: Vec::new(), at: 0, current: Row::zeroed() })
+        Ok(Run { file: fs_err::File::open(path)?, buffer: Vec::new(), at: 0 })
     }
 
     fn next(&mut self) -> Result<Option<Row>> {
         if self.at == self.buffer.len() {
             self.fill()?;
         }
-        let row = self.buffer.get(self.at).copied();
         self.at += 1;
-        self.current = row.unwrap_or(self.current);
-        Ok(row)
+        Ok(self.buffer.get(self.at - 1).copied())
+    }
+
+    /// The row that [`Run::next`] gave last.
+    fn current(&self) -> Row {
+        self.buffer[self.at - 1]
     }
 
     fn fill(&mut self) -> Result<()> {

@@ -6,4 +6,4 @@ mod space;
 
 pub use best::{BEST_FILE, Best, choose, resolve};
 pub use local::{Outcome, TrialResult, run_trials, tensors_dir, trial_dir};
-pub use space::{draw, needs_draw};
+pub use space::draw;

@@ -4,12 +4,6 @@ use rand::Rng as _;
 
 use crate::config::{Config, Distribution, Parameter};
 
-/// Whether any parameter of `config` is a distribution.
-pub fn needs_draw(config: &Config) -> bool {
-    let mut config = config.clone();
-    parameters(&mut config).iter().any(|(_, parameter)| matches!(parameter, Parameter::Drawn(_)))
-}
-
 /// The configuration of trial `trial`, counted from 1: every distribution replaced by a number. It depends on the seed,
 /// the trial and each parameter's name alone.
 pub fn draw(config: &Config, trial: usize) -> Config {
@@ -75,11 +69,12 @@ mod tests {
     #[test]
     fn trials_differ_and_repeat() {
         let mut config = Config::load(None, &BTreeMap::new()).expect("defaults");
-        assert!(!needs_draw(&config));
         config.training.parameters.learning_rate = Parameter::Drawn(Distribution::Uniform { min: 0.0, max: 1.0 });
-        assert!(needs_draw(&config));
         let rate = |trial| draw(&config, trial).training.parameters.learning_rate;
         assert_eq!(rate(1), rate(1));
         assert_ne!(rate(1), rate(2));
+        assert!(matches!(rate(1), Parameter::Constant(_)), "what is drawn is a number");
+        let fixed = |config: &Config| config.training.parameters.batch_size.clone();
+        assert_eq!(fixed(&draw(&config, 1)), fixed(&config), "what is a number stays");
     }
 }

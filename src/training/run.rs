@@ -124,9 +124,4 @@ impl Run {
         }
         Ok(())
     }
-
-    /// The epochs of this run.
-    pub fn history(dir: &Path) -> Result<Vec<Epoch>> {
-        manifest::read_json(&dir.join(HISTORY_FILE))
-    }
 }

@@ -1,6 +1,6 @@
 //! `poolcast advise`: held jobs of the bundled log, and job ids that get none.
 
-use crate::place::Place;
+use crate::place::{Place, queue};
 
 #[test]
 fn a_rule_answers_by_itself() {
@@ -31,8 +31,7 @@ fn all_held_jobs_are_those_of_the_queue() {
     let document: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
     let advice = document["advice"].as_array().expect("a list");
     let found: Vec<&str> = advice.iter().map(|advice| advice["job"].as_str().expect("an id")).collect();
-    let queue = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gel/condor_q.json");
-    let queue: Vec<serde_json::Value> = serde_json::from_slice(&fs_err::read(queue).expect("read")).expect("JSON");
+    let queue = queue();
     let mut held: Vec<&serde_json::Value> = queue.iter().filter(|ad| ad["JobStatus"] == 5).collect();
     held.sort_by_key(|ad| (ad["ClusterId"].as_i64(), ad["ProcId"].as_i64()));
     assert_eq!(found, held.iter().map(|ad| format!("{}.{}", ad["ClusterId"], ad["ProcId"])).collect::<Vec<_>>());

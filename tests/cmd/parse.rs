@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
-use crate::place::Place;
+use crate::place::{Place, queue};
 
 /// Ten records of two jobs and the header of a global event log, as HTCondor writes them.
 const SMALL: &str = "\
@@ -57,8 +57,7 @@ fn every_job_of_history_and_queue_is_there_once() {
     let gel = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gel");
     let history = liblzma::read::XzDecoder::new(fs_err::File::open(gel.join("history.json.xz")).expect("opened"));
     let history: Vec<serde_json::Value> = serde_json::from_reader(history).expect("JSON");
-    let queue: Vec<serde_json::Value> =
-        serde_json::from_slice(&fs_err::read(gel.join("condor_q.json")).expect("read")).expect("JSON");
+    let queue = queue();
     let parsed = place.json("parse EventLog.xz -o events --json");
     assert_eq!(parsed["jobs"], history.len() + queue.len());
     let held = queue.iter().filter(|ad| ad["JobStatus"] == 5).count();

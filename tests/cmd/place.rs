@@ -100,6 +100,12 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
+/// What `condor_q -json` says of the jobs that had not ended when the bundled log did.
+pub(crate) fn queue() -> Vec<serde_json::Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gel/condor_q.json");
+    serde_json::from_slice(&fs_err::read(path).expect("read")).expect("JSON")
+}
+
 /// What one call of the program came to.
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,

@@ -23,7 +23,7 @@ fuzz_target!(init: one_thread(), |text: &[u8]| {
         let resume = eventlog::read(half, &Options::default(), |_| {}, &mut |_| Ok(())).ok().and_then(|log| log.resume);
         let whole = write(file, text);
         if let Some(resume) = resume.filter(|resume| eventlog::can_read_on(whole, resume).expect("readable")) {
-            drop(eventlog::read_on(whole, &resume, |_| {}, &mut |_| Ok(())));
+            drop(eventlog::read_on(whole, &Options::default(), &resume, |_| {}, &mut |_| Ok(())));
         }
         check(whole, scanned);
     });
