@@ -9,6 +9,7 @@ mod classad;
 mod dump;
 mod event;
 mod generations;
+mod marks;
 mod piece;
 mod reader;
 mod record;

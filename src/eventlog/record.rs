@@ -4,13 +4,12 @@
 //! are text, or ClassAds in JSON or XML; the form may change within a file.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
-use aho_corasick::packed::{Config, Searcher};
 use memchr::{memchr, memrchr};
 use serde::{Deserialize, Serialize};
 
 use super::classad::{Attributes, Form};
+use super::marks::Marks;
 use super::stamp::{self, Stamp};
 
 /// Something in a log that a sound log would not hold; counted, never fatal unless the caller says so.
@@ -110,24 +109,14 @@ fn id(mut text: &[u8], end: u8) -> Option<(i64, &[u8])> {
     None
 }
 
-/// Finds the places where a line that matters begins: after a line feed a digit, a dot, or the bracket of a ClassAd; and
-/// a digit after a NUL, as crashed file systems leave runs of NULs before the next record.
-///
-/// Vectorised on any x86-64-v2 (SSSE3) or aarch64 processor, which are those this program is built for.
-static MARKS: LazyLock<Searcher> = LazyLock::new(|| {
-    let digits = (b'0'..=b'9').map(|digit| vec![b'\n', digit]);
-    let others = [b"\n.", b"\n{", b"\n<", b"\x000", b"\x001"].map(|mark| mark.to_vec());
-    let searcher = Config::new().builder().extend(digits.chain(others)).build();
-    searcher.expect("packed search runs on every processor this program is built for")
-});
-
 /// The records of a piece of log. The piece begins at a record or with the log, and ends with a record or the log.
 pub(super) struct Records<'a> {
     text: &'a [u8],
     /// Whether the log ends with the piece; else a record begins there.
     ends_log: bool,
-    /// Where to look for the next mark.
-    at: usize,
+    marks: Marks<'a>,
+    /// Whether the place where the text itself begins was looked at.
+    begun: bool,
     /// All text before this is accounted for.
     covered: usize,
     open: Option<Open>,
@@ -168,20 +157,18 @@ enum Mark {
 
 impl<'a> Records<'a> {
     pub(super) fn new(text: &'a [u8], ends_log: bool) -> Records<'a> {
-        Records { text, ends_log, at: 0, covered: 0, open: None, whole_end: Some(0), anomalies: Vec::new() }
+        let (marks, anomalies) = (Marks::new(text, preamble(text)), Vec::new());
+        Records { text, ends_log, marks, begun: false, covered: 0, open: None, whole_end: Some(0), anomalies }
     }
 
-    /// The next line that may matter, from `self.at` on.
+    /// The next line that may matter.
     #[inline(always)]
     fn next_line(&mut self) -> Option<usize> {
-        if self.at == 0 {
-            self.at = 1;
+        if !self.begun {
+            self.begun = true;
             return Some(preamble(self.text));
         }
-        let span = aho_corasick::Span { start: self.at - 1, end: self.text.len() };
-        let found = MARKS.find_in(self.text, span)?;
-        self.at = found.end();
-        Some(found.end() - 1)
+        self.marks.next()
     }
 
     fn classify(&self, line: usize) -> Mark {
@@ -255,17 +242,8 @@ impl<'a> Records<'a> {
 
     /// Where the next record after `from` begins.
     fn next_start(&self, from: usize) -> Option<usize> {
-        let mut at = from;
-        loop {
-            let Some(found) = MARKS.find_in(self.text, aho_corasick::Span { start: at, end: self.text.len() }) else {
-                return (!self.ends_log).then_some(self.text.len());
-            };
-            let line = found.end() - 1;
-            match self.classify(line) {
-                Mark::Header(..) | Mark::Ad(_) => return Some(line),
-                _ => at = found.end(),
-            }
-        }
+        let begins = |line: &usize| matches!(self.classify(*line), Mark::Header(..) | Mark::Ad(_));
+        Marks::new(self.text, from).find(begins).or((!self.ends_log).then_some(self.text.len()))
     }
 
     /// Reads the ClassAd that begins at `line`, if it ends before the next record begins.
@@ -281,11 +259,13 @@ impl<'a> Records<'a> {
             if form != Form::Prolog {
                 self.note(Anomaly::UnfinishedRecord, line);
             }
-            (self.at, self.covered) = (self.text.len() + 1, self.text.len());
+            self.covered = self.text.len();
+            self.marks = Marks::new(self.text, self.covered);
             return None;
         };
         let whole = &self.text[line..line + length];
-        (self.at, self.covered) = (line + length, line + length);
+        self.covered = line + length;
+        self.marks = Marks::new(self.text, self.covered - 1);
         self.whole_end = self.text[..line + length].ends_with(b"\n").then_some(line + length);
         if form == Form::Prolog {
             return None;
@@ -315,7 +295,7 @@ impl<'a> Records<'a> {
             Mark::Ad(form) => {
                 let record = if self.open.is_some() {
                     // The mark is met again, with nothing open.
-                    self.at = line;
+                    self.marks = Marks::new(self.text, line - 1);
                     self.close(line)
                 } else {
                     self.cover(line);
@@ -387,13 +367,11 @@ impl<'a> Iterator for Records<'a> {
                 },
             };
             let closed = self.close(start);
-            self.at = start + header.map_or(1, |(_, length)| length);
             self.open = Some(Open { start, header, terminator: None });
             if closed.is_some() {
                 return closed;
             }
         }
-        self.at = self.text.len() + 1;
         if self.open.is_some() || self.covered < self.text.len() { self.finish() } else { None }
     }
 }
