@@ -3,6 +3,7 @@
 //! `cargo bench --bench parse -- LOG [SECONDS]` prints one line a stage. Processor time and not wall time, as machines are
 //! shared; `ci/bench-parse` runs it beside HTCondor's own reader.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,9 @@ use poolcast::output;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// So much of a log is scanned in memory: the page cache needs the rest of it for the log itself.
+const MOST_IN_MEMORY_BYTES: u64 = 2 << 30;
 
 /// User and system time of this process so far, from `/proc/self/stat`, in seconds.
 fn processor_s() -> Result<f64> {
@@ -84,8 +88,9 @@ fn main() -> Result<()> {
     let bytes = fs_err::metadata(&log)?.len();
     let dir = tempfile::tempdir()?;
     output::data(&format!("{} events in {bytes} bytes, {} threads\n", read(&log)?, rayon::current_num_threads()))?;
-    let text = fs_err::read(&log)?;
-    measure("scan in memory", bytes, seconds, || {
+    let mut text = Vec::new();
+    fs_err::File::open(&log)?.take(MOST_IN_MEMORY_BYTES).read_to_end(&mut text)?;
+    measure("scan in memory", text.len() as u64, seconds, || {
         std::hint::black_box(eventlog::scan(&text));
         Ok(())
     })?;

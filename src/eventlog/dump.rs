@@ -54,7 +54,7 @@ pub fn dump(path: &Path, options: &Options, out: &mut impl Write) -> Result<()> 
     while let Some(block) = blocks.next()? {
         for Block { text: piece, ends_log } in block.split(SIZES) {
             let mut counted = 0;
-            for record in Records::new(piece, ends_log) {
+            for record in Records::new(piece, ends_log).all() {
                 line += memchr::memchr_iter(b'\n', &piece[counted..record.at]).count() as u64;
                 counted = record.at;
                 let found = clock.line(&record, line, offset + record.at as u64);

@@ -344,8 +344,12 @@ mod tests {
     use super::super::record::Records;
     use super::*;
 
+    fn first(text: &str) -> Record<'_> {
+        Records::new(text.as_bytes(), true).all()[0]
+    }
+
     fn parse(text: &str) -> Event {
-        event(&Records::new(text.as_bytes(), true).next().expect("one record"))
+        event(&first(text))
     }
 
     #[test]
@@ -377,7 +381,7 @@ mod tests {
     fn annotations_name_the_job() {
         let text = "028 (4.2.0) 01/02 03:04:05 Job ad information event triggered.\n\
             GlobalJobId = \"ap40.example#4.2#1795225787\"\nOwner = \"ada\"\nTriggerEventTypeNumber = 0\n...\n";
-        let found = ad(&Records::new(text.as_bytes(), true).next().expect("one record")).expect("an ad");
+        let found = ad(&first(text)).expect("an ad");
         assert_eq!(
             (found.schedd.as_str(), found.submit_s, found.owner.as_deref()),
             ("ap40.example", 1_795_225_787, Some("ada"))
@@ -386,16 +390,16 @@ mod tests {
 
     #[test]
     fn submit_hosts_and_headers() {
-        let first = |text: &str| {
-            let record = Records::new(text.as_bytes(), true).next().expect("one record");
+        let said = |text: &str| {
+            let record = first(text);
             (submit_host(&record), global_header(&record))
         };
         let submit = "000 (1.0.0) 01/02 03:04:05 Job submitted from host: <10.0.0.1:9618?addrs=10.0.0.1-9618&alias=ap.example&sock=x>\n...\n";
-        assert_eq!(first(submit).0.as_deref(), Some("ap.example"));
+        assert_eq!(said(submit).0.as_deref(), Some("ap.example"));
         let plain = "000 (1.0.0) 01/02 03:04:05 Job submitted from host: <10.0.0.1:32779>\n...\n";
-        assert_eq!(first(plain).0.as_deref(), Some("10.0.0.1"));
+        assert_eq!(said(plain).0.as_deref(), Some("10.0.0.1"));
         let header = "008 (-01.-01.-01) 01/02 03:04:05 Global JobLog: ctime=17 id=0.1 sequence=1 size=0 creator_name=<s@h>   \n...\n";
         let expected = GlobalHeader { created_s: 17, creator: Some("s@h".into()), sequence: 1, is_live: true };
-        assert_eq!(first(header).1, Some(expected));
+        assert_eq!(said(header).1, Some(expected));
     }
 }

@@ -53,7 +53,7 @@ fn header(log: &Path) -> Result<Option<GlobalHeader>> {
     let mut head = vec![0; HEAD_BYTES];
     let filled = Source::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
     let filled = filled.with_context(|| format!("cannot read the log `{}`", log.display()))?;
-    Ok(Records::new(&head[..filled], true).next().as_ref().and_then(global_header))
+    Ok(Records::new(&head[..filled], true).all().first().and_then(global_header))
 }
 
 /// Files beside `log` that are named like its rotated generations.

@@ -36,7 +36,7 @@ impl Piece {
         let mut counts = vec![0u64; 1000];
         let mut known = Known::default();
         let mut out_of_range = Vec::new();
-        for record in records.by_ref() {
+        records.each(|record| {
             let header = record.header;
             counts[usize::from(header.number)] += 1;
             let place = piece.events.len();
@@ -60,7 +60,7 @@ impl Piece {
             if header.number == SUBMIT && piece.submit_host.is_none() {
                 piece.submit_host = event::submit_host(&record);
             }
-        }
+        });
         piece.records_by_number = (0u16..).zip(counts).filter(|(_, count)| *count > 0).collect();
         piece.whole_end = records.whole_end;
         piece.anomalies = records.anomalies;
@@ -71,11 +71,11 @@ impl Piece {
 }
 
 /// Jobs whose ad was read: it says the same after every event. Forgets some, as reading an ad twice does no harm.
-struct Known(Vec<(i64, i64)>);
+struct Known(Box<[(i64, i64); 1 << 9]>);
 
 impl Default for Known {
     fn default() -> Known {
-        Known(vec![(-1, -1); 1 << 9])
+        Known(Box::new([(-1, -1); 1 << 9]))
     }
 }
 

@@ -161,6 +161,42 @@ impl<'a> Records<'a> {
         Records { text, ends_log, marks, begun: false, covered: 0, open: None, whole_end: Some(0), anomalies }
     }
 
+    /// Hands all records to `take`, in order. An iterator would copy each once more, at a twentieth of the speed of it all.
+    #[inline(always)]
+    pub(super) fn each(&mut self, mut take: impl FnMut(Record<'a>)) {
+        while let Some(line) = self.next_line() {
+            // Nearly every mark is one of these two; the others are told apart below.
+            let header = parse_header(&self.text[line..]);
+            let (start, header) = match (header, &mut self.open) {
+                (None, Some(open)) if self.text[line..].starts_with(b"...\n") => {
+                    open.terminator = Some(line..line + 4);
+                    continue;
+                }
+                (Some(header), _) => (line, Some(header)),
+                _ => match self.rare(line) {
+                    Met::Nothing => continue,
+                    Met::Record(record) => {
+                        take(record);
+                        continue;
+                    }
+                    Met::Start(start, header) => (start, header),
+                },
+            };
+            self.close(start).map(&mut take);
+            self.open = Some(Open { start, header, terminator: None });
+        }
+        if self.open.is_some() || self.covered < self.text.len() {
+            self.finish().map(take);
+        }
+    }
+
+    /// All records, in order.
+    pub(super) fn all(mut self) -> Vec<Record<'a>> {
+        let mut all = Vec::new();
+        self.each(|record| all.push(record));
+        all
+    }
+
     /// The next line that may matter.
     #[inline(always)]
     fn next_line(&mut self) -> Option<usize> {
@@ -346,36 +382,6 @@ impl<'a> Records<'a> {
     }
 }
 
-impl<'a> Iterator for Records<'a> {
-    type Item = Record<'a>;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Record<'a>> {
-        while let Some(line) = self.next_line() {
-            // Nearly every mark is one of these two; the others are told apart below.
-            let header = parse_header(&self.text[line..]);
-            let (start, header) = match (header, &mut self.open) {
-                (None, Some(open)) if self.text[line..].starts_with(b"...\n") => {
-                    open.terminator = Some(line..line + 4);
-                    continue;
-                }
-                (Some(header), _) => (line, Some(header)),
-                _ => match self.rare(line) {
-                    Met::Nothing => continue,
-                    Met::Record(record) => return Some(record),
-                    Met::Start(start, header) => (start, header),
-                },
-            };
-            let closed = self.close(start);
-            self.open = Some(Open { start, header, terminator: None });
-            if closed.is_some() {
-                return closed;
-            }
-        }
-        if self.open.is_some() || self.covered < self.text.len() { self.finish() } else { None }
-    }
-}
-
 /// The length of what a file may begin with before its first line: a byte order mark, NULs.
 fn preamble(text: &[u8]) -> usize {
     let mark = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
@@ -447,7 +453,8 @@ mod tests {
 
     fn numbers(text: impl AsRef<[u8]>) -> (Vec<u16>, Vec<Anomaly>) {
         let mut records = Records::new(text.as_ref(), true);
-        let found = records.by_ref().map(|record| record.header.number).collect();
+        let mut found = Vec::new();
+        records.each(|record| found.push(record.header.number));
         (found, records.anomalies.into_iter().map(|(anomaly, _)| anomaly).collect())
     }
 

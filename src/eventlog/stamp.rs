@@ -31,24 +31,27 @@ pub(super) fn parse(text: &[u8]) -> Option<(Stamp, usize)> {
 /// The two forms that nearly every stamp has, `MM/DD hh:mm:ss` and `YYYY-MM-DD hh:mm:ss`, without anything that follows.
 #[inline(always)]
 fn plain(text: &[u8]) -> Option<(Stamp, usize)> {
-    let two = |at: usize| {
-        let (tens, ones) = (text[at].wrapping_sub(b'0'), text[at + 1].wrapping_sub(b'0'));
-        (tens < 10 && ones < 10).then(|| i64::from(tens * 10 + ones))
+    let (date_ms, clock, length, has_year) = match text {
+        [m, n, b'/', d, e, b' ', rest @ ..] => {
+            (month_start_ms(two(m, n)?, true)? + day_ms(two(d, e)?)?, rest, 14, false)
+        }
+        [y, z, v, w, b'-', m, n, b'-', d, e, b' ', rest @ ..] => {
+            let year = two(y, z)? * 100 + two(v, w)?;
+            (year_start_ms(year) + month_start_ms(two(m, n)?, is_leap(year))? + day_ms(two(d, e)?)?, rest, 19, true)
+        }
+        _ => return None,
     };
-    let (length, date_ms, has_year) = if text.len() > 14 && text[2] == b'/' {
-        (14, month_start_ms(two(0)?, true)? + day_ms(two(3)?)?, false)
-    } else if text.len() > 19 && text[4] == b'-' && text[7] == b'-' {
-        let year = two(0)? * 100 + two(2)?;
-        (19, year_start_ms(year) + month_start_ms(two(5)?, is_leap(year))? + day_ms(two(8)?)?, true)
-    } else {
-        return None;
-    };
-    let clock = length - 8;
-    let separated = text[clock - 1] == b' ' && text[clock + 2] == b':' && text[clock + 5] == b':';
-    let (hour, minute, second) = (two(clock)?, two(clock + 3)?, two(clock + 6)?);
-    let sound = separated && matches!(text[length], b' ' | b'\n') && hour < 24 && minute < 60 && second < 60;
+    let [h, i, b':', m, n, b':', s, t, b' ' | b'\n', ..] = clock else { return None };
+    let (hour, minute, second) = (two(h, i)?, two(m, n)?, two(s, t)?);
     let ms = date_ms + ((hour * 60 + minute) * 60 + second) * 1000;
-    sound.then_some((Stamp { ms, has_year, zone: Zone::Local }, length))
+    (hour < 24 && minute < 60 && second < 60).then_some((Stamp { ms, has_year, zone: Zone::Local }, length))
+}
+
+/// A number of two digits.
+#[inline(always)]
+fn two(tens: &u8, ones: &u8) -> Option<i64> {
+    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+    (tens < 10 && ones < 10).then(|| i64::from(tens * 10 + ones))
 }
 
 /// A stamp of any form that HTCondor's own reader takes.
