@@ -217,6 +217,7 @@ fn stats(store: &Store) -> String {
         _ => format!("{:.0} %", 100.0 * part as f64 / whole as f64),
     };
     let mut rows = vec![["  holds by code", "holds", "jobs", "released", "then succeeded"].map(str::to_owned).to_vec()];
+    let mut reasons = String::new();
     for kind in hold_counts(store) {
         let (code, subcode) = (kind.hold_code, kind.hold_subcode);
         rows.push(vec![
@@ -226,8 +227,10 @@ fn stats(store: &Store) -> String {
             percent(kind.released, kind.holds),
             percent(kind.succeeded, kind.known),
         ]);
+        reasons.extend(kind.reason.map(|reason| format!("  {code}/{subcode}: {reason}\n")));
     }
-    output::table(&rows)
+    let title = if reasons.is_empty() { "" } else { "  their most frequent reasons, without what varies\n" };
+    output::table(&rows) + title + &reasons
 }
 
 /// Opens the store in `dir` if it was made from exactly these logs.

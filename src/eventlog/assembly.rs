@@ -135,6 +135,7 @@ impl Assembly {
                 self.log.places.push(Place { anomaly, line: 0, offset: self.log.bytes + at as u64 });
             }
         }
+        self.log.reasons.extend(piece.reasons);
         self.ads.extend(piece.ads);
         self.log.bytes += piece.bytes;
         Ok(piece.events)

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::assembly::first_calendar;
 use super::blocks::{Block, Blocks, SIZES};
 use super::event::{
-    AD_INFORMATION, GENERIC, HELD, NODE_TERMINATED, TERMINATED, ad_stamp, ending, event_name, global_header, hold_codes,
+    AD_INFORMATION, GENERIC, HELD, NODE_TERMINATED, TERMINATED, ad_stamp, ending, event_name, global_header, hold,
 };
 use super::reader::Options;
 use super::record::{Record, Records};
@@ -89,7 +89,7 @@ impl Clock {
             ad_stamp(record).and_then(|stamp| self.calendar.place(stamp));
         }
         let (time, zone) = self.time(header.stamp);
-        let held = is(HELD).then(|| hold_codes(record).unwrap_or((0, 0)));
+        let held = is(HELD).then(|| hold(record).0.unwrap_or((0, 0)));
         let ended = (is(TERMINATED) || is(NODE_TERMINATED)).then(|| ending(record));
         Line {
             number: header.number,

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use memchr::memmem;
 
 use super::classad::{Attributes, Form};
+use super::reason;
 use super::record::{Content, Header, Record, body, headline};
 use super::stamp::{self, Stamp};
 
@@ -94,7 +95,8 @@ pub struct Event {
     pub number: u16,
     /// 005: 1 if the job ended by itself and not by a signal.
     pub normal: u8,
-    /// 005: the return value or the signal. 009: who removed the job, as in [`RemovedBy`].
+    /// 005: the return value or the signal. 009: who removed the job, as in [`RemovedBy`]. 012: the bits of what stands for
+    /// the template of its reason in [`super::Reasons`], or 0.
     pub value: i32,
     /// 012: the hold reason code.
     pub hold_code: i32,
@@ -148,7 +150,11 @@ pub(super) fn event(record: &Record<'_>) -> Event {
     let text_hash = text_hash(record);
     let mut event = Event { cluster, proc, number, text_hash, ..Event::default() };
     match number {
-        HELD => (event.hold_code, event.hold_subcode) = hold_codes(record).unwrap_or((0, 0)),
+        HELD => {
+            let (codes, reason) = hold(record);
+            (event.hold_code, event.hold_subcode) = codes.unwrap_or((0, 0));
+            event.value = reason::hash(&reason).cast_signed();
+        }
         TERMINATED | NODE_TERMINATED => (event.normal, event.value) = ending(record),
         ABORTED => event.value = removed_by(record) as i32,
         _ => {}
@@ -165,16 +171,28 @@ fn text_hash(record: &Record<'_>) -> u32 {
     twox_hash::XxHash3_64::oneshot(text) as u32
 }
 
-/// The codes of a hold, or of what led to one (021). In text they are the last `Code N Subcode M` line: reasons written
-/// before HTCondor 23.8 span lines, and the codes come after them.
-pub(super) fn hold_codes(record: &Record<'_>) -> Option<(i32, i32)> {
-    match record.content {
+/// The codes of a hold, if it has any, and its reason. In text the codes are the last `Code N Subcode M` line: reasons
+/// written before HTCondor 23.8 span lines, and the codes come after them.
+pub(super) fn hold<'a>(record: &Record<'a>) -> (Option<(i32, i32)>, Cow<'a, [u8]>) {
+    let body = match record.content {
+        Content::Text(text) => body(text),
         Content::Ad(form) => {
             let ad = attributes(record, form);
             let int = |name| ad.int(name).and_then(|n| i32::try_from(n).ok());
-            Some((int("HoldReasonCode")?, int("HoldReasonSubCode").unwrap_or(0)))
+            let codes = int("HoldReasonCode").map(|code| (code, int("HoldReasonSubCode").unwrap_or(0)));
+            return (codes, Cow::Owned(ad.text("HoldReason").unwrap_or_default().into()));
         }
-        Content::Text(text) => lines(body(text)).rev().find_map(codes),
+    };
+    let mut end = body.len();
+    while let Some(newline) = memchr::memrchr(b'\n', &body[..end]) {
+        if let Some(codes) = codes(&body[newline + 1..end]) {
+            return (Some(codes), Cow::Borrowed(&body[..newline]));
+        }
+        end = newline;
+    }
+    match codes(&body[..end]) {
+        Some(codes) => (Some(codes), Cow::Borrowed(&[])),
+        None => (None, Cow::Borrowed(body)),
     }
 }
 

@@ -12,6 +12,7 @@ mod generations;
 mod marks;
 mod piece;
 mod reader;
+mod reason;
 mod record;
 mod source;
 mod stamp;
@@ -22,5 +23,6 @@ pub use event::{
 };
 pub use generations::generations;
 pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resume, can_read_on, read, read_on, scan};
+pub use reason::Reasons;
 pub use record::Anomaly;
 pub use source::open;

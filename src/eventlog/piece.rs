@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::blocks::Block;
-use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, SUBMIT};
+use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, HELD, SUBMIT};
+use super::reason::{self, Reasons};
 use super::record::{Anomaly, Records};
 use super::stamp::Stamp;
 
@@ -20,6 +21,7 @@ pub(super) struct Piece {
     pub(super) events: Vec<(Stamp, Event)>,
     pub(super) anchors: Vec<(usize, Anchor)>,
     pub(super) ads: Vec<Ad>,
+    pub(super) reasons: Reasons,
     pub(super) submit_host: Option<String>,
     pub(super) records_by_number: BTreeMap<u16, u64>,
     pub(super) anomalies: Vec<(Anomaly, usize)>,
@@ -52,7 +54,14 @@ impl Piece {
                     let global = event::global_header(&record);
                     piece.anchors.extend(global.map(|global| (place, Anchor::Header(header.stamp, global))));
                 }
-                _ => piece.events.push((header.stamp, event::event(&record))),
+                _ => {
+                    let event = event::event(&record);
+                    if header.number == HELD {
+                        let reason = || reason::template(&event::hold(&record).1);
+                        piece.reasons.add(event.value.cast_unsigned(), reason);
+                    }
+                    piece.events.push((header.stamp, event));
+                }
             }
             if event::job(&header).is_none() {
                 out_of_range.push((Anomaly::JobIdOutOfRange, record.at));

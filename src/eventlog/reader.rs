@@ -13,6 +13,7 @@ use super::assembly::{Assembly, Sink};
 use super::blocks::{Block, Blocks, SIZES, Sizes};
 use super::event::{Ad, Event};
 use super::piece::Piece;
+use super::reason::Reasons;
 use super::record::{Anomaly, begins_record};
 use super::source::{fill, open};
 use super::stamp::Stamp;
@@ -89,6 +90,8 @@ pub struct Log {
     pub anomalies: Anomalies,
     /// The first of them, with their places.
     pub places: Vec<Place>,
+    /// The templates of hold reasons.
+    pub reasons: Reasons,
     /// The earliest time stamp of an event.
     pub begin_ms: Option<i64>,
     /// The latest one.
@@ -184,7 +187,7 @@ fn read_in(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eventlog::RemovedBy;
+    use crate::eventlog::{RemovedBy, reason};
     use proptest::prelude::*;
 
     /// What was read of a log.
@@ -391,7 +394,7 @@ mod tests {
                 proc,
                 number,
                 normal: u8::from(kind == 1),
-                value: match kind { 1 => value, 2 => value.abs(), 3 => RemovedBy::Person as i32, _ => 0 },
+                value: match kind { 0 => reason::hash(b"some reason").cast_signed(), 1 => value, 2 => value.abs(), 3 => RemovedBy::Person as i32, _ => 0 },
                 hold_code: if number == 12 { value.abs() } else { 0 },
                 hold_subcode: if number == 12 { value } else { 0 },
                 text_hash: 0,

@@ -71,6 +71,7 @@ impl Builder {
         for (anomaly, n) in &log.anomalies {
             *summary.anomalies.entry(*anomaly).or_default() += n;
         }
+        summary.reasons.extend(log.reasons);
         let offset = begun.and_then(|begun| begun.resume.as_ref()).map_or(0, |resume| resume.offset);
         let earlier = begun.into_iter().flat_map(|begun| &begun.places).filter(|place| place.offset < offset);
         let begun_ms = begun.and_then(|begun| begun.begin_ms);

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::Row;
 use crate::error::hinted;
-use crate::eventlog::{Anomalies, Event, Generation, Place, Resume};
+use crate::eventlog::{Anomalies, Event, Generation, Place, Reasons, Resume};
 use crate::files::Staging;
 use crate::manifest;
 use crate::shard::{Column, Format, Shard};
 
 /// Event shards.
-pub const EVENTS: Format = Format { name: "events", version: 2, rebuild: "poolcast parse LOG... -o DIR --overwrite" };
+pub const EVENTS: Format = Format { name: "events", version: 3, rebuild: "poolcast parse LOG... -o DIR --overwrite" };
 
 /// A shard is closed after the job that fills it; histories are never split.
 const SHARD_EVENTS: usize = 4 << 20;
@@ -64,6 +64,8 @@ pub struct Summary {
     pub events_by_number: BTreeMap<u16, u64>,
     /// What a sound log would not hold.
     pub anomalies: Anomalies,
+    /// The templates of hold reasons.
+    pub reasons: Reasons,
     /// The first time stamp, epoch ms.
     pub begin_ms: i64,
     /// The last time stamp, epoch ms: what is not known by then is not known.

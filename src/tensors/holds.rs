@@ -23,25 +23,36 @@ pub struct HoldCount {
     pub known: usize,
     /// After how many of those the job succeeded next.
     pub succeeded: usize,
+    /// The most frequent template of their reasons.
+    pub reason: Option<String>,
 }
 
 /// The holds of every code, most frequent first.
 pub fn hold_counts(store: &Store) -> Vec<HoldCount> {
     let mut kinds: BTreeMap<(i32, i32), HoldCount> = BTreeMap::new();
+    let mut reasons: BTreeMap<(i32, i32), BTreeMap<&str, usize>> = BTreeMap::new();
     for job in store.iter() {
         let mut own = BTreeSet::new();
         for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
-            let (hold_code, hold_subcode) = (job.history.hold_code[cycle.hold], job.history.hold_subcode[cycle.hold]);
-            let count = kinds.entry((hold_code, hold_subcode)).or_default();
-            (count.hold_code, count.hold_subcode) = (hold_code, hold_subcode);
+            let hold = job.event(cycle.hold);
+            let kind = (hold.hold_code, hold.hold_subcode);
+            if let Some(reason) = store.summary.reasons.get(&hold) {
+                *reasons.entry(kind).or_default().entry(reason).or_default() += 1;
+            }
+            let count = kinds.entry(kind).or_default();
+            (count.hold_code, count.hold_subcode) = kind;
             count.holds += 1;
-            count.jobs += usize::from(own.insert((hold_code, hold_subcode)));
+            count.jobs += usize::from(own.insert(kind));
             let known = matches!(cycle.outcome, Outcome::Label(_));
             let afterwards = [LeftOut::RemovedAfterRelease, LeftOut::LogEnds].map(Outcome::LeftOut);
             count.released += usize::from(known || afterwards.contains(&cycle.outcome));
             count.known += usize::from(known);
             count.succeeded += usize::from(cycle.outcome == Outcome::Label(true));
         }
+    }
+    for (kind, count) in &mut kinds {
+        let most = reasons.get(kind).and_then(|own| own.iter().max_by_key(|(_, n)| **n));
+        count.reason = most.map(|(reason, _)| (*reason).to_owned());
     }
     let mut counts: Vec<HoldCount> = kinds.into_values().collect();
     counts.sort_by_key(|count| std::cmp::Reverse(count.holds));
@@ -68,8 +79,16 @@ mod tests {
         let events = [&events[..], &[(3, 0, 12, 3), (3, 1, 13, 0), (4, 0, 12, 9)]].concat();
         let events: Vec<Event> = events.into_iter().map(|(a, b, c, d)| event(a, b, c, d)).collect();
         let counts = hold_counts(&crate::events::store_of(&events));
-        let expected =
-            HoldCount { hold_code: 3, hold_subcode: 0, holds: 4, jobs: 3, released: 3, known: 2, succeeded: 1 };
+        let expected = HoldCount {
+            hold_code: 3,
+            hold_subcode: 0,
+            holds: 4,
+            jobs: 3,
+            released: 3,
+            known: 2,
+            succeeded: 1,
+            reason: None,
+        };
         assert_eq!(counts[0], expected);
         assert_eq!((counts[1].hold_code, counts[1].holds, counts[1].released), (9, 1, 0));
     }

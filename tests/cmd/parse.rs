@@ -335,6 +335,8 @@ fn rotated_generations_are_found_ordered_and_joined() {
       2 x an event that was there twice, kept once
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
+      their most frequent reasons, without what varies
+      12/2: *
     also reading the rotated generation `EventLog.2`
     also reading the rotated generation `EventLog.1`
     ");
@@ -350,6 +352,8 @@ fn rotated_generations_are_found_ordered_and_joined() {
       a gap at ap@example: 2026-11-21 01:11:00 UTC to 2026-11-21 01:30:00 UTC
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1       0 %               -
+      their most frequent reasons, without what varies
+      12/2: *
     also reading the rotated generation `EventLog.2`
     ");
     assert_eq!(place.run("tensors gap -o tensors --j 1 --m 2").code, Some(2), "no label across a gap");
@@ -410,4 +414,22 @@ fn a_log_that_has_grown_is_read_on_to_the_same_bytes() {
     text[5000] ^= 1;
     place.write("EventLog", &text);
     assert_eq!(place.run("parse EventLog -o events").code, Some(2), "its beginning has changed: it is another log");
+}
+
+#[test]
+fn no_free_text_enters_the_store() {
+    let place = Place::new();
+    let reason = "\tCannot access initial working directory /home/evelyn/thesis: Permission denied";
+    let ad = "028 (001.000.000) 11/21 01:50:00 Job ad information event triggered.\nOwner = \"evelyn\"\n\
+              GlobalJobId = \"ap.example#1.0#1795225800\"\nCmd = \"/home/evelyn/run.sh\"\n...\n";
+    let text =
+        SMALL.replace("\tTransfer output files failure", reason).replacen("001 (001", &format!("{ad}001 (001"), 1);
+    place.write("EventLog", text);
+    let stats = place.stdout("parse EventLog -o events --stats");
+    let reason = "12/2: cannot access initial working directory * permission denied\n";
+    assert!(stats.ends_with(reason), "{stats}");
+    for (name, bytes) in place.files("events") {
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains("evelyn") && !text.contains("thesis"), "{name}");
+    }
 }

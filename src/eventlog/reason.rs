@@ -1,0 +1,163 @@
+//! A hold reason → its template: only words on a list stay, so that no name, path or other free text does.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+use super::event::Event;
+
+/// So many templates are kept; those with the lowest hashes, so that the order of reading has no influence.
+const MOST_REASONS: usize = 4096;
+
+/// Templates of hold reasons, by what stands for them in events.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reasons(BTreeMap<u32, String>);
+
+impl Reasons {
+    /// Adds a template that may be there already.
+    pub fn add(&mut self, hash: u32, template: impl FnOnce() -> String) {
+        if hash != 0 {
+            self.0.entry(hash).or_insert_with(template);
+        }
+        if self.0.len() > MOST_REASONS {
+            self.0.pop_last();
+        }
+    }
+
+    /// Adds those of `others`.
+    pub fn extend(&mut self, others: Reasons) {
+        others.0.into_iter().for_each(|(hash, template)| self.add(hash, || template));
+    }
+
+    /// The template of a hold.
+    pub fn get(&self, hold: &Event) -> Option<&str> {
+        self.0.get(&hold.value.cast_unsigned()).map(String::as_str)
+    }
+}
+
+/// Words of the messages that HTCondor's daemons and its file transfer plugins hold jobs with, and of Unix errors.
+const WORDS: &str = "
+    a aborted abnormal access address after all allowed already an and any apptainer are argument as at attempt attempts
+    attribute authentication authorization available bad be because been before being bind block bound broken busy but by
+    bytes cache called can cannot checkpoint checksum claim cluster code command condor_hold condor_submit connect
+    connection consider container copy corrupt could cpu cpus create credential credentials cross-device daemon data
+    deadlock deadline denied descriptor destination details detected device did directory disconnected disk docker does
+    download due duration empty enough environment error errno evaluated evicted exceed exceeded exceeds exec executable
+    execute execution exist exists exit exited expired expression failed failure failures false fault file files first
+    for format found from full gateway get gone gpu gpus grid group had handshake has have held hold host hung id image
+    in initial initialize input internal interrupted into invalid invoke io is it its job job's jobs kerberos keyboard kill
+    killed last launch limit limits link load local lock log long longer lost macro many match max maximum measured
+    megabytes memory message migrate minutes missing mkdir mount name network new no non-zero normal not null number
+    oauth object of on onexithold only open operation or order osdf origin out output over owner peak pelican perform
+    periodichold periodicremove permanently permission permitted pid pin plugin point policy pool port possible problem
+    process protocol proxy put queue quota range read read-only reading reason receive received reconnect refused remote
+    removed request request's request_cpus request_disk request_gpus request_memory requested required reset resolve
+    resource resources resubmitting retries return returned run running sandbox schedd seconds see seek segmentation
+    send sending sent server setup shadow shared shutdown signal single singularity size slot socket space specified
+    spool spooled spooling standard stale start startd started starter status stderr stdin stdout stop stopped storage
+    submit submitted submitting such supported switch symbolic system temporarily
+    text than that the this time timed timeout to token too total transfer transferring true try type unable unavailable
+    undefined universe unknown unreachable unspecified unsupported up upload url usage used user user's using value version
+    via vm wait waiting wall was when where while will with within without working write writing wrong xfer your zero
+";
+
+/// The list, as it is searched: sorted.
+static KNOWN: LazyLock<Vec<u128>> = LazyLock::new(|| {
+    let mut known: Vec<u128> = WORDS.split_whitespace().filter_map(|word| packed(word.as_bytes())).collect();
+    known.sort_unstable();
+    known
+});
+
+/// A word in lower case as a number; `None` for what is longer than any on the list.
+#[inline]
+fn packed(word: &[u8]) -> Option<u128> {
+    let mut bytes = [0; 16];
+    bytes.get_mut(..word.len())?.copy_from_slice(word);
+    bytes.make_ascii_lowercase();
+    Some(u128::from_be_bytes(bytes))
+}
+
+/// The words of `text`: those on the list, and `None` for each of the others.
+fn words(text: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut names_user = false;
+    text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(move |word| {
+        let begin = word.iter().position(|byte| byte.is_ascii_alphanumeric())?;
+        let end = word.iter().rposition(|byte| byte.is_ascii_alphanumeric())? + 1;
+        let word = &word[begin..end];
+        // People are called Max and Will, too.
+        let after_user = std::mem::replace(&mut names_user, word.eq_ignore_ascii_case(b"user"));
+        let known = !after_user && packed(word).is_some_and(|word| KNOWN.binary_search(&word).is_ok());
+        known.then_some(word)
+    })
+}
+
+/// What stands for the template of `reason` in events; 0 for an empty one.
+pub(super) fn hash(reason: &[u8]) -> u32 {
+    let mix = |hash: u64, word: u128| {
+        (hash.rotate_left(5) ^ (word >> 64) as u64 ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    };
+    let (mut hash, mut masked) = (0, false);
+    for word in words(reason) {
+        if word.is_some() || !masked {
+            hash = mix(hash, word.and_then(packed).unwrap_or(1));
+        }
+        masked = word.is_none();
+    }
+    (hash >> 32) as u32
+}
+
+/// The words of `reason` that are on the list, in lower case; `*` where others stood.
+pub(super) fn template(reason: &[u8]) -> String {
+    let mut kept: Vec<String> = words(reason)
+        .map(|word| word.map_or_else(|| "*".to_owned(), |word| String::from_utf8_lossy(word).to_lowercase()))
+        .collect();
+    kept.dedup_by(|a, b| a == "*" && b == "*");
+    kept.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_on_the_list_stay() {
+        let transfer = "Transfer output files failure at execution point slot1_2@ep.example while sending files to access \
+            point ap40. Details: 1 total failures: first failure: reading from file /home/ada/secret.dat: (errno 2) No \
+            such file or directory";
+        assert_eq!(
+            template(transfer.as_bytes()),
+            "transfer output files failure at execution point * while sending files to access point * details * total \
+             failures first failure reading from file * errno * no such file or directory"
+        );
+        assert_eq!(template(b"via condor_hold (by user max)"), "via condor_hold by user *");
+        assert_eq!(template(b"waiting for Bob Smith's grant (by user bob)"), "waiting for * by user *");
+        assert_eq!(template(b"\xff\xfe /no/such/file  "), "*");
+        assert_eq!(template(b""), "");
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_template() {
+        let same = |a: &str, b: &str| {
+            assert_eq!(template(a.as_bytes()) == template(b.as_bytes()), hash(a.as_bytes()) == hash(b.as_bytes()));
+        };
+        same("Job has gone over memory limit of 100 megabytes", "job has gone over memory limit of 2048 megabytes.");
+        same("file x not found", "file x y not found");
+        same("file x not found", "file not found");
+        same("read error", "error read");
+        assert_eq!(hash(b" \t"), 0);
+    }
+
+    #[test]
+    fn so_many_templates_are_kept_whatever_their_order() {
+        let (mut up, mut down) = (Reasons::default(), Reasons::default());
+        (1..5000).for_each(|n| up.add(n, String::new));
+        (1..5000).rev().for_each(|n| down.add(n, String::new));
+        assert_eq!((up.0.len(), &up), (MOST_REASONS, &down));
+    }
+
+    #[test]
+    fn the_list_fits_its_form() {
+        assert!(WORDS.split_whitespace().all(|word| word.len() <= 16 && word.to_lowercase() == word));
+    }
+}
