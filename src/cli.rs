@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Cycles, Label, Split, Window};
+use crate::config::{Context, Cycles, Label, Split, Vocabulary, Window};
 use crate::tensors::Side;
 
 /// What to do with held HTCondor jobs, learned from an access point's event logs.
@@ -142,6 +142,12 @@ pub struct TensorsArgs {
     /// Where the frames stand
     #[arg(long, value_enum)]
     pub window: Option<Window>,
+    /// Which other jobs stand beside the held one
+    #[arg(long, value_enum)]
+    pub context: Option<Context>,
+    /// The states of a job that are told apart
+    #[arg(long, value_enum)]
+    pub vocabulary: Option<Vocabulary>,
     /// What is predicted
     #[arg(long, value_enum)]
     pub label: Option<Label>,

@@ -159,8 +159,9 @@ fn held_jobs(store: &Store) -> Vec<Held<'_>> {
         let cycle = cycles(job.history, config::Label::Next, store.gaps(job.ap)).pop()?;
         (cycle.outcome == Outcome::LeftOut(LeftOut::StillHeld)).then_some((index, cycle))
     };
-    let found = store.iter().enumerate().filter_map(held);
-    found.map(|(index, cycle)| Held { index, job: store.job(index), cycle }).collect()
+    let jobs = store.jobs();
+    let found = jobs.iter().enumerate().filter_map(held);
+    found.map(|(index, cycle)| Held { index, job: jobs.get(index), cycle }).collect()
 }
 
 /// Judges the held jobs of `store` that `selections` name, or all of them if it is empty.
@@ -193,7 +194,7 @@ fn matches(job: &Job<'_>, selection: &Selection) -> bool {
 
 /// What is known of jobs that are not held: whether they are in the log, and how they ended.
 fn why_not_held(store: &Store, selection: &Selection) -> Result<crate::error::Hinted> {
-    let jobs: Vec<Job<'_>> = store.iter().filter(|job| matches(job, selection)).collect();
+    let jobs: Vec<Job<'_>> = store.jobs().iter().filter(|job| matches(job, selection)).collect();
     let hint = "leave out the job ids to get advice on every held job";
     let last = match (selection, jobs.last()) {
         (Selection::Job(cluster, proc), None) => bail!(hinted(format!("job {cluster}.{proc} is not in the log"), hint)),

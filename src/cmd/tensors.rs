@@ -20,6 +20,8 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
             ("preprocessing.parameters.j", flag(&args.j)),
             ("preprocessing.parameters.m", flag(&args.m)),
             ("preprocessing.parameters.timeframe_len", flag(&args.timeframe_len)),
+            ("preprocessing.parameters.context", flag(&args.context)),
+            ("preprocessing.parameters.vocabulary", flag(&args.vocabulary)),
             ("preprocessing.window", flag(&args.window)),
             ("preprocessing.label", flag(&args.label)),
             ("preprocessing.cycles", flag(&args.cycles)),

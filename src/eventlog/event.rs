@@ -12,6 +12,8 @@ use super::stamp::{self, Stamp};
 
 /// Event 000: the job was submitted.
 pub const SUBMIT: u16 = 0;
+/// Event 001: the job executes.
+pub const EXECUTE: u16 = 1;
 /// Event 005: the job terminated.
 pub const TERMINATED: u16 = 5;
 /// Event 008: free text; the header of a global event log is one.
@@ -130,6 +132,21 @@ pub struct Ad {
     pub submit_s: i64,
     /// `Owner`.
     pub owner: Option<String>,
+    /// What it asks for.
+    pub request: Request,
+}
+
+/// The resources a job asks for, where its ad has them as numbers; 0 where it does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Request {
+    /// `RequestCpus`; 255 stands for more, too.
+    pub cpus: u8,
+    /// `RequestGPUs`; 255 stands for more, too.
+    pub gpus: u8,
+    /// `RequestMemory`, MiB.
+    pub memory_mb: u32,
+    /// `RequestDisk`, MiB, where the ad counts KiB; rounded up.
+    pub disk_mb: u32,
 }
 
 /// The job that `header` names; `None` if HTCondor's 32 bits cannot hold its numbers.
@@ -262,7 +279,20 @@ pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
     };
     let (schedd, rest) = attribute(&GLOBAL_JOB_ID)?.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
-    Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner: attribute(&OWNER).map(str::to_owned) })
+    let number = |name: &'static Name| match (record.content, &ad) {
+        (Content::Text(text), _) => std::str::from_utf8(name.value(body(text))?).ok()?.trim().parse::<u64>().ok(),
+        (_, ad) => ad.as_ref()?.int(name.name)?.try_into().ok(),
+    };
+    let small = |name| number(name).map_or(0, |n| u8::try_from(n).unwrap_or(u8::MAX));
+    let large = |n: Option<u64>| n.map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX));
+    let request = Request {
+        cpus: small(&REQUEST_CPUS),
+        gpus: small(&REQUEST_GPUS),
+        memory_mb: large(number(&REQUEST_MEMORY)),
+        disk_mb: large(number(&REQUEST_DISK).map(|kib| kib.div_ceil(1024))),
+    };
+    let owner = attribute(&OWNER).map(str::to_owned);
+    Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner, request })
 }
 
 /// When the event happened that an event 028 annotates: this stamp has a year, which that of the record may lack.
@@ -278,6 +308,10 @@ pub(super) fn ad_stamp(record: &Record<'_>) -> Option<Stamp> {
 
 static GLOBAL_JOB_ID: Name = Name::new("GlobalJobId");
 static OWNER: Name = Name::new("Owner");
+static REQUEST_CPUS: Name = Name::new("RequestCpus");
+static REQUEST_GPUS: Name = Name::new("RequestGPUs");
+static REQUEST_MEMORY: Name = Name::new("RequestMemory");
+static REQUEST_DISK: Name = Name::new("RequestDisk");
 static EVENT_TIME: Name = Name::new("EventTime");
 
 /// The name of an attribute.
@@ -398,12 +432,14 @@ mod tests {
     #[test]
     fn annotations_name_the_job() {
         let text = "028 (4.2.0) 01/02 03:04:05 Job ad information event triggered.\n\
-            GlobalJobId = \"ap40.example#4.2#1795225787\"\nOwner = \"ada\"\nTriggerEventTypeNumber = 0\n...\n";
+            GlobalJobId = \"ap40.example#4.2#1795225787\"\nOwner = \"ada\"\n\
+            RequestCpus = 4\nRequestDisk = 1025\nRequestMemory = ifThenElse(true, 1, 2)\nRequestGPUs = 300\n...\n";
         let found = ad(&first(text)).expect("an ad");
         assert_eq!(
             (found.schedd.as_str(), found.submit_s, found.owner.as_deref()),
             ("ap40.example", 1_795_225_787, Some("ada"))
         );
+        assert_eq!(found.request, Request { cpus: 4, gpus: 255, memory_mb: 0, disk_mb: 2 });
     }
 
     #[test]

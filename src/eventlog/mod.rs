@@ -19,7 +19,8 @@ mod stamp;
 
 pub use dump::dump;
 pub use event::{
-    ABORTED, AD_INFORMATION, Ad, Event, GENERIC, HELD, RELEASED, RemovedBy, SUBMIT, TERMINATED, event_name,
+    ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, GENERIC, HELD, RELEASED, RemovedBy, Request, SUBMIT, TERMINATED,
+    event_name,
 };
 pub use generations::generations;
 pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resume, can_read_on, read, read_on, scan};

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use sha2::{Digest as _, Sha256};
 
+use super::columns::Columns;
 use super::rows::{Row, Rows};
-use super::store::{Columns, Gap, Source, Store, Summary, Writer};
+use super::store::{Gap, Source, Store, Summary, Writer};
 use crate::eventlog::{ABORTED, AD_INFORMATION, Batch, Event, Generation, Log, PLACES, SUBMIT, TERMINATED};
 use crate::files::Staging;
 
@@ -38,7 +39,8 @@ impl Builder {
         }
         for ad in batch.ads.iter().filter(|ad| ad.cluster >= 0 && ad.proc >= 0) {
             let owner = ad.owner.as_deref().map_or(0, |name| owner_hash(&self.salt, name));
-            self.rows.push(Row::ad(ap, (ad.cluster, ad.proc), ad.submit_s.saturating_mul(1000), owner))?;
+            let submit_ms = ad.submit_s.saturating_mul(1000);
+            self.rows.push(Row::ad(ap, (ad.cluster, ad.proc), submit_ms, owner, ad.request))?;
         }
         Ok(())
     }
@@ -47,10 +49,10 @@ impl Builder {
     /// on, and is returned: what follows is to be added and ended next.
     pub fn go_on(&mut self, store: &Store, last_has_grown: bool) -> Result<Option<Source>> {
         self.summary = Summary { jobs: 0, gaps: Vec::new(), shards: Vec::new(), ..store.summary.clone() };
-        for job in store.iter() {
+        for job in store.jobs().iter() {
             if job.owner != 0 || job.global_submit_s != 0 {
                 let submit_ms = job.global_submit_s * 1000;
-                self.rows.push(Row::ad(job.ap, (job.cluster, job.proc), submit_ms, job.owner))?;
+                self.rows.push(Row::ad(job.ap, (job.cluster, job.proc), submit_ms, job.owner, job.request))?;
             }
             (0..job.history.number.len()).try_for_each(|at| self.rows.push(Row::event(job.ap, &job.event(at))))?;
         }
@@ -214,7 +216,7 @@ fn owner_hash(salt: &str, owner: &str) -> u64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::eventlog::Ad;
+    use crate::eventlog::{Ad, Request};
 
     /// A store in memory of `events`, all of one log; for tests of other modules, too.
     pub(crate) fn store_of(events: &[Event]) -> Store {
@@ -235,8 +237,8 @@ pub(crate) mod tests {
     #[test]
     fn histories_are_in_time_order() {
         let store = store(&[(1, 30, 5), (2, 7, 0), (1, 10, 0), (1, 20, 1), (-1, 5, 8)]);
-        assert_eq!(store.jobs(), 2);
-        let job = store.job(0);
+        assert_eq!(store.jobs().len(), 2);
+        let job = store.jobs().get(0);
         assert_eq!((job.cluster, job.submit_ms, job.history.number), (1, 10, &[0u16, 1, 5][..]));
     }
 
@@ -244,16 +246,16 @@ pub(crate) mod tests {
     fn a_number_used_again_is_another_job() {
         let events = [(1, 10, 0), (1, 20, 5), (1, 21, 12), (1, 22, 13), (1, 23, 5), (1, 500, 0), (1, 510, 12)];
         let reused = store(&events);
-        assert_eq!(reused.jobs(), 2, "a hold after an end is the same job, a submission is another");
-        assert_eq!((reused.job(1).submit_ms, reused.job(1).history.number), (500, &[0u16, 12][..]));
-        assert_eq!(store(&[(1, 10, 0), (1, 900, 0)]).jobs(), 1, "one submission, told by two logs");
-        assert_eq!(store(&[(1, 10, 0), (1, 90_000, 0)]).jobs(), 2, "the end of the first was not seen");
+        assert_eq!(reused.jobs().len(), 2, "a hold after an end is the same job, a submission is another");
+        assert_eq!((reused.jobs().get(1).submit_ms, reused.jobs().get(1).history.number), (500, &[0u16, 12][..]));
+        assert_eq!(store(&[(1, 10, 0), (1, 900, 0)]).jobs().len(), 1, "one submission, told by two logs");
+        assert_eq!(store(&[(1, 10, 0), (1, 90_000, 0)]).jobs().len(), 2, "the end of the first was not seen");
     }
 
     #[test]
     fn doubles_are_dropped_and_counted() {
         let found = store(&[(1, 10, 0), (1, 20, 12), (1, 20, 4), (1, 20, 12), (1, 30, 12)]);
-        assert_eq!(found.job(0).history.number, [0u16, 12, 4, 12]);
+        assert_eq!(found.jobs().get(0).history.number, [0u16, 12, 4, 12]);
         assert_eq!(found.summary.doubles, 1);
     }
 
@@ -261,13 +263,23 @@ pub(crate) mod tests {
     fn ads_tell_the_owner_and_when_each_job_was_submitted() {
         let mut builder = Builder::new("salt", "", None);
         let event = |time_ms, number| Event { cluster: 1, time_ms, number, ..Event::default() };
-        let ad =
-            |submit_s, owner: &str| Ad { cluster: 1, proc: 0, schedd: "s".into(), submit_s, owner: Some(owner.into()) };
+        let request = |memory_mb| Request { memory_mb, ..Request::default() };
+        let ad = |submit_s, owner: &str, memory_mb| Ad {
+            cluster: 1,
+            proc: 0,
+            schedd: "s".into(),
+            submit_s,
+            owner: Some(owner.into()),
+            request: request(memory_mb),
+        };
         let events = [event(10_000, 0), event(20_000, 5), event(500_000, 0)];
-        builder.add(&Batch { ap: "s", events: &events, ads: &[ad(500, "eve"), ad(9, "ada")] }).expect("added");
+        let ads = [ad(500, "eve", 7), ad(9, "ada", 100), ad(9, "ada", 200)];
+        builder.add(&Batch { ap: "s", events: &events, ads: &ads }).expect("added");
         let store = builder.store().expect("built");
-        let known: Vec<_> = store.iter().map(|job| (job.global_submit_s, job.owner)).collect();
-        assert_eq!(known, [(9, owner_hash("salt", "ada")), (500, owner_hash("salt", "eve"))]);
+        let known: Vec<_> = store.jobs().iter().map(|job| (job.global_submit_s, job.owner, job.request)).collect();
+        let first = "what it asked for first: later requests would tell what came after";
+        let expected = [(9, owner_hash("salt", "ada"), request(100)), (500, owner_hash("salt", "eve"), request(7))];
+        assert_eq!(known, expected, "{first}");
     }
 
     #[test]
@@ -290,7 +302,14 @@ pub(crate) mod tests {
     fn going_on_gives_what_one_reading_gives() {
         let event =
             |cluster, time_ms, number, text_hash| Event { cluster, time_ms, number, text_hash, ..Event::default() };
-        let ad = Ad { cluster: 1, proc: 0, schedd: "s".into(), submit_s: 0, owner: Some("ada".into()) };
+        let ad = Ad {
+            cluster: 1,
+            proc: 0,
+            schedd: "s".into(),
+            submit_s: 0,
+            owner: Some("ada".into()),
+            request: Request::default(),
+        };
         let first = [event(1, 10, 0, 1), event(1, 20, 12, 2), event(2, 5, 0, 3), event(2, 5, 1, 3)];
         // A double of what was there before, an event of the same time, and a new job before an old one.
         let second = [event(1, 20, 12, 2), event(1, 20, 13, 4), event(1, 30, 5, 5), event(0, 9, 0, 6)];
@@ -313,10 +332,10 @@ pub(crate) mod tests {
         let (whole, on) = (whole.store().expect("built"), on.store().expect("built"));
         assert_eq!(format!("{:?}", whole.summary), format!("{:?}", on.summary));
         assert_eq!(
-            whole.iter().map(|job| format!("{job:?}")).collect::<Vec<_>>(),
-            on.iter().map(|job| format!("{job:?}")).collect::<Vec<_>>()
+            whole.jobs().iter().map(|job| format!("{job:?}")).collect::<Vec<_>>(),
+            on.jobs().iter().map(|job| format!("{job:?}")).collect::<Vec<_>>()
         );
-        assert_eq!((on.jobs(), on.summary.doubles, on.job(1).owner), (3, 1, owner_hash("", "ada")));
+        assert_eq!((on.jobs().len(), on.summary.doubles, on.jobs().get(1).owner), (3, 1, owner_hash("", "ada")));
     }
 
     #[test]

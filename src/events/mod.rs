@@ -1,10 +1,12 @@
 //! Events of many logs → event shards: columns sorted so that a job's history is one slice.
 
 mod build;
+mod columns;
 mod rows;
 mod store;
 
 pub use build::Builder;
 #[cfg(test)]
 pub(crate) use build::tests::store_of;
-pub use store::{EVENTS, Gap, History, Job, Source, Store, Summary};
+pub use columns::{History, Job};
+pub use store::{EVENTS, Gap, Jobs, Source, Store, Summary};

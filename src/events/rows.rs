@@ -9,7 +9,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
-use crate::eventlog::{AD_INFORMATION, Event};
+use crate::eventlog::{AD_INFORMATION, Event, Request};
 
 /// How many rows are held in memory before they are sorted and written as a run.
 const RUN_ROWS: usize = 6 << 20;
@@ -32,7 +32,7 @@ pub(super) struct Row {
     pub(super) text_hash: u32,
     pub(super) number: u16,
     pub(super) normal: u8,
-    padding: u8,
+    cpus: u8,
 }
 
 impl Row {
@@ -50,16 +50,23 @@ impl Row {
             text_hash,
             number,
             normal,
-            padding: 0,
+            cpus: 0,
         }
     }
 
-    /// What the ad of a job says: its submission by the clock of the access point, and its owner, hashed.
-    pub(super) fn ad(ap: u32, (cluster, proc): (i32, i32), submit_ms: i64, owner: u64) -> Row {
+    /// What the ad of a job says: its submission by the clock of the access point, its owner, hashed, and its request.
+    pub(super) fn ad(ap: u32, (cluster, proc): (i32, i32), submit_ms: i64, owner: u64, request: Request) -> Row {
         let mut row = Row::event(ap, &Event { time_ms: submit_ms, cluster, proc, ..Event::default() });
         row.number = AD_INFORMATION;
         (row.hold_code, row.hold_subcode) = (owner as u32 as i32, (owner >> 32) as u32 as i32);
+        (row.cpus, row.normal) = (request.cpus, request.gpus);
+        (row.value, row.text_hash) = (request.memory_mb.cast_signed(), request.disk_mb);
         row
+    }
+
+    /// The request in a row that [`Row::ad`] made.
+    pub(super) fn request(&self) -> Request {
+        Request { cpus: self.cpus, gpus: self.normal, memory_mb: self.value.cast_unsigned(), disk_mb: self.text_hash }
     }
 
     /// The owner in a row that [`Row::ad`] made.
@@ -222,6 +229,8 @@ mod tests {
 
     #[test]
     fn owners_fit() {
-        assert_eq!(Row::ad(0, (1, 2), 3, 0xfedc_ba98_7654_3210).owner(), 0xfedc_ba98_7654_3210);
+        let request = Request { cpus: 255, gpus: 1, memory_mb: u32::MAX, disk_mb: 1 << 31 };
+        assert_eq!(Row::ad(0, (1, 2), 3, 0xfedc_ba98_7654_3210, request).owner(), 0xfedc_ba98_7654_3210);
+        assert_eq!(Row::ad(0, (1, 2), 3, 0, request).request(), request);
     }
 }

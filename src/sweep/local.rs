@@ -55,7 +55,9 @@ pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
 /// The directory of the tensors that the trial `config` needs; trials with equal sizes share it.
 pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
     let settings = crate::tensors::Settings::of(config)?;
-    Ok(out.join("tensors").join(format!("j{}-m{}-t{}", settings.j, settings.m, settings.timeframe_len_s)))
+    let (j, m, timeframe_len_s) = (settings.j, settings.m, settings.timeframe_len_s);
+    let name = format!("j{j}-m{m}-t{timeframe_len_s}-{}-{}", settings.context, settings.vocabulary);
+    Ok(out.join("tensors").join(name))
 }
 
 /// Runs the trials `configs` to their ends in `out`; finished ones are kept, begun ones are resumed. A trial whose loss

@@ -2,7 +2,7 @@
 
 use rand::Rng as _;
 
-use crate::config::{Config, Distribution, Parameter};
+use crate::config::{Choice, Config, Distribution, Parameter};
 
 /// The configuration of trial `trial`, counted from 1: every distribution replaced by a number. It depends on the seed,
 /// the trial and each parameter's name alone.
@@ -15,7 +15,17 @@ pub fn draw(config: &Config, trial: usize) -> Config {
             *parameter = Parameter::Constant(quantile(distribution, unit));
         }
     }
+    let parameters = &mut drawn.preprocessing.parameters;
+    choose(&mut parameters.context, "context", seed, trial);
+    choose(&mut parameters.vocabulary, "vocabulary", seed, trial);
     drawn
+}
+
+fn choose<T: Copy>(choice: &mut Choice<T>, name: &str, seed: u64, trial: usize) {
+    if let Choice::Drawn { values } = choice {
+        let at = crate::seed::generator(seed, name, &[trial as i64]).random_range(0..values.len());
+        *choice = Choice::Constant(values[at]);
+    }
 }
 
 fn parameters(config: &mut Config) -> [(&'static str, &mut Parameter); 7] {

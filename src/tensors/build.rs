@@ -5,124 +5,46 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
-use super::context::{self, Spans};
 use super::cycles::{Cycle, LeftOut, Outcome, cycles};
 use super::dataset::{Row, Side, SideSummary, Summary, TENSORS, write_shard};
+use super::family::family;
+use super::sampler::Sampler;
+use super::settings::Settings;
 use super::split::{Member, sides};
-use super::window::{EMPTY, VOCABULARY, fill, frames};
-use crate::config::{Config, Cycles, Label, Split, Window};
+use super::window::EMPTY;
+use crate::config::Cycles;
 use crate::error::hinted;
-use crate::events::Store;
+use crate::events::{Job, Store};
 use crate::files::Staging;
 use crate::manifest;
 
 /// The codes in one shard are at most so many bytes.
 const SHARD_BYTES: usize = 64 << 20;
-
-/// Everything that decides what the samples of a log are.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
-    /// Jobs in a sample, the primary one included.
-    pub j: usize,
-    /// Frames in a sample.
-    pub m: usize,
-    /// Seconds per frame.
-    #[serde(rename = "timeframe_len")]
-    pub timeframe_len_s: u32,
-    /// Where the frames stand.
-    pub window: Window,
-    /// What a sample is labelled with.
-    pub label: Label,
-    /// Which holds become samples.
-    pub cycles: Cycles,
-    /// How samples are divided.
-    pub split: Split,
-    /// The shares of train, validate and test.
-    pub fractions: [f64; 3],
-    /// Event numbers that are no state.
-    pub ignore_events: Vec<u16>,
-    /// Hold codes that nobody asks a model about.
-    pub exclude_hold_codes: Vec<i32>,
-    /// The root seed.
-    pub seed: u64,
-}
-
-impl Settings {
-    /// The settings in `config`, whose tensor parameters must be numbers and not distributions.
-    pub fn of(config: &Config) -> Result<Settings> {
-        let preprocessing = &config.preprocessing;
-        let parameters = &preprocessing.parameters;
-        Ok(Settings {
-            j: parameters.j.whole("j", 1..=10_000)?,
-            m: parameters.m.whole("m", 1..=10_000)?,
-            timeframe_len_s: parameters.timeframe_len.whole("timeframe_len", 1..=31_536_000)? as u32,
-            window: preprocessing.window,
-            label: preprocessing.label,
-            cycles: preprocessing.cycles,
-            split: preprocessing.split,
-            fractions: preprocessing.fractions,
-            ignore_events: preprocessing.ignore_events.clone(),
-            exclude_hold_codes: preprocessing.exclude_hold_codes.clone(),
-            seed: config.seed,
-        })
-    }
-
-    /// The digest of everything that tensors made from the events `events_key` depend on.
-    pub fn key(&self, events_key: &str) -> Result<String> {
-        manifest::key(&(TENSORS.version, self, events_key))
-    }
-}
-
-/// Makes the codes of single samples.
-#[derive(Debug)]
-pub struct Sampler<'a> {
-    store: &'a Store,
-    settings: Settings,
-    spans: Spans,
-}
-
-impl<'a> Sampler<'a> {
-    /// A sampler over all jobs of `store`.
-    pub fn new(store: &'a Store, settings: Settings) -> Sampler<'a> {
-        Sampler { store, spans: Spans::new(store), settings }
-    }
-
-    /// Writes the codes `[m, j]` of one hold of job `job`: column 0 is that job, the others are drawn from the jobs that
-    /// exist in its window, and are empty where there are too few. With `window = hold` nothing after the hold has any
-    /// influence.
-    pub fn codes(&self, job: usize, cycle: &Cycle, codes: &mut [u8]) {
-        let Settings { j, m, window, timeframe_len_s, ref ignore_events, seed, .. } = self.settings;
-        let primary = self.store.job(job);
-        let hold_ms = primary.history.time_ms[cycle.hold];
-        let frames = frames(window, hold_ms, primary.submit_ms, m, timeframe_len_s);
-        codes.fill(EMPTY);
-        let visible = match window {
-            Window::Hold => cycle.hold + 1,
-            Window::Life => primary.history.number.len(),
-        };
-        fill(codes, (0, j), primary.history, visible, &frames, ignore_events);
-        let mut generator = context::generator(seed, &primary, cycle.earlier_holds);
-        let drawn = self.spans.draw(self.store, job, (frames[0], frames[m - 1]), j - 1, &mut generator);
-        for (column, other) in (1..).zip(drawn) {
-            let history = self.store.job(other).history;
-            fill(codes, (column, j), history, history.number.len(), &frames, ignore_events);
-        }
-    }
-}
+/// So many samples, which are near in time, are made together.
+const BATCH: usize = 1024;
 
 /// A labelled cycle on its way to a shard.
+#[derive(Debug)]
 struct Sample {
     job: usize,
     cycle: Cycle,
     row: Row,
 }
 
+/// What came of the cycles of some jobs.
+#[derive(Debug, Default)]
+struct Found {
+    cycles: usize,
+    samples: Vec<Sample>,
+    left_out: BTreeMap<LeftOut, usize>,
+}
+
 /// Builds the tensors of `store` in `dir`, its manifest last; an earlier directory of tensors is replaced if `replace`
 /// is set. `progress` hears of samples written.
 ///
-/// The bytes depend on the store and the settings alone, not on the number of threads.
+/// The bytes depend on the store and the settings alone, not on the number of threads. Memory holds one shard, the labelled
+/// cycles, and the life spans of the jobs.
 ///
 /// # Errors
 /// Fails when the store holds no labelled hold cycle.
@@ -132,15 +54,13 @@ pub fn build(
     key: &str,
     dir: &Path,
     replace: bool,
-    progress: impl Fn(u64),
+    progress: impl Fn(u64) + Sync,
 ) -> Result<Summary> {
-    let mut left_out = BTreeMap::new();
-    let mut cycles_total = 0;
-    let samples = labelled(store, settings, &mut left_out, &mut cycles_total);
+    let Found { cycles, samples, mut left_out } = labelled(store, settings);
     ensure!(
         !samples.is_empty(),
         hinted(
-            format!("none of the {cycles_total} hold cycles in these events has a known outcome"),
+            format!("none of the {cycles} hold cycles in these events has a known outcome"),
             "parse a longer log: held jobs must be released and end, or be held again, within it"
         )
     );
@@ -155,64 +75,87 @@ pub fn build(
     for side in Side::ALL {
         let own: Vec<&Sample> =
             samples.iter().zip(&placed).filter(|(_, at)| **at == Some(side)).map(|(sample, _)| sample).collect();
-        splits.insert(side, write_side(&sampler, side, &own, staging.path(), &progress)?);
+        splits.insert(side, write_side(&sampler, settings, side, &own, staging.path(), &progress)?);
     }
-    let summary = Summary { settings: settings.clone(), e: VOCABULARY, cycles_total, left_out, splits };
+    let summary =
+        Summary { settings: settings.clone(), e: settings.vocabulary.e(), cycles_total: cycles, left_out, splits };
     manifest::write(staging.path(), TENSORS, key, &summary)?;
     staging.commit()?;
     Ok(summary)
 }
 
 /// The labelled cycles of all jobs, in order of hold time.
-fn labelled(
-    store: &Store,
-    settings: &Settings,
-    left_out: &mut BTreeMap<LeftOut, usize>,
-    cycles_total: &mut usize,
-) -> Vec<Sample> {
-    let mut samples = Vec::new();
-    let mut groups: BTreeMap<(u32, i32), u32> = BTreeMap::new();
-    for (index, job) in store.iter().enumerate() {
-        for cycle in cycles(job.history, settings.label, store.gaps(job.ap)) {
-            *cycles_total += 1;
-            let hold_code = job.history.hold_code[cycle.hold];
-            let outcome = match cycle.outcome {
-                _ if settings.exclude_hold_codes.contains(&hold_code) => Err(LeftOut::HoldCodeExcluded),
-                _ if settings.cycles == Cycles::First && cycle.earlier_holds > 0 => Err(LeftOut::NotTheFirst),
-                Outcome::LeftOut(reason) => Err(reason),
-                Outcome::Label(label) => Ok(label),
-            };
-            match outcome {
-                Err(reason) => *left_out.entry(reason).or_default() += 1,
-                Ok(label) => {
-                    let next_group = groups.len() as u32;
-                    let row = Row {
-                        label,
-                        hold_ms: job.history.time_ms[cycle.hold],
-                        cluster: job.cluster,
-                        proc: job.proc,
-                        hold_code,
-                        hold_subcode: job.history.hold_subcode[cycle.hold],
-                        earlier_holds: cycle.earlier_holds,
-                        group: *groups.entry((job.ap, job.cluster)).or_insert(next_group),
-                    };
-                    samples.push(Sample { job: index, cycle, row });
-                }
-            }
-        }
+fn labelled(store: &Store, settings: &Settings) -> Found {
+    let jobs = store.jobs();
+    let found = (0..jobs.len()).into_par_iter().fold(Found::default, |mut found, index| {
+        cycles_of(store, settings, index, &jobs.get(index), &mut found);
+        found
+    });
+    let mut found = found.reduce(Found::default, Found::join);
+    // Jobs are in order of access point and cluster, so those of a cluster follow each other.
+    let (mut group, mut last) = (0, None);
+    for sample in &mut found.samples {
+        let job = jobs.get(sample.job);
+        let cluster = Some((job.ap, job.cluster));
+        group += u32::from(last.is_some() && last != cluster);
+        (last, sample.row.group) = (cluster, group);
     }
-    samples.sort_by_key(|sample| (sample.row.hold_ms, sample.job, sample.row.earlier_holds));
-    samples
+    found.samples.par_sort_by_key(|sample| (sample.row.hold_ms, sample.job, sample.row.earlier_holds));
+    found
+}
+
+impl Found {
+    fn join(mut self, mut other: Found) -> Found {
+        self.cycles += other.cycles;
+        self.samples.append(&mut other.samples);
+        other.left_out.into_iter().for_each(|(reason, n)| *self.left_out.entry(reason).or_default() += n);
+        self
+    }
+}
+
+fn cycles_of(store: &Store, settings: &Settings, index: usize, job: &Job<'_>, found: &mut Found) {
+    for cycle in cycles(job.history, settings.label, store.gaps(job.ap)) {
+        found.cycles += 1;
+        let (hold_code, hold_subcode) = (job.history.hold_code[cycle.hold], job.history.hold_subcode[cycle.hold]);
+        let outcome = match cycle.outcome {
+            _ if settings.exclude_hold_codes.contains(&hold_code) => Err(LeftOut::HoldCodeExcluded),
+            _ if settings.cycles == Cycles::First && cycle.earlier_holds > 0 => Err(LeftOut::NotTheFirst),
+            Outcome::LeftOut(reason) => Err(reason),
+            Outcome::Label(label) => Ok(label),
+        };
+        let label = match outcome {
+            Ok(label) => label,
+            Err(reason) => {
+                *found.left_out.entry(reason).or_default() += 1;
+                continue;
+            }
+        };
+        let hold_ms = job.history.time_ms[cycle.hold];
+        let row = Row {
+            label,
+            hold_ms,
+            cluster: job.cluster,
+            proc: job.proc,
+            hold_code,
+            hold_subcode,
+            earlier_holds: cycle.earlier_holds,
+            group: 0,
+            subcode_family: family(hold_code, hold_subcode) as u8,
+            since_submit_s: u32::try_from((hold_ms - job.submit_ms).max(0) / 1000).unwrap_or(u32::MAX),
+            request: job.request,
+        };
+        found.samples.push(Sample { job: index, cycle, row });
+    }
 }
 
 fn write_side(
     sampler: &Sampler<'_>,
+    &Settings { m, j, .. }: &Settings,
     side: Side,
     samples: &[&Sample],
     dir: &Path,
-    progress: impl Fn(u64),
+    progress: &(impl Fn(u64) + Sync),
 ) -> Result<SideSummary> {
-    let Settings { m, j, .. } = sampler.settings;
     let per_shard = (SHARD_BYTES / (m * j)).max(1);
     let mut summary = SideSummary {
         samples: samples.len(),
@@ -221,17 +164,18 @@ fn write_side(
         to_ms: samples.iter().map(|sample| sample.row.hold_ms).max().unwrap_or(0),
         shards: Vec::new(),
     };
+    let mut codes = vec![EMPTY; samples.len().min(per_shard) * m * j];
     for (index, part) in samples.chunks(per_shard).enumerate() {
         let file = format!("{}-{index:05}.safetensors", side.name());
-        let mut codes = vec![EMPTY; part.len() * m * j];
-        codes
-            .par_chunks_exact_mut(m * j)
-            .zip(part)
-            .for_each(|(cells, sample)| sampler.codes(sample.job, &sample.cycle, cells));
+        let codes = &mut codes[..part.len() * m * j];
+        codes.par_chunks_mut(BATCH * m * j).zip(part.par_chunks(BATCH)).for_each(|(cells, batch)| {
+            let holds: Vec<(usize, Cycle)> = batch.iter().map(|sample| (sample.job, sample.cycle)).collect();
+            sampler.batch(&holds, cells);
+            progress(batch.len() as u64);
+        });
         let rows: Vec<Row> = part.iter().map(|sample| sample.row).collect();
-        write_shard(&dir.join(&file), &codes, &rows, m, j)?;
+        write_shard(&dir.join(&file), codes, &rows, m, j)?;
         summary.shards.push(file);
-        progress(part.len() as u64);
     }
     Ok(summary)
 }
@@ -239,6 +183,7 @@ fn write_side(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Config, Context, Label, Vocabulary};
     use crate::eventlog::Event;
     use proptest::prelude::*;
 
@@ -261,7 +206,7 @@ mod tests {
     }
 
     fn codes(store: &Store, job: usize, settings: &Settings) -> Vec<u8> {
-        let cycle = cycles(store.job(job).history, Label::Next, &[])[0];
+        let cycle = cycles(store.jobs().get(job).history, Label::Next, &[])[0];
         let mut codes = vec![0; settings.m * settings.j];
         Sampler::new(store, settings.clone()).codes(job, &cycle, &mut codes);
         codes
@@ -288,7 +233,10 @@ mod tests {
             let known = [&base[..], &past].concat();
             let later = [&known[..], &future, &[(1, 45, 13), (1, 60, 5)]].concat();
             // Jobs seen first in the future come after those of the past in the store, as their numbers may not.
-            prop_assert_eq!(codes(&store(&known), 0, &settings()), codes(&store(&later), 0, &settings()));
+            for context in [Context::Uniform, Context::Recent, Context::SameOwnerFirst] {
+                let settings = Settings { context, vocabulary: Vocabulary::HoldCodes, ..settings() };
+                prop_assert_eq!(codes(&store(&known), 0, &settings), codes(&store(&later), 0, &settings));
+            }
         }
 
         #[test]

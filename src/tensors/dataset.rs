@@ -6,16 +6,17 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::build::Settings;
 use super::cycles::LeftOut;
-use super::window::{EMPTY, VOCABULARY};
+use super::settings::Settings;
+use super::window::EMPTY;
 use crate::error::hinted;
+use crate::eventlog::Request;
 use crate::manifest;
 use crate::shard::{Column, Format, Shard};
 
 /// Tensor shards.
 pub const TENSORS: Format =
-    Format { name: "tensors", version: 1, rebuild: "poolcast tensors EVENTS -o DIR --overwrite" };
+    Format { name: "tensors", version: 2, rebuild: "poolcast tensors EVENTS -o DIR --overwrite" };
 
 /// A side of the split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
@@ -83,6 +84,9 @@ pub(super) struct Row {
     pub(super) hold_subcode: i32,
     pub(super) earlier_holds: u32,
     pub(super) group: u32,
+    pub(super) subcode_family: u8,
+    pub(super) since_submit_s: u32,
+    pub(super) request: Request,
 }
 
 /// Writes one shard of samples.
@@ -92,8 +96,12 @@ pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: 
     let ints = |field: fn(&Row) -> i32| rows.iter().map(field).collect::<Vec<i32>>();
     let (cluster, proc) = (ints(|row| row.cluster), ints(|row| row.proc));
     let (hold_code, hold_subcode) = (ints(|row| row.hold_code), ints(|row| row.hold_subcode));
-    let earlier_holds: Vec<u32> = rows.iter().map(|row| row.earlier_holds).collect();
-    let group: Vec<u32> = rows.iter().map(|row| row.group).collect();
+    let words = |field: fn(&Row) -> u32| rows.iter().map(field).collect::<Vec<u32>>();
+    let bytes = |field: fn(&Row) -> u8| rows.iter().map(field).collect::<Vec<u8>>();
+    let (earlier_holds, group) = (words(|row| row.earlier_holds), words(|row| row.group));
+    let (subcode_family, since_submit_s) = (bytes(|row| row.subcode_family), words(|row| row.since_submit_s));
+    let (request_cpus, request_gpus) = (bytes(|row| row.request.cpus), bytes(|row| row.request.gpus));
+    let (memory_mb, disk_mb) = (words(|row| row.request.memory_mb), words(|row| row.request.disk_mb));
     let columns = [
         ("codes", Column::new(codes, &[rows.len(), m, j])),
         ("label", Column::vector(&label)),
@@ -104,6 +112,12 @@ pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: 
         ("hold_subcode", Column::vector(&hold_subcode)),
         ("earlier_holds", Column::vector(&earlier_holds)),
         ("group", Column::vector(&group)),
+        ("subcode_family", Column::vector(&subcode_family)),
+        ("since_submit_s", Column::vector(&since_submit_s)),
+        ("request_cpus", Column::vector(&request_cpus)),
+        ("request_gpus", Column::vector(&request_gpus)),
+        ("request_memory_mb", Column::vector(&memory_mb)),
+        ("request_disk_mb", Column::vector(&disk_mb)),
     ];
     let columns = columns.map(|(name, column)| (name.to_owned(), column)).to_vec();
     crate::shard::write(path, TENSORS, &serde_json::json!({}), columns)
@@ -125,10 +139,11 @@ impl Dataset {
         let manifest = manifest::read::<Summary>(dir, TENSORS)?;
         let summary = manifest.body;
         let Settings { m, j, .. } = summary.settings;
+        let e = summary.settings.vocabulary.e();
         ensure!(
-            summary.e == VOCABULARY,
+            summary.e == e,
             hinted(
-                format!("`{}` has e = {}, and this program uses {VOCABULARY}", dir.display(), summary.e),
+                format!("`{}` has e = {}, and this program uses {e}", dir.display(), summary.e),
                 format!("make it anew with `{}`", TENSORS.rebuild)
             )
         );
@@ -139,7 +154,7 @@ impl Dataset {
                 ensure!(!file.contains('/'), "`{}` lists `{file}`, which is outside it", dir.display());
                 let path = dir.join(file);
                 let shard = Shard::open(&path, TENSORS)?;
-                check(&shard, m, j).with_context(|| {
+                check(&shard, e, m, j).with_context(|| {
                     hinted(
                         format!("`{}` does not hold sound samples", path.display()),
                         format!("make it anew with `{}`", TENSORS.rebuild),
@@ -198,13 +213,13 @@ impl Dataset {
 }
 
 /// Checks everything that readers rely on, so that no file can make them panic.
-fn check(shard: &Shard, m: usize, j: usize) -> Result<()> {
+fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<()> {
     let shape = shard.shape("codes")?;
     ensure!(shape.len() == 3 && shape[1..] == [m, j], "`codes` has shape {shape:?}, expected [n, {m}, {j}]");
     let n = shape[0];
     let codes: &[u8] = shard.column("codes")?;
-    let known = |&cell: &u8| usize::from(cell) < VOCABULARY || cell == EMPTY;
-    ensure!(codes.iter().all(known), "`codes` holds an event type that is not below {VOCABULARY}");
+    let known = |&cell: &u8| usize::from(cell) < e || cell == EMPTY;
+    ensure!(codes.iter().all(known), "`codes` holds an event type that is not below {e}");
     let lengths = [
         shard.column::<u8>("label")?.len(),
         shard.column::<i64>("hold_time_ms")?.len(),
@@ -214,6 +229,12 @@ fn check(shard: &Shard, m: usize, j: usize) -> Result<()> {
         shard.column::<i32>("hold_subcode")?.len(),
         shard.column::<u32>("earlier_holds")?.len(),
         shard.column::<u32>("group")?.len(),
+        shard.column::<u8>("subcode_family")?.len(),
+        shard.column::<u32>("since_submit_s")?.len(),
+        shard.column::<u8>("request_cpus")?.len(),
+        shard.column::<u8>("request_gpus")?.len(),
+        shard.column::<u32>("request_memory_mb")?.len(),
+        shard.column::<u32>("request_disk_mb")?.len(),
     ];
     ensure!(lengths.iter().all(|&length| length == n), "its columns have other lengths than its {n} samples");
     ensure!(shard.column::<u8>("label")?.iter().all(|&label| label <= 1), "a label is neither 0 nor 1");

@@ -31,7 +31,7 @@ pub struct HoldCount {
 pub fn hold_counts(store: &Store) -> Vec<HoldCount> {
     let mut kinds: BTreeMap<(i32, i32), HoldCount> = BTreeMap::new();
     let mut reasons: BTreeMap<(i32, i32), BTreeMap<&str, usize>> = BTreeMap::new();
-    for job in store.iter() {
+    for job in store.jobs().iter() {
         let mut own = BTreeSet::new();
         for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
             let hold = job.event(cycle.hold);

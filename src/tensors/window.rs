@@ -1,48 +1,111 @@
-//! Frames: at each of `m` moments, the last event of a job at or before it.
+//! Frames: at each of `m` moments, the state of a job after its last event at or before it.
 
-use crate::config::Window;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Vocabulary, Window};
+use crate::eventlog::HELD;
 use crate::events::History;
 
-/// `e`: the event numbers 0 to 47 of the current HTCondor, and one place for all others.
-pub const VOCABULARY: usize = 49;
 /// The cell of a frame before a job's first event.
 pub const EMPTY: u8 = 255;
+/// What stands for an event that changes no state.
+const IGNORED: u8 = 254;
 /// The cell of an event whose number is not one of 0 to 47.
 const OTHER: u8 = 48;
+/// The cell of a hold whose code is not one of 0 to 49; one for each of these stands before it.
+const OTHER_HOLD: u8 = OTHER + 1 + 50;
 
-/// The `m` moments of a sample, epoch ms, forward in time.
-///
-/// `window = hold`: `t_k = t_hold - (m-1-k) * timeframe_len`; `window = life`: `t_k = t_submit + k * timeframe_len`.
-pub(super) fn frames(window: Window, hold_ms: i64, submit_ms: i64, m: usize, timeframe_len_s: u32) -> Vec<i64> {
-    let length_ms = i64::from(timeframe_len_s) * 1000;
-    let start_ms = match window {
-        Window::Hold => hold_ms - (m as i64 - 1) * length_ms,
-        Window::Life => submit_ms,
-    };
-    (0..m as i64).map(|k| start_ms + k * length_ms).collect()
+impl Vocabulary {
+    /// `e`: how many states there are. The event numbers 0 to 47 of the current HTCondor and one place for all others;
+    /// with `hold-codes`, the hold codes 0 to 49 and one place for all others.
+    pub fn e(self) -> usize {
+        match self {
+            Vocabulary::Events => usize::from(OTHER) + 1,
+            Vocabulary::HoldCodes => usize::from(OTHER_HOLD) + 1,
+        }
+    }
 }
 
-/// Writes the states of one job into column `column` of `codes` `[m, j]`: at each frame its last event at or before it,
-/// among the first `visible` of its events that are not in `ignore`; [`EMPTY`] where there is none.
-pub(super) fn fill(
-    codes: &mut [u8],
-    (column, j): (usize, usize),
-    history: History<'_>,
-    visible: usize,
-    frames: &[i64],
-    ignore: &[u16],
-) {
-    let mut events = history.time_ms[..visible]
-        .iter()
-        .zip(&history.number[..visible])
-        .filter(|(_, number)| !ignore.contains(number))
-        .peekable();
-    let mut state = EMPTY;
-    for (row, &frame_ms) in codes.chunks_exact_mut(j).zip(frames) {
-        while let Some((_, &number)) = events.next_if(|(time_ms, _)| **time_ms <= frame_ms) {
-            state = u8::try_from(number).unwrap_or(OTHER).min(OTHER);
+/// The moments of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Frames {
+    first_ms: i64,
+    length_ms: i64,
+    m: usize,
+}
+
+impl Frames {
+    /// `window = hold`: `t_k = t_hold - (m-1-k) * timeframe_len`; `window = life`: `t_k = t_submit + k * timeframe_len`.
+    pub(super) fn new(window: Window, hold_ms: i64, submit_ms: i64, m: usize, timeframe_len_s: u32) -> Frames {
+        let length_ms = i64::from(timeframe_len_s) * 1000;
+        let first_ms = match window {
+            Window::Hold => hold_ms - (m as i64 - 1) * length_ms,
+            Window::Life => submit_ms,
+        };
+        Frames { first_ms, length_ms, m }
+    }
+
+    /// The first moment and the last, epoch ms.
+    pub(super) fn stretch(&self) -> (i64, i64) {
+        (self.first_ms, self.first_ms + (self.m as i64 - 1) * self.length_ms)
+    }
+
+    fn moments(self) -> impl Iterator<Item = i64> {
+        (0..self.m as i64).map(move |k| self.first_ms + k * self.length_ms)
+    }
+}
+
+/// The state after each event.
+#[derive(Debug)]
+pub(super) struct States {
+    /// By number; those from 256 on have the place of 255.
+    by_number: [u8; 256],
+    vocabulary: Vocabulary,
+}
+
+impl States {
+    /// Events in `ignore` change no state.
+    pub(super) fn new(vocabulary: Vocabulary, ignore: &[u16]) -> States {
+        let state = |number: usize| match u16::try_from(number) {
+            Ok(number) if ignore.contains(&number) => IGNORED,
+            _ => u8::try_from(number).unwrap_or(OTHER).min(OTHER),
+        };
+        States { by_number: std::array::from_fn(state), vocabulary }
+    }
+
+    #[inline]
+    fn after(&self, history: &History<'_>, at: usize) -> u8 {
+        let number = history.number[at];
+        let state = self.by_number[usize::from(number.min(255))];
+        if number == HELD && self.vocabulary == Vocabulary::HoldCodes && state != IGNORED {
+            let code = u8::try_from(history.hold_code[at]).unwrap_or(u8::MAX);
+            return (OTHER + 1).saturating_add(code).min(OTHER_HOLD);
         }
-        row[column] = state;
+        state
+    }
+
+    /// Writes the states of one job into column `column` of `codes` `[m, j]`: at each frame that after its last event at or
+    /// before it, among the first `visible` of its events; [`EMPTY`] where there is none.
+    pub(super) fn fill(
+        &self,
+        codes: &mut [u8],
+        (column, j): (usize, usize),
+        history: &History<'_>,
+        visible: usize,
+        frames: Frames,
+    ) {
+        let times = &history.time_ms[..visible];
+        let mut next = times.partition_point(|&time_ms| time_ms <= frames.first_ms);
+        let before = (0..next).rev().map(|at| self.after(history, at));
+        let mut state = before.into_iter().find(|&state| state != IGNORED).unwrap_or(EMPTY);
+        for (cell, frame_ms) in codes[column..].iter_mut().step_by(j).zip(frames.moments()) {
+            while next < visible && times[next] <= frame_ms {
+                let after = self.after(history, next);
+                state = if after == IGNORED { state } else { after };
+                next += 1;
+            }
+            *cell = state;
+        }
     }
 }
 
@@ -50,45 +113,69 @@ pub(super) fn fill(
 mod tests {
     use super::*;
 
-    fn column(events: &[(i64, u16)], visible: usize, frames: &[i64]) -> Vec<u8> {
+    fn column_of(vocabulary: Vocabulary, events: &[(i64, u16, i32)], visible: usize, frames: Frames) -> Vec<u8> {
         let time_ms: Vec<i64> = events.iter().map(|event| event.0 * 60_000).collect();
         let number: Vec<u16> = events.iter().map(|event| event.1).collect();
+        let hold_code: Vec<i32> = events.iter().map(|event| event.2).collect();
         let (zeros, bytes) = (vec![0; events.len()], vec![0; events.len()]);
         let history = History {
             time_ms: &time_ms,
             number: &number,
-            hold_code: &zeros,
+            hold_code: &hold_code,
             hold_subcode: &zeros,
             value: &zeros,
             normal: &bytes,
             text_hash: &vec![0; events.len()],
         };
-        let mut codes = vec![77; frames.len() * 2];
-        fill(&mut codes, (1, 2), history, visible, frames, &[28]);
+        let mut codes = vec![77; frames.m * 2];
+        States::new(vocabulary, &[28]).fill(&mut codes, (1, 2), &history, visible, frames);
         assert!(codes.iter().step_by(2).all(|&cell| cell == 77), "other columns are untouched");
         codes.into_iter().skip(1).step_by(2).collect()
+    }
+
+    fn column(events: &[(i64, u16)], visible: usize, frames: Frames) -> Vec<u8> {
+        let events: Vec<_> = events.iter().map(|&(minute, number)| (minute, number, 0)).collect();
+        column_of(Vocabulary::Events, &events, visible, frames)
     }
 
     /// The published worked example.
     #[test]
     fn the_worked_example() {
         let events = [(1, 0), (3, 1), (4, 2), (5, 3), (7, 4), (10, 2), (13, 5)];
-        let frames = frames(Window::Life, 0, 60_000, 14, 60);
-        assert_eq!(column(&events, 7, &frames), [0, 0, 1, 2, 3, 3, 4, 4, 4, 2, 2, 2, 5, 5]);
+        let frames = Frames::new(Window::Life, 0, 60_000, 14, 60);
+        assert_eq!(column(&events, 7, frames), [0, 0, 1, 2, 3, 3, 4, 4, 4, 2, 2, 2, 5, 5]);
     }
 
     #[test]
     fn hold_windows_end_at_the_hold() {
         // Submitted at 1, held at 5 and released in the same minute: the release comes after the hold and is not seen.
         let events = [(1, 0), (3, 1), (3, 28), (5, 12), (5, 13), (6, 5)];
-        let frames = frames(Window::Hold, 300_000, 60_000, 7, 60);
-        assert_eq!(frames, [-60_000, 0, 60_000, 120_000, 180_000, 240_000, 300_000]);
-        assert_eq!(column(&events, 4, &frames), [EMPTY, EMPTY, 0, 0, 1, 1, 12]);
+        let frames = Frames::new(Window::Hold, 300_000, 60_000, 7, 60);
+        assert_eq!(frames.stretch(), (-60_000, 300_000));
+        assert_eq!(column(&events, 4, frames), [EMPTY, EMPTY, 0, 0, 1, 1, 12]);
+    }
+
+    #[test]
+    fn the_state_before_the_first_frame_is_the_last_that_counts() {
+        let frames = Frames::new(Window::Life, 0, 240_000, 2, 60);
+        assert_eq!(column(&[(1, 0), (2, 1), (3, 28), (5, 28)], 4, frames), [1, 1]);
+        assert_eq!(column(&[(3, 28), (5, 1)], 2, frames), [EMPTY, 1]);
     }
 
     #[test]
     fn unknown_numbers_share_one_place() {
-        assert_eq!(column(&[(0, 47), (1, 48), (2, 300)], 3, &[0, 60_000, 120_000]), [47, OTHER, OTHER]);
-        assert!(usize::from(OTHER) < VOCABULARY);
+        let frames = Frames::new(Window::Life, 0, 0, 3, 60);
+        assert_eq!(column(&[(0, 47), (1, 48), (2, 300)], 3, frames), [47, OTHER, OTHER]);
+        assert_eq!(Vocabulary::Events.e(), 49);
+    }
+
+    #[test]
+    fn hold_codes_are_states_of_their_own() {
+        let frames = Frames::new(Window::Life, 0, 0, 6, 60);
+        let events = [(0, 1, 0), (1, 12, 0), (2, 12, 13), (3, 12, 49), (4, 12, 50), (5, 12, -7)];
+        let found = column_of(Vocabulary::HoldCodes, &events, 6, frames);
+        assert_eq!(found, [1, 49, 62, 98, OTHER_HOLD, OTHER_HOLD]);
+        assert_eq!(Vocabulary::HoldCodes.e(), 100);
+        assert!(Vocabulary::HoldCodes.e() < usize::from(IGNORED));
     }
 }

@@ -15,7 +15,7 @@ use crate::config::{Config, Goal, Metric};
 use crate::error::hinted;
 use crate::manifest;
 use crate::models::{Lstm, Shape};
-use crate::tensors::{Dataset, Side, VOCABULARY};
+use crate::tensors::{Dataset, Side};
 
 /// Samples scored at once; has no influence on the scores.
 const SCORED_AT_ONCE: usize = 256;
@@ -158,7 +158,7 @@ fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mo
 fn shape(dataset: &Dataset, settings: &Settings) -> Shape {
     let tensors = &dataset.summary.settings;
     let (hidden_size, lstm_layers) = (settings.hidden_size, settings.lstm_layers);
-    Shape { e: VOCABULARY, m: tensors.m, j: tensors.j, hidden_size, lstm_layers }
+    Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, hidden_size, lstm_layers }
 }
 
 /// Early stopping: over after `epochs`, or once the watched metric has not improved for `earlystop_threshold` of them.

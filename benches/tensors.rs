@@ -1,0 +1,62 @@
+//! How fast a mapped event store becomes tensors, in samples per second of processor time and of wall time.
+//!
+//! `cargo bench --bench tensors -- EVENTS [J M TIMEFRAME_LEN]...` prints a line for each size and way to choose context
+//! jobs; `ci/bench-tensors` runs it beside a builder in Python that follows the published one.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use poolcast::config::{Config, Context};
+use poolcast::events::Store;
+use poolcast::output;
+use poolcast::tensors::{Settings, build};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// User and system time of this process so far, from `/proc/self/stat`, in seconds.
+fn processor_s() -> Result<f64> {
+    let text = fs_err::read_to_string("/proc/self/stat")?;
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).context("no such field");
+    Ok((ticks(11)? + ticks(12)?) / 100.0)
+}
+
+fn measure(store: &Store, settings: &Settings) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let out = dir.path().join("tensors");
+    let (start, processor) = (Instant::now(), processor_s()?);
+    let summary = build(store, settings, "bench", &out, true, |_| {})?;
+    let (wall_s, processor_s) = (start.elapsed().as_secs_f64(), processor_s()? - processor);
+    let samples: usize = summary.splits.values().map(|side| side.samples).sum();
+    let files = fs_err::read_dir(&out)?.filter_map(|file| file.ok()?.metadata().ok());
+    let bytes: u64 = files.map(|data| data.len()).sum();
+    let one_hot = (samples * summary.e * settings.m * settings.j * 4) as f64;
+    output::data(&format!(
+        "j = {}, m = {}, {}: {samples} samples, {:.0} per cpu-s, {:.0} per s of wall time, 1/{:.0} of the one-hot tensor\n",
+        settings.j,
+        settings.m,
+        settings.context,
+        samples as f64 / processor_s,
+        samples as f64 / wall_s,
+        one_hot / bytes as f64,
+    ))
+}
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let (events, sizes) = args.split_first().context("name a directory of events")?;
+    let store = Store::open(&PathBuf::from(events))?;
+    let numbers: Vec<usize> = sizes.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+    output::data(&format!("{} jobs, {} threads\n", store.jobs().len(), rayon::current_num_threads()))?;
+    for size in numbers.chunks_exact(3) {
+        let mut settings = Settings::of(&Config::load(None, &BTreeMap::new())?)?;
+        (settings.j, settings.m, settings.timeframe_len_s) = (size[0], size[1], size[2] as u32);
+        for context in [Context::Uniform, Context::Recent, Context::SameOwnerFirst] {
+            measure(&store, &Settings { context, ..settings.clone() })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! Rows in order → the columns of a shard, and back: jobs and their histories as slices of a mapped file.
+
+use anyhow::{Result, ensure};
+
+use super::rows::Row;
+use super::store::EVENTS;
+use crate::eventlog::{Event, Request};
+use crate::shard::{Column, Shard};
+
+/// A shard is closed after the job that fills it; histories are never split.
+const SHARD_EVENTS: usize = 4 << 20;
+
+/// Events and jobs as they are written: `E` events sorted by job and time, `J` jobs.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    time_ms: Vec<i64>,
+    hold_code: Vec<i32>,
+    hold_subcode: Vec<i32>,
+    value: Vec<i32>,
+    text_hash: Vec<u32>,
+    number: Vec<u16>,
+    normal: Vec<u8>,
+    /// `[J]`: where each job's events begin.
+    first: Vec<u64>,
+    submit_ms: Vec<i64>,
+    global_submit_s: Vec<i64>,
+    owner: Vec<u64>,
+    ap: Vec<u32>,
+    cluster: Vec<i32>,
+    proc: Vec<i32>,
+    request_cpus: Vec<u8>,
+    request_gpus: Vec<u8>,
+    request_memory_mb: Vec<u32>,
+    request_disk_mb: Vec<u32>,
+}
+
+impl Columns {
+    /// Adds a job that the id of `row` names, and what its ad says.
+    pub(super) fn push_job(&mut self, row: &Row, submit_ms: i64, ad: Option<&Row>) {
+        self.first.push(self.number.len() as u64);
+        self.ap.push(row.ap);
+        self.cluster.push(row.cluster);
+        self.proc.push(row.proc);
+        self.submit_ms.push(submit_ms);
+        self.global_submit_s.push(ad.map_or(0, |ad| ad.time_ms / 1000));
+        self.owner.push(ad.map_or(0, Row::owner));
+        let request = ad.map(Row::request).unwrap_or_default();
+        self.request_cpus.push(request.cpus);
+        self.request_gpus.push(request.gpus);
+        self.request_memory_mb.push(request.memory_mb);
+        self.request_disk_mb.push(request.disk_mb);
+    }
+
+    /// Adds an event to the job pushed last.
+    pub(super) fn push_event(&mut self, row: &Row) {
+        self.time_ms.push(row.time_ms);
+        self.hold_code.push(row.hold_code);
+        self.hold_subcode.push(row.hold_subcode);
+        self.value.push(row.value);
+        self.text_hash.push(row.text_hash);
+        self.number.push(row.number);
+        self.normal.push(row.normal);
+    }
+
+    /// How many jobs.
+    pub(super) fn jobs(&self) -> usize {
+        self.first.len()
+    }
+
+    /// How many events.
+    pub(super) fn events(&self) -> usize {
+        self.number.len()
+    }
+
+    /// Whether they fill a shard.
+    pub(super) fn is_full(&self) -> bool {
+        self.number.len() >= SHARD_EVENTS
+    }
+
+    /// The bytes of their shard.
+    pub(super) fn encode(&self) -> Result<Vec<u8>> {
+        let mut bounds = self.first.clone();
+        bounds.push(self.number.len() as u64);
+        let columns = [
+            ("time_ms", Column::vector(&self.time_ms)),
+            ("hold_code", Column::vector(&self.hold_code)),
+            ("hold_subcode", Column::vector(&self.hold_subcode)),
+            ("value", Column::vector(&self.value)),
+            ("text_hash", Column::vector(&self.text_hash)),
+            ("number", Column::vector(&self.number)),
+            ("normal", Column::vector(&self.normal)),
+            ("bounds", Column::vector(&bounds)),
+            ("submit_ms", Column::vector(&self.submit_ms)),
+            ("global_submit_s", Column::vector(&self.global_submit_s)),
+            ("owner", Column::vector(&self.owner)),
+            ("ap", Column::vector(&self.ap)),
+            ("cluster", Column::vector(&self.cluster)),
+            ("proc", Column::vector(&self.proc)),
+            ("request_cpus", Column::vector(&self.request_cpus)),
+            ("request_gpus", Column::vector(&self.request_gpus)),
+            ("request_memory_mb", Column::vector(&self.request_memory_mb)),
+            ("request_disk_mb", Column::vector(&self.request_disk_mb)),
+        ];
+        let columns = columns.map(|(name, column)| (name.to_owned(), column)).to_vec();
+        crate::shard::encode(EVENTS, &serde_json::json!({}), columns)
+    }
+}
+
+/// A job and its history.
+#[derive(Debug, Clone, Copy)]
+pub struct Job<'a> {
+    /// The index of its access point in [`Summary::aps`].
+    pub ap: u32,
+    /// Its cluster.
+    pub cluster: i32,
+    /// Its proc.
+    pub proc: i32,
+    /// The time of its event 000, else of its first event; epoch ms.
+    pub submit_ms: i64,
+    /// The submit time in its `GlobalJobId`, epoch s, which is `AP#cluster.proc#` and this; 0 if unknown.
+    pub global_submit_s: i64,
+    /// A salted hash of its owner; 0 if unknown.
+    pub owner: u64,
+    /// What it asked for when it was submitted.
+    pub request: Request,
+    /// Its events.
+    pub history: History<'a>,
+}
+
+impl Job<'_> {
+    /// Event `at` of its history.
+    pub fn event(&self, at: usize) -> Event {
+        let History { time_ms, number, hold_code, hold_subcode, value, normal, text_hash } = self.history;
+        Event {
+            time_ms: time_ms[at],
+            cluster: self.cluster,
+            proc: self.proc,
+            number: number[at],
+            normal: normal[at],
+            value: value[at],
+            hold_code: hold_code[at],
+            hold_subcode: hold_subcode[at],
+            text_hash: text_hash[at],
+        }
+    }
+
+    /// `cluster.proc`.
+    pub fn id(&self) -> String {
+        format!("{}.{}", self.cluster, self.proc)
+    }
+}
+
+/// The events of one job in order of time; slices of equal length. The fields mean what they mean in [`Event`].
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "named as the fields of Event")]
+pub struct History<'a> {
+    pub time_ms: &'a [i64],
+    pub number: &'a [u16],
+    pub hold_code: &'a [i32],
+    pub hold_subcode: &'a [i32],
+    pub value: &'a [i32],
+    pub normal: &'a [u8],
+    pub text_hash: &'a [u32],
+}
+
+/// The columns of a shard, found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'a> {
+    bounds: &'a [u64],
+    ap: &'a [u32],
+    cluster: &'a [i32],
+    proc: &'a [i32],
+    submit_ms: &'a [i64],
+    global_submit_s: &'a [i64],
+    owner: &'a [u64],
+    request_cpus: &'a [u8],
+    request_gpus: &'a [u8],
+    request_memory_mb: &'a [u32],
+    request_disk_mb: &'a [u32],
+    events: History<'a>,
+}
+
+impl<'a> Part<'a> {
+    /// # Errors
+    /// Fails when a column is missing or of another type.
+    pub(super) fn of(shard: &'a Shard) -> Result<Part<'a>> {
+        Ok(Part {
+            bounds: shard.column("bounds")?,
+            ap: shard.column("ap")?,
+            cluster: shard.column("cluster")?,
+            proc: shard.column("proc")?,
+            submit_ms: shard.column("submit_ms")?,
+            global_submit_s: shard.column("global_submit_s")?,
+            owner: shard.column("owner")?,
+            request_cpus: shard.column("request_cpus")?,
+            request_gpus: shard.column("request_gpus")?,
+            request_memory_mb: shard.column("request_memory_mb")?,
+            request_disk_mb: shard.column("request_disk_mb")?,
+            events: History {
+                time_ms: shard.column("time_ms")?,
+                number: shard.column("number")?,
+                hold_code: shard.column("hold_code")?,
+                hold_subcode: shard.column("hold_subcode")?,
+                value: shard.column("value")?,
+                normal: shard.column("normal")?,
+                text_hash: shard.column("text_hash")?,
+            },
+        })
+    }
+
+    /// Checks everything that [`Part::job`] relies on, so that no file can make it panic.
+    pub(super) fn check(&self, jobs: usize, events: usize, aps: usize) -> Result<()> {
+        let History { time_ms, number, hold_code, hold_subcode, value, normal, text_hash } = self.events;
+        let of_jobs = [
+            self.ap.len(),
+            self.cluster.len(),
+            self.proc.len(),
+            self.submit_ms.len(),
+            self.global_submit_s.len(),
+            self.owner.len(),
+            self.request_cpus.len(),
+            self.request_gpus.len(),
+            self.request_memory_mb.len(),
+            self.request_disk_mb.len(),
+        ];
+        let of_events = [
+            time_ms.len(),
+            number.len(),
+            hold_code.len(),
+            hold_subcode.len(),
+            value.len(),
+            normal.len(),
+            text_hash.len(),
+        ];
+        let as_listed =
+            of_jobs.iter().all(|&length| length == jobs) && of_events.iter().all(|&length| length == events);
+        ensure!(as_listed && self.bounds.len() == jobs + 1, "its columns have other lengths");
+        let in_order = self.bounds.is_sorted() && self.bounds.last() == Some(&(events as u64));
+        ensure!(in_order, "its job bounds are out of order");
+        ensure!(self.ap.iter().all(|&ap| (ap as usize) < aps), "it names an unknown access point");
+        Ok(())
+    }
+
+    pub(super) fn jobs(&self) -> usize {
+        self.ap.len()
+    }
+
+    /// The events of job `at` of this shard.
+    #[inline]
+    pub(super) fn history(&self, at: usize) -> History<'a> {
+        let range = self.bounds[at] as usize..self.bounds[at + 1] as usize;
+        let History { time_ms, number, hold_code, hold_subcode, value, normal, text_hash } = self.events;
+        History {
+            time_ms: &time_ms[range.clone()],
+            number: &number[range.clone()],
+            hold_code: &hold_code[range.clone()],
+            hold_subcode: &hold_subcode[range.clone()],
+            value: &value[range.clone()],
+            normal: &normal[range.clone()],
+            text_hash: &text_hash[range],
+        }
+    }
+
+    /// The job `at` of this shard.
+    pub(super) fn job(&self, at: usize) -> Job<'a> {
+        Job {
+            ap: self.ap[at],
+            cluster: self.cluster[at],
+            proc: self.proc[at],
+            submit_ms: self.submit_ms[at],
+            global_submit_s: self.global_submit_s[at],
+            owner: self.owner[at],
+            request: Request {
+                cpus: self.request_cpus[at],
+                gpus: self.request_gpus[at],
+                memory_mb: self.request_memory_mb[at],
+                disk_mb: self.request_disk_mb[at],
+            },
+            history: self.history(at),
+        }
+    }
+}

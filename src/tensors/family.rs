@@ -1,0 +1,62 @@
+//! Hold code and subcode → what kind of trouble that is, as far as the two numbers tell.
+
+/// Kinds of trouble. The numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Family {
+    /// No subcode.
+    None = 0,
+    /// A file or directory is missing: ENOENT.
+    Missing = 1,
+    /// Not allowed: EPERM, EACCES.
+    Permission = 2,
+    /// A disk or quota is full: ENOSPC, EDQUOT, or the request for disk was exceeded.
+    Disk = 3,
+    /// Something took too long: ETIME, ETIMEDOUT.
+    Timeout = 4,
+    /// A connection failed: ENETDOWN to ECONNRESET, ECONNREFUSED to EHOSTUNREACH.
+    Network = 5,
+    /// A file transfer plugin failed; its exit code stands in the upper bytes.
+    Plugin = 6,
+    /// The request for memory was exceeded.
+    Memory = 7,
+    /// The request for processors was exceeded.
+    Cpu = 8,
+    /// Anything else: other error numbers, and what users and administrators choose.
+    Other = 9,
+}
+
+/// The kind of a hold. Subcodes of transfers and files are Unix error numbers or a plugin's exit code times 256; those of
+/// resource holds are HTCondor's policy templates' 101 (processors), 102 (memory) and 104 (disk).
+pub(super) fn family(hold_code: i32, hold_subcode: i32) -> Family {
+    match (hold_code, hold_subcode) {
+        (_, 0) => Family::None,
+        (21 | 26 | 34, 101) => Family::Cpu,
+        (21 | 26 | 34, 102) => Family::Memory,
+        (21 | 26 | 34, 104) => Family::Disk,
+        (3 | 21 | 26 | 34, _) => Family::Other,
+        (_, 2) => Family::Missing,
+        (_, 1 | 13) => Family::Permission,
+        (_, 28 | 122) => Family::Disk,
+        (_, 62 | 110) => Family::Timeout,
+        (_, 100..=104 | 111..=113) => Family::Network,
+        (_, plugin) if plugin >= 256 && plugin % 256 == 0 => Family::Plugin,
+        _ => Family::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subcodes_mean_what_their_code_says() {
+        assert_eq!(family(13, 2), Family::Missing);
+        assert_eq!(family(13, 256), Family::Plugin);
+        assert_eq!(family(34, 102), Family::Memory);
+        assert_eq!(family(13, 102), Family::Network);
+        assert_eq!(family(3, 2), Family::Other, "a user's own number");
+        assert_eq!(family(12, 0), Family::None);
+        assert_eq!(family(12, -256), Family::Other);
+    }
+}

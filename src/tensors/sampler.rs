@@ -1,0 +1,76 @@
+//! A hold of a job → its sample: the states of that job and of the jobs around it, `[m, j]`.
+
+use super::context::{self, Activity, Context};
+use super::cycles::Cycle;
+use super::settings::Settings;
+use super::window::{EMPTY, Frames, States};
+use crate::config::Window;
+use crate::events::{Job, Jobs, Store};
+
+/// Makes the codes of samples.
+#[derive(Debug)]
+pub struct Sampler<'a> {
+    jobs: Jobs<'a>,
+    settings: Settings,
+    states: States,
+    context: Context,
+}
+
+impl<'a> Sampler<'a> {
+    /// A sampler over all jobs of `store`.
+    pub fn new(store: &'a Store, settings: Settings) -> Sampler<'a> {
+        let jobs = store.jobs();
+        let states = States::new(settings.vocabulary, &settings.ignore_events);
+        Sampler { context: Context::new(settings.context, &jobs), jobs, settings, states }
+    }
+
+    /// Writes the codes `[m, j]` of one hold of job `job`: column 0 is that job, the others are jobs that exist in its
+    /// window, and are empty where there are too few. With `window = hold` nothing after the hold has any influence.
+    pub fn codes(&self, job: usize, cycle: &Cycle, codes: &mut [u8]) {
+        self.batch(&[(job, *cycle)], codes);
+    }
+
+    /// The same for several samples, `[n, m, j]`; their order has no influence, but near in time is faster.
+    pub(super) fn batch(&self, samples: &[(usize, Cycle)], codes: &mut [u8]) {
+        let framed: Vec<(Job<'_>, Cycle, Frames)> = samples
+            .iter()
+            .map(|&(job, cycle)| (self.jobs.get(job), cycle))
+            .map(|(job, cycle)| (job, cycle, self.frames(&job, &cycle)))
+            .collect();
+        let from_ms = framed.iter().map(|(.., frames)| frames.stretch().0).min().unwrap_or(0);
+        let to_ms = framed.iter().map(|(.., frames)| frames.stretch().1).max().unwrap_or(0);
+        let activity = self.context.activity(&self.jobs, (from_ms, to_ms));
+        let Settings { j, m, .. } = self.settings;
+        for ((cells, &(index, _)), sample) in codes.chunks_exact_mut(m * j).zip(samples).zip(&framed) {
+            self.one(index, sample, &activity, cells);
+        }
+    }
+
+    fn frames(&self, job: &Job<'_>, cycle: &Cycle) -> Frames {
+        let Settings { m, window, timeframe_len_s, .. } = self.settings;
+        Frames::new(window, job.history.time_ms[cycle.hold], job.submit_ms, m, timeframe_len_s)
+    }
+
+    fn one(
+        &self,
+        index: usize,
+        (primary, cycle, frames): &(Job<'_>, Cycle, Frames),
+        activity: &Activity,
+        codes: &mut [u8],
+    ) {
+        let Settings { j, window, seed, .. } = self.settings;
+        codes.fill(EMPTY);
+        let visible = match window {
+            Window::Hold => cycle.hold + 1,
+            Window::Life => primary.history.number.len(),
+        };
+        self.states.fill(codes, (0, j), &primary.history, visible, *frames);
+        let mut generator = context::generator(seed, primary, cycle.earlier_holds);
+        let own = (index as u32, primary.owner);
+        let others = self.context.choose(own, frames.stretch(), j - 1, activity, &mut generator);
+        for (column, other) in (1..).zip(others) {
+            let history = self.jobs.history(other as usize);
+            self.states.fill(codes, (column, j), &history, history.number.len(), *frames);
+        }
+    }
+}

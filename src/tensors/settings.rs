@@ -1,0 +1,68 @@
+//! A configuration → what decides the samples of a log.
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use super::dataset::TENSORS;
+use crate::config::{Config, Context, Cycles, Label, Split, Vocabulary, Window};
+use crate::manifest;
+
+/// Everything that decides what the samples of a log are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Jobs in a sample, the primary one included.
+    pub j: usize,
+    /// Frames in a sample.
+    pub m: usize,
+    /// Seconds per frame.
+    #[serde(rename = "timeframe_len")]
+    pub timeframe_len_s: u32,
+    /// Which other jobs stand beside the held one.
+    pub context: Context,
+    /// The states of a job.
+    pub vocabulary: Vocabulary,
+    /// Where the frames stand.
+    pub window: Window,
+    /// What a sample is labelled with.
+    pub label: Label,
+    /// Which holds become samples.
+    pub cycles: Cycles,
+    /// How samples are divided.
+    pub split: Split,
+    /// The shares of train, validate and test.
+    pub fractions: [f64; 3],
+    /// Event numbers that are no state.
+    pub ignore_events: Vec<u16>,
+    /// Hold codes that nobody asks a model about.
+    pub exclude_hold_codes: Vec<i32>,
+    /// The root seed.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// The settings in `config`, whose tensor parameters must be numbers and not distributions.
+    pub fn of(config: &Config) -> Result<Settings> {
+        let preprocessing = &config.preprocessing;
+        let parameters = &preprocessing.parameters;
+        Ok(Settings {
+            j: parameters.j.whole("j", 1..=10_000)?,
+            m: parameters.m.whole("m", 1..=10_000)?,
+            timeframe_len_s: parameters.timeframe_len.whole("timeframe_len", 1..=31_536_000)? as u32,
+            context: parameters.context.constant("context")?,
+            vocabulary: parameters.vocabulary.constant("vocabulary")?,
+            window: preprocessing.window,
+            label: preprocessing.label,
+            cycles: preprocessing.cycles,
+            split: preprocessing.split,
+            fractions: preprocessing.fractions,
+            ignore_events: preprocessing.ignore_events.clone(),
+            exclude_hold_codes: preprocessing.exclude_hold_codes.clone(),
+            seed: config.seed,
+        })
+    }
+
+    /// The digest of everything that tensors made from the events `events_key` depend on.
+    pub fn key(&self, events_key: &str) -> Result<String> {
+        manifest::key(&(TENSORS.version, self, events_key))
+    }
+}
