@@ -160,6 +160,9 @@ pub struct TensorsArgs {
     /// The root of every random choice
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Also print what could leak from the samples that are learned from into those that are tested
+    #[arg(long)]
+    pub audit: bool,
     /// Replace an earlier result
     #[arg(long)]
     pub overwrite: bool,

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use anyhow::Result;
+use serde::Serialize;
 
 use super::{flag, flags};
 use crate::cli::TensorsArgs;
 use crate::config::Config;
 use crate::error::EXIT_DONE;
 use crate::events::{EVENTS, Store};
-use crate::tensors::{self, Settings, Side, Summary};
+use crate::tensors::{self, Audit, Dataset, Settings, Side, Summary};
 use crate::{manifest, output};
 
 /// Opens the store, writes the tensors, prints the counts.
@@ -34,12 +35,22 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
     let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS)?.key;
     let summary = build(&store, &settings, &events_key, &args.out, args.overwrite)?;
     config.write(&args.out)?;
+    let audit = args.audit.then(|| tensors::audit(&Dataset::open(&args.out)?)).transpose()?;
     if args.json {
-        output::json(&summary)?
+        output::json(&Printed { summary, audit })?;
     } else {
-        output::data(&text(&summary))?
+        output::data(&(text(&summary) + &audit.as_ref().map(audit_text).unwrap_or_default()))?;
     }
     Ok(EXIT_DONE)
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Printed {
+    #[serde(flatten)]
+    summary: Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<Audit>,
 }
 
 /// Builds the tensors in `dir` with a progress bar.
@@ -83,4 +94,29 @@ pub(super) fn text(summary: &Summary) -> String {
     }
     text.push_str(&output::table(&rows));
     text
+}
+
+/// The audit for people.
+fn audit_text(audit: &Audit) -> String {
+    let number = |n: usize| output::count(n as u64);
+    let head = ["leaks between the sides", "clusters", "hold seconds", "equal codes", "and label"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for shared in &audit.shared {
+        let name = format!("  {} and {}", shared.from.name(), shared.to.name());
+        let counts = [shared.clusters, shared.hold_seconds, shared.duplicates, shared.duplicates_of_one_label];
+        rows.push(std::iter::once(name).chain(counts.map(number)).collect());
+    }
+    let mut text = output::table(&rows);
+    text.push_str(&format!(
+        "  windows that end after the first test hold: {}\n  outcomes that were not known by then: {}\n",
+        number(audit.windows_after_test),
+        number(audit.outcomes_after_test),
+    ));
+    let mut rows = vec![["success by hold code", "train", "validate", "test"].map(str::to_owned).to_vec()];
+    for share in &audit.by_code {
+        let cell = |side: Side| format!("{} of {}", number(share.successes[&side]), number(share.samples[&side]));
+        let name = format!("  {}/{}", share.hold_code, share.hold_subcode);
+        rows.push(std::iter::once(name).chain(Side::ALL.map(cell)).collect());
+    }
+    text + &output::table(&rows)
 }

@@ -134,6 +134,7 @@ fn cycles_of(store: &Store, settings: &Settings, index: usize, job: &Job<'_>, fo
         let row = Row {
             label,
             hold_ms,
+            outcome_ms: job.history.time_ms[cycle.decided],
             cluster: job.cluster,
             proc: job.proc,
             hold_code,

@@ -15,6 +15,8 @@ pub struct Cycle {
     pub earlier_holds: u32,
     /// The label, or why there is none.
     pub outcome: Outcome,
+    /// The place of the event that decided this; that of the hold, if none did.
+    pub decided: usize,
 }
 
 /// What is known of a cycle's outcome.
@@ -71,14 +73,14 @@ pub fn cycles(history: History<'_>, label: config::Label, gaps: &[(i64, i64)]) -
     holds
         .zip(0..)
         .map(|(hold, earlier_holds)| {
-            let (outcome, end) = match label {
+            let (outcome, decided) = match label {
                 config::Label::Next => next_outcome(history, hold),
                 config::Label::Final => final_outcome(history),
             };
-            let (from_ms, to_ms) = (history.time_ms[hold], history.time_ms[end]);
+            let (from_ms, to_ms) = (history.time_ms[hold], history.time_ms[decided]);
             let missing = gaps.iter().any(|gap| gap.0 < to_ms && from_ms < gap.1);
             let outcome = if missing { Outcome::LeftOut(LeftOut::AcrossGap) } else { outcome };
-            Cycle { hold, earlier_holds, outcome }
+            Cycle { hold, earlier_holds, outcome, decided }
         })
         .collect()
 }
@@ -176,10 +178,10 @@ pub(super) mod tests {
     #[test]
     fn each_hold_is_a_cycle() {
         let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| cycles(h, config::Label::Next, &[]));
-        let expected = [(0, 0, false), (2, 1, true)];
+        let expected = [(0, 0, false, 2), (2, 1, true, 4)];
         assert_eq!(found.len(), 2);
-        for (cycle, (hold, earlier_holds, label)) in found.into_iter().zip(expected) {
-            assert_eq!(cycle, Cycle { hold, earlier_holds, outcome: Outcome::Label(label) });
+        for (cycle, (hold, earlier_holds, label, decided)) in found.into_iter().zip(expected) {
+            assert_eq!(cycle, Cycle { hold, earlier_holds, outcome: Outcome::Label(label), decided });
         }
     }
 }

@@ -78,6 +78,7 @@ pub struct SideSummary {
 pub(super) struct Row {
     pub(super) label: bool,
     pub(super) hold_ms: i64,
+    pub(super) outcome_ms: i64,
     pub(super) cluster: i32,
     pub(super) proc: i32,
     pub(super) hold_code: i32,
@@ -93,6 +94,7 @@ pub(super) struct Row {
 pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: usize) -> Result<()> {
     let label: Vec<u8> = rows.iter().map(|row| u8::from(row.label)).collect();
     let hold_time_ms: Vec<i64> = rows.iter().map(|row| row.hold_ms).collect();
+    let outcome_time_ms: Vec<i64> = rows.iter().map(|row| row.outcome_ms).collect();
     let ints = |field: fn(&Row) -> i32| rows.iter().map(field).collect::<Vec<i32>>();
     let (cluster, proc) = (ints(|row| row.cluster), ints(|row| row.proc));
     let (hold_code, hold_subcode) = (ints(|row| row.hold_code), ints(|row| row.hold_subcode));
@@ -106,6 +108,7 @@ pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: 
         ("codes", Column::new(codes, &[rows.len(), m, j])),
         ("label", Column::vector(&label)),
         ("hold_time_ms", Column::vector(&hold_time_ms)),
+        ("outcome_time_ms", Column::vector(&outcome_time_ms)),
         ("cluster", Column::vector(&cluster)),
         ("proc", Column::vector(&proc)),
         ("hold_code", Column::vector(&hold_code)),
@@ -223,6 +226,7 @@ fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<()> {
     let lengths = [
         shard.column::<u8>("label")?.len(),
         shard.column::<i64>("hold_time_ms")?.len(),
+        shard.column::<i64>("outcome_time_ms")?.len(),
         shard.column::<i32>("cluster")?.len(),
         shard.column::<i32>("proc")?.len(),
         shard.column::<i32>("hold_code")?.len(),

@@ -1,5 +1,6 @@
 //! Event store → samples: a held job among the jobs around it, one byte a cell, with its label and split.
 
+mod audit;
 mod build;
 mod context;
 mod cycles;
@@ -12,6 +13,7 @@ mod spans;
 mod split;
 mod window;
 
+pub use audit::{Audit, CodeShare, Shared, audit};
 pub use build::build;
 pub use cycles::{Cycle, LeftOut, Outcome, cycles};
 pub use dataset::{Dataset, Side, SideSummary, Summary, TENSORS};

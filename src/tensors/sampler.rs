@@ -5,7 +5,7 @@ use super::cycles::Cycle;
 use super::settings::Settings;
 use super::window::{EMPTY, Frames, States};
 use crate::config::Window;
-use crate::events::{Job, Jobs, Store};
+use crate::events::{History, Job, Jobs, Store};
 
 /// Makes the codes of samples.
 #[derive(Debug)]
@@ -68,9 +68,10 @@ impl<'a> Sampler<'a> {
         let mut generator = context::generator(seed, primary, cycle.earlier_holds);
         let own = (index as u32, primary.owner);
         let others = self.context.choose(own, frames.stretch(), j - 1, activity, &mut generator);
-        for (column, other) in (1..).zip(others) {
-            let history = self.jobs.history(other as usize);
-            self.states.fill(codes, (column, j), &history, history.number.len(), *frames);
+        // All at once, so that the processor waits for memory for all of them together.
+        let histories: Vec<History<'_>> = others.iter().map(|&other| self.jobs.history(other as usize)).collect();
+        for (column, history) in (1..).zip(&histories) {
+            self.states.fill(codes, (column, j), history, history.number.len(), *frames);
         }
     }
 }

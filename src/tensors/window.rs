@@ -95,14 +95,18 @@ impl States {
         frames: Frames,
     ) {
         let times = &history.time_ms[..visible];
+        let last_state = |events: std::ops::Range<usize>| {
+            events.rev().map(|at| self.after(history, at)).find(|&state| state != IGNORED)
+        };
         let mut next = times.partition_point(|&time_ms| time_ms <= frames.first_ms);
-        let before = (0..next).rev().map(|at| self.after(history, at));
-        let mut state = before.into_iter().find(|&state| state != IGNORED).unwrap_or(EMPTY);
+        let mut state = last_state(0..next).unwrap_or(EMPTY);
+        let mut next_ms = times.get(next).copied().unwrap_or(i64::MAX);
         for (cell, frame_ms) in codes[column..].iter_mut().step_by(j).zip(frames.moments()) {
-            while next < visible && times[next] <= frame_ms {
-                let after = self.after(history, next);
-                state = if after == IGNORED { state } else { after };
-                next += 1;
+            if next_ms <= frame_ms {
+                let first = next;
+                next += times[first..].iter().take_while(|&&time_ms| time_ms <= frame_ms).count();
+                next_ms = times.get(next).copied().unwrap_or(i64::MAX);
+                state = last_state(first..next).unwrap_or(state);
             }
             *cell = state;
         }

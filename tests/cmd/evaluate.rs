@@ -14,7 +14,7 @@ fn the_table_names_what_it_scores() {
         of 2,119 hold cycles left out: 8 still held, 396 removed while held, 3 removed after release, 106 hold code excluded, 227 cluster on two sides
                                            LSTM       always majority     rate by hold code
         accuracy           #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
-        precision                             -                     -                     -
+        precision          #.### [#.###, #.###]                     -                     -
         recall             #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
         f measure          #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
         roc auc            #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]

@@ -150,7 +150,7 @@ fn values_out_of_range_are_refused_before_anything_is_written() {
     exit 2
     error: `m` is a distribution, which only a sweep draws from
 
-    hint: give one number with `--m`
+    hint: give one value with `--m`
     ");
     assert!(!place.path("out").exists());
     place.copy("tensors", "mine");
