@@ -63,6 +63,7 @@ fn log_uniform(min: f64, max: f64, unit: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Context;
     use std::collections::BTreeMap;
 
     #[test]
@@ -84,6 +85,11 @@ mod tests {
         assert_eq!(rate(1), rate(1));
         assert_ne!(rate(1), rate(2));
         assert!(matches!(rate(1), Parameter::Constant(_)), "what is drawn is a number");
+        let both = [Context::Uniform, Context::Recent].to_vec();
+        config.preprocessing.parameters.context = Choice::Drawn { values: both };
+        let context = |trial| draw(&config, trial).preprocessing.parameters.context.constant("context").expect("drawn");
+        let drawn: Vec<Context> = (0..20).map(context).collect();
+        assert!(drawn.contains(&Context::Uniform) && drawn.contains(&Context::Recent));
         let fixed = |config: &Config| config.training.parameters.batch_size.clone();
         assert_eq!(fixed(&draw(&config, 1)), fixed(&config), "what is a number stays");
     }

@@ -112,3 +112,42 @@ pub(super) fn generator(seed: u64, job: &Job<'_>, earlier_holds: u32) -> impl Rn
     ];
     crate::seed::generator(seed, "context", &parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eventlog::Event;
+    use crate::events::store_of;
+
+    fn chosen(choice: config::Context, events: &[(i32, i64, u16)], window: Stretch, count: usize) -> Vec<u32> {
+        let event =
+            |&(cluster, s, number): &(i32, i64, u16)| Event { cluster, time_ms: s * 1000, number, ..Event::default() };
+        let store = store_of(&events.iter().map(event).collect::<Vec<_>>());
+        let jobs = store.jobs();
+        let context = Context::new(choice, &jobs);
+        let activity = context.activity(&jobs, (window.0 - 50_000, window.1 + 50_000));
+        let mut generator = generator(1, &jobs.get(0), 0);
+        context.choose((0, 0), window, count, &activity, &mut generator)
+    }
+
+    #[test]
+    fn recent_jobs_come_in_the_order_of_their_last_events() {
+        // Jobs 0 to 5: the primary; active at 70 and 100; at 90; ended at 40; ended at 95; active only later.
+        let events = [(0, 0, 0), (0, 100, 12), (1, 0, 0), (1, 70, 1), (1, 100, 4), (2, 0, 0), (2, 90, 1), (3, 0, 0)];
+        let more = [(3, 40, 5), (4, 0, 0), (4, 95, 5), (5, 101, 0), (6, 0, 0), (2, 110, 12)];
+        let events = [&events[..], &more].concat();
+        let recent = |count| chosen(config::Context::Recent, &events, (50_000, 100_000), count);
+        assert_eq!(recent(9), [1, 4, 2, 6]);
+        assert_eq!(recent(2), [1, 4]);
+    }
+
+    #[test]
+    fn all_choices_leave_out_the_primary_and_those_that_do_not_exist() {
+        let events = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (2, 10, 9), (3, 60, 0), (4, 200, 0)];
+        for choice in [config::Context::Uniform, config::Context::Recent, config::Context::SameOwnerFirst] {
+            let mut found = chosen(choice, &events, (50_000, 100_000), 9);
+            found.sort_unstable();
+            assert_eq!(found, [1, 3], "{choice}");
+        }
+    }
+}

@@ -180,3 +180,66 @@ fn a_log_without_an_outcome_gives_no_samples() {
     hint: parse a longer log: held jobs must be released and end, or be held again, within it
     ");
 }
+
+#[test]
+fn an_audit_shows_what_a_random_split_leaks() {
+    let place = Place::with_run();
+    let audit = |flags: &str| place.stdout(&format!("tensors events -o out --overwrite --j 1 --m 4 --audit {flags}"));
+    insta::assert_snapshot!(audit(""), @"
+    2,119 hold cycles; samples of j = 1 jobs, m = 4 frames of 60 s, split by time
+      train                            867  29.4 % success
+      validate                         189  43.9 % success
+      test                             323  39.6 % success
+      left out: still held               8
+      left out: removed while held     396
+      left out: removed after release    3
+      left out: hold code excluded     106
+      left out: cluster on two sides   227
+    leaks between the sides  clusters  hold seconds  equal codes  and label
+      train and validate            0             0          186        105
+      train and test                0             0          319        192
+      validate and test             0             0          314        186
+      windows that end after the first test hold: 0
+      outcomes that were not known by then: 20
+    success by hold code       train   validate        test
+      12/2                197 of 678  67 of 139  115 of 261
+      13/2                 58 of 189   16 of 50    13 of 62
+    ");
+    insta::assert_snapshot!(audit("--split random --window life"), @"
+    2,119 hold cycles; samples of j = 1 jobs, m = 4 frames of 60 s, split by random
+      train                            964  31.5 % success
+      validate                         321  34.0 % success
+      test                             321  28.3 % success
+      left out: still held               8
+      left out: removed while held     396
+      left out: removed after release    3
+      left out: hold code excluded     106
+    leaks between the sides  clusters  hold seconds  equal codes  and label
+      train and validate          189           158          316        280
+      train and test              182           148          315        274
+      validate and test           120            78          299        261
+      windows that end after the first test hold: 1,285
+      outcomes that were not known by then: 1,285
+    success by hold code       train   validate       test
+      12/2                252 of 757  86 of 252  71 of 239
+      13/2                 52 of 207   23 of 69   20 of 82
+    ");
+    let json = place.json("tensors events -o out --overwrite --j 1 --m 4 --audit --json");
+    assert_eq!(json["audit"]["shared"][1]["clusters"], 0);
+    assert_eq!(json["audit"]["by_code"][0]["hold_code"], 12);
+}
+
+#[test]
+fn contexts_and_vocabularies_are_choices() {
+    let place = Place::with_run();
+    let shards = |name: &str, flags: &str| {
+        place.stdout(&format!("tensors events -o {name} --j 9 --m 4 --timeframe-len 30 {flags}"));
+        place.files(name).remove("train-00000.safetensors").expect("a shard")
+    };
+    let all = [shards("uniform", ""), shards("recent", "--context recent"), shards("codes", "--vocabulary hold-codes")];
+    assert!((0..3).all(|a| (0..a).all(|b| all[a] != all[b])), "each choice gives other samples");
+    assert_eq!(shards("again", "--context recent --threads 3"), all[1]);
+    assert_eq!(shards("owner", "--context same-owner-first"), all[0], "one owner owns all jobs of this log");
+    let refusal = place.run("tensors events -o none --context newest");
+    assert_eq!(refusal.code, Some(2), "{refusal}");
+}
