@@ -1,12 +1,11 @@
 //! One record → one event: the fields that holds, releases and ends turn on.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use memchr::memmem;
 
 use super::classad::{Attributes, Form};
-use super::reason;
 use super::record::{Content, Header, Record, body, headline};
 use super::stamp::{self, Stamp};
 
@@ -160,18 +159,14 @@ fn attributes(record: &Record<'_>, form: Form) -> Attributes {
     Attributes::read(record.whole, form).unwrap_or_default()
 }
 
-/// The event in `record`; its time is filled in by the caller, who knows the year.
+/// The event in `record`; its time is filled in by who knows the year, the reason of a hold by who keeps templates.
 pub(super) fn event(record: &Record<'_>) -> Event {
     let number = record.header.number;
     let (cluster, proc) = job(&record.header).unwrap_or((-1, -1));
     let text_hash = text_hash(record);
     let mut event = Event { cluster, proc, number, text_hash, ..Event::default() };
     match number {
-        HELD => {
-            let (codes, reason) = hold(record);
-            (event.hold_code, event.hold_subcode) = codes.unwrap_or((0, 0));
-            event.value = reason::hash(&reason).cast_signed();
-        }
+        HELD => (event.hold_code, event.hold_subcode) = hold(record).0.unwrap_or((0, 0)),
         TERMINATED | NODE_TERMINATED => (event.normal, event.value) = ending(record),
         ABORTED => event.value = removed_by(record) as i32,
         _ => {}
@@ -279,20 +274,36 @@ pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
     };
     let (schedd, rest) = attribute(&GLOBAL_JOB_ID)?.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
-    let number = |name: &'static Name| match (record.content, &ad) {
-        (Content::Text(text), _) => std::str::from_utf8(name.value(body(text))?).ok()?.trim().parse::<u64>().ok(),
-        (_, ad) => ad.as_ref()?.int(name.name)?.try_into().ok(),
-    };
-    let small = |name| number(name).map_or(0, |n| u8::try_from(n).unwrap_or(u8::MAX));
-    let large = |n: Option<u64>| n.map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX));
-    let request = Request {
-        cpus: small(&REQUEST_CPUS),
-        gpus: small(&REQUEST_GPUS),
-        memory_mb: large(number(&REQUEST_MEMORY)),
-        disk_mb: large(number(&REQUEST_DISK).map(|kib| kib.div_ceil(1024))),
+    let request = match (record.content, &ad) {
+        (Content::Text(text), _) => request_in_text(body(text)),
+        (_, ad) => request(|name| ad.as_ref()?.int(name)),
     };
     let owner = attribute(&OWNER).map(str::to_owned);
     Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner, request })
+}
+
+/// The request whose attributes `int` gives.
+fn request(int: impl Fn(&str) -> Option<i64>) -> Request {
+    let number = |name| int(name).unwrap_or(0).max(0).cast_unsigned();
+    let small = |name| u8::try_from(number(name)).unwrap_or(u8::MAX);
+    let large = |n| u32::try_from(n).unwrap_or(u32::MAX);
+    Request {
+        cpus: small("RequestCpus"),
+        gpus: small("RequestGPUs"),
+        memory_mb: large(number("RequestMemory")),
+        disk_mb: large(number("RequestDisk").div_ceil(1024)),
+    }
+}
+
+/// The same from the lines `Request... = ...`, all of which one search finds.
+fn request_in_text(body: &[u8]) -> Request {
+    static LINES: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("\nRequest"));
+    let rest = |at: usize| &body[at + 1..];
+    let found: Vec<&[u8]> = LINES.find_iter(body).map(rest).collect();
+    request(|name| {
+        let value = found.iter().find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b" = "))?;
+        std::str::from_utf8(headline(value)).ok()?.parse().ok()
+    })
 }
 
 /// When the event happened that an event 028 annotates: this stamp has a year, which that of the record may lack.
@@ -308,10 +319,6 @@ pub(super) fn ad_stamp(record: &Record<'_>) -> Option<Stamp> {
 
 static GLOBAL_JOB_ID: Name = Name::new("GlobalJobId");
 static OWNER: Name = Name::new("Owner");
-static REQUEST_CPUS: Name = Name::new("RequestCpus");
-static REQUEST_GPUS: Name = Name::new("RequestGPUs");
-static REQUEST_MEMORY: Name = Name::new("RequestMemory");
-static REQUEST_DISK: Name = Name::new("RequestDisk");
 static EVENT_TIME: Name = Name::new("EventTime");
 
 /// The name of an attribute.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::blocks::Block;
 use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, HELD, SUBMIT};
 use super::reason::{self, Reasons};
-use super::record::{Anomaly, Records};
+use super::record::{Anomaly, Record, Records};
 use super::stamp::Stamp;
 
 /// What tells the year: before which event of its piece it stands, and what it says.
@@ -29,11 +29,45 @@ pub(super) struct Piece {
     pub(super) whole_end: Option<usize>,
 }
 
+/// Records that say more than an event does, each with the number of events before it. They are read after all events, so
+/// that the loop over all records stays small.
+#[derive(Default)]
+pub(super) struct Telling<'a> {
+    ads: Vec<(usize, Record<'a>)>,
+    generic: Vec<(usize, Record<'a>)>,
+    holds: Vec<(usize, Record<'a>)>,
+    submit: Option<Record<'a>>,
+}
+
 impl Piece {
     /// Parses one piece; the memory of `events` is used again.
-    pub(super) fn parse(Block { text, ends_log }: &Block<'_>, mut events: Vec<(Stamp, Event)>) -> Piece {
+    pub(super) fn parse(block: &Block<'_>, events: Vec<(Stamp, Event)>) -> Piece {
+        let (mut piece, telling) = Piece::scan(block, events);
+        piece.submit_host = telling.submit.as_ref().and_then(event::submit_host);
+        for (at, record) in &telling.holds {
+            let text = event::hold(record).1;
+            let hash = reason::hash(&text);
+            piece.events[*at].1.value = hash.cast_signed();
+            piece.reasons.add(hash, || reason::template(&text));
+        }
+        for (at, record) in &telling.generic {
+            let global = event::global_header(record);
+            piece.anchors.extend(global.map(|global| (*at, Anchor::Header(record.header.stamp, global))));
+        }
+        let stamped = telling.ads.first().and_then(|(at, record)| Some((*at, Anchor::Ad(event::ad_stamp(record)?))));
+        piece.anchors.extend(stamped);
+        piece.anchors.sort_by_key(|(at, _)| *at);
+        piece.ads.extend(telling.ads.iter().filter_map(|(_, record)| event::ad(record)));
+        piece
+    }
+
+    /// The events of one piece, but for the reasons of holds: header, stamp, job, hold codes, ends.
+    pub(super) fn scan<'a>(
+        Block { text, ends_log }: &Block<'a>,
+        mut events: Vec<(Stamp, Event)>,
+    ) -> (Piece, Telling<'a>) {
         events.clear();
-        let mut piece = Piece { bytes: text.len() as u64, events, ..Piece::default() };
+        let mut telling = Telling::default();
         let mut records = Records::new(text, *ends_log);
         let mut counts = vec![0u64; 1000];
         let mut known = Known::default();
@@ -41,50 +75,39 @@ impl Piece {
         records.each(|record| {
             let header = record.header;
             counts[usize::from(header.number)] += 1;
-            let place = piece.events.len();
+            let at = events.len();
             match header.number {
                 AD_INFORMATION if known.meet((header.cluster, header.proc)) => {}
-                AD_INFORMATION => {
-                    piece.ads.extend(event::ad(&record));
-                    if !piece.anchors.iter().any(|(_, anchor)| matches!(anchor, Anchor::Ad(_))) {
-                        piece.anchors.extend(event::ad_stamp(&record).map(|stamp| (place, Anchor::Ad(stamp))));
+                AD_INFORMATION => telling.ads.push((at, *record)),
+                GENERIC => telling.generic.push((at, *record)),
+                number => {
+                    events.push((header.stamp, event::event(record)));
+                    match number {
+                        HELD => telling.holds.push((at, *record)),
+                        SUBMIT if telling.submit.is_none() => telling.submit = Some(*record),
+                        _ => {}
                     }
-                }
-                GENERIC => {
-                    let global = event::global_header(&record);
-                    piece.anchors.extend(global.map(|global| (place, Anchor::Header(header.stamp, global))));
-                }
-                _ => {
-                    let event = event::event(&record);
-                    if header.number == HELD {
-                        let reason = || reason::template(&event::hold(&record).1);
-                        piece.reasons.add(event.value.cast_unsigned(), reason);
-                    }
-                    piece.events.push((header.stamp, event));
                 }
             }
             if event::job(&header).is_none() {
                 out_of_range.push((Anomaly::JobIdOutOfRange, record.at));
             }
-            if header.number == SUBMIT && piece.submit_host.is_none() {
-                piece.submit_host = event::submit_host(&record);
-            }
         });
-        piece.records_by_number = (0u16..).zip(counts).filter(|(_, count)| *count > 0).collect();
-        piece.whole_end = records.whole_end;
-        piece.anomalies = records.anomalies;
-        piece.anomalies.extend(out_of_range);
-        piece.anomalies.sort_by_key(|(_, at)| *at);
-        piece
+        let mut anomalies = records.anomalies;
+        anomalies.extend(out_of_range);
+        anomalies.sort_by_key(|(_, at)| *at);
+        let records_by_number = (0u16..).zip(counts).filter(|(_, count)| *count > 0).collect();
+        let (bytes, whole_end) = (text.len() as u64, records.whole_end);
+        (Piece { bytes, events, records_by_number, anomalies, whole_end, ..Piece::default() }, telling)
     }
 }
 
 /// Jobs whose ad was read: it says the same after every event. Forgets some, as reading an ad twice does no harm.
-struct Known(Box<[(i64, i64); 1 << 9]>);
+struct Known(Box<[(i64, i64); 1 << 10]>);
 
 impl Default for Known {
     fn default() -> Known {
-        Known(Box::new([(-1, -1); 1 << 9]))
+        Known(Box::new([(-1, -1); 1 << 10]))
     }
 }
 

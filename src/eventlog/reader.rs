@@ -143,14 +143,13 @@ pub fn read_on(
     read_in(SIZES, path, Assembly::resume(options, resume), progress, sink)
 }
 
-/// Reads the text of a log in memory, on this thread; returns the number of events. What [`read`] does apart from this is
-/// to read the file and to place events in time.
+/// Finds the events of a log in memory, on this thread, with stamp, job, hold codes and how jobs ended; returns their
+/// number. What [`read`] does apart from this is to read the file, ads and reasons, and to place events in time.
 pub fn scan(text: &[u8]) -> usize {
     let (mut events, mut count) = (Vec::new(), 0);
     for piece in (Block { text, ends_log: true }).split(SIZES) {
-        let piece = Piece::parse(&piece, events);
-        count += piece.events.len();
-        events = piece.events;
+        events = Piece::scan(&piece, events).0.events;
+        count += events.len();
     }
     count
 }

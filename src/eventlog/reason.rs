@@ -62,20 +62,38 @@ const WORDS: &str = "
     via vm wait waiting wall was when where while will with within without working write writing wrong xfer your zero
 ";
 
-/// The list, as it is searched: sorted.
-static KNOWN: LazyLock<Vec<u128>> = LazyLock::new(|| {
-    let mut known: Vec<u128> = WORDS.split_whitespace().filter_map(|word| packed(word.as_bytes())).collect();
-    known.sort_unstable();
-    known
+/// The list as a hash table, as holds are many: each word at its [`slot`] or, where that is taken, after it.
+static KNOWN: LazyLock<Box<[u128; 1 << SLOT_BITS]>> = LazyLock::new(|| {
+    let mut table = Box::new([0; 1 << SLOT_BITS]);
+    for word in WORDS.split_whitespace().filter_map(|word| packed(word.as_bytes())) {
+        let free = probes(word).find(|&slot| table[slot] == 0);
+        free.into_iter().for_each(|slot| table[slot] = word);
+    }
+    table
 });
+
+/// Four slots for each word on the list.
+const SLOT_BITS: u32 = 11;
+
+/// The places of a word in the table, the likeliest first.
+fn probes(word: u128) -> impl Iterator<Item = usize> {
+    let first = (mix(0, word) >> (64 - SLOT_BITS)) as usize;
+    (first..first + (1 << SLOT_BITS)).map(|slot| slot % (1 << SLOT_BITS))
+}
+
+fn is_known(word: u128) -> bool {
+    probes(word).map(|slot| KNOWN[slot]).take_while(|&found| found != 0).any(|found| found == word)
+}
+
+fn mix(hash: u64, word: u128) -> u64 {
+    (hash.rotate_left(5) ^ (word >> 64) as u64 ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
 
 /// A word in lower case as a number; `None` for what is longer than any on the list.
 #[inline]
 fn packed(word: &[u8]) -> Option<u128> {
-    let mut bytes = [0; 16];
-    bytes.get_mut(..word.len())?.copy_from_slice(word);
-    bytes.make_ascii_lowercase();
-    Some(u128::from_be_bytes(bytes))
+    let letters = word.iter().map(|byte| u128::from(byte.to_ascii_lowercase()));
+    (word.len() <= 16).then(|| letters.fold(0, |number, letter| number << 8 | letter))
 }
 
 /// The words of `text`: those on the list, and `None` for each of the others.
@@ -87,16 +105,13 @@ fn words(text: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
         let word = &word[begin..end];
         // People are called Max and Will, too.
         let after_user = std::mem::replace(&mut names_user, word.eq_ignore_ascii_case(b"user"));
-        let known = !after_user && packed(word).is_some_and(|word| KNOWN.binary_search(&word).is_ok());
+        let known = !after_user && packed(word).is_some_and(is_known);
         known.then_some(word)
     })
 }
 
 /// What stands for the template of `reason` in events; 0 for an empty one.
 pub(super) fn hash(reason: &[u8]) -> u32 {
-    let mix = |hash: u64, word: u128| {
-        (hash.rotate_left(5) ^ (word >> 64) as u64 ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    };
     let (mut hash, mut masked) = (0, false);
     for word in words(reason) {
         if word.is_some() || !masked {
