@@ -1,7 +1,6 @@
 //! One record → one event: the fields that holds, releases and ends turn on.
 
 use std::borrow::Cow;
-use std::sync::{LazyLock, OnceLock};
 
 use memchr::memmem;
 
@@ -264,84 +263,61 @@ fn removed_by(record: &Record<'_>) -> RemovedBy {
 /// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
 pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
     let (cluster, proc) = job(&record.header)?;
-    let ad = match record.content {
-        Content::Text(_) => None,
-        Content::Ad(form) => Some(attributes(record, form)),
+    let (global_job_id, owner, request) = match record.content {
+        Content::Text(text) => {
+            let [id, owner, requested @ ..] = values(body(text), AD_ATTRIBUTES);
+            let number = |at: usize| std::str::from_utf8(requested[at]?).ok()?.trim().parse().ok();
+            (id.and_then(quoted)?.to_owned(), owner.and_then(quoted).map(str::to_owned), request(number))
+        }
+        Content::Ad(form) => {
+            let ad = attributes(record, form);
+            let text = |at: usize| ad.text(AD_ATTRIBUTES[at]).map(str::to_owned);
+            (text(0)?, text(1), request(|at| ad.int(AD_ATTRIBUTES[2 + at])))
+        }
     };
-    let attribute = |name: &'static Name| match (record.content, &ad) {
-        (Content::Text(text), _) => name.value(body(text)).and_then(quoted),
-        (_, ad) => ad.as_ref()?.text(name.name),
-    };
-    let (schedd, rest) = attribute(&GLOBAL_JOB_ID)?.split_once('#')?;
+    let (schedd, rest) = global_job_id.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
-    let request = match (record.content, &ad) {
-        (Content::Text(text), _) => request_in_text(body(text)),
-        (_, ad) => request(|name| ad.as_ref()?.int(name)),
-    };
-    let owner = attribute(&OWNER).map(str::to_owned);
     Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner, request })
 }
 
-/// The request whose attributes `int` gives.
-fn request(int: impl Fn(&str) -> Option<i64>) -> Request {
-    let number = |name| int(name).unwrap_or(0).max(0).cast_unsigned();
-    let small = |name| u8::try_from(number(name)).unwrap_or(u8::MAX);
-    let large = |n| u32::try_from(n).unwrap_or(u32::MAX);
-    Request {
-        cpus: small("RequestCpus"),
-        gpus: small("RequestGPUs"),
-        memory_mb: large(number("RequestMemory")),
-        disk_mb: large(number("RequestDisk").div_ceil(1024)),
-    }
-}
+/// What is read of a job's ad; the last four are its request.
+const AD_ATTRIBUTES: [&str; 6] = ["GlobalJobId", "Owner", "RequestCpus", "RequestGPUs", "RequestMemory", "RequestDisk"];
 
-/// The same from the lines `Request... = ...`, all of which one search finds.
-fn request_in_text(body: &[u8]) -> Request {
-    static LINES: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("\nRequest"));
-    let rest = |at: usize| &body[at + 1..];
-    let found: Vec<&[u8]> = LINES.find_iter(body).map(rest).collect();
-    request(|name| {
-        let value = found.iter().find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b" = "))?;
-        std::str::from_utf8(headline(value)).ok()?.parse().ok()
-    })
+/// The request, from the last four of [`AD_ATTRIBUTES`].
+fn request(number: impl Fn(usize) -> Option<i64>) -> Request {
+    let number = |at| number(at).unwrap_or(0).max(0).cast_unsigned();
+    let small = |at| u8::try_from(number(at)).unwrap_or(u8::MAX);
+    let large = |n| u32::try_from(n).unwrap_or(u32::MAX);
+    Request { cpus: small(0), gpus: small(1), memory_mb: large(number(2)), disk_mb: large(number(3).div_ceil(1024)) }
 }
 
 /// When the event happened that an event 028 annotates: this stamp has a year, which that of the record may lack.
 pub(super) fn ad_stamp(record: &Record<'_>) -> Option<Stamp> {
     match record.content {
         Content::Text(text) => {
-            let time = quoted(EVENT_TIME.value(body(text))?)?;
-            stamp::parse(time.as_bytes()).map(|(stamp, _)| stamp).filter(|stamp| stamp.has_year)
+            let [time] = values(body(text), ["EventTime"]);
+            stamp::parse(quoted(time?)?.as_bytes()).map(|(stamp, _)| stamp).filter(|stamp| stamp.has_year)
         }
         Content::Ad(_) => None,
     }
 }
 
-static GLOBAL_JOB_ID: Name = Name::new("GlobalJobId");
-static OWNER: Name = Name::new("Owner");
-static EVENT_TIME: Name = Name::new("EventTime");
-
-/// The name of an attribute.
-struct Name {
-    name: &'static str,
-    finder: OnceLock<memmem::Finder<'static>>,
-}
-
-impl Name {
-    const fn new(name: &'static str) -> Name {
-        Name { name, finder: OnceLock::new() }
+/// The values of the first lines `name = value` in `body`.
+fn values<'a, const N: usize>(body: &'a [u8], names: [&str; N]) -> [Option<&'a [u8]>; N] {
+    let initials = names.map(|name| name.as_bytes()[0]);
+    let mut values = [None; N];
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', body) {
+        let line = &body[start..end];
+        start = end + 1;
+        if line.first().is_none_or(|initial| !initials.contains(initial)) {
+            continue;
+        }
+        for (value, name) in values.iter_mut().zip(names).filter(|(value, _)| value.is_none()) {
+            *value = line.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b" = "));
+        }
     }
-
-    /// The value of the line `name = value` in `body`.
-    fn value<'a>(&self, body: &'a [u8]) -> Option<&'a [u8]> {
-        let finder = self.finder.get_or_init(|| memmem::Finder::new(self.name));
-        let mut found = finder.find_iter(body).filter_map(|at| {
-            let begins_line = at == 0 || body[at - 1] == b'\n';
-            let value = body[at + self.name.len()..].strip_prefix(b" = ")?;
-            begins_line.then(|| &value[..memchr::memchr(b'\n', value).unwrap_or(value.len())])
-        });
-        found.next()
-    }
+    values
 }
 
 fn quoted(value: &[u8]) -> Option<&str> {
