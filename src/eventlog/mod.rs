@@ -9,6 +9,7 @@ mod classad;
 mod dump;
 mod event;
 mod generations;
+mod information;
 mod marks;
 mod piece;
 mod reader;
@@ -16,6 +17,7 @@ mod reason;
 mod record;
 mod source;
 mod stamp;
+mod text;
 
 pub use dump::dump;
 pub use event::{
@@ -26,3 +28,4 @@ pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resu
 pub use reason::Reasons;
 pub use record::Anomaly;
 pub use source::open;
+pub use text::{Body, Exit, Header, HoldCode, JobAd, Slot, Text, Usage};

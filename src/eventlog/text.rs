@@ -1,0 +1,411 @@
+//! Events of jobs → the text of a global event log, as HTCondor writes it: each record, and after it the 028 with the
+//! attributes of the job and of the event.
+//!
+//! Stamps are `MM/DD hh:mm:ss`, HTCondor's default for global event logs. Everything is appended to one buffer.
+
+use super::information;
+use super::stamp::civil;
+
+/// What all records of a job share.
+#[derive(Debug, Clone, Copy)]
+pub struct JobAd<'a> {
+    /// The job's cluster.
+    pub cluster: u32,
+    /// The job's proc.
+    pub proc: u32,
+    /// When it was submitted, epoch seconds.
+    pub submit_s: i64,
+    /// The name of the schedd.
+    pub schedd: &'a str,
+    /// Who submitted it.
+    pub owner: &'a str,
+    /// The name of its batch.
+    pub batch: &'a str,
+    /// Cores asked for.
+    pub request_cpus: u32,
+    /// Disk asked for, in KiB.
+    pub request_disk_kb: u64,
+    /// Memory asked for, in MiB.
+    pub request_memory_mb: u32,
+    /// Whether it occupies a slot.
+    pub runs: bool,
+    /// How often it was held so far.
+    pub holds: u32,
+}
+
+/// A slot of an execution point.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot<'a> {
+    /// The number of the dynamic slot.
+    pub number: u32,
+    /// The name of the execution point.
+    pub host: &'a str,
+    /// The address of its startd, without `<` and `>`.
+    pub address: &'a str,
+}
+
+/// What a run used. Bytes sent are those from the execution point to the access point.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Usage {
+    /// User time of this run, in seconds.
+    pub user_s: u32,
+    /// System time of this run, in seconds.
+    pub system_s: u32,
+    /// User time of all runs, in seconds.
+    pub total_user_s: u32,
+    /// Bytes sent.
+    pub sent_bytes: u32,
+    /// Bytes received.
+    pub received_bytes: u32,
+    /// The most memory, in MiB.
+    pub memory_mb: u32,
+    /// The most disk, in KiB.
+    pub disk_kb: u32,
+    /// How long the job itself ran, in seconds.
+    pub execute_s: u32,
+    /// How long it occupied the slot, in seconds.
+    pub busy_s: u32,
+}
+
+/// How a job ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned a value.
+    Value(u8),
+    /// A signal killed it.
+    Signal(u8),
+}
+
+/// What the header of a global event log says of its file.
+#[derive(Debug, Clone, Copy)]
+pub struct Header<'a> {
+    /// The schedd that writes the log.
+    pub creator: &'a str,
+    /// When the first of its files was created, epoch seconds.
+    pub began_s: i64,
+    /// When this file was created, epoch seconds.
+    pub created_s: i64,
+    /// Grows by one with each rotation, from 1.
+    pub sequence: u64,
+    /// The size of the file once it is rotated, and 0 before.
+    pub size_bytes: u64,
+    /// The sizes of all files before it.
+    pub offset_bytes: u64,
+}
+
+/// A hold reason code and subcode.
+pub type HoldCode = (i32, i32);
+
+/// What an event says beyond whose it is and when it was.
+#[derive(Debug, Clone, Copy)]
+pub enum Body<'a> {
+    /// 000, from the schedd at this address, without `<` and `>`.
+    Submit(&'a str),
+    /// 001.
+    Execute(Slot<'a>),
+    /// 004; a job that is held out of a run has the codes of the hold.
+    Evicted(&'a Usage, HoldCode, &'a str),
+    /// 005.
+    Terminated(&'a Usage, Exit),
+    /// 006: the memory in MiB.
+    ImageSize(u32),
+    /// 009, and why.
+    Aborted(&'a str),
+    /// 012.
+    Held(HoldCode, &'a str),
+    /// 013, and how.
+    Released(&'a str),
+    /// 021, from the starter.
+    RemoteError(Slot<'a>, HoldCode, &'a str),
+    /// 040: input starts to be transferred.
+    InputStarted(Slot<'a>),
+    /// 040: input is there.
+    InputFinished,
+    /// 040: output starts to be transferred.
+    OutputStarted,
+    /// 040: output is back.
+    OutputFinished,
+}
+
+impl Body<'_> {
+    pub(super) fn number(&self) -> u32 {
+        match self {
+            Body::Submit(_) => 0,
+            Body::Execute(_) => 1,
+            Body::Evicted(..) => 4,
+            Body::Terminated(..) => 5,
+            Body::ImageSize(_) => 6,
+            Body::Aborted(_) => 9,
+            Body::Held(..) => 12,
+            Body::Released(_) => 13,
+            Body::RemoteError(..) => 21,
+            Body::InputStarted(_) | Body::InputFinished | Body::OutputStarted | Body::OutputFinished => 40,
+        }
+    }
+}
+
+/// Text being written.
+#[derive(Debug, Default)]
+pub struct Text {
+    /// What was written so far.
+    pub bytes: Vec<u8>,
+}
+
+impl Text {
+    /// Appends the record of an event, and the 028 that follows it. `time_ms` is epoch time; stamps are UTC.
+    pub fn event(&mut self, time_ms: i64, ad: &JobAd<'_>, body: &Body<'_>) {
+        self.head(body.number(), time_ms, ad);
+        self.body(ad, body);
+        self.put("...\n");
+        self.head(28, time_ms, ad);
+        information::write(self, time_ms, ad, body);
+        self.put("...\n");
+    }
+
+    /// Appends the header of a global event log: its text is padded to 256 bytes, so that it can be written anew at rotation.
+    /// `stamp_ms` is when it is written, epoch time.
+    pub fn header(&mut self, stamp_ms: i64, log: &Header<'_>) {
+        self.put("008 (-01.-01.-01) ");
+        self.stamp(stamp_ms);
+        self.put(" ");
+        let start = self.bytes.len();
+        self.line("Global JobLog: ctime=", log.created_s, " id=");
+        self.all(&[log.creator, ".64.2058."]);
+        self.line("", log.began_s, ".9836.");
+        self.line("", log.sequence, ".");
+        self.line("", log.created_s, ".10030 sequence=");
+        self.line("", log.sequence, " size=");
+        self.line("", log.size_bytes, " events=0 offset=");
+        self.line("", log.offset_bytes, " event_off=0 max_rotation=9999 creator_name=<");
+        self.all(&[log.creator, ">"]);
+        self.bytes.resize(self.bytes.len().max(start + 256), b' ');
+        self.put("\n...\n");
+    }
+
+    fn head(&mut self, number: u32, time_ms: i64, ad: &JobAd<'_>) {
+        self.padded(number);
+        self.put(" (");
+        self.padded(ad.cluster);
+        self.put(".");
+        self.padded(ad.proc);
+        self.put(".000) ");
+        self.stamp(time_ms);
+        self.put(" ");
+    }
+
+    fn body(&mut self, ad: &JobAd<'_>, body: &Body<'_>) {
+        match body {
+            Body::Submit(address) => {
+                self.all(&["Job submitted from host: <", address, ">\n    [ JobBatchName = \"", ad.batch, "\" ]\n"]);
+            }
+            Body::Execute(slot) => self.execute(ad, slot),
+            Body::Evicted(usage, code, reason) => self.evicted(ad, usage, *code, reason),
+            Body::Terminated(usage, exit) => self.terminated(ad, usage, *exit),
+            Body::ImageSize(memory_mb) => self.image_size(*memory_mb),
+            Body::Aborted(reason) => self.all(&["Job was aborted.\n\t", reason, "\n"]),
+            Body::Held(code, reason) => {
+                self.all(&["Job was held.\n\t", reason, "\n\tCode "]);
+                self.code(*code);
+            }
+            Body::Released(reason) => self.all(&["Job was released.\n\t", reason, "\n"]),
+            Body::RemoteError(slot, code, message) => {
+                self.put("Error from starter on ");
+                self.slot(slot);
+                self.all(&[":\n\t", message, "\n\tCode "]);
+                self.code(*code);
+            }
+            Body::InputStarted(slot) => {
+                self.all(&["Started transferring input files\n\tTransferring to host: <", slot.address, ">\n"]);
+            }
+            Body::InputFinished => self.put("Finished transferring input files\n"),
+            Body::OutputStarted => self.put("Started transferring output files\n"),
+            Body::OutputFinished => self.put("Finished transferring output files\n"),
+        }
+    }
+
+    fn execute(&mut self, ad: &JobAd<'_>, slot: &Slot<'_>) {
+        self.all(&["Job executing on host: <", slot.address, ">\n\tSlotName: "]);
+        self.slot(slot);
+        self.put("\n\tCondorScratchDir = \"");
+        self.scratch(ad);
+        self.line("\"\n\tCpus = ", ad.request_cpus, "\n");
+        self.line("\tDisk = ", ad.request_disk_kb, "\n\tGPUs = 0\n");
+        self.line("\tMemory = ", allocated_mb(ad), "\n");
+    }
+
+    fn evicted(&mut self, ad: &JobAd<'_>, usage: &Usage, code: HoldCode, reason: &str) {
+        self.put("Job was evicted. Code ");
+        self.code(code);
+        self.put("\t(0) CPU times\n");
+        self.cpu_times(usage.user_s, usage.system_s, "Run");
+        self.bytes_line(usage.sent_bytes, "Run Bytes Sent");
+        self.bytes_line(usage.received_bytes, "Run Bytes Received");
+        self.all(&["\tReason: ", reason, "\n"]);
+        self.table(ad, usage);
+    }
+
+    fn terminated(&mut self, ad: &JobAd<'_>, usage: &Usage, exit: Exit) {
+        match exit {
+            Exit::Value(value) => self.line("Job terminated.\n\t(1) Normal termination (return value ", value, ")\n"),
+            Exit::Signal(signal) => {
+                self.line("Job terminated.\n\t(0) Abnormal termination (signal ", signal, ")\n\t(0) No core file\n");
+            }
+        }
+        self.cpu_times(usage.user_s, usage.system_s, "Run");
+        self.cpu_times(usage.total_user_s, usage.system_s, "Total");
+        for which in ["Run", "Total"] {
+            for (bytes, direction) in [(usage.sent_bytes, " Bytes Sent"), (usage.received_bytes, " Bytes Received")] {
+                self.line("\t", bytes, "  -  ");
+                self.all(&[which, direction, " By Job\n"]);
+            }
+        }
+        self.table(ad, usage);
+    }
+
+    fn image_size(&mut self, memory_mb: u32) {
+        let resident_kb = u64::from(memory_mb) * 1024;
+        self.line("Image size of job updated: ", image_kb(memory_mb), "\n");
+        self.line("\t", memory_mb, "  -  MemoryUsage of job (MB)\n");
+        self.line("\t", resident_kb, "  -  ResidentSetSize of job (KB)\n");
+    }
+
+    /// The lines of remote and local CPU time.
+    fn cpu_times(&mut self, user_s: u32, system_s: u32, which: &str) {
+        for (user_s, system_s, place) in [(user_s, system_s, " Remote"), (0, 0, " Local")] {
+            self.put("\t\t");
+            self.cpu_time(user_s, system_s);
+            self.all(&["  -  ", which, place, " Usage\n"]);
+        }
+    }
+
+    fn bytes_line(&mut self, bytes: u32, what: &str) {
+        self.line("\t", bytes, "  -  ");
+        self.all(&[what, " By Job\n"]);
+    }
+
+    /// The table of resources; its cells are right-aligned under the words of its header.
+    fn table(&mut self, ad: &JobAd<'_>, usage: &Usage) {
+        let disk_kb = ad.request_disk_kb;
+        self.put("\tPartitionable Resources :    Usage  Request Allocated \n\t   Cpus                 :     ");
+        self.hundredths(cpus_hundredths(usage));
+        self.cells(&[(9, ad.request_cpus.into()), (10, ad.request_cpus.into())]);
+        self.put("\t   Disk (KB)            :");
+        self.cells(&[(9, usage.disk_kb.into()), (9, disk_kb), (10, disk_kb)]);
+        self.put("\t   GPUs                 :                           0 \n\t   Memory (MB)          :");
+        self.cells(&[(9, usage.memory_mb.into()), (9, ad.request_memory_mb.into()), (10, allocated_mb(ad).into())]);
+        for (label, seconds) in
+            [("\t   TimeExecute (s)      :", usage.execute_s), ("\t   TimeSlotBusy (s)     :", usage.busy_s)]
+        {
+            self.put(label);
+            self.right(seconds.into(), 9);
+            self.put("                    \n");
+        }
+    }
+
+    fn cells(&mut self, cells: &[(usize, u64)]) {
+        cells.iter().for_each(|&(width, value)| self.right(value, width));
+        self.put(" \n");
+    }
+
+    fn right(&mut self, value: u64, width: usize) {
+        let mut buffer = itoa::Buffer::new();
+        let digits = buffer.format(value);
+        self.bytes.extend(std::iter::repeat_n(b' ', width.saturating_sub(digits.len())));
+        self.put(digits);
+    }
+
+    fn code(&mut self, (code, subcode): HoldCode) {
+        self.int(code);
+        self.line(" Subcode ", subcode, "\n");
+    }
+
+    /// `slot1_N@host`.
+    pub(super) fn slot(&mut self, slot: &Slot<'_>) {
+        self.line("slot1_", slot.number, "@");
+        self.put(slot.host);
+    }
+
+    /// The job's directory on its execution point.
+    pub(super) fn scratch(&mut self, ad: &JobAd<'_>) {
+        self.line("/var/lib/condor/execute/dir_", ad.cluster % 30_000 + ad.proc, "/scratch");
+    }
+
+    /// `Usr d hh:mm:ss, Sys d hh:mm:ss`.
+    pub(super) fn cpu_time(&mut self, user_s: u32, system_s: u32) {
+        for (label, seconds) in [("Usr ", user_s), (", Sys ", system_s)] {
+            self.line(label, seconds / 86_400, " ");
+            self.clock(seconds % 86_400);
+        }
+    }
+
+    /// `MM/DD hh:mm:ss`.
+    pub(super) fn stamp(&mut self, time_ms: i64) {
+        let (_, month, day) = civil(time_ms);
+        self.two(month);
+        self.put("/");
+        self.two(day);
+        self.put(" ");
+        self.clock((time_ms.rem_euclid(86_400_000) / 1000) as u32);
+    }
+
+    /// Seconds of a day as `hh:mm:ss`.
+    pub(super) fn clock(&mut self, seconds: u32) {
+        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let digit = |n: u32| b'0' + (n % 10) as u8;
+        let text = [hour / 10, hour, 99, minute / 10, minute, 99, second / 10, second];
+        self.bytes.extend_from_slice(&text.map(|n| if n == 99 { b':' } else { digit(n) }));
+    }
+
+    /// A number in hundredths, with its point.
+    pub(super) fn hundredths(&mut self, value: u32) {
+        self.int(value / 100);
+        self.put(".");
+        self.two(value % 100);
+    }
+
+    pub(super) fn two(&mut self, n: u32) {
+        self.bytes.extend_from_slice(&[b'0' + (n / 10 % 10) as u8, b'0' + (n % 10) as u8]);
+    }
+
+    /// A number of at least three digits.
+    fn padded(&mut self, n: u32) {
+        if n < 100 {
+            self.put(if n < 10 { "00" } else { "0" });
+        }
+        self.int(n);
+    }
+
+    pub(super) fn line(&mut self, before: &str, value: impl itoa::Integer, after: &str) {
+        self.put(before);
+        self.int(value);
+        self.put(after);
+    }
+
+    pub(super) fn int(&mut self, value: impl itoa::Integer) {
+        self.put(itoa::Buffer::new().format(value));
+    }
+
+    pub(super) fn all(&mut self, parts: &[&str]) {
+        parts.iter().for_each(|part| self.put(part));
+    }
+
+    pub(super) fn put(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Slots are cut in steps of memory.
+pub(super) fn allocated_mb(ad: &JobAd<'_>) -> u32 {
+    ad.request_memory_mb.div_ceil(128) * 128
+}
+
+pub(super) fn image_kb(memory_mb: u32) -> u64 {
+    u64::from(memory_mb) * 1240 + 2048
+}
+
+/// The cores that were busy on average, in hundredths.
+pub(super) fn cpus_hundredths(usage: &Usage) -> u32 {
+    let busy = (u64::from(usage.user_s) + u64::from(usage.system_s)) * 100;
+    // Nothing beyond 9.99 fits its column.
+    busy.checked_div(u64::from(usage.execute_s)).unwrap_or(0).min(999) as u32
+}
