@@ -409,3 +409,117 @@ pub(super) fn cpus_hundredths(usage: &Usage) -> u32 {
     // Nothing beyond 9.99 fits its column.
     busy.checked_div(u64::from(usage.execute_s)).unwrap_or(0).min(999) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AD: JobAd<'_> = JobAd {
+        cluster: 11,
+        proc: 1,
+        submit_s: 1_795_225_803,
+        schedd: "ap.example",
+        owner: "ada",
+        batch: "ok",
+        request_cpus: 1,
+        request_disk_kb: 10_240,
+        request_memory_mb: 64,
+        runs: false,
+        holds: 1,
+    };
+    const TIME_MS: i64 = 1_795_225_807_019;
+
+    fn written(body: &Body<'_>) -> String {
+        let mut text = Text::default();
+        text.event(TIME_MS, &AD, body);
+        String::from_utf8(text.bytes).expect("text")
+    }
+
+    #[test]
+    fn a_hold_and_its_ad() {
+        insta::assert_snapshot!(written(&Body::Held((13, 2), "no \"in\\put\"")), @r#"
+        012 (011.001.000) 11/21 01:50:07 Job was held.
+        	no "in\put"
+        	Code 13 Subcode 2
+        ...
+        028 (011.001.000) 11/21 01:50:07 Job ad information event triggered.
+        Cluster = 11
+        CurrentHosts = 0
+        EventTime = "2026-11-21T01:50:07.019"
+        EventTypeNumber = 28
+        GlobalJobId = "ap.example#11.1#1795225803"
+        HoldReason = "no \"in\\put\""
+        HoldReasonCode = 13
+        HoldReasonSubCode = 2
+        JobBatchName = "ok"
+        MyType = "JobHeldEvent"
+        NumHolds = 1
+        Owner = "ada"
+        Proc = 1
+        RequestCpus = 1
+        RequestDisk = 10240
+        RequestMemory = 64
+        Subproc = 0
+        TriggerEventTypeName = "ULOG_JOB_HELD"
+        TriggerEventTypeNumber = 12
+        ...
+        "#);
+    }
+
+    #[test]
+    fn an_end_and_its_table() {
+        let usage = Usage {
+            user_s: 90_061,
+            system_s: 3,
+            total_user_s: 90_100,
+            sent_bytes: 5,
+            received_bytes: 484,
+            memory_mb: 5,
+            disk_kb: 16,
+            execute_s: 100_000,
+            busy_s: 100_005,
+        };
+        let text = written(&Body::Terminated(&usage, Exit::Value(0)));
+        insta::assert_snapshot!(text.split("028").next().expect("a record"), @"
+        005 (011.001.000) 11/21 01:50:07 Job terminated.
+        	(1) Normal termination (return value 0)
+        		Usr 1 01:01:01, Sys 0 00:00:03  -  Run Remote Usage
+        		Usr 0 00:00:00, Sys 0 00:00:00  -  Run Local Usage
+        		Usr 1 01:01:40, Sys 0 00:00:03  -  Total Remote Usage
+        		Usr 0 00:00:00, Sys 0 00:00:00  -  Total Local Usage
+        	5  -  Run Bytes Sent By Job
+        	484  -  Run Bytes Received By Job
+        	5  -  Total Bytes Sent By Job
+        	484  -  Total Bytes Received By Job
+        	Partitionable Resources :    Usage  Request Allocated 
+        	   Cpus                 :     0.90        1         1 
+        	   Disk (KB)            :       16    10240     10240 
+        	   GPUs                 :                           0 
+        	   Memory (MB)          :        5       64       128 
+        	   TimeExecute (s)      :   100000                    
+        	   TimeSlotBusy (s)     :   100005                    
+        ...
+        ");
+        let names: Vec<&str> = text.lines().filter_map(|line| Some(line.split_once(" = ")?.0)).collect();
+        assert!(names.is_sorted_by_key(|name| name.to_ascii_lowercase()), "{names:?}");
+    }
+
+    #[test]
+    fn headers_keep_their_length() {
+        let header = Header {
+            creator: "ap.example",
+            began_s: 1_795_225_787,
+            created_s: 1_795_225_787,
+            sequence: 1,
+            size_bytes: 0,
+            offset_bytes: 0,
+        };
+        let length = |header: &Header<'_>| {
+            let mut text = Text::default();
+            text.header(TIME_MS, header);
+            text.bytes.len()
+        };
+        assert_eq!(length(&header), 33 + 256 + 5);
+        assert_eq!(length(&Header { size_bytes: 1 << 40, ..header }), length(&header));
+    }
+}

@@ -6,8 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use super::DAY_MS;
 
 const MINUTE_MS: i64 = 60_000;
-/// Nobody releases a job within less.
-const FASTEST_S: f64 = 240.0;
+/// The slowest release by hand takes so many times as long as the fastest, office hours aside.
+const HAND_SPREAD: f64 = 10.0;
 /// The working day, in hours UTC.
 const OFFICE_FROM_H: i64 = 13;
 const OFFICE_TO_H: i64 = 24;
@@ -35,7 +35,7 @@ pub(super) enum Way {
 impl Release {
     pub(super) fn new(rng: &mut ChaCha8Rng) -> Release {
         let automatic_s = (rng.random::<f64>() < 0.3).then(|| 300 * rng.random_range(1..=6));
-        Release { automatic_s, slowest_s: 3600.0 * 24f64.powf(rng.random()) }
+        Release { automatic_s, slowest_s: 1800.0 * 36f64.powf(rng.random()) }
     }
 
     /// Who decides about a job at its hold number `holds`, for hold reason code `code`.
@@ -50,7 +50,7 @@ impl Release {
             // Periodic expressions are evaluated every few minutes.
             (Way::Automatic, Some(after_s)) => i64::from(after_s) * 1000 + (quantile * 300_000.0) as i64,
             _ => {
-                let waited_s = FASTEST_S * (self.slowest_s / FASTEST_S).powf(quantile);
+                let waited_s = self.slowest_s * HAND_SPREAD.powf(quantile - 1.0);
                 let release_ms = hold_ms + (waited_s * 1000.0) as i64;
                 in_office_hours(release_ms, quantile) - hold_ms
             }
@@ -83,7 +83,7 @@ mod tests {
         let by_hand = Release { automatic_s: None, slowest_s: 7200.0 };
         // Friday 2026-01-09 22:30 UTC, then Saturday.
         let friday_ms = 1_767_997_800_000;
-        assert_eq!(by_hand.delay_ms(Way::ByHand, friday_ms, 0.0), 240_000);
+        assert_eq!(by_hand.delay_ms(Way::ByHand, friday_ms, 0.0), 720_000);
         let late_ms = friday_ms + by_hand.delay_ms(Way::ByHand, friday_ms, 1.0);
         assert_eq!(late_ms, 1_768_222_800_000 + 120 * MINUTE_MS, "on Monday, at the end of the first two hours");
     }

@@ -181,3 +181,83 @@ fn slices(settings: &Settings) -> Slices {
     let slice_ms = slice_ms.clamp(SHORTEST_SLICE_MS, LONGEST_SLICE_MS);
     Slices { start_ms: settings.start_ms, end_ms: settings.start_ms + span_ms, slice_ms }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START_MS: i64 = 1_767_571_200_000;
+
+    fn cycles(seed: u64, jobs: u64, days: u32) -> (Summary, Vec<Cycle>) {
+        let settings = Settings { seed, jobs, days, start_ms: START_MS, rotate_bytes: None };
+        let (summary, cycles) = pool_life(&settings, |_| Ok(()), |_| ()).expect("nothing is written");
+        (summary.count(&cycles), cycles)
+    }
+
+    /// Holds with what was predicted and what came, where the log tells; those at its end are known only if it came fast.
+    fn known(cycles: &[Cycle], days: u32, p: impl Fn(&Truth) -> f64) -> Vec<(Truth, f64, f64)> {
+        let until_ms = START_MS + i64::from(days - 5) * DAY_MS;
+        let early = cycles.iter().filter(|cycle| cycle.truth.hold_time_ms < until_ms);
+        early.filter_map(|cycle| Some((cycle.truth, p(&cycle.truth), f64::from(u8::from(cycle.label?))))).collect()
+    }
+
+    /// The deviation of what came from what was predicted, in standard errors, for each tenth of probability. Holds of
+    /// one cause on one day may share their fate, such as the end of an outage, and so enter as one.
+    fn z_scores(known: &[(Truth, f64, f64)]) -> Vec<f64> {
+        let tenth = |low: usize| {
+            let within = known.iter().filter(|(_, p, _)| ((p * 10.0) as usize).min(9) == low);
+            let mut sums: BTreeMap<(i64, String), (f64, f64)> = BTreeMap::new();
+            for (truth, p, came) in within {
+                let sum = sums.entry((truth.hold_time_ms / DAY_MS, truth.cause.name())).or_default();
+                *sum = (sum.0 + came - p, sum.1 + p * (1.0 - p));
+            }
+            let deviation: f64 = sums.values().map(|sum| sum.0).sum();
+            let variance: f64 = sums.values().map(|sum| sum.1.max(sum.0 * sum.0)).sum();
+            if variance > 0.0 { deviation / variance.sqrt() } else { 0.0 }
+        };
+        (0..10).map(tenth).collect()
+    }
+
+    #[test]
+    fn what_comes_is_as_probable_as_planted() {
+        let days = 120;
+        let (_, cycles) = cycles(1, 20_000, days);
+        for (name, p) in [("release", (|truth| truth.p_release) as fn(&Truth) -> f64), ("hold", |truth| truth.p_hold)] {
+            let known = known(&cycles, days, p);
+            let count = |low, high| known.iter().filter(|(_, p, _)| (low..high).contains(p)).count();
+            assert!(known.len() > 1000 && count(0.0, 0.3) > 100 && count(0.3, 0.7) > 50 && count(0.7, 1.1) > 100);
+            let z_scores = z_scores(&known);
+            assert!(z_scores.iter().all(|z| z.abs() < 4.0), "p_{name}: {z_scores:?}");
+            let mean = |value: fn(&(Truth, f64, f64)) -> f64| known.iter().map(value).sum::<f64>() / known.len() as f64;
+            let (predicted, came) = (mean(|row| row.1), mean(|row| row.2));
+            assert!((predicted - came).abs() < 0.03, "p_{name}: {predicted} predicted, {came} came");
+        }
+    }
+
+    #[test]
+    fn there_is_something_to_learn_that_codes_do_not_tell() {
+        let (summary, cycles) = cycles(1, 20_000, 14);
+        let (best, by_code) =
+            (summary.best_roc_auc.expect("both labels"), summary.by_code_roc_auc.expect("both labels"));
+        println!("ROC-AUC {best:.3} at best, {by_code:.3} by code");
+        assert!((0.83..0.97).contains(&best) && (0.55..0.77).contains(&by_code), "{best} at best, {by_code} by code");
+        let of = |cause| cycles.iter().filter(|cycle| cycle.truth.cause == cause).count();
+        let (outages, wrong_urls) = (of(Cause::InputOutage), of(Cause::WrongUrl));
+        assert!(outages > 50 && wrong_urls > 50, "{outages} holds by outages, {wrong_urls} by wrong addresses");
+        let share = summary.held_jobs as f64 / summary.jobs as f64;
+        assert!((0.02..0.1).contains(&share), "{share} of the jobs are held");
+    }
+
+    #[test]
+    fn truth_files_come_back() {
+        let (_, cycles) = cycles(2, 2000, 7);
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("truth");
+        files::write_atomic(&path, &truth::encode(&cycles).expect("encoded")).expect("written");
+        let read = read_truth(&path).expect("read");
+        let key = |truth: &Truth| (truth.cluster, truth.proc, truth.earlier_holds);
+        assert!(read.is_sorted_by_key(key) && read.len() == cycles.len());
+        let bits = |truth: &Truth| (key(truth), truth.p_hold.to_bits(), truth.p_release.is_nan(), truth.cause);
+        assert!(read.iter().zip(&cycles).all(|(read, cycle)| bits(read) == bits(&cycle.truth)));
+    }
+}

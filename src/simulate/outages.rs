@@ -4,9 +4,9 @@ use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
 /// How long an origin stays up, on average.
-const UP_MEAN_MS: f64 = 72.0 * 3_600_000.0;
+const UP_MEAN_MS: f64 = 84.0 * 3_600_000.0;
 /// How long an outage lasts, on average.
-const DOWN_MEAN_MS: f64 = 5.0 * 3_600_000.0;
+const DOWN_MEAN_MS: f64 = 3.0 * 3_600_000.0;
 
 /// A server that many users' files come from or go to.
 #[derive(Debug)]

@@ -110,7 +110,7 @@ impl Pool {
         let users = (0..count)
             .map(|at| User::new(at, origins.len(), &mut generator(settings.seed, "user", &[at.cast_signed()])));
         let weights = (0..count).scan(0.0, |sum, rank| {
-            *sum += 1.0 / (rank as f64 + 2.0);
+            *sum += 1.0 / (rank as f64 + 4.0);
             Some(*sum)
         });
         Pool { end_ms, users: users.collect(), activity: weights.collect(), sites, origins, site_fault }
@@ -147,18 +147,18 @@ impl User {
         // Most people rarely make mistakes, few often.
         let rare = |rng: &mut ChaCha8Rng, most: f64| most * rng.random::<f64>().powi(4);
         let origin = |rng: &mut ChaCha8Rng, p: f64| chance(rng, p).then(|| rng.random_range(0..origins));
-        let (input, output) = (origin(rng, 0.6), origin(rng, 0.25));
+        let (input, output) = (origin(rng, 0.45), origin(rng, 0.15));
         let fails = rare(rng, 0.35);
         User {
             name: format!("{}{:02}", NAMES[rank as usize % NAMES.len()], rank / NAMES.len() as u64),
-            faults: 0.004 + rare(rng, 0.09),
+            faults: 0.003 + rare(rng, 0.06),
             fails,
             loses_output: rare(rng, 0.01),
             release: Release::new(rng),
             removes_held: rng.random_range(0.05..0.35),
-            fixes: if chance(rng, 0.5) { rng.random_range(0.0..0.15) } else { rng.random_range(0.85..1.0) },
+            fixes: if chance(rng, 0.5) { rng.random_range(0.0..0.15) } else { rng.random_range(0.8..1.0) },
             grows: chance(rng, 0.45),
-            tight_memory: rare(rng, 0.12),
+            tight_memory: rare(rng, 0.08),
             holds: if chance(rng, 0.2) { rng.random_range(0.002..0.03) } else { 0.0 },
             exit_hold: chance(rng, 0.12).then(|| rng.random_range(1..4)),
             gives_up: chance(rng, 0.2),

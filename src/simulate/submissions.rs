@@ -15,7 +15,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// The most jobs in a cluster.
 const LARGEST: f64 = 500.0;
 /// The chance that a user removes a cluster before it is done.
-const REMOVED: f64 = 0.055;
+const REMOVED: f64 = 0.06;
 
 /// What the jobs of a cluster share.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Cluster {
             batch: format!("run{}", submission.id % 97),
             fault,
             faulty_share: if chance(&mut rng, 0.6) { 1.0 } else { rng.random_range(0.1..0.9) },
-            memory: if is_tight { rng.random_range(0.93..1.5) } else { rng.random_range(0.2..0.85) },
+            memory: if is_tight { rng.random_range(1.0..1.6) } else { rng.random_range(0.2..0.85) },
             run_s: user.run_s * 3f64.powf(rng.random_range(-1.0..1.0)),
             request_cpus: if chance(&mut rng, 0.85) { 1 } else { 4 },
             request_memory_mb: user.request_memory_mb,
