@@ -35,8 +35,9 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Begins a file beside `path`.
+    /// Begins a file beside `path`, whose directory is made if it is missing.
     pub fn new(path: &Path) -> Result<Growing> {
+        fs_err::create_dir_all(parent_of(path))?;
         let temporary = sibling(path, "tmp");
         let file = fs_err::OpenOptions::new().write(true).create_new(true).open(&temporary)?;
         Ok(Growing { temporary, file, committed: false })

@@ -501,7 +501,7 @@ mod tests {
         ...
         ");
         let names: Vec<&str> = text.lines().filter_map(|line| Some(line.split_once(" = ")?.0)).collect();
-        assert!(names.is_sorted_by_key(|name| name.to_ascii_lowercase()), "{names:?}");
+        assert!(names.is_sorted(), "{names:?}");
     }
 
     #[test]

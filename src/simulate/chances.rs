@@ -8,7 +8,7 @@ use super::outages::down_chance;
 use super::pool::{Pool, User};
 
 /// While an origin is down, so many transfers fail.
-const OUTAGE_FAILS: f64 = 0.92;
+const OUTAGE_FAILS: f64 = 0.85;
 /// Transfers of an origin that is up fail now and then.
 const TRANSFER_FAILS: f64 = 0.0015;
 /// Memory varies between runs by so much, evenly.

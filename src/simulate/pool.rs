@@ -151,14 +151,14 @@ impl User {
         let fails = rare(rng, 0.35);
         User {
             name: format!("{}{:02}", NAMES[rank as usize % NAMES.len()], rank / NAMES.len() as u64),
-            faults: 0.003 + rare(rng, 0.06),
+            faults: 0.003 + rare(rng, 0.05),
             fails,
             loses_output: rare(rng, 0.01),
             release: Release::new(rng),
             removes_held: rng.random_range(0.05..0.35),
             fixes: if chance(rng, 0.5) { rng.random_range(0.0..0.15) } else { rng.random_range(0.8..1.0) },
             grows: chance(rng, 0.45),
-            tight_memory: rare(rng, 0.08),
+            tight_memory: rare(rng, 0.06),
             holds: if chance(rng, 0.2) { rng.random_range(0.002..0.03) } else { 0.0 },
             exit_hold: chance(rng, 0.12).then(|| rng.random_range(1..4)),
             gives_up: chance(rng, 0.2),
