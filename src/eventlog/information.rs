@@ -1,7 +1,8 @@
 //! An event and the ad of its job → the attributes of event 028, sorted by name as HTCondor sorts them.
 
+use super::body::{Body, Exit, JobAd, Slot, Usage, allocated_mb, cpus_hundredths, image_kb};
 use super::stamp::civil;
-use super::text::{Body, Exit, JobAd, Slot, Text, Usage, allocated_mb, cpus_hundredths, image_kb};
+use super::text::Text;
 
 /// A value of an attribute, in the forms that ClassAds write differently.
 #[derive(Clone, Copy)]
@@ -126,7 +127,7 @@ fn own<'a>(ad: &JobAd<'_>, body: &Body<'a>, take: &mut impl FnMut(Attribute<'a>)
     }
 }
 
-fn evicted<'a>(usage: &Usage, (code, subcode): (i32, i32), reason: &'a str) -> [Attribute<'a>; 9] {
+fn evicted<'a>(usage: &Usage, (code, subcode): (i32, i32), reason: &'a str) -> [Attribute<'a>; 10] {
     [
         ("Checkpointed", Value::Flag(false)),
         ("Reason", Value::Escaped(reason)),
@@ -136,6 +137,7 @@ fn evicted<'a>(usage: &Usage, (code, subcode): (i32, i32), reason: &'a str) -> [
         ("RunLocalUsage", Value::Cpu(0, 0)),
         ("RunRemoteUsage", Value::Cpu(usage.user_s, usage.system_s)),
         ("SentBytes", Value::Real(usage.sent_bytes)),
+        ("TerminatedAndRequeued", Value::Flag(false)),
         ("TerminatedNormally", Value::Flag(false)),
     ]
 }

@@ -5,6 +5,7 @@
 
 mod assembly;
 mod blocks;
+mod body;
 mod classad;
 mod dump;
 mod event;
@@ -19,6 +20,7 @@ mod source;
 mod stamp;
 mod text;
 
+pub use body::{Body, Exit, Header, HoldCode, JobAd, Slot, Usage};
 pub use dump::dump;
 pub use event::{
     ABORTED, AD_INFORMATION, Ad, Event, GENERIC, HELD, RELEASED, RemovedBy, SUBMIT, TERMINATED, event_name,
@@ -28,4 +30,4 @@ pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resu
 pub use reason::Reasons;
 pub use record::Anomaly;
 pub use source::open;
-pub use text::{Body, Exit, Header, HoldCode, JobAd, Slot, Text, Usage};
+pub use text::Text;

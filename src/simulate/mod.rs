@@ -14,6 +14,7 @@ mod lives;
 mod outages;
 mod pool;
 mod reasons;
+mod run;
 mod submissions;
 mod summary;
 mod truth;
@@ -232,7 +233,6 @@ mod tests {
             let spread = [count(0.0, 0.3), count(0.3, 0.7), count(0.7, 1.1)];
             assert!(spread.iter().all(|count| *count > 20) && known.len() > 800, "p_{name}: {spread:?}");
             let z_scores = z_scores(&known);
-            println!("p_{name}: {} holds, z {z_scores:.1?}", known.len());
             assert!(z_scores.iter().all(|z| z.abs() < 4.0), "p_{name}: {z_scores:?}");
             let mean = |value: fn(&(Truth, f64, f64)) -> f64| known.iter().map(value).sum::<f64>() / known.len() as f64;
             let (predicted, came) = (mean(|row| row.1), mean(|row| row.2));
@@ -245,7 +245,6 @@ mod tests {
         let (summary, cycles) = cycles(1, 20_000, 14);
         let (best, by_code) =
             (summary.best_roc_auc.expect("both labels"), summary.by_code_roc_auc.expect("both labels"));
-        println!("ROC-AUC {best:.3} at best, {by_code:.3} by code");
         assert!((0.83..0.97).contains(&best) && (0.55..0.77).contains(&by_code), "{best} at best, {by_code} by code");
         let of = |cause| cycles.iter().filter(|cycle| cycle.truth.cause == cause).count();
         let (outages, wrong_urls) = (of(Cause::InputOutage), of(Cause::WrongUrl));
