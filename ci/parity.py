@@ -1,5 +1,9 @@
 """Compares `poolcast parse --dump` with HTCondor's own event log reader, event by event.
 
+    parity.py POOLCAST [LOG ...]
+
+Without logs it takes the bundled one and small ones of its own.
+
 On the bundled log and on sound small logs both must say the same. On damaged logs the official reader loses events, and
 sometimes gives wrong ones: each such case is listed with its reason and with what a log that is read rightly gives; a
 case in which the two agree after all is a failure too, so that the list stays true.
@@ -147,19 +151,28 @@ def read_both(poolcast, directory, text):
 def check_bundled(poolcast, directory):
     path = Path(directory) / "EventLog"
     path.write_bytes(lzma.decompress(BUNDLED.read_bytes()))
-    found, expected = ours(poolcast, path), official(path)
+    return check_log(poolcast, path)
+
+
+def check_log(poolcast, path):
+    # the official reader reads one file, and ours would read the rotated ones beside it, too
+    with tempfile.TemporaryDirectory() as directory:
+        alone = Path(directory) / "log"
+        alone.symlink_to(path.resolve())
+        found, expected = ours(poolcast, alone), official(alone)
     # the official reader's year is today's
     found = [(*event[:4], event[4][5:], *event[5:]) for event in found]
     expected = [(*event[:4], event[4][5:], *event[5:]) for event in expected]
     differing = [pair for pair in zip(found, expected) if pair[0] != pair[1]]
     right = len(found) == len(expected) and not differing
-    return f"bundled log: {len(found)} events", right, differing[:3]
+    return f"{path.name}: {len(found)} events", right, differing[:3]
 
 
 def main():
-    poolcast, passed, failed = sys.argv[1], 0, 0
+    poolcast, logs, passed, failed = sys.argv[1], sys.argv[2:], 0, 0
     with tempfile.TemporaryDirectory() as directory:
-        for line, right, detail in [check_bundled(poolcast, directory), *check_small(poolcast, directory)]:
+        own = [] if logs else [check_bundled(poolcast, directory), *check_small(poolcast, directory)]
+        for line, right, detail in [*own, *(check_log(poolcast, Path(log)) for log in logs)]:
             print("ok  " if right else "FAIL", line)
             if not right:
                 print("    ", *detail, sep="\n     ")

@@ -25,6 +25,46 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_directory(parent)
 }
 
+/// A file that is written piece by piece beside its target, and takes the target's name once it is whole.
+/// Dropped without a commit, it vanishes.
+#[derive(Debug)]
+pub struct Growing {
+    temporary: PathBuf,
+    file: fs_err::File,
+    committed: bool,
+}
+
+impl Growing {
+    /// Begins a file beside `path`, whose directory is made if it is missing.
+    pub fn new(path: &Path) -> Result<Growing> {
+        fs_err::create_dir_all(parent_of(path))?;
+        let temporary = sibling(path, "tmp");
+        let file = fs_err::OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+        Ok(Growing { temporary, file, committed: false })
+    }
+
+    /// The file to write into.
+    pub fn file(&mut self) -> &mut fs_err::File {
+        &mut self.file
+    }
+
+    /// Gives the file its final name, in the directory it was begun in.
+    pub fn commit(mut self, target: &Path) -> Result<()> {
+        self.file.sync_all()?;
+        fs_err::rename(&self.temporary, target)?;
+        self.committed = true;
+        sync_directory(parent_of(target))
+    }
+}
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        if !self.committed {
+            let _ = fs_err::remove_file(&self.temporary);
+        }
+    }
+}
+
 /// A new directory under a temporary name that takes its final name only when [`Staging::commit`] is called.
 /// Dropped without a commit, it vanishes, and what stood at the final name is untouched.
 #[derive(Debug)]

@@ -26,6 +26,7 @@ pub mod models;
 pub mod training;
 pub mod sweep;
 pub mod advice;
+pub mod simulate;
 
 // The command line.
 pub mod cli;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 15] = [
     "error", "output", "files", "config", "seed", "shard", "manifest", "eventlog", "events", "tensors", "models",
-    "training", "sweep", "advice",
+    "training", "sweep", "advice", "simulate",
 ];
 
 fn sources(dir: &Path) -> Vec<PathBuf> {

@@ -4,6 +4,7 @@ pub mod advise;
 pub mod evaluate;
 pub mod parse;
 pub mod run;
+pub mod simulate;
 pub mod tensors;
 pub mod threads;
 pub mod train;
@@ -28,6 +29,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Train(args) => train::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Advise(args) => advise::run(&args),
+        Verb::Simulate(args) => simulate::run(&args),
         Verb::Config(args) => config(&args),
     }
 }

@@ -5,10 +5,12 @@
 
 mod assembly;
 mod blocks;
+mod body;
 mod classad;
 mod dump;
 mod event;
 mod generations;
+mod information;
 mod marks;
 mod piece;
 mod reader;
@@ -16,7 +18,9 @@ mod reason;
 mod record;
 mod source;
 mod stamp;
+mod text;
 
+pub use body::{Body, Exit, Header, HoldCode, JobAd, Slot, Usage};
 pub use dump::dump;
 pub use event::{
     ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, GENERIC, HELD, RELEASED, RemovedBy, Request, SUBMIT, TERMINATED,
@@ -27,3 +31,4 @@ pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resu
 pub use reason::Reasons;
 pub use record::Anomaly;
 pub use source::open;
+pub use text::Text;

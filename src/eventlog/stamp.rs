@@ -186,6 +186,19 @@ fn year_of(ms: i64) -> i64 {
     (guess - 1..=guess + 1).rev().find(|&year| year_start_ms(year) <= ms).unwrap_or(guess)
 }
 
+/// The year, month and day of an epoch time, in UTC.
+pub(super) fn civil(ms: i64) -> (i64, u32, u32) {
+    // Years are counted from March here, so that a leap day is a year's last; an era has 400 of them.
+    let days = ms.div_euclid(DAY_MS) + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (era * 400 + year + i64::from(month <= 2), month as u32, day as u32)
+}
+
 /// Gives legacy stamps their year: each is placed in the year that brings it closest to the event before it.
 ///
 /// Small steps back (several daemons write one log) stay in their year, and the turn of a year is crossed in either
@@ -329,7 +342,10 @@ mod tests {
             let time = jiff::Timestamp::from_millisecond(ms).expect("in range");
             let text = time.strftime("%Y-%m-%d %H:%M:%S.%3f").to_string();
             prop_assert_eq!(full(&text), Some(ms));
-            prop_assert_eq!(year_of(ms), i64::from(time.to_zoned(jiff::tz::TimeZone::UTC).year()));
+            let date = time.to_zoned(jiff::tz::TimeZone::UTC).date();
+            prop_assert_eq!(year_of(ms), i64::from(date.year()));
+            let (month, day) = (date.month().cast_unsigned().into(), date.day().cast_unsigned().into());
+            prop_assert_eq!(civil(ms), (i64::from(date.year()), month, day));
         }
 
         #[test]

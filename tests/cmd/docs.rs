@@ -42,10 +42,16 @@ fn is_shown(found: &[&str], shown: &[&str]) -> bool {
 
 #[test]
 fn the_session_in_docs_is_true() {
-    let place = repository();
-    let text = read("docs/stages.md");
-    let sessions = blocks(&text, "console");
-    assert_eq!(sessions.len(), 6);
+    for (document, count) in [("docs/stages.md", 6), ("docs/simulation.md", 2)] {
+        let sessions = read(document);
+        let sessions = blocks(&sessions, "console");
+        assert_eq!(sessions.len(), count, "{document}");
+        follow(&repository(), &sessions);
+    }
+}
+
+/// Types the commands of `sessions` and compares what they print.
+fn follow(place: &Place, sessions: &[&str]) {
     for session in sessions {
         let (command, shown) = session.split_once('\n').expect("a command and its output");
         let args = command.strip_prefix("$ poolcast ").expect("a call of poolcast");
@@ -84,7 +90,9 @@ fn the_readme_shows_what_the_quickstart_prints() {
 
 #[test]
 fn links_and_named_files_exist() {
-    for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/stages.md", "docs/performance.md"] {
+    for document in
+        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/stages.md", "docs/performance.md", "docs/simulation.md"]
+    {
         let text = read(document);
         let is_file =
             |word: &&str| ["src/", "ci/", "docs/", "tests/", "config/", ".ci/"].iter().any(|top| word.starts_with(top));

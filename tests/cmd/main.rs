@@ -9,6 +9,7 @@ mod evaluate;
 mod help;
 mod parse;
 mod run;
+mod simulate;
 mod tensors;
 mod threads;
 mod train;

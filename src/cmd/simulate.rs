@@ -1,0 +1,68 @@
+//! `poolcast simulate`: a seed → a global event log of a pool whose truth is known.
+
+use anyhow::{Context as _, Result};
+
+use crate::cli::SimulateArgs;
+use crate::error::EXIT_DONE;
+use crate::simulate::{Settings, Summary, simulate};
+use crate::{advice, output};
+
+/// Simulates, and prints what the log holds.
+pub fn run(args: &SimulateArgs) -> Result<u8> {
+    let start = args.start.to_zoned(jiff::tz::TimeZone::UTC).context("the first day has no begin")?;
+    let settings = Settings {
+        seed: args.seed,
+        jobs: args.jobs,
+        days: args.days.unwrap_or_else(|| Settings::usual_days(args.jobs)),
+        start_ms: start.timestamp().as_millisecond(),
+        rotate_bytes: args.rotate_bytes,
+    };
+    let bar = output::item_bar(args.jobs, "simulate");
+    let summary = simulate(&settings, &args.out, &args.truth, args.overwrite, |jobs| bar.inc(jobs))?;
+    bar.finish_and_clear();
+    if args.json {
+        output::json(&summary)?;
+    } else {
+        output::data(&text(args, &settings, &summary))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+fn text(args: &SimulateArgs, settings: &Settings, summary: &Summary) -> String {
+    let count = output::count;
+    let share = |part: u64, whole: u64| match whole {
+        0 => "-".to_owned(),
+        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+    };
+    let log = args.out.display();
+    let mut text = format!(
+        "{log}: {} records of {} jobs in {} days, {} bytes in {} files\n",
+        count(summary.records),
+        count(summary.jobs),
+        settings.days,
+        count(summary.bytes),
+        summary.rotated + 1
+    );
+    let mut rows = vec![
+        vec!["  jobs held".to_owned(), share(summary.held_jobs, summary.jobs)],
+        vec!["  holds a held job".to_owned(), format!("{:.1}", summary.holds as f64 / summary.held_jobs.max(1) as f64)],
+        vec!["  jobs removed".to_owned(), share(summary.removed_jobs, summary.jobs)],
+    ];
+    let scores =
+        [("  ROC-AUC of the truth", summary.best_roc_auc), ("  ROC-AUC of rates by code", summary.by_code_roc_auc)];
+    for (name, score) in scores {
+        rows.push(vec![name.to_owned(), score.map_or("-".to_owned(), |score| format!("{score:.3}"))]);
+    }
+    text.push_str(&output::table(&rows));
+    let mut rows = vec![["  holds by code", "holds", "released", "then succeeded"].map(str::to_owned).to_vec()];
+    for kind in &summary.by_code {
+        let (code, subcode) = (kind.hold_code, kind.hold_subcode);
+        rows.push(vec![
+            format!("  {code}/{subcode} {}", advice::meaning(code, subcode)),
+            count(kind.holds),
+            share(kind.released, kind.holds),
+            share(kind.succeeded, kind.known),
+        ]);
+    }
+    text + &output::table(&rows)
+}

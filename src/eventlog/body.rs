@@ -1,0 +1,155 @@
+//! What a simulation knows of a job and of an event → what their records say.
+
+/// What all records of a job share.
+#[derive(Debug, Clone, Copy)]
+pub struct JobAd<'a> {
+    /// The job's cluster.
+    pub cluster: u32,
+    /// The job's proc.
+    pub proc: u32,
+    /// When it was submitted, epoch seconds.
+    pub submit_s: i64,
+    /// The name of the schedd.
+    pub schedd: &'a str,
+    /// Who submitted it.
+    pub owner: &'a str,
+    /// The name of its batch.
+    pub batch: &'a str,
+    /// Cores asked for.
+    pub request_cpus: u32,
+    /// Disk asked for, in KiB.
+    pub request_disk_kb: u64,
+    /// Memory asked for, in MiB.
+    pub request_memory_mb: u32,
+    /// Whether it occupies a slot.
+    pub runs: bool,
+    /// How often it was held so far.
+    pub holds: u32,
+}
+
+/// A slot of an execution point.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot<'a> {
+    /// The number of the dynamic slot.
+    pub number: u32,
+    /// The name of the execution point.
+    pub host: &'a str,
+    /// The address of its startd, without `<` and `>`.
+    pub address: &'a str,
+}
+
+/// What a run used. Bytes sent are those from the execution point to the access point.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Usage {
+    /// User time of this run, in seconds.
+    pub user_s: u32,
+    /// System time of this run, in seconds.
+    pub system_s: u32,
+    /// User time of all runs, in seconds.
+    pub total_user_s: u32,
+    /// Bytes sent.
+    pub sent_bytes: u32,
+    /// Bytes received.
+    pub received_bytes: u32,
+    /// The most memory, in MiB.
+    pub memory_mb: u32,
+    /// The most disk, in KiB.
+    pub disk_kb: u32,
+    /// How long the job itself ran, in seconds.
+    pub execute_s: u32,
+    /// How long it occupied the slot, in seconds.
+    pub busy_s: u32,
+}
+
+/// How a job ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned a value.
+    Value(u8),
+    /// A signal killed it.
+    Signal(u8),
+}
+
+/// What the header of a global event log says of its file.
+#[derive(Debug, Clone, Copy)]
+pub struct Header<'a> {
+    /// The schedd that writes the log.
+    pub creator: &'a str,
+    /// When the first of its files was created, epoch seconds.
+    pub began_s: i64,
+    /// When this file was created, epoch seconds.
+    pub created_s: i64,
+    /// Grows by one with each rotation, from 1.
+    pub sequence: u64,
+    /// The size of the file once it is rotated, and 0 before.
+    pub size_bytes: u64,
+    /// The sizes of all files before it.
+    pub offset_bytes: u64,
+}
+
+/// A hold reason code and subcode.
+pub type HoldCode = (i32, i32);
+
+/// What an event says beyond whose it is and when it was.
+#[derive(Debug, Clone, Copy)]
+pub enum Body<'a> {
+    /// 000, from the schedd at this address, without `<` and `>`.
+    Submit(&'a str),
+    /// 001.
+    Execute(Slot<'a>),
+    /// 004; a job that is held out of a run has the codes of the hold.
+    Evicted(&'a Usage, HoldCode, &'a str),
+    /// 005.
+    Terminated(&'a Usage, Exit),
+    /// 006: the memory in MiB.
+    ImageSize(u32),
+    /// 009, and why.
+    Aborted(&'a str),
+    /// 012.
+    Held(HoldCode, &'a str),
+    /// 013, and how.
+    Released(&'a str),
+    /// 021, from the starter.
+    RemoteError(Slot<'a>, HoldCode, &'a str),
+    /// 040: input starts to be transferred.
+    InputStarted(Slot<'a>),
+    /// 040: input is there.
+    InputFinished,
+    /// 040: output starts to be transferred.
+    OutputStarted,
+    /// 040: output is back.
+    OutputFinished,
+}
+
+impl Body<'_> {
+    pub(super) fn number(&self) -> u32 {
+        match self {
+            Body::Submit(_) => 0,
+            Body::Execute(_) => 1,
+            Body::Evicted(..) => 4,
+            Body::Terminated(..) => 5,
+            Body::ImageSize(_) => 6,
+            Body::Aborted(_) => 9,
+            Body::Held(..) => 12,
+            Body::Released(_) => 13,
+            Body::RemoteError(..) => 21,
+            Body::InputStarted(_) | Body::InputFinished | Body::OutputStarted | Body::OutputFinished => 40,
+        }
+    }
+}
+
+/// Slots are cut in steps of memory.
+pub(super) fn allocated_mb(ad: &JobAd<'_>) -> u32 {
+    ad.request_memory_mb.div_ceil(128) * 128
+}
+
+pub(super) fn image_kb(memory_mb: u32) -> u64 {
+    u64::from(memory_mb) * 1240 + 2048
+}
+
+/// The cores that were busy on average, in hundredths.
+pub(super) fn cpus_hundredths(usage: &Usage) -> u32 {
+    let busy = (u64::from(usage.user_s) + u64::from(usage.system_s)) * 100;
+    // Nothing beyond 9.99 fits its column.
+    busy.checked_div(u64::from(usage.execute_s)).unwrap_or(0).min(999) as u32
+}

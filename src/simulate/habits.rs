@@ -1,0 +1,98 @@
+//! A user and a hold → who decides about it, and how long a release takes: as draws, and as a known distribution.
+
+use rand::Rng as _;
+use rand_chacha::ChaCha8Rng;
+
+use super::DAY_MS;
+
+const MINUTE_MS: i64 = 60_000;
+/// The slowest release by hand takes so many times as long as the fastest, office hours aside.
+const HAND_SPREAD: f64 = 10.0;
+/// The working day, in hours UTC.
+const OFFICE_FROM_H: i64 = 13;
+const OFFICE_TO_H: i64 = 24;
+/// `PeriodicRelease` stops here: its rule is `NumHolds <= 4`.
+pub(super) const MOST_AUTOMATIC: u32 = 4;
+
+/// How a user releases held jobs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Release {
+    /// `PeriodicRelease` waits so long, if there is one.
+    pub(super) automatic_s: Option<u32>,
+    /// By hand it takes at most so long, office hours aside.
+    pub(super) slowest_s: f64,
+}
+
+/// What becomes of a held job next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// `PeriodicRelease` frees it.
+    Automatic,
+    /// Its owner decides.
+    ByHand,
+}
+
+impl Release {
+    pub(super) fn new(rng: &mut ChaCha8Rng) -> Release {
+        let automatic_s = (rng.random::<f64>() < 0.3).then(|| 300 * rng.random_range(1..=6));
+        Release { automatic_s, slowest_s: 1800.0 * 36f64.powf(rng.random()) }
+    }
+
+    /// Who decides about a job at its hold number `holds`, for hold reason code `code`.
+    pub(super) fn way(&self, holds: u32, code: i32) -> Way {
+        let frees = self.automatic_s.is_some() && holds <= MOST_AUTOMATIC && ![1, 46, 47].contains(&code);
+        if frees { Way::Automatic } else { Way::ByHand }
+    }
+
+    /// The `quantile` of the time between a hold and its release, in ms.
+    pub(super) fn delay_ms(&self, way: Way, hold_ms: i64, quantile: f64) -> i64 {
+        match (way, self.automatic_s) {
+            // Periodic expressions are evaluated every few minutes.
+            (Way::Automatic, Some(after_s)) => i64::from(after_s) * 1000 + (quantile * 300_000.0) as i64,
+            _ => {
+                let waited_s = self.slowest_s * HAND_SPREAD.powf(quantile - 1.0);
+                let release_ms = hold_ms + (waited_s * 1000.0) as i64;
+                in_office_hours(release_ms, quantile) - hold_ms
+            }
+        }
+    }
+}
+
+/// `time_ms`, or the begin of the next working day, when it is done within two hours.
+fn in_office_hours(time_ms: i64, quantile: f64) -> i64 {
+    let is_weekend = |day: i64| (day + 3).rem_euclid(7) >= 5;
+    let (mut day, hour) = (time_ms.div_euclid(DAY_MS), time_ms.rem_euclid(DAY_MS) / (60 * MINUTE_MS));
+    if !is_weekend(day) && (OFFICE_FROM_H..OFFICE_TO_H).contains(&hour) {
+        return time_ms;
+    }
+    if hour >= OFFICE_TO_H {
+        day += 1;
+    }
+    while is_weekend(day) {
+        day += 1;
+    }
+    day * DAY_MS + OFFICE_FROM_H * 60 * MINUTE_MS + (quantile * 120.0 * MINUTE_MS as f64) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_releases_by_hand_at_night() {
+        let by_hand = Release { automatic_s: None, slowest_s: 7200.0 };
+        // Friday 2026-01-09 22:30 UTC, then Saturday.
+        let friday_ms = 1_767_997_800_000;
+        assert_eq!(by_hand.delay_ms(Way::ByHand, friday_ms, 0.0), 720_000);
+        let late_ms = friday_ms + by_hand.delay_ms(Way::ByHand, friday_ms, 1.0);
+        assert_eq!(late_ms, 1_768_222_800_000 + 120 * MINUTE_MS, "on Monday, at the end of the first two hours");
+    }
+
+    #[test]
+    fn periodic_release_ends_after_four_holds() {
+        let automatic = Release { automatic_s: Some(600), slowest_s: 7200.0 };
+        assert_eq!(automatic.way(4, 13), Way::Automatic);
+        assert_eq!([automatic.way(5, 13), automatic.way(1, 1), automatic.way(1, 47)], [Way::ByHand; 3]);
+        assert_eq!(automatic.delay_ms(Way::Automatic, 0, 0.5), 750_000);
+    }
+}

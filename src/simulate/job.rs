@@ -1,0 +1,226 @@
+//! A job of a cluster → its life: timed events, and the truth about its holds.
+
+use std::sync::Arc;
+
+use rand::Rng as _;
+use rand_chacha::ChaCha8Rng;
+
+use super::chances::{Cause, Outcome, State, mend_chance, success_at_hold};
+use super::habits::{MOST_AUTOMATIC, Way};
+use super::lives::{Lives, Timed, What};
+use super::outages::exponential;
+use super::pool::{Pool, User};
+use super::submissions::Cluster;
+use super::truth::{Cycle, Truth};
+
+/// Jobs wait so long for a slot, on average.
+const FIRST_WAIT_MS: f64 = 40.0 * 60_000.0;
+/// Released jobs were matched before, and wait less.
+pub(super) const LATER_WAIT_MS: f64 = 6.0 * 60_000.0;
+/// The chance that a released job is removed before it starts.
+const REMOVED_IDLE: f64 = 0.01;
+/// The chance that nobody cares for a held job any more.
+const FORGOTTEN: f64 = 0.04;
+/// After so many holds a job is removed.
+const MOST_HOLDS: u32 = 12;
+/// A job while it lives.
+pub(super) struct Job<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) user: &'a User,
+    pub(super) cluster: &'a Arc<Cluster>,
+    pub(super) proc: u32,
+    pub(super) rng: &'a mut ChaCha8Rng,
+    pub(super) lives: &'a mut Lives,
+    pub(super) now_ms: i64,
+    pub(super) order: u32,
+    pub(super) state: State,
+    pub(super) request_memory_mb: u32,
+    pub(super) runs: bool,
+    pub(super) total_user_s: u32,
+}
+
+impl<'a> Job<'a> {
+    /// Lives the life of job `proc` of `cluster`.
+    pub(super) fn live(
+        pool: &'a Pool,
+        cluster: &'a Arc<Cluster>,
+        proc: u32,
+        rng: &'a mut ChaCha8Rng,
+        lives: &'a mut Lives,
+    ) {
+        let fault = cluster.fault.filter(|_| rng.random::<f64>() < cluster.faulty_share);
+        let state = State { fault, memory: cluster.memory, down: (false, false), holds: 0 };
+        let mut job = Job {
+            pool,
+            user: &pool.users[cluster.user],
+            cluster,
+            proc,
+            rng,
+            lives,
+            now_ms: cluster.submit_ms + i64::from(proc),
+            order: 0,
+            state,
+            request_memory_mb: cluster.request_memory_mb,
+            runs: false,
+            total_user_s: 0,
+        };
+        job.push(What::Submitted);
+        job.lives.jobs += 1;
+        if let Some(cause) = job.first() {
+            job.lives.held_jobs += u64::from(job.now_ms < pool.end_ms);
+            job.held(cause);
+        }
+    }
+
+    /// From the submission to the first hold, if there is one.
+    fn first(&mut self) -> Option<Cause> {
+        self.now_ms += 2000 + exponential(self.rng, FIRST_WAIT_MS) as i64;
+        if let Some(removed_ms) = self.cluster.removed_ms.filter(|removed_ms| *removed_ms < self.now_ms) {
+            self.now_ms = removed_ms.max(self.cluster.submit_ms + 1000 + i64::from(self.proc));
+            self.removed_by_person();
+            return None;
+        }
+        let starts_well = self.state.fault.is_none() && !self.pool.is_down(self.user.input, self.now_ms);
+        let run = self.evicted_once(starts_well);
+        let back_ms = self.now_ms + run.input_ms + run.execute_ms;
+        // Until its first release nothing is planted: a run meets what the origins really do.
+        self.look_at_origins(self.now_ms, back_ms);
+        let outcome = self.state.draw(self.pool, self.user, self.rng);
+        match self.cluster.removed_ms.filter(|removed_ms| (self.now_ms..back_ms).contains(removed_ms)) {
+            Some(removed_ms) if run.reaches_execution(outcome) => {
+                self.run_until(&run, removed_ms - self.now_ms - run.input_ms);
+                self.removed_by_person();
+                None
+            }
+            _ => self.run(&run, outcome),
+        }
+    }
+
+    fn look_at_origins(&mut self, input_ms: i64, output_ms: i64) {
+        let down = |origin, time_ms| self.pool.is_down(origin, time_ms);
+        self.state.down = (down(self.user.input, input_ms), down(self.user.output, output_ms));
+    }
+
+    /// Held for `cause`, released, run again, and so on.
+    fn held(&mut self, first: Cause) {
+        let mut cause = first;
+        while self.now_ms < self.pool.end_ms {
+            let Some(at) = self.release(cause) else { return };
+            let outcome = self.state.draw(self.pool, self.user, self.rng);
+            if self.rng.random::<f64>() < REMOVED_IDLE {
+                self.now_ms += 1000 + exponential(self.rng, LATER_WAIT_MS) as i64;
+                self.removed_by_person();
+                return;
+            }
+            self.now_ms += 1000 + exponential(self.rng, LATER_WAIT_MS) as i64;
+            let run = self.next_run(Some(outcome));
+            let next = self.run(&run, outcome);
+            let is_known = self.now_ms < self.pool.end_ms;
+            self.lives.cycles[at].label = is_known.then_some(outcome == Outcome::Success);
+            match next {
+                Some(next) => cause = next,
+                None => return,
+            }
+        }
+    }
+
+    /// What follows a hold until the release, with the truth about both; the cycle's place, if the job is released.
+    fn release(&mut self, cause: Cause) -> Option<usize> {
+        let hold_ms = self.now_ms;
+        let code = self.lives.last_code;
+        let way = self.user.release.way(self.state.holds, code.0);
+        let grown = self.grown(cause);
+        self.look_at_origins(hold_ms, hold_ms);
+        let p_hold = success_at_hold(&grown, cause, way, hold_ms, self.pool, self.user);
+        let second = |time_ms: i64| time_ms.div_euclid(1000) * 1000;
+        let truth = Truth {
+            cluster: self.cluster.id.cast_signed(),
+            proc: self.proc.cast_signed(),
+            earlier_holds: self.state.holds - 1,
+            hold_time_ms: second(hold_ms),
+            release_time_ms: -1,
+            p_release: f64::NAN,
+            p_hold,
+            cause,
+        };
+        let at = self.lives.cycles.len();
+        self.lives.cycles.push(Cycle { truth, code, label: None });
+        let quantile = self.rng.random();
+        self.now_ms += self.user.release.delay_ms(way, hold_ms, quantile);
+        if !self.is_released(cause, way) || self.now_ms >= self.pool.end_ms {
+            return None;
+        }
+        self.state = grown;
+        if self.rng.random::<f64>() < mend_chance(self.user, way) {
+            self.state = self.state.mended(cause);
+        }
+        let needed_mb = f64::from(self.cluster.request_memory_mb) * self.cluster.memory;
+        self.request_memory_mb = (needed_mb / self.state.memory).round() as u32;
+        self.look_at_origins(self.now_ms, self.now_ms);
+        let truth = &mut self.lives.cycles[at].truth;
+        truth.release_time_ms = second(self.now_ms);
+        truth.p_release = self.state.success(self.pool, self.user);
+        self.push(What::Released(self.release_reason(way)));
+        Some(at)
+    }
+
+    /// The state that the job will be released in if nobody mends anything: some memory requests grow by themselves.
+    fn grown(&self, cause: Cause) -> State {
+        let grows = self.user.grows && cause == Cause::Memory;
+        State { memory: if grows { self.state.memory.min(1.0 / 1.3) } else { self.state.memory }, ..self.state }
+    }
+
+    fn release_reason(&self, way: Way) -> Arc<str> {
+        match way {
+            Way::Automatic => Arc::from(format!(
+                "The job attribute PeriodicRelease expression '(NumHolds ?: 0) <= {MOST_AUTOMATIC} && HoldReasonCode != 46 && \
+                 HoldReasonCode != 47 && ReqPeriodicRelease' evaluated to TRUE"
+            )),
+            Way::ByHand => Arc::from(format!("via condor_release (by user {})", self.user.name)),
+        }
+    }
+
+    /// Whether the job is released when its time has come; if not, it may be removed.
+    fn is_released(&mut self, cause: Cause, way: Way) -> bool {
+        if way == Way::Automatic {
+            return true;
+        }
+        let removes = match cause {
+            _ if self.state.holds >= MOST_HOLDS => 1.0,
+            Cause::Duration => 0.7,
+            Cause::Person => 0.05,
+            _ if self.state.holds > MOST_AUTOMATIC => 0.5,
+            _ => self.user.removes_held,
+        };
+        match self.rng.random::<f64>() {
+            chance if chance < removes => self.removed_by_person(),
+            chance if chance < removes + FORGOTTEN => {}
+            _ => return true,
+        }
+        false
+    }
+
+    fn removed_by_person(&mut self) {
+        self.aborted(Arc::from(format!("via condor_rm (by user {})", self.user.name)));
+    }
+
+    pub(super) fn aborted(&mut self, reason: Arc<str>) {
+        self.runs = false;
+        self.lives.removed_jobs += u64::from(self.now_ms < self.pool.end_ms);
+        self.push(What::Aborted(reason));
+    }
+
+    pub(super) fn push(&mut self, what: What) {
+        self.order += 1;
+        self.lives.push(Timed {
+            time_ms: self.now_ms,
+            cluster: self.cluster.clone(),
+            proc: self.proc,
+            order: self.order,
+            request_memory_mb: self.request_memory_mb,
+            holds: self.state.holds,
+            runs: self.runs,
+            what,
+        });
+    }
+}

@@ -1,0 +1,167 @@
+//! What the lives of some clusters' jobs leave: events by time slice, hold cycles, counts; and events → their text.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::pool::{Host, Pool, SCHEDD, SCHEDD_ADDRESS};
+use super::submissions::Cluster;
+use super::truth::Cycle;
+use crate::eventlog::{self, Body, Exit, HoldCode, JobAd, Text, Usage};
+
+/// A slot in the pool.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    pub(super) site: u16,
+    pub(super) host: u16,
+    pub(super) number: u32,
+}
+
+/// What happens to a job.
+#[derive(Debug)]
+pub(super) enum What {
+    Submitted,
+    InputStarted(Slot),
+    InputFinished,
+    Executing(Slot),
+    ImageSize(u32),
+    OutputStarted,
+    OutputFinished,
+    RemoteError(Slot, HoldCode, Arc<str>),
+    Evicted(Box<Usage>, HoldCode, Arc<str>),
+    Terminated(Box<Usage>, Exit),
+    Held(HoldCode, Arc<str>),
+    Released(Arc<str>),
+    Aborted(Arc<str>),
+}
+
+/// An event of a job, before it is text.
+#[derive(Debug)]
+pub(super) struct Timed {
+    pub(super) time_ms: i64,
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) proc: u32,
+    /// Its place in the job's life.
+    pub(super) order: u32,
+    pub(super) request_memory_mb: u32,
+    pub(super) holds: u32,
+    pub(super) runs: bool,
+    pub(super) what: What,
+}
+
+impl Timed {
+    /// What the log is sorted by; no two events have the same.
+    pub(super) fn key(&self) -> (i64, u32, u32, u32) {
+        (self.time_ms, self.cluster.id, self.proc, self.order)
+    }
+}
+
+/// What some jobs leave.
+#[derive(Debug, Default)]
+pub(super) struct Lives {
+    /// Events by the number of the time slice.
+    pub(super) events: BTreeMap<i64, Vec<Timed>>,
+    pub(super) cycles: Vec<Cycle>,
+    pub(super) jobs: u64,
+    pub(super) held_jobs: u64,
+    pub(super) removed_jobs: u64,
+    /// The code of the last hold.
+    pub(super) last_code: HoldCode,
+    slices: Slices,
+}
+
+/// How time is cut.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Slices {
+    pub(super) start_ms: i64,
+    pub(super) end_ms: i64,
+    pub(super) slice_ms: i64,
+}
+
+impl Slices {
+    /// Where slice `number` ends.
+    pub(super) fn end_of(&self, number: i64) -> i64 {
+        (self.start_ms + (number + 1) * self.slice_ms).min(self.end_ms)
+    }
+
+    pub(super) fn count(&self) -> i64 {
+        (self.end_ms - self.start_ms + self.slice_ms - 1) / self.slice_ms
+    }
+}
+
+impl Lives {
+    pub(super) fn new(slices: Slices) -> Lives {
+        Lives { slices, ..Lives::default() }
+    }
+
+    /// Keeps an event, unless the log has ended.
+    pub(super) fn push(&mut self, event: Timed) {
+        let Slices { start_ms, end_ms, slice_ms } = self.slices;
+        if event.time_ms < end_ms {
+            self.events.entry((event.time_ms - start_ms) / slice_ms).or_default().push(event);
+        }
+    }
+}
+
+/// Text of some events, in order.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    pub(super) bytes: Vec<u8>,
+    /// Where each event with its 028 ends, and when it was.
+    pub(super) ends: Vec<(usize, i64)>,
+}
+
+/// Writes `events` as text.
+pub(super) fn format(events: &[Timed], pool: &Pool) -> Piece {
+    const TYPICAL_BYTES: usize = 1024;
+    let mut text = Text { bytes: Vec::with_capacity(events.len() * TYPICAL_BYTES) };
+    let mut ends = Vec::with_capacity(events.len());
+    for event in events {
+        text.event(event.time_ms, &event.ad(pool), &event.body(pool));
+        ends.push((text.bytes.len(), event.time_ms));
+    }
+    Piece { bytes: text.bytes, ends }
+}
+
+impl Timed {
+    fn ad<'a>(&'a self, pool: &'a Pool) -> JobAd<'a> {
+        let cluster = &*self.cluster;
+        JobAd {
+            cluster: cluster.id,
+            proc: self.proc,
+            submit_s: cluster.submit_ms.div_euclid(1000),
+            schedd: SCHEDD,
+            owner: &pool.users[cluster.user].name,
+            batch: &cluster.batch,
+            request_cpus: cluster.request_cpus,
+            request_disk_kb: cluster.request_disk_kb,
+            request_memory_mb: self.request_memory_mb,
+            runs: self.runs,
+            holds: self.holds,
+        }
+    }
+
+    fn body<'a>(&'a self, pool: &'a Pool) -> Body<'a> {
+        match &self.what {
+            What::Submitted => Body::Submit(SCHEDD_ADDRESS),
+            What::InputStarted(slot) => Body::InputStarted(slot.of(pool)),
+            What::InputFinished => Body::InputFinished,
+            What::Executing(slot) => Body::Execute(slot.of(pool)),
+            What::ImageSize(memory_mb) => Body::ImageSize(*memory_mb),
+            What::OutputStarted => Body::OutputStarted,
+            What::OutputFinished => Body::OutputFinished,
+            What::RemoteError(slot, code, message) => Body::RemoteError(slot.of(pool), *code, message),
+            What::Evicted(usage, code, reason) => Body::Evicted(usage, *code, reason),
+            What::Terminated(usage, exit) => Body::Terminated(usage, *exit),
+            What::Held(code, reason) => Body::Held(*code, reason),
+            What::Released(reason) => Body::Released(reason),
+            What::Aborted(reason) => Body::Aborted(reason),
+        }
+    }
+}
+
+impl Slot {
+    fn of(self, pool: &Pool) -> eventlog::Slot<'_> {
+        let Host { name, address } = &pool.sites[usize::from(self.site)].hosts[usize::from(self.host)];
+        eventlog::Slot { number: self.number, host: name, address }
+    }
+}

@@ -1,0 +1,268 @@
+//! A seed and a size → a global event log of a pool whose truth is known, and that truth.
+//!
+//! Users with habits submit clusters; origins of data fail for all their users at once. A job's life is drawn when its
+//! cluster is submitted. After each release the probability of success follows from what is hidden then; the outcome is
+//! drawn from it, and the events that lead there are written: so the probabilities are exact.
+//!
+//! Time is cut into slices. The clusters submitted in a slice live in parallel, each with a generator of its own; their
+//! later events wait for their slices. Then the slice's events are sorted, written as text in parallel, and appended.
+
+mod chances;
+mod habits;
+mod job;
+mod lives;
+mod outages;
+mod pool;
+mod reasons;
+mod run;
+mod submissions;
+mod summary;
+mod truth;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use rayon::prelude::*;
+
+use crate::error::hinted;
+use crate::files::Growing;
+use job::Job;
+use lives::{Lives, Piece, Slices, Timed};
+use pool::Pool;
+use submissions::Submissions;
+use truth::Cycle;
+use writer::LogWriter;
+
+pub use chances::Cause;
+pub use summary::{CodeCount, Summary};
+pub use truth::{TRUTH, Truth, read_truth};
+
+const DAY_MS: i64 = 86_400_000;
+/// A slice holds about so many submissions, and spans at most so long.
+const SLICE_JOBS: i64 = 2000;
+const LONGEST_SLICE_MS: i64 = DAY_MS / 4;
+const SHORTEST_SLICE_MS: i64 = 10_000;
+/// What one thread works on at a time.
+const CLUSTERS_PER_TASK: usize = 16;
+const EVENTS_PER_PIECE: usize = 512;
+
+/// What to simulate.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// The root of every random choice.
+    pub seed: u64,
+    /// Jobs to submit.
+    pub jobs: u64,
+    /// Days from the first submission to the end of the log.
+    pub days: u32,
+    /// The first moment, epoch ms.
+    pub start_ms: i64,
+    /// Rotate once the log has so many bytes.
+    pub rotate_bytes: Option<u64>,
+}
+
+impl Settings {
+    /// As many days as make 20,000 jobs a day, and at least a week.
+    pub fn usual_days(jobs: u64) -> u32 {
+        u32::try_from(jobs.div_ceil(20_000)).unwrap_or(u32::MAX).max(7)
+    }
+}
+
+/// Writes the log and its truth; `progress` is told the number of jobs as they are submitted.
+///
+/// # Errors
+/// Fails when files cannot be written, or would be replaced without `overwrite`, or are not ours.
+pub fn simulate(
+    settings: &Settings,
+    log: &Path,
+    truth: &Path,
+    overwrite: bool,
+    progress: impl Fn(u64),
+) -> Result<Summary> {
+    clear(log, truth, overwrite)?;
+    let mut writer = LogWriter::new(log, settings.rotate_bytes)?;
+    let mut truth_file = Growing::new(truth)?;
+    let (summary, cycles) = pool_life(settings, |pieces| writer.write(pieces), progress)?;
+    truth_file.file().write_all(&truth::encode(&cycles)?)?;
+    // The truth first: a log that stands alone is taken for somebody's, and never replaced.
+    truth_file.commit(truth)?;
+    let (bytes, rotated) = writer.finish()?;
+    Ok(Summary { bytes, rotated, ..summary.count(&cycles) })
+}
+
+/// Makes sure that nothing but an earlier simulation is replaced, and removes its rotated generations.
+fn clear(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
+    ensure!(log != truth, hinted("the log and its truth cannot be one file", "name another file with `--truth`"));
+    let oldest = writer::generation(log, 1);
+    for path in [log, truth, &oldest] {
+        let place = path.display();
+        ensure!(!path.is_dir(), hinted(format!("`{place}` is a directory, not a file"), "name a file in it"));
+        ensure!(
+            overwrite || !path.exists(),
+            hinted(format!("`{place}` exists already"), "name another file, or add `--overwrite`")
+        );
+    }
+    if log.exists() || oldest.exists() {
+        read_truth(truth).map_err(|cause| {
+            let message = format!("`{}` has no truth beside it, so it is not replaced", log.display());
+            cause.context(hinted(message, "name another file"))
+        })?;
+    }
+    for number in 1.. {
+        let path = writer::generation(log, number);
+        if !path.exists() {
+            break;
+        }
+        fs_err::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// Lets the pool live; hands its log on in pieces, in order, and returns what was counted and the hold cycles.
+fn pool_life(
+    settings: &Settings,
+    mut write: impl FnMut(&[Piece]) -> Result<()> + Send,
+    progress: impl Fn(u64),
+) -> Result<(Summary, Vec<Cycle>)> {
+    let pool = Pool::new(settings);
+    let mut submissions = Submissions::new(settings);
+    let slices = slices(settings);
+    let mut later: BTreeMap<i64, Vec<Vec<Timed>>> = BTreeMap::new();
+    let (mut summary, mut cycles) = (Summary::default(), Vec::new());
+    let mut ready: Vec<Piece> = Vec::new();
+    for number in 0..slices.count() {
+        let clusters = submissions.until(slices.end_of(number), &pool);
+        let jobs_before = summary.jobs;
+        let (written, next) = rayon::join(
+            || write(&ready),
+            || {
+                let lives = clusters.par_chunks(CLUSTERS_PER_TASK).map(|make| live(make, &pool, slices));
+                for lives in lives.collect::<Vec<Lives>>() {
+                    summary.jobs += lives.jobs;
+                    summary.held_jobs += lives.held_jobs;
+                    summary.removed_jobs += lives.removed_jobs;
+                    cycles.extend(lives.cycles);
+                    lives.events.into_iter().for_each(|(slice, events)| later.entry(slice).or_default().push(events));
+                }
+                text(later.remove(&number).unwrap_or_default(), &pool)
+            },
+        );
+        written?;
+        summary.records += next.iter().map(|piece| 2 * piece.ends.len() as u64).sum::<u64>();
+        progress(summary.jobs - jobs_before);
+        ready = next;
+    }
+    write(&ready)?;
+    Ok((summary, cycles))
+}
+
+/// Lets the jobs of some clusters live.
+fn live(
+    clusters: &[impl Fn(&Pool) -> (std::sync::Arc<submissions::Cluster>, rand_chacha::ChaCha8Rng)],
+    pool: &Pool,
+    slices: Slices,
+) -> Lives {
+    let mut lives = Lives::new(slices);
+    for make in clusters {
+        let (cluster, mut rng) = make(pool);
+        (0..cluster.size).for_each(|proc| Job::live(pool, &cluster, proc, &mut rng, &mut lives));
+    }
+    lives
+}
+
+/// The text of one slice's events.
+fn text(events: Vec<Vec<Timed>>, pool: &Pool) -> Vec<Piece> {
+    let mut events: Vec<Timed> = events.into_iter().flatten().collect();
+    events.par_sort_unstable_by_key(Timed::key);
+    events.par_chunks(EVENTS_PER_PIECE).map(|events| lives::format(events, pool)).collect()
+}
+
+fn slices(settings: &Settings) -> Slices {
+    let span_ms = i64::from(settings.days) * DAY_MS;
+    let slice_ms = span_ms / (settings.jobs.cast_signed() / SLICE_JOBS).max(1);
+    let slice_ms = slice_ms.clamp(SHORTEST_SLICE_MS, LONGEST_SLICE_MS);
+    Slices { start_ms: settings.start_ms, end_ms: settings.start_ms + span_ms, slice_ms }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START_MS: i64 = 1_767_571_200_000;
+
+    fn cycles(seed: u64, jobs: u64, days: u32) -> (Summary, Vec<Cycle>) {
+        let settings = Settings { seed, jobs, days, start_ms: START_MS, rotate_bytes: None };
+        let (summary, cycles) = pool_life(&settings, |_| Ok(()), |_| ()).expect("nothing is written");
+        (summary.count(&cycles), cycles)
+    }
+
+    /// Holds with what was predicted and what came, where the log tells; those at its end are known only if it came fast.
+    fn known(cycles: &[Cycle], days: u32, p: impl Fn(&Truth) -> f64) -> Vec<(Truth, f64, f64)> {
+        let until_ms = START_MS + i64::from(days - 5) * DAY_MS;
+        let early = cycles.iter().filter(|cycle| cycle.truth.hold_time_ms < until_ms);
+        early.filter_map(|cycle| Some((cycle.truth, p(&cycle.truth), f64::from(u8::from(cycle.label?))))).collect()
+    }
+
+    /// The deviation of what came from what was predicted, in standard errors, for each tenth of probability. Holds of
+    /// one cause on one day may share their fate, such as the end of an outage, and so enter as one.
+    fn z_scores(known: &[(Truth, f64, f64)]) -> Vec<f64> {
+        let tenth = |low: usize| {
+            let within = known.iter().filter(|(_, p, _)| ((p * 10.0) as usize).min(9) == low);
+            let mut sums: BTreeMap<(i64, String), (f64, f64)> = BTreeMap::new();
+            for (truth, p, came) in within {
+                let sum = sums.entry((truth.hold_time_ms / DAY_MS, truth.cause.name())).or_default();
+                *sum = (sum.0 + came - p, sum.1 + p * (1.0 - p));
+            }
+            let deviation: f64 = sums.values().map(|sum| sum.0).sum();
+            let variance: f64 = sums.values().map(|sum| sum.1.max(sum.0 * sum.0)).sum();
+            if variance > 0.0 { deviation / variance.sqrt() } else { 0.0 }
+        };
+        (0..10).map(tenth).collect()
+    }
+
+    #[test]
+    fn what_comes_is_as_probable_as_planted() {
+        let days = 120;
+        let (_, cycles) = cycles(1, 20_000, days);
+        for (name, p) in [("release", (|truth| truth.p_release) as fn(&Truth) -> f64), ("hold", |truth| truth.p_hold)] {
+            let known = known(&cycles, days, p);
+            let count = |low, high| known.iter().filter(|(_, p, _)| (low..high).contains(p)).count();
+            let spread = [count(0.0, 0.3), count(0.3, 0.7), count(0.7, 1.1)];
+            assert!(spread.iter().all(|count| *count > 20) && known.len() > 800, "p_{name}: {spread:?}");
+            let z_scores = z_scores(&known);
+            assert!(z_scores.iter().all(|z| z.abs() < 4.0), "p_{name}: {z_scores:?}");
+            let mean = |value: fn(&(Truth, f64, f64)) -> f64| known.iter().map(value).sum::<f64>() / known.len() as f64;
+            let (predicted, came) = (mean(|row| row.1), mean(|row| row.2));
+            assert!((predicted - came).abs() < 0.03, "p_{name}: {predicted} predicted, {came} came");
+        }
+    }
+
+    #[test]
+    fn there_is_something_to_learn_that_codes_do_not_tell() {
+        let (summary, cycles) = cycles(1, 20_000, 14);
+        let (best, by_code) =
+            (summary.best_roc_auc.expect("both labels"), summary.by_code_roc_auc.expect("both labels"));
+        assert!((0.83..0.97).contains(&best) && (0.55..0.77).contains(&by_code), "{best} at best, {by_code} by code");
+        let of = |cause| cycles.iter().filter(|cycle| cycle.truth.cause == cause).count();
+        let (outages, wrong_urls) = (of(Cause::InputOutage), of(Cause::WrongUrl));
+        assert!(outages > 50 && wrong_urls > 50, "{outages} holds by outages, {wrong_urls} by wrong addresses");
+        let share = summary.held_jobs as f64 / summary.jobs as f64;
+        assert!((0.02..0.1).contains(&share), "{share} of the jobs are held");
+    }
+
+    #[test]
+    fn truth_files_come_back() {
+        let (_, cycles) = cycles(2, 2000, 7);
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("truth");
+        crate::files::write_atomic(&path, &truth::encode(&cycles).expect("encoded")).expect("written");
+        let read = read_truth(&path).expect("read");
+        let key = |truth: &Truth| (truth.cluster, truth.proc, truth.earlier_holds);
+        assert!(read.is_sorted_by_key(key) && read.len() == cycles.len());
+        let bits = |truth: &Truth| (key(truth), truth.p_hold.to_bits(), truth.p_release.is_nan(), truth.cause);
+        assert!(read.iter().zip(&cycles).all(|(read, cycle)| bits(read) == bits(&cycle.truth)));
+    }
+}

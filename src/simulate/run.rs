@@ -1,0 +1,198 @@
+//! A job and how its next run ends → the events of that run.
+
+use std::sync::Arc;
+
+use rand::Rng as _;
+
+use super::chances::{Cause, Outcome};
+use super::job::{Job, LATER_WAIT_MS};
+use super::lives::{Slot, What};
+use super::outages::exponential;
+use super::reasons::Place;
+use crate::eventlog::{Exit, HoldCode, Usage};
+
+/// Memory is reported so long after the start, in seconds.
+const REPORTS_S: [i64; 3] = [20, 600, 3600];
+
+/// A run that is about to begin: where, and how long its parts take.
+pub(super) struct Run {
+    site: usize,
+    slot: Slot,
+    pub(super) input_ms: i64,
+    pub(super) execute_ms: i64,
+    output_ms: i64,
+}
+
+impl Job<'_> {
+    /// Prepares a run, perhaps after one that is evicted.
+    pub(super) fn evicted_once(&mut self, may_evict: bool) -> Run {
+        let run = self.next_run(None);
+        if !may_evict || self.rng.random::<f64>() >= self.pool.sites[run.site].evicts {
+            return run;
+        }
+        let part = self.rng.random_range(0.05..0.9);
+        self.run_until(&run, (run.execute_ms as f64 * part) as i64);
+        let reason = Arc::from("startd draining: the machine is needed for other work");
+        self.evict((1014, 0), &reason, (run.execute_ms as f64 * part) as i64, &run);
+        self.now_ms += exponential(self.rng, LATER_WAIT_MS) as i64 + 1000;
+        self.next_run(None)
+    }
+
+    /// Draws where the next run takes place, and how long its parts take.
+    pub(super) fn next_run(&mut self, outcome: Option<Outcome>) -> Run {
+        let rng = &mut *self.rng;
+        let site = self.pool.any_site(outcome == Some(Outcome::Held(Cause::Site)), rng);
+        let host = rng.random_range(0..self.pool.sites[site].hosts.len());
+        let slot = Slot { site: site as u16, host: host as u16, number: rng.random_range(1..65) };
+        let spread = 2f64.powf(rng.random_range(-1.0..1.0));
+        Run {
+            site,
+            slot,
+            input_ms: rng.random_range(400..20_000),
+            execute_ms: (self.cluster.run_s * spread * 1000.0) as i64 + 2000,
+            output_ms: rng.random_range(200..8_000),
+        }
+    }
+
+    /// Follows a run to its end; returns why the job is held, if it is.
+    pub(super) fn run(&mut self, run: &Run, outcome: Outcome) -> Option<Cause> {
+        if !run.reaches_execution(outcome) {
+            return self.fail_to_start(run, outcome);
+        }
+        let cause = match outcome {
+            Outcome::Held(cause) => Some(cause),
+            _ => None,
+        };
+        let stops_early = outcome == Outcome::RemovedByPolicy
+            || matches!(cause, Some(Cause::Person | Cause::Memory | Cause::Duration));
+        let part = if stops_early { self.rng.random_range(0.05..0.95) } else { 1.0 };
+        let execute_ms = (run.execute_ms as f64 * part) as i64;
+        self.run_until(run, execute_ms);
+        if stops_early {
+            match cause {
+                Some(cause) => self.hold(cause, run, execute_ms, cause == Cause::Memory),
+                None => self.aborted(Arc::from(
+                    "The system macro SYSTEM_PERIODIC_REMOVE expression 'NumJobStarts > 30 || NumHolds > 2 && GivesUp' evaluated to TRUE",
+                )),
+            }
+            return cause;
+        }
+        self.push(What::OutputStarted);
+        self.now_ms += run.output_ms;
+        match cause {
+            Some(cause) => self.hold(cause, run, execute_ms, cause != Cause::Policy),
+            None => self.terminate(run, outcome),
+        }
+        cause
+    }
+
+    fn fail_to_start(&mut self, run: &Run, outcome: Outcome) -> Option<Cause> {
+        let Outcome::Held(cause) = outcome else { return None };
+        self.runs = true;
+        self.push(What::InputStarted(run.slot));
+        self.now_ms += run.input_ms;
+        self.push(What::InputFinished);
+        self.hold(cause, run, 0, true);
+        Some(cause)
+    }
+
+    /// Transfers the input and executes for so long.
+    pub(super) fn run_until(&mut self, run: &Run, execute_ms: i64) {
+        self.runs = true;
+        self.push(What::InputStarted(run.slot));
+        self.now_ms += run.input_ms;
+        self.push(What::InputFinished);
+        self.now_ms += 40;
+        self.push(What::Executing(run.slot));
+        let begin_ms = self.now_ms;
+        let peak_mb = self.peak_mb();
+        for (report, after_s) in REPORTS_S.into_iter().enumerate().filter(|(_, after_s)| after_s * 1000 < execute_ms) {
+            self.now_ms = begin_ms + after_s * 1000;
+            self.push(What::ImageSize(peak_mb * (report as u32 + 2) / 5));
+        }
+        self.now_ms = begin_ms + execute_ms.max(0);
+    }
+
+    fn peak_mb(&self) -> u32 {
+        (f64::from(self.cluster.request_memory_mb) * self.cluster.memory) as u32
+    }
+
+    fn terminate(&mut self, run: &Run, outcome: Outcome) {
+        self.push(What::OutputFinished);
+        self.now_ms += 30;
+        let usage = Box::new(self.usage(run.execute_ms, run));
+        let exit = match outcome {
+            Outcome::Success => Exit::Value(0),
+            _ => match self.rng.random_range(0..20) {
+                0 => Exit::Signal(11),
+                value => Exit::Value([1, 1, 2, 127][value % 4]),
+            },
+        };
+        self.runs = false;
+        self.push(What::Terminated(usage, exit));
+    }
+
+    /// Goes on hold, out of a run: 021 where the starter met an error, 004 and 012 with the same code.
+    fn hold(&mut self, cause: Cause, run: &Run, execute_ms: i64, starter_says: bool) {
+        let site = &self.pool.sites[run.site];
+        let slot = format!("slot1_{}@{}", run.slot.number, site.hosts[usize::from(run.slot.host)].name);
+        let place = Place {
+            pool: self.pool,
+            user: self.user,
+            slot: &slot,
+            batch: &self.cluster.batch,
+            proc: self.proc,
+            request_memory_mb: self.request_memory_mb,
+            is_pilot: site.is_pilot,
+            variant: self.rng.random(),
+        };
+        let (code, reason): (HoldCode, Arc<str>) = (place.code(cause), Arc::from(place.reason(cause)));
+        if starter_says {
+            let details =
+                reason.split_once("Details: ").map(|(_, details)| format!("Failed to transfer files: {details}"));
+            self.push(What::RemoteError(run.slot, code, details.map_or(reason.clone(), Arc::from)));
+        }
+        // Both are written within the second, by two daemons.
+        self.now_ms = if self.now_ms.rem_euclid(1000) > 950 {
+            self.now_ms.div_euclid(1000) * 1000 + 1000
+        } else {
+            self.now_ms + 20
+        };
+        self.evict(code, &reason, execute_ms, run);
+        self.now_ms += 10;
+        self.state.holds += 1;
+        self.push(What::Held(code, reason));
+        self.lives.last_code = code;
+    }
+
+    fn evict(&mut self, code: HoldCode, reason: &Arc<str>, execute_ms: i64, run: &Run) {
+        let usage = Box::new(self.usage(execute_ms, run));
+        self.push(What::Evicted(usage, code, reason.clone()));
+        self.runs = false;
+    }
+
+    fn usage(&mut self, execute_ms: i64, run: &Run) -> Usage {
+        let execute_s = (execute_ms / 1000).max(0) as u32;
+        let user_s = (f64::from(execute_s) * self.rng.random_range(0.6..0.99)) as u32;
+        self.total_user_s += user_s;
+        Usage {
+            user_s,
+            system_s: execute_s / 50,
+            total_user_s: self.total_user_s,
+            sent_bytes: if execute_ms == run.execute_ms { 2048 + execute_s * 13 } else { 0 },
+            received_bytes: (run.input_ms * 977) as u32,
+            memory_mb: if execute_s > 0 { self.peak_mb() } else { 0 },
+            disk_kb: 500 + (run.input_ms / 3) as u32,
+            execute_s,
+            busy_s: execute_s + ((run.input_ms + run.output_ms) / 1000) as u32,
+        }
+    }
+}
+
+impl Run {
+    pub(super) fn reaches_execution(&self, outcome: Outcome) -> bool {
+        use Cause::{InputGlitch, InputOutage, MissingExecutable, MissingInput, Site, WrongUrl};
+        let early = [MissingInput, WrongUrl, InputOutage, InputGlitch, MissingExecutable, Site];
+        !matches!(outcome, Outcome::Held(cause) if early.contains(&cause))
+    }
+}

@@ -1,0 +1,182 @@
+//! A number of jobs and a span of time → clusters in the order of their submission, by day and week.
+
+use std::sync::Arc;
+
+use rand::Rng as _;
+use rand_chacha::ChaCha8Rng;
+
+use super::chances::Cause;
+use super::outages::exponential;
+use super::pool::Pool;
+use super::{DAY_MS, Settings};
+use crate::seed::generator;
+
+const HOUR_MS: i64 = 3_600_000;
+/// The most jobs in a cluster.
+const LARGEST: f64 = 500.0;
+/// The chance that a user removes a cluster before it is done.
+const REMOVED: f64 = 0.06;
+
+/// What the jobs of a cluster share.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    pub(super) id: u32,
+    pub(super) user: usize,
+    /// When it is submitted, epoch ms.
+    pub(super) submit_ms: i64,
+    pub(super) size: u32,
+    pub(super) batch: String,
+    /// What holds the jobs of this share until it is mended.
+    pub(super) fault: Option<Cause>,
+    pub(super) faulty_share: f64,
+    /// The memory a job needs on average, over what it asks for.
+    pub(super) memory: f64,
+    /// The median run, in seconds.
+    pub(super) run_s: f64,
+    pub(super) request_cpus: u32,
+    pub(super) request_memory_mb: u32,
+    pub(super) request_disk_kb: u64,
+    /// When the user removes what was never held and is not done, epoch ms.
+    pub(super) removed_ms: Option<i64>,
+}
+
+impl Cluster {
+    /// Draws what was not decided at submission.
+    fn new(submission: &Submission, seed: u64, pool: &Pool) -> (Arc<Cluster>, ChaCha8Rng) {
+        let mut rng = generator(seed, "cluster", &[submission.id.into()]);
+        let user = &pool.users[submission.user];
+        let chance = |rng: &mut ChaCha8Rng, p: f64| rng.random::<f64>() < p;
+        let is_tight = chance(&mut rng, user.tight_memory);
+        let fault = chance(&mut rng, user.faults).then(|| any_fault(user.input.is_some(), &mut rng));
+        let removed = chance(&mut rng, REMOVED);
+        let cluster = Cluster {
+            id: submission.id,
+            user: submission.user,
+            submit_ms: submission.submit_ms,
+            size: submission.size,
+            batch: format!("run{}", submission.id % 97),
+            fault,
+            faulty_share: if chance(&mut rng, 0.6) { 1.0 } else { rng.random_range(0.1..0.9) },
+            memory: if is_tight { rng.random_range(1.0..1.6) } else { rng.random_range(0.2..0.85) },
+            run_s: user.run_s * 3f64.powf(rng.random_range(-1.0..1.0)),
+            request_cpus: if chance(&mut rng, 0.85) { 1 } else { 4 },
+            request_memory_mb: user.request_memory_mb,
+            request_disk_kb: 1 << rng.random_range(20..24),
+            removed_ms: removed
+                .then(|| submission.submit_ms + 1000 + exponential(&mut rng, 2.0 * HOUR_MS as f64) as i64),
+        };
+        (Arc::new(cluster), rng)
+    }
+}
+
+fn any_fault(has_origin: bool, rng: &mut ChaCha8Rng) -> Cause {
+    match rng.random_range(0..100) {
+        0..45 if has_origin => Cause::WrongUrl,
+        0..62 => Cause::MissingInput,
+        62..72 => Cause::MissingExecutable,
+        72..97 => Cause::MissingOutput,
+        _ => Cause::Duration,
+    }
+}
+
+/// Who submits how much, and when.
+struct Submission {
+    id: u32,
+    user: usize,
+    submit_ms: i64,
+    size: u32,
+}
+
+/// The stream of submissions.
+pub(super) struct Submissions {
+    seed: u64,
+    jobs: u64,
+    start_ms: i64,
+    rng: ChaCha8Rng,
+    /// The share of jobs submitted by the end of each hour.
+    shares: Vec<f64>,
+    submitted: u64,
+    next_id: u32,
+    now_ms: i64,
+}
+
+impl Submissions {
+    pub(super) fn new(settings: &Settings) -> Submissions {
+        let start_ms = settings.start_ms;
+        let hours = i64::from(settings.days) * 24;
+        let sums = (0..hours).scan(0.0, |sum, hour| {
+            *sum += rate(start_ms + hour * HOUR_MS);
+            Some(*sum)
+        });
+        let mut shares: Vec<f64> = sums.collect();
+        let total = shares.last().copied().unwrap_or(1.0);
+        shares.iter_mut().for_each(|share| *share /= total);
+        let (seed, jobs) = (settings.seed, settings.jobs);
+        let rng = generator(seed, "submissions", &[]);
+        Submissions { seed, jobs, start_ms, rng, shares, submitted: 0, next_id: 1, now_ms: start_ms }
+    }
+
+    /// The clusters submitted before `to_ms`, and not yet handed out: each as what makes it and its generator, when called.
+    pub(super) fn until(
+        &mut self,
+        to_ms: i64,
+        pool: &Pool,
+    ) -> Vec<impl Fn(&Pool) -> (Arc<Cluster>, ChaCha8Rng) + Sync + use<>> {
+        let wanted = (self.share(to_ms) * self.jobs as f64).round() as u64;
+        let mut found = Vec::new();
+        while self.submitted < wanted.min(self.jobs) {
+            let submit_ms = self.rng.random_range(self.now_ms..to_ms);
+            let user = pool.any_user(&mut self.rng);
+            let size = (1.0 - self.rng.random::<f64>()).powf(-1.0 / 1.15).min(LARGEST) as u64;
+            let size = size.min(self.jobs - self.submitted);
+            self.submitted += size;
+            found.push(Submission { id: 0, user, submit_ms, size: size as u32 });
+        }
+        self.now_ms = to_ms;
+        found.sort_by_key(|submission| submission.submit_ms);
+        for submission in &mut found {
+            submission.id = self.next_id;
+            self.next_id += 1;
+        }
+        let seed = self.seed;
+        found.into_iter().map(|submission| move |pool: &Pool| Cluster::new(&submission, seed, pool)).collect()
+    }
+
+    /// The share of all jobs that are submitted before `time_ms`.
+    fn share(&self, time_ms: i64) -> f64 {
+        let hours = (time_ms - self.start_ms) as f64 / HOUR_MS as f64;
+        let whole = (hours as usize).min(self.shares.len());
+        let at = |hour: usize| if hour == 0 { 0.0 } else { self.shares[hour - 1] };
+        match whole == self.shares.len() {
+            true => 1.0,
+            false => at(whole) + (at(whole + 1) - at(whole)) * (hours - whole as f64),
+        }
+    }
+}
+
+/// How much is submitted at `time_ms`: little at night (UTC is five hours ahead of most users) and at weekends.
+fn rate(time_ms: i64) -> f64 {
+    let hour = time_ms.rem_euclid(DAY_MS) as f64 / HOUR_MS as f64;
+    let day = 1.0 - 0.6 * ((hour - 7.0) / 24.0 * std::f64::consts::TAU).cos();
+    let is_weekend = (time_ms.div_euclid(DAY_MS) + 3).rem_euclid(7) >= 5;
+    if is_weekend { 0.5 * day } else { day }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_as_many_jobs_as_asked_for_in_time_order() {
+        let settings = Settings { seed: 3, jobs: 5000, days: 7, start_ms: 1_767_571_200_000, rotate_bytes: None };
+        let pool = Pool::new(&settings);
+        let mut submissions = Submissions::new(&settings);
+        let mut all = Vec::new();
+        for hour in 1..=7 * 24 {
+            let made = submissions.until(settings.start_ms + hour * HOUR_MS, &pool);
+            all.extend(made.iter().map(|make| make(&pool).0));
+        }
+        assert_eq!(all.iter().map(|cluster| u64::from(cluster.size)).sum::<u64>(), 5000);
+        assert!(all.windows(2).all(|two| two[0].submit_ms <= two[1].submit_ms && two[0].id + 1 == two[1].id));
+    }
+}

@@ -1,0 +1,109 @@
+//! Hold cycles with what is known of them only here ↔ a truth file.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::chances::Cause;
+use crate::eventlog::HoldCode;
+use crate::shard::{self, Column, Format, Shard};
+
+/// Truth files.
+pub const TRUTH: Format = Format { name: "truth", version: 1, rebuild: "poolcast simulate" };
+
+/// A hold cycle as a truth file has it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Truth {
+    /// The job's cluster.
+    pub cluster: i32,
+    /// The job's proc.
+    pub proc: i32,
+    /// How often the job was held before.
+    pub earlier_holds: u32,
+    /// The second of the hold, epoch ms.
+    pub hold_time_ms: i64,
+    /// The second of the release, epoch ms; -1 if the log has none.
+    pub release_time_ms: i64,
+    /// The probability that the job next ends well, given everything at its release; NaN if it was not released.
+    pub p_release: f64,
+    /// The same given everything at the hold, the release and its delay being random.
+    pub p_hold: f64,
+    /// Why it was held.
+    pub cause: Cause,
+}
+
+/// A hold cycle while the pool runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cycle {
+    pub(super) truth: Truth,
+    pub(super) code: HoldCode,
+    /// Whether the job next ended well, where the log tells.
+    pub(super) label: Option<bool>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Notes {
+    causes: Vec<String>,
+}
+
+fn notes() -> Notes {
+    Notes { causes: Cause::ALL.iter().map(|cause| cause.name()).collect() }
+}
+
+/// The bytes of a truth file over `cycles`, which are sorted.
+pub(super) fn encode(cycles: &[Cycle]) -> Result<Vec<u8>> {
+    fn column<T>(cycles: &[Cycle], value: impl Fn(&Truth) -> T) -> Vec<T> {
+        cycles.iter().map(|cycle| value(&cycle.truth)).collect()
+    }
+    let place = |cause| Cause::ALL.iter().position(|known| *known == cause).unwrap_or(0) as u8;
+    let cluster = column(cycles, |truth| truth.cluster);
+    let proc = column(cycles, |truth| truth.proc);
+    let earlier_holds = column(cycles, |truth| truth.earlier_holds);
+    let hold_time_ms = column(cycles, |truth| truth.hold_time_ms);
+    let release_time_ms = column(cycles, |truth| truth.release_time_ms);
+    let p_release = column(cycles, |truth| truth.p_release);
+    let p_hold = column(cycles, |truth| truth.p_hold);
+    let cause = column(cycles, |truth| place(truth.cause));
+    let columns = [
+        ("cluster", Column::vector(&cluster)),
+        ("proc", Column::vector(&proc)),
+        ("earlier_holds", Column::vector(&earlier_holds)),
+        ("hold_time_ms", Column::vector(&hold_time_ms)),
+        ("release_time_ms", Column::vector(&release_time_ms)),
+        ("p_release", Column::vector(&p_release)),
+        ("p_hold", Column::vector(&p_hold)),
+        ("cause", Column::vector(&cause)),
+    ];
+    shard::encode(TRUTH, &notes(), columns.map(|(name, column)| (name.to_owned(), column)).into())
+}
+
+/// Reads the truth file at `path`; its rows are sorted by cluster, proc and earlier holds.
+pub fn read_truth(path: &Path) -> Result<Vec<Truth>> {
+    let shard = Shard::open(path, TRUTH)?;
+    let cause_names = shard.notes::<Notes>()?.causes;
+    let named: Vec<Option<Cause>> =
+        cause_names.iter().map(|name| Cause::ALL.into_iter().find(|cause| cause.name() == *name)).collect();
+    let (cluster, proc) = (shard.column::<i32>("cluster")?, shard.column::<i32>("proc")?);
+    let (earlier_holds, cause) = (shard.column::<u32>("earlier_holds")?, shard.column::<u8>("cause")?);
+    let (hold, release) = (shard.column::<i64>("hold_time_ms")?, shard.column::<i64>("release_time_ms")?);
+    let (p_release, p_hold) = (shard.column::<f64>("p_release")?, shard.column::<f64>("p_hold")?);
+    let lengths =
+        [proc.len(), earlier_holds.len(), cause.len(), hold.len(), release.len(), p_release.len(), p_hold.len()];
+    ensure!(lengths.iter().all(|len| *len == cluster.len()), "the columns of `{}` differ in length", path.display());
+    let row = |at: usize| {
+        let cause = named.get(usize::from(cause[at])).copied().flatten();
+        ensure!(cause.is_some(), "`{}` has a cause that this program does not know", path.display());
+        Ok(Truth {
+            cluster: cluster[at],
+            proc: proc[at],
+            earlier_holds: earlier_holds[at],
+            hold_time_ms: hold[at],
+            release_time_ms: release[at],
+            p_release: p_release[at],
+            p_hold: p_hold[at],
+            cause: cause.unwrap_or(Cause::Person),
+        })
+    };
+    (0..cluster.len()).map(row).collect()
+}

@@ -1,0 +1,124 @@
+//! Pieces of text → a global event log on disk, rotated as HTCondor rotates one.
+
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::lives::Piece;
+use super::pool::SCHEDD;
+use crate::eventlog::{Header, Text};
+use crate::files::Growing;
+
+/// A log that is being written; nothing appears under its name before [`LogWriter::finish`].
+pub(super) struct LogWriter {
+    path: PathBuf,
+    rotate_bytes: Option<u64>,
+    current: Growing,
+    /// Rotated generations, oldest first.
+    rotated: Vec<Growing>,
+    size_bytes: u64,
+    offset_bytes: u64,
+    /// When the log and its current file were created, epoch ms; `None` before the first event.
+    created_ms: Option<(i64, i64)>,
+}
+
+/// The name of generation `number` of the log at `path`: 1 is the one rotated last.
+pub(super) fn generation(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    PathBuf::from(name)
+}
+
+impl LogWriter {
+    pub(super) fn new(path: &Path, rotate_bytes: Option<u64>) -> Result<LogWriter> {
+        let current = Growing::new(path)?;
+        let path = path.to_owned();
+        Ok(LogWriter {
+            path,
+            rotate_bytes,
+            current,
+            rotated: Vec::new(),
+            size_bytes: 0,
+            offset_bytes: 0,
+            created_ms: None,
+        })
+    }
+
+    /// Appends the pieces, and rotates before an event where the file has its size.
+    pub(super) fn write(&mut self, pieces: &[Piece]) -> Result<()> {
+        pieces.iter().try_for_each(|piece| self.write_piece(piece))
+    }
+
+    fn write_piece(&mut self, piece: &Piece) -> Result<()> {
+        let Some((_, first_ms)) = piece.ends.first() else { return Ok(()) };
+        if self.created_ms.is_none() {
+            self.created_ms = Some((*first_ms, *first_ms));
+            self.begin_file(*first_ms)?;
+        }
+        let mut written = 0;
+        if let Some(limit_bytes) = self.rotate_bytes {
+            let mut before = 0;
+            for &(end, time_ms) in &piece.ends {
+                if self.size_bytes + (before - written) as u64 >= limit_bytes {
+                    self.put(&piece.bytes[written..before])?;
+                    self.rotate(time_ms)?;
+                    written = before;
+                }
+                before = end;
+            }
+        }
+        self.put(&piece.bytes[written..])
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.current.file().write_all(bytes)?;
+        self.size_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn begin_file(&mut self, now_ms: i64) -> Result<()> {
+        let header = self.header(now_ms, 0);
+        self.put(&header)
+    }
+
+    fn header(&self, stamp_ms: i64, size_bytes: u64) -> Vec<u8> {
+        let (began_ms, created_ms) = self.created_ms.unwrap_or((stamp_ms, stamp_ms));
+        let header = Header {
+            creator: SCHEDD,
+            began_s: began_ms.div_euclid(1000),
+            created_s: created_ms.div_euclid(1000),
+            sequence: self.rotated.len() as u64 + 1,
+            size_bytes,
+            offset_bytes: self.offset_bytes,
+        };
+        let mut text = Text::default();
+        text.header(stamp_ms, &header);
+        text.bytes
+    }
+
+    /// Writes the header of the full file anew, with its size and the time of its rotation, and begins the next one.
+    fn rotate(&mut self, now_ms: i64) -> Result<()> {
+        let header = self.header(now_ms, self.size_bytes);
+        let file = self.current.file();
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&header)?;
+        // A temporary name of its own for each.
+        let next = Growing::new(&generation(&self.path, self.rotated.len() + 1))?;
+        self.rotated.push(std::mem::replace(&mut self.current, next));
+        self.offset_bytes += self.size_bytes;
+        self.size_bytes = 0;
+        self.created_ms = self.created_ms.map(|(began_ms, _)| (began_ms, now_ms));
+        self.begin_file(now_ms)
+    }
+
+    /// Gives all files their names; returns the number of bytes, and of rotated generations.
+    pub(super) fn finish(self) -> Result<(u64, usize)> {
+        let count = self.rotated.len();
+        for (at, file) in self.rotated.into_iter().enumerate() {
+            file.commit(&generation(&self.path, count - at))?;
+        }
+        self.current.commit(&self.path)?;
+        Ok((self.offset_bytes + self.size_bytes, count))
+    }
+}

@@ -1,0 +1,102 @@
+//! `poolcast simulate`: a log that every reader takes, and the same one each time.
+
+use std::collections::BTreeSet;
+
+use poolcast::simulate::read_truth;
+use serde_json::Value;
+
+use crate::place::Place;
+
+const SMALL: &str = "--jobs 400 --days 7";
+
+fn simulated(place: &Place, log: &str, more: &str) -> Vec<u8> {
+    place.stdout(&format!("{more} simulate -o {log} --truth {log}.truth {SMALL}"));
+    fs_err::read(place.path(log)).expect("read")
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
+    let place = Place::new();
+    let one = simulated(&place, "one", "--threads 1");
+    assert!(one == simulated(&place, "three", "--threads 3"));
+    let truth = |name: &str| fs_err::read(place.path(name)).expect("read");
+    assert!(truth("one.truth") == truth("three.truth"));
+    place.stdout(&format!("simulate -o other --truth other.truth {SMALL} --seed 2"));
+    assert!(one != fs_err::read(place.path("other")).expect("read"));
+}
+
+#[test]
+fn parse_finds_every_job_and_every_hold_that_the_truth_knows() {
+    let place = Place::new();
+    let summary = place.json("simulate -o EventLog --truth truth --jobs 1000 --start 2024-02-26 --json");
+    let parsed = place.json("parse EventLog -o events --strict --json");
+    assert_eq!((&parsed["jobs"], &summary["jobs"]), (&1000.into(), &1000.into()));
+    let holds: BTreeSet<_> =
+        dumped(&place, "EventLog").into_iter().filter(|event| event["type"] == 12).map(key).collect();
+    let truth = read_truth(&place.path("truth")).expect("read");
+    assert!(truth.len() > 20 && holds.len() == truth.len());
+    for row in truth {
+        let time = jiff::Timestamp::from_millisecond(row.hold_time_ms).expect("in range");
+        let time = time.strftime("%Y-%m-%dT%H:%M:%S").to_string();
+        assert!(holds.contains(&(row.cluster.into(), row.proc.into(), time)), "{row:?}");
+    }
+}
+
+/// Every event of a log, without its place in it.
+fn dumped(place: &Place, log: &str) -> Vec<Value> {
+    let text = place.stdout(&format!("parse {log} --dump"));
+    let event = |line| {
+        let mut event: Value = serde_json::from_str(line).expect("JSON");
+        event.as_object_mut().expect("an object").retain(|name, _| name != "line" && name != "offset");
+        event
+    };
+    text.lines().map(event).filter(|event| event["type"] != 8).collect()
+}
+
+fn key(event: Value) -> (i64, i64, String) {
+    let number = |name: &str| event[name].as_i64().expect("a number");
+    (number("cluster"), number("proc"), event["time"].as_str().expect("a time")[..19].to_owned())
+}
+
+#[test]
+fn a_rotated_log_is_read_back_as_the_whole_one() {
+    let place = Place::new();
+    simulated(&place, "whole", "");
+    place.stdout(&format!("simulate -o cut --truth cut.truth {SMALL} --rotate-bytes 500000"));
+    assert!(place.path("cut.2").exists());
+    assert!(dumped(&place, "whole") == dumped(&place, "cut"));
+    place.stdout("parse cut -o events --strict");
+}
+
+#[test]
+fn nothing_else_is_replaced() {
+    let place = Place::new();
+    simulated(&place, "EventLog", "");
+    place.write("precious", "x");
+    let call =
+        |log: &str, truth: &str, more: &str| place.run(&format!("simulate -o {log} --truth {truth} {SMALL} {more}"));
+    insta::assert_snapshot!(call("EventLog", "EventLog.truth", ""), @"
+    exit 2
+    error: `EventLog` exists already
+
+    hint: name another file, or add `--overwrite`
+    ");
+    insta::assert_snapshot!(call("precious", "truth", "--overwrite"), @"
+    exit 2
+    error: `precious` has no truth beside it, so it is not replaced
+      caused by: `truth` is not a usable truth shard
+      caused by: failed to open file `truth`: No such file or directory (os error 2)
+
+    hint: name another file
+    ");
+    insta::assert_snapshot!(call("new", "new", ""), @"
+    exit 2
+    error: the log and its truth cannot be one file
+
+    hint: name another file with `--truth`
+    ");
+    assert_eq!(fs_err::read(place.path("precious")).expect("read"), b"x");
+    place.stdout(&format!("simulate -o cut --truth truth {SMALL} --rotate-bytes 500000"));
+    place.stdout(&format!("simulate -o cut --truth truth {SMALL} --overwrite"));
+    assert!(!place.path("cut.1").exists(), "generations of the earlier log would be read with the new one");
+}
