@@ -229,6 +229,9 @@ pub struct EvaluateArgs {
     /// The side to score
     #[arg(long, value_enum, default_value = "test")]
     pub side: Side,
+    /// The truth of a simulated log: also scores the best that anybody could predict at the hold
+    #[arg(long, value_name = "TRUTH")]
+    pub truth: Option<PathBuf>,
     /// Bootstrap resamples behind each interval [default: as the run was configured]
     #[arg(long, value_name = "N")]
     pub resamples: Option<usize>,

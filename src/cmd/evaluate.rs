@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use crate::cli::EvaluateArgs;
 use crate::config::Config;
-use crate::error::EXIT_DONE;
-use crate::sweep;
+use crate::error::{EXIT_DONE, hinted};
 use crate::tensors::{Dataset, Side};
 use crate::training::{Evaluation, Run, Score, Scores, evaluate};
-use crate::{manifest, output};
+use crate::{manifest, output, simulate, sweep};
 
 /// Scores the model, keeps the scores beside it, prints them.
 pub fn run(args: &EvaluateArgs) -> Result<u8> {
     let dir = sweep::resolve(&args.run)?;
     let dataset = Dataset::open(&args.tensors)?;
     let resamples = args.resamples.map_or_else(|| Ok(Config::read(&dir)?.evaluation.resamples), anyhow::Ok)?;
-    let evaluation = score(&dir, &dataset, args.side, resamples)?;
+    let best = args.truth.as_deref().map(|truth| best_possible(truth, &dataset, args.side)).transpose()?;
+    let evaluation = score(&dir, &dataset, args.side, resamples, best)?;
     if args.json {
         output::json(&evaluation)?
     } else {
@@ -26,10 +26,30 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
+/// The probabilities that a simulation planted for the holds of one side.
+fn best_possible(truth: &Path, dataset: &Dataset, side: Side) -> Result<Vec<f64>> {
+    let known = simulate::read_truth(truth)?;
+    let cluster: Vec<i32> = dataset.column(side, "cluster")?;
+    let proc: Vec<i32> = dataset.column(side, "proc")?;
+    let earlier_holds: Vec<u32> = dataset.column(side, "earlier_holds")?;
+    let holds = cluster.into_iter().zip(proc).zip(earlier_holds);
+    let planted = holds.map(|((cluster, proc), earlier)| simulate::p_hold(&known, (cluster, proc), earlier));
+    planted.collect::<Option<_>>().with_context(|| {
+        let message = format!("`{}` does not know all holds of these tensors", truth.display());
+        hinted(message, "name the truth that `poolcast simulate` wrote beside the log")
+    })
+}
+
 /// Scores the run in `dir` on one side and writes the scores beside it.
-pub(super) fn score(dir: &Path, dataset: &Dataset, side: Side, resamples: usize) -> Result<Evaluation> {
+pub(super) fn score(
+    dir: &Path,
+    dataset: &Dataset,
+    side: Side,
+    resamples: usize,
+    best: Option<Vec<f64>>,
+) -> Result<Evaluation> {
     let run = Run::open(dir)?;
-    let evaluation = evaluate(&run, dataset, side, resamples)?;
+    let evaluation = evaluate(&run, dataset, side, resamples, best)?;
     if run.summary.tensors_key != dataset.key {
         output::note("note: the model was trained on other tensors; holds that it learned from may be among these");
     }

@@ -46,7 +46,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let best = sweep_trials(&config, &trials, threads, args.overwrite)?;
     let dir = sweep::trial_dir(out, best.trial);
     let dataset = Dataset::open(&sweep::tensors_dir(out, &trials[best.trial - 1])?)?;
-    let evaluation = evaluate::score(&dir, &dataset, Side::Test, config.evaluation.resamples)?;
+    let evaluation = evaluate::score(&dir, &dataset, Side::Test, config.evaluation.resamples, None)?;
     let run = Run::open(&dir)?;
     let advice = advise::judge(&store, &run, &dir, &config, &[])?;
     let report = Report {

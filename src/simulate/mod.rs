@@ -38,7 +38,7 @@ use writer::LogWriter;
 
 pub use chances::Cause;
 pub use summary::{CodeCount, Summary};
-pub use truth::{TRUTH, Truth, read_truth};
+pub use truth::{TRUTH, Truth, p_hold, read_truth};
 
 const DAY_MS: i64 = 86_400_000;
 /// A slice holds about so many submissions, and spans at most so long.

@@ -107,3 +107,10 @@ pub fn read_truth(path: &Path) -> Result<Vec<Truth>> {
     };
     (0..cluster.len()).map(row).collect()
 }
+
+/// The planted probability of one hold; `truth` is sorted as [`read_truth`] gives it.
+pub fn p_hold(truth: &[Truth], job: (i32, i32), earlier_holds: u32) -> Option<f64> {
+    let key = |truth: &Truth| ((truth.cluster, truth.proc), truth.earlier_holds);
+    let at = truth.binary_search_by_key(&(job, earlier_holds), key).ok()?;
+    Some(truth[at].p_hold)
+}

@@ -68,11 +68,18 @@ impl Evaluation {
     }
 }
 
-/// Scores `run` on `side` of `dataset` over all its samples at once.
+/// Scores `run` on `side` of `dataset` over all its samples at once. `best` are the probabilities that the best possible
+/// predictor gives these samples, where somebody knows them.
 ///
 /// # Errors
 /// Fails when the tensors are not those the model was made for, or the side has no samples.
-pub fn evaluate(run: &Run, dataset: &Dataset, side: Side, resamples: usize) -> Result<Evaluation> {
+pub fn evaluate(
+    run: &Run,
+    dataset: &Dataset,
+    side: Side,
+    resamples: usize,
+    best: Option<Vec<f64>>,
+) -> Result<Evaluation> {
     check_fit(run, dataset)?;
     ensure!(!dataset.is_empty(side), "there are no {} samples to evaluate on", side.name());
     let (logits, labels) = score(&run.model, dataset, side)?;
@@ -88,11 +95,12 @@ pub fn evaluate(run: &Run, dataset: &Dataset, side: Side, resamples: usize) -> R
         name: name.to_owned(),
         scores: scores(&probabilities, &labels, &groups, resamples, seed),
     };
-    let methods = vec![
+    let mut methods = vec![
         method("LSTM", logits.iter().map(|&logit| probability(logit)).collect()),
         method("always majority", vec![overall; labels.len()]),
         method("rate by hold code", by_code.collect()),
     ];
+    methods.extend(best.map(|probabilities| method("best possible", probabilities)));
     let train = &dataset.summary.splits[&Side::Train];
     Ok(Evaluation {
         side,
@@ -113,15 +121,17 @@ fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
     let (model, tensors) = (&run.summary.tensors, &dataset.summary.settings);
     let made = |s: &crate::tensors::Settings| {
         let choices = format!("{:?} windows and {:?} labels", s.window, s.label).to_lowercase();
-        format!("j = {}, m = {}, timeframe_len = {}, {choices}", s.j, s.m, s.timeframe_len_s)
+        let jobs = format!("context {}, vocabulary {}", s.context, s.vocabulary);
+        format!("j = {}, m = {}, timeframe_len = {}, {jobs}, {choices}", s.j, s.m, s.timeframe_len_s)
     };
     ensure!(
         made(model) == made(tensors),
         hinted(
             format!("the model was trained on samples with {}; the tensors have {}", made(model), made(tensors)),
             format!(
-                "make fitting tensors with `poolcast tensors EVENTS -o DIR --j {} --m {} --timeframe-len {}`",
-                model.j, model.m, model.timeframe_len_s
+                "make fitting tensors with `poolcast tensors EVENTS -o DIR --j {} --m {} --timeframe-len {} --context {} \
+                 --vocabulary {}`",
+                model.j, model.m, model.timeframe_len_s, model.context, model.vocabulary
             )
         )
     );
