@@ -8,7 +8,7 @@ use crate::eventlog::{Event, Request};
 use crate::shard::{Column, Shard};
 
 /// A shard is closed after the job that fills it; histories are never split.
-const SHARD_EVENTS: usize = 4 << 20;
+const SHARD_EVENTS: usize = 1 << 20;
 
 /// Events and jobs as they are written: `E` events sorted by job and time, `J` jobs.
 #[derive(Debug, Default)]

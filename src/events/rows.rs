@@ -107,6 +107,10 @@ impl Rows {
     }
 
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
+        if self.rows.is_empty() && self.dir.is_some() {
+            // At once: the first touch of memory costs more than parsing, and growing would touch it twice.
+            self.rows.reserve_exact(RUN_ROWS);
+        }
         self.rows.push(Row { sequence: self.count, ..row });
         self.count += 1;
         if self.rows.len() >= RUN_ROWS && self.dir.is_some() {
