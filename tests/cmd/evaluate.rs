@@ -63,9 +63,9 @@ fn what_does_not_fit_is_named() {
     place.stdout("tensors events -o wide --j 7 --m 6 --timeframe-len 10");
     insta::assert_snapshot!(place.run("evaluate run wide"), @"
     exit 2
-    error: the model was trained on samples with j = 5, m = 6, timeframe_len = 10, hold windows and next labels; the tensors have j = 7, m = 6, timeframe_len = 10, hold windows and next labels
+    error: the model was trained on samples with j = 5, m = 6, timeframe_len = 10, context uniform, vocabulary events, hold windows and next labels; the tensors have j = 7, m = 6, timeframe_len = 10, context uniform, vocabulary events, hold windows and next labels
 
-    hint: make fitting tensors with `poolcast tensors EVENTS -o DIR --j 5 --m 6 --timeframe-len 10`
+    hint: make fitting tensors with `poolcast tensors EVENTS -o DIR --j 5 --m 6 --timeframe-len 10 --context uniform --vocabulary events`
     ");
     insta::assert_snapshot!(place.run("evaluate tensors tensors"), @"
     exit 2

@@ -100,3 +100,27 @@ fn nothing_else_is_replaced() {
     place.stdout(&format!("simulate -o cut --truth truth {SMALL} --overwrite"));
     assert!(!place.path("cut.1").exists(), "generations of the earlier log would be read with the new one");
 }
+
+#[test]
+fn a_model_stands_beside_the_best_possible() {
+    let place = Place::new();
+    place.stdout("simulate -o log --truth truth --jobs 12000 --seed 1");
+    place.stdout("parse log -o events");
+    place.stdout("tensors events -o tensors --j 2 --m 3 --timeframe-len 3600 --vocabulary hold-codes");
+    place.stdout("train tensors -o run --epochs 1 --hidden-size 4");
+    let scores = place.json("evaluate run tensors --truth truth --resamples 10 --json");
+    let methods = scores["methods"].as_array().expect("methods");
+    let roc_auc = |name: &str| {
+        let own = methods.iter().find(|method| method["name"] == name).expect("the method");
+        let score = own["scores"].as_array().expect("scores").iter().find(|score| score["name"] == "roc_auc");
+        score.expect("an area")["value"].as_f64().expect("a number")
+    };
+    assert!(roc_auc("best possible") > roc_auc("rate by hold code"));
+    place.stdout("simulate -o other --truth untruth --jobs 1000 --seed 4");
+    let refusal = place.run("evaluate run tensors --truth untruth");
+    assert!(refusal.code == Some(2) && refusal.stderr.contains("does not know all holds"), "{refusal}");
+    let refusal = place.run("tensors events -o more --j 2 --m 3 --timeframe-len 3600");
+    assert_eq!(refusal.code, Some(0), "{refusal}");
+    let refusal = place.run("evaluate run more");
+    assert!(refusal.code == Some(2) && refusal.stderr.contains("--vocabulary hold-codes"), "{refusal}");
+}
