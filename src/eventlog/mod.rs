@@ -11,6 +11,7 @@ mod dump;
 mod event;
 mod generations;
 mod information;
+mod known;
 mod marks;
 mod piece;
 mod reader;
@@ -27,6 +28,7 @@ pub use event::{
     event_name,
 };
 pub use generations::generations;
+pub use known::Known;
 pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resume, can_read_on, read, read_on, scan};
 pub use reason::Reasons;
 pub use record::Anomaly;

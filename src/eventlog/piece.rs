@@ -4,9 +4,17 @@ use std::collections::BTreeMap;
 
 use super::blocks::Block;
 use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, HELD, SUBMIT};
+use super::known::Known;
 use super::reason::{self, Reasons};
-use super::record::{Anomaly, Record, Records};
+use super::record::{Anomaly, Header, Record, Records};
 use super::stamp::Stamp;
+
+/// So many jobs may take turns in a piece until one is forgotten.
+const JOBS_AT_ONCE: usize = 1 << 10;
+
+fn spread(header: &Header) -> u64 {
+    header.cluster.wrapping_mul(31).wrapping_add(header.proc).cast_unsigned()
+}
 
 /// What tells the year: before which event of its piece it stands, and what it says.
 pub(super) enum Anchor {
@@ -70,14 +78,15 @@ impl Piece {
         let mut telling = Telling::default();
         let mut records = Records::new(text, *ends_log);
         let mut counts = vec![0u64; 1000];
-        let mut known = Known::default();
+        // Jobs whose ad was met: it says the same after every event.
+        let mut known = Known::new(JOBS_AT_ONCE);
         let mut out_of_range = Vec::new();
         records.each(|record| {
             let header = record.header;
             counts[usize::from(header.number)] += 1;
             let at = events.len();
             match header.number {
-                AD_INFORMATION if known.meet((header.cluster, header.proc)) => {}
+                AD_INFORMATION if known.meet((header.cluster, header.proc), spread(&header)) => {}
                 AD_INFORMATION => telling.ads.push((at, *record)),
                 GENERIC => telling.generic.push((at, *record)),
                 number => {
@@ -99,22 +108,5 @@ impl Piece {
         let records_by_number = (0u16..).zip(counts).filter(|(_, count)| *count > 0).collect();
         let (bytes, whole_end) = (text.len() as u64, records.whole_end);
         (Piece { bytes, events, records_by_number, anomalies, whole_end, ..Piece::default() }, telling)
-    }
-}
-
-/// Jobs whose ad was read: it says the same after every event. Forgets some, as reading an ad twice does no harm.
-struct Known(Box<[(i64, i64); 1 << 10]>);
-
-impl Default for Known {
-    fn default() -> Known {
-        Known(Box::new([(-1, -1); 1 << 10]))
-    }
-}
-
-impl Known {
-    /// Whether `job` is known; from now on it is.
-    fn meet(&mut self, job: (i64, i64)) -> bool {
-        let slot = (job.0.wrapping_mul(31).wrapping_add(job.1)) as usize % self.0.len();
-        std::mem::replace(&mut self.0[slot], job) == job
     }
 }

@@ -109,7 +109,7 @@ impl Columns {
 /// A job and its history.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
-    /// The index of its access point in [`Summary::aps`].
+    /// The index of its access point in [`super::Summary::aps`].
     pub ap: u32,
     /// Its cluster.
     pub cluster: i32,

@@ -1,0 +1,34 @@
+//! Keys one after another → whether each was met lately: a table that forgets some, and never takes one for another.
+
+/// Keys that were met lately. Forgets the older of two that want one slot, so it only suits where meeting a key anew does no
+/// harm.
+#[derive(Debug)]
+pub struct Known<K> {
+    slots: Vec<Option<K>>,
+}
+
+impl<K: Copy + PartialEq> Known<K> {
+    /// A table of `slots`, a power of two.
+    pub fn new(slots: usize) -> Known<K> {
+        Known { slots: vec![None; slots.next_power_of_two()] }
+    }
+
+    /// Whether `key` is known; from now on it is. `hash` spreads the keys over the slots.
+    #[inline]
+    pub fn meet(&mut self, key: K, hash: u64) -> bool {
+        let slot = hash as usize & (self.slots.len() - 1);
+        self.slots[slot].replace(key) == Some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_one_slot_displace_each_other() {
+        let mut known = Known::new(4);
+        let met = [(7, 3), (7, 3), (8, 7), (7, 3), (9, 1), (7, 3)].map(|(key, hash)| known.meet(key, hash));
+        assert_eq!(met, [false, true, false, false, false, true]);
+    }
+}
