@@ -3,6 +3,8 @@
 //! `cargo bench --bench parse -- LOG [SECONDS]` prints one line a stage. Processor time and not wall time, as machines are
 //! shared; `ci/bench-parse` runs it beside HTCondor's own reader.
 
+mod processor;
+
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,20 +14,13 @@ use poolcast::eventlog::{self, Options};
 use poolcast::events::{Builder, Store};
 use poolcast::files::Staging;
 use poolcast::output;
+use processor::processor_s;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// So much of a log is scanned in memory: the page cache needs the rest of it for the log itself.
 const MOST_IN_MEMORY_BYTES: u64 = 2 << 30;
-
-/// User and system time of this process so far, from `/proc/self/stat`, in seconds.
-fn processor_s() -> Result<f64> {
-    let text = fs_err::read_to_string("/proc/self/stat")?;
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).context("no such field");
-    Ok((ticks(11)? + ticks(12)?) / 100.0)
-}
 
 /// Repeats `stage` for `seconds`, and prints how much of the log it did a second.
 fn measure(name: &str, bytes: u64, seconds: f64, mut stage: impl FnMut() -> Result<()>) -> Result<()> {

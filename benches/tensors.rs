@@ -3,6 +3,8 @@
 //! `cargo bench --bench tensors -- EVENTS [J M TIMEFRAME_LEN]...` prints a line for each size and way to choose context
 //! jobs; `ci/bench-tensors` runs it beside a builder in Python that follows the published one.
 
+mod processor;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,17 +14,10 @@ use poolcast::config::{Config, Context};
 use poolcast::events::Store;
 use poolcast::output;
 use poolcast::tensors::{Settings, build};
+use processor::processor_s;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// User and system time of this process so far, from `/proc/self/stat`, in seconds.
-fn processor_s() -> Result<f64> {
-    let text = fs_err::read_to_string("/proc/self/stat")?;
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).context("no such field");
-    Ok((ticks(11)? + ticks(12)?) / 100.0)
-}
 
 fn measure(store: &Store, settings: &Settings) -> Result<()> {
     let dir = tempfile::tempdir()?;

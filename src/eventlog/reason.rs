@@ -62,7 +62,7 @@ const WORDS: &str = "
     via vm wait waiting wall was when where while will with within without working write writing wrong xfer your zero
 ";
 
-/// The list as a hash table, as holds are many: each word at its [`slot`] or, where that is taken, after it.
+/// The list as a hash table, as holds are many: each word at the first free of its [`probes`].
 static KNOWN: LazyLock<Box<[u128; 1 << SLOT_BITS]>> = LazyLock::new(|| {
     let mut table = Box::new([0; 1 << SLOT_BITS]);
     for word in WORDS.split_whitespace().filter_map(|word| packed(word.as_bytes())) {

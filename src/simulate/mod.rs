@@ -32,7 +32,7 @@ use crate::files::Growing;
 use job::Job;
 use lives::{Lives, Piece, Slices, Timed};
 use pool::Pool;
-use submissions::Submissions;
+use submissions::{Cluster, Submission, Submissions};
 use truth::Cycle;
 use writer::LogWriter;
 
@@ -134,12 +134,13 @@ fn pool_life(
     let (mut summary, mut cycles) = (Summary::default(), Vec::new());
     let mut ready: Vec<Piece> = Vec::new();
     for number in 0..slices.count() {
-        let clusters = submissions.until(slices.end_of(number), &pool);
+        let submitted = submissions.until(slices.end_of(number), &pool);
         let jobs_before = summary.jobs;
         let (written, next) = rayon::join(
             || write(&ready),
             || {
-                let lives = clusters.par_chunks(CLUSTERS_PER_TASK).map(|make| live(make, &pool, slices));
+                let lives =
+                    submitted.par_chunks(CLUSTERS_PER_TASK).map(|some| live(some, settings.seed, &pool, slices));
                 for lives in lives.collect::<Vec<Lives>>() {
                     summary.jobs += lives.jobs;
                     summary.held_jobs += lives.held_jobs;
@@ -160,14 +161,10 @@ fn pool_life(
 }
 
 /// Lets the jobs of some clusters live.
-fn live(
-    clusters: &[impl Fn(&Pool) -> (std::sync::Arc<submissions::Cluster>, rand_chacha::ChaCha8Rng)],
-    pool: &Pool,
-    slices: Slices,
-) -> Lives {
+fn live(submitted: &[Submission], seed: u64, pool: &Pool, slices: Slices) -> Lives {
     let mut lives = Lives::new(slices);
-    for make in clusters {
-        let (cluster, mut rng) = make(pool);
+    for submission in submitted {
+        let (cluster, mut rng) = Cluster::new(submission, seed, pool);
         (0..cluster.size).for_each(|proc| Job::live(pool, &cluster, proc, &mut rng, &mut lives));
     }
     lives

@@ -41,8 +41,8 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Draws what was not decided at submission.
-    fn new(submission: &Submission, seed: u64, pool: &Pool) -> (Arc<Cluster>, ChaCha8Rng) {
+    /// Draws what was not decided at submission; with the generator of its jobs.
+    pub(super) fn new(submission: &Submission, seed: u64, pool: &Pool) -> (Arc<Cluster>, ChaCha8Rng) {
         let mut rng = generator(seed, "cluster", &[submission.id.into()]);
         let user = &pool.users[submission.user];
         let chance = |rng: &mut ChaCha8Rng, p: f64| rng.random::<f64>() < p;
@@ -80,7 +80,7 @@ fn any_fault(has_origin: bool, rng: &mut ChaCha8Rng) -> Cause {
 }
 
 /// Who submits how much, and when.
-struct Submission {
+pub(super) struct Submission {
     id: u32,
     user: usize,
     submit_ms: i64,
@@ -89,7 +89,6 @@ struct Submission {
 
 /// The stream of submissions.
 pub(super) struct Submissions {
-    seed: u64,
     jobs: u64,
     start_ms: i64,
     rng: ChaCha8Rng,
@@ -111,17 +110,13 @@ impl Submissions {
         let mut shares: Vec<f64> = sums.collect();
         let total = shares.last().copied().unwrap_or(1.0);
         shares.iter_mut().for_each(|share| *share /= total);
-        let (seed, jobs) = (settings.seed, settings.jobs);
-        let rng = generator(seed, "submissions", &[]);
-        Submissions { seed, jobs, start_ms, rng, shares, submitted: 0, next_id: 1, now_ms: start_ms }
+        let jobs = settings.jobs;
+        let rng = generator(settings.seed, "submissions", &[]);
+        Submissions { jobs, start_ms, rng, shares, submitted: 0, next_id: 1, now_ms: start_ms }
     }
 
-    /// The clusters submitted before `to_ms`, and not yet handed out: each as what makes it and its generator, when called.
-    pub(super) fn until(
-        &mut self,
-        to_ms: i64,
-        pool: &Pool,
-    ) -> Vec<impl Fn(&Pool) -> (Arc<Cluster>, ChaCha8Rng) + Sync + use<>> {
+    /// What is submitted before `to_ms`, and was not yet handed out.
+    pub(super) fn until(&mut self, to_ms: i64, pool: &Pool) -> Vec<Submission> {
         let wanted = (self.share(to_ms) * self.jobs as f64).round() as u64;
         let mut found = Vec::new();
         while self.submitted < wanted.min(self.jobs) {
@@ -138,8 +133,7 @@ impl Submissions {
             submission.id = self.next_id;
             self.next_id += 1;
         }
-        let seed = self.seed;
-        found.into_iter().map(|submission| move |pool: &Pool| Cluster::new(&submission, seed, pool)).collect()
+        found
     }
 
     /// The share of all jobs that are submitted before `time_ms`.
@@ -174,7 +168,7 @@ mod tests {
         let mut all = Vec::new();
         for hour in 1..=7 * 24 {
             let made = submissions.until(settings.start_ms + hour * HOUR_MS, &pool);
-            all.extend(made.iter().map(|make| make(&pool).0));
+            all.extend(made.iter().map(|submission| Cluster::new(submission, settings.seed, &pool).0));
         }
         assert_eq!(all.iter().map(|cluster| u64::from(cluster.size)).sum::<u64>(), 5000);
         assert!(all.windows(2).all(|two| two[0].submit_ms <= two[1].submit_ms && two[0].id + 1 == two[1].id));

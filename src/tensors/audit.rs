@@ -68,9 +68,8 @@ struct Columns {
 /// # Errors
 /// Fails when a shard cannot be read.
 pub fn audit(dataset: &Dataset) -> Result<Audit> {
-    let sides = Side::ALL.map(|side| Columns::of(dataset, side));
-    let [train, validate, test] = sides;
-    let sides = [(Side::Train, train?), (Side::Validate, validate?), (Side::Test, test?)];
+    let columns = |side| Ok((side, Columns::of(dataset, side)?));
+    let sides: Vec<(Side, Columns)> = Side::ALL.into_iter().map(columns).collect::<Result<_>>()?;
     let pairs = [(0, 1), (0, 2), (1, 2)];
     let shared = pairs.iter().map(|&(a, b)| common(dataset, &sides[a], &sides[b])).collect::<Result<_>>()?;
     let test_from_ms = dataset.column::<i64>(Side::Test, "hold_time_ms")?.into_iter().min().unwrap_or(i64::MAX);

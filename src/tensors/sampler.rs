@@ -34,8 +34,10 @@ impl<'a> Sampler<'a> {
     pub(super) fn batch(&self, samples: &[(usize, Cycle)], codes: &mut [u8]) {
         let framed: Vec<(Job<'_>, Cycle, Frames)> = samples
             .iter()
-            .map(|&(job, cycle)| (self.jobs.get(job), cycle))
-            .map(|(job, cycle)| (job, cycle, self.frames(&job, &cycle)))
+            .map(|&(index, cycle)| {
+                let job = self.jobs.get(index);
+                (job, cycle, self.frames(&job, &cycle))
+            })
             .collect();
         let from_ms = framed.iter().map(|(.., frames)| frames.stretch().0).min().unwrap_or(0);
         let to_ms = framed.iter().map(|(.., frames)| frames.stretch().1).max().unwrap_or(0);

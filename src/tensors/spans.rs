@@ -13,8 +13,8 @@ const MIN_CHANGES: usize = 256;
 
 /// A stretch of a job's life: from its first event, or its first one after an end, to its next end.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
-    pub(super) job: u32,
+struct Span {
+    job: u32,
     begin_ms: i64,
     /// `i64::MAX` if it has none.
     end_ms: i64,

@@ -1,7 +1,5 @@
 //! Frames: at each of `m` moments, the state of a job after its last event at or before it.
 
-use serde::{Deserialize, Serialize};
-
 use crate::config::{Vocabulary, Window};
 use crate::eventlog::HELD;
 use crate::events::History;
@@ -27,7 +25,7 @@ impl Vocabulary {
 }
 
 /// The moments of a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Frames {
     first_ms: i64,
     length_ms: i64,
