@@ -60,20 +60,32 @@ impl<'a> Sampler<'a> {
         activity: &Activity,
         codes: &mut [u8],
     ) {
-        let Settings { j, window, seed, .. } = self.settings;
-        codes.fill(EMPTY);
+        let Settings { j, m, window, seed, .. } = self.settings;
         let visible = match window {
             Window::Hold => cycle.hold + 1,
             Window::Life => primary.history.number.len(),
         };
-        self.states.fill(codes, (0, j), &primary.history, visible, *frames);
         let mut generator = context::generator(seed, primary, cycle.earlier_holds);
         let own = (index as u32, primary.owner);
         let others = self.context.choose(own, frames.stretch(), j - 1, activity, &mut generator);
         // All at once, so that the processor waits for memory for all of them together.
         let histories: Vec<History<'_>> = others.iter().map(|&other| self.jobs.history(other as usize)).collect();
-        for (column, history) in (1..).zip(&histories) {
-            self.states.fill(codes, (column, j), history, history.number.len(), *frames);
+        let mut states = vec![EMPTY; j * m];
+        let mut rows = states.chunks_exact_mut(m);
+        rows.by_ref().take(1).for_each(|row| self.states.fill(row, &primary.history, visible, *frames));
+        for (row, history) in rows.zip(&histories) {
+            self.states.fill(row, history, history.number.len(), *frames);
+        }
+        transpose(&states, m, codes);
+    }
+}
+
+/// Turns `states` `[j, m]` into `codes` `[m, j]`.
+fn transpose(states: &[u8], m: usize, codes: &mut [u8]) {
+    let j = states.len() / m;
+    for (frame, row) in codes.chunks_exact_mut(j).enumerate() {
+        for (cell, job) in row.iter_mut().zip(states.chunks_exact(m)) {
+            *cell = job[frame];
         }
     }
 }

@@ -48,8 +48,10 @@ impl Frames {
         (self.first_ms, self.first_ms + (self.m as i64 - 1) * self.length_ms)
     }
 
-    fn moments(self) -> impl Iterator<Item = i64> {
-        (0..self.m as i64).map(move |k| self.first_ms + k * self.length_ms)
+    /// How many frames stand before `time_ms`: the place of the first at or after it.
+    fn before(self, time_ms: i64) -> usize {
+        let since = time_ms.saturating_sub(self.first_ms).saturating_add(self.length_ms - 1).max(0);
+        usize::try_from(since / self.length_ms).map_or(self.m, |frame| frame.min(self.m))
     }
 }
 
@@ -82,32 +84,26 @@ impl States {
         state
     }
 
-    /// Writes the states of one job into column `column` of `codes` `[m, j]`: at each frame that after its last event at or
-    /// before it, among the first `visible` of its events; [`EMPTY`] where there is none.
-    pub(super) fn fill(
-        &self,
-        codes: &mut [u8],
-        (column, j): (usize, usize),
-        history: &History<'_>,
-        visible: usize,
-        frames: Frames,
-    ) {
+    /// Writes the states of one job at each of the frames, `[m]`: that after its last event at or before the frame, among the
+    /// first `visible` of its events; [`EMPTY`] where there is none.
+    pub(super) fn fill(&self, row: &mut [u8], history: &History<'_>, visible: usize, frames: Frames) {
         let times = &history.time_ms[..visible];
-        let last_state = |events: std::ops::Range<usize>| {
-            events.rev().map(|at| self.after(history, at)).find(|&state| state != IGNORED)
+        let first = times.partition_point(|&time_ms| time_ms <= frames.first_ms);
+        let states = |events: std::ops::Range<usize>| {
+            events.map(|at| (at, self.after(history, at))).filter(|&(_, state)| state != IGNORED)
         };
-        let mut next = times.partition_point(|&time_ms| time_ms <= frames.first_ms);
-        let mut state = last_state(0..next).unwrap_or(EMPTY);
-        let mut next_ms = times.get(next).copied().unwrap_or(i64::MAX);
-        for (cell, frame_ms) in codes[column..].iter_mut().step_by(j).zip(frames.moments()) {
-            if next_ms <= frame_ms {
-                let first = next;
-                next += times[first..].iter().take_while(|&&time_ms| time_ms <= frame_ms).count();
-                next_ms = times.get(next).copied().unwrap_or(i64::MAX);
-                state = last_state(first..next).unwrap_or(state);
+        let mut state = states(0..first).next_back().map_or(EMPTY, |(_, state)| state);
+        // A state lasts for many frames: they are written at once.
+        let mut written = 0;
+        for (at, next) in states(first..visible) {
+            let frame = frames.before(times[at]).max(written);
+            row[written..frame].fill(state);
+            (written, state) = (frame, next);
+            if frame == frames.m {
+                return;
             }
-            *cell = state;
         }
+        row[written..].fill(state);
     }
 }
 
@@ -129,10 +125,9 @@ mod tests {
             normal: &bytes,
             text_hash: &vec![0; events.len()],
         };
-        let mut codes = vec![77; frames.m * 2];
-        States::new(vocabulary, &[28]).fill(&mut codes, (1, 2), &history, visible, frames);
-        assert!(codes.iter().step_by(2).all(|&cell| cell == 77), "other columns are untouched");
-        codes.into_iter().skip(1).step_by(2).collect()
+        let mut row = vec![77; frames.m];
+        States::new(vocabulary, &[28]).fill(&mut row, &history, visible, frames);
+        row
     }
 
     fn column(events: &[(i64, u16)], visible: usize, frames: Frames) -> Vec<u8> {
