@@ -8,7 +8,8 @@ use rayon::prelude::*;
 
 use super::cycles::{Cycle, LeftOut, Outcome, cycles};
 use super::dataset::{Row, Side, SideSummary, Summary, TENSORS, write_shard};
-use super::family::family;
+use super::facts::Facts;
+use super::record::Records;
 use super::sampler::Sampler;
 use super::settings::Settings;
 use super::split::{Member, sides};
@@ -86,9 +87,9 @@ pub fn build(
 
 /// The labelled cycles of all jobs, in order of hold time.
 fn labelled(store: &Store, settings: &Settings) -> Found {
-    let jobs = store.jobs();
+    let (jobs, records) = (store.jobs(), Records::new(store));
     let found = (0..jobs.len()).into_par_iter().fold(Found::default, |mut found, index| {
-        cycles_of(store, settings, index, &jobs.get(index), &mut found);
+        cycles_of(store, settings, &records, index, &jobs.get(index), &mut found);
         found
     });
     let mut found = found.reduce(Found::default, Found::join);
@@ -100,7 +101,7 @@ fn labelled(store: &Store, settings: &Settings) -> Found {
         group += u32::from(last.is_some() && last != cluster);
         (last, sample.row.group) = (cluster, group);
     }
-    found.samples.par_sort_by_key(|sample| (sample.row.hold_ms, sample.job, sample.row.earlier_holds));
+    found.samples.par_sort_by_key(|sample| (sample.row.hold_ms, sample.job, sample.row.facts.earlier_holds));
     found
 }
 
@@ -113,10 +114,10 @@ impl Found {
     }
 }
 
-fn cycles_of(store: &Store, settings: &Settings, index: usize, job: &Job<'_>, found: &mut Found) {
+fn cycles_of(store: &Store, settings: &Settings, records: &Records, index: usize, job: &Job<'_>, found: &mut Found) {
     for cycle in cycles(job.history, settings.label, store.gaps(job.ap)) {
         found.cycles += 1;
-        let (hold_code, hold_subcode) = (job.history.hold_code[cycle.hold], job.history.hold_subcode[cycle.hold]);
+        let hold_code = job.history.hold_code[cycle.hold];
         let outcome = match cycle.outcome {
             _ if settings.exclude_hold_codes.contains(&hold_code) => Err(LeftOut::HoldCodeExcluded),
             _ if settings.cycles == Cycles::First && cycle.earlier_holds > 0 => Err(LeftOut::NotTheFirst),
@@ -130,20 +131,14 @@ fn cycles_of(store: &Store, settings: &Settings, index: usize, job: &Job<'_>, fo
                 continue;
             }
         };
-        let hold_ms = job.history.time_ms[cycle.hold];
         let row = Row {
             label,
-            hold_ms,
+            hold_ms: job.history.time_ms[cycle.hold],
             outcome_ms: job.history.time_ms[cycle.decided],
             cluster: job.cluster,
             proc: job.proc,
-            hold_code,
-            hold_subcode,
-            earlier_holds: cycle.earlier_holds,
             group: 0,
-            subcode_family: family(hold_code, hold_subcode) as u8,
-            since_submit_s: u32::try_from((hold_ms - job.submit_ms).max(0) / 1000).unwrap_or(u32::MAX),
-            request: job.request,
+            facts: Facts::at(job, &cycle, records),
         };
         found.samples.push(Sample { job: index, cycle, row });
     }
@@ -194,9 +189,11 @@ mod tests {
         settings
     }
 
+    /// Jobs 1 to 5 are procs of one cluster.
     fn store(events: &[(i32, i64, u16)]) -> Store {
-        let event = |&(cluster, s, number): &(i32, i64, u16)| Event {
-            cluster,
+        let event = |&(job, s, number): &(i32, i64, u16)| Event {
+            cluster: job.max(5),
+            proc: job,
             time_ms: s * 1000,
             number,
             normal: u8::from(number == 5),
@@ -206,17 +203,17 @@ mod tests {
         crate::events::store_of(&events.iter().map(event).collect::<Vec<_>>())
     }
 
-    fn codes(store: &Store, job: usize, settings: &Settings) -> Vec<u8> {
+    fn sample(store: &Store, job: usize, settings: &Settings) -> (Vec<u8>, Facts) {
         let cycle = cycles(store.jobs().get(job).history, Label::Next, &[])[0];
         let mut codes = vec![0; settings.m * settings.j];
         Sampler::new(store, settings.clone()).codes(job, &cycle, &mut codes);
-        codes
+        (codes, Facts::at(&store.jobs().get(job), &cycle, &Records::new(store)))
     }
 
     #[test]
     fn too_few_jobs_leave_the_row_empty() {
         let store = store(&[(1, 0, 0), (1, 20, 1), (1, 40, 12), (2, 35, 0), (3, 41, 0), (4, -50, 0), (4, -1, 5)]);
-        let codes = codes(&store, 0, &settings());
+        let (codes, _) = sample(&store, 0, &settings());
         let column = |k: usize| codes.iter().skip(k).step_by(4).copied().collect::<Vec<u8>>();
         assert_eq!(column(0), [0, 0, 1, 1, 12]);
         assert_eq!(column(1), [EMPTY, EMPTY, EMPTY, EMPTY, 0], "job 2 alone: 3 comes later, 4 ended before the window");
@@ -230,13 +227,13 @@ mod tests {
             past in proptest::collection::vec((2..12i32, 0..=40i64, 0..14u16), 0..60),
             future in proptest::collection::vec((2..20i32, 41..200i64, 0..14u16), 0..60),
         ) {
-            let base = [(1, 0, 0), (1, 20, 1), (1, 40, 12)];
+            let base = [(1, 0, 0), (1, 20, 1), (1, 40, 12), (2, 1, 0), (2, 39, 12), (2, 40, 13)];
             let known = [&base[..], &past].concat();
-            let later = [&known[..], &future, &[(1, 45, 13), (1, 60, 5)]].concat();
+            let later = [&known[..], &future, &[(1, 45, 13), (1, 60, 5), (2, 41, 12)]].concat();
             // Jobs seen first in the future come after those of the past in the store, as their numbers may not.
             for context in [Context::Uniform, Context::Recent, Context::SameOwnerFirst] {
                 let settings = Settings { context, vocabulary: Vocabulary::HoldCodes, ..settings() };
-                prop_assert_eq!(codes(&store(&known), 0, &settings), codes(&store(&later), 0, &settings));
+                prop_assert_eq!(sample(&store(&known), 0, &settings), sample(&store(&later), 0, &settings));
             }
         }
 

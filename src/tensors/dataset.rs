@@ -7,6 +7,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::cycles::LeftOut;
+use super::facts::Facts;
+use super::record::{Record, Tally};
 use super::settings::Settings;
 use super::window::EMPTY;
 use crate::error::hinted;
@@ -16,7 +18,7 @@ use crate::shard::{Column, Format, Shard};
 
 /// Tensor shards.
 pub const TENSORS: Format =
-    Format { name: "tensors", version: 2, rebuild: "poolcast tensors EVENTS -o DIR --overwrite" };
+    Format { name: "tensors", version: 3, rebuild: "poolcast tensors EVENTS -o DIR --overwrite" };
 
 /// A side of the split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
@@ -81,13 +83,8 @@ pub(super) struct Row {
     pub(super) outcome_ms: i64,
     pub(super) cluster: i32,
     pub(super) proc: i32,
-    pub(super) hold_code: i32,
-    pub(super) hold_subcode: i32,
-    pub(super) earlier_holds: u32,
     pub(super) group: u32,
-    pub(super) subcode_family: u8,
-    pub(super) since_submit_s: u32,
-    pub(super) request: Request,
+    pub(super) facts: Facts,
 }
 
 /// Writes one shard of samples.
@@ -97,13 +94,20 @@ pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: 
     let outcome_time_ms: Vec<i64> = rows.iter().map(|row| row.outcome_ms).collect();
     let ints = |field: fn(&Row) -> i32| rows.iter().map(field).collect::<Vec<i32>>();
     let (cluster, proc) = (ints(|row| row.cluster), ints(|row| row.proc));
-    let (hold_code, hold_subcode) = (ints(|row| row.hold_code), ints(|row| row.hold_subcode));
+    let (hold_code, hold_subcode) = (ints(|row| row.facts.hold_code), ints(|row| row.facts.hold_subcode));
     let words = |field: fn(&Row) -> u32| rows.iter().map(field).collect::<Vec<u32>>();
     let bytes = |field: fn(&Row) -> u8| rows.iter().map(field).collect::<Vec<u8>>();
-    let (earlier_holds, group) = (words(|row| row.earlier_holds), words(|row| row.group));
-    let (subcode_family, since_submit_s) = (bytes(|row| row.subcode_family), words(|row| row.since_submit_s));
-    let (request_cpus, request_gpus) = (bytes(|row| row.request.cpus), bytes(|row| row.request.gpus));
-    let (memory_mb, disk_mb) = (words(|row| row.request.memory_mb), words(|row| row.request.disk_mb));
+    let (earlier_holds, group) = (words(|row| row.facts.earlier_holds), words(|row| row.group));
+    let subcode_family = bytes(|row| row.facts.subcode_family());
+    let since_submit_s = words(|row| row.facts.since_submit_s);
+    let (cpus, gpus) = (bytes(|row| row.facts.request.cpus), bytes(|row| row.facts.request.gpus));
+    let (memory_mb, disk_mb) = (words(|row| row.facts.request.memory_mb), words(|row| row.facts.request.disk_mb));
+    let [cluster_successes, cluster_failures, owner_successes, owner_failures] = [
+        words(|row| row.facts.record.cluster.successes),
+        words(|row| row.facts.record.cluster.failures),
+        words(|row| row.facts.record.owner.successes),
+        words(|row| row.facts.record.owner.failures),
+    ];
     let columns = [
         ("codes", Column::new(codes, &[rows.len(), m, j])),
         ("label", Column::vector(&label)),
@@ -117,14 +121,21 @@ pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: 
         ("group", Column::vector(&group)),
         ("subcode_family", Column::vector(&subcode_family)),
         ("since_submit_s", Column::vector(&since_submit_s)),
-        ("request_cpus", Column::vector(&request_cpus)),
-        ("request_gpus", Column::vector(&request_gpus)),
+        ("request_cpus", Column::vector(&cpus)),
+        ("request_gpus", Column::vector(&gpus)),
         ("request_memory_mb", Column::vector(&memory_mb)),
         ("request_disk_mb", Column::vector(&disk_mb)),
+        ("cluster_successes", Column::vector(&cluster_successes)),
+        ("cluster_failures", Column::vector(&cluster_failures)),
+        ("owner_successes", Column::vector(&owner_successes)),
+        ("owner_failures", Column::vector(&owner_failures)),
     ];
     let columns = columns.map(|(name, column)| (name.to_owned(), column)).to_vec();
     crate::shard::write(path, TENSORS, &serde_json::json!({}), columns)
 }
+
+/// Columns of successes and failures.
+type Tallies<'a> = (&'a [u32], &'a [u32]);
 
 /// A directory of tensors, mapped.
 #[derive(Debug)]
@@ -205,6 +216,37 @@ impl Dataset {
         panic!("sample {index} past the end of the {} side", side.name())
     }
 
+    /// The facts of every sample of `side`, `[n]`.
+    pub fn facts(&self, side: Side) -> Result<Vec<Facts>> {
+        let mut all = Vec::with_capacity(self.len(side));
+        for shard in self.sides.get(&side).into_iter().flatten() {
+            let (hold_code, hold_subcode) = (shard.column("hold_code")?, shard.column("hold_subcode")?);
+            let (earlier_holds, since_submit_s) = (shard.column("earlier_holds")?, shard.column("since_submit_s")?);
+            let (cpus, gpus) = (shard.column("request_cpus")?, shard.column("request_gpus")?);
+            let (memory_mb, disk_mb) = (shard.column("request_memory_mb")?, shard.column("request_disk_mb")?);
+            let cluster: Tallies<'_> = (shard.column("cluster_successes")?, shard.column("cluster_failures")?);
+            let owner: Tallies<'_> = (shard.column("owner_successes")?, shard.column("owner_failures")?);
+            let at = |(successes, failures): Tallies<'_>, at: usize| Tally {
+                successes: successes[at],
+                failures: failures[at],
+            };
+            all.extend((0..hold_code.len()).map(|sample| Facts {
+                hold_code: hold_code[sample],
+                hold_subcode: hold_subcode[sample],
+                earlier_holds: earlier_holds[sample],
+                since_submit_s: since_submit_s[sample],
+                request: Request {
+                    cpus: cpus[sample],
+                    gpus: gpus[sample],
+                    memory_mb: memory_mb[sample],
+                    disk_mb: disk_mb[sample],
+                },
+                record: Record { cluster: at(cluster, sample), owner: at(owner, sample) },
+            }));
+        }
+        Ok(all)
+    }
+
     /// A column of `side` over all its shards, `[n]`.
     pub fn column<T: crate::shard::Element>(&self, side: Side, name: &str) -> Result<Vec<T>> {
         let mut all = Vec::with_capacity(self.len(side));
@@ -239,6 +281,10 @@ fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<()> {
         shard.column::<u8>("request_gpus")?.len(),
         shard.column::<u32>("request_memory_mb")?.len(),
         shard.column::<u32>("request_disk_mb")?.len(),
+        shard.column::<u32>("cluster_successes")?.len(),
+        shard.column::<u32>("cluster_failures")?.len(),
+        shard.column::<u32>("owner_successes")?.len(),
+        shard.column::<u32>("owner_failures")?.len(),
     ];
     ensure!(lengths.iter().all(|&length| length == n), "its columns have other lengths than its {n} samples");
     ensure!(shard.column::<u8>("label")?.iter().all(|&label| label <= 1), "a label is neither 0 nor 1");

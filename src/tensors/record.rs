@@ -1,0 +1,142 @@
+//! The hold cycles of all jobs → how earlier holds of the same kind had ended, as far as a given moment knew.
+
+use std::collections::HashMap;
+
+use super::cycles::{Cycle, Outcome, cycles};
+use crate::config::Label;
+use crate::events::{Job, Store};
+
+/// How many holds ended which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Those after which the job succeeded.
+    pub successes: u32,
+    /// Those after which it did not.
+    pub failures: u32,
+}
+
+impl Tally {
+    fn add(&mut self, label: bool) {
+        self.successes += u32::from(label);
+        self.failures += u32::from(!label);
+    }
+}
+
+/// What had become of earlier holds with the code and subcode of a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Record {
+    /// Those of the same cluster.
+    pub cluster: Tally,
+    /// Those of the same owner; none where the owner is unknown.
+    pub owner: Tally,
+}
+
+/// Whose holds are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Whose {
+    Cluster(u32, i32),
+    Owner(u64),
+}
+
+/// Whose holds, and their code and subcode.
+type Kind = (Whose, i32, i32);
+
+/// The records of a whole store: of each kind of hold, the tally after each outcome, in order of time.
+#[derive(Debug)]
+pub struct Records {
+    tallies: HashMap<Kind, Vec<(i64, Tally)>>,
+}
+
+impl Records {
+    /// The records of the jobs in `store`. Success is that of `label = next`: how a job ends in the end is known too late.
+    pub fn new(store: &Store) -> Records {
+        let mut outcomes: HashMap<Kind, Vec<(i64, bool)>> = HashMap::new();
+        for job in store.jobs().iter() {
+            for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
+                let Outcome::Label(label) = cycle.outcome else { continue };
+                for kind in kinds(&job, &cycle) {
+                    outcomes.entry(kind).or_default().push((job.history.time_ms[cycle.decided], label));
+                }
+            }
+        }
+        Records { tallies: outcomes.into_iter().map(|(kind, outcomes)| (kind, running(outcomes))).collect() }
+    }
+
+    /// What was known in the second of a hold.
+    pub fn at(&self, job: &Job<'_>, cycle: &Cycle) -> Record {
+        let hold_ms = job.history.time_ms[cycle.hold];
+        let mut record = Record::default();
+        for kind in kinds(job, cycle) {
+            let tallies = self.tallies.get(&kind).map_or(&[][..], Vec::as_slice);
+            let known = tallies.partition_point(|(decided_ms, _)| *decided_ms <= hold_ms);
+            let tally = tallies[..known].last().map_or(Tally::default(), |(_, tally)| *tally);
+            match kind.0 {
+                Whose::Cluster(..) => record.cluster = tally,
+                Whose::Owner(_) => record.owner = tally,
+            }
+        }
+        record
+    }
+}
+
+fn kinds(job: &Job<'_>, cycle: &Cycle) -> impl Iterator<Item = Kind> {
+    let (code, subcode) = (job.history.hold_code[cycle.hold], job.history.hold_subcode[cycle.hold]);
+    let owner = (job.owner != 0).then_some(Whose::Owner(job.owner));
+    [Some(Whose::Cluster(job.ap, job.cluster)), owner].into_iter().flatten().map(move |whose| (whose, code, subcode))
+}
+
+fn running(mut outcomes: Vec<(i64, bool)>) -> Vec<(i64, Tally)> {
+    outcomes.sort_unstable();
+    let mut tally = Tally::default();
+    let after = |(decided_ms, label)| {
+        tally.add(label);
+        (decided_ms, tally)
+    };
+    outcomes.into_iter().map(after).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eventlog::Event;
+    use crate::events::store_of;
+
+    /// Seconds and numbers of the events of procs 0, 1 and 2 of one cluster, and of another cluster; all held for 13.
+    fn record_of(proc: i32) -> Record {
+        let held_released_and = |at, end| [(at, 12), (at + 5, 13), (at + 10, end)];
+        let lives = [
+            (1, 0, held_released_and(0, 5)),
+            (1, 1, held_released_and(2, 12)),
+            (1, 2, held_released_and(12, 5)),
+            (2, 0, held_released_and(0, 5)),
+        ];
+        let events: Vec<Event> = lives
+            .iter()
+            .flat_map(|&(cluster, proc, events)| {
+                events.map(|(s, number)| Event {
+                    cluster,
+                    proc,
+                    number,
+                    time_ms: s * 1000,
+                    normal: u8::from(number == 5),
+                    hold_code: if number == 12 { 13 } else { 0 },
+                    ..Event::default()
+                })
+            })
+            .collect();
+        let store = store_of(&events);
+        let jobs = store.jobs();
+        let job = jobs.iter().find(|job| (job.cluster, job.proc) == (1, proc)).expect("the job");
+        let cycle = cycles(job.history, Label::Next, &[])[0];
+        Records::new(&store).at(&job, &cycle)
+    }
+
+    #[test]
+    fn only_what_was_decided_by_then_counts() {
+        assert_eq!(record_of(0), Record::default());
+        assert_eq!(record_of(1), Record::default());
+        // Proc 0 ended at 10, and proc 1 was held again in the very second of the hold.
+        assert_eq!(record_of(2).cluster, Tally { successes: 1, failures: 1 });
+        assert_eq!(record_of(2).owner, Tally::default(), "the owner is unknown");
+    }
+}
