@@ -8,6 +8,7 @@ use crate::config;
 use crate::error::hinted;
 use crate::eventlog::{ABORTED, HELD, TERMINATED};
 use crate::events::{Job, Store};
+use crate::models::Batch;
 use crate::tensors::{Cycle, LeftOut, Outcome, Sampler, cycles};
 use crate::training::{Rates, Run, probability};
 
@@ -301,8 +302,8 @@ impl Judge<'_> {
         let tensors = &self.run.summary.tensors;
         let mut codes = vec![0; tensors.m * tensors.j];
         self.sampler.codes(held.index, &held.cycle, &mut codes);
-        let logit: Vec<f32> = self.run.model.logits(&codes, false)?.to_vec1()?;
-        Ok(probability(logit[0]))
+        let model = &self.run.model;
+        Ok(probability(model.logits(&Batch::new(&model.shape, &codes, &[])?)[0]))
     }
 }
 

@@ -3,19 +3,18 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use candle_core::Device;
 use serde::{Deserialize, Serialize};
 
 use super::adam::Adam;
 use super::train::Epoch;
 use crate::error::hinted;
-use crate::models::{Lstm, Shape};
+use crate::models::{Lstm, Parameter, Shape};
 use crate::shard::{self, Column, Format, Shard};
 
 /// The checkpoint's file name in a run.
 pub(super) const FILE: &str = "checkpoint.safetensors";
 
-const FORMAT: Format = Format { name: "checkpoint", version: 1, rebuild: "poolcast train TENSORS -o RUN --overwrite" };
+const FORMAT: Format = Format { name: "checkpoint", version: 2, rebuild: "poolcast train TENSORS -o RUN --overwrite" };
 
 /// The state of a training between two epochs. Batches and their order follow from seed and epoch, so no generator's
 /// state is needed.
@@ -46,10 +45,10 @@ impl Checkpoint {
     /// Writes the checkpoint of the training called `key` to the run `dir`.
     pub(super) fn write(&self, dir: &Path, key: &str) -> Result<()> {
         let notes = Notes { key: key.to_owned(), step: self.adam.step, history: self.history.clone() };
-        let weights = self.model.weights()?;
-        let groups =
-            [("weights", &weights), ("first", &self.adam.first), ("second", &self.adam.second), ("best", &self.best)];
-        let names: Vec<&String> = self.model.parameters().iter().map(|(name, _)| name).collect();
+        let weights = self.model.weights();
+        let (first, second) = (self.model.split(&self.adam.first), self.model.split(&self.adam.second));
+        let groups = [("weights", &weights), ("first", &first), ("second", &second), ("best", &self.best)];
+        let names: Vec<String> = self.model.shape.parameters().iter().map(Parameter::name).collect();
         let columns = groups.iter().flat_map(|(group, vectors)| {
             names.iter().zip(*vectors).map(move |(name, vector)| (format!("{group}/{name}"), Column::vector(vector)))
         });
@@ -60,7 +59,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// Fails when it belongs to a training with another `key`: other tensors or other settings.
-    pub(super) fn read(dir: &Path, key: &str, shape: Shape, device: &Device) -> Result<Checkpoint> {
+    pub(super) fn read(dir: &Path, key: &str, shape: Shape) -> Result<Checkpoint> {
         let path = dir.join(FILE);
         let shard = Shard::open(&path, FORMAT)?;
         let notes: Notes = shard.notes()?;
@@ -71,16 +70,11 @@ impl Checkpoint {
                 "use its tensors and settings, or start anew with `--overwrite`"
             )
         );
-        let model = Lstm::with_weights(shape, |name| shard.column(&format!("weights/{name}")), device)?;
-        let group = |group: &str| -> Result<Vec<Vec<f32>>> {
-            let read = |(name, dims): (String, Vec<usize>)| {
-                let vector: &[f32] = shard.column(&format!("{group}/{name}"))?;
-                ensure!(vector.len() == dims.iter().product::<usize>(), "`{group}/{name}` has another size");
-                Ok(vector.to_vec())
-            };
-            shape.parameters().into_iter().map(read).collect()
-        };
+        let column = |group: &str, name: &str| shard.column(&format!("{group}/{name}"));
+        let model = Lstm::with_weights(shape, |name| column("weights", name))?;
+        let group = |group: &str| model.join(|name| column(group, name));
         let adam = Adam { first: group("first")?, second: group("second")?, step: notes.step };
-        Ok(Checkpoint { model, adam, best: group("best")?, history: notes.history })
+        let best = model.split(&group("best")?);
+        Ok(Checkpoint { model, adam, best, history: notes.history })
     }
 }

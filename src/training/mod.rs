@@ -9,6 +9,7 @@ mod metrics;
 mod run;
 mod train;
 
+pub use adam::Adam;
 pub use baselines::{Rate, Rates};
 pub use checkpoint::checkpoint_key;
 pub use evaluate::{Evaluation, Method, Score, evaluate};

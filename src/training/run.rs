@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use candle_core::Device;
 use serde::{Deserialize, Serialize};
 
 use super::baselines::Rates;
@@ -16,9 +15,9 @@ use crate::shard::{self, Column, Format, Shard};
 use crate::tensors::{self, Dataset};
 
 /// Finished trainings.
-pub const RUN: Format = Format { name: "run", version: 1, rebuild: "poolcast train TENSORS -o RUN" };
+pub const RUN: Format = Format { name: "run", version: 2, rebuild: "poolcast train TENSORS -o RUN" };
 
-const MODEL: Format = Format { name: "model", version: 1, rebuild: RUN.rebuild };
+const MODEL: Format = Format { name: "model", version: 2, rebuild: RUN.rebuild };
 const MODEL_FILE: &str = "model.safetensors";
 const HISTORY_FILE: &str = "history.json";
 
@@ -66,9 +65,8 @@ impl Run {
         let shape = state.model.shape;
         let best = state.history.iter().rfind(|epoch| epoch.is_best);
         let best = best.context("the watched metric was never defined on the validation samples")?.clone();
-        let parameters = shape.parameters();
-        let columns = parameters.iter().zip(&state.best);
-        let columns = columns.map(|((name, dims), weights)| (name.clone(), Column::new(weights, dims))).collect();
+        let parameters = shape.parameters().into_iter().zip(&state.best);
+        let columns = parameters.map(|(p, weights)| (p.name(), Column::new(weights, &p.dims(&shape)))).collect();
         let model = shard::encode(MODEL, &shape, columns)?;
         crate::files::write_atomic(&dir.join(MODEL_FILE), &model)?;
         manifest::write_json(&dir.join(HISTORY_FILE), &state.history)?;
@@ -110,7 +108,7 @@ impl Run {
                 "train it anew with `poolcast train --overwrite`"
             )
         );
-        let model = Lstm::with_weights(summary.shape, |name| shard.column(name), &Device::Cpu)?;
+        let model = Lstm::with_weights(summary.shape, |name| shard.column(name))?;
         Ok(Run { summary, key: found.key, model })
     }
 

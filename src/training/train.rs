@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use candle_core::{Device, Tensor};
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +13,7 @@ use super::run::{RUN, Run};
 use crate::config::{Config, Goal, Metric};
 use crate::error::hinted;
 use crate::manifest;
-use crate::models::{Lstm, Shape};
+use crate::models::{Batch, Gradient, Lstm, Shape};
 use crate::tensors::{Dataset, Side};
 
 /// Samples scored at once; has no influence on the scores.
@@ -121,11 +120,12 @@ pub fn train(dataset: &Dataset, config: &Config, dir: &Path, mode: Mode, progres
         return Run::open(dir);
     }
     let mut state = begin(dataset, &settings, &key, dir, mode)?;
+    let mut gradient = Gradient::default();
     config.write(dir)?;
     while !is_over(&state.history, &settings) {
-        let epoch = next_epoch(&mut state, dataset, &settings)?;
+        let epoch = next_epoch(&mut state, &mut gradient, dataset, &settings)?;
         if epoch.is_best {
-            state.best = state.model.weights()?;
+            state.best = state.model.weights();
         }
         state.history.push(epoch.clone());
         state.write(dir, &key)?;
@@ -136,7 +136,6 @@ pub fn train(dataset: &Dataset, config: &Config, dir: &Path, mode: Mode, progres
 
 fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mode) -> Result<Checkpoint> {
     let shape = shape(dataset, settings);
-    let device = Device::Cpu;
     let started = dir.join(checkpoint::FILE).exists();
     let occupied = started || dir.join(manifest::FILE).exists();
     ensure!(
@@ -148,17 +147,17 @@ fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mo
     );
     fs_err::create_dir_all(dir)?;
     if started && mode == Mode::Resume {
-        return Checkpoint::read(dir, key, shape, &device);
+        return Checkpoint::read(dir, key, shape);
     }
     Run::clear(dir)?;
-    let model = Lstm::new(shape, settings.seed, &device)?;
-    Ok(Checkpoint { adam: Adam::new(&model), best: model.weights()?, model, history: Vec::new() })
+    let model = Lstm::new(shape, settings.seed);
+    Ok(Checkpoint { adam: Adam::new(model.flat().len()), best: model.weights(), model, history: Vec::new() })
 }
 
 fn shape(dataset: &Dataset, settings: &Settings) -> Shape {
     let tensors = &dataset.summary.settings;
     let (hidden_size, lstm_layers) = (settings.hidden_size, settings.lstm_layers);
-    Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, hidden_size, lstm_layers }
+    Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, s: 0, hidden_size, lstm_layers }
 }
 
 /// Early stopping: over after `epochs`, or once the watched metric has not improved for `earlystop_threshold` of them.
@@ -168,9 +167,14 @@ fn is_over(history: &[Epoch], settings: &Settings) -> bool {
     history.len() >= settings.epochs || without_gain >= settings.earlystop_threshold
 }
 
-fn next_epoch(state: &mut Checkpoint, dataset: &Dataset, settings: &Settings) -> Result<Epoch> {
+fn next_epoch(
+    state: &mut Checkpoint,
+    gradient: &mut Gradient,
+    dataset: &Dataset,
+    settings: &Settings,
+) -> Result<Epoch> {
     let epoch = state.history.len() + 1;
-    let train_loss = learn(state, dataset, settings, epoch)?;
+    let train_loss = learn(state, gradient, dataset, settings, epoch)?;
     let (logits, labels) = score(&state.model, dataset, Side::Validate)?;
     let validation_loss = cross_entropy(&logits, &labels);
     let probabilities: Vec<f64> = logits.iter().map(|&logit| probability(logit)).collect();
@@ -194,7 +198,13 @@ fn is_best(history: &[Epoch], watched: f64, settings: &Settings) -> bool {
 }
 
 /// One pass over the training samples in an order that follows from seed and epoch; returns the mean loss.
-fn learn(state: &mut Checkpoint, dataset: &Dataset, settings: &Settings, epoch: usize) -> Result<f64> {
+fn learn(
+    state: &mut Checkpoint,
+    gradient: &mut Gradient,
+    dataset: &Dataset,
+    settings: &Settings,
+    epoch: usize,
+) -> Result<f64> {
     let labels: Vec<u8> = dataset.column(Side::Train, "label")?;
     let mut order: Vec<usize> = (0..labels.len()).collect();
     order.shuffle(&mut crate::seed::generator(settings.seed, "shuffle", &[epoch as i64]));
@@ -202,20 +212,11 @@ fn learn(state: &mut Checkpoint, dataset: &Dataset, settings: &Settings, epoch: 
     for batch in order.chunks(settings.batch_size) {
         let codes: Vec<u8> = batch.iter().flat_map(|&i| dataset.codes(Side::Train, i)).copied().collect();
         let targets: Vec<f32> = batch.iter().map(|&i| f32::from(labels[i])).collect();
-        let logits = state.model.logits(&codes, true)?;
-        let loss = bce_with_logits(&logits, &Tensor::from_vec(targets, batch.len(), logits.device())?)?;
-        state.adam.step(&state.model, &loss.backward()?, settings.learning_rate)?;
-        total += f64::from(loss.to_scalar::<f32>()?) * batch.len() as f64;
+        let samples = Batch::new(&state.model.shape, &codes, &[])?;
+        total += gradient.find(&state.model, &samples, &targets)? * batch.len() as f64;
+        state.adam.step(state.model.flat_mut(), gradient.values(), settings.learning_rate);
     }
     Ok(total / labels.len() as f64)
-}
-
-/// The mean of `max(x, 0) - x*y + ln(1 + exp(-|x|))`. candle's own takes the logarithm of a sigmoid, which is infinite
-/// once the sigmoid saturates.
-fn bce_with_logits(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
-    let softplus = (logits.abs()?.neg()?.exp()? + 1.0)?.log()?;
-    let loss = ((logits.relu()? - (logits * targets)?)? + softplus)?;
-    Ok(loss.mean_all()?)
 }
 
 /// The logits and labels of every sample of `side`.
@@ -225,7 +226,7 @@ pub(super) fn score(model: &Lstm, dataset: &Dataset, side: Side) -> Result<(Vec<
     let samples: Vec<usize> = (0..labels.len()).collect();
     for batch in samples.chunks(SCORED_AT_ONCE) {
         let codes: Vec<u8> = batch.iter().flat_map(|&i| dataset.codes(side, i)).copied().collect();
-        logits.extend(model.logits(&codes, false)?.to_vec1::<f32>()?);
+        logits.extend(model.logits(&Batch::new(&model.shape, &codes, &[])?));
     }
     Ok((logits, labels.into_iter().map(|label| label == 1).collect()))
 }

@@ -1,0 +1,112 @@
+//! How fast the LSTM trains and scores, in samples per second of processor time, and what memory that takes.
+//!
+//! `cargo bench --bench train -- SIZE EPOCHS [FILE]` prints one line for each of both, for the size S, M or L; FILE gets the
+//! samples, as `ci/bench-train` hands them to PyTorch: codes `[n, m, j]`, then labels `[n]`, a byte each.
+
+mod processor;
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use poolcast::models::{Batch, Gradient, Lstm, Shape};
+use poolcast::training::Adam;
+use poolcast::{files, output, seed};
+use processor::processor_s;
+use rand::Rng as _;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Of a hundred cells these are drawn anew in each frame; in real logs it is 2 to 24.
+const CHANGES: f64 = 0.2;
+/// Most jobs are in one of few states.
+const POPULAR: std::ops::Range<u8> = 0..9;
+const RARE: f64 = 0.08;
+const LEARNING_RATE: f64 = 1e-3;
+
+/// A size: its shape, how many samples, and how many of them a step learns from.
+struct Size {
+    shape: Shape,
+    n: usize,
+    batch_size: usize,
+}
+
+impl Size {
+    fn of(name: &str) -> Result<Size> {
+        let shape = |m, j, hidden_size, lstm_layers| Shape { e: 48, m, j, s: 0, hidden_size, lstm_layers };
+        Ok(match name {
+            "S" => Size { shape: shape(20, 20, 32, 1), n: 8192, batch_size: 64 },
+            "M" => Size { shape: shape(60, 50, 64, 2), n: 2048, batch_size: 64 },
+            "L" => Size { shape: shape(100, 100, 128, 4), n: 512, batch_size: 128 },
+            _ => bail!("`{name}` is none of S, M, L"),
+        })
+    }
+
+    /// Codes `[n, m, j]` of jobs that keep their state for some frames.
+    fn codes(&self) -> Vec<u8> {
+        let Shape { e, m, j, .. } = self.shape;
+        let mut generator = seed::generator(1, "bench", &[]);
+        let mut codes = vec![0; self.n * m * j];
+        for cell in 0..codes.len() {
+            let is_first = cell % (m * j) < j;
+            codes[cell] = match is_first || generator.random_bool(CHANGES) {
+                true if generator.random_bool(RARE) => generator.random_range(0..e as u8),
+                true => generator.random_range(POPULAR),
+                false => codes[cell - j],
+            };
+        }
+        codes
+    }
+}
+
+/// Prints how many samples a second the fastest of `epochs` passes made.
+fn measure(what: &str, samples: usize, epochs: usize, mut pass: impl FnMut() -> Result<f64>) -> Result<()> {
+    let (mut best, mut result) = (f64::INFINITY, 0.0);
+    for _ in 0..epochs {
+        let start = processor_s()?;
+        result = pass()?;
+        best = best.min(processor_s()? - start);
+    }
+    output::data(&format!("{what} {:.1} {result:.7} {:.1}\n", samples as f64 / best, peak_mb()?))
+}
+
+/// The most memory this process ever had, in MB.
+fn peak_mb() -> Result<f64> {
+    let status = fs_err::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no such field")?;
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kilobytes * 1024.0 / 1e6)
+}
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let [name, epochs, rest @ ..] = args.as_slice() else { bail!("name a size and a number of epochs") };
+    let (size, epochs) = (Size::of(name)?, epochs.parse()?);
+    let Size { shape, n, batch_size } = size;
+    let codes = size.codes();
+    let labels: Vec<u8> = (0..n).map(|sample| u8::from(sample % 5 < 2)).collect();
+    if let [file] = rest {
+        return files::write_atomic(Path::new(file), &[codes, labels].concat());
+    }
+    let targets: Vec<f32> = labels.iter().map(|&label| f32::from(label)).collect();
+    let batches: Vec<(Batch<'_>, &[f32])> = codes
+        .chunks(batch_size * shape.m * shape.j)
+        .map(|codes| Batch::new(&shape, codes, &[]))
+        .zip(targets.chunks(batch_size))
+        .map(|(batch, targets)| Ok((batch?, targets)))
+        .collect::<Result<_>>()?;
+    let mut model = Lstm::new(shape, 1);
+    measure("infer", n, epochs, || {
+        let sums = batches.iter().map(|(batch, _)| model.logits(batch).iter().map(|&x| f64::from(x)).sum::<f64>());
+        Ok(sums.sum::<f64>() / n as f64)
+    })?;
+    let (mut adam, mut gradient) = (Adam::new(model.flat().len()), Gradient::default());
+    measure("train", n, epochs, || {
+        let mut total = 0.0;
+        for (batch, targets) in &batches {
+            total += gradient.find(&model, batch, targets)? * batch.len() as f64;
+            adam.step(model.flat_mut(), gradient.values(), LEARNING_RATE);
+        }
+        Ok(total / n as f64)
+    })
+}

@@ -1,0 +1,203 @@
+//! A batch → its loss and the gradient of all parameters, by chunks that run in parallel and are added in order.
+
+use anyhow::{Result, ensure};
+use rayon::prelude::*;
+
+use super::chunk::{Backward, Chunk, Lesson, ROWS, Turned};
+use super::layout::PANEL;
+use super::{Batch, Floats, Lstm};
+
+/// Chunks that are kept in memory together. Part of the result, as sums are taken chunk by chunk.
+const TOGETHER: usize = 8;
+
+/// The gradient of a model's loss, with the memory that it takes to find it.
+#[derive(Debug, Default)]
+pub struct Gradient {
+    values: Floats,
+    turned: Turned,
+    workplaces: Vec<(Chunk, Backward)>,
+}
+
+impl Gradient {
+    /// Finds the gradient of the mean cross-entropy of `batch` against `targets` `[b]`, each 0 or 1; returns the mean.
+    ///
+    /// The result does not depend on the number of threads.
+    ///
+    /// # Errors
+    /// Fails when there are not as many targets as samples.
+    pub fn find(&mut self, model: &Lstm, batch: &Batch<'_>, targets: &[f32]) -> Result<f64> {
+        let (layout, flat) = (&model.layout, model.flat());
+        ensure!(targets.len() == batch.len(), "{} targets for {} samples", targets.len(), batch.len());
+        if self.values.len() == layout.len {
+            self.values.fill(0.0);
+        } else {
+            *self = Gradient { values: Floats::zeros(layout.len), ..Gradient::default() };
+        }
+        self.turned.turn(layout, flat);
+        let chunks = batch.chunks(&layout.shape, ROWS);
+        let scale = 1.0 / batch.len() as f32;
+        let lessons = chunks.into_iter().zip(targets.chunks(ROWS));
+        let lessons: Vec<Lesson<'_>> = lessons.map(|(batch, targets)| Lesson { batch, targets, scale }).collect();
+        let needed = lessons.len().min(TOGETHER);
+        while self.workplaces.len() < needed {
+            self.workplaces.push((Chunk::for_training(layout), Backward::new(layout)));
+        }
+        let turned = &self.turned;
+        let mut loss = 0.0;
+        for lessons in lessons.chunks(TOGETHER) {
+            let places = &mut self.workplaces[..lessons.len()];
+            places.par_iter_mut().zip(lessons).for_each(|((chunk, backward), lesson)| {
+                chunk.forward(layout, flat, &lesson.batch);
+                backward.backward(layout, flat, turned, chunk, lesson);
+            });
+            let (dense, table) = self.values.split_at_mut(layout.dense);
+            for (_, backward) in places.iter() {
+                loss += backward.loss;
+                dense.iter_mut().zip(backward.gradient.iter()).for_each(|(sum, part)| *sum += part);
+            }
+            let panels = table.par_chunks_exact_mut(layout.shape.inputs(0) * PANEL);
+            panels.enumerate().for_each(|(panel, d_table)| {
+                places.iter().for_each(|(chunk, _)| chunk.scatter(panel, d_table));
+            });
+        }
+        Ok(loss / batch.len() as f64)
+    }
+
+    /// The gradient that was found last, in the order of [`Lstm::flat`].
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+    use proptest::prelude::*;
+    use rand::Rng as _;
+
+    use super::*;
+    use crate::models::{Reference, Shape};
+    use crate::tensors::EMPTY;
+
+    /// Samples of a shape: codes that stay for a while, some rows of them empty.
+    struct Samples {
+        shape: Shape,
+        codes: Vec<u8>,
+        statics: Vec<f32>,
+        targets: Vec<f32>,
+    }
+
+    impl Samples {
+        fn new(shape: Shape, b: usize, seed: u64) -> Samples {
+            let mut generator = crate::seed::generator(seed, "samples", &[]);
+            let mut codes = vec![EMPTY; b * shape.m * shape.j];
+            for sample in codes.chunks_exact_mut(shape.m * shape.j) {
+                let changes = generator.random_range(0.0..0.6);
+                for cell in 0..sample.len() {
+                    let is_new = cell < shape.j || generator.random_bool(changes);
+                    let drawn = generator.random_range(0..=shape.e);
+                    let drawn = if drawn == shape.e { EMPTY } else { drawn as u8 };
+                    sample[cell] = if is_new { drawn } else { sample[cell - shape.j] };
+                }
+                let empty = generator.random_range(0..shape.m);
+                sample[empty * shape.j..][..shape.j].fill(EMPTY);
+            }
+            let statics = (0..b * shape.s).map(|_| generator.random_range(-1.0..1.0)).collect();
+            let targets = (0..b).map(|_| f32::from(u8::from(generator.random_bool(0.4)))).collect();
+            Samples { shape, codes, statics, targets }
+        }
+
+        fn batch(&self) -> Batch<'_> {
+            Batch::new(&self.shape, &self.codes, &self.statics).expect("a batch")
+        }
+    }
+
+    fn shapes() -> impl Strategy<Value = Shape> {
+        let sizes = (1usize..8, 1usize..70, 1usize..20, 0usize..4, 1usize..45, 1usize..5);
+        sizes.prop_map(|(e, m, j, s, hidden_size, lstm_layers)| Shape { e, m, j, s, hidden_size, lstm_layers })
+    }
+
+    fn assert_near(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
+        assert_eq!(found.len(), expected.len());
+        for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+            assert!((found - expected).abs() <= tolerance, "{what}[{at}]: {found}, expected {expected}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn the_engine_agrees_with_the_reference(shape in shapes(), b in 1usize..80, seed: u64) {
+            let samples = Samples::new(shape, b, seed);
+            let batch = samples.batch();
+            let model = Lstm::new(shape, seed);
+            let reference = Reference::new(&model, &Device::Cpu).expect("a model");
+            let expected: Vec<f32> = reference.logits(&batch).expect("logits").to_vec1().expect("a vector");
+            assert_near(&model.logits(&batch), &expected, 1e-5, "logits");
+            let (expected_loss, expected) = reference.gradient(&batch, &samples.targets).expect("a gradient");
+            let mut gradient = Gradient::default();
+            let loss = gradient.find(&model, &batch, &samples.targets).expect("a gradient");
+            assert!((loss - f64::from(expected_loss)).abs() < 1e-5, "loss {loss}, expected {expected_loss}");
+            let found = model.split(gradient.values());
+            for ((parameter, found), expected) in shape.parameters().iter().zip(&found).zip(&expected) {
+                assert_near(found, expected, 1e-5, &parameter.name());
+            }
+            let padding = gradient.values().iter().filter(|g| **g != 0.0).count();
+            assert_eq!(padding, found.iter().flatten().filter(|g| **g != 0.0).count(), "padding has a gradient");
+        }
+    }
+
+    #[test]
+    fn threads_do_not_show() {
+        let shape = Shape { e: 9, m: 11, j: 6, s: 1, hidden_size: 20, lstm_layers: 3 };
+        let samples = Samples::new(shape, ROWS * TOGETHER + 3 * ROWS + 5, 1);
+        let model = Lstm::new(shape, 1);
+        let find = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+            pool.install(|| {
+                let mut gradient = Gradient::default();
+                let loss = gradient.find(&model, &samples.batch(), &samples.targets).expect("a gradient");
+                (loss, gradient.values().to_vec(), model.logits(&samples.batch()))
+            })
+        };
+        let one = find(1);
+        assert!(find(2) == one && find(8) == one);
+    }
+
+    #[test]
+    fn a_gradient_does_not_remember_the_one_before() {
+        let shape = Shape { e: 5, m: 40, j: 3, s: 1, hidden_size: 9, lstm_layers: 2 };
+        let model = Lstm::new(shape, 1);
+        let (many, few) = (Samples::new(shape, 70, 1), Samples::new(shape, 2, 2));
+        let mut gradient = Gradient::default();
+        let mut find = |samples: &Samples| {
+            let loss = gradient.find(&model, &samples.batch(), &samples.targets).expect("a gradient");
+            (loss, gradient.values().to_vec())
+        };
+        let first = find(&few);
+        find(&many);
+        assert_eq!(find(&few), first);
+        assert!(gradient.find(&model, &few.batch(), &[1.0]).is_err());
+    }
+
+    /// The change of the loss along the gradient is what the gradient says it is.
+    #[test]
+    fn the_gradient_is_the_slope_of_the_loss() {
+        let shape = Shape { e: 4, m: 6, j: 3, s: 2, hidden_size: 5, lstm_layers: 2 };
+        let samples = Samples::new(shape, 7, 4);
+        let mut model = Lstm::new(shape, 4);
+        let mut gradient = Gradient::default();
+        gradient.find(&model, &samples.batch(), &samples.targets).expect("a gradient");
+        let slope = gradient.values().to_vec();
+        let square: f64 = slope.iter().map(|g| f64::from(*g).powi(2)).sum();
+        let mut loss_at = |step: f32| {
+            model.flat_mut().iter_mut().zip(&slope).for_each(|(weight, g)| *weight += step * g);
+            let loss = gradient.find(&model, &samples.batch(), &samples.targets).expect("a gradient");
+            model.flat_mut().iter_mut().zip(&slope).for_each(|(weight, g)| *weight -= step * g);
+            loss
+        };
+        let found = (loss_at(0.05) - loss_at(-0.05)) / 0.1;
+        assert!((found / square - 1.0).abs() < 2e-3, "{found} and {square}");
+    }
+}

@@ -1,0 +1,263 @@
+//! Matrix products for operands that are already cut into panels: nothing is packed on the way.
+//!
+//! Both kernels hold three rows of four vectors of sums in registers, which with the three numbers to multiply a vector of
+//! the panel by, and that vector, is what sixteen registers take. Sums over one index run in its order, so that what is computed
+//! for one row does not depend on the rows beside it.
+
+use pulp::{Simd, WithSimd};
+
+use super::layout::PANEL;
+use super::simd::{LANES, multiply_add, vectors, vectors_mut};
+
+/// Rows of a panel that are multiplied in one go: 16 KB, half of a first-level cache.
+const DEPTH: usize = 128;
+
+/// Where rows of numbers stand: number `k` of row `r` is at `(k / block) * stride + r * row + k % block`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) numbers: &'a [f32],
+    /// From a row to the next.
+    pub(super) row: usize,
+    /// From a block to the next.
+    pub(super) stride: usize,
+    /// Numbers of a row that stand together; at most [`DEPTH`], and divides it.
+    pub(super) block: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// A row-major matrix `[.., width]`.
+    pub(super) fn matrix(numbers: &'a [f32], width: usize) -> Rows<'a> {
+        Rows { numbers, row: width, stride: DEPTH, block: DEPTH }
+    }
+
+    /// The gates `[panels][.., PANEL]`, from a panel to the next `stride` numbers.
+    pub(super) fn panels(numbers: &'a [f32], stride: usize) -> Rows<'a> {
+        Rows { numbers, row: PANEL, stride, block: PANEL }
+    }
+
+    #[inline(always)]
+    fn slice(&self, block: usize, row: usize, len: usize) -> &'a [f32] {
+        &self.numbers[block * self.stride + row * self.row..][..len]
+    }
+}
+
+/// What a product starts from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Start<'a> {
+    /// What is there: the product is added to it.
+    There,
+    /// The same row of numbers in every row.
+    Row(&'a [f32]),
+}
+
+/// `out[r] = start[r] + Σ_k a[r][k] * panel[k]`.
+pub(super) struct Product<'a> {
+    /// `[rows, ..]`, from row to row `out_row` numbers; the first `width` of each are the result.
+    pub(super) out: &'a mut [f32],
+    pub(super) out_row: usize,
+    pub(super) start: Start<'a>,
+    pub(super) rows: usize,
+    pub(super) a: Rows<'a>,
+    /// `[K, width]`.
+    pub(super) panel: &'a [f32],
+    /// At most [`PANEL`] numbers, whole vectors.
+    pub(super) width: usize,
+}
+
+impl WithSimd for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match self.width / LANES {
+            1 => self.multiply::<S, 1>(simd),
+            2 => self.multiply::<S, 2>(simd),
+            3 => self.multiply::<S, 3>(simd),
+            _ => self.multiply::<S, 4>(simd),
+        }
+    }
+}
+
+impl Product<'_> {
+    #[inline(always)]
+    fn multiply<S: Simd, const V: usize>(mut self, simd: S) {
+        let panel: &[[S::f32s; V]] = vectors::<S>(self.panel).as_chunks().0;
+        for (index, part) in panel.chunks(DEPTH).enumerate() {
+            let first_block = index * (DEPTH / self.a.block);
+            let mut row = 0;
+            while row < self.rows {
+                row += match self.rows - row {
+                    1 => self.tile::<S, 1, V>(simd, row, first_block, part),
+                    // Two pairs are faster than three rows and a single one.
+                    2 | 4 => self.tile::<S, 2, V>(simd, row, first_block, part),
+                    _ => self.tile::<S, 3, V>(simd, row, first_block, part),
+                };
+            }
+            self.start = Start::There;
+        }
+    }
+
+    /// The product of `R` rows from `row` on with a part of the panel; returns `R`.
+    #[inline(always)]
+    fn tile<S: Simd, const R: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        first_block: usize,
+        panel: &[[S::f32s; V]],
+    ) -> usize {
+        let mut sums = [[simd.splat_f32s(0.0); V]; R];
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let start = match self.start {
+                Start::There => &self.out[(row + r) * self.out_row..][..V * LANES],
+                Start::Row(numbers) => numbers,
+            };
+            *sums = vectors::<S>(start).as_chunks().0[0];
+        }
+        for (block, panel) in panel.chunks(self.a.block).enumerate() {
+            let rows: [&[f32]; R] = std::array::from_fn(|r| self.a.slice(first_block + block, row + r, panel.len()));
+            for (k, vectors) in panel.iter().enumerate() {
+                let factors: [S::f32s; R] = std::array::from_fn(|r| simd.splat_f32s(rows[r][k]));
+                for v in 0..V {
+                    for r in 0..R {
+                        sums[r][v] = multiply_add(simd, factors[r], vectors[v], sums[r][v]);
+                    }
+                }
+            }
+        }
+        for (r, sums) in sums.iter().enumerate() {
+            let out = &mut self.out[(row + r) * self.out_row..][..V * LANES];
+            vectors_mut::<S>(out).as_chunks_mut().0[0] = *sums;
+        }
+        R
+    }
+}
+
+/// `out[k] += Σ_r x[r][k] * d[r]`: the gradient of a weight panel.
+pub(super) struct Outer<'a> {
+    /// `[width, PANEL]`.
+    pub(super) out: &'a mut [f32],
+    /// `[rows, width]`.
+    pub(super) x: &'a [f32],
+    pub(super) width: usize,
+    /// `[rows, PANEL]`.
+    pub(super) d: &'a [f32],
+}
+
+impl WithSimd for Outer<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let out: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.out).as_chunks_mut().0;
+        let d: &[[S::f32s; 4]] = vectors::<S>(self.d).as_chunks().0;
+        // As many rows at a time as leave half of a first-level cache to the sums.
+        let rows = (DEPTH * PANEL / self.width).max(1);
+        for (x, d) in self.x.chunks(rows * self.width).zip(d.chunks(rows)) {
+            let mut triples = out.chunks_exact_mut(3);
+            let mut first = 0;
+            for triple in triples.by_ref() {
+                outer_tile::<S, 3>(simd, triple, &x[first..], self.width, d);
+                first += 3;
+            }
+            match triples.into_remainder() {
+                pair @ [_, _] => outer_tile::<S, 2>(simd, pair, &x[first..], self.width, d),
+                single @ [_] => outer_tile::<S, 1>(simd, single, &x[first..], self.width, d),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// [`Outer`] for `K` rows of the result; row `r` of `x` begins at `r * width`.
+#[inline(always)]
+fn outer_tile<S: Simd, const K: usize>(simd: S, out: &mut [[S::f32s; 4]], x: &[f32], width: usize, d: &[[S::f32s; 4]]) {
+    let mut sums: [[S::f32s; 4]; K] = std::array::from_fn(|k| out[k]);
+    for (x, d) in x.chunks(width).zip(d) {
+        let Some(factors) = x.first_chunk::<K>() else { break };
+        let factors = factors.map(|factor| simd.splat_f32s(factor));
+        for v in 0..4 {
+            for k in 0..K {
+                sums[k][v] = multiply_add(simd, factors[k], d[v], sums[k][v]);
+            }
+        }
+    }
+    out[..K].copy_from_slice(&sums);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::simd::run;
+
+    fn numbers(seed: u32, len: usize) -> Vec<f32> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        };
+        (0..len).map(|_| next()).collect()
+    }
+
+    fn assert_near(found: &[f32], expected: &[f64]) {
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((f64::from(*found) - expected).abs() < 1e-4, "{found} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn products_are_sums_over_k() {
+        for rows in 1..9 {
+            for (depth, width) in [(1, 8), (7, 16), (40, 24), (200, 32), (300, 32)] {
+                let (a, panel) = (numbers(1, rows * depth), numbers(2, depth * width));
+                let mut out = numbers(3, rows * 40);
+                let expected: Vec<f64> = (0..rows * 40)
+                    .map(|at| {
+                        let (r, column) = (at / 40, at % 40);
+                        let term = |k: usize| f64::from(a[r * depth + k]) * f64::from(panel[k * width + column]);
+                        f64::from(out[at]) + if column < width { (0..depth).map(term).sum() } else { 0.0 }
+                    })
+                    .collect();
+                let a = Rows::matrix(&a, depth);
+                run(Product { out: &mut out, out_row: 40, start: Start::There, rows, a, panel: &panel, width });
+                assert_near(&out, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn blocked_rows_are_the_same_rows() {
+        let (rows, blocks) = (5, 6);
+        let blocked = numbers(1, blocks * rows * PANEL);
+        let (panel, bias) = (numbers(2, blocks * PANEL * 32), numbers(3, 32));
+        let whole: Vec<f32> = (0..rows * blocks * PANEL)
+            .map(|at| {
+                let (r, k) = (at / (blocks * PANEL), at % (blocks * PANEL));
+                blocked[(k / PANEL * rows + r) * PANEL + k % PANEL]
+            })
+            .collect();
+        let multiply = |a| {
+            let mut out = vec![0.0; rows * 32];
+            run(Product { out: &mut out, out_row: 32, start: Start::Row(&bias), rows, a, panel: &panel, width: 32 });
+            out
+        };
+        assert_eq!(multiply(Rows::panels(&blocked, rows * PANEL)), multiply(Rows::matrix(&whole, blocks * PANEL)));
+    }
+
+    #[test]
+    fn outer_products_are_sums_over_rows() {
+        for (rows, width) in [(1, 8), (5, 16), (300, 32), (40, 136)] {
+            let (x, d) = (numbers(1, rows * width), numbers(2, rows * PANEL));
+            let mut out = numbers(3, width * PANEL);
+            let expected: Vec<f64> = (0..width * PANEL)
+                .map(|at| {
+                    let term = |r: usize| f64::from(x[r * width + at / PANEL]) * f64::from(d[r * PANEL + at % PANEL]);
+                    f64::from(out[at]) + (0..rows).map(term).sum::<f64>()
+                })
+                .collect();
+            run(Outer { out: &mut out, x: &x, width, d: &d });
+            assert_near(&out, &expected);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+"""Makes the fixtures of tests/lstm.rs: what PyTorch's nn.LSTM and nn.Linear make of codes and static features.
+
+    ci/torch-venv && target/torch-venv/bin/python tests/data/lstm/make.py
+
+A case is a safetensors file with the weights (`weight/`), samples (`codes` [n, m, j], `statics` [n, s], `targets` [n]), the
+logits [n], the gradient of the mean cross-entropy of all samples (`gradient/`), and `loss` [2]: that mean before, and after
+an epoch of Adam over batches of four samples in their order. Everything is computed in f64, so that the only rounding is
+that of the program under test; its weights are the nearest f32.
+"""
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+EMPTY = 255
+BATCH = 4
+LEARNING_RATE = 1e-2
+
+# name: samples n, types e, frames m, jobs j, static features s, width h, layers
+CASES = {
+    "one-layer": (13, 6, 9, 5, 3, 8, 1),
+    "two-layers": (9, 5, 40, 4, 0, 11, 2),
+    "three-layers": (10, 4, 7, 9, 1, 5, 3),
+    "four-layers": (6, 3, 5, 3, 2, 17, 4),
+    "one-of-each": (3, 1, 1, 1, 0, 1, 1),
+}
+
+
+class Model(nn.Module):
+    """One-hot codes through nn.LSTM; its last state beside the static features through nn.Linear."""
+
+    def __init__(self, e, j, s, h, layers):
+        super().__init__()
+        self.lstm = nn.LSTM(e * j, h, layers, batch_first=True)
+        self.linear = nn.Linear(h + s, 1)
+        self.e = e
+
+    def forward(self, codes, statics):
+        known = (codes != EMPTY).unsqueeze(-1)
+        one_hot = nn.functional.one_hot(codes.long().clamp(max=self.e - 1), self.e) * known
+        states, _ = self.lstm(one_hot.flatten(2).double())
+        return self.linear(torch.cat([states[:, -1], statics], 1)).squeeze(1)
+
+
+def samples(n, e, m, j, s):
+    """Codes that stay for some frames, with an empty frame and an empty job in each sample."""
+    codes = torch.randint(0, e + 1, (n, m, j))
+    stays = torch.rand(n, m, j) < 0.7
+    for frame in range(1, m):
+        codes[:, frame] = torch.where(stays[:, frame], codes[:, frame - 1], codes[:, frame])
+    codes[codes == e] = EMPTY
+    if m > 1:
+        codes[torch.arange(n), torch.randint(0, m, (n,))] = EMPTY
+    if j > 1:
+        codes[torch.arange(n), :, torch.randint(0, j, (n,))] = EMPTY
+    # Fractions that f32 holds exactly.
+    statics = torch.randint(-64, 65, (n, s)) / 64
+    return codes.to(torch.uint8), statics.double(), (torch.arange(n) % 3 == 0).double()
+
+
+def case(n, e, m, j, s, h, layers):
+    codes, statics, targets = samples(n, e, m, j, s)
+    model = Model(e, j, s, h, layers).float().double()
+    loss = nn.BCEWithLogitsLoss()
+    tensors = {f"weight/{name}": value.detach().float() for name, value in model.named_parameters()}
+    logits = model(codes, statics)
+    before = loss(logits, targets)
+    before.backward()
+    tensors |= {f"gradient/{name}": value.grad.float() for name, value in model.named_parameters()}
+    adam = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
+    for start in range(0, n, BATCH):
+        batch = slice(start, start + BATCH)
+        adam.zero_grad()
+        loss(model(codes[batch], statics[batch]), targets[batch]).backward()
+        adam.step()
+    after = loss(model(codes, statics), targets)
+    tensors |= {"codes": codes, "statics": statics.float(), "targets": targets.float(), "logits": logits.float()}
+    tensors["loss"] = torch.stack([before, after]).float()
+    tensors = {name: value.detach().contiguous() for name, value in tensors.items()}
+    return tensors, {"e": str(e)}
+
+
+def main():
+    torch.manual_seed(1)
+    for name, sizes in CASES.items():
+        tensors, metadata = case(*sizes)
+        save_file(tensors, Path(__file__).parent / f"{name}.safetensors", metadata)
+
+
+main()
