@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Context, Cycles, Label, Split, Vocabulary, Window};
+use crate::config::{Context, Cycles, Label, Model, Split, Vocabulary, Window};
 use crate::tensors::Side;
 
 /// What to do with held HTCondor jobs, learned from an access point's event logs.
@@ -187,6 +187,9 @@ pub struct TrainArgs {
     /// A configuration file
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// What is trained
+    #[arg(long)]
+    pub model: Option<Model>,
     /// LSTM layers
     #[arg(long, value_name = "N")]
     pub lstm_layers: Option<u32>,

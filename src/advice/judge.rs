@@ -9,7 +9,7 @@ use crate::error::hinted;
 use crate::eventlog::{ABORTED, HELD, TERMINATED};
 use crate::events::{Job, Store};
 use crate::models::Batch;
-use crate::tensors::{Cycle, LeftOut, Outcome, Sampler, cycles};
+use crate::tensors::{Cycle, Facts, LeftOut, Outcome, Records, Sampler, cycles};
 use crate::training::{Rates, Run, probability};
 
 /// What to do with a held job.
@@ -181,8 +181,15 @@ pub fn advise(
         ensure!(held.iter().any(|h| matches(&h.job, selection)), why_not_held(store, selection)?);
     }
     let chosen = |h: &&Held<'_>| selections.is_empty() || selections.iter().any(|s| matches(&h.job, s));
-    let judge =
-        Judge { store, run, skill, settings, sampler: Sampler::new(store, run.summary.tensors.clone()), held: &held };
+    let judge = Judge {
+        store,
+        run,
+        skill,
+        settings,
+        sampler: Sampler::new(store, run.summary.tensors.clone()),
+        records: Records::new(store),
+        held: &held,
+    };
     held.iter().filter(chosen).map(|held| judge.advice(held)).collect()
 }
 
@@ -223,6 +230,7 @@ struct Judge<'a> {
     skill: Option<Skill>,
     settings: &'a config::Advice,
     sampler: Sampler<'a>,
+    records: Records,
     held: &'a [Held<'a>],
 }
 
@@ -303,7 +311,9 @@ impl Judge<'_> {
         let mut codes = vec![0; tensors.m * tensors.j];
         self.sampler.codes(held.index, &held.cycle, &mut codes);
         let model = &self.run.model;
-        Ok(probability(model.logits(&Batch::new(&model.shape, &codes, &[])?)[0]))
+        let statics = Facts::at(&held.job, &held.cycle, &self.records).statics();
+        let batch = Batch::new(&model.shape, &codes, &statics[..model.shape.s])?;
+        Ok(probability(model.logits(&batch)[0]))
     }
 }
 

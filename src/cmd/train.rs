@@ -15,6 +15,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let config = Config::load(
         args.config.as_deref(),
         &flags([
+            ("training.parameters.model", flag(&args.model)),
             ("training.parameters.lstm_layers", flag(&args.lstm_layers)),
             ("training.parameters.hidden_size", flag(&args.hidden_size)),
             ("training.parameters.learning_rate", flag(&args.learning_rate)),

@@ -18,6 +18,7 @@ pub fn draw(config: &Config, trial: usize) -> Config {
     let parameters = &mut drawn.preprocessing.parameters;
     choose(&mut parameters.context, "context", seed, trial);
     choose(&mut parameters.vocabulary, "vocabulary", seed, trial);
+    choose(&mut drawn.training.parameters.model, "model", seed, trial);
     drawn
 }
 

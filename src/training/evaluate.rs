@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::bootstrap::intervals;
 use super::metrics::{Scores, probability};
 use super::run::Run;
+use super::samples::Samples;
 use super::train::score;
 use crate::config::Split;
 use crate::error::hinted;
@@ -82,7 +83,8 @@ pub fn evaluate(
 ) -> Result<Evaluation> {
     check_fit(run, dataset)?;
     ensure!(!dataset.is_empty(side), "there are no {} samples to evaluate on", side.name());
-    let (logits, labels) = score(&run.model, dataset, side)?;
+    let samples = Samples::new(dataset, side, run.model.shape)?;
+    let (logits, labels) = (score(&run.model, &samples)?, &samples.labels);
     let groups: Vec<u32> = dataset.column(side, "group")?;
     let rates = &run.summary.rates;
     let overall = rates.overall.share();
@@ -93,7 +95,7 @@ pub fn evaluate(
     let seed = run.summary.training.seed;
     let method = |name: &str, probabilities: Vec<f64>| Method {
         name: name.to_owned(),
-        scores: scores(&probabilities, &labels, &groups, resamples, seed),
+        scores: scores(&probabilities, labels, &groups, resamples, seed),
     };
     let mut methods = vec![
         method("LSTM", logits.iter().map(|&logit| probability(logit)).collect()),

@@ -7,6 +7,7 @@ mod checkpoint;
 mod evaluate;
 mod metrics;
 mod run;
+mod samples;
 mod train;
 
 pub use adam::Adam;

@@ -12,7 +12,7 @@ use crate::error::hinted;
 use crate::manifest;
 use crate::models::{Lstm, Shape};
 use crate::shard::{self, Column, Format, Shard};
-use crate::tensors::{self, Dataset};
+use crate::tensors::{self, Dataset, STATICS};
 
 /// Finished trainings.
 pub const RUN: Format = Format { name: "run", version: 2, rebuild: "poolcast train TENSORS -o RUN" };
@@ -105,6 +105,13 @@ impl Run {
             shard.notes::<Shape>()? == summary.shape && manifest::digest(shard.bytes()) == summary.model_sha256,
             hinted(
                 format!("`{}` is not the model that its manifest speaks of", path.display()),
+                "train it anew with `poolcast train --overwrite`"
+            )
+        );
+        ensure!(
+            [0, STATICS].contains(&summary.shape.s),
+            hinted(
+                format!("the model takes {} static features, and this program knows {STATICS}", summary.shape.s),
                 "train it anew with `poolcast train --overwrite`"
             )
         );

@@ -10,11 +10,12 @@ use super::adam::Adam;
 use super::checkpoint::{self, Checkpoint};
 use super::metrics::{Scores, cross_entropy, probability};
 use super::run::{RUN, Run};
-use crate::config::{Config, Goal, Metric};
+use super::samples::Samples;
+use crate::config::{Config, Goal, Metric, Model};
 use crate::error::hinted;
 use crate::manifest;
-use crate::models::{Batch, Gradient, Lstm, Shape};
-use crate::tensors::{Dataset, Side};
+use crate::models::{Gradient, Lstm, Shape};
+use crate::tensors::{Dataset, STATICS, Side};
 
 /// Samples scored at once; has no influence on the scores.
 const SCORED_AT_ONCE: usize = 256;
@@ -22,6 +23,8 @@ const SCORED_AT_ONCE: usize = 256;
 /// Everything that decides what a training gives, apart from its tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
+    /// What is trained.
+    pub model: Model,
     /// LSTM layers.
     pub lstm_layers: usize,
     /// Width of each layer.
@@ -45,6 +48,7 @@ impl Settings {
     pub fn of(config: &Config) -> Result<Settings> {
         let parameters = &config.training.parameters;
         Ok(Settings {
+            model: parameters.model.constant("model")?,
             lstm_layers: parameters.lstm_layers.whole("lstm_layers", 1..=16)?,
             hidden_size: parameters.hidden_size.whole("hidden_size", 1..=4096)?,
             learning_rate: parameters.learning_rate.constant("learning_rate", 0.0..=10.0)?,
@@ -120,10 +124,12 @@ pub fn train(dataset: &Dataset, config: &Config, dir: &Path, mode: Mode, progres
         return Run::open(dir);
     }
     let mut state = begin(dataset, &settings, &key, dir, mode)?;
+    let samples = |side| Samples::new(dataset, side, state.model.shape);
+    let (to_learn, to_watch) = (samples(Side::Train)?, samples(Side::Validate)?);
     let mut gradient = Gradient::default();
     config.write(dir)?;
     while !is_over(&state.history, &settings) {
-        let epoch = next_epoch(&mut state, &mut gradient, dataset, &settings)?;
+        let epoch = next_epoch(&mut state, &mut gradient, (&to_learn, &to_watch), &settings)?;
         if epoch.is_best {
             state.best = state.model.weights();
         }
@@ -157,7 +163,11 @@ fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mo
 fn shape(dataset: &Dataset, settings: &Settings) -> Shape {
     let tensors = &dataset.summary.settings;
     let (hidden_size, lstm_layers) = (settings.hidden_size, settings.lstm_layers);
-    Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, s: 0, hidden_size, lstm_layers }
+    let s = match settings.model {
+        Model::Lstm => 0,
+        Model::LstmStatic => STATICS,
+    };
+    Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, s, hidden_size, lstm_layers }
 }
 
 /// Early stopping: over after `epochs`, or once the watched metric has not improved for `earlystop_threshold` of them.
@@ -170,15 +180,15 @@ fn is_over(history: &[Epoch], settings: &Settings) -> bool {
 fn next_epoch(
     state: &mut Checkpoint,
     gradient: &mut Gradient,
-    dataset: &Dataset,
+    (to_learn, to_watch): (&Samples<'_>, &Samples<'_>),
     settings: &Settings,
 ) -> Result<Epoch> {
     let epoch = state.history.len() + 1;
-    let train_loss = learn(state, gradient, dataset, settings, epoch)?;
-    let (logits, labels) = score(&state.model, dataset, Side::Validate)?;
-    let validation_loss = cross_entropy(&logits, &labels);
+    let train_loss = learn(state, gradient, to_learn, settings, epoch)?;
+    let (logits, labels) = (score(&state.model, to_watch)?, &to_watch.labels);
+    let validation_loss = cross_entropy(&logits, labels);
     let probabilities: Vec<f64> = logits.iter().map(|&logit| probability(logit)).collect();
-    let validation = Scores::of(&probabilities, &labels);
+    let validation = Scores::of(&probabilities, labels);
     ensure!(train_loss.is_finite() && validation_loss.is_finite(), NonFinite { epoch });
     let is_best = match validation.watched(settings.metric.name, validation_loss) {
         Some(watched) => is_best(&state.history, watched, settings),
@@ -201,32 +211,26 @@ fn is_best(history: &[Epoch], watched: f64, settings: &Settings) -> bool {
 fn learn(
     state: &mut Checkpoint,
     gradient: &mut Gradient,
-    dataset: &Dataset,
+    samples: &Samples<'_>,
     settings: &Settings,
     epoch: usize,
 ) -> Result<f64> {
-    let labels: Vec<u8> = dataset.column(Side::Train, "label")?;
+    let labels = &samples.labels;
     let mut order: Vec<usize> = (0..labels.len()).collect();
     order.shuffle(&mut crate::seed::generator(settings.seed, "shuffle", &[epoch as i64]));
     let mut total = 0.0;
     for batch in order.chunks(settings.batch_size) {
-        let codes: Vec<u8> = batch.iter().flat_map(|&i| dataset.codes(Side::Train, i)).copied().collect();
-        let targets: Vec<f32> = batch.iter().map(|&i| f32::from(labels[i])).collect();
-        let samples = Batch::new(&state.model.shape, &codes, &[])?;
-        total += gradient.find(&state.model, &samples, &targets)? * batch.len() as f64;
+        let targets: Vec<f32> = batch.iter().map(|&i| f32::from(u8::from(labels[i]))).collect();
+        let loss = samples.batch(batch, |batch| gradient.find(&state.model, batch, &targets))??;
+        total += loss * batch.len() as f64;
         state.adam.step(state.model.flat_mut(), gradient.values(), settings.learning_rate);
     }
     Ok(total / labels.len() as f64)
 }
 
-/// The logits and labels of every sample of `side`.
-pub(super) fn score(model: &Lstm, dataset: &Dataset, side: Side) -> Result<(Vec<f32>, Vec<bool>)> {
-    let labels: Vec<u8> = dataset.column(side, "label")?;
-    let mut logits = Vec::with_capacity(labels.len());
-    let samples: Vec<usize> = (0..labels.len()).collect();
-    for batch in samples.chunks(SCORED_AT_ONCE) {
-        let codes: Vec<u8> = batch.iter().flat_map(|&i| dataset.codes(side, i)).copied().collect();
-        logits.extend(model.logits(&Batch::new(&model.shape, &codes, &[])?));
-    }
-    Ok((logits, labels.into_iter().map(|label| label == 1).collect()))
+/// The logit of every sample.
+pub(super) fn score(model: &Lstm, samples: &Samples<'_>) -> Result<Vec<f32>> {
+    let places: Vec<usize> = (0..samples.labels.len()).collect();
+    let scored = places.chunks(SCORED_AT_ONCE).map(|places| samples.batch(places, |batch| model.logits(batch)));
+    Ok(scored.collect::<Result<Vec<Vec<f32>>>>()?.concat())
 }

@@ -124,3 +124,27 @@ fn a_model_stands_beside_the_best_possible() {
     let refusal = place.run("evaluate run more");
     assert!(refusal.code == Some(2) && refusal.stderr.contains("--vocabulary hold-codes"), "{refusal}");
 }
+
+#[test]
+fn what_else_is_known_of_a_job_enters_scores_and_advice() {
+    let place = Place::new();
+    place.stdout("simulate -o log --truth truth --jobs 20000 --seed 1");
+    place.stdout("parse log -o events");
+    place.stdout("tensors events -o tensors --j 1 --m 2 --timeframe-len 3600");
+    let roc_auc = |model: &str| {
+        place.stdout(&format!("train tensors -o {model} --epochs 5 --hidden-size 4 --model {model}"));
+        let scores = place.json(&format!("evaluate {model} tensors --resamples 10 --json"));
+        scores["methods"][0]["scores"][4]["value"].as_f64().expect("an area")
+    };
+    let (plain, with_static) = (roc_auc("lstm"), roc_auc("lstm+static"));
+    assert!(with_static > plain + 0.05, "{with_static} with, {plain} without");
+    let odds = |model: &str| {
+        let outcome = place.run(&format!("advise {model} --log log --json"));
+        let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        let advice = document["advice"].as_array().expect("a list").clone();
+        advice.iter().map(|advice| advice["probability"].clone()).collect::<Vec<Value>>()
+    };
+    let (plain, with_static) = (odds("lstm"), odds("lstm+static"));
+    let distinct = |odds: &[Value]| odds.iter().map(Value::to_string).collect::<std::collections::BTreeSet<_>>().len();
+    assert!(distinct(&with_static) > distinct(&plain), "only the latter tells jobs with equal frames apart");
+}
