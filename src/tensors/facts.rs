@@ -9,7 +9,7 @@ use crate::events::Job;
 /// Hold codes 0 to 49 have a place of their own, all others share one.
 const CODES: usize = 51;
 const FAMILIES: usize = 10;
-const NUMBERS: usize = 10;
+const NUMBERS: usize = 12;
 /// `s`: how many numbers [`Facts::statics`] gives.
 pub const STATICS: usize = CODES + FAMILIES + NUMBERS;
 
@@ -26,7 +26,7 @@ pub struct Facts {
     pub since_submit_s: u32,
     /// What the job asked for when it was submitted.
     pub request: Request,
-    /// What became of earlier holds of the same kind.
+    /// What had become of the jobs around it.
     pub record: Record,
 }
 
@@ -61,7 +61,7 @@ impl Facts {
         let share =
             |t: Tally| (t.successes as f32 - t.failures as f32) / (t.successes as f32 + t.failures as f32 + 2.0);
         let cases = |t: Tally| count(t.successes.saturating_add(t.failures)) / 4.0;
-        let Record { cluster, owner } = self.record;
+        let Record { cluster, owner, ends } = self.record;
         let numbers: [f32; NUMBERS] = [
             count(self.earlier_holds),
             size(self.since_submit_s),
@@ -73,6 +73,8 @@ impl Facts {
             cases(cluster),
             share(owner),
             cases(owner),
+            share(ends),
+            cases(ends),
         ];
         statics[CODES + FAMILIES..].copy_from_slice(&numbers);
         statics
@@ -86,12 +88,12 @@ mod tests {
     #[test]
     fn every_fact_has_its_place() {
         let tally = Tally { successes: 6, failures: 2 };
-        let record = Record { cluster: Tally::default(), owner: tally };
+        let record = Record { owner: tally, ..Record::default() };
         let facts = Facts { hold_code: 13, hold_subcode: 2, earlier_holds: 1, record, ..Facts::default() };
         let statics = facts.statics();
         let set: Vec<usize> = (0..STATICS).filter(|&at| statics[at] != 0.0).collect();
-        assert_eq!(set, [13, CODES + 1, CODES + FAMILIES, STATICS - 2, STATICS - 1]);
-        assert_eq!(statics[STATICS - 2], 0.4);
+        assert_eq!(set, [13, CODES + 1, CODES + FAMILIES, STATICS - 4, STATICS - 3]);
+        assert_eq!(statics[STATICS - 4], 0.4);
     }
 
     #[test]
@@ -100,7 +102,7 @@ mod tests {
             assert_eq!(Facts { hold_code, ..Facts::default() }.statics()[CODES - 1], 1.0);
         }
         let most = Tally { successes: u32::MAX, failures: u32::MAX };
-        let facts = Facts { record: Record { cluster: most, owner: most }, ..Facts::default() };
+        let facts = Facts { record: Record { cluster: most, owner: most, ends: most }, ..Facts::default() };
         assert!(facts.statics().iter().all(|number| number.is_finite()));
     }
 }

@@ -1,17 +1,19 @@
-//! The hold cycles of all jobs → how earlier holds of the same kind had ended, as far as a given moment knew.
+//! The histories of all jobs → how earlier holds of the same kind and jobs of the same cluster had ended, as far as a given
+//! moment knew.
 
 use std::collections::HashMap;
 
 use super::cycles::{Cycle, Outcome, cycles};
 use crate::config::Label;
+use crate::eventlog::TERMINATED;
 use crate::events::{Job, Store};
 
-/// How many holds ended which way.
+/// How many ended which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Those after which the job succeeded.
+    /// Those that ended well.
     pub successes: u32,
-    /// Those after which it did not.
+    /// Those that did not.
     pub failures: u32,
 }
 
@@ -22,26 +24,29 @@ impl Tally {
     }
 }
 
-/// What had become of earlier holds with the code and subcode of a hold.
+/// What had become of the jobs around a held one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
-    /// Those of the same cluster.
+    /// Earlier holds of the same cluster with the same code and subcode.
     pub cluster: Tally,
     /// Those of the same owner; none where the owner is unknown.
     pub owner: Tally,
+    /// Jobs of the same cluster that had terminated: with exit code 0, or not.
+    pub ends: Tally,
 }
 
-/// Whose holds are counted together.
+/// What is counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Whose {
-    Cluster(u32, i32),
-    Owner(u64),
+enum Kind {
+    /// The holds of an access point's cluster, with their code and subcode.
+    Cluster((u32, i32), (i32, i32)),
+    /// The holds of an owner.
+    Owner(u64, (i32, i32)),
+    /// The ends of the jobs of a cluster.
+    Ends((u32, i32)),
 }
 
-/// Whose holds, and their code and subcode.
-type Kind = (Whose, i32, i32);
-
-/// The records of a whole store: of each kind of hold, the tally after each outcome, in order of time.
+/// The records of a whole store: of each kind, the tally after each outcome, in order of time.
 #[derive(Debug)]
 pub struct Records {
     tallies: HashMap<Kind, Vec<(i64, Tally)>>,
@@ -51,12 +56,16 @@ impl Records {
     /// The records of the jobs in `store`. Success is that of `label = next`: how a job ends in the end is known too late.
     pub fn new(store: &Store) -> Records {
         let mut outcomes: HashMap<Kind, Vec<(i64, bool)>> = HashMap::new();
+        let mut add = |kind, at_ms, is_success| outcomes.entry(kind).or_default().push((at_ms, is_success));
         for job in store.jobs().iter() {
-            for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
+            let history = job.history;
+            for cycle in cycles(history, Label::Next, store.gaps(job.ap)) {
                 let Outcome::Label(label) = cycle.outcome else { continue };
-                for kind in kinds(&job, &cycle) {
-                    outcomes.entry(kind).or_default().push((job.history.time_ms[cycle.decided], label));
-                }
+                let decided_ms = history.time_ms[cycle.decided];
+                [of_cluster(&job, &cycle), of_owner(&job, &cycle)].map(|kind| add(kind, decided_ms, label));
+            }
+            for at in (0..history.number.len()).filter(|&at| history.number[at] == TERMINATED) {
+                add(ends(&job), history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0);
             }
         }
         Records { tallies: outcomes.into_iter().map(|(kind, outcomes)| (kind, running(outcomes))).collect() }
@@ -65,24 +74,30 @@ impl Records {
     /// What was known in the second of a hold.
     pub fn at(&self, job: &Job<'_>, cycle: &Cycle) -> Record {
         let hold_ms = job.history.time_ms[cycle.hold];
-        let mut record = Record::default();
-        for kind in kinds(job, cycle) {
+        let tally = |kind| {
             let tallies = self.tallies.get(&kind).map_or(&[][..], Vec::as_slice);
             let known = tallies.partition_point(|(decided_ms, _)| *decided_ms <= hold_ms);
-            let tally = tallies[..known].last().map_or(Tally::default(), |(_, tally)| *tally);
-            match kind.0 {
-                Whose::Cluster(..) => record.cluster = tally,
-                Whose::Owner(_) => record.owner = tally,
-            }
-        }
-        record
+            tallies[..known].last().map_or(Tally::default(), |(_, tally)| *tally)
+        };
+        let owner = if job.owner == 0 { Tally::default() } else { tally(of_owner(job, cycle)) };
+        Record { cluster: tally(of_cluster(job, cycle)), owner, ends: tally(ends(job)) }
     }
 }
 
-fn kinds(job: &Job<'_>, cycle: &Cycle) -> impl Iterator<Item = Kind> {
-    let (code, subcode) = (job.history.hold_code[cycle.hold], job.history.hold_subcode[cycle.hold]);
-    let owner = (job.owner != 0).then_some(Whose::Owner(job.owner));
-    [Some(Whose::Cluster(job.ap, job.cluster)), owner].into_iter().flatten().map(move |whose| (whose, code, subcode))
+fn reason(job: &Job<'_>, cycle: &Cycle) -> (i32, i32) {
+    (job.history.hold_code[cycle.hold], job.history.hold_subcode[cycle.hold])
+}
+
+fn of_cluster(job: &Job<'_>, cycle: &Cycle) -> Kind {
+    Kind::Cluster((job.ap, job.cluster), reason(job, cycle))
+}
+
+fn of_owner(job: &Job<'_>, cycle: &Cycle) -> Kind {
+    Kind::Owner(job.owner, reason(job, cycle))
+}
+
+fn ends(job: &Job<'_>) -> Kind {
+    Kind::Ends((job.ap, job.cluster))
 }
 
 fn running(mut outcomes: Vec<(i64, bool)>) -> Vec<(i64, Tally)> {
@@ -138,5 +153,6 @@ mod tests {
         // Proc 0 ended at 10, and proc 1 was held again in the very second of the hold.
         assert_eq!(record_of(2).cluster, Tally { successes: 1, failures: 1 });
         assert_eq!(record_of(2).owner, Tally::default(), "the owner is unknown");
+        assert_eq!(record_of(2).ends, Tally { successes: 1, failures: 0 });
     }
 }
