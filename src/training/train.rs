@@ -174,8 +174,10 @@ fn next_epoch(
     settings: &Settings,
 ) -> Result<Epoch> {
     let epoch = state.history.len() + 1;
-    let train_loss = learn(state, gradient, dataset, settings, epoch)?;
-    let (logits, labels) = score(&state.model, dataset, Side::Validate)?;
+    // A thread outside the pool would hand each batch over to it, and sleep until it is done.
+    let (train_loss, (logits, labels)) = rayon::scope(|_| -> Result<_> {
+        Ok((learn(state, gradient, dataset, settings, epoch)?, score(&state.model, dataset, Side::Validate)?))
+    })?;
     let validation_loss = cross_entropy(&logits, &labels);
     let probabilities: Vec<f64> = logits.iter().map(|&logit| probability(logit)).collect();
     let validation = Scores::of(&probabilities, &labels);
