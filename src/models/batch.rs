@@ -17,8 +17,9 @@ impl<'a> Batch<'a> {
     /// The samples of a model of `shape`.
     ///
     /// # Errors
-    /// Fails when the two have other lengths than `b * m * j` and `b * s`, or a code is neither below `e` nor empty.
+    /// Fails when no model has that shape, when the two have other lengths than `b * m * j` and `b * s`, or when a code is neither below `e` nor empty.
     pub fn new(shape: &Shape, codes: &'a [u8], statics: &'a [f32]) -> Result<Batch<'a>> {
+        shape.check()?;
         let cells = shape.m * shape.j;
         let b = codes.len() / cells;
         ensure!(codes.len() == b * cells, "{} codes are not whole samples of {cells}", codes.len());

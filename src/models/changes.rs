@@ -14,93 +14,117 @@ pub(super) const RESUMMED: usize = 32;
 struct Frame {
     /// Whether the sum begins anew.
     is_fresh: bool,
-    /// Where the rows to add begin, those to take away begin, and these end.
-    bounds: [u32; 3],
+    /// Where its terms end; they begin where those of the frame before end.
+    end: u32,
 }
 
-/// The changes of the samples of a chunk. Row `job * e + code` stands for a job with a code.
+/// A row that is added, or taken away.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Term {
+    /// `job * e + code`.
+    pub(super) row: u32,
+    /// 1 or -1.
+    pub(super) sign: f32,
+}
+
+/// The changes of the samples of a chunk.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// Of each sample, and in it of each frame.
     frames: Vec<Frame>,
-    rows: Vec<u32>,
+    terms: Vec<Term>,
     m: usize,
-    /// Reused from frame to frame.
-    gone: Vec<u32>,
 }
 
 /// The change of one frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change<'a> {
     pub(super) is_fresh: bool,
-    pub(super) added: &'a [u32],
-    pub(super) removed: &'a [u32],
+    pub(super) terms: &'a [Term],
 }
 
 impl Changes {
     /// Finds the changes in the samples of `batch`, in place of those found before.
     pub(super) fn find(&mut self, shape: &Shape, batch: &Batch<'_>) {
         self.frames.clear();
-        self.rows.clear();
+        self.terms.clear();
         self.m = shape.m;
         for sample in batch.codes.chunks_exact(shape.m * shape.j) {
-            let mut before: &[u8] = &[];
-            for (index, frame) in sample.chunks_exact(shape.j).enumerate() {
-                self.push(shape.e, before, frame);
-                before = if (index + 1) % RESUMMED == 0 { &[] } else { frame };
+            let (mut before, mut present): (&[u8], usize) = (&[], 0);
+            for (index, now) in sample.chunks_exact(shape.j).enumerate() {
+                let start = self.terms.len();
+                if index % RESUMMED != 0 {
+                    present = self.change(shape.e, before, now, present);
+                }
+                let is_fresh = index % RESUMMED == 0 || self.terms.len() - start > present;
+                if is_fresh {
+                    self.terms.truncate(start);
+                    present = self.begin(shape.e, now);
+                }
+                self.frames.push(Frame { is_fresh, end: self.terms.len() as u32 });
+                before = now;
             }
         }
     }
 
-    /// Adds the frame `now` that follows on `before`, which is empty where the sum has to begin anew.
-    fn push(&mut self, e: usize, before: &[u8], now: &[u8]) {
-        let row = |job: usize, code: u8| (job * e + usize::from(code)) as u32;
-        let start = self.rows.len();
-        self.gone.clear();
+    /// The terms that lead from frame `before`, in which `present` jobs have a code, to `now`; returns how many have one
+    /// then.
+    fn change(&mut self, e: usize, before: &[u8], now: &[u8], mut present: usize) -> usize {
         for_each_difference(before, now, |job| {
             if before[job] != EMPTY {
-                self.gone.push(row(job, before[job]));
+                self.terms.push(term(e, job, before[job], -1.0));
+                present -= 1;
             }
             if now[job] != EMPTY {
-                self.rows.push(row(job, now[job]));
+                self.terms.push(term(e, job, now[job], 1.0));
+                present += 1;
             }
         });
-        let active = now.iter().filter(|&&code| code != EMPTY).count();
-        let is_fresh = before.is_empty() || self.rows.len() - start + self.gone.len() > active;
-        if is_fresh {
-            self.rows.truncate(start);
-            self.gone.clear();
-            let present = now.iter().enumerate().filter(|(_, code)| **code != EMPTY);
-            self.rows.extend(present.map(|(job, &code)| row(job, code)));
-        }
-        let middle = self.rows.len();
-        self.rows.extend_from_slice(&self.gone);
-        self.frames.push(Frame { is_fresh, bounds: [start, middle, self.rows.len()].map(|at| at as u32) });
+        present
+    }
+
+    /// The terms of a sum that begins anew; returns how many jobs have a code.
+    fn begin(&mut self, e: usize, now: &[u8]) -> usize {
+        let start = self.terms.len();
+        let with_code = now.iter().enumerate().filter(|(_, code)| **code != EMPTY);
+        self.terms.extend(with_code.map(|(job, &code)| term(e, job, code, 1.0)));
+        self.terms.len() - start
     }
 
     /// The change of frame `frame` of sample `sample`.
     #[inline(always)]
     pub(super) fn get(&self, sample: usize, frame: usize) -> Change<'_> {
-        let Frame { is_fresh, bounds } = self.frames[sample * self.m + frame];
-        let [start, middle, end] = bounds.map(|at| at as usize);
-        Change { is_fresh, added: &self.rows[start..middle], removed: &self.rows[middle..end] }
+        let at = sample * self.m + frame;
+        let start = if at == 0 { 0 } else { self.frames[at - 1].end };
+        let Frame { is_fresh, end } = self.frames[at];
+        Change { is_fresh, terms: &self.terms[start as usize..end as usize] }
     }
 }
 
-/// Calls `found` with each position at which two slices differ, as far as the shorter goes, eight positions at a time.
+fn term(e: usize, job: usize, code: u8, sign: f32) -> Term {
+    Term { row: (job * e + usize::from(code)) as u32, sign }
+}
+
+/// Calls `found` with each position at which two slices of one length differ, eight positions at a time.
 fn for_each_difference(a: &[u8], b: &[u8], mut found: impl FnMut(usize)) {
-    let (a_words, a_rest) = a.as_chunks::<8>();
-    let (b_words, b_rest) = b.as_chunks::<8>();
-    for (word, (x, y)) in a_words.iter().zip(b_words).enumerate() {
-        let mut differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let mut compare = |first: usize, mut differing: u64| {
         while differing != 0 {
             let byte = differing.trailing_zeros() / 8;
-            found(8 * word + byte as usize);
+            found(first + byte as usize);
             differing &= !(0xff << (8 * byte));
         }
+    };
+    let (a_words, a_rest) = a.as_chunks::<8>();
+    let (b_words, b_rest) = b.as_chunks::<8>();
+    for (index, (x, y)) in a_words.iter().zip(b_words).enumerate() {
+        compare(8 * index, u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y));
     }
-    let done = 8 * a_words.len();
-    a_rest.iter().zip(b_rest).enumerate().filter(|(_, (x, y))| x != y).for_each(|(at, _)| found(done + at));
+    compare(8 * a_words.len(), word(a_rest) ^ word(b_rest));
 }
 
 #[cfg(test)]
@@ -115,10 +139,12 @@ mod tests {
             if change.is_fresh {
                 present.clear();
             }
-            present.extend_from_slice(change.added);
-            for gone in change.removed {
-                let at = present.iter().position(|row| row == gone).expect("it was there");
-                present.remove(at);
+            for term in change.terms {
+                match present.iter().position(|row| *row == term.row) {
+                    Some(at) if term.sign == -1.0 => drop(present.remove(at)),
+                    None if term.sign == 1.0 => present.push(term.row),
+                    _ => panic!("{term:?} among {present:?}"),
+                }
             }
         }
         present.sort_unstable();
@@ -157,6 +183,6 @@ mod tests {
         let mut changes = Changes::default();
         changes.find(&shape, &Batch::new(&shape, &codes, &[]).expect("a batch"));
         let change = changes.get(0, 1);
-        assert_eq!((change.is_fresh, change.added.len(), change.removed.len()), (true, 9, 0));
+        assert!(change.is_fresh && change.terms.len() == 9);
     }
 }

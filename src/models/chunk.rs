@@ -10,13 +10,17 @@ use super::Batch;
 use super::changes::{Changes, RESUMMED};
 use super::floats::Floats;
 use super::gates::{Activate, Deactivate};
-use super::gather::{Gather, Scatter};
+use super::gather::{self, Gather, Scatter};
 use super::layout::{Layout, PANEL};
 use super::product::{Outer, Product, Rows, Start};
 use super::simd::{LANES, run};
 
-/// Samples of a chunk. More use each load of a weight more often; fewer leave more chunks to work on in parallel.
-pub(super) const ROWS: usize = 32;
+/// Samples of a chunk on the way there and back. More use each load of a weight more often; fewer leave more chunks to work
+/// on in parallel. Part of the result, as sums are taken chunk by chunk.
+pub(super) const TRAINED_ROWS: usize = 16;
+
+/// Samples of a chunk that only goes forward, of which there are many anyway.
+pub(super) const SCORED_ROWS: usize = 32;
 
 /// Frames whose inputs are multiplied in one go: few enough that their gates are still in a near cache when they are
 /// read again.
@@ -48,16 +52,16 @@ pub(super) struct Chunk {
 impl Chunk {
     /// A chunk that keeps all frames, for the way back.
     pub(super) fn for_training(layout: &Layout) -> Chunk {
-        Chunk::keeping(layout, layout.shape.m)
+        Chunk::keeping(layout, TRAINED_ROWS, layout.shape.m)
     }
 
     /// A chunk that keeps only as many frames as it works on.
     pub(super) fn for_scoring(layout: &Layout) -> Chunk {
-        Chunk::keeping(layout, layout.shape.m.min(RESUMMED))
+        Chunk::keeping(layout, SCORED_ROWS, layout.shape.m.min(RESUMMED))
     }
 
-    fn keeping(layout: &Layout, frames: usize) -> Chunk {
-        let units = ROWS * layout.width;
+    fn keeping(layout: &Layout, rows: usize, frames: usize) -> Chunk {
+        let units = rows * layout.width;
         let trace = || Trace {
             gates: Floats::zeros(frames * 4 * units),
             cells: Floats::zeros((frames + 1) * units),
@@ -67,7 +71,7 @@ impl Chunk {
         Chunk { rows: 0, frames, changes: Changes::default(), layers, logits: Vec::new() }
     }
 
-    /// Leaves the logits of the samples of `batch`, at most [`ROWS`], by the parameters `flat`.
+    /// Leaves the logits of the samples of `batch`, no more than the chunk was made for, by the parameters `flat`.
     pub(super) fn forward(&mut self, layout: &Layout, flat: &[f32], batch: &Batch<'_>) {
         self.rows = batch.b;
         self.changes.find(&layout.shape, batch);
@@ -114,9 +118,10 @@ impl Chunk {
 
     fn gather(&mut self, layout: &Layout, table: &[f32], bias: &[f32], frames: Range<usize>) {
         let (rows, changes) = (self.rows, &self.changes);
-        let gates = self.layers[0].gates.chunks_exact_mut(self.frames * rows * PANEL);
-        let tables = table.chunks_exact(layout.shape.inputs(0) * PANEL);
-        for ((gates, table), bias) in gates.zip(tables).zip(bias.chunks_exact(PANEL)) {
+        let gates = &mut self.layers[0].gates[..layout.panels * self.frames * rows * PANEL];
+        let gates = gates.chunks_mut(gather::PANELS * self.frames * rows * PANEL);
+        let tables = table.chunks(gather::PANELS * layout.shape.inputs(0) * PANEL);
+        for ((gates, table), bias) in gates.zip(tables).zip(bias.chunks(gather::PANELS * PANEL)) {
             run(Gather { changes, frames: frames.clone(), rows, table, bias, gates });
         }
     }
@@ -180,11 +185,12 @@ impl Chunk {
         self.logits.extend(logits);
     }
 
-    /// Adds this chunk's part of the gradient of panel `panel` of the first layer's weights, `[e*j, PANEL]`.
-    pub(super) fn scatter(&self, panel: usize, d_table: &mut [f32]) {
+    /// Adds this chunk's part of the gradient of one or two panels of the first layer's weights from `first` on,
+    /// `[panels][e*j, PANEL]`.
+    pub(super) fn scatter(&self, first: usize, panels: usize, d_table: &mut [f32]) {
         let len = self.frames * self.rows * PANEL;
-        let d_gates = &self.layers[0].gates[panel * len..][..len];
-        run(Scatter { changes: &self.changes, rows: self.rows, d_gates, d_table });
+        let d_gates = &self.layers[0].gates[first * len..][..panels * len];
+        run(Scatter { changes: &self.changes, rows: self.rows, d_gates, d_table, panels });
     }
 }
 
@@ -266,7 +272,7 @@ pub(super) struct Backward {
 
 impl Backward {
     pub(super) fn new(layout: &Layout) -> Backward {
-        let units = ROWS * layout.width;
+        let units = TRAINED_ROWS * layout.width;
         let states = || Floats::zeros(layout.shape.m * units);
         Backward {
             loss: 0.0,

@@ -53,15 +53,20 @@ impl WithSimd for Activate<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let gates: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.gates).as_chunks_mut().0;
         let before = vectors::<S>(self.cells_before)[self.panel..].iter().step_by(self.row);
-        let cells = vectors_mut::<S>(self.cells)[self.panel..].iter_mut().step_by(self.row);
+        let cells = vectors_mut::<S>(self.cells);
         let states = vectors_mut::<S>(self.states)[self.panel..].iter_mut().step_by(self.row);
-        for (((gates, before), cell), state) in gates.iter_mut().zip(before).zip(cells).zip(states) {
+        for ((gates, before), cell) in
+            gates.iter_mut().zip(before).zip(cells[self.panel..].iter_mut().step_by(self.row))
+        {
             let [input, forget, new, output] = *gates;
             let (input, forget) = (sigmoid(simd, input), sigmoid(simd, forget));
             let (new, output) = (tanh(simd, new), sigmoid(simd, output));
             *gates = [input, forget, new, output];
             *cell = multiply_add(simd, forget, *before, simd.mul_f32s(input, new));
-            *state = simd.mul_f32s(output, tanh(simd, *cell));
+        }
+        // A second loop: in one, each row would wait for its cell before the processor can look at the next.
+        for ((gates, cell), state) in gates.iter().zip(cells[self.panel..].iter().step_by(self.row)).zip(states) {
+            *state = simd.mul_f32s(gates[3], tanh(simd, *cell));
         }
     }
 }

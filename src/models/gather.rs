@@ -1,24 +1,30 @@
 //! The first layer's inputs: sums of rows of its weights, in place of a product with one-hot vectors, and the way back.
 
+//!
+//! Two panels go through the changes together where there are two, as to follow the changes costs as much as the sums.
+
 use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
 use super::changes::Changes;
-use super::simd::{vectors, vectors_mut};
+use super::simd::{multiply_add, vectors, vectors_mut};
 
-/// Writes what the codes of some frames add to the gates of a panel, and the bias.
+/// Panels that a kernel takes at most.
+pub(super) const PANELS: usize = 2;
+
+/// Writes what the codes of some frames add to the gates of one or two panels, and the bias.
 pub(super) struct Gather<'a> {
     pub(super) changes: &'a Changes,
     /// From a frame at which sums begin anew.
     pub(super) frames: Range<usize>,
     /// Samples.
     pub(super) rows: usize,
-    /// `[e*j, PANEL]`.
+    /// `[panels][e*j, PANEL]`.
     pub(super) table: &'a [f32],
-    /// `[PANEL]`.
+    /// `[panels][PANEL]`.
     pub(super) bias: &'a [f32],
-    /// `[frames, rows, PANEL]`.
+    /// `[panels][kept frames, rows, PANEL]`.
     pub(super) gates: &'a mut [f32],
 }
 
@@ -27,31 +33,44 @@ impl WithSimd for Gather<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let table: &[[S::f32s; 4]] = vectors::<S>(self.table).as_chunks().0;
+        let bias: &[[S::f32s; 4]] = vectors::<S>(self.bias).as_chunks().0;
+        match *bias {
+            [one, two] => self.sum::<S, 2>(simd, [one, two]),
+            [one] => self.sum::<S, 1>(simd, [one]),
+            _ => unreachable!("one or two panels"),
+        }
+    }
+}
+
+impl Gather<'_> {
+    #[inline(always)]
+    fn sum<S: Simd, const P: usize>(self, simd: S, bias: [[S::f32s; 4]; P]) {
+        let table = panels::<S, P>(self.table);
         let gates: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.gates).as_chunks_mut().0;
-        let bias: [S::f32s; 4] = vectors::<S>(self.bias).as_chunks().0[0];
+        let panel = gates.len() / P;
         for sample in 0..self.rows {
-            let mut sum = bias;
-            for (frame, gates) in self.frames.clone().zip(gates[sample..].iter_mut().step_by(self.rows)) {
+            let mut sums = bias;
+            for (slot, frame) in self.frames.clone().enumerate() {
                 let change = self.changes.get(sample, frame);
                 if change.is_fresh {
-                    sum = bias;
+                    sums = bias;
                 }
-                for &row in change.added {
-                    let row = &table[row as usize];
-                    sum = std::array::from_fn(|v| simd.add_f32s(sum[v], row[v]));
+                for term in change.terms {
+                    let sign = simd.splat_f32s(term.sign);
+                    for (sum, table) in sums.iter_mut().zip(table) {
+                        let row = &table[term.row as usize];
+                        *sum = std::array::from_fn(|v| multiply_add(simd, sign, row[v], sum[v]));
+                    }
                 }
-                for &row in change.removed {
-                    let row = &table[row as usize];
-                    sum = std::array::from_fn(|v| simd.sub_f32s(sum[v], row[v]));
+                for (p, sum) in sums.iter().enumerate() {
+                    gates[p * panel + slot * self.rows + sample] = *sum;
                 }
-                *gates = sum;
             }
         }
     }
 }
 
-/// Adds the gradient of the sums of all frames to that of the weights of a panel.
+/// Adds the gradient of the sums of all frames to that of the weights of one or two panels.
 ///
 /// A row that was added at a frame and taken away at a later one was part of the sums between them. So each change is
 /// worth the gradients from its frame up to where the sum begins anew.
@@ -59,10 +78,11 @@ pub(super) struct Scatter<'a> {
     pub(super) changes: &'a Changes,
     /// Samples.
     pub(super) rows: usize,
-    /// `[frames, rows, PANEL]`.
+    /// `[panels][frames, rows, PANEL]`.
     pub(super) d_gates: &'a [f32],
-    /// `[e*j, PANEL]`.
+    /// `[panels][e*j, PANEL]`.
     pub(super) d_table: &'a mut [f32],
+    pub(super) panels: usize,
 }
 
 impl WithSimd for Scatter<'_> {
@@ -70,23 +90,36 @@ impl WithSimd for Scatter<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let d_gates: &[[S::f32s; 4]] = vectors::<S>(self.d_gates).as_chunks().0;
+        match self.panels {
+            2 => self.add::<S, 2>(simd),
+            1 => self.add::<S, 1>(simd),
+            _ => unreachable!("one or two panels"),
+        }
+    }
+}
+
+impl Scatter<'_> {
+    #[inline(always)]
+    fn add<S: Simd, const P: usize>(self, simd: S) {
+        let d_gates = panels::<S, P>(self.d_gates);
         let d_table: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.d_table).as_chunks_mut().0;
-        let frames = d_gates.len() / self.rows;
-        let zero = [simd.splat_f32s(0.0); 4];
+        let panel = d_table.len() / P;
+        let frames = d_gates[0].len() / self.rows;
+        let zero = [[simd.splat_f32s(0.0); 4]; P];
         for sample in 0..self.rows {
             let mut later = zero;
             for frame in (0..frames).rev() {
-                let d = &d_gates[frame * self.rows + sample];
-                later = std::array::from_fn(|v| simd.add_f32s(later[v], d[v]));
-                let change = self.changes.get(sample, frame);
-                for &row in change.added {
-                    let row = &mut d_table[row as usize];
-                    *row = std::array::from_fn(|v| simd.add_f32s(row[v], later[v]));
+                for (later, d) in later.iter_mut().zip(d_gates) {
+                    let d = &d[frame * self.rows + sample];
+                    *later = std::array::from_fn(|v| simd.add_f32s(later[v], d[v]));
                 }
-                for &row in change.removed {
-                    let row = &mut d_table[row as usize];
-                    *row = std::array::from_fn(|v| simd.sub_f32s(row[v], later[v]));
+                let change = self.changes.get(sample, frame);
+                for term in change.terms {
+                    let sign = simd.splat_f32s(term.sign);
+                    for (p, later) in later.iter().enumerate() {
+                        let row = &mut d_table[p * panel + term.row as usize];
+                        *row = std::array::from_fn(|v| multiply_add(simd, sign, later[v], row[v]));
+                    }
                 }
                 if change.is_fresh {
                     later = zero;
@@ -94,4 +127,12 @@ impl WithSimd for Scatter<'_> {
             }
         }
     }
+}
+
+/// The numbers of `P` panels as rows of four vectors.
+#[inline(always)]
+fn panels<S: Simd, const P: usize>(numbers: &[f32]) -> [&[[S::f32s; 4]]; P] {
+    let rows: &[[S::f32s; 4]] = vectors::<S>(numbers).as_chunks().0;
+    let panel = rows.len() / P;
+    std::array::from_fn(|p| &rows[p * panel..][..panel])
 }

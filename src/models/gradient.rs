@@ -3,16 +3,18 @@
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
-use super::chunk::{Backward, Chunk, Lesson, ROWS, Turned};
+use super::chunk::{Backward, Chunk, Lesson, TRAINED_ROWS, Turned};
 use super::layout::PANEL;
-use super::{Batch, Floats, Lstm};
+use super::{Batch, Floats, Lstm, Shape, gather};
 
 /// Chunks that are kept in memory together. Part of the result, as sums are taken chunk by chunk.
-const TOGETHER: usize = 8;
+const TOGETHER: usize = 16;
 
 /// The gradient of a model's loss, with the memory that it takes to find it.
 #[derive(Debug, Default)]
 pub struct Gradient {
+    /// Of the model that the memory fits.
+    shape: Option<Shape>,
     values: Floats,
     turned: Turned,
     workplaces: Vec<(Chunk, Backward)>,
@@ -24,19 +26,21 @@ impl Gradient {
     /// The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// Fails when there are not as many targets as samples.
+    /// Fails when there is no sample, or not a target for each.
     pub fn find(&mut self, model: &Lstm, batch: &Batch<'_>, targets: &[f32]) -> Result<f64> {
         let (layout, flat) = (&model.layout, model.flat());
         ensure!(targets.len() == batch.len(), "{} targets for {} samples", targets.len(), batch.len());
-        if self.values.len() == layout.len {
+        ensure!(!batch.is_empty(), "there is no sample to learn from");
+        if self.shape == Some(model.shape) {
             self.values.fill(0.0);
         } else {
-            *self = Gradient { values: Floats::zeros(layout.len), ..Gradient::default() };
+            let values = Floats::zeros(layout.len);
+            *self = Gradient { shape: Some(model.shape), values, ..Gradient::default() };
         }
         self.turned.turn(layout, flat);
-        let chunks = batch.chunks(&layout.shape, ROWS);
+        let chunks = batch.chunks(&layout.shape, TRAINED_ROWS);
         let scale = 1.0 / batch.len() as f32;
-        let lessons = chunks.into_iter().zip(targets.chunks(ROWS));
+        let lessons = chunks.into_iter().zip(targets.chunks(TRAINED_ROWS));
         let lessons: Vec<Lesson<'_>> = lessons.map(|(batch, targets)| Lesson { batch, targets, scale }).collect();
         let needed = lessons.len().min(TOGETHER);
         while self.workplaces.len() < needed {
@@ -55,9 +59,11 @@ impl Gradient {
                 loss += backward.loss;
                 dense.iter_mut().zip(backward.gradient.iter()).for_each(|(sum, part)| *sum += part);
             }
-            let panels = table.par_chunks_exact_mut(layout.shape.inputs(0) * PANEL);
-            panels.enumerate().for_each(|(panel, d_table)| {
-                places.iter().for_each(|(chunk, _)| chunk.scatter(panel, d_table));
+            let panel = layout.shape.inputs(0) * PANEL;
+            let pairs = table.par_chunks_mut(gather::PANELS * panel).enumerate();
+            pairs.for_each(|(pair, d_table)| {
+                let (first, panels) = (pair * gather::PANELS, d_table.len() / panel);
+                places.iter().for_each(|(chunk, _)| chunk.scatter(first, panels, d_table));
             });
         }
         Ok(loss / batch.len() as f64)
@@ -76,7 +82,7 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::models::{Reference, Shape};
+    use crate::models::Reference;
     use crate::tensors::EMPTY;
 
     /// Samples of a shape: codes that stay for a while, some rows of them empty.
@@ -151,7 +157,7 @@ mod tests {
     #[test]
     fn threads_do_not_show() {
         let shape = Shape { e: 9, m: 11, j: 6, s: 1, hidden_size: 20, lstm_layers: 3 };
-        let samples = Samples::new(shape, ROWS * TOGETHER + 3 * ROWS + 5, 1);
+        let samples = Samples::new(shape, TRAINED_ROWS * TOGETHER + 3 * TRAINED_ROWS + 5, 1);
         let model = Lstm::new(shape, 1);
         let find = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
@@ -179,6 +185,8 @@ mod tests {
         find(&many);
         assert_eq!(find(&few), first);
         assert!(gradient.find(&model, &few.batch(), &[1.0]).is_err());
+        let none = Batch::new(&shape, &[], &[]).expect("an empty batch");
+        assert!(gradient.find(&model, &none, &[]).is_err() && model.logits(&none).is_empty());
     }
 
     /// The change of the loss along the gradient is what the gradient says it is.

@@ -3,11 +3,13 @@
 //! Names, gate order (input, forget, cell, output) and initial ranges are those of PyTorch's `nn.LSTM` and `nn.Linear`,
 //! so that weights travel between the two.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use anyhow::{Result, ensure};
 use rand::Rng as _;
 use rayon::prelude::*;
 
-use super::chunk::{Chunk, ROWS};
+use super::chunk::{Chunk, SCORED_ROWS};
 use super::layout::Layout;
 use super::{Batch, Floats, Parameter, Shape};
 
@@ -18,6 +20,8 @@ pub struct Lstm {
     pub shape: Shape,
     pub(super) layout: Layout,
     flat: Floats,
+    /// Chunks that nobody uses now: to allocate one takes as long as to score some of its samples.
+    idle: Mutex<Vec<Chunk>>,
 }
 
 impl Lstm {
@@ -31,17 +35,18 @@ impl Lstm {
         };
         let layout = Layout::new(shape);
         let Ok(flat) = layout.join(draw);
-        Lstm { shape, layout, flat }
+        Lstm { shape, layout, flat, idle: Mutex::default() }
     }
 
     /// A model with given weights; `weight` returns the elements of the parameter of a name, in row-major order.
     ///
     /// # Errors
-    /// Fails when a parameter is missing or of another size.
+    /// Fails when no model has that shape, and when a parameter is missing or of another size.
     pub fn with_weights<'a>(shape: Shape, weight: impl Fn(&str) -> Result<&'a [f32]>) -> Result<Lstm> {
+        shape.check()?;
         let layout = Layout::new(shape);
         let flat = join(&layout, weight)?;
-        Ok(Lstm { shape, layout, flat })
+        Ok(Lstm { shape, layout, flat, idle: Mutex::default() })
     }
 
     /// A copy of every parameter's elements, in the order of [`Shape::parameters`].
@@ -76,24 +81,35 @@ impl Lstm {
     ///
     /// Row `b` of the result depends on no other row, and not on the number of threads.
     pub fn logits(&self, batch: &Batch<'_>) -> Vec<f32> {
-        let score = |chunk: &mut Chunk, batch: &Batch<'_>| {
+        let chunks = batch.chunks(&self.shape, SCORED_ROWS);
+        let logits = chunks.par_iter().map(|batch| {
+            let idle = self.idle().pop();
+            let mut chunk = idle.unwrap_or_else(|| Chunk::for_scoring(&self.layout));
             chunk.forward(&self.layout, &self.flat, batch);
-            chunk.logits.clone()
-        };
-        let chunks = batch.chunks(&self.shape, ROWS);
-        let logits = chunks.par_iter().map_init(|| Chunk::for_scoring(&self.layout), score);
+            let logits = chunk.logits.clone();
+            self.idle().push(chunk);
+            logits
+        });
         logits.collect::<Vec<Vec<f32>>>().concat()
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Chunk>> {
+        // A chunk is put back whole or not at all, so a panic elsewhere leaves nothing half done.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn join<'a>(layout: &Layout, part: impl Fn(&str) -> Result<&'a [f32]>) -> Result<Floats> {
-    layout.join(|parameter| {
+    let checked = |parameter: Parameter| {
         let name = parameter.name();
         let (values, count) = (part(&name)?, parameter.len(&layout.shape));
         let dims = parameter.dims(&layout.shape);
         ensure!(values.len() == count, "`{name}` has {} elements, expected {count} for {dims:?}", values.len());
-        Ok(values.to_vec())
-    })
+        Ok(values)
+    };
+    // All of them before any memory is taken, so that a damaged file cannot ask for more than there is.
+    layout.shape.parameters().into_iter().try_for_each(|parameter| checked(parameter).map(drop))?;
+    layout.join(|parameter| Ok(checked(parameter)?.to_vec()))
 }
 
 #[cfg(test)]
@@ -110,7 +126,7 @@ mod tests {
     #[test]
     fn rows_do_not_touch_each_other() {
         let model = Lstm::new(SHAPE, 1);
-        let samples = 2 * ROWS + 3;
+        let samples = 2 * SCORED_ROWS + 3;
         let codes: Vec<u8> = (0..samples * 15).map(|i| if i % 7 == 0 { EMPTY } else { (i % 49) as u8 }).collect();
         let statics: Vec<f32> = (0..samples * 2).map(|i| i as f32 / 64.0).collect();
         let together = logits(&model, &codes, &statics);
@@ -156,6 +172,9 @@ mod tests {
     fn weights_of_another_shape_and_foreign_codes_are_refused() {
         let short = [0f32; 3];
         assert!(Lstm::with_weights(SHAPE, |_| Ok(&short)).is_err());
+        for shape in [Shape { lstm_layers: 0, ..SHAPE }, Shape { j: usize::MAX, ..SHAPE }, Shape { m: 0, ..SHAPE }] {
+            assert!(Lstm::with_weights(shape, |_| Ok(&short)).is_err() && Batch::new(&shape, &[], &[]).is_err());
+        }
         let refused = |codes: &[u8], statics: &[f32]| Batch::new(&SHAPE, codes, statics).is_err();
         assert!(!refused(&[48; 15], &[0.0; 2]) && refused(&[49; 15], &[0.0; 2]));
         assert!(refused(&[0; 14], &[0.0; 2]) && refused(&[0; 15], &[0.0; 3]));

@@ -1,5 +1,6 @@
 //! What decides the shapes of an LSTM's weights, and the parameters there are.
 
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 /// What decides the shapes of the weights.
@@ -20,6 +21,22 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Refuses sizes that no model has, as a damaged file may.
+    ///
+    /// # Errors
+    /// Fails when a size is zero, or larger than any configuration can make it.
+    pub fn check(&self) -> Result<()> {
+        let Shape { e, m, j, s, hidden_size, lstm_layers } = *self;
+        let is_model = (1..=255).contains(&e)
+            && (1..=10_000).contains(&m)
+            && (1..=10_000).contains(&j)
+            && s <= 10_000
+            && (1..=4096).contains(&hidden_size)
+            && (1..=16).contains(&lstm_layers);
+        ensure!(is_model, "no model has this shape: {self:?}");
+        Ok(())
+    }
+
     /// Every parameter, sorted by name.
     pub fn parameters(&self) -> Vec<Parameter> {
         use Parameter::*;

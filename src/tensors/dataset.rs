@@ -102,11 +102,13 @@ pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: 
     let since_submit_s = words(|row| row.facts.since_submit_s);
     let (cpus, gpus) = (bytes(|row| row.facts.request.cpus), bytes(|row| row.facts.request.gpus));
     let (memory_mb, disk_mb) = (words(|row| row.facts.request.memory_mb), words(|row| row.facts.request.disk_mb));
-    let [cluster_successes, cluster_failures, owner_successes, owner_failures] = [
+    let [cluster_successes, cluster_failures, owner_successes, owner_failures, ended_well, ended_badly] = [
         words(|row| row.facts.record.cluster.successes),
         words(|row| row.facts.record.cluster.failures),
         words(|row| row.facts.record.owner.successes),
         words(|row| row.facts.record.owner.failures),
+        words(|row| row.facts.record.ends.successes),
+        words(|row| row.facts.record.ends.failures),
     ];
     let columns = [
         ("codes", Column::new(codes, &[rows.len(), m, j])),
@@ -129,13 +131,12 @@ pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: 
         ("cluster_failures", Column::vector(&cluster_failures)),
         ("owner_successes", Column::vector(&owner_successes)),
         ("owner_failures", Column::vector(&owner_failures)),
+        ("cluster_ended_well", Column::vector(&ended_well)),
+        ("cluster_ended_badly", Column::vector(&ended_badly)),
     ];
     let columns = columns.map(|(name, column)| (name.to_owned(), column)).to_vec();
     crate::shard::write(path, TENSORS, &serde_json::json!({}), columns)
 }
-
-/// Columns of successes and failures.
-type Tallies<'a> = (&'a [u32], &'a [u32]);
 
 /// A directory of tensors, mapped.
 #[derive(Debug)]
@@ -224,12 +225,9 @@ impl Dataset {
             let (earlier_holds, since_submit_s) = (shard.column("earlier_holds")?, shard.column("since_submit_s")?);
             let (cpus, gpus) = (shard.column("request_cpus")?, shard.column("request_gpus")?);
             let (memory_mb, disk_mb) = (shard.column("request_memory_mb")?, shard.column("request_disk_mb")?);
-            let cluster: Tallies<'_> = (shard.column("cluster_successes")?, shard.column("cluster_failures")?);
-            let owner: Tallies<'_> = (shard.column("owner_successes")?, shard.column("owner_failures")?);
-            let at = |(successes, failures): Tallies<'_>, at: usize| Tally {
-                successes: successes[at],
-                failures: failures[at],
-            };
+            let cluster = tallies(shard, "cluster_successes", "cluster_failures")?;
+            let owner = tallies(shard, "owner_successes", "owner_failures")?;
+            let ends = tallies(shard, "cluster_ended_well", "cluster_ended_badly")?;
             all.extend((0..hold_code.len()).map(|sample| Facts {
                 hold_code: hold_code[sample],
                 hold_subcode: hold_subcode[sample],
@@ -241,7 +239,7 @@ impl Dataset {
                     memory_mb: memory_mb[sample],
                     disk_mb: disk_mb[sample],
                 },
-                record: Record { cluster: at(cluster, sample), owner: at(owner, sample) },
+                record: Record { cluster: cluster[sample], owner: owner[sample], ends: ends[sample] },
             }));
         }
         Ok(all)
@@ -255,6 +253,13 @@ impl Dataset {
         }
         Ok(all)
     }
+}
+
+/// The tally of each sample, from two columns.
+fn tallies(shard: &Shard, successes: &str, failures: &str) -> Result<Vec<Tally>> {
+    let (successes, failures): (&[u32], &[u32]) = (shard.column(successes)?, shard.column(failures)?);
+    let both = successes.iter().zip(failures);
+    Ok(both.map(|(&successes, &failures)| Tally { successes, failures }).collect())
 }
 
 /// Checks everything that readers rely on, so that no file can make them panic.
@@ -285,6 +290,8 @@ fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<()> {
         shard.column::<u32>("cluster_failures")?.len(),
         shard.column::<u32>("owner_successes")?.len(),
         shard.column::<u32>("owner_failures")?.len(),
+        shard.column::<u32>("cluster_ended_well")?.len(),
+        shard.column::<u32>("cluster_ended_badly")?.len(),
     ];
     ensure!(lengths.iter().all(|&length| length == n), "its columns have other lengths than its {n} samples");
     ensure!(shard.column::<u8>("label")?.iter().all(|&label| label <= 1), "a label is neither 0 nor 1");

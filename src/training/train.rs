@@ -184,8 +184,11 @@ fn next_epoch(
     settings: &Settings,
 ) -> Result<Epoch> {
     let epoch = state.history.len() + 1;
-    let train_loss = learn(state, gradient, to_learn, settings, epoch)?;
-    let (logits, labels) = (score(&state.model, to_watch)?, &to_watch.labels);
+    // A thread outside the pool would hand each batch over to it, and sleep until it is done.
+    let (train_loss, logits) = rayon::scope(|_| -> Result<_> {
+        Ok((learn(state, gradient, to_learn, settings, epoch)?, score(&state.model, to_watch)?))
+    })?;
+    let labels = &to_watch.labels;
     let validation_loss = cross_entropy(&logits, labels);
     let probabilities: Vec<f64> = logits.iter().map(|&logit| probability(logit)).collect();
     let validation = Scores::of(&probabilities, labels);
