@@ -1,6 +1,7 @@
 //! One record → one event: the fields that holds, releases and ends turn on.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use memchr::memmem;
 
@@ -259,6 +260,25 @@ fn removed_by(record: &Record<'_>) -> RemovedBy {
         RemovedBy::Unknown
     }
 }
+
+/// The job in an event 028, and a hash of its `GlobalJobId`, if there is one: the ads of all its events have the same.
+pub(super) fn ad_key(record: &Record<'_>) -> Option<AdKey> {
+    static ID: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("\nGlobalJobId = "));
+    let (cluster, proc) = job(&record.header)?;
+    let hash = match record.content {
+        Content::Text(text) => {
+            let id = &text[ID.find(text)? + 1..];
+            twox_hash::XxHash3_64::oneshot(&id[..memchr::memchr(b'\n', id)?])
+        }
+        Content::Ad(form) => {
+            twox_hash::XxHash3_64::oneshot(attributes(record, form).text(AD_ATTRIBUTES[0])?.as_bytes())
+        }
+    };
+    Some((cluster, proc, hash))
+}
+
+/// What [`ad_key`] finds.
+pub(super) type AdKey = (i32, i32, u64);
 
 /// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
 pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {

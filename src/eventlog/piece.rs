@@ -3,18 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::blocks::Block;
-use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, HELD, SUBMIT};
+use super::event::{self, AD_INFORMATION, Ad, AdKey, Event, GENERIC, GlobalHeader, HELD, SUBMIT};
 use super::known::Known;
 use super::reason::{self, Reasons};
-use super::record::{Anomaly, Header, Record, Records};
+use super::record::{Anomaly, Record, Records};
 use super::stamp::Stamp;
 
 /// So many jobs may take turns in a piece until one is forgotten.
 const JOBS_AT_ONCE: usize = 1 << 10;
-
-fn spread(header: &Header) -> u64 {
-    header.cluster.wrapping_mul(31).wrapping_add(header.proc).cast_unsigned()
-}
 
 /// What tells the year: before which event of its piece it stands, and what it says.
 pub(super) enum Anchor {
@@ -28,7 +24,7 @@ pub(super) struct Piece {
     pub(super) bytes: u64,
     pub(super) events: Vec<(Stamp, Event)>,
     pub(super) anchors: Vec<(usize, Anchor)>,
-    pub(super) ads: Vec<Ad>,
+    pub(super) ads: Vec<(AdKey, Ad)>,
     pub(super) reasons: Reasons,
     pub(super) submit_host: Option<String>,
     pub(super) records_by_number: BTreeMap<u16, u64>,
@@ -48,8 +44,8 @@ pub(super) struct Telling<'a> {
 }
 
 impl Piece {
-    /// Parses one piece; the memory of `events` is used again.
-    pub(super) fn parse(block: &Block<'_>, events: Vec<(Stamp, Event)>) -> Piece {
+    /// Parses one piece, but for ads of the jobs that are `known`; the memory of `events` is used again.
+    pub(super) fn parse(block: &Block<'_>, known: &Known<AdKey>, events: Vec<(Stamp, Event)>) -> Piece {
         let (mut piece, telling) = Piece::scan(block, events);
         piece.submit_host = telling.submit.as_ref().and_then(event::submit_host);
         for (at, record) in &telling.holds {
@@ -65,7 +61,7 @@ impl Piece {
         let stamped = telling.ads.first().and_then(|(at, record)| Some((*at, Anchor::Ad(event::ad_stamp(record)?))));
         piece.anchors.extend(stamped);
         piece.anchors.sort_by_key(|(at, _)| *at);
-        piece.ads.extend(telling.ads.iter().filter_map(|(_, record)| event::ad(record)));
+        piece.ads = ads(&telling.ads, known);
         piece
     }
 
@@ -78,15 +74,12 @@ impl Piece {
         let mut telling = Telling::default();
         let mut records = Records::new(text, *ends_log);
         let mut counts = vec![0u64; 1000];
-        // Jobs whose ad was met: it says the same after every event.
-        let mut known = Known::new(JOBS_AT_ONCE);
         let mut out_of_range = Vec::new();
         records.each(|record| {
             let header = record.header;
             counts[usize::from(header.number)] += 1;
             let at = events.len();
             match header.number {
-                AD_INFORMATION if known.meet((header.cluster, header.proc), spread(&header)) => {}
                 AD_INFORMATION => telling.ads.push((at, *record)),
                 GENERIC => telling.generic.push((at, *record)),
                 number => {
@@ -109,4 +102,17 @@ impl Piece {
         let (bytes, whole_end) = (text.len() as u64, records.whole_end);
         (Piece { bytes, events, records_by_number, anomalies, whole_end, ..Piece::default() }, telling)
     }
+}
+
+/// What ads tell of jobs that are not `known`: one follows every event, and the first of a job says it all.
+fn ads(records: &[(usize, Record<'_>)], known: &Known<AdKey>) -> Vec<(AdKey, Ad)> {
+    let mut met = Known::new(JOBS_AT_ONCE);
+    let mut ads = Vec::new();
+    for (_, record) in records {
+        let Some(key) = event::ad_key(record) else { continue };
+        if !known.knows(key, key.2) && !met.meet(key, key.2) {
+            ads.extend(event::ad(record).map(|ad| (key, ad)));
+        }
+    }
+    ads
 }

@@ -37,7 +37,7 @@ pub struct Batch<'a> {
     pub ap: &'a str,
     /// The events.
     pub events: &'a [Event],
-    /// What 028 records say of their jobs; a job may come several times.
+    /// What 028 records say of their jobs: the first of a job, and perhaps later ones.
     pub ads: &'a [Ad],
 }
 
@@ -167,7 +167,8 @@ fn read_in(
     let spares: Mutex<Vec<Vec<(Stamp, Event)>>> = Mutex::default();
     let spare = || spares.lock().expect("no thread panics with the lock").pop().unwrap_or_default();
     while let Some(block) = blocks.next()? {
-        let pieces: Vec<Piece> = block.split(sizes).par_iter().map(|piece| Piece::parse(piece, spare())).collect();
+        let parse = |piece: &Block<'_>| Piece::parse(piece, &assembly.known, spare());
+        let pieces: Vec<Piece> = block.split(sizes).par_iter().map(parse).collect();
         assembly.find_ap(&pieces);
         for piece in pieces {
             let events = assembly.add(piece, sink)?;

@@ -8,11 +8,8 @@ use sha2::{Digest as _, Sha256};
 use super::columns::Columns;
 use super::rows::{Row, Rows};
 use super::store::{Gap, Source, Store, Summary, Writer};
-use crate::eventlog::{ABORTED, AD_INFORMATION, Batch, Event, Generation, Known, Log, PLACES, SUBMIT, TERMINATED};
+use crate::eventlog::{ABORTED, AD_INFORMATION, Batch, Event, Generation, Log, PLACES, SUBMIT, TERMINATED};
 use crate::files::Staging;
-
-/// So many jobs may be in a pool at once until the ad of one is added again.
-const JOBS_AT_ONCE: usize = 1 << 16;
 
 /// Two submissions of one id that are closer than this are one, told by two logs.
 const SAME_SUBMISSION_MS: i64 = 60_000;
@@ -22,8 +19,6 @@ const SAME_SUBMISSION_MS: i64 = 60_000;
 pub struct Builder {
     salt: String,
     rows: Rows,
-    /// Whose ads were added: in most logs one follows every event, and the first says it all.
-    known: Known<(u32, i32, i32, i64)>,
     summary: Summary,
 }
 
@@ -32,7 +27,7 @@ impl Builder {
     /// `salt` and name. What outgrows memory is put aside in `dir`; without it, everything stays in memory.
     pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> Builder {
         let summary = Summary { options_key: options_key.to_owned(), ..Summary::default() };
-        Builder { salt: salt.to_owned(), rows: Rows::new(dir), known: Known::new(JOBS_AT_ONCE), summary }
+        Builder { salt: salt.to_owned(), rows: Rows::new(dir), summary }
     }
 
     /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay in the counts.
@@ -43,10 +38,6 @@ impl Builder {
             self.rows.push(Row::event(ap, event))?;
         }
         for ad in batch.ads.iter().filter(|ad| ad.cluster >= 0 && ad.proc >= 0) {
-            let job = (ap, ad.cluster, ad.proc, ad.submit_s);
-            if self.known.meet(job, u64::from(ad.cluster.cast_unsigned()) * 31 + u64::from(ad.proc.cast_unsigned())) {
-                continue;
-            }
             let owner = ad.owner.as_deref().map_or(0, |name| owner_hash(&self.salt, name));
             let submit_ms = ad.submit_s.saturating_mul(1000);
             self.rows.push(Row::ad(ap, (ad.cluster, ad.proc), submit_ms, owner, ad.request))?;
