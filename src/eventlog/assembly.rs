@@ -143,7 +143,7 @@ impl Assembly {
             }
         }
         self.log.reasons.extend(piece.reasons);
-        let new = piece.ads.into_iter().filter(|(key, _)| !self.known.meet(*key, key.2));
+        let new = piece.ads.into_iter().filter(|(key, _)| !self.known.meet(*key, key.spread()));
         self.ads.extend(new.map(|(_, ad)| ad));
         self.log.bytes += piece.bytes;
         Ok(piece.events)

@@ -33,20 +33,43 @@ pub(super) struct Piece {
     pub(super) whole_end: Option<usize>,
 }
 
-/// Records that say more than an event does, each with the number of events before it. They are read after all events, so
-/// that the loop over all records stays small.
+/// Records that say more than an event does, most with the number of events before them. They are read after all events,
+/// so that the loop over all records stays small.
 #[derive(Default)]
 pub(super) struct Telling<'a> {
-    ads: Vec<(usize, Record<'a>)>,
+    /// The first ad of each job, as far as it is not known.
+    ads: Vec<(AdKey, Record<'a>)>,
+    first_ad: Option<(usize, Record<'a>)>,
     generic: Vec<(usize, Record<'a>)>,
     holds: Vec<(usize, Record<'a>)>,
     submit: Option<Record<'a>>,
 }
 
+/// Whose ads were met: one follows every event, and the first of a job says it all.
+struct Met<'a> {
+    /// Before the piece.
+    before: &'a Known<AdKey>,
+    here: Known<AdKey>,
+}
+
+impl<'a> Telling<'a> {
+    /// Takes the ad after `at` events. It is looked at at once, while the processor has it at hand.
+    #[inline(never)]
+    fn ad(&mut self, at: usize, record: &Record<'a>, met: &mut Met<'_>) {
+        if self.first_ad.is_none() {
+            self.first_ad = Some((at, *record));
+        }
+        let Some(key) = event::ad_key(record) else { return };
+        if !met.before.knows(key, key.spread()) && !met.here.meet(key, key.spread()) {
+            self.ads.push((key, *record));
+        }
+    }
+}
+
 impl Piece {
     /// Parses one piece, but for ads of the jobs that are `known`; the memory of `events` is used again.
     pub(super) fn parse(block: &Block<'_>, known: &Known<AdKey>, events: Vec<(Stamp, Event)>) -> Piece {
-        let (mut piece, telling) = Piece::scan(block, events);
+        let (mut piece, telling) = Piece::scan(block, Some(known), events);
         piece.submit_host = telling.submit.as_ref().and_then(event::submit_host);
         for (at, record) in &telling.holds {
             let text = event::hold(record).1;
@@ -58,29 +81,33 @@ impl Piece {
             let global = event::global_header(record);
             piece.anchors.extend(global.map(|global| (*at, Anchor::Header(record.header.stamp, global))));
         }
-        let stamped = telling.ads.first().and_then(|(at, record)| Some((*at, Anchor::Ad(event::ad_stamp(record)?))));
+        let stamped =
+            telling.first_ad.as_ref().and_then(|(at, record)| Some((*at, Anchor::Ad(event::ad_stamp(record)?))));
         piece.anchors.extend(stamped);
         piece.anchors.sort_by_key(|(at, _)| *at);
-        piece.ads = ads(&telling.ads, known);
+        piece.ads.extend(telling.ads.iter().filter_map(|(key, record)| Some((*key, event::ad(record)?))));
         piece
     }
 
-    /// The events of one piece, but for the reasons of holds: header, stamp, job, hold codes, ends.
+    /// The events of one piece, but for the reasons of holds: header, stamp, job, hold codes, ends. Without `known`, ads are
+    /// not looked at.
     pub(super) fn scan<'a>(
         Block { text, ends_log }: &Block<'a>,
+        known: Option<&Known<AdKey>>,
         mut events: Vec<(Stamp, Event)>,
     ) -> (Piece, Telling<'a>) {
         events.clear();
         let mut telling = Telling::default();
         let mut records = Records::new(text, *ends_log);
         let mut counts = vec![0u64; 1000];
+        let mut met = known.map(|before| Met { before, here: Known::new(JOBS_AT_ONCE) });
         let mut out_of_range = Vec::new();
         records.each(|record| {
             let header = record.header;
             counts[usize::from(header.number)] += 1;
             let at = events.len();
             match header.number {
-                AD_INFORMATION => telling.ads.push((at, *record)),
+                AD_INFORMATION => met.iter_mut().for_each(|met| telling.ad(at, record, met)),
                 GENERIC => telling.generic.push((at, *record)),
                 number => {
                     events.push((header.stamp, event::event(record)));
@@ -102,17 +129,4 @@ impl Piece {
         let (bytes, whole_end) = (text.len() as u64, records.whole_end);
         (Piece { bytes, events, records_by_number, anomalies, whole_end, ..Piece::default() }, telling)
     }
-}
-
-/// What ads tell of jobs that are not `known`: one follows every event, and the first of a job says it all.
-fn ads(records: &[(usize, Record<'_>)], known: &Known<AdKey>) -> Vec<(AdKey, Ad)> {
-    let mut met = Known::new(JOBS_AT_ONCE);
-    let mut ads = Vec::new();
-    for (_, record) in records {
-        let Some(key) = event::ad_key(record) else { continue };
-        if !known.knows(key, key.2) && !met.meet(key, key.2) {
-            ads.extend(event::ad(record).map(|ad| (key, ad)));
-        }
-    }
-    ads
 }

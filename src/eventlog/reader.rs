@@ -148,7 +148,7 @@ pub fn read_on(
 pub fn scan(text: &[u8]) -> usize {
     let (mut events, mut count) = (Vec::new(), 0);
     for piece in (Block { text, ends_log: true }).split(SIZES) {
-        events = Piece::scan(&piece, events).0.events;
+        events = Piece::scan(&piece, None, events).0.events;
         count += events.len();
     }
     count
