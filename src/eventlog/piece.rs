@@ -9,8 +9,8 @@ use super::reason::{self, Reasons};
 use super::record::{Anomaly, Record, Records};
 use super::stamp::Stamp;
 
-/// So many jobs may take turns in a piece until one is forgotten.
-const JOBS_AT_ONCE: usize = 1 << 10;
+/// So many new jobs may take turns in a piece until one is forgotten.
+const JOBS_AT_ONCE: usize = 1 << 8;
 
 /// What tells the year: before which event of its piece it stands, and what it says.
 pub(super) enum Anchor {
