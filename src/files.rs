@@ -12,10 +12,15 @@ use crate::error::hinted;
 /// The bytes go to a temporary file beside the target, are synced, and take the target's name by rename; then the
 /// directory is synced. The mode is what the umask leaves of 0666.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_parts(path, std::iter::once(bytes))
+}
+
+/// As [`write_atomic`], of `parts` one after another.
+pub fn write_parts<'a>(path: &Path, mut parts: impl Iterator<Item = &'a [u8]>) -> Result<()> {
     let parent = parent_of(path);
     let temporary = sibling(path, "tmp");
     let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&temporary)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let written = parts.try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_all());
     drop(file);
     if let Err(error) = written.and_then(|()| fs_err::rename(&temporary, path)) {
         // The failure to report is the write's, not that of tidying up after it.

@@ -105,13 +105,9 @@ pub fn digest(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// XXH3 (128 bits) in hexadecimal: tells large files apart at the speed of memory, but proves nothing against forgery.
-pub fn checksum(bytes: &[u8]) -> String {
-    format!("{:032x}", XxHash3_128::oneshot(bytes))
-}
-
-/// The size and [`checksum`] of what is read through it.
-#[derive(Default)]
+/// The size of what it was given, and its XXH3 (128 bits): tells large files apart at the speed of memory, but proves
+/// nothing against forgery.
+#[derive(Clone, Default)]
 pub struct Checksum {
     hasher: XxHash3_128,
     bytes: u64,
@@ -130,22 +126,32 @@ impl Checksum {
         self.bytes += bytes.len() as u64;
     }
 
+    /// Takes all that `file` holds, read in blocks.
+    pub fn read(&mut self, mut file: impl Read) -> Result<()> {
+        let mut block = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut block)? {
+                0 => return Ok(()),
+                filled => self.update(&block[..filled]),
+            }
+        }
+    }
+
+    /// How many bytes it was given.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The [`Checksum`] of `parts`, one after another, in hexadecimal.
+    pub fn of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
+        let mut checksum = Checksum::default();
+        parts.for_each(|part| checksum.update(part));
+        checksum.finish().1
+    }
+
     /// The size, and the checksum in hexadecimal.
     pub fn finish(&self) -> (u64, String) {
         (self.bytes, format!("{:032x}", self.hasher.finish_128()))
-    }
-}
-
-/// The size and [`checksum`] of all that `file` holds, read in blocks.
-pub fn checksum_reader(mut file: impl Read) -> Result<(u64, String)> {
-    let mut checksum = Checksum::default();
-    let mut block = vec![0; 1 << 20];
-    loop {
-        let filled = file.read(&mut block)?;
-        if filled == 0 {
-            return Ok(checksum.finish());
-        }
-        checksum.update(&block[..filled]);
     }
 }
 

@@ -86,16 +86,67 @@ impl View for Column<'_> {
     }
 }
 
+/// A column of which a header tells, without its elements.
+struct Described<'a>(&'a Column<'a>);
+
+impl View for Described<'_> {
+    fn dtype(&self) -> Dtype {
+        self.0.dtype
+    }
+    fn shape(&self) -> &[usize] {
+        &self.0.shape
+    }
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&[])
+    }
+    fn data_len(&self) -> usize {
+        self.0.bytes.len()
+    }
+}
+
+/// A shard to be written: its header, and its columns in the order in which they follow. Large ones are never copied.
+#[derive(Debug)]
+pub struct Layout<'a> {
+    header: Vec<u8>,
+    columns: Vec<(String, Column<'a>)>,
+}
+
+impl<'a> Layout<'a> {
+    /// Lays out a shard: the same input gives the same bytes.
+    pub fn new(format: Format, notes: &impl Serialize, mut columns: Vec<(String, Column<'a>)>) -> Result<Layout<'a>> {
+        // The order that safetensors puts them in.
+        columns.sort_by(|(a, left), (b, right)| right.dtype.cmp(&left.dtype).then_with(|| a.cmp(b)));
+        let header = Header { format: format.name.to_owned(), format_version: format.version, notes };
+        let metadata = HashMap::from([(KEY.to_owned(), serde_json::to_string(&header)?)]);
+        let described = columns.iter().map(|(name, column)| (name, Described(column)));
+        let header = safetensors::serialize(described, Some(metadata))?;
+        Ok(Layout { header, columns })
+    }
+
+    /// The bytes of the shard, in parts that follow each other.
+    pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(&self.header[..]).chain(self.columns.iter().map(|(_, column)| column.bytes))
+    }
+
+    /// The bytes of the shard.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.parts().collect::<Vec<_>>().concat()
+    }
+
+    /// Writes the shard: under a temporary name first, then renamed.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        files::write_parts(path, self.parts())
+    }
+}
+
 /// The bytes of a shard: the same input gives the same bytes.
 pub fn encode(format: Format, notes: &impl Serialize, columns: Vec<(String, Column<'_>)>) -> Result<Vec<u8>> {
-    let header = Header { format: format.name.to_owned(), format_version: format.version, notes };
-    let metadata = HashMap::from([(KEY.to_owned(), serde_json::to_string(&header)?)]);
-    Ok(safetensors::serialize(columns, Some(metadata))?)
+    Ok(Layout::new(format, notes, columns)?.bytes())
 }
 
 /// Writes a shard: under a temporary name first, then renamed.
 pub fn write(path: &Path, format: Format, notes: &impl Serialize, columns: Vec<(String, Column<'_>)>) -> Result<()> {
-    files::write_atomic(path, &encode(format, notes, columns)?)
+    Layout::new(format, notes, columns)?.write(path)
 }
 
 /// A shard open for reading; its tensors are slices of the mapped file.
@@ -240,6 +291,25 @@ mod tests {
         assert_eq!(shard.column::<u8>("b").expect("b"), [1, 2, 3]);
         assert_eq!(shard.shape("b").expect("b"), [3, 1]);
         assert!(shard.column::<u8>("a").is_err() && shard.column::<u8>("c").is_err());
+    }
+
+    #[test]
+    fn a_layout_is_what_safetensors_writes() {
+        let (bytes, words, floats) = ([1u8, 2, 3], [4u64], [0.5f32, 7.0]);
+        let columns = || {
+            let column = |name: &str, column| (name.to_owned(), column);
+            let byte = Column::vector(&bytes);
+            vec![
+                column("c", byte.clone()),
+                column("b", Column::vector(&floats)),
+                column("a", byte),
+                column("d", Column::vector(&words)),
+            ]
+        };
+        let layout = Layout::new(FORMAT, &"notes", columns()).expect("laid out");
+        let (_, read) = SafeTensors::read_metadata(&layout.bytes()).expect("sound");
+        let whole = safetensors::serialize(columns(), read.metadata().clone()).expect("serialised");
+        assert_eq!(layout.bytes(), whole);
     }
 
     #[test]

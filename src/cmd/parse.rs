@@ -1,6 +1,6 @@
 //! `poolcast parse`: event logs → event shards.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -8,11 +8,12 @@ use anyhow::{Context as _, Result};
 use crate::advice;
 use crate::cli::ParseArgs;
 use crate::error::{EXIT_DONE, hinted};
-use crate::eventlog::{self, Anomaly, Options, event_name};
+use crate::eventlog::{self, Anomaly, Batch, Options, event_name};
 use crate::events::{Builder, EVENTS, Source, Store, Summary};
 use crate::files::Staging;
+use crate::manifest::{self, Checksum};
+use crate::output;
 use crate::tensors::hold_counts;
-use crate::{manifest, output};
 
 /// Reads the logs, writes the store, prints the counts.
 pub fn run(args: &ParseArgs) -> Result<u8> {
@@ -26,7 +27,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     let staging = Staging::new(out, args.overwrite || earlier.is_some())?;
     let mut builder = Builder::new(&salt(), &options_key(&options)?, Some(staging.path().to_owned()));
     let sources = match &earlier {
-        Some(store) => go_on(store, &logs, &options, &mut builder)?,
+        Some((store, begun)) => go_on(store, begun, &logs, &options, &mut builder)?,
         None => read(&logs, &options, &mut builder)?,
     };
     if args.strict {
@@ -63,8 +64,9 @@ pub(super) fn logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// What the logs are, by content, before they are read.
 pub(super) fn sources(logs: &[PathBuf]) -> Result<Vec<Source>> {
     let source = |path: &PathBuf| {
-        let read = manifest::checksum_reader(eventlog::open(path)?);
-        let (bytes, xxh3) = read.with_context(|| format!("cannot read the log `{}`", path.display()))?;
+        let mut checksum = Checksum::default();
+        checksum.read(eventlog::open(path)?).with_context(|| format!("cannot read the log `{}`", path.display()))?;
+        let (bytes, xxh3) = checksum.finish();
         Ok(Source { name: name(path), bytes, xxh3, ..Source::default() })
     };
     logs.iter().map(source).collect()
@@ -105,8 +107,9 @@ pub(super) fn options_key(options: &Options) -> Result<String> {
 }
 
 /// The store in `out`, if it was made of the beginning of these logs, so that only what follows has to be read: all its
-/// logs are still there in its order, and only the last of them may have grown.
-fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Option<Store>> {
+/// logs are still there in its order, and only the last of them may have grown. Beside it, the checksum of the last log up
+/// to where it can be read on.
+fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Option<(Store, Checksum)>> {
     if manifest::finished_key(out, EVENTS).is_none() {
         return Ok(None);
     }
@@ -115,38 +118,52 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Option<Sto
     if store.summary.options_key != options_key(options)? || sources.len() > logs.len() {
         return Ok(None);
     }
+    let mut begun = Checksum::default();
     for (source, log) in sources.iter().zip(logs) {
-        let beginning = std::io::Read::take(eventlog::open(log)?, source.bytes);
+        let offset = source.resume.as_ref().map_or(source.bytes, |resume| resume.offset);
+        let file = eventlog::open(log)?;
+        begun = Checksum::default();
+        begun.read((&file).take(offset))?;
+        let mut whole = begun.clone();
+        whole.read(file.take(source.bytes.saturating_sub(offset)))?;
         let is_last = std::ptr::eq(source, &sources[sources.len() - 1]);
         let follows = match &source.resume {
             _ if !has_grown(log, source)? => true,
             Some(resume) if is_last => eventlog::can_read_on(log, resume)?,
             _ => false,
         };
-        if !follows || manifest::checksum_reader(beginning)? != (source.bytes, source.xxh3.clone()) {
+        if !follows || whole.finish() != (source.bytes, source.xxh3.clone()) {
             return Ok(None);
         }
     }
-    Ok(Some(store))
+    Ok(Some((store, begun)))
 }
 
 fn has_grown(log: &Path, source: &Source) -> Result<bool> {
     Ok(fs_err::metadata(log)?.len() > source.bytes)
 }
 
-/// Reads into `builder` what `logs` have beyond what `store` was made of.
-fn go_on(store: &Store, logs: &[PathBuf], options: &Options, builder: &mut Builder) -> Result<Vec<Source>> {
+/// Reads into `builder` what `logs` have beyond what `store` was made of; `begun` is the checksum of what is not read again
+/// of the last of its logs.
+fn go_on(
+    store: &Store,
+    begun: &Checksum,
+    logs: &[PathBuf],
+    options: &Options,
+    builder: &mut Builder,
+) -> Result<Vec<Source>> {
     let mut sources = store.summary.sources.clone();
     let (known, new) = logs.split_at(sources.len());
     let grown = match sources.last().zip(known.last()) {
         Some((source, log)) => has_grown(log, source)?,
         None => false,
     };
-    if let (Some(begun), Some(log)) = (builder.go_on(store, grown)?, known.last()) {
-        if let Some(resume) = &begun.resume {
+    if let (Some(earlier), Some(log)) = (builder.go_on(store, grown)?, known.last()) {
+        if let Some(resume) = &earlier.resume {
             output::note(&format!("`{}`: going on after byte {}", log.display(), resume.offset));
-            let read = eventlog::read_on(log, options, resume, |_| {}, &mut |batch| builder.add(&batch))?;
-            let source = builder.end_log(&name(log), read, Some(&begun));
+            let sink = &mut |batch: Batch<'_>| builder.add(&batch);
+            let read = eventlog::read_on(log, options, resume, begun.clone(), |_| {}, sink)?;
+            let source = builder.end_log(&name(log), read, Some(&earlier));
             sources.pop();
             sources.push(source);
         }

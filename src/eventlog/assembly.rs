@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 
 use super::blocks::SIZES;
-use super::event::{Ad, Event};
+use super::event::{Ad, AdKey, Event};
+use super::known::Known;
 use super::piece::{Anchor, Piece};
 use super::reader::{Batch, Generation, Log, Options, PLACES, Place, Resume};
 use super::record::Anomaly;
@@ -23,6 +24,9 @@ pub(super) fn first_calendar(options: &Options) -> Calendar {
     Calendar::new(near_ms, 0)
 }
 
+/// So many jobs may be in a pool at once until the ad of one is read again.
+const JOBS_AT_ONCE: usize = 1 << 16;
+
 /// Where the events of a log go.
 pub(super) type Sink<'a> = dyn FnMut(Batch<'_>) -> Result<()> + 'a;
 
@@ -37,6 +41,8 @@ pub(super) struct Assembly {
     is_log: bool,
     events: Vec<Event>,
     ads: Vec<Ad>,
+    /// Whose ads were read.
+    pub(super) known: Known<AdKey>,
     /// Events without a year from before anything told it.
     undated: Vec<(Stamp, Event)>,
     /// Anchors before an event that is still to come: it is in the next piece.
@@ -57,6 +63,7 @@ impl Assembly {
             is_log: false,
             events: Vec::new(),
             ads: Vec::new(),
+            known: Known::new(JOBS_AT_ONCE),
             undated: Vec::new(),
             waiting: Vec::new(),
             whole_end: Some(0),
@@ -98,7 +105,7 @@ impl Assembly {
             Anchor::Header(_, header) => header.creator.clone(),
             Anchor::Ad(_) => None,
         });
-        let schedd = || pieces.iter().flat_map(|piece| &piece.ads).map(|ad| ad.schedd.clone()).next();
+        let schedd = || pieces.iter().flat_map(|piece| &piece.ads).map(|(_, ad)| ad.schedd.clone()).next();
         let host = || pieces.iter().find_map(|piece| piece.submit_host.clone());
         self.ap = creator.or_else(schedd).or_else(host);
     }
@@ -136,7 +143,8 @@ impl Assembly {
             }
         }
         self.log.reasons.extend(piece.reasons);
-        self.ads.extend(piece.ads);
+        let new = piece.ads.into_iter().filter(|(key, _)| !self.known.meet(*key, key.spread()));
+        self.ads.extend(new.map(|(_, ad)| ad));
         self.log.bytes += piece.bytes;
         Ok(piece.events)
     }
@@ -186,6 +194,7 @@ impl Assembly {
         {
             self.flush(sink)?;
             self.ap = Some(creator.clone());
+            self.known = Known::new(JOBS_AT_ONCE);
         }
         let created_ms = header.created_s.saturating_mul(1000);
         if self.log.generation.is_none() && header.sequence > 0 {

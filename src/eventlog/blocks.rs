@@ -8,20 +8,24 @@ use memchr::memrchr;
 use super::record::{last_cut, next_cut};
 use super::source::Source;
 
-/// How a log is cut; it has no influence on what is read.
+/// How a log is cut; it has no influence on what is read, but that the first block tells whether the file is a log at all,
+/// and of which access point.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
-    /// How much of a log is read at once, and held in memory.
+    /// How much of a log is read at first.
+    pub(super) first_bytes: usize,
+    /// How much of it is read at once later, and held in memory.
     pub(super) block_bytes: usize,
     /// The piece that one thread parses at a time.
     pub(super) piece_bytes: usize,
 }
 
-/// Pieces fit a core's cache; blocks keep all cores busy. The fuzzer's inputs are small, and have many of both.
+/// A piece and its events fit a core's own cache, a block fits one that cores share. The fuzzer's inputs are small, and have
+/// many of both.
 pub(super) const SIZES: Sizes = if cfg!(fuzzing) {
-    Sizes { block_bytes: 1 << 10, piece_bytes: 1 << 8 }
+    Sizes { first_bytes: 1 << 10, block_bytes: 1 << 10, piece_bytes: 1 << 8 }
 } else {
-    Sizes { block_bytes: 8 << 20, piece_bytes: 1 << 20 }
+    Sizes { first_bytes: 8 << 20, block_bytes: 1 << 20, piece_bytes: 1 << 17 }
 };
 
 /// In a log, records end every few hundred bytes. Where none ends within so many, there is only damage, and it is cut
@@ -31,7 +35,9 @@ const MOST_WITHOUT_END_BYTES: usize = 64 << 20;
 /// A log as stretches of whole records.
 pub(super) struct Blocks {
     pub(super) source: Source,
-    sizes: Sizes,
+    /// How much is read at once from now on, and after the first block.
+    read_bytes: usize,
+    block_bytes: usize,
     /// Holds a block and what was read beyond it. It is filled again and again, as fresh memory costs more than reading.
     buffer: Vec<u8>,
     filled: usize,
@@ -49,10 +55,11 @@ pub(super) struct Block<'a> {
 }
 
 impl Blocks {
-    pub(super) fn open(path: &Path, sizes: Sizes, progress: impl Fn(u64) + Send + 'static) -> Result<Blocks> {
-        let source = Source::open(path, progress)?;
+    /// The blocks of `source`, which is the log at `path`.
+    pub(super) fn new(source: Source, path: &Path, sizes: Sizes) -> Blocks {
         let place = path.display().to_string();
-        Ok(Blocks { source, sizes, buffer: Vec::new(), filled: 0, taken: 0, at_end: false, place })
+        let Sizes { first_bytes: read_bytes, block_bytes, .. } = sizes;
+        Blocks { source, read_bytes, block_bytes, buffer: Vec::new(), filled: 0, taken: 0, at_end: false, place }
     }
 
     pub(super) fn next(&mut self) -> Result<Option<Block<'_>>> {
@@ -69,20 +76,21 @@ impl Blocks {
                 None => 0,
             };
         }
+        self.read_bytes = self.block_bytes;
         let text = &self.buffer[..self.taken];
         Ok((!text.is_empty()).then_some(Block { text, ends_log: self.at_end }))
     }
 
-    /// Reads as much as a block holds.
+    /// Reads on.
     fn read(&mut self) -> Result<()> {
-        let wanted = self.filled + self.sizes.block_bytes;
+        let wanted = self.filled + self.read_bytes;
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
         }
         let read = self.source.fill(&mut self.buffer[self.filled..wanted]);
         let read = read.with_context(|| format!("cannot read the log `{}`", self.place))?;
         self.filled += read;
-        self.at_end = read < self.sizes.block_bytes;
+        self.at_end = read < self.read_bytes;
         Ok(())
     }
 }

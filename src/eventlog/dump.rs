@@ -13,6 +13,7 @@ use super::event::{
 };
 use super::reader::Options;
 use super::record::{Record, Records};
+use super::source::Source;
 use super::stamp::{Calendar, Stamp, Zone, date_time, offset_between};
 
 /// The beginning of 1972, the first leap year of the epoch.
@@ -48,7 +49,7 @@ struct Line {
 /// # Errors
 /// Fails as [`super::read`] does, but for stamps without a year, which are written without one; and when `out` fails.
 pub fn dump(path: &Path, options: &Options, out: &mut impl Write) -> Result<()> {
-    let mut blocks = Blocks::open(path, SIZES, |_| {})?;
+    let mut blocks = Blocks::new(Source::open(path, |_| {})?, path, SIZES);
     let mut clock = Clock { calendar: first_calendar(options), knows_zone: false, new_file: None };
     let (mut offset, mut line) = (0, 1);
     while let Some(block) = blocks.next()? {

@@ -1,6 +1,7 @@
 //! One record → one event: the fields that holds, releases and ends turn on.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use memchr::memmem;
 
@@ -258,6 +259,37 @@ fn removed_by(record: &Record<'_>) -> RemovedBy {
     } else {
         RemovedBy::Unknown
     }
+}
+
+/// What the ads of all events of a job have in common: its id, and a hash of its `GlobalJobId`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AdKey {
+    cluster: i32,
+    proc: i32,
+    hash: u64,
+}
+
+impl AdKey {
+    /// Spreads jobs over a table, those of neighbouring clusters side by side, as such run at the same time.
+    pub(super) fn spread(self) -> u64 {
+        u64::from(self.cluster.cast_unsigned()) + u64::from(self.proc.cast_unsigned()) * 0x9e37
+    }
+}
+
+/// What tells the ad in an event 028 from those of other jobs; `None` when it does not carry a `GlobalJobId`.
+pub(super) fn ad_key(record: &Record<'_>) -> Option<AdKey> {
+    static ID: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("\nGlobalJobId = "));
+    let (cluster, proc) = job(&record.header)?;
+    let hash = match record.content {
+        Content::Text(text) => {
+            let id = &text[ID.find(text)? + 1..];
+            twox_hash::XxHash3_64::oneshot(&id[..memchr::memchr(b'\n', id)?])
+        }
+        Content::Ad(form) => {
+            twox_hash::XxHash3_64::oneshot(attributes(record, form).text(AD_ATTRIBUTES[0])?.as_bytes())
+        }
+    };
+    Some(AdKey { cluster, proc, hash })
 }
 
 /// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.

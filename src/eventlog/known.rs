@@ -3,21 +3,29 @@
 /// Keys that were met lately. Forgets the older of two that want one slot, so it only suits where meeting a key anew does no
 /// harm.
 #[derive(Debug)]
-pub struct Known<K> {
+pub(super) struct Known<K> {
     slots: Vec<Option<K>>,
 }
 
 impl<K: Copy + PartialEq> Known<K> {
     /// A table of `slots`, a power of two.
-    pub fn new(slots: usize) -> Known<K> {
+    pub(super) fn new(slots: usize) -> Known<K> {
         Known { slots: vec![None; slots.next_power_of_two()] }
     }
 
     /// Whether `key` is known; from now on it is. `hash` spreads the keys over the slots.
-    #[inline]
-    pub fn meet(&mut self, key: K, hash: u64) -> bool {
-        let slot = hash as usize & (self.slots.len() - 1);
+    pub(super) fn meet(&mut self, key: K, hash: u64) -> bool {
+        let slot = self.slot(hash);
         self.slots[slot].replace(key) == Some(key)
+    }
+
+    /// Whether `key` is known.
+    pub(super) fn knows(&self, key: K, hash: u64) -> bool {
+        self.slots[self.slot(hash)] == Some(key)
+    }
+
+    fn slot(&self, hash: u64) -> usize {
+        hash as usize & (self.slots.len() - 1)
     }
 }
 
@@ -30,5 +38,9 @@ mod tests {
         let mut known = Known::new(4);
         let met = [(7, 3), (7, 3), (8, 7), (7, 3), (9, 1), (7, 3)].map(|(key, hash)| known.meet(key, hash));
         assert_eq!(met, [false, true, false, false, false, true]);
+        assert_eq!(
+            [(7, 3), (8, 7), (9, 1), (9, 2)].map(|(key, hash)| known.knows(key, hash)),
+            [true, false, true, false]
+        );
     }
 }

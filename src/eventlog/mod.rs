@@ -28,7 +28,6 @@ pub use event::{
     event_name,
 };
 pub use generations::generations;
-pub use known::Known;
 pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resume, can_read_on, read, read_on, scan};
 pub use reason::Reasons;
 pub use record::Anomaly;

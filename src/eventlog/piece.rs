@@ -3,18 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::blocks::Block;
-use super::event::{self, AD_INFORMATION, Ad, Event, GENERIC, GlobalHeader, HELD, SUBMIT};
+use super::event::{self, AD_INFORMATION, Ad, AdKey, Event, GENERIC, GlobalHeader, HELD, SUBMIT};
 use super::known::Known;
 use super::reason::{self, Reasons};
-use super::record::{Anomaly, Header, Record, Records};
+use super::record::{Anomaly, Record, Records};
 use super::stamp::Stamp;
 
-/// So many jobs may take turns in a piece until one is forgotten.
-const JOBS_AT_ONCE: usize = 1 << 10;
-
-fn spread(header: &Header) -> u64 {
-    header.cluster.wrapping_mul(31).wrapping_add(header.proc).cast_unsigned()
-}
+/// So many new jobs may take turns in a piece until one is forgotten.
+const JOBS_AT_ONCE: usize = 1 << 8;
 
 /// What tells the year: before which event of its piece it stands, and what it says.
 pub(super) enum Anchor {
@@ -28,7 +24,7 @@ pub(super) struct Piece {
     pub(super) bytes: u64,
     pub(super) events: Vec<(Stamp, Event)>,
     pub(super) anchors: Vec<(usize, Anchor)>,
-    pub(super) ads: Vec<Ad>,
+    pub(super) ads: Vec<(AdKey, Ad)>,
     pub(super) reasons: Reasons,
     pub(super) submit_host: Option<String>,
     pub(super) records_by_number: BTreeMap<u16, u64>,
@@ -37,20 +33,43 @@ pub(super) struct Piece {
     pub(super) whole_end: Option<usize>,
 }
 
-/// Records that say more than an event does, each with the number of events before it. They are read after all events, so
-/// that the loop over all records stays small.
+/// Records that say more than an event does, most with the number of events before them. They are read after all events,
+/// so that the loop over all records stays small.
 #[derive(Default)]
 pub(super) struct Telling<'a> {
-    ads: Vec<(usize, Record<'a>)>,
+    /// The first ad of each job, as far as it is not known.
+    ads: Vec<(AdKey, Record<'a>)>,
+    first_ad: Option<(usize, Record<'a>)>,
     generic: Vec<(usize, Record<'a>)>,
     holds: Vec<(usize, Record<'a>)>,
     submit: Option<Record<'a>>,
 }
 
+/// Whose ads were met: one follows every event, and the first of a job says it all.
+struct Met<'a> {
+    /// Before the piece.
+    before: &'a Known<AdKey>,
+    here: Known<AdKey>,
+}
+
+impl<'a> Telling<'a> {
+    /// Takes the ad after `at` events. It is looked at at once, while the processor has it at hand.
+    #[inline(never)]
+    fn ad(&mut self, at: usize, record: &Record<'a>, met: &mut Met<'_>) {
+        if self.first_ad.is_none() {
+            self.first_ad = Some((at, *record));
+        }
+        let Some(key) = event::ad_key(record) else { return };
+        if !met.before.knows(key, key.spread()) && !met.here.meet(key, key.spread()) {
+            self.ads.push((key, *record));
+        }
+    }
+}
+
 impl Piece {
-    /// Parses one piece; the memory of `events` is used again.
-    pub(super) fn parse(block: &Block<'_>, events: Vec<(Stamp, Event)>) -> Piece {
-        let (mut piece, telling) = Piece::scan(block, events);
+    /// Parses one piece, but for ads of the jobs that are `known`; the memory of `events` is used again.
+    pub(super) fn parse(block: &Block<'_>, known: &Known<AdKey>, events: Vec<(Stamp, Event)>) -> Piece {
+        let (mut piece, telling) = Piece::scan(block, Some(known), events);
         piece.submit_host = telling.submit.as_ref().and_then(event::submit_host);
         for (at, record) in &telling.holds {
             let text = event::hold(record).1;
@@ -62,32 +81,33 @@ impl Piece {
             let global = event::global_header(record);
             piece.anchors.extend(global.map(|global| (*at, Anchor::Header(record.header.stamp, global))));
         }
-        let stamped = telling.ads.first().and_then(|(at, record)| Some((*at, Anchor::Ad(event::ad_stamp(record)?))));
+        let stamped =
+            telling.first_ad.as_ref().and_then(|(at, record)| Some((*at, Anchor::Ad(event::ad_stamp(record)?))));
         piece.anchors.extend(stamped);
         piece.anchors.sort_by_key(|(at, _)| *at);
-        piece.ads.extend(telling.ads.iter().filter_map(|(_, record)| event::ad(record)));
+        piece.ads.extend(telling.ads.iter().filter_map(|(key, record)| Some((*key, event::ad(record)?))));
         piece
     }
 
-    /// The events of one piece, but for the reasons of holds: header, stamp, job, hold codes, ends.
+    /// The events of one piece, but for the reasons of holds: header, stamp, job, hold codes, ends. Without `known`, ads are
+    /// not looked at.
     pub(super) fn scan<'a>(
         Block { text, ends_log }: &Block<'a>,
+        known: Option<&Known<AdKey>>,
         mut events: Vec<(Stamp, Event)>,
     ) -> (Piece, Telling<'a>) {
         events.clear();
         let mut telling = Telling::default();
         let mut records = Records::new(text, *ends_log);
         let mut counts = vec![0u64; 1000];
-        // Jobs whose ad was met: it says the same after every event.
-        let mut known = Known::new(JOBS_AT_ONCE);
+        let mut met = known.map(|before| Met { before, here: Known::new(JOBS_AT_ONCE) });
         let mut out_of_range = Vec::new();
         records.each(|record| {
             let header = record.header;
             counts[usize::from(header.number)] += 1;
             let at = events.len();
             match header.number {
-                AD_INFORMATION if known.meet((header.cluster, header.proc), spread(&header)) => {}
-                AD_INFORMATION => telling.ads.push((at, *record)),
+                AD_INFORMATION => met.iter_mut().for_each(|met| telling.ad(at, record, met)),
                 GENERIC => telling.generic.push((at, *record)),
                 number => {
                     events.push((header.stamp, event::event(record)));

@@ -5,7 +5,7 @@ use std::io::{Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Mutex;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +15,9 @@ use super::event::{Ad, Event};
 use super::piece::Piece;
 use super::reason::Reasons;
 use super::record::{Anomaly, begins_record};
-use super::source::{fill, open};
+use super::source::{Source, fill, open};
 use super::stamp::Stamp;
+use crate::manifest::Checksum;
 
 /// So many anomalies of a log are reported with their place; the others are only counted.
 pub const PLACES: usize = 20;
@@ -37,7 +38,7 @@ pub struct Batch<'a> {
     pub ap: &'a str,
     /// The events.
     pub events: &'a [Event],
-    /// What 028 records say of their jobs; a job may come several times.
+    /// What 028 records say of their jobs: the first of a job, and perhaps later ones.
     pub ads: &'a [Ad],
 }
 
@@ -119,7 +120,7 @@ pub fn read(
     progress: impl Fn(u64) + Send + 'static,
     sink: &mut Sink<'_>,
 ) -> Result<Log> {
-    read_in(SIZES, path, Assembly::new(options), progress, sink)
+    read_in(SIZES, path, Source::open(path, progress)?, Assembly::new(options), sink)
 }
 
 /// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins there. What looked like the
@@ -133,14 +134,17 @@ pub fn can_read_on(path: &Path, resume: &Resume) -> Result<bool> {
 }
 
 /// Reads what follows `resume` in the log at `path`, as [`read`] reads a whole log. The counts are those of what follows.
+/// `begun` was given all that stands before.
 pub fn read_on(
     path: &Path,
     options: &Options,
     resume: &Resume,
+    begun: Checksum,
     progress: impl Fn(u64) + Send + 'static,
     sink: &mut Sink<'_>,
 ) -> Result<Log> {
-    read_in(SIZES, path, Assembly::resume(options, resume), progress, sink)
+    ensure!(begun.bytes() == resume.offset, "`{}` is read on from another place than known", path.display());
+    read_in(SIZES, path, Source::open_after(path, begun, progress)?, Assembly::resume(options, resume), sink)
 }
 
 /// Finds the events of a log in memory, on this thread, with stamp, job, hold codes and how jobs ended; returns their
@@ -148,26 +152,20 @@ pub fn read_on(
 pub fn scan(text: &[u8]) -> usize {
     let (mut events, mut count) = (Vec::new(), 0);
     for piece in (Block { text, ends_log: true }).split(SIZES) {
-        events = Piece::scan(&piece, events).0.events;
+        events = Piece::scan(&piece, None, events).0.events;
         count += events.len();
     }
     count
 }
 
-fn read_in(
-    sizes: Sizes,
-    path: &Path,
-    mut assembly: Assembly,
-    progress: impl Fn(u64) + Send + 'static,
-    sink: &mut Sink<'_>,
-) -> Result<Log> {
-    let mut blocks = Blocks::open(path, sizes, progress)?;
-    blocks.source.skip(assembly.log.bytes)?;
+fn read_in(sizes: Sizes, path: &Path, source: Source, mut assembly: Assembly, sink: &mut Sink<'_>) -> Result<Log> {
+    let mut blocks = Blocks::new(source, path, sizes);
     // Fresh memory costs more than parsing into it, so that of one block serves the next.
     let spares: Mutex<Vec<Vec<(Stamp, Event)>>> = Mutex::default();
     let spare = || spares.lock().expect("no thread panics with the lock").pop().unwrap_or_default();
     while let Some(block) = blocks.next()? {
-        let pieces: Vec<Piece> = block.split(sizes).par_iter().map(|piece| Piece::parse(piece, spare())).collect();
+        let parse = |piece: &Block<'_>| Piece::parse(piece, &assembly.known, spare());
+        let pieces: Vec<Piece> = block.split(sizes).par_iter().map(parse).collect();
         assembly.find_ap(&pieces);
         for piece in pieces {
             let events = assembly.add(piece, sink)?;
@@ -210,9 +208,16 @@ mod tests {
     fn read_with(text: impl AsRef<[u8]>, assembly: Assembly, sizes: Sizes) -> Result<(Found, Log)> {
         let dir = tempfile::tempdir()?;
         let path = dir.path().join("log");
-        fs_err::write(&path, text)?;
+        fs_err::write(&path, &text)?;
         let mut events = Vec::new();
-        let log = read_in(sizes, &path, assembly, |_| {}, &mut |batch| {
+        let source = if assembly.log.bytes == 0 {
+            Source::open(&path, |_| {})?
+        } else {
+            let mut begun = Checksum::default();
+            begun.update(&text.as_ref()[..assembly.log.bytes as usize]);
+            Source::open_after(&path, begun, |_| {})?
+        };
+        let log = read_in(sizes, &path, source, assembly, &mut |batch| {
             events.extend(batch.events.iter().map(|event| (batch.ap.to_owned(), *event)));
             Ok(())
         })?;
@@ -244,7 +249,7 @@ mod tests {
     fn the_first_event_of_a_rotated_file_tells_the_zone_also_from_the_next_piece() {
         let header = HEADER.replace("12/31 17:59:00", "12/31 22:00:00").replace("size=0", "size=5000");
         let text = format!("{header}000 (1.0.0) 12/31 17:59:01 s\n...\n");
-        for sizes in [SIZES, Sizes { block_bytes: 64, piece_bytes: 1 }] {
+        for sizes in [SIZES, Sizes { first_bytes: 64, block_bytes: 64, piece_bytes: 1 }] {
             let found = read_text(&text, &Options::default(), sizes).expect("read").0;
             assert_eq!(found.times(), ["2023-12-31 23:59:01 UTC"]);
         }
@@ -372,7 +377,7 @@ mod tests {
             let text: String = parts.iter().map(|&part| PARTS[part]).collect();
             let text = format!("{}{text}", PARTS[0]);
             let whole = read_text(&text, &Options::default(), SIZES).expect("read").0;
-            let cut = read_text(&text, &Options::default(), Sizes { block_bytes, piece_bytes }).expect("read").0;
+            let cut = read_text(&text, &Options::default(), Sizes { first_bytes: block_bytes, block_bytes, piece_bytes }).expect("read").0;
             prop_assert_eq!(whole, cut);
         }
 
@@ -463,7 +468,7 @@ mod tests {
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), parts in proptest::collection::vec(0..PARTS.len(), 0..4)) {
             let mut text: Vec<u8> = parts.iter().flat_map(|&part| PARTS[part].bytes()).collect();
             text.extend(bytes);
-            drop(read_text(&text, &Options { year: Some(2024), ..Options::default() }, Sizes { block_bytes: 100, piece_bytes: 30 }));
+            drop(read_text(&text, &Options { year: Some(2024), ..Options::default() }, Sizes { first_bytes: 100, block_bytes: 100, piece_bytes: 30 }));
         }
     }
 }

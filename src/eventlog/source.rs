@@ -1,6 +1,6 @@
 //! Opening a log: plain, gzip, xz or zstd, told apart by content and not by name → a stream of plain bytes.
 
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -56,7 +56,16 @@ impl Source {
         Ok(Source { reader, compressed: true, checksum })
     }
 
-    /// The size of what was read of the file so far, and its checksum.
+    /// Opens the log at `path`, which is not compressed, where what `begun` was given ends.
+    pub(super) fn open_after(path: &Path, begun: Checksum, progress: impl Fn(u64) + Send + 'static) -> Result<Source> {
+        let mut file = open(path)?;
+        file.seek(SeekFrom::Start(begun.bytes()))?;
+        let checksum = Arc::new(Mutex::new(begun));
+        let reader = Box::new(Counted { inner: file, progress, checksum: checksum.clone() });
+        Ok(Source { reader, compressed: false, checksum })
+    }
+
+    /// The size of the file as far as it was read, and its checksum.
     pub(super) fn checksum(&self) -> (u64, String) {
         self.checksum.lock().expect("no thread panics with the lock").finish()
     }
@@ -64,19 +73,6 @@ impl Source {
     /// Whether the file has to be decompressed.
     pub(super) fn is_compressed(&self) -> bool {
         self.compressed
-    }
-
-    /// Passes over `bytes` of the log.
-    pub(super) fn skip(&mut self, bytes: u64) -> Result<()> {
-        let mut scratch = vec![0; 1 << 20];
-        let mut left = bytes;
-        while left > 0 {
-            let wanted = scratch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            let filled = self.fill(&mut scratch[..wanted])?;
-            ensure!(filled > 0, "it ends before byte {bytes}");
-            left -= filled as u64;
-        }
-        Ok(())
     }
 
     /// Reads until `buffer` is full or the log ends; returns the number of bytes read.

@@ -7,12 +7,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::columns::Columns;
 use super::rows::{Row, Rows};
-use super::store::{Gap, Source, Store, Summary, Writer};
-use crate::eventlog::{ABORTED, AD_INFORMATION, Batch, Event, Generation, Known, Log, PLACES, SUBMIT, TERMINATED};
+use super::store::{EVENTS, Gap, Source, Store, Summary, Writer};
+use crate::eventlog::{ABORTED, AD_INFORMATION, Batch, Event, Generation, Log, PLACES, SUBMIT, TERMINATED};
 use crate::files::Staging;
-
-/// So many jobs may be in a pool at once until the ad of one is added again.
-const JOBS_AT_ONCE: usize = 1 << 16;
+use crate::shard::Shard;
 
 /// Two submissions of one id that are closer than this are one, told by two logs.
 const SAME_SUBMISSION_MS: i64 = 60_000;
@@ -22,8 +20,6 @@ const SAME_SUBMISSION_MS: i64 = 60_000;
 pub struct Builder {
     salt: String,
     rows: Rows,
-    /// Whose ads were added: in most logs one follows every event, and the first says it all.
-    known: Known<(u32, i32, i32, i64)>,
     summary: Summary,
 }
 
@@ -32,7 +28,7 @@ impl Builder {
     /// `salt` and name. What outgrows memory is put aside in `dir`; without it, everything stays in memory.
     pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> Builder {
         let summary = Summary { options_key: options_key.to_owned(), ..Summary::default() };
-        Builder { salt: salt.to_owned(), rows: Rows::new(dir), known: Known::new(JOBS_AT_ONCE), summary }
+        Builder { salt: salt.to_owned(), rows: Rows::new(dir), summary }
     }
 
     /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay in the counts.
@@ -43,10 +39,6 @@ impl Builder {
             self.rows.push(Row::event(ap, event))?;
         }
         for ad in batch.ads.iter().filter(|ad| ad.cluster >= 0 && ad.proc >= 0) {
-            let job = (ap, ad.cluster, ad.proc, ad.submit_s);
-            if self.known.meet(job, u64::from(ad.cluster.cast_unsigned()) * 31 + u64::from(ad.proc.cast_unsigned())) {
-                continue;
-            }
             let owner = ad.owner.as_deref().map_or(0, |name| owner_hash(&self.salt, name));
             let submit_ms = ad.submit_s.saturating_mul(1000);
             self.rows.push(Row::ad(ap, (ad.cluster, ad.proc), submit_ms, owner, ad.request))?;
@@ -125,7 +117,7 @@ impl Builder {
     /// Writes the store to `staging` and commits it.
     pub fn write(self, staging: Staging, key: &str) -> Result<Summary> {
         let mut writer = Writer::new(staging);
-        let mut summary = self.columns(|columns| writer.shard(&columns))?;
+        let mut summary = self.columns(|columns| writer.shard(columns))?;
         writer.commit(key, &mut summary)?;
         Ok(summary)
     }
@@ -134,66 +126,64 @@ impl Builder {
     pub fn store(self) -> Result<Store> {
         let mut shards = Vec::new();
         let summary = self.columns(|columns| {
-            shards.push(columns);
+            shards.push(Shard::from_bytes(&columns.layout()?.bytes(), EVENTS)?);
             Ok(())
         })?;
-        Store::in_memory(&shards, summary)
+        Store::in_memory(shards, summary)
     }
 
     /// Puts the rows together by job; `shard` takes columns whenever a shard is full, and at the end.
-    fn columns(mut self, mut shard: impl FnMut(Columns) -> Result<()>) -> Result<Summary> {
+    fn columns(mut self, mut shard: impl FnMut(&Columns) -> Result<()>) -> Result<Summary> {
         let gaps = self.gaps();
         let sources = &self.summary.sources;
         let begin_ms = sources.iter().filter_map(|source| source.begin_ms).min().unwrap_or(0);
         let end_ms = sources.iter().filter_map(|source| source.end_ms).max().unwrap_or(0);
         let mut summary = Summary { gaps, begin_ms, end_ms, ..self.summary };
-        let mut columns = Columns::default();
-        let mut same_id: Vec<Row> = Vec::new();
-        let mut end_id = |same_id: &mut Vec<Row>, columns: &mut Columns| {
-            let (jobs, doubles) = push_jobs(same_id, columns);
+        let mut columns = Columns::new(self.rows.count());
+        self.rows.each_job(|same_id| {
+            let (jobs, doubles) = push_jobs(same_id, &mut columns);
             summary.jobs += jobs;
             summary.doubles += doubles;
-            same_id.clear();
-            if columns.is_full() { shard(std::mem::take(columns)) } else { Ok(()) }
-        };
-        self.rows.for_each(|row| {
-            if same_id.first().is_some_and(|first| first.id() != row.id()) {
-                end_id(&mut same_id, &mut columns)?;
+            if columns.is_full() {
+                shard(&columns)?;
+                columns.clear();
             }
-            same_id.push(row);
             Ok(())
         })?;
-        end_id(&mut same_id, &mut columns)?;
-        shard(columns)?;
+        shard(&columns)?;
         Ok(summary)
     }
 }
 
 /// Adds the jobs that one id named; returns how many, and how many events were there twice.
-fn push_jobs(same_id: &[Row], columns: &mut Columns) -> (usize, u64) {
-    let (ads, events): (Vec<Row>, Vec<Row>) = same_id.iter().partition(|row| row.number == AD_INFORMATION);
-    let once = without_doubles(&events);
-    let lives = lives(&once);
+fn push_jobs(same_id: &mut Vec<Row>, columns: &mut Columns) -> (usize, u64) {
+    let ads: Vec<Row> = same_id.extract_if(.., |row| row.number == AD_INFORMATION).collect();
+    let doubles = drop_doubles(same_id);
+    let lives = lives(same_id);
     for job in &lives {
         let submit_ms = job.iter().find(|row| row.number == SUBMIT).unwrap_or(&job[0]).time_ms;
         let ad = ads.iter().min_by_key(|ad| (ad.time_ms - submit_ms).abs());
-        columns.push_job(&job[0], submit_ms, ad);
-        job.iter().for_each(|row| columns.push_event(row));
+        columns.push_job(job, submit_ms, ad);
     }
-    (lives.len(), (events.len() - once.len()) as u64)
+    (lives.len(), doubles)
 }
 
-/// HTCondor writes an event at least once, and generations of a log may overlap: of equal events of one time, the first.
-fn without_doubles(events: &[Row]) -> Vec<Row> {
-    let mut once: Vec<Row> = Vec::with_capacity(events.len());
-    for row in events {
-        let same_time = once.iter().rev().take_while(|earlier| earlier.time_ms == row.time_ms);
-        let said = |row: &Row| (row.number, row.text_hash);
-        if !same_time.into_iter().any(|earlier| said(earlier) == said(row)) {
-            once.push(*row);
+/// HTCondor writes an event at least once, and generations of a log may overlap: of equal events of one time, the first
+/// stays. Returns how many were dropped.
+fn drop_doubles(events: &mut Vec<Row>) -> u64 {
+    let said = |row: &Row| (row.number, row.text_hash);
+    let mut kept = 0;
+    for at in 0..events.len() {
+        let row = events[at];
+        let mut same_time = events[..kept].iter().rev().take_while(|earlier| earlier.time_ms == row.time_ms);
+        if !same_time.any(|earlier| said(earlier) == said(&row)) {
+            events[kept] = row;
+            kept += 1;
         }
     }
-    once
+    let doubles = events.len() - kept;
+    events.truncate(kept);
+    doubles as u64
 }
 
 /// One id can name several jobs in turn, after a job queue was wiped: a submission after an end, or long after another

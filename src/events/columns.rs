@@ -5,13 +5,13 @@ use anyhow::{Result, ensure};
 use super::rows::Row;
 use super::store::EVENTS;
 use crate::eventlog::{Event, Request};
-use crate::shard::{Column, Shard};
+use crate::shard::{Column, Layout, Shard};
 
 /// A shard is closed after the job that fills it; histories are never split.
 const SHARD_EVENTS: usize = 1 << 20;
 
 /// Events and jobs as they are written: `E` events sorted by job and time, `J` jobs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Columns {
     time_ms: Vec<i64>,
     hold_code: Vec<i32>,
@@ -20,8 +20,8 @@ pub(super) struct Columns {
     text_hash: Vec<u32>,
     number: Vec<u16>,
     normal: Vec<u8>,
-    /// `[J]`: where each job's events begin.
-    first: Vec<u64>,
+    /// `[J + 1]`: where each job's events begin, and where the last one's end.
+    bounds: Vec<u64>,
     submit_ms: Vec<i64>,
     global_submit_s: Vec<i64>,
     owner: Vec<u64>,
@@ -35,12 +35,66 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Adds a job that the id of `row` names, and what its ad says.
-    pub(super) fn push_job(&mut self, row: &Row, submit_ms: i64, ad: Option<&Row>) {
-        self.first.push(self.number.len() as u64);
-        self.ap.push(row.ap);
-        self.cluster.push(row.cluster);
-        self.proc.push(row.proc);
+    /// Room for so many events, or those of a shard if there are more.
+    pub(super) fn new(events: usize) -> Columns {
+        let events = events.min(SHARD_EVENTS + SHARD_EVENTS / 64);
+        Columns {
+            time_ms: Vec::with_capacity(events),
+            hold_code: Vec::with_capacity(events),
+            hold_subcode: Vec::with_capacity(events),
+            value: Vec::with_capacity(events),
+            text_hash: Vec::with_capacity(events),
+            number: Vec::with_capacity(events),
+            normal: Vec::with_capacity(events),
+            bounds: vec![0],
+            submit_ms: Vec::new(),
+            global_submit_s: Vec::new(),
+            owner: Vec::new(),
+            ap: Vec::new(),
+            cluster: Vec::new(),
+            proc: Vec::new(),
+            request_cpus: Vec::new(),
+            request_gpus: Vec::new(),
+            request_memory_mb: Vec::new(),
+            request_disk_mb: Vec::new(),
+        }
+    }
+
+    /// Forgets all, but keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.time_ms.clear();
+        self.hold_code.clear();
+        self.hold_subcode.clear();
+        self.value.clear();
+        self.text_hash.clear();
+        self.number.clear();
+        self.normal.clear();
+        self.bounds.truncate(1);
+        self.submit_ms.clear();
+        self.global_submit_s.clear();
+        self.owner.clear();
+        self.ap.clear();
+        self.cluster.clear();
+        self.proc.clear();
+        self.request_cpus.clear();
+        self.request_gpus.clear();
+        self.request_memory_mb.clear();
+        self.request_disk_mb.clear();
+    }
+
+    /// Adds a job: its events, of which there is one at least, and what its ad says.
+    pub(super) fn push_job(&mut self, events: &[Row], submit_ms: i64, ad: Option<&Row>) {
+        self.time_ms.extend(events.iter().map(|row| row.time_ms));
+        self.hold_code.extend(events.iter().map(|row| row.hold_code));
+        self.hold_subcode.extend(events.iter().map(|row| row.hold_subcode));
+        self.value.extend(events.iter().map(|row| row.value));
+        self.text_hash.extend(events.iter().map(|row| row.text_hash));
+        self.number.extend(events.iter().map(|row| row.number));
+        self.normal.extend(events.iter().map(|row| row.normal));
+        self.bounds.push(self.number.len() as u64);
+        self.ap.push(events[0].ap);
+        self.cluster.push(events[0].cluster);
+        self.proc.push(events[0].proc);
         self.submit_ms.push(submit_ms);
         self.global_submit_s.push(ad.map_or(0, |ad| ad.time_ms / 1000));
         self.owner.push(ad.map_or(0, Row::owner));
@@ -51,20 +105,9 @@ impl Columns {
         self.request_disk_mb.push(request.disk_mb);
     }
 
-    /// Adds an event to the job pushed last.
-    pub(super) fn push_event(&mut self, row: &Row) {
-        self.time_ms.push(row.time_ms);
-        self.hold_code.push(row.hold_code);
-        self.hold_subcode.push(row.hold_subcode);
-        self.value.push(row.value);
-        self.text_hash.push(row.text_hash);
-        self.number.push(row.number);
-        self.normal.push(row.normal);
-    }
-
     /// How many jobs.
     pub(super) fn jobs(&self) -> usize {
-        self.first.len()
+        self.ap.len()
     }
 
     /// How many events.
@@ -77,10 +120,8 @@ impl Columns {
         self.number.len() >= SHARD_EVENTS
     }
 
-    /// The bytes of their shard.
-    pub(super) fn encode(&self) -> Result<Vec<u8>> {
-        let mut bounds = self.first.clone();
-        bounds.push(self.number.len() as u64);
+    /// Their shard.
+    pub(super) fn layout(&self) -> Result<Layout<'_>> {
         let columns = [
             ("time_ms", Column::vector(&self.time_ms)),
             ("hold_code", Column::vector(&self.hold_code)),
@@ -89,7 +130,7 @@ impl Columns {
             ("text_hash", Column::vector(&self.text_hash)),
             ("number", Column::vector(&self.number)),
             ("normal", Column::vector(&self.normal)),
-            ("bounds", Column::vector(&bounds)),
+            ("bounds", Column::vector(&self.bounds)),
             ("submit_ms", Column::vector(&self.submit_ms)),
             ("global_submit_s", Column::vector(&self.global_submit_s)),
             ("owner", Column::vector(&self.owner)),
@@ -102,7 +143,7 @@ impl Columns {
             ("request_disk_mb", Column::vector(&self.request_disk_mb)),
         ];
         let columns = columns.map(|(name, column)| (name.to_owned(), column)).to_vec();
-        crate::shard::encode(EVENTS, &serde_json::json!({}), columns)
+        Layout::new(EVENTS, &serde_json::json!({}), columns)
     }
 }
 

@@ -3,6 +3,7 @@
 mod build;
 mod columns;
 mod rows;
+mod runs;
 mod store;
 
 pub use build::Builder;

@@ -1,28 +1,21 @@
-//! Events in any order → events by job and time: sorted runs, on disk where they outgrow memory, and their merge.
+//! Events in any order → events by job and time: sorted in memory, or in runs on disk where they outgrow it.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-use bytemuck::{Pod, Zeroable};
+use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
+use super::runs;
 use crate::eventlog::{AD_INFORMATION, Event, Request};
 
-/// How many rows are held in memory before they are sorted and written as a run.
-const RUN_ROWS: usize = 6 << 20;
-/// How many rows of each run are held in memory while runs are merged.
-const MERGE_ROWS: usize = 1 << 15;
+/// How many rows are held in memory before they are sorted and written as a run. More would not save time: what is touched
+/// for the first time costs more than a merge of more runs.
+const RUN_ROWS: usize = 2 << 20;
 
-/// One event, or what one 028 record says of its job, with the job it belongs to. Plain bytes: runs are written as is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
+/// One event, or what one 028 record says of its job, with the job it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Row {
     pub(super) time_ms: i64,
-    /// The place in the logs, which orders events of one time.
-    sequence: u64,
     pub(super) ap: u32,
     pub(super) cluster: i32,
     pub(super) proc: i32,
@@ -32,26 +25,13 @@ pub(super) struct Row {
     pub(super) text_hash: u32,
     pub(super) number: u16,
     pub(super) normal: u8,
-    cpus: u8,
+    pub(super) cpus: u8,
 }
 
 impl Row {
     pub(super) fn event(ap: u32, event: &Event) -> Row {
         let Event { time_ms, cluster, proc, number, normal, value, hold_code, hold_subcode, text_hash } = *event;
-        Row {
-            time_ms,
-            sequence: 0,
-            ap,
-            cluster,
-            proc,
-            hold_code,
-            hold_subcode,
-            value,
-            text_hash,
-            number,
-            normal,
-            cpus: 0,
-        }
+        Row { time_ms, ap, cluster, proc, hold_code, hold_subcode, value, text_hash, number, normal, cpus: 0 }
     }
 
     /// What the ad of a job says: its submission by the clock of the access point, its owner, hashed, and its request.
@@ -74,20 +54,10 @@ impl Row {
         u64::from(self.hold_code as u32) | u64::from(self.hold_subcode as u32) << 32
     }
 
-    /// What names the job, up to numbers used again.
-    pub(super) fn id(&self) -> (u32, i32, i32) {
-        (self.ap, self.cluster, self.proc)
-    }
-
-    /// The order of rows: by job, then time, then place in the logs. Ids are not negative, so they compare as unsigned.
-    fn key(&self) -> (u64, u64, u64) {
-        let job = u64::from(self.ap) << 32 | u64::from(self.cluster as u32);
-        let moment = u64::from(self.proc as u32) << 32;
-        (job, moment, self.time_ms as u64 ^ 1 << 63)
-    }
-
-    fn full_key(&self) -> ((u64, u64, u64), u64) {
-        (self.key(), self.sequence)
+    /// What names the job, up to numbers used again: 96 bits in the order of access point, cluster and proc. They are not
+    /// negative, so they compare as unsigned.
+    pub(super) fn id(&self) -> u128 {
+        u128::from(self.ap) << 64 | u128::from(self.cluster as u32) << 32 | u128::from(self.proc as u32)
     }
 }
 
@@ -95,10 +65,11 @@ impl Row {
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
-    count: u64,
     /// Where runs may be written; without it, everything stays in memory.
     dir: Option<PathBuf>,
     runs: Vec<PathBuf>,
+    /// Memory for [`by_job`].
+    order: Vec<u128>,
 }
 
 impl Rows {
@@ -106,95 +77,65 @@ impl Rows {
         Rows { dir, ..Rows::default() }
     }
 
+    /// How many rows were pushed, at least.
+    pub(super) fn count(&self) -> usize {
+        if self.runs.is_empty() { self.rows.len() } else { RUN_ROWS }
+    }
+
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
         if self.rows.is_empty() && self.dir.is_some() {
             // At once: the first touch of memory costs more than parsing, and growing would touch it twice.
             self.rows.reserve_exact(RUN_ROWS);
         }
-        self.rows.push(Row { sequence: self.count, ..row });
-        self.count += 1;
+        self.rows.push(row);
         if self.rows.len() >= RUN_ROWS && self.dir.is_some() {
             self.write_run()?;
         }
         Ok(())
     }
 
-    fn sort(&mut self) {
-        self.rows.par_sort_unstable_by_key(Row::full_key);
-    }
-
     fn write_run(&mut self) -> Result<()> {
-        self.sort();
         let dir = self.dir.as_deref().unwrap_or(Path::new("."));
         let path = dir.join(format!(".run-{:05}", self.runs.len()));
-        let mut file = fs_err::File::create(&path)?;
-        file.write_all(bytemuck::cast_slice(&self.rows))?;
+        runs::write(&path, by_job(&self.rows, &mut self.order)?)?;
         self.runs.push(path);
         self.rows.clear();
         Ok(())
     }
 
-    /// Hands every row to `each`, in order, and removes the runs.
-    pub(super) fn for_each(mut self, mut each: impl FnMut(Row) -> Result<()>) -> Result<()> {
+    /// Hands the rows of every id to `each`, in order of time and then as they were pushed; removes the runs.
+    pub(super) fn each_job(mut self, mut each: impl FnMut(&mut Vec<Row>) -> Result<()>) -> Result<()> {
+        let mut in_time = |rows: &mut Vec<Row>| {
+            rows.sort_by_key(|row| row.time_ms);
+            each(rows)
+        };
         if self.runs.is_empty() {
-            self.sort();
-            return self.rows.iter().try_for_each(|row| each(*row));
+            let mut job = Vec::new();
+            return by_job(&self.rows, &mut self.order)?.try_for_each(|rows| {
+                job.clear();
+                job.extend(rows);
+                in_time(&mut job)
+            });
         }
         self.write_run()?;
-        self.rows = Vec::new();
-        let mut runs: Vec<Run> = self.runs.iter().map(|path| Run::open(path)).collect::<Result<_>>()?;
-        let mut heads = BinaryHeap::new();
-        for (index, run) in runs.iter_mut().enumerate() {
-            heads.extend(run.next()?.map(|row| Reverse((row.full_key(), index))));
-        }
-        while let Some(Reverse((_, index))) = heads.pop() {
-            each(runs[index].current())?;
-            heads.extend(runs[index].next()?.map(|row| Reverse((row.full_key(), index))));
-        }
+        (self.rows, self.order) = (Vec::new(), Vec::new());
+        runs::merge(&self.runs, in_time)?;
         self.runs.iter().try_for_each(|path| Ok(fs_err::remove_file(path)?))
     }
 }
 
-/// A sorted run on disk, read from its beginning.
-struct Run {
-    file: fs_err::File,
-    buffer: Vec<Row>,
-    /// The row after the current one.
-    at: usize,
-}
-
-impl Run {
-    fn open(path: &Path) -> Result<Run> {
-        Ok(Run { file: fs_err::File::open(path)?, buffer: Vec::new(), at: 0 })
-    }
-
-    fn next(&mut self) -> Result<Option<Row>> {
-        if self.at == self.buffer.len() {
-            self.fill()?;
-        }
-        self.at += 1;
-        Ok(self.buffer.get(self.at - 1).copied())
-    }
-
-    /// The row that [`Run::next`] gave last.
-    fn current(&self) -> Row {
-        self.buffer[self.at - 1]
-    }
-
-    fn fill(&mut self) -> Result<()> {
-        self.buffer.resize(MERGE_ROWS, Row::zeroed());
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.buffer);
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match self.file.read(&mut bytes[filled..])? {
-                0 => break,
-                n => filled += n,
-            }
-        }
-        self.buffer.truncate(filled / size_of::<Row>());
-        self.at = 0;
-        Ok(())
-    }
+/// The rows of every id, ids in order, those of one as they were pushed. Not the rows are sorted, but numbers made of id and
+/// place, which are smaller and compared at once.
+fn by_job<'a>(
+    rows: &'a [Row],
+    order: &'a mut Vec<u128>,
+) -> Result<impl Iterator<Item = impl ExactSizeIterator<Item = &'a Row>>> {
+    u32::try_from(rows.len()).context("too many events to hold in memory")?;
+    order.clear();
+    order.extend((0u32..).zip(rows).map(|(at, row)| row.id() << 32 | u128::from(at)));
+    order.par_sort_unstable();
+    let jobs = order.chunk_by(|a, b| a >> 32 == b >> 32);
+    Ok(jobs.map(|job| job.iter().map(|place| &rows[*place as u32 as usize])))
 }
 
 #[cfg(test)]
@@ -202,30 +143,46 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sorted(rows: &[(i32, i64)], run_every: usize) -> Vec<(i32, i64, u64)> {
+    fn sorted(rows: &[Row], run_every: usize) -> Vec<Vec<Row>> {
         let dir = tempfile::tempdir().expect("a directory");
         let mut all = Rows::new(Some(dir.path().to_owned()));
-        for (index, &(cluster, time_ms)) in rows.iter().enumerate() {
-            all.push(Row::event(0, &Event { cluster, time_ms, ..Event::default() })).expect("pushed");
+        for (index, row) in rows.iter().enumerate() {
+            all.push(*row).expect("pushed");
             if index % run_every == run_every - 1 {
                 all.write_run().expect("written");
             }
         }
         let mut found = Vec::new();
-        let collect = |row: Row| {
-            found.push((row.cluster, row.time_ms, row.sequence));
+        let collect = |job: &mut Vec<Row>| {
+            found.push(job.clone());
             Ok(())
         };
-        all.for_each(collect).expect("merged");
+        all.each_job(collect).expect("merged");
         assert_eq!(fs_err::read_dir(dir.path()).expect("listed").count(), 0, "no run is left");
         found
     }
 
+    /// Row `at`, of one of few jobs; what most rows lack is there in some.
+    fn row(at: usize, (cluster, time_ms, code): (i32, i64, i32)) -> Row {
+        let proc = cluster % 2;
+        if code == 0 {
+            let request = Request { cpus: 3, ..Request::default() };
+            return Row::ad(1, (cluster, proc), time_ms, at as u64, request);
+        }
+        let (hold_code, text_hash) = ((code - 1) * i32::MAX, at as u32);
+        Row::event(1, &Event { cluster, proc, time_ms, hold_code, text_hash, ..Event::default() })
+    }
+
     proptest! {
         #[test]
-        fn runs_make_no_difference(rows in proptest::collection::vec((0..5i32, -9..9i64), 0..200), every in 1..50usize) {
-            let mut expected: Vec<_> = rows.iter().zip(0u64..).map(|(&(cluster, time), at)| (cluster, time, at)).collect();
-            expected.sort_unstable();
+        fn runs_make_no_difference(
+            rows in proptest::collection::vec((0..5i32, -9..9i64, 0..3i32), 0..200),
+            every in 1..50usize,
+        ) {
+            let rows: Vec<Row> = rows.into_iter().enumerate().map(|(at, said)| row(at, said)).collect();
+            let mut expected = rows.clone();
+            expected.sort_by_key(|row| (row.ap, row.cluster, row.proc, row.time_ms));
+            let expected: Vec<Vec<Row>> = expected.chunk_by(|a, b| a.id() == b.id()).map(<[Row]>::to_vec).collect();
             prop_assert_eq!(&sorted(&rows, usize::MAX), &expected);
             prop_assert_eq!(&sorted(&rows, every), &expected);
         }

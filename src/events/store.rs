@@ -10,7 +10,7 @@ use super::columns::{Columns, History, Job, Part};
 use crate::error::hinted;
 use crate::eventlog::{Anomalies, Generation, Place, Reasons, Resume};
 use crate::files::Staging;
-use crate::manifest;
+use crate::manifest::{self, Checksum};
 use crate::shard::{Format, Shard};
 
 /// Event shards.
@@ -107,10 +107,10 @@ impl Writer {
 
     pub(super) fn shard(&mut self, columns: &Columns) -> Result<()> {
         let file = format!("events-{:05}.safetensors", self.shards.len());
-        let bytes = columns.encode()?;
-        crate::files::write_atomic(&self.staging.path().join(&file), &bytes)?;
+        let layout = columns.layout()?;
+        layout.write(&self.staging.path().join(&file))?;
         let (jobs, events) = (columns.jobs(), columns.events());
-        self.shards.push(Listed { file, jobs, events, xxh3: manifest::checksum(&bytes) });
+        self.shards.push(Listed { file, jobs, events, xxh3: Checksum::of(layout.parts()) });
         Ok(())
     }
 
@@ -141,13 +141,12 @@ impl Store {
         Store { summary, shards: Vec::new(), starts: vec![0], gaps }
     }
 
-    pub(super) fn in_memory(columns: &[Columns], summary: Summary) -> Result<Store> {
+    pub(super) fn in_memory(shards: Vec<Shard>, summary: Summary) -> Result<Store> {
         let mut store = Store::empty(summary);
-        for part in columns {
-            store.starts.push(store.starts[store.starts.len() - 1] + part.jobs());
-            store.shards.push(Shard::from_bytes(&part.encode()?, EVENTS)?);
+        for shard in &shards {
+            store.starts.push(store.starts[store.starts.len() - 1] + Part::of(shard)?.jobs());
         }
-        Ok(store)
+        Ok(Store { shards, ..store })
     }
 
     /// Maps the store in `dir` and checks that its shards are those its manifest lists.
@@ -242,12 +241,13 @@ mod tests {
     use crate::eventlog::{Event, Request};
 
     fn columns(jobs: usize) -> Columns {
-        let mut columns = Columns::default();
+        let mut columns = Columns::new(0);
         for cluster in 0..jobs as i32 {
             let row =
-                |number: u16| Row::event(0, &Event { cluster, number, time_ms: i64::from(number), ..Event::default() });
-            columns.push_job(&row(0), i64::from(cluster), Some(&Row::ad(0, (cluster, 0), 5000, 7, Request::default())));
-            (0..cluster % 3).for_each(|n| columns.push_event(&row(n as u16)));
+                |number| Row::event(0, &Event { cluster, number, time_ms: i64::from(number), ..Event::default() });
+            let events: Vec<Row> = (0..=cluster as u16 % 3).map(row).collect();
+            let ad = Row::ad(0, (cluster, 0), 5000, 7, Request::default());
+            columns.push_job(&events, i64::from(cluster), Some(&ad));
         }
         columns
     }
@@ -263,14 +263,20 @@ mod tests {
         writer.commit("key", &mut summary(jobs)).expect("committed");
     }
 
+    fn shard(columns: Columns) -> Shard {
+        Shard::from_bytes(&columns.layout().expect("laid out").bytes(), EVENTS).expect("sound")
+    }
+
     #[test]
     fn a_written_store_is_the_one_in_memory() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("events");
         let parts = [columns(10), columns(4)];
         write(&path, &parts);
-        let (mapped, store) =
-            (Store::open(&path).expect("opened"), Store::in_memory(&parts, summary(14)).expect("made"));
+        let (mapped, store) = (
+            Store::open(&path).expect("opened"),
+            Store::in_memory(parts.map(shard).into(), summary(14)).expect("made"),
+        );
         assert_eq!((mapped.jobs().len(), mapped.jobs().get(12).cluster, mapped.jobs().get(12).owner), (14, 2, 7));
         for (a, b) in store.jobs().iter().zip(mapped.jobs().iter()) {
             assert_eq!(format!("{a:?}"), format!("{b:?}"));
@@ -284,7 +290,7 @@ mod tests {
         let path = dir.path().join("events");
         write(&path, &[columns(10)]);
         let shard = path.join("events-00000.safetensors");
-        fs_err::write(&shard, columns(9).encode().expect("encoded")).expect("written");
+        fs_err::write(&shard, columns(9).layout().expect("laid out").bytes()).expect("written");
         let error = Store::open(&path).expect_err("other columns");
         assert!(crate::error::render(&error).contains("poolcast parse"), "{error:?}");
         let text = fs_err::read_to_string(path.join("manifest.json")).expect("read");

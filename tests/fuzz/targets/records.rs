@@ -9,6 +9,7 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use poolcast_fuzz::eventlog::{self, AD_INFORMATION, GENERIC, Log, Options};
+use poolcast_fuzz::manifest::Checksum;
 use tempfile::NamedTempFile;
 
 thread_local! {
@@ -23,7 +24,9 @@ fuzz_target!(init: one_thread(), |text: &[u8]| {
         let resume = eventlog::read(half, &Options::default(), |_| {}, &mut |_| Ok(())).ok().and_then(|log| log.resume);
         let whole = write(file, text);
         if let Some(resume) = resume.filter(|resume| eventlog::can_read_on(whole, resume).expect("readable")) {
-            drop(eventlog::read_on(whole, &Options::default(), &resume, |_| {}, &mut |_| Ok(())));
+            let mut begun = Checksum::default();
+            begun.update(&text[..resume.offset as usize]);
+            drop(eventlog::read_on(whole, &Options::default(), &resume, begun, |_| {}, &mut |_| Ok(())));
         }
         check(whole, scanned);
     });
