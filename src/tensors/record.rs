@@ -62,7 +62,9 @@ impl Records {
             for cycle in cycles(history, Label::Next, store.gaps(job.ap)) {
                 let Outcome::Label(label) = cycle.outcome else { continue };
                 let decided_ms = history.time_ms[cycle.decided];
-                [of_cluster(&job, &cycle), of_owner(&job, &cycle)].map(|kind| add(kind, decided_ms, label));
+                for kind in [of_cluster(&job, &cycle), of_owner(&job, &cycle)] {
+                    add(kind, decided_ms, label);
+                }
             }
             for at in (0..history.number.len()).filter(|&at| history.number[at] == TERMINATED) {
                 add(ends(&job), history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0);
