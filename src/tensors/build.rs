@@ -21,7 +21,7 @@ use crate::files::Staging;
 use crate::manifest;
 
 /// The codes in one shard are at most so many bytes.
-const SHARD_BYTES: usize = 64 << 20;
+const SHARD_BYTES: usize = 16 << 20;
 /// So many samples, which are near in time, are made together.
 const BATCH: usize = 1024;
 
