@@ -256,6 +256,28 @@ mod tests {
     }
 
     #[test]
+    fn each_submission_of_a_job_is_told_of_once() {
+        let ad = |id: &str| {
+            format!("028 (1.0.0) 2024-01-01 00:00:01 Job ad information event triggered.\n{id}Proc = 0\n...\n")
+        };
+        let submitted = |submit_s: i64| ad(&format!("GlobalJobId = \"schedd#1.0#{submit_s}\"\n"));
+        let text = [ad(""), submitted(5), submitted(5), ad(""), submitted(9), submitted(9)].concat();
+        for sizes in [SIZES, Sizes { first_bytes: 64, block_bytes: 64, piece_bytes: 1 }] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let path = dir.path().join("log");
+            fs_err::write(&path, &text).expect("written");
+            let source = Source::open(&path, |_| {}).expect("opened");
+            let mut told = Vec::new();
+            let read = read_in(sizes, &path, source, Assembly::new(&Options::default()), &mut |batch| {
+                told.extend(batch.ads.iter().map(|ad| ad.submit_s));
+                Ok(())
+            });
+            read.expect("read");
+            assert_eq!(told, [5, 9]);
+        }
+    }
+
+    #[test]
     fn a_year_is_never_guessed() {
         let text = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
         let error = read_text(text, &Options::default(), SIZES).expect_err("no year");
