@@ -120,7 +120,8 @@ pub fn read(
     progress: impl Fn(u64) + Send + 'static,
     sink: &mut Sink<'_>,
 ) -> Result<Log> {
-    read_in(SIZES, path, Source::open(path, progress)?, Assembly::new(options), sink)
+    let source = Source::open(path, progress)?;
+    in_pool(|| read_in(SIZES, path, source, Assembly::new(options), sink))
 }
 
 /// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins there. What looked like the
@@ -144,7 +145,14 @@ pub fn read_on(
     sink: &mut Sink<'_>,
 ) -> Result<Log> {
     ensure!(begun.bytes() == resume.offset, "`{}` is read on from another place than known", path.display());
-    read_in(SIZES, path, Source::open_after(path, begun, progress)?, Assembly::resume(options, resume), sink)
+    let source = Source::open_after(path, begun, progress)?;
+    in_pool(|| read_in(SIZES, path, source, Assembly::resume(options, resume), sink))
+}
+
+/// Does `work` on one of the pool's threads. From without, each block would be handed to another thread and waited for, and
+/// what is in the one's cache is not in the other's.
+fn in_pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    rayon::scope(|_| work())
 }
 
 /// Finds the events of a log in memory, on this thread, with stamp, job, hold codes and how jobs ended; returns their
