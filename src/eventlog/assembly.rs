@@ -28,7 +28,7 @@ pub(super) fn first_calendar(options: &Options) -> Calendar {
 const JOBS_AT_ONCE: usize = 1 << 16;
 
 /// Where the events of a log go.
-pub(super) type Sink<'a> = dyn FnMut(Batch<'_>) -> Result<()> + 'a;
+pub(super) type Sink<'a> = dyn FnMut(Batch<'_>) -> Result<()> + Send + 'a;
 
 /// Puts the pieces of one file together, in order.
 pub(super) struct Assembly {

@@ -278,13 +278,9 @@ impl AdKey {
 
 /// What tells the ad in an event 028 from those of other jobs; `None` when it does not carry a `GlobalJobId`.
 pub(super) fn ad_key(record: &Record<'_>) -> Option<AdKey> {
-    static ID: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("\nGlobalJobId = "));
     let (cluster, proc) = job(&record.header)?;
     let hash = match record.content {
-        Content::Text(text) => {
-            let id = &text[ID.find(text)? + 1..];
-            twox_hash::XxHash3_64::oneshot(&id[..memchr::memchr(b'\n', id)?])
-        }
+        Content::Text(text) => twox_hash::XxHash3_64::oneshot(value(text, &AD_LINES[0])?),
         Content::Ad(form) => {
             twox_hash::XxHash3_64::oneshot(attributes(record, form).text(AD_ATTRIBUTES[0])?.as_bytes())
         }
@@ -297,9 +293,9 @@ pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
     let (cluster, proc) = job(&record.header)?;
     let (global_job_id, owner, request) = match record.content {
         Content::Text(text) => {
-            let [id, owner, requested @ ..] = values(body(text), AD_ATTRIBUTES);
-            let number = |at: usize| std::str::from_utf8(requested[at]?).ok()?.trim().parse().ok();
-            (id.and_then(quoted)?.to_owned(), owner.and_then(quoted).map(str::to_owned), request(number))
+            let value = |at: usize| value(text, &AD_LINES[at]);
+            let number = |at: usize| std::str::from_utf8(value(2 + at)?).ok()?.trim().parse().ok();
+            (value(0).and_then(quoted)?.to_owned(), value(1).and_then(quoted).map(str::to_owned), request(number))
         }
         Content::Ad(form) => {
             let ad = attributes(record, form);
@@ -315,6 +311,9 @@ pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
 /// What is read of a job's ad; the last four are its request.
 const AD_ATTRIBUTES: [&str; 6] = ["GlobalJobId", "Owner", "RequestCpus", "RequestGPUs", "RequestMemory", "RequestDisk"];
 
+/// The lines of [`AD_ATTRIBUTES`] in text.
+static AD_LINES: LazyLock<[memmem::Finder<'static>; 6]> = LazyLock::new(|| AD_ATTRIBUTES.map(line_of));
+
 /// The request, from the last four of [`AD_ATTRIBUTES`].
 fn request(number: impl Fn(usize) -> Option<i64>) -> Request {
     let number = |at| number(at).unwrap_or(0).max(0).cast_unsigned();
@@ -327,29 +326,22 @@ fn request(number: impl Fn(usize) -> Option<i64>) -> Request {
 pub(super) fn ad_stamp(record: &Record<'_>) -> Option<Stamp> {
     match record.content {
         Content::Text(text) => {
-            let [time] = values(body(text), ["EventTime"]);
-            stamp::parse(quoted(time?)?.as_bytes()).map(|(stamp, _)| stamp).filter(|stamp| stamp.has_year)
+            let time = value(text, &line_of("EventTime"))?;
+            stamp::parse(quoted(time)?.as_bytes()).map(|(stamp, _)| stamp).filter(|stamp| stamp.has_year)
         }
         Content::Ad(_) => None,
     }
 }
 
-/// The values of the first lines `name = value` in `body`.
-fn values<'a, const N: usize>(body: &'a [u8], names: [&str; N]) -> [Option<&'a [u8]>; N] {
-    let initials = names.map(|name| name.as_bytes()[0]);
-    let mut values = [None; N];
-    let mut start = 0;
-    for end in memchr::memchr_iter(b'\n', body) {
-        let line = &body[start..end];
-        start = end + 1;
-        if line.first().is_none_or(|initial| !initials.contains(initial)) {
-            continue;
-        }
-        for (value, name) in values.iter_mut().zip(names).filter(|(value, _)| value.is_none()) {
-            *value = line.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b" = "));
-        }
-    }
-    values
+/// Finds the first line of an ad that says `name`.
+fn line_of(name: &str) -> memmem::Finder<'static> {
+    memmem::Finder::new(&format!("\n{name} = ")).into_owned()
+}
+
+/// The value in the line of `text` that `line` finds.
+fn value<'a>(text: &'a [u8], line: &memmem::Finder<'_>) -> Option<&'a [u8]> {
+    let rest = &text[line.find(text)? + line.needle().len()..];
+    Some(&rest[..memchr::memchr(b'\n', rest)?])
 }
 
 fn quoted(value: &[u8]) -> Option<&str> {

@@ -120,7 +120,8 @@ pub fn read(
     progress: impl Fn(u64) + Send + 'static,
     sink: &mut Sink<'_>,
 ) -> Result<Log> {
-    read_in(SIZES, path, Source::open(path, progress)?, Assembly::new(options), sink)
+    let source = Source::open(path, progress)?;
+    in_pool(|| read_in(SIZES, path, source, Assembly::new(options), sink))
 }
 
 /// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins there. What looked like the
@@ -144,7 +145,14 @@ pub fn read_on(
     sink: &mut Sink<'_>,
 ) -> Result<Log> {
     ensure!(begun.bytes() == resume.offset, "`{}` is read on from another place than known", path.display());
-    read_in(SIZES, path, Source::open_after(path, begun, progress)?, Assembly::resume(options, resume), sink)
+    let source = Source::open_after(path, begun, progress)?;
+    in_pool(|| read_in(SIZES, path, source, Assembly::resume(options, resume), sink))
+}
+
+/// Does `work` on one of the pool's threads. From without, each block would be handed to another thread and waited for, and
+/// what is in the one's cache is not in the other's.
+fn in_pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    rayon::scope(|_| work())
 }
 
 /// Finds the events of a log in memory, on this thread, with stamp, job, hold codes and how jobs ended; returns their
@@ -252,6 +260,28 @@ mod tests {
         for sizes in [SIZES, Sizes { first_bytes: 64, block_bytes: 64, piece_bytes: 1 }] {
             let found = read_text(&text, &Options::default(), sizes).expect("read").0;
             assert_eq!(found.times(), ["2023-12-31 23:59:01 UTC"]);
+        }
+    }
+
+    #[test]
+    fn each_submission_of_a_job_is_told_of_once() {
+        let ad = |id: &str| {
+            format!("028 (1.0.0) 2024-01-01 00:00:01 Job ad information event triggered.\n{id}Proc = 0\n...\n")
+        };
+        let submitted = |submit_s: i64| ad(&format!("GlobalJobId = \"schedd#1.0#{submit_s}\"\n"));
+        let text = [ad(""), submitted(5), submitted(5), ad(""), submitted(9), submitted(9)].concat();
+        for sizes in [SIZES, Sizes { first_bytes: 64, block_bytes: 64, piece_bytes: 1 }] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let path = dir.path().join("log");
+            fs_err::write(&path, &text).expect("written");
+            let source = Source::open(&path, |_| {}).expect("opened");
+            let mut told = Vec::new();
+            let read = read_in(sizes, &path, source, Assembly::new(&Options::default()), &mut |batch| {
+                told.extend(batch.ads.iter().map(|ad| ad.submit_s));
+                Ok(())
+            });
+            read.expect("read");
+            assert_eq!(told, [5, 9]);
         }
     }
 
