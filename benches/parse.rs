@@ -36,13 +36,14 @@ fn measure(name: &str, bytes: u64, seconds: f64, mut stage: impl FnMut() -> Resu
     output::data(&format!("{name}: {rates}\n"))
 }
 
-fn read(log: &Path) -> Result<u64> {
+/// Reads a log; returns the number of its events, and its size when it is not compressed.
+fn read(log: &Path) -> Result<(u64, u64)> {
     let mut events = 0;
-    eventlog::read(log, &Options::default(), |_| {}, &mut |batch| {
+    let read = eventlog::read(log, &Options::default(), |_| {}, &mut |batch| {
         events += batch.events.len() as u64;
         Ok(())
     })?;
-    Ok(events)
+    Ok((events, read.bytes))
 }
 
 fn store(log: &Path, dir: &Path) -> Result<()> {
@@ -80,9 +81,12 @@ fn main() -> Result<()> {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let log = PathBuf::from(args.next().context("name a log")?);
     let seconds = args.next().map_or(Ok(3.0), |text| text.parse())?;
-    let bytes = fs_err::metadata(&log)?.len();
+    let (events, bytes) = read(&log)?;
+    output::data(&format!("{events} events in {bytes} bytes, {} threads\n", rayon::current_num_threads()))?;
+    if bytes != fs_err::metadata(&log)?.len() {
+        return measure("decompress, read and scan", bytes, seconds, || read(&log).map(drop));
+    }
     let dir = tempfile::tempdir()?;
-    output::data(&format!("{} events in {bytes} bytes, {} threads\n", read(&log)?, rayon::current_num_threads()))?;
     let mut text = Vec::new();
     fs_err::File::open(&log)?.take(MOST_IN_MEMORY_BYTES).read_to_end(&mut text)?;
     measure("scan in memory", text.len() as u64, seconds, || {
