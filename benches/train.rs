@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use poolcast::models::{Batch, Gradient, Lstm, Shape};
-use poolcast::training::Adam;
+use poolcast::training::{Adam, Rule};
 use poolcast::{files, output, seed};
 use processor::processor_s;
 use rand::Rng as _;
@@ -22,7 +22,7 @@ const CHANGES: f64 = 0.2;
 /// Most jobs are in one of few states.
 const POPULAR: std::ops::Range<u8> = 0..9;
 const RARE: f64 = 0.08;
-const LEARNING_RATE: f64 = 1e-3;
+const RULE: Rule = Rule { learning_rate: 1e-3, weight_decay: 0.0, clip_grad_norm: 0.0 };
 
 /// A size: its shape, how many samples, and how many of them a step learns from.
 struct Size {
@@ -106,7 +106,7 @@ fn main() -> Result<()> {
         let mut total = 0.0;
         for (batch, targets) in &batches {
             total += gradient.find(&model, batch, targets)? * batch.len() as f64;
-            adam.step(model.flat_mut(), gradient.values(), LEARNING_RATE);
+            adam.step(model.flat_mut(), gradient.values(), &RULE);
         }
         Ok(total / n as f64)
     })

@@ -199,6 +199,12 @@ pub struct TrainArgs {
     /// Adam's learning rate
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     pub learning_rate: Option<f64>,
+    /// The share of the learning rate by which every weight shrinks at each step
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub weight_decay: Option<f64>,
+    /// The largest norm of a gradient, 0 for no limit
+    #[arg(long, value_name = "NORM", allow_negative_numbers = true)]
+    pub clip_grad_norm: Option<f64>,
     /// Samples a step
     #[arg(long, value_name = "N")]
     pub batch_size: Option<u32>,

@@ -244,6 +244,8 @@ pub struct ModelParameters {
     pub lstm_layers: Parameter,
     pub hidden_size: Parameter,
     pub learning_rate: Parameter,
+    pub weight_decay: Parameter,
+    pub clip_grad_norm: Parameter,
     pub batch_size: Parameter,
 }
 

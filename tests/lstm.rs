@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use candle_core::Device;
 use poolcast::models::{Batch, Gradient, Lstm, Parameter, Reference, Shape};
-use poolcast::training::Adam;
+use poolcast::training::{Adam, Rule};
 use safetensors::SafeTensors;
 use safetensors::tensor::Metadata;
 
 const BATCH: usize = 4;
-const LEARNING_RATE: f64 = 1e-2;
+const RULE: Rule = Rule { learning_rate: 1e-2, weight_decay: 0.0, clip_grad_norm: 0.0 };
 
 /// A case in memory: its tensors and the number of event types.
 struct Case {
@@ -124,7 +124,7 @@ fn an_epoch_ends_where_that_of_pytorch_ends() {
         let (mut adam, mut gradient) = (Adam::new(model.flat().len()), Gradient::default());
         for (batch, targets) in case.batches() {
             gradient.find(&model, &batch, targets).expect("a gradient");
-            adam.step(model.flat_mut(), gradient.values(), LEARNING_RATE);
+            adam.step(model.flat_mut(), gradient.values(), &RULE);
         }
         let loss = gradient.find(&model, &case.batch(), case.targets()).expect("a loss");
         let expected = case.numbers("loss").expect("losses")[1];

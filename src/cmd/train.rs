@@ -19,6 +19,8 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
             ("training.parameters.lstm_layers", flag(&args.lstm_layers)),
             ("training.parameters.hidden_size", flag(&args.hidden_size)),
             ("training.parameters.learning_rate", flag(&args.learning_rate)),
+            ("training.parameters.weight_decay", flag(&args.weight_decay)),
+            ("training.parameters.clip_grad_norm", flag(&args.clip_grad_norm)),
             ("training.parameters.batch_size", flag(&args.batch_size)),
             ("epochs", flag(&args.epochs)),
             ("earlystop_threshold", flag(&args.earlystop_threshold)),

@@ -29,7 +29,7 @@ fn choose<T: Copy>(choice: &mut Choice<T>, name: &str, seed: u64, trial: usize) 
     }
 }
 
-fn parameters(config: &mut Config) -> [(&'static str, &mut Parameter); 7] {
+fn parameters(config: &mut Config) -> [(&'static str, &mut Parameter); 9] {
     let tensors = &mut config.preprocessing.parameters;
     let model = &mut config.training.parameters;
     [
@@ -39,6 +39,8 @@ fn parameters(config: &mut Config) -> [(&'static str, &mut Parameter); 7] {
         ("lstm_layers", &mut model.lstm_layers),
         ("hidden_size", &mut model.hidden_size),
         ("learning_rate", &mut model.learning_rate),
+        ("weight_decay", &mut model.weight_decay),
+        ("clip_grad_norm", &mut model.clip_grad_norm),
         ("batch_size", &mut model.batch_size),
     ]
 }

@@ -1,4 +1,5 @@
-//! Adam (Kingma and Ba 2015, algorithm 1), as PyTorch's `Adam` without weight decay, in one pass over a flat vector.
+//! Adam (Kingma and Ba 2015, algorithm 1) with decoupled weight decay (Loshchilov and Hutter 2019), as PyTorch's `AdamW`,
+//! after clipping as PyTorch's `clip_grad_norm_`; in one pass over a flat vector.
 
 use pulp::Simd;
 use rayon::prelude::*;
@@ -12,6 +13,17 @@ const EPSILON: f64 = 1e-8;
 
 /// Numbers that one thread moves at a time.
 const PIECE: usize = 1 << 14;
+
+/// How far and where to a step goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// The learning rate.
+    pub learning_rate: f64,
+    /// The share of the learning rate by which every weight shrinks at each step.
+    pub weight_decay: f64,
+    /// The largest norm of a whole gradient; a longer one is shortened. 0 is no limit.
+    pub clip_grad_norm: f64,
+}
 
 /// The optimiser's state: both moments of every parameter, in the model's flat order.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,17 +41,31 @@ impl Adam {
     }
 
     /// Moves every weight against its gradient.
-    pub fn step(&mut self, weights: &mut [f32], gradient: &[f32], learning_rate: f64) {
+    pub fn step(&mut self, weights: &mut [f32], gradient: &[f32], rule: &Rule) {
         self.step += 1;
         let step = self.step as i32;
         let second_correction = (1.0 - BETA2.powi(step)).sqrt();
-        let rate = (learning_rate * second_correction / (1.0 - BETA1.powi(step))) as f32;
+        let rate = (rule.learning_rate * second_correction / (1.0 - BETA1.powi(step))) as f32;
         let epsilon = (EPSILON * second_correction) as f32;
+        let (keep, scale) = ((1.0 - rule.learning_rate * rule.weight_decay) as f32, rule.scale(gradient));
         let moments = self.first.par_chunks_mut(PIECE).zip(self.second.par_chunks_mut(PIECE));
         let pieces = weights.par_chunks_mut(PIECE).zip(gradient.par_chunks(PIECE)).zip(moments);
         pieces.for_each(|((weights, gradient), (first, second))| {
-            run(Move { weights, gradient, first, second, rate, epsilon });
+            run(Move { weights, gradient, first, second, rate, epsilon, keep, scale });
         });
+    }
+}
+
+impl Rule {
+    /// What the gradient is multiplied by.
+    fn scale(&self, gradient: &[f32]) -> f32 {
+        if self.clip_grad_norm == 0.0 {
+            return 1.0;
+        }
+        // Pieces and their order are fixed, so that the sum does not depend on threads.
+        let squares = |piece: &[f32]| piece.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>();
+        let norm = gradient.par_chunks(PIECE).map(squares).collect::<Vec<f64>>().iter().sum::<f64>().sqrt();
+        (self.clip_grad_norm / (norm + 1e-6)).min(1.0) as f32
     }
 }
 
@@ -51,6 +77,10 @@ struct Move<'a> {
     second: &'a mut [f32],
     rate: f32,
     epsilon: f32,
+    /// What is left of a weight.
+    keep: f32,
+    /// What the gradient is multiplied by.
+    scale: f32,
 }
 
 impl Kernel for Move<'_> {
@@ -65,11 +95,43 @@ impl Kernel for Move<'_> {
         let [keep1, add1] = [BETA1, 1.0 - BETA1].map(|factor| simd.splat_f32s(factor as f32));
         let [keep2, add2] = [BETA2, 1.0 - BETA2].map(|factor| simd.splat_f32s(factor as f32));
         let (rate, epsilon) = (simd.splat_f32s(-self.rate), simd.splat_f32s(self.epsilon));
+        let (keep, scale) = (simd.splat_f32s(self.keep), simd.splat_f32s(self.scale));
         for (((weight, &g), first), second) in weights.iter_mut().zip(gradient).zip(first).zip(second) {
+            let g = simd.mul_f32s(scale, g);
             *first = multiply_add(simd, keep1, *first, simd.mul_f32s(add1, g));
             *second = multiply_add(simd, keep2, *second, simd.mul_f32s(simd.mul_f32s(add2, g), g));
-            let scale = simd.add_f32s(simd.sqrt_f32s(*second), epsilon);
-            *weight = simd.add_f32s(*weight, simd.div_f32s(simd.mul_f32s(rate, *first), scale));
+            let spread = simd.add_f32s(simd.sqrt_f32s(*second), epsilon);
+            let kept = simd.mul_f32s(keep, *weight);
+            *weight = simd.add_f32s(kept, simd.div_f32s(simd.mul_f32s(rate, *first), spread));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two steps by the equations, one weight at a time.
+    #[test]
+    fn decay_and_clipping_by_hand() {
+        let rule = Rule { learning_rate: 0.1, weight_decay: 0.5, clip_grad_norm: 1.0 };
+        let gradients = [[3.0f32, -4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.3, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]];
+        let mut weights = [1.0f32, -2.0, 4.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        let mut adam = Adam::new(weights.len());
+        let (mut expected, mut first, mut second) = (weights.map(f64::from), [0.0; 8], [0.0; 8]);
+        for (gradient, step) in gradients.iter().zip(1..) {
+            adam.step(&mut weights, gradient, &rule);
+            let norm = gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
+            for at in 0..8 {
+                let g = f64::from(gradient[at]) * (1.0 / norm).min(1.0);
+                first[at] = BETA1 * first[at] + (1.0 - BETA1) * g;
+                second[at] = BETA2 * second[at] + (1.0 - BETA2) * g * g;
+                let (mean, square) = (first[at] / (1.0 - BETA1.powi(step)), second[at] / (1.0 - BETA2.powi(step)));
+                expected[at] = expected[at] * (1.0 - 0.1 * 0.5) - 0.1 * mean / (square.sqrt() + EPSILON);
+            }
+        }
+        for (weight, expected) in weights.iter().zip(expected) {
+            assert!((f64::from(*weight) - expected).abs() < 1e-6, "{weight} instead of {expected}");
         }
     }
 }

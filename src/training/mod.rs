@@ -10,7 +10,7 @@ mod run;
 mod samples;
 mod train;
 
-pub use adam::Adam;
+pub use adam::{Adam, Rule};
 pub use baselines::{Rate, Rates};
 pub use checkpoint::checkpoint_key;
 pub use evaluate::{Evaluation, Method, Score, evaluate};

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
-use super::adam::Adam;
+use super::adam::{Adam, Rule};
 use super::checkpoint::{self, Checkpoint};
 use super::metrics::{Scores, cross_entropy, probability};
 use super::run::{RUN, Run};
@@ -31,6 +31,10 @@ pub struct Settings {
     pub hidden_size: usize,
     /// Adam's learning rate.
     pub learning_rate: f64,
+    /// The share of the learning rate by which every weight shrinks at each step.
+    pub weight_decay: f64,
+    /// The largest norm of a gradient; 0 is no limit.
+    pub clip_grad_norm: f64,
     /// Samples a step.
     pub batch_size: usize,
     /// The most epochs.
@@ -52,6 +56,8 @@ impl Settings {
             lstm_layers: parameters.lstm_layers.whole("lstm_layers", 1..=16)?,
             hidden_size: parameters.hidden_size.whole("hidden_size", 1..=4096)?,
             learning_rate: parameters.learning_rate.constant("learning_rate", 0.0..=10.0)?,
+            weight_decay: parameters.weight_decay.constant("weight_decay", 0.0..=1000.0)?,
+            clip_grad_norm: parameters.clip_grad_norm.constant("clip_grad_norm", 0.0..=1e9)?,
             batch_size: parameters.batch_size.whole("batch_size", 1..=1_000_000)?,
             epochs: config.epochs,
             earlystop_threshold: config.earlystop_threshold,
@@ -218,6 +224,8 @@ fn learn(
     settings: &Settings,
     epoch: usize,
 ) -> Result<f64> {
+    let Settings { learning_rate, weight_decay, clip_grad_norm, .. } = *settings;
+    let rule = Rule { learning_rate, weight_decay, clip_grad_norm };
     let labels = &samples.labels;
     let mut order: Vec<usize> = (0..labels.len()).collect();
     order.shuffle(&mut crate::seed::generator(settings.seed, "shuffle", &[epoch as i64]));
@@ -226,7 +234,7 @@ fn learn(
         let targets: Vec<f32> = batch.iter().map(|&i| f32::from(u8::from(labels[i]))).collect();
         let loss = samples.batch(batch, |batch| gradient.find(&state.model, batch, &targets))??;
         total += loss * batch.len() as f64;
-        state.adam.step(state.model.flat_mut(), gradient.values(), settings.learning_rate);
+        state.adam.step(state.model.flat_mut(), gradient.values(), &rule);
     }
     Ok(total / labels.len() as f64)
 }
