@@ -187,7 +187,7 @@ pub fn advise(
         skill,
         settings,
         sampler: Sampler::new(store, run.summary.tensors.clone()),
-        records: Records::new(store),
+        records: (run.model.shape.s > 0).then(|| Records::new(store)),
         held: &held,
     };
     held.iter().filter(chosen).map(|held| judge.advice(held)).collect()
@@ -230,7 +230,8 @@ struct Judge<'a> {
     skill: Option<Skill>,
     settings: &'a config::Advice,
     sampler: Sampler<'a>,
-    records: Records,
+    /// For a model that takes static features.
+    records: Option<Records>,
     held: &'a [Held<'a>],
 }
 
@@ -311,8 +312,8 @@ impl Judge<'_> {
         let mut codes = vec![0; tensors.m * tensors.j];
         self.sampler.codes(held.index, &held.cycle, &mut codes);
         let model = &self.run.model;
-        let statics = Facts::at(&held.job, &held.cycle, &self.records).statics();
-        let batch = Batch::new(&model.shape, &codes, &statics[..model.shape.s])?;
+        let statics = self.records.as_ref().map(|records| Facts::at(&held.job, &held.cycle, records).statics());
+        let batch = Batch::new(&model.shape, &codes, statics.as_ref().map_or(&[], |statics| &statics[..]))?;
         Ok(probability(model.logits(&batch)[0]))
     }
 }

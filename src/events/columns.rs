@@ -11,7 +11,7 @@ use crate::shard::{Column, Layout, Shard};
 const SHARD_EVENTS: usize = 1 << 20;
 
 /// Events and jobs as they are written: `E` events sorted by job and time, `J` jobs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Columns {
     time_ms: Vec<i64>,
     hold_code: Vec<i32>,
@@ -47,16 +47,7 @@ impl Columns {
             number: Vec::with_capacity(events),
             normal: Vec::with_capacity(events),
             bounds: vec![0],
-            submit_ms: Vec::new(),
-            global_submit_s: Vec::new(),
-            owner: Vec::new(),
-            ap: Vec::new(),
-            cluster: Vec::new(),
-            proc: Vec::new(),
-            request_cpus: Vec::new(),
-            request_gpus: Vec::new(),
-            request_memory_mb: Vec::new(),
-            request_disk_mb: Vec::new(),
+            ..Columns::default()
         }
     }
 

@@ -1,5 +1,4 @@
 //! The first layer's inputs: sums of rows of its weights, in place of a product with one-hot vectors, and the way back.
-
 //!
 //! Two panels go through the changes together where there are two, as to follow the changes costs as much as the sums.
 
