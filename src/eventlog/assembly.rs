@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use super::blocks::SIZES;
 use super::event::{Ad, AdKey, Event};
 use super::known::Known;
-use super::piece::{Anchor, Piece};
+use super::piece::{Anchor, Piece, Told};
 use super::reader::{Batch, Generation, Log, Options, PLACES, Place, Resume};
 use super::record::Anomaly;
 use super::source::{FIND, Source};
@@ -27,6 +27,9 @@ pub(super) fn first_calendar(options: &Options) -> Calendar {
 /// So many jobs may be in a pool at once until the ad of one is read again.
 const JOBS_AT_ONCE: usize = 1 << 16;
 
+/// A file that begins with so much that is no record is not searched further.
+const MOST_JUNK_BYTES: u64 = 8 << 20;
+
 /// Where the events of a log go.
 pub(super) type Sink<'a> = dyn FnMut(Batch<'_>) -> Result<()> + Send + 'a;
 
@@ -42,7 +45,7 @@ pub(super) struct Assembly {
     events: Vec<Event>,
     ads: Vec<Ad>,
     /// Whose ads were read.
-    pub(super) known: Known<AdKey>,
+    known: Known<AdKey>,
     /// Events without a year from before anything told it.
     undated: Vec<(Stamp, Event)>,
     /// Anchors before an event that is still to come: it is in the next piece.
@@ -81,9 +84,15 @@ impl Assembly {
         assembly
     }
 
-    /// A file that begins with a whole block of nothing but junk is no event log.
-    pub(super) fn check_is_log(&self, path: &Path) -> Result<()> {
+    /// What the next pieces need not tell again.
+    pub(super) fn told(&self) -> Told<'_> {
+        Told { ads: &self.known, reasons: &self.log.reasons }
+    }
+
+    /// A file that begins with so much of nothing but junk, or holds nothing else, is no event log.
+    pub(super) fn check_is_log(&self, path: &Path, at_end: bool) -> Result<()> {
         let sound = self.is_log
+            || self.log.bytes < if at_end { 1 } else { MOST_JUNK_BYTES }
             || !self.log.records_by_number.is_empty()
             || self.log.anomalies.keys().any(|kind| *kind != Anomaly::Junk);
         ensure!(

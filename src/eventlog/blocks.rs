@@ -8,24 +8,23 @@ use memchr::memrchr;
 use super::record::{last_cut, next_cut};
 use super::source::Source;
 
-/// How a log is cut; it has no influence on what is read, but that the first block tells whether the file is a log at all,
-/// and of which access point.
+/// How a log is cut; it has no influence on what is read, but that the first block tells of which access point it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
     /// How much of a log is read at first.
     pub(super) first_bytes: usize,
-    /// How much of it is read at once later, and held in memory.
+    /// How much of it is read at once later, for each thread, and held in memory.
     pub(super) block_bytes: usize,
     /// The piece that one thread parses at a time.
     pub(super) piece_bytes: usize,
 }
 
-/// A piece and its events fit a core's own cache, a block fits one that cores share. The fuzzer's inputs are small, and have
+/// A piece with its events fits a core's own cache, and so does what is read for it. The fuzzer's inputs are small, and have
 /// many of both.
 pub(super) const SIZES: Sizes = if cfg!(fuzzing) {
     Sizes { first_bytes: 1 << 10, block_bytes: 1 << 10, piece_bytes: 1 << 8 }
 } else {
-    Sizes { first_bytes: 8 << 20, block_bytes: 1 << 20, piece_bytes: 1 << 17 }
+    Sizes { first_bytes: 1 << 20, block_bytes: 1 << 19, piece_bytes: 1 << 17 }
 };
 
 /// In a log, records end every few hundred bytes. Where none ends within so many, there is only damage, and it is cut
@@ -59,6 +58,7 @@ impl Blocks {
     pub(super) fn new(source: Source, path: &Path, sizes: Sizes) -> Blocks {
         let place = path.display().to_string();
         let Sizes { first_bytes: read_bytes, block_bytes, .. } = sizes;
+        let block_bytes = block_bytes * rayon::current_num_threads();
         Blocks { source, read_bytes, block_bytes, buffer: Vec::new(), filled: 0, taken: 0, at_end: false, place }
     }
 

@@ -2,23 +2,50 @@
 
 use wide::u8x16;
 
-/// How much text is searched at once: four vectors of the kind that every processor has.
-const BLOCK_BYTES: usize = 64;
+/// How much text is searched at once: a bit of a word for each byte.
+const BLOCK_BYTES: usize = u64::BITS as usize;
+
+/// So many blocks are searched until the first mark among them is met. Records are told apart between two windows, so that
+/// the search itself is a loop without branches.
+const BLOCKS: usize = 16;
+
+const WINDOW_BYTES: usize = BLOCKS * BLOCK_BYTES;
+
+/// A window of text, and the byte that follows it.
+type Window = [u8; WINDOW_BYTES + 1];
 
 /// The places in a text where a line begins that can begin or end a record: after a line feed a digit, a dot, or the
 /// bracket of a ClassAd; and a digit after a NUL, as crashed file systems leave runs of NULs before the next record.
 pub(super) struct Marks<'a> {
     text: &'a [u8],
-    block: usize,
-    /// A bit for each byte of the block that may stand before a mark; those met already are gone.
-    candidates: u64,
+    /// Where the next window begins.
+    next_window: usize,
+    /// A bit for each byte of a window that may stand before a mark.
+    window: [u64; BLOCKS],
+    /// The next block of the window.
     next_block: usize,
+    /// Where the block begins that is looked at.
+    block: usize,
+    /// Its bits, but for those met already.
+    candidates: u64,
 }
 
 impl<'a> Marks<'a> {
     /// The marks of `text` after the byte `from`.
     pub(super) fn new(text: &'a [u8], from: usize) -> Marks<'a> {
-        Marks { text, block: from, candidates: 0, next_block: from }
+        Marks { text, next_window: from, window: [0; BLOCKS], next_block: BLOCKS, block: 0, candidates: 0 }
+    }
+
+    /// Searches the next window, if there is one.
+    #[inline(never)]
+    fn search(&mut self) -> Option<()> {
+        let rest = self.text.get(self.next_window..).filter(|rest| !rest.is_empty())?;
+        self.window = match rest.first_chunk() {
+            Some(window) => candidates(window),
+            None => candidates(&padded(rest)),
+        };
+        (self.next_window, self.next_block) = (self.next_window + WINDOW_BYTES, 0);
+        Some(())
     }
 }
 
@@ -29,13 +56,12 @@ impl Iterator for Marks<'_> {
     fn next(&mut self) -> Option<usize> {
         loop {
             while self.candidates == 0 {
-                let rest = self.text.get(self.next_block..).filter(|rest| !rest.is_empty())?;
-                self.candidates = match rest.first_chunk() {
-                    Some(window) => candidates(window),
-                    None => candidates(&padded(rest)),
-                };
-                self.block = self.next_block;
-                self.next_block += BLOCK_BYTES;
+                if self.next_block == BLOCKS {
+                    self.search()?;
+                }
+                self.candidates = self.window[self.next_block];
+                self.next_block += 1;
+                self.block = self.next_window - (BLOCKS + 1 - self.next_block) * BLOCK_BYTES;
             }
             let before = self.block + self.candidates.trailing_zeros() as usize;
             self.candidates &= self.candidates - 1;
@@ -46,10 +72,10 @@ impl Iterator for Marks<'_> {
     }
 }
 
-/// The last block of a text, with the byte that follows it; what is filled in is no mark.
+/// The last window of a text; what is filled in is no mark.
 #[cold]
-fn padded(rest: &[u8]) -> [u8; BLOCK_BYTES + 1] {
-    let mut window = [b'x'; BLOCK_BYTES + 1];
+fn padded(rest: &[u8]) -> Window {
+    let mut window = [b'x'; WINDOW_BYTES + 1];
     window[..rest.len()].copy_from_slice(rest);
     window
 }
@@ -58,21 +84,55 @@ fn is_mark(text: &[u8]) -> bool {
     matches!(text, [b'\n', b'0'..=b'9' | b'.' | b'{' | b'<', ..] | [0, b'0' | b'1', ..])
 }
 
-/// A bit for each byte of a block that may stand before a mark: few others pass, and they are told apart later.
-#[inline(always)]
-fn candidates(window: &[u8; BLOCK_BYTES + 1]) -> u64 {
-    let passes: [u8x16; 4] = std::array::from_fn(|part| {
-        let lanes = |at: usize| u8x16::new(window[at..at + 16].try_into().expect("16 bytes"));
-        let (before, first) = (lanes(16 * part), lanes(16 * part + 1));
+/// A bit for each byte of a window that may stand before a mark: few others pass, and they are told apart later.
+fn candidates(window: &Window) -> [u64; BLOCKS] {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = pulp::x86::V3::try_new() {
+        return simd.vectorize(Avx2 { simd, window });
+    }
+    in_parts(window, |before, first| {
+        let (before, first) = (u8x16::new(before), u8x16::new(first));
         let ends = (before & u8x16::splat(!b'\n')).simd_eq(u8x16::splat(0));
         let past_dot = (first & u8x16::splat(!0x40)) - u8x16::splat(b'.');
         let begins = past_dot.min(u8x16::splat(b'<' - b'.')).simd_eq(past_dot);
-        ends & begins
-    });
-    if !passes.iter().fold(u8x16::splat(0), |any, pass| any | *pass).any() {
-        return 0;
+        u64::from((ends & begins).to_bitmask())
+    })
+}
+
+/// The same with vectors of twice the size.
+#[cfg(target_arch = "x86_64")]
+struct Avx2<'a> {
+    simd: pulp::x86::V3,
+    window: &'a Window,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl pulp::NullaryFnOnce for Avx2<'_> {
+    type Output = [u64; BLOCKS];
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        let pulp::x86::V3 { avx, avx2, .. } = self.simd;
+        let splat = |byte: u8| avx._mm256_set1_epi8(byte.cast_signed());
+        in_parts(self.window, |before: [u8; 32], first: [u8; 32]| {
+            let (before, first) = (pulp::cast(before), pulp::cast(first));
+            let ends = avx2._mm256_cmpeq_epi8(avx2._mm256_and_si256(before, splat(!b'\n')), splat(0));
+            let past_dot = avx2._mm256_sub_epi8(avx2._mm256_and_si256(first, splat(!0x40)), splat(b'.'));
+            let begins = avx2._mm256_cmpeq_epi8(avx2._mm256_min_epu8(past_dot, splat(b'<' - b'.')), past_dot);
+            u64::from(avx2._mm256_movemask_epi8(avx2._mm256_and_si256(ends, begins)).cast_unsigned())
+        })
     }
-    passes.iter().rev().fold(0, |bits, pass| bits << 16 | u64::from(pass.to_bitmask()))
+}
+
+/// The words of a window, whose parts of `N` bytes `bits` looks at: what may stand before a mark, and what follows.
+#[inline(always)]
+fn in_parts<const N: usize>(window: &Window, bits: impl Fn([u8; N], [u8; N]) -> u64) -> [u64; BLOCKS] {
+    let part = |at: usize| window[at..at + N].try_into().expect("N bytes");
+    std::array::from_fn(|block| {
+        let start = block * BLOCK_BYTES;
+        let parts = (0..BLOCK_BYTES).step_by(N);
+        parts.fold(0, |word, at| word | bits(part(start + at), part(start + at + 1)) << at)
+    })
 }
 
 #[cfg(test)]
@@ -83,8 +143,8 @@ mod tests {
     proptest! {
         #[test]
         fn marks_are_found_wherever_they_stand(
-            text in proptest::collection::vec(proptest::sample::select(&b"019.{</x;\n\x0b\0"[..]), 0..300),
-            from in 0usize..310,
+            text in proptest::collection::vec(proptest::sample::select(&b"019.{</x;\n\x0b\0"[..]), 0..3000),
+            from in 0usize..3010,
         ) {
             let expected: Vec<usize> = (from + 1..text.len()).filter(|at| is_mark(&text[at - 1..])).collect();
             prop_assert_eq!(Marks::new(&text, from).collect::<Vec<_>>(), expected);
@@ -93,10 +153,12 @@ mod tests {
 
     #[test]
     fn every_bit_has_its_place() {
-        for at in 0..BLOCK_BYTES {
-            let mut window = [b'x'; BLOCK_BYTES + 1];
+        for at in 0..WINDOW_BYTES {
+            let mut window = [b'x'; WINDOW_BYTES + 1];
             (window[at], window[at + 1]) = (b'\n', b'.');
-            assert_eq!(candidates(&window), 1 << at);
+            let mut expected = [0; BLOCKS];
+            expected[at / BLOCK_BYTES] = 1 << (at % BLOCK_BYTES);
+            assert_eq!(candidates(&window), expected);
         }
     }
 }

@@ -45,6 +45,13 @@ pub(super) struct Telling<'a> {
     submit: Option<Record<'a>>,
 }
 
+/// What was met before a piece, and need not be told again.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'a> {
+    pub(super) ads: &'a Known<AdKey>,
+    pub(super) reasons: &'a Reasons,
+}
+
 /// Whose ads were met: one follows every event, and the first of a job says it all.
 struct Met<'a> {
     /// Before the piece.
@@ -67,15 +74,17 @@ impl<'a> Telling<'a> {
 }
 
 impl Piece {
-    /// Parses one piece, but for ads of the jobs that are `known`; the memory of `events` is used again.
-    pub(super) fn parse(block: &Block<'_>, known: &Known<AdKey>, events: Vec<(Stamp, Event)>) -> Piece {
-        let (mut piece, telling) = Piece::scan(block, Some(known), events);
+    /// Parses one piece, but for what was `told` before; the memory of `events` is used again.
+    pub(super) fn parse(block: &Block<'_>, told: Told<'_>, events: Vec<(Stamp, Event)>) -> Piece {
+        let (mut piece, telling) = Piece::scan(block, Some(told.ads), events);
         piece.submit_host = telling.submit.as_ref().and_then(event::submit_host);
         for (at, record) in &telling.holds {
             let text = event::hold(record).1;
             let hash = reason::hash(&text);
             piece.events[*at].1.value = hash.cast_signed();
-            piece.reasons.add(hash, || reason::template(&text));
+            if !told.reasons.settles(hash) {
+                piece.reasons.add(hash, || reason::template(&text));
+            }
         }
         for (at, record) in &telling.generic {
             let global = event::global_header(record);
@@ -99,7 +108,7 @@ impl Piece {
         events.clear();
         let mut telling = Telling::default();
         let mut records = Records::new(text, *ends_log);
-        let mut counts = vec![0u64; 1000];
+        let mut counts = [0u32; 1000];
         let mut met = known.map(|before| Met { before, here: Known::new(JOBS_AT_ONCE) });
         let mut out_of_range = Vec::new();
         records.each(|record| {
@@ -125,7 +134,7 @@ impl Piece {
         let mut anomalies = records.anomalies;
         anomalies.extend(out_of_range);
         anomalies.sort_by_key(|(_, at)| *at);
-        let records_by_number = (0u16..).zip(counts).filter(|(_, count)| *count > 0).collect();
+        let records_by_number = (0u16..).zip(counts.map(u64::from)).filter(|(_, count)| *count > 0).collect();
         let (bytes, whole_end) = (text.len() as u64, records.whole_end);
         (Piece { bytes, events, records_by_number, anomalies, whole_end, ..Piece::default() }, telling)
     }

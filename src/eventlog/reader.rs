@@ -172,16 +172,17 @@ fn read_in(sizes: Sizes, path: &Path, source: Source, mut assembly: Assembly, si
     let spares: Mutex<Vec<Vec<(Stamp, Event)>>> = Mutex::default();
     let spare = || spares.lock().expect("no thread panics with the lock").pop().unwrap_or_default();
     while let Some(block) = blocks.next()? {
-        let parse = |piece: &Block<'_>| Piece::parse(piece, &assembly.known, spare());
+        let parse = |piece: &Block<'_>| Piece::parse(piece, assembly.told(), spare());
         let pieces: Vec<Piece> = block.split(sizes).par_iter().map(parse).collect();
         assembly.find_ap(&pieces);
         for piece in pieces {
             let events = assembly.add(piece, sink)?;
             spares.lock().expect("no thread panics with the lock").push(events);
         }
-        assembly.check_is_log(path)?;
+        assembly.check_is_log(path, false)?;
         assembly.flush(sink)?;
     }
+    assembly.check_is_log(path, true)?;
     let (file_bytes, file_xxh3) = blocks.source.checksum();
     let can_resume = !blocks.source.is_compressed();
     let log = assembly.finish(path, sink)?;

@@ -25,6 +25,13 @@ impl Reasons {
         }
     }
 
+    /// Whether adding a template of this hash would change nothing.
+    pub(super) fn settles(&self, hash: u32) -> bool {
+        hash == 0
+            || self.0.contains_key(&hash)
+            || self.0.len() == MOST_REASONS && self.0.last_key_value().is_some_and(|(last, _)| hash > *last)
+    }
+
     /// Adds those of `others`.
     pub fn extend(&mut self, others: Reasons) {
         others.0.into_iter().for_each(|(hash, template)| self.add(hash, || template));
@@ -92,8 +99,11 @@ fn mix(hash: u64, word: u128) -> u64 {
 /// A word in lower case as a number; `None` for what is longer than any on the list.
 #[inline]
 fn packed(word: &[u8]) -> Option<u128> {
-    let letters = word.iter().map(|byte| u128::from(byte.to_ascii_lowercase()));
-    (word.len() <= 16).then(|| letters.fold(0, |number, letter| number << 8 | letter))
+    let mut letters = [0; 16];
+    letters.get_mut(..word.len())?.copy_from_slice(word);
+    letters.make_ascii_lowercase();
+    // Not beyond all bits: a word has a letter at least.
+    Some(u128::from_be_bytes(letters).checked_shr(8 * (16 - word.len() as u32)).unwrap_or(0))
 }
 
 /// The words of `text`: those on the list, and `None` for each of the others.

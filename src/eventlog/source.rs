@@ -28,6 +28,9 @@ pub fn open(path: &Path) -> Result<fs_err::File> {
     Ok(file)
 }
 
+/// The most that is read at once: it is in a core's own cache when the checksum takes it.
+const READ_BYTES: usize = 1 << 17;
+
 /// A log being read: its decompressed bytes, and how far into the file on disk they reach.
 pub(super) struct Source {
     reader: Box<dyn Read + Send>,
@@ -113,7 +116,8 @@ struct Counted<R, F> {
 
 impl<R: Read, F: Fn(u64)> Read for Counted<R, F> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.inner.read(buffer)?;
+        let step = buffer.len().min(READ_BYTES);
+        let n = self.inner.read(&mut buffer[..step])?;
         (self.progress)(n as u64);
         self.checksum.lock().expect("no thread panics with the lock").update(&buffer[..n]);
         Ok(n)

@@ -7,8 +7,9 @@ use super::store::EVENTS;
 use crate::eventlog::{Event, Request};
 use crate::shard::{Column, Layout, Shard};
 
-/// A shard is closed after the job that fills it; histories are never split.
-const SHARD_EVENTS: usize = 1 << 20;
+/// A shard is closed after the job that fills it; histories are never split. Larger ones would touch more memory for the first
+/// time, which costs more than parsing what they hold.
+const SHARD_EVENTS: usize = 1 << 18;
 
 /// Events and jobs as they are written: `E` events sorted by job and time, `J` jobs.
 #[derive(Debug, Default)]

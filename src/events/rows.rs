@@ -10,7 +10,12 @@ use crate::eventlog::{AD_INFORMATION, Event, Request};
 
 /// How many rows are held in memory before they are sorted and written as a run. More would not save time: what is touched
 /// for the first time costs more than a merge of more runs.
-const RUN_ROWS: usize = 2 << 20;
+const RUN_ROWS: usize = 1 << 18;
+
+/// After so many runs they become twice as long, [`DOUBLINGS`] times, as all are open when they are merged.
+const RUNS_OF_ONE_LENGTH: usize = 16;
+
+const DOUBLINGS: usize = 4;
 
 /// One event, or what one 028 record says of its job, with the job it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,13 +90,18 @@ impl Rows {
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
         if self.rows.is_empty() && self.dir.is_some() {
             // At once: the first touch of memory costs more than parsing, and growing would touch it twice.
-            self.rows.reserve_exact(RUN_ROWS);
+            self.rows.reserve_exact(self.run_rows());
         }
         self.rows.push(row);
-        if self.rows.len() >= RUN_ROWS && self.dir.is_some() {
+        if self.rows.len() >= self.run_rows() && self.dir.is_some() {
             self.write_run()?;
         }
         Ok(())
+    }
+
+    /// How many rows the next run has.
+    fn run_rows(&self) -> usize {
+        RUN_ROWS << (self.runs.len() / RUNS_OF_ONE_LENGTH).min(DOUBLINGS)
     }
 
     fn write_run(&mut self) -> Result<()> {
