@@ -196,6 +196,21 @@ pub struct History<'a> {
     pub text_hash: &'a [u32],
 }
 
+impl History<'_> {
+    /// Its first `count` events.
+    pub fn first(&self, count: usize) -> Self {
+        History {
+            time_ms: &self.time_ms[..count],
+            number: &self.number[..count],
+            hold_code: &self.hold_code[..count],
+            hold_subcode: &self.hold_subcode[..count],
+            value: &self.value[..count],
+            normal: &self.normal[..count],
+            text_hash: &self.text_hash[..count],
+        }
+    }
+}
+
 /// The columns of a shard, found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'a> {

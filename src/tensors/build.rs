@@ -16,21 +16,30 @@ use super::split::{Member, sides};
 use super::window::EMPTY;
 use crate::config::Cycles;
 use crate::error::hinted;
-use crate::events::{Job, Store};
+use crate::events::{Job, Jobs, Store};
 use crate::files::Staging;
 use crate::manifest;
 
 /// The codes in one shard are at most so many bytes.
-const SHARD_BYTES: usize = 16 << 20;
-/// So many samples, which are near in time, are made together.
+const SHARD_BYTES: usize = 8 << 20;
+
+/// So many samples, which are near in time, are made together at most.
 const BATCH: usize = 1024;
 
-/// A labelled cycle on its way to a shard.
-#[derive(Debug)]
+/// A labelled cycle on its way to a shard; all of them are held in memory.
+#[derive(Debug, Clone, Copy)]
 struct Sample {
-    job: usize,
+    hold_ms: i64,
+    job: u32,
+    group: u32,
     cycle: Cycle,
-    row: Row,
+}
+
+/// What samples are made from.
+struct Source<'a> {
+    jobs: Jobs<'a>,
+    records: Records,
+    sampler: Sampler<'a>,
 }
 
 /// What came of the cycles of some jobs.
@@ -57,7 +66,11 @@ pub fn build(
     replace: bool,
     progress: impl Fn(u64) + Sync,
 ) -> Result<Summary> {
-    let Found { cycles, samples, mut left_out } = labelled(store, settings);
+    let (Found { cycles, samples, mut left_out }, (records, sampler)) = rayon::join(
+        || labelled(store, settings),
+        || rayon::join(|| Records::new(store), || Sampler::new(store, settings.clone())),
+    );
+    let source = Source { jobs: store.jobs(), records, sampler };
     ensure!(
         !samples.is_empty(),
         hinted(
@@ -66,17 +79,16 @@ pub fn build(
         )
     );
     let members: Vec<Member> =
-        samples.iter().map(|sample| Member { hold_ms: sample.row.hold_ms, group: sample.row.group }).collect();
+        samples.iter().map(|sample| Member { hold_ms: sample.hold_ms, group: sample.group }).collect();
     let placed = sides(&members, settings.split, settings.fractions, settings.seed);
     let outside = placed.iter().filter(|side| side.is_none()).count();
     left_out.extend((outside > 0).then_some((LeftOut::ClusterOnTwoSides, outside)));
     let staging = Staging::new(dir, replace)?;
-    let sampler = Sampler::new(store, settings.clone());
     let mut splits = BTreeMap::new();
     for side in Side::ALL {
-        let own: Vec<&Sample> =
-            samples.iter().zip(&placed).filter(|(_, at)| **at == Some(side)).map(|(sample, _)| sample).collect();
-        splits.insert(side, write_side(&sampler, settings, side, &own, staging.path(), &progress)?);
+        let own: Vec<Sample> =
+            samples.iter().zip(&placed).filter(|(_, at)| **at == Some(side)).map(|(sample, _)| *sample).collect();
+        splits.insert(side, write_side(&source, settings, side, &own, staging.path(), &progress)?);
     }
     let summary =
         Summary { settings: settings.clone(), e: settings.vocabulary.e(), cycles_total: cycles, left_out, splits };
@@ -87,21 +99,21 @@ pub fn build(
 
 /// The labelled cycles of all jobs, in order of hold time.
 fn labelled(store: &Store, settings: &Settings) -> Found {
-    let (jobs, records) = (store.jobs(), Records::new(store));
+    let jobs = store.jobs();
     let found = (0..jobs.len()).into_par_iter().fold(Found::default, |mut found, index| {
-        cycles_of(store, settings, &records, index, &jobs.get(index), &mut found);
+        cycles_of(store, settings, index as u32, &jobs.get(index), &mut found);
         found
     });
     let mut found = found.reduce(Found::default, Found::join);
     // Jobs are in order of access point and cluster, so those of a cluster follow each other.
     let (mut group, mut last) = (0, None);
     for sample in &mut found.samples {
-        let job = jobs.get(sample.job);
+        let job = jobs.get(sample.job as usize);
         let cluster = Some((job.ap, job.cluster));
         group += u32::from(last.is_some() && last != cluster);
-        (last, sample.row.group) = (cluster, group);
+        (last, sample.group) = (cluster, group);
     }
-    found.samples.par_sort_by_key(|sample| (sample.row.hold_ms, sample.job, sample.row.facts.earlier_holds));
+    found.samples.par_sort_by_key(|sample| (sample.hold_ms, sample.job, sample.cycle.earlier_holds));
     found
 }
 
@@ -114,66 +126,96 @@ impl Found {
     }
 }
 
-fn cycles_of(store: &Store, settings: &Settings, records: &Records, index: usize, job: &Job<'_>, found: &mut Found) {
+fn cycles_of(store: &Store, settings: &Settings, index: u32, job: &Job<'_>, found: &mut Found) {
     for cycle in cycles(job.history, settings.label, store.gaps(job.ap)) {
         found.cycles += 1;
-        let hold_code = job.history.hold_code[cycle.hold];
-        let outcome = match cycle.outcome {
-            _ if settings.exclude_hold_codes.contains(&hold_code) => Err(LeftOut::HoldCodeExcluded),
-            _ if settings.cycles == Cycles::First && cycle.earlier_holds > 0 => Err(LeftOut::NotTheFirst),
-            Outcome::LeftOut(reason) => Err(reason),
-            Outcome::Label(label) => Ok(label),
-        };
-        let label = match outcome {
-            Ok(label) => label,
-            Err(reason) => {
-                *found.left_out.entry(reason).or_default() += 1;
+        let left_out = match cycle.outcome {
+            _ if settings.exclude_hold_codes.contains(&job.history.hold_code[cycle.hold]) => LeftOut::HoldCodeExcluded,
+            _ if settings.cycles == Cycles::First && cycle.earlier_holds > 0 => LeftOut::NotTheFirst,
+            Outcome::LeftOut(reason) => reason,
+            Outcome::Label(_) => {
+                let hold_ms = job.history.time_ms[cycle.hold];
+                found.samples.push(Sample { hold_ms, job: index, group: 0, cycle });
                 continue;
             }
         };
-        let row = Row {
-            label,
-            hold_ms: job.history.time_ms[cycle.hold],
-            outcome_ms: job.history.time_ms[cycle.decided],
+        *found.left_out.entry(left_out).or_default() += 1;
+    }
+}
+
+impl Sample {
+    fn is_success(&self) -> bool {
+        self.cycle.outcome == Outcome::Label(true)
+    }
+
+    fn row(&self, source: &Source<'_>) -> Row {
+        let job = source.jobs.get(self.job as usize);
+        Row {
+            label: self.is_success(),
+            hold_ms: self.hold_ms,
+            outcome_ms: job.history.time_ms[self.cycle.decided],
             cluster: job.cluster,
             proc: job.proc,
-            group: 0,
-            facts: Facts::at(job, &cycle, records),
-        };
-        found.samples.push(Sample { job: index, cycle, row });
+            group: self.group,
+            facts: Facts::at(&job, &self.cycle, &source.records),
+        }
     }
 }
 
 fn write_side(
-    sampler: &Sampler<'_>,
+    source: &Source<'_>,
     &Settings { m, j, .. }: &Settings,
     side: Side,
-    samples: &[&Sample],
+    samples: &[Sample],
     dir: &Path,
     progress: &(impl Fn(u64) + Sync),
 ) -> Result<SideSummary> {
     let per_shard = (SHARD_BYTES / (m * j)).max(1);
     let mut summary = SideSummary {
         samples: samples.len(),
-        successes: samples.iter().filter(|sample| sample.row.label).count(),
-        from_ms: samples.iter().map(|sample| sample.row.hold_ms).min().unwrap_or(0),
-        to_ms: samples.iter().map(|sample| sample.row.hold_ms).max().unwrap_or(0),
+        successes: samples.iter().filter(|sample| sample.is_success()).count(),
+        from_ms: samples.iter().map(|sample| sample.hold_ms).min().unwrap_or(0),
+        to_ms: samples.iter().map(|sample| sample.hold_ms).max().unwrap_or(0),
         shards: Vec::new(),
     };
-    let mut codes = vec![EMPTY; samples.len().min(per_shard) * m * j];
-    for (index, part) in samples.chunks(per_shard).enumerate() {
-        let file = format!("{}-{index:05}.safetensors", side.name());
-        let codes = &mut codes[..part.len() * m * j];
-        codes.par_chunks_mut(BATCH * m * j).zip(part.par_chunks(BATCH)).for_each(|(cells, batch)| {
-            let holds: Vec<(usize, Cycle)> = batch.iter().map(|sample| (sample.job, sample.cycle)).collect();
-            sampler.batch(&holds, cells);
-            progress(batch.len() as u64);
-        });
-        let rows: Vec<Row> = part.iter().map(|sample| sample.row).collect();
-        write_shard(&dir.join(&file), codes, &rows, m, j)?;
-        summary.shards.push(file);
+    // One shard is written while the next is made.
+    let (mut made, mut spare) = (Made::default(), Made::default());
+    for part in samples.chunks(per_shard).chain([&[][..]]) {
+        let file = format!("{}-{:05}.safetensors", side.name(), summary.shards.len());
+        let write = || if made.rows.is_empty() { Ok(()) } else { made.write(&dir.join(&file), m, j) };
+        rayon::join(write, || spare.make(source, part, m * j, progress)).0?;
+        summary.shards.extend((!made.rows.is_empty()).then_some(file));
+        std::mem::swap(&mut made, &mut spare);
     }
     Ok(summary)
+}
+
+/// What goes into a shard.
+#[derive(Debug, Default)]
+struct Made {
+    /// `[n, m, j]`; its memory serves one shard after another.
+    codes: Vec<u8>,
+    rows: Vec<Row>,
+}
+
+impl Made {
+    /// Makes `samples` of so many `cells` each.
+    fn make(&mut self, source: &Source<'_>, samples: &[Sample], cells: usize, progress: &(impl Fn(u64) + Sync)) {
+        self.codes.resize(samples.len() * cells, EMPTY);
+        let at_once = samples.len().div_ceil(rayon::current_num_threads()).clamp(1, BATCH);
+        let batches = self.codes.par_chunks_mut(at_once * cells).zip(samples.par_chunks(at_once));
+        let rows = batches.flat_map_iter(|(codes, batch)| {
+            let holds: Vec<(usize, Cycle)> = batch.iter().map(|sample| (sample.job as usize, sample.cycle)).collect();
+            source.sampler.batch(&holds, codes);
+            progress(batch.len() as u64);
+            batch.iter().map(|sample| sample.row(source))
+        });
+        self.rows = rows.collect();
+    }
+
+    fn write(&self, path: &Path, m: usize, j: usize) -> Result<()> {
+        write_shard(path, &self.codes, &self.rows, m, j)
+    }
 }
 
 #[cfg(test)]

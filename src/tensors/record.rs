@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::cycles::{Cycle, Outcome, cycles};
 use crate::config::Label;
-use crate::eventlog::TERMINATED;
+use crate::eventlog::{HELD, TERMINATED};
 use crate::events::{Job, Store};
 
 /// How many ended which way.
@@ -56,20 +56,31 @@ impl Records {
     /// The records of the jobs in `store`. Success is that of `label = next`: how a job ends in the end is known too late.
     pub fn new(store: &Store) -> Records {
         let mut outcomes: HashMap<Kind, Vec<(i64, bool)>> = HashMap::new();
-        let mut add = |kind, at_ms, is_success| outcomes.entry(kind).or_default().push((at_ms, is_success));
+        // Jobs are in order of access point and cluster, so those of a cluster follow each other.
+        let (mut cluster, mut ended, mut was_held) = (None, Vec::new(), false);
         for job in store.jobs().iter() {
             let history = job.history;
+            if cluster != Some(ends(&job)) {
+                // Nobody asks about clusters without a hold, and they are many.
+                outcomes.extend(cluster.filter(|_| was_held).map(|cluster| (cluster, std::mem::take(&mut ended))));
+                (cluster, was_held) = (Some(ends(&job)), false);
+                ended.clear();
+            }
+            for (at, &number) in history.number.iter().enumerate() {
+                if number == TERMINATED {
+                    ended.push((history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0));
+                }
+                was_held |= number == HELD;
+            }
             for cycle in cycles(history, Label::Next, store.gaps(job.ap)) {
                 let Outcome::Label(label) = cycle.outcome else { continue };
                 let decided_ms = history.time_ms[cycle.decided];
                 for kind in [of_cluster(&job, &cycle), of_owner(&job, &cycle)] {
-                    add(kind, decided_ms, label);
+                    outcomes.entry(kind).or_default().push((decided_ms, label));
                 }
             }
-            for at in (0..history.number.len()).filter(|&at| history.number[at] == TERMINATED) {
-                add(ends(&job), history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0);
-            }
         }
+        outcomes.extend(cluster.filter(|_| was_held).map(|cluster| (cluster, ended)));
         Records { tallies: outcomes.into_iter().map(|(kind, outcomes)| (kind, running(outcomes))).collect() }
     }
 

@@ -5,7 +5,7 @@ use super::cycles::Cycle;
 use super::settings::Settings;
 use super::window::{EMPTY, Frames, States};
 use crate::config::Window;
-use crate::events::{History, Job, Jobs, Store};
+use crate::events::{Job, Jobs, Store};
 
 /// Makes the codes of samples.
 #[derive(Debug)]
@@ -68,14 +68,11 @@ impl<'a> Sampler<'a> {
         let mut generator = context::generator(seed, primary, cycle.earlier_holds);
         let own = (index as u32, primary.owner);
         let others = self.context.choose(own, frames.stretch(), j - 1, activity, &mut generator);
-        // All at once, so that the processor waits for memory for all of them together.
-        let histories: Vec<History<'_>> = others.iter().map(|&other| self.jobs.history(other as usize)).collect();
+        let mut histories = Vec::with_capacity(j);
+        histories.push(primary.history.first(visible));
+        histories.extend(others.iter().map(|&other| self.jobs.history(other as usize)));
         let mut states = vec![EMPTY; j * m];
-        let mut rows = states.chunks_exact_mut(m);
-        rows.by_ref().take(1).for_each(|row| self.states.fill(row, &primary.history, visible, *frames));
-        for (row, history) in rows.zip(&histories) {
-            self.states.fill(row, history, history.number.len(), *frames);
-        }
+        self.states.fill(&mut states, &histories, *frames);
         transpose(&states, m, codes);
     }
 }

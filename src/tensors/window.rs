@@ -84,19 +84,39 @@ impl States {
         state
     }
 
-    /// Writes the states of one job at each of the frames, `[m]`: that after its last event at or before the frame, among the
-    /// first `visible` of its events; [`EMPTY`] where there is none.
-    pub(super) fn fill(&self, row: &mut [u8], history: &History<'_>, visible: usize, frames: Frames) {
-        let times = &history.time_ms[..visible];
-        let first = times.partition_point(|&time_ms| time_ms <= frames.first_ms);
-        let states = |events: std::ops::Range<usize>| {
-            events.map(|at| (at, self.after(history, at))).filter(|&(_, state)| state != IGNORED)
-        };
-        let mut state = states(0..first).next_back().map_or(EMPTY, |(_, state)| state);
+    /// Writes the states of jobs at each of the frames, `[j, m]`: that after a job's last event at or before the frame, among
+    /// those of its events that are given; [`EMPTY`] where there is none.
+    ///
+    /// Step by step for all jobs, so that the processor waits for memory for all of them together.
+    pub(super) fn fill(&self, rows: &mut [u8], jobs: &[History<'_>], frames: Frames) {
+        // What is needed last is asked for first.
+        let numbers = jobs.iter().filter_map(|job| job.number.first());
+        std::hint::black_box(numbers.fold(0, |any, number| any | number));
+        let first = |job: &History<'_>| job.time_ms.partition_point(|&time_ms| time_ms <= frames.first_ms);
+        let firsts: Vec<usize> = jobs.iter().map(first).collect();
+        let befores: Vec<u8> = jobs.iter().zip(&firsts).map(|(job, &first)| self.before(job, first)).collect();
+        for (((row, job), first), before) in rows.chunks_exact_mut(frames.m).zip(jobs).zip(firsts).zip(befores) {
+            self.fill_row(row, job, (first, before), frames);
+        }
+    }
+
+    /// The state after the first `count` events of `job`.
+    #[inline]
+    fn before(&self, job: &History<'_>, count: usize) -> u8 {
+        let mut states = (0..count).rev().map(|at| self.after(job, at));
+        states.find(|&state| state != IGNORED).unwrap_or(EMPTY)
+    }
+
+    /// Writes one row; before event `first` of the job its state is `state`.
+    fn fill_row(&self, row: &mut [u8], job: &History<'_>, (first, mut state): (usize, u8), frames: Frames) {
         // A state lasts for many frames: they are written at once.
         let mut written = 0;
-        for (at, next) in states(first..visible) {
-            let frame = frames.before(times[at]).max(written);
+        for at in first..job.number.len() {
+            let next = self.after(job, at);
+            if next == IGNORED {
+                continue;
+            }
+            let frame = frames.before(job.time_ms[at]).max(written);
             row[written..frame].fill(state);
             (written, state) = (frame, next);
             if frame == frames.m {
@@ -126,7 +146,7 @@ mod tests {
             text_hash: &vec![0; events.len()],
         };
         let mut row = vec![77; frames.m];
-        States::new(vocabulary, &[28]).fill(&mut row, &history, visible, frames);
+        States::new(vocabulary, &[28]).fill(&mut row, &[history.first(visible)], frames);
         row
     }
 
