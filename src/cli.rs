@@ -47,6 +47,8 @@ pub enum Verb {
     /// What no flag sets comes from the configuration file, else from the defaults that
     /// `poolcast config` prints.
     ///
+    /// Exit code: 85 checkpointed, run me again (with --self-checkpoint); 1 and 2 errors.
+    ///
     /// Example: poolcast train tensors -o run --hidden-size 32
     #[command(verbatim_doc_comment)]
     Train(TrainArgs),
@@ -217,9 +219,16 @@ pub struct TrainArgs {
     /// The root of every random choice
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Write a checkpoint so often within an epoch, too; 0 for every batch
+    #[arg(long, value_name = "MINUTES", allow_negative_numbers = true)]
+    pub checkpoint_minutes: Option<f64>,
     /// Go on from the last checkpoint
     #[arg(long, conflicts_with = "overwrite")]
     pub resume: bool,
+    /// As a job with `checkpoint_exit_code = 85`: go on from the last checkpoint, as with --resume; when told to stop
+    /// (SIGTERM), write one and exit with 85
+    #[arg(long, conflicts_with = "overwrite")]
+    pub self_checkpoint: bool,
     /// Start anew where a training is already
     #[arg(long)]
     pub overwrite: bool,

@@ -220,6 +220,7 @@ pub enum Split {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct Training {
+    pub checkpoint_minutes: f64,
     pub parameters: ModelParameters,
 }
 
@@ -310,6 +311,7 @@ impl Config {
         check_range("epochs", self.epochs as f64, 1.0..=1_000_000.0)?;
         check_range("earlystop_threshold", self.earlystop_threshold as f64, 1.0..=1_000_000.0)?;
         check_range("evaluation.resamples", self.evaluation.resamples as f64, 10.0..=1_000_000.0)?;
+        check_range("training.checkpoint_minutes", self.training.checkpoint_minutes, 0.0..=1e6)?;
         for fraction in self.preprocessing.fractions {
             check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;
         }

@@ -1,14 +1,20 @@
 //! `poolcast train`: tensor shards → a trained model.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::Result;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_default};
 
 use super::{flag, flags};
 use crate::cli::TrainArgs;
 use crate::config::Config;
-use crate::error::EXIT_DONE;
+use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, render};
 use crate::output;
 use crate::tensors::Dataset;
-use crate::training::{Epoch, Mode, RunSummary, train};
+use crate::training::{Epoch, Mode, Progress, RunSummary, Stopped, train};
 
 /// Trains, and prints how it ended.
 pub fn run(args: &TrainArgs) -> Result<u8> {
@@ -22,24 +28,56 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
             ("training.parameters.weight_decay", flag(&args.weight_decay)),
             ("training.parameters.clip_grad_norm", flag(&args.clip_grad_norm)),
             ("training.parameters.batch_size", flag(&args.batch_size)),
+            ("training.checkpoint_minutes", flag(&args.checkpoint_minutes)),
             ("epochs", flag(&args.epochs)),
             ("earlystop_threshold", flag(&args.earlystop_threshold)),
             ("seed", flag(&args.seed)),
         ]),
     )?;
     let dataset = Dataset::open(&args.tensors)?;
-    let mode = match (args.resume, args.overwrite) {
+    let mode = match (args.resume || args.self_checkpoint, args.overwrite) {
         (true, _) => Mode::Resume,
         (_, true) => Mode::Overwrite,
         _ => Mode::New,
     };
-    let run = train(&dataset, &config, &args.out, mode, |epoch| output::note(&line(epoch)))?;
+    let stop = stop_signal()?;
+    let trained = train(&dataset, &config, &args.out, mode, |progress| {
+        if let Progress::Epoch(epoch) = progress {
+            output::note(&line(epoch));
+        }
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let run = match trained {
+        Err(error) if error.is::<Stopped>() => return Ok(stopped(&error.to_string(), args)),
+        trained => trained?,
+    };
     if args.json {
         output::json(&run.summary)?
     } else {
         output::data(&text(&run.summary))?
     }
     Ok(EXIT_DONE)
+}
+
+/// What SIGTERM and SIGINT set. A second SIGINT ends the program at once.
+fn stop_signal() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    register_conditional_default(SIGINT, Arc::clone(&stop))?;
+    for signal in [SIGINT, SIGTERM] {
+        register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Says how to go on after a stop; returns the exit code.
+fn stopped(how: &str, args: &TrainArgs) -> u8 {
+    if args.self_checkpoint {
+        output::note(&format!("{how}; `{}` holds its checkpoint", args.out.display()));
+        return EXIT_CHECKPOINTED;
+    }
+    let error = hinted(how, "the same command goes on from there with `--resume`");
+    output::note(render(&error.into()).trim_end());
+    EXIT_RETRY
 }
 
 /// One epoch on one line.

@@ -1,5 +1,6 @@
 //! Trials on this machine: tensors once per (j, m, timeframe_len), then one training a trial, as many at once as threads.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, MetricName};
 use crate::tensors::Dataset;
-use crate::training::{Epoch, Mode, NonFinite, Run, train};
+use crate::training::{Epoch, Mode, NonFinite, Progress, Run, train};
 
 /// How one trial ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -91,10 +92,20 @@ pub fn run_trials(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn run_trial(out: &Path, trial: usize, config: &Config, progress: &impl Fn(usize, &Epoch)) -> Result<TrialResult> {
+fn run_trial(
+    out: &Path,
+    trial: usize,
+    config: &Config,
+    progress: &(impl Fn(usize, &Epoch) + Sync),
+) -> Result<TrialResult> {
     let dataset = Dataset::open(&tensors_dir(out, config)?)?;
     let dir = trial_dir(out, trial);
-    let report = |epoch: &Epoch| progress(trial, epoch);
+    let report = |heard: Progress<'_>| {
+        if let Progress::Epoch(epoch) = heard {
+            progress(trial, epoch);
+        }
+        ControlFlow::Continue(())
+    };
     let trained = match train(&dataset, config, &dir, Mode::Resume, report) {
         // The trial was drawn anew, from another seed or space, or its log has grown: what is there is not its own.
         Err(error) if is_another_training(&dir, &dataset, config)? => {

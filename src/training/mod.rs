@@ -16,4 +16,4 @@ pub use checkpoint::checkpoint_key;
 pub use evaluate::{Evaluation, Method, Score, evaluate};
 pub use metrics::{Scores, probability};
 pub use run::{RUN, Run, RunSummary};
-pub use train::{Epoch, Mode, NonFinite, Settings, train};
+pub use train::{Epoch, Mode, NonFinite, Progress, Settings, Stopped, train};

@@ -15,11 +15,22 @@ use crate::shard::{self, Column, Format, Shard};
 use crate::tensors::{self, Dataset, STATICS};
 
 /// Finished trainings.
-pub const RUN: Format = Format { name: "run", version: 2, rebuild: "poolcast train TENSORS -o RUN" };
+pub const RUN: Format = Format { name: "run", version: 3, rebuild: "poolcast train TENSORS -o RUN" };
 
 const MODEL: Format = Format { name: "model", version: 2, rebuild: RUN.rebuild };
 const MODEL_FILE: &str = "model.safetensors";
-const HISTORY_FILE: &str = "history.json";
+const HISTORY_FILE: &str = "history.jsonl";
+
+/// Writes the epochs of a training to its directory, one a line. They are those of its checkpoint, so that each is there
+/// once, whenever the training was killed.
+pub(super) fn write_history(dir: &Path, history: &[Epoch]) -> Result<()> {
+    let mut text = Vec::new();
+    for epoch in history {
+        serde_json::to_writer(&mut text, epoch)?;
+        text.push(b'\n');
+    }
+    crate::files::write_atomic(&dir.join(HISTORY_FILE), &text)
+}
 
 /// What a run says of itself in its manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -54,7 +65,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Writes the model, the history and, last, the manifest.
+    /// Writes the model and, last, the manifest.
     pub(super) fn finish(
         dir: &Path,
         key: &str,
@@ -69,7 +80,6 @@ impl Run {
         let columns = parameters.map(|(p, weights)| (p.name(), Column::new(weights, &p.dims(&shape)))).collect();
         let model = shard::encode(MODEL, &shape, columns)?;
         crate::files::write_atomic(&dir.join(MODEL_FILE), &model)?;
-        manifest::write_json(&dir.join(HISTORY_FILE), &state.history)?;
         let summary = RunSummary {
             shape,
             tensors: dataset.summary.settings.clone(),
