@@ -1,19 +1,23 @@
-//! Tensors → a trained model: the visible loop, early stopping, checkpoints on the way.
+//! Tensors → a trained model: the visible loop, checkpoints on the way.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
 use super::adam::{Adam, Rule};
+use super::calibration::Calibration;
 use super::checkpoint::{self, Checkpoint, Keeper};
+use super::early_stopping;
 use super::metrics::{Scores, cross_entropy, probability};
+use super::outcome::{Metrics, Status};
 use super::run::{RUN, Run, write_history};
 use super::samples::Samples;
-use crate::config::{Config, Goal, Metric, Model};
+use crate::config::{Config, Metric, Model, Threshold};
 use crate::error::hinted;
 use crate::manifest;
 use crate::models::{Gradient, Lstm, Shape};
@@ -39,12 +43,18 @@ pub struct Settings {
     pub clip_grad_norm: f64,
     /// Samples a step.
     pub batch_size: usize,
+    /// What a success counts in the loss, where a failure counts 1.
+    pub pos_weight: f64,
     /// The most epochs.
     pub epochs: usize,
     /// Epochs without improvement after which training stops.
     pub earlystop_threshold: usize,
+    /// What does not improve the metric by more than this is no improvement.
+    pub earlystop_min_delta: f64,
     /// What is watched on the validation side.
     pub metric: Metric,
+    /// From which probability on success is predicted.
+    pub threshold: Threshold,
     /// The root seed.
     pub seed: u64,
 }
@@ -61,9 +71,12 @@ impl Settings {
             weight_decay: parameters.weight_decay.constant("weight_decay", 0.0..=1000.0)?,
             clip_grad_norm: parameters.clip_grad_norm.constant("clip_grad_norm", 0.0..=1e9)?,
             batch_size: parameters.batch_size.whole("batch_size", 1..=1_000_000)?,
+            pos_weight: parameters.pos_weight.constant("pos_weight", 1e-6..=1e6)?,
             epochs: config.epochs,
             earlystop_threshold: config.earlystop_threshold,
+            earlystop_min_delta: config.earlystop_min_delta,
             metric: config.wandb.sweep.metric.clone(),
+            threshold: config.training.threshold,
             seed: config.seed,
         })
     }
@@ -79,11 +92,12 @@ impl Settings {
 pub struct Epoch {
     /// Counted from 1.
     pub epoch: usize,
-    /// Mean cross-entropy over the training samples, each scored before the step that learns from it.
+    /// Mean cross-entropy over the training samples, each scored before the step that learns from it, and weighted by
+    /// `pos_weight`: what the training minimises.
     pub train_loss: f64,
-    /// Mean cross-entropy over the validation samples, after the epoch.
+    /// Mean cross-entropy over the validation samples, after the epoch; without weights, so that trainings compare.
     pub validation_loss: f64,
-    /// The scores on the validation samples, after the epoch.
+    /// The scores on the validation samples, after the epoch, before any calibration: success is predicted from 0.5 on.
     pub validation: Scores,
     /// Whether the watched metric was the best so far.
     pub is_best: bool,
@@ -155,6 +169,27 @@ pub fn train(
     hear: impl Fn(Progress<'_>) -> ControlFlow<()> + Sync,
 ) -> Result<Run> {
     let settings = Settings::of(config)?;
+    check_sides(dataset)?;
+    let key = settings.key(&dataset.key)?;
+    if mode == Mode::Resume && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
+        return Run::open(dir);
+    }
+    let mut state = begin(dataset, &settings, &key, dir, mode)?;
+    let samples = |side| Samples::new(dataset, side, state.model.shape);
+    let (to_learn, to_watch) = (samples(Side::Train)?, samples(Side::Validate)?);
+    config.write(dir)?;
+    write_history(dir, &state.history)?;
+    let mut keeper = Keeper::new(dir, &key, Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes), &hear);
+    let trained = epochs(&mut state, (&to_learn, &to_watch), &settings, &mut keeper);
+    if trained.as_ref().is_err_and(|error| error.is::<NonFinite>()) {
+        Metrics::of(Status::NonFinite, &settings, &state, None).write(dir)?;
+    }
+    trained?;
+    let calibration = Calibration::fit(&score(&best_model(&state)?, &to_watch)?, &to_watch.labels, settings.threshold);
+    Run::finish(dir, &key, dataset, &settings, &state, calibration)
+}
+
+fn check_sides(dataset: &Dataset) -> Result<()> {
     for side in [Side::Train, Side::Validate] {
         ensure!(
             !dataset.is_empty(side),
@@ -164,27 +199,35 @@ pub fn train(
             )
         );
     }
-    let key = settings.key(&dataset.key)?;
-    if mode == Mode::Resume && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
-        return Run::open(dir);
-    }
-    let mut state = begin(dataset, &settings, &key, dir, mode)?;
-    let samples = |side| Samples::new(dataset, side, state.model.shape);
-    let (to_learn, to_watch) = (samples(Side::Train)?, samples(Side::Validate)?);
+    Ok(())
+}
+
+/// The visible loop: one epoch after the other until it is over.
+fn epochs(
+    state: &mut Checkpoint,
+    (to_learn, to_watch): (&Samples<'_>, &Samples<'_>),
+    settings: &Settings,
+    keeper: &mut Keeper<'_>,
+) -> Result<()> {
     let mut gradient = Gradient::default();
-    config.write(dir)?;
-    write_history(dir, &state.history)?;
-    let mut keeper = Keeper::new(dir, &key, Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes), &hear);
-    while !is_over(&state.history, &settings) {
+    while !early_stopping::is_over(&state.history, settings) {
         // A thread outside the pool would hand each batch over to it, and sleep until it is done.
         let logits = rayon::scope(|_| -> Result<_> {
-            learn(&mut state, &mut gradient, &to_learn, &settings, &mut keeper)?;
-            score(&state.model, &to_watch)
+            learn(state, &mut gradient, to_learn, settings, keeper)?;
+            score(&state.model, to_watch)
         })?;
-        state.end(ended(&state, &logits, (&to_learn, &to_watch), &settings)?);
-        keeper.after_epoch(&state)?;
+        state.end(ended(state, &logits, (to_learn, to_watch), settings)?);
+        keeper.after_epoch(state)?;
     }
-    Run::finish(dir, &key, dataset, &settings, &state)
+    Ok(())
+}
+
+/// The model with the weights of the best epoch.
+fn best_model(state: &Checkpoint) -> Result<Lstm> {
+    let shape = state.model.shape;
+    let names = shape.parameters().into_iter().map(|parameter| parameter.name()).zip(&state.best);
+    let weights: BTreeMap<String, &Vec<f32>> = names.collect();
+    Lstm::with_weights(shape, |name| weights.get(name).map(|w| &w[..]).with_context(|| format!("no weights `{name}`")))
 }
 
 fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mode) -> Result<Checkpoint> {
@@ -218,41 +261,22 @@ fn shape(dataset: &Dataset, settings: &Settings) -> Shape {
     Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, s, hidden_size, lstm_layers }
 }
 
-/// Early stopping: over after `epochs`, or once the watched metric has not improved for `earlystop_threshold` of them.
-fn is_over(history: &[Epoch], settings: &Settings) -> bool {
-    let best = history.iter().rposition(|epoch| epoch.is_best);
-    let without_gain = best.map_or(history.len(), |at| history.len() - 1 - at);
-    history.len() >= settings.epochs || without_gain >= settings.earlystop_threshold
-}
-
 /// What came of the epoch at work, after which the samples to watch have these `logits`.
 fn ended(
     state: &Checkpoint,
     logits: &[f32],
-    (learned, watched): (&Samples<'_>, &Samples<'_>),
+    (to_learn, to_watch): (&Samples<'_>, &Samples<'_>),
     settings: &Settings,
 ) -> Result<Epoch> {
-    let (epoch, labels) = (state.epoch(), &watched.labels);
-    let train_loss = state.loss_sum / learned.labels.len() as f64;
+    let (epoch, labels) = (state.epoch(), &to_watch.labels);
+    let train_loss = state.loss_sum / to_learn.labels.len() as f64;
     let validation_loss = cross_entropy(logits, labels);
-    let probabilities: Vec<f64> = logits.iter().map(|&logit| probability(logit)).collect();
-    let validation = Scores::of(&probabilities, labels);
+    let probabilities: Vec<f64> = logits.iter().map(|&logit| probability(f64::from(logit))).collect();
+    let validation = Scores::of(&probabilities, labels, 0.5);
     ensure!(validation_loss.is_finite(), NonFinite { epoch });
-    let is_best = match validation.watched(settings.metric.name, validation_loss) {
-        Some(watched) => is_best(&state.history, watched, settings),
-        None => false,
-    };
+    let value = validation.watched(settings.metric.name, validation_loss);
+    let is_best = early_stopping::is_best(&state.history, value, &settings.metric);
     Ok(Epoch { epoch, train_loss, validation_loss, validation, is_best })
-}
-
-fn is_best(history: &[Epoch], watched: f64, settings: &Settings) -> bool {
-    let Metric { name, goal } = settings.metric;
-    let earlier = history.iter().filter_map(|epoch| epoch.validation.watched(name, epoch.validation_loss));
-    let best = earlier.fold(None, |best: Option<f64>, value| match best {
-        Some(best) if !Goal::is_better(goal, value, best) => Some(best),
-        _ => Some(value),
-    });
-    best.is_none_or(|best| goal.is_better(watched, best))
 }
 
 /// What is left of one pass over the training samples, in an order that follows from seed and epoch.
@@ -266,14 +290,14 @@ fn learn(
     let epoch = state.epoch();
     let Settings { learning_rate, weight_decay, clip_grad_norm, .. } = *settings;
     let rule = Rule { learning_rate, weight_decay, clip_grad_norm };
-    let labels = &samples.labels;
+    let (labels, pos_weight) = (&samples.labels, settings.pos_weight as f32);
     let mut order: Vec<usize> = (0..labels.len()).collect();
     order.shuffle(&mut crate::seed::generator(settings.seed, "shuffle", &[epoch as i64]));
     let batches = order.chunks(settings.batch_size);
     let (count, mut seen) = (batches.len(), labels.len().min(state.batch.saturating_mul(settings.batch_size)));
     for batch in batches.skip(state.batch) {
         let targets: Vec<f32> = batch.iter().map(|&i| f32::from(u8::from(labels[i]))).collect();
-        let loss = samples.batch(batch, |batch| gradient.find(&state.model, batch, &targets))??;
+        let loss = samples.batch(batch, |batch| gradient.find(&state.model, batch, &targets, pos_weight))??;
         state.adam.step(state.model.flat_mut(), gradient.values(), &rule);
         state.batch += 1;
         state.loss_sum += loss * batch.len() as f64;
