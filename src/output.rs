@@ -36,7 +36,7 @@ pub fn item_bar(total: u64, what: &str) -> ProgressBar {
 
 /// A bar over steps whose number is not yet known: what its message and prefix say, and the time that remains.
 pub fn fraction_bar() -> ProgressBar {
-    bar(0, "", "{msg}  {prefix} [{bar:30}] {eta}")
+    bar(1, "", "{msg}  {prefix} [{bar:30}] {eta}")
 }
 
 fn bar(total: u64, what: &str, template: &str) -> ProgressBar {

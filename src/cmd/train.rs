@@ -98,7 +98,7 @@ fn note(progress: &Progress<'_>) {
 fn draw(bar: &ProgressBar, progress: &Progress<'_>, config: &Config) {
     match *progress {
         Progress::Batch { epoch, batch, batches, loss } => {
-            if bar.length() == Some(0) {
+            if bar.position() == 0 {
                 bar.set_length((batches * config.epochs) as u64);
                 bar.set_position((batches * (epoch - 1) + batch - 1) as u64);
                 bar.reset_eta();
