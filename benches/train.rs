@@ -105,7 +105,7 @@ fn main() -> Result<()> {
     measure("train", n, epochs, || {
         let mut total = 0.0;
         for (batch, targets) in &batches {
-            total += gradient.find(&model, batch, targets)? * batch.len() as f64;
+            total += gradient.find(&model, batch, targets, 1.0)? * batch.len() as f64;
             adam.step(model.flat_mut(), gradient.values(), &RULE);
         }
         Ok(total / n as f64)

@@ -42,10 +42,12 @@ pub enum Verb {
     /// Example: poolcast tensors events -o tensors --j 20 --m 20 --timeframe-len 60
     #[command(verbatim_doc_comment)]
     Tensors(TensorsArgs),
-    /// Tensors into a trained model, its history and its checkpoint
+    /// Tensors into a trained model, its metrics, its history and its checkpoint
     ///
     /// What no flag sets comes from the configuration file, else from the defaults that
     /// `poolcast config` prints.
+    ///
+    /// Exit code: 85 checkpointed, run me again (with --self-checkpoint); 1 and 2 errors.
     ///
     /// Example: poolcast train tensors -o run --hidden-size 32
     #[command(verbatim_doc_comment)]
@@ -208,18 +210,31 @@ pub struct TrainArgs {
     /// Samples a step
     #[arg(long, value_name = "N")]
     pub batch_size: Option<u32>,
+    /// What a success counts in the loss, where a failure counts 1
+    #[arg(long, value_name = "WEIGHT", allow_negative_numbers = true)]
+    pub pos_weight: Option<f64>,
     /// The most epochs
     #[arg(long, value_name = "N")]
     pub epochs: Option<u32>,
     /// Stop after so many epochs without improvement
     #[arg(long, value_name = "N")]
     pub earlystop_threshold: Option<u32>,
+    /// What does not improve by more than this is no improvement
+    #[arg(long, value_name = "GAIN", allow_negative_numbers = true)]
+    pub earlystop_min_delta: Option<f64>,
     /// The root of every random choice
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Write a checkpoint so often within an epoch, too; 0 for every batch
+    #[arg(long, value_name = "MINUTES", allow_negative_numbers = true)]
+    pub checkpoint_minutes: Option<f64>,
     /// Go on from the last checkpoint
     #[arg(long, conflicts_with = "overwrite")]
     pub resume: bool,
+    /// As a job with `checkpoint_exit_code = 85`: go on from the last checkpoint, as with --resume; when told to stop
+    /// (SIGTERM), write one and exit with 85
+    #[arg(long, conflicts_with = "overwrite")]
+    pub self_checkpoint: bool,
     /// Start anew where a training is already
     #[arg(long)]
     pub overwrite: bool,

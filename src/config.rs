@@ -1,6 +1,7 @@
 //! Configuration: layers of YAML and environment → one checked [`Config`], saved beside every artefact.
 
 mod parameter;
+mod threshold;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::hinted;
 use parameter::check_range;
 pub use parameter::{Choice, Distribution, Parameter};
+pub use threshold::Threshold;
 
 /// The defaults, commented; every key there is.
 pub const DEFAULT: &str = include_str!("../config/default.yaml");
@@ -33,6 +35,7 @@ pub struct Config {
     pub runs: usize,
     pub epochs: usize,
     pub earlystop_threshold: usize,
+    pub earlystop_min_delta: f64,
     pub wandb: Wandb,
     pub preprocessing: Preprocessing,
     pub training: Training,
@@ -121,9 +124,14 @@ pub enum Goal {
 impl Goal {
     /// Whether `a` is better than `b`.
     pub fn is_better(self, a: f64, b: f64) -> bool {
+        self.is_gain(a, b, 0.0)
+    }
+
+    /// Whether `a` is better than `b` by more than `min_delta`.
+    pub fn is_gain(self, a: f64, b: f64, min_delta: f64) -> bool {
         match self {
-            Goal::Minimize => a < b,
-            Goal::Maximize => a > b,
+            Goal::Minimize => a < b - min_delta,
+            Goal::Maximize => a > b + min_delta,
         }
     }
 }
@@ -220,6 +228,8 @@ pub enum Split {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct Training {
+    pub checkpoint_minutes: f64,
+    pub threshold: Threshold,
     pub parameters: ModelParameters,
 }
 
@@ -247,6 +257,7 @@ pub struct ModelParameters {
     pub weight_decay: Parameter,
     pub clip_grad_norm: Parameter,
     pub batch_size: Parameter,
+    pub pos_weight: Parameter,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -309,7 +320,10 @@ impl Config {
         check_range("runs", self.runs as f64, 1.0..=100_000.0)?;
         check_range("epochs", self.epochs as f64, 1.0..=1_000_000.0)?;
         check_range("earlystop_threshold", self.earlystop_threshold as f64, 1.0..=1_000_000.0)?;
+        check_range("earlystop_min_delta", self.earlystop_min_delta, 0.0..=1e6)?;
         check_range("evaluation.resamples", self.evaluation.resamples as f64, 10.0..=1_000_000.0)?;
+        check_range("training.checkpoint_minutes", self.training.checkpoint_minutes, 0.0..=1e6)?;
+        self.training.threshold.check()?;
         for fraction in self.preprocessing.fractions {
             check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;
         }

@@ -9,6 +9,9 @@ pub const EXIT_RETRY: u8 = 1;
 /// Will never work: usage, bad data, wrong version. DAGMan's `UNLESS-EXIT` takes this one value.
 pub const EXIT_NEVER: u8 = 2;
 
+/// Checkpointed: run me again, as HTCondor does where the job's `checkpoint_exit_code` is this.
+pub const EXIT_CHECKPOINTED: u8 = 85;
+
 /// An error that knows what the user can type next.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]

@@ -19,7 +19,8 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
 pub fn write_parts<'a>(path: &Path, mut parts: impl Iterator<Item = &'a [u8]>) -> Result<()> {
     let parent = parent_of(path);
     let temporary = sibling(path, "tmp");
-    let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+    // What a killed process left behind may bear our name: in a container its number comes again.
+    let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(true).open(&temporary)?;
     let written = parts.try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_all());
     drop(file);
     if let Err(error) = written.and_then(|()| fs_err::rename(&temporary, path)) {

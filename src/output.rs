@@ -34,6 +34,11 @@ pub fn item_bar(total: u64, what: &str) -> ProgressBar {
     bar(total, what, "{msg} [{bar:30}] {pos}/{len} {eta}")
 }
 
+/// A bar over steps whose number is not yet known: what its message and prefix say, and the time that remains.
+pub fn fraction_bar() -> ProgressBar {
+    bar(1, "", "{msg}  {prefix} [{bar:30}] {eta}")
+}
+
 fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).expect("the templates above are valid");
     let bar = ProgressBar::new(total).with_style(style.progress_chars("=> "));

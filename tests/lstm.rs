@@ -100,7 +100,7 @@ fn logits_and_gradients_are_those_of_pytorch() {
         let model = case.model();
         case.assert_near(&model.logits(&case.batch()), "logits", 1e-6);
         let mut gradient = Gradient::default();
-        let loss = gradient.find(&model, &case.batch(), case.targets()).expect("a gradient");
+        let loss = gradient.find(&model, &case.batch(), case.targets(), 1.0).expect("a gradient");
         assert!((loss as f32 - case.numbers("loss").expect("losses")[0]).abs() < 1e-6);
         assert_gradient(&case, &model.split(gradient.values()));
     }
@@ -112,7 +112,7 @@ fn the_reference_is_what_pytorch_is() {
         let reference = Reference::new(&case.model(), &Device::Cpu).expect("a model");
         let logits: Vec<f32> = reference.logits(&case.batch()).expect("logits").to_vec1().expect("a vector");
         case.assert_near(&logits, "logits", 1e-6);
-        let (_, gradient) = reference.gradient(&case.batch(), case.targets()).expect("a gradient");
+        let (_, gradient) = reference.gradient(&case.batch(), case.targets(), 1.0).expect("a gradient");
         assert_gradient(&case, &gradient);
     }
 }
@@ -123,10 +123,10 @@ fn an_epoch_ends_where_that_of_pytorch_ends() {
         let mut model = case.model();
         let (mut adam, mut gradient) = (Adam::new(model.flat().len()), Gradient::default());
         for (batch, targets) in case.batches() {
-            gradient.find(&model, &batch, targets).expect("a gradient");
+            gradient.find(&model, &batch, targets, 1.0).expect("a gradient");
             adam.step(model.flat_mut(), gradient.values(), &RULE);
         }
-        let loss = gradient.find(&model, &case.batch(), case.targets()).expect("a loss");
+        let loss = gradient.find(&model, &case.batch(), case.targets(), 1.0).expect("a loss");
         let expected = case.numbers("loss").expect("losses")[1];
         assert!((loss as f32 - expected).abs() < 1e-5, "{loss}, in PyTorch {expected}");
     }

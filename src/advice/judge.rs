@@ -10,7 +10,7 @@ use crate::eventlog::{ABORTED, HELD, TERMINATED};
 use crate::events::{Job, Store};
 use crate::models::Batch;
 use crate::tensors::{Cycle, Facts, LeftOut, Outcome, Records, Sampler, cycles};
-use crate::training::{Rates, Run, probability};
+use crate::training::{Rates, Run};
 
 /// What to do with a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -314,7 +314,7 @@ impl Judge<'_> {
         let model = &self.run.model;
         let statics = self.records.as_ref().map(|records| Facts::at(&held.job, &held.cycle, records).statics());
         let batch = Batch::new(&model.shape, &codes, statics.as_ref().map_or(&[], |statics| &statics[..]))?;
-        Ok(probability(model.logits(&batch)[0]))
+        Ok(self.run.calibration.probability(model.logits(&batch)[0]))
     }
 }
 

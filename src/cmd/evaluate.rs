@@ -87,11 +87,31 @@ pub(super) fn text(evaluation: &Evaluation) -> String {
         rows.push(std::iter::once(name.replace('_', " ")).chain(cells).collect());
     }
     text.push_str(&output::table(&rows));
+    text.push_str(&calibration(evaluation));
     text.push_str(&format!(
         "[95 % intervals: {} bootstrap resamples of clusters]\n",
         output::count(evaluation.resamples as u64)
     ));
     text
+}
+
+/// What the temperature changed, on one line.
+fn calibration(evaluation: &Evaluation) -> String {
+    let calibrated = |name: &str| {
+        let scores = evaluation.methods.first().map_or(&[][..], |model| &model.scores);
+        scores.iter().find(|score| score.name == name).and_then(|score| score.value)
+    };
+    let change = |before: Option<f64>, after: Option<f64>| {
+        let digits = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
+        format!("{} before, {} after", digits(before), digits(after))
+    };
+    format!(
+        "calibrated on the validation samples, temperature {:.3}: brier {}; ece {}; success is predicted from {:.3} on\n",
+        evaluation.temperature,
+        change(evaluation.uncalibrated.brier, calibrated("brier")),
+        change(evaluation.uncalibrated.ece, calibrated("ece")),
+        evaluation.threshold
+    )
 }
 
 fn cell(score: &Score) -> String {

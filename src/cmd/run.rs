@@ -13,9 +13,9 @@ use crate::error::{EXIT_DONE, hinted};
 use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::files::Staging;
-use crate::sweep::{self, Best, Outcome};
+use crate::sweep::{self, Best};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
-use crate::training::{Evaluation, Run};
+use crate::training::{Evaluation, NonFinite, Run};
 use crate::{events, manifest, output};
 
 #[derive(Serialize)]
@@ -152,14 +152,14 @@ fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<S
         format!("{:.5}", training.learning_rate),
         training.batch_size.to_string(),
     ];
-    match &result.outcome {
-        Outcome::Finished { best: epoch } => row.extend([
+    match result.best() {
+        Some(epoch) => row.extend([
             epoch.epoch.to_string(),
             format!("{:.4}", epoch.validation_loss),
             epoch.validation.roc_auc.map_or("-".to_owned(), |auc| format!("{auc:.3}")),
             if best.trial == result.trial { "best".to_owned() } else { String::new() },
         ]),
-        Outcome::Failed { reason } => row.push(reason.clone()),
+        None => row.push(NonFinite { epoch: result.metrics.epochs + 1 }.to_string()),
     }
     row
 }

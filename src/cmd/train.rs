@@ -1,17 +1,25 @@
 //! `poolcast train`: tensor shards → a trained model.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::Result;
+use indicatif::ProgressBar;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_default};
 
 use super::{flag, flags};
 use crate::cli::TrainArgs;
 use crate::config::Config;
-use crate::error::EXIT_DONE;
+use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, render};
 use crate::output;
 use crate::tensors::Dataset;
-use crate::training::{Epoch, Mode, RunSummary, train};
+use crate::training::{Epoch, Metrics, Mode, Progress, Status, Stopped, train};
 
 /// Trains, and prints how it ended.
 pub fn run(args: &TrainArgs) -> Result<u8> {
+    let stop = stop_signal()?;
     let config = Config::load(
         args.config.as_deref(),
         &flags([
@@ -22,24 +30,88 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
             ("training.parameters.weight_decay", flag(&args.weight_decay)),
             ("training.parameters.clip_grad_norm", flag(&args.clip_grad_norm)),
             ("training.parameters.batch_size", flag(&args.batch_size)),
+            ("training.parameters.pos_weight", flag(&args.pos_weight)),
+            ("training.checkpoint_minutes", flag(&args.checkpoint_minutes)),
             ("epochs", flag(&args.epochs)),
             ("earlystop_threshold", flag(&args.earlystop_threshold)),
+            ("earlystop_min_delta", flag(&args.earlystop_min_delta)),
             ("seed", flag(&args.seed)),
         ]),
     )?;
     let dataset = Dataset::open(&args.tensors)?;
-    let mode = match (args.resume, args.overwrite) {
+    let mode = match (args.resume || args.self_checkpoint, args.overwrite) {
         (true, _) => Mode::Resume,
         (_, true) => Mode::Overwrite,
         _ => Mode::New,
     };
-    let run = train(&dataset, &config, &args.out, mode, |epoch| output::note(&line(epoch)))?;
+    let bar = output::fraction_bar();
+    let trained = train(&dataset, &config, &args.out, mode, |progress| {
+        if bar.is_hidden() {
+            note(&progress)
+        } else {
+            draw(&bar, &progress, &config)
+        }
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    bar.finish_and_clear();
+    let run = match trained {
+        Err(error) if error.is::<Stopped>() => return Ok(stopped(&error.to_string(), args)),
+        trained => trained?,
+    };
     if args.json {
-        output::json(&run.summary)?
+        output::json(&run.metrics)?
     } else {
-        output::data(&text(&run.summary))?
+        output::data(&text(&run.metrics))?
     }
     Ok(EXIT_DONE)
+}
+
+/// What SIGTERM and SIGINT set. A second SIGINT ends the program at once.
+fn stop_signal() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    register_conditional_default(SIGINT, Arc::clone(&stop))?;
+    for signal in [SIGINT, SIGTERM] {
+        register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Says how to go on after a stop; returns the exit code.
+fn stopped(how: &str, args: &TrainArgs) -> u8 {
+    if args.self_checkpoint {
+        output::note(&format!("{how}; `{}` holds its checkpoint", args.out.display()));
+        return EXIT_CHECKPOINTED;
+    }
+    let error = hinted(how, "the same command goes on from there with `--resume`");
+    output::note(render(&error.into()).trim_end());
+    EXIT_RETRY
+}
+
+/// Off a terminal: one line an epoch.
+fn note(progress: &Progress<'_>) {
+    if let Progress::Epoch(epoch) = progress {
+        output::note(&line(epoch));
+    }
+}
+
+/// On a terminal: how far the training is, if it does not stop early, and how well it does.
+fn draw(bar: &ProgressBar, progress: &Progress<'_>, config: &Config) {
+    match *progress {
+        Progress::Batch { epoch, batch, batches, loss } => {
+            if bar.position() == 0 {
+                bar.set_length((batches * config.epochs) as u64);
+                bar.set_position((batches * (epoch - 1) + batch - 1) as u64);
+                bar.reset_eta();
+            }
+            bar.set_message(format!("epoch {epoch}/{}  loss {loss:.4}", config.epochs));
+            bar.inc(1);
+        }
+        Progress::Epoch(epoch) => {
+            let name = config.wandb.sweep.metric.name;
+            let value = epoch.validation.watched(name, epoch.validation_loss);
+            bar.set_prefix(format!("{name} {}", value.map_or("-".to_owned(), |value| format!("{value:.4}"))));
+        }
+    }
 }
 
 /// One epoch on one line.
@@ -54,10 +126,10 @@ pub(super) fn line(epoch: &Epoch) -> String {
     )
 }
 
-fn text(summary: &RunSummary) -> String {
-    let best = &summary.best;
-    format!(
-        "{} epochs; the weights of epoch {} remain: validation loss {:.4}\n",
-        summary.epochs, best.epoch, best.validation_loss
-    )
+fn text(metrics: &Metrics) -> String {
+    let early = if metrics.status == Status::StoppedEarly { ", stopped early" } else { "" };
+    let best = metrics.best.as_ref().map_or(String::new(), |best| {
+        format!("; the weights of epoch {} remain: validation loss {:.4}", best.epoch, best.validation_loss)
+    });
+    format!("{} epochs{early}{best}\n", metrics.epochs)
 }

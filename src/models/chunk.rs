@@ -253,6 +253,8 @@ pub(super) struct Lesson<'a> {
     pub(super) targets: &'a [f32],
     /// What one sample counts in the gradient.
     pub(super) scale: f32,
+    /// What one with the target 1 counts more than one with the target 0.
+    pub(super) pos_weight: f32,
 }
 
 /// The way back of one chunk: its loss and its part of the gradient.
@@ -308,7 +310,7 @@ impl Backward {
         let d_last = self.d_states[(m - 1) * rows * width..].chunks_exact_mut(width);
         let weights = &flat[layout.linear_state.clone()];
         for (row, (state, d_state)) in last.chunks_exact(width).zip(d_last).enumerate() {
-            let (loss, slope) = cross_entropy(chunk.logits[row], lesson.targets[row]);
+            let (loss, slope) = cross_entropy(chunk.logits[row], lesson.targets[row], lesson.pos_weight);
             self.loss += loss;
             let d = slope * lesson.scale;
             d_state.iter_mut().zip(weights).for_each(|(out, weight)| *out = d * weight);
@@ -407,11 +409,13 @@ fn through_weights(out: &mut [f32], start: Start<'_>, rows: usize, width: usize,
     }
 }
 
-/// `max(x, 0) - x*y + ln(1 + exp(-|x|))` and its derivative by `x`, for the logit `x` and the target `y`.
-fn cross_entropy(logit: f32, target: f32) -> (f64, f32) {
+/// `max(x, 0) - x*y + ln(1 + exp(-|x|))` and its derivative by `x`, for the logit `x` and the target `y`; `pos_weight` times
+/// both for the target 1.
+fn cross_entropy(logit: f32, target: f32, pos_weight: f32) -> (f64, f32) {
     let (x, y) = (f64::from(logit), f64::from(target));
+    let weight = 1.0 + (f64::from(pos_weight) - 1.0) * y;
     let loss = x.max(0.0) - x * y + (-x.abs()).exp().ln_1p();
-    (loss, (1.0 / (1.0 + (-x).exp()) - y) as f32)
+    (weight * loss, (weight * (1.0 / (1.0 + (-x).exp()) - y)) as f32)
 }
 
 fn add_scaled(out: &mut [f32], factor: f32, numbers: &[f32]) {

@@ -21,13 +21,14 @@ pub struct Gradient {
 }
 
 impl Gradient {
-    /// Finds the gradient of the mean cross-entropy of `batch` against `targets` `[b]`, each 0 or 1; returns the mean.
+    /// Finds the gradient of the mean cross-entropy of `batch` against `targets` `[b]`, each 0 or 1; returns the mean. A
+    /// sample with the target 1 counts `pos_weight` times, in the sum alone, as in PyTorch's `BCEWithLogitsLoss`.
     ///
     /// The result does not depend on the number of threads.
     ///
     /// # Errors
     /// Fails when there is no sample, or not a target for each.
-    pub fn find(&mut self, model: &Lstm, batch: &Batch<'_>, targets: &[f32]) -> Result<f64> {
+    pub fn find(&mut self, model: &Lstm, batch: &Batch<'_>, targets: &[f32], pos_weight: f32) -> Result<f64> {
         let (layout, flat) = (&model.layout, model.flat());
         ensure!(targets.len() == batch.len(), "{} targets for {} samples", targets.len(), batch.len());
         ensure!(!batch.is_empty(), "there is no sample to learn from");
@@ -41,7 +42,8 @@ impl Gradient {
         let chunks = batch.chunks(&layout.shape, TRAINED_ROWS);
         let scale = 1.0 / batch.len() as f32;
         let lessons = chunks.into_iter().zip(targets.chunks(TRAINED_ROWS));
-        let lessons: Vec<Lesson<'_>> = lessons.map(|(batch, targets)| Lesson { batch, targets, scale }).collect();
+        let lessons: Vec<Lesson<'_>> =
+            lessons.map(|(batch, targets)| Lesson { batch, targets, scale, pos_weight }).collect();
         let needed = lessons.len().min(TOGETHER);
         while self.workplaces.len() < needed {
             self.workplaces.push((Chunk::for_training(layout), Backward::new(layout)));
@@ -134,17 +136,17 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn the_engine_agrees_with_the_reference(shape in shapes(), b in 1usize..80, seed: u64) {
+        fn the_engine_agrees_with_the_reference(shape in shapes(), b in 1usize..80, pos_weight in 0.1f32..4.0, seed: u64) {
             let samples = Samples::new(shape, b, seed);
             let batch = samples.batch();
             let model = Lstm::new(shape, seed);
             let reference = Reference::new(&model, &Device::Cpu).expect("a model");
             let expected: Vec<f32> = reference.logits(&batch).expect("logits").to_vec1().expect("a vector");
             assert_near(&model.logits(&batch), &expected, 1e-5, "logits");
-            let (expected_loss, expected) = reference.gradient(&batch, &samples.targets).expect("a gradient");
+            let (expected_loss, expected) = reference.gradient(&batch, &samples.targets, pos_weight).expect("a gradient");
             let mut gradient = Gradient::default();
-            let loss = gradient.find(&model, &batch, &samples.targets).expect("a gradient");
-            assert!((loss - f64::from(expected_loss)).abs() < 1e-5, "loss {loss}, expected {expected_loss}");
+            let loss = gradient.find(&model, &batch, &samples.targets, pos_weight).expect("a gradient");
+            assert!((loss - f64::from(expected_loss)).abs() < 2e-5, "loss {loss}, expected {expected_loss}");
             let found = model.split(gradient.values());
             for ((parameter, found), expected) in shape.parameters().iter().zip(&found).zip(&expected) {
                 assert_near(found, expected, 1e-5, &parameter.name());
@@ -163,7 +165,7 @@ mod tests {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
             pool.install(|| {
                 let mut gradient = Gradient::default();
-                let loss = gradient.find(&model, &samples.batch(), &samples.targets).expect("a gradient");
+                let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
                 (loss, gradient.values().to_vec(), model.logits(&samples.batch()))
             })
         };
@@ -178,15 +180,15 @@ mod tests {
         let (many, few) = (Samples::new(shape, 70, 1), Samples::new(shape, 2, 2));
         let mut gradient = Gradient::default();
         let mut find = |samples: &Samples| {
-            let loss = gradient.find(&model, &samples.batch(), &samples.targets).expect("a gradient");
+            let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
             (loss, gradient.values().to_vec())
         };
         let first = find(&few);
         find(&many);
         assert_eq!(find(&few), first);
-        assert!(gradient.find(&model, &few.batch(), &[1.0]).is_err());
+        assert!(gradient.find(&model, &few.batch(), &[1.0], 1.0).is_err());
         let none = Batch::new(&shape, &[], &[]).expect("an empty batch");
-        assert!(gradient.find(&model, &none, &[]).is_err() && model.logits(&none).is_empty());
+        assert!(gradient.find(&model, &none, &[], 1.0).is_err() && model.logits(&none).is_empty());
     }
 
     /// The change of the loss along the gradient is what the gradient says it is.
@@ -196,16 +198,31 @@ mod tests {
         let samples = Samples::new(shape, 7, 4);
         let mut model = Lstm::new(shape, 4);
         let mut gradient = Gradient::default();
-        gradient.find(&model, &samples.batch(), &samples.targets).expect("a gradient");
+        gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
         let slope = gradient.values().to_vec();
         let square: f64 = slope.iter().map(|g| f64::from(*g).powi(2)).sum();
         let mut loss_at = |step: f32| {
             model.flat_mut().iter_mut().zip(&slope).for_each(|(weight, g)| *weight += step * g);
-            let loss = gradient.find(&model, &samples.batch(), &samples.targets).expect("a gradient");
+            let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
             model.flat_mut().iter_mut().zip(&slope).for_each(|(weight, g)| *weight -= step * g);
             loss
         };
         let found = (loss_at(0.05) - loss_at(-0.05)) / 0.1;
         assert!((found / square - 1.0).abs() < 2e-3, "{found} and {square}");
+    }
+
+    /// By hand, the weights being zero: every logit is 0, so the slope of the bias is 1/2 a failure and -w/2 a success, over
+    /// all samples.
+    #[test]
+    fn successes_count_as_much_as_they_weigh() {
+        let shape = Shape { e: 3, m: 2, j: 1, s: 0, hidden_size: 2, lstm_layers: 1 };
+        let mut model = Lstm::new(shape, 1);
+        model.flat_mut().fill(0.0);
+        let batch = Batch::new(&shape, &[0, 1, 2, 0, 1, 1], &[]).expect("a batch");
+        let mut gradient = Gradient::default();
+        let loss = gradient.find(&model, &batch, &[1.0, 0.0, 1.0], 3.0).expect("a gradient");
+        assert!((loss - 7.0 * 2f64.ln() / 3.0).abs() < 1e-12, "{loss}");
+        let bias = model.split(gradient.values())[0][0];
+        assert!((bias - (0.5 - 1.5 - 1.5) / 3.0).abs() < 1e-7, "{bias}");
     }
 }

@@ -32,9 +32,9 @@ impl Reference {
 
     /// The mean cross-entropy of `batch` against `targets` `[b]`, each 0 or 1, and the gradient of each parameter's
     /// elements, in the order of [`Shape::parameters`].
-    pub fn gradient(&self, batch: &Batch<'_>, targets: &[f32]) -> Result<(f32, Vec<Vec<f32>>)> {
+    pub fn gradient(&self, batch: &Batch<'_>, targets: &[f32], pos_weight: f32) -> Result<(f32, Vec<Vec<f32>>)> {
         let logits = self.logits(batch)?;
-        let loss = bce_with_logits(&logits, &Tensor::from_slice(targets, targets.len(), self.device())?)?;
+        let loss = bce_with_logits(&logits, &Tensor::from_slice(targets, targets.len(), self.device())?, pos_weight)?;
         let store = loss.backward()?;
         let of = |(name, var): &(String, Var)| {
             let gradient = store.get(var).with_context(|| format!("`{name}` has no gradient"))?;
@@ -109,8 +109,9 @@ impl Reference {
 
 /// The mean of `max(x, 0) - x*y + ln(1 + exp(-|x|))`. candle's own takes the logarithm of a sigmoid, which is infinite
 /// once the sigmoid saturates.
-fn bce_with_logits(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
+fn bce_with_logits(logits: &Tensor, targets: &Tensor, pos_weight: f32) -> Result<Tensor> {
     let softplus = (logits.abs()?.neg()?.exp()? + 1.0)?.log()?;
     let loss = ((logits.relu()? - (logits * targets)?)? + softplus)?;
-    Ok(loss.mean_all()?)
+    let weights = targets.affine(f64::from(pos_weight) - 1.0, 1.0)?;
+    Ok((loss * weights)?.mean_all()?)
 }

@@ -57,30 +57,34 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::local::Outcome;
     use super::*;
     use crate::config::{Goal, MetricName};
-    use crate::training::{Epoch, Scores};
+    use crate::training::{Epoch, Metrics, Scores, Status};
+
+    const METRIC: Metric = Metric { name: MetricName::ValidationLoss, goal: Goal::Minimize };
 
     fn trial(trial: usize, loss: Option<f64>) -> TrialResult {
-        let finished = |validation_loss| {
-            let best =
-                Epoch { epoch: 1, train_loss: 0.0, validation_loss, validation: Scores::default(), is_best: true };
-            Outcome::Finished { best: Box::new(best) }
+        let (status, validation_loss) = loss.map_or((Status::NonFinite, 0.1), |loss| (Status::Finished, loss));
+        let best = Epoch { epoch: 1, train_loss: 0.0, validation_loss, validation: Scores::default(), is_best: true };
+        let metrics = Metrics {
+            status,
+            metric: METRIC,
+            epochs: 1,
+            last: Some(best.clone()),
+            best: Some(best),
+            calibration: None,
         };
-        let failed = Outcome::Failed { reason: "the loss is not finite".into() };
-        TrialResult { trial, outcome: loss.map_or(failed, finished) }
+        TrialResult { trial, metrics }
     }
 
     #[test]
     fn the_earlier_of_equals_wins_and_failures_are_kept() {
         let dir = tempfile::tempdir().expect("a directory");
-        let metric = Metric { name: MetricName::ValidationLoss, goal: Goal::Minimize };
         let trials = vec![trial(1, None), trial(2, Some(0.5)), trial(3, Some(0.4)), trial(4, Some(0.4))];
-        let best = choose(dir.path(), &metric, trials).expect("chosen");
+        let best = choose(dir.path(), &METRIC, trials).expect("chosen");
         assert_eq!((best.trial, best.value, best.trials.len()), (3, 0.4, 4));
         assert_eq!(resolve(dir.path()).expect("resolved"), trial_dir(dir.path(), 3));
-        assert!(choose(dir.path(), &metric, vec![trial(1, None)]).is_err());
+        assert!(choose(dir.path(), &METRIC, vec![trial(1, None)]).is_err());
         assert!(resolve(&dir.path().join("nowhere")).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! Trials on this machine: tensors once per (j, m, timeframe_len), then one training a trial, as many at once as threads.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,41 +10,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, MetricName};
 use crate::tensors::Dataset;
-use crate::training::{Epoch, Mode, NonFinite, Run, train};
+use crate::training::{Epoch, Metrics, Mode, NonFinite, Progress, Status, train};
 
 /// How one trial ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrialResult {
     /// Counted from 1.
     pub trial: usize,
-    /// What came of it.
+    /// How its training went.
     #[serde(flatten)]
-    pub outcome: Outcome,
-}
-
-/// What came of a trial.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "lowercase")]
-pub enum Outcome {
-    /// It was trained to its end.
-    Finished {
-        /// Its best epoch.
-        best: Box<Epoch>,
-    },
-    /// Its settings cannot be trained.
-    Failed {
-        /// Why.
-        reason: String,
-    },
+    pub metrics: Metrics,
 }
 
 impl TrialResult {
-    /// The value that the sweep chooses by; `None` for a failed trial.
+    /// Its best epoch; `None` for a trial that left no model.
+    pub fn best(&self) -> Option<&Epoch> {
+        self.metrics.best.as_ref().filter(|_| self.metrics.status != Status::NonFinite)
+    }
+
+    /// The value that the sweep chooses by.
     pub fn watched(&self, metric: MetricName) -> Option<f64> {
-        match &self.outcome {
-            Outcome::Finished { best } => best.validation.watched(metric, best.validation_loss),
-            Outcome::Failed { .. } => None,
-        }
+        self.best().and_then(|best| best.validation.watched(metric, best.validation_loss))
     }
 }
 
@@ -91,10 +78,20 @@ pub fn run_trials(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn run_trial(out: &Path, trial: usize, config: &Config, progress: &impl Fn(usize, &Epoch)) -> Result<TrialResult> {
+fn run_trial(
+    out: &Path,
+    trial: usize,
+    config: &Config,
+    progress: &(impl Fn(usize, &Epoch) + Sync),
+) -> Result<TrialResult> {
     let dataset = Dataset::open(&tensors_dir(out, config)?)?;
     let dir = trial_dir(out, trial);
-    let report = |epoch: &Epoch| progress(trial, epoch);
+    let report = |heard: Progress<'_>| {
+        if let Progress::Epoch(epoch) = heard {
+            progress(trial, epoch);
+        }
+        ControlFlow::Continue(())
+    };
     let trained = match train(&dataset, config, &dir, Mode::Resume, report) {
         // The trial was drawn anew, from another seed or space, or its log has grown: what is there is not its own.
         Err(error) if is_another_training(&dir, &dataset, config)? => {
@@ -103,14 +100,12 @@ fn run_trial(out: &Path, trial: usize, config: &Config, progress: &impl Fn(usize
         }
         trained => trained,
     };
-    let outcome = match trained {
-        Ok(Run { summary, .. }) => Outcome::Finished { best: Box::new(summary.best) },
-        Err(error) => match error.downcast_ref::<NonFinite>() {
-            Some(reason) => Outcome::Failed { reason: reason.to_string() },
-            None => return Err(error.context(format!("trial {trial} failed"))),
-        },
+    let metrics = match trained {
+        Ok(run) => run.metrics,
+        Err(error) if error.is::<NonFinite>() => Metrics::read(&dir)?,
+        Err(error) => return Err(error.context(format!("trial {trial} failed"))),
     };
-    Ok(TrialResult { trial, outcome })
+    Ok(TrialResult { trial, metrics })
 }
 
 fn is_another_training(dir: &Path, dataset: &Dataset, config: &Config) -> Result<bool> {

@@ -5,5 +5,5 @@ mod local;
 mod space;
 
 pub use best::{BEST_FILE, Best, choose, resolve};
-pub use local::{Outcome, TrialResult, run_trials, tensors_dir, trial_dir};
+pub use local::{TrialResult, run_trials, tensors_dir, trial_dir};
 pub use space::draw;

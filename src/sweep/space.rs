@@ -29,7 +29,7 @@ fn choose<T: Copy>(choice: &mut Choice<T>, name: &str, seed: u64, trial: usize) 
     }
 }
 
-fn parameters(config: &mut Config) -> [(&'static str, &mut Parameter); 9] {
+fn parameters(config: &mut Config) -> [(&'static str, &mut Parameter); 10] {
     let tensors = &mut config.preprocessing.parameters;
     let model = &mut config.training.parameters;
     [
@@ -42,6 +42,7 @@ fn parameters(config: &mut Config) -> [(&'static str, &mut Parameter); 9] {
         ("weight_decay", &mut model.weight_decay),
         ("clip_grad_norm", &mut model.clip_grad_norm),
         ("batch_size", &mut model.batch_size),
+        ("pos_weight", &mut model.pos_weight),
     ]
 }
 

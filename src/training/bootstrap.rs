@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rand::Rng as _;
 use rayon::prelude::*;
 
-use super::metrics::Scores;
+use super::metrics::{SCORES, Scores};
 
 /// The 2.5 % and 97.5 % points of each score over `resamples`; absent where a score is mostly undefined.
 pub(super) fn intervals(
@@ -17,11 +17,12 @@ pub(super) fn intervals(
     groups: &[u32],
     resamples: usize,
     seed: u64,
-) -> [Option<(f64, f64)>; 7] {
+    threshold: f64,
+) -> [Option<(f64, f64)>; SCORES] {
     let mut members: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     groups.iter().enumerate().for_each(|(sample, group)| members.entry(*group).or_default().push(sample));
     let members: Vec<Vec<usize>> = members.into_values().collect();
-    let drawn: Vec<[Option<f64>; 7]> = (0..resamples)
+    let drawn: Vec<[Option<f64>; SCORES]> = (0..resamples)
         .into_par_iter()
         .map(|resample| {
             let mut generator = crate::seed::generator(seed, "bootstrap", &[resample as i64]);
@@ -29,7 +30,7 @@ pub(super) fn intervals(
             let samples: Vec<usize> = picks.flatten().copied().collect();
             let probabilities: Vec<f64> = samples.iter().map(|&sample| probabilities[sample]).collect();
             let labels: Vec<bool> = samples.iter().map(|&sample| labels[sample]).collect();
-            Scores::of(&probabilities, &labels).values()
+            Scores::of(&probabilities, &labels, threshold).values()
         })
         .collect();
     std::array::from_fn(|score| percentiles(drawn.iter().filter_map(|values| values[score]).collect(), resamples))
@@ -52,7 +53,7 @@ mod tests {
         let right = |i: usize| !(i / 8).is_multiple_of(5);
         let probabilities: Vec<f64> = (0..400).map(|i| if labels[i] == right(i) { 0.9 } else { 0.1 }).collect();
         let width = |groups: Vec<u32>| {
-            let (low, high) = intervals(&probabilities, &labels, &groups, 500, 1)[0].expect("defined");
+            let (low, high) = intervals(&probabilities, &labels, &groups, 500, 1, 0.5)[0].expect("defined");
             assert!(low < 0.8 && 0.8 < high, "the accuracy is 0.8");
             high - low
         };

@@ -58,6 +58,12 @@ pub struct Evaluation {
     pub cycles_total: usize,
     /// Cycles that are no sample, by reason.
     pub left_out: BTreeMap<LeftOut, usize>,
+    /// What the model's logits were divided by.
+    pub temperature: f64,
+    /// The model predicts success from this probability on, the baselines from 0.5 on.
+    pub threshold: f64,
+    /// The model's scores without both: temperature 1, threshold 0.5.
+    pub uncalibrated: Scores,
     /// The model first, then the baselines.
     pub methods: Vec<Method>,
 }
@@ -93,12 +99,15 @@ pub fn evaluate(
     let by_code =
         codes.iter().zip(&subcodes).map(|(&code, &sub)| rates.get(code, sub).map_or(overall, |rate| rate.share()));
     let seed = run.summary.training.seed;
-    let method = |name: &str, probabilities: Vec<f64>| Method {
+    let at = |threshold, name: &str, probabilities: Vec<f64>| Method {
         name: name.to_owned(),
-        scores: scores(&probabilities, labels, &groups, resamples, seed),
+        scores: scores(&probabilities, labels, &groups, resamples, seed, threshold),
     };
+    let method = |name: &str, probabilities| at(0.5, name, probabilities);
+    let raw: Vec<f64> = logits.iter().map(|&logit| probability(f64::from(logit))).collect();
+    let calibrated = logits.iter().map(|&logit| run.calibration.probability(logit)).collect();
     let mut methods = vec![
-        method("LSTM", logits.iter().map(|&logit| probability(logit)).collect()),
+        at(run.calibration.threshold, "LSTM", calibrated),
         method("always majority", vec![overall; labels.len()]),
         method("rate by hold code", by_code.collect()),
     ];
@@ -115,6 +124,9 @@ pub fn evaluate(
         train_successes: train.successes,
         cycles_total: dataset.summary.cycles_total,
         left_out: dataset.summary.left_out.clone(),
+        temperature: run.calibration.temperature,
+        threshold: run.calibration.threshold,
+        uncalibrated: Scores::of(&raw, labels, 0.5),
         methods,
     })
 }
@@ -140,9 +152,16 @@ fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
     Ok(())
 }
 
-fn scores(probabilities: &[f64], labels: &[bool], groups: &[u32], resamples: usize, seed: u64) -> Vec<Score> {
-    let values = Scores::of(probabilities, labels).values();
-    let intervals = intervals(probabilities, labels, groups, resamples, seed);
+fn scores(
+    probabilities: &[f64],
+    labels: &[bool],
+    groups: &[u32],
+    resamples: usize,
+    seed: u64,
+    threshold: f64,
+) -> Vec<Score> {
+    let values = Scores::of(probabilities, labels, threshold).values();
+    let intervals = intervals(probabilities, labels, groups, resamples, seed, threshold);
     let all = Scores::NAMES.iter().zip(values).zip(intervals);
     all.map(|((name, value), interval)| Score { name: (*name).to_owned(), value, interval }).collect()
 }

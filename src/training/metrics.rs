@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::MetricName;
 
-/// The probability that a logit stands for.
-pub fn probability(logit: f32) -> f64 {
-    1.0 / (1.0 + (-f64::from(logit)).exp())
+/// The logistic function.
+pub(super) fn probability(logit: f64) -> f64 {
+    1.0 / (1.0 + (-logit).exp())
 }
 
 /// The mean binary cross-entropy of logits, in the form that cannot overflow.
@@ -18,7 +18,7 @@ pub(super) fn cross_entropy(logits: &[f32], labels: &[bool]) -> f64 {
     terms.sum::<f64>() / logits.len() as f64
 }
 
-/// The scores of one set of predictions; success after release is the positive class, predicted from 0.5 on.
+/// The scores of one set of predictions; success after release is the positive class, predicted from some probability on.
 /// A score that is not defined (no positive predicted, one class only) is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the field's")]
@@ -30,19 +30,23 @@ pub struct Scores {
     pub roc_auc: Option<f64>,
     pub average_precision: Option<f64>,
     pub brier: Option<f64>,
+    pub ece: Option<f64>,
 }
+
+/// How many scores there are.
+pub(super) const SCORES: usize = Scores::NAMES.len();
 
 impl Scores {
     /// The scores' names, in the order of [`Scores::values`].
-    pub const NAMES: [&'static str; 7] =
-        ["accuracy", "precision", "recall", "f_measure", "roc_auc", "average_precision", "brier"];
+    pub const NAMES: [&'static str; 8] =
+        ["accuracy", "precision", "recall", "f_measure", "roc_auc", "average_precision", "brier", "ece"];
 
-    /// Scores `probabilities` against `labels`.
-    pub fn of(probabilities: &[f64], labels: &[bool]) -> Scores {
+    /// Scores `probabilities` against `labels`; success is predicted from `threshold` on.
+    pub fn of(probabilities: &[f64], labels: &[bool], threshold: f64) -> Scores {
         let n = labels.len() as f64;
         let count = |predicted: bool, label: bool| {
             let pairs = probabilities.iter().zip(labels);
-            pairs.filter(|(p, l)| (**p >= 0.5) == predicted && **l == label).count() as f64
+            pairs.filter(|(p, l)| (**p >= threshold) == predicted && **l == label).count() as f64
         };
         let (tp, fp, misses) = (count(true, true), count(true, false), count(false, true));
         let ratio = |a: f64, b: f64| (b > 0.0).then(|| a / b);
@@ -55,13 +59,14 @@ impl Scores {
             roc_auc: roc_auc(probabilities, labels),
             average_precision: average_precision(probabilities, labels),
             brier: ratio(squares.sum(), n),
+            ece: ratio(calibration_gap(probabilities, labels), n),
         }
     }
 
     /// The scores in the order of [`Scores::NAMES`].
-    pub fn values(&self) -> [Option<f64>; 7] {
-        let Scores { accuracy, precision, recall, f_measure, roc_auc, average_precision, brier } = *self;
-        [accuracy, precision, recall, f_measure, roc_auc, average_precision, brier]
+    pub fn values(&self) -> [Option<f64>; SCORES] {
+        let Scores { accuracy, precision, recall, f_measure, roc_auc, average_precision, brier, ece } = *self;
+        [accuracy, precision, recall, f_measure, roc_auc, average_precision, brier, ece]
     }
 
     /// The score that a sweep or early stopping watches; `loss` is the cross-entropy on the same samples.
@@ -75,6 +80,17 @@ impl Scores {
             MetricName::ValidationBrier => self.brier,
         }
     }
+}
+
+/// The expected calibration error (Guo et al. 2017) times the number of samples: over 15 bins of equal width of the
+/// probability of success, how far what was predicted lies from what happened.
+fn calibration_gap(probabilities: &[f64], labels: &[bool]) -> f64 {
+    let mut gaps = [0.0; 15];
+    for (&probability, &label) in probabilities.iter().zip(labels) {
+        let bin = (probability * 15.0).ceil().clamp(1.0, 15.0) as usize - 1;
+        gaps[bin] += probability - f64::from(u8::from(label));
+    }
+    gaps.iter().map(|gap: &f64| gap.abs()).sum()
 }
 
 /// Positives and all among the samples of each distinct score, highest score first.
@@ -120,7 +136,7 @@ mod tests {
     #[test]
     fn scores_by_hand() {
         let labels = [false, false, true, true, true];
-        let scores = Scores::of(&[0.1, 0.6, 0.35, 0.6, 0.9], &labels);
+        let scores = Scores::of(&[0.1, 0.6, 0.35, 0.6, 0.9], &labels, 0.5);
         let close = |value: Option<f64>, expected: f64| assert!((value.expect("defined") - expected).abs() < 1e-12);
         close(scores.accuracy, 3.0 / 5.0);
         close(scores.precision, 2.0 / 3.0);
@@ -129,15 +145,21 @@ mod tests {
         close(scores.roc_auc, (1.0 + 2.0 + 1.5) / 6.0);
         close(scores.average_precision, (1.0 + 2.0 / 3.0 + 3.0 / 4.0) / 3.0);
         close(scores.brier, (0.01 + 0.36 + 0.4225 + 0.16 + 0.01) / 5.0);
+        // Bins 2, 6, 9 and 14 of 15; both 0.6 are in the ninth, of which one succeeded.
+        close(scores.ece, (0.1 + 0.65 + 0.2 + 0.1) / 5.0);
+        let lower = Scores::of(&[0.1, 0.6, 0.35, 0.6, 0.9], &labels, 0.35);
+        close(lower.recall, 1.0);
+        close(lower.precision, 3.0 / 4.0);
     }
 
     #[test]
     fn undefined_scores_are_absent() {
-        let scores = Scores::of(&[0.2, 0.3], &[false, false]);
+        let scores = Scores::of(&[0.2, 0.3], &[false, false], 0.5);
         assert_eq!((scores.precision, scores.recall, scores.roc_auc), (None, None, None));
         assert_eq!(scores.accuracy, Some(1.0));
-        assert_eq!(Scores::of(&[0.4; 4], &[true, false, false, false]).roc_auc, Some(0.5));
-        assert_eq!(Scores::of(&[0.4; 4], &[true, false, false, false]).average_precision, Some(0.25));
+        let ties = Scores::of(&[0.4; 4], &[true, false, false, false], 0.5);
+        assert_eq!((ties.roc_auc, ties.average_precision), (Some(0.5), Some(0.25)));
+        assert_eq!(Scores::of(&[], &[], 0.5), Scores::default());
     }
 
     #[test]

@@ -3,17 +3,22 @@
 mod adam;
 mod baselines;
 mod bootstrap;
+mod calibration;
 mod checkpoint;
+mod early_stopping;
 mod evaluate;
 mod metrics;
+mod outcome;
 mod run;
 mod samples;
 mod train;
 
 pub use adam::{Adam, Rule};
 pub use baselines::{Rate, Rates};
+pub use calibration::Calibration;
 pub use checkpoint::checkpoint_key;
 pub use evaluate::{Evaluation, Method, Score, evaluate};
-pub use metrics::{Scores, probability};
+pub use metrics::Scores;
+pub use outcome::{Metrics, Status};
 pub use run::{RUN, Run, RunSummary};
-pub use train::{Epoch, Mode, NonFinite, Settings, train};
+pub use train::{Epoch, Mode, NonFinite, Progress, Settings, Stopped, train};

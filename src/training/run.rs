@@ -6,20 +6,34 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::baselines::Rates;
+use super::calibration::Calibration;
 use super::checkpoint::{self, Checkpoint};
+use super::evaluate::Evaluation;
+use super::outcome::{METRICS_FILE, Metrics, Status};
 use super::train::{Epoch, Settings};
 use crate::error::hinted;
 use crate::manifest;
 use crate::models::{Lstm, Shape};
 use crate::shard::{self, Column, Format, Shard};
-use crate::tensors::{self, Dataset, STATICS};
+use crate::tensors::{self, Dataset, STATICS, Side};
 
 /// Finished trainings.
-pub const RUN: Format = Format { name: "run", version: 2, rebuild: "poolcast train TENSORS -o RUN" };
+pub const RUN: Format = Format { name: "run", version: 3, rebuild: "poolcast train TENSORS -o RUN" };
 
 const MODEL: Format = Format { name: "model", version: 2, rebuild: RUN.rebuild };
 const MODEL_FILE: &str = "model.safetensors";
-const HISTORY_FILE: &str = "history.json";
+const HISTORY_FILE: &str = "history.jsonl";
+
+/// Writes the epochs of a training to its directory, one a line. They are those of its checkpoint, so that each is there
+/// once, whenever the training was killed.
+pub(super) fn write_history(dir: &Path, history: &[Epoch]) -> Result<()> {
+    let mut text = Vec::new();
+    for epoch in history {
+        serde_json::to_writer(&mut text, epoch)?;
+        text.push(b'\n');
+    }
+    crate::files::write_atomic(&dir.join(HISTORY_FILE), &text)
+}
 
 /// What a run says of itself in its manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,14 +46,12 @@ pub struct RunSummary {
     pub tensors_key: String,
     /// How it was trained.
     pub training: Settings,
-    /// Epochs trained.
-    pub epochs: usize,
-    /// The epoch whose weights the model has.
-    pub best: Epoch,
     /// Success by hold code on the training samples.
     pub rates: Rates,
     /// SHA-256 of the model's file.
     pub model_sha256: String,
+    /// SHA-256 of what `metrics.json` says of the training.
+    pub metrics_sha256: String,
 }
 
 /// A finished training, open.
@@ -51,34 +63,39 @@ pub struct Run {
     pub key: String,
     /// The model, with the weights of the best epoch.
     pub model: Lstm,
+    /// How its logits are read.
+    pub calibration: Calibration,
+    /// How the training went.
+    pub metrics: Metrics,
 }
 
 impl Run {
-    /// Writes the model, the history and, last, the manifest.
+    /// Writes the model, how the training went and, last, the manifest.
     pub(super) fn finish(
         dir: &Path,
         key: &str,
         dataset: &Dataset,
         settings: &Settings,
         state: &Checkpoint,
+        calibration: Calibration,
     ) -> Result<Run> {
         let shape = state.model.shape;
-        let best = state.history.iter().rfind(|epoch| epoch.is_best);
-        let best = best.context("the watched metric was never defined on the validation samples")?.clone();
+        let status = if state.history.len() < settings.epochs { Status::StoppedEarly } else { Status::Finished };
+        let metrics = Metrics::of(status, settings, state, Some(calibration));
+        ensure!(metrics.best.is_some(), "the watched metric was never defined on the validation samples");
         let parameters = shape.parameters().into_iter().zip(&state.best);
         let columns = parameters.map(|(p, weights)| (p.name(), Column::new(weights, &p.dims(&shape)))).collect();
         let model = shard::encode(MODEL, &shape, columns)?;
         crate::files::write_atomic(&dir.join(MODEL_FILE), &model)?;
-        manifest::write_json(&dir.join(HISTORY_FILE), &state.history)?;
+        metrics.write(dir)?;
         let summary = RunSummary {
             shape,
             tensors: dataset.summary.settings.clone(),
             tensors_key: dataset.key.clone(),
             training: settings.clone(),
-            epochs: state.history.len(),
-            best,
             rates: Rates::learn(dataset)?,
             model_sha256: manifest::digest(&model),
+            metrics_sha256: metrics_digest(dir)?,
         };
         manifest::write(dir, RUN, key, &summary)?;
         Run::open(dir)
@@ -116,17 +133,37 @@ impl Run {
             )
         );
         let model = Lstm::with_weights(summary.shape, |name| shard.column(name))?;
-        Ok(Run { summary, key: found.key, model })
+        let (metrics, calibration) = open_metrics(dir, &summary.metrics_sha256)?;
+        Ok(Run { summary, key: found.key, model, calibration, metrics })
     }
 
-    /// Removes what an earlier training left, the manifest first.
+    /// Removes what an earlier training left, the manifest first, and what its model scored.
     pub(super) fn clear(dir: &Path) -> Result<()> {
-        for file in [manifest::FILE, checkpoint::FILE, MODEL_FILE, HISTORY_FILE] {
-            let path = dir.join(file);
+        let files =
+            [manifest::FILE, checkpoint::FILE, MODEL_FILE, METRICS_FILE, HISTORY_FILE].map(|file| dir.join(file));
+        let scored = [Side::Train, Side::Validate, Side::Test].map(|side| Evaluation::path(dir, side));
+        for path in files.into_iter().chain(scored) {
             if path.exists() {
                 fs_err::remove_file(path)?;
             }
         }
         Ok(())
     }
+}
+
+fn metrics_digest(dir: &Path) -> Result<String> {
+    Ok(manifest::digest(&fs_err::read(dir.join(METRICS_FILE))?))
+}
+
+/// What `metrics.json` says, if it is the file that the manifest speaks of.
+fn open_metrics(dir: &Path, sha256: &str) -> Result<(Metrics, Calibration)> {
+    let metrics = Metrics::read(dir)?;
+    let is_known = metrics_digest(dir)? == sha256;
+    let calibration = metrics.calibration.filter(|_| is_known).with_context(|| {
+        hinted(
+            format!("`{}` is not the file that its manifest speaks of", dir.join(METRICS_FILE).display()),
+            "train it anew with `poolcast train --overwrite`",
+        )
+    })?;
+    Ok((metrics, calibration))
 }

@@ -1,17 +1,23 @@
-//! Tensors → a trained model: the visible loop, early stopping, a checkpoint after each epoch.
+//! Tensors → a trained model: the visible loop, checkpoints on the way.
 
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
 use super::adam::{Adam, Rule};
-use super::checkpoint::{self, Checkpoint};
+use super::calibration::Calibration;
+use super::checkpoint::{self, Checkpoint, Keeper};
+use super::early_stopping;
 use super::metrics::{Scores, cross_entropy, probability};
-use super::run::{RUN, Run};
+use super::outcome::{Metrics, Status};
+use super::run::{RUN, Run, write_history};
 use super::samples::Samples;
-use crate::config::{Config, Goal, Metric, Model};
+use crate::config::{Config, Metric, Model, Threshold};
 use crate::error::hinted;
 use crate::manifest;
 use crate::models::{Gradient, Lstm, Shape};
@@ -37,12 +43,18 @@ pub struct Settings {
     pub clip_grad_norm: f64,
     /// Samples a step.
     pub batch_size: usize,
+    /// What a success counts in the loss, where a failure counts 1.
+    pub pos_weight: f64,
     /// The most epochs.
     pub epochs: usize,
     /// Epochs without improvement after which training stops.
     pub earlystop_threshold: usize,
+    /// What does not improve the metric by more than this is no improvement.
+    pub earlystop_min_delta: f64,
     /// What is watched on the validation side.
     pub metric: Metric,
+    /// From which probability on success is predicted.
+    pub threshold: Threshold,
     /// The root seed.
     pub seed: u64,
 }
@@ -59,9 +71,12 @@ impl Settings {
             weight_decay: parameters.weight_decay.constant("weight_decay", 0.0..=1000.0)?,
             clip_grad_norm: parameters.clip_grad_norm.constant("clip_grad_norm", 0.0..=1e9)?,
             batch_size: parameters.batch_size.whole("batch_size", 1..=1_000_000)?,
+            pos_weight: parameters.pos_weight.constant("pos_weight", 1e-6..=1e6)?,
             epochs: config.epochs,
             earlystop_threshold: config.earlystop_threshold,
+            earlystop_min_delta: config.earlystop_min_delta,
             metric: config.wandb.sweep.metric.clone(),
+            threshold: config.training.threshold,
             seed: config.seed,
         })
     }
@@ -77,11 +92,12 @@ impl Settings {
 pub struct Epoch {
     /// Counted from 1.
     pub epoch: usize,
-    /// Mean cross-entropy over the training samples, each scored before the step that learns from it.
+    /// Mean cross-entropy over the training samples, each scored before the step that learns from it, and weighted by
+    /// `pos_weight`: what the training minimises.
     pub train_loss: f64,
-    /// Mean cross-entropy over the validation samples, after the epoch.
+    /// Mean cross-entropy over the validation samples, after the epoch; without weights, so that trainings compare.
     pub validation_loss: f64,
-    /// The scores on the validation samples, after the epoch.
+    /// The scores on the validation samples, after the epoch, before any calibration: success is predicted from 0.5 on.
     pub validation: Scores,
     /// Whether the watched metric was the best so far.
     pub is_best: bool,
@@ -98,6 +114,36 @@ pub enum Mode {
     Overwrite,
 }
 
+/// How far a training is.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// It has learned from a batch.
+    Batch {
+        /// The epoch at work, counted from 1.
+        epoch: usize,
+        /// Batches of this epoch so far.
+        batch: usize,
+        /// Batches in an epoch.
+        batches: usize,
+        /// The mean loss over the epoch so far.
+        loss: f64,
+    },
+    /// An epoch has ended, and its checkpoint is on disk.
+    Epoch(&'a Epoch),
+}
+
+/// The training was asked to stop, and its checkpoint is on disk.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the training was stopped in epoch {epoch} after {batch} of {batches} batches")]
+pub struct Stopped {
+    /// The epoch at work, counted from 1.
+    pub epoch: usize,
+    /// Batches of this epoch so far.
+    pub batch: usize,
+    /// Batches in an epoch.
+    pub batches: usize,
+}
+
 /// The loss was no longer a number: the trial failed, and will fail again with the same settings.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the loss is not finite in epoch {epoch}; a smaller learning rate may help")]
@@ -107,15 +153,43 @@ pub struct NonFinite {
 }
 
 /// Trains on `dataset` and leaves the run in `dir`: its configuration, history, checkpoint, and the weights of the best
-/// epoch; the manifest comes last. `progress` hears of each epoch once its checkpoint is on disk.
+/// epoch; the manifest comes last. `hear` hears of each batch and each epoch; where it breaks off after a batch, the
+/// training leaves a checkpoint there and stops.
 ///
-/// The result depends on the tensors and the settings alone. A training that was killed at any moment and resumed gives
-/// the same bytes as one that was not.
+/// The result depends on the tensors and the settings alone. A training that was stopped or killed at any moment and
+/// resumed gives the same bytes as one that was not.
 ///
 /// # Errors
-/// Fails when a side has no samples, when `dir` holds another training, and with [`NonFinite`].
-pub fn train(dataset: &Dataset, config: &Config, dir: &Path, mode: Mode, progress: impl Fn(&Epoch)) -> Result<Run> {
+/// Fails when a side has no samples, when `dir` holds another training, with [`Stopped`] and with [`NonFinite`].
+pub fn train(
+    dataset: &Dataset,
+    config: &Config,
+    dir: &Path,
+    mode: Mode,
+    hear: impl Fn(Progress<'_>) -> ControlFlow<()> + Sync,
+) -> Result<Run> {
     let settings = Settings::of(config)?;
+    check_sides(dataset)?;
+    let key = settings.key(&dataset.key)?;
+    if mode == Mode::Resume && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
+        return Run::open(dir);
+    }
+    let mut state = begin(dataset, &settings, &key, dir, mode)?;
+    let samples = |side| Samples::new(dataset, side, state.model.shape);
+    let (to_learn, to_watch) = (samples(Side::Train)?, samples(Side::Validate)?);
+    config.write(dir)?;
+    write_history(dir, &state.history)?;
+    let mut keeper = Keeper::new(dir, &key, Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes), &hear);
+    let trained = epochs(&mut state, (&to_learn, &to_watch), &settings, &mut keeper);
+    if trained.as_ref().is_err_and(|error| error.is::<NonFinite>()) {
+        Metrics::of(Status::NonFinite, &settings, &state, None).write(dir)?;
+    }
+    trained?;
+    let calibration = Calibration::fit(&score(&best_model(&state)?, &to_watch)?, &to_watch.labels, settings.threshold);
+    Run::finish(dir, &key, dataset, &settings, &state, calibration)
+}
+
+fn check_sides(dataset: &Dataset) -> Result<()> {
     for side in [Side::Train, Side::Validate] {
         ensure!(
             !dataset.is_empty(side),
@@ -125,25 +199,35 @@ pub fn train(dataset: &Dataset, config: &Config, dir: &Path, mode: Mode, progres
             )
         );
     }
-    let key = settings.key(&dataset.key)?;
-    if mode == Mode::Resume && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
-        return Run::open(dir);
-    }
-    let mut state = begin(dataset, &settings, &key, dir, mode)?;
-    let samples = |side| Samples::new(dataset, side, state.model.shape);
-    let (to_learn, to_watch) = (samples(Side::Train)?, samples(Side::Validate)?);
+    Ok(())
+}
+
+/// The visible loop: one epoch after the other until it is over.
+fn epochs(
+    state: &mut Checkpoint,
+    (to_learn, to_watch): (&Samples<'_>, &Samples<'_>),
+    settings: &Settings,
+    keeper: &mut Keeper<'_>,
+) -> Result<()> {
     let mut gradient = Gradient::default();
-    config.write(dir)?;
-    while !is_over(&state.history, &settings) {
-        let epoch = next_epoch(&mut state, &mut gradient, (&to_learn, &to_watch), &settings)?;
-        if epoch.is_best {
-            state.best = state.model.weights();
-        }
-        state.history.push(epoch.clone());
-        state.write(dir, &key)?;
-        progress(&epoch);
+    while !early_stopping::is_over(&state.history, settings) {
+        // A thread outside the pool would hand each batch over to it, and sleep until it is done.
+        let logits = rayon::scope(|_| -> Result<_> {
+            learn(state, &mut gradient, to_learn, settings, keeper)?;
+            score(&state.model, to_watch)
+        })?;
+        state.end(ended(state, &logits, (to_learn, to_watch), settings)?);
+        keeper.after_epoch(state)?;
     }
-    Run::finish(dir, &key, dataset, &settings, &state)
+    Ok(())
+}
+
+/// The model with the weights of the best epoch.
+fn best_model(state: &Checkpoint) -> Result<Lstm> {
+    let shape = state.model.shape;
+    let names = shape.parameters().into_iter().map(|parameter| parameter.name()).zip(&state.best);
+    let weights: BTreeMap<String, &Vec<f32>> = names.collect();
+    Lstm::with_weights(shape, |name| weights.get(name).map(|w| &w[..]).with_context(|| format!("no weights `{name}`")))
 }
 
 fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mode) -> Result<Checkpoint> {
@@ -163,7 +247,8 @@ fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mo
     }
     Run::clear(dir)?;
     let model = Lstm::new(shape, settings.seed);
-    Ok(Checkpoint { adam: Adam::new(model.flat().len()), best: model.weights(), model, history: Vec::new() })
+    let (adam, best) = (Adam::new(model.flat().len()), model.weights());
+    Ok(Checkpoint { adam, best, model, history: Vec::new(), batch: 0, loss_sum: 0.0 })
 }
 
 fn shape(dataset: &Dataset, settings: &Settings) -> Shape {
@@ -176,67 +261,51 @@ fn shape(dataset: &Dataset, settings: &Settings) -> Shape {
     Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, s, hidden_size, lstm_layers }
 }
 
-/// Early stopping: over after `epochs`, or once the watched metric has not improved for `earlystop_threshold` of them.
-fn is_over(history: &[Epoch], settings: &Settings) -> bool {
-    let best = history.iter().rposition(|epoch| epoch.is_best);
-    let without_gain = best.map_or(history.len(), |at| history.len() - 1 - at);
-    history.len() >= settings.epochs || without_gain >= settings.earlystop_threshold
-}
-
-fn next_epoch(
-    state: &mut Checkpoint,
-    gradient: &mut Gradient,
+/// What came of the epoch at work, after which the samples to watch have these `logits`.
+fn ended(
+    state: &Checkpoint,
+    logits: &[f32],
     (to_learn, to_watch): (&Samples<'_>, &Samples<'_>),
     settings: &Settings,
 ) -> Result<Epoch> {
-    let epoch = state.history.len() + 1;
-    // A thread outside the pool would hand each batch over to it, and sleep until it is done.
-    let (train_loss, logits) = rayon::scope(|_| -> Result<_> {
-        Ok((learn(state, gradient, to_learn, settings, epoch)?, score(&state.model, to_watch)?))
-    })?;
-    let labels = &to_watch.labels;
-    let validation_loss = cross_entropy(&logits, labels);
-    let probabilities: Vec<f64> = logits.iter().map(|&logit| probability(logit)).collect();
-    let validation = Scores::of(&probabilities, labels);
-    ensure!(train_loss.is_finite() && validation_loss.is_finite(), NonFinite { epoch });
-    let is_best = match validation.watched(settings.metric.name, validation_loss) {
-        Some(watched) => is_best(&state.history, watched, settings),
-        None => false,
-    };
+    let (epoch, labels) = (state.epoch(), &to_watch.labels);
+    let train_loss = state.loss_sum / to_learn.labels.len() as f64;
+    let validation_loss = cross_entropy(logits, labels);
+    let probabilities: Vec<f64> = logits.iter().map(|&logit| probability(f64::from(logit))).collect();
+    let validation = Scores::of(&probabilities, labels, 0.5);
+    ensure!(validation_loss.is_finite(), NonFinite { epoch });
+    let value = validation.watched(settings.metric.name, validation_loss);
+    let is_best = early_stopping::is_best(&state.history, value, &settings.metric);
     Ok(Epoch { epoch, train_loss, validation_loss, validation, is_best })
 }
 
-fn is_best(history: &[Epoch], watched: f64, settings: &Settings) -> bool {
-    let Metric { name, goal } = settings.metric;
-    let earlier = history.iter().filter_map(|epoch| epoch.validation.watched(name, epoch.validation_loss));
-    let best = earlier.fold(None, |best: Option<f64>, value| match best {
-        Some(best) if !Goal::is_better(goal, value, best) => Some(best),
-        _ => Some(value),
-    });
-    best.is_none_or(|best| goal.is_better(watched, best))
-}
-
-/// One pass over the training samples in an order that follows from seed and epoch; returns the mean loss.
+/// What is left of one pass over the training samples, in an order that follows from seed and epoch.
 fn learn(
     state: &mut Checkpoint,
     gradient: &mut Gradient,
     samples: &Samples<'_>,
     settings: &Settings,
-    epoch: usize,
-) -> Result<f64> {
+    keeper: &mut Keeper<'_>,
+) -> Result<()> {
+    let epoch = state.epoch();
     let Settings { learning_rate, weight_decay, clip_grad_norm, .. } = *settings;
     let rule = Rule { learning_rate, weight_decay, clip_grad_norm };
-    let labels = &samples.labels;
+    let (labels, pos_weight) = (&samples.labels, settings.pos_weight as f32);
     let mut order: Vec<usize> = (0..labels.len()).collect();
     order.shuffle(&mut crate::seed::generator(settings.seed, "shuffle", &[epoch as i64]));
-    let mut total = 0.0;
-    for batch in order.chunks(settings.batch_size) {
+    let batches = order.chunks(settings.batch_size);
+    let (count, mut seen) = (batches.len(), labels.len().min(state.batch.saturating_mul(settings.batch_size)));
+    for batch in batches.skip(state.batch) {
         let targets: Vec<f32> = batch.iter().map(|&i| f32::from(u8::from(labels[i]))).collect();
-        let loss = samples.batch(batch, |batch| gradient.find(&state.model, batch, &targets))??;
-        total += loss * batch.len() as f64;
+        let loss = samples.batch(batch, |batch| gradient.find(&state.model, batch, &targets, pos_weight))??;
         state.adam.step(state.model.flat_mut(), gradient.values(), &rule);
+        state.batch += 1;
+        state.loss_sum += loss * batch.len() as f64;
+        ensure!(state.loss_sum.is_finite(), NonFinite { epoch });
+        seen += batch.len();
+        keeper.after_batch(state, count, state.loss_sum / seen as f64)?;
     }
-    Ok(total / labels.len() as f64)
+    Ok(())
 }
 
 /// The logit of every sample.
@@ -244,4 +313,105 @@ pub(super) fn score(model: &Lstm, samples: &Samples<'_>) -> Result<Vec<f32>> {
     let places: Vec<usize> = (0..samples.labels.len()).collect();
     let scored = places.chunks(SCORED_AT_ONCE).map(|places| samples.batch(places, |batch| model.logits(batch)));
     Ok(scored.collect::<Result<Vec<Vec<f32>>>>()?.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::eventlog::Event;
+    use crate::{events, tensors};
+
+    /// 60 jobs, each held once and released; two of three then succeed, the others are held again.
+    fn dataset(dir: &Path) -> Dataset {
+        let event = |cluster: i32, s: i64, number: u16| Event {
+            cluster,
+            time_ms: 1000 * (100 * i64::from(cluster) + s),
+            number,
+            normal: u8::from(number == 5),
+            hold_code: if number == 12 { 13 } else { 0 },
+            ..Event::default()
+        };
+        let life = |job: i32| {
+            let last = if job % 3 == 0 { 12 } else { 5 };
+            [(0, 0), (i64::from(job % 7), 1), (20, 12), (30, 13), (40, last)].map(|(s, number)| event(job, s, number))
+        };
+        let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<Event>>());
+        let settings = tensors::Settings::of(&config(&[])).expect("settings");
+        tensors::build(&store, &settings, "events", &dir.join("tensors"), false, |_| {}).expect("built");
+        Dataset::open(&dir.join("tensors")).expect("opened")
+    }
+
+    fn config(changes: &[(&'static str, serde_json::Value)]) -> Config {
+        let mut keys = BTreeMap::from([
+            ("preprocessing.parameters.j", json!(2)),
+            ("preprocessing.parameters.m", json!(3)),
+            ("preprocessing.parameters.timeframe_len", json!(5)),
+            ("training.parameters.hidden_size", json!(3)),
+            ("training.parameters.batch_size", json!(8)),
+            ("epochs", json!(3)),
+        ]);
+        keys.extend(changes.iter().cloned());
+        Config::load(None, &keys).expect("a configuration")
+    }
+
+    fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+        let files = fs_err::read_dir(dir).expect("listed").map(|file| file.expect("a file"));
+        files
+            .map(|file| (file.file_name().to_string_lossy().into(), fs_err::read(file.path()).expect("read")))
+            .collect()
+    }
+
+    /// Listens until so many batches have been learned from.
+    fn for_batches(count: usize) -> impl Fn(Progress<'_>) -> ControlFlow<()> + Sync {
+        let heard = AtomicUsize::new(0);
+        move |progress| match progress {
+            Progress::Batch { .. } if heard.fetch_add(1, Ordering::Relaxed) + 1 == count => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    #[test]
+    fn a_training_stopped_after_any_batch_goes_on_to_the_same_bytes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (dataset, config) = (dataset(dir.path()), config(&[]));
+        let run =
+            |name: &str, mode, batches| train(&dataset, &config, &dir.path().join(name), mode, for_batches(batches));
+        run("whole", Mode::New, 0).expect("trained");
+        let whole = files(&dir.path().join("whole"));
+        let batches = 3 * dataset.len(Side::Train).div_ceil(8);
+        for stop in 1..=batches {
+            let name = format!("stopped-{stop}");
+            let error = run(&name, Mode::New, stop).expect_err("stopped");
+            let at = error.downcast_ref::<Stopped>().expect("a stop");
+            assert_eq!((at.epoch - 1) * at.batches + at.batch, stop);
+            run(&name, Mode::Resume, 0).expect("trained");
+            assert!(files(&dir.path().join(&name)) == whole, "stopped after batch {stop}");
+        }
+        // Again and again, with a single batch each time.
+        let mut stops = 0;
+        while let Err(error) = run("often", Mode::Resume, 1) {
+            assert!(error.is::<Stopped>(), "{error}");
+            stops += 1;
+        }
+        assert_eq!((stops, files(&dir.path().join("often")) == whole), (batches, true));
+    }
+
+    #[test]
+    fn how_often_checkpoints_are_written_does_not_show() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dataset = dataset(dir.path());
+        let run = |name: &str, minutes: f64| {
+            let config = config(&[("training.checkpoint_minutes", json!(minutes))]);
+            train(&dataset, &config, &dir.path().join(name), Mode::New, for_batches(0)).expect("trained");
+            let mut files = files(&dir.path().join(name));
+            files.remove("config.yaml");
+            files
+        };
+        assert!(run("always", 0.0) == run("never", 1e6));
+    }
 }

@@ -1,5 +1,7 @@
 //! `poolcast evaluate`: the table, and models that do not fit.
 
+use std::collections::BTreeMap;
+
 use crate::place::Place;
 
 #[test]
@@ -20,6 +22,8 @@ fn the_table_names_what_it_scores() {
         roc auc            #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
         average precision  #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
         brier              #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        ece                #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        calibrated on the validation samples, temperature #.###: brier #.### before, #.### after; ece #.### before, #.### after; success is predicted from #.### on
         [95 % intervals: 50 bootstrap resamples of clusters]
         ");
     });
@@ -105,5 +109,37 @@ fn what_does_not_fit_is_named() {
       caused by: incomplete metadata, file not fully covered
 
     hint: make it anew with `poolcast train TENSORS -o RUN`
+    ");
+}
+
+#[test]
+fn what_validation_chose_is_what_scores() {
+    let place = Place::with_run();
+    place.write("cost.yaml", "training: {threshold: {cost: {wrong_release: 1, wrong_removal: 50}}}\nepochs: 2\n");
+    let trained = place.json("train tensors -o mine --config cost.yaml --hidden-size 8 --json");
+    let calibration = &trained["calibration"];
+    let evaluated = place.json("evaluate mine tensors --side validate --resamples 10 --json");
+    for key in ["temperature", "threshold"] {
+        assert_eq!(evaluated[key], calibration[key]);
+    }
+    let model: BTreeMap<&str, &serde_json::Value> = evaluated["methods"][0]["scores"]
+        .as_array()
+        .expect("scores")
+        .iter()
+        .map(|score| (score["name"].as_str().expect("a name"), &score["value"]))
+        .collect();
+    for (name, value) in model {
+        assert_eq!(*value, calibration["validation"][name], "{name}");
+    }
+    assert_eq!(calibration["validation"]["recall"], 1.0, "no wrong removal at that price\n{calibration}");
+    assert_eq!(evaluated["uncalibrated"], trained["best"]["validation"]);
+    let metrics = place.path("mine/metrics.json");
+    let text = fs_err::read_to_string(&metrics).expect("read");
+    fs_err::write(&metrics, text.replace("\"temperature\"", "\"temperature\" ")).expect("written");
+    insta::assert_snapshot!(place.run("evaluate mine tensors"), @"
+    exit 2
+    error: `mine/metrics.json` is not the file that its manifest speaks of
+
+    hint: train it anew with `poolcast train --overwrite`
     ");
 }

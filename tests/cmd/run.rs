@@ -89,6 +89,30 @@ fn another_seed_makes_other_trials() {
 }
 
 #[test]
+fn a_trial_whose_loss_is_no_number_is_left_out() {
+    let place = place();
+    // At this rate weights either jump about or, with that decay, grow ten thousandfold a step.
+    let rate = "learning_rate: {distribution: uniform, min: 0.001, max: 0.02}";
+    place.write("wild.yaml", SMALL.replace(rate, "learning_rate: 10, weight_decay: {values: [0, 1000]}"));
+    let first = place.json("run wild.yaml --json");
+    let trials = first["best"]["trials"].as_array().expect("trials");
+    let is_wild = |trial: &serde_json::Value| trial["status"] == "non-finite";
+    let wild = trials.iter().filter(|trial| is_wild(trial)).count();
+    assert!((1..trials.len()).contains(&wild), "{trials:?}");
+    let best = first["best"]["trial"].as_u64().expect("a trial") as usize;
+    assert!(!is_wild(&trials[best - 1]));
+    for (trial, number) in trials.iter().zip(1..) {
+        let path = place.path(&format!("out/trials/trial-{number:04}/metrics.json"));
+        let metrics: serde_json::Value = serde_json::from_slice(&fs_err::read(path).expect("read")).expect("JSON");
+        assert!(["status", "epochs", "best", "calibration"].iter().all(|key| metrics[key] == trial[key]), "{metrics}");
+    }
+    assert_eq!(place.json("run wild.yaml --json"), first, "again, from what is there");
+    assert!(
+        place.stdout("run wild.yaml").contains("the loss is not finite in epoch 1; a smaller learning rate may help")
+    );
+}
+
+#[test]
 fn what_cannot_be_run_is_named_before_any_work() {
     let place = place();
     let refused = |text: String| {

@@ -1,11 +1,15 @@
 //! `poolcast train`: the same seed gives the same bytes, also after `kill -9`.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use crate::place::{Outcome, Place};
 
 const SETTINGS: &str = "--hidden-size 8 --epochs 4 --learning-rate 0.01";
+/// 40 epochs of 55 batches: far more than there are before a signal, however late it comes.
+const MANY_BATCHES: &str = "--hidden-size 8 --epochs 40 --earlystop-threshold 40 --batch-size 16";
 
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
@@ -23,7 +27,7 @@ fn the_same_seed_gives_the_same_bytes() {
 
 /// Kills a training with SIGKILL once it has reported `epochs` epochs and works on the next.
 fn kill_after(place: &Place, name: &str, epochs: usize) {
-    let mut command = place.command(&format!("train tensors -o {name} {SETTINGS}"));
+    let mut command = place.command(&format!("train tensors -o {name} {MANY_BATCHES}"));
     let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
     let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     assert_eq!(lines.take(epochs).filter(Result::is_ok).count(), epochs);
@@ -34,20 +38,97 @@ fn kill_after(place: &Place, name: &str, epochs: usize) {
 #[test]
 fn a_killed_training_resumes_to_the_same_bytes() {
     let place = Place::with_run();
-    place.stdout(&format!("train tensors -o whole {SETTINGS}"));
+    place.stdout(&format!("train tensors -o whole {MANY_BATCHES}"));
     for epochs in [1, 2] {
         let name = format!("killed-{epochs}");
         kill_after(&place, &name, epochs);
         assert!(!place.path(&name).join("manifest.json").exists(), "it had not finished");
         let early = place.run(&format!("evaluate {name} tensors"));
         assert_eq!(early.code, Some(2), "{early}");
-        let resumed = place.run(&format!("train tensors -o {name} {SETTINGS} --resume"));
+        let resumed = place.run(&format!("train tensors -o {name} {MANY_BATCHES} --resume"));
         assert_eq!(resumed.code, Some(0), "{resumed}");
-        assert!(resumed.stderr.lines().count() < 4, "it began anew\n{resumed}");
+        assert!(resumed.stderr.lines().count() < 40, "it began anew\n{resumed}");
         let left_by_the_kill = |name: &String| !name.starts_with('.');
         let files = place.files(&name).into_iter().filter(|(name, _)| left_by_the_kill(name)).collect();
         assert_eq!(place.files("whole"), files);
     }
+}
+
+/// A training that writes a checkpoint after each batch, and works on a batch after the first so many checkpoints.
+fn begun(place: &Place, args: &str, name: &str, checkpoints: usize) -> Child {
+    let mut command = place.command(&format!("train tensors -o {name} {MANY_BATCHES} {args}"));
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the program starts");
+    let (path, mut seen, mut last) = (place.path(name).join("checkpoint.safetensors"), 0, None);
+    while seen < checkpoints {
+        assert!(child.try_wait().expect("asked").is_none(), "it was too fast to be stopped");
+        let written = fs_err::metadata(&path).ok().and_then(|file| file.modified().ok());
+        seen += usize::from(written > last);
+        last = written.max(last);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child
+}
+
+/// Sends a signal, waits for the end.
+fn signal(child: Child, name: &str) -> Outcome {
+    let killed = std::process::Command::new("kill").args(["-s", name, &child.id().to_string()]).status();
+    assert!(killed.expect("kill starts").success());
+    Outcome::of(child.wait_with_output().expect("it ended"))
+}
+
+/// What a run holds, but for what a kill left behind and for how often checkpoints were written.
+fn result(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
+    let counts = |name: &String| !name.starts_with('.') && name != "config.yaml";
+    place.files(name).into_iter().filter(|(name, _)| counts(name)).collect()
+}
+
+#[test]
+fn a_signal_in_an_epoch_costs_nothing() {
+    let place = Place::with_run();
+    place.stdout(&format!("train tensors -o whole {MANY_BATCHES}"));
+    let whole = result(&place, "whole");
+    let often = "--checkpoint-minutes 0";
+    for (checkpoints, name, code) in
+        [(3, "TERM", 1), (9, "INT", 1), (20, "TERM", 85), (70, "KILL", -1), (5, "KILL", -1)]
+    {
+        let dir = format!("stopped-{checkpoints}");
+        let flags = if code == 85 { "--self-checkpoint" } else { "" };
+        let outcome = signal(begun(&place, &format!("{often} {flags} --threads 2"), &dir, checkpoints), name);
+        assert_eq!(outcome.code.unwrap_or(-1), code, "{outcome}");
+        assert!(!place.path(&dir).join("manifest.json").exists(), "it had not finished");
+        // Elsewhere, as on another machine: what is known is what lies in the directory.
+        let moved = format!("moved-{checkpoints}");
+        fs_err::rename(place.path(&dir), place.path(&moved)).expect("moved");
+        let flags = if code == 85 { "--self-checkpoint" } else { "--resume" };
+        let resumed = place.run(&format!("--threads 1 train tensors -o {moved} {MANY_BATCHES} {flags}"));
+        assert_eq!(resumed.code, Some(0), "{resumed}");
+        assert!(checkpoints < 56 || resumed.stderr.lines().count() < 40, "it began anew\n{resumed}");
+        assert!(result(&place, &moved) == whole, "{name} after {checkpoints} checkpoints shows");
+    }
+}
+
+#[test]
+fn a_stop_says_how_to_go_on() {
+    let place = Place::with_run();
+    let stopped = signal(begun(&place, "--checkpoint-minutes 0", "out", 2), "TERM");
+    let filters = || vec![(r"(?m)^epoch .*\n", ""), (r"epoch \d+ after \d+ of", "epoch # after # of")];
+    insta::with_settings!({filters => filters()}, {
+        insta::assert_snapshot!(stopped, @"
+        exit 1
+        error: the training was stopped in epoch # after # of 55 batches
+
+        hint: the same command goes on from there with `--resume`
+        ");
+    });
+    let job = signal(begun(&place, "--checkpoint-minutes 0 --self-checkpoint", "job", 2), "TERM");
+    insta::with_settings!({filters => filters()}, {
+        insta::assert_snapshot!(job, @"
+        exit 85
+        the training was stopped in epoch # after # of 55 batches; `job` holds its checkpoint
+        ");
+    });
+    let both = place.run("train tensors -o job --self-checkpoint --overwrite");
+    assert_eq!(both.code, Some(2), "it would begin anew each time\n{both}");
 }
 
 #[test]
@@ -82,8 +163,13 @@ fn early_stopping_keeps_the_best_weights() {
     let (epochs, best) = (json["epochs"].as_u64().expect("n"), json["best"]["epoch"].as_u64().expect("n"));
     assert!(epochs < 60, "it never stopped");
     assert_eq!(epochs - best, 3);
-    let history: Vec<serde_json::Value> =
-        serde_json::from_slice(&place.files("out")["history.json"]).expect("a list of epochs");
+    let files = place.files("out");
+    let metrics: serde_json::Value = serde_json::from_slice(&files["metrics.json"]).expect("JSON");
+    assert_eq!((&metrics, &metrics["status"]), (&json, &serde_json::json!("stopped early")));
+    assert_eq!(metrics["last"]["epoch"], metrics["epochs"]);
+    let lines = std::str::from_utf8(&files["history.jsonl"]).expect("text").lines();
+    let history: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(line).expect("an epoch")).collect();
+    assert!(history.iter().zip(1..).all(|(epoch, number)| epoch["epoch"] == number), "each once");
     let losses: Vec<f64> = history.iter().map(|epoch| epoch["validation_loss"].as_f64().expect("a loss")).collect();
     assert_eq!(losses.len() as u64, epochs);
     assert!(losses.iter().all(|loss| *loss >= losses[best as usize - 1]));
@@ -158,14 +244,15 @@ fn a_loss_that_is_no_number_stops_the_training() {
     let weights = tensor_at(&bytes, "weights/linear.bias");
     bytes[weights].copy_from_slice(&f32::NAN.to_le_bytes());
     fs_err::write(&path, &bytes).expect("written");
-    let outcome = place.run(&format!("train tensors -o out {SETTINGS} --resume"));
-    insta::assert_snapshot!(Outcome { stdout: String::new(), ..outcome }, @"
-    exit 2
-    error: the loss is not finite in epoch 2; a smaller learning rate may help
-    ");
+    let outcome = place.run(&format!("train tensors -o out {MANY_BATCHES} --resume"));
+    let metrics: serde_json::Value = serde_json::from_slice(&place.files("out")["metrics.json"]).expect("JSON");
+    let epochs = metrics["epochs"].as_u64().expect("a number");
+    assert!(metrics["status"] == "non-finite" && epochs == metrics["last"]["epoch"] && epochs > 0, "{metrics}");
+    let expected = format!("error: the loss is not finite in epoch {}; a smaller learning rate may help\n", epochs + 1);
+    assert_eq!((outcome.code, outcome.stderr), (Some(2), expected));
     bytes.truncate(100);
     fs_err::write(&path, &bytes).expect("written");
-    insta::assert_snapshot!(place.run(&format!("train tensors -o out {SETTINGS} --resume")), @"
+    insta::assert_snapshot!(place.run(&format!("train tensors -o out {MANY_BATCHES} --resume")), @"
     exit 2
     error: `out/checkpoint.safetensors` is not a usable checkpoint shard
       caused by: not a safetensors file
@@ -173,4 +260,35 @@ fn a_loss_that_is_no_number_stops_the_training() {
 
     hint: make it anew with `poolcast train TENSORS -o RUN --overwrite`
     ");
+}
+
+#[test]
+fn checkpoints_of_another_version_are_refused_by_name() {
+    let place = Place::with_run();
+    kill_after(&place, "out", 1);
+    let path = place.path("out/checkpoint.safetensors");
+    let text = fs_err::read(&path).expect("read");
+    let (version, old) = (&br#"format_version\":3"#[..], &br#"format_version\":2"#[..]);
+    let at = text.windows(version.len()).position(|bytes| bytes == version).expect("a version");
+    fs_err::write(&path, [&text[..at], old, &text[at + old.len()..]].concat()).expect("written");
+    insta::assert_snapshot!(place.run(&format!("train tensors -o out {MANY_BATCHES} --resume")), @"
+    exit 2
+    error: `out/checkpoint.safetensors` is not a usable checkpoint shard
+      caused by: it has format version 2, and this program reads version 3
+
+    hint: make it anew with `poolcast train TENSORS -o RUN --overwrite`
+    ");
+}
+
+#[test]
+fn weights_and_gains_change_what_they_should() {
+    let place = Place::with_run();
+    let recall = |flags: &str| {
+        let name = flags.replace([' ', '-', '.'], "");
+        let json = place.json(&format!("train tensors -o out{name} {SETTINGS} {flags} --json"));
+        (json["last"]["validation"]["recall"].as_f64().expect("a recall"), json["epochs"].as_u64().expect("a number"))
+    };
+    let (plain, weighted) = (recall(""), recall("--pos-weight 20"));
+    assert!(weighted.0 > plain.0.max(0.9), "{weighted:?} and {plain:?}");
+    assert_eq!(recall("--earlystop-min-delta 1000 --earlystop-threshold 2").1, 3, "no gain is large enough");
 }

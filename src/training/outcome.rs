@@ -1,0 +1,74 @@
+//! How a training went → `metrics.json` in its directory.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use super::calibration::Calibration;
+use super::checkpoint::Checkpoint;
+use super::train::{Epoch, Settings};
+use crate::config::Metric;
+use crate::manifest;
+
+pub(super) const METRICS_FILE: &str = "metrics.json";
+
+/// How a training ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// After all its epochs.
+    #[serde(rename = "finished")]
+    Finished,
+    /// Before, as the watched metric no longer improved.
+    #[serde(rename = "stopped early")]
+    StoppedEarly,
+    /// The loss was no longer a number: there is no model.
+    #[serde(rename = "non-finite")]
+    NonFinite,
+}
+
+/// How a training went.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Metrics {
+    /// How it ended.
+    pub status: Status,
+    /// What was watched on the validation samples.
+    pub metric: Metric,
+    /// Epochs that were trained to their end.
+    pub epochs: usize,
+    /// The last of them, with the final losses.
+    pub last: Option<Epoch>,
+    /// The one whose weights remain: that with the best value of the watched metric, the first of equals.
+    pub best: Option<Epoch>,
+    /// What was fitted to its logits on the validation samples; absent without a model.
+    pub calibration: Option<Calibration>,
+}
+
+impl Metrics {
+    /// How the training with this `state` went.
+    pub(super) fn of(
+        status: Status,
+        settings: &Settings,
+        state: &Checkpoint,
+        calibration: Option<Calibration>,
+    ) -> Metrics {
+        let history = &state.history;
+        Metrics {
+            status,
+            metric: settings.metric.clone(),
+            epochs: history.len(),
+            last: history.last().cloned(),
+            best: history.iter().rfind(|epoch| epoch.is_best).cloned(),
+            calibration,
+        }
+    }
+
+    /// Reads how the training in `dir` went.
+    pub fn read(dir: &Path) -> Result<Metrics> {
+        manifest::read_json(&dir.join(METRICS_FILE))
+    }
+
+    pub(super) fn write(&self, dir: &Path) -> Result<()> {
+        manifest::write_json(&dir.join(METRICS_FILE), self)
+    }
+}
