@@ -232,9 +232,10 @@ pub struct TrainArgs {
     #[arg(long, conflicts_with = "overwrite")]
     pub resume: bool,
     /// As a job with `checkpoint_exit_code = 85`: go on from the last checkpoint, as with --resume; when told to stop
-    /// (SIGTERM), write one and exit with 85
-    #[arg(long, conflicts_with = "overwrite")]
-    pub self_checkpoint: bool,
+    /// (SIGTERM), and after so many minutes (60 unless given), write one and exit with 85
+    #[arg(long, value_name = "MINUTES", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
+    #[arg(conflicts_with = "overwrite")]
+    pub self_checkpoint: Option<f64>,
     /// Start anew where a training is already
     #[arg(long)]
     pub overwrite: bool,

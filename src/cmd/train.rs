@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use indicatif::ProgressBar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_default};
@@ -39,7 +40,8 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         ]),
     )?;
     let dataset = Dataset::open(&args.tensors)?;
-    let mode = match (args.resume || args.self_checkpoint, args.overwrite) {
+    let leave = args.self_checkpoint.map(leave_at).transpose()?;
+    let mode = match (args.resume || leave.is_some(), args.overwrite) {
         (true, _) => Mode::Resume,
         (_, true) => Mode::Overwrite,
         _ => Mode::New,
@@ -51,7 +53,8 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         } else {
             draw(&bar, &progress, &config)
         }
-        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let is_time = leave.is_some_and(|leave| Instant::now() >= leave);
+        if is_time || stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     bar.finish_and_clear();
     let run = match trained {
@@ -76,9 +79,17 @@ fn stop_signal() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
+/// When to leave with a checkpoint: HTCondor only takes one away from a job that exits, and a machine may be lost before it
+/// tells the job to stop.
+fn leave_at(minutes: f64) -> Result<Instant> {
+    let after = Duration::try_from_secs_f64(minutes * 60.0).ok();
+    let leave = after.and_then(|after| Instant::now().checked_add(after));
+    leave.with_context(|| hinted(format!("no job runs for {minutes} minutes"), "try `--self-checkpoint=60`"))
+}
+
 /// Says how to go on after a stop; returns the exit code.
 fn stopped(how: &str, args: &TrainArgs) -> u8 {
-    if args.self_checkpoint {
+    if args.self_checkpoint.is_some() {
         output::note(&format!("{how}; `{}` holds its checkpoint", args.out.display()));
         return EXIT_CHECKPOINTED;
     }

@@ -132,6 +132,19 @@ fn a_stop_says_how_to_go_on() {
 }
 
 #[test]
+fn a_job_leaves_again_and_again_and_ends_the_same() {
+    let place = Place::with_run();
+    let settings = "--batch-size 256 --epochs 2 --hidden-size 4";
+    place.stdout(&format!("train tensors -o whole {settings}"));
+    let command = format!("train tensors -o job {settings} --self-checkpoint=0");
+    let codes: Vec<_> = (0..20).map(|_| place.run(&command).code).take_while(|code| *code == Some(85)).collect();
+    assert!((2..20).contains(&codes.len()), "a batch each time: {codes:?}");
+    assert!(result(&place, "job") == result(&place, "whole"), "when it left shows");
+    let never = place.run(&format!("train tensors -o never {settings} --self-checkpoint=-1"));
+    assert_eq!(never.code, Some(2), "{never}");
+}
+
+#[test]
 fn a_finished_training_is_left_as_it_is() {
     let place = Place::with_run();
     place.stdout(&format!("train tensors -o mine {SETTINGS}"));
