@@ -27,13 +27,14 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
             ("seed", flag(&args.seed)),
         ]),
     )?;
+    let device = args.device.open()?;
     let dataset = Dataset::open(&args.tensors)?;
     let mode = match (args.resume, args.overwrite) {
         (true, _) => Mode::Resume,
         (_, true) => Mode::Overwrite,
         _ => Mode::New,
     };
-    let run = train(&dataset, &config, &args.out, mode, |epoch| output::note(&line(epoch)))?;
+    let run = train(&dataset, &config, &args.out, mode, &device, |epoch| output::note(&line(epoch)))?;
     if args.json {
         output::json(&run.summary)?
     } else {

@@ -98,7 +98,7 @@ pub fn evaluate(
         scores: scores(&probabilities, labels, &groups, resamples, seed),
     };
     let mut methods = vec![
-        method("LSTM", logits.iter().map(|&logit| probability(logit)).collect()),
+        method(run.model.architecture.name(), logits.iter().map(|&logit| probability(logit)).collect()),
         method("always majority", vec![overall; labels.len()]),
         method("rate by hold code", by_code.collect()),
     ];

@@ -10,16 +10,25 @@ use super::checkpoint::{self, Checkpoint};
 use super::train::{Epoch, Settings};
 use crate::error::hinted;
 use crate::manifest;
-use crate::models::{Lstm, Shape};
+use crate::models::{Device, Model, Shape};
 use crate::shard::{self, Column, Format, Shard};
 use crate::tensors::{self, Dataset, STATICS};
 
 /// Finished trainings.
-pub const RUN: Format = Format { name: "run", version: 2, rebuild: "poolcast train TENSORS -o RUN" };
+pub const RUN: Format = Format { name: "run", version: 3, rebuild: "poolcast train TENSORS -o RUN" };
 
-const MODEL: Format = Format { name: "model", version: 2, rebuild: RUN.rebuild };
+const MODEL: Format = Format { name: "model", version: 3, rebuild: RUN.rebuild };
 const MODEL_FILE: &str = "model.safetensors";
 const HISTORY_FILE: &str = "history.json";
+
+/// What the model's file says of itself.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Notes {
+    /// The name of its architecture.
+    model: String,
+    /// The shapes of its weights.
+    shape: Shape,
+}
 
 /// What a run says of itself in its manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -50,7 +59,7 @@ pub struct Run {
     /// The digest of everything it was made from.
     pub key: String,
     /// The model, with the weights of the best epoch.
-    pub model: Lstm,
+    pub model: Model,
 }
 
 impl Run {
@@ -65,9 +74,10 @@ impl Run {
         let shape = state.model.shape;
         let best = state.history.iter().rfind(|epoch| epoch.is_best);
         let best = best.context("the watched metric was never defined on the validation samples")?.clone();
-        let parameters = shape.parameters().into_iter().zip(&state.best);
-        let columns = parameters.map(|(p, weights)| (p.name(), Column::new(weights, &p.dims(&shape)))).collect();
-        let model = shard::encode(MODEL, &shape, columns)?;
+        let parameters = state.model.parameters().iter().zip(&state.best);
+        let columns = parameters.map(|(p, weights)| (p.name.clone(), Column::new(weights, &p.dims))).collect();
+        let notes = Notes { model: settings.model.clone(), shape };
+        let model = shard::encode(MODEL, &notes, columns)?;
         crate::files::write_atomic(&dir.join(MODEL_FILE), &model)?;
         manifest::write_json(&dir.join(HISTORY_FILE), &state.history)?;
         let summary = RunSummary {
@@ -99,24 +109,32 @@ impl Run {
         );
         let found = manifest::read::<RunSummary>(dir, RUN)?;
         let summary = found.body;
+        let architecture =
+            summary.training.architecture().with_context(|| format!("cannot use `{}`", dir.display()))?;
         let path = dir.join(MODEL_FILE);
         let shard = Shard::open(&path, MODEL)?;
+        let notes = Notes { model: summary.training.model.clone(), shape: summary.shape };
         ensure!(
-            shard.notes::<Shape>()? == summary.shape && manifest::digest(shard.bytes()) == summary.model_sha256,
+            shard.notes::<Notes>()? == notes && manifest::digest(shard.bytes()) == summary.model_sha256,
             hinted(
                 format!("`{}` is not the model that its manifest speaks of", path.display()),
                 "train it anew with `poolcast train --overwrite`"
             )
         );
         ensure!(
-            [0, STATICS].contains(&summary.shape.s),
+            summary.shape.s == if architecture.takes_statics() { STATICS } else { 0 },
             hinted(
                 format!("the model takes {} static features, and this program knows {STATICS}", summary.shape.s),
                 "train it anew with `poolcast train --overwrite`"
             )
         );
-        let model = Lstm::with_weights(summary.shape, |name| shard.column(name))?;
+        let model = Model::with_weights(architecture, summary.shape, |name| shard.column(name))?;
         Ok(Run { summary, key: found.key, model })
+    }
+
+    /// The same run with its model on `device`.
+    pub fn on(self, device: &Device) -> Run {
+        Run { model: self.model.on(device), ..self }
     }
 
     /// Removes what an earlier training left, the manifest first.

@@ -11,10 +11,10 @@ use super::checkpoint::{self, Checkpoint};
 use super::metrics::{Scores, cross_entropy, probability};
 use super::run::{RUN, Run};
 use super::samples::Samples;
-use crate::config::{Config, Goal, Metric, Model};
+use crate::config::{Config, Goal, Metric};
 use crate::error::hinted;
 use crate::manifest;
-use crate::models::{Gradient, Lstm, Shape};
+use crate::models::{self, Architecture, Device, Gradient, Model, Shape};
 use crate::tensors::{Dataset, STATICS, Side};
 
 /// Samples scored at once; has no influence on the scores.
@@ -23,9 +23,9 @@ const SCORED_AT_ONCE: usize = 256;
 /// Everything that decides what a training gives, apart from its tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
-    /// What is trained.
-    pub model: Model,
-    /// LSTM layers.
+    /// The name of the architecture that is trained.
+    pub model: String,
+    /// Layers.
     pub lstm_layers: usize,
     /// Width of each layer.
     pub hidden_size: usize,
@@ -51,8 +51,9 @@ impl Settings {
     /// The settings in `config`, whose training parameters must be numbers and not distributions.
     pub fn of(config: &Config) -> Result<Settings> {
         let parameters = &config.training.parameters;
+        let model = parameters.model.constant("model")?;
         Ok(Settings {
-            model: parameters.model.constant("model")?,
+            model: models::architecture(&model)?.name().to_owned(),
             lstm_layers: parameters.lstm_layers.whole("lstm_layers", 1..=16)?,
             hidden_size: parameters.hidden_size.whole("hidden_size", 1..=4096)?,
             learning_rate: parameters.learning_rate.constant("learning_rate", 0.0..=10.0)?,
@@ -64,6 +65,11 @@ impl Settings {
             metric: config.wandb.sweep.metric.clone(),
             seed: config.seed,
         })
+    }
+
+    /// What is trained.
+    pub(super) fn architecture(&self) -> Result<&'static dyn Architecture> {
+        models::architecture(&self.model)
     }
 
     /// The digest of everything that a training on the tensors `tensors_key` depends on.
@@ -106,15 +112,22 @@ pub struct NonFinite {
     pub epoch: usize,
 }
 
-/// Trains on `dataset` and leaves the run in `dir`: its configuration, history, checkpoint, and the weights of the best
+/// Trains on `dataset`, on `device`, and leaves the run in `dir`: its configuration, history, checkpoint, and the weights of the best
 /// epoch; the manifest comes last. `progress` hears of each epoch once its checkpoint is on disk.
 ///
-/// The result depends on the tensors and the settings alone. A training that was killed at any moment and resumed gives
+/// The result depends on the tensors, the settings and the kind of device alone. A training that was killed at any moment and resumed gives
 /// the same bytes as one that was not.
 ///
 /// # Errors
 /// Fails when a side has no samples, when `dir` holds another training, and with [`NonFinite`].
-pub fn train(dataset: &Dataset, config: &Config, dir: &Path, mode: Mode, progress: impl Fn(&Epoch)) -> Result<Run> {
+pub fn train(
+    dataset: &Dataset,
+    config: &Config,
+    dir: &Path,
+    mode: Mode,
+    device: &Device,
+    progress: impl Fn(&Epoch),
+) -> Result<Run> {
     let settings = Settings::of(config)?;
     for side in [Side::Train, Side::Validate] {
         ensure!(
@@ -129,7 +142,7 @@ pub fn train(dataset: &Dataset, config: &Config, dir: &Path, mode: Mode, progres
     if mode == Mode::Resume && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
         return Run::open(dir);
     }
-    let mut state = begin(dataset, &settings, &key, dir, mode)?;
+    let mut state = begin(dataset, &settings, &key, dir, mode, device)?;
     let samples = |side| Samples::new(dataset, side, state.model.shape);
     let (to_learn, to_watch) = (samples(Side::Train)?, samples(Side::Validate)?);
     let mut gradient = Gradient::default();
@@ -146,8 +159,14 @@ pub fn train(dataset: &Dataset, config: &Config, dir: &Path, mode: Mode, progres
     Run::finish(dir, &key, dataset, &settings, &state)
 }
 
-fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mode) -> Result<Checkpoint> {
-    let shape = shape(dataset, settings);
+fn begin(
+    dataset: &Dataset,
+    settings: &Settings,
+    key: &str,
+    dir: &Path,
+    mode: Mode,
+    device: &Device,
+) -> Result<Checkpoint> {
     let started = dir.join(checkpoint::FILE).exists();
     let occupied = started || dir.join(manifest::FILE).exists();
     ensure!(
@@ -158,21 +177,19 @@ fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mo
         )
     );
     fs_err::create_dir_all(dir)?;
+    let architecture = settings.architecture()?;
+    let model = Model::new(architecture, shape(dataset, settings, architecture), settings.seed)?.on(device);
     if started && mode == Mode::Resume {
-        return Checkpoint::read(dir, key, shape);
+        return Checkpoint::read(dir, key, model);
     }
     Run::clear(dir)?;
-    let model = Lstm::new(shape, settings.seed);
     Ok(Checkpoint { adam: Adam::new(model.flat().len()), best: model.weights(), model, history: Vec::new() })
 }
 
-fn shape(dataset: &Dataset, settings: &Settings) -> Shape {
+fn shape(dataset: &Dataset, settings: &Settings, architecture: &dyn Architecture) -> Shape {
     let tensors = &dataset.summary.settings;
     let (hidden_size, lstm_layers) = (settings.hidden_size, settings.lstm_layers);
-    let s = match settings.model {
-        Model::Lstm => 0,
-        Model::LstmStatic => STATICS,
-    };
+    let s = if architecture.takes_statics() { STATICS } else { 0 };
     Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, s, hidden_size, lstm_layers }
 }
 
@@ -240,8 +257,8 @@ fn learn(
 }
 
 /// The logit of every sample.
-pub(super) fn score(model: &Lstm, samples: &Samples<'_>) -> Result<Vec<f32>> {
+pub(super) fn score(model: &Model, samples: &Samples<'_>) -> Result<Vec<f32>> {
     let places: Vec<usize> = (0..samples.labels.len()).collect();
-    let scored = places.chunks(SCORED_AT_ONCE).map(|places| samples.batch(places, |batch| model.logits(batch)));
+    let scored = places.chunks(SCORED_AT_ONCE).map(|places| samples.batch(places, |batch| model.logits(batch))?);
     Ok(scored.collect::<Result<Vec<Vec<f32>>>>()?.concat())
 }
