@@ -19,9 +19,6 @@ use crate::tensors::EMPTY;
 /// Frames that are one graph.
 const FRAMES: usize = 16;
 
-/// Chunks whose gradients are in memory together.
-const TOGETHER: usize = 16;
-
 /// A model without its parameters.
 #[derive(Debug)]
 pub(super) struct Graph {
@@ -100,7 +97,8 @@ impl Graph {
         let lessons = batch.chunks(&self.shape, rows).into_iter().zip(targets.chunks(rows));
         let lessons: Vec<Lesson<'_>> = lessons.map(|(batch, targets)| Lesson { batch, targets, scale }).collect();
         let mut loss = 0.0;
-        for lessons in lessons.chunks(TOGETHER) {
+        // As many at a time as have a thread: each part is as large as all parameters.
+        for lessons in lessons.chunks(rayon::current_num_threads()) {
             let parts = lessons.par_iter().map(|lesson| self.learn(&weights, lesson));
             for (part, d) in parts.collect::<Result<Vec<(f64, Floats)>>>()? {
                 loss += part;

@@ -88,7 +88,7 @@ fn the_readme_shows_what_the_quickstart_prints() {
     }
 }
 
-/// Every piece of code in the document is what the file named before it says, and none of the program's models is new.
+/// Every piece of code in the document stands in the file that was named before it.
 #[test]
 fn a_new_model_is_what_its_document_shows() {
     let document = read("docs/new-model.md");
