@@ -1,14 +1,15 @@
-//! How fast the LSTM trains and scores, in samples per second of processor time, and what memory that takes.
+//! How fast a model trains and scores, in samples per second of processor time, and what memory that takes.
 //!
-//! `cargo bench --bench train -- SIZE EPOCHS [FILE]` prints one line for each of both, for the size S, M or L; FILE gets the
-//! samples, as `ci/bench-train` hands them to PyTorch: codes `[n, m, j]`, then labels `[n]`, a byte each.
+//! `cargo bench --bench train -- SIZE EPOCHS [MODEL|FILE]` prints one line for each of both, for the size S, M or L, and for
+//! an LSTM unless MODEL is another; FILE gets the samples, as `ci/bench-train` hands them to PyTorch: codes `[n, m, j]`, then
+//! labels `[n]`, a byte each.
 
 mod processor;
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use poolcast::models::{Batch, Gradient, Lstm, Shape};
+use poolcast::models::{Batch, Gradient, Model, Shape, architecture};
 use poolcast::training::{Adam, Rule};
 use poolcast::{files, output, seed};
 use processor::processor_s;
@@ -86,9 +87,11 @@ fn main() -> Result<()> {
     let Size { shape, n, batch_size } = size;
     let codes = size.codes();
     let labels: Vec<u8> = (0..n).map(|sample| u8::from(sample % 5 < 2)).collect();
-    if let [file] = rest {
-        return files::write_atomic(Path::new(file), &[codes, labels].concat());
-    }
+    let model = match rest {
+        [] => "lstm",
+        [model] if architecture(model).is_ok() => model,
+        [file, ..] => return files::write_atomic(Path::new(file), &[codes, labels].concat()),
+    };
     let targets: Vec<f32> = labels.iter().map(|&label| f32::from(label)).collect();
     let batches: Vec<(Batch<'_>, &[f32])> = codes
         .chunks(batch_size * shape.m * shape.j)
@@ -96,10 +99,10 @@ fn main() -> Result<()> {
         .zip(targets.chunks(batch_size))
         .map(|(batch, targets)| Ok((batch?, targets)))
         .collect::<Result<_>>()?;
-    let mut model = Lstm::new(shape, 1);
+    let mut model = Model::new(architecture(model)?, shape, 1)?;
     measure("infer", n, epochs, || {
-        let sums = batches.iter().map(|(batch, _)| model.logits(batch).iter().map(|&x| f64::from(x)).sum::<f64>());
-        Ok(sums.sum::<f64>() / n as f64)
+        let sum = |(batch, _): &(Batch<'_>, _)| Ok(model.logits(batch)?.iter().map(|&x| f64::from(x)).sum::<f64>());
+        Ok(batches.iter().map(sum).sum::<Result<f64>>()? / n as f64)
     })?;
     let (mut adam, mut gradient) = (Adam::new(model.flat().len()), Gradient::default());
     measure("train", n, epochs, || {

@@ -24,11 +24,12 @@ RECIPES = {
 
 
 def scores(directory, name):
-    """{method: {score: (value, interval)}} of one way to predict."""
+    """{method: {score: (value, interval)}} of one way to predict; the first method is also called model."""
     evaluation = json.loads((directory / f"{name}.json").read_text())
     rows = {}
     for method in evaluation["methods"]:
         rows[method["name"]] = {s["name"]: (s["value"], s["interval"]) for s in method["scores"]}
+    rows["model"] = next(iter(rows.values()))
     return rows
 
 
@@ -48,7 +49,7 @@ def models(directory):
     line("method", "ROC-AUC", "Brier score", "share of the gap")
     line("---", "---", "---", "---")
     rows = [("rate by hold code", found["rate by hold code"])]
-    rows += [(words, scores(directory, name)["LSTM"]) for name, words in MODELS.items()]
+    rows += [(words, scores(directory, name)["model"]) for name, words in MODELS.items()]
     rows += [("best possible", found["best possible"])] if high else []
     for words, row in rows:
         gap = f"{100 * (row['roc_auc'][0] - low) / (high - low):.0f} %" if high else "-"
@@ -60,9 +61,9 @@ def recipes(directory):
     line("---", "---", "---", "---")
     for name, words in RECIPES.items():
         found = scores(directory, name)
-        row, majority = found["LSTM"], found["always majority"]
+        row, majority = found["model"], found["always majority"]
         line(words, show(row["roc_auc"]), show(row["accuracy"]), f"{majority['accuracy'][0]:.3f}")
-    row = scores(directory, "context")["LSTM"]
+    row = scores(directory, "context")["model"]
     line("window hold, split time, label next (poolcast, with context)", show(row["roc_auc"]), show(row["accuracy"]), "")
 
 

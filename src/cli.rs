@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Context, Cycles, Label, Model, Split, Vocabulary, Window};
+use crate::config::{Context, Cycles, Label, Split, Vocabulary, Window};
+use crate::models::{ARCHITECTURES, Architecture, DeviceName};
 use crate::tensors::Side;
 
 /// What to do with held HTCondor jobs, learned from an access point's event logs.
@@ -178,6 +180,11 @@ pub struct TensorsArgs {
     pub json: bool,
 }
 
+fn models() -> PossibleValuesParser {
+    let value = |architecture: &&dyn Architecture| PossibleValue::new(architecture.name()).help(architecture.about());
+    PossibleValuesParser::new(ARCHITECTURES.iter().map(value))
+}
+
 /// Arguments of `train`.
 #[derive(Debug, Args)]
 pub struct TrainArgs {
@@ -190,9 +197,9 @@ pub struct TrainArgs {
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// What is trained
-    #[arg(long)]
-    pub model: Option<Model>,
-    /// LSTM layers
+    #[arg(long, value_parser = models())]
+    pub model: Option<String>,
+    /// Layers, whatever the model
     #[arg(long, value_name = "N")]
     pub lstm_layers: Option<u32>,
     /// Width of each layer
@@ -228,6 +235,9 @@ pub struct TrainArgs {
     /// Write a checkpoint so often within an epoch, too; 0 for every batch
     #[arg(long, value_name = "MINUTES", allow_negative_numbers = true)]
     pub checkpoint_minutes: Option<f64>,
+    /// What to train on: cpu, cuda or cuda:N, or auto for the first CUDA device if there is one
+    #[arg(long, value_name = "DEVICE", default_value_t = DeviceName::Cpu)]
+    pub device: DeviceName,
     /// Go on from the last checkpoint
     #[arg(long, conflicts_with = "overwrite")]
     pub resume: bool,
@@ -257,6 +267,9 @@ pub struct EvaluateArgs {
     /// The truth of a simulated log: also scores the best that anybody could predict at the hold
     #[arg(long, value_name = "TRUTH")]
     pub truth: Option<PathBuf>,
+    /// What to score on: cpu, cuda or cuda:N, or auto for the first CUDA device if there is one
+    #[arg(long, value_name = "DEVICE", default_value_t = DeviceName::Cpu)]
+    pub device: DeviceName,
     /// Bootstrap resamples behind each interval [default: as the run was configured]
     #[arg(long, value_name = "N")]
     pub resamples: Option<usize>,

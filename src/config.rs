@@ -233,24 +233,11 @@ pub struct Training {
     pub parameters: ModelParameters,
 }
 
-/// What is trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-pub enum Model {
-    /// An LSTM over the frames.
-    #[serde(rename = "lstm")]
-    #[value(name = "lstm")]
-    Lstm,
-    /// The same, with what else is known of the held job joined before the last layer.
-    #[serde(rename = "lstm+static")]
-    #[value(name = "lstm+static")]
-    LstmStatic,
-}
-
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct ModelParameters {
-    pub model: Choice<Model>,
+    pub model: Choice<String>,
     pub lstm_layers: Parameter,
     pub hidden_size: Parameter,
     pub learning_rate: Parameter,

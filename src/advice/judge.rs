@@ -314,7 +314,7 @@ impl Judge<'_> {
         let model = &self.run.model;
         let statics = self.records.as_ref().map(|records| Facts::at(&held.job, &held.cycle, records).statics());
         let batch = Batch::new(&model.shape, &codes, statics.as_ref().map_or(&[], |statics| &statics[..]))?;
-        Ok(self.run.calibration.probability(model.logits(&batch)[0]))
+        Ok(self.run.calibration.probability(model.logits(&batch)?[0]))
     }
 }
 

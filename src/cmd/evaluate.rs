@@ -17,7 +17,8 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
     let dataset = Dataset::open(&args.tensors)?;
     let resamples = args.resamples.map_or_else(|| Ok(Config::read(&dir)?.evaluation.resamples), anyhow::Ok)?;
     let best = args.truth.as_deref().map(|truth| best_possible(truth, &dataset, args.side)).transpose()?;
-    let evaluation = score(&dir, &dataset, args.side, resamples, best)?;
+    let run = Run::open(&dir)?.on(&args.device.open()?);
+    let evaluation = score(&run, &dir, &dataset, args.side, resamples, best)?;
     if args.json {
         output::json(&evaluation)?
     } else {
@@ -40,16 +41,16 @@ fn best_possible(truth: &Path, dataset: &Dataset, side: Side) -> Result<Vec<f64>
     })
 }
 
-/// Scores the run in `dir` on one side and writes the scores beside it.
+/// Scores `run`, which is in `dir`, on one side and writes the scores beside it.
 pub(super) fn score(
+    run: &Run,
     dir: &Path,
     dataset: &Dataset,
     side: Side,
     resamples: usize,
     best: Option<Vec<f64>>,
 ) -> Result<Evaluation> {
-    let run = Run::open(dir)?;
-    let evaluation = evaluate(&run, dataset, side, resamples, best)?;
+    let evaluation = evaluate(run, dataset, side, resamples, best)?;
     if run.summary.tensors_key != dataset.key {
         output::note("note: the model was trained on other tensors; holds that it learned from may be among these");
     }

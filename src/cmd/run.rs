@@ -46,8 +46,8 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let best = sweep_trials(&config, &trials, threads, args.overwrite)?;
     let dir = sweep::trial_dir(out, best.trial);
     let dataset = Dataset::open(&sweep::tensors_dir(out, &trials[best.trial - 1])?)?;
-    let evaluation = evaluate::score(&dir, &dataset, Side::Test, config.evaluation.resamples, None)?;
     let run = Run::open(&dir)?;
+    let evaluation = evaluate::score(&run, &dir, &dataset, Side::Test, config.evaluation.resamples, None)?;
     let advice = advise::judge(&store, &run, &dir, &config, &[])?;
     let report = Report {
         events: &store.summary,
@@ -128,8 +128,21 @@ fn summary(
         tensors::text(&dataset.summary)
     );
     text.push_str(&format!("Trials, by {}\n", best.metric.name));
-    let head =
-        ["trial", "j", "m", "timeframe", "layers", "hidden", "learning rate", "batch", "epoch", "loss", "ROC-AUC", ""];
+    let head = [
+        "trial",
+        "j",
+        "m",
+        "timeframe",
+        "model",
+        "layers",
+        "hidden",
+        "learning rate",
+        "batch",
+        "epoch",
+        "loss",
+        "ROC-AUC",
+        "",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(best.trials.iter().zip(trials).map(|(result, config)| trial_row(best, result, config)));
     text.push_str(&output::table(&rows));
@@ -147,6 +160,7 @@ fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<S
         tensors.j.to_string(),
         tensors.m.to_string(),
         format!("{} s", tensors.timeframe_len_s),
+        training.model,
         training.lstm_layers.to_string(),
         training.hidden_size.to_string(),
         format!("{:.5}", training.learning_rate),

@@ -39,6 +39,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
             ("seed", flag(&args.seed)),
         ]),
     )?;
+    let device = args.device.open()?;
     let dataset = Dataset::open(&args.tensors)?;
     let leave = args.self_checkpoint.map(leave_at).transpose()?;
     let mode = match (args.resume || leave.is_some(), args.overwrite) {
@@ -47,7 +48,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         _ => Mode::New,
     };
     let bar = output::fraction_bar();
-    let trained = train(&dataset, &config, &args.out, mode, |progress| {
+    let trained = train(&dataset, &config, &args.out, mode, &device, |progress| {
         if bar.is_hidden() {
             note(&progress)
         } else {

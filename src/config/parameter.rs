@@ -160,14 +160,14 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Choice<T> {
     }
 }
 
-impl<T: Copy> Choice<T> {
+impl<T: Clone> Choice<T> {
     /// The one word this choice stands for.
     ///
     /// # Errors
     /// Fails for several words, which only a sweep can draw from; `name` is the key.
     pub fn constant(&self, name: &str) -> Result<T> {
         match self {
-            Choice::Constant(word) => Ok(*word),
+            Choice::Constant(word) => Ok(word.clone()),
             Choice::Drawn { .. } => Err(only_a_sweep_draws(name)),
         }
     }

@@ -120,7 +120,7 @@ impl Chunk {
         let (rows, changes) = (self.rows, &self.changes);
         let gates = &mut self.layers[0].gates[..layout.panels * self.frames * rows * PANEL];
         let gates = gates.chunks_mut(gather::PANELS * self.frames * rows * PANEL);
-        let tables = table.chunks(gather::PANELS * layout.shape.inputs(0) * PANEL);
+        let tables = table.chunks(gather::PANELS * layout.inputs() * PANEL);
         for ((gates, table), bias) in gates.zip(tables).zip(bias.chunks(gather::PANELS * PANEL)) {
             run(Gather { changes, frames: frames.clone(), rows, table, bias, gates });
         }
@@ -411,7 +411,7 @@ fn through_weights(out: &mut [f32], start: Start<'_>, rows: usize, width: usize,
 
 /// `max(x, 0) - x*y + ln(1 + exp(-|x|))` and its derivative by `x`, for the logit `x` and the target `y`; `pos_weight` times
 /// both for the target 1.
-fn cross_entropy(logit: f32, target: f32, pos_weight: f32) -> (f64, f32) {
+pub(super) fn cross_entropy(logit: f32, target: f32, pos_weight: f32) -> (f64, f32) {
     let (x, y) = (f64::from(logit), f64::from(target));
     let weight = 1.0 + (f64::from(pos_weight) - 1.0) * y;
     let loss = x.max(0.0) - x * y + (-x.abs()).exp().ln_1p();

@@ -4,8 +4,10 @@ use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
 use super::chunk::{Backward, Chunk, Lesson, TRAINED_ROWS, Turned};
+use super::fused::Fused;
 use super::layout::PANEL;
-use super::{Batch, Floats, Lstm, Shape, gather};
+use super::model::Engine;
+use super::{Batch, Floats, Model, Shape, gather};
 
 /// Chunks that are kept in memory together. Part of the result, as sums are taken chunk by chunk.
 const TOGETHER: usize = 16;
@@ -13,11 +15,17 @@ const TOGETHER: usize = 16;
 /// The gradient of a model's loss, with the memory that it takes to find it.
 #[derive(Debug, Default)]
 pub struct Gradient {
+    values: Floats,
+    fused: Workplaces,
+}
+
+/// The memory that the fused engine takes.
+#[derive(Debug, Default)]
+struct Workplaces {
     /// Of the model that the memory fits.
     shape: Option<Shape>,
-    values: Floats,
     turned: Turned,
-    workplaces: Vec<(Chunk, Backward)>,
+    chunks: Vec<(Chunk, Backward)>,
 }
 
 impl Gradient {
@@ -27,16 +35,42 @@ impl Gradient {
     /// The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// Fails when there is no sample, or not a target for each.
-    pub fn find(&mut self, model: &Lstm, batch: &Batch<'_>, targets: &[f32], pos_weight: f32) -> Result<f64> {
-        let (layout, flat) = (&model.layout, model.flat());
+    /// Fails when there is no sample, or not a target for each, and where a device does.
+    pub fn find(&mut self, model: &Model, batch: &Batch<'_>, targets: &[f32], pos_weight: f32) -> Result<f64> {
         ensure!(targets.len() == batch.len(), "{} targets for {} samples", targets.len(), batch.len());
         ensure!(!batch.is_empty(), "there is no sample to learn from");
-        if self.shape == Some(model.shape) {
+        if self.values.len() == model.flat().len() {
             self.values.fill(0.0);
         } else {
-            let values = Floats::zeros(layout.len);
-            *self = Gradient { shape: Some(model.shape), values, ..Gradient::default() };
+            self.values = Floats::zeros(model.flat().len());
+        }
+        let (flat, goal) = (model.flat(), (targets, pos_weight));
+        let loss = match &model.engine {
+            Engine::Fused(fused) => self.fused.find(fused, flat, batch, goal, &mut self.values),
+            Engine::Graph(graph) => graph.gradient(flat, batch, goal, &mut self.values)?,
+        };
+        Ok(loss / batch.len() as f64)
+    }
+
+    /// The gradient that was found last, in the order of [`Model::flat`].
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+}
+
+impl Workplaces {
+    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the sum of the losses.
+    fn find(
+        &mut self,
+        fused: &Fused,
+        flat: &[f32],
+        batch: &Batch<'_>,
+        (targets, pos_weight): (&[f32], f32),
+        gradient: &mut [f32],
+    ) -> f64 {
+        let layout = &fused.layout;
+        if self.shape != Some(layout.shape) {
+            *self = Workplaces { shape: Some(layout.shape), ..Workplaces::default() };
         }
         self.turned.turn(layout, flat);
         let chunks = batch.chunks(&layout.shape, TRAINED_ROWS);
@@ -45,35 +79,30 @@ impl Gradient {
         let lessons: Vec<Lesson<'_>> =
             lessons.map(|(batch, targets)| Lesson { batch, targets, scale, pos_weight }).collect();
         let needed = lessons.len().min(TOGETHER);
-        while self.workplaces.len() < needed {
-            self.workplaces.push((Chunk::for_training(layout), Backward::new(layout)));
+        while self.chunks.len() < needed {
+            self.chunks.push((Chunk::for_training(layout), Backward::new(layout)));
         }
         let turned = &self.turned;
         let mut loss = 0.0;
         for lessons in lessons.chunks(TOGETHER) {
-            let places = &mut self.workplaces[..lessons.len()];
+            let places = &mut self.chunks[..lessons.len()];
             places.par_iter_mut().zip(lessons).for_each(|((chunk, backward), lesson)| {
                 chunk.forward(layout, flat, &lesson.batch);
                 backward.backward(layout, flat, turned, chunk, lesson);
             });
-            let (dense, table) = self.values.split_at_mut(layout.dense);
+            let (dense, table) = gradient.split_at_mut(layout.dense);
             for (_, backward) in places.iter() {
                 loss += backward.loss;
                 dense.iter_mut().zip(backward.gradient.iter()).for_each(|(sum, part)| *sum += part);
             }
-            let panel = layout.shape.inputs(0) * PANEL;
+            let panel = layout.inputs() * PANEL;
             let pairs = table.par_chunks_mut(gather::PANELS * panel).enumerate();
             pairs.for_each(|(pair, d_table)| {
                 let (first, panels) = (pair * gather::PANELS, d_table.len() / panel);
                 places.iter().for_each(|(chunk, _)| chunk.scatter(first, panels, d_table));
             });
         }
-        Ok(loss / batch.len() as f64)
-    }
-
-    /// The gradient that was found last, in the order of [`Lstm::flat`].
-    pub fn values(&self) -> &[f32] {
-        &self.values
+        loss
     }
 }
 
@@ -84,7 +113,8 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::models::Reference;
+    use crate::models::ARCHITECTURES;
+    use crate::models::lstm::LSTM;
     use crate::tensors::EMPTY;
 
     /// Samples of a shape: codes that stay for a while, some rows of them empty.
@@ -139,17 +169,18 @@ mod tests {
         fn the_engine_agrees_with_the_reference(shape in shapes(), b in 1usize..80, pos_weight in 0.1f32..4.0, seed: u64) {
             let samples = Samples::new(shape, b, seed);
             let batch = samples.batch();
-            let model = Lstm::new(shape, seed);
-            let reference = Reference::new(&model, &Device::Cpu).expect("a model");
-            let expected: Vec<f32> = reference.logits(&batch).expect("logits").to_vec1().expect("a vector");
-            assert_near(&model.logits(&batch), &expected, 1e-5, "logits");
-            let (expected_loss, expected) = reference.gradient(&batch, &samples.targets, pos_weight).expect("a gradient");
+            let model = Model::new(&LSTM, shape, seed).expect("a model");
+            let reference = model.in_candle(&Device::Cpu);
+            let expected = reference.logits(&batch).expect("logits");
+            assert_near(&model.logits(&batch).expect("logits"), &expected, 1e-5, "logits");
             let mut gradient = Gradient::default();
+            let expected_loss = gradient.find(&reference, &batch, &samples.targets, pos_weight).expect("a gradient");
+            let expected = reference.split(gradient.values());
             let loss = gradient.find(&model, &batch, &samples.targets, pos_weight).expect("a gradient");
-            assert!((loss - f64::from(expected_loss)).abs() < 2e-5, "loss {loss}, expected {expected_loss}");
+            assert!((loss - expected_loss).abs() < 2e-5, "loss {loss}, expected {expected_loss}");
             let found = model.split(gradient.values());
-            for ((parameter, found), expected) in shape.parameters().iter().zip(&found).zip(&expected) {
-                assert_near(found, expected, 1e-5, &parameter.name());
+            for ((parameter, found), expected) in model.parameters().iter().zip(&found).zip(&expected) {
+                assert_near(found, expected, 1e-5, &parameter.name);
             }
             let padding = gradient.values().iter().filter(|g| **g != 0.0).count();
             assert_eq!(padding, found.iter().flatten().filter(|g| **g != 0.0).count(), "padding has a gradient");
@@ -160,55 +191,73 @@ mod tests {
     fn threads_do_not_show() {
         let shape = Shape { e: 9, m: 11, j: 6, s: 1, hidden_size: 20, lstm_layers: 3 };
         let samples = Samples::new(shape, TRAINED_ROWS * TOGETHER + 3 * TRAINED_ROWS + 5, 1);
-        let model = Lstm::new(shape, 1);
-        let find = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-            pool.install(|| {
-                let mut gradient = Gradient::default();
-                let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
-                (loss, gradient.values().to_vec(), model.logits(&samples.batch()))
-            })
-        };
-        let one = find(1);
-        assert!(find(2) == one && find(8) == one);
+        for &architecture in ARCHITECTURES {
+            let model = Model::new(architecture, shape, 1).expect("a model");
+            let find = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+                pool.install(|| {
+                    let mut gradient = Gradient::default();
+                    let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
+                    (loss, gradient.values().to_vec(), model.logits(&samples.batch()).expect("logits"))
+                })
+            };
+            let one = find(1);
+            assert!(find(2) == one && find(8) == one, "{}", architecture.name());
+        }
     }
 
     #[test]
     fn a_gradient_does_not_remember_the_one_before() {
         let shape = Shape { e: 5, m: 40, j: 3, s: 1, hidden_size: 9, lstm_layers: 2 };
-        let model = Lstm::new(shape, 1);
         let (many, few) = (Samples::new(shape, 70, 1), Samples::new(shape, 2, 2));
-        let mut gradient = Gradient::default();
-        let mut find = |samples: &Samples| {
-            let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
-            (loss, gradient.values().to_vec())
-        };
-        let first = find(&few);
-        find(&many);
-        assert_eq!(find(&few), first);
-        assert!(gradient.find(&model, &few.batch(), &[1.0], 1.0).is_err());
-        let none = Batch::new(&shape, &[], &[]).expect("an empty batch");
-        assert!(gradient.find(&model, &none, &[], 1.0).is_err() && model.logits(&none).is_empty());
+        for &architecture in ARCHITECTURES {
+            let model = Model::new(architecture, shape, 1).expect("a model");
+            let mut gradient = Gradient::default();
+            let mut find = |samples: &Samples| {
+                let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
+                (loss, gradient.values().to_vec())
+            };
+            let first = find(&few);
+            find(&many);
+            assert_eq!(find(&few), first);
+            assert!(gradient.find(&model, &few.batch(), &[1.0], 1.0).is_err());
+            let none = Batch::new(&shape, &[], &[]).expect("an empty batch");
+            assert!(gradient.find(&model, &none, &[], 1.0).is_err() && model.logits(&none).expect("none").is_empty());
+        }
     }
 
-    /// The change of the loss along the gradient is what the gradient says it is.
+    /// The change of the loss along the gradient is what the gradient says it is, across more frames than one graph has.
     #[test]
     fn the_gradient_is_the_slope_of_the_loss() {
-        let shape = Shape { e: 4, m: 6, j: 3, s: 2, hidden_size: 5, lstm_layers: 2 };
+        let shape = Shape { e: 4, m: 37, j: 3, s: 2, hidden_size: 5, lstm_layers: 2 };
         let samples = Samples::new(shape, 7, 4);
-        let mut model = Lstm::new(shape, 4);
-        let mut gradient = Gradient::default();
-        gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
-        let slope = gradient.values().to_vec();
-        let square: f64 = slope.iter().map(|g| f64::from(*g).powi(2)).sum();
-        let mut loss_at = |step: f32| {
-            model.flat_mut().iter_mut().zip(&slope).for_each(|(weight, g)| *weight += step * g);
-            let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
-            model.flat_mut().iter_mut().zip(&slope).for_each(|(weight, g)| *weight -= step * g);
-            loss
-        };
-        let found = (loss_at(0.05) - loss_at(-0.05)) / 0.1;
-        assert!((found / square - 1.0).abs() < 2e-3, "{found} and {square}");
+        for &architecture in ARCHITECTURES {
+            let mut model = Model::new(architecture, shape, 4).expect("a model");
+            let mut gradient = Gradient::default();
+            gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
+            let slope = gradient.values().to_vec();
+            let square: f64 = slope.iter().map(|g| f64::from(*g).powi(2)).sum();
+            let mut loss_at = |step: f32| {
+                model.flat_mut().iter_mut().zip(&slope).for_each(|(weight, g)| *weight += step * g);
+                let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
+                model.flat_mut().iter_mut().zip(&slope).for_each(|(weight, g)| *weight -= step * g);
+                loss
+            };
+            let found = (loss_at(0.02) - loss_at(-0.02)) / 0.04;
+            assert!((found / square - 1.0).abs() < 2e-3, "{}: {found} and {square}", architecture.name());
+        }
+    }
+
+    /// As deep and as long as a configuration can ask for, on the stack that a thread has.
+    #[test]
+    fn many_layers_and_frames_do_not_exhaust_the_stack() {
+        let shape = Shape { e: 2, m: 300, j: 1, s: 1, hidden_size: 2, lstm_layers: 16 };
+        let samples = Samples::new(shape, 17, 1);
+        for &architecture in ARCHITECTURES {
+            let model = Model::new(architecture, shape, 1).expect("a model").in_candle(&Device::Cpu);
+            let loss = Gradient::default().find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
+            assert!(loss.is_finite());
+        }
     }
 
     /// By hand, the weights being zero: every logit is 0, so the slope of the bias is 1/2 a failure and -w/2 a success, over
@@ -216,13 +265,15 @@ mod tests {
     #[test]
     fn successes_count_as_much_as_they_weigh() {
         let shape = Shape { e: 3, m: 2, j: 1, s: 0, hidden_size: 2, lstm_layers: 1 };
-        let mut model = Lstm::new(shape, 1);
-        model.flat_mut().fill(0.0);
         let batch = Batch::new(&shape, &[0, 1, 2, 0, 1, 1], &[]).expect("a batch");
-        let mut gradient = Gradient::default();
-        let loss = gradient.find(&model, &batch, &[1.0, 0.0, 1.0], 3.0).expect("a gradient");
-        assert!((loss - 7.0 * 2f64.ln() / 3.0).abs() < 1e-12, "{loss}");
-        let bias = model.split(gradient.values())[0][0];
-        assert!((bias - (0.5 - 1.5 - 1.5) / 3.0).abs() < 1e-7, "{bias}");
+        let fused = Model::new(&LSTM, shape, 1).expect("a model");
+        for mut model in [fused.in_candle(&Device::Cpu), fused] {
+            model.flat_mut().fill(0.0);
+            let mut gradient = Gradient::default();
+            let loss = gradient.find(&model, &batch, &[1.0, 0.0, 1.0], 3.0).expect("a gradient");
+            assert!((loss - 7.0 * 2f64.ln() / 3.0).abs() < 1e-12, "{loss}");
+            let bias = model.split(gradient.values())[0][0];
+            assert!((bias - (0.5 - 1.5 - 1.5) / 3.0).abs() < 1e-7, "{bias}");
+        }
     }
 }

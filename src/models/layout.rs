@@ -7,8 +7,10 @@
 
 use std::ops::Range;
 
+use super::Shape;
+use super::lstm::LSTM;
+use super::recurrent::Part;
 use super::simd::LANES;
-use super::{Floats, Parameter, Shape};
 
 /// Gates in a panel: four of each of [`LANES`] units.
 pub(super) const PANEL: usize = 4 * LANES;
@@ -30,6 +32,8 @@ pub(super) struct LayerPlace {
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     pub(super) shape: Shape,
+    /// The parameters, sorted by name.
+    parts: Vec<Part>,
     /// `hidden_size`, padded to whole vectors.
     pub(super) width: usize,
     /// Panels of a layer's gates.
@@ -74,77 +78,64 @@ impl Layout {
                 weight_ih: if layer == 0 { 0..0 } else { free.take(4 * width * width) },
             })
             .collect();
-        layers[0].weight_ih = free.take(4 * width * shape.inputs(0));
+        layers[0].weight_ih = free.take(4 * width * shape.e * shape.j);
         let (dense, len) = (layers[0].weight_ih.start, layers[0].weight_ih.end);
-        Layout { shape, width, panels, layers, linear_state, linear_statics, linear_bias, dense, len }
+        let parts = LSTM.parts(&shape);
+        Layout { shape, parts, width, panels, layers, linear_state, linear_statics, linear_bias, dense, len }
     }
 
-    /// Where each element of `parameter` is, in its row-major order.
-    fn places(&self, parameter: Parameter) -> impl Iterator<Item = usize> {
+    /// The inputs of the first layer: the one-hot codes.
+    pub(super) fn inputs(&self) -> usize {
+        self.shape.e * self.shape.j
+    }
+
+    /// Where each element of a parameter is, in its row-major order.
+    pub(super) fn places(&self, parameter: usize) -> impl Iterator<Item = usize> {
         let (h, width) = (self.shape.hidden_size, self.width);
         let panel_and_lane = move |gate: usize| {
             let (kind, unit) = (gate / h, gate % h);
             (unit / LANES, kind * LANES + unit % LANES)
         };
+        let part = self.parts[parameter];
         // A bias is a matrix with one column.
-        let (start, columns, rows_in_panel) = match parameter {
-            Parameter::LinearBias => (self.linear_bias, 1, 1),
-            Parameter::LinearWeight => (self.linear_state.start, 1, 1),
-            Parameter::BiasHh(l) => (self.layers[l].bias_hh.start, 1, 1),
-            Parameter::BiasIh(l) => (self.layers[l].bias_ih.start, 1, 1),
-            Parameter::WeightHh(l) => (self.layers[l].weight_hh.start, h, width),
-            Parameter::WeightIh(0) => (self.layers[0].weight_ih.start, self.shape.inputs(0), self.shape.inputs(0)),
-            Parameter::WeightIh(l) => (self.layers[l].weight_ih.start, h, width),
+        let (start, rows, columns, rows_in_panel) = match part {
+            Part::LinearBias => (self.linear_bias, 1, 1, 1),
+            Part::LinearWeight => (self.linear_state.start, h + self.shape.s, 1, 1),
+            Part::BiasHh(l) => (self.layers[l].bias_hh.start, 4 * h, 1, 1),
+            Part::BiasIh(l) => (self.layers[l].bias_ih.start, 4 * h, 1, 1),
+            Part::WeightHh(l) => (self.layers[l].weight_hh.start, 4 * h, h, width),
+            Part::WeightIh(0) => (self.layers[0].weight_ih.start, 4 * h, self.inputs(), self.inputs()),
+            Part::WeightIh(l) => (self.layers[l].weight_ih.start, 4 * h, h, width),
         };
         let statics = self.linear_statics.start;
-        (0..parameter.len(&self.shape)).map(move |at| match parameter {
-            Parameter::LinearBias => start,
-            Parameter::LinearWeight if at < h => start + at,
-            Parameter::LinearWeight => statics + at - h,
+        (0..rows * columns).map(move |at| match part {
+            Part::LinearBias => start,
+            Part::LinearWeight if at < h => start + at,
+            Part::LinearWeight => statics + at - h,
             _ => {
                 let (panel, lane) = panel_and_lane(at / columns);
                 start + (panel * rows_in_panel + at % columns) * PANEL + lane
             }
         })
     }
-
-    /// The flat vector with the elements that `of` gives for each parameter, in its row-major order.
-    pub(super) fn join<E>(&self, mut of: impl FnMut(Parameter) -> Result<Vec<f32>, E>) -> Result<Floats, E> {
-        let mut flat = Floats::zeros(self.len);
-        for parameter in self.shape.parameters() {
-            let values = of(parameter)?;
-            debug_assert_eq!(values.len(), parameter.len(&self.shape));
-            let numbers: &mut [f32] = &mut flat;
-            self.places(parameter).zip(values).for_each(|(place, value)| numbers[place] = value);
-        }
-        Ok(flat)
-    }
-
-    /// The elements of each parameter in `flat`, in the order of [`Shape::parameters`].
-    pub(super) fn split(&self, flat: &[f32]) -> Vec<Vec<f32>> {
-        let of = |parameter| self.places(parameter).map(|place| flat[place]).collect();
-        self.shape.parameters().into_iter().map(of).collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::Architecture as _;
 
     #[test]
-    fn parameters_come_back_from_places_of_their_own() {
+    fn every_element_has_a_place_of_its_own() {
         for hidden_size in [1, 7, 8, 13] {
             let layout = Layout::new(Shape { e: 5, m: 2, j: 3, s: 2, hidden_size, lstm_layers: 3 });
-            let mut next = 0f32;
-            let flat = layout.join(|parameter| {
-                let values = (0..parameter.len(&layout.shape)).map(|_| {
-                    next += 1.0;
-                    next
-                });
-                Ok::<_, ()>(values.collect())
-            });
-            let parts = layout.split(&flat.expect("joined"));
-            assert_eq!(parts.concat(), (1..=next as usize).map(|n| n as f32).collect::<Vec<f32>>());
+            let parameters = LSTM.parameters(&layout.shape);
+            let mut taken = vec![false; layout.len];
+            for (index, parameter) in parameters.iter().enumerate() {
+                let places: Vec<usize> = layout.places(index).collect();
+                assert_eq!(places.len(), parameter.len(), "{}", parameter.name);
+                places.into_iter().for_each(|place| assert!(!std::mem::replace(&mut taken[place], true)));
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, MetricName};
+use crate::models::Device;
 use crate::tensors::Dataset;
 use crate::training::{Epoch, Metrics, Mode, NonFinite, Progress, Status, train};
 
@@ -92,11 +93,11 @@ fn run_trial(
         }
         ControlFlow::Continue(())
     };
-    let trained = match train(&dataset, config, &dir, Mode::Resume, report) {
+    let trained = match train(&dataset, config, &dir, Mode::Resume, &Device::Cpu, report) {
         // The trial was drawn anew, from another seed or space, or its log has grown: what is there is not its own.
         Err(error) if is_another_training(&dir, &dataset, config)? => {
             tracing::info!("{error}");
-            train(&dataset, config, &dir, Mode::Overwrite, report)
+            train(&dataset, config, &dir, Mode::Overwrite, &Device::Cpu, report)
         }
         trained => trained,
     };

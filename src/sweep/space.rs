@@ -22,10 +22,10 @@ pub fn draw(config: &Config, trial: usize) -> Config {
     drawn
 }
 
-fn choose<T: Copy>(choice: &mut Choice<T>, name: &str, seed: u64, trial: usize) {
+fn choose<T: Clone>(choice: &mut Choice<T>, name: &str, seed: u64, trial: usize) {
     if let Choice::Drawn { values } = choice {
         let at = crate::seed::generator(seed, name, &[trial as i64]).random_range(0..values.len());
-        *choice = Choice::Constant(values[at]);
+        *choice = Choice::Constant(values[at].clone());
     }
 }
 

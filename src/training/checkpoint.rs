@@ -12,7 +12,7 @@ use super::adam::Adam;
 use super::run::write_history;
 use super::train::{Epoch, Progress, Stopped};
 use crate::error::hinted;
-use crate::models::{Lstm, Parameter, Shape};
+use crate::models::Model;
 use crate::shard::{self, Column, Format, Shard};
 
 /// The checkpoint's file name in a run.
@@ -24,7 +24,7 @@ const FORMAT: Format = Format { name: "checkpoint", version: 3, rebuild: "poolca
 /// seed and the epoch by name, so the state of that generator is the epoch and the place in it.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
-    pub(super) model: Lstm,
+    pub(super) model: Model,
     pub(super) adam: Adam,
     /// The weights of the best epoch so far, in the model's order.
     pub(super) best: Vec<Vec<f32>>,
@@ -60,18 +60,18 @@ impl Checkpoint {
         let weights = self.model.weights();
         let (first, second) = (self.model.split(&self.adam.first), self.model.split(&self.adam.second));
         let groups = [("weights", &weights), ("first", &first), ("second", &second), ("best", &self.best)];
-        let names: Vec<String> = self.model.shape.parameters().iter().map(Parameter::name).collect();
+        let names: Vec<&str> = self.model.parameters().iter().map(|parameter| &*parameter.name).collect();
         let columns = groups.iter().flat_map(|(group, vectors)| {
             names.iter().zip(*vectors).map(move |(name, vector)| (format!("{group}/{name}"), Column::vector(vector)))
         });
         shard::write(&dir.join(FILE), FORMAT, &notes, columns.collect())
     }
 
-    /// Reads the checkpoint in the run `dir`.
+    /// Reads the checkpoint in the run `dir` into `model`, whatever its weights were.
     ///
     /// # Errors
     /// Fails when it belongs to a training with another `key`: other tensors or other settings.
-    pub(super) fn read(dir: &Path, key: &str, shape: Shape) -> Result<Checkpoint> {
+    pub(super) fn read(dir: &Path, key: &str, mut model: Model) -> Result<Checkpoint> {
         let path = dir.join(FILE);
         let shard = Shard::open(&path, FORMAT)?;
         let notes: Notes = shard.notes()?;
@@ -83,10 +83,11 @@ impl Checkpoint {
             )
         );
         let column = |group: &str, name: &str| shard.column(&format!("{group}/{name}"));
-        let model = Lstm::with_weights(shape, |name| column("weights", name))?;
         let group = |group: &str| model.join(|name| column(group, name));
+        let weights = group("weights")?;
         let adam = Adam { first: group("first")?, second: group("second")?, step: notes.step };
         let best = model.split(&group("best")?);
+        model.flat_mut().copy_from_slice(&weights);
         let Notes { history, batch, loss_sum, .. } = notes;
         Ok(Checkpoint { model, adam, best, history, batch, loss_sum })
     }

@@ -107,7 +107,7 @@ pub fn evaluate(
     let raw: Vec<f64> = logits.iter().map(|&logit| probability(f64::from(logit))).collect();
     let calibrated = logits.iter().map(|&logit| run.calibration.probability(logit)).collect();
     let mut methods = vec![
-        at(run.calibration.threshold, "LSTM", calibrated),
+        at(run.calibration.threshold, run.model.architecture.name(), calibrated),
         method("always majority", vec![overall; labels.len()]),
         method("rate by hold code", by_code.collect()),
     ];

@@ -13,14 +13,14 @@ use super::outcome::{METRICS_FILE, Metrics, Status};
 use super::train::{Epoch, Settings};
 use crate::error::hinted;
 use crate::manifest;
-use crate::models::{Lstm, Shape};
+use crate::models::{Device, Model, Shape};
 use crate::shard::{self, Column, Format, Shard};
 use crate::tensors::{self, Dataset, STATICS, Side};
 
 /// Finished trainings.
 pub const RUN: Format = Format { name: "run", version: 3, rebuild: "poolcast train TENSORS -o RUN" };
 
-const MODEL: Format = Format { name: "model", version: 2, rebuild: RUN.rebuild };
+const MODEL: Format = Format { name: "model", version: 3, rebuild: RUN.rebuild };
 const MODEL_FILE: &str = "model.safetensors";
 const HISTORY_FILE: &str = "history.jsonl";
 
@@ -33,6 +33,15 @@ pub(super) fn write_history(dir: &Path, history: &[Epoch]) -> Result<()> {
         text.push(b'\n');
     }
     crate::files::write_atomic(&dir.join(HISTORY_FILE), &text)
+}
+
+/// What the model's file says of itself.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Notes {
+    /// The name of its architecture.
+    model: String,
+    /// The shapes of its weights.
+    shape: Shape,
 }
 
 /// What a run says of itself in its manifest.
@@ -62,7 +71,7 @@ pub struct Run {
     /// The digest of everything it was made from.
     pub key: String,
     /// The model, with the weights of the best epoch.
-    pub model: Lstm,
+    pub model: Model,
     /// How its logits are read.
     pub calibration: Calibration,
     /// How the training went.
@@ -83,9 +92,10 @@ impl Run {
         let status = if state.history.len() < settings.epochs { Status::StoppedEarly } else { Status::Finished };
         let metrics = Metrics::of(status, settings, state, Some(calibration));
         ensure!(metrics.best.is_some(), "the watched metric was never defined on the validation samples");
-        let parameters = shape.parameters().into_iter().zip(&state.best);
-        let columns = parameters.map(|(p, weights)| (p.name(), Column::new(weights, &p.dims(&shape)))).collect();
-        let model = shard::encode(MODEL, &shape, columns)?;
+        let parameters = state.model.parameters().iter().zip(&state.best);
+        let columns = parameters.map(|(p, weights)| (p.name.clone(), Column::new(weights, &p.dims))).collect();
+        let notes = Notes { model: settings.model.clone(), shape };
+        let model = shard::encode(MODEL, &notes, columns)?;
         crate::files::write_atomic(&dir.join(MODEL_FILE), &model)?;
         metrics.write(dir)?;
         let summary = RunSummary {
@@ -116,25 +126,33 @@ impl Run {
         );
         let found = manifest::read::<RunSummary>(dir, RUN)?;
         let summary = found.body;
+        let architecture =
+            summary.training.architecture().with_context(|| format!("cannot use `{}`", dir.display()))?;
         let path = dir.join(MODEL_FILE);
         let shard = Shard::open(&path, MODEL)?;
+        let notes = Notes { model: summary.training.model.clone(), shape: summary.shape };
         ensure!(
-            shard.notes::<Shape>()? == summary.shape && manifest::digest(shard.bytes()) == summary.model_sha256,
+            shard.notes::<Notes>()? == notes && manifest::digest(shard.bytes()) == summary.model_sha256,
             hinted(
                 format!("`{}` is not the model that its manifest speaks of", path.display()),
                 "train it anew with `poolcast train --overwrite`"
             )
         );
         ensure!(
-            [0, STATICS].contains(&summary.shape.s),
+            summary.shape.s == if architecture.takes_statics() { STATICS } else { 0 },
             hinted(
                 format!("the model takes {} static features, and this program knows {STATICS}", summary.shape.s),
                 "train it anew with `poolcast train --overwrite`"
             )
         );
-        let model = Lstm::with_weights(summary.shape, |name| shard.column(name))?;
+        let model = Model::with_weights(architecture, summary.shape, |name| shard.column(name))?;
         let (metrics, calibration) = open_metrics(dir, &summary.metrics_sha256)?;
         Ok(Run { summary, key: found.key, model, calibration, metrics })
+    }
+
+    /// The same run with its model on `device`.
+    pub fn on(self, device: &Device) -> Run {
+        Run { model: self.model.on(device), ..self }
     }
 
     /// Removes what an earlier training left, the manifest first, and what its model scored.

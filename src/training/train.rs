@@ -17,10 +17,10 @@ use super::metrics::{Scores, cross_entropy, probability};
 use super::outcome::{Metrics, Status};
 use super::run::{RUN, Run, write_history};
 use super::samples::Samples;
-use crate::config::{Config, Metric, Model, Threshold};
+use crate::config::{Config, Metric, Threshold};
 use crate::error::hinted;
 use crate::manifest;
-use crate::models::{Gradient, Lstm, Shape};
+use crate::models::{self, Architecture, Device, Gradient, Model, Shape};
 use crate::tensors::{Dataset, STATICS, Side};
 
 /// Samples scored at once; has no influence on the scores.
@@ -29,9 +29,9 @@ const SCORED_AT_ONCE: usize = 256;
 /// Everything that decides what a training gives, apart from its tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
-    /// What is trained.
-    pub model: Model,
-    /// LSTM layers.
+    /// The name of the architecture that is trained.
+    pub model: String,
+    /// Layers.
     pub lstm_layers: usize,
     /// Width of each layer.
     pub hidden_size: usize,
@@ -63,8 +63,9 @@ impl Settings {
     /// The settings in `config`, whose training parameters must be numbers and not distributions.
     pub fn of(config: &Config) -> Result<Settings> {
         let parameters = &config.training.parameters;
+        let model = parameters.model.constant("model")?;
         Ok(Settings {
-            model: parameters.model.constant("model")?,
+            model: models::architecture(&model)?.name().to_owned(),
             lstm_layers: parameters.lstm_layers.whole("lstm_layers", 1..=16)?,
             hidden_size: parameters.hidden_size.whole("hidden_size", 1..=4096)?,
             learning_rate: parameters.learning_rate.constant("learning_rate", 0.0..=10.0)?,
@@ -79,6 +80,11 @@ impl Settings {
             threshold: config.training.threshold,
             seed: config.seed,
         })
+    }
+
+    /// What is trained.
+    pub(super) fn architecture(&self) -> Result<&'static dyn Architecture> {
+        models::architecture(&self.model)
     }
 
     /// The digest of everything that a training on the tensors `tensors_key` depends on.
@@ -152,12 +158,12 @@ pub struct NonFinite {
     pub epoch: usize,
 }
 
-/// Trains on `dataset` and leaves the run in `dir`: its configuration, history, checkpoint, and the weights of the best
-/// epoch; the manifest comes last. `hear` hears of each batch and each epoch; where it breaks off after a batch, the
-/// training leaves a checkpoint there and stops.
+/// Trains on `dataset`, on `device`, and leaves the run in `dir`: its configuration, history, checkpoint, and the weights of
+/// the best epoch; the manifest comes last. `hear` hears of each batch and each epoch; where it breaks off after a batch,
+/// the training leaves a checkpoint there and stops.
 ///
-/// The result depends on the tensors and the settings alone. A training that was stopped or killed at any moment and
-/// resumed gives the same bytes as one that was not.
+/// The result depends on the tensors, the settings and the kind of device alone. A training that was stopped or killed at
+/// any moment and resumed gives the same bytes as one that was not.
 ///
 /// # Errors
 /// Fails when a side has no samples, when `dir` holds another training, with [`Stopped`] and with [`NonFinite`].
@@ -166,6 +172,7 @@ pub fn train(
     config: &Config,
     dir: &Path,
     mode: Mode,
+    device: &Device,
     hear: impl Fn(Progress<'_>) -> ControlFlow<()> + Sync,
 ) -> Result<Run> {
     let settings = Settings::of(config)?;
@@ -174,7 +181,7 @@ pub fn train(
     if mode == Mode::Resume && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
         return Run::open(dir);
     }
-    let mut state = begin(dataset, &settings, &key, dir, mode)?;
+    let mut state = begin(dataset, &settings, &key, dir, mode, device)?;
     let samples = |side| Samples::new(dataset, side, state.model.shape);
     let (to_learn, to_watch) = (samples(Side::Train)?, samples(Side::Validate)?);
     config.write(dir)?;
@@ -185,7 +192,8 @@ pub fn train(
         Metrics::of(Status::NonFinite, &settings, &state, None).write(dir)?;
     }
     trained?;
-    let calibration = Calibration::fit(&score(&best_model(&state)?, &to_watch)?, &to_watch.labels, settings.threshold);
+    let calibration =
+        Calibration::fit(&score(&best_model(&state, device)?, &to_watch)?, &to_watch.labels, settings.threshold);
     Run::finish(dir, &key, dataset, &settings, &state, calibration)
 }
 
@@ -223,15 +231,24 @@ fn epochs(
 }
 
 /// The model with the weights of the best epoch.
-fn best_model(state: &Checkpoint) -> Result<Lstm> {
-    let shape = state.model.shape;
-    let names = shape.parameters().into_iter().map(|parameter| parameter.name()).zip(&state.best);
-    let weights: BTreeMap<String, &Vec<f32>> = names.collect();
-    Lstm::with_weights(shape, |name| weights.get(name).map(|w| &w[..]).with_context(|| format!("no weights `{name}`")))
+fn best_model(state: &Checkpoint, device: &Device) -> Result<Model> {
+    let Model { architecture, shape, .. } = state.model;
+    let names = state.model.parameters().iter().map(|parameter| &parameter.name).zip(&state.best);
+    let weights: BTreeMap<&String, &Vec<f32>> = names.collect();
+    let weight = |name: &str| weights.get(&name.to_owned()).map(|w| &w[..]);
+    let best =
+        Model::with_weights(architecture, shape, |name| weight(name).with_context(|| format!("no weights `{name}`")))?;
+    Ok(best.on(device))
 }
 
-fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mode) -> Result<Checkpoint> {
-    let shape = shape(dataset, settings);
+fn begin(
+    dataset: &Dataset,
+    settings: &Settings,
+    key: &str,
+    dir: &Path,
+    mode: Mode,
+    device: &Device,
+) -> Result<Checkpoint> {
     let started = dir.join(checkpoint::FILE).exists();
     let occupied = started || dir.join(manifest::FILE).exists();
     ensure!(
@@ -242,22 +259,20 @@ fn begin(dataset: &Dataset, settings: &Settings, key: &str, dir: &Path, mode: Mo
         )
     );
     fs_err::create_dir_all(dir)?;
+    let architecture = settings.architecture()?;
+    let model = Model::new(architecture, shape(dataset, settings, architecture), settings.seed)?.on(device);
     if started && mode == Mode::Resume {
-        return Checkpoint::read(dir, key, shape);
+        return Checkpoint::read(dir, key, model);
     }
     Run::clear(dir)?;
-    let model = Lstm::new(shape, settings.seed);
     let (adam, best) = (Adam::new(model.flat().len()), model.weights());
     Ok(Checkpoint { adam, best, model, history: Vec::new(), batch: 0, loss_sum: 0.0 })
 }
 
-fn shape(dataset: &Dataset, settings: &Settings) -> Shape {
+fn shape(dataset: &Dataset, settings: &Settings, architecture: &dyn Architecture) -> Shape {
     let tensors = &dataset.summary.settings;
     let (hidden_size, lstm_layers) = (settings.hidden_size, settings.lstm_layers);
-    let s = match settings.model {
-        Model::Lstm => 0,
-        Model::LstmStatic => STATICS,
-    };
+    let s = if architecture.takes_statics() { STATICS } else { 0 };
     Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, s, hidden_size, lstm_layers }
 }
 
@@ -309,9 +324,9 @@ fn learn(
 }
 
 /// The logit of every sample.
-pub(super) fn score(model: &Lstm, samples: &Samples<'_>) -> Result<Vec<f32>> {
+pub(super) fn score(model: &Model, samples: &Samples<'_>) -> Result<Vec<f32>> {
     let places: Vec<usize> = (0..samples.labels.len()).collect();
-    let scored = places.chunks(SCORED_AT_ONCE).map(|places| samples.batch(places, |batch| model.logits(batch)));
+    let scored = places.chunks(SCORED_AT_ONCE).map(|places| samples.batch(places, |batch| model.logits(batch))?);
     Ok(scored.collect::<Result<Vec<Vec<f32>>>>()?.concat())
 }
 
@@ -379,8 +394,9 @@ mod tests {
     fn a_training_stopped_after_any_batch_goes_on_to_the_same_bytes() {
         let dir = tempfile::tempdir().expect("a directory");
         let (dataset, config) = (dataset(dir.path()), config(&[]));
-        let run =
-            |name: &str, mode, batches| train(&dataset, &config, &dir.path().join(name), mode, for_batches(batches));
+        let run = |name: &str, mode, batches| {
+            train(&dataset, &config, &dir.path().join(name), mode, &Device::Cpu, for_batches(batches))
+        };
         run("whole", Mode::New, 0).expect("trained");
         let whole = files(&dir.path().join("whole"));
         let batches = 3 * dataset.len(Side::Train).div_ceil(8);
@@ -407,7 +423,7 @@ mod tests {
         let dataset = dataset(dir.path());
         let run = |name: &str, minutes: f64| {
             let config = config(&[("training.checkpoint_minutes", json!(minutes))]);
-            train(&dataset, &config, &dir.path().join(name), Mode::New, for_batches(0)).expect("trained");
+            train(&dataset, &config, &dir.path().join(name), Mode::New, &Device::Cpu, for_batches(0)).expect("trained");
             let mut files = files(&dir.path().join(name));
             files.remove("config.yaml");
             files

@@ -88,6 +88,22 @@ fn the_readme_shows_what_the_quickstart_prints() {
     }
 }
 
+/// Every piece of code in the document stands in the file that was named before it.
+#[test]
+fn a_new_model_is_what_its_document_shows() {
+    let document = read("docs/new-model.md");
+    let mut shown = 0;
+    for (at, _) in document.match_indices("```rust\n") {
+        let file = document[..at].rsplit('`').nth(1).expect("a file named before the code");
+        let code = document[at..].trim_start_matches("```rust\n").split("```").next().expect("code");
+        let source = read(file);
+        assert!(source.contains(code), "{file} does not contain\n{code}");
+        assert!(code.lines().count() == 1 || source == code, "{file} is not all of\n{code}");
+        shown += 1;
+    }
+    assert_eq!(shown, 4);
+}
+
 #[test]
 fn links_and_named_files_exist() {
     let documents =

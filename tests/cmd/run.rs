@@ -11,7 +11,7 @@ out: out
 runs: 3
 epochs: 3
 preprocessing: {parameters: {j: {values: [3, 5]}, m: 4, timeframe_len: 10}}
-training: {parameters: {hidden_size: {values: [4, 8]}, learning_rate: {distribution: uniform, min: 0.001, max: 0.02}}}
+training: {parameters: {model: {values: [lstm, gru, mlp]}, hidden_size: {values: [4, 8]}, learning_rate: {distribution: uniform, min: 0.001, max: 0.02}}}
 evaluation: {resamples: 50}
 ";
 
@@ -42,6 +42,8 @@ fn everything_is_left_and_a_second_run_changes_nothing() {
         assert!(before.contains_key(name), "{name} is missing");
     }
     assert!(before.keys().any(|name| name.starts_with("trials/") && name.ends_with("evaluation-test.json")));
+    let trained = |model: &str| first.stdout.split_whitespace().any(|word| word == model);
+    assert!(["lstm", "gru", "mlp"].iter().filter(|model| trained(model)).count() > 1, "one model alone in\n{first}");
     let second = place.run("run small.yaml");
     assert_eq!(second.code, Some(0), "{second}");
     assert_eq!(second.stderr.matches("done before").count(), 1 + 2, "events and both sizes of tensors\n{second}");

@@ -25,9 +25,109 @@ fn the_same_seed_gives_the_same_bytes() {
     assert_ne!(place.files("seed")["model.safetensors"], one["model.safetensors"]);
 }
 
+/// Large enough that products are cut up for threads.
+#[test]
+fn threads_do_not_show_in_any_model() {
+    let place = Place::with_run();
+    for model in ["lstm", "gru", "mlp", "lstm+static"] {
+        let train = |threads: usize| {
+            let settings = "--hidden-size 90 --lstm-layers 2 --epochs 1 --batch-size 300";
+            place.stdout(&format!("--threads {threads} train tensors -o {model}-{threads} --model {model} {settings}"));
+            place.files(&format!("{model}-{threads}"))
+        };
+        let one = train(1);
+        assert!(train(2) == one && train(8) == one, "{model}");
+    }
+}
+
+#[test]
+fn every_model_resumes_is_scored_and_gives_advice() {
+    let place = Place::with_run();
+    for model in ["gru", "mlp", "lstm+static"] {
+        let settings = format!("{SETTINGS} --model {model}");
+        place.stdout(&format!("train tensors -o {model} {settings}"));
+        let killed = format!("killed-{model}");
+        kill_after(&place, &killed, 1, &settings);
+        place.stdout(&format!("train tensors -o {killed} {settings} --resume"));
+        assert!(sound(&place, &killed) == place.files(model), "{model}: a resumed training differs from a whole one");
+        let manifest: serde_json::Value = serde_json::from_slice(&place.files(model)["manifest.json"]).expect("JSON");
+        assert_eq!(manifest["training"]["model"], model);
+        let scores = place.json(&format!("evaluate {model} tensors --resamples 10 --json"));
+        assert_eq!(scores["methods"][0]["name"], model);
+        let advice = place.run(&format!("advise {model} --log EventLog.xz 1185.0 --json"));
+        let advice: serde_json::Value = serde_json::from_str(&advice.stdout).expect("JSON");
+        let probability = advice["advice"][0]["probability"].as_f64().expect("a probability");
+        assert!((0.0..1.0).contains(&probability), "{model}");
+    }
+}
+
+#[test]
+fn a_run_of_a_model_that_nobody_knows_is_refused() {
+    let place = Place::with_run();
+    place.copy("run", "foreign");
+    let manifest = String::from_utf8(place.files("foreign")["manifest.json"].clone()).expect("text");
+    let damaged = |from: &str, to: &str| {
+        assert!(manifest.contains(from));
+        place.write("foreign/manifest.json", manifest.replace(from, to));
+        place.run("evaluate foreign tensors")
+    };
+    insta::assert_snapshot!(damaged("\"lstm\"", "\"transformer\""), @"
+    exit 2
+    error: cannot use `foreign`
+      caused by: there is no model `transformer`
+
+    hint: `model` can be `lstm`, `lstm+static`, `gru`, `mlp`
+    ");
+    insta::assert_snapshot!(damaged("\"lstm\"", "\"gru\""), @"
+    exit 2
+    error: `foreign/model.safetensors` is not the model that its manifest speaks of
+
+    hint: train it anew with `poolcast train --overwrite`
+    ");
+    insta::assert_snapshot!(damaged("\"hidden_size\": 8", "\"hidden_size\": 4000000000"), @"
+    exit 2
+    error: `foreign/model.safetensors` is not the model that its manifest speaks of
+
+    hint: train it anew with `poolcast train --overwrite`
+    ");
+}
+
+#[test]
+fn what_this_program_cannot_train_on_is_named() {
+    let place = Place::with_run();
+    insta::assert_snapshot!(place.run("train tensors -o out --device tpu"), @"
+    exit 2
+    error: invalid value 'tpu' for '--device <DEVICE>': a device is `cpu`, `cuda`, `cuda:N` or `auto`
+
+    For more information, try '--help'.
+    ");
+    if !cfg!(feature = "cuda") {
+        insta::assert_snapshot!(place.run("train tensors -o out --device cuda"), @"
+        exit 2
+        error: this program was built without CUDA
+
+        hint: use `--device cpu`, or build poolcast with `cargo build --release --features cuda`
+        ");
+        insta::assert_snapshot!(place.run("evaluate run tensors --device cuda:1"), @"
+        exit 2
+        error: this program was built without CUDA
+
+        hint: use `--device cpu`, or build poolcast with `cargo build --release --features cuda`
+        ");
+        place.stdout(&format!("train tensors -o auto --device auto {SETTINGS}"));
+        place.stdout(&format!("train tensors -o cpu {SETTINGS}"));
+        assert_eq!(place.files("auto"), place.files("cpu"));
+    }
+}
+
+/// The files in `name`, but for those that a kill left half-written.
+fn sound(place: &Place, name: &str) -> std::collections::BTreeMap<String, Vec<u8>> {
+    place.files(name).into_iter().filter(|(name, _)| !name.starts_with('.')).collect()
+}
+
 /// Kills a training with SIGKILL once it has reported `epochs` epochs and works on the next.
-fn kill_after(place: &Place, name: &str, epochs: usize) {
-    let mut command = place.command(&format!("train tensors -o {name} {MANY_BATCHES}"));
+fn kill_after(place: &Place, name: &str, epochs: usize, settings: &str) {
+    let mut command = place.command(&format!("train tensors -o {name} {settings}"));
     let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
     let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     assert_eq!(lines.take(epochs).filter(Result::is_ok).count(), epochs);
@@ -41,16 +141,14 @@ fn a_killed_training_resumes_to_the_same_bytes() {
     place.stdout(&format!("train tensors -o whole {MANY_BATCHES}"));
     for epochs in [1, 2] {
         let name = format!("killed-{epochs}");
-        kill_after(&place, &name, epochs);
+        kill_after(&place, &name, epochs, MANY_BATCHES);
         assert!(!place.path(&name).join("manifest.json").exists(), "it had not finished");
         let early = place.run(&format!("evaluate {name} tensors"));
         assert_eq!(early.code, Some(2), "{early}");
         let resumed = place.run(&format!("train tensors -o {name} {MANY_BATCHES} --resume"));
         assert_eq!(resumed.code, Some(0), "{resumed}");
         assert!(resumed.stderr.lines().count() < 40, "it began anew\n{resumed}");
-        let left_by_the_kill = |name: &String| !name.starts_with('.');
-        let files = place.files(&name).into_iter().filter(|(name, _)| left_by_the_kill(name)).collect();
-        assert_eq!(place.files("whole"), files);
+        assert_eq!(place.files("whole"), sound(&place, &name));
     }
 }
 
@@ -251,7 +349,7 @@ fn tensor_at(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
 #[test]
 fn a_loss_that_is_no_number_stops_the_training() {
     let place = Place::with_run();
-    kill_after(&place, "out", 1);
+    kill_after(&place, "out", 1, MANY_BATCHES);
     let path = place.path("out/checkpoint.safetensors");
     let mut bytes = fs_err::read(&path).expect("read");
     let weights = tensor_at(&bytes, "weights/linear.bias");
@@ -278,7 +376,7 @@ fn a_loss_that_is_no_number_stops_the_training() {
 #[test]
 fn checkpoints_of_another_version_are_refused_by_name() {
     let place = Place::with_run();
-    kill_after(&place, "out", 1);
+    kill_after(&place, "out", 1, MANY_BATCHES);
     let path = place.path("out/checkpoint.safetensors");
     let text = fs_err::read(&path).expect("read");
     let (version, old) = (&br#"format_version\":3"#[..], &br#"format_version\":2"#[..]);

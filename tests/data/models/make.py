@@ -1,8 +1,8 @@
-"""Makes the fixtures of tests/lstm.rs: what PyTorch's nn.LSTM and nn.Linear make of codes and static features.
+"""Makes the fixtures of tests/models.rs: what PyTorch's nn.LSTM, nn.GRU and nn.Linear make of codes and static features.
 
-    ci/torch-venv && target/torch-venv/bin/python tests/data/lstm/make.py
+    ci/torch-venv && target/torch-venv/bin/python tests/data/models/make.py
 
-A case is a safetensors file with the weights (`weight/`), samples (`codes` [n, m, j], `statics` [n, s], `targets` [n]), the
+A case is a safetensors file, called after its model, with the weights (`weight/`), samples (`codes` [n, m, j], `statics` [n, s], `targets` [n]), the
 logits [n], the gradient of the mean cross-entropy of all samples (`gradient/`), and `loss` [2]: that mean before, and after
 an epoch of Adam over batches of four samples in their order. Everything is computed in f64, so that the only rounding is
 that of the program under test; its weights are the nearest f32.
@@ -18,30 +18,57 @@ EMPTY = 255
 BATCH = 4
 LEARNING_RATE = 1e-2
 
-# name: samples n, types e, frames m, jobs j, static features s, width h, layers
+# model and name: samples n, types e, frames m, jobs j, static features s, width h, layers
 CASES = {
-    "one-layer": (13, 6, 9, 5, 3, 8, 1),
-    "two-layers": (9, 5, 40, 4, 0, 11, 2),
-    "three-layers": (10, 4, 7, 9, 1, 5, 3),
-    "four-layers": (6, 3, 5, 3, 2, 17, 4),
-    "one-of-each": (3, 1, 1, 1, 0, 1, 1),
+    "lstm-one-layer": (13, 6, 9, 5, 3, 8, 1),
+    "lstm-two-layers": (9, 5, 40, 4, 0, 11, 2),
+    "lstm-three-layers": (10, 4, 7, 9, 1, 5, 3),
+    "lstm-four-layers": (6, 3, 5, 3, 2, 17, 4),
+    "lstm-one-of-each": (3, 1, 1, 1, 0, 1, 1),
+    "gru-one-layer": (19, 6, 9, 5, 0, 8, 1),
+    "gru-two-layers": (9, 5, 40, 4, 1, 11, 2),
+    "gru-one-of-each": (3, 1, 1, 1, 0, 1, 1),
+    "mlp-one-layer": (19, 6, 3, 5, 3, 8, 1),
+    "mlp-three-layers": (9, 4, 1, 7, 2, 5, 3),
 }
 
 
-class Model(nn.Module):
-    """One-hot codes through nn.LSTM; its last state beside the static features through nn.Linear."""
+class Recurrent(nn.Module):
+    """One-hot codes through nn.LSTM or nn.GRU; the last state beside the static features through nn.Linear."""
 
-    def __init__(self, e, j, s, h, layers):
+    def __init__(self, kind, e, j, s, h, layers):
         super().__init__()
-        self.lstm = nn.LSTM(e * j, h, layers, batch_first=True)
+        modules = {"lstm": nn.LSTM, "gru": nn.GRU}
+        self.add_module(kind, modules[kind](e * j, h, layers, batch_first=True))
         self.linear = nn.Linear(h + s, 1)
+        self.kind, self.e = kind, e
+
+    def forward(self, codes, statics):
+        states, _ = self.get_submodule(self.kind)(one_hot(codes, self.e).flatten(2))
+        return self.linear(torch.cat([states[:, -1], statics], 1)).squeeze(1)
+
+
+class Mlp(nn.Module):
+    """The last frame's codes, the first job's one-hot and all jobs' on average, and the static features through layers."""
+
+    def __init__(self, e, s, h, layers):
+        super().__init__()
+        inputs = [2 * e + s] + [h] * (layers - 1)
+        self.hidden = nn.ModuleList(nn.Linear(n, h) for n in inputs)
+        self.linear = nn.Linear(h, 1)
         self.e = e
 
     def forward(self, codes, statics):
-        known = (codes != EMPTY).unsqueeze(-1)
-        one_hot = nn.functional.one_hot(codes.long().clamp(max=self.e - 1), self.e) * known
-        states, _ = self.lstm(one_hot.flatten(2).double())
-        return self.linear(torch.cat([states[:, -1], statics], 1)).squeeze(1)
+        jobs = one_hot(codes[:, -1], self.e)
+        values = torch.cat([jobs[:, 0], jobs.mean(1), statics], 1)
+        for hidden in self.hidden:
+            values = nn.functional.relu(hidden(values))
+        return self.linear(values).squeeze(1)
+
+
+def one_hot(codes, e):
+    known = (codes != EMPTY).unsqueeze(-1)
+    return (nn.functional.one_hot(codes.long().clamp(max=e - 1), e) * known).double()
 
 
 def samples(n, e, m, j, s):
@@ -60,9 +87,10 @@ def samples(n, e, m, j, s):
     return codes.to(torch.uint8), statics.double(), (torch.arange(n) % 3 == 0).double()
 
 
-def case(n, e, m, j, s, h, layers):
+def case(kind, n, e, m, j, s, h, layers):
     codes, statics, targets = samples(n, e, m, j, s)
-    model = Model(e, j, s, h, layers).float().double()
+    model = Mlp(e, s, h, layers) if kind == "mlp" else Recurrent(kind, e, j, s, h, layers)
+    model = model.float().double()
     loss = nn.BCEWithLogitsLoss()
     tensors = {f"weight/{name}": value.detach().float() for name, value in model.named_parameters()}
     logits = model(codes, statics)
@@ -79,13 +107,13 @@ def case(n, e, m, j, s, h, layers):
     tensors |= {"codes": codes, "statics": statics.float(), "targets": targets.float(), "logits": logits.float()}
     tensors["loss"] = torch.stack([before, after]).float()
     tensors = {name: value.detach().contiguous() for name, value in tensors.items()}
-    return tensors, {"e": str(e)}
+    return tensors, {"sizes": f"{e} {h} {layers}"}
 
 
 def main():
     torch.manual_seed(1)
     for name, sizes in CASES.items():
-        tensors, metadata = case(*sizes)
+        tensors, metadata = case(name.split("-")[0], *sizes)
         save_file(tensors, Path(__file__).parent / f"{name}.safetensors", metadata)
 
 

@@ -1,10 +1,9 @@
-//! The LSTM does what PyTorch's does: `tests/data/lstm/make.py` made the cases.
+//! Models do what the same ones in PyTorch do: `tests/data/models/make.py` made the cases.
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use candle_core::Device;
-use poolcast::models::{Batch, Gradient, Lstm, Parameter, Reference, Shape};
+use poolcast::models::{Architecture, Batch, Device, Gradient, Model, Shape, architecture};
 use poolcast::training::{Adam, Rule};
 use safetensors::SafeTensors;
 use safetensors::tensor::Metadata;
@@ -12,8 +11,9 @@ use safetensors::tensor::Metadata;
 const BATCH: usize = 4;
 const RULE: Rule = Rule { learning_rate: 1e-2, weight_decay: 0.0, clip_grad_norm: 0.0 };
 
-/// A case in memory: its tensors and the number of event types.
+/// A case in memory: its tensors, and the model it is about.
 struct Case {
+    architecture: &'static dyn Architecture,
     bytes: Vec<u64>,
     len: usize,
     shape: Shape,
@@ -21,13 +21,15 @@ struct Case {
 
 impl Case {
     fn read(name: &str) -> Case {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/lstm/{name}.safetensors"));
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/models/{name}.safetensors"));
         let file = fs_err::read(path).expect("read");
         // Words keep the numbers aligned.
         let mut bytes = vec![0u64; file.len().div_ceil(8)];
         bytemuck::cast_slice_mut(&mut bytes)[..file.len()].copy_from_slice(&file);
         let (_, metadata) = SafeTensors::read_metadata(&file).expect("a header");
-        Case { bytes, len: file.len(), shape: shape(&metadata) }
+        let kind = name.split('-').next().expect("a model's name");
+        let architecture = architecture(kind).expect("a model");
+        Case { architecture, bytes, len: file.len(), shape: shape(&metadata) }
     }
 
     fn tensor(&self, name: &str) -> Result<&[u8]> {
@@ -39,8 +41,11 @@ impl Case {
         Ok(bytemuck::cast_slice(self.tensor(name)?))
     }
 
-    fn model(&self) -> Lstm {
-        Lstm::with_weights(self.shape, |name| self.numbers(&format!("weight/{name}"))).expect("a model")
+    /// The model as it is used on a CPU, and in candle's operations.
+    fn models(&self) -> [Model; 2] {
+        let weight = |name: &str| self.numbers(&format!("weight/{name}"));
+        let model = Model::with_weights(self.architecture, self.shape, weight).expect("a model");
+        [model.in_candle(&Device::Cpu), model]
     }
 
     fn batch(&self) -> Batch<'_> {
@@ -76,58 +81,46 @@ impl Case {
 
 fn shape(metadata: &Metadata) -> Shape {
     let dims = |name: &str| metadata.info(name).expect("a tensor").shape.clone();
-    let e = metadata.metadata().as_ref().expect("notes")["e"].parse().expect("a number");
+    let sizes = metadata.metadata().as_ref().expect("notes")["sizes"].split(' ').map(|n| n.parse().expect("a number"));
+    let [e, hidden_size, lstm_layers] = sizes.collect::<Vec<usize>>().try_into().expect("three sizes");
     let (codes, s) = (dims("codes"), dims("statics")[1]);
-    let hidden_size = dims("weight/lstm.weight_hh_l0")[1];
-    let has_layer = |layer: &usize| metadata.info(&format!("weight/lstm.weight_hh_l{layer}")).is_some();
-    Shape { e, m: codes[1], j: codes[2], s, hidden_size, lstm_layers: (0..).take_while(has_layer).count() }
+    Shape { e, m: codes[1], j: codes[2], s, hidden_size, lstm_layers }
 }
 
 fn cases() -> impl Iterator<Item = Case> {
-    ["one-layer", "two-layers", "three-layers", "four-layers", "one-of-each"].into_iter().map(Case::read)
-}
-
-/// The gradient's parts, each under the name of its parameter.
-fn assert_gradient(case: &Case, gradient: &[Vec<f32>]) {
-    for (parameter, part) in case.shape.parameters().iter().zip(gradient) {
-        case.assert_near(part, &format!("gradient/{}", Parameter::name(parameter)), 1e-6);
-    }
+    let lstm =
+        ["one-layer", "two-layers", "three-layers", "four-layers", "one-of-each"].map(|name| format!("lstm-{name}"));
+    let others = ["gru-one-layer", "gru-two-layers", "gru-one-of-each", "mlp-one-layer", "mlp-three-layers"];
+    lstm.into_iter().chain(others.map(str::to_owned)).map(|name| Case::read(&name))
 }
 
 #[test]
 fn logits_and_gradients_are_those_of_pytorch() {
     for case in cases() {
-        let model = case.model();
-        case.assert_near(&model.logits(&case.batch()), "logits", 1e-6);
-        let mut gradient = Gradient::default();
-        let loss = gradient.find(&model, &case.batch(), case.targets(), 1.0).expect("a gradient");
-        assert!((loss as f32 - case.numbers("loss").expect("losses")[0]).abs() < 1e-6);
-        assert_gradient(&case, &model.split(gradient.values()));
-    }
-}
-
-#[test]
-fn the_reference_is_what_pytorch_is() {
-    for case in cases() {
-        let reference = Reference::new(&case.model(), &Device::Cpu).expect("a model");
-        let logits: Vec<f32> = reference.logits(&case.batch()).expect("logits").to_vec1().expect("a vector");
-        case.assert_near(&logits, "logits", 1e-6);
-        let (_, gradient) = reference.gradient(&case.batch(), case.targets(), 1.0).expect("a gradient");
-        assert_gradient(&case, &gradient);
+        for model in case.models() {
+            case.assert_near(&model.logits(&case.batch()).expect("logits"), "logits", 1e-6);
+            let mut gradient = Gradient::default();
+            let loss = gradient.find(&model, &case.batch(), case.targets(), 1.0).expect("a gradient");
+            assert!((loss as f32 - case.numbers("loss").expect("losses")[0]).abs() < 1e-6);
+            for (parameter, part) in model.parameters().iter().zip(model.split(gradient.values())) {
+                case.assert_near(&part, &format!("gradient/{}", parameter.name), 1e-6);
+            }
+        }
     }
 }
 
 #[test]
 fn an_epoch_ends_where_that_of_pytorch_ends() {
     for case in cases() {
-        let mut model = case.model();
-        let (mut adam, mut gradient) = (Adam::new(model.flat().len()), Gradient::default());
-        for (batch, targets) in case.batches() {
-            gradient.find(&model, &batch, targets, 1.0).expect("a gradient");
-            adam.step(model.flat_mut(), gradient.values(), &RULE);
+        for mut model in case.models() {
+            let (mut adam, mut gradient) = (Adam::new(model.flat().len()), Gradient::default());
+            for (batch, targets) in case.batches() {
+                gradient.find(&model, &batch, targets, 1.0).expect("a gradient");
+                adam.step(model.flat_mut(), gradient.values(), &RULE);
+            }
+            let loss = gradient.find(&model, &case.batch(), case.targets(), 1.0).expect("a loss");
+            let expected = case.numbers("loss").expect("losses")[1];
+            assert!((loss as f32 - expected).abs() < 1e-5, "{loss}, in PyTorch {expected}");
         }
-        let loss = gradient.find(&model, &case.batch(), case.targets(), 1.0).expect("a loss");
-        let expected = case.numbers("loss").expect("losses")[1];
-        assert!((loss as f32 - expected).abs() < 1e-5, "{loss}, in PyTorch {expected}");
     }
 }

@@ -1,0 +1,26 @@
+//! PyTorch's `nn.GRU`: gates in the order reset, update, new.
+
+use candle_core::{Result, Tensor};
+use candle_nn::ops::sigmoid;
+
+use super::recurrent::Recurrent;
+
+pub(super) const GRU: Recurrent = Recurrent {
+    name: "gru",
+    about: "A GRU over the frames",
+    module: "gru",
+    takes_statics: false,
+    is_fused: false,
+    gates: 3,
+    states: 1,
+    step,
+};
+
+/// The state after a frame. What the state before adds to the new one goes through the reset gate together with its bias.
+fn step(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
+    let (x, h) = (inputs.chunk(3, 1)?, hidden.chunk(3, 1)?);
+    let reset = sigmoid(&(&x[0] + &h[0])?)?;
+    let update = sigmoid(&(&x[1] + &h[1])?)?;
+    let new = (&x[2] + (reset * &h[2])?)?.tanh()?;
+    Ok(vec![(&new + (update * (&states[0] - &new)?)?)?])
+}
