@@ -1,7 +1,7 @@
 //! Event store → a directory of tensors: find the cycles, label them, split them, write their windows.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -84,12 +84,11 @@ pub fn build(
     let outside = placed.iter().filter(|side| side.is_none()).count();
     left_out.extend((outside > 0).then_some((LeftOut::ClusterOnTwoSides, outside)));
     let staging = Staging::new(dir, replace)?;
-    let mut splits = BTreeMap::new();
-    for side in Side::ALL {
-        let own: Vec<Sample> =
-            samples.iter().zip(&placed).filter(|(_, at)| **at == Some(side)).map(|(sample, _)| *sample).collect();
-        splits.insert(side, write_side(&source, settings, side, &own, staging.path(), &progress)?);
-    }
+    let of_side =
+        |side| samples.iter().zip(&placed).filter(move |(_, at)| **at == Some(side)).map(|(sample, _)| *sample);
+    let sides = Side::ALL.map(|side| (side, of_side(side).collect::<Vec<Sample>>()));
+    write_sides(&source, settings, &sides, staging.path(), &progress)?;
+    let splits = sides.iter().map(|(side, samples)| (*side, summary_of(*side, samples, settings))).collect();
     let summary =
         Summary { settings: settings.clone(), e: settings.vocabulary.e(), cycles_total: cycles, left_out, splits };
     manifest::write(staging.path(), TENSORS, key, &summary)?;
@@ -162,32 +161,47 @@ impl Sample {
     }
 }
 
-fn write_side(
-    source: &Source<'_>,
-    &Settings { m, j, .. }: &Settings,
-    side: Side,
-    samples: &[Sample],
-    dir: &Path,
-    progress: &(impl Fn(u64) + Sync),
-) -> Result<SideSummary> {
-    let per_shard = (SHARD_BYTES / (m * j)).max(1);
-    let mut summary = SideSummary {
+fn per_shard(&Settings { m, j, .. }: &Settings) -> usize {
+    (SHARD_BYTES / (m * j)).max(1)
+}
+
+fn file_name(side: Side, index: usize) -> String {
+    format!("{}-{index:05}.safetensors", side.name())
+}
+
+fn summary_of(side: Side, samples: &[Sample], settings: &Settings) -> SideSummary {
+    SideSummary {
         samples: samples.len(),
         successes: samples.iter().filter(|sample| sample.is_success()).count(),
         from_ms: samples.iter().map(|sample| sample.hold_ms).min().unwrap_or(0),
         to_ms: samples.iter().map(|sample| sample.hold_ms).max().unwrap_or(0),
-        shards: Vec::new(),
-    };
+        shards: (0..samples.len().div_ceil(per_shard(settings))).map(|index| file_name(side, index)).collect(),
+    }
+}
+
+fn write_sides(
+    source: &Source<'_>,
+    settings: &Settings,
+    sides: &[(Side, Vec<Sample>)],
+    dir: &Path,
+    progress: &(impl Fn(u64) + Sync),
+) -> Result<()> {
+    let &Settings { m, j, .. } = settings;
+    let parts = sides.iter().flat_map(|(side, samples)| {
+        let parts = samples.chunks(per_shard(settings)).enumerate();
+        parts.map(|(index, part)| Some((dir.join(file_name(*side, index)), part)))
+    });
     // One shard is written while the next is made.
     let (mut made, mut spare) = (Made::default(), Made::default());
-    for part in samples.chunks(per_shard).chain([&[][..]]) {
-        let file = format!("{}-{:05}.safetensors", side.name(), summary.shards.len());
-        let write = || if made.rows.is_empty() { Ok(()) } else { made.write(&dir.join(&file), m, j) };
-        rayon::join(write, || spare.make(source, part, m * j, progress)).0?;
-        summary.shards.extend((!made.rows.is_empty()).then_some(file));
+    let mut path: Option<PathBuf> = None;
+    for part in parts.chain([None]) {
+        let write = || path.as_ref().map_or(Ok(()), |path| write_shard(path, &made.codes, &made.rows, m, j));
+        let samples = part.as_ref().map_or(&[][..], |(_, samples)| samples);
+        rayon::join(write, || spare.make(source, samples, m * j, progress)).0?;
         std::mem::swap(&mut made, &mut spare);
+        path = part.map(|(path, _)| path);
     }
-    Ok(summary)
+    Ok(())
 }
 
 /// What goes into a shard.
@@ -211,10 +225,6 @@ impl Made {
             batch.iter().map(|sample| sample.row(source))
         });
         self.rows = rows.collect();
-    }
-
-    fn write(&self, path: &Path, m: usize, j: usize) -> Result<()> {
-        write_shard(path, &self.codes, &self.rows, m, j)
     }
 }
 
