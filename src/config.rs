@@ -352,7 +352,8 @@ fn explain(error: &figment::Error, place: &str) -> anyhow::Error {
                 let likeness = |name: &str| strsim::jaro_winkler(name, found);
                 likeness(a).total_cmp(&likeness(b))
             });
-            let full = key.rsplit_once('.').map_or(found.clone(), |(above, _)| format!("{above}.{found}"));
+            let above = &error.path[..error.path.len() - usize::from(error.path.last() == Some(found))];
+            let full = above.iter().chain([found]).map(String::as_str).collect::<Vec<_>>().join(".");
             let hint = match nearest {
                 Some(name) => format!("did you mean `{name}`? `poolcast config` prints every key"),
                 None => "`poolcast config` prints every key".to_owned(),

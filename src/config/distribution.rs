@@ -497,8 +497,26 @@ mod tests {
                 refusal(json!({"distribution": 5})),
                 refusal(json!({})),
             ]
-            .join("\n")
-        );
+            .join("\n"), @r#"
+        `int_uniform` needs min < max, got 2 and 1
+        `int_uniform` takes min and max, and no `step`
+        `min` must be a number, got "1e-3"; YAML reads 1.0e-3 as a number, and 1e-3 as a text
+        `int_uniform` needs whole numbers as min and max, got 1 and 2.5
+        `log_uniform_values` needs min > 0, got 0
+        `inv_log_uniform`, whose bounds are exponents, is no longer taken; write `{distribution: inv_log_uniform_values, min: 0.36787944117144233, max: 1.0}`
+        `q_log_uniform`, whose bounds are exponents, is no longer taken; write `{distribution: q_log_uniform_values, min: 1.0, max: 2.718281828459045, q: 2}`
+        unknown distribution `q_unifrom`, did you mean `q_uniform`? Known are constant, categorical, categorical_w_probabilities, int_uniform, uniform, q_uniform, log_uniform_values, q_log_uniform_values, inv_log_uniform_values, normal, q_normal, log_normal, q_log_normal, beta, q_beta
+        `q` must be above 0, got 0
+        `sigma` must be at least 0, got -1
+        `a` and `b` must be between 0.001 and 1000000, got 0 and 1
+        its values are too large to be numbers
+        `categorical` takes values, and no `probabilities`
+        `probabilities` must sum to 1, got 0.9
+        `probabilities` needs a number of at least 0 for each of the 2 values
+        `categorical` needs a list of `values`
+        `distribution` must be a name, got 5
+        `uniform` needs `min`
+        "#);
     }
 
     #[test]

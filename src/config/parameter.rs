@@ -22,15 +22,20 @@ pub enum Parameter<T = f64> {
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Parameter<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Parameter<T>, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let constant = |value: Value| T::deserialize(value).map_err(D::Error::custom);
+        let constant = |value: Value| {
+            // A user's word for the only type that is not one of a few words.
+            T::deserialize(value).map_err(|error| error.to_string().replace("expected f64", "expected a number"))
+        };
         if !value.is_object() {
             let or = "; or a distribution such as `{values: [...]}`";
-            return T::deserialize(value)
-                .map(Parameter::Constant)
-                .map_err(|error| D::Error::custom(format!("{error}{or}")));
+            return constant(value).map(Parameter::Constant).map_err(|error| D::Error::custom(error + or));
         }
         let distribution = Distribution::deserialize(value).map_err(D::Error::custom)?;
-        distribution.examples().into_iter().try_for_each(|example| constant(example).map(drop))?;
+        distribution
+            .examples()
+            .into_iter()
+            .try_for_each(|example| constant(example).map(drop))
+            .map_err(D::Error::custom)?;
         Ok(Parameter::Drawn(distribution))
     }
 }

@@ -71,16 +71,26 @@ impl Sweep<'_> {
 
     /// Draws trials until there are `count`; those of this round do not know what came of each other.
     fn draw(&mut self, count: usize) -> Result<()> {
-        let mut history = Vec::new();
-        for (trial, config) in (1..).zip(&self.configs) {
-            history.push(Observed { point: point(self.config, config)?, value: self.value(trial, self.first_rung())? });
-        }
+        let mut history = self.observed()?;
         for trial in self.configs.len() + 1..=count {
             let drawn = draw(self.config, trial, &history)?;
-            history.push(Observed { point: point(self.config, &drawn)?, value: None });
+            if self.config.wandb.sweep.method == Method::Bayes {
+                history.push(Observed { point: point(self.config, &drawn)?, value: None });
+            }
             self.configs.push(drawn);
         }
         Ok(())
+    }
+
+    /// What the method learns from: with `bayes` all trials so far, else nothing.
+    fn observed(&self) -> Result<Vec<Observed>> {
+        if self.config.wandb.sweep.method != Method::Bayes {
+            return Ok(Vec::new());
+        }
+        let observed = |(trial, config)| {
+            Ok(Observed { point: point(self.config, config)?, value: self.value(trial, self.first_rung())? })
+        };
+        (1..).zip(&self.configs).map(observed).collect()
     }
 
     /// Further rungs, until nobody is promoted any more.

@@ -76,7 +76,7 @@ pub(super) fn random(space: &Space, seed: u64, trial: usize) -> Vec<f64> {
 }
 
 fn sobol(space: &Space, seed: u64, trial: usize) -> Vec<f64> {
-    let (round, point) = ((trial - 1) / SOBOL_POINTS, (trial - 1) % SOBOL_POINTS);
+    let (round, point) = (trial.saturating_sub(1) / SOBOL_POINTS, trial.saturating_sub(1) % SOBOL_POINTS);
     let dimensions = sobol_burley::NUM_DIMENSIONS;
     let unit = |at: u32| {
         let scrambling = crate::seed::generator(seed, "sobol", &[round as i64, i64::from(at / dimensions)]).random();
@@ -107,7 +107,7 @@ fn grid_len(space: &Space) -> Result<u64> {
 
 /// W&B's order: the last parameter by name varies fastest.
 fn grid_point(space: &Space, trial: usize) -> Result<Point> {
-    let (points, mut rest) = (grid_len(space)?, trial as u64 - 1);
+    let (points, mut rest) = (grid_len(space)?, trial.saturating_sub(1) as u64);
     ensure!(rest < points, "the grid has {points} points, and no point {trial}");
     let mut point = Point::new();
     for (name, distribution) in space.parameters().iter().rev() {
