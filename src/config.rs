@@ -2,6 +2,7 @@
 
 mod distribution;
 mod parameter;
+mod schema;
 mod sweep;
 mod threshold;
 
@@ -401,7 +402,8 @@ mod tests {
         assert!(refusal(&format!("{text}# \n").replace("enable: true", "api_key: abc")).contains("WANDB_API_KEY"));
     }
 
-    /// Each is refused where W&B's schema refuses it, and taken where that takes it.
+    /// Each is refused where W&B's schema refuses it, and taken where that takes it. Nested parameters are those of a space,
+    /// a configuration always has parameters, and the method `custom` asks for a program of W&B's.
     #[test]
     fn verdicts_are_those_of_the_schema() {
         use serde_json::{Value, json};

@@ -223,7 +223,8 @@ mod tests {
         cost + (number("rate").log10() - rate).powi(2) + ((number("layers") - 7.0) / 4.0).powi(2)
     }
 
-    /// By a wide margin, and also where four are suggested at once.
+    /// By a wide margin, and also where four are suggested at once. Measured, by random, Sobol, this and this in fours:
+    /// -1.96, -2.09, -2.97, -2.96 and 0.132, 0.229, 0.001, 0.001.
     #[test]
     fn it_is_better_than_random() {
         let unit = json!({"min": 0.0, "max": 1.0});
@@ -238,7 +239,6 @@ mod tests {
             runs.map(|(method, at_once)| median(&bests(space, method, at_once, value)))
         };
         let (hartmann, mixed) = (medians(&six, hartmann), medians(&mixture, mixed));
-        println!("medians by random, sobol, bayes, bayes in fours: {hartmann:.3?} {mixed:.3?}");
         for at in [2, 3] {
             assert!(hartmann[at] < hartmann[0] - 0.5 && hartmann[at] < hartmann[1] - 0.5, "{hartmann:?}");
             assert!(mixed[at] < mixed[0] / 3.0 && mixed[at] < mixed[1] / 3.0, "{mixed:?}");
