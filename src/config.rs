@@ -1,6 +1,9 @@
 //! Configuration: layers of YAML and environment → one checked [`Config`], saved beside every artefact.
 
+mod distribution;
 mod parameter;
+mod schema;
+mod sweep;
 mod threshold;
 
 use std::collections::BTreeMap;
@@ -13,8 +16,10 @@ use figment::providers::{Env, Format as _, Serialized, Yaml};
 use serde::{Deserialize, Serialize};
 
 use crate::error::hinted;
+pub use distribution::Distribution;
+pub use parameter::Parameter;
 use parameter::check_range;
-pub use parameter::{Choice, Distribution, Parameter};
+pub use sweep::{Asha, EarlyTerminate, Hyperband, Method, Sweep};
 pub use threshold::Threshold;
 
 /// The defaults, commented; every key there is.
@@ -59,23 +64,6 @@ pub struct Wandb {
     pub entity: Option<String>,
     pub project: Option<String>,
     pub sweep: Sweep,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct Sweep {
-    pub name: String,
-    pub method: Method,
-    pub metric: Metric,
-}
-
-/// How a sweep draws its trials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Method {
-    /// Each trial independently, from the seed.
-    Random,
 }
 
 /// A value that a trial is watched and chosen by.
@@ -157,8 +145,8 @@ pub struct TensorParameters {
     pub j: Parameter,
     pub m: Parameter,
     pub timeframe_len: Parameter,
-    pub context: Choice<Context>,
-    pub vocabulary: Choice<Vocabulary>,
+    pub context: Parameter<Context>,
+    pub vocabulary: Parameter<Vocabulary>,
 }
 
 /// Where a sample's frames stand.
@@ -237,7 +225,7 @@ pub struct Training {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct ModelParameters {
-    pub model: Choice<String>,
+    pub model: Parameter<String>,
     pub lstm_layers: Parameter,
     pub hidden_size: Parameter,
     pub learning_rate: Parameter,
@@ -311,6 +299,7 @@ impl Config {
         check_range("evaluation.resamples", self.evaluation.resamples as f64, 10.0..=1_000_000.0)?;
         check_range("training.checkpoint_minutes", self.training.checkpoint_minutes, 0.0..=1e6)?;
         self.training.threshold.check()?;
+        self.wandb.sweep.check(self.epochs)?;
         for fraction in self.preprocessing.fractions {
             check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;
         }
@@ -351,7 +340,8 @@ fn explain(error: &figment::Error, place: &str) -> anyhow::Error {
                 let likeness = |name: &str| strsim::jaro_winkler(name, found);
                 likeness(a).total_cmp(&likeness(b))
             });
-            let full = key.rsplit_once('.').map_or(found.clone(), |(above, _)| format!("{above}.{found}"));
+            let above = &error.path[..error.path.len() - usize::from(error.path.last() == Some(found))];
+            let full = above.iter().chain([found]).map(String::as_str).collect::<Vec<_>>().join(".");
             let hint = match nearest {
                 Some(name) => format!("did you mean `{name}`? `poolcast config` prints every key"),
                 None => "`poolcast config` prints every key".to_owned(),
@@ -388,15 +378,48 @@ mod tests {
 
     #[test]
     fn the_published_sweep_file_loads() {
-        let text = "runs: 100\nepochs: 20\nearlystop_threshold: 5\nwandb:\n  enable: true\n  entity: someone\n  project: p\n  sweep:\n    name: s\n    method: random\n    metric: {name: validation_loss, goal: minimize}\npreprocessing:\n  parameters:\n    j: {distribution: int_uniform, min: 10, max: 100}\n    m: {distribution: int_uniform, min: 10, max: 60}\n    timeframe_len: {distribution: int_uniform, min: 60, max: 660}\ntraining:\n  parameters:\n    lstm_layers: {values: [1, 2, 3, 4]}\n    hidden_size: {values: [32, 64, 128]}\n    learning_rate: {distribution: uniform, min: 0, max: 0.1}\n    batch_size: {distribution: q_log_uniform_values, q: 8, min: 1, max: 256}\n";
+        let text = include_str!("../config/sweep.yaml");
         let config = load(text).expect("loads");
-        let wanted = Distribution::QLogUniformValues { min: 1.0, max: 256.0, q: 8.0 };
-        assert_eq!(config.training.parameters.batch_size, Parameter::Drawn(wanted));
+        let Parameter::Drawn(batch_size) = &config.training.parameters.batch_size else { panic!("it is drawn") };
+        assert_eq!(batch_size.draw(0.99), serde_json::json!(240));
         let dir = tempfile::tempdir().expect("a directory");
         config.write(dir.path()).expect("written");
         let again = Config::read(dir.path()).expect("read");
         assert_eq!(serde_json::to_string(&again).expect("json"), serde_json::to_string(&config).expect("json"));
         assert!(refusal(&format!("{text}# \n").replace("enable: true", "api_key: abc")).contains("WANDB_API_KEY"));
+    }
+
+    /// Each is refused where W&B's schema refuses it, and taken where that takes it. Nested parameters are those of a space,
+    /// a configuration always has parameters, and the method `custom` asks for a program of W&B's.
+    #[test]
+    fn verdicts_are_those_of_the_schema() {
+        use serde_json::{Value, json};
+        let vectors: Value =
+            serde_json::from_str(include_str!("../tests/data/wandb/sweeps_vectors.json")).expect("JSON");
+        let files = [
+            ("min_ge_max", json!({"parameters": {"a": {"min": 2, "max": 1}}})),
+            ("mixed_int_float", json!({"parameters": {"a": {"min": 1, "max": 2.5}}})),
+            ("grid_uniform", json!({"method": "grid", "parameters": {"a": {"min": 0.0, "max": 1.0}}})),
+            ("bayes_no_metric", json!({"method": "bayes", "parameters": {"a": {"min": 0.0, "max": 1.0}}})),
+            (
+                "cat_with_prob_named",
+                json!({"parameters": {"a": {"distribution": "categorical", "values": [1, 2], "probabilities": [0.5, 0.5]}}}),
+            ),
+            ("prob_not_1", json!({"parameters": {"a": {"values": [1, 2], "probabilities": [0.5, 0.4]}}})),
+            ("log_uniform_dep", json!({"parameters": {"a": {"distribution": "log_uniform", "min": -3, "max": 0}}})),
+            ("unknown_key", json!({"foo": 1, "parameters": {"a": {"value": 1}}})),
+            ("unknown_param_key", json!({"parameters": {"a": {"min": 1, "max": 2, "step": 1}}})),
+            ("hyper_no_iter", json!({"early_terminate": {"type": "hyperband", "eta": 2}})),
+            ("run_cap0", json!({"run_cap": 0})),
+            ("str_number_1e-3", json!({"parameters": {"a": {"min": "1e-3", "max": 1.0}}})),
+        ];
+        for (name, mut file) in files {
+            let is_refused = !vectors["schema"][name].as_array().expect("messages").is_empty();
+            let parameter = file.as_object_mut().and_then(|file| file.remove("parameters"));
+            let a = parameter.map_or(json!(1), |parameters| parameters["a"].clone());
+            let text = json!({"wandb": {"sweep": file}, "training": {"parameters": {"pos_weight": a}}}).to_string();
+            assert_eq!(load(&text).is_err(), is_refused, "{name}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `poolcast run`: the whole line on this machine, from the logs that a configuration names to advice.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
@@ -33,17 +33,12 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         !config.logs.is_empty(),
         hinted(format!("`{}` names no logs", args.config.display()), "add `logs: [PATH]` to it")
     );
-    let trials: Vec<Config> = (1..=config.runs).map(|trial| sweep::draw(&config, trial)).collect();
-    trials
-        .iter()
-        .try_for_each(|trial| Settings::of(trial).and(crate::training::Settings::of(trial)).map(drop))
-        .with_context(|| format!("cannot use `{}`", args.config.display()))?;
+    check_trials(&config).with_context(|| format!("cannot use `{}`", args.config.display()))?;
     let out = &config.out;
     let (store, events_key) = events(&config, args.overwrite)?;
     fs_err::create_dir_all(out)?;
     config.write(out)?;
-    all_tensors(&store, &events_key, &trials, out, args.overwrite)?;
-    let best = sweep_trials(&config, &trials, threads, args.overwrite)?;
+    let (trials, best) = sweep_trials(&config, &store, &events_key, threads, args.overwrite)?;
     let dir = sweep::trial_dir(out, best.trial);
     let dataset = Dataset::open(&sweep::tensors_dir(out, &trials[best.trial - 1])?)?;
     let run = Run::open(&dir)?;
@@ -83,35 +78,69 @@ fn events(config: &Config, overwrite: bool) -> Result<(Store, String)> {
     Ok((Store::open(&dir)?, key))
 }
 
-/// The tensors of every trial; trials of equal sizes share them.
-fn all_tensors(store: &Store, events_key: &str, trials: &[Config], out: &Path, overwrite: bool) -> Result<()> {
-    let mut wanted = BTreeMap::new();
-    for trial in trials {
-        wanted.insert(sweep::tensors_dir(out, trial)?, Settings::of(trial)?);
-    }
-    for (dir, settings) in wanted {
-        if !overwrite && manifest::finished_key(&dir, TENSORS) == Some(settings.key(events_key)?) {
-            output::note(&format!("tensors {}: done before", dir.file_name().unwrap_or_default().display()));
-            continue;
-        }
-        tensors::build(store, &settings, events_key, &dir, true)?;
-    }
-    Ok(())
+/// Draws as many trials as there will be, which with the method `bayes` may be others, to refuse early what cannot run.
+fn check_trials(config: &Config) -> Result<()> {
+    (1..=sweep::count(config)?).try_for_each(|trial| {
+        let trial = sweep::draw(config, trial, &[])?;
+        Settings::of(&trial).and(crate::training::Settings::of(&trial)).map(drop)
+    })
 }
 
-fn sweep_trials(config: &Config, trials: &[Config], threads: usize, overwrite: bool) -> Result<Best> {
+/// The tensors that trials need; trials of equal sizes share them.
+struct Tensors<'a> {
+    store: &'a Store,
+    events_key: &'a str,
+    out: &'a Path,
+    overwrite: bool,
+    ready: BTreeSet<PathBuf>,
+}
+
+impl Tensors<'_> {
+    fn make(&mut self, trials: &[Config]) -> Result<()> {
+        let mut wanted = BTreeMap::new();
+        for trial in trials {
+            wanted.insert(sweep::tensors_dir(self.out, trial)?, Settings::of(trial)?);
+        }
+        for (dir, settings) in wanted {
+            if !self.ready.insert(dir.clone()) {
+                continue;
+            }
+            if !self.overwrite && manifest::finished_key(&dir, TENSORS) == Some(settings.key(self.events_key)?) {
+                output::note(&format!("tensors {}: done before", dir.file_name().unwrap_or_default().display()));
+                continue;
+            }
+            tensors::build(self.store, &settings, self.events_key, &dir, true)?;
+        }
+        Ok(())
+    }
+}
+
+fn sweep_trials(
+    config: &Config,
+    store: &Store,
+    events_key: &str,
+    threads: usize,
+    overwrite: bool,
+) -> Result<(Vec<Config>, Best)> {
     let out = &config.out;
     let old = out.join("trials");
     if overwrite && old.exists() {
         fs_err::remove_dir_all(&old)?;
     }
-    let bar = output::item_bar((trials.len() * config.epochs) as u64, "trials");
-    let results = sweep::run_trials(out, trials, threads, |trial, epoch| {
-        bar.inc(1);
-        tracing::info!("trial {trial}: {}", train::line(epoch));
-    });
+    let mut tensors = Tensors { store, events_key, out, overwrite, ready: BTreeSet::new() };
+    let bar = output::item_bar((sweep::count(config)? * config.epochs) as u64, "trials");
+    let swept = sweep::run_sweep(
+        config,
+        threads,
+        |trials| bar.suspend(|| tensors.make(trials)),
+        |trial, epoch| {
+            bar.inc(1);
+            tracing::info!("trial {trial}: {}", train::line(epoch));
+        },
+    );
     bar.finish_and_clear();
-    sweep::choose(out, &config.wandb.sweep.metric, results?)
+    let (trials, results) = swept?;
+    Ok((trials, sweep::choose(out, &config.wandb.sweep.metric, results)?))
 }
 
 fn summary(

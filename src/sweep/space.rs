@@ -1,100 +1,155 @@
-//! A search space → the configurations of trials: each parameter drawn by W&B's rule for its distribution.
+//! A configuration → its search space, in W&B's words; and a point of the space → the configuration of a trial.
 
-use rand::Rng as _;
+use std::collections::BTreeMap;
 
-use crate::config::{Choice, Config, Distribution, Parameter};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Map, Value};
 
-/// The configuration of trial `trial`, counted from 1: every distribution replaced by a number. It depends on the seed,
-/// the trial and each parameter's name alone.
-pub fn draw(config: &Config, trial: usize) -> Config {
-    let mut drawn = config.clone();
-    let seed = config.seed;
-    for (name, parameter) in parameters(&mut drawn) {
-        if let Parameter::Drawn(distribution) = parameter {
-            let unit: f64 = crate::seed::generator(seed, name, &[trial as i64]).random();
-            *parameter = Parameter::Constant(quantile(distribution, unit));
+use crate::config::{Config, Distribution};
+use crate::error::hinted;
+
+/// The sections of a configuration whose `parameters` a sweep draws; no two have a parameter of the same name.
+const SECTIONS: [&str; 2] = ["preprocessing", "training"];
+
+/// What a sweep draws from: each parameter's name and distribution, in W&B's order: by name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Space {
+    parameters: Vec<(String, Distribution)>,
+}
+
+/// A point of a search space: the value of each parameter. A parameter within another has a dotted name.
+pub type Point = BTreeMap<String, Value>;
+
+impl Space {
+    /// The space of `config`: its parameters that are distributions.
+    pub fn of(config: &Config) -> Result<Space> {
+        let config = serde_json::to_value(config)?;
+        let parameters = SECTIONS.iter().filter_map(|section| config[section]["parameters"].as_object());
+        let drawn = parameters.flatten().filter(|(_, written)| written.is_object());
+        Space::read(&drawn.map(|(name, written)| (name.clone(), written.clone())).collect())
+    }
+
+    /// The space of W&B's `parameters`, which may hold others: `{optimizer: {parameters: {rate: {min: 0.0, max: 1.0}}}}`.
+    ///
+    /// # Errors
+    /// Fails for what W&B's schema refuses, and names the parameter.
+    pub fn read(parameters: &Map<String, Value>) -> Result<Space> {
+        let mut space = Space { parameters: Vec::new() };
+        space.add("", parameters)?;
+        Ok(space)
+    }
+
+    fn add(&mut self, above: &str, parameters: &Map<String, Value>) -> Result<()> {
+        ensure!(!parameters.is_empty() || above.is_empty(), "`{}parameters` is empty", above);
+        let by_name: BTreeMap<&String, &Value> = parameters.iter().collect();
+        for (name, written) in by_name {
+            let name = format!("{above}{name}");
+            let written =
+                written.as_object().with_context(|| format!("`{name}` must be a distribution, got {written}"))?;
+            match written.get("parameters").and_then(Value::as_object) {
+                Some(within) if written.len() == 1 => self.add(&format!("{name}."), within)?,
+                _ => {
+                    let read = Distribution::try_from(written.clone()).map_err(anyhow::Error::msg);
+                    self.parameters.push((name.clone(), read.with_context(|| format!("cannot use `{name}`"))?));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The parameters, in order.
+    pub fn parameters(&self) -> &[(String, Distribution)] {
+        &self.parameters
+    }
+
+    /// The point at `units`, one quantile in 0..1 a parameter.
+    pub fn at(&self, units: &[f64]) -> Point {
+        let parameters = self.parameters.iter().zip(units);
+        parameters.map(|((name, distribution), unit)| (name.clone(), distribution.draw(*unit))).collect()
+    }
+
+    /// The quantiles of `point`, one a parameter; `None` for a point of another space.
+    pub fn units(&self, point: &Point) -> Option<Vec<f64>> {
+        self.parameters.iter().map(|(name, distribution)| distribution.unit(point.get(name)?)).collect()
+    }
+}
+
+/// The configuration `config` with the values of `point` in place of its distributions.
+pub(super) fn set(config: &Config, point: &Point) -> Result<Config> {
+    let mut set = serde_json::to_value(config)?;
+    for section in SECTIONS {
+        let parameters = set[section]["parameters"].as_object_mut().into_iter().flatten();
+        for (name, written) in parameters {
+            if let Some(value) = point.get(name) {
+                *written = value.clone();
+            }
         }
     }
-    let parameters = &mut drawn.preprocessing.parameters;
-    choose(&mut parameters.context, "context", seed, trial);
-    choose(&mut parameters.vocabulary, "vocabulary", seed, trial);
-    choose(&mut drawn.training.parameters.model, "model", seed, trial);
-    drawn
+    serde_json::from_value(set)
+        .context(hinted("a point of the search space is no configuration", "`poolcast config` explains every key"))
 }
 
-fn choose<T: Clone>(choice: &mut Choice<T>, name: &str, seed: u64, trial: usize) {
-    if let Choice::Drawn { values } = choice {
-        let at = crate::seed::generator(seed, name, &[trial as i64]).random_range(0..values.len());
-        *choice = Choice::Constant(values[at].clone());
-    }
-}
-
-fn parameters(config: &mut Config) -> [(&'static str, &mut Parameter); 10] {
-    let tensors = &mut config.preprocessing.parameters;
-    let model = &mut config.training.parameters;
-    [
-        ("j", &mut tensors.j),
-        ("m", &mut tensors.m),
-        ("timeframe_len", &mut tensors.timeframe_len),
-        ("lstm_layers", &mut model.lstm_layers),
-        ("hidden_size", &mut model.hidden_size),
-        ("learning_rate", &mut model.learning_rate),
-        ("weight_decay", &mut model.weight_decay),
-        ("clip_grad_norm", &mut model.clip_grad_norm),
-        ("batch_size", &mut model.batch_size),
-        ("pos_weight", &mut model.pos_weight),
-    ]
-}
-
-/// The value below which a share `unit` of the distribution lies, as W&B's `sweeps` computes it; only that a quantised
-/// value never falls below the least positive multiple of `q`, where W&B can give 0 (a batch of no samples).
-fn quantile(distribution: &Distribution, unit: f64) -> f64 {
-    match distribution {
-        Distribution::Values { values } => values[((unit * values.len() as f64) as usize).min(values.len() - 1)],
-        Distribution::IntUniform { min, max } => (min + (unit * (max - min + 1.0)).floor()).min(*max),
-        Distribution::Uniform { min, max } => min + unit * (max - min),
-        Distribution::LogUniformValues { min, max } => log_uniform(*min, *max, unit),
-        Distribution::QLogUniformValues { min, max, q } => {
-            ((log_uniform(*min, *max, unit) / q).round_ties_even() * q).max(*q)
-        }
-    }
-}
-
-fn log_uniform(min: f64, max: f64, unit: f64) -> f64 {
-    (min.ln() + unit * (max.ln() - min.ln())).exp()
+/// The point that the configuration of a trial of `config` was made from.
+pub fn point(config: &Config, trial: &Config) -> Result<Point> {
+    let space = Space::of(config)?;
+    let trial = serde_json::to_value(trial)?;
+    let value = |name: &String| SECTIONS.iter().find_map(|section| trial[section]["parameters"].get(name)).cloned();
+    Ok(space.parameters.iter().filter_map(|(name, _)| Some((name.clone(), value(name)?))).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Context;
-    use std::collections::BTreeMap;
+    use serde_json::json;
 
-    #[test]
-    fn quantiles_follow_the_rules() {
-        let ints = Distribution::IntUniform { min: 10.0, max: 12.0 };
-        assert_eq!([0.0, 0.34, 0.67, 1.0].map(|u| quantile(&ints, u)), [10.0, 11.0, 12.0, 12.0]);
-        let q = Distribution::QLogUniformValues { min: 1.0, max: 256.0, q: 8.0 };
-        assert_eq!([0.0, 0.5, 1.0].map(|u| quantile(&q, u)), [8.0, 16.0, 256.0]);
-        let values = Distribution::Values { values: vec![1.0, 5.0] };
-        assert_eq!([0.0, 0.49, 0.5, 1.0].map(|u| quantile(&values, u)), [1.0, 1.0, 5.0, 5.0]);
-        assert!((quantile(&Distribution::LogUniformValues { min: 0.01, max: 1.0 }, 0.5) - 0.1).abs() < 1e-12);
+    fn config(changes: &[(&'static str, Value)]) -> Config {
+        Config::load(None, &changes.iter().cloned().collect()).expect("a configuration")
     }
 
     #[test]
-    fn trials_differ_and_repeat() {
-        let mut config = Config::load(None, &BTreeMap::new()).expect("defaults");
-        config.training.parameters.learning_rate = Parameter::Drawn(Distribution::Uniform { min: 0.0, max: 1.0 });
-        let rate = |trial| draw(&config, trial).training.parameters.learning_rate;
-        assert_eq!(rate(1), rate(1));
-        assert_ne!(rate(1), rate(2));
-        assert!(matches!(rate(1), Parameter::Constant(_)), "what is drawn is a number");
-        let both = [Context::Uniform, Context::Recent].to_vec();
-        config.preprocessing.parameters.context = Choice::Drawn { values: both };
-        let context = |trial| draw(&config, trial).preprocessing.parameters.context.constant("context").expect("drawn");
-        let drawn: Vec<Context> = (0..20).map(context).collect();
-        assert!(drawn.contains(&Context::Uniform) && drawn.contains(&Context::Recent));
-        let fixed = |config: &Config| config.training.parameters.batch_size.clone();
-        assert_eq!(fixed(&draw(&config, 1)), fixed(&config), "what is a number stays");
+    fn no_two_sections_have_a_parameter_of_the_same_name() {
+        let config = serde_json::to_value(config(&[])).expect("JSON");
+        let names = SECTIONS.iter().flat_map(|section| config[section]["parameters"].as_object().expect("them").keys());
+        let (count, distinct) = (names.clone().count(), names.collect::<std::collections::BTreeSet<_>>().len());
+        assert_eq!(count, distinct);
+    }
+
+    #[test]
+    fn a_trial_is_its_point() {
+        let config = config(&[
+            ("preprocessing.parameters.context", json!({"values": ["uniform", "recent"]})),
+            ("preprocessing.parameters.j", json!({"min": 1, "max": 10})),
+            ("training.parameters.learning_rate", json!({"min": 0.0, "max": 0.1})),
+        ]);
+        let space = Space::of(&config).expect("a space");
+        let names: Vec<&str> = space.parameters().iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["context", "j", "learning_rate"]);
+        let drawn = space.at(&[0.75, 0.5, 0.25]);
+        assert_eq!(
+            serde_json::to_value(&drawn).expect("JSON"),
+            json!({"context": "recent", "j": 5, "learning_rate": 0.025})
+        );
+        let trial = set(&config, &drawn).expect("set");
+        assert_eq!(point(&config, &trial).expect("a point")["learning_rate"], json!(0.025));
+        assert!(Space::of(&trial).expect("a space").parameters().is_empty());
+        assert_eq!(space.units(&drawn), Some(vec![0.75, 0.45, 0.25]));
+        assert_eq!(space.units(&Point::new()), None);
+    }
+
+    #[test]
+    fn parameters_are_found_within_others() {
+        let space = |parameters: Value| Space::read(parameters.as_object().expect("an object"));
+        let nested =
+            space(json!({"b": {"value": null}, "a": {"parameters": {"d": {"values": ["x"]}, "c": {"value": true}}}}));
+        let drawn = nested.expect("a space").at(&[0.5, 0.5, 0.5]);
+        assert_eq!(serde_json::to_value(drawn).expect("JSON"), json!({"a.c": true, "a.d": "x", "b": null}));
+        let refusal = |parameters: Value| format!("{:#}", space(parameters).expect_err("must be refused"));
+        assert_eq!(refusal(json!({"a": 5})), "`a` must be a distribution, got 5");
+        assert!(
+            refusal(json!({"a": {"parameters": {"b": {"min": 2, "max": 1}}}}))
+                .contains("`a.b`: `int_uniform` needs min < max")
+        );
+        assert!(refusal(json!({"a": {"parameters": {}}})).contains("`a.parameters` is empty"));
+        assert!(refusal(json!({"a": {"parameters": {"b": {"value": 1}}, "value": 1}})).contains("`parameters`"));
     }
 }

@@ -20,5 +20,5 @@ pub use checkpoint::checkpoint_key;
 pub use evaluate::{Evaluation, Method, Score, evaluate};
 pub use metrics::Scores;
 pub use outcome::{Metrics, Status};
-pub use run::{RUN, Run, RunSummary};
-pub use train::{Epoch, Mode, NonFinite, Progress, Settings, Stopped, train};
+pub use run::{RUN, Run, RunSummary, read_history};
+pub use train::{Epoch, Mode, NonFinite, Progress, Settings, Stopped, train, train_until};

@@ -22,6 +22,9 @@ pub enum Status {
     /// Before, as the watched metric no longer improved.
     #[serde(rename = "stopped early")]
     StoppedEarly,
+    /// Before, as the sweep it is a trial of saw others do better.
+    #[serde(rename = "terminated early")]
+    TerminatedEarly,
     /// The loss was no longer a number: there is no model.
     #[serde(rename = "non-finite")]
     NonFinite,

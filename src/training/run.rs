@@ -1,6 +1,6 @@
 //! A run: the directory of one finished training, and the model in it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::baselines::Rates;
 use super::calibration::Calibration;
 use super::checkpoint::{self, Checkpoint};
+use super::early_stopping;
 use super::evaluate::Evaluation;
 use super::outcome::{METRICS_FILE, Metrics, Status};
 use super::train::{Epoch, Settings};
@@ -33,6 +34,14 @@ pub(super) fn write_history(dir: &Path, history: &[Epoch]) -> Result<()> {
         text.push(b'\n');
     }
     crate::files::write_atomic(&dir.join(HISTORY_FILE), &text)
+}
+
+/// The epochs that the training in `dir` has gone through.
+pub fn read_history(dir: &Path) -> Result<Vec<Epoch>> {
+    let path = dir.join(HISTORY_FILE);
+    let text = fs_err::read_to_string(&path)?;
+    let epochs = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
+    epochs.with_context(|| format!("cannot read `{}`", path.display()))
 }
 
 /// What the model's file says of itself.
@@ -89,7 +98,11 @@ impl Run {
         calibration: Calibration,
     ) -> Result<Run> {
         let shape = state.model.shape;
-        let status = if state.history.len() < settings.epochs { Status::StoppedEarly } else { Status::Finished };
+        let status = match (state.history.len() >= settings.epochs, early_stopping::is_over(&state.history, settings)) {
+            (true, _) => Status::Finished,
+            (false, true) => Status::StoppedEarly,
+            (false, false) => Status::TerminatedEarly,
+        };
         let metrics = Metrics::of(status, settings, state, Some(calibration));
         ensure!(metrics.best.is_some(), "the watched metric was never defined on the validation samples");
         let parameters = state.model.parameters().iter().zip(&state.best);
@@ -157,16 +170,22 @@ impl Run {
 
     /// Removes what an earlier training left, the manifest first, and what its model scored.
     pub(super) fn clear(dir: &Path) -> Result<()> {
-        let files =
-            [manifest::FILE, checkpoint::FILE, MODEL_FILE, METRICS_FILE, HISTORY_FILE].map(|file| dir.join(file));
-        let scored = [Side::Train, Side::Validate, Side::Test].map(|side| Evaluation::path(dir, side));
-        for path in files.into_iter().chain(scored) {
-            if path.exists() {
-                fs_err::remove_file(path)?;
-            }
-        }
-        Ok(())
+        Run::reopen(dir)?;
+        remove([checkpoint::FILE, HISTORY_FILE].map(|file| dir.join(file)))
     }
+
+    /// Makes of a run one that has not finished: only its checkpoint remains, and its history.
+    pub(super) fn reopen(dir: &Path) -> Result<()> {
+        let scored = [Side::Train, Side::Validate, Side::Test].map(|side| Evaluation::path(dir, side));
+        remove([manifest::FILE, MODEL_FILE, METRICS_FILE].map(|file| dir.join(file)).into_iter().chain(scored))
+    }
+}
+
+fn remove(files: impl IntoIterator<Item = PathBuf>) -> Result<()> {
+    for path in files.into_iter().filter(|path| path.exists()) {
+        fs_err::remove_file(path)?;
+    }
+    Ok(())
 }
 
 fn metrics_digest(dir: &Path) -> Result<String> {

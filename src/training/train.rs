@@ -15,7 +15,7 @@ use super::checkpoint::{self, Checkpoint, Keeper};
 use super::early_stopping;
 use super::metrics::{Scores, cross_entropy, probability};
 use super::outcome::{Metrics, Status};
-use super::run::{RUN, Run, write_history};
+use super::run::{RUN, Run, read_history, write_history};
 use super::samples::Samples;
 use crate::config::{Config, Metric, Threshold};
 use crate::error::hinted;
@@ -68,11 +68,11 @@ impl Settings {
             model: models::architecture(&model)?.name().to_owned(),
             lstm_layers: parameters.lstm_layers.whole("lstm_layers", 1..=16)?,
             hidden_size: parameters.hidden_size.whole("hidden_size", 1..=4096)?,
-            learning_rate: parameters.learning_rate.constant("learning_rate", 0.0..=10.0)?,
-            weight_decay: parameters.weight_decay.constant("weight_decay", 0.0..=1000.0)?,
-            clip_grad_norm: parameters.clip_grad_norm.constant("clip_grad_norm", 0.0..=1e9)?,
+            learning_rate: parameters.learning_rate.real("learning_rate", 0.0..=10.0)?,
+            weight_decay: parameters.weight_decay.real("weight_decay", 0.0..=1000.0)?,
+            clip_grad_norm: parameters.clip_grad_norm.real("clip_grad_norm", 0.0..=1e9)?,
             batch_size: parameters.batch_size.whole("batch_size", 1..=1_000_000)?,
-            pos_weight: parameters.pos_weight.constant("pos_weight", 1e-6..=1e6)?,
+            pos_weight: parameters.pos_weight.real("pos_weight", 1e-6..=1e6)?,
             epochs: config.epochs,
             earlystop_threshold: config.earlystop_threshold,
             earlystop_min_delta: config.earlystop_min_delta,
@@ -175,11 +175,29 @@ pub fn train(
     device: &Device,
     hear: impl Fn(Progress<'_>) -> ControlFlow<()> + Sync,
 ) -> Result<Run> {
+    train_until(dataset, config, dir, mode, device, |_| false, hear)
+}
+
+/// [`train`] for a trial of a sweep, which may also end after an epoch for which `ends`, given all epochs so far, says so.
+/// Such a run goes on from there when it is resumed and `ends` no longer says so, to the same bytes as if it never had.
+pub fn train_until(
+    dataset: &Dataset,
+    config: &Config,
+    dir: &Path,
+    mode: Mode,
+    device: &Device,
+    ends: impl Fn(&[Epoch]) -> bool,
+    hear: impl Fn(Progress<'_>) -> ControlFlow<()> + Sync,
+) -> Result<Run> {
     let settings = Settings::of(config)?;
     check_sides(dataset)?;
     let key = settings.key(&dataset.key)?;
     if mode == Mode::Resume && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
-        return Run::open(dir);
+        let run = Run::open(dir)?;
+        if run.metrics.status != Status::TerminatedEarly || ends(&read_history(dir)?) {
+            return Ok(run);
+        }
+        Run::reopen(dir)?;
     }
     let mut state = begin(dataset, &settings, &key, dir, mode, device)?;
     let samples = |side| Samples::new(dataset, side, state.model.shape);
@@ -187,7 +205,7 @@ pub fn train(
     config.write(dir)?;
     write_history(dir, &state.history)?;
     let mut keeper = Keeper::new(dir, &key, Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes), &hear);
-    let trained = epochs(&mut state, (&to_learn, &to_watch), &settings, &mut keeper);
+    let trained = epochs(&mut state, (&to_learn, &to_watch), &settings, &ends, &mut keeper);
     if trained.as_ref().is_err_and(|error| error.is::<NonFinite>()) {
         Metrics::of(Status::NonFinite, &settings, &state, None).write(dir)?;
     }
@@ -215,10 +233,11 @@ fn epochs(
     state: &mut Checkpoint,
     (to_learn, to_watch): (&Samples<'_>, &Samples<'_>),
     settings: &Settings,
+    ends: &dyn Fn(&[Epoch]) -> bool,
     keeper: &mut Keeper<'_>,
 ) -> Result<()> {
     let mut gradient = Gradient::default();
-    while !early_stopping::is_over(&state.history, settings) {
+    while !early_stopping::is_over(&state.history, settings) && !ends(&state.history) {
         // A thread outside the pool would hand each batch over to it, and sleep until it is done.
         let logits = rayon::scope(|_| -> Result<_> {
             learn(state, &mut gradient, to_learn, settings, keeper)?;
@@ -415,6 +434,28 @@ mod tests {
             stops += 1;
         }
         assert_eq!((stops, files(&dir.path().join("often")) == whole), (batches, true));
+    }
+
+    #[test]
+    fn a_training_that_ended_early_goes_on_to_the_same_bytes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (dataset, config) = (dataset(dir.path()), config(&[]));
+        let run = |name: &str, epochs: usize| {
+            let dir = dir.path().join(name);
+            let ends = |history: &[Epoch]| history.len() >= epochs;
+            let run = train_until(&dataset, &config, &dir, Mode::Resume, &Device::Cpu, ends, for_batches(0))
+                .expect("trained");
+            (run.metrics.status, run.metrics.epochs, files(&dir))
+        };
+        let whole = run("whole", 9);
+        assert_eq!((whole.0, whole.1), (Status::Finished, 3));
+        let ended = run("ended", 1);
+        assert_eq!((ended.0, ended.1), (Status::TerminatedEarly, 1));
+        assert!(ended.2.contains_key("model.safetensors"), "its best weights remain");
+        assert!(run("ended", 1) == ended, "nothing is done twice");
+        assert_eq!(run("ended", 2).1, 2);
+        assert!(run("ended", 9) == whole);
+        assert!(run("whole", 1) == whole, "what has finished stays so");
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn what_cannot_be_used_is_named() {
     ");
     insta::assert_snapshot!(refused("training: {parameters: {hidden_size: wide}}"), @r#"
     exit 2
-    error: `c.yaml`: `training.parameters.hidden_size`: expected a number or a distribution such as `{values: [1, 2]}`, got "wide"
+    error: `c.yaml`: `training.parameters.hidden_size`: invalid type: string "wide", expected a number; or a distribution such as `{values: [...]}`
 
     hint: `poolcast config` explains every key
     "#);

@@ -50,6 +50,18 @@ fn the_session_in_docs_is_true() {
     }
 }
 
+#[test]
+fn the_configurations_in_docs_load() {
+    let place = Place::new();
+    let document = read("docs/sweeps.md");
+    let configurations = blocks(&document, "yaml");
+    assert!(configurations.len() > 3);
+    for text in configurations.into_iter().chain([&read("config/sweep.yaml")[..]]) {
+        place.write("c.yaml", text);
+        place.stdout("config c.yaml");
+    }
+}
+
 /// Types the commands of `sessions` and compares what they print.
 fn follow(place: &Place, sessions: &[&str]) {
     for session in sessions {

@@ -114,6 +114,76 @@ fn a_trial_whose_loss_is_no_number_is_left_out() {
     );
 }
 
+/// The small sweep with these keys of `wandb.sweep`, and these lines.
+fn sweep(keys: &str, lines: &str) -> String {
+    format!("{}wandb: {{sweep: {{{keys}}}}}\n{lines}", SMALL.replace("runs: 3\nepochs: 3\n", ""))
+}
+
+/// The `key` of each trial.
+fn of_trials(report: &serde_json::Value, key: &str) -> Vec<serde_json::Value> {
+    report["best"]["trials"].as_array().expect("trials").iter().map(|trial| trial[key].clone()).collect()
+}
+
+#[test]
+fn a_grid_is_made_whole() {
+    let place = place();
+    let rate = "learning_rate: {distribution: uniform, min: 0.001, max: 0.02}";
+    let grid = sweep("method: grid", "runs: 1\nepochs: 1\n").replace(rate, "learning_rate: 0.01");
+    let grid = grid.replace("model: {values: [lstm, gru, mlp]}, ", "");
+    place.write("grid.yaml", &grid);
+    place.stdout("run grid.yaml");
+    let sizes = |trial: usize| {
+        let text =
+            fs_err::read_to_string(place.path(&format!("out/trials/trial-{trial:04}/config.yaml"))).expect("read");
+        ["hidden_size: ", "j: "]
+            .map(|key| text.split(key).nth(1).expect("a key").lines().next().expect("a line").to_owned())
+    };
+    let expected = [["4", "3"], ["4", "5"], ["8", "3"], ["8", "5"]];
+    assert_eq!([1, 2, 3, 4].map(sizes).map(|sizes| sizes.map(|size| size.trim_end_matches(".0").to_owned())), expected);
+    place.write("grid.yaml", grid.replace("method: grid", "method: grid, run_cap: 3"));
+    assert_eq!(of_trials(&place.json("run grid.yaml -o capped --json"), "trial").len(), 3);
+}
+
+#[test]
+fn sweeps_that_learn_are_the_same_with_any_number_of_threads_and_again() {
+    let place = place();
+    place.write("bayes.yaml", sweep("method: bayes", "runs: 14\nepochs: 1\n"));
+    let hyperband = "early_terminate: {type: hyperband, min_iter: 1, eta: 2}";
+    place.write("hyperband.yaml", sweep(hyperband, "runs: 10\nepochs: 3\n"));
+    place.write(
+        "asha.yaml",
+        sweep("method: sobol, early_terminate: {type: asha, min_iter: 1, eta: 2}", "runs: 8\nepochs: 4\n"),
+    );
+    for (name, epochs) in [("bayes", 1), ("hyperband", 3), ("asha", 4)] {
+        let one = place.json(&format!("run {name}.yaml -o one --threads 1 --overwrite --json"));
+        let files = |dir: &str| {
+            let mut files = place.files(dir);
+            files.retain(|name, _| !name.ends_with("config.yaml"));
+            files
+        };
+        let two = place.json(&format!("run {name}.yaml -o two --threads 2 --overwrite --json"));
+        assert!(one == two && files("one") == files("two"), "{name}: threads matter");
+        assert_eq!(place.json(&format!("run {name}.yaml -o two --json")), two);
+        assert!(files("one") == files("two"), "{name}: a second run changes something");
+        let statuses = of_trials(&one, "status");
+        let whole = statuses.iter().filter(|status| *status == "finished").count();
+        match name {
+            "bayes" => assert_eq!(whole, 14, "{statuses:?}"),
+            _ => assert!((1..statuses.len()).contains(&whole), "{statuses:?}"),
+        }
+        for (status, trained) in statuses.iter().zip(of_trials(&one, "epochs")) {
+            assert_eq!(status == "finished", trained == epochs, "{name}: {status} after {trained}");
+            assert!(status == "finished" || status == "terminated early", "{status}");
+        }
+        if name == "asha" {
+            let mut trained: Vec<u64> =
+                of_trials(&one, "epochs").iter().filter_map(serde_json::Value::as_u64).collect();
+            trained.sort_unstable();
+            assert_eq!(trained, [1, 1, 1, 1, 2, 2, 4, 4], "half of each rung is promoted");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_run_is_named_before_any_work() {
     let place = place();
@@ -141,6 +211,52 @@ fn what_cannot_be_run_is_named_before_any_work() {
 
     hint: `condor_config_val EVENT_LOG` names the global event log of an access point
     ");
+    insta::assert_snapshot!(refused(sweep("method: grid", "")), @"
+    exit 2
+    error: cannot use `bad.yaml`
+      caused by: a grid cannot search `learning_rate`, whose values cannot be counted
+
+    hint: give `values`, `int_uniform` or `q_uniform`, or use `method: random`
+    ");
+    insta::assert_snapshot!(refused(sweep("method: newton", "")), @"
+    exit 2
+    error: `bad.yaml`: `wandb.sweep.method` must be `grid` or `random` or `sobol` or `bayes`, got `newton`
+
+    hint: `poolcast config` explains every key
+    ");
+    insta::assert_snapshot!(refused(sweep("early_terminate: {type: hyperband, eta: 2}", "")), @"
+    exit 2
+    error: cannot use `bad.yaml`
+      caused by: `wandb.sweep.early_terminate` says at no epoch which trials to stop
+
+    hint: give `min_iter: 3`, or `max_iter: 27` and `s: 2`
+    ");
+    insta::assert_snapshot!(refused(sweep("early_terminate: {type: asha, min_iters: 2}", "")), @"
+    exit 2
+    error: `bad.yaml` has an unknown key `wandb.sweep.early_terminate.min_iters`
+
+    hint: did you mean `min_iter`? `poolcast config` prints every key
+    ");
+    insta::assert_snapshot!(refused(sweep("early_terminate: {type: asha, min_iter: 20, eta: 1}", "epochs: 5")), @"
+    exit 2
+    error: cannot use `bad.yaml`
+      caused by: `wandb.sweep.early_terminate.min_iter` must be between 1 and 5, got 20
+
+    hint: `poolcast config` explains every key
+    ");
+    insta::assert_snapshot!(refused(sweep("run_cap: 0", "")), @"
+    exit 2
+    error: cannot use `bad.yaml`
+      caused by: `wandb.sweep.run_cap` must be between 1 and 1000000000, got 0
+
+    hint: `poolcast config` explains every key
+    ");
+    insta::assert_snapshot!(refused(SMALL.replace("max: 0.02", "max: 0.0002")), @"
+    exit 2
+    error: `bad.yaml`: `training.parameters.learning_rate`: `uniform` needs min < max, got 0.001 and 0.0002
+
+    hint: `poolcast config` explains every key
+    ");
     insta::assert_snapshot!(refused(SMALL.replace("m: 4", "m: 0")), @"
     exit 2
     error: cannot use `bad.yaml`
@@ -150,7 +266,7 @@ fn what_cannot_be_run_is_named_before_any_work() {
     ");
     insta::assert_snapshot!(refused(SMALL.replace("min: 0.001", "min: 1")), @"
     exit 2
-    error: `bad.yaml`: `training.parameters.learning_rate`: `uniform` needs min <= max, got 1 and 0.02
+    error: `bad.yaml`: `training.parameters.learning_rate`: `uniform` needs min < max, got 1 and 0.02
 
     hint: `poolcast config` explains every key
     ");

@@ -1,0 +1,259 @@
+//! What is written of a distribution → its form, or why W&B's schema does not take it.
+
+use serde_json::{Map, Value};
+
+use super::distribution::{Base, Form, Step};
+
+/// The distributions with the keys that each takes.
+pub(super) const KNOWN: [(&str, &[&str]); 15] = [
+    ("constant", &["value"]),
+    ("categorical", &["values"]),
+    ("categorical_w_probabilities", &["values", "probabilities"]),
+    ("int_uniform", &["min", "max"]),
+    ("uniform", &["min", "max"]),
+    ("q_uniform", &["min", "max", "q"]),
+    ("log_uniform_values", &["min", "max"]),
+    ("q_log_uniform_values", &["min", "max", "q"]),
+    ("inv_log_uniform_values", &["min", "max"]),
+    ("normal", &["mu", "sigma"]),
+    ("q_normal", &["mu", "sigma", "q"]),
+    ("log_normal", &["mu", "sigma"]),
+    ("q_log_normal", &["mu", "sigma", "q"]),
+    ("beta", &["a", "b"]),
+    ("q_beta", &["a", "b", "q"]),
+];
+
+/// Names that W&B no longer takes, of distributions whose bounds are exponents.
+const DEPRECATED: [&str; 3] = ["log_uniform", "q_log_uniform", "inv_log_uniform"];
+
+/// The form of what is written, which is refused where W&B's schema refuses it.
+pub(super) fn read(written: &Map<String, Value>) -> Result<Form, String> {
+    Keys::of(written)?.form()
+}
+
+/// What is written of one distribution.
+struct Keys<'a> {
+    name: &'a str,
+    written: &'a Map<String, Value>,
+}
+
+impl<'a> Keys<'a> {
+    /// # Errors
+    /// Fails for an unknown distribution and for a key that this one does not take.
+    fn of(written: &'a Map<String, Value>) -> Result<Keys<'a>, String> {
+        let name = match written.get("distribution") {
+            None => guess(written),
+            Some(name) => name.as_str().ok_or_else(|| format!("`distribution` must be a name, got {name}"))?,
+        };
+        let (_, keys) = KNOWN.iter().find(|(known, _)| *known == name).ok_or_else(|| unknown(name, written))?;
+        let foreign = written.keys().find(|key| *key != "distribution" && !keys.contains(&key.as_str()));
+        match foreign {
+            Some(key) => Err(format!("`{name}` takes {}, and no `{key}`", keys.join(" and "))),
+            None => Ok(Keys { name, written }),
+        }
+    }
+
+    fn form(&self) -> Result<Form, String> {
+        match self.name {
+            "constant" => {
+                let value = self.written.get("value").ok_or("`constant` needs a value")?;
+                Ok(Form::Values { values: vec![value.clone()], shares: None })
+            }
+            "categorical" => Ok(Form::Values { values: self.list("values")?, shares: None }),
+            "categorical_w_probabilities" => self.weighted(),
+            "int_uniform" => self.whole_range(),
+            name => match name.strip_prefix("q_") {
+                Some(name) => self.real(name, Some(self.step()?)),
+                None => self.real(name, None),
+            },
+        }
+    }
+
+    fn real(&self, name: &str, q: Option<Step>) -> Result<Form, String> {
+        let exp = name.contains("log_");
+        let base = match name {
+            "normal" | "log_normal" => self.normal()?,
+            "beta" => self.beta()?,
+            "log_uniform_values" | "inv_log_uniform_values" => self.logarithms()?,
+            _ => {
+                let (min, max) = self.range()?;
+                Base::Uniform { min, max }
+            }
+        };
+        Ok(Form::Real { base, exp, q })
+    }
+
+    fn weighted(&self) -> Result<Form, String> {
+        let values = self.list("values")?;
+        let given = self.list("probabilities")?;
+        let chances: Vec<f64> = given.iter().filter_map(Value::as_f64).filter(|chance| *chance >= 0.0).collect();
+        if chances.len() != values.len() || given.len() != values.len() {
+            return Err(format!(
+                "`probabilities` needs a number of at least 0 for each of the {} values",
+                values.len()
+            ));
+        }
+        let shares: Vec<f64> = chances
+            .iter()
+            .scan(0.0, |sum, chance| {
+                *sum += chance;
+                Some(*sum)
+            })
+            .collect();
+        match shares.last() {
+            Some(sum) if (sum - 1.0).abs() < 1e-8 => Ok(Form::Values { values, shares: Some(shares) }),
+            sum => Err(format!("`probabilities` must sum to 1, got {}", sum.unwrap_or(&0.0))),
+        }
+    }
+
+    fn whole_range(&self) -> Result<Form, String> {
+        let (min, max) = self.range()?;
+        let whole = |key: &str| self.written.get(key).and_then(Value::as_i64).filter(|whole| whole.abs() < 1 << 53);
+        match (whole("min"), whole("max")) {
+            (Some(min), Some(max)) => Ok(Form::IntUniform { min, max }),
+            _ => Err(format!("`int_uniform` needs whole numbers as min and max, got {min} and {max}")),
+        }
+    }
+
+    fn logarithms(&self) -> Result<Base, String> {
+        let (min, max) = self.range()?;
+        match min > 0.0 {
+            true => Ok(Base::Uniform { min: min.ln(), max: max.ln() }),
+            false => Err(format!("`{}` needs min > 0, got {min}", self.name)),
+        }
+    }
+
+    fn normal(&self) -> Result<Base, String> {
+        let (mu, sigma) = (self.number("mu", Some(0.0))?, self.number("sigma", Some(1.0))?);
+        if sigma < 0.0 {
+            Err(format!("`sigma` must be at least 0, got {sigma}"))
+        } else {
+            Ok(Base::Normal { mu, sigma })
+        }
+    }
+
+    fn beta(&self) -> Result<Base, String> {
+        let (a, b) = (self.number("a", Some(1.0))?, self.number("b", Some(1.0))?);
+        let is_known = [a, b].iter().all(|shape| (1e-3..=1e6).contains(shape));
+        if is_known {
+            Ok(Base::Beta { a, b })
+        } else {
+            Err(format!("`a` and `b` must be between 0.001 and 1000000, got {a} and {b}"))
+        }
+    }
+
+    fn step(&self) -> Result<Step, String> {
+        let size = self.number("q", Some(1.0))?;
+        let is_whole = self.written.get("q").is_none_or(|q| q.is_i64() || q.is_u64());
+        if size > 0.0 { Ok(Step { size, is_whole }) } else { Err(format!("`q` must be above 0, got {size}")) }
+    }
+
+    fn range(&self) -> Result<(f64, f64), String> {
+        let (min, max) = (self.number("min", None)?, self.number("max", None)?);
+        if min < max { Ok((min, max)) } else { Err(format!("`{}` needs min < max, got {min} and {max}", self.name)) }
+    }
+
+    fn number(&self, key: &str, default: Option<f64>) -> Result<f64, String> {
+        match self.written.get(key) {
+            None => default.ok_or_else(|| format!("`{}` needs `{key}`", self.name)),
+            Some(value) => value.as_f64().ok_or_else(|| {
+                let hint = if value.is_string() { "; YAML reads 1.0e-3 as a number, and 1e-3 as a text" } else { "" };
+                format!("`{key}` must be a number, got {value}{hint}")
+            }),
+        }
+    }
+
+    fn list(&self, key: &str) -> Result<Vec<Value>, String> {
+        let list = self.written.get(key).and_then(Value::as_array).filter(|list| !list.is_empty());
+        list.cloned().ok_or_else(|| format!("`{}` needs a list of `{key}`", self.name))
+    }
+}
+
+/// Which distribution is meant where none is named: that of the first schema of W&B's that fits.
+fn guess(written: &Map<String, Value>) -> &'static str {
+    let is_whole = |key: &str| written.get(key).is_some_and(|bound| bound.is_i64() || bound.is_u64());
+    if written.contains_key("value") {
+        "constant"
+    } else if written.contains_key("probabilities") {
+        "categorical_w_probabilities"
+    } else if written.contains_key("values") {
+        "categorical"
+    } else if is_whole("min") && is_whole("max") {
+        "int_uniform"
+    } else {
+        "uniform"
+    }
+}
+
+fn unknown(name: &str, written: &Map<String, Value>) -> String {
+    if DEPRECATED.contains(&name) {
+        return deprecated(name, written);
+    }
+    let likeness = |known: &str| strsim::jaro_winkler(known, name);
+    let names: Vec<&str> = KNOWN.iter().map(|(known, _)| *known).collect();
+    let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).copied().unwrap_or_default();
+    format!("unknown distribution `{name}`, did you mean `{nearest}`? Known are {}", names.join(", "))
+}
+
+/// What to write instead: the same distribution, its bounds as values.
+fn deprecated(name: &str, written: &Map<String, Value>) -> String {
+    let bound = |key: &str| written.get(key).and_then(Value::as_f64).unwrap_or_default();
+    let (min, max) = match name.starts_with("inv") {
+        true => (-bound("max"), -bound("min")),
+        false => (bound("min"), bound("max")),
+    };
+    let q = written.get("q").map_or(String::new(), |q| format!(", q: {q}"));
+    let (min, max) = (min.exp(), max.exp());
+    let instead = format!("{{distribution: {name}_values, min: {min:?}, max: {max:?}{q}}}");
+    format!("`{name}`, whose bounds are exponents, is no longer taken; write `{instead}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_refused_is_said() {
+        let refusal = |written: Value| read(written.as_object().expect("an object")).expect_err("must be refused");
+        insta::assert_snapshot!(
+            [
+                refusal(json!({"min": 2, "max": 1})),
+                refusal(json!({"min": 1, "max": 2, "step": 1})),
+                refusal(json!({"min": "1e-3", "max": 1.0})),
+                refusal(json!({"distribution": "int_uniform", "min": 1, "max": 2.5})),
+                refusal(json!({"distribution": "log_uniform_values", "min": 0, "max": 2.5})),
+                refusal(json!({"distribution": "inv_log_uniform", "min": 0, "max": 1})),
+                refusal(json!({"distribution": "q_log_uniform", "min": 0, "max": 1, "q": 2})),
+                refusal(json!({"distribution": "q_unifrom", "min": 0, "max": 1})),
+                refusal(json!({"distribution": "q_normal", "q": 0})),
+                refusal(json!({"distribution": "normal", "sigma": -1})),
+                refusal(json!({"distribution": "beta", "a": 0})),
+                    refusal(json!({"distribution": "categorical", "values": [1, 2], "probabilities": [0.5, 0.5]})),
+                refusal(json!({"values": [1, 2], "probabilities": [0.5, 0.4]})),
+                refusal(json!({"values": [1, 2], "probabilities": [1]})),
+                refusal(json!({"values": []})),
+                refusal(json!({"distribution": 5})),
+                refusal(json!({})),
+            ]
+            .join("\n"), @r#"
+        `int_uniform` needs min < max, got 2 and 1
+        `int_uniform` takes min and max, and no `step`
+        `min` must be a number, got "1e-3"; YAML reads 1.0e-3 as a number, and 1e-3 as a text
+        `int_uniform` needs whole numbers as min and max, got 1 and 2.5
+        `log_uniform_values` needs min > 0, got 0
+        `inv_log_uniform`, whose bounds are exponents, is no longer taken; write `{distribution: inv_log_uniform_values, min: 0.36787944117144233, max: 1.0}`
+        `q_log_uniform`, whose bounds are exponents, is no longer taken; write `{distribution: q_log_uniform_values, min: 1.0, max: 2.718281828459045, q: 2}`
+        unknown distribution `q_unifrom`, did you mean `q_uniform`? Known are constant, categorical, categorical_w_probabilities, int_uniform, uniform, q_uniform, log_uniform_values, q_log_uniform_values, inv_log_uniform_values, normal, q_normal, log_normal, q_log_normal, beta, q_beta
+        `q` must be above 0, got 0
+        `sigma` must be at least 0, got -1
+        `a` and `b` must be between 0.001 and 1000000, got 0 and 1
+        `categorical` takes values, and no `probabilities`
+        `probabilities` must sum to 1, got 0.9
+        `probabilities` needs a number of at least 0 for each of the 2 values
+        `categorical` needs a list of `values`
+        `distribution` must be a name, got 5
+        `uniform` needs `min`
+        "#);
+    }
+}

@@ -1,0 +1,164 @@
+//! `wandb.sweep` as it is written → how a sweep draws its trials, and which of them it stops early.
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::Metric;
+use super::parameter::check_range;
+use crate::error::hinted;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct Sweep {
+    pub name: String,
+    pub method: Method,
+    pub metric: Metric,
+    pub run_cap: Option<usize>,
+    pub early_terminate: Option<EarlyTerminate>,
+}
+
+/// How a sweep draws its trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// Every combination of values, the last parameter by name varying fastest.
+    Grid,
+    /// Each trial independently, from the seed.
+    Random,
+    /// Scrambled Sobol points: as random, but spread more evenly.
+    Sobol,
+    /// Where the trials before make a gain likely.
+    Bayes,
+}
+
+/// Which trials do not train to their end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum EarlyTerminate {
+    /// Those that are behind others at a band of epochs, as W&B's hyperband.
+    Hyperband(Hyperband),
+    /// Those that are not among the best of a rung: a trial goes on only once it is promoted.
+    Asha(Asha),
+}
+
+/// W&B's hyperband: either `min_iter`, or `max_iter` with `s`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hyperband {
+    /// The first band, in epochs; each further one is `eta` times as many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_iter: Option<usize>,
+    /// Epochs from which `s` bands are counted back: a part in `eta` of the band after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_iter: Option<usize>,
+    /// How many bands there are below `max_iter`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub s: Option<usize>,
+    /// At each band the best part in `eta` goes on.
+    #[serde(default = "eta")]
+    pub eta: f64,
+    /// Whether a trial is judged by its value at the band, and not by its best so far.
+    #[serde(default = "strict")]
+    pub strict: bool,
+}
+
+/// Asynchronous successive halving.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asha {
+    /// The epochs of the first rung; each further one has `eta` times as many, the last one all.
+    pub min_iter: usize,
+    /// Of each rung the best part in `eta` is promoted.
+    #[serde(default = "eta")]
+    pub eta: f64,
+}
+
+fn eta() -> f64 {
+    3.0
+}
+
+fn strict() -> bool {
+    true
+}
+
+impl Sweep {
+    /// Refuses what W&B's schema refuses; a trial has at most `epochs`.
+    pub(super) fn check(&self, epochs: usize) -> Result<()> {
+        if let Some(run_cap) = self.run_cap {
+            check_range("wandb.sweep.run_cap", run_cap as f64, 1.0..=1e9)?;
+        }
+        match &self.early_terminate {
+            None => Ok(()),
+            Some(EarlyTerminate::Hyperband(hyperband)) => hyperband.check(),
+            Some(EarlyTerminate::Asha(Asha { min_iter, eta })) => {
+                check_range("wandb.sweep.early_terminate.min_iter", *min_iter as f64, 1.0..=epochs as f64)?;
+                check_eta(*eta)
+            }
+        }
+    }
+}
+
+impl Hyperband {
+    fn check(&self) -> Result<()> {
+        check_eta(self.eta)?;
+        let is_known = self.min_iter.is_some() || self.max_iter.is_some() && self.s.is_some();
+        ensure!(
+            is_known && !self.bands().is_empty(),
+            hinted(
+                "`wandb.sweep.early_terminate` says at no epoch which trials to stop",
+                "give `min_iter: 3`, or `max_iter: 27` and `s: 2`"
+            )
+        );
+        Ok(())
+    }
+
+    /// The epochs after which trials are judged, ascending, the first hundred of them.
+    pub fn bands(&self) -> Vec<usize> {
+        let eta = self.eta;
+        let mut bands: Vec<f64> = match (self.max_iter.zip(self.s), self.min_iter) {
+            (Some((max_iter, s)), _) => steps(max_iter, |last| last / eta).skip(1).take(s.min(100)).collect(),
+            (None, Some(min_iter)) => steps(min_iter, |last| last * eta).collect(),
+            (None, None) => Vec::new(),
+        };
+        bands.retain(|band| *band >= 1.0);
+        bands.sort_by(f64::total_cmp);
+        bands.into_iter().map(|band| band as usize).collect()
+    }
+}
+
+impl Asha {
+    /// The epochs of each rung, ascending; the last one has `epochs`.
+    pub fn rungs(&self, epochs: usize) -> Vec<usize> {
+        let mut rungs: Vec<usize> = steps(self.min_iter, |last| last * self.eta)
+            .map(|rung| rung as usize)
+            .take_while(|rung| *rung < epochs)
+            .collect();
+        rungs.push(epochs);
+        rungs.dedup();
+        rungs
+    }
+}
+
+/// `first`, and what a hundred times follows from the last one.
+fn steps(first: usize, next: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
+    std::iter::successors(Some(first as f64), move |last| Some(next(*last))).take(101)
+}
+
+fn check_eta(eta: f64) -> Result<()> {
+    ensure!(eta > 1.0 && eta.is_finite(), "`wandb.sweep.early_terminate.eta` must be above 1, got {eta}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rungs_end_with_all_epochs() {
+        let rungs = |min_iter, eta, epochs| Asha { min_iter, eta }.rungs(epochs);
+        assert_eq!(rungs(1, 3.0, 20), [1, 3, 9, 20]);
+        assert_eq!((rungs(2, 2.0, 8), rungs(5, 3.0, 5)), (vec![2, 4, 8], vec![5]));
+        assert_eq!(rungs(1, 1.3, 4), [1, 2, 3, 4], "no rung twice");
+    }
+}
