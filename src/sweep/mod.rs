@@ -2,6 +2,7 @@
 
 mod best;
 mod local;
+pub mod queue;
 mod space;
 
 pub use best::{BEST_FILE, Best, choose, resolve};
