@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
-use super::{advise, evaluate, flag, flags, parse, tensors, train};
+use super::sweep::TRIAL_LIMIT;
+use super::train::stop_signal;
+use super::{advise, evaluate, flag, flags, parse, tensors};
 use crate::cli::RunArgs;
 use crate::config::Config;
-use crate::error::{EXIT_DONE, hinted};
+use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::files::Staging;
-use crate::sweep::{self, Best};
+use crate::sweep::{self, Best, Hands, Sweep};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
-use crate::training::{Evaluation, NonFinite, Run};
+use crate::training::{Evaluation, Run};
 use crate::{events, manifest, output};
 
 #[derive(Serialize)]
@@ -28,22 +31,14 @@ struct Report<'a> {
 
 /// Goes through every stage; what an earlier run finished is kept unless it was made from something else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
+    let stop = stop_signal()?;
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
-    ensure!(
-        !config.logs.is_empty(),
-        hinted(format!("`{}` names no logs", args.config.display()), "add `logs: [PATH]` to it")
-    );
-    let trials: Vec<Config> = (1..=config.runs).map(|trial| sweep::draw(&config, trial)).collect();
-    trials
-        .iter()
-        .try_for_each(|trial| Settings::of(trial).and(crate::training::Settings::of(trial)).map(drop))
-        .with_context(|| format!("cannot use `{}`", args.config.display()))?;
     let out = &config.out;
-    let (store, events_key) = events(&config, args.overwrite)?;
-    fs_err::create_dir_all(out)?;
-    config.write(out)?;
-    all_tensors(&store, &events_key, &trials, out, args.overwrite)?;
-    let best = sweep_trials(&config, &trials, threads, args.overwrite)?;
+    let Prepared { store, trials } = prepare(&config, &args.config, args.overwrite)?;
+    let Some(best) = sweep_trials(&config, threads, args.overwrite, &stop)? else {
+        output::note("stopped; the same command goes on from there");
+        return Ok(EXIT_RETRY);
+    };
     let dir = sweep::trial_dir(out, best.trial);
     let dataset = Dataset::open(&sweep::tensors_dir(out, &trials[best.trial - 1])?)?;
     let evaluation = evaluate::score(&dir, &dataset, Side::Test, config.evaluation.resamples, None)?;
@@ -64,6 +59,27 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         output::data(&advise::text(&advice))?;
     }
     Ok(EXIT_DONE)
+}
+
+/// What trials need.
+pub(super) struct Prepared {
+    pub(super) store: Store,
+    /// The configuration of each trial.
+    pub(super) trials: Vec<Config>,
+}
+
+/// Parses the logs that `config`, read from `file`, names, and makes the tensors of every trial in its directory.
+pub(super) fn prepare(config: &Config, file: &Path, overwrite: bool) -> Result<Prepared> {
+    ensure!(!config.logs.is_empty(), hinted(format!("`{}` names no logs", file.display()), "add `logs: [PATH]` to it"));
+    let trials: Vec<Config> = (1..=config.runs).map(|trial| sweep::draw(config, trial)).collect();
+    trials
+        .iter()
+        .try_for_each(|trial| Settings::of(trial).and(crate::training::Settings::of(trial)).map(drop))
+        .with_context(|| format!("cannot use `{}`", file.display()))?;
+    let (store, events_key) = events(config, overwrite)?;
+    fs_err::create_dir_all(&config.out)?;
+    all_tensors(&store, &events_key, &trials, &config.out, overwrite)?;
+    Ok(Prepared { store, trials })
 }
 
 fn events(config: &Config, overwrite: bool) -> Result<(Store, String)> {
@@ -99,19 +115,21 @@ fn all_tensors(store: &Store, events_key: &str, trials: &[Config], out: &Path, o
     Ok(())
 }
 
-fn sweep_trials(config: &Config, trials: &[Config], threads: usize, overwrite: bool) -> Result<Best> {
+/// All trials and the best of them; `None` if they were stopped.
+fn sweep_trials(config: &Config, threads: usize, overwrite: bool, stop: &AtomicBool) -> Result<Option<Best>> {
     let out = &config.out;
     let old = out.join("trials");
     if overwrite && old.exists() {
         fs_err::remove_dir_all(&old)?;
     }
-    let bar = output::item_bar((trials.len() * config.epochs) as u64, "trials");
-    let results = sweep::run_trials(out, trials, threads, |trial, epoch| {
-        bar.inc(1);
-        tracing::info!("trial {trial}: {}", train::line(epoch));
-    });
-    bar.finish_and_clear();
-    sweep::choose(out, &config.wandb.sweep.metric, results?)
+    let sweep = Sweep::init(out, config, true, overwrite)?;
+    if let Some(queue) = sweep.queue()? {
+        let hands = Hands { workers: threads.min(sweep.plan.trials), limit: TRIAL_LIMIT, keep: None };
+        if !super::sweep::run_here(&sweep, &queue, hands, stop)? {
+            return Ok(None);
+        }
+    }
+    sweep::choose(&sweep, &sweep::rows(&sweep)?).map(Some)
 }
 
 fn summary(
@@ -159,7 +177,7 @@ fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<S
             epoch.validation.roc_auc.map_or("-".to_owned(), |auc| format!("{auc:.3}")),
             if best.trial == result.trial { "best".to_owned() } else { String::new() },
         ]),
-        None => row.push(NonFinite { epoch: result.metrics.epochs + 1 }.to_string()),
+        None => row.push(result.error.clone().unwrap_or_default()),
     }
     row
 }

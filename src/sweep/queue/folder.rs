@@ -49,10 +49,10 @@ pub struct Queue {
 
 /// A file of an item: its state, and the directory it stands in.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub(super) struct Standing {
     pub(super) dir: PathBuf,
     /// The item and its state.
-    pub token: Token,
+    pub(super) token: Token,
 }
 
 impl Standing {

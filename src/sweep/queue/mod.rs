@@ -8,6 +8,8 @@
 mod claim;
 mod folder;
 mod journal;
+mod manager;
+mod patience;
 mod process;
 mod pulse;
 mod seat;
@@ -15,9 +17,10 @@ mod token;
 mod watch;
 mod worker;
 
-pub use folder::{QUEUE, Queue, Settings, Standing};
+pub use folder::{QUEUE, Queue, Settings};
+pub use manager::{Managed, News, manage};
+pub use patience::Pace;
 pub use pulse::{Beat, Work};
-pub use seat::{Seat, Seated};
 pub use token::{Item, State, Token};
-pub use watch::{Census, Lost, Pace, Watch};
+pub use watch::{Census, Lost};
 pub use worker::{Attempt, Ended, Tally, work};

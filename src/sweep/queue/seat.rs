@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use anyhow::Result;
 
 use super::folder::{Queue, Standing, standings};
+use super::patience::Pace;
 use super::pulse::Pulse;
 use super::token::{State, Token};
-use super::watch::{Pace, Verdict, Watch};
+use super::watch::{Verdict, Watch};
 
 /// Who has the seat.
 #[derive(Debug)]
-pub enum Seated {
+pub(super) enum Seated {
     /// This process; `Some` names the dead manager that it was taken from.
     Here(Seat, Option<String>),
     /// Another manager, which lives.
@@ -24,17 +24,17 @@ pub enum Seated {
 
 /// The manager's seat. It is given back when it is dropped.
 #[derive(Debug)]
-pub struct Seat {
+pub(super) struct Seat {
     lease: Standing,
     _pulse: Pulse,
 }
 
 impl Seat {
     /// Takes the seat, if need be from a manager whose heart does not beat while we watch.
-    pub fn take(queue: &Queue, stop: &AtomicBool) -> Result<Seated> {
+    pub(super) fn take(queue: &Queue, stop: &AtomicBool) -> Result<Seated> {
         let pulse = Pulse::start(queue)?;
         let mut watch = Watch::new(queue);
-        let mut pace = Pace::new(Duration::from_secs_f64(queue.settings.heartbeat_s / 4.0));
+        let mut pace = Pace::new(queue.settings.heartbeat_s / 4.0);
         while !stop.load(Ordering::Relaxed) {
             let watched = watch.watched();
             for seat in standings(&dir(queue))? {
@@ -66,13 +66,8 @@ impl Seat {
     }
 
     /// Whether it is still ours: another manager may have taken it while this process was stopped.
-    pub fn is_ours(&self) -> bool {
+    pub(super) fn is_ours(&self) -> bool {
         self.lease.dir.join(self.lease.token.name()).exists()
-    }
-
-    /// The name in it.
-    pub fn worker(&self) -> &str {
-        &self._pulse.worker
     }
 }
 
@@ -110,13 +105,17 @@ mod tests {
         let take = || Seat::take(&queue, &stop).expect("asked");
         let Seated::Here(first, None) = take() else { panic!("the seat was free") };
         let Seated::Elsewhere(name) = take() else { panic!("the seat was taken") };
-        assert_eq!((name.as_str(), queue.manager().as_deref()), (first.worker(), Some(first.worker())));
+        assert_eq!(
+            (name.as_str(), queue.manager().as_deref()),
+            (first._pulse.worker.as_str(), Some(first._pulse.worker.as_str()))
+        );
         // Its file stands still and says nothing of its process, as with a host that has lost its power.
-        let file = queue.path("workers").join(first.worker());
+        let file = queue.path("workers").join(first._pulse.worker.as_str());
         let lost = first.lease.clone();
         drop(first);
         assert!(!file.exists() && queue.manager().is_none());
-        let again = standings(&dir_of(&queue)).expect("listed")[0].claim(lost.token.state.clone()).expect("claimed");
+        let again =
+            standings(&super::dir(&queue)).expect("listed")[0].claim(lost.token.state.clone()).expect("claimed");
         let old = Seat { lease: again.expect("ready"), _pulse: Pulse::start(&queue).expect("a heart") };
         let Seated::Here(second, Some(dead)) = take() else { panic!("the seat is free again") };
         assert!(State::Leased(dead) == lost.token.state && second.is_ours() && !old.is_ours());
@@ -124,9 +123,5 @@ mod tests {
         assert!(second.is_ours(), "who lost the seat cannot give it away");
         stop.store(true, Ordering::Relaxed);
         assert!(matches!(take(), Seated::Stopped));
-    }
-
-    fn dir_of(queue: &Queue) -> PathBuf {
-        dir(queue)
     }
 }

@@ -1,7 +1,6 @@
 //! Leases → which of them are lost: those of workers whose heart did not beat while this process watched.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -96,7 +95,7 @@ pub(super) enum Verdict {
 
 /// Watches the leases of a queue.
 #[derive(Debug)]
-pub struct Watch<'a> {
+pub(super) struct Watch<'a> {
     queue: &'a Queue,
     process: Process,
     seen: HashMap<String, Seen>,
@@ -107,14 +106,14 @@ pub struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Begins to watch.
-    pub fn new(queue: &'a Queue) -> Watch<'a> {
+    pub(super) fn new(queue: &'a Queue) -> Watch<'a> {
         let (seen, closed) = (HashMap::new(), HashMap::new());
         Watch { queue, process: Process::current(), seen, closed, looked: None }
     }
 
     /// Looks at every item that has not ended, and takes the leases of the dead from them. `idle` is the name of a worker
     /// that works at nothing: a lease of its own is one whose granting it never heard of, and is given back.
-    pub fn look(&mut self, idle: Option<&str>) -> Result<(Census, Vec<Lost>)> {
+    pub(super) fn look(&mut self, idle: Option<&str>) -> Result<(Census, Vec<Lost>)> {
         let watched = self.watched();
         // Before the items: whoever seals has added all items before.
         let mut all = Census { sealed: self.queue.sealed()?, ..Census::default() };
@@ -188,35 +187,5 @@ impl<'a> Watch<'a> {
     pub(super) fn is_running_here(&self, worker: &str) -> bool {
         let beat = self.queue.heard(worker).as_deref().and_then(read_beat);
         beat.is_some_and(|beat| beat.process.fate(&self.process) == Fate::Runs)
-    }
-}
-
-/// Waits longer and longer while nothing changes.
-#[derive(Debug)]
-pub struct Pace {
-    next: Duration,
-    most: Duration,
-}
-
-impl Pace {
-    const LEAST: Duration = Duration::from_millis(20);
-
-    /// Waits up to `most`.
-    pub fn new(most: Duration) -> Pace {
-        Pace { next: Self::LEAST, most }
-    }
-
-    /// Begins anew with short waits.
-    pub fn reset(&mut self) {
-        self.next = Self::LEAST;
-    }
-
-    /// Waits, but no longer than until `stop`.
-    pub fn wait(&mut self, stop: &AtomicBool) {
-        let until = Instant::now() + self.next;
-        while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(until.saturating_duration_since(Instant::now()).min(Self::LEAST));
-        }
-        self.next = (self.next * 3 / 2).min(self.most);
     }
 }

@@ -10,9 +10,10 @@ use serde::Serialize;
 use super::claim::Claimer;
 use super::folder::{Queue, Standing};
 use super::journal::Journal;
+use super::patience::{Pace, Patience};
 use super::pulse::Pulse;
 use super::token::Token;
-use super::watch::{Pace, Watch};
+use super::watch::Watch;
 
 /// How an attempt at an item ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,8 +73,7 @@ pub fn work<R: Serialize>(
 ) -> Result<Tally> {
     let mut worker = Worker::new(queue, limit)?;
     let mut tally = Tally::default();
-    let mut pace = Pace::new(Duration::from_secs_f64(queue.settings.lease_s / 8.0));
-    let mut failing: Option<Instant> = None;
+    let (mut pace, mut patience) = (Pace::new(queue.settings.lease_s / 8.0), Patience::new(&queue.settings));
     loop {
         tally.stopped = stop.load(Ordering::Relaxed);
         if tally.stopped || !queue.exists() {
@@ -82,21 +82,12 @@ pub fn work<R: Serialize>(
         match worker.step(&mut attempt, &mut acknowledged, &mut tally) {
             Ok(Step::Over) => return Ok(tally),
             Ok(Step::Worked) => {
-                failing = None;
+                patience.reset();
                 pace.reset();
             }
             Ok(Step::Idle) => pace.wait(stop),
             Err(_) if !queue.exists() => return Ok(tally),
-            Err(error) => {
-                let since = *failing.get_or_insert_with(Instant::now);
-                if since.elapsed().as_secs_f64() > queue.settings.lease_s
-                    || crate::error::exit_code(&error) != crate::error::EXIT_RETRY
-                {
-                    return Err(error);
-                }
-                tracing::warn!("{error:#}; it is tried again");
-                pace.wait(stop);
-            }
+            Err(error) => patience.bear(error, stop)?,
         }
     }
 }
@@ -179,7 +170,7 @@ impl<'a> Worker<'a> {
     /// lasts. Who gives up leaves, and its leases are lost.
     fn insist(&self, mut change: impl FnMut() -> Result<()>) -> Result<()> {
         let since = Instant::now();
-        let (mut pace, never) = (Pace::new(Duration::from_secs(1)), AtomicBool::new(false));
+        let (mut pace, never) = (Pace::new(1.0), AtomicBool::new(false));
         loop {
             match change() {
                 Err(_) if since.elapsed().as_secs_f64() < self.queue.settings.lease_s && self.queue.exists() => {
@@ -243,10 +234,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(&dir, 1);
         let stop = AtomicBool::new(false);
-        // Its heart stops, as it comes back neither at its limit nor a lease later.
-        let hung = |attempt: &Attempt<'_>| {
-            let mut pace = Pace::new(Duration::from_millis(20));
-            while queue.items().expect("listed").contains(attempt.token) {
+        // Its heart stops, as it comes back neither at its limit nor a lease later, but when another has the item done.
+        let hung = |_: &Attempt<'_>| {
+            let mut pace = Pace::new(0.02);
+            while census(&queue).done == 0 {
                 pace.wait(&AtomicBool::new(false));
             }
             Ok(Ended::Done("late"))

@@ -1,0 +1,139 @@
+//! A configuration and its tensors → the folder of a sweep, that any number of workers share.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use rand::seq::SliceRandom as _;
+use serde::{Deserialize, Serialize};
+
+use super::queue::{Item, Queue, Settings};
+use super::results;
+use super::space::draw;
+use super::trial::tensors_dir;
+use crate::config::Config;
+use crate::error::hinted;
+use crate::manifest;
+use crate::shard::Format;
+use crate::tensors::TENSORS;
+use crate::training;
+
+/// Folders of sweeps.
+pub const SWEEP: Format = Format { name: "sweep", version: 1, rebuild: "poolcast sweep init CONFIG -o DIR" };
+
+/// The priority of items that nobody prefers.
+const PRIORITY: u8 = 100;
+
+/// What a sweep does, as its manifest says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Plan {
+    /// How many trials there are.
+    pub trials: usize,
+    /// The digests of the tensors by the names of their directories.
+    pub tensors: BTreeMap<String, String>,
+}
+
+/// The folder of a sweep.
+#[derive(Debug)]
+pub struct Sweep {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// The search space and everything else.
+    pub config: Config,
+    /// What there is to do.
+    pub plan: Plan,
+}
+
+impl Sweep {
+    /// The sweep that `config` describes, in the folder `dir`, where its tensors are: the one that is there, if it is the
+    /// same and `anew` is false, else a new one in its place.
+    ///
+    /// # Errors
+    /// Fails where another sweep is and `replace` is false.
+    pub fn init(dir: &Path, config: &Config, replace: bool, anew: bool) -> Result<Sweep> {
+        let (plan, key) = plan(dir, config)?;
+        if !anew && manifest::finished_key(dir, SWEEP).as_ref() == Some(&key) {
+            return Sweep::open(dir);
+        }
+        ensure!(
+            replace || !dir.join(manifest::FILE).exists(),
+            hinted(format!("`{}` holds another sweep", dir.display()), "name another directory, or add `--overwrite`")
+        );
+        results::clear(dir)?;
+        config.write(dir)?;
+        Queue::create(&queue_dir(dir), Settings::default())?;
+        manifest::write(dir, SWEEP, &key, &plan)?;
+        Sweep::open(dir)
+    }
+
+    /// Opens the sweep in `dir`.
+    ///
+    /// # Errors
+    /// Fails on a folder that is no sweep, or one of another version.
+    pub fn open(dir: &Path) -> Result<Sweep> {
+        let plan = manifest::read::<Plan>(dir, SWEEP)?.body;
+        Ok(Sweep { dir: dir.to_owned(), config: Config::read(dir)?, plan })
+    }
+
+    /// Its queue; `None` once all has ended.
+    pub fn queue(&self) -> Result<Option<Queue>> {
+        if self.is_finished() {
+            return Ok(None);
+        }
+        match Queue::open(&queue_dir(&self.dir)) {
+            // It ended in between.
+            Err(_) if self.is_finished() => Ok(None),
+            queue => {
+                queue.map(Some).with_context(|| format!("cannot go on with the sweep in `{}`", self.dir.display()))
+            }
+        }
+    }
+
+    /// Whether all trials have ended, and their results are there.
+    pub fn is_finished(&self) -> bool {
+        self.dir.join(results::ROWS_FILE).is_file()
+    }
+
+    /// The configuration of an item's trial.
+    pub fn trial(&self, item: Item) -> Config {
+        Config { epochs: item.budget, ..draw(&self.config, item.trial) }
+    }
+
+    /// Adds all trials to `queue`, in an order by seed, so that whatever part of them is done says something of all.
+    pub(super) fn fill(&self, queue: &Queue) -> Result<()> {
+        let budget = self.config.epochs;
+        let mut items: Vec<Item> = (1..=self.plan.trials).map(|trial| Item { trial, budget }).collect();
+        items.shuffle(&mut crate::seed::generator(self.config.seed, "trial order", &[]));
+        queue.add(0, PRIORITY, &items)?;
+        queue.seal(items.len())
+    }
+}
+
+/// Where the queue of the sweep in `dir` is.
+pub(super) fn queue_dir(dir: &Path) -> PathBuf {
+    dir.join("queue")
+}
+
+/// What there is to do, and the digest of everything that decides its results.
+fn plan(dir: &Path, config: &Config) -> Result<(Plan, String)> {
+    let mut tensors = BTreeMap::new();
+    let mut keys = Vec::with_capacity(config.runs);
+    for trial in 1..=config.runs {
+        let config = draw(config, trial);
+        // A trial that cannot be is found out by the worker that takes it, and fails alone.
+        let Ok(place) = tensors_dir(dir, &config) else {
+            keys.push(serde_json::to_string(&config.preprocessing)?);
+            continue;
+        };
+        let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let tensors_key = match tensors.get(&name) {
+            Some(key) => key,
+            None => tensors.entry(name).or_insert(manifest::read::<serde_json::Value>(&place, TENSORS)?.key),
+        };
+        keys.push(match training::Settings::of(&config) {
+            Ok(settings) => settings.key(tensors_key)?,
+            Err(_) => serde_json::to_string(&config.training)?,
+        });
+    }
+    Ok((Plan { trials: config.runs, tensors }, manifest::key(&keys)?))
+}
