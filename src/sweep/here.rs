@@ -40,13 +40,11 @@ pub fn run_here(
 ) -> Result<Managed> {
     let (left, failure) = (AtomicUsize::new(hands.workers), Mutex::new(None));
     let work = || {
-        if let Err(error) = work_trials(sweep, queue, hands.limit, stop, &progress, &ended) {
-            failure.lock().map(|mut failure| failure.replace(error)).ok();
-            // With the last worker gone, nothing would ever happen again.
-            if left.fetch_sub(1, Ordering::Relaxed) == 1 {
-                stop.store(true, Ordering::Relaxed);
-            }
-        }
+        let worked = work_trials(sweep, queue, hands.limit, stop, &progress, &ended);
+        // Who leaves without an error leaves as nothing is left to do, and with the last one nothing would ever happen.
+        let is_last = left.fetch_sub(1, Ordering::Relaxed) == 1;
+        stop.fetch_or(worked.is_ok() || is_last, Ordering::Relaxed);
+        worked.err().and_then(|error| failure.lock().ok()?.replace(error));
     };
     let managed = std::thread::scope(|scope| {
         (0..hands.workers).for_each(|_| drop(scope.spawn(work)));

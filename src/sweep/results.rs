@@ -45,13 +45,18 @@ pub fn manage_trials(
         log(&sweep.dir, &text);
         say(&text);
     };
-    let managed = manage(queue, stop, |queue| sweep.fill(queue), hear, |census| finish(sweep, queue, census, keep))?;
-    if let Managed::Over(census) = &managed {
+    let finish = |census: &Census| {
+        finish(sweep, queue, census, keep)?;
         let Census { done, failed, quarantined, .. } = census;
         log(&sweep.dir, &format!("over: {done} done, {failed} failed, {quarantined} quarantined"));
-        queue.remove()?;
+        queue.remove();
+        Ok(())
+    };
+    match manage(queue, stop, |queue| sweep.fill(queue), hear, finish) {
+        // Another manager was faster, and has removed the queue.
+        Err(_) if sweep.is_finished() => Ok(Managed::Over(Census::default())),
+        managed => managed,
     }
-    Ok(managed)
 }
 
 /// Adds a line to the log: a courtesy, which no full disk may make into an error.

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use rand::Rng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 
@@ -14,12 +13,17 @@ use super::token::State;
 /// What was ready so long ago is looked up anew.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// After so many items in a row that others took, too.
+const LOST: usize = 2;
+
 /// Takes items for one worker.
 #[derive(Debug)]
 pub(super) struct Claimer<'a> {
     queue: &'a Queue,
     worker: String,
     random: ChaCha8Rng,
+    /// The directory that this worker keeps to while something is ready there.
+    home: String,
     /// What was ready when it was looked up.
     ready: Vec<Standing>,
     looked: Instant,
@@ -32,7 +36,7 @@ impl<'a> Claimer<'a> {
     pub(super) fn new(queue: &'a Queue, worker: &str) -> Claimer<'a> {
         let random = crate::seed::generator(0, worker, &[]);
         let (ready, looked, closed) = (Vec::new(), Instant::now(), HashSet::new());
-        Claimer { queue, worker: worker.to_owned(), random, ready, looked, closed }
+        Claimer { queue, worker: worker.to_owned(), random, home: String::new(), ready, looked, closed }
     }
 
     /// Takes an item; `None` if none is ready.
@@ -41,7 +45,8 @@ impl<'a> Claimer<'a> {
             self.ready.clear();
         }
         loop {
-            while let Some(standing) = self.ready.pop() {
+            for _ in 0..LOST {
+                let Some(standing) = self.ready.pop() else { break };
                 if let Some(lease) = standing.claim(State::Leased(self.worker.clone()))? {
                     return Ok(Some(lease));
                 }
@@ -56,14 +61,16 @@ impl<'a> Claimer<'a> {
     /// Looks up what is ready in a directory of the greatest priority that has something.
     fn look(&mut self) -> Result<()> {
         self.looked = Instant::now();
+        self.ready.clear();
         let mut open: Vec<String> = self.queue.segments()?;
         open.retain(|name| !self.closed.contains(name));
         for group in open.chunk_by_mut(|a, b| priority(a) == priority(b)) {
-            let turn = self.random.random_range(0..group.len());
-            group.rotate_left(turn);
+            group.shuffle(&mut self.random);
+            group.sort_by_key(|name| *name != self.home);
             for name in group.iter() {
                 self.look_into(name)?;
                 if !self.ready.is_empty() {
+                    self.home.clone_from(name);
                     return Ok(());
                 }
             }

@@ -235,11 +235,11 @@ impl Queue {
         Ok(found)
     }
 
-    /// Removes the queue with all that is in it.
-    pub fn remove(&self) -> Result<()> {
-        // The manifest first: what is left by a kill is no queue.
-        fs_err::remove_file(self.dir.join(manifest::FILE))?;
-        Ok(fs_err::remove_dir_all(&self.dir)?)
+    /// Removes the queue. What is left where a worker adds a file at this moment is no queue any more.
+    pub fn remove(&self) {
+        let manifest = fs_err::remove_file(self.dir.join(manifest::FILE));
+        let removed = manifest.and_then(|()| fs_err::remove_dir_all(&self.dir));
+        removed.unwrap_or_else(|error| tracing::info!("{error}"));
     }
 }
 

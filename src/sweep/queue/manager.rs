@@ -52,10 +52,12 @@ pub fn manage(
     let mut watch = Watch::new(queue);
     let (mut pace, mut patience) = (Pace::new(queue.settings.heartbeat_s / 2.0), Patience::new(&queue.settings));
     let mut ended = 0;
-    while !stop.load(Ordering::Relaxed) {
+    loop {
         if !seat.is_ours() {
             return Ok(Managed::Elsewhere(queue.manager().unwrap_or_default()));
         }
+        // Asked before it looks: who sets it after the last item has ended is told that all is over.
+        let is_last = stop.load(Ordering::Relaxed);
         match round(queue, &fill, &mut watch) {
             Err(error) => patience.bear(error, stop)?,
             Ok((census, lost)) => {
@@ -70,11 +72,13 @@ pub fn manage(
                     finish(&census)?;
                     return Ok(Managed::Over(census));
                 }
-                pace.wait(stop);
             }
         }
+        if is_last {
+            return Ok(Managed::Stopped);
+        }
+        pace.wait(stop);
     }
-    Ok(Managed::Stopped)
 }
 
 fn round(queue: &Queue, fill: &impl Fn(&Queue) -> Result<()>, watch: &mut Watch<'_>) -> Result<(Census, Vec<Lost>)> {
