@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -27,13 +27,14 @@ struct Answer {
     padding: String,
 }
 
-fn main() {
+fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<usize>().expect("a number");
     match words[..] {
         ["work", dir, sleep_us] => worker(Path::new(dir), number(sleep_us)),
-        ["manage", dir, items] => manager(Path::new(dir), number(items)),
+        ["manage", dir, items] if !manager(Path::new(dir), number(items)) => return ExitCode::FAILURE,
+        ["manage", ..] => {}
         ["proof", dir, items, workers, seconds] => {
             prove(Path::new(dir), number(items), number(workers), number(seconds) as u64, true);
         }
@@ -46,6 +47,11 @@ fn main() {
             prove(dir.path(), 400, 8, 3, false);
         }
     }
+    ExitCode::SUCCESS
+}
+
+fn say(text: &str) {
+    poolcast::output::data(&format!("{text}\n")).expect("stdout is open");
 }
 
 fn worker(dir: &Path, sleep_us: usize) {
@@ -69,14 +75,15 @@ fn worker(dir: &Path, sleep_us: usize) {
         .expect("written");
 }
 
-fn manager(dir: &Path, items: usize) {
-    let Ok(queue) = Queue::open(dir) else { return };
+/// Whether all items have ended.
+fn manager(dir: &Path, items: usize) -> bool {
+    let Ok(queue) = Queue::open(dir) else { return false };
     let fill = |queue: &Queue| {
         queue.add(0, 100, &all(items))?;
         queue.seal(items)
     };
     let managed = manage(&queue, &AtomicBool::new(false), fill, |_| (), |_| Ok(())).expect("managed");
-    std::process::exit(if matches!(managed, Managed::Over(_)) { 0 } else { 1 });
+    matches!(managed, Managed::Over(_))
 }
 
 fn all(items: usize) -> Vec<Item> {
@@ -219,13 +226,13 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
     let late: usize = tallies(&dir).iter().map(|(_, late)| late).sum();
     assert!(kills > 0 && (stops == 0 || retried > 0), "there was fire");
     if talk {
-        println!(
+        say(&format!(
             "{items} items, {workers} workers: {kills} workers and {manager_kills} managers killed, {stops} workers stopped past \
              their leases; {} had ended under fire; {retried} items took several attempts, {late} came late and did not count; \
              every item has one result; {:.0} s",
             under_fire.ended(),
             began.elapsed().as_secs_f64()
-        );
+        ));
     }
 }
 
@@ -294,10 +301,10 @@ fn fill_disk(dir: &Path, items: usize, workers: usize) {
     });
     crew.end();
     check(&queue, items);
-    println!(
+    say(&format!(
         "{items} items, {workers} workers: {} done when the disk was full, {} a second later; every item has one result",
         full.done, still.done
-    );
+    ));
     assert!(full.done < items, "the disk was full too late");
 }
 
@@ -326,10 +333,10 @@ fn bench(dir: &Path, items: usize, workers: usize) {
     }
     check(&queue, items);
     let rate = (last.0 - first.0) as f64 / (last.1 - first.1).as_secs_f64();
-    println!(
+    say(&format!(
         "{workers} workers: {rate:.0} claims and acknowledgements a second, each result synced; {:.0} items a second added",
         items as f64 / put_s
-    );
+    ));
 }
 
 /// Waits until so many are done; returns how many there are, and when.

@@ -76,6 +76,7 @@ pub(super) fn prepare(config: &Config, file: &Path, overwrite: bool) -> Result<P
         .iter()
         .try_for_each(|trial| Settings::of(trial).and(crate::training::Settings::of(trial)).map(drop))
         .with_context(|| format!("cannot use `{}`", file.display()))?;
+    sweep::check_place(&config.out)?;
     let (store, events_key) = events(config, overwrite)?;
     fs_err::create_dir_all(&config.out)?;
     all_tensors(&store, &events_key, &trials, &config.out, overwrite)?;
@@ -122,7 +123,7 @@ fn sweep_trials(config: &Config, threads: usize, overwrite: bool, stop: &AtomicB
     if overwrite && old.exists() {
         fs_err::remove_dir_all(&old)?;
     }
-    let sweep = Sweep::init(out, config, true, overwrite)?;
+    let sweep = Sweep::init(out, config, overwrite)?;
     if let Some(queue) = sweep.queue()? {
         let hands = Hands { workers: threads.min(sweep.plan.trials), limit: TRIAL_LIMIT, keep: None };
         if !super::sweep::run_here(&sweep, &queue, hands, stop)? {

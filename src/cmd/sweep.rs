@@ -38,8 +38,14 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
 
 fn init(args: &SweepInitArgs) -> Result<u8> {
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
-    prepare(&config, &args.config, args.overwrite)?;
-    let sweep = Sweep::init(&config.out, &config, args.overwrite, args.overwrite)?;
+    let begun = if args.overwrite { None } else { Sweep::begun(&config.out, &config)? };
+    let sweep = match begun {
+        Some(sweep) => sweep,
+        None => {
+            prepare(&config, &args.config, args.overwrite)?;
+            Sweep::init(&config.out, &config, args.overwrite)?
+        }
+    };
     output::data(&format!("{} trials are to be done in {}\n", sweep.plan.trials, sweep.dir.display()))?;
     Ok(EXIT_DONE)
 }

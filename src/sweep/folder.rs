@@ -49,21 +49,35 @@ impl Sweep {
     /// same and `anew` is false, else a new one in its place.
     ///
     /// # Errors
-    /// Fails where another sweep is and `replace` is false.
-    pub fn init(dir: &Path, config: &Config, replace: bool, anew: bool) -> Result<Sweep> {
+    /// Fails where something else than a sweep is.
+    pub fn init(dir: &Path, config: &Config, anew: bool) -> Result<Sweep> {
+        check_place(dir)?;
         let (plan, key) = plan(dir, config)?;
         if !anew && manifest::finished_key(dir, SWEEP).as_ref() == Some(&key) {
             return Sweep::open(dir);
         }
-        ensure!(
-            replace || !dir.join(manifest::FILE).exists(),
-            hinted(format!("`{}` holds another sweep", dir.display()), "name another directory, or add `--overwrite`")
-        );
         results::clear(dir)?;
         config.write(dir)?;
         Queue::create(&queue_dir(dir), Settings::default())?;
         manifest::write(dir, SWEEP, &key, &plan)?;
         Sweep::open(dir)
+    }
+
+    /// The sweep in `dir`, if there is one.
+    ///
+    /// # Errors
+    /// Fails when it is not the one that `config` describes: workers may be at it.
+    pub fn begun(dir: &Path, config: &Config) -> Result<Option<Sweep>> {
+        check_place(dir)?;
+        if !dir.join(manifest::FILE).exists() {
+            return Ok(None);
+        }
+        let sweep = Sweep::open(dir)?;
+        ensure!(
+            serde_json::to_value(config)? == serde_json::to_value(&sweep.config)?,
+            hinted(format!("`{}` holds another sweep", dir.display()), "name another directory, or add `--overwrite`")
+        );
+        Ok(Some(sweep))
     }
 
     /// Opens the sweep in `dir`.
@@ -107,6 +121,17 @@ impl Sweep {
         queue.add(0, PRIORITY, &items)?;
         queue.seal(items.len())
     }
+}
+
+/// Fails where an artefact of another kind is, which no sweep may replace.
+pub fn check_place(dir: &Path) -> Result<()> {
+    let path = dir.join(manifest::FILE);
+    let found: serde_json::Value = if path.exists() { manifest::read_json(&path)? } else { return Ok(()) };
+    ensure!(
+        found["format"] == SWEEP.name,
+        hinted(format!("`{}` holds {}, not a sweep", dir.display(), found["format"]), "name another directory")
+    );
+    Ok(())
 }
 
 /// Where the queue of the sweep in `dir` is.

@@ -11,7 +11,7 @@ mod status;
 mod trial;
 
 pub use best::{BEST_FILE, Best, TrialResult, resolve};
-pub use folder::{Plan, SWEEP, Sweep};
+pub use folder::{Plan, SWEEP, Sweep, check_place};
 pub use here::{Hands, run_here};
 pub use results::{LOG_FILE, ROWS_FILE, choose, cleanup, manage_trials, rows};
 pub use row::{How, Row};

@@ -56,7 +56,8 @@ pub fn work_trials(
 pub(super) fn publish(sweep: &Sweep, queue: &Queue, token: &Token, row: &Row) -> Result<()> {
     let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item.trial));
     let is_new = from.exists();
-    if to.exists() && (is_new || manifest::finished_key(&to, RUN) != row.key) {
+    let is_anothers = row.key.is_none() || manifest::finished_key(&to, RUN).is_some_and(|key| Some(key) != row.key);
+    if to.exists() && (is_new || is_anothers) {
         fs_err::remove_dir_all(&to)?;
     }
     if is_new {

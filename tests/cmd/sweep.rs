@@ -192,12 +192,44 @@ fn a_trial_that_cannot_be_fails_alone_and_once() {
 fn what_is_no_sweep_is_named() {
     let place = place(1);
     fs_err::create_dir(place.path("empty")).expect("made");
-    insta::assert_snapshot!(place.run("sweep work empty"), @"");
-    insta::assert_snapshot!(place.run("sweep status sweep/events"), @"");
-    insta::assert_snapshot!(place.run("sweep cleanup sweep"), @"");
-    insta::assert_snapshot!(place.run("sweep best sweep"), @"");
+    insta::assert_snapshot!(place.run("sweep work empty"), @"
+    exit 2
+    error: `empty` holds no sweep (no manifest.json)
+
+    hint: make it with `poolcast sweep init CONFIG -o DIR`
+    ");
+    insta::assert_snapshot!(place.run("sweep status sweep/events"), @"
+    exit 2
+    error: `sweep/events` holds events, not sweep
+
+    hint: make it with `poolcast sweep init CONFIG -o DIR`
+    ");
+    insta::assert_snapshot!(place.run("sweep cleanup sweep"), @"
+    exit 2
+    error: the sweep in `sweep` has not finished
+
+    hint: finish it with `poolcast sweep run DIR`; `poolcast sweep status DIR` shows how far it is
+    ");
+    insta::assert_snapshot!(place.run("sweep best sweep"), @"
+    exit 2
+    error: the sweep in `sweep` has no best trial
+      caused by: none of the 0 trials finished
+
+    hint: `poolcast sweep status DIR` shows how far it is
+    ");
     place.write("other.yaml", format!("{SMALL}seed: 2\n"));
-    insta::assert_snapshot!(place.run("sweep init other.yaml -o sweep"), @"");
+    insta::assert_snapshot!(place.run("sweep init other.yaml -o sweep"), @"
+    exit 2
+    error: `sweep` holds another sweep
+
+    hint: name another directory, or add `--overwrite`
+    ");
+    insta::assert_snapshot!(place.run("sweep init small.yaml -o sweep/events --overwrite"), @r#"
+    exit 2
+    error: `sweep/events` holds "events", not a sweep
+
+    hint: name another directory
+    "#);
     let newer = |name: &str| {
         let path = place.path(name);
         let text =
@@ -205,9 +237,20 @@ fn what_is_no_sweep_is_named() {
         fs_err::write(path, text).expect("written");
     };
     newer("sweep/queue/manifest.json");
-    insta::assert_snapshot!(place.run("sweep work sweep"), @"");
+    insta::assert_snapshot!(place.run("sweep work sweep"), @"
+    exit 2
+    error: cannot go on with the sweep in `sweep`
+      caused by: `sweep/queue` has queue format version 7, and this program reads version 1
+
+    hint: make it with `poolcast sweep init CONFIG -o DIR --overwrite`
+    ");
     newer("sweep/manifest.json");
-    insta::assert_snapshot!(place.run("sweep work sweep"), @"");
+    insta::assert_snapshot!(place.run("sweep work sweep"), @"
+    exit 2
+    error: `sweep` has sweep format version 7, and this program reads version 1
+
+    hint: make it with `poolcast sweep init CONFIG -o DIR`
+    ");
 }
 
 #[test]
