@@ -54,6 +54,14 @@ pub enum Verb {
     /// Example: poolcast train tensors -o run --hidden-size 32
     #[command(verbatim_doc_comment)]
     Train(TrainArgs),
+    /// A search space into trials, by any number of workers that share a folder, and the best of them
+    ///
+    /// The folder needs no server: any host that sees it can work, now or later. Managers and
+    /// workers may be killed and started again at any moment.
+    ///
+    /// Example: poolcast sweep init config/quickstart.yaml -o out/sweep
+    #[command(verbatim_doc_comment)]
+    Sweep(SweepArgs),
     /// A model and a split into scores beside baselines
     ///
     /// Example: poolcast evaluate run tensors
@@ -250,6 +258,110 @@ pub struct TrainArgs {
     #[arg(long)]
     pub overwrite: bool,
     /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `sweep`.
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    /// Which step
+    #[command(subcommand)]
+    pub step: SweepStep,
+}
+
+/// The steps of a sweep.
+#[derive(Debug, Subcommand)]
+pub enum SweepStep {
+    /// Make the folder: parse the logs, make the tensors, keep the search space
+    ///
+    /// Example: poolcast sweep init config/quickstart.yaml -o out/sweep
+    #[command(verbatim_doc_comment)]
+    Init(SweepInitArgs),
+    /// Fill the queue, watch the workers, leave the results; one manager works, others leave
+    ///
+    /// Example: poolcast sweep manage out/sweep
+    #[command(verbatim_doc_comment)]
+    Manage(SweepManageArgs),
+    /// Do trials, one after the other, until none is left
+    ///
+    /// Told to stop (SIGTERM), a worker leaves a checkpoint and gives its trial back.
+    ///
+    /// Example: poolcast sweep work out/sweep --threads 1
+    #[command(verbatim_doc_comment)]
+    Work(SweepWorkArgs),
+    /// Manage, and do as many trials at once as there are threads
+    ///
+    /// Example: poolcast sweep run out/sweep
+    #[command(verbatim_doc_comment)]
+    Run(SweepRunArgs),
+    /// Show how far the trials are; on a terminal, until all have ended
+    ///
+    /// Example: poolcast sweep status out/sweep
+    #[command(verbatim_doc_comment)]
+    Status(SweepShowArgs),
+    /// Show the best trial of those that have ended
+    ///
+    /// Example: poolcast sweep best out/sweep
+    #[command(verbatim_doc_comment)]
+    Best(SweepShowArgs),
+    /// Tidy the folder once all trials have ended
+    ///
+    /// Example: poolcast sweep cleanup out/sweep --keep 3
+    #[command(verbatim_doc_comment)]
+    Cleanup(SweepManageArgs),
+}
+
+/// Arguments of `sweep init`.
+#[derive(Debug, Args)]
+pub struct SweepInitArgs {
+    /// The configuration
+    pub config: PathBuf,
+    /// The folder to make [default: `out` in the configuration]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do everything anew, also what is finished
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Arguments of `sweep manage` and `sweep cleanup`.
+#[derive(Debug, Args)]
+pub struct SweepManageArgs {
+    /// The folder that `sweep init` made
+    pub dir: PathBuf,
+    /// Keep the models of the K best trials only [default: all]; the others can be trained again
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep: Option<u32>,
+}
+
+/// Arguments of `sweep work`.
+#[derive(Debug, Args)]
+pub struct SweepWorkArgs {
+    /// The folder that `sweep init` made
+    pub dir: PathBuf,
+    /// A trial that takes longer has failed
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..))]
+    pub trial_timeout: u32,
+}
+
+/// Arguments of `sweep run`.
+#[derive(Debug, Args)]
+pub struct SweepRunArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub manage: SweepManageArgs,
+    /// A trial that takes longer has failed
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..))]
+    pub trial_timeout: u32,
+}
+
+/// Arguments of `sweep status` and `sweep best`.
+#[derive(Debug, Args)]
+pub struct SweepShowArgs {
+    /// The folder that `sweep init` made
+    pub dir: PathBuf,
+    /// Print it as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -154,7 +154,8 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(format!(".{name}.{}.{suffix}", std::process::id()))
 }
 
-fn sync_directory(path: &Path) -> Result<()> {
+/// Makes the names in a directory last through a power loss.
+pub fn sync_directory(path: &Path) -> Result<()> {
     fs_err::File::open(path)?.sync_all().with_context(|| format!("cannot sync directory `{}`", path.display()))
 }
 

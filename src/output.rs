@@ -1,6 +1,6 @@
 //! What people see: data on stdout; notes, progress and diagnostics on stderr.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -17,6 +17,16 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     data(&text)
+}
+
+/// Whether stdout is a terminal, where text can be shown in place of what was there.
+pub fn is_live() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Shows `text` on a terminal in place of all that was there.
+pub fn screen(text: &str) -> Result<()> {
+    data(&format!("\x1b[H\x1b[2J{text}"))
 }
 
 /// Writes one line to stderr. A closed stderr is no reason to stop.

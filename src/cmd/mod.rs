@@ -5,6 +5,7 @@ pub mod evaluate;
 pub mod parse;
 pub mod run;
 pub mod simulate;
+pub mod sweep;
 pub mod tensors;
 pub mod threads;
 pub mod train;
@@ -27,6 +28,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Parse(args) => parse::run(&args),
         Verb::Tensors(args) => tensors::run(&args),
         Verb::Train(args) => train::run(&args),
+        Verb::Sweep(args) => sweep::run(&args.step, threads),
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Advise(args) => advise::run(&args),
         Verb::Simulate(args) => simulate::run(&args),

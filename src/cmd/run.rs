@@ -15,7 +15,7 @@ use crate::events::{Builder, Store};
 use crate::files::Staging;
 use crate::sweep::{self, Best};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
-use crate::training::{Evaluation, NonFinite, Run};
+use crate::training::{Evaluation, Run};
 use crate::{events, manifest, output};
 
 #[derive(Serialize)]
@@ -29,12 +29,12 @@ struct Report<'a> {
 /// Goes through every stage; what an earlier run finished is kept unless it was made from something else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
-    ensure!(
-        !config.logs.is_empty(),
-        hinted(format!("`{}` names no logs", args.config.display()), "add `logs: [PATH]` to it")
-    );
-    check_trials(&config).with_context(|| format!("cannot use `{}`", args.config.display()))?;
     let out = &config.out;
+    check(&config, &args.config)?;
+    ensure!(
+        !out.join(manifest::FILE).exists(),
+        hinted(format!("`{}` holds a sweep of workers, or another artefact", out.display()), "name another directory")
+    );
     let (store, events_key) = events(&config, args.overwrite)?;
     fs_err::create_dir_all(out)?;
     config.write(out)?;
@@ -76,6 +76,25 @@ fn events(config: &Config, overwrite: bool) -> Result<(Store, String)> {
     let key = parse::key(&parse::read(&logs, &options, &mut builder)?, &options)?;
     builder.write(staging, &key)?;
     Ok((Store::open(&dir)?, key))
+}
+
+/// Parses the logs that `config`, read from `file`, names, and makes the tensors of every trial in its directory.
+pub(super) fn prepare(config: &Config, file: &Path, overwrite: bool) -> Result<()> {
+    check(config, file)?;
+    sweep::check_method(config).with_context(|| format!("cannot use `{}`", file.display()))?;
+    sweep::check_place(&config.out)?;
+    let (store, events_key) = events(config, overwrite)?;
+    fs_err::create_dir_all(&config.out)?;
+    let (out, events_key) = (&config.out, events_key.as_str());
+    let mut tensors = Tensors { store: &store, events_key, out, overwrite, ready: BTreeSet::new() };
+    let trials = (1..=sweep::count(config)?).map(|trial| sweep::draw(config, trial, &[]));
+    tensors.make(&trials.collect::<Result<Vec<Config>>>()?)
+}
+
+/// What can be known to fail before any work.
+fn check(config: &Config, file: &Path) -> Result<()> {
+    ensure!(!config.logs.is_empty(), hinted(format!("`{}` names no logs", file.display()), "add `logs: [PATH]` to it"));
+    check_trials(config).with_context(|| format!("cannot use `{}`", file.display()))
 }
 
 /// Draws as many trials as there will be, which with the method `bayes` may be others, to refuse early what cannot run.
@@ -140,7 +159,9 @@ fn sweep_trials(
     );
     bar.finish_and_clear();
     let (trials, results) = swept?;
-    Ok((trials, sweep::choose(out, &config.wandb.sweep.metric, results)?))
+    let best = Best::of(&config.wandb.sweep.metric, results)?;
+    manifest::write_json(&out.join(sweep::BEST_FILE), &best)?;
+    Ok((trials, best))
 }
 
 fn summary(
@@ -202,7 +223,7 @@ fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<S
             epoch.validation.roc_auc.map_or("-".to_owned(), |auc| format!("{auc:.3}")),
             if best.trial == result.trial { "best".to_owned() } else { String::new() },
         ]),
-        None => row.push(NonFinite { epoch: result.metrics.epochs + 1 }.to_string()),
+        None => row.push(result.error.clone().unwrap_or_default()),
     }
     row
 }

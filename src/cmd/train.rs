@@ -71,7 +71,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
 }
 
 /// What SIGTERM and SIGINT set. A second SIGINT ends the program at once.
-fn stop_signal() -> Result<Arc<AtomicBool>> {
+pub(super) fn stop_signal() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     register_conditional_default(SIGINT, Arc::clone(&stop))?;
     for signal in [SIGINT, SIGTERM] {

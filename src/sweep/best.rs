@@ -5,13 +5,36 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::local::{TrialResult, trial_dir};
+use super::row::Row;
+use super::trial::trial_dir;
 use crate::config::Metric;
 use crate::error::hinted;
 use crate::manifest;
+use crate::training::{Epoch, Metrics, Status};
 
 /// The file in a sweep's directory that names the best trial.
 pub const BEST_FILE: &str = "best.json";
+
+/// How one trial ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrialResult {
+    /// Counted from 1.
+    pub trial: usize,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How its training went, if there was one.
+    #[serde(flatten)]
+    pub metrics: Option<Metrics>,
+}
+
+impl TrialResult {
+    /// Its best epoch; `None` for a trial that left no model.
+    pub fn best(&self) -> Option<&Epoch> {
+        let metrics = self.metrics.as_ref().filter(|metrics| metrics.status != Status::NonFinite)?;
+        metrics.best.as_ref()
+    }
+}
 
 /// The choice among the trials of a sweep.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -26,20 +49,20 @@ pub struct Best {
     pub trials: Vec<TrialResult>,
 }
 
-/// Chooses the best of `trials` and writes it to `out`.
-///
-/// # Errors
-/// Fails when no trial has a value.
-pub fn choose(out: &Path, metric: &Metric, trials: Vec<TrialResult>) -> Result<Best> {
-    let valued = trials.iter().filter_map(|trial| Some((trial.trial, trial.watched(metric.name)?)));
-    let best = valued.fold(None, |best: Option<(usize, f64)>, (trial, value)| match best {
-        Some(best) if !metric.goal.is_better(value, best.1) => Some(best),
-        _ => Some((trial, value)),
-    });
-    let (trial, value) = best.with_context(|| format!("none of the {} trials finished", trials.len()))?;
-    let best = Best { trial, metric: metric.clone(), value, trials };
-    manifest::write_json(&out.join(BEST_FILE), &best)?;
-    Ok(best)
+impl Best {
+    /// The best of `trials`.
+    ///
+    /// # Errors
+    /// Fails when no trial has a value.
+    pub fn of(metric: &Metric, trials: Vec<TrialResult>) -> Result<Best> {
+        let valued = trials.iter().filter_map(|trial| Some((trial.trial, Row::watched(trial.metrics.as_ref()?)?)));
+        let best = valued.fold(None, |best: Option<(usize, f64)>, (trial, value)| match best {
+            Some(best) if !metric.goal.is_better(value, best.1) => Some(best),
+            _ => Some((trial, value)),
+        });
+        let (trial, value) = best.with_context(|| format!("none of the {} trials finished", trials.len()))?;
+        Ok(Best { trial, metric: metric.clone(), value, trials })
+    }
 }
 
 /// The run that `path` means: a run itself, or the best trial of a sweep's directory.
@@ -59,7 +82,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
 mod tests {
     use super::*;
     use crate::config::{Goal, MetricName};
-    use crate::training::{Epoch, Metrics, Scores, Status};
+    use crate::training::Scores;
 
     const METRIC: Metric = Metric { name: MetricName::ValidationLoss, goal: Goal::Minimize };
 
@@ -74,17 +97,18 @@ mod tests {
             best: Some(best),
             calibration: None,
         };
-        TrialResult { trial, metrics }
+        TrialResult { trial, error: None, metrics: Some(metrics) }
     }
 
     #[test]
     fn the_earlier_of_equals_wins_and_failures_are_kept() {
         let dir = tempfile::tempdir().expect("a directory");
         let trials = vec![trial(1, None), trial(2, Some(0.5)), trial(3, Some(0.4)), trial(4, Some(0.4))];
-        let best = choose(dir.path(), &METRIC, trials).expect("chosen");
+        let best = Best::of(&METRIC, trials).expect("chosen");
+        manifest::write_json(&dir.path().join(BEST_FILE), &best).expect("written");
         assert_eq!((best.trial, best.value, best.trials.len()), (3, 0.4, 4));
         assert_eq!(resolve(dir.path()).expect("resolved"), trial_dir(dir.path(), 3));
-        assert!(choose(dir.path(), &METRIC, vec![trial(1, None)]).is_err());
+        assert!(Best::of(&METRIC, vec![trial(1, None)]).is_err());
         assert!(resolve(&dir.path().join("nowhere")).is_err());
     }
 }

@@ -1,52 +1,18 @@
 //! Configurations of trials → their runs on this machine: one training a trial, as many at once as threads.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
-use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, MetricName};
+use super::best::TrialResult;
+use super::trial::{tensors_dir, trial_dir};
+use crate::config::Config;
 use crate::models::Device;
 use crate::tensors::Dataset;
-use crate::training::{Epoch, Metrics, Mode, NonFinite, Progress, Status, train_until};
-
-/// How one trial ended.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct TrialResult {
-    /// Counted from 1.
-    pub trial: usize,
-    /// How its training went.
-    #[serde(flatten)]
-    pub metrics: Metrics,
-}
-
-impl TrialResult {
-    /// Its best epoch; `None` for a trial that left no model.
-    pub fn best(&self) -> Option<&Epoch> {
-        self.metrics.best.as_ref().filter(|_| self.metrics.status != Status::NonFinite)
-    }
-
-    /// The value that the sweep chooses by.
-    pub fn watched(&self, metric: MetricName) -> Option<f64> {
-        self.best().and_then(|best| best.validation.watched(metric, best.validation_loss))
-    }
-}
-
-/// The directory of a trial in the sweep directory `out`.
-pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
-    out.join("trials").join(format!("trial-{trial:04}"))
-}
-
-/// The directory of the tensors that the trial `config` needs; trials with equal sizes share it.
-pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
-    let settings = crate::tensors::Settings::of(config)?;
-    let (j, m, timeframe_len_s) = (settings.j, settings.m, settings.timeframe_len_s);
-    let name = format!("j{j}-m{m}-t{timeframe_len_s}-{}-{}", settings.context, settings.vocabulary);
-    Ok(out.join("tensors").join(name))
-}
+use crate::training::{Epoch, Metrics, Mode, NonFinite, Progress, train_until};
 
 /// What trains trials, as many at once as there are threads.
 pub(super) struct Machine<'a> {
@@ -105,12 +71,13 @@ impl Machine<'_> {
             }
             trained => trained,
         };
-        let metrics = match trained {
-            Ok(run) => run.metrics,
-            Err(error) if error.is::<NonFinite>() => Metrics::read(&dir)?,
-            Err(error) => return Err(error.context(format!("trial {trial} failed"))),
-        };
-        Ok(TrialResult { trial, metrics })
+        match trained {
+            Ok(run) => Ok(TrialResult { trial, error: None, metrics: Some(run.metrics) }),
+            Err(error) if error.is::<NonFinite>() => {
+                Ok(TrialResult { trial, error: Some(error.to_string()), metrics: Some(Metrics::read(&dir)?) })
+            }
+            Err(error) => Err(error.context(format!("trial {trial} failed"))),
+        }
     }
 }
 

@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 
 use super::asha::{Done, Item, promoted};
+use super::best::TrialResult;
 use super::hyperband::{Trajectory, stopped};
-use super::local::{Machine, TrialResult, trial_dir};
+use super::local::Machine;
 use super::space::point;
 use super::suggest::{Observed, count, draw};
+use super::trial::trial_dir;
 use crate::config::{Asha, Config, EarlyTerminate, Goal, Hyperband, Method};
 use crate::training::{Epoch, Status, read_history};
 
@@ -121,7 +123,8 @@ impl Sweep<'_> {
     fn value(&self, trial: usize, epochs: usize) -> Result<Option<f64>> {
         let goal = self.goal();
         let values = self.values(&read_history(&trial_dir(self.machine.out, trial))?[..], epochs);
-        let failed = self.results[trial - 1].metrics.status == Status::NonFinite;
+        let metrics = self.results[trial - 1].metrics.as_ref();
+        let failed = metrics.is_none_or(|metrics| metrics.status == Status::NonFinite);
         let best = values.into_iter().reduce(|best, value| if goal.is_better(value, best) { value } else { best });
         Ok(best.filter(|_| !failed))
     }

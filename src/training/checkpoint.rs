@@ -51,6 +51,12 @@ pub fn checkpoint_key(dir: &Path) -> Option<String> {
     shard.notes::<Notes>().ok().map(|notes| notes.key)
 }
 
+/// Copies the checkpoint of the training in `from` to the directory `to`, where it goes on.
+pub fn copy_checkpoint(from: &Path, to: &Path) -> Result<()> {
+    fs_err::create_dir_all(to)?;
+    crate::files::write_atomic(&to.join(FILE), &fs_err::read(from.join(FILE))?)
+}
+
 impl Checkpoint {
     /// Writes the checkpoint of the training called `key` to the run `dir`.
     pub(super) fn write(&self, dir: &Path, key: &str) -> Result<()> {

@@ -188,6 +188,17 @@ fn remove(files: impl IntoIterator<Item = PathBuf>) -> Result<()> {
     Ok(())
 }
 
+/// Removes the model of the training in `dir`, but not what says how it went and how to train it again.
+pub fn remove_model(dir: &Path) -> Result<()> {
+    for name in [manifest::FILE, MODEL_FILE, checkpoint::FILE] {
+        let path = dir.join(name);
+        if path.exists() {
+            fs_err::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
 fn metrics_digest(dir: &Path) -> Result<String> {
     Ok(manifest::digest(&fs_err::read(dir.join(METRICS_FILE))?))
 }

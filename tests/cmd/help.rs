@@ -6,10 +6,15 @@ use crate::place::Place;
 fn every_verb_explains_itself() {
     let place = Place::new();
     insta::assert_snapshot!("poolcast", place.stdout("--help"));
-    for verb in ["run", "parse", "tensors", "train", "evaluate", "advise", "simulate", "config"] {
+    for verb in ["run", "parse", "tensors", "train", "evaluate", "advise", "simulate", "config", "sweep"] {
         let help = place.stdout(&format!("{verb} --help"));
         assert!(help.contains(&format!("Example: poolcast {verb}")), "{verb} shows no example");
         insta::assert_snapshot!(verb, help);
+    }
+    for step in ["init", "manage", "work", "run", "status", "best", "cleanup"] {
+        let help = place.stdout(&format!("sweep {step} --help"));
+        assert!(help.contains(&format!("Example: poolcast sweep {step}")), "sweep {step} shows no example");
+        insta::assert_snapshot!(format!("sweep-{step}"), help);
     }
 }
 

@@ -10,6 +10,7 @@ mod help;
 mod parse;
 mod run;
 mod simulate;
+mod sweep;
 mod tensors;
 mod threads;
 mod train;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::place::Place;
 
-const SMALL: &str = "
+pub(crate) const SMALL: &str = "
 logs: [EventLog.xz]
 out: out
 runs: 3

@@ -1,0 +1,242 @@
+//! `poolcast sweep`: a search space → trials by workers that share a folder, their results, the best one.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use super::run::prepare;
+use super::train::{line, stop_signal};
+use super::{flag, flags};
+use crate::cli::{SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStep, SweepWorkArgs};
+use crate::config::Config;
+use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
+use crate::output;
+use crate::sweep::queue::{Managed, Queue};
+use crate::sweep::{self, Hands, Row, Running, Status, Sweep};
+use crate::training::Epoch;
+
+/// How often a status on a terminal is drawn anew.
+const REDRAW: Duration = Duration::from_secs(2);
+
+/// Does one step.
+pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
+    match step {
+        SweepStep::Init(args) => init(args),
+        SweepStep::Manage(args) => manage(args),
+        SweepStep::Work(args) => work(args),
+        SweepStep::Run(args) => all(&args.manage, args.trial_timeout, threads),
+        SweepStep::Status(args) => status(args),
+        SweepStep::Best(args) => best(args),
+        SweepStep::Cleanup(args) => cleanup(args),
+    }
+}
+
+fn init(args: &SweepInitArgs) -> Result<u8> {
+    let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
+    let begun = if args.overwrite { None } else { Sweep::begun(&config.out, &config)? };
+    let sweep = match begun {
+        Some(sweep) => sweep,
+        None => {
+            prepare(&config, &args.config, args.overwrite)?;
+            Sweep::init(&config.out, &config, args.overwrite)?
+        }
+    };
+    output::data(&format!("{} trials are to be done in {}\n", sweep.plan.trials, sweep.dir.display()))?;
+    Ok(EXIT_DONE)
+}
+
+fn manage(args: &SweepManageArgs) -> Result<u8> {
+    let stop = stop_signal()?;
+    let sweep = Sweep::open(&args.dir)?;
+    let Some(queue) = sweep.queue()? else { return summary(&sweep) };
+    match sweep::manage_trials(&sweep, &queue, keep(args), &stop, output::note)? {
+        Managed::Over(_) => summary(&sweep),
+        managed => Ok(not_over(&managed, &sweep)),
+    }
+}
+
+fn work(args: &SweepWorkArgs) -> Result<u8> {
+    let stop = stop_signal()?;
+    let sweep = Sweep::open(&args.dir)?;
+    let Some(queue) = sweep.queue()? else {
+        output::note("all trials have ended");
+        return Ok(EXIT_DONE);
+    };
+    if queue.sealed()?.is_none() {
+        output::note("waiting for `poolcast sweep manage` to fill the queue");
+    }
+    let limit = Duration::from_secs(args.trial_timeout.into());
+    let tally = sweep::work_trials(&sweep, &queue, limit, &stop, tell, |row| output::note(&ended(row, &sweep)))?;
+    output::data(&format!("{} trials done\n", tally.acknowledged))?;
+    if tally.stopped {
+        output::note("stopped; what was begun is given back");
+        return Ok(EXIT_RETRY);
+    }
+    Ok(EXIT_DONE)
+}
+
+fn all(args: &SweepManageArgs, trial_timeout: u32, threads: usize) -> Result<u8> {
+    let stop = stop_signal()?;
+    let sweep = Sweep::open(&args.dir)?;
+    if let Some(queue) = sweep.queue()? {
+        let limit = Duration::from_secs(trial_timeout.into());
+        let hands = Hands { workers: threads.min(sweep.plan.trials), limit, keep: keep(args) };
+        if !run_here(&sweep, &queue, hands, &stop)? {
+            return Ok(EXIT_RETRY);
+        }
+    }
+    summary(&sweep)
+}
+
+/// Manages and works in this process; whether all trials have ended.
+fn run_here(sweep: &Sweep, queue: &Queue, hands: Hands, stop: &AtomicBool) -> Result<bool> {
+    let bar = output::item_bar(sweep.plan.trials as u64, "trials");
+    let say = |text: &str| tracing::info!("{text}");
+    let ended = |row: &Row| {
+        bar.inc(1);
+        tracing::info!("{}", ended(row, sweep));
+    };
+    let managed = sweep::run_here(sweep, queue, hands, stop, tell, ended, say);
+    bar.finish_and_clear();
+    let managed = managed?;
+    let is_over = matches!(managed, Managed::Over(_));
+    if !is_over {
+        not_over(&managed, sweep);
+    }
+    Ok(is_over)
+}
+
+fn tell(trial: usize, epoch: &Epoch) {
+    tracing::info!("trial {trial}: {}", line(epoch));
+}
+
+fn keep(args: &SweepManageArgs) -> Option<usize> {
+    args.keep.map(|keep| keep as usize)
+}
+
+fn not_over(managed: &Managed, sweep: &Sweep) -> u8 {
+    let place = sweep.dir.display();
+    match managed {
+        Managed::Elsewhere(other) => output::note(&format!("`{place}` is managed by {other}")),
+        _ => output::note(&format!("the sweep in `{place}` was stopped; the same command goes on from there")),
+    }
+    EXIT_RETRY
+}
+
+/// One line on a trial that has ended.
+fn ended(row: &Row, sweep: &Sweep) -> String {
+    let what = match (&row.error, row.value) {
+        (Some(error), _) => format!("{}: {error}", row.ended),
+        (None, Some(value)) => format!("{} {value:.4}", sweep.config.wandb.sweep.metric.name),
+        (None, None) => row.ended.to_string(),
+    };
+    format!("trial {}: {what}, {:.1} s", row.trial, row.seconds)
+}
+
+fn summary(sweep: &Sweep) -> Result<u8> {
+    output::data(&text(&sweep::status(sweep)?))?;
+    output::data(&format!("results are in {}\n", sweep.dir.join(sweep::ROWS_FILE).display()))?;
+    sweep::choose(sweep, &sweep::rows(sweep)?)?;
+    Ok(EXIT_DONE)
+}
+
+fn status(args: &SweepShowArgs) -> Result<u8> {
+    let sweep = Sweep::open(&args.dir)?;
+    if args.json {
+        output::json(&sweep::status(&sweep)?)?;
+        return Ok(EXIT_DONE);
+    }
+    let stop = stop_signal()?;
+    loop {
+        let status = sweep::status(&sweep)?;
+        if !output::is_live() {
+            output::data(&text(&status))?;
+            return Ok(EXIT_DONE);
+        }
+        output::screen(&text(&status))?;
+        if status.is_over() || stop.load(Ordering::Relaxed) {
+            return Ok(EXIT_DONE);
+        }
+        std::thread::sleep(REDRAW);
+    }
+}
+
+fn text(status: &Status) -> String {
+    let failed: usize = status.failed.values().sum();
+    let mut text = format!(
+        "{} trials: {} done, {failed} failed, {} running, {} ready\n",
+        status.trials,
+        status.done,
+        status.running.len(),
+        status.ready
+    );
+    for (how, count) in &status.failed {
+        text.push_str(&format!("  failed, {how}: {count}\n"));
+    }
+    if let Some(best) = &status.best {
+        text.push_str(&format!("best: trial {} with {} {:.4}\n", best.trial, status.metric.name, best.value));
+    }
+    if let (Some(rate), Some(remaining_s)) = (status.rate_per_hour, status.remaining_s) {
+        text.push_str(&format!("{rate:.0} trials an hour, {} remain\n", output::span((1000.0 * remaining_s) as i64)));
+    }
+    if let Some(manager) = &status.manager {
+        text.push_str(&format!("managed by {}, heartbeat {}\n", manager.worker, ago(manager.heartbeat_s)));
+    }
+    if !status.running.is_empty() {
+        let head = ["running", "attempt", "epoch", "value", "for", "heartbeat", "worker"].map(str::to_owned).to_vec();
+        text.push_str(&output::table(&std::iter::once(head).chain(status.running.iter().map(row)).collect::<Vec<_>>()));
+    }
+    text
+}
+
+fn row(running: &Running) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    vec![
+        format!("trial {}", running.trial),
+        running.attempt.to_string(),
+        or_dash(running.epoch.map(|epoch| format!("{epoch}/{}", running.budget))),
+        or_dash(running.value.map(|value| format!("{value:.4}"))),
+        or_dash(running.seconds.map(|seconds| output::span((1000.0 * seconds) as i64))),
+        ago(running.by.heartbeat_s),
+        running.by.worker.clone(),
+    ]
+}
+
+fn ago(seconds: Option<f64>) -> String {
+    seconds.map_or("-".to_owned(), |seconds| format!("{} ago", output::span((1000.0 * seconds) as i64)))
+}
+
+fn best(args: &SweepShowArgs) -> Result<u8> {
+    let sweep = Sweep::open(&args.dir)?;
+    let rows = sweep::rows(&sweep)?;
+    let best = sweep::choose(&sweep, &rows).with_context(|| {
+        hinted(
+            format!("the sweep in `{}` has no best trial", args.dir.display()),
+            "`poolcast sweep status DIR` shows how far it is",
+        )
+    })?;
+    let row = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
+    if args.json {
+        output::json(row)?;
+    } else {
+        output::data(&best_text(&sweep, row, rows.len()))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+fn best_text(sweep: &Sweep, row: &Row, ended: usize) -> String {
+    let dir = sweep::trial_dir(&sweep.dir, row.trial);
+    let mut text =
+        format!("{}\nof {ended} trials that have ended, of {}\n", self::ended(row, sweep), sweep.plan.trials);
+    let rows = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), value.to_string()]);
+    text.push_str(&output::table(&rows.collect::<Vec<_>>()));
+    text.push_str(&format!("its model is in {}\n", Path::display(&dir)));
+    text
+}
+
+fn cleanup(args: &SweepManageArgs) -> Result<u8> {
+    sweep::cleanup(&Sweep::open(&args.dir)?, keep(args))?;
+    Ok(EXIT_DONE)
+}

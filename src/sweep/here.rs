@@ -1,0 +1,62 @@
+//! A sweep → its end, on this machine: a manager and some workers in one process.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::folder::Sweep;
+use super::queue::{Managed, Queue};
+use super::results::manage_trials;
+use super::row::Row;
+use super::trial::work_trials;
+use crate::training::Epoch;
+
+/// How [`run_here`] goes about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Hands {
+    /// Trials at once.
+    pub workers: usize,
+    /// The longest that a trial may take.
+    pub limit: Duration,
+    /// Of how many of the best trials the models stay; all, where it is not said.
+    pub keep: Option<usize>,
+}
+
+/// Manages `sweep` and works on it until all trials have ended or `stop` is set. Others may work on it at the same time,
+/// and where another manager is at it, this process only works.
+///
+/// # Errors
+/// Fails when no worker can go on, on a full disk, for instance; the same call goes on from there.
+pub fn run_here(
+    sweep: &Sweep,
+    queue: &Queue,
+    hands: Hands,
+    stop: &AtomicBool,
+    progress: impl Fn(usize, &Epoch) + Sync,
+    ended: impl Fn(&Row) + Sync,
+    say: impl Fn(&str) + Sync,
+) -> Result<Managed> {
+    let (left, failure) = (AtomicUsize::new(hands.workers), Mutex::new(None));
+    let work = || {
+        let worked = work_trials(sweep, queue, hands.limit, stop, &progress, &ended);
+        // Who leaves without an error leaves as nothing is left to do, and with the last one nothing would ever happen.
+        let is_last = left.fetch_sub(1, Ordering::Relaxed) == 1;
+        stop.fetch_or(worked.is_ok() || is_last, Ordering::Relaxed);
+        worked.err().and_then(|error| failure.lock().ok()?.replace(error));
+    };
+    let managed = std::thread::scope(|scope| {
+        (0..hands.workers).for_each(|_| drop(scope.spawn(work)));
+        let managed = manage_trials(sweep, queue, hands.keep, stop, &say);
+        if !matches!(managed, Ok(Managed::Elsewhere(_))) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        managed
+    })?;
+    match (managed, failure.into_inner().ok().flatten()) {
+        (Managed::Over(census), _) => Ok(Managed::Over(census)),
+        (_, Some(error)) => Err(error),
+        (managed, None) => Ok(managed),
+    }
+}

@@ -1,0 +1,91 @@
+//! Ready items → leases: the greatest priority first, and at random within it, so that workers seldom meet.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use rand::seq::SliceRandom as _;
+use rand_chacha::ChaCha8Rng;
+
+use super::folder::{Queue, Standing, priority, size};
+use super::token::State;
+
+/// What was ready so long ago is looked up anew.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// After so many items in a row that others took, too.
+const LOST: usize = 2;
+
+/// Takes items for one worker.
+#[derive(Debug)]
+pub(super) struct Claimer<'a> {
+    queue: &'a Queue,
+    worker: String,
+    random: ChaCha8Rng,
+    /// The directory that this worker keeps to while something is ready there.
+    home: String,
+    /// What was ready when it was looked up.
+    ready: Vec<Standing>,
+    looked: Instant,
+    /// Directories in which nothing more will happen.
+    closed: HashSet<String>,
+}
+
+impl<'a> Claimer<'a> {
+    /// For the worker called `worker`. The order in which it takes items has no influence on results.
+    pub(super) fn new(queue: &'a Queue, worker: &str) -> Claimer<'a> {
+        let random = crate::seed::generator(0, worker, &[]);
+        let (ready, looked, closed) = (Vec::new(), Instant::now(), HashSet::new());
+        Claimer { queue, worker: worker.to_owned(), random, home: String::new(), ready, looked, closed }
+    }
+
+    /// Takes an item; `None` if none is ready.
+    pub(super) fn claim(&mut self) -> Result<Option<Standing>> {
+        if self.looked.elapsed() > FRESH {
+            self.ready.clear();
+        }
+        loop {
+            for _ in 0..LOST {
+                let Some(standing) = self.ready.pop() else { break };
+                if let Some(lease) = standing.claim(State::Leased(self.worker.clone()))? {
+                    return Ok(Some(lease));
+                }
+            }
+            self.look()?;
+            if self.ready.is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Looks up what is ready in a directory of the greatest priority that has something.
+    fn look(&mut self) -> Result<()> {
+        self.looked = Instant::now();
+        self.ready.clear();
+        let mut open: Vec<String> = self.queue.segments()?;
+        open.retain(|name| !self.closed.contains(name));
+        for group in open.chunk_by_mut(|a, b| priority(a) == priority(b)) {
+            group.shuffle(&mut self.random);
+            group.sort_by_key(|name| *name != self.home);
+            for name in group.iter() {
+                self.look_into(name)?;
+                if !self.ready.is_empty() {
+                    self.home.clone_from(name);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn look_into(&mut self, name: &str) -> Result<()> {
+        let mut found = self.queue.segment(name)?;
+        if Some(found.iter().filter(|standing| standing.token.state.is_last()).count()) == size(name) {
+            self.closed.insert(name.to_owned());
+        }
+        found.retain(|standing| standing.token.state == State::Ready);
+        found.shuffle(&mut self.random);
+        self.ready = found;
+        Ok(())
+    }
+}

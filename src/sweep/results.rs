@@ -1,0 +1,168 @@
+//! The rows of a sweep → its results: a table for programs, one for spreadsheets, the best trial, and the models of the best.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::best::{BEST_FILE, Best, TrialResult};
+use super::folder::{Sweep, queue_dir};
+use super::queue::{Census, Item, Managed, News, Queue, State, Token, manage};
+use super::row::{Row, csv, json_lines};
+use super::trial::{publish, trial_dir};
+use crate::config::Goal;
+use crate::error::hinted;
+use crate::{files, manifest, training};
+
+/// One row a trial, one JSON document a line; there once all trials have ended.
+pub const ROWS_FILE: &str = "results.jsonl";
+
+const TABLE_FILE: &str = "results.csv";
+
+/// What the manager saw, a line each.
+pub const LOG_FILE: &str = "status.log";
+
+/// Manages `sweep` until all its trials have ended or `stop` is set; then leaves the results, and removes the queue. Of
+/// models those of the `keep` best trials stay. `say` hears of what happens, which [`LOG_FILE`] keeps.
+pub fn manage_trials(
+    sweep: &Sweep,
+    queue: &Queue,
+    keep: Option<usize>,
+    stop: &std::sync::atomic::AtomicBool,
+    say: impl Fn(&str),
+) -> Result<Managed> {
+    let trials = sweep.plan.trials;
+    let hear = |news: News<'_>| {
+        let text = match news {
+            News::Seated(None) => format!("managing {trials} trials"),
+            News::Seated(Some(dead)) => format!("managing {trials} trials in place of {dead}, which is dead"),
+            News::Ended(census) => format!("{} of {trials} trials have ended, {} run", census.ended(), census.leased),
+            News::Lost(lost) => {
+                let what = if lost.quarantined { "it is quarantined" } else { "it is ready again" };
+                format!("trial {}: attempt {} was lost with {}; {what}", lost.item.trial, lost.attempt, lost.worker)
+            }
+        };
+        log(&sweep.dir, &text);
+        say(&text);
+    };
+    let finish = |census: &Census| {
+        finish(sweep, queue, census, keep)?;
+        let Census { done, failed, quarantined, .. } = census;
+        log(&sweep.dir, &format!("over: {done} done, {failed} failed, {quarantined} quarantined"));
+        queue.remove();
+        Ok(())
+    };
+    match manage(queue, stop, |queue| sweep.fill(queue), hear, finish) {
+        // Another manager was faster, and has removed the queue.
+        Err(_) if sweep.is_finished() => Ok(Managed::Over(Census::default())),
+        managed => managed,
+    }
+}
+
+/// Adds a line to the log: a courtesy, which no full disk may make into an error.
+fn log(dir: &Path, text: &str) {
+    use std::io::Write as _;
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
+    let file = fs_err::OpenOptions::new().append(true).create(true).open(dir.join(LOG_FILE));
+    let _ = file.map(|mut file| writeln!(file, "{now} {text}"));
+}
+
+/// Leaves the results; the rows come last, and say that all is there.
+fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: Option<usize>) -> Result<()> {
+    let tokens = queue.items()?;
+    let rows = rows_of(sweep, queue, &tokens)?;
+    ensure!(rows.len() == census.ended(), "the queue of `{}` changed while it was read", sweep.dir.display());
+    let by_item: HashMap<Item, &Row> =
+        rows.iter().map(|row| (Item { trial: row.trial, budget: row.budget }, row)).collect();
+    for token in tokens.iter().filter(|token| matches!(token.state, State::Done(_) | State::Failed(_))) {
+        by_item.get(&token.item).map_or(Ok(()), |row| publish(sweep, queue, token, row))?;
+    }
+    if let Ok(best) = choose(sweep, &rows) {
+        manifest::write_json(&sweep.dir.join(BEST_FILE), &best)?;
+    }
+    prune(sweep, &rows, keep)?;
+    files::write_atomic(&sweep.dir.join(TABLE_FILE), csv(&rows).as_bytes())?;
+    files::write_atomic(&sweep.dir.join(ROWS_FILE), &json_lines(&rows)?)
+}
+
+/// The rows of the trials that have ended, in their order.
+pub fn rows(sweep: &Sweep) -> Result<Vec<Row>> {
+    match sweep.queue()? {
+        Some(queue) => rows_of(sweep, &queue, &queue.items()?),
+        None => finished_rows(sweep),
+    }
+}
+
+pub(super) fn rows_of(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Vec<Row>> {
+    let mut rows: Vec<Row> = queue.results::<Row>(tokens)?.into_values().collect();
+    for token in tokens.iter().filter(|token| matches!(token.state, State::Quarantined(_))) {
+        rows.push(Row::quarantined(token, &sweep.trial(token.item)?)?);
+    }
+    rows.sort_by_key(|row| (row.trial, row.budget));
+    Ok(rows)
+}
+
+fn finished_rows(sweep: &Sweep) -> Result<Vec<Row>> {
+    let path = sweep.dir.join(ROWS_FILE);
+    let text = fs_err::read_to_string(&path)?;
+    let row = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).with_context(|| format!("cannot read `{}`, line {}", path.display(), number + 1))
+    };
+    text.lines().enumerate().map(row).collect()
+}
+
+/// The best of the trials that have ended.
+///
+/// # Errors
+/// Fails when no trial has a value.
+pub fn choose(sweep: &Sweep, rows: &[Row]) -> Result<Best> {
+    let trials = rows.iter().map(|row| {
+        let (metrics, error) = (row.metrics.clone(), row.error.clone());
+        TrialResult { trial: row.trial, error, metrics }
+    });
+    Best::of(&sweep.config.wandb.sweep.metric, trials.collect())
+}
+
+/// Removes the models of all but the `keep` best trials.
+fn prune(sweep: &Sweep, rows: &[Row], keep: Option<usize>) -> Result<()> {
+    let goal = sweep.config.wandb.sweep.metric.goal;
+    let mut valued: Vec<(usize, f64)> = rows.iter().filter_map(|row| Some((row.trial, row.value?))).collect();
+    // A stable sort: of equals the earlier trial is kept, as it is the better one.
+    valued.sort_by(|a, b| match goal {
+        Goal::Minimize => a.1.total_cmp(&b.1),
+        Goal::Maximize => b.1.total_cmp(&a.1),
+    });
+    for (trial, _) in valued.iter().skip(keep.unwrap_or(usize::MAX)) {
+        training::remove_model(&trial_dir(&sweep.dir, *trial))?;
+    }
+    Ok(())
+}
+
+/// Tidies the folder of a finished sweep: what a killed manager left of the queue, and the models of all but the `keep` best.
+///
+/// # Errors
+/// Fails while trials have not ended.
+pub fn cleanup(sweep: &Sweep, keep: Option<usize>) -> Result<()> {
+    ensure!(
+        sweep.is_finished(),
+        hinted(
+            format!("the sweep in `{}` has not finished", sweep.dir.display()),
+            "finish it with `poolcast sweep run DIR`; `poolcast sweep status DIR` shows how far it is"
+        )
+    );
+    prune(sweep, &finished_rows(sweep)?, keep)?;
+    let left = queue_dir(&sweep.dir);
+    if left.exists() { Ok(fs_err::remove_dir_all(left)?) } else { Ok(()) }
+}
+
+/// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
+pub(super) fn clear(dir: &Path) -> Result<()> {
+    for name in [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, LOG_FILE] {
+        let path = dir.join(name);
+        if path.exists() {
+            fs_err::remove_file(path)?;
+        }
+    }
+    let queue = queue_dir(dir);
+    if queue.exists() { Ok(fs_err::remove_dir_all(queue)?) } else { Ok(()) }
+}

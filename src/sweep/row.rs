@@ -1,0 +1,187 @@
+//! How a trial ended → one row: what it was, what came of it, who did it and when; enough to make the trial again.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::queue::{State, Token};
+use crate::config::Config;
+use crate::training::{Metrics, Scores, Status};
+
+/// How a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// With a model.
+    Done,
+    /// Its loss was no longer a number.
+    NonFinite,
+    /// It took too long.
+    TimeLimit,
+    /// Its parameters cannot be used.
+    Invalid,
+    /// It failed, and would fail again.
+    Error,
+    /// Too many workers died of it.
+    Quarantined,
+}
+
+impl std::fmt::Display for How {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// One row of a sweep's results.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    /// Counted from 1.
+    pub trial: usize,
+    /// The most epochs it was given.
+    pub budget: usize,
+    /// How it ended.
+    pub ended: How,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// The value that the sweep chooses by.
+    pub value: Option<f64>,
+    /// The attempt that counts, from 1.
+    pub attempt: u32,
+    /// Who made it.
+    pub worker: String,
+    /// When it began, by the worker's clock.
+    pub began: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// The root seed.
+    pub seed: u64,
+    /// Every hyper-parameter.
+    pub parameters: BTreeMap<String, Value>,
+    /// How its training went.
+    pub metrics: Option<Metrics>,
+    /// The digest of everything it was made from.
+    pub key: Option<String>,
+    /// The digest of its tensors.
+    pub tensors_key: Option<String>,
+    /// The whole configuration: `poolcast train` with it makes the trial again.
+    pub config: Config,
+}
+
+impl Row {
+    /// The row of an attempt that `worker` begins.
+    pub(super) fn begin(token: &Token, worker: &str, config: &Config) -> Result<Row> {
+        Ok(Row {
+            trial: token.item.trial,
+            budget: token.item.budget,
+            ended: How::Error,
+            error: None,
+            value: None,
+            attempt: token.attempt,
+            worker: worker.to_owned(),
+            began: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+            seconds: 0.0,
+            seed: config.seed,
+            parameters: parameters(config)?,
+            metrics: None,
+            key: None,
+            tensors_key: None,
+            config: config.clone(),
+        })
+    }
+
+    /// The row of an item that no worker survived.
+    pub(super) fn quarantined(token: &Token, config: &Config) -> Result<Row> {
+        let worker = match &token.state {
+            State::Quarantined(worker) => worker,
+            _ => "",
+        };
+        let error = format!("{} workers died of it or lost it, the last of them {worker}", token.attempt);
+        let row = Row::begin(token, worker, config)?;
+        Ok(Row { ended: How::Quarantined, error: Some(error), began: String::new(), ..row })
+    }
+
+    /// The value that the sweep chooses by; `None` for a training that left no model.
+    pub(super) fn watched(metrics: &Metrics) -> Option<f64> {
+        let best = metrics.best.as_ref().filter(|_| metrics.status != Status::NonFinite)?;
+        best.validation.watched(metrics.metric.name, best.validation_loss)
+    }
+}
+
+/// Every hyper-parameter in `config` by its name.
+fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
+    let groups =
+        [serde_json::to_value(&config.preprocessing.parameters)?, serde_json::to_value(&config.training.parameters)?];
+    Ok(groups.into_iter().filter_map(|group| group.as_object().cloned()).flatten().collect())
+}
+
+/// `rows` as one JSON document a line.
+pub(super) fn json_lines(rows: &[Row]) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for row in rows {
+        serde_json::to_writer(&mut text, row)?;
+        text.push(b'\n');
+    }
+    Ok(text)
+}
+
+/// `rows` as a table for spreadsheets: without the configuration, with a column for every score and parameter.
+pub(super) fn csv(rows: &[Row]) -> String {
+    let mut columns = ["trial", "budget", "ended", "error", "value", "attempt", "worker", "began", "seconds", "seed"]
+        .map(str::to_owned)
+        .to_vec();
+    columns.extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
+    columns.extend(Scores::NAMES.map(|name| format!("validation_{name}")));
+    let names: Vec<String> = rows.first().map_or(Vec::new(), |row| row.parameters.keys().cloned().collect());
+    columns.extend(names.iter().cloned());
+    let mut text = line(&columns);
+    for row in rows {
+        let best = row.metrics.as_ref().and_then(|metrics| metrics.best.as_ref());
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let mut cells = vec![
+            row.trial.to_string(),
+            row.budget.to_string(),
+            row.ended.to_string(),
+            row.error.clone().unwrap_or_default(),
+            number(row.value),
+            row.attempt.to_string(),
+            row.worker.clone(),
+            row.began.clone(),
+            format!("{:.3}", row.seconds),
+            row.seed.to_string(),
+            row.metrics.as_ref().map_or(String::new(), |metrics| metrics.epochs.to_string()),
+            best.map_or(String::new(), |best| best.epoch.to_string()),
+            number(best.map(|best| best.train_loss)),
+            number(best.map(|best| best.validation_loss)),
+        ];
+        let scores = best.map_or([None; Scores::NAMES.len()], |best| best.validation.values());
+        cells.extend(scores.map(number));
+        cells.extend(names.iter().map(|name| row.parameters.get(name).map_or(String::new(), plain)));
+        text.push_str(&line(&cells));
+    }
+    text
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn line(cells: &[String]) -> String {
+    let quoted = cells.iter().map(|cell| match cell.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.clone(),
+    });
+    quoted.collect::<Vec<_>>().join(",") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be() {
+        let cells = ["1", "a,b", "say \"no\"", "two\nlines"].map(str::to_owned);
+        assert_eq!(line(&cells), "1,\"a,b\",\"say \"\"no\"\"\",\"two\nlines\"\n");
+    }
+}

@@ -1,0 +1,148 @@
+//! The folder of a sweep → how far it is.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::folder::Sweep;
+use super::queue::{Census, Queue, State, Token};
+use super::results::{rows, rows_of};
+use super::row::{How, Row};
+use crate::config::Metric;
+
+/// How far a sweep is.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// How many trials there are.
+    pub trials: usize,
+    /// Trials that ended with a model.
+    pub done: usize,
+    /// Trials that failed, by kind.
+    pub failed: BTreeMap<How, usize>,
+    /// Trials at work.
+    pub running: Vec<Running>,
+    /// Trials that nobody has taken yet.
+    pub ready: usize,
+    /// The manager, and for how long nothing was heard of it.
+    pub manager: Option<Heard>,
+    /// What the best trial is chosen by.
+    pub metric: Metric,
+    /// The best so far.
+    pub best: Option<Leader>,
+    /// Trials an hour, at the mean duration so far and with the workers that run now.
+    pub rate_per_hour: Option<f64>,
+    /// How long the rest takes at that rate.
+    pub remaining_s: Option<f64>,
+}
+
+/// The best trial so far.
+#[derive(Debug, Serialize)]
+pub struct Leader {
+    /// Counted from 1.
+    pub trial: usize,
+    /// The value it is chosen by.
+    pub value: f64,
+}
+
+/// A worker or a manager.
+#[derive(Debug, Serialize)]
+pub struct Heard {
+    /// Its name.
+    pub worker: String,
+    /// Since its last heartbeat, as far as the clocks of both hosts agree.
+    pub heartbeat_s: Option<f64>,
+}
+
+/// A trial at work.
+#[derive(Debug, Serialize)]
+pub struct Running {
+    /// Counted from 1.
+    pub trial: usize,
+    /// The most epochs it may have.
+    pub budget: usize,
+    /// Counted from 1.
+    pub attempt: u32,
+    /// Who does it.
+    #[serde(flatten)]
+    pub by: Heard,
+    /// How long the attempt takes so far.
+    pub seconds: Option<f64>,
+    /// Epochs so far.
+    pub epoch: Option<usize>,
+    /// The watched value after the last of them.
+    pub value: Option<f64>,
+}
+
+/// Looks how far `sweep` is.
+pub fn status(sweep: &Sweep) -> Result<Status> {
+    let Some(queue) = sweep.queue()? else { return Ok(Status::of(sweep, &rows(sweep)?, Vec::new(), None)) };
+    let tokens = queue.items()?;
+    let mut running: Vec<Running> = tokens.iter().filter_map(|token| Running::of(&queue, token)).collect();
+    running.sort_by_key(|running| running.trial);
+    let manager = queue.manager().map(|worker| Heard::of(&queue, worker));
+    let mut status = Status::of(sweep, &rows_of(sweep, &queue, &tokens)?, running, manager);
+    status.ready = sweep.plan.trials.saturating_sub(Census::of(tokens.iter()).ended() + status.running.len());
+    Ok(status)
+}
+
+impl Status {
+    fn of(sweep: &Sweep, rows: &[Row], running: Vec<Running>, manager: Option<Heard>) -> Status {
+        let metric = sweep.config.wandb.sweep.metric.clone();
+        let mut failed = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.ended != How::Done) {
+            *failed.entry(row.ended).or_default() += 1;
+        }
+        let valued = rows.iter().filter_map(|row| Some(Leader { trial: row.trial, value: row.value? }));
+        let best = valued.reduce(|best, next| if metric.goal.is_better(next.value, best.value) { next } else { best });
+        let rest = sweep.plan.trials.saturating_sub(rows.len());
+        let mean_s = rows.iter().map(|row| row.seconds).sum::<f64>() / rows.len() as f64;
+        let rate_per_s = Some(running.len() as f64 / mean_s).filter(|rate| rate.is_finite() && *rate > 0.0);
+        let done = rows.len() - failed.values().sum::<usize>();
+        let remaining_s = if rest == 0 { Some(0.0) } else { rate_per_s.map(|rate| rest as f64 / rate) };
+        let rate_per_hour = rate_per_s.map(|rate| 3600.0 * rate);
+        Status {
+            trials: sweep.plan.trials,
+            done,
+            failed,
+            running,
+            ready: 0,
+            manager,
+            metric,
+            best,
+            rate_per_hour,
+            remaining_s,
+        }
+    }
+
+    /// Whether all trials have ended.
+    pub fn is_over(&self) -> bool {
+        self.done + self.failed.values().sum::<usize>() >= self.trials
+    }
+}
+
+impl Heard {
+    fn of(queue: &Queue, worker: String) -> Heard {
+        let heartbeat_s = queue.beat(&worker).map(|(_, age)| age.as_secs_f64());
+        Heard { worker, heartbeat_s }
+    }
+}
+
+impl Running {
+    fn of(queue: &Queue, token: &Token) -> Option<Running> {
+        let State::Leased(worker) = &token.state else { return None };
+        let beat = queue.beat(worker);
+        let age = beat.as_ref().map(|(_, age)| age.as_secs_f64());
+        // A heart beats now and then, and may last have spoken of an earlier trial.
+        let work = beat.and_then(|(beat, _)| beat.work).filter(|work| work.item == token.item);
+        Some(Running {
+            trial: token.item.trial,
+            budget: token.item.budget,
+            attempt: token.attempt,
+            by: Heard { worker: worker.clone(), heartbeat_s: age },
+            seconds: work.as_ref().zip(age).map(|(work, age)| work.seconds + age),
+            epoch: work.as_ref().map(|work| work.epoch),
+            value: work.and_then(|work| work.value),
+        })
+    }
+}

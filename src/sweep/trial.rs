@@ -1,0 +1,187 @@
+//! A trial of a sweep → its row: one training, in a directory of its attempt alone until it counts.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use super::folder::Sweep;
+use super::queue::{Attempt, Ended, Queue, Tally, Token, work};
+use super::row::{How, Row};
+use crate::config::Config;
+use crate::error::{EXIT_RETRY, exit_code, hinted};
+use crate::manifest;
+use crate::models::Device;
+use crate::tensors::Dataset;
+use crate::training::{self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Stopped, train};
+
+/// The directory of a trial in the sweep directory `out`.
+pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
+    out.join("trials").join(format!("trial-{trial:04}"))
+}
+
+/// The directory of the tensors that the trial `config` needs; trials with equal sizes share it.
+pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
+    let settings = crate::tensors::Settings::of(config)?;
+    let (j, m, timeframe_len_s) = (settings.j, settings.m, settings.timeframe_len_s);
+    let name = format!("j{j}-m{m}-t{timeframe_len_s}-{}-{}", settings.context, settings.vocabulary);
+    Ok(out.join("tensors").join(name))
+}
+
+/// Does trials of `sweep` until none is left or `stop` is set; one that takes longer than `limit` has failed. `progress`
+/// hears of each epoch with its trial, `ended` of each row that counts.
+///
+/// # Errors
+/// Fails on what is no trial's fault, such as a full disk that does not pass; the trial is given back.
+pub fn work_trials(
+    sweep: &Sweep,
+    queue: &Queue,
+    limit: Duration,
+    stop: &AtomicBool,
+    progress: impl Fn(usize, &Epoch) + Sync,
+    ended: impl Fn(&Row),
+) -> Result<Tally> {
+    let attempt = |attempt: &Attempt<'_>| Trial::new(sweep, queue, attempt)?.run(limit, stop, &progress);
+    work(queue, limit, stop, attempt, |token, row: &Row| {
+        // Where this fails the manager does it in the end.
+        if let Err(error) = publish(sweep, queue, token, row) {
+            tracing::warn!("{error:#}");
+        }
+        ended(row);
+    })
+}
+
+/// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier sweep left there.
+pub(super) fn publish(sweep: &Sweep, queue: &Queue, token: &Token, row: &Row) -> Result<()> {
+    let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item.trial));
+    let is_new = from.exists();
+    let is_anothers = row.key.is_none() || manifest::finished_key(&to, RUN).is_some_and(|key| Some(key) != row.key);
+    if to.exists() && (is_new || is_anothers) {
+        fs_err::remove_dir_all(&to)?;
+    }
+    if is_new {
+        fs_err::create_dir_all(sweep.dir.join("trials"))?;
+        fs_err::rename(from, to)?;
+    }
+    Ok(())
+}
+
+struct Trial<'a> {
+    sweep: &'a Sweep,
+    queue: &'a Queue,
+    attempt: &'a Attempt<'a>,
+    config: Config,
+    row: Row,
+    began: Instant,
+}
+
+impl<'a> Trial<'a> {
+    fn new(sweep: &'a Sweep, queue: &'a Queue, attempt: &'a Attempt<'a>) -> Result<Trial<'a>> {
+        let item = attempt.token.item;
+        let config = sweep.trial(item)?;
+        let row = Row::begin(attempt.token, attempt.worker(), &config)?;
+        Ok(Trial { sweep, queue, attempt, config, row, began: Instant::now() })
+    }
+
+    fn run(self, limit: Duration, stop: &AtomicBool, progress: &(impl Fn(usize, &Epoch) + Sync)) -> Result<Ended<Row>> {
+        let settings = match crate::tensors::Settings::of(&self.config).and(training::Settings::of(&self.config)) {
+            Ok(settings) => settings,
+            Err(error) => return Ok(Ended::Failed(self.end(How::Invalid, Some(error), None))),
+        };
+        // Data that this worker does not find is no fault of the trial.
+        let dataset = self.dataset()?;
+        let key = settings.key(&dataset.key)?;
+        let dir = self.queue.work_dir(self.attempt.token);
+        let trained = self.trained(&dataset, &key, &dir, limit, stop, progress);
+        let mut trial = self;
+        trial.row.key = Some(key);
+        trial.row.tensors_key = Some(dataset.key);
+        let timed_out = trial.began.elapsed() > limit;
+        match trained {
+            Ok(metrics) => Ok(Ended::Done(trial.end(How::Done, None, Some(metrics)))),
+            Err(error) if error.is::<NonFinite>() => {
+                let metrics = Metrics::read(&dir)?;
+                Ok(Ended::Failed(trial.end(How::NonFinite, Some(error), Some(metrics))))
+            }
+            Err(error) if error.is::<Stopped>() && !timed_out => Ok(Ended::Stopped),
+            Err(error) if error.is::<Stopped>() => {
+                let error = error.context(format!("it took longer than {} s", limit.as_secs()));
+                Ok(Ended::Failed(trial.end(How::TimeLimit, Some(error), None)))
+            }
+            Err(error)
+                if exit_code(&error) == EXIT_RETRY || error.chain().any(|cause| cause.is::<std::io::Error>()) =>
+            {
+                Err(error)
+            }
+            Err(error) => Ok(Ended::Failed(trial.end(How::Error, Some(error), None))),
+        }
+    }
+
+    fn dataset(&self) -> Result<Dataset> {
+        let dir = tensors_dir(&self.sweep.dir, &self.config)?;
+        let dataset = Dataset::open(&dir)?;
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        ensure!(
+            self.sweep.plan.tensors.get(&*name) == Some(&dataset.key),
+            hinted(
+                format!("`{}` is not what it was when the sweep began", dir.display()),
+                "begin anew with `poolcast sweep init CONFIG -o DIR --overwrite`"
+            )
+        );
+        Ok(dataset)
+    }
+
+    fn trained(
+        &self,
+        dataset: &Dataset,
+        key: &str,
+        dir: &Path,
+        limit: Duration,
+        stop: &AtomicBool,
+        progress: &(impl Fn(usize, &Epoch) + Sync),
+    ) -> Result<Metrics> {
+        let trial = self.attempt.token.item.trial;
+        let before = trial_dir(&self.sweep.dir, trial);
+        if manifest::finished_key(&before, RUN).as_deref() == Some(key) {
+            return Ok(Run::open(&before)?.metrics);
+        }
+        self.go_on(key, dir)?;
+        let metric = self.config.wandb.sweep.metric.name;
+        let hear = |news: Progress<'_>| match news {
+            Progress::Epoch(epoch) => {
+                self.attempt.epoch(epoch.epoch, epoch.validation.watched(metric, epoch.validation_loss));
+                progress(trial, epoch);
+                ControlFlow::Continue(())
+            }
+            Progress::Batch { .. } if stop.load(Ordering::Relaxed) || self.began.elapsed() > limit => {
+                ControlFlow::Break(())
+            }
+            Progress::Batch { .. } => ControlFlow::Continue(()),
+        };
+        Ok(train(dataset, &self.config, dir, Mode::Resume, &Device::Cpu, hear)?.metrics)
+    }
+
+    /// Begins where an earlier attempt was.
+    fn go_on(&self, key: &str, dir: &Path) -> Result<()> {
+        if training::checkpoint_key(dir).is_some() {
+            return Ok(());
+        }
+        let earlier = self.queue.earlier_dirs(self.attempt.token)?;
+        match earlier.iter().find(|dir| training::checkpoint_key(dir).as_deref() == Some(key)) {
+            Some(earlier) => training::copy_checkpoint(earlier, dir),
+            None => Ok(()),
+        }
+    }
+
+    fn end(&self, how: How, error: Option<anyhow::Error>, metrics: Option<Metrics>) -> Row {
+        let mut row = self.row.clone();
+        row.ended = how;
+        row.error = error.map(|error| format!("{error:#}"));
+        row.seconds = self.began.elapsed().as_secs_f64();
+        row.value = metrics.as_ref().and_then(Row::watched);
+        row.metrics = metrics;
+        row
+    }
+}

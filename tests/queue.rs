@@ -1,0 +1,355 @@
+//! The sweep's queue under fire: real processes that are killed, stopped past their leases and woken, and a full disk;
+//! then every item must have exactly one result. Without arguments a small proof, as `cargo test` runs it.
+//!
+//! `ci/queue` and `ci/bench-queue` call this program with more. Trials here are a number and a short sleep: it is the queue
+//! that is tried, through the library, and no verb of poolcast.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use poolcast::sweep::queue::{Census, Ended, Item, Managed, Queue, Settings, State, Token, manage, work};
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
+
+/// Short leases, so that many are lost in little time.
+const SHORT: Settings = Settings { heartbeat_s: 0.2, lease_s: 3.0, tries: 20 };
+
+const LIMIT: Duration = Duration::from_secs(3600);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Answer {
+    /// What the item's trial squared is.
+    square: usize,
+    padding: String,
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse::<usize>().expect("a number");
+    match words[..] {
+        ["work", dir, sleep_us] => worker(Path::new(dir), number(sleep_us)),
+        ["manage", dir, items] if !manager(Path::new(dir), number(items)) => return ExitCode::FAILURE,
+        ["manage", ..] => {}
+        ["proof", dir, items, workers, seconds] => {
+            prove(Path::new(dir), number(items), number(workers), number(seconds) as u64, true);
+        }
+        ["full-disk", dir, items, workers] => fill_disk(Path::new(dir), number(items), number(workers)),
+        ["bench", dir, items, workers] => bench(Path::new(dir), number(items), number(workers)),
+        // As `cargo test` calls it: with a filter of names, or with options.
+        _ if words.iter().any(|word| !word.starts_with('-') && !"queue".contains(word)) => {}
+        _ => {
+            let dir = tempfile::tempdir().expect("a directory");
+            prove(dir.path(), 400, 8, 3, false);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn say(text: &str) {
+    poolcast::output::data(&format!("{text}\n")).expect("stdout is open");
+}
+
+fn worker(dir: &Path, sleep_us: usize) {
+    let Ok(queue) = Queue::open(dir) else { return };
+    let sleep = Duration::from_micros(sleep_us as u64);
+    let padding = "x".repeat(200);
+    let outcome = work(
+        &queue,
+        LIMIT,
+        &AtomicBool::new(false),
+        |attempt| {
+            std::thread::sleep(sleep);
+            let trial = attempt.token.item.trial;
+            Ok(Ended::Done(Answer { square: trial * trial, padding: padding.clone() }))
+        },
+        |_, _| (),
+    );
+    let tally = outcome.unwrap_or_else(|error| panic!("a worker failed: {error:#}"));
+    // The driver reads how often a worker came too late.
+    fs_err::write(dir.join(format!("tally-{}", std::process::id())), format!("{} {}", tally.acknowledged, tally.late))
+        .expect("written");
+}
+
+/// Whether all items have ended.
+fn manager(dir: &Path, items: usize) -> bool {
+    let Ok(queue) = Queue::open(dir) else { return false };
+    let fill = |queue: &Queue| {
+        queue.add(0, 100, &all(items))?;
+        queue.seal(items)
+    };
+    let managed = manage(&queue, &AtomicBool::new(false), fill, |_| (), |_| Ok(())).expect("managed");
+    matches!(managed, Managed::Over(_))
+}
+
+fn all(items: usize) -> Vec<Item> {
+    (1..=items).map(|trial| Item { trial, budget: 1 }).collect()
+}
+
+fn start(args: &[&str]) -> Child {
+    let program = std::env::current_exe().expect("this program");
+    Command::new(program).args(args).stdin(Stdio::null()).spawn().expect("it starts")
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().expect("kill starts");
+    assert!(sent.success());
+}
+
+/// Processes of one role, kept at a number.
+struct Crew {
+    args: Vec<String>,
+    children: Vec<Child>,
+    /// Those that are stopped, and since when.
+    stopped: Vec<(Child, Instant)>,
+}
+
+impl Crew {
+    fn new(args: &[&str], count: usize) -> Crew {
+        let mut crew = Crew {
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            children: Vec::new(),
+            stopped: Vec::new(),
+        };
+        crew.fill(count);
+        crew
+    }
+
+    fn fill(&mut self, count: usize) {
+        self.children.retain_mut(|child| child.try_wait().expect("asked").is_none());
+        while self.children.len() < count {
+            let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+            self.children.push(start(&args));
+        }
+    }
+
+    fn take(&mut self, random: &mut SmallRng) -> Option<Child> {
+        let at = (!self.children.is_empty()).then(|| random.random_range(0..self.children.len()))?;
+        Some(self.children.swap_remove(at))
+    }
+
+    fn kill(&mut self, random: &mut SmallRng) {
+        if let Some(mut child) = self.take(random) {
+            child.kill().expect("killed");
+            child.wait().expect("it ended");
+        }
+    }
+
+    fn stop(&mut self, random: &mut SmallRng) {
+        if let Some(child) = self.take(random) {
+            signal(&child, "STOP");
+            self.stopped.push((child, Instant::now()));
+        }
+    }
+
+    /// Wakes those that have slept for `least`: they are part of the crew again.
+    fn wake(&mut self, least: Duration) {
+        let (awake, asleep) =
+            std::mem::take(&mut self.stopped).into_iter().partition(|(_, since)| since.elapsed() >= least);
+        self.stopped = asleep;
+        let awake: Vec<(Child, Instant)> = awake;
+        for (child, _) in awake {
+            signal(&child, "CONT");
+            self.children.push(child);
+        }
+    }
+
+    fn end(mut self) {
+        self.wake(Duration::ZERO);
+        for child in &mut self.children {
+            child.wait().expect("it ended");
+        }
+    }
+}
+
+/// Works through `items` items with `workers` workers, for `seconds` of them under fire, and checks the results.
+fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
+    let dir = dir.join("queue");
+    let queue = Queue::create(&dir, SHORT).expect("made");
+    let mut random = SmallRng::seed_from_u64(7);
+    let (place, count) = (dir.to_str().expect("a plain name"), items.to_string());
+    // Slow enough to last while there is fire, and spread over the workers.
+    let sleep_us = (seconds * 1_000_000 * workers as u64 / items as u64).to_string();
+    let mut managers = Crew::new(&["manage", place, &count], 2);
+    let mut crew = Crew::new(&["work", place, &sleep_us], workers);
+    let began = Instant::now();
+    let past_lease = Duration::from_secs_f64(SHORT.lease_s + 2.0);
+    let (mut kills, mut stops, mut manager_kills) = (0, 0, 0);
+    // What has ended, as seen on the way: it must stay so.
+    let mut ends: HashMap<Item, Token> = HashMap::new();
+    while began.elapsed() < Duration::from_secs(seconds) && !is_over(&queue) {
+        match random.random_range(0..10) {
+            0 | 1 if crew.stopped.len() < workers / 4 => {
+                crew.stop(&mut random);
+                stops += 1;
+            }
+            2 => {
+                managers.kill(&mut random);
+                manager_kills += 1;
+            }
+            3 if managers.stopped.is_empty() => managers.stop(&mut random),
+            _ => {
+                crew.kill(&mut random);
+                kills += 1;
+            }
+        }
+        crew.wake(past_lease);
+        managers.wake(past_lease);
+        crew.fill(workers);
+        managers.fill(2);
+        remember(&queue, &mut ends);
+        std::thread::sleep(Duration::from_millis(random.random_range(20..200)));
+    }
+    let under_fire = Census::of(queue.items().expect("listed").iter());
+    // Those still asleep sleep past their leases, so that they lose them.
+    while crew.stopped.iter().chain(&managers.stopped).any(|(_, since)| since.elapsed() < past_lease) {
+        std::thread::sleep(Duration::from_millis(50));
+        crew.fill(workers);
+        managers.fill(1);
+    }
+    crew.wake(past_lease);
+    managers.wake(past_lease);
+    while !is_over(&queue) {
+        assert!(began.elapsed() < Duration::from_secs(10 * seconds + 60), "it takes too long: {:?}", queue.items());
+        crew.fill(workers);
+        managers.fill(1);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    crew.end();
+    managers.end();
+    remember(&queue, &mut ends);
+    let retried = check(&queue, items);
+    let late: usize = tallies(&dir).iter().map(|(_, late)| late).sum();
+    assert!(kills > 0 && (stops == 0 || retried > 0), "there was fire");
+    if talk {
+        say(&format!(
+            "{items} items, {workers} workers: {kills} workers and {manager_kills} managers killed, {stops} workers stopped past \
+             their leases; {} had ended under fire; {retried} items took several attempts, {late} came late and did not count; \
+             every item has one result; {:.0} s",
+            under_fire.ended(),
+            began.elapsed().as_secs_f64()
+        ));
+    }
+}
+
+fn is_over(queue: &Queue) -> bool {
+    let census = Census::of(queue.items().expect("listed").iter());
+    queue.sealed().expect("read").is_some_and(|sealed| census.ended() == sealed)
+}
+
+/// What was acknowledged is never changed.
+fn remember(queue: &Queue, ends: &mut HashMap<Item, Token>) {
+    for token in queue.items().expect("listed").into_iter().filter(|token| token.state.is_last()) {
+        let before = ends.entry(token.item).or_insert_with(|| token.clone());
+        assert_eq!(*before, token);
+    }
+}
+
+/// Every item is done, and has one result, that of the attempt that was acknowledged; returns how many were tried again.
+fn check(queue: &Queue, items: usize) -> usize {
+    let tokens = queue.items().expect("listed");
+    let mut found: Vec<Item> = tokens.iter().map(|token| token.item).collect();
+    found.sort();
+    assert_eq!(found, all(items), "each item once");
+    assert!(tokens.iter().all(|token| matches!(token.state, State::Done(_))), "{tokens:?}");
+    let results = queue.results::<Answer>(&tokens).expect("read");
+    assert_eq!(results.len(), items);
+    assert!(results.iter().all(|(item, answer)| answer.square == item.trial * item.trial));
+    tokens.iter().filter(|token| token.attempt > 1).count()
+}
+
+/// What the workers that ended by themselves said: acknowledged, late.
+fn tallies(dir: &Path) -> Vec<(usize, usize)> {
+    let files = fs_err::read_dir(dir).expect("listed").map(|entry| entry.expect("an entry").path());
+    let tallies =
+        files.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tally-")));
+    let text = tallies.map(|path| fs_err::read_to_string(path).expect("read"));
+    let number = |word: Option<&str>| word.and_then(|word| word.parse().ok()).unwrap_or(0);
+    text.map(|text| {
+        let mut words = text.split(' ');
+        (number(words.next()), number(words.next()))
+    })
+    .collect()
+}
+
+/// Works on a small file system (`dir`) that is full for a while.
+fn fill_disk(dir: &Path, items: usize, workers: usize) {
+    let place = dir.join("queue");
+    let queue = Queue::create(&place, SHORT).expect("made");
+    queue.add(0, 100, &all(items)).expect("added");
+    queue.seal(items).expect("sealed");
+    let text = place.to_str().expect("a plain name");
+    let mut crew = Crew::new(&["work", text, "5000"], workers);
+    let count = || Census::of(queue.items().expect("listed").iter());
+    wait(|| count().done > items / 10);
+    let ballast: PathBuf = dir.join("ballast");
+    let mut file = fs_err::File::create(&ballast).expect("made");
+    while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
+    std::thread::sleep(Duration::from_millis(500));
+    let full = count();
+    std::thread::sleep(Duration::from_secs(1));
+    let still = count();
+    drop(file);
+    fs_err::remove_file(ballast).expect("removed");
+    wait(|| {
+        crew.fill(workers);
+        count().done == items
+    });
+    crew.end();
+    check(&queue, items);
+    say(&format!(
+        "{items} items, {workers} workers: {} done when the disk was full, {} a second later; every item has one result",
+        full.done, still.done
+    ));
+    assert!(full.done < items, "the disk was full too late");
+}
+
+fn wait(mut until: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !until() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it takes too long");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Measures claims and acknowledgements a second, between a tenth and nine tenths of the items.
+fn bench(dir: &Path, items: usize, workers: usize) {
+    let place = dir.join(format!("queue-{workers}"));
+    let queue = Queue::create(&place, Settings::default()).expect("made");
+    let began = Instant::now();
+    queue.add(0, 100, &all(items)).expect("added");
+    let put_s = began.elapsed().as_secs_f64();
+    queue.seal(items).expect("sealed");
+    let text = place.to_str().expect("a plain name");
+    let children: Vec<Child> = (0..workers).map(|_| start(&["work", text, "0"])).collect();
+    let first = reached(&queue, items / 10);
+    let last = reached(&queue, items - items / 10);
+    for mut child in children {
+        child.wait().expect("it ended");
+    }
+    check(&queue, items);
+    let rate = (last.0 - first.0) as f64 / (last.1 - first.1).as_secs_f64();
+    say(&format!(
+        "{workers} workers: {rate:.0} claims and acknowledgements a second, each result synced; {:.0} items a second added",
+        items as f64 / put_s
+    ));
+}
+
+/// Waits until so many are done; returns how many there are, and when.
+fn reached(queue: &Queue, items: usize) -> (usize, Instant) {
+    loop {
+        let found = (done(queue), Instant::now());
+        if found.0 >= items {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn done(queue: &Queue) -> usize {
+    Census::of(queue.items().expect("listed").iter()).done
+}
