@@ -320,7 +320,7 @@ pub struct SweepInitArgs {
     /// The folder to make [default: `out` in the configuration]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Do everything anew, also what is finished
+    /// Begin anew where a sweep is; trials that would be the same are found done
     #[arg(long)]
     pub overwrite: bool,
 }

@@ -17,6 +17,9 @@ use super::token::{Item, is_worker};
 /// The size of a heartbeat's file: written in place, so that a full disk stops no heart.
 const SIZE_BYTES: usize = 1024;
 
+/// The least time between two beats of a worker that begins many items.
+const SOON: Duration = Duration::from_secs(1);
+
 /// What a worker's file says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Beat {
@@ -58,7 +61,7 @@ struct Doing {
 #[derive(Debug, Default)]
 struct Shared {
     doing: Mutex<(Option<Doing>, bool)>,
-    ended: Condvar,
+    changed: Condvar,
 }
 
 impl Shared {
@@ -94,6 +97,7 @@ impl Pulse {
     /// Says what the worker begins. Past `limit` by a whole lease, the heart stops: who has not come back by then hangs.
     pub(super) fn begin(&self, item: Item, limit: Duration) {
         self.shared.lock().0 = Some(Doing { item, since: Instant::now(), limit, epoch: 0, value: None });
+        self.shared.changed.notify_all();
     }
 
     /// Says how far it is.
@@ -112,7 +116,7 @@ impl Pulse {
 impl Drop for Pulse {
     fn drop(&mut self) {
         self.shared.lock().1 = true;
-        self.shared.ended.notify_all();
+        self.shared.changed.notify_all();
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -126,12 +130,17 @@ struct Heart {
 impl Heart {
     fn run(&mut self, shared: &Shared, path: &Path) {
         let every = Duration::from_secs_f64(self.queue.settings.heartbeat_s);
+        let mut last = Instant::now();
         let mut guard = shared.lock();
         while !guard.1 {
-            let (now, waited) = shared.ended.wait_timeout(guard, every).unwrap_or_else(PoisonError::into_inner);
+            let (now, waited) = shared.changed.wait_timeout(guard, every).unwrap_or_else(PoisonError::into_inner);
             drop(now);
-            // A beat that cannot be written is missed; enough of them, and the lease is lost, as it must be.
-            let _ = waited.timed_out().then(|| self.beat(shared));
+            // What it begins is told at once, unless it begins something new all the time.
+            if waited.timed_out() || last.elapsed() >= SOON {
+                // A beat that cannot be written is missed; enough of them, and the lease is lost, as it must be.
+                let _ = self.beat(shared);
+                last = Instant::now();
+            }
             guard = shared.lock();
         }
         let _ = fs_err::remove_file(path);
