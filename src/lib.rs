@@ -22,6 +22,7 @@ pub mod manifest;
 pub mod eventlog;
 pub mod events;
 pub mod tensors;
+pub mod tables;
 pub mod models;
 pub mod training;
 pub mod sweep;

@@ -1,0 +1,69 @@
+//! Columns of numbers with the class of each row.
+
+/// What a classical model learns from: `x` `[f, n]`, column by column, and `y` `[n]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// The name of each column, `[f]`.
+    pub features: Vec<String>,
+    /// The numbers, `[f, n]`; what is missing is NaN.
+    pub x: Vec<f64>,
+    /// The class of each row, `[n]`: a place in `classes`.
+    pub y: Vec<u32>,
+    /// The names of the classes; of two the second is the positive one.
+    pub classes: Vec<String>,
+    /// What must not stand on two sides of a split, `[n]`: a cluster of jobs, a patient, a cohort.
+    pub groups: Vec<u64>,
+}
+
+impl Table {
+    /// Rows.
+    pub fn n(&self) -> usize {
+        self.y.len()
+    }
+
+    /// Columns.
+    pub fn f(&self) -> usize {
+        self.features.len()
+    }
+
+    /// One column, `[n]`.
+    pub fn column(&self, place: usize) -> &[f64] {
+        &self.x[place * self.n()..][..self.n()]
+    }
+
+    /// The table of the rows at these places, in this order.
+    pub fn rows(&self, places: &[usize]) -> Table {
+        let x = (0..self.f()).flat_map(|column| {
+            let column = self.column(column);
+            places.iter().map(move |place| column[*place])
+        });
+        Table {
+            x: x.collect(),
+            y: places.iter().map(|place| self.y[*place]).collect(),
+            groups: places.iter().map(|place| self.groups[*place]).collect(),
+            features: self.features.clone(),
+            classes: self.classes.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_taken_in_the_order_asked_for() {
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        let x = vec![1.0, 2.0, 3.0, 10.0, 20.0, 30.0];
+        let table = Table {
+            features: names(["a", "b"]),
+            x,
+            y: vec![0, 1, 0],
+            classes: names(["-", "+"]),
+            groups: vec![7, 8, 9],
+        };
+        let rows = table.rows(&[2, 0]);
+        assert_eq!((rows.column(0), rows.column(1)), (&[3.0, 1.0][..], &[30.0, 10.0][..]));
+        assert_eq!((rows.y, rows.groups), (vec![0, 0], vec![9, 7]));
+    }
+}
