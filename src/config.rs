@@ -110,6 +110,19 @@ pub enum Goal {
 }
 
 impl Goal {
+    /// A value as something of which less is better.
+    pub fn loss(self, value: f64) -> f64 {
+        match self {
+            Goal::Minimize => value,
+            Goal::Maximize => -value,
+        }
+    }
+
+    /// The item with the best value, the first of equals.
+    pub fn best<T>(self, items: impl Iterator<Item = T>, value: impl Fn(&T) -> f64) -> Option<T> {
+        items.reduce(|best, next| if self.is_better(value(&next), value(&best)) { next } else { best })
+    }
+
     /// Whether `a` is better than `b`.
     pub fn is_better(self, a: f64, b: f64) -> bool {
         self.is_gain(a, b, 0.0)
@@ -117,10 +130,7 @@ impl Goal {
 
     /// Whether `a` is better than `b` by more than `min_delta`.
     pub fn is_gain(self, a: f64, b: f64, min_delta: f64) -> bool {
-        match self {
-            Goal::Minimize => a < b - min_delta,
-            Goal::Maximize => a > b + min_delta,
-        }
+        self.loss(a) < self.loss(b) - min_delta
     }
 }
 
@@ -332,14 +342,17 @@ fn refuse_secrets(text: &str) -> Result<()> {
     }
 }
 
+/// The one of `known` that is most like `name`.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |known: &str| strsim::jaro_winkler(known, name);
+    known.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+}
+
 fn explain(error: &figment::Error, place: &str) -> anyhow::Error {
     let key = error.path.join(".");
     match &error.kind {
         Kind::UnknownField(found, known) => {
-            let nearest = known.iter().max_by(|a, b| {
-                let likeness = |name: &str| strsim::jaro_winkler(name, found);
-                likeness(a).total_cmp(&likeness(b))
-            });
+            let nearest = nearest(found, known.iter().copied());
             let above = &error.path[..error.path.len() - usize::from(error.path.last() == Some(found))];
             let full = above.iter().chain([found]).map(String::as_str).collect::<Vec<_>>().join(".");
             let hint = match nearest {

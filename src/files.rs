@@ -154,6 +154,14 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(format!(".{name}.{}.{suffix}", std::process::id()))
 }
 
+/// Removes those of `paths` that are there: files, and directories with all that is in them.
+pub fn remove(paths: impl IntoIterator<Item = PathBuf>) -> Result<()> {
+    for path in paths.into_iter().filter(|path| path.exists()) {
+        if path.is_dir() { fs_err::remove_dir_all(path)? } else { fs_err::remove_file(path)? }
+    }
+    Ok(())
+}
+
 /// Makes the names in a directory last through a power loss.
 pub fn sync_directory(path: &Path) -> Result<()> {
     fs_err::File::open(path)?.sync_all().with_context(|| format!("cannot sync directory `{}`", path.display()))

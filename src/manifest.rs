@@ -49,6 +49,25 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_slice(&text).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
+/// Writes `values` to `path` as one JSON document a line.
+pub fn write_json_lines(path: &Path, values: &[impl Serialize]) -> Result<()> {
+    let mut text = Vec::new();
+    for value in values {
+        serde_json::to_writer(&mut text, value)?;
+        text.push(b'\n');
+    }
+    files::write_atomic(path, &text)
+}
+
+/// Reads one JSON document a line.
+pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let text = fs_err::read_to_string(path)?;
+    let value = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).with_context(|| format!("cannot read `{}`, line {}", path.display(), number + 1))
+    };
+    text.lines().enumerate().map(value).collect()
+}
+
 /// Reads the manifest of `dir`.
 ///
 /// # Errors

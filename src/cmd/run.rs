@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
-use super::{advise, evaluate, flag, flags, parse, tensors, train};
+use super::{advise, evaluate, flag, flags, parse, tensors};
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
@@ -16,7 +16,7 @@ use crate::files::Staging;
 use crate::sweep::{self, Best};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
-use crate::{events, manifest, output};
+use crate::{events, files, manifest, output};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -80,29 +80,30 @@ fn events(config: &Config, overwrite: bool) -> Result<(Store, String)> {
 
 /// Parses the logs that `config`, read from `file`, names, and makes the tensors of every trial in its directory.
 pub(super) fn prepare(config: &Config, file: &Path, overwrite: bool) -> Result<()> {
-    check(config, file)?;
+    let trials = check(config, file)?;
     sweep::check_method(config).with_context(|| format!("cannot use `{}`", file.display()))?;
     sweep::check_place(&config.out)?;
     let (store, events_key) = events(config, overwrite)?;
     fs_err::create_dir_all(&config.out)?;
     let (out, events_key) = (&config.out, events_key.as_str());
     let mut tensors = Tensors { store: &store, events_key, out, overwrite, ready: BTreeSet::new() };
-    let trials = (1..=sweep::count(config)?).map(|trial| sweep::draw(config, trial, &[]));
-    tensors.make(&trials.collect::<Result<Vec<Config>>>()?)
+    tensors.make(&trials)
 }
 
-/// What can be known to fail before any work.
-fn check(config: &Config, file: &Path) -> Result<()> {
+/// Refuses what can be known to fail before any work; returns as many trials as there will be, which with the method `bayes`
+/// may be others.
+fn check(config: &Config, file: &Path) -> Result<Vec<Config>> {
     ensure!(!config.logs.is_empty(), hinted(format!("`{}` names no logs", file.display()), "add `logs: [PATH]` to it"));
-    check_trials(config).with_context(|| format!("cannot use `{}`", file.display()))
+    trials(config).with_context(|| format!("cannot use `{}`", file.display()))
 }
 
-/// Draws as many trials as there will be, which with the method `bayes` may be others, to refuse early what cannot run.
-fn check_trials(config: &Config) -> Result<()> {
-    (1..=sweep::count(config)?).try_for_each(|trial| {
+fn trials(config: &Config) -> Result<Vec<Config>> {
+    let drawn = (1..=sweep::count(config)?).map(|trial| {
         let trial = sweep::draw(config, trial, &[])?;
-        Settings::of(&trial).and(crate::training::Settings::of(&trial)).map(drop)
-    })
+        Settings::of(&trial).and(crate::training::Settings::of(&trial))?;
+        Ok(trial)
+    });
+    drawn.collect()
 }
 
 /// The tensors that trials need; trials of equal sizes share them.
@@ -142,10 +143,7 @@ fn sweep_trials(
     overwrite: bool,
 ) -> Result<(Vec<Config>, Best)> {
     let out = &config.out;
-    let old = out.join("trials");
-    if overwrite && old.exists() {
-        fs_err::remove_dir_all(&old)?;
-    }
+    files::remove(overwrite.then(|| out.join("trials")))?;
     let mut tensors = Tensors { store, events_key, out, overwrite, ready: BTreeSet::new() };
     let bar = output::item_bar((sweep::count(config)? * config.epochs) as u64, "trials");
     let swept = sweep::run_sweep(
@@ -154,7 +152,7 @@ fn sweep_trials(
         |trials| bar.suspend(|| tensors.make(trials)),
         |trial, epoch| {
             bar.inc(1);
-            tracing::info!("trial {trial}: {}", train::line(epoch));
+            super::sweep::tell(trial, epoch);
         },
     );
     bar.finish_and_clear();

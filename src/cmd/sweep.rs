@@ -108,7 +108,8 @@ fn run_here(sweep: &Sweep, queue: &Queue, hands: Hands, stop: &AtomicBool) -> Re
     Ok(is_over)
 }
 
-fn tell(trial: usize, epoch: &Epoch) {
+/// Says of an epoch of a trial what diagnostics show.
+pub(super) fn tell(trial: usize, epoch: &Epoch) {
     tracing::info!("trial {trial}: {}", line(epoch));
 }
 

@@ -120,7 +120,7 @@ fn draw(bar: &ProgressBar, progress: &Progress<'_>, config: &Config) {
         }
         Progress::Epoch(epoch) => {
             let name = config.wandb.sweep.metric.name;
-            let value = epoch.validation.watched(name, epoch.validation_loss);
+            let value = epoch.watched(name);
             bar.set_prefix(format!("{name} {}", value.map_or("-".to_owned(), |value| format!("{value:.4}"))));
         }
     }

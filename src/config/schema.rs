@@ -189,9 +189,8 @@ fn unknown(name: &str, written: &Map<String, Value>) -> String {
     if DEPRECATED.contains(&name) {
         return deprecated(name, written);
     }
-    let likeness = |known: &str| strsim::jaro_winkler(known, name);
-    let names: Vec<&str> = KNOWN.iter().map(|(known, _)| *known).collect();
-    let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).copied().unwrap_or_default();
+    let names = KNOWN.map(|(known, _)| known);
+    let nearest = super::nearest(name, names.into_iter()).unwrap_or_default();
     format!("unknown distribution `{name}`, did you mean `{nearest}`? Known are {}", names.join(", "))
 }
 

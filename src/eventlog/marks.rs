@@ -24,16 +24,14 @@ pub(super) struct Marks<'a> {
     window: [u64; BLOCKS],
     /// The next block of the window.
     next_block: usize,
-    /// Where the block begins that is looked at.
-    block: usize,
-    /// Its bits, but for those met already.
+    /// The bits of the block before it, but for those met already.
     candidates: u64,
 }
 
 impl<'a> Marks<'a> {
     /// The marks of `text` after the byte `from`.
     pub(super) fn new(text: &'a [u8], from: usize) -> Marks<'a> {
-        Marks { text, next_window: from, window: [0; BLOCKS], next_block: BLOCKS, block: 0, candidates: 0 }
+        Marks { text, next_window: from, window: [0; BLOCKS], next_block: BLOCKS, candidates: 0 }
     }
 
     /// Searches the next window, if there is one.
@@ -61,9 +59,9 @@ impl Iterator for Marks<'_> {
                 }
                 self.candidates = self.window[self.next_block];
                 self.next_block += 1;
-                self.block = self.next_window - (BLOCKS + 1 - self.next_block) * BLOCK_BYTES;
             }
-            let before = self.block + self.candidates.trailing_zeros() as usize;
+            let block = self.next_window - (BLOCKS + 1 - self.next_block) * BLOCK_BYTES;
+            let before = block + self.candidates.trailing_zeros() as usize;
             self.candidates &= self.candidates - 1;
             if is_mark(&self.text[before..]) {
                 return Some(before + 1);

@@ -1,5 +1,7 @@
 //! Rows in order → the columns of a shard, and back: jobs and their histories as slices of a mapped file.
 
+use std::ops::Range;
+
 use anyhow::{Result, ensure};
 
 use super::rows::Row;
@@ -197,16 +199,17 @@ pub struct History<'a> {
 }
 
 impl History<'_> {
-    /// Its first `count` events.
-    pub fn first(&self, count: usize) -> Self {
+    /// The events in `range`.
+    #[inline]
+    pub fn slice(&self, range: Range<usize>) -> Self {
         History {
-            time_ms: &self.time_ms[..count],
-            number: &self.number[..count],
-            hold_code: &self.hold_code[..count],
-            hold_subcode: &self.hold_subcode[..count],
-            value: &self.value[..count],
-            normal: &self.normal[..count],
-            text_hash: &self.text_hash[..count],
+            time_ms: &self.time_ms[range.clone()],
+            number: &self.number[range.clone()],
+            hold_code: &self.hold_code[range.clone()],
+            hold_subcode: &self.hold_subcode[range.clone()],
+            value: &self.value[range.clone()],
+            normal: &self.normal[range.clone()],
+            text_hash: &self.text_hash[range],
         }
     }
 }
@@ -296,17 +299,7 @@ impl<'a> Part<'a> {
     /// The events of job `at` of this shard.
     #[inline]
     pub(super) fn history(&self, at: usize) -> History<'a> {
-        let range = self.bounds[at] as usize..self.bounds[at + 1] as usize;
-        let History { time_ms, number, hold_code, hold_subcode, value, normal, text_hash } = self.events;
-        History {
-            time_ms: &time_ms[range.clone()],
-            number: &number[range.clone()],
-            hold_code: &hold_code[range.clone()],
-            hold_subcode: &hold_subcode[range.clone()],
-            value: &value[range.clone()],
-            normal: &normal[range.clone()],
-            text_hash: &text_hash[range],
-        }
+        self.events.slice(self.bounds[at] as usize..self.bounds[at + 1] as usize)
     }
 
     /// The job `at` of this shard.

@@ -118,6 +118,11 @@ impl Model {
         self.split(&self.flat)
     }
 
+    /// Takes every parameter's elements from `weights`, which are as [`Model::weights`] returned them.
+    pub fn set_weights(&mut self, weights: &[Vec<f32>]) {
+        self.flat = flatten(&self.engine, weights);
+    }
+
     /// All parameters in the order in which the model reads them; padding in between is zero.
     pub fn flat(&self) -> &[f32] {
         &self.flat

@@ -32,7 +32,7 @@ pub fn promoted(rungs: usize, eta: f64, goal: Goal, done: &[Done], begun: &BTree
     let promoted = (0..rungs.saturating_sub(1)).flat_map(|rung| {
         let mut ranked: Vec<(f64, usize)> =
             of_rung(rung).filter_map(|one| Some((one.value?, one.item.trial))).collect();
-        ranked.sort_by(|(a, _), (b, _)| if goal == Goal::Minimize { a.total_cmp(b) } else { b.total_cmp(a) });
+        ranked.sort_by(|(a, _), (b, _)| goal.loss(*a).total_cmp(&goal.loss(*b)));
         ranked.truncate((of_rung(rung).count() as f64 / eta) as usize);
         ranked.into_iter().map(move |(_, trial)| Item { trial, rung: rung + 1 })
     });

@@ -44,17 +44,7 @@ pub(super) fn point(space: &Space, goal: Goal, seed: u64, trial: usize, history:
 
 /// The value to make small; infinite where there is none.
 fn loss(observed: &Observed, goal: Goal) -> f64 {
-    let value = observed.value.filter(|value| value.is_finite()).unwrap_or(f64::INFINITY);
-    match goal {
-        Goal::Minimize => value,
-        Goal::Maximize => {
-            if value == f64::INFINITY {
-                value
-            } else {
-                -value
-            }
-        }
-    }
+    observed.value.filter(|value| value.is_finite()).map_or(f64::INFINITY, |value| goal.loss(value))
 }
 
 /// A density over the quantiles: the mean of a kernel around each of some points and of a flat one.

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::row::Row;
 use super::trial::trial_dir;
 use crate::config::Metric;
 use crate::error::hinted;
 use crate::manifest;
-use crate::training::{Epoch, Metrics, Status};
+use crate::training::{Epoch, Metrics};
 
 /// The file in a sweep's directory that names the best trial.
 pub const BEST_FILE: &str = "best.json";
@@ -31,8 +30,7 @@ pub struct TrialResult {
 impl TrialResult {
     /// Its best epoch; `None` for a trial that left no model.
     pub fn best(&self) -> Option<&Epoch> {
-        let metrics = self.metrics.as_ref().filter(|metrics| metrics.status != Status::NonFinite)?;
-        metrics.best.as_ref()
+        self.metrics.as_ref()?.of_model()
     }
 }
 
@@ -55,11 +53,8 @@ impl Best {
     /// # Errors
     /// Fails when no trial has a value.
     pub fn of(metric: &Metric, trials: Vec<TrialResult>) -> Result<Best> {
-        let valued = trials.iter().filter_map(|trial| Some((trial.trial, Row::watched(trial.metrics.as_ref()?)?)));
-        let best = valued.fold(None, |best: Option<(usize, f64)>, (trial, value)| match best {
-            Some(best) if !metric.goal.is_better(value, best.1) => Some(best),
-            _ => Some((trial, value)),
-        });
+        let valued = trials.iter().filter_map(|trial| Some((trial.trial, trial.metrics.as_ref()?.watched()?)));
+        let best = metric.goal.best(valued, |(_, value)| *value);
         let (trial, value) = best.with_context(|| format!("none of the {} trials finished", trials.len()))?;
         Ok(Best { trial, metric: metric.clone(), value, trials })
     }
@@ -82,7 +77,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
 mod tests {
     use super::*;
     use crate::config::{Goal, MetricName};
-    use crate::training::Scores;
+    use crate::training::{Scores, Status};
 
     const METRIC: Metric = Metric { name: MetricName::ValidationLoss, goal: Goal::Minimize };
 

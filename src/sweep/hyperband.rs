@@ -14,9 +14,8 @@ pub struct Trajectory {
 /// The places in `trials` of those to stop: those whose value is worse than the best part in `eta` of all values at the
 /// highest band that they have reached.
 pub fn stopped(hyperband: &Hyperband, goal: Goal, trials: &[Trajectory]) -> Vec<usize> {
-    let sign = if goal == Goal::Maximize { -1.0 } else { 1.0 };
     let losses: Vec<Vec<f64>> =
-        trials.iter().map(|trial| trial.values.iter().map(|value| sign * value).collect()).collect();
+        trials.iter().map(|trial| trial.values.iter().map(|value| goal.loss(*value)).collect()).collect();
     let bands = hyperband.bands();
     let is_behind = |losses_of_one: &Vec<f64>| {
         let reached = bands.iter().rfind(|band| **band <= losses_of_one.len());

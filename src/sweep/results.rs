@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::best::{BEST_FILE, Best, TrialResult};
 use super::folder::{Sweep, queue_dir};
 use super::queue::{Census, Item, Managed, News, Queue, State, Token, manage};
-use super::row::{Row, csv, json_lines};
+use super::row::{Row, csv};
 use super::trial::{publish, trial_dir};
-use crate::config::Goal;
 use crate::error::hinted;
 use crate::{files, manifest, training};
 
@@ -82,7 +81,7 @@ fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: Option<usize>) ->
     }
     prune(sweep, &rows, keep)?;
     files::write_atomic(&sweep.dir.join(TABLE_FILE), csv(&rows).as_bytes())?;
-    files::write_atomic(&sweep.dir.join(ROWS_FILE), &json_lines(&rows)?)
+    manifest::write_json_lines(&sweep.dir.join(ROWS_FILE), &rows)
 }
 
 /// The rows of the trials that have ended, in their order.
@@ -103,12 +102,7 @@ pub(super) fn rows_of(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<
 }
 
 fn finished_rows(sweep: &Sweep) -> Result<Vec<Row>> {
-    let path = sweep.dir.join(ROWS_FILE);
-    let text = fs_err::read_to_string(&path)?;
-    let row = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).with_context(|| format!("cannot read `{}`, line {}", path.display(), number + 1))
-    };
-    text.lines().enumerate().map(row).collect()
+    manifest::read_json_lines(&sweep.dir.join(ROWS_FILE))
 }
 
 /// The best of the trials that have ended.
@@ -128,10 +122,7 @@ fn prune(sweep: &Sweep, rows: &[Row], keep: Option<usize>) -> Result<()> {
     let goal = sweep.config.wandb.sweep.metric.goal;
     let mut valued: Vec<(usize, f64)> = rows.iter().filter_map(|row| Some((row.trial, row.value?))).collect();
     // A stable sort: of equals the earlier trial is kept, as it is the better one.
-    valued.sort_by(|a, b| match goal {
-        Goal::Minimize => a.1.total_cmp(&b.1),
-        Goal::Maximize => b.1.total_cmp(&a.1),
-    });
+    valued.sort_by(|a, b| goal.loss(a.1).total_cmp(&goal.loss(b.1)));
     for (trial, _) in valued.iter().skip(keep.unwrap_or(usize::MAX)) {
         training::remove_model(&trial_dir(&sweep.dir, *trial))?;
     }
@@ -151,18 +142,11 @@ pub fn cleanup(sweep: &Sweep, keep: Option<usize>) -> Result<()> {
         )
     );
     prune(sweep, &finished_rows(sweep)?, keep)?;
-    let left = queue_dir(&sweep.dir);
-    if left.exists() { Ok(fs_err::remove_dir_all(left)?) } else { Ok(()) }
+    files::remove([queue_dir(&sweep.dir)])
 }
 
 /// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
 pub(super) fn clear(dir: &Path) -> Result<()> {
-    for name in [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, LOG_FILE] {
-        let path = dir.join(name);
-        if path.exists() {
-            fs_err::remove_file(path)?;
-        }
-    }
-    let queue = queue_dir(dir);
-    if queue.exists() { Ok(fs_err::remove_dir_all(queue)?) } else { Ok(()) }
+    let of_results = [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, LOG_FILE].map(|name| dir.join(name));
+    files::remove(of_results.into_iter().chain([queue_dir(dir)]))
 }

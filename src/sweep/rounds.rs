@@ -125,14 +125,13 @@ impl Sweep<'_> {
         let values = self.values(&read_history(&trial_dir(self.machine.out, trial))?[..], epochs);
         let metrics = self.results[trial - 1].metrics.as_ref();
         let failed = metrics.is_none_or(|metrics| metrics.status == Status::NonFinite);
-        let best = values.into_iter().reduce(|best, value| if goal.is_better(value, best) { value } else { best });
-        Ok(best.filter(|_| !failed))
+        Ok(goal.best(values.into_iter(), |value| *value).filter(|_| !failed))
     }
 
     /// The values of the watched metric in the first `epochs` of `history`, where it is defined.
     fn values(&self, history: &[Epoch], epochs: usize) -> Vec<f64> {
         let name = self.config.wandb.sweep.metric.name;
-        let watched = history.iter().take(epochs).map(|epoch| epoch.validation.watched(name, epoch.validation_loss));
+        let watched = history.iter().take(epochs).map(|epoch| epoch.watched(name));
         watched.flatten().collect()
     }
 

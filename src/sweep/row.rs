@@ -6,9 +6,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::queue::{State, Token};
+use super::queue::Token;
 use crate::config::Config;
-use crate::training::{Metrics, Scores, Status};
+use crate::training::{Metrics, Scores};
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,19 +93,10 @@ impl Row {
 
     /// The row of an item that no worker survived.
     pub(super) fn quarantined(token: &Token, config: &Config) -> Result<Row> {
-        let worker = match &token.state {
-            State::Quarantined(worker) => worker,
-            _ => "",
-        };
+        let worker = token.state.worker().unwrap_or_default();
         let error = format!("{} workers died of it or lost it, the last of them {worker}", token.attempt);
         let row = Row::begin(token, worker, config)?;
         Ok(Row { ended: How::Quarantined, error: Some(error), began: String::new(), ..row })
-    }
-
-    /// The value that the sweep chooses by; `None` for a training that left no model.
-    pub(super) fn watched(metrics: &Metrics) -> Option<f64> {
-        let best = metrics.best.as_ref().filter(|_| metrics.status != Status::NonFinite)?;
-        best.validation.watched(metrics.metric.name, best.validation_loss)
     }
 }
 
@@ -114,16 +105,6 @@ fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
     let groups =
         [serde_json::to_value(&config.preprocessing.parameters)?, serde_json::to_value(&config.training.parameters)?];
     Ok(groups.into_iter().filter_map(|group| group.as_object().cloned()).flatten().collect())
-}
-
-/// `rows` as one JSON document a line.
-pub(super) fn json_lines(rows: &[Row]) -> Result<Vec<u8>> {
-    let mut text = Vec::new();
-    for row in rows {
-        serde_json::to_writer(&mut text, row)?;
-        text.push(b'\n');
-    }
-    Ok(text)
 }
 
 /// `rows` as a table for spreadsheets: without the configuration, with a column for every score and parameter.

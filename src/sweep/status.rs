@@ -94,7 +94,7 @@ impl Status {
             *failed.entry(row.ended).or_default() += 1;
         }
         let valued = rows.iter().filter_map(|row| Some(Leader { trial: row.trial, value: row.value? }));
-        let best = valued.reduce(|best, next| if metric.goal.is_better(next.value, best.value) { next } else { best });
+        let best = metric.goal.best(valued, |leader| leader.value);
         let rest = sweep.plan.trials.saturating_sub(rows.len());
         let mean_s = rows.iter().map(|row| row.seconds).sum::<f64>() / rows.len() as f64;
         let rate_per_s = Some(running.len() as f64 / mean_s).filter(|rate| rate.is_finite() && *rate > 0.0);

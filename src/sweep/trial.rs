@@ -151,7 +151,7 @@ impl<'a> Trial<'a> {
         let metric = self.config.wandb.sweep.metric.name;
         let hear = |news: Progress<'_>| match news {
             Progress::Epoch(epoch) => {
-                self.attempt.epoch(epoch.epoch, epoch.validation.watched(metric, epoch.validation_loss));
+                self.attempt.epoch(epoch.epoch, epoch.watched(metric));
                 progress(trial, epoch);
                 ControlFlow::Continue(())
             }
@@ -180,7 +180,7 @@ impl<'a> Trial<'a> {
         row.ended = how;
         row.error = error.map(|error| format!("{error:#}"));
         row.seconds = self.began.elapsed().as_secs_f64();
-        row.value = metrics.as_ref().and_then(Row::watched);
+        row.value = metrics.as_ref().and_then(Metrics::watched);
         row.metrics = metrics;
         row
     }

@@ -58,14 +58,16 @@ impl Records {
         let mut outcomes: HashMap<Kind, Vec<(i64, bool)>> = HashMap::new();
         // Jobs are in order of access point and cluster, so those of a cluster follow each other.
         let (mut cluster, mut ended, mut was_held) = (None, Vec::new(), false);
-        for job in store.jobs().iter() {
-            let history = job.history;
-            if cluster != Some(ends(&job)) {
+        for job in store.jobs().iter().map(Some).chain([None]) {
+            let own = job.as_ref().map(ends);
+            if cluster != own {
                 // Nobody asks about clusters without a hold, and they are many.
-                outcomes.extend(cluster.filter(|_| was_held).map(|cluster| (cluster, std::mem::take(&mut ended))));
-                (cluster, was_held) = (Some(ends(&job)), false);
-                ended.clear();
+                let ended = std::mem::take(&mut ended);
+                outcomes.extend(cluster.filter(|_| was_held).map(|cluster| (cluster, ended)));
+                (cluster, was_held) = (own, false);
             }
+            let Some(job) = job else { break };
+            let history = job.history;
             for (at, &number) in history.number.iter().enumerate() {
                 if number == TERMINATED {
                     ended.push((history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0));
@@ -80,7 +82,6 @@ impl Records {
                 }
             }
         }
-        outcomes.extend(cluster.filter(|_| was_held).map(|cluster| (cluster, ended)));
         Records { tallies: outcomes.into_iter().map(|(kind, outcomes)| (kind, running(outcomes))).collect() }
     }
 

@@ -69,7 +69,7 @@ impl<'a> Sampler<'a> {
         let own = (index as u32, primary.owner);
         let others = self.context.choose(own, frames.stretch(), j - 1, activity, &mut generator);
         let mut histories = Vec::with_capacity(j);
-        histories.push(primary.history.first(visible));
+        histories.push(primary.history.slice(0..visible));
         histories.extend(others.iter().map(|&other| self.jobs.history(other as usize)));
         let mut states = vec![EMPTY; j * m];
         self.states.fill(&mut states, &histories, *frames);

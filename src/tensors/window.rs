@@ -146,7 +146,7 @@ mod tests {
             text_hash: &vec![0; events.len()],
         };
         let mut row = vec![77; frames.m];
-        States::new(vocabulary, &[28]).fill(&mut row, &[history.first(visible)], frames);
+        States::new(vocabulary, &[28]).fill(&mut row, &[history.slice(0..visible)], frames);
         row
     }
 

@@ -19,7 +19,7 @@ pub(super) fn is_best(history: &[Epoch], last: Option<f64>, metric: &Metric) -> 
 /// The watched metric of each epoch, where it is defined.
 fn watched(history: &[Epoch], metric: &Metric) -> impl Iterator<Item = Option<f64>> {
     let name = metric.name;
-    history.iter().map(move |epoch| epoch.validation.watched(name, epoch.validation_loss))
+    history.iter().map(move |epoch| epoch.watched(name))
 }
 
 /// How many of `values`, one an epoch, came after the last improvement: a value that was better by more than `min_delta`

@@ -99,9 +99,12 @@ pub fn evaluate(
     let by_code =
         codes.iter().zip(&subcodes).map(|(&code, &sub)| rates.get(code, sub).map_or(overall, |rate| rate.share()));
     let seed = run.summary.training.seed;
-    let at = |threshold, name: &str, probabilities: Vec<f64>| Method {
-        name: name.to_owned(),
-        scores: scores(&probabilities, labels, &groups, resamples, seed, threshold),
+    let at = |threshold, name: &str, probabilities: Vec<f64>| {
+        let values = Scores::of(&probabilities, labels, threshold).values();
+        let intervals = intervals(&probabilities, labels, &groups, resamples, seed, threshold);
+        let all = Scores::NAMES.iter().zip(values).zip(intervals);
+        let scores = all.map(|((name, value), interval)| Score { name: (*name).to_owned(), value, interval });
+        Method { name: name.to_owned(), scores: scores.collect() }
     };
     let method = |name: &str, probabilities| at(0.5, name, probabilities);
     let raw: Vec<f64> = logits.iter().map(|&logit| probability(f64::from(logit))).collect();
@@ -150,18 +153,4 @@ fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
         )
     );
     Ok(())
-}
-
-fn scores(
-    probabilities: &[f64],
-    labels: &[bool],
-    groups: &[u32],
-    resamples: usize,
-    seed: u64,
-    threshold: f64,
-) -> Vec<Score> {
-    let values = Scores::of(probabilities, labels, threshold).values();
-    let intervals = intervals(probabilities, labels, groups, resamples, seed, threshold);
-    let all = Scores::NAMES.iter().zip(values).zip(intervals);
-    all.map(|((name, value), interval)| Score { name: (*name).to_owned(), value, interval }).collect()
 }

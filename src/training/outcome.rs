@@ -66,6 +66,16 @@ impl Metrics {
         }
     }
 
+    /// The epoch whose weights the model has; `None` for a training that left no model.
+    pub fn of_model(&self) -> Option<&Epoch> {
+        self.best.as_ref().filter(|_| self.status != Status::NonFinite)
+    }
+
+    /// The value that a sweep chooses the model by.
+    pub fn watched(&self) -> Option<f64> {
+        self.of_model()?.watched(self.metric.name)
+    }
+
     /// Reads how the training in `dir` went.
     pub fn read(dir: &Path) -> Result<Metrics> {
         manifest::read_json(&dir.join(METRICS_FILE))

@@ -1,6 +1,6 @@
 //! A run: the directory of one finished training, and the model in it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -11,12 +11,12 @@ use super::checkpoint::{self, Checkpoint};
 use super::early_stopping;
 use super::evaluate::Evaluation;
 use super::outcome::{METRICS_FILE, Metrics, Status};
-use super::train::{Epoch, Settings};
+use super::train::{Epoch, Settings, statics};
 use crate::error::hinted;
-use crate::manifest;
 use crate::models::{Device, Model, Shape};
 use crate::shard::{self, Column, Format, Shard};
 use crate::tensors::{self, Dataset, STATICS, Side};
+use crate::{files, manifest};
 
 /// Finished trainings.
 pub const RUN: Format = Format { name: "run", version: 3, rebuild: "poolcast train TENSORS -o RUN" };
@@ -28,20 +28,12 @@ const HISTORY_FILE: &str = "history.jsonl";
 /// Writes the epochs of a training to its directory, one a line. They are those of its checkpoint, so that each is there
 /// once, whenever the training was killed.
 pub(super) fn write_history(dir: &Path, history: &[Epoch]) -> Result<()> {
-    let mut text = Vec::new();
-    for epoch in history {
-        serde_json::to_writer(&mut text, epoch)?;
-        text.push(b'\n');
-    }
-    crate::files::write_atomic(&dir.join(HISTORY_FILE), &text)
+    manifest::write_json_lines(&dir.join(HISTORY_FILE), history)
 }
 
 /// The epochs that the training in `dir` has gone through.
 pub fn read_history(dir: &Path) -> Result<Vec<Epoch>> {
-    let path = dir.join(HISTORY_FILE);
-    let text = fs_err::read_to_string(&path)?;
-    let epochs = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
-    epochs.with_context(|| format!("cannot read `{}`", path.display()))
+    manifest::read_json_lines(&dir.join(HISTORY_FILE))
 }
 
 /// What the model's file says of itself.
@@ -109,7 +101,7 @@ impl Run {
         let columns = parameters.map(|(p, weights)| (p.name.clone(), Column::new(weights, &p.dims))).collect();
         let notes = Notes { model: settings.model.clone(), shape };
         let model = shard::encode(MODEL, &notes, columns)?;
-        crate::files::write_atomic(&dir.join(MODEL_FILE), &model)?;
+        files::write_atomic(&dir.join(MODEL_FILE), &model)?;
         metrics.write(dir)?;
         let summary = RunSummary {
             shape,
@@ -152,7 +144,7 @@ impl Run {
             )
         );
         ensure!(
-            summary.shape.s == if architecture.takes_statics() { STATICS } else { 0 },
+            summary.shape.s == statics(architecture),
             hinted(
                 format!("the model takes {} static features, and this program knows {STATICS}", summary.shape.s),
                 "train it anew with `poolcast train --overwrite`"
@@ -171,32 +163,19 @@ impl Run {
     /// Removes what an earlier training left, the manifest first, and what its model scored.
     pub(super) fn clear(dir: &Path) -> Result<()> {
         Run::reopen(dir)?;
-        remove([checkpoint::FILE, HISTORY_FILE].map(|file| dir.join(file)))
+        files::remove([checkpoint::FILE, HISTORY_FILE].map(|file| dir.join(file)))
     }
 
     /// Makes of a run one that has not finished: only its checkpoint remains, and its history.
     pub(super) fn reopen(dir: &Path) -> Result<()> {
-        let scored = [Side::Train, Side::Validate, Side::Test].map(|side| Evaluation::path(dir, side));
-        remove([manifest::FILE, MODEL_FILE, METRICS_FILE].map(|file| dir.join(file)).into_iter().chain(scored))
+        let scored = Side::ALL.map(|side| Evaluation::path(dir, side));
+        files::remove([manifest::FILE, MODEL_FILE, METRICS_FILE].map(|file| dir.join(file)).into_iter().chain(scored))
     }
-}
-
-fn remove(files: impl IntoIterator<Item = PathBuf>) -> Result<()> {
-    for path in files.into_iter().filter(|path| path.exists()) {
-        fs_err::remove_file(path)?;
-    }
-    Ok(())
 }
 
 /// Removes the model of the training in `dir`, but not what says how it went and how to train it again.
 pub fn remove_model(dir: &Path) -> Result<()> {
-    for name in [manifest::FILE, MODEL_FILE, checkpoint::FILE] {
-        let path = dir.join(name);
-        if path.exists() {
-            fs_err::remove_file(path)?;
-        }
-    }
-    Ok(())
+    files::remove([manifest::FILE, MODEL_FILE, checkpoint::FILE].map(|file| dir.join(file)))
 }
 
 fn metrics_digest(dir: &Path) -> Result<String> {

@@ -1,11 +1,10 @@
 //! Tensors → a trained model: the visible loop, checkpoints on the way.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +16,7 @@ use super::metrics::{Scores, cross_entropy, probability};
 use super::outcome::{Metrics, Status};
 use super::run::{RUN, Run, read_history, write_history};
 use super::samples::Samples;
-use crate::config::{Config, Metric, Threshold};
+use crate::config::{Config, Metric, MetricName, Threshold};
 use crate::error::hinted;
 use crate::manifest;
 use crate::models::{self, Architecture, Device, Gradient, Model, Shape};
@@ -107,6 +106,13 @@ pub struct Epoch {
     pub validation: Scores,
     /// Whether the watched metric was the best so far.
     pub is_best: bool,
+}
+
+impl Epoch {
+    /// The score that early stopping or a sweep watches.
+    pub fn watched(&self, name: MetricName) -> Option<f64> {
+        self.validation.watched(name, self.validation_loss)
+    }
 }
 
 /// What to do with what an earlier training left in the run's directory.
@@ -210,8 +216,8 @@ pub fn train_until(
         Metrics::of(Status::NonFinite, &settings, &state, None).write(dir)?;
     }
     trained?;
-    let calibration =
-        Calibration::fit(&score(&best_model(&state, device)?, &to_watch)?, &to_watch.labels, settings.threshold);
+    state.model.set_weights(&state.best);
+    let calibration = Calibration::fit(&score(&state.model, &to_watch)?, &to_watch.labels, settings.threshold);
     Run::finish(dir, &key, dataset, &settings, &state, calibration)
 }
 
@@ -249,17 +255,6 @@ fn epochs(
     Ok(())
 }
 
-/// The model with the weights of the best epoch.
-fn best_model(state: &Checkpoint, device: &Device) -> Result<Model> {
-    let Model { architecture, shape, .. } = state.model;
-    let names = state.model.parameters().iter().map(|parameter| &parameter.name).zip(&state.best);
-    let weights: BTreeMap<&String, &Vec<f32>> = names.collect();
-    let weight = |name: &str| weights.get(&name.to_owned()).map(|w| &w[..]);
-    let best =
-        Model::with_weights(architecture, shape, |name| weight(name).with_context(|| format!("no weights `{name}`")))?;
-    Ok(best.on(device))
-}
-
 fn begin(
     dataset: &Dataset,
     settings: &Settings,
@@ -288,10 +283,15 @@ fn begin(
     Ok(Checkpoint { adam, best, model, history: Vec::new(), batch: 0, loss_sum: 0.0 })
 }
 
+/// How many static features a model of this program takes.
+pub(super) fn statics(architecture: &dyn Architecture) -> usize {
+    if architecture.takes_statics() { STATICS } else { 0 }
+}
+
 fn shape(dataset: &Dataset, settings: &Settings, architecture: &dyn Architecture) -> Shape {
     let tensors = &dataset.summary.settings;
     let (hidden_size, lstm_layers) = (settings.hidden_size, settings.lstm_layers);
-    let s = if architecture.takes_statics() { STATICS } else { 0 };
+    let s = statics(architecture);
     Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, s, hidden_size, lstm_layers }
 }
 

@@ -207,7 +207,7 @@ impl Queue {
     /// Where earlier attempts at `item` worked, the last of them first, but for that of `token`.
     pub fn earlier_dirs(&self, token: &Token) -> Result<Vec<PathBuf>> {
         let own = self.work_dir(token);
-        let begin = format!("t{:06}-e{:06}.a", token.item.trial, token.item.budget);
+        let begin = format!("{}.a", token.item);
         let entries = fs_err::read_dir(self.path("running"))?.filter_map(|entry| entry.ok());
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let number = |name: &str| name.strip_prefix(&begin)?.split('.').next()?.parse::<u32>().ok();
@@ -266,11 +266,7 @@ pub(super) fn size(segment: &str) -> Option<usize> {
 
 /// The name of an attempt by its worker, whatever came of it.
 fn attempt_name(token: &Token) -> String {
-    let worker = match &token.state {
-        State::Ready => "nobody",
-        State::Leased(worker) | State::Done(worker) | State::Failed(worker) | State::Quarantined(worker) => worker,
-    };
-    format!("t{:06}-e{:06}.a{}.{worker}", token.item.trial, token.item.budget, token.attempt)
+    format!("{}.a{}.{}", token.item, token.attempt, token.state.worker().unwrap_or("nobody"))
 }
 
 fn create_empty(path: &Path) -> Result<()> {

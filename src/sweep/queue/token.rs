@@ -11,6 +11,13 @@ pub struct Item {
     pub budget: usize,
 }
 
+impl std::fmt::Display for Item {
+    /// As names begin.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "t{:06}-e{:06}", self.trial, self.budget)
+    }
+}
+
 /// Where an item stands. The words are a worker's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
@@ -30,6 +37,11 @@ impl State {
     /// Whether nothing more will happen to the item.
     pub fn is_last(&self) -> bool {
         !matches!(self, State::Ready | State::Leased(_))
+    }
+
+    /// The worker that it names.
+    pub fn worker(&self) -> Option<&str> {
+        self.parts().1
     }
 
     fn parts(&self) -> (&'static str, Option<&str>) {
@@ -79,10 +91,9 @@ impl Token {
 
     /// The name of its file.
     pub fn name(&self) -> String {
-        let Item { trial, budget } = self.item;
         let (word, worker) = self.state.parts();
         let worker = worker.map_or(String::new(), |worker| format!(".{worker}"));
-        format!("t{trial:06}-e{budget:06}.a{}.{word}{worker}", self.attempt)
+        format!("{}.a{}.{word}{worker}", self.item, self.attempt)
     }
 
     /// What the file `name` says; `None` for any other file.
