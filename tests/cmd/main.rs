@@ -4,6 +4,7 @@ mod place;
 
 mod advise;
 mod config;
+mod dag;
 mod docs;
 mod evaluate;
 mod help;
