@@ -37,7 +37,7 @@ fn preview(plan: &Plan) -> Result<String> {
     let files = plan.files()?;
     let shown = files.iter().filter(|(name, _)| name.starts_with("condor/") || *name == DAG_FILE);
     let mut text: String = shown.map(|(name, text)| format!("==> {name} <==\n{text}\n")).collect();
-    text += &format!("{} configurations of trials would stand in trials/\n", plan.trials.len());
+    text += &format!("{} configurations of trials in trials/\n", plan.trials.len());
     Ok(text)
 }
 

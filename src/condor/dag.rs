@@ -62,11 +62,9 @@ impl Dag<'_> {
     }
 
     fn tensors(&mut self) {
-        let plan = self.plan;
-        for (name, trial) in &plan.tensors {
+        for name in self.plan.tensors.keys() {
             let node = format!("tensors-{name}");
-            let config = &plan.trials[trial - 1];
-            self.node(&node, "tensors", &[("tensors", name), ("config", &config_file(config))]);
+            self.node(&node, "tensors", &[("tensors", name), ("config", &format!("tensors/{name}.yaml"))]);
             self.may_fail(&node, &format!("tensors/{name}.failed"));
             self.line(&format!("PARENT parse CHILD {node}"));
         }
@@ -95,7 +93,7 @@ impl Dag<'_> {
     }
 
     fn trial_node(&mut self, node: &str, step: &str, trial: &Trial, more: &[(&str, &str)]) {
-        let (number, config) = (trial.padded(), config_file(trial));
+        let (number, config) = (trial.padded(), trial.config_file());
         let mut macros = vec![("trial", &*number), ("tensors", &*trial.tensors), ("config", &*config)];
         macros.extend(more.iter().filter(|(_, value)| !value.is_empty()));
         self.node(node, step, &macros);
@@ -131,8 +129,4 @@ fn train_nodes(plan: &Plan, trial: &Trial) -> Vec<(String, Option<usize>)> {
         false => vec![(name, None)],
         true => (1..=plan.config.epochs).map(|epoch| (format!("{name}-{epoch:04}"), Some(epoch))).collect(),
     }
-}
-
-fn config_file(trial: &Trial) -> String {
-    format!("trials/trial-{}.yaml", trial.padded())
 }

@@ -33,7 +33,10 @@ impl Plan {
         files.insert(config::FILE.to_owned(), serde_yaml_ng::to_string(&self.config)?);
         for trial in &self.trials {
             let text = serde_yaml_ng::to_string(&trial.config)?;
-            files.insert(format!("trials/trial-{}.yaml", trial.padded()), text);
+            if self.tensors[&trial.tensors] == trial.number {
+                files.insert(format!("tensors/{}.yaml", trial.tensors), text.clone());
+            }
+            files.insert(trial.config_file(), text);
         }
         files.insert(DAG_FILE.to_owned(), dag::text(self));
         Ok(files)

@@ -21,7 +21,7 @@ pub struct Plan {
     pub logs: Vec<String>,
     /// The trials, the first at place 0.
     pub trials: Vec<Trial>,
-    /// The names of all tensors, and the trial whose configuration makes them.
+    /// The names of all tensors, and the first trial that needs them.
     pub tensors: BTreeMap<String, usize>,
     /// Submit commands of the site.
     pub(super) site: String,
@@ -40,8 +40,13 @@ pub struct Trial {
 
 impl Trial {
     /// The number as files and nodes have it.
-    pub fn padded(&self) -> String {
+    pub(super) fn padded(&self) -> String {
         format!("{:04}", self.number)
+    }
+
+    /// Where its configuration is in the DAG's directory.
+    pub(super) fn config_file(&self) -> String {
+        format!("trials/trial-{}.yaml", self.padded())
     }
 }
 

@@ -8,6 +8,7 @@ mod dag;
 mod docs;
 mod evaluate;
 mod help;
+mod nodes;
 mod parse;
 mod run;
 mod simulate;
