@@ -43,6 +43,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let dataset = Dataset::open(&sweep::tensors_dir(out, &trials[best.trial - 1])?)?;
     let run = Run::open(&dir)?;
     let evaluation = evaluate::score(&run, &dir, &dataset, Side::Test, config.evaluation.resamples, None)?;
+    sweep::write_best(out, &best)?;
     let advice = advise::judge(&store, &run, &dir, &config, &[])?;
     let report = Report {
         events: &store.summary,
@@ -158,7 +159,6 @@ fn sweep_trials(
     bar.finish_and_clear();
     let (trials, results) = swept?;
     let best = Best::of(&config.wandb.sweep.metric, results)?;
-    manifest::write_json(&out.join(sweep::BEST_FILE), &best)?;
     Ok((trials, best))
 }
 
