@@ -53,9 +53,9 @@ fn the_session_in_docs_is_true() {
 #[test]
 fn the_configurations_in_docs_load() {
     let place = Place::new();
-    let document = read("docs/sweeps.md");
-    let configurations = blocks(&document, "yaml");
-    assert!(configurations.len() > 3);
+    let documents = read("docs/sweeps.md") + &read("docs/ospool.md");
+    let configurations = blocks(&documents, "yaml");
+    assert!(configurations.len() > 5);
     for text in configurations.into_iter().chain([&read("config/sweep.yaml")[..]]) {
         place.write("c.yaml", text);
         place.stdout("config c.yaml");
