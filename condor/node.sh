@@ -43,6 +43,7 @@ report) # DAG_STATUS FAILED_COUNT: says how it all went; its exit code is that o
             name=${record##*/}
             [ ! -e "$record" ] || printf '%s failed: %s\n' "${name%.failed}" "$(cat "$record")"
         done
+        [ "$2" -eq 0 ] || grep '^error: ' logs/parse.err logs/best.err 2>/dev/null
         [ ! -e bestmodel.info ] || cat bestmodel.info
     } >pipeline.report.new && mv pipeline.report.new pipeline.report
     [ "$2" -eq 0 ] && [ "$3" -eq 0 ]

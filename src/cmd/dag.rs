@@ -24,7 +24,13 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     let dir = config.out.display();
     let (trials, tensors) = (plan.trials.len(), plan.tensors.len());
     output::data(&format!("{trials} trials on {tensors} different tensors: {dir}/{DAG_FILE}\n"))?;
+    if std::env::var_os("POOLCAST_OWNER_SALT").is_some() {
+        output::note("note: secrets do not travel with jobs: owners are hashed without `POOLCAST_OWNER_SALT`");
+    }
     if args.submit {
+        if condor::runs_images() == Some(false) {
+            output::note("note: no slot has HasSIF now; until one has, the jobs stay idle");
+        }
         output::note(&condor::start(&config.out, &config.wandb.sweep.name)?);
     } else {
         output::note(&format!("submit it with: cd {dir} && condor_submit_dag {DAG_FILE}"));
@@ -99,7 +105,7 @@ fn nodes_text(nodes: &Nodes) -> String {
     let mut text = match (nodes.is_done, nodes.has_failed) {
         (true, _) => "the DAG is done\n".to_owned(),
         (_, true) => "the DAG has failed; submitted again, it goes on from there\n".to_owned(),
-        _ if nodes.held > 0 => format!("the DAG runs, and {} jobs are on hold\n", nodes.held),
+        _ if nodes.held > 0 => format!("the DAG runs; jobs on hold, which it waits for: {}\n", nodes.held),
         _ => "the DAG runs\n".to_owned(),
     };
     let head = ["", "done", "at work", "waiting", "failed"].map(str::to_owned).to_vec();

@@ -10,10 +10,12 @@ mod place;
 mod plan;
 mod results;
 mod submit;
+mod tools;
 mod words;
 
 pub use cleanup::{Tidy, tidy};
 pub use nodes::{Counts, Nodes};
-pub use place::{DAG_FILE, is_dag, start, write};
+pub use place::{DAG_FILE, is_dag, write};
 pub use plan::{Plan, Trial};
 pub use results::{Ended, choose, trials};
+pub use tools::{runs_images, start};

@@ -1,10 +1,9 @@
-//! A plan → the directory of a DAG, laid out as what `poolcast run` leaves; and its submission.
+//! A plan → the directory of a DAG, laid out as what `poolcast run` leaves.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::plan::Plan;
 use super::{dag, submit};
@@ -68,25 +67,4 @@ pub fn write(plan: &Plan) -> Result<()> {
     directories.into_iter().chain(of_trials).try_for_each(fs_err::create_dir_all)?;
     let (dag, others): (Vec<_>, Vec<_>) = all.iter().partition(|(name, _)| *name == DAG_FILE);
     others.into_iter().chain(dag).try_for_each(|(name, text)| files::write_atomic(&dir.join(name), text.as_bytes()))
-}
-
-/// Submits the DAG in `dir` as the batch `name`. One that was removed or has failed goes on from its rescue file.
-///
-/// # Errors
-/// Fails where HTCondor's programs are not, or refuse.
-pub fn start(dir: &Path, name: &str) -> Result<String> {
-    let output = Command::new("condor_submit_dag").args(["-batch-name", name, DAG_FILE]).current_dir(dir).output();
-    let output = output.context(hinted(
-        "cannot run `condor_submit_dag`",
-        format!("on an access point: cd {} && condor_submit_dag {DAG_FILE}", dir.display()),
-    ))?;
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    ensure!(
-        output.status.success(),
-        hinted(
-            format!("condor_submit_dag refused: {}", [said(&output.stderr), said(&output.stdout)].join(" ")),
-            "`condor_q` shows whether it is in the queue already"
-        )
-    );
-    Ok(said(&output.stdout))
 }

@@ -60,6 +60,7 @@ impl Plan {
         check_method(config)?;
         let out = config.out.to_str().context("the output directory's name is no text")?;
         check_plain("the directory", &std::path::absolute(out)?.to_string_lossy())?;
+        config.parse.ap.iter().try_for_each(|ap| check_plain("`parse.ap`", ap))?;
         check_node(&config.wandb.sweep.name).context("cannot use `wandb.sweep.name`")?;
         let mut trials = Vec::new();
         let mut tensors = BTreeMap::new();

@@ -5,11 +5,12 @@ use anyhow::{Result, ensure};
 use crate::config::{Command, Commands};
 use crate::error::hinted;
 
-/// Submit commands that `condor/` decides; a DAG whose jobs did otherwise would not work.
-const RESERVED: [&str; 30] = [
+/// Submit commands that `condor/` decides, and macros that the DAG sets; jobs that did otherwise would not work.
+const RESERVED: [&str; 38] = [
     "arguments",
     "args",
     "checkpoint_exit_code",
+    "config",
     "container_image",
     "docker_image",
     "environment",
@@ -18,23 +19,30 @@ const RESERVED: [&str; 30] = [
     "error",
     "executable",
     "getenv",
+    "image",
     "include",
     "initialdir",
     "initial_dir",
     "input",
+    "job",
     "log",
+    "logs",
     "max_retries",
+    "names",
     "on_exit_hold",
     "on_exit_remove",
+    "options",
     "output",
     "queue",
     "retry_until",
     "should_transfer_files",
+    "tensors",
     "transfer_checkpoint_files",
     "transfer_executable",
     "transfer_input_files",
     "transfer_output_files",
     "transfer_output_remaps",
+    "trial",
     "universe",
     "when_to_transfer_output",
 ];

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::Result;
+use serde_json::Value;
 
-use super::best::{BEST_FILE, Best};
+use super::best::{BEST_FILE, Best, TrialResult};
 use super::row::{parameters, plain};
 use super::trial::trial_dir;
 use crate::config::Config;
@@ -40,12 +41,12 @@ pub fn info(dir: &Path, best: &Best) -> Result<String> {
     ];
     lines.extend(failed.into_iter().map(|failure| ("failed_trial".to_owned(), failure)));
     lines.extend(test_scores(&run)?);
-    lines.extend(parameters(&Config::read(&run)?)?.into_iter().map(|(name, value)| (name, plain(&value))));
+    lines.extend(parameters(&Config::read(&run)?)?.into_iter().map(|(name, value)| (name, short(&value))));
     Ok(lines.into_iter().map(|(key, value)| format!("{key} = {value}\n")).collect())
 }
 
 /// A trial without a model, and why.
-fn failure(trial: &super::TrialResult) -> String {
+fn failure(trial: &TrialResult) -> String {
     let why = trial.error.as_deref().unwrap_or("its loss was no number").replace('\n', " ");
     format!("{}: {why}", trial.trial)
 }
@@ -56,4 +57,9 @@ fn test_scores(run: &Path) -> Result<Vec<(String, String)>> {
     let scores = evaluation.and_then(|evaluation| evaluation.methods.into_iter().next()).map(|model| model.scores);
     let defined = scores.into_iter().flatten().filter_map(|score| Some((score.name, score.value?)));
     Ok(defined.map(|(name, value)| (format!("test_{name}"), value.to_string())).collect())
+}
+
+/// A hyper-parameter as people write it: `64`, not `64.0`.
+fn short(value: &Value) -> String {
+    value.as_f64().map_or_else(|| plain(value), |number| number.to_string())
 }

@@ -307,8 +307,11 @@ fn a_dag_without_a_trial_that_works_has_failed() {
     place.stdout("dag small.yaml");
     place.write("out/trials/trial-0001.yaml", "epoch: 3\n");
     assert_eq!(nodes::run(&place, "out"), 1);
-    assert!(file(&place, "pipeline.report").starts_with("DAG status 2, 1 nodes failed\n"));
-    assert!(file(&place, "logs/best.err").contains("none of the 1 trials finished"));
+    insta::assert_snapshot!(file(&place, "pipeline.report"), @"
+    DAG status 2, 1 nodes failed
+    trial-0001 failed: train-0001: exit code 2: `trials/trial-0001.yaml` has an unknown key `epoch`
+    logs/best.err:error: none of the 1 trials finished
+    ");
 }
 
 #[test]
