@@ -1,5 +1,6 @@
 //! Configuration: layers of YAML and environment → one checked [`Config`], saved beside every artefact.
 
+mod dag;
 mod distribution;
 mod parameter;
 mod schema;
@@ -16,6 +17,7 @@ use figment::providers::{Env, Format as _, Serialized, Yaml};
 use serde::{Deserialize, Serialize};
 
 use crate::error::hinted;
+pub use dag::{Command, Commands, Dag, Submit};
 pub use distribution::Distribution;
 pub use parameter::Parameter;
 use parameter::check_range;
@@ -46,6 +48,7 @@ pub struct Config {
     pub training: Training,
     pub evaluation: Evaluation,
     pub advice: Advice,
+    pub dag: Dag,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -318,6 +321,7 @@ impl Config {
         let Advice { release_from, fix_below, .. } = self.advice;
         check_range("advice.release_from", release_from, 0.0..=1.0)?;
         check_range("advice.fix_below", fix_below, 0.0..=release_from)?;
+        check_range("dag.max_jobs", self.dag.max_jobs as f64, 1.0..=100_000.0)?;
         Ok(())
     }
 }

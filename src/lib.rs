@@ -26,6 +26,7 @@ pub mod tables;
 pub mod models;
 pub mod training;
 pub mod sweep;
+pub mod condor;
 pub mod advice;
 pub mod simulate;
 

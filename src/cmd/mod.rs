@@ -1,6 +1,7 @@
 //! The verbs: arguments in, library calls, messages out. One file each.
 
 pub mod advise;
+pub mod dag;
 pub mod evaluate;
 pub mod parse;
 pub mod run;
@@ -29,6 +30,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Tensors(args) => tensors::run(&args),
         Verb::Train(args) => train::run(&args),
         Verb::Sweep(args) => sweep::run(&args.step, threads),
+        Verb::Dag(args) => dag::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Advise(args) => advise::run(&args),
         Verb::Simulate(args) => simulate::run(&args),

@@ -51,6 +51,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let dataset = Dataset::open(&sweep::tensors_dir(out, &winner.config)?)?;
     let run = Run::open(&dir)?;
     let evaluation = evaluate::score(&run, &dir, &dataset, Side::Test, config.evaluation.resamples, None)?;
+    sweep::write_best(out, &best)?;
     let advice = advise::judge(&store, &run, &dir, &config, &[])?;
     let report = Report {
         events: &store.summary,

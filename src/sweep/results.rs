@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::best::{BEST_FILE, Best, TrialResult};
 use super::folder::{Sweep, queue_dir};
+use super::info::{INFO_FILE, write_best};
 use super::queue::{Census, Managed, News, Queue, State, Token, manage};
 use super::row::{Row, csv};
 use super::trial::{publish, trial_dir};
@@ -80,7 +81,7 @@ fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: Option<usize>) ->
         by_item.get(&token.item).map_or(Ok(()), |row| publish(sweep, queue, token, row))?;
     }
     if let Ok(best) = choose(sweep, &rows) {
-        manifest::write_json(&sweep.dir.join(BEST_FILE), &best)?;
+        write_best(&sweep.dir, &best)?;
     }
     prune(sweep, &rows, keep)?;
     files::write_atomic(&sweep.dir.join(TABLE_FILE), csv(&rows).as_bytes())?;
@@ -159,6 +160,6 @@ pub fn cleanup(sweep: &Sweep, keep: Option<usize>) -> Result<()> {
 
 /// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
 pub(super) fn clear(dir: &Path) -> Result<()> {
-    let of_results = [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, LOG_FILE].map(|name| dir.join(name));
+    let of_results = [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, INFO_FILE, LOG_FILE].map(|name| dir.join(name));
     files::remove(of_results.into_iter().chain([queue_dir(dir)]))
 }

@@ -115,7 +115,7 @@ impl Row {
 }
 
 /// Every hyper-parameter in `config` by its name.
-fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
+pub(super) fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
     let groups =
         [serde_json::to_value(&config.preprocessing.parameters)?, serde_json::to_value(&config.training.parameters)?];
     Ok(groups.into_iter().filter_map(|group| group.as_object().cloned()).flatten().collect())
@@ -158,7 +158,8 @@ pub(super) fn csv(rows: &[Row]) -> String {
     text
 }
 
-fn plain(value: &Value) -> String {
+/// A word without its quotes; anything else as JSON.
+pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
