@@ -1,11 +1,12 @@
 //! The pieces of one log, in order → its events in time, for the access point that wrote them.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
 use super::blocks::SIZES;
-use super::event::{Ad, AdKey, Event};
+use super::event::{Ad, Event};
 use super::known::Known;
 use super::piece::{Anchor, Piece, Told};
 use super::reader::{Batch, Generation, Log, Options, PLACES, Place, Resume};
@@ -45,7 +46,7 @@ pub(super) struct Assembly {
     events: Vec<Event>,
     ads: Vec<Ad>,
     /// Whose ads were read.
-    known: Known<AdKey>,
+    known: Known<NonZeroU64>,
     /// Events without a year from before anything told it.
     undated: Vec<(Stamp, Event)>,
     /// Anchors before an event that is still to come: it is in the next piece.
@@ -152,7 +153,7 @@ impl Assembly {
             }
         }
         self.log.reasons.extend(piece.reasons);
-        let new = piece.ads.into_iter().filter(|(key, _)| !self.known.meet(*key, key.spread()));
+        let new = piece.ads.into_iter().filter(|(key, _)| !self.known.meet(key.hash, key.spread));
         self.ads.extend(new.map(|(_, ad)| ad));
         self.log.bytes += piece.bytes;
         Ok(piece.events)

@@ -5,7 +5,10 @@ use super::cycles::Cycle;
 use super::settings::Settings;
 use super::window::{EMPTY, Frames, States};
 use crate::config::Window;
-use crate::events::{Job, Jobs, Store};
+use crate::events::{History, Job, Jobs, Store};
+
+/// So many samples are made at once: the histories of their jobs fit a core's own cache.
+const TOGETHER: usize = 16;
 
 /// Makes the codes of samples.
 #[derive(Debug)]
@@ -43,8 +46,20 @@ impl<'a> Sampler<'a> {
         let to_ms = framed.iter().map(|(.., frames)| frames.stretch().1).max().unwrap_or(0);
         let activity = self.context.activity(&self.jobs, (from_ms, to_ms));
         let Settings { j, m, .. } = self.settings;
-        for ((cells, &(index, _)), sample) in codes.chunks_exact_mut(m * j).zip(samples).zip(&framed) {
-            self.one(index, sample, &activity, cells);
+        let mut states = vec![EMPTY; j * m];
+        let together = codes.chunks_mut(TOGETHER * m * j).zip(samples.chunks(TOGETHER)).zip(framed.chunks(TOGETHER));
+        for ((codes, samples), framed) in together {
+            let chosen = |(&(index, _), sample)| self.histories(index, sample, &activity);
+            let chosen: Vec<Vec<History<'_>>> = samples.iter().zip(framed).map(chosen).collect();
+            fetch(&chosen);
+            for ((codes, histories), (.., frames)) in codes.chunks_exact_mut(m * j).zip(chosen).zip(framed) {
+                let (rows, empty) = states.split_at_mut(histories.len() * m);
+                for (row, history) in rows.chunks_exact_mut(m).zip(&histories) {
+                    self.states.fill(row, history, *frames);
+                }
+                empty.fill(EMPTY);
+                transpose(&states, m, codes);
+            }
         }
     }
 
@@ -53,14 +68,14 @@ impl<'a> Sampler<'a> {
         Frames::new(window, job.history.time_ms[cycle.hold], job.submit_ms, m, timeframe_len_s)
     }
 
-    fn one(
+    /// What is known of the jobs in a sample, the held one first.
+    fn histories(
         &self,
         index: usize,
-        (primary, cycle, frames): &(Job<'_>, Cycle, Frames),
+        (primary, cycle, frames): &(Job<'a>, Cycle, Frames),
         activity: &Activity,
-        codes: &mut [u8],
-    ) {
-        let Settings { j, m, window, seed, .. } = self.settings;
+    ) -> Vec<History<'a>> {
+        let Settings { j, window, seed, .. } = self.settings;
         let visible = match window {
             Window::Hold => cycle.hold + 1,
             Window::Life => primary.history.number.len(),
@@ -71,10 +86,17 @@ impl<'a> Sampler<'a> {
         let mut histories = Vec::with_capacity(j);
         histories.push(primary.history.slice(0..visible));
         histories.extend(others.iter().map(|&other| self.jobs.history(other as usize)));
-        let mut states = vec![EMPTY; j * m];
-        self.states.fill(&mut states, &histories, *frames);
-        transpose(&states, m, codes);
+        histories
     }
+}
+
+/// Reads of each history what is needed soon, without a look at it: the processor waits for all that memory together.
+fn fetch(histories: &[Vec<History<'_>>]) {
+    let touch = |history: &History<'_>| {
+        let (first, last) = (history.time_ms.first(), history.time_ms.last());
+        first.unwrap_or(&0) ^ last.unwrap_or(&0) ^ i64::from(*history.number.first().unwrap_or(&0))
+    };
+    std::hint::black_box(histories.iter().flatten().map(touch).fold(0, |all, one| all ^ one));
 }
 
 /// Turns `states` `[j, m]` into `codes` `[m, j]`.
