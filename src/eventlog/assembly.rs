@@ -164,15 +164,9 @@ impl Assembly {
             self.date_back(stamp);
         }
         match self.calendar.place(stamp) {
-            Some(time_ms) => self.keep(Event { time_ms, ..event }),
+            Some(time_ms) => self.events.push(Event { time_ms, ..event }),
             None => self.undated.push((stamp, event)),
         }
-    }
-
-    fn keep(&mut self, event: Event) {
-        self.log.begin_ms = Some(self.log.begin_ms.map_or(event.time_ms, |begin| begin.min(event.time_ms)));
-        self.log.end_ms = self.log.end_ms.max(Some(event.time_ms));
-        self.events.push(event);
     }
 
     /// Places the events before the first time with a year, from the last back to the first.
@@ -183,7 +177,7 @@ impl Assembly {
         for (stamp, event) in undated.iter_mut().rev() {
             event.time_ms = calendar.place(*stamp).unwrap_or_default();
         }
-        undated.into_iter().for_each(|(_, event)| self.keep(event));
+        self.events.extend(undated.into_iter().map(|(_, event)| event));
     }
 
     /// A header begins a file: its creation time gives the year, and the zone of the stamps around it. The stamp of a
@@ -222,6 +216,9 @@ impl Assembly {
 
     pub(super) fn flush(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         let ap = self.ap.as_deref().unwrap_or("unknown");
+        let times = || self.events.iter().map(|event| event.time_ms);
+        self.log.begin_ms = times().chain(self.log.begin_ms).min();
+        self.log.end_ms = times().max().max(self.log.end_ms);
         sink(Batch { ap, events: &self.events, ads: &self.ads })?;
         self.events.clear();
         self.ads.clear();

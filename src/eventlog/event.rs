@@ -287,22 +287,26 @@ pub(super) fn ad_key(record: &Record<'_>) -> Option<AdKey> {
 
 /// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
 pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
-    let (cluster, proc) = job(&record.header)?;
-    let (global_job_id, owner, request) = match record.content {
+    let job = job(&record.header)?;
+    match record.content {
         Content::Text(text) => {
             let values = ad_values(text);
+            let text = |at: usize| values[at].and_then(quoted);
             let number = |at: usize| std::str::from_utf8(values[2 + at]?).ok()?.trim().parse().ok();
-            (values[0].and_then(quoted)?.to_owned(), values[1].and_then(quoted).map(str::to_owned), request(number))
+            ad_of(job, text(0)?, text(1), request(number))
         }
         Content::Ad(form) => {
             let ad = attributes(record, form);
-            let text = |at: usize| ad.text(AD_ATTRIBUTES[at]).map(str::to_owned);
-            (text(0)?, text(1), request(|at| ad.int(AD_ATTRIBUTES[2 + at])))
+            let text = |at: usize| ad.text(AD_ATTRIBUTES[at]);
+            ad_of(job, text(0)?, text(1), request(|at| ad.int(AD_ATTRIBUTES[2 + at])))
         }
-    };
+    }
+}
+
+fn ad_of((cluster, proc): (i32, i32), global_job_id: &str, owner: Option<&str>, request: Request) -> Option<Ad> {
     let (schedd, rest) = global_job_id.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
-    Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner, request })
+    Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner: owner.map(str::to_owned), request })
 }
 
 /// What is read of a job's ad; the last four are its request.

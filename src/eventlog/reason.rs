@@ -146,7 +146,8 @@ pub(super) fn hash(reason: &[u8]) -> u32 {
 
 /// The words of `reason` that are on the list, in lower case; `*` where others stood.
 pub(super) fn template(reason: &[u8]) -> String {
-    let letters = |word: u128| word.to_be_bytes().iter().filter(|byte| **byte != 0).map(|byte| char::from(*byte)).collect();
+    let letters =
+        |word: u128| word.to_be_bytes().iter().filter(|byte| **byte != 0).map(|byte| char::from(*byte)).collect();
     let mut kept: Vec<String> = words(reason).map(|word| word.map_or_else(|| "*".to_owned(), letters)).collect();
     kept.dedup_by(|a, b| a == "*" && b == "*");
     kept.join(" ")

@@ -33,6 +33,11 @@ impl<'a> Sampler<'a> {
         self.batch(&[(job, *cycle)], codes);
     }
 
+    /// So many samples, which are near in time, are best made together.
+    pub(super) fn batch_len(&self) -> usize {
+        self.context.batch_len()
+    }
+
     /// The same for several samples, `[n, m, j]`; their order has no influence, but near in time is faster.
     pub(super) fn batch(&self, samples: &[(usize, Cycle)], codes: &mut [u8]) {
         let framed: Vec<(Job<'_>, Cycle, Frames)> = samples
@@ -49,10 +54,13 @@ impl<'a> Sampler<'a> {
         let mut states = vec![EMPTY; j * m];
         let together = codes.chunks_mut(TOGETHER * m * j).zip(samples.chunks(TOGETHER)).zip(framed.chunks(TOGETHER));
         for ((codes, samples), framed) in together {
-            let chosen = |(&(index, _), sample)| self.histories(index, sample, &activity);
-            let chosen: Vec<Vec<History<'_>>> = samples.iter().zip(framed).map(chosen).collect();
-            fetch(&chosen);
-            for ((codes, histories), (.., frames)) in codes.chunks_exact_mut(m * j).zip(chosen).zip(framed) {
+            let others = |(&(index, _), sample)| self.others(index, sample, &activity);
+            let others: Vec<Vec<u32>> = samples.iter().zip(framed).map(others).collect();
+            fetch(others.iter().flatten(), |&other| self.jobs.begin(other as usize));
+            let histories = |(sample, others): (_, &Vec<u32>)| self.histories(sample, others);
+            let histories: Vec<Vec<History<'_>>> = framed.iter().zip(&others).map(histories).collect();
+            fetch(histories.iter().flatten(), first_looks);
+            for ((codes, histories), (.., frames)) in codes.chunks_exact_mut(m * j).zip(histories).zip(framed) {
                 let (rows, empty) = states.split_at_mut(histories.len() * m);
                 for (row, history) in rows.chunks_exact_mut(m).zip(&histories) {
                     self.states.fill(row, history, *frames);
@@ -68,35 +76,39 @@ impl<'a> Sampler<'a> {
         Frames::new(window, job.history.time_ms[cycle.hold], job.submit_ms, m, timeframe_len_s)
     }
 
+    /// The jobs that stand beside the held one.
+    fn others(&self, index: usize, sample: &(Job<'a>, Cycle, Frames), activity: &Activity) -> Vec<u32> {
+        let (primary, cycle, frames) = sample;
+        let mut generator = context::generator(self.settings.seed, primary, cycle.earlier_holds);
+        let own = (index as u32, primary.owner);
+        self.context.choose(own, frames.stretch(), self.settings.j - 1, activity, &mut generator)
+    }
+
     /// What is known of the jobs in a sample, the held one first.
-    fn histories(
-        &self,
-        index: usize,
-        (primary, cycle, frames): &(Job<'a>, Cycle, Frames),
-        activity: &Activity,
-    ) -> Vec<History<'a>> {
-        let Settings { j, window, seed, .. } = self.settings;
-        let visible = match window {
+    fn histories(&self, (primary, cycle, _): &(Job<'a>, Cycle, Frames), others: &[u32]) -> Vec<History<'a>> {
+        let visible = match self.settings.window {
             Window::Hold => cycle.hold + 1,
             Window::Life => primary.history.number.len(),
         };
-        let mut generator = context::generator(seed, primary, cycle.earlier_holds);
-        let own = (index as u32, primary.owner);
-        let others = self.context.choose(own, frames.stretch(), j - 1, activity, &mut generator);
-        let mut histories = Vec::with_capacity(j);
+        let mut histories = Vec::with_capacity(others.len() + 1);
         histories.push(primary.history.slice(0..visible));
         histories.extend(others.iter().map(|&other| self.jobs.history(other as usize)));
         histories
     }
 }
 
-/// Reads of each history what is needed soon, without a look at it: the processor waits for all that memory together.
-fn fetch(histories: &[Vec<History<'_>>]) {
-    let touch = |history: &History<'_>| {
-        let (first, last) = (history.time_ms.first(), history.time_ms.last());
-        first.unwrap_or(&0) ^ last.unwrap_or(&0) ^ i64::from(*history.number.first().unwrap_or(&0))
-    };
-    std::hint::black_box(histories.iter().flatten().map(touch).fold(0, |all, one| all ^ one));
+/// Reads what is needed soon, with nothing between: the processor waits for the memory of it all together.
+fn fetch<T>(of: impl Iterator<Item = T>, read: impl Fn(T) -> u64) {
+    std::hint::black_box(of.map(read).fold(0, |all, one| all ^ one));
+}
+
+/// Of a history, what the search for a time and the states after it begin with.
+fn first_looks(history: &History<'_>) -> u64 {
+    let times = [history.time_ms.first(), history.time_ms.get(history.time_ms.len() / 2), history.time_ms.last()];
+    times
+        .into_iter()
+        .flatten()
+        .fold(history.number.first().map_or(0, |&number| number.into()), |all, time_ms| all ^ time_ms.cast_unsigned())
 }
 
 /// Turns `states` `[j, m]` into `codes` `[m, j]`.

@@ -87,7 +87,7 @@ impl States {
     /// Writes the states of a job at each of the frames: that after its last event at or before the frame, among those of
     /// its events that are given; [`EMPTY`] where there is none.
     pub(super) fn fill(&self, row: &mut [u8], job: &History<'_>, frames: Frames) {
-        let first = job.time_ms.partition_point(|&time_ms| time_ms <= frames.first_ms);
+        let first = count_until(job.time_ms, frames.first_ms);
         self.fill_row(row, job, (first, self.before(job, first)), frames);
     }
 
@@ -116,6 +116,15 @@ impl States {
         }
         row[written..].fill(state);
     }
+}
+
+/// How many of `times_ms`, which are in order, are not after `until_ms`.
+fn count_until(times_ms: &[i64], until_ms: i64) -> usize {
+    if times_ms.len() <= 32 {
+        // Most histories are that short, and each step of a search would wait for the one before.
+        return times_ms.iter().filter(|&&time_ms| time_ms <= until_ms).count();
+    }
+    times_ms.partition_point(|&time_ms| time_ms <= until_ms)
 }
 
 #[cfg(test)]
