@@ -1,5 +1,6 @@
 //! Configuration: layers of YAML and environment → one checked [`Config`], saved beside every artefact.
 
+mod data;
 mod distribution;
 mod parameter;
 mod schema;
@@ -16,6 +17,7 @@ use figment::providers::{Env, Format as _, Serialized, Yaml};
 use serde::{Deserialize, Serialize};
 
 use crate::error::hinted;
+pub use data::{Cv, Data, Folds, Pipeline};
 pub use distribution::Distribution;
 pub use parameter::Parameter;
 use parameter::check_range;
@@ -44,6 +46,8 @@ pub struct Config {
     pub wandb: Wandb,
     pub preprocessing: Preprocessing,
     pub training: Training,
+    pub data: Data,
+    pub pipelines: BTreeMap<String, Pipeline>,
     pub evaluation: Evaluation,
     pub advice: Advice,
 }
@@ -310,6 +314,8 @@ impl Config {
         check_range("training.checkpoint_minutes", self.training.checkpoint_minutes, 0.0..=1e6)?;
         self.training.threshold.check()?;
         self.wandb.sweep.check(self.epochs)?;
+        self.data.check()?;
+        self.pipelines.iter().try_for_each(|(name, pipeline)| pipeline.check(name))?;
         for fraction in self.preprocessing.fractions {
             check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;
         }
@@ -343,7 +349,7 @@ fn refuse_secrets(text: &str) -> Result<()> {
 }
 
 /// The one of `known` that is most like `name`.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |known: &str| strsim::jaro_winkler(known, name);
     known.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
 }
