@@ -3,9 +3,24 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 16] = [
-    "error", "output", "files", "config", "seed", "shard", "manifest", "eventlog", "events", "tensors", "tables",
-    "models", "training", "sweep", "advice", "simulate",
+const ORDER: [&str; 17] = [
+    "error",
+    "output",
+    "files",
+    "config",
+    "seed",
+    "shard",
+    "manifest",
+    "eventlog",
+    "events",
+    "tensors",
+    "tables",
+    "pipelines",
+    "models",
+    "training",
+    "sweep",
+    "advice",
+    "simulate",
 ];
 
 fn sources(dir: &Path) -> Vec<PathBuf> {
