@@ -306,7 +306,8 @@ impl Config {
     }
 
     fn check(&self) -> Result<()> {
-        check_range("runs", self.runs as f64, 1.0..=100_000.0)?;
+        let least = if self.pipelines.is_empty() { 1.0 } else { 0.0 };
+        check_range("runs", self.runs as f64, least..=100_000.0)?;
         check_range("epochs", self.epochs as f64, 1.0..=1_000_000.0)?;
         check_range("earlystop_threshold", self.earlystop_threshold as f64, 1.0..=1_000_000.0)?;
         check_range("earlystop_min_delta", self.earlystop_min_delta, 0.0..=1e6)?;
@@ -315,6 +316,10 @@ impl Config {
         self.training.threshold.check()?;
         self.wandb.sweep.check(self.epochs)?;
         self.data.check()?;
+        ensure!(
+            !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
+            "`wandb.sweep.early_terminate` is for trials of the network, and pipelines over `data` have none"
+        );
         self.pipelines.iter().try_for_each(|(name, pipeline)| pipeline.check(name))?;
         for fraction in self.preprocessing.fractions {
             check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;

@@ -87,6 +87,16 @@ impl Samples {
                     shared(&format!("the two sides of the split `{name}`"), "group", both.into_iter())
                 );
             }
+            let classes = |rows: &[usize]| rows.iter().map(|row| self.table.y[*row]).collect::<BTreeSet<u32>>();
+            let unknown = classes(&sides.validate).difference(&classes(&sides.train)).next().copied();
+            let class = unknown.map_or("", |class| &self.table.classes[class as usize]);
+            ensure!(
+                unknown.is_none(),
+                hinted(
+                    format!("the split `{name}` validates on the class `{class}`, which it does not learn from"),
+                    "change one of the two filters"
+                )
+            );
             for (side, rows) in [("train", &sides.train), ("validate", &sides.validate)] {
                 let classes: BTreeSet<u32> = rows.iter().map(|row| self.table.y[*row]).collect();
                 let only = classes.first().map_or("none", |class| &self.table.classes[*class as usize]);
