@@ -1,7 +1,8 @@
 //! `poolcast run`: the whole line on this machine, from the logs that a configuration names to advice.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
@@ -9,14 +10,20 @@ use serde::Serialize;
 use super::{advise, evaluate, flag, flags, parse, tensors};
 use crate::cli::RunArgs;
 use crate::config::Config;
-use crate::error::{EXIT_DONE, hinted};
+use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::files::Staging;
-use crate::sweep::{self, Best};
+use crate::sweep::{self, Best, Row, Sweep};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
 use crate::{events, files, manifest, output};
+
+/// Where the store of a sweep is.
+const EVENTS: &str = "events";
+
+/// Nobody waits longer for a trial than a month.
+const TRIAL_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -29,18 +36,19 @@ struct Report<'a> {
 /// Goes through every stage; what an earlier run finished is kept unless it was made from something else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
-    let out = &config.out;
-    check(&config, &args.config)?;
-    ensure!(
-        !out.join(manifest::FILE).exists(),
-        hinted(format!("`{}` holds a sweep of workers, or another artefact", out.display()), "name another directory")
-    );
-    let (store, events_key) = events(&config, args.overwrite)?;
-    fs_err::create_dir_all(out)?;
-    config.write(out)?;
-    let (trials, best) = sweep_trials(&config, &store, &events_key, threads, args.overwrite)?;
+    let sweep = begin(&config, &args.config, args.overwrite)?;
+    if args.overwrite {
+        files::remove(["trials", "tensors"].map(|name| config.out.join(name)))?;
+    }
+    if !super::sweep::to_end(&sweep, threads, TRIAL_LIMIT, None)? {
+        return Ok(EXIT_RETRY);
+    }
+    let (out, rows) = (&config.out, sweep::rows(&sweep)?);
+    let best = sweep::choose(&sweep, &rows)?;
+    let winner = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
+    let store = Store::open(&out.join(EVENTS))?;
     let dir = sweep::trial_dir(out, best.trial);
-    let dataset = Dataset::open(&sweep::tensors_dir(out, &trials[best.trial - 1])?)?;
+    let dataset = Dataset::open(&sweep::tensors_dir(out, &winner.config)?)?;
     let run = Run::open(&dir)?;
     let evaluation = evaluate::score(&run, &dir, &dataset, Side::Test, config.evaluation.resamples, None)?;
     let advice = advise::judge(&store, &run, &dir, &config, &[])?;
@@ -54,119 +62,79 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     if args.json {
         output::json(&report)?;
     } else {
-        output::data(&summary(&store, &dataset, &best, &trials, &evaluation, out))?;
+        output::data(&summary(&store, &dataset, &best, &rows, &evaluation, out))?;
         output::data(&format!("\nAdvice on the {} jobs still held when the log ends\n\n", advice.len()))?;
         output::data(&advise::text(&advice))?;
     }
     Ok(EXIT_DONE)
 }
 
-fn events(config: &Config, overwrite: bool) -> Result<(Store, String)> {
+/// Parses the logs that `config`, read from `file`, names, and begins its sweep in its directory, or finds it there.
+pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Sweep> {
+    check(config, file)?;
+    sweep::check_place(&config.out)?;
+    let events_key = events(config, overwrite)?;
+    let sweep = Sweep::init(&config.out, config, &events_key, overwrite)?;
+    if sweep.is_finished() {
+        output::note("trials: done before");
+    }
+    Ok(sweep)
+}
+
+/// Makes the tensors of `trials` of `sweep`; trials of equal sizes share them. A trial that cannot be is found out by the
+/// worker that takes it, and fails alone.
+pub(super) fn make_tensors(sweep: &Sweep, trials: &[Config]) -> Result<()> {
+    let mut wanted = BTreeMap::new();
+    for trial in trials {
+        if let Ok(settings) = Settings::of(trial) {
+            wanted.insert(sweep::tensors_dir(&sweep.dir, trial)?, settings);
+        }
+    }
+    let events_key = &sweep.plan.events_key;
+    let store = Store::open(&sweep.dir.join(EVENTS))?;
+    for (dir, settings) in wanted {
+        if manifest::finished_key(&dir, TENSORS) != Some(settings.key(events_key)?) {
+            tensors::build(&store, &settings, events_key, &dir, true)?;
+        }
+    }
+    Ok(())
+}
+
+/// Parses the logs; returns the digest of the store.
+fn events(config: &Config, overwrite: bool) -> Result<String> {
     let options = Options { ap: config.parse.ap.clone(), year: config.parse.year };
     let logs = parse::logs(&config.logs)?;
     let key = parse::key(&parse::sources(&logs)?, &options)?;
-    let dir = config.out.join("events");
-    if let Some(store) = parse::finished(&dir, &key)?.filter(|_| !overwrite) {
+    let dir = config.out.join(EVENTS);
+    if !overwrite && parse::finished(&dir, &key)?.is_some() {
         output::note("parse: done before");
-        return Ok((store, key));
+        return Ok(key);
     }
     let staging = Staging::new(&dir, true)?;
     let mut builder = Builder::new(&parse::salt(), &parse::options_key(&options)?, Some(staging.path().to_owned()));
     // The key of what was read, which may be longer than what was looked at before.
     let key = parse::key(&parse::read(&logs, &options, &mut builder)?, &options)?;
     builder.write(staging, &key)?;
-    Ok((Store::open(&dir)?, key))
+    Ok(key)
 }
 
-/// Parses the logs that `config`, read from `file`, names, and makes the tensors of every trial in its directory.
-pub(super) fn prepare(config: &Config, file: &Path, overwrite: bool) -> Result<()> {
-    let trials = check(config, file)?;
-    sweep::check_method(config).with_context(|| format!("cannot use `{}`", file.display()))?;
-    sweep::check_place(&config.out)?;
-    let (store, events_key) = events(config, overwrite)?;
-    fs_err::create_dir_all(&config.out)?;
-    let (out, events_key) = (&config.out, events_key.as_str());
-    let mut tensors = Tensors { store: &store, events_key, out, overwrite, ready: BTreeSet::new() };
-    tensors.make(&trials)
-}
-
-/// Refuses what can be known to fail before any work; returns as many trials as there will be, which with the method `bayes`
-/// may be others.
-fn check(config: &Config, file: &Path) -> Result<Vec<Config>> {
+/// Refuses what can be known to fail before any work.
+fn check(config: &Config, file: &Path) -> Result<()> {
     ensure!(!config.logs.is_empty(), hinted(format!("`{}` names no logs", file.display()), "add `logs: [PATH]` to it"));
-    trials(config).with_context(|| format!("cannot use `{}`", file.display()))
-}
-
-fn trials(config: &Config) -> Result<Vec<Config>> {
-    let drawn = (1..=sweep::count(config)?).map(|trial| {
+    let check = |trial| -> Result<()> {
         let trial = sweep::draw(config, trial, &[])?;
         Settings::of(&trial).and(crate::training::Settings::of(&trial))?;
-        Ok(trial)
-    });
-    drawn.collect()
-}
-
-/// The tensors that trials need; trials of equal sizes share them.
-struct Tensors<'a> {
-    store: &'a Store,
-    events_key: &'a str,
-    out: &'a Path,
-    overwrite: bool,
-    ready: BTreeSet<PathBuf>,
-}
-
-impl Tensors<'_> {
-    fn make(&mut self, trials: &[Config]) -> Result<()> {
-        let mut wanted = BTreeMap::new();
-        for trial in trials {
-            wanted.insert(sweep::tensors_dir(self.out, trial)?, Settings::of(trial)?);
-        }
-        for (dir, settings) in wanted {
-            if !self.ready.insert(dir.clone()) {
-                continue;
-            }
-            if !self.overwrite && manifest::finished_key(&dir, TENSORS) == Some(settings.key(self.events_key)?) {
-                output::note(&format!("tensors {}: done before", dir.file_name().unwrap_or_default().display()));
-                continue;
-            }
-            tensors::build(self.store, &settings, self.events_key, &dir, true)?;
-        }
         Ok(())
-    }
-}
-
-fn sweep_trials(
-    config: &Config,
-    store: &Store,
-    events_key: &str,
-    threads: usize,
-    overwrite: bool,
-) -> Result<(Vec<Config>, Best)> {
-    let out = &config.out;
-    files::remove(overwrite.then(|| out.join("trials")))?;
-    let mut tensors = Tensors { store, events_key, out, overwrite, ready: BTreeSet::new() };
-    let bar = output::item_bar((sweep::count(config)? * config.epochs) as u64, "trials");
-    let swept = sweep::run_sweep(
-        config,
-        threads,
-        |trials| bar.suspend(|| tensors.make(trials)),
-        |trial, epoch| {
-            bar.inc(1);
-            super::sweep::tell(trial, epoch);
-        },
-    );
-    bar.finish_and_clear();
-    let (trials, results) = swept?;
-    let best = Best::of(&config.wandb.sweep.metric, results)?;
-    manifest::write_json(&out.join(sweep::BEST_FILE), &best)?;
-    Ok((trials, best))
+    };
+    let checked = sweep::count(config).and_then(|count| (1..=count).try_for_each(check));
+    checked.with_context(|| format!("cannot use `{}`", file.display()))
 }
 
 fn summary(
     store: &Store,
     dataset: &Dataset,
     best: &Best,
-    trials: &[Config],
+    trials: &[Row],
     evaluation: &Evaluation,
     out: &Path,
 ) -> String {
@@ -192,7 +160,7 @@ fn summary(
         "",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(best.trials.iter().zip(trials).map(|(result, config)| trial_row(best, result, config)));
+    rows.extend(best.trials.iter().zip(trials).map(|(result, row)| trial_row(best, result, &row.config)));
     text.push_str(&output::table(&rows));
     text.push_str(&format!("\nThe best trial on holds it has not seen\n{}", evaluate::text(evaluation)));
     text.push_str(&format!("everything is in {}\n", out.display()));

@@ -1,19 +1,19 @@
 //! `poolcast sweep`: a search space → trials by workers that share a folder, their results, the best one.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::run::prepare;
+use super::run::{begin, make_tensors};
 use super::train::{line, stop_signal};
 use super::{flag, flags};
 use crate::cli::{SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStep, SweepWorkArgs};
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::output;
-use crate::sweep::queue::{Managed, Queue};
+use crate::sweep::queue::Managed;
 use crate::sweep::{self, Hands, Row, Running, Status, Sweep};
 use crate::training::Epoch;
 
@@ -38,10 +38,7 @@ fn init(args: &SweepInitArgs) -> Result<u8> {
     let begun = if args.overwrite { None } else { Sweep::begun(&config.out, &config)? };
     let sweep = match begun {
         Some(sweep) => sweep,
-        None => {
-            prepare(&config, &args.config, args.overwrite)?;
-            Sweep::init(&config.out, &config, args.overwrite)?
-        }
+        None => begin(&config, &args.config, args.overwrite)?,
     };
     output::data(&format!("{} trials are to be done in {}\n", sweep.plan.trials, sweep.dir.display()))?;
     Ok(EXIT_DONE)
@@ -51,7 +48,8 @@ fn manage(args: &SweepManageArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let sweep = Sweep::open(&args.dir)?;
     let Some(queue) = sweep.queue()? else { return summary(&sweep) };
-    match sweep::manage_trials(&sweep, &queue, keep(args), &stop, output::note)? {
+    let prepare = |trials: &[Config]| make_tensors(&sweep, trials);
+    match sweep::manage_trials(&sweep, &queue, keep(args), &stop, prepare, output::note)? {
         Managed::Over(_) => summary(&sweep),
         managed => Ok(not_over(&managed, &sweep)),
     }
@@ -78,27 +76,27 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
 }
 
 fn all(args: &SweepManageArgs, trial_timeout: u32, threads: usize) -> Result<u8> {
-    let stop = stop_signal()?;
     let sweep = Sweep::open(&args.dir)?;
-    if let Some(queue) = sweep.queue()? {
-        let limit = Duration::from_secs(trial_timeout.into());
-        let hands = Hands { workers: threads.min(sweep.plan.trials), limit, keep: keep(args) };
-        if !run_here(&sweep, &queue, hands, &stop)? {
-            return Ok(EXIT_RETRY);
-        }
+    match to_end(&sweep, threads, Duration::from_secs(trial_timeout.into()), keep(args))? {
+        true => summary(&sweep),
+        false => Ok(EXIT_RETRY),
     }
-    summary(&sweep)
 }
 
-/// Manages and works in this process; whether all trials have ended.
-fn run_here(sweep: &Sweep, queue: &Queue, hands: Hands, stop: &AtomicBool) -> Result<bool> {
-    let bar = output::item_bar(sweep.plan.trials as u64, "trials");
-    let say = |text: &str| tracing::info!("{text}");
-    let ended = |row: &Row| {
+/// Manages `sweep` and works on it in this process; whether all trials have ended.
+pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: Option<usize>) -> Result<bool> {
+    let stop = stop_signal()?;
+    let Some(queue) = sweep.queue()? else { return Ok(true) };
+    let hands = Hands { workers: threads.min(sweep.plan.trials), limit, keep, stop: &stop };
+    let bar = output::item_bar((sweep.plan.trials * sweep.config.epochs) as u64, "epochs of all trials");
+    let prepare = |trials: &[Config]| bar.suspend(|| make_tensors(sweep, trials));
+    let progress = |trial: usize, epoch: &Epoch| {
         bar.inc(1);
-        tracing::info!("{}", ended(row, sweep));
+        tell(trial, epoch);
     };
-    let managed = sweep::run_here(sweep, queue, hands, stop, tell, ended, say);
+    let ended = |row: &Row| tracing::info!("{}", ended(row, sweep));
+    let say = |text: &str| tracing::info!("{text}");
+    let managed = sweep::run_here(sweep, &queue, hands, prepare, progress, ended, say);
     bar.finish_and_clear();
     let managed = managed?;
     let is_over = matches!(managed, Managed::Over(_));
@@ -109,7 +107,7 @@ fn run_here(sweep: &Sweep, queue: &Queue, hands: Hands, stop: &AtomicBool) -> Re
 }
 
 /// Says of an epoch of a trial what diagnostics show.
-pub(super) fn tell(trial: usize, epoch: &Epoch) {
+fn tell(trial: usize, epoch: &Epoch) {
     tracing::info!("trial {trial}: {}", line(epoch));
 }
 
@@ -157,7 +155,7 @@ fn status(args: &SweepShowArgs) -> Result<u8> {
             return Ok(EXIT_DONE);
         }
         output::screen(&text(&status))?;
-        if status.is_over() || stop.load(Ordering::Relaxed) {
+        if status.is_over || stop.load(Ordering::Relaxed) {
             return Ok(EXIT_DONE);
         }
         std::thread::sleep(REDRAW);

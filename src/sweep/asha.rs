@@ -7,7 +7,7 @@ use crate::config::Goal;
 
 /// What can be worked on by itself: one trial up to one rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Item {
+pub(super) struct Item {
     /// The trial, counted from 1.
     pub trial: usize,
     /// The rung, counted from 0.
@@ -16,7 +16,7 @@ pub struct Item {
 
 /// An item that is done.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Done {
+pub(super) struct Done {
     /// Which.
     pub item: Item,
     /// The trial's best value within the epochs of the rung; `None` where it failed.
@@ -27,7 +27,7 @@ pub struct Done {
 /// `done` with it, one rung higher, unless they are among `begun`. Equals are ordered by trial.
 ///
 /// What a further result changes is never taken back: a trial once promoted stays so.
-pub fn promoted(rungs: usize, eta: f64, goal: Goal, done: &[Done], begun: &BTreeSet<Item>) -> Vec<Item> {
+pub(super) fn promoted(rungs: usize, eta: f64, goal: Goal, done: &[Done], begun: &BTreeSet<Item>) -> Vec<Item> {
     let of_rung = |rung| done.iter().filter(move |one| one.item.rung == rung);
     let promoted = (0..rungs.saturating_sub(1)).flat_map(|rung| {
         let mut ranked: Vec<(f64, usize)> =

@@ -55,7 +55,11 @@ impl Best {
     pub fn of(metric: &Metric, trials: Vec<TrialResult>) -> Result<Best> {
         let valued = trials.iter().filter_map(|trial| Some((trial.trial, trial.metrics.as_ref()?.watched()?)));
         let best = metric.goal.best(valued, |(_, value)| *value);
-        let (trial, value) = best.with_context(|| format!("none of the {} trials finished", trials.len()))?;
+        let (trial, value) = best.with_context(|| {
+            let why =
+                trials.iter().find_map(|trial| Some(format!("; trial {}: {}", trial.trial, trial.error.as_ref()?)));
+            format!("none of the {} trials finished{}", trials.len(), why.unwrap_or_default())
+        })?;
         Ok(Best { trial, metric: metric.clone(), value, trials })
     }
 }

@@ -1,25 +1,22 @@
-//! A configuration and its tensors → the folder of a sweep, that any number of workers share.
+//! A configuration and a store of events → the folder of a sweep, that any number of workers share.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
-use super::queue::{Item, Queue, Settings};
+use super::queue::{Queue, Settings, Token};
 use super::results;
-use super::suggest::{count, draw};
-use super::trial::tensors_dir;
-use crate::config::{Config, Method};
+use super::rounds;
+use super::row::Row;
+use super::suggest::count;
+use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
 use crate::shard::Format;
-use crate::tensors::TENSORS;
-use crate::training;
 
 /// Folders of sweeps.
-pub const SWEEP: Format = Format { name: "sweep", version: 1, rebuild: "poolcast sweep init CONFIG -o DIR" };
+pub const SWEEP: Format = Format { name: "sweep", version: 2, rebuild: "poolcast sweep init CONFIG -o DIR" };
 
 /// The priority of items that nobody prefers.
 const PRIORITY: u8 = 100;
@@ -29,8 +26,8 @@ const PRIORITY: u8 = 100;
 pub struct Plan {
     /// How many trials there are.
     pub trials: usize,
-    /// The digests of the tensors by the names of their directories.
-    pub tensors: BTreeMap<String, String>,
+    /// The digest of the store of events that the tensors are made from.
+    pub events_key: String,
 }
 
 /// The folder of a sweep.
@@ -45,15 +42,17 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// The sweep that `config` describes, in the folder `dir`, where its tensors are: the one that is there, if it is the
-    /// same and `anew` is false, else a new one in its place.
+    /// The sweep that `config` describes over the store of events `events_key`, in the folder `dir`: the one that is there,
+    /// if it is the same and `anew` is false, else a new one in its place.
     ///
     /// # Errors
     /// Fails where something else than a sweep is.
-    pub fn init(dir: &Path, config: &Config, anew: bool) -> Result<Sweep> {
+    pub fn init(dir: &Path, config: &Config, events_key: &str, anew: bool) -> Result<Sweep> {
         check_place(dir)?;
-        let (plan, key) = plan(dir, config)?;
+        let plan = Plan { trials: count(config)?, events_key: events_key.to_owned() };
+        let key = key(config, &plan)?;
         if !anew && manifest::finished_key(dir, SWEEP).as_ref() == Some(&key) {
+            config.write(dir)?;
             return Sweep::open(dir);
         }
         results::clear(dir)?;
@@ -108,32 +107,31 @@ impl Sweep {
         self.dir.join(results::ROWS_FILE).is_file()
     }
 
-    /// The configuration of an item's trial.
-    pub fn trial(&self, item: Item) -> Result<Config> {
-        Ok(Config { epochs: item.budget, ..draw(&self.config, item.trial, &[])? })
+    /// Adds what there is to do next to `queue`, once everything in it has ended; seals it when that was the last.
+    /// `prepare` is given the configurations of the trials, and has to make their tensors.
+    pub(super) fn fill(&self, queue: &Queue, prepare: impl Fn(&[Config]) -> Result<()>) -> Result<()> {
+        let (tokens, added) = (queue.items()?, queue.added()?);
+        // A listing that is made while names change may show an item twice, or not at all; of those that have ended none does.
+        if tokens.len() != added || !tokens.iter().all(Token::has_ended) {
+            return Ok(());
+        }
+        let rows = results::rows_of(self, queue, &tokens)?;
+        let items = rounds::next(&self.config, &rows)?;
+        if !items.is_empty() {
+            let configs = items.iter().map(|item| rounds::trial_config(&self.config, item.trial, &rows));
+            prepare(&configs.collect::<Result<Vec<_>>>()?)?;
+            queue.add(added, PRIORITY, &items)?;
+        }
+        if items.is_empty() || rounds::is_single(&self.config) {
+            queue.seal(added + items.len())?;
+        }
+        Ok(())
     }
 
-    /// Adds all trials to `queue`, in an order by seed, so that whatever part of them is done says something of all.
-    pub(super) fn fill(&self, queue: &Queue) -> Result<()> {
-        let budget = self.config.epochs;
-        let mut items: Vec<Item> = (1..=self.plan.trials).map(|trial| Item { trial, budget }).collect();
-        items.shuffle(&mut crate::seed::generator(self.config.seed, "trial order", &[]));
-        queue.add(0, PRIORITY, &items)?;
-        queue.seal(items.len())
+    /// The row of an item that no worker survived; `rows` has those of earlier trials.
+    pub(super) fn quarantined(&self, token: &Token, rows: &[Row]) -> Result<Row> {
+        Row::quarantined(token, &rounds::trial_config(&self.config, token.item.trial, rows)?)
     }
-}
-
-/// Fails for sweeps whose trials depend on what came of others: workers do not wait for each other.
-pub fn check_method(config: &Config) -> Result<()> {
-    let sweep = &config.wandb.sweep;
-    ensure!(
-        sweep.method != Method::Bayes && sweep.early_terminate.is_none(),
-        hinted(
-            "workers that share a folder do not learn from each other's trials, as `bayes` and `early_terminate` do",
-            "run it on one machine with `poolcast run`, or use `method: random`, `sobol` or `grid`"
-        )
-    );
-    Ok(())
 }
 
 /// Fails where an artefact of another kind is, which no sweep may replace.
@@ -152,27 +150,10 @@ pub(super) fn queue_dir(dir: &Path) -> PathBuf {
     dir.join("queue")
 }
 
-/// What there is to do, and the digest of everything that decides its results.
-fn plan(dir: &Path, config: &Config) -> Result<(Plan, String)> {
-    let mut tensors = BTreeMap::new();
-    let trials = count(config)?;
-    let mut keys = Vec::with_capacity(trials);
-    for trial in 1..=trials {
-        let config = draw(config, trial, &[])?;
-        // A trial that cannot be is found out by the worker that takes it, and fails alone.
-        let Ok(place) = tensors_dir(dir, &config) else {
-            keys.push(serde_json::to_string(&config.preprocessing)?);
-            continue;
-        };
-        let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let tensors_key = match tensors.get(&name) {
-            Some(key) => key,
-            None => tensors.entry(name).or_insert(manifest::read::<serde_json::Value>(&place, TENSORS)?.key),
-        };
-        keys.push(match training::Settings::of(&config) {
-            Ok(settings) => settings.key(tensors_key)?,
-            Err(_) => serde_json::to_string(&config.training)?,
-        });
-    }
-    Ok((Plan { trials, tensors }, manifest::key(&keys)?))
+/// The digest of everything that decides the results of a sweep.
+fn key(config: &Config, plan: &Plan) -> Result<String> {
+    let Config { seed, runs, epochs, earlystop_threshold, earlystop_min_delta, .. } = config;
+    let ends = (epochs, earlystop_threshold, earlystop_min_delta);
+    let sweep = (seed, runs, ends, &config.wandb.sweep, &config.preprocessing, &config.training);
+    manifest::key(&(SWEEP.version, sweep, plan))
 }

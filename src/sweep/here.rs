@@ -11,33 +11,37 @@ use super::queue::{Managed, Queue};
 use super::results::manage_trials;
 use super::row::Row;
 use super::trial::work_trials;
+use crate::config::Config;
 use crate::training::Epoch;
 
 /// How [`run_here`] goes about it.
 #[derive(Debug, Clone, Copy)]
-pub struct Hands {
+pub struct Hands<'a> {
     /// Trials at once.
     pub workers: usize,
     /// The longest that a trial may take.
     pub limit: Duration,
     /// Of how many of the best trials the models stay; all, where it is not said.
     pub keep: Option<usize>,
+    /// Set to make it stop.
+    pub stop: &'a AtomicBool,
 }
 
-/// Manages `sweep` and works on it until all trials have ended or `stop` is set. Others may work on it at the same time,
-/// and where another manager is at it, this process only works.
+/// Manages `sweep` and works on it until all trials have ended or it is told to stop. Others may work on it at the same time,
+/// and where another manager is at it, this process only works. `prepare` makes the tensors of trials, as in [`manage_trials`].
 ///
 /// # Errors
 /// Fails when no worker can go on, on a full disk, for instance; the same call goes on from there.
 pub fn run_here(
     sweep: &Sweep,
     queue: &Queue,
-    hands: Hands,
-    stop: &AtomicBool,
+    hands: Hands<'_>,
+    prepare: impl Fn(&[Config]) -> Result<()>,
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&Row) + Sync,
     say: impl Fn(&str) + Sync,
 ) -> Result<Managed> {
+    let stop = hands.stop;
     let (left, failure) = (AtomicUsize::new(hands.workers), Mutex::new(None));
     let work = || {
         let worked = work_trials(sweep, queue, hands.limit, stop, &progress, &ended);
@@ -48,7 +52,7 @@ pub fn run_here(
     };
     let managed = std::thread::scope(|scope| {
         (0..hands.workers).for_each(|_| drop(scope.spawn(work)));
-        let managed = manage_trials(sweep, queue, hands.keep, stop, &say);
+        let managed = manage_trials(sweep, queue, hands.keep, stop, &prepare, &say);
         if !matches!(managed, Ok(Managed::Elsewhere(_))) {
             stop.store(true, Ordering::Relaxed);
         }

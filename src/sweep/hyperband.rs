@@ -4,7 +4,7 @@ use crate::config::{Goal, Hyperband};
 
 /// The values of a trial, one an epoch in which the watched metric is defined.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trajectory {
+pub(super) struct Trajectory {
     /// Whether it trains still.
     pub is_running: bool,
     /// Its values in order.
@@ -13,7 +13,7 @@ pub struct Trajectory {
 
 /// The places in `trials` of those to stop: those whose value is worse than the best part in `eta` of all values at the
 /// highest band that they have reached.
-pub fn stopped(hyperband: &Hyperband, goal: Goal, trials: &[Trajectory]) -> Vec<usize> {
+pub(super) fn stopped(hyperband: &Hyperband, goal: Goal, trials: &[Trajectory]) -> Vec<usize> {
     let losses: Vec<Vec<f64>> =
         trials.iter().map(|trial| trial.values.iter().map(|value| goal.loss(*value)).collect()).collect();
     let bands = hyperband.bands();

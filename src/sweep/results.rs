@@ -1,15 +1,16 @@
 //! The rows of a sweep → its results: a table for programs, one for spreadsheets, the best trial, and the models of the best.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
 
 use super::best::{BEST_FILE, Best, TrialResult};
 use super::folder::{Sweep, queue_dir};
-use super::queue::{Census, Item, Managed, News, Queue, State, Token, manage};
+use super::queue::{Census, Managed, News, Queue, State, Token, manage};
 use super::row::{Row, csv};
 use super::trial::{publish, trial_dir};
+use crate::config::Config;
 use crate::error::hinted;
 use crate::{files, manifest, training};
 
@@ -22,12 +23,14 @@ const TABLE_FILE: &str = "results.csv";
 pub const LOG_FILE: &str = "status.log";
 
 /// Manages `sweep` until all its trials have ended or `stop` is set; then leaves the results, and removes the queue. Of
-/// models those of the `keep` best trials stay. `say` hears of what happens, which [`LOG_FILE`] keeps.
+/// models those of the `keep` best trials stay. `prepare` is given the configurations of trials before anybody takes them,
+/// and has to make their tensors; `say` hears of what happens, which [`LOG_FILE`] keeps.
 pub fn manage_trials(
     sweep: &Sweep,
     queue: &Queue,
     keep: Option<usize>,
     stop: &std::sync::atomic::AtomicBool,
+    prepare: impl Fn(&[Config]) -> Result<()>,
     say: impl Fn(&str),
 ) -> Result<Managed> {
     let trials = sweep.plan.trials;
@@ -35,7 +38,7 @@ pub fn manage_trials(
         let text = match news {
             News::Seated(None) => format!("managing {trials} trials"),
             News::Seated(Some(dead)) => format!("managing {trials} trials in place of {dead}, which is dead"),
-            News::Ended(census) => format!("{} of {trials} trials have ended, {} run", census.ended(), census.leased),
+            News::Ended(census) => format!("{} of {} have ended, {} run", census.ended(), census.all(), census.leased),
             News::Lost(lost) => {
                 let what = if lost.quarantined { "it is quarantined" } else { "it is ready again" };
                 format!("trial {}: attempt {} was lost with {}; {what}", lost.item.trial, lost.attempt, lost.worker)
@@ -51,7 +54,7 @@ pub fn manage_trials(
         queue.remove();
         Ok(())
     };
-    match manage(queue, stop, |queue| sweep.fill(queue), hear, finish) {
+    match manage(queue, stop, |queue| sweep.fill(queue, &prepare), hear, finish) {
         // Another manager was faster, and has removed the queue.
         Err(_) if sweep.is_finished() => Ok(Managed::Over(Census::default())),
         managed => managed,
@@ -71,8 +74,8 @@ fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: Option<usize>) ->
     let tokens = queue.items()?;
     let rows = rows_of(sweep, queue, &tokens)?;
     ensure!(rows.len() == census.ended(), "the queue of `{}` changed while it was read", sweep.dir.display());
-    let by_item: HashMap<Item, &Row> =
-        rows.iter().map(|row| (Item { trial: row.trial, budget: row.budget }, row)).collect();
+    let rows = of_trials(rows);
+    let by_item: BTreeMap<_, &Row> = rows.iter().map(|row| (row.item(), row)).collect();
     for token in tokens.iter().filter(|token| matches!(token.state, State::Done(_) | State::Failed(_))) {
         by_item.get(&token.item).map_or(Ok(()), |row| publish(sweep, queue, token, row))?;
     }
@@ -84,21 +87,30 @@ fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: Option<usize>) ->
     manifest::write_json_lines(&sweep.dir.join(ROWS_FILE), &rows)
 }
 
-/// The rows of the trials that have ended, in their order.
+/// The rows of the trials that have ended, in their order; of a trial that is promoted from rung to rung the last.
 pub fn rows(sweep: &Sweep) -> Result<Vec<Row>> {
     match sweep.queue()? {
-        Some(queue) => rows_of(sweep, &queue, &queue.items()?),
+        Some(queue) => Ok(of_trials(rows_of(sweep, &queue, &queue.items()?)?)),
         None => finished_rows(sweep),
     }
 }
 
+/// The rows of items that have ended, in the order of their trials.
 pub(super) fn rows_of(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Vec<Row>> {
-    let mut rows: Vec<Row> = queue.results::<Row>(tokens)?.into_values().collect();
-    for token in tokens.iter().filter(|token| matches!(token.state, State::Quarantined(_))) {
-        rows.push(Row::quarantined(token, &sweep.trial(token.item)?)?);
+    let mut rows: BTreeMap<_, Row> = queue.results::<Row>(tokens)?.into_iter().collect();
+    let mut lost: Vec<&Token> = tokens.iter().filter(|token| matches!(token.state, State::Quarantined(_))).collect();
+    lost.sort_by_key(|token| token.item);
+    for token in lost {
+        let earlier: Vec<Row> = rows.range(..token.item).map(|(_, row)| row.clone()).collect();
+        rows.insert(token.item, sweep.quarantined(token, &earlier)?);
     }
-    rows.sort_by_key(|row| (row.trial, row.budget));
-    Ok(rows)
+    Ok(rows.into_values().collect())
+}
+
+/// The last row of each trial.
+pub(super) fn of_trials(rows: Vec<Row>) -> Vec<Row> {
+    let last: BTreeMap<usize, Row> = rows.into_iter().map(|row| (row.trial, row)).collect();
+    last.into_values().collect()
 }
 
 fn finished_rows(sweep: &Sweep) -> Result<Vec<Row>> {

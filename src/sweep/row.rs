@@ -6,9 +6,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::queue::Token;
+use super::queue::{Item, Token};
 use crate::config::Config;
-use crate::training::{Metrics, Scores};
+use crate::training::{Epoch, Metrics, Scores};
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,6 +47,8 @@ pub struct Row {
     pub error: Option<String>,
     /// The value that the sweep chooses by.
     pub value: Option<f64>,
+    /// That value after each epoch, where it was defined.
+    pub values: Vec<Option<f64>>,
     /// The attempt that counts, from 1.
     pub attempt: u32,
     /// Who made it.
@@ -78,6 +80,7 @@ impl Row {
             ended: How::Error,
             error: None,
             value: None,
+            values: Vec::new(),
             attempt: token.attempt,
             worker: worker.to_owned(),
             began: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
@@ -89,6 +92,17 @@ impl Row {
             tensors_key: None,
             config: config.clone(),
         })
+    }
+
+    /// What it is the row of.
+    pub(super) fn item(&self) -> Item {
+        Item { trial: self.trial, budget: self.budget }
+    }
+
+    /// Takes over what the epochs came to.
+    pub(super) fn heard(&mut self, history: &[Epoch]) {
+        let name = self.config.wandb.sweep.metric.name;
+        self.values = history.iter().map(|epoch| epoch.watched(name)).collect();
     }
 
     /// The row of an item that no worker survived.

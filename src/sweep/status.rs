@@ -1,13 +1,13 @@
 //! The folder of a sweep → how far it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use serde::Serialize;
 
 use super::folder::Sweep;
-use super::queue::{Census, Queue, State, Token};
-use super::results::{rows, rows_of};
+use super::queue::{Queue, State, Token};
+use super::results::{of_trials, rows, rows_of};
 use super::row::{How, Row};
 use crate::config::Metric;
 
@@ -16,6 +16,8 @@ use crate::config::Metric;
 pub struct Status {
     /// How many trials there are.
     pub trials: usize,
+    /// Whether all trials have ended, and none goes on.
+    pub is_over: bool,
     /// Trials that ended with a model.
     pub done: usize,
     /// Trials that failed, by kind.
@@ -80,9 +82,15 @@ pub fn status(sweep: &Sweep) -> Result<Status> {
     let tokens = queue.items()?;
     let mut running: Vec<Running> = tokens.iter().filter_map(|token| Running::of(&queue, token)).collect();
     running.sort_by_key(|running| running.trial);
+    // A trial that was promoted has ended at one rung, and goes on at the next.
+    let goes_on: BTreeSet<usize> =
+        tokens.iter().filter(|token| !token.has_ended()).map(|token| token.item.trial).collect();
+    let mut rows = of_trials(rows_of(sweep, &queue, &tokens)?);
+    rows.retain(|row| !goes_on.contains(&row.trial));
     let manager = queue.manager().map(|worker| Heard::of(&queue, worker));
-    let mut status = Status::of(sweep, &rows_of(sweep, &queue, &tokens)?, running, manager);
-    status.ready = sweep.plan.trials.saturating_sub(Census::of(tokens.iter()).ended() + status.running.len());
+    let mut status = Status::of(sweep, &rows, running, manager);
+    status.ready = sweep.plan.trials.saturating_sub(rows.len() + status.running.len());
+    status.is_over = false;
     Ok(status)
 }
 
@@ -103,6 +111,7 @@ impl Status {
         let rate_per_hour = rate_per_s.map(|rate| 3600.0 * rate);
         Status {
             trials: sweep.plan.trials,
+            is_over: true,
             done,
             failed,
             running,
@@ -113,11 +122,6 @@ impl Status {
             rate_per_hour,
             remaining_s,
         }
-    }
-
-    /// Whether all trials have ended.
-    pub fn is_over(&self) -> bool {
-        self.done + self.failed.values().sum::<usize>() >= self.trials
     }
 }
 

@@ -9,13 +9,17 @@ use anyhow::{Result, ensure};
 
 use super::folder::Sweep;
 use super::queue::{Attempt, Ended, Queue, Tally, Token, work};
+use super::results::rows_of;
+use super::rounds;
 use super::row::{How, Row};
 use crate::config::Config;
 use crate::error::{EXIT_RETRY, exit_code, hinted};
 use crate::manifest;
 use crate::models::Device;
-use crate::tensors::Dataset;
-use crate::training::{self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Stopped, train};
+use crate::tensors::{self, Dataset};
+use crate::training::{
+    self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, Stopped, read_history, train_until,
+};
 
 /// The directory of a trial in the sweep directory `out`.
 pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
@@ -24,7 +28,7 @@ pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
 
 /// The directory of the tensors that the trial `config` needs; trials with equal sizes share it.
 pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
-    let settings = crate::tensors::Settings::of(config)?;
+    let settings = tensors::Settings::of(config)?;
     let (j, m, timeframe_len_s) = (settings.j, settings.m, settings.timeframe_len_s);
     let name = format!("j{j}-m{m}-t{timeframe_len_s}-{}-{}", settings.context, settings.vocabulary);
     Ok(out.join("tensors").join(name))
@@ -45,8 +49,11 @@ pub fn work_trials(
 ) -> Result<Tally> {
     let attempt = |attempt: &Attempt<'_>| Trial::new(sweep, queue, attempt)?.run(limit, stop, &progress);
     work(queue, limit, stop, attempt, |token, row: &Row| {
+        // A worker that slept for long comes with a rung that others have gone beyond.
+        let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item.trial));
+        let is_behind = manifest::finished_key(&to, RUN) == row.key && epochs_of(&from) < epochs_of(&to);
         // Where this fails the manager does it in the end.
-        if let Err(error) = publish(sweep, queue, token, row) {
+        if !is_behind && let Err(error) = publish(sweep, queue, token, row) {
             tracing::warn!("{error:#}");
         }
         ended(row);
@@ -68,10 +75,17 @@ pub(super) fn publish(sweep: &Sweep, queue: &Queue, token: &Token, row: &Row) ->
     Ok(())
 }
 
+/// The epochs that the training in `dir` has gone through.
+fn epochs_of(dir: &Path) -> usize {
+    read_history(dir).map_or(0, |history| history.len())
+}
+
 struct Trial<'a> {
     sweep: &'a Sweep,
     queue: &'a Queue,
     attempt: &'a Attempt<'a>,
+    /// Of trials that this one learns from.
+    known: Vec<Row>,
     config: Config,
     row: Row,
     began: Instant,
@@ -79,14 +93,14 @@ struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     fn new(sweep: &'a Sweep, queue: &'a Queue, attempt: &'a Attempt<'a>) -> Result<Trial<'a>> {
-        let item = attempt.token.item;
-        let config = sweep.trial(item)?;
+        let known = if rounds::learns(&sweep.config) { rows_of(sweep, queue, &queue.items()?)? } else { Vec::new() };
+        let config = rounds::trial_config(&sweep.config, attempt.token.item.trial, &known)?;
         let row = Row::begin(attempt.token, attempt.worker(), &config)?;
-        Ok(Trial { sweep, queue, attempt, config, row, began: Instant::now() })
+        Ok(Trial { sweep, queue, attempt, known, config, row, began: Instant::now() })
     }
 
     fn run(self, limit: Duration, stop: &AtomicBool, progress: &(impl Fn(usize, &Epoch) + Sync)) -> Result<Ended<Row>> {
-        let settings = match crate::tensors::Settings::of(&self.config).and(training::Settings::of(&self.config)) {
+        let settings = match tensors::Settings::of(&self.config).and(training::Settings::of(&self.config)) {
             Ok(settings) => settings,
             Err(error) => return Ok(Ended::Failed(self.end(How::Invalid, Some(error), None))),
         };
@@ -100,9 +114,13 @@ impl<'a> Trial<'a> {
         trial.row.tensors_key = Some(dataset.key);
         let timed_out = trial.began.elapsed() > limit;
         match trained {
-            Ok(metrics) => Ok(Ended::Done(trial.end(How::Done, None, Some(metrics)))),
+            Ok((metrics, history)) => {
+                trial.row.heard(&history);
+                Ok(Ended::Done(trial.end(How::Done, None, Some(metrics))))
+            }
             Err(error) if error.is::<NonFinite>() => {
                 let metrics = Metrics::read(&dir)?;
+                trial.row.heard(&read_history(&dir)?);
                 Ok(Ended::Failed(trial.end(How::NonFinite, Some(error), Some(metrics))))
             }
             Err(error) if error.is::<Stopped>() && !timed_out => Ok(Ended::Stopped),
@@ -122,9 +140,8 @@ impl<'a> Trial<'a> {
     fn dataset(&self) -> Result<Dataset> {
         let dir = tensors_dir(&self.sweep.dir, &self.config)?;
         let dataset = Dataset::open(&dir)?;
-        let name = dir.file_name().unwrap_or_default().to_string_lossy();
         ensure!(
-            self.sweep.plan.tensors.get(&*name) == Some(&dataset.key),
+            dataset.key == tensors::Settings::of(&self.config)?.key(&self.sweep.plan.events_key)?,
             hinted(
                 format!("`{}` is not what it was when the sweep began", dir.display()),
                 "begin anew with `poolcast sweep init CONFIG -o DIR --overwrite`"
@@ -141,11 +158,14 @@ impl<'a> Trial<'a> {
         limit: Duration,
         stop: &AtomicBool,
         progress: &(impl Fn(usize, &Epoch) + Sync),
-    ) -> Result<Metrics> {
+    ) -> Result<(Metrics, Vec<Epoch>)> {
         let trial = self.attempt.token.item.trial;
         let before = trial_dir(&self.sweep.dir, trial);
-        if manifest::finished_key(&before, RUN).as_deref() == Some(key) {
-            return Ok(Run::open(&before)?.metrics);
+        if manifest::finished_key(&before, RUN).as_deref() == Some(key) && self.may_be_here(&before) {
+            let (metrics, history) = (Run::open(&before)?.metrics, read_history(&before)?);
+            if metrics.status != Status::TerminatedEarly || self.ends(&history) {
+                return Ok((metrics, history));
+            }
         }
         self.go_on(key, dir)?;
         let metric = self.config.wandb.sweep.metric.name;
@@ -160,16 +180,30 @@ impl<'a> Trial<'a> {
             }
             Progress::Batch { .. } => ControlFlow::Continue(()),
         };
-        Ok(train(dataset, &self.config, dir, Mode::Resume, &Device::Cpu, hear)?.metrics)
+        let ends = |epochs: &[Epoch]| self.ends(epochs);
+        let run = train_until(dataset, &self.config, dir, Mode::Resume, &Device::Cpu, ends, hear)?;
+        Ok((run.metrics, read_history(dir)?))
     }
 
-    /// Begins where an earlier attempt was.
+    /// Whether the trial ends after `epochs`.
+    fn ends(&self, epochs: &[Epoch]) -> bool {
+        rounds::ends(&self.sweep.config, self.attempt.token.item, &self.known, epochs)
+    }
+
+    /// Whether this trial, too, comes to the last epoch of the training in `dir`, which may be of another sweep.
+    fn may_be_here(&self, dir: &Path) -> bool {
+        read_history(dir).is_ok_and(|history| !(1..history.len()).any(|epochs| self.ends(&history[..epochs])))
+    }
+
+    /// Begins where an earlier attempt, or the rung below, was.
     fn go_on(&self, key: &str, dir: &Path) -> Result<()> {
         if training::checkpoint_key(dir).is_some() {
             return Ok(());
         }
-        let earlier = self.queue.earlier_dirs(self.attempt.token)?;
-        match earlier.iter().find(|dir| training::checkpoint_key(dir).as_deref() == Some(key)) {
+        let mut earlier = self.queue.other_dirs(self.attempt.token)?;
+        earlier.push(trial_dir(&self.sweep.dir, self.attempt.token.item.trial));
+        earlier.retain(|dir| training::checkpoint_key(dir).as_deref() == Some(key) && self.may_be_here(dir));
+        match earlier.iter().max_by_key(|dir| epochs_of(dir)) {
             Some(earlier) => training::copy_checkpoint(earlier, dir),
             None => Ok(()),
         }
@@ -181,6 +215,10 @@ impl<'a> Trial<'a> {
         row.error = error.map(|error| format!("{error:#}"));
         row.seconds = self.began.elapsed().as_secs_f64();
         row.value = metrics.as_ref().and_then(Metrics::watched);
+        if let Some(metrics) = metrics.as_ref().filter(|metrics| metrics.status == Status::TerminatedEarly) {
+            // With so many epochs it is made again.
+            row.config.epochs = metrics.epochs;
+        }
         row.metrics = metrics;
         row
     }

@@ -1,6 +1,6 @@
 //! `poolcast sweep`: the same trials by any number of workers, whoever is killed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -233,21 +233,21 @@ fn what_is_no_sweep_is_named() {
     let newer = |name: &str| {
         let path = place.path(name);
         let text =
-            fs_err::read_to_string(&path).expect("read").replace("\"format_version\": 1", "\"format_version\": 7");
+            fs_err::read_to_string(&path).expect("read").replace("\"format_version\": ", "\"format_version\": 7");
         fs_err::write(path, text).expect("written");
     };
     newer("sweep/queue/manifest.json");
     insta::assert_snapshot!(place.run("sweep work sweep"), @"
     exit 2
     error: cannot go on with the sweep in `sweep`
-      caused by: `sweep/queue` has queue format version 7, and this program reads version 1
+      caused by: `sweep/queue` has queue format version 71, and this program reads version 1
 
     hint: make it with `poolcast sweep init CONFIG -o DIR --overwrite`
     ");
     newer("sweep/manifest.json");
     insta::assert_snapshot!(place.run("sweep work sweep"), @"
     exit 2
-    error: `sweep` has sweep format version 7, and this program reads version 1
+    error: `sweep` has sweep format version 72, and this program reads version 2
 
     hint: make it with `poolcast sweep init CONFIG -o DIR`
     ");
@@ -265,15 +265,50 @@ fn a_folder_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn workers_do_not_take_trials_that_learn_from_others() {
+fn workers_make_the_trials_that_learn_from_others_as_one_machine_does() {
     let place = Place::with_log();
-    for keys in ["method: bayes", "early_terminate: {type: hyperband, min_iter: 1}"] {
-        place.write("learns.yaml", format!("{SMALL}wandb: {{sweep: {{{keys}}}}}\n"));
-        let refused = place.run("sweep init learns.yaml -o sweep");
-        assert!(refused.code == Some(2) && refused.stderr.contains("`poolcast run`"), "{refused}");
+    for (keys, runs) in [
+        ("method: bayes", 6),
+        ("early_terminate: {type: hyperband, min_iter: 1, eta: 2}", 6),
+        ("method: sobol, early_terminate: {type: asha, min_iter: 1, eta: 2}", 6),
+    ] {
+        let sweep = format!("{}wandb: {{sweep: {{{keys}}}}}\n", SMALL.replace("runs: 3", &format!("runs: {runs}")));
+        place.write("learns.yaml", &sweep);
+        place.stdout("run learns.yaml -o whole --threads 1 --overwrite");
+        place.stdout("sweep init learns.yaml -o sweep --overwrite");
+        let mut workers: Vec<Child> = (0..3).map(|_| start(&place, "sweep work sweep --threads 1")).collect();
+        let mut killed = start(&place, "sweep manage sweep");
+        wait(|| fs_err::read_dir(place.path("sweep/trials")).is_ok_and(|mut trials| trials.next().is_some()));
+        killed.kill().expect("killed");
+        killed.wait().expect("it ended");
+        place.stdout("sweep manage sweep");
+        assert!(workers.iter_mut().all(|worker| worker.wait().expect("it ended").success()), "{keys}");
+        let models = |name: &str| {
+            let mut files = place.files(name);
+            files.retain(|name, _| {
+                name.starts_with("trials/") && !name.ends_with("config.yaml") && !name.ends_with("evaluation-test.json")
+            });
+            files
+        };
+        let (here, whole) = (models("sweep"), models("whole"));
+        let names: BTreeSet<&String> = here.keys().chain(whole.keys()).collect();
+        let differ: Vec<_> = names.into_iter().filter(|name| here.get(*name) != whole.get(*name)).collect();
+        assert!(differ.is_empty(), "{keys}: workers matter for {differ:?}");
+        let trials: Vec<u64> = rows(&place).iter().filter_map(|row| row["trial"].as_u64()).collect();
+        assert_eq!(trials, (1..=runs).collect::<Vec<u64>>(), "{keys}: one row a trial");
     }
-    place.write("small.yaml", SMALL);
-    place.stdout("sweep init small.yaml -o sweep");
-    let other = place.run("run small.yaml -o sweep");
-    assert!(other.code == Some(2) && other.stderr.contains("holds a sweep of workers"), "{other}");
+}
+
+#[test]
+fn a_run_ends_what_workers_began() {
+    let place = place(3);
+    let mut worker = start(&place, "sweep run sweep --threads 1");
+    wait(|| fs_err::read_dir(place.path("sweep/trials")).is_ok_and(|mut trials| trials.next().is_some()));
+    worker.kill().expect("killed");
+    worker.wait().expect("it ended");
+    let first = place.path("sweep/trials").read_dir().expect("listed").next().expect("a trial").expect("listed").path();
+    let before = first.join("model.safetensors").metadata().expect("a model").modified().expect("a time");
+    assert_eq!(place.run("run small.yaml -o sweep").code, Some(0));
+    assert_eq!(rows(&place).len(), 3);
+    assert_eq!(first.join("model.safetensors").metadata().expect("a model").modified().expect("a time"), before);
 }

@@ -204,16 +204,26 @@ impl Queue {
         self.path("running").join(attempt_name(token))
     }
 
-    /// Where earlier attempts at `item` worked, the last of them first, but for that of `token`.
-    pub fn earlier_dirs(&self, token: &Token) -> Result<Vec<PathBuf>> {
+    /// Where other attempts at the trial of `token` worked, whatever their budgets, the latest first.
+    pub fn other_dirs(&self, token: &Token) -> Result<Vec<PathBuf>> {
         let own = self.work_dir(token);
-        let begin = format!("{}.a", token.item);
         let entries = fs_err::read_dir(self.path("running"))?.filter_map(|entry| entry.ok());
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let number = |name: &str| name.strip_prefix(&begin)?.split('.').next()?.parse::<u32>().ok();
-        let mut found: Vec<(u32, String)> = names.filter_map(|name| Some((number(&name)?, name))).collect();
+        let mut found: Vec<(Item, u32, String)> = names
+            .filter_map(|name| {
+                let mut parts = name.split('.');
+                let item = Item::parse(parts.next()?)?;
+                let attempt = parts.next()?.strip_prefix('a')?.parse().ok()?;
+                (item.trial == token.item.trial).then_some((item, attempt, name))
+            })
+            .collect();
         found.sort_by(|a, b| b.cmp(a));
-        Ok(found.into_iter().map(|(_, name)| self.path("running").join(name)).filter(|dir| *dir != own).collect())
+        Ok(found.into_iter().map(|(_, _, name)| self.path("running").join(name)).filter(|dir| *dir != own).collect())
+    }
+
+    /// How many items were added so far.
+    pub fn added(&self) -> Result<usize> {
+        Ok(self.segments()?.iter().filter_map(|name| size(name)).sum())
     }
 
     /// The results of all items that have one: of every attempt that was acknowledged, and of no other.

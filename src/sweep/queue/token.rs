@@ -11,6 +11,14 @@ pub struct Item {
     pub budget: usize,
 }
 
+impl Item {
+    /// What the beginning of a name says.
+    pub(super) fn parse(name: &str) -> Option<Item> {
+        let (trial, budget) = name.strip_prefix('t')?.split_once("-e")?;
+        Some(Item { trial: trial.parse().ok()?, budget: budget.parse().ok()? })
+    }
+}
+
 impl std::fmt::Display for Item {
     /// As names begin.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -96,11 +104,15 @@ impl Token {
         format!("{}.a{}.{word}{worker}", self.item, self.attempt)
     }
 
+    /// Whether nothing more will happen to the item.
+    pub fn has_ended(&self) -> bool {
+        !matches!(self.state, State::Ready | State::Leased(_))
+    }
+
     /// What the file `name` says; `None` for any other file.
     pub fn parse(name: &str) -> Option<Token> {
         let mut parts = name.split('.');
-        let (trial, budget) = parts.next()?.strip_prefix('t')?.split_once("-e")?;
-        let item = Item { trial: trial.parse().ok()?, budget: budget.parse().ok()? };
+        let item = Item::parse(parts.next()?)?;
         let attempt = parts.next()?.strip_prefix('a')?.parse().ok()?;
         let state = State::of(parts.next()?, parts.next())?;
         // Numbers that are written in another way would be another file.

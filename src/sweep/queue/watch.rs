@@ -58,6 +58,11 @@ impl Census {
         self.done + self.failed + self.quarantined
     }
 
+    /// All items.
+    pub fn all(&self) -> usize {
+        self.ready + self.leased + self.ended()
+    }
+
     /// Whether all items have ended, and no more will come.
     pub fn is_over(&self) -> bool {
         self.sealed.is_some_and(|sealed| self.ended() >= sealed)
