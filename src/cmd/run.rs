@@ -15,6 +15,7 @@ use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::files::Staging;
 use crate::sweep::{self, Best, Row, Sweep};
+use crate::tables::{self as table, Samples};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
 use crate::{events, files, manifest, output};
@@ -36,6 +37,13 @@ struct Report<'a> {
 /// Goes through every stage; what an earlier run finished is kept unless it was made from something else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
+    ensure!(
+        !config.data.is_given() && sweep::networks(&config)? > 0,
+        hinted(
+            format!("`{}` tries no network, and advice needs one", args.config.display()),
+            "use `poolcast sweep init` and `poolcast sweep run`"
+        )
+    );
     let sweep = begin(&config, &args.config, args.overwrite)?;
     if args.overwrite {
         files::remove(["trials", "tensors"].map(|name| config.out.join(name)))?;
@@ -69,12 +77,13 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// Parses the logs that `config`, read from `file`, names, and begins its sweep in its directory, or finds it there.
+/// Parses the logs that `config`, read from `file`, names, or joins its tables, and begins its sweep in its directory, or
+/// finds it there.
 pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Sweep> {
     check(config, file)?;
     sweep::check_place(&config.out)?;
-    let events_key = events(config, overwrite)?;
-    let sweep = Sweep::init(&config.out, config, &events_key, overwrite)?;
+    let source_key = if config.data.is_given() { tables(config)? } else { events(config, overwrite)? };
+    let sweep = Sweep::init(&config.out, config, &source_key, overwrite)?;
     if sweep.is_finished() {
         output::note("trials: done before");
     }
@@ -84,13 +93,16 @@ pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Swe
 /// Makes the tensors of `trials` of `sweep`; trials of equal sizes share them. A trial that cannot be is found out by the
 /// worker that takes it, and fails alone.
 pub(super) fn make_tensors(sweep: &Sweep, trials: &[Config]) -> Result<()> {
+    if sweep.config.data.is_given() {
+        return Ok(());
+    }
     let mut wanted = BTreeMap::new();
     for trial in trials {
         if let Ok(settings) = Settings::of(trial) {
             wanted.insert(sweep::tensors_dir(&sweep.dir, trial)?, settings);
         }
     }
-    let events_key = &sweep.plan.events_key;
+    let events_key = &sweep.plan.source_key;
     let store = Store::open(&sweep.dir.join(EVENTS))?;
     for (dir, settings) in wanted {
         if manifest::finished_key(&dir, TENSORS) != Some(settings.key(events_key)?) {
@@ -98,6 +110,17 @@ pub(super) fn make_tensors(sweep: &Sweep, trials: &[Config]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Joins the tables; returns their digest.
+fn tables(config: &Config) -> Result<String> {
+    let (dir, key) = (sweep::table_dir(&config.out), table::key(&config.data)?);
+    if manifest::finished_key(&dir, table::TABLE).as_ref() == Some(&key) {
+        output::note("tables: joined before");
+        return Ok(key);
+    }
+    Samples::read(&config.data)?.write(&dir, &key)?;
+    Ok(key)
 }
 
 /// Parses the logs; returns the digest of the store.
@@ -120,9 +143,18 @@ fn events(config: &Config, overwrite: bool) -> Result<String> {
 
 /// Refuses what can be known to fail before any work.
 fn check(config: &Config, file: &Path) -> Result<()> {
-    ensure!(!config.logs.is_empty(), hinted(format!("`{}` names no logs", file.display()), "add `logs: [PATH]` to it"));
+    ensure!(
+        config.logs.is_empty() == config.data.is_given(),
+        hinted(
+            format!("`{}` names {}", file.display(), if config.logs.is_empty() { "no logs" } else { "logs and tables" }),
+            "give `logs: [PATH]`, or tables of your own in `data`"
+        )
+    );
     let check = |trial| -> Result<()> {
         let trial = sweep::draw(config, trial, &[])?;
+        if !trial.pipelines.is_empty() {
+            return sweep::check_pipeline(&trial);
+        }
         Settings::of(&trial).and(crate::training::Settings::of(&trial))?;
         Ok(())
     };

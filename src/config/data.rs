@@ -64,6 +64,12 @@ pub struct Pipeline {
     pub parameters: BTreeMap<String, Parameter<Value>>,
 }
 
+impl Default for Pipeline {
+    fn default() -> Pipeline {
+        Pipeline { method: random(), runs: one(), parameters: BTreeMap::new() }
+    }
+}
+
 fn random() -> Method {
     Method::Random
 }
@@ -127,6 +133,7 @@ impl Data {
         let bare = |name: &String| name.strip_prefix("train_").unwrap_or(name).to_owned();
         let known = self.splits.keys().filter(|name| !name.starts_with("validate_"));
         let mut known: Vec<String> = known.map(bare).filter(|name| is_there(name)).collect();
+        known.sort_unstable();
         known.dedup();
         let need = if self.validate { "`train_NAME` and `validate_NAME` in `data.splits`" } else { "`data.splits`" };
         if self.split_names.is_empty() {

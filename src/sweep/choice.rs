@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::fits::Predictions;
+use super::fits::{Predictions, Rows};
 use super::folder::Sweep;
 use super::row::Row;
 use super::selection::{Estimate, Truth};
-use super::source::{self, Source};
+use super::source;
 use super::status::Leader;
 use super::trial::trial_dir;
 use crate::config::Metric;
+use crate::tables::Table;
 
 /// The file that keeps the choices.
 pub const SELECTION_FILE: &str = "selection.json";
@@ -36,8 +37,6 @@ pub struct Choice {
     pub corrected: Option<Estimate>,
     /// Its score on the rows held out; with folds these had no part in the choice.
     pub validation: Option<Estimate>,
-    /// Its score on the test side of samples of logs.
-    pub test: Option<Estimate>,
     /// The best of each pipeline.
     pub pipelines: BTreeMap<String, Leader>,
 }
@@ -74,7 +73,6 @@ fn choice(sweep: &Sweep, split: Option<String>, rows: &[&Row]) -> Result<Option<
         value,
         corrected: None,
         validation: None,
-        test: None,
         pipelines,
     };
     if let Some(row) = row {
@@ -86,30 +84,26 @@ fn choice(sweep: &Sweep, split: Option<String>, rows: &[&Row]) -> Result<Option<
 impl Choice {
     fn estimate(&mut self, sweep: &Sweep, best: &Row, rows: &[&Row]) -> Result<()> {
         let (resamples, seed) = (sweep.config.evaluation.resamples, sweep.config.seed);
-        let source = source::open(sweep, &best.config)?;
-        let classes = source.rows.train.classes.len();
-        let predicted = |row: &&Row| source::predictions(sweep, row, &source).ok();
-        let all: Option<Vec<Predictions>> = rows.iter().map(predicted).collect();
-        if let (Some(validate), Some(own)) = (&source.rows.validate, predicted(&best)) {
-            let truth = Truth { y: &validate.y, groups: &validate.groups, classes };
-            self.validation = truth.interval(&self.metric, &doubles(&own.validation), resamples, seed);
+        let source = source::rows(sweep, &best.config)?;
+        let predicted = |row: &Row| source::predictions(&trial_dir(&sweep.dir, row.trial), &source).ok();
+        if let (Some(validate), Some(own)) = (&source.validate, predicted(best)) {
+            self.validation = truth(validate).interval(&self.metric, &doubles(&own.validation), resamples, seed);
         }
-        self.test = source::test(sweep, best, &source)?.and_then(|(table, probabilities)| {
-            let truth = Truth { y: &table.y, groups: &table.groups, classes };
-            truth.interval(&self.metric, &probabilities, resamples, seed)
-        });
-        if let Some(all) = all {
-            self.corrected = corrected(&self.metric, &source, &all, resamples, seed);
-        }
+        let all: Option<Vec<Predictions>> = rows.iter().map(|row| predicted(row)).collect();
+        self.corrected = all.and_then(|all| corrected(&self.metric, &source, &all, resamples, seed));
         Ok(())
     }
 }
 
+fn truth(table: &Table) -> Truth<'_> {
+    Truth { y: &table.y, groups: &table.groups, classes: table.classes.len() }
+}
+
 /// Of the rows that every trial predicted: in folds, if there are any, else those held out.
-fn corrected(metric: &Metric, source: &Source, all: &[Predictions], resamples: usize, seed: u64) -> Option<Estimate> {
-    let classes = source.rows.train.classes.len();
+fn corrected(metric: &Metric, rows: &Rows, all: &[Predictions], resamples: usize, seed: u64) -> Option<Estimate> {
+    let classes = rows.train.classes.len();
     let has_folds = all.iter().all(|one| !one.folds.is_empty());
-    let table = if has_folds { &source.rows.train } else { source.rows.validate.as_ref()? };
+    let table = if has_folds { &rows.train } else { rows.validate.as_ref()? };
     let of: Vec<&[f32]> = all.iter().map(|one| if has_folds { &one.folds[..] } else { &one.validation[..] }).collect();
     if of.iter().any(|values| values.len() != table.n() * classes) {
         return None;
@@ -121,27 +115,22 @@ fn corrected(metric: &Metric, source: &Source, all: &[Predictions], resamples: u
         .iter()
         .map(|values| known.iter().flat_map(|row| doubles(&values[row * classes..][..classes])).collect())
         .collect();
-    Truth { y: &table.y, groups: &table.groups, classes }.corrected(metric, &trials, resamples, seed)
+    truth(&table).corrected(metric, &trials, resamples, seed)
 }
 
 fn doubles(values: &[f32]) -> Vec<f64> {
     values.iter().map(|value| f64::from(*value)).collect()
 }
 
-/// Whether `sweep` has pipelines, whose best is chosen split by split.
-pub fn has_pipelines(sweep: &Sweep) -> bool {
-    !sweep.config.pipelines.is_empty()
-}
-
-/// The trials of which models and predictions stay: the `keep` best of each split.
+/// The trials of which models and predictions stay: the `keep` best networks, and the `keep` best pipelines of each split.
 pub(super) fn kept(sweep: &Sweep, rows: &[Row], keep: usize) -> BTreeSet<usize> {
     let goal = sweep.config.wandb.sweep.metric.goal;
-    let mut by_split: BTreeMap<Option<&str>, Vec<(usize, f64)>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<_, Vec<(usize, f64)>> = BTreeMap::new();
     for row in rows {
         let Some(value) = row.value else { continue };
-        by_split.entry(row.split.as_deref()).or_default().push((row.trial, value));
+        by_kind.entry((row.fit.is_some(), row.split.as_deref())).or_default().push((row.trial, value));
     }
-    let best = by_split.into_values().flat_map(|mut valued| {
+    let best = by_kind.into_values().flat_map(|mut valued| {
         // A stable sort: of equals the earlier trial is kept, as it is the better one.
         valued.sort_by(|a, b| goal.loss(a.1).total_cmp(&goal.loss(b.1)));
         valued.into_iter().take(keep).map(|(trial, _)| trial)
@@ -149,7 +138,3 @@ pub(super) fn kept(sweep: &Sweep, rows: &[Row], keep: usize) -> BTreeSet<usize> 
     best.collect()
 }
 
-/// Where the trial of `row` is.
-pub(super) fn dir_of(sweep: &Sweep, row: &Row) -> std::path::PathBuf {
-    trial_dir(&sweep.dir, row.trial)
-}

@@ -115,6 +115,15 @@ impl Task {
         manifest::key(&(FIT.version, &self.pipeline, parameters, &self.split, cv, self.seed, &rows.key))
     }
 
+    /// The split, the pipeline and the hyper-parameters that have an effect: where two trials agree in these, they are one.
+    ///
+    /// # Errors
+    /// Fails for hyper-parameters that cannot be used.
+    pub fn effective(&self) -> Result<String> {
+        let parameters = effective(&self.pipeline, &self.parameters)?;
+        Ok(serde_json::to_string(&(&self.split, &self.pipeline, parameters))?)
+    }
+
     /// Fits each fold and then all rows, until `stop` says so.
     ///
     /// # Errors
@@ -193,18 +202,18 @@ impl Predictions {
 }
 
 /// The scores of the fit in `dir`, if it is finished and of this `key`.
-pub fn finished(dir: &Path, key: &str) -> Option<FitScores> {
+pub(super) fn finished(dir: &Path, key: &str) -> Option<FitScores> {
     let found = manifest::read::<FitScores>(dir, FIT).ok()?;
     (found.key == key).then_some(found.body)
 }
 
 /// Removes the model and the predictions in `dir`; they can be made again from the row.
-pub fn remove(dir: &Path) -> Result<()> {
+pub(super) fn remove(dir: &Path) -> Result<()> {
     files::remove([dir.join(PREDICTIONS), dir.join(pipelines::FILE)])
 }
 
 /// Fails for hyper-parameters that the pipeline does not know, or cannot use.
-pub fn check(task: &Task) -> Result<()> {
+pub(super) fn check(task: &Task) -> Result<()> {
     let checked = pipelines::check(&task.pipeline, &task.parameters);
     checked.with_context(|| format!("cannot use `pipelines.{}`", task.pipeline))?;
     ensure!(task.split.is_some() || task.cv.is_none(), "folds are for tables");

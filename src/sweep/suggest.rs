@@ -51,7 +51,7 @@ pub fn count(config: &Config) -> Result<usize> {
 
 /// The configuration of the network's trial `trial` of `config`, counted from 1: every distribution replaced by a value. It depends on
 /// `config`, the trial and, with the method `bayes`, on the trials in `history` alone.
-pub fn draw(config: &Config, trial: usize, history: &[Observed]) -> Result<Config> {
+pub(super) fn draw(config: &Config, trial: usize, history: &[Observed]) -> Result<Config> {
     let (space, sweep) = (Space::of(config)?, &config.wandb.sweep);
     set(config, &suggest(&space, sweep.method, sweep.metric.goal, config.seed, trial, history)?)
 }

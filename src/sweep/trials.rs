@@ -30,6 +30,7 @@ pub fn count(config: &Config) -> Result<usize> {
     let draws = config.pipelines.iter().map(|(name, pipeline)| draws(config, name, pipeline));
     let pipelines: usize = draws.sum::<Result<usize>>()?;
     let trials = networks + splits(config)?.len() * pipelines;
+    let trials = trials.min(config.wandb.sweep.run_cap.unwrap_or(usize::MAX));
     ensure!(
         trials > 0,
         hinted("there is nothing to try", "name pipelines with `--pipeline-names`, or set `runs` for the network's trials")

@@ -191,7 +191,7 @@ fn groups(column: Option<&Column>, rows: &[usize], names: &[String]) -> Result<V
             .with_context(|| hinted(format!("the row `{name}` has no group"), "leave it out of the splits"))
     });
     let found = found.collect::<Result<Vec<String>>>()?;
-    found.iter().for_each(|name| drop(numbers.insert(name.clone(), 0)));
+    numbers.extend(found.iter().map(|name| (name.clone(), 0)));
     numbers.values_mut().zip(0..).for_each(|(number, at)| *number = at);
     Ok(found.iter().map(|name| numbers[name]).collect())
 }
