@@ -5,12 +5,16 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::boosting::Boosted;
+use super::forest::Forest;
 use super::logistic::{Logistic, Penalty};
 use super::matrix::Matrix;
 use super::model::AnyModel;
+use super::network::Network;
 use super::parameters::{Parameters, Settings, effective};
 use super::steps::Steps;
 use super::stop::Stop;
+use super::svc::Svc;
 use crate::error::hinted;
 use crate::shard::Format;
 use crate::tables::Table;
@@ -77,7 +81,7 @@ fn fit_model(
     settings: Settings<'_>,
     x: &Matrix,
     (y, k): (&[u32], usize),
-    _seed: u64,
+    seed: u64,
     stop: Stop<'_>,
 ) -> Result<AnyModel> {
     let logistic = |l1_ratio: f64| {
@@ -87,6 +91,10 @@ fn fit_model(
     match pipeline {
         "lasso" => logistic(1.0),
         "enet" => logistic(settings.real("l1_ratio")?),
+        "svc" => Svc::fit(settings, x, (y, k), seed, stop).map(AnyModel::Svc),
+        "xgb" => Boosted::fit(settings, x, (y, k), seed, stop).map(AnyModel::Boosted),
+        "rf" => Forest::fit(settings, x, (y, k), seed, stop).map(AnyModel::Forest),
+        "nn" => Network::fit(settings, x, (y, k), seed, stop).map(AnyModel::Network),
         other => bail!("there is no pipeline `{other}`"),
     }
 }

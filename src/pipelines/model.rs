@@ -3,8 +3,12 @@
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use super::boosting::Boosted;
+use super::forest::Forest;
 use super::logistic::Logistic;
 use super::matrix::Matrix;
+use super::network::Network;
+use super::svc::Svc;
 
 /// A fitted model of `k` classes over `f` columns.
 pub(super) trait Model {
@@ -21,6 +25,14 @@ pub(super) trait Model {
 pub(super) enum AnyModel {
     /// Of `lasso` and `enet`.
     Logistic(Logistic),
+    /// Of `svc`.
+    Svc(Svc),
+    /// Of `xgb`.
+    Boosted(Boosted),
+    /// Of `rf`.
+    Forest(Forest),
+    /// Of `nn`.
+    Network(Network),
 }
 
 impl AnyModel {
@@ -28,6 +40,10 @@ impl AnyModel {
     pub(super) fn get(&self) -> &dyn Model {
         match self {
             AnyModel::Logistic(model) => model,
+            AnyModel::Svc(model) => model,
+            AnyModel::Boosted(model) => model,
+            AnyModel::Forest(model) => model,
+            AnyModel::Network(model) => model,
         }
     }
 }

@@ -76,7 +76,8 @@ const SVC: &[Parameter] = &[
 ];
 const XGB: &[Parameter] = &[
     Parameter::new("n_estimators", Kind::Whole(1, 100_000), "100"),
-    Parameter::new("max_depth", Kind::Limit(1, 64), "6"),
+    // As xgboost has it, 0 is no limit.
+    Parameter::new("max_depth", Kind::Whole(0, 64), "6"),
     Parameter::new("learning_rate", Kind::Real(1e-6, 1.0), "0.3"),
     Parameter::new("reg_lambda", Kind::Real(0.0, 1e6), "1"),
     Parameter::new("reg_alpha", Kind::Real(0.0, 1e6), "0"),
@@ -278,9 +279,9 @@ mod tests {
             refusal("lasso", json!({"c": 1})),
             "error: pipeline `lasso` has no hyper-parameter `c`\n\nhint: the nearest that it has is `C`\n"
         );
-        let text = refusal("xgb", json!({"max_depth": 0}));
-        assert!(text.contains("`max_depth` of pipeline `xgb` cannot be 0"), "{text}");
-        assert!(text.contains("a whole number from 1 to 64, or null for no limit; the default is 6"), "{text}");
+        let text = refusal("xgb", json!({"max_depth": null}));
+        assert!(text.contains("`max_depth` of pipeline `xgb` cannot be null"), "{text}");
+        assert!(text.contains("a whole number from 0 to 64; the default is 6"), "{text}");
         for wrong in [json!({"C": 0}), json!({"C": "1"}), json!({"scaler": 1}), json!({"l1_ratio": 1.5})] {
             assert!(refusal("enet", wrong).contains("cannot be"));
         }

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 
+use super::forest::importances;
 use super::logistic::{Logistic, Penalty};
 use super::matrix::Matrix;
 use super::parameters::Settings;
@@ -14,20 +15,18 @@ pub(super) fn select(
     settings: Settings<'_>,
     x: &Matrix,
     (y, k): (&[u32], usize),
-    _seed: u64,
+    seed: u64,
     stop: Stop<'_>,
 ) -> Result<Vec<usize>> {
     let worth: Vec<f64> = match settings.word("selection")? {
         "none" => return Ok((0..x.f).collect()),
         "threshold" => return Ok((0..x.f).filter(|j| x.column(*j).iter().any(|value| *value != 0.0)).collect()),
         "lasso" => coefficients(x, (y, k), settings.real("selection_C")?, stop)?,
+        "forest" => importances(x, (y, k), settings.whole("selection_n_estimators")?, seed, stop)?,
         other => bail!("there is no selection `{other}`"),
     };
-    let least = match settings.word("selection")? {
-        "lasso" => settings.real("selection_min_coefficient")?,
-        _ => settings.real("selection_min_importance")?,
-    };
-    Ok((0..x.f).filter(|j| worth[*j] > least).collect())
+    let least = settings.number("selection_min_coefficient").or(settings.number("selection_min_importance"));
+    Ok((0..x.f).filter(|j| worth[*j] > least.unwrap_or(0.0)).collect())
 }
 
 /// The largest absolute coefficient of each column over the logits, `[f]`.
