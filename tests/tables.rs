@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 fn samples(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<Samples> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = |name: &str| json!(root.join(format!("tests/data/table/{name}.{kind}")));
-    let mut flags = std::collections::BTreeMap::from([("data.features", file("features")), ("data.metadata", file("metadata"))]);
+    let mut flags =
+        std::collections::BTreeMap::from([("data.features", file("features")), ("data.metadata", file("metadata"))]);
     flags.extend(changes.iter().cloned());
     Samples::read(&Config::load(Some(&root.join("config/table.yaml")), &flags)?.data)
 }

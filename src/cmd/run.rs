@@ -146,7 +146,11 @@ fn check(config: &Config, file: &Path) -> Result<()> {
     ensure!(
         config.logs.is_empty() == config.data.is_given(),
         hinted(
-            format!("`{}` names {}", file.display(), if config.logs.is_empty() { "no logs" } else { "logs and tables" }),
+            format!(
+                "`{}` names {}",
+                file.display(),
+                if config.logs.is_empty() { "no logs" } else { "logs and tables" }
+            ),
             "give `logs: [PATH]`, or tables of your own in `data`"
         )
     );

@@ -99,9 +99,8 @@ impl<'a> Cache<'a> {
 
     fn find(&self, i: usize) -> Box<[f32]> {
         let own = &self.rows[i * self.f..][..self.f];
-        let likeness = |(row, square): (&[f64], &f64)| {
-            self.kernel.from_products(dot(own, row), self.squares[i], *square) as f32
-        };
+        let likeness =
+            |(row, square): (&[f64], &f64)| self.kernel.from_products(dot(own, row), self.squares[i], *square) as f32;
         self.rows.chunks_exact(self.f).zip(&self.squares).map(likeness).collect()
     }
 }

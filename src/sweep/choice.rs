@@ -137,4 +137,3 @@ pub(super) fn kept(sweep: &Sweep, rows: &[Row], keep: usize) -> BTreeSet<usize> 
     });
     best.collect()
 }
-

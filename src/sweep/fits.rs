@@ -147,7 +147,10 @@ impl Task {
             let probabilities = fitted.probabilities(&tested)?;
             scores.push(ClassScores::of(&probabilities, &tested.y, classes));
             for (row, of_row) in fold.test.iter().zip(probabilities.chunks_exact(classes)) {
-                predictions.folds[row * classes..][..classes].iter_mut().zip(of_row).for_each(|(to, p)| *to = *p as f32);
+                predictions.folds[row * classes..][..classes]
+                    .iter_mut()
+                    .zip(of_row)
+                    .for_each(|(to, p)| *to = *p as f32);
             }
         }
         let model = learn(&rows.train, 0)?;

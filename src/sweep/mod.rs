@@ -32,7 +32,7 @@ pub use selection::{Estimate, Truth};
 pub use source::table_dir;
 pub use space::{Point, Space, point};
 pub use status::{Heard, Leader, Running, Status, status};
+pub use suggest::count as networks;
 pub use suggest::{Observed, suggest};
 pub use trial::{tensors_dir, trial_dir, work_trials};
-pub use suggest::count as networks;
 pub use trials::{check_pipeline, count, draw};

@@ -163,6 +163,7 @@ pub fn cleanup(sweep: &Sweep, keep: Option<usize>) -> Result<()> {
 
 /// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
 pub(super) fn clear(dir: &Path) -> Result<()> {
-    let of_results = [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, SELECTION_FILE, LOG_FILE].map(|name| dir.join(name));
+    let of_results =
+        [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, SELECTION_FILE, LOG_FILE].map(|name| dir.join(name));
     files::remove(of_results.into_iter().chain([queue_dir(dir)]))
 }

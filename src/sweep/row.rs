@@ -147,7 +147,8 @@ fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
 /// `rows` as a table for spreadsheets: without the configuration, with a column for every score and parameter.
 pub(super) fn csv(rows: &[Row]) -> String {
     let mut columns = [
-        "trial", "pipeline", "split", "budget", "ended", "error", "value", "folds", "attempt", "worker", "began", "seconds", "seed",
+        "trial", "pipeline", "split", "budget", "ended", "error", "value", "folds", "attempt", "worker", "began",
+        "seconds", "seed",
     ]
     .map(str::to_owned)
     .to_vec();

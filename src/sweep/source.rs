@@ -41,7 +41,8 @@ pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
 pub(super) fn predictions(dir: &Path, rows: &Rows) -> Result<Predictions> {
     let found = Predictions::read(dir)?;
     let classes = rows.train.classes.len();
-    let fits = [(&found.folds, rows.train.n()), (&found.validation, rows.validate.as_ref().map_or(0, |table| table.n()))];
+    let fits =
+        [(&found.folds, rows.train.n()), (&found.validation, rows.validate.as_ref().map_or(0, |table| table.n()))];
     let fits = fits.iter().all(|(values, n)| values.is_empty() || values.len() == n * classes);
     ensure!(fits, "the predictions in `{}` are of other rows", dir.display());
     Ok(found)

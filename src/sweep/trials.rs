@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::fits::{Task, check};
 use super::space::{Point, Space, set};
-use super::suggest::{self, Observed, MOST, suggest};
+use super::suggest::{self, MOST, Observed, suggest};
 use crate::config::{Config, Goal, Method, Parameter, Pipeline};
 use crate::error::hinted;
 
@@ -33,11 +33,17 @@ pub fn count(config: &Config) -> Result<usize> {
     let trials = trials.min(config.wandb.sweep.run_cap.unwrap_or(usize::MAX));
     ensure!(
         trials > 0,
-        hinted("there is nothing to try", "name pipelines with `--pipeline-names`, or set `runs` for the network's trials")
+        hinted(
+            "there is nothing to try",
+            "name pipelines with `--pipeline-names`, or set `runs` for the network's trials"
+        )
     );
     ensure!(
         trials <= MOST as usize,
-        hinted(format!("{trials} trials are more than a sweep's {MOST}"), "try fewer splits or pipelines, or draw fewer")
+        hinted(
+            format!("{trials} trials are more than a sweep's {MOST}"),
+            "try fewer splits or pipelines, or draw fewer"
+        )
     );
     Ok(trials)
 }
@@ -145,7 +151,10 @@ mod tests {
 
     fn config(changes: &[(&'static str, Value)]) -> Result<Config> {
         let mut flags: BTreeMap<&str, Value> = changes.iter().cloned().collect();
-        flags.insert("pipelines.enet", json!({"runs": 3, "parameters": {"C": {"min": 0.1, "max": 1.0}, "scaler": "minmax"}}));
+        flags.insert(
+            "pipelines.enet",
+            json!({"runs": 3, "parameters": {"C": {"min": 0.1, "max": 1.0}, "scaler": "minmax"}}),
+        );
         flags.insert("pipelines.lasso", json!({"method": "grid", "parameters": {"C": {"values": [1, 2]}}}));
         Config::load(None, &flags)
     }
@@ -224,9 +233,15 @@ mod tests {
                 refusal(&[("pipelines.forest", json!({}))]),
                 refusal(&[("pipelines.rf", json!({"method": "grid"}))]),
                 refusal(&[("pipelines.rf", json!({"method": "bayes"}))]),
-                refusal(&[("pipelines.rf", json!({"method": "grid", "parameters": {"C": {"min": 1, "max": 1_000_000_000}}}))]),
+                refusal(&[(
+                    "pipelines.rf",
+                    json!({"method": "grid", "parameters": {"C": {"min": 1, "max": 1_000_000_000}}})
+                )]),
                 refusal(&[("pipelines.rf", json!({"parameters": {"C": {"min": 2, "max": 1}}}))]),
-                refusal(&[("pipelines.rf", json!({"method": "grid", "parameters": {"max_depth": {"min": 0.5, "max": 1.0}}}))]),
+                refusal(&[(
+                    "pipelines.rf",
+                    json!({"method": "grid", "parameters": {"max_depth": {"min": 0.5, "max": 1.0}}})
+                )]),
             ]
             .join("\n")
         );

@@ -120,7 +120,8 @@ mod tests {
         assert_eq!(score(MetricName::ValidationRocAuc, &p, &y, 3), scores.scores.roc_auc);
     }
 
-    const EXPECTED: [f64; 6] = [1.0148094821861051, 0.611111111111111, 0.5, 0.5222222222222223, 0.7083333333333334, 0.7222222222222222];
+    const EXPECTED: [f64; 6] =
+        [1.0148094821861051, 0.611111111111111, 0.5, 0.5222222222222223, 0.7083333333333334, 0.7222222222222222];
 
     #[test]
     fn two_classes_are_as_yes_and_no() {
@@ -129,7 +130,9 @@ mod tests {
         let scores = ClassScores::of(&p, &y, 2);
         assert_eq!(scores.scores, Scores::of(&[0.1, 0.6, 0.35, 0.6, 0.9], &[false, false, true, true, true], 0.5));
         let one = |name| (score(name, &p, &y, 2), scores.watched(name));
-        for (alone, among) in [MetricName::ValidationLoss, MetricName::ValidationRocAuc, MetricName::ValidationBrier].map(one) {
+        for (alone, among) in
+            [MetricName::ValidationLoss, MetricName::ValidationRocAuc, MetricName::ValidationBrier].map(one)
+        {
             assert_eq!(alone, among);
         }
         let sure = ClassScores::of(&[1.0, 0.0], &[1], 2);

@@ -16,8 +16,8 @@ mod train;
 
 pub use adam::{Adam, Rule};
 pub use baselines::{Rate, Rates};
-pub use calibration::Calibration;
 pub(crate) use bootstrap::percentiles;
+pub use calibration::Calibration;
 pub use checkpoint::{checkpoint_key, copy_checkpoint};
 pub use classes::{ClassScores, score};
 pub use evaluate::{Evaluation, Method, Score, evaluate};

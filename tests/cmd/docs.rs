@@ -42,7 +42,7 @@ fn is_shown(found: &[&str], shown: &[&str]) -> bool {
 
 #[test]
 fn the_session_in_docs_is_true() {
-    for (document, count) in [("docs/stages.md", 6), ("docs/simulation.md", 2)] {
+    for (document, count) in [("docs/stages.md", 6), ("docs/simulation.md", 2), ("docs/pipelines.md", 3)] {
         let sessions = read(document);
         let sessions = blocks(&sessions, "console");
         assert_eq!(sessions.len(), count, "{document}");

@@ -8,6 +8,7 @@ mod docs;
 mod evaluate;
 mod help;
 mod parse;
+mod pipelines;
 mod run;
 mod simulate;
 mod sweep;
