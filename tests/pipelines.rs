@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use poolcast::pipelines::{FILE, Fitted, PIPELINES, Parameters, Stopped, fit, names};
+use poolcast::config::Parameter;
+use poolcast::pipelines::{FILE, Fitted, PIPELINES, Parameters, Stopped, check, fit, names};
 use poolcast::tables::Table;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -310,4 +311,31 @@ fn tables_that_teach_nothing_are_refused() {
     other.features.swap(0, 1);
     let error = small("lasso", json!({})).probabilities(&other).expect_err("is refused");
     assert_eq!(error.to_string(), "feature 1 is `1`, and the pipeline was fitted with `0` there");
+}
+
+#[derive(Deserialize)]
+struct Spaces {
+    pipelines: std::collections::BTreeMap<String, Space>,
+}
+
+#[derive(Deserialize)]
+struct Space {
+    parameters: std::collections::BTreeMap<String, Parameter<Value>>,
+}
+
+#[test]
+fn the_search_spaces_hold_what_the_pipelines_take() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/pipelines.yaml");
+    let spaces: Spaces = serde_yaml_ng::from_str(&fs_err::read_to_string(path).expect("read")).expect("search spaces");
+    assert_eq!(spaces.pipelines.keys().collect::<std::collections::BTreeSet<_>>(), PIPELINES.map(String::from).iter().collect());
+    for (pipeline, space) in spaces.pipelines {
+        for step in 0..=20 {
+            let draw = |parameter: &Parameter<Value>| match parameter {
+                Parameter::Constant(value) => value.clone(),
+                Parameter::Drawn(distribution) => distribution.draw(f64::from(step) / 20.0),
+            };
+            let parameters = space.parameters.iter().map(|(name, parameter)| (name.clone(), draw(parameter))).collect();
+            check(&pipeline, &parameters).unwrap_or_else(|error| panic!("{}", poolcast::error::render(&error)));
+        }
+    }
 }

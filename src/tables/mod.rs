@@ -2,6 +2,7 @@
 
 mod columns;
 mod expression;
+mod features;
 mod file;
 mod folds;
 mod join;
@@ -11,6 +12,7 @@ mod table;
 
 pub use columns::{Column, Columns};
 pub use expression::Expression;
+pub use features::features;
 pub use folds::{Fold, folds};
 pub use join::{Samples, Sides};
 pub use store::{TABLE, key};
