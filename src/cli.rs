@@ -62,6 +62,14 @@ pub enum Verb {
     /// Example: poolcast sweep init config/quickstart.yaml -o out/sweep
     #[command(verbatim_doc_comment)]
     Sweep(SweepArgs),
+    /// A search space into a DAG of HTCondor jobs, and its submit files
+    ///
+    /// Every step runs as a job in one container image; a trial that fails does not end the others.
+    /// `poolcast sweep status`, `best` and `cleanup` know the directory that it writes.
+    ///
+    /// Example: poolcast dag config/quickstart.yaml -o out/dag --image poolcast.sif --dry-run
+    #[command(verbatim_doc_comment)]
+    Dag(DagArgs),
     /// A model and a split into scores beside baselines
     ///
     /// Example: poolcast evaluate run tensors
@@ -254,6 +262,9 @@ pub struct TrainArgs {
     #[arg(long, value_name = "MINUTES", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
     #[arg(conflicts_with = "overwrite")]
     pub self_checkpoint: Option<f64>,
+    /// Leave once so many epochs are done, whoever did them: the step of a chain of jobs; the next one goes on from there
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub until_epoch: Option<u32>,
     /// Start anew where a training is already
     #[arg(long)]
     pub overwrite: bool,
@@ -305,11 +316,11 @@ pub enum SweepStep {
     /// Example: poolcast sweep best out/sweep
     #[command(verbatim_doc_comment)]
     Best(SweepShowArgs),
-    /// Tidy the folder once all trials have ended
+    /// Tidy the folder once all trials have ended; what a DAG left goes to one directory of the sweep's name in it
     ///
     /// Example: poolcast sweep cleanup out/sweep --keep 3
     #[command(verbatim_doc_comment)]
-    Cleanup(SweepKeepArgs),
+    Cleanup(SweepCleanupArgs),
 }
 
 /// Arguments of `sweep init`.
@@ -354,22 +365,27 @@ fn fold_count(text: &str) -> Result<usize, String> {
 /// Arguments of `sweep manage`.
 #[derive(Debug, Args)]
 pub struct SweepManageArgs {
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
-    pub keep: SweepKeepArgs,
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
-    pub choice: SweepChoiceArgs,
-}
-
-/// Arguments of `sweep cleanup`, and of all that end a sweep.
-#[derive(Debug, Args)]
-pub struct SweepKeepArgs {
     /// The folder that `sweep init` made
     pub dir: PathBuf,
     /// Keep the models of the K best trials only [default: all]; the others can be trained again
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: Option<u32>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub choice: SweepChoiceArgs,
+}
+
+/// Arguments of `sweep cleanup`.
+#[derive(Debug, Args)]
+pub struct SweepCleanupArgs {
+    /// The folder that `sweep init` or `dag` made
+    pub dir: PathBuf,
+    /// Keep the models of the K best trials only [default: all]; the others can be trained again
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep: Option<u32>,
+    /// Only print what would be moved of a DAG's
+    #[arg(long, conflicts_with = "keep")]
+    pub dry_run: bool,
 }
 
 /// Arguments of `sweep work`.
@@ -396,11 +412,33 @@ pub struct SweepRunArgs {
 /// Arguments of `sweep status` and `sweep best`.
 #[derive(Debug, Args)]
 pub struct SweepShowArgs {
-    /// The folder that `sweep init` made
+    /// The folder that `sweep init` or `dag` made
     pub dir: PathBuf,
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `dag`.
+#[derive(Debug, Args)]
+pub struct DagArgs {
+    /// The configuration
+    pub config: PathBuf,
+    /// The directory to write [default: `out` in the configuration]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The container image: a .sif file, or an osdf:///, docker:// or oras:// address [default: `dag.image`]
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// A file of submit commands that every job gets [default: `dag.site`]
+    #[arg(long, value_name = "FILE")]
+    pub site: Option<PathBuf>,
+    /// Print the DAG and its submit files, and write nothing
+    #[arg(long, conflicts_with = "submit")]
+    pub dry_run: bool,
+    /// Submit the DAG with condor_submit_dag; one that was removed or has failed goes on from there
+    #[arg(long)]
+    pub submit: bool,
 }
 
 /// Arguments of `evaluate`.

@@ -1,5 +1,6 @@
 //! Configuration: layers of YAML and environment → one checked [`Config`], saved beside every artefact.
 
+mod dag;
 mod data;
 mod distribution;
 mod parameter;
@@ -17,6 +18,7 @@ use figment::providers::{Env, Format as _, Serialized, Yaml};
 use serde::{Deserialize, Serialize};
 
 use crate::error::hinted;
+pub use dag::{Command, Commands, Dag, Submit};
 pub use data::{Cv, Data, Folds, Pipeline};
 pub use distribution::Distribution;
 pub use parameter::Parameter;
@@ -26,6 +28,9 @@ pub use threshold::Threshold;
 
 /// The defaults, commented; every key there is.
 pub const DEFAULT: &str = include_str!("../config/default.yaml");
+
+/// The search spaces of the pipelines, for those that a configuration only names.
+const PIPELINES: &str = include_str!("../config/pipelines.yaml");
 
 /// The file name of the resolved configuration beside an artefact.
 pub const FILE: &str = "config.yaml";
@@ -50,6 +55,7 @@ pub struct Config {
     pub pipelines: BTreeMap<String, Pipeline>,
     pub evaluation: Evaluation,
     pub advice: Advice,
+    pub dag: Dag,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -293,6 +299,29 @@ impl Config {
         Ok(config)
     }
 
+    /// Keeps of the pipelines those called `names`; what has no search space in the configuration gets that of
+    /// `config/pipelines.yaml`.
+    ///
+    /// # Errors
+    /// Fails for a name that is no pipeline, and names the nearest.
+    pub fn choose_pipelines(&mut self, names: &[String]) -> Result<()> {
+        #[derive(Deserialize)]
+        struct Spaces {
+            pipelines: BTreeMap<String, Pipeline>,
+        }
+        let spaces = serde_yaml_ng::from_str::<Spaces>(PIPELINES)?.pipelines;
+        let known = std::mem::take(&mut self.pipelines);
+        for name in names {
+            let Some(pipeline) = known.get(name).or_else(|| spaces.get(name)) else {
+                let nearest = nearest(name, spaces.keys().map(String::as_str)).unwrap_or_default();
+                let hint = format!("did you mean `{nearest}`? `config/pipelines.yaml` has a search space for each");
+                return Err(hinted(format!("there is no pipeline `{name}`"), hint).into());
+            };
+            self.pipelines.insert(name.clone(), pipeline.clone());
+        }
+        Ok(())
+    }
+
     /// Reads the resolved configuration beside an artefact.
     pub fn read(dir: &Path) -> Result<Config> {
         let path = dir.join(FILE);
@@ -329,6 +358,7 @@ impl Config {
         let Advice { release_from, fix_below, .. } = self.advice;
         check_range("advice.release_from", release_from, 0.0..=1.0)?;
         check_range("advice.fix_below", fix_below, 0.0..=release_from)?;
+        check_range("dag.max_jobs", self.dag.max_jobs as f64, 1.0..=100_000.0)?;
         Ok(())
     }
 }

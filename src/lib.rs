@@ -27,6 +27,7 @@ pub mod pipelines;
 pub mod models;
 pub mod training;
 pub mod sweep;
+pub mod condor;
 pub mod advice;
 pub mod simulate;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "error",
     "output",
     "files",
@@ -19,6 +19,7 @@ const ORDER: [&str; 17] = [
     "models",
     "training",
     "sweep",
+    "condor",
     "advice",
     "simulate",
 ];

@@ -1,6 +1,6 @@
 //! What a sweep of pipelines tries, and what was chosen: flags in, tables out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -26,11 +26,7 @@ pub(super) fn config(args: &SweepInitArgs) -> Result<Config> {
     ]);
     let mut config = Config::load(Some(&args.config), &flags)?;
     if !pipeline_names.is_empty() {
-        let known = std::mem::take(&mut config.pipelines);
-        for name in pipeline_names {
-            crate::pipelines::check(name, &BTreeMap::new())?;
-            config.pipelines.insert(name.clone(), known.get(name).cloned().unwrap_or_default());
-        }
+        config.choose_pipelines(pipeline_names)?;
     }
     Ok(config)
 }
@@ -126,7 +122,7 @@ pub(super) fn show(sweep: &Sweep, rows: &[Row], as_json: bool) -> Result<()> {
 pub(super) fn text(choices: &[Choice]) -> String {
     let by = choices.first().map_or(String::new(), |choice| choice.metric.name.to_string());
     let by = by.strip_prefix("validation_").unwrap_or(&by);
-    let head = ["split", "best", "trial", "of", by, "corrected (95 %)", "held out (95 %)"];
+    let head = ["split", "best", "trial", "of", by, "corrected (95 %)", "held out (95 %)", "test (95 %)"];
     let line = |choice: &Choice| {
         vec![
             choice.split.clone().unwrap_or("-".to_owned()),
@@ -136,10 +132,14 @@ pub(super) fn text(choices: &[Choice]) -> String {
             format!("{:.4}", choice.value),
             estimate(choice.corrected),
             estimate(choice.validation),
+            estimate(choice.test),
         ]
     };
+    // Tables have no test side.
+    let columns = if choices.iter().any(|choice| choice.test.is_some()) { head.len() } else { head.len() - 1 };
     let head = head.map(str::to_owned).to_vec();
-    output::table(&std::iter::once(head).chain(choices.iter().map(line)).collect::<Vec<_>>())
+    let cut = |line: Vec<String>| line.into_iter().take(columns).collect::<Vec<_>>();
+    output::table(&std::iter::once(head).chain(choices.iter().map(line)).map(cut).collect::<Vec<_>>())
 }
 
 fn estimate(estimate: Option<Estimate>) -> String {

@@ -2,6 +2,7 @@
 
 pub mod advise;
 pub mod choices;
+pub mod dag;
 pub mod evaluate;
 pub mod parse;
 pub mod run;
@@ -30,6 +31,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Tensors(args) => tensors::run(&args),
         Verb::Train(args) => train::run(&args),
         Verb::Sweep(args) => sweep::run(&args.step, threads),
+        Verb::Dag(args) => dag::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Advise(args) => advise::run(&args),
         Verb::Simulate(args) => simulate::run(&args),

@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
-use super::{advise, evaluate, flag, flags, parse, tensors};
+use super::{advise, choices, evaluate, flag, flags, parse, tensors};
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::files::Staging;
-use crate::sweep::{self, Best, Row, Sweep};
+use crate::sweep::{self, Best, Choice, Row, Sweep};
 use crate::tables::{self as table, Samples};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
@@ -31,6 +31,8 @@ struct Report<'a> {
     events: &'a events::Summary,
     best: &'a Best,
     evaluation: &'a Evaluation,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    selection: &'a [Choice],
     advice: advise::Document<'a>,
 }
 
@@ -53,24 +55,27 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     }
     let (out, rows) = (&config.out, sweep::rows(&sweep)?);
     let best = sweep::choose(&sweep, &rows)?;
+    let choices = if config.pipelines.is_empty() { Vec::new() } else { choices::of(&sweep, &rows)? };
     let winner = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
     let store = Store::open(&out.join(EVENTS))?;
     let dir = sweep::trial_dir(out, best.trial);
     let dataset = Dataset::open(&sweep::tensors_dir(out, &winner.config)?)?;
     let run = Run::open(&dir)?;
     let evaluation = evaluate::score(&run, &dir, &dataset, Side::Test, config.evaluation.resamples, None)?;
+    sweep::write_best(out, &best)?;
     let advice = advise::judge(&store, &run, &dir, &config, &[])?;
     let report = Report {
         events: &store.summary,
         best: &best,
         evaluation: &evaluation,
+        selection: &choices,
         advice: advise::document(&store, &run, &advice),
     };
     manifest::write_json(&out.join("report.json"), &report)?;
     if args.json {
         output::json(&report)?;
     } else {
-        output::data(&summary(&store, &dataset, &best, &rows, &evaluation, out))?;
+        output::data(&summary(&store, &dataset, &best, &rows, &choices, &evaluation, out))?;
         output::data(&format!("\nAdvice on the {} jobs still held when the log ends\n\n", advice.len()))?;
         output::data(&advise::text(&advice))?;
     }
@@ -171,6 +176,7 @@ fn summary(
     dataset: &Dataset,
     best: &Best,
     trials: &[Row],
+    choices: &[Choice],
     evaluation: &Evaluation,
     out: &Path,
 ) -> String {
@@ -196,8 +202,17 @@ fn summary(
         "",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(best.trials.iter().zip(trials).map(|(result, row)| trial_row(best, result, &row.config)));
+    let networks = best.trials.iter().zip(trials.iter().filter(|row| row.config.pipelines.is_empty()));
+    rows.extend(networks.map(|(result, row)| trial_row(best, result, &row.config)));
     text.push_str(&output::table(&rows));
+    if let [choice, ..] = choices {
+        text.push_str(&format!("\nPipelines and networks on the same samples, by {}\n", best.metric.name));
+        let of_each = choice.pipelines.iter().map(|(name, leader)| {
+            vec![name.clone(), format!("trial {}", leader.trial), format!("{:.4}", leader.value)]
+        });
+        text.push_str(&output::table(&of_each.collect::<Vec<_>>()));
+        text.push_str(&choices::text(choices));
+    }
     text.push_str(&format!("\nThe best trial on holds it has not seen\n{}", evaluate::text(evaluation)));
     text.push_str(&format!("everything is in {}\n", out.display()));
     text

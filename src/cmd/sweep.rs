@@ -4,18 +4,20 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::choices;
+use super::dag;
 use super::run::{begin, make_tensors};
 use super::train::{line, stop_signal};
-use crate::cli::{SweepInitArgs, SweepKeepArgs, SweepManageArgs, SweepShowArgs, SweepStep, SweepWorkArgs};
+use crate::cli::{SweepCleanupArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStep, SweepWorkArgs};
+use crate::condor::is_dag;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
-use crate::output;
 use crate::sweep::queue::Managed;
 use crate::sweep::{self, Hands, Row, Running, Status, Sweep};
 use crate::training::Epoch;
+use crate::{manifest, output};
 
 /// How often a status on a terminal is drawn anew.
 const REDRAW: Duration = Duration::from_secs(2);
@@ -27,6 +29,8 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         SweepStep::Manage(args) => manage(args),
         SweepStep::Work(args) => work(args),
         SweepStep::Run(args) => all(&args.manage, args.trial_timeout, threads),
+        SweepStep::Status(args) if is_dag(&args.dir) => dag::status(args),
+        SweepStep::Best(args) if is_dag(&args.dir) => dag::best(args),
         SweepStep::Status(args) => status(args),
         SweepStep::Best(args) => best(args),
         SweepStep::Cleanup(args) => cleanup(args),
@@ -50,7 +54,7 @@ fn manage(args: &SweepManageArgs) -> Result<u8> {
     let sweep = open(args)?;
     let Some(queue) = sweep.queue()? else { return summary(&sweep) };
     let prepare = |trials: &[Config]| make_tensors(&sweep, trials);
-    match sweep::manage_trials(&sweep, &queue, keep(&args.keep), &stop, prepare, output::note)? {
+    match sweep::manage_trials(&sweep, &queue, keep(args), &stop, prepare, output::note)? {
         Managed::Over(_) => summary(&sweep),
         managed => Ok(not_over(&managed, &sweep)),
     }
@@ -78,14 +82,14 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
 
 /// The sweep in the folder, which must be the one that is asked for.
 fn open(args: &SweepManageArgs) -> Result<Sweep> {
-    let sweep = Sweep::open(&args.keep.dir)?;
+    let sweep = Sweep::open(&args.dir)?;
     choices::check_same(&sweep, &args.choice)?;
     Ok(sweep)
 }
 
 fn all(args: &SweepManageArgs, trial_timeout: u32, threads: usize) -> Result<u8> {
     let sweep = open(args)?;
-    match to_end(&sweep, threads, Duration::from_secs(trial_timeout.into()), keep(&args.keep))? {
+    match to_end(&sweep, threads, Duration::from_secs(trial_timeout.into()), keep(args))? {
         true => summary(&sweep),
         false => Ok(EXIT_RETRY),
     }
@@ -125,7 +129,7 @@ fn tell(trial: usize, epoch: &Epoch) {
     tracing::info!("trial {trial}: {}", line(epoch));
 }
 
-fn keep(args: &SweepKeepArgs) -> Option<usize> {
+fn keep(args: &SweepManageArgs) -> Option<usize> {
     args.keep.map(|keep| keep as usize)
 }
 
@@ -258,7 +262,11 @@ fn best_text(sweep: &Sweep, row: &Row, ended: usize) -> String {
     text
 }
 
-fn cleanup(args: &SweepKeepArgs) -> Result<u8> {
-    sweep::cleanup(&Sweep::open(&args.dir)?, keep(args))?;
+fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
+    if !args.dir.join(manifest::FILE).exists() {
+        return dag::cleanup(args);
+    }
+    ensure!(!args.dry_run, "`--dry-run` is for the directory of a DAG; here nothing moves");
+    sweep::cleanup(&Sweep::open(&args.dir)?, args.keep.map(|keep| keep as usize))?;
     Ok(EXIT_DONE)
 }

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, render};
 use crate::output;
 use crate::tensors::Dataset;
-use crate::training::{Epoch, Metrics, Mode, Progress, Status, Stopped, train};
+use crate::training::{Epoch, Metrics, Mode, Progress, Status, Stopped, train_until};
 
 /// Trains, and prints how it ended.
 pub fn run(args: &TrainArgs) -> Result<u8> {
@@ -42,13 +42,15 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let device = args.device.open()?;
     let dataset = Dataset::open(&args.tensors)?;
     let leave = args.self_checkpoint.map(leave_at).transpose()?;
-    let mode = match (args.resume || leave.is_some(), args.overwrite) {
+    let mode = match (args.resume || leave.is_some() || args.until_epoch.is_some(), args.overwrite) {
         (true, _) => Mode::Resume,
         (_, true) => Mode::Overwrite,
         _ => Mode::New,
     };
     let bar = output::fraction_bar();
-    let trained = train(&dataset, &config, &args.out, mode, &device, |progress| {
+    let until = args.until_epoch.map_or(usize::MAX, |epochs| epochs as usize);
+    let ends = |epochs: &[Epoch]| epochs.len() >= until;
+    let trained = train_until(&dataset, &config, &args.out, mode, &device, ends, |progress| {
         if bar.is_hidden() {
             note(&progress)
         } else {
@@ -139,7 +141,11 @@ pub(super) fn line(epoch: &Epoch) -> String {
 }
 
 fn text(metrics: &Metrics) -> String {
-    let early = if metrics.status == Status::StoppedEarly { ", stopped early" } else { "" };
+    let early = match metrics.status {
+        Status::StoppedEarly => ", stopped early",
+        Status::TerminatedEarly => ", more may follow",
+        Status::Finished | Status::NonFinite => "",
+    };
     let best = metrics.best.as_ref().map_or(String::new(), |best| {
         format!("; the weights of epoch {} remain: validation loss {:.4}", best.epoch, best.validation_loss)
     });

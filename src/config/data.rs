@@ -64,12 +64,6 @@ pub struct Pipeline {
     pub parameters: BTreeMap<String, Parameter<Value>>,
 }
 
-impl Default for Pipeline {
-    fn default() -> Pipeline {
-        Pipeline { method: random(), runs: one(), parameters: BTreeMap::new() }
-    }
-}
-
 fn random() -> Method {
     Method::Random
 }

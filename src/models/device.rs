@@ -51,8 +51,9 @@ impl DeviceName {
     pub fn open(self) -> Result<Device> {
         match self {
             DeviceName::Cpu => Ok(Device::Cpu),
+            DeviceName::Auto if !cfg!(feature = "cuda") => Ok(Device::Cpu),
             DeviceName::Auto => Ok(cuda(0).unwrap_or_else(|error| {
-                tracing::info!("no CUDA device: {error:#}");
+                tracing::warn!("{error:#}; this runs on the processor");
                 Device::Cpu
             })),
             DeviceName::Cuda(number) => cuda(number),

@@ -11,7 +11,6 @@ use super::row::Row;
 use super::selection::{Estimate, Truth};
 use super::source;
 use super::status::Leader;
-use super::trial::trial_dir;
 use crate::config::Metric;
 use crate::tables::Table;
 
@@ -37,6 +36,8 @@ pub struct Choice {
     pub corrected: Option<Estimate>,
     /// Its score on the rows held out; with folds these had no part in the choice.
     pub validation: Option<Estimate>,
+    /// Its score on the test side of samples of logs, which had no part in the choice.
+    pub test: Option<Estimate>,
     /// The best of each pipeline.
     pub pipelines: BTreeMap<String, Leader>,
 }
@@ -73,6 +74,7 @@ fn choice(sweep: &Sweep, split: Option<String>, rows: &[&Row]) -> Result<Option<
         value,
         corrected: None,
         validation: None,
+        test: None,
         pipelines,
     };
     if let Some(row) = row {
@@ -85,9 +87,12 @@ impl Choice {
     fn estimate(&mut self, sweep: &Sweep, best: &Row, rows: &[&Row]) -> Result<()> {
         let (resamples, seed) = (sweep.config.evaluation.resamples, sweep.config.seed);
         let source = source::rows(sweep, &best.config)?;
-        let predicted = |row: &Row| source::predictions(&trial_dir(&sweep.dir, row.trial), &source).ok();
+        let predicted = |row: &Row| source::predictions(sweep, row, &source).ok();
         if let (Some(validate), Some(own)) = (&source.validate, predicted(best)) {
             self.validation = truth(validate).interval(&self.metric, &doubles(&own.validation), resamples, seed);
+        }
+        if let Some((table, probabilities)) = source::test(sweep, best)? {
+            self.test = truth(&table).interval(&self.metric, &doubles(&probabilities), resamples, seed);
         }
         let all: Option<Vec<Predictions>> = rows.iter().map(|row| predicted(row)).collect();
         self.corrected = all.and_then(|all| corrected(&self.metric, &source, &all, resamples, seed));

@@ -9,6 +9,7 @@ use super::best::{BEST_FILE, Best, TrialResult};
 use super::choice::{SELECTION_FILE, choices, kept};
 use super::fits;
 use super::folder::{Sweep, queue_dir};
+use super::info::{INFO_FILE, write_best};
 use super::queue::{Census, Managed, News, Queue, State, Token, manage};
 use super::row::{Row, csv};
 use super::trial::{publish, trial_dir};
@@ -82,7 +83,7 @@ fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: Option<usize>) ->
         by_item.get(&token.item).map_or(Ok(()), |row| publish(sweep, queue, token, row))?;
     }
     if let Ok(best) = choose(sweep, &rows) {
-        manifest::write_json(&sweep.dir.join(BEST_FILE), &best)?;
+        write_best(&sweep.dir, &best)?;
     }
     if !sweep.config.pipelines.is_empty() {
         manifest::write_json(&sweep.dir.join(SELECTION_FILE), &choices(sweep, &rows)?)?;
@@ -122,12 +123,13 @@ fn finished_rows(sweep: &Sweep) -> Result<Vec<Row>> {
     manifest::read_json_lines(&sweep.dir.join(ROWS_FILE))
 }
 
-/// The best of the trials that have ended.
+/// The best network of the trials that have ended.
 ///
 /// # Errors
-/// Fails when no trial has a value.
+/// Fails when none has a value.
 pub fn choose(sweep: &Sweep, rows: &[Row]) -> Result<Best> {
-    let trials = rows.iter().map(|row| {
+    let networks = rows.iter().filter(|row| row.config.pipelines.is_empty());
+    let trials = networks.map(|row| {
         let (metrics, error) = (row.metrics.clone(), row.error.clone());
         TrialResult { trial: row.trial, error, metrics }
     });
@@ -163,7 +165,7 @@ pub fn cleanup(sweep: &Sweep, keep: Option<usize>) -> Result<()> {
 
 /// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
 pub(super) fn clear(dir: &Path) -> Result<()> {
-    let of_results =
-        [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, SELECTION_FILE, LOG_FILE].map(|name| dir.join(name));
+    let names = [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, SELECTION_FILE, INFO_FILE, LOG_FILE];
+    let of_results = names.map(|name| dir.join(name));
     files::remove(of_results.into_iter().chain([queue_dir(dir)]))
 }

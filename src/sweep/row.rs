@@ -131,7 +131,7 @@ impl Row {
 }
 
 /// Every hyper-parameter in `config` by its name.
-fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
+pub(super) fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
     let object = |group: Value| group.as_object().cloned().unwrap_or_default();
     let mut all = match config.data.is_given() {
         true => Map::new(),
@@ -195,7 +195,8 @@ fn folds(fit: &FitScores, metric: MetricName) -> String {
     fit.folds.iter().map(of).collect::<Vec<_>>().join(" ")
 }
 
-fn plain(value: &Value) -> String {
+/// A word without its quotes; anything else as JSON.
+pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

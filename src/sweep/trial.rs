@@ -14,6 +14,7 @@ use super::queue::{Attempt, Ended, Queue, Tally, Token, work};
 use super::results::rows_of;
 use super::rounds;
 use super::row::{How, Row};
+use super::source;
 use crate::config::Config;
 use crate::error::{EXIT_RETRY, exit_code, hinted};
 use crate::manifest;
@@ -122,7 +123,7 @@ impl<'a> Trial<'a> {
             Err(error) => return Ok(Ended::Failed(self.end(How::Invalid, Some(error), None))),
         };
         // Data that this worker does not find is no fault of the trial.
-        let dataset = self.dataset()?;
+        let dataset = source::dataset(self.sweep, &self.config)?;
         let key = settings.key(&dataset.key)?;
         let dir = self.queue.work_dir(self.attempt.token);
         let trained = self.trained(&dataset, &key, &dir, limit, stop, progress);
@@ -148,19 +149,6 @@ impl<'a> Trial<'a> {
             Err(error) if is_passing(&error) => Err(error),
             Err(error) => Ok(Ended::Failed(trial.end(How::Error, Some(error), None))),
         }
-    }
-
-    fn dataset(&self) -> Result<Dataset> {
-        let dir = tensors_dir(&self.sweep.dir, &self.config)?;
-        let dataset = Dataset::open(&dir)?;
-        ensure!(
-            dataset.key == tensors::Settings::of(&self.config)?.key(&self.sweep.plan.source_key)?,
-            hinted(
-                format!("`{}` is not what it was when the sweep began", dir.display()),
-                "begin anew with `poolcast sweep init CONFIG -o DIR --overwrite`"
-            )
-        );
-        Ok(dataset)
     }
 
     fn trained(

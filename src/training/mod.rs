@@ -20,7 +20,7 @@ pub(crate) use bootstrap::percentiles;
 pub use calibration::Calibration;
 pub use checkpoint::{checkpoint_key, copy_checkpoint};
 pub use classes::{ClassScores, score};
-pub use evaluate::{Evaluation, Method, Score, evaluate};
+pub use evaluate::{Evaluation, Method, Score, evaluate, probabilities};
 pub use metrics::Scores;
 pub use outcome::{Metrics, Status};
 pub use run::{RUN, Run, RunSummary, read_history, remove_model};

@@ -42,7 +42,8 @@ fn is_shown(found: &[&str], shown: &[&str]) -> bool {
 
 #[test]
 fn the_session_in_docs_is_true() {
-    for (document, count) in [("docs/stages.md", 6), ("docs/simulation.md", 2), ("docs/pipelines.md", 3)] {
+    let sessions = [("docs/stages.md", 6), ("docs/simulation.md", 2), ("docs/dag.md", 3), ("docs/pipelines.md", 3)];
+    for (document, count) in sessions {
         let sessions = read(document);
         let sessions = blocks(&sessions, "console");
         assert_eq!(sessions.len(), count, "{document}");
@@ -53,9 +54,9 @@ fn the_session_in_docs_is_true() {
 #[test]
 fn the_configurations_in_docs_load() {
     let place = Place::new();
-    let document = read("docs/sweeps.md");
-    let configurations = blocks(&document, "yaml");
-    assert!(configurations.len() > 3);
+    let documents = ["docs/sweeps.md", "docs/dag.md", "docs/ospool.md"].map(read).concat();
+    let configurations = blocks(&documents, "yaml");
+    assert!(configurations.len() > 6);
     for text in configurations.into_iter().chain([&read("config/sweep.yaml")[..]]) {
         place.write("c.yaml", text);
         place.stdout("config c.yaml");

@@ -4,9 +4,11 @@ mod place;
 
 mod advise;
 mod config;
+mod dag;
 mod docs;
 mod evaluate;
 mod help;
+mod nodes;
 mod parse;
 mod pipelines;
 mod run;

@@ -1,0 +1,156 @@
+//! `poolcast dag`: a search space → a DAG of HTCondor jobs; and how far such a DAG is, its best trial, its tidy directory.
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Serialize;
+
+use super::{flag, flags};
+use crate::cli::{DagArgs, SweepCleanupArgs, SweepShowArgs};
+use crate::condor::{self, Counts, DAG_FILE, Ended, Nodes, Plan};
+use crate::config::Config;
+use crate::error::{EXIT_DONE, hinted};
+use crate::output;
+use crate::sweep::{self, Best};
+
+/// Writes the DAG, prints it, or submits it.
+pub fn run(args: &DagArgs) -> Result<u8> {
+    let given = flags([("out", flag(&args.out)), ("dag.image", flag(&args.image)), ("dag.site", flag(&args.site))]);
+    let config = Config::load(Some(&args.config), &given)?;
+    let plan = Plan::of(&config).with_context(|| format!("cannot use `{}`", args.config.display()))?;
+    if args.dry_run {
+        output::data(&preview(&plan)?)?;
+        return Ok(EXIT_DONE);
+    }
+    condor::write(&plan)?;
+    let dir = config.out.display();
+    let (trials, tensors) = (plan.trials.len(), plan.tensors.len());
+    output::data(&format!("{trials} trials on {tensors} different tensors: {dir}/{DAG_FILE}\n"))?;
+    if std::env::var_os("POOLCAST_OWNER_SALT").is_some() {
+        output::note("note: secrets do not travel with jobs: owners are hashed without `POOLCAST_OWNER_SALT`");
+    }
+    if args.submit {
+        if condor::runs_images() == Some(false) {
+            output::note("note: no slot has HasSIF now; until one has, the jobs stay idle");
+        }
+        output::note(&condor::start(&config.out, &config.wandb.sweep.name)?);
+    } else {
+        output::note(&format!("submit it with: cd {dir} && condor_submit_dag {DAG_FILE}"));
+    }
+    Ok(EXIT_DONE)
+}
+
+/// The DAG and what it refers to, but for the configurations of its trials.
+fn preview(plan: &Plan) -> Result<String> {
+    let files = plan.files()?;
+    let shown = files.iter().filter(|(name, _)| name.starts_with("condor/") || *name == DAG_FILE);
+    let mut text: String = shown.map(|(name, text)| format!("==> {name} <==\n{text}\n")).collect();
+    text += &format!("{} configurations of trials in trials/\n", plan.trials.len());
+    Ok(text)
+}
+
+/// How far a DAG is.
+#[derive(Serialize)]
+struct Status {
+    /// What DAGMan says; absent before it has begun.
+    nodes: Option<Nodes>,
+    /// How many trials there are.
+    trials: usize,
+    /// Trials with a model.
+    done: usize,
+    /// Trials that have failed for good, and why.
+    failed: Vec<(usize, String)>,
+    /// The best so far.
+    best: Option<Best>,
+}
+
+/// Shows how far the DAG in a directory is.
+pub(super) fn status(args: &SweepShowArgs) -> Result<u8> {
+    let config = Config::read(&args.dir)?;
+    let nodes = Nodes::read(&args.dir)?;
+    let trials = condor::trials(&args.dir, &config)?;
+    let ended = trials.iter().filter_map(Ended::result);
+    let failed = ended.clone().filter_map(|result| Some((result.trial, result.error.clone()?))).collect::<Vec<_>>();
+    let status = Status {
+        nodes,
+        trials: trials.len(),
+        done: ended.count() - failed.len(),
+        failed,
+        best: condor::choose(&args.dir, &config).ok().map(|(best, _)| best),
+    };
+    if args.json {
+        output::json(&status)?;
+    } else {
+        output::data(&text(&status))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+fn text(status: &Status) -> String {
+    let mut text = match &status.nodes {
+        None => "DAGMan has not begun\n".to_owned(),
+        Some(nodes) => nodes_text(nodes),
+    };
+    let (trials, failed) = (status.trials, status.failed.len());
+    let rest = trials - status.done - failed;
+    text += &format!("{trials} trials: {} done, {failed} failed, {rest} to come\n", status.done);
+    for (trial, error) in &status.failed {
+        text += &format!("  trial {trial} failed: {error}\n");
+    }
+    if let Some(best) = &status.best {
+        text += &format!("best: trial {} with {} {:.4}\n", best.trial, best.metric.name, best.value);
+    }
+    text
+}
+
+fn nodes_text(nodes: &Nodes) -> String {
+    let mut text = match (nodes.is_done, nodes.has_failed) {
+        (true, _) => "the DAG is done\n".to_owned(),
+        (_, true) => "the DAG has failed; submitted again, it goes on from there\n".to_owned(),
+        _ if nodes.held > 0 => format!("the DAG runs; jobs on hold, which it waits for: {}\n", nodes.held),
+        _ => "the DAG runs\n".to_owned(),
+    };
+    let head = ["", "done", "at work", "waiting", "failed"].map(str::to_owned).to_vec();
+    let row = |(step, counts): (&String, &Counts)| {
+        let Counts { done, at_work, waiting, failed, futile } = *counts;
+        let numbers = [done, at_work, waiting, failed + futile].map(|count| count.to_string());
+        std::iter::once(step.clone()).chain(numbers).collect()
+    };
+    text += &output::table(&std::iter::once(head).chain(nodes.steps.iter().map(row)).collect::<Vec<_>>());
+    text
+}
+
+/// Chooses the best trial of a DAG, and keeps the choice once all trials have ended.
+pub(super) fn best(args: &SweepShowArgs) -> Result<u8> {
+    let config = Config::read(&args.dir)?;
+    let (best, is_over) = condor::choose(&args.dir, &config)?;
+    if is_over {
+        sweep::write_best(&args.dir, &best)?;
+    }
+    if args.json {
+        output::json(&best)?;
+    } else {
+        output::data(&sweep::info(&args.dir, &best)?)?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Moves what a finished DAG left to one directory.
+pub(super) fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
+    ensure!(
+        args.keep.is_none(),
+        hinted("a DAG keeps the models of all its trials", "leave out `--keep`; the directory may be moved as it is")
+    );
+    let tidy = condor::tidy(&args.dir)?;
+    if tidy.moves.is_empty() {
+        output::data(&format!("everything is in {}\n", tidy.to.display()))?;
+        return Ok(EXIT_DONE);
+    }
+    for (from, to) in &tidy.moves {
+        output::data(&format!("{} -> {}\n", from.display(), to.display()))?;
+    }
+    if args.dry_run {
+        output::note("nothing was moved");
+    } else {
+        tidy.apply()?;
+    }
+    Ok(EXIT_DONE)
+}

@@ -1,0 +1,38 @@
+//! HTCondor's own programs: what they are asked, and what they answer.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::place::DAG_FILE;
+use crate::error::hinted;
+
+/// Submits the DAG in `dir` as the batch `name`. One that was removed or has failed goes on from its rescue file. Returns
+/// what `condor_submit_dag` says.
+///
+/// # Errors
+/// Fails where HTCondor's programs are not, or refuse.
+pub fn start(dir: &Path, name: &str) -> Result<String> {
+    let output = Command::new("condor_submit_dag").args(["-batch-name", name, DAG_FILE]).current_dir(dir).output();
+    let output = output.context(hinted(
+        "cannot run `condor_submit_dag`",
+        format!("on an access point: cd {} && condor_submit_dag {DAG_FILE}", dir.display()),
+    ))?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    ensure!(
+        output.status.success(),
+        hinted(
+            format!("condor_submit_dag refused: {}", [said(&output.stderr), said(&output.stdout)].join(" ")),
+            "`condor_q` shows whether it is in the queue already"
+        )
+    );
+    Ok(said(&output.stdout))
+}
+
+/// Whether a slot of the pool runs SIF images now; `None` where that cannot be asked.
+pub fn runs_images() -> Option<bool> {
+    let question = ["-constraint", "HasSIF", "-limit", "1", "-af", "Name"];
+    let output = Command::new("condor_status").args(question).output().ok()?;
+    output.status.success().then_some(!output.stdout.is_empty())
+}

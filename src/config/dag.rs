@@ -1,0 +1,54 @@
+//! `dag` as it is written → what HTCondor jobs ask for, and how DAGMan runs a sweep.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct Dag {
+    pub image: Option<String>,
+    pub site: Option<PathBuf>,
+    pub max_jobs: usize,
+    pub per_epoch: bool,
+    pub submit: Submit,
+}
+
+/// Submit commands by step.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct Submit {
+    pub parse: Commands,
+    pub tensors: Commands,
+    pub train: Commands,
+    pub evaluate: Commands,
+    pub best: Commands,
+}
+
+/// Submit commands with their values: `request_memory: 4GB`.
+pub type Commands = BTreeMap<String, Command>;
+
+/// The value of a submit command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Command {
+    Flag(bool),
+    Whole(i64),
+    Number(f64),
+    Text(String),
+}
+
+impl std::fmt::Display for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Command::Flag(flag) => flag.fmt(f),
+            Command::Whole(whole) => whole.fmt(f),
+            Command::Number(number) => number.fmt(f),
+            Command::Text(text) => text.fmt(f),
+        }
+    }
+}
