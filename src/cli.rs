@@ -284,7 +284,7 @@ pub struct SweepArgs {
 /// The steps of a sweep.
 #[derive(Debug, Subcommand)]
 pub enum SweepStep {
-    /// Make the folder: parse the logs, make the tensors, keep the search space
+    /// Make the folder: parse the logs, make the tensors, or join the tables; keep the search space
     ///
     /// Example: poolcast sweep init config/quickstart.yaml -o out/sweep
     #[command(verbatim_doc_comment)]
@@ -334,6 +334,32 @@ pub struct SweepInitArgs {
     /// Begin anew where a sweep is; trials that would be the same are found done
     #[arg(long)]
     pub overwrite: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub choice: SweepChoiceArgs,
+}
+
+/// What a sweep of pipelines tries: fixed once its folder is made.
+#[derive(Debug, Args)]
+pub struct SweepChoiceArgs {
+    /// The pipelines to try, such as lasso,xgb; without a search space in the configuration each has its default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Pipelines (docs/pipelines.md)")]
+    pub pipeline_names: Vec<String>,
+    /// The splits of tables to try, such as A1,B2 for train_A1, validate_A1, train_B2 and validate_B2
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Pipelines (docs/pipelines.md)")]
+    pub split_names: Vec<String>,
+    /// Judge by cross-validation with K folds [default: 5 folds if K is not given]
+    #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = "5", value_parser = fold_count)]
+    #[arg(help_heading = "Pipelines (docs/pipelines.md)")]
+    pub cv: Option<usize>,
+    /// Learn from train_NAME and validate on validate_NAME
+    #[arg(long, help_heading = "Pipelines (docs/pipelines.md)")]
+    pub validate: bool,
+}
+
+fn fold_count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (2..=1000).contains(count));
+    count.ok_or_else(|| "it takes a number of folds, from 2 on, or nothing for 5; leave `--cv` out for none".to_owned())
 }
 
 /// Arguments of `sweep manage`.
@@ -344,6 +370,9 @@ pub struct SweepManageArgs {
     /// Keep the models of the K best trials only [default: all]; the others can be trained again
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: Option<u32>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub choice: SweepChoiceArgs,
 }
 
 /// Arguments of `sweep cleanup`.

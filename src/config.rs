@@ -1,6 +1,7 @@
 //! Configuration: layers of YAML and environment → one checked [`Config`], saved beside every artefact.
 
 mod dag;
+mod data;
 mod distribution;
 mod parameter;
 mod schema;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::hinted;
 pub use dag::{Command, Commands, Dag, Submit};
+pub use data::{Cv, Data, Folds, Pipeline};
 pub use distribution::Distribution;
 pub use parameter::Parameter;
 use parameter::check_range;
@@ -26,6 +28,9 @@ pub use threshold::Threshold;
 
 /// The defaults, commented; every key there is.
 pub const DEFAULT: &str = include_str!("../config/default.yaml");
+
+/// The search spaces of the pipelines, for those that a configuration only names.
+const PIPELINES: &str = include_str!("../config/pipelines.yaml");
 
 /// The file name of the resolved configuration beside an artefact.
 pub const FILE: &str = "config.yaml";
@@ -46,6 +51,8 @@ pub struct Config {
     pub wandb: Wandb,
     pub preprocessing: Preprocessing,
     pub training: Training,
+    pub data: Data,
+    pub pipelines: BTreeMap<String, Pipeline>,
     pub evaluation: Evaluation,
     pub advice: Advice,
     pub dag: Dag,
@@ -292,6 +299,29 @@ impl Config {
         Ok(config)
     }
 
+    /// Keeps of the pipelines those called `names`; what has no search space in the configuration gets that of
+    /// `config/pipelines.yaml`.
+    ///
+    /// # Errors
+    /// Fails for a name that is no pipeline, and names the nearest.
+    pub fn choose_pipelines(&mut self, names: &[String]) -> Result<()> {
+        #[derive(Deserialize)]
+        struct Spaces {
+            pipelines: BTreeMap<String, Pipeline>,
+        }
+        let spaces = serde_yaml_ng::from_str::<Spaces>(PIPELINES)?.pipelines;
+        let known = std::mem::take(&mut self.pipelines);
+        for name in names {
+            let Some(pipeline) = known.get(name).or_else(|| spaces.get(name)) else {
+                let nearest = nearest(name, spaces.keys().map(String::as_str)).unwrap_or_default();
+                let hint = format!("did you mean `{nearest}`? `config/pipelines.yaml` has a search space for each");
+                return Err(hinted(format!("there is no pipeline `{name}`"), hint).into());
+            };
+            self.pipelines.insert(name.clone(), pipeline.clone());
+        }
+        Ok(())
+    }
+
     /// Reads the resolved configuration beside an artefact.
     pub fn read(dir: &Path) -> Result<Config> {
         let path = dir.join(FILE);
@@ -305,7 +335,8 @@ impl Config {
     }
 
     fn check(&self) -> Result<()> {
-        check_range("runs", self.runs as f64, 1.0..=100_000.0)?;
+        let least = if self.pipelines.is_empty() { 1.0 } else { 0.0 };
+        check_range("runs", self.runs as f64, least..=100_000.0)?;
         check_range("epochs", self.epochs as f64, 1.0..=1_000_000.0)?;
         check_range("earlystop_threshold", self.earlystop_threshold as f64, 1.0..=1_000_000.0)?;
         check_range("earlystop_min_delta", self.earlystop_min_delta, 0.0..=1e6)?;
@@ -313,6 +344,12 @@ impl Config {
         check_range("training.checkpoint_minutes", self.training.checkpoint_minutes, 0.0..=1e6)?;
         self.training.threshold.check()?;
         self.wandb.sweep.check(self.epochs)?;
+        self.data.check()?;
+        ensure!(
+            !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
+            "`wandb.sweep.early_terminate` is for trials of the network, and pipelines over `data` have none"
+        );
+        self.pipelines.iter().try_for_each(|(name, pipeline)| pipeline.check(name))?;
         for fraction in self.preprocessing.fractions {
             check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;
         }
@@ -347,7 +384,7 @@ fn refuse_secrets(text: &str) -> Result<()> {
 }
 
 /// The one of `known` that is most like `name`.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |known: &str| strsim::jaro_winkler(known, name);
     known.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
 }

@@ -23,6 +23,7 @@ pub mod eventlog;
 pub mod events;
 pub mod tensors;
 pub mod tables;
+pub mod pipelines;
 pub mod models;
 pub mod training;
 pub mod sweep;

@@ -3,9 +3,25 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 17] = [
-    "error", "output", "files", "config", "seed", "shard", "manifest", "eventlog", "events", "tensors", "tables",
-    "models", "training", "sweep", "condor", "advice", "simulate",
+const ORDER: [&str; 18] = [
+    "error",
+    "output",
+    "files",
+    "config",
+    "seed",
+    "shard",
+    "manifest",
+    "eventlog",
+    "events",
+    "tensors",
+    "tables",
+    "pipelines",
+    "models",
+    "training",
+    "sweep",
+    "condor",
+    "advice",
+    "simulate",
 ];
 
 fn sources(dir: &Path) -> Vec<PathBuf> {

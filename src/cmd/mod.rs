@@ -1,6 +1,7 @@
 //! The verbs: arguments in, library calls, messages out. One file each.
 
 pub mod advise;
+pub mod choices;
 pub mod dag;
 pub mod evaluate;
 pub mod parse;

@@ -7,14 +7,15 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
-use super::{advise, evaluate, flag, flags, parse, tensors};
+use super::{advise, choices, evaluate, flag, flags, parse, tensors};
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::files::Staging;
-use crate::sweep::{self, Best, Row, Sweep};
+use crate::sweep::{self, Best, Choice, Row, Sweep};
+use crate::tables::{self as table, Samples};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
 use crate::{events, files, manifest, output};
@@ -30,12 +31,21 @@ struct Report<'a> {
     events: &'a events::Summary,
     best: &'a Best,
     evaluation: &'a Evaluation,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    selection: &'a [Choice],
     advice: advise::Document<'a>,
 }
 
 /// Goes through every stage; what an earlier run finished is kept unless it was made from something else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
+    ensure!(
+        !config.data.is_given() && sweep::networks(&config)? > 0,
+        hinted(
+            format!("`{}` tries no network, and advice needs one", args.config.display()),
+            "use `poolcast sweep init` and `poolcast sweep run`"
+        )
+    );
     let sweep = begin(&config, &args.config, args.overwrite)?;
     if args.overwrite {
         files::remove(["trials", "tensors"].map(|name| config.out.join(name)))?;
@@ -45,6 +55,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     }
     let (out, rows) = (&config.out, sweep::rows(&sweep)?);
     let best = sweep::choose(&sweep, &rows)?;
+    let choices = if config.pipelines.is_empty() { Vec::new() } else { choices::of(&sweep, &rows)? };
     let winner = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
     let store = Store::open(&out.join(EVENTS))?;
     let dir = sweep::trial_dir(out, best.trial);
@@ -57,25 +68,27 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         events: &store.summary,
         best: &best,
         evaluation: &evaluation,
+        selection: &choices,
         advice: advise::document(&store, &run, &advice),
     };
     manifest::write_json(&out.join("report.json"), &report)?;
     if args.json {
         output::json(&report)?;
     } else {
-        output::data(&summary(&store, &dataset, &best, &rows, &evaluation, out))?;
+        output::data(&summary(&store, &dataset, &best, &rows, &choices, &evaluation, out))?;
         output::data(&format!("\nAdvice on the {} jobs still held when the log ends\n\n", advice.len()))?;
         output::data(&advise::text(&advice))?;
     }
     Ok(EXIT_DONE)
 }
 
-/// Parses the logs that `config`, read from `file`, names, and begins its sweep in its directory, or finds it there.
+/// Parses the logs that `config`, read from `file`, names, or joins its tables, and begins its sweep in its directory, or
+/// finds it there.
 pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Sweep> {
     check(config, file)?;
     sweep::check_place(&config.out)?;
-    let events_key = events(config, overwrite)?;
-    let sweep = Sweep::init(&config.out, config, &events_key, overwrite)?;
+    let source_key = if config.data.is_given() { tables(config)? } else { events(config, overwrite)? };
+    let sweep = Sweep::init(&config.out, config, &source_key, overwrite)?;
     if sweep.is_finished() {
         output::note("trials: done before");
     }
@@ -85,13 +98,16 @@ pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Swe
 /// Makes the tensors of `trials` of `sweep`; trials of equal sizes share them. A trial that cannot be is found out by the
 /// worker that takes it, and fails alone.
 pub(super) fn make_tensors(sweep: &Sweep, trials: &[Config]) -> Result<()> {
+    if sweep.config.data.is_given() {
+        return Ok(());
+    }
     let mut wanted = BTreeMap::new();
     for trial in trials {
         if let Ok(settings) = Settings::of(trial) {
             wanted.insert(sweep::tensors_dir(&sweep.dir, trial)?, settings);
         }
     }
-    let events_key = &sweep.plan.events_key;
+    let events_key = &sweep.plan.source_key;
     let store = Store::open(&sweep.dir.join(EVENTS))?;
     for (dir, settings) in wanted {
         if manifest::finished_key(&dir, TENSORS) != Some(settings.key(events_key)?) {
@@ -99,6 +115,17 @@ pub(super) fn make_tensors(sweep: &Sweep, trials: &[Config]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Joins the tables; returns their digest.
+fn tables(config: &Config) -> Result<String> {
+    let (dir, key) = (sweep::table_dir(&config.out), table::key(&config.data)?);
+    if manifest::finished_key(&dir, table::TABLE).as_ref() == Some(&key) {
+        output::note("tables: joined before");
+        return Ok(key);
+    }
+    Samples::read(&config.data)?.write(&dir, &key)?;
+    Ok(key)
 }
 
 /// Parses the logs; returns the digest of the store.
@@ -121,9 +148,22 @@ fn events(config: &Config, overwrite: bool) -> Result<String> {
 
 /// Refuses what can be known to fail before any work.
 fn check(config: &Config, file: &Path) -> Result<()> {
-    ensure!(!config.logs.is_empty(), hinted(format!("`{}` names no logs", file.display()), "add `logs: [PATH]` to it"));
+    ensure!(
+        config.logs.is_empty() == config.data.is_given(),
+        hinted(
+            format!(
+                "`{}` names {}",
+                file.display(),
+                if config.logs.is_empty() { "no logs" } else { "logs and tables" }
+            ),
+            "give `logs: [PATH]`, or tables of your own in `data`"
+        )
+    );
     let check = |trial| -> Result<()> {
         let trial = sweep::draw(config, trial, &[])?;
+        if !trial.pipelines.is_empty() {
+            return sweep::check_pipeline(&trial);
+        }
         Settings::of(&trial).and(crate::training::Settings::of(&trial))?;
         Ok(())
     };
@@ -136,6 +176,7 @@ fn summary(
     dataset: &Dataset,
     best: &Best,
     trials: &[Row],
+    choices: &[Choice],
     evaluation: &Evaluation,
     out: &Path,
 ) -> String {
@@ -161,8 +202,17 @@ fn summary(
         "",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(best.trials.iter().zip(trials).map(|(result, row)| trial_row(best, result, &row.config)));
+    let networks = best.trials.iter().zip(trials.iter().filter(|row| row.config.pipelines.is_empty()));
+    rows.extend(networks.map(|(result, row)| trial_row(best, result, &row.config)));
     text.push_str(&output::table(&rows));
+    if let [choice, ..] = choices {
+        text.push_str(&format!("\nPipelines and networks on the same samples, by {}\n", best.metric.name));
+        let of_each = choice.pipelines.iter().map(|(name, leader)| {
+            vec![name.clone(), format!("trial {}", leader.trial), format!("{:.4}", leader.value)]
+        });
+        text.push_str(&output::table(&of_each.collect::<Vec<_>>()));
+        text.push_str(&choices::text(choices));
+    }
     text.push_str(&format!("\nThe best trial on holds it has not seen\n{}", evaluate::text(evaluation)));
     text.push_str(&format!("everything is in {}\n", out.display()));
     text

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::choices;
 use super::dag;
 use super::run::{begin, make_tensors};
 use super::train::{line, stop_signal};
-use super::{flag, flags};
 use crate::cli::{SweepCleanupArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStep, SweepWorkArgs};
 use crate::condor::is_dag;
 use crate::config::Config;
@@ -38,19 +38,20 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
 }
 
 fn init(args: &SweepInitArgs) -> Result<u8> {
-    let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
+    let config = choices::config(args)?;
     let begun = if args.overwrite { None } else { Sweep::begun(&config.out, &config)? };
     let sweep = match begun {
         Some(sweep) => sweep,
         None => begin(&config, &args.config, args.overwrite)?,
     };
+    choices::note_repeats(&sweep)?;
     output::data(&format!("{} trials are to be done in {}\n", sweep.plan.trials, sweep.dir.display()))?;
     Ok(EXIT_DONE)
 }
 
 fn manage(args: &SweepManageArgs) -> Result<u8> {
     let stop = stop_signal()?;
-    let sweep = Sweep::open(&args.dir)?;
+    let sweep = open(args)?;
     let Some(queue) = sweep.queue()? else { return summary(&sweep) };
     let prepare = |trials: &[Config]| make_tensors(&sweep, trials);
     match sweep::manage_trials(&sweep, &queue, keep(args), &stop, prepare, output::note)? {
@@ -79,8 +80,15 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn all(args: &SweepManageArgs, trial_timeout: u32, threads: usize) -> Result<u8> {
+/// The sweep in the folder, which must be the one that is asked for.
+fn open(args: &SweepManageArgs) -> Result<Sweep> {
     let sweep = Sweep::open(&args.dir)?;
+    choices::check_same(&sweep, &args.choice)?;
+    Ok(sweep)
+}
+
+fn all(args: &SweepManageArgs, trial_timeout: u32, threads: usize) -> Result<u8> {
+    let sweep = open(args)?;
     match to_end(&sweep, threads, Duration::from_secs(trial_timeout.into()), keep(args))? {
         true => summary(&sweep),
         false => Ok(EXIT_RETRY),
@@ -92,13 +100,19 @@ pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: Optio
     let stop = stop_signal()?;
     let Some(queue) = sweep.queue()? else { return Ok(true) };
     let hands = Hands { workers: threads.min(sweep.plan.trials), limit, keep, stop: &stop };
-    let bar = output::item_bar((sweep.plan.trials * sweep.config.epochs) as u64, "epochs of all trials");
+    // A trial of a pipeline counts as one epoch.
+    let networks = sweep::networks(&sweep.config)?;
+    let steps = networks * sweep.config.epochs + sweep.plan.trials.saturating_sub(networks);
+    let bar = output::item_bar(steps as u64, "epochs of all trials");
     let prepare = |trials: &[Config]| bar.suspend(|| make_tensors(sweep, trials));
     let progress = |trial: usize, epoch: &Epoch| {
         bar.inc(1);
         tell(trial, epoch);
     };
-    let ended = |row: &Row| tracing::info!("{}", ended(row, sweep));
+    let ended = |row: &Row| {
+        bar.inc(u64::from(!row.config.pipelines.is_empty()));
+        tracing::info!("{}", ended(row, sweep));
+    };
     let say = |text: &str| tracing::info!("{text}");
     let managed = sweep::run_here(sweep, &queue, hands, prepare, progress, ended, say);
     bar.finish_and_clear();
@@ -141,7 +155,12 @@ fn ended(row: &Row, sweep: &Sweep) -> String {
 fn summary(sweep: &Sweep) -> Result<u8> {
     output::data(&text(&sweep::status(sweep)?))?;
     output::data(&format!("results are in {}\n", sweep.dir.join(sweep::ROWS_FILE).display()))?;
-    sweep::choose(sweep, &sweep::rows(sweep)?)?;
+    let rows = sweep::rows(sweep)?;
+    if sweep.config.pipelines.is_empty() {
+        sweep::choose(sweep, &rows)?;
+        return Ok(EXIT_DONE);
+    }
+    output::data(&choices::text(&choices::of(sweep, &rows)?))?;
     Ok(EXIT_DONE)
 }
 
@@ -214,6 +233,10 @@ fn ago(seconds: Option<f64>) -> String {
 fn best(args: &SweepShowArgs) -> Result<u8> {
     let sweep = Sweep::open(&args.dir)?;
     let rows = sweep::rows(&sweep)?;
+    if !sweep.config.pipelines.is_empty() {
+        choices::show(&sweep, &rows, args.json)?;
+        return Ok(EXIT_DONE);
+    }
     let best = sweep::choose(&sweep, &rows).with_context(|| {
         hinted(
             format!("the sweep in `{}` has no best trial", args.dir.display()),

@@ -99,6 +99,13 @@ impl Trial {
 fn check_method(config: &Config) -> Result<()> {
     let sweep = &config.wandb.sweep;
     ensure!(
+        config.pipelines.is_empty() && !config.data.is_given(),
+        hinted(
+            "the trials of a DAG are networks, and the configuration has `pipelines` or `data`",
+            "do it with `poolcast sweep init` and workers that share a folder: condor/work.sub"
+        )
+    );
+    ensure!(
         sweep.method != Method::Bayes && sweep.early_terminate.is_none(),
         hinted(
             "the trials of a DAG do not learn from each other, as `bayes` and `early_terminate` do",

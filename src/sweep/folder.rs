@@ -9,7 +9,7 @@ use super::queue::{Queue, Settings, Token};
 use super::results;
 use super::rounds;
 use super::row::Row;
-use super::suggest::count;
+use super::trials::count;
 use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
@@ -26,8 +26,8 @@ const PRIORITY: u8 = 100;
 pub struct Plan {
     /// How many trials there are.
     pub trials: usize,
-    /// The digest of the store of events that the tensors are made from.
-    pub events_key: String,
+    /// The digest of the store of events that the tensors are made from, or of the joined tables.
+    pub source_key: String,
 }
 
 /// The folder of a sweep.
@@ -42,14 +42,14 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// The sweep that `config` describes over the store of events `events_key`, in the folder `dir`: the one that is there,
+    /// The sweep that `config` describes over the store of events or the tables `source_key`, in the folder `dir`: the one that is there,
     /// if it is the same and `anew` is false, else a new one in its place.
     ///
     /// # Errors
     /// Fails where something else than a sweep is.
-    pub fn init(dir: &Path, config: &Config, events_key: &str, anew: bool) -> Result<Sweep> {
+    pub fn init(dir: &Path, config: &Config, source_key: &str, anew: bool) -> Result<Sweep> {
         check_place(dir)?;
-        let plan = Plan { trials: count(config)?, events_key: events_key.to_owned() };
+        let plan = Plan { trials: count(config)?, source_key: source_key.to_owned() };
         let key = key(config, &plan)?;
         if !anew && manifest::finished_key(dir, SWEEP).as_ref() == Some(&key) {
             config.write(dir)?;
@@ -155,5 +155,6 @@ fn key(config: &Config, plan: &Plan) -> Result<String> {
     let Config { seed, runs, epochs, earlystop_threshold, earlystop_min_delta, .. } = config;
     let ends = (epochs, earlystop_threshold, earlystop_min_delta);
     let sweep = (seed, runs, ends, &config.wandb.sweep, &config.preprocessing, &config.training);
+    let sweep = (sweep, &config.data, &config.pipelines);
     manifest::key(&(SWEEP.version, sweep, plan))
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::best::{BEST_FILE, Best, TrialResult};
+use super::choice::{SELECTION_FILE, choices, kept};
+use super::fits;
 use super::folder::{Sweep, queue_dir};
 use super::info::{INFO_FILE, write_best};
 use super::queue::{Census, Managed, News, Queue, State, Token, manage};
@@ -83,6 +85,9 @@ fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: Option<usize>) ->
     if let Ok(best) = choose(sweep, &rows) {
         write_best(&sweep.dir, &best)?;
     }
+    if !sweep.config.pipelines.is_empty() {
+        manifest::write_json(&sweep.dir.join(SELECTION_FILE), &choices(sweep, &rows)?)?;
+    }
     prune(sweep, &rows, keep)?;
     files::write_atomic(&sweep.dir.join(TABLE_FILE), csv(&rows).as_bytes())?;
     manifest::write_json_lines(&sweep.dir.join(ROWS_FILE), &rows)
@@ -118,26 +123,26 @@ fn finished_rows(sweep: &Sweep) -> Result<Vec<Row>> {
     manifest::read_json_lines(&sweep.dir.join(ROWS_FILE))
 }
 
-/// The best of the trials that have ended.
+/// The best network of the trials that have ended.
 ///
 /// # Errors
-/// Fails when no trial has a value.
+/// Fails when none has a value.
 pub fn choose(sweep: &Sweep, rows: &[Row]) -> Result<Best> {
-    let trials = rows.iter().map(|row| {
+    let networks = rows.iter().filter(|row| row.config.pipelines.is_empty());
+    let trials = networks.map(|row| {
         let (metrics, error) = (row.metrics.clone(), row.error.clone());
         TrialResult { trial: row.trial, error, metrics }
     });
     Best::of(&sweep.config.wandb.sweep.metric, trials.collect())
 }
 
-/// Removes the models of all but the `keep` best trials.
+/// Removes the models and predictions of all but the `keep` best trials; of networks, and of the pipelines of each split.
 fn prune(sweep: &Sweep, rows: &[Row], keep: Option<usize>) -> Result<()> {
-    let goal = sweep.config.wandb.sweep.metric.goal;
-    let mut valued: Vec<(usize, f64)> = rows.iter().filter_map(|row| Some((row.trial, row.value?))).collect();
-    // A stable sort: of equals the earlier trial is kept, as it is the better one.
-    valued.sort_by(|a, b| goal.loss(a.1).total_cmp(&goal.loss(b.1)));
-    for (trial, _) in valued.iter().skip(keep.unwrap_or(usize::MAX)) {
-        training::remove_model(&trial_dir(&sweep.dir, *trial))?;
+    let kept = kept(sweep, rows, keep.unwrap_or(usize::MAX));
+    for row in rows.iter().filter(|row| row.value.is_some() && !kept.contains(&row.trial)) {
+        let dir = trial_dir(&sweep.dir, row.trial);
+        training::remove_model(&dir)?;
+        fits::remove(&dir)?;
     }
     Ok(())
 }
@@ -160,6 +165,7 @@ pub fn cleanup(sweep: &Sweep, keep: Option<usize>) -> Result<()> {
 
 /// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
 pub(super) fn clear(dir: &Path) -> Result<()> {
-    let of_results = [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, INFO_FILE, LOG_FILE].map(|name| dir.join(name));
+    let names = [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, SELECTION_FILE, INFO_FILE, LOG_FILE];
+    let of_results = names.map(|name| dir.join(name));
     files::remove(of_results.into_iter().chain([queue_dir(dir)]))
 }

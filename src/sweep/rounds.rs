@@ -12,7 +12,8 @@ use super::hyperband::{Trajectory, stopped};
 use super::queue::Item;
 use super::row::Row;
 use super::space::point;
-use super::suggest::{Observed, count, draw};
+use super::suggest::{Observed, count};
+use super::trials::{self, draw};
 use crate::config::{Asha, Config, EarlyTerminate, Method};
 use crate::training::Epoch;
 
@@ -22,10 +23,14 @@ const ROUND: usize = 4;
 /// The items to add to the queue of the sweep of `config` once all items in it have ended, with these `rows`: the next round
 /// of trials, or further rungs of the best. None, when the sweep is over.
 pub(super) fn next(config: &Config, rows: &[Row]) -> Result<Vec<Item>> {
-    let (begun, count) = (rows.iter().map(|row| row.trial).max().unwrap_or(0), count(config)?);
-    if begun < count {
+    let count = count(config)?;
+    let begun = rows.iter().map(|row| row.trial).filter(|trial| *trial <= count).max().unwrap_or(0);
+    if begun < count || rows.is_empty() {
         let last = if learns(config) { count.min(begun + ROUND) } else { count };
         let mut items: Vec<Item> = (begun + 1..=last).map(|trial| Item { trial, budget: first_rung(config) }).collect();
+        // Trials of pipelines learn from nobody, and know no epochs.
+        let all = if rows.is_empty() { trials::count(config)? } else { count };
+        items.extend((count + 1..=all).map(|trial| Item { trial, budget: 1 }));
         // Whatever part of them is done says something of all.
         items.shuffle(&mut crate::seed::generator(config.seed, "trial order", &[]));
         return Ok(items);
@@ -102,6 +107,7 @@ fn climb(config: &Config, asha: &Asha, rows: &[Row]) -> Vec<Item> {
     let rungs = asha.rungs(config.epochs);
     let done: Vec<Done> = rows
         .iter()
+        .filter(|row| row.config.pipelines.is_empty())
         .filter_map(|row| {
             let rung = rungs.iter().position(|budget| *budget == row.budget)?;
             Some(Done { item: asha::Item { trial: row.trial, rung }, value: value(config, row, row.budget) })

@@ -1,14 +1,15 @@
 //! How a trial ended → one row: what it was, what came of it, who did it and when; enough to make the trial again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::fits::FitScores;
 use super::queue::{Item, Token};
-use crate::config::Config;
-use crate::training::{Epoch, Metrics, Scores};
+use crate::config::{Config, MetricName};
+use crate::training::{ClassScores, Epoch, Metrics, Scores};
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -59,15 +60,23 @@ pub struct Row {
     pub seconds: f64,
     /// The root seed.
     pub seed: u64,
+    /// What it fits: a pipeline, or the network's model.
+    pub pipeline: String,
+    /// The split of tables that it learns from.
+    pub split: Option<String>,
     /// Every hyper-parameter.
     pub parameters: BTreeMap<String, Value>,
     /// How its training went.
     pub metrics: Option<Metrics>,
+    /// The scores of a pipeline, of each fold and of the rows held out.
+    pub fit: Option<FitScores>,
+    /// How long each fit took: the folds, then the model.
+    pub fit_seconds: Vec<f64>,
     /// The digest of everything it was made from.
     pub key: Option<String>,
-    /// The digest of its tensors.
+    /// The digest of its tensors, or of the joined tables.
     pub tensors_key: Option<String>,
-    /// The whole configuration: `poolcast train` with it makes the trial again.
+    /// The whole configuration: `poolcast train` with it makes the trial again, and `poolcast sweep` a pipeline's.
     pub config: Config,
 }
 
@@ -86,8 +95,15 @@ impl Row {
             began: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
             seconds: 0.0,
             seed: config.seed,
+            pipeline: match config.pipelines.first_key_value() {
+                Some((name, _)) => name.clone(),
+                None => config.training.parameters.model.constant("model")?,
+            },
+            split: config.data.split_names.first().cloned().filter(|_| config.data.is_given()),
             parameters: parameters(config)?,
             metrics: None,
+            fit: None,
+            fit_seconds: Vec::new(),
             key: None,
             tensors_key: None,
             config: config.clone(),
@@ -116,30 +132,44 @@ impl Row {
 
 /// Every hyper-parameter in `config` by its name.
 pub(super) fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
-    let groups =
-        [serde_json::to_value(&config.preprocessing.parameters)?, serde_json::to_value(&config.training.parameters)?];
-    Ok(groups.into_iter().filter_map(|group| group.as_object().cloned()).flatten().collect())
+    let object = |group: Value| group.as_object().cloned().unwrap_or_default();
+    let mut all = match config.data.is_given() {
+        true => Map::new(),
+        false => object(serde_json::to_value(&config.preprocessing.parameters)?),
+    };
+    match config.pipelines.values().next() {
+        Some(pipeline) => all.extend(super::trials::parameters(pipeline)),
+        None => all.extend(object(serde_json::to_value(&config.training.parameters)?)),
+    }
+    Ok(all.into_iter().collect())
 }
 
 /// `rows` as a table for spreadsheets: without the configuration, with a column for every score and parameter.
 pub(super) fn csv(rows: &[Row]) -> String {
-    let mut columns = ["trial", "budget", "ended", "error", "value", "attempt", "worker", "began", "seconds", "seed"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut columns = [
+        "trial", "pipeline", "split", "budget", "ended", "error", "value", "folds", "attempt", "worker", "began",
+        "seconds", "seed",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     columns.extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
     columns.extend(Scores::NAMES.map(|name| format!("validation_{name}")));
-    let names: Vec<String> = rows.first().map_or(Vec::new(), |row| row.parameters.keys().cloned().collect());
-    columns.extend(names.iter().cloned());
+    let names: BTreeSet<&String> = rows.iter().flat_map(|row| row.parameters.keys()).collect();
+    columns.extend(names.iter().map(|name| (*name).clone()));
     let mut text = line(&columns);
     for row in rows {
+        let held_out = row.fit.as_ref().and_then(|fit| fit.validation);
         let best = row.metrics.as_ref().and_then(|metrics| metrics.best.as_ref());
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let mut cells = vec![
             row.trial.to_string(),
+            row.pipeline.clone(),
+            row.split.clone().unwrap_or_default(),
             row.budget.to_string(),
             row.ended.to_string(),
             row.error.clone().unwrap_or_default(),
             number(row.value),
+            row.fit.as_ref().map_or(String::new(), |fit| folds(fit, row.config.wandb.sweep.metric.name)),
             row.attempt.to_string(),
             row.worker.clone(),
             row.began.clone(),
@@ -148,14 +178,21 @@ pub(super) fn csv(rows: &[Row]) -> String {
             row.metrics.as_ref().map_or(String::new(), |metrics| metrics.epochs.to_string()),
             best.map_or(String::new(), |best| best.epoch.to_string()),
             number(best.map(|best| best.train_loss)),
-            number(best.map(|best| best.validation_loss)),
+            number(best.map(|best| best.validation_loss).or(held_out.map(|scores| scores.loss))),
         ];
-        let scores = best.map_or([None; Scores::NAMES.len()], |best| best.validation.values());
+        let scores = best.map(|best| best.validation).or(held_out.map(|scores| scores.scores));
+        let scores = scores.map_or([None; Scores::NAMES.len()], |scores| scores.values());
         cells.extend(scores.map(number));
-        cells.extend(names.iter().map(|name| row.parameters.get(name).map_or(String::new(), plain)));
+        cells.extend(names.iter().map(|name| row.parameters.get(*name).map_or(String::new(), plain)));
         text.push_str(&line(&cells));
     }
     text
+}
+
+/// The metric of each fold, between spaces.
+fn folds(fit: &FitScores, metric: MetricName) -> String {
+    let of = |fold: &ClassScores| fold.watched(metric).map_or("-".to_owned(), |value| value.to_string());
+    fit.folds.iter().map(of).collect::<Vec<_>>().join(" ")
 }
 
 /// A word without its quotes; anything else as JSON.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::folder::Sweep;
 use super::queue::{Queue, State, Token};
@@ -39,7 +39,7 @@ pub struct Status {
 }
 
 /// The best trial so far.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Leader {
     /// Counted from 1.
     pub trial: usize,

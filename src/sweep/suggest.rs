@@ -9,7 +9,7 @@ use crate::config::{Config, Goal, Method};
 use crate::error::hinted;
 
 /// The most trials of a sweep.
-const MOST: u64 = 100_000;
+pub(super) const MOST: u64 = 100_000;
 
 /// The Sobol points of one scrambling.
 const SOBOL_POINTS: usize = 1 << 16;
@@ -23,12 +23,16 @@ pub struct Observed {
     pub value: Option<f64>,
 }
 
-/// How many trials the sweep of `config` makes: `runs`, or every point of a grid; at most `run_cap`.
+/// How many trials of the network the sweep of `config` makes: `runs`, or every point of a grid; at most `run_cap`. None of
+/// tables, nor where `runs` is 0.
 ///
 /// # Errors
 /// Fails for a grid without parameters, with one that has no last value, or with too many points.
 pub fn count(config: &Config) -> Result<usize> {
     let sweep = &config.wandb.sweep;
+    if config.data.is_given() || config.runs == 0 {
+        return Ok(0);
+    }
     let cap = sweep.run_cap.unwrap_or(usize::MAX);
     if sweep.method != Method::Grid {
         return Ok(config.runs.min(cap));
@@ -45,9 +49,9 @@ pub fn count(config: &Config) -> Result<usize> {
     Ok(trials as usize)
 }
 
-/// The configuration of trial `trial` of `config`, counted from 1: every distribution replaced by a value. It depends on
+/// The configuration of the network's trial `trial` of `config`, counted from 1: every distribution replaced by a value. It depends on
 /// `config`, the trial and, with the method `bayes`, on the trials in `history` alone.
-pub fn draw(config: &Config, trial: usize, history: &[Observed]) -> Result<Config> {
+pub(super) fn draw(config: &Config, trial: usize, history: &[Observed]) -> Result<Config> {
     let (space, sweep) = (Space::of(config)?, &config.wandb.sweep);
     set(config, &suggest(&space, sweep.method, sweep.metric.goal, config.seed, trial, history)?)
 }
@@ -86,7 +90,7 @@ fn sobol(space: &Space, seed: u64, trial: usize) -> Vec<f64> {
 }
 
 /// How many points a grid over `space` has.
-fn grid_len(space: &Space) -> Result<u64> {
+pub(super) fn grid_len(space: &Space) -> Result<u64> {
     ensure!(
         !space.parameters().is_empty(),
         hinted(

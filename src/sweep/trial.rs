@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
+use super::fit_trial::FitTrial;
+use super::fits::{FIT, Task};
 use super::folder::Sweep;
 use super::queue::{Attempt, Ended, Queue, Tally, Token, work};
 use super::results::rows_of;
 use super::rounds;
 use super::row::{How, Row};
+use super::source;
 use crate::config::Config;
 use crate::error::{EXIT_RETRY, exit_code, hinted};
 use crate::manifest;
@@ -47,7 +50,16 @@ pub fn work_trials(
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&Row),
 ) -> Result<Tally> {
-    let attempt = |attempt: &Attempt<'_>| Trial::new(sweep, queue, attempt)?.run(limit, stop, &progress);
+    let attempt = |attempt: &Attempt<'_>| {
+        let trial = Trial::new(sweep, queue, attempt)?;
+        match Task::of(&trial.config)? {
+            Some(task) => {
+                let Trial { row, began, config, .. } = trial;
+                FitTrial { sweep, queue, attempt, config: &config, task, row, began }.run(limit, stop)
+            }
+            None => trial.run(limit, stop, &progress),
+        }
+    };
     work(queue, limit, stop, attempt, |token, row: &Row| {
         // A worker that slept for long comes with a rung that others have gone beyond.
         let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item.trial));
@@ -64,7 +76,8 @@ pub fn work_trials(
 pub(super) fn publish(sweep: &Sweep, queue: &Queue, token: &Token, row: &Row) -> Result<()> {
     let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item.trial));
     let is_new = from.exists();
-    let is_anothers = row.key.is_none() || manifest::finished_key(&to, RUN).is_some_and(|key| Some(key) != row.key);
+    let found = || manifest::finished_key(&to, RUN).or_else(|| manifest::finished_key(&to, FIT));
+    let is_anothers = row.key.is_none() || found().is_some_and(|key| Some(key) != row.key);
     if to.exists() && (is_new || is_anothers) {
         fs_err::remove_dir_all(&to)?;
     }
@@ -73,6 +86,11 @@ pub(super) fn publish(sweep: &Sweep, queue: &Queue, token: &Token, row: &Row) ->
         fs_err::rename(from, to)?;
     }
     Ok(())
+}
+
+/// Whether `error` is no trial's fault, such as a full disk.
+pub(super) fn is_passing(error: &anyhow::Error) -> bool {
+    exit_code(error) == EXIT_RETRY || error.chain().any(|cause| cause.is::<std::io::Error>())
 }
 
 /// The epochs that the training in `dir` has gone through.
@@ -105,7 +123,7 @@ impl<'a> Trial<'a> {
             Err(error) => return Ok(Ended::Failed(self.end(How::Invalid, Some(error), None))),
         };
         // Data that this worker does not find is no fault of the trial.
-        let dataset = self.dataset()?;
+        let dataset = source::dataset(self.sweep, &self.config)?;
         let key = settings.key(&dataset.key)?;
         let dir = self.queue.work_dir(self.attempt.token);
         let trained = self.trained(&dataset, &key, &dir, limit, stop, progress);
@@ -128,26 +146,9 @@ impl<'a> Trial<'a> {
                 let error = error.context(format!("it took longer than {} s", limit.as_secs()));
                 Ok(Ended::Failed(trial.end(How::TimeLimit, Some(error), None)))
             }
-            Err(error)
-                if exit_code(&error) == EXIT_RETRY || error.chain().any(|cause| cause.is::<std::io::Error>()) =>
-            {
-                Err(error)
-            }
+            Err(error) if is_passing(&error) => Err(error),
             Err(error) => Ok(Ended::Failed(trial.end(How::Error, Some(error), None))),
         }
-    }
-
-    fn dataset(&self) -> Result<Dataset> {
-        let dir = tensors_dir(&self.sweep.dir, &self.config)?;
-        let dataset = Dataset::open(&dir)?;
-        ensure!(
-            dataset.key == tensors::Settings::of(&self.config)?.key(&self.sweep.plan.events_key)?,
-            hinted(
-                format!("`{}` is not what it was when the sweep began", dir.display()),
-                "begin anew with `poolcast sweep init CONFIG -o DIR --overwrite`"
-            )
-        );
-        Ok(dataset)
     }
 
     fn trained(

@@ -45,6 +45,16 @@ impl Table {
             classes: self.classes.clone(),
         }
     }
+
+    /// The same rows, of classes that have none left out.
+    pub fn with_present_classes(self) -> Table {
+        let is_there = |class: &usize| self.y.iter().any(|y| *y as usize == *class);
+        let present: Vec<usize> = (0..self.classes.len()).filter(is_there).collect();
+        let place = |class: u32| present.partition_point(|known| *known < class as usize) as u32;
+        let y = self.y.iter().map(|class| place(*class)).collect();
+        let classes = present.iter().map(|class| self.classes[*class].clone()).collect();
+        Table { y, classes, ..self }
+    }
 }
 
 #[cfg(test)]
@@ -64,6 +74,8 @@ mod tests {
         };
         let rows = table.rows(&[2, 0]);
         assert_eq!((rows.column(0), rows.column(1)), (&[3.0, 1.0][..], &[30.0, 10.0][..]));
-        assert_eq!((rows.y, rows.groups), (vec![0, 0], vec![9, 7]));
+        assert_eq!((&rows.y[..], &rows.groups[..]), (&[0, 0][..], &[9, 7][..]));
+        let ones = table.rows(&[1, 1]).with_present_classes();
+        assert_eq!((ones.y, ones.classes), (vec![0, 0], vec!["+".to_owned()]));
     }
 }

@@ -10,6 +10,23 @@ use crate::events::Job;
 const CODES: usize = 51;
 const FAMILIES: usize = 10;
 const NUMBERS: usize = 12;
+/// In the order of [`super::family::Family`].
+const FAMILY_NAMES: [&str; FAMILIES] =
+    ["none", "missing", "permission", "disk", "timeout", "network", "plugin", "memory", "cpu", "other"];
+const NUMBER_NAMES: [&str; NUMBERS] = [
+    "earlier_holds",
+    "since_submit",
+    "request_cpus",
+    "request_gpus",
+    "request_memory",
+    "request_disk",
+    "cluster_success",
+    "cluster_cases",
+    "owner_success",
+    "owner_cases",
+    "cluster_ended_well",
+    "cluster_ends",
+];
 /// `s`: how many numbers [`Facts::statics`] gives.
 pub const STATICS: usize = CODES + FAMILIES + NUMBERS;
 
@@ -47,6 +64,13 @@ impl Facts {
     /// The kind of trouble that code and subcode tell, as it is stored.
     pub(super) fn subcode_family(&self) -> u8 {
         family(self.hold_code, self.hold_subcode) as u8
+    }
+
+    /// What each number of [`Facts::statics`] is, `[s]`.
+    pub fn names() -> Vec<String> {
+        let codes = (0..CODES - 1).map(|code| format!("hold_code_{code}")).chain(["hold_code_other".to_owned()]);
+        let words = FAMILY_NAMES.iter().map(|family| format!("subcode_{family}"));
+        codes.chain(words).chain(NUMBER_NAMES.map(str::to_owned)).collect()
     }
 
     /// The facts as numbers near 1 `[s]`: the hold code and the family of the subcode one-hot; logarithms of counts, times
@@ -94,6 +118,14 @@ mod tests {
         let set: Vec<usize> = (0..STATICS).filter(|&at| statics[at] != 0.0).collect();
         assert_eq!(set, [13, CODES + 1, CODES + FAMILIES, STATICS - 4, STATICS - 3]);
         assert_eq!(statics[STATICS - 4], 0.4);
+    }
+
+    #[test]
+    fn every_number_has_a_name() {
+        let names = Facts::names();
+        assert_eq!(names.len(), STATICS);
+        assert_eq!((names[13].as_str(), names[CODES + 1].as_str()), ("hold_code_13", "subcode_missing"));
+        assert_eq!(names[STATICS - 4], "owner_success");
     }
 
     #[test]

@@ -36,7 +36,8 @@ pub(super) fn intervals(
     std::array::from_fn(|score| percentiles(drawn.iter().filter_map(|values| values[score]).collect(), resamples))
 }
 
-fn percentiles(mut values: Vec<f64>, resamples: usize) -> Option<(f64, f64)> {
+/// The 2.5 % and 97.5 % points of what `resamples` gave, unless most gave nothing.
+pub(crate) fn percentiles(mut values: Vec<f64>, resamples: usize) -> Option<(f64, f64)> {
     values.sort_by(f64::total_cmp);
     let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
     (!values.is_empty() && values.len() * 2 >= resamples).then(|| (at(0.025), at(0.975)))

@@ -134,6 +134,16 @@ pub fn evaluate(
     })
 }
 
+/// The calibrated probability of success that `run` gives each sample of `side` of `dataset`, `[n]`.
+///
+/// # Errors
+/// Fails when the tensors are not those the model was made for.
+pub fn probabilities(run: &Run, dataset: &Dataset, side: Side) -> Result<Vec<f64>> {
+    check_fit(run, dataset)?;
+    let logits = score(&run.model, &Samples::new(dataset, side, run.model.shape)?)?;
+    Ok(logits.iter().map(|&logit| run.calibration.probability(logit)).collect())
+}
+
 fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
     let (model, tensors) = (&run.summary.tensors, &dataset.summary.settings);
     let made = |s: &crate::tensors::Settings| {

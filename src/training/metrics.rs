@@ -69,6 +69,12 @@ impl Scores {
         [accuracy, precision, recall, f_measure, roc_auc, average_precision, brier, ece]
     }
 
+    /// The scores whose values in the order of [`Scores::NAMES`] these are.
+    pub(super) fn from_values(values: [Option<f64>; SCORES]) -> Scores {
+        let [accuracy, precision, recall, f_measure, roc_auc, average_precision, brier, ece] = values;
+        Scores { accuracy, precision, recall, f_measure, roc_auc, average_precision, brier, ece }
+    }
+
     /// The score that a sweep or early stopping watches; `loss` is the cross-entropy on the same samples.
     pub fn watched(&self, name: MetricName, loss: f64) -> Option<f64> {
         match name {
@@ -102,7 +108,7 @@ fn steps(scores: &[f64], labels: &[bool]) -> Vec<(f64, f64)> {
 }
 
 /// The probability that a positive scores above a negative, ties counting half (Mann and Whitney).
-fn roc_auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
+pub(super) fn roc_auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
     let positives = labels.iter().filter(|label| **label).count() as f64;
     let negatives = labels.len() as f64 - positives;
     let mut below = negatives;

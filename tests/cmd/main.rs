@@ -10,6 +10,7 @@ mod evaluate;
 mod help;
 mod nodes;
 mod parse;
+mod pipelines;
 mod run;
 mod simulate;
 mod sweep;

@@ -1,0 +1,72 @@
+//! Fits the pipelines that `ci/pipelines_peer.py make DIR` asks for, and leaves beside its tables what it learnt.
+//!
+//! `cargo bench --bench pipelines -- DIR` reads `cases.json`, a list of `{table, pipeline, parameters, rows}`, and the tables
+//! `TABLE-train.csv` and `TABLE-test.csv`: numbers without a header, the class last. For case 3 it writes `3/pipeline.json`,
+//! and `3/scores.json` with the probabilities `[n, classes]` of the test rows and the processor time of the fit.
+
+mod processor;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use poolcast::manifest::{read_json, write_json};
+use poolcast::pipelines::{Parameters, fit};
+use poolcast::tables::Table;
+use processor::processor_s;
+use serde::{Deserialize, Serialize};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Deserialize)]
+struct Case {
+    table: String,
+    pipeline: String,
+    parameters: Parameters,
+    /// The first of the training rows that are fitted on.
+    rows: usize,
+}
+
+#[derive(Serialize)]
+struct Scores {
+    probabilities: Vec<f64>,
+    cpu_s: f64,
+}
+
+fn main() -> Result<()> {
+    // Cargo gives a benchmark `--bench`, too.
+    let arguments = std::env::args().skip(1).find(|argument| argument != "--bench");
+    let dir = PathBuf::from(arguments.context("usage: cargo bench --bench pipelines -- DIR")?);
+    let cases: Vec<Case> = read_json(&dir.join("cases.json"))?;
+    for (number, case) in cases.iter().enumerate() {
+        let read = |side: &str| table(&dir.join(format!("{}-{side}.csv", case.table)));
+        let train = read("train")?;
+        let train = train.rows(&(0..case.rows.min(train.n())).collect::<Vec<_>>());
+        let test = read("test")?;
+        let begun = processor_s()?;
+        let fitted = fit(&case.pipeline, &case.parameters, &train, 1, &|| false)?;
+        let cpu_s = processor_s()? - begun;
+        let out = dir.join(number.to_string());
+        fs_err::create_dir_all(&out)?;
+        fitted.write(&out)?;
+        write_json(&out.join("scores.json"), &Scores { probabilities: fitted.probabilities(&test)?, cpu_s })?;
+    }
+    Ok(())
+}
+
+/// Numbers without a header, the class last.
+fn table(path: &Path) -> Result<Table> {
+    let text = fs_err::read_to_string(path)?;
+    let rows = text.lines().map(|line| line.split(',').map(str::parse).collect::<Result<Vec<f64>, _>>());
+    let rows = rows.collect::<Result<Vec<_>, _>>().with_context(|| format!("cannot read `{}`", path.display()))?;
+    let f = rows.first().map_or(0, |row| row.len().saturating_sub(1));
+    let y: Vec<u32> = rows.iter().filter_map(|row| row.last()).map(|class| *class as u32).collect();
+    let names = |n: usize| (0..n).map(|at| at.to_string()).collect();
+    Ok(Table {
+        features: names(f),
+        x: (0..f).flat_map(|column| rows.iter().map(move |row| row[column])).collect(),
+        classes: names(y.iter().max().map_or(0, |most| *most as usize + 1)),
+        groups: vec![0; y.len()],
+        y,
+    })
+}

@@ -1,0 +1,147 @@
+//! What a sweep of pipelines tries, and what was chosen: flags in, tables out.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{flag, flags};
+use crate::cli::{SweepChoiceArgs, SweepInitArgs};
+use crate::config::Config;
+use crate::error::hinted;
+use crate::manifest;
+use crate::output;
+use crate::sweep::{self, Choice, Estimate, Row, SELECTION_FILE, Sweep};
+
+/// The configuration that `sweep init` is given, with what its flags choose.
+pub(super) fn config(args: &SweepInitArgs) -> Result<Config> {
+    let SweepChoiceArgs { pipeline_names, split_names, cv, validate } = &args.choice;
+    let flags = flags([
+        ("out", flag(&args.out)),
+        ("data.split_names", (!split_names.is_empty()).then(|| json!(split_names))),
+        ("data.cv", flag(cv)),
+        ("data.validate", validate.then(|| json!(true))),
+    ]);
+    let mut config = Config::load(Some(&args.config), &flags)?;
+    if !pipeline_names.is_empty() {
+        config.choose_pipelines(pipeline_names)?;
+    }
+    Ok(config)
+}
+
+/// Refuses another choice than that of the sweep in the folder: it is fixed, and nothing that was done is thrown away.
+pub(super) fn check_same(sweep: &Sweep, asked: &SweepChoiceArgs) -> Result<()> {
+    let (config, data) = (&sweep.config, &sweep.config.data);
+    let set = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();
+    let pipelines: Vec<String> = config.pipelines.keys().cloned().collect();
+    let splits = if data.is_given() { data.chosen()? } else { Vec::new() };
+    let is_same = (asked.pipeline_names.is_empty() || set(&asked.pipeline_names) == set(&pipelines))
+        && (asked.split_names.is_empty() || set(&asked.split_names) == set(&splits))
+        && (asked.cv.is_none() || asked.cv == data.cv)
+        && (!asked.validate || data.validate);
+    let cv = data.cv.map_or("no folds".to_owned(), |k| format!("{k} folds"));
+    let validate = if data.validate { "rows held out" } else { "no rows held out" };
+    let (pipelines, splits) = (pipelines.join(","), splits.join(","));
+    ensure!(
+        is_same,
+        hinted(
+            format!(
+                "`{}` holds a sweep of other choices: pipelines `{pipelines}`, splits `{splits}`, {cv}, {validate}",
+                sweep.dir.display()
+            ),
+            "name another directory, or begin anew with `poolcast sweep init CONFIG -o DIR --overwrite`"
+        )
+    );
+    Ok(())
+}
+
+/// Says how many trials of pipelines differ from others only in parameters without effect.
+pub(super) fn note_repeats(sweep: &Sweep) -> Result<()> {
+    let (networks, all) = (sweep::networks(&sweep.config)?, sweep.plan.trials);
+    let mut known = BTreeSet::new();
+    for trial in networks + 1..=all {
+        if let Some(task) = sweep::Task::of(&sweep::draw(&sweep.config, trial, &[])?)? {
+            known.insert(task.effective()?);
+        }
+    }
+    let repeats = all - networks - known.len();
+    if repeats > 0 {
+        output::note(&format!("{repeats} trials repeat others: they differ only in parameters without effect"));
+    }
+    Ok(())
+}
+
+/// The choices of a sweep: those kept, or made anew of the trials that have ended so far.
+pub(super) fn of(sweep: &Sweep, rows: &[Row]) -> Result<Vec<Choice>> {
+    let path = sweep.dir.join(SELECTION_FILE);
+    let choices = if sweep.is_finished() { manifest::read_json(&path)? } else { sweep::choices(sweep, rows)? };
+    ensure!(
+        !choices.is_empty(),
+        hinted(
+            format!("the sweep in `{}` has no best trial", sweep.dir.display()),
+            "`poolcast sweep status DIR` shows how far it is, and why trials failed"
+        )
+    );
+    Ok(choices)
+}
+
+/// A choice with the row of its trial.
+#[derive(Serialize)]
+struct Chosen<'a> {
+    #[serde(flatten)]
+    choice: &'a Choice,
+    row: &'a Row,
+}
+
+/// Prints the choices, and what each of the chosen is.
+pub(super) fn show(sweep: &Sweep, rows: &[Row], as_json: bool) -> Result<()> {
+    let choices = of(sweep, rows)?;
+    let chosen = choices.iter().map(|choice| {
+        let row = rows.iter().find(|row| row.trial == choice.trial).context("the best trial has a row")?;
+        Ok(Chosen { choice, row })
+    });
+    let chosen: Vec<Chosen<'_>> = chosen.collect::<Result<_>>()?;
+    if as_json {
+        return output::json(&chosen);
+    }
+    output::data(&text(&choices))?;
+    for Chosen { choice, row } in chosen {
+        let split = choice.split.as_ref().map_or(String::new(), |split| format!(" of {split}"));
+        let parameters = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), value.to_string()]);
+        output::data(&format!("\nthe best{split}: trial {}, {}\n", row.trial, row.pipeline))?;
+        output::data(&output::table(&parameters.collect::<Vec<_>>()))?;
+        let dir = sweep::trial_dir(&sweep.dir, row.trial);
+        output::data(&format!("its model is in {}\n", Path::display(&dir)))?;
+    }
+    Ok(())
+}
+
+/// A line a split.
+pub(super) fn text(choices: &[Choice]) -> String {
+    let by = choices.first().map_or(String::new(), |choice| choice.metric.name.to_string());
+    let by = by.strip_prefix("validation_").unwrap_or(&by);
+    let head = ["split", "best", "trial", "of", by, "corrected (95 %)", "held out (95 %)", "test (95 %)"];
+    let line = |choice: &Choice| {
+        vec![
+            choice.split.clone().unwrap_or("-".to_owned()),
+            choice.pipeline.clone(),
+            choice.trial.to_string(),
+            choice.trials.to_string(),
+            format!("{:.4}", choice.value),
+            estimate(choice.corrected),
+            estimate(choice.validation),
+            estimate(choice.test),
+        ]
+    };
+    // Tables have no test side.
+    let columns = if choices.iter().any(|choice| choice.test.is_some()) { head.len() } else { head.len() - 1 };
+    let head = head.map(str::to_owned).to_vec();
+    let cut = |line: Vec<String>| line.into_iter().take(columns).collect::<Vec<_>>();
+    output::table(&std::iter::once(head).chain(choices.iter().map(line)).map(cut).collect::<Vec<_>>())
+}
+
+fn estimate(estimate: Option<Estimate>) -> String {
+    estimate.map_or("-".to_owned(), |Estimate { value, low, high }| format!("{value:.4} ({low:.4} to {high:.4})"))
+}

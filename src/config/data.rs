@@ -1,0 +1,162 @@
+//! `data` and `pipelines` as they are written → tables of the user's own, and what is fitted to them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::parameter::check_range;
+use super::{Method, Parameter, nearest};
+use crate::error::hinted;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct Data {
+    pub features: Option<PathBuf>,
+    pub metadata: Option<PathBuf>,
+    pub index: Option<String>,
+    pub target: Option<String>,
+    pub group: Option<String>,
+    pub time: Option<String>,
+    pub splits: BTreeMap<String, String>,
+    pub split_names: Vec<String>,
+    pub cv: Option<usize>,
+    pub folds: Folds,
+    pub validate: bool,
+}
+
+/// How rows are divided for cross-validation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Folds {
+    /// The classes in equal shares; whole groups, where there are any.
+    Stratified,
+    /// Each group once.
+    LeaveOneGroupOut,
+    /// Learned from the past, tested on what followed.
+    Time,
+}
+
+/// A cross-validation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cv {
+    /// How many folds; one for each group where groups are left out.
+    pub k: usize,
+    /// Which rows go into each.
+    pub folds: Folds,
+}
+
+/// The search space of a classical pipeline.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pipeline {
+    /// How its trials are drawn: `grid`, `random` or `sobol`.
+    #[serde(default = "random")]
+    pub method: Method,
+    /// How many; a grid is made whole.
+    #[serde(default = "one")]
+    pub runs: usize,
+    /// Its hyper-parameters.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Parameter<Value>>,
+}
+
+fn random() -> Method {
+    Method::Random
+}
+
+fn one() -> usize {
+    1
+}
+
+impl Data {
+    /// Whether there are tables.
+    pub fn is_given(&self) -> bool {
+        self.features.is_some()
+    }
+
+    /// The cross-validation, if one is asked for.
+    pub fn cross_validation(&self) -> Option<Cv> {
+        self.cv.map(|k| Cv { k, folds: self.folds })
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        if let Some(k) = self.cv {
+            check_range("data.cv", k as f64, 2.0..=1000.0)?;
+        }
+        let wanted = [
+            ("metadata", self.metadata.is_some()),
+            ("index", self.index.is_some()),
+            ("target", self.target.is_some()),
+            ("splits", !self.splits.is_empty()),
+        ];
+        if !self.is_given() {
+            let alone = wanted.iter().find(|(_, is_given)| *is_given);
+            ensure!(alone.is_none(), "`data.{}` is given, and no `data.features`", alone.map_or("", |(key, _)| key));
+            ensure!(
+                self.cv.is_none() && !self.validate && self.split_names.is_empty(),
+                hinted(
+                    "`--cv`, `--validate` and `--split-names` are for tables, and `data` names none",
+                    "samples of logs are divided by `preprocessing.split`, and trials judged on the validation side"
+                )
+            );
+            return Ok(());
+        }
+        let missing = wanted.iter().find(|(_, is_given)| !is_given);
+        ensure!(missing.is_none(), "`data.features` is given, and no `data.{}`", missing.map_or("", |(key, _)| key));
+        ensure!(
+            self.cv.is_some() || self.validate,
+            hinted("trials have nothing to be judged by", "add `--cv`, `--validate` or both")
+        );
+        self.chosen().map(drop)
+    }
+
+    /// The names of the splits that are tried. `A1` is a split of that name, or `train_A1` and `validate_A1` together.
+    ///
+    /// # Errors
+    /// Fails for a name that is no split, or with `validate` not both, and names the nearest.
+    pub fn chosen(&self) -> Result<Vec<String>> {
+        let pair = |name: &str| [format!("train_{name}"), format!("validate_{name}")];
+        let is_there = |name: &str| {
+            let sides = pair(name).map(|side| self.splits.contains_key(&side));
+            sides == [true, true] || !self.validate && (sides[0] || self.splits.contains_key(name))
+        };
+        let bare = |name: &String| name.strip_prefix("train_").unwrap_or(name).to_owned();
+        let known = self.splits.keys().filter(|name| !name.starts_with("validate_"));
+        let mut known: Vec<String> = known.map(bare).filter(|name| is_there(name)).collect();
+        known.sort_unstable();
+        known.dedup();
+        let need = if self.validate { "`train_NAME` and `validate_NAME` in `data.splits`" } else { "`data.splits`" };
+        if self.split_names.is_empty() {
+            ensure!(!known.is_empty(), "there is no pair of {need}");
+            return Ok(known);
+        }
+        for name in &self.split_names {
+            if !is_there(name) {
+                let hint = match nearest(name, known.iter().map(String::as_str)) {
+                    Some(nearest) => format!("did you mean `{nearest}`?"),
+                    None => format!("name it in {need}"),
+                };
+                bail!(hinted(format!("there is no split `{name}`: it needs {need}"), hint));
+            }
+        }
+        Ok(self.split_names.clone())
+    }
+}
+
+impl Pipeline {
+    pub(super) fn check(&self, name: &str) -> Result<()> {
+        check_range(&format!("pipelines.{name}.runs"), self.runs as f64, 1.0..=100_000.0)?;
+        ensure!(
+            self.method != Method::Bayes,
+            hinted(
+                format!("`pipelines.{name}.method` is `bayes`, which is for the trials of a network"),
+                "use `grid`, `random` or `sobol`"
+            )
+        );
+        Ok(())
+    }
+}

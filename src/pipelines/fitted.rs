@@ -1,0 +1,218 @@
+//! A table → a fitted pipeline, and the file it is kept in.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::boosting::Boosted;
+use super::forest::Forest;
+use super::logistic::{Logistic, Penalty};
+use super::matrix::Matrix;
+use super::model::AnyModel;
+use super::network::Network;
+use super::parameters::{Parameters, Settings, effective};
+use super::steps::Steps;
+use super::stop::Stop;
+use super::svc::Svc;
+use crate::error::hinted;
+use crate::shard::Format;
+use crate::tables::Table;
+
+/// The file of a fitted pipeline.
+pub const FILE: &str = "pipeline.json";
+
+const PIPELINE: Format = Format { name: "pipeline", version: 1, rebuild: "poolcast sweep run" };
+
+/// A pipeline with everything it learnt from its training rows: what to put where a value is missing, which features to
+/// look at and how to scale them, and the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fitted {
+    /// Its name.
+    pub pipeline: String,
+    /// The hyper-parameters that had an effect, defaults included.
+    pub parameters: Parameters,
+    /// The features of the table it was fitted on, in order.
+    pub features: Vec<String>,
+    /// The classes of that table.
+    pub classes: Vec<String>,
+    /// The places of the classes that had rows, ascending; the others have probability 0.
+    present: Vec<usize>,
+    steps: Steps,
+    model: AnyModel,
+}
+
+/// Fits `pipeline` on all rows of `table`: every step and the model learn from these rows alone.
+///
+/// Two classes and more are handled as scikit-learn and xgboost do by default: one logit or softmax for `lasso`, `enet`,
+/// `xgb` and `nn`; one machine for each pair of classes, their probabilities coupled, for `svc`; trees that vote for `rf`.
+/// The same seed gives the same model, whatever the number of threads. `stop` is asked between iterations, trees and epochs.
+///
+/// # Errors
+/// Fails with [`super::Stopped`] once `stop` says so; as [`effective`] does; on a table with fewer than two classes, without
+/// columns, or with an infinite number; and when the selection leaves no feature.
+pub fn fit(
+    pipeline: &str,
+    parameters: &Parameters,
+    table: &Table,
+    seed: u64,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Fitted> {
+    let parameters = effective(pipeline, parameters)?;
+    let settings = Settings(&parameters);
+    check_table(table)?;
+    let (present, y) = present(table)?;
+    let k = present.len();
+    let steps = Steps::fit(settings, table, (&y, k), pipeline != "xgb", seed, stop)?;
+    let model = fit_model(pipeline, settings, &steps.apply(table), (&y, k), seed, stop)?;
+    Ok(Fitted {
+        pipeline: pipeline.to_owned(),
+        features: table.features.clone(),
+        classes: table.classes.clone(),
+        present,
+        steps,
+        model,
+        parameters,
+    })
+}
+
+fn fit_model(
+    pipeline: &str,
+    settings: Settings<'_>,
+    x: &Matrix,
+    (y, k): (&[u32], usize),
+    seed: u64,
+    stop: Stop<'_>,
+) -> Result<AnyModel> {
+    let logistic = |l1_ratio: f64| {
+        let penalty = Penalty { c: settings.real("C")?, l1_ratio };
+        Logistic::fit(x, y, k, penalty, stop).map(AnyModel::Logistic)
+    };
+    match pipeline {
+        "lasso" => logistic(1.0),
+        "enet" => logistic(settings.real("l1_ratio")?),
+        "svc" => Svc::fit(settings, x, (y, k), seed, stop).map(AnyModel::Svc),
+        "xgb" => Boosted::fit(settings, x, (y, k), seed, stop).map(AnyModel::Boosted),
+        "rf" => Forest::fit(settings, x, (y, k), seed, stop).map(AnyModel::Forest),
+        "nn" => Network::fit(settings, x, (y, k), seed, stop).map(AnyModel::Network),
+        other => bail!("there is no pipeline `{other}`"),
+    }
+}
+
+fn check_table(table: &Table) -> Result<()> {
+    ensure!(table.f() > 0, "the table has no features");
+    let infinite = (0..table.f()).find(|place| table.column(*place).iter().any(|value| value.is_infinite()));
+    infinite.map_or(Ok(()), |place| bail!("feature `{}` has an infinite number", table.features[place]))
+}
+
+/// The classes that have rows, ascending, and each row's place among them.
+fn present(table: &Table) -> Result<(Vec<usize>, Vec<u32>)> {
+    let mut seen = vec![false; table.classes.len()];
+    for class in &table.y {
+        *seen.get_mut(*class as usize).with_context(|| format!("a row is of class {class}, which has no name"))? = true;
+    }
+    let present: Vec<usize> = (0..seen.len()).filter(|class| seen[*class]).collect();
+    ensure!(
+        present.len() > 1,
+        hinted(
+            match present.first() {
+                Some(only) => format!("every row is of class `{}`, and a model needs two", table.classes[*only]),
+                None => "the table has no rows".to_owned(),
+            },
+            "choose training rows of two classes at least"
+        )
+    );
+    let y = table.y.iter().map(|class| present.partition_point(|known| known < &(*class as usize)) as u32);
+    let y = y.collect();
+    Ok((present, y))
+}
+
+impl Fitted {
+    /// The probability of each class, row by row: `[n, classes]`.
+    ///
+    /// # Errors
+    /// Fails when the table has other features than the pipeline was fitted on, or an infinite number.
+    pub fn probabilities(&self, table: &Table) -> Result<Vec<f64>> {
+        self.check_features(table)?;
+        check_table(table)?;
+        let known = self.model.get().probabilities(&self.steps.apply(table));
+        let classes = self.classes.len();
+        let mut all = vec![0.0; table.n() * classes];
+        for (all, known) in all.chunks_exact_mut(classes).zip(known.chunks_exact(self.present.len())) {
+            self.present.iter().zip(known).for_each(|(class, p)| all[*class] = *p);
+        }
+        Ok(all)
+    }
+
+    fn check_features(&self, table: &Table) -> Result<()> {
+        let of = |features: &[String], place: usize| features.get(place).cloned().unwrap_or("none".to_owned());
+        let other = (0..self.features.len().max(table.f()))
+            .find(|place| self.features.get(*place) != table.features.get(*place));
+        other.map_or(Ok(()), |place| {
+            let (here, there) = (of(&table.features, place), of(&self.features, place));
+            let message =
+                format!("feature {} is `{here}`, and the pipeline was fitted with `{there}` there", place + 1);
+            Err(hinted(message, "give it the table's columns in the order of the training rows").into())
+        })
+    }
+
+    /// Writes the pipeline to its file in `dir`.
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        let document = Document { format: PIPELINE.name, format_version: PIPELINE.version, body: self };
+        crate::files::write_atomic(&dir.join(FILE), &serde_json::to_vec(&document)?)
+    }
+
+    /// Reads the pipeline in `dir`.
+    ///
+    /// # Errors
+    /// Fails when there is none, when it is of another version, and when it is not sound.
+    pub fn open(dir: &Path) -> Result<Fitted> {
+        let path = dir.join(FILE);
+        let bytes = fs_err::read(&path)?;
+        let place = || format!("cannot read `{}`", path.display());
+        let head: Head = serde_json::from_slice(&bytes).with_context(place)?;
+        ensure!(
+            head.format == PIPELINE.name && head.format_version == PIPELINE.version,
+            hinted(
+                format!(
+                    "`{}` is {} format version {}, and this program reads {} format version {}",
+                    path.display(),
+                    head.format,
+                    head.format_version,
+                    PIPELINE.name,
+                    PIPELINE.version
+                ),
+                format!("make it anew with `{}`", PIPELINE.rebuild)
+            )
+        );
+        let document: Body = serde_json::from_slice(&bytes).with_context(place)?;
+        document.body.check().with_context(|| format!("`{}` is not a sound pipeline", path.display()))?;
+        Ok(document.body)
+    }
+
+    fn check(&self) -> Result<()> {
+        let ascending = self.present.windows(2).all(|pair| pair[0] < pair[1]);
+        let known = self.present.last().is_some_and(|last| *last < self.classes.len());
+        ensure!(self.present.len() > 1 && ascending && known, "the classes it knows are not two or more of its own");
+        self.steps.check(self.features.len())?;
+        self.model.get().check(self.steps.f(), self.present.len())
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    format: &'a str,
+    format_version: u32,
+    body: &'a Fitted,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    format_version: u32,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    body: Fitted,
+}

@@ -1,0 +1,224 @@
+//! A pipeline, its hyper-parameters and rows → scores of folds and of rows held out, what was predicted of each row, a model.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use rand::Rng as _;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Config, Cv, MetricName};
+use crate::pipelines::{Fitted, Parameters, effective};
+use crate::shard::{self, Column, Format, Shard};
+use crate::tables::{Samples, Table, folds};
+use crate::training::ClassScores;
+use crate::{files, manifest, pipelines};
+
+/// Directories of fitted pipelines.
+pub const FIT: Format = Format { name: "fit", version: 1, rebuild: "poolcast sweep run DIR" };
+
+const PREDICTIONS: &str = "predictions.safetensors";
+
+/// What a pipeline learns from, and what it is validated on.
+#[derive(Debug)]
+pub struct Rows {
+    /// Learned from, and divided into folds.
+    pub train: Table,
+    /// When each row of `train` was, if that is known.
+    pub times: Option<Vec<f64>>,
+    /// Held out.
+    pub validate: Option<Table>,
+    /// The digest of where they come from.
+    pub key: String,
+}
+
+impl Rows {
+    /// The rows of the split `name` of `samples`, whose digest is `key`.
+    ///
+    /// # Errors
+    /// Fails when there is no such split.
+    pub fn of_split(samples: &Samples, name: &str, key: String) -> Result<Rows> {
+        let sides = samples.splits.get(name).with_context(|| format!("the table has no split `{name}`"))?;
+        let all: Vec<usize> = sides.train.iter().chain(&sides.validate).copied().collect();
+        // Classes of other splits are none of this one's.
+        let table = samples.table.rows(&all).with_present_classes();
+        let (learned, held_out) = (0..sides.train.len(), sides.train.len()..all.len());
+        let times = samples.times.as_ref().map(|times| sides.train.iter().map(|row| times[*row]).collect());
+        let validate = (!held_out.is_empty()).then(|| table.rows(&held_out.collect::<Vec<_>>()));
+        Ok(Rows { train: table.rows(&learned.collect::<Vec<_>>()), times, validate, key })
+    }
+}
+
+/// What a fit came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FitScores {
+    /// Of each fold.
+    pub folds: Vec<ClassScores>,
+    /// Their mean, if there are any.
+    pub mean: Option<ClassScores>,
+    /// Of the rows held out, if there are any.
+    pub validation: Option<ClassScores>,
+}
+
+impl FitScores {
+    /// The value that a sweep chooses by: the mean over the folds, else that of the rows held out. Where there are both, the
+    /// latter has no part in the choice.
+    pub fn watched(&self, name: MetricName) -> Option<f64> {
+        self.mean.as_ref().or(self.validation.as_ref())?.watched(name)
+    }
+}
+
+/// What was predicted, as single precision has it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Predictions {
+    /// Of each row learned from, by the fold that did not: `[n, classes]`, NaN where none did. Empty without folds.
+    pub folds: Vec<f32>,
+    /// Of each row held out, `[n, classes]`.
+    pub validation: Vec<f32>,
+}
+
+/// A pipeline with its hyper-parameters, and how it is judged.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// The pipeline's name.
+    pub pipeline: String,
+    /// Its hyper-parameters.
+    pub parameters: Parameters,
+    /// The split it learns from, of tables.
+    pub split: Option<String>,
+    cv: Option<Cv>,
+    seed: u64,
+}
+
+impl Task {
+    /// The task of the trial `config`; `None` for one of a network.
+    pub fn of(config: &Config) -> Result<Option<Task>> {
+        let Some((pipeline, space)) = config.pipelines.first_key_value() else { return Ok(None) };
+        let constant = |(name, value): (&String, &crate::config::Parameter<serde_json::Value>)| {
+            Ok((name.clone(), value.constant(name)?))
+        };
+        let parameters = space.parameters.iter().map(constant).collect::<Result<Parameters>>()?;
+        Ok(Some(Task {
+            pipeline: pipeline.clone(),
+            parameters,
+            split: config.data.split_names.first().cloned(),
+            cv: config.data.cross_validation(),
+            seed: config.seed,
+        }))
+    }
+
+    /// The digest of everything that decides what comes of it on `rows`: equal for trials that differ only where it has no
+    /// effect.
+    pub fn key(&self, rows: &Rows) -> Result<String> {
+        let cv = self.cv.map(|cv| (cv.k, cv.folds));
+        let parameters = effective(&self.pipeline, &self.parameters)?;
+        manifest::key(&(FIT.version, &self.pipeline, parameters, &self.split, cv, self.seed, &rows.key))
+    }
+
+    /// The split, the pipeline and the hyper-parameters that have an effect: where two trials agree in these, they are one.
+    ///
+    /// # Errors
+    /// Fails for hyper-parameters that cannot be used.
+    pub fn effective(&self) -> Result<String> {
+        let parameters = effective(&self.pipeline, &self.parameters)?;
+        Ok(serde_json::to_string(&(&self.split, &self.pipeline, parameters))?)
+    }
+
+    /// Fits each fold and then all rows, until `stop` says so.
+    ///
+    /// # Errors
+    /// Fails with [`pipelines::Stopped`] where it was stopped, and where the rows cannot be divided or fitted.
+    pub fn fit(&self, rows: &Rows, stop: &(dyn Fn() -> bool + Sync)) -> Result<Fit> {
+        let classes = rows.train.classes.len();
+        let divided = self.cv.map(|cv| folds(&rows.train, rows.times.as_deref(), cv, self.seed)).transpose()?;
+        let divided = divided.unwrap_or_default();
+        let (mut scores, mut predictions, mut seconds) = (Vec::new(), Predictions::default(), Vec::new());
+        let mut learn = |table: &Table, number: usize| {
+            let began = Instant::now();
+            let seed = crate::seed::generator(self.seed, "fit", &[number as i64]).random();
+            let fitted = pipelines::fit(&self.pipeline, &self.parameters, table, seed, stop);
+            seconds.push(began.elapsed().as_secs_f64());
+            fitted
+        };
+        predictions.folds = vec![f32::NAN; if divided.is_empty() { 0 } else { rows.train.n() * classes }];
+        for (fold, number) in divided.iter().zip(1..) {
+            let fitted = learn(&rows.train.rows(&fold.train), number)?;
+            let tested = rows.train.rows(&fold.test);
+            let probabilities = fitted.probabilities(&tested)?;
+            scores.push(ClassScores::of(&probabilities, &tested.y, classes));
+            for (row, of_row) in fold.test.iter().zip(probabilities.chunks_exact(classes)) {
+                predictions.folds[row * classes..][..classes]
+                    .iter_mut()
+                    .zip(of_row)
+                    .for_each(|(to, p)| *to = *p as f32);
+            }
+        }
+        let model = learn(&rows.train, 0)?;
+        let validated = rows.validate.as_ref().map(|table| {
+            let probabilities = model.probabilities(table)?;
+            predictions.validation = probabilities.iter().map(|p| *p as f32).collect();
+            anyhow::Ok(ClassScores::of(&probabilities, &table.y, classes))
+        });
+        let mean = (!scores.is_empty()).then(|| ClassScores::mean(&scores));
+        let scores = FitScores { folds: scores, mean, validation: validated.transpose()? };
+        Ok(Fit { scores, predictions, model, seconds })
+    }
+}
+
+/// A trial of a pipeline, done.
+#[derive(Debug)]
+pub struct Fit {
+    /// Its scores.
+    pub scores: FitScores,
+    /// What it predicted.
+    pub predictions: Predictions,
+    /// Fitted to all rows that are learned from.
+    pub model: Fitted,
+    /// How long each fit took: the folds, then the model.
+    pub seconds: Vec<f64>,
+}
+
+impl Fit {
+    /// Writes it to the directory `dir`: the same bytes for the same `key`.
+    pub fn write(&self, dir: &Path, config: &Config, key: &str) -> Result<()> {
+        fs_err::create_dir_all(dir)?;
+        let Predictions { folds, validation } = &self.predictions;
+        let columns = [("folds", folds), ("validation", validation)];
+        let columns = columns.map(|(name, values)| (name.to_owned(), Column::vector(values)));
+        shard::write(&dir.join(PREDICTIONS), FIT, &key, columns.to_vec())?;
+        self.model.write(dir)?;
+        config.write(dir)?;
+        manifest::write(dir, FIT, key, &self.scores)
+    }
+}
+
+impl Predictions {
+    /// Reads those of the trial in `dir`.
+    ///
+    /// # Errors
+    /// Fails where they were removed, and where there are others than of so many rows.
+    pub fn read(dir: &Path) -> Result<Predictions> {
+        let shard = Shard::open(&dir.join(PREDICTIONS), FIT)?;
+        let column = |name| anyhow::Ok(shard.column::<f32>(name)?.to_vec());
+        Ok(Predictions { folds: column("folds")?, validation: column("validation")? })
+    }
+}
+
+/// The scores of the fit in `dir`, if it is finished and of this `key`.
+pub(super) fn finished(dir: &Path, key: &str) -> Option<FitScores> {
+    let found = manifest::read::<FitScores>(dir, FIT).ok()?;
+    (found.key == key).then_some(found.body)
+}
+
+/// Removes the model and the predictions in `dir`; they can be made again from the row.
+pub(super) fn remove(dir: &Path) -> Result<()> {
+    files::remove([dir.join(PREDICTIONS), dir.join(pipelines::FILE)])
+}
+
+/// Fails for hyper-parameters that the pipeline does not know, or cannot use.
+pub(super) fn check(task: &Task) -> Result<()> {
+    let checked = pipelines::check(&task.pipeline, &task.parameters);
+    checked.with_context(|| format!("cannot use `pipelines.{}`", task.pipeline))?;
+    ensure!(task.split.is_some() || task.cv.is_none(), "folds are for tables");
+    Ok(())
+}

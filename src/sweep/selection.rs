@@ -1,0 +1,147 @@
+//! What every trial predicted of rows it had not seen → how good the best one is, without the luck of having been chosen.
+//!
+//! The best of many trials is the best partly by chance, so its own score is too good. BBC-CV takes that out: the rows are
+//! drawn with replacement many times; each time the trial is chosen anew on the rows that were drawn, and scored on those that
+//! were not; the mean of these scores is the estimate, their percentiles its interval (Tsamardinos, Greasidou and Borboudakis
+//! 2018, "Bootstrapping the out-of-sample predictions for efficient and accurate cross-validation", Machine Learning 107).
+//! Whole groups are drawn, as rows of one group are not independent.
+
+use std::collections::BTreeMap;
+
+use rand::Rng as _;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::config::Metric;
+use crate::training::{percentiles, score};
+
+/// Rows that were predicted, with what is true of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Truth<'a> {
+    /// The class of each row, `[n]`.
+    pub y: &'a [u32],
+    /// Its group, `[n]`.
+    pub groups: &'a [u64],
+    /// How many classes there are.
+    pub classes: usize,
+}
+
+/// A value with the 2.5 % and 97.5 % points of its bootstrap.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The value.
+    pub value: f64,
+    /// What it is above with 97.5 %.
+    pub low: f64,
+    /// What it is below with 97.5 %.
+    pub high: f64,
+}
+
+/// Rows that were drawn, as often as they were, and those that were not.
+struct Resample {
+    drawn: Vec<usize>,
+    left: Vec<usize>,
+}
+
+impl Truth<'_> {
+    /// Rows by whole groups, drawn with replacement.
+    fn resamples(&self, count: usize, seed: u64) -> impl IndexedParallelIterator<Item = Resample> {
+        let mut members: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        self.groups.iter().enumerate().for_each(|(row, group)| members.entry(*group).or_default().push(row));
+        let members: Vec<Vec<usize>> = members.into_values().collect();
+        (0..count).into_par_iter().map(move |number| {
+            let mut random = crate::seed::generator(seed, "selection", &[number as i64]);
+            let mut times = vec![0; members.len()];
+            (0..members.len()).for_each(|_| times[random.random_range(0..members.len())] += 1);
+            let rows = |group: usize, times: usize| std::iter::repeat_n(&members[group], times).flatten().copied();
+            let drawn = times.iter().enumerate().flat_map(|(group, times)| rows(group, *times));
+            let left = times.iter().enumerate().flat_map(|(group, times)| rows(group, usize::from(*times == 0)));
+            Resample { drawn: drawn.collect(), left: left.collect() }
+        })
+    }
+
+    /// The score of `probabilities` `[n, classes]` on some rows.
+    fn score(&self, metric: &Metric, probabilities: &[f64], rows: &[usize]) -> Option<f64> {
+        let y: Vec<u32> = rows.iter().map(|row| self.y[*row]).collect();
+        let of_row = |row: &usize| &probabilities[row * self.classes..][..self.classes];
+        let probabilities: Vec<f64> = rows.iter().flat_map(of_row).copied().collect();
+        score(metric.name, &probabilities, &y, self.classes)
+    }
+
+    /// The score of one trial's `probabilities` `[n, classes]`, with its interval; `None` where it is not defined.
+    pub fn interval(&self, metric: &Metric, probabilities: &[f64], resamples: usize, seed: u64) -> Option<Estimate> {
+        let all: Vec<usize> = (0..self.y.len()).collect();
+        let value = self.score(metric, probabilities, &all)?;
+        let values = self.resamples(resamples, seed);
+        let values: Vec<f64> = values.filter_map(|rows| self.score(metric, probabilities, &rows.drawn)).collect();
+        let (low, high) = percentiles(values, resamples)?;
+        Some(Estimate { value, low, high })
+    }
+
+    /// What the best of `trials` is worth: the probabilities `[n, classes]` of each, all of the same rows.
+    pub fn corrected(&self, metric: &Metric, trials: &[Vec<f64>], resamples: usize, seed: u64) -> Option<Estimate> {
+        let draw = |rows: Resample| {
+            let values = trials.iter().filter_map(|trial| Some((trial, self.score(metric, trial, &rows.drawn)?)));
+            let (best, _) = metric.goal.best(values, |(_, value)| *value)?;
+            self.score(metric, best, &rows.left)
+        };
+        let values: Vec<f64> = self.resamples(resamples, seed).filter_map(draw).collect();
+        let value = values.iter().sum::<f64>() / values.len() as f64;
+        let (low, high) = percentiles(values, resamples)?;
+        Some(Estimate { value, low, high })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Goal, MetricName};
+
+    const METRIC: Metric = Metric { name: MetricName::ValidationRocAuc, goal: Goal::Maximize };
+
+    /// Fifty trials that predict `strength` of the truth and noise else, of 200 rows.
+    fn trials(strength: f64, seed: u64) -> (Vec<u32>, Vec<Vec<f64>>) {
+        let mut random = crate::seed::generator(seed, "noise", &[]);
+        let y: Vec<u32> = (0..200).map(|_| random.random_range(0..2)).collect();
+        let trials = (0..50).map(|_| {
+            let chance = |class: &u32| strength * f64::from(*class) + (1.0 - strength) * random.random::<f64>();
+            y.iter().map(chance).collect::<Vec<f64>>().into_iter().flat_map(|p| [1.0 - p, p]).collect()
+        });
+        let trials = trials.collect();
+        (y, trials)
+    }
+
+    #[test]
+    fn the_best_of_fifty_guesses_is_a_guess() {
+        let (mut naive, mut honest) = (0.0, 0.0);
+        for seed in 0..5 {
+            let (y, trials) = trials(0.0, seed);
+            let groups: Vec<u64> = (0..200).collect();
+            let truth = Truth { y: &y, groups: &groups, classes: 2 };
+            let all: Vec<usize> = (0..200).collect();
+            let best = trials.iter().filter_map(|trial| truth.score(&METRIC, trial, &all)).fold(0.0, f64::max);
+            let corrected = truth.corrected(&METRIC, &trials, 200, 1).expect("defined");
+            assert!(corrected.low < 0.5 && corrected.high > 0.5, "{corrected:?}");
+            naive += best / 5.0;
+            honest += corrected.value / 5.0;
+        }
+        assert!(naive > 0.57, "the best looks better than a guess: {naive}");
+        assert!((honest - 0.5).abs() < 0.025, "and is none: {honest}");
+    }
+
+    #[test]
+    fn what_is_no_luck_stays() {
+        let (y, trials) = trials(0.3, 1);
+        let groups: Vec<u64> = (0..200).collect();
+        let truth = Truth { y: &y, groups: &groups, classes: 2 };
+        let corrected = truth.corrected(&METRIC, &trials[..1], 400, 1).expect("defined");
+        let own = truth.interval(&METRIC, &trials[0], 400, 1).expect("defined");
+        assert!((corrected.value - own.value).abs() < 0.01, "with one trial nothing is chosen");
+        assert!(own.low < own.value && own.value < own.high && own.high - own.low > 0.05);
+        let of_pairs: Vec<u64> = (0..200).map(|row| row / 20).collect();
+        let wider = Truth { groups: &of_pairs, ..truth }.interval(&METRIC, &trials[0], 400, 1).expect("defined");
+        assert_ne!((wider.low, wider.high), (own.low, own.high), "whole groups are drawn");
+        let one_class = Truth { y: &vec![0; 200], ..truth };
+        assert_eq!(one_class.corrected(&METRIC, &trials, 20, 1), None);
+    }
+}

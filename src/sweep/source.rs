@@ -1,0 +1,106 @@
+//! The trial of a pipeline → the rows it learns from, in the folder that all workers share.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::fits::{Predictions, Rows};
+use super::folder::Sweep;
+use super::row::Row;
+use super::trial::{tensors_dir, trial_dir};
+use crate::config::Config;
+use crate::error::hinted;
+use crate::manifest;
+use crate::pipelines::Fitted;
+use crate::tables::{Samples, TABLE, Table, features};
+use crate::tensors::{self, Dataset, Side};
+use crate::training::{Run, probabilities};
+
+/// Where the joined tables of the sweep in `dir` are.
+pub fn table_dir(dir: &Path) -> PathBuf {
+    dir.join("table")
+}
+
+/// What the trial `config` of `sweep` learns from and is validated on.
+///
+/// # Errors
+/// Fails where that is not what it was when the sweep began.
+pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
+    if !config.data.is_given() {
+        let dataset = dataset(sweep, config)?;
+        let side = |side| features(&dataset, side);
+        let (train, validate) = (side(Side::Train)?, Some(side(Side::Validate)?));
+        return Ok(Rows { train, times: None, validate: validate.filter(|table| table.n() > 0), key: dataset.key });
+    }
+    let dir = table_dir(&sweep.dir);
+    let key = manifest::read::<serde_json::Value>(&dir, TABLE)?.key;
+    check_same(&dir, &key, &sweep.plan.source_key)?;
+    let split = config.data.split_names.first().context("a trial over tables has a split")?;
+    Rows::of_split(&Samples::open(&dir)?, split, key)
+}
+
+/// The samples of logs that the trial `config` of `sweep` learns from.
+///
+/// # Errors
+/// Fails where they are not what they were when the sweep began.
+pub(super) fn dataset(sweep: &Sweep, config: &Config) -> Result<Dataset> {
+    let dir = tensors_dir(&sweep.dir, config)?;
+    let dataset = Dataset::open(&dir)?;
+    check_same(&dir, &dataset.key, &tensors::Settings::of(config)?.key(&sweep.plan.source_key)?)?;
+    Ok(dataset)
+}
+
+fn check_same(dir: &Path, found: &str, wanted: &str) -> Result<()> {
+    ensure!(
+        found == wanted,
+        hinted(
+            format!("`{}` is not what it was when the sweep began", dir.display()),
+            "begin anew with `poolcast sweep init CONFIG -o DIR --overwrite`"
+        )
+    );
+    Ok(())
+}
+
+/// What the trial of `row` predicted of `rows`: kept by pipelines, asked anew of networks.
+///
+/// # Errors
+/// Fails where a model or its predictions were removed, and where they are of other rows.
+pub(super) fn predictions(sweep: &Sweep, row: &Row, rows: &Rows) -> Result<Predictions> {
+    let dir = &trial_dir(&sweep.dir, row.trial);
+    let found = match &row.fit {
+        Some(_) => Predictions::read(dir)?,
+        None => Predictions { folds: Vec::new(), validation: of_network(sweep, row, Side::Validate)? },
+    };
+    let classes = rows.train.classes.len();
+    let fits =
+        [(&found.folds, rows.train.n()), (&found.validation, rows.validate.as_ref().map_or(0, |table| table.n()))];
+    let fits = fits.iter().all(|(values, n)| values.is_empty() || values.len() == n * classes);
+    ensure!(fits, "the predictions in `{}` are of other rows", dir.display());
+    Ok(found)
+}
+
+/// The probabilities of both classes that a network gives one side, `[n, 2]`.
+fn of_network(sweep: &Sweep, row: &Row, side: Side) -> Result<Vec<f32>> {
+    let run = Run::open(&trial_dir(&sweep.dir, row.trial))?;
+    let successes = probabilities(&run, &dataset(sweep, &row.config)?, side)?;
+    Ok(successes.into_iter().flat_map(|p| [1.0 - p as f32, p as f32]).collect())
+}
+
+/// The test side of samples of logs, and what the trial of `row` predicts of it, `[n, 2]`; tables have none.
+pub(super) fn test(sweep: &Sweep, row: &Row) -> Result<Option<(Table, Vec<f32>)>> {
+    if row.config.data.is_given() {
+        return Ok(None);
+    }
+    let table = features(&dataset(sweep, &row.config)?, Side::Test)?;
+    if table.n() == 0 {
+        return Ok(None);
+    }
+    let probabilities = match &row.fit {
+        Some(_) => {
+            let fitted = Fitted::open(&trial_dir(&sweep.dir, row.trial))?;
+            fitted.probabilities(&table)?.into_iter().map(|p| p as f32).collect()
+        }
+        None => of_network(sweep, row, Side::Test)?,
+    };
+    Ok(Some((table, probabilities)))
+}

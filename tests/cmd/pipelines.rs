@@ -1,0 +1,204 @@
+//! `poolcast sweep` with classical pipelines: tables of the user's own, folds, splits, honest choices.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::place::Place;
+
+/// A place that looks like the top of the repository, with the sweep of `config/table.yaml`, changed, in `sweep`.
+fn place(changes: &[(&str, &str)], flags: &str) -> Place {
+    let place = Place::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    symlink(root.join("tests"), place.path("tests")).expect("linked");
+    let text = fs_err::read_to_string(root.join("config/table.yaml")).expect("read");
+    let text = changes.iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "`{from}` is not in config/table.yaml");
+        text.replace(from, to)
+    });
+    place.write("table.yaml", text + "evaluation: {resamples: 100}\n");
+    place.stdout(&format!("sweep init table.yaml -o sweep {flags}"));
+    place
+}
+
+fn rows(place: &Place, name: &str) -> Vec<Value> {
+    let text = fs_err::read_to_string(place.path(name).join("results.jsonl")).expect("read");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// The models and predictions of a sweep.
+fn made(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
+    let files = place.files(&format!("{name}/trials")).into_iter();
+    files.filter(|(name, _)| name.ends_with("pipeline.json") || name.ends_with("predictions.safetensors")).collect()
+}
+
+#[test]
+fn a_trial_is_made_again_from_its_row_alone() {
+    let place = place(&[], "");
+    let printed = place.stdout("sweep run sweep --threads 2 --keep 2");
+    assert!(printed.starts_with("20 trials: 20 done, 0 failed, 0 running, 0 ready\n"), "{printed}");
+    let found = rows(&place, "sweep");
+    assert_eq!(made(&place, "sweep").len(), 2 * 2 * 2, "a model and predictions of the two best of each split");
+    for row in &found {
+        let folds = row["fit"]["folds"].as_array().expect("folds");
+        let values: Vec<f64> = folds.iter().filter_map(|fold| fold["roc_auc"].as_f64()).collect();
+        let mean = values.iter().sum::<f64>() / 5.0;
+        assert!(values.len() == 5 && (row["value"].as_f64().expect("a value") - mean).abs() < 1e-12, "{row}");
+        assert_eq!(row["fit_seconds"].as_array().map(Vec::len), Some(6));
+        assert!(row["fit"]["validation"]["roc_auc"].as_f64() > Some(0.5), "{row}");
+        assert_eq!((row["attempt"].as_u64(), row["seed"].as_u64()), (Some(1), Some(1)));
+    }
+    let names = |key: &str| found.iter().map(|row| row[key].as_str().expect("a name").to_owned()).collect::<Vec<_>>();
+    assert_eq!(names("split"), [vec!["A1"; 10], vec!["B2"; 10]].concat());
+    assert_eq!(names("pipeline"), [["enet"; 4].to_vec(), vec!["lasso"; 6]].concat().repeat(2));
+    // The best of B2, from its row.
+    let best = place.json("sweep best sweep --json")[1]["trial"].as_u64().expect("a trial");
+    place.write("row.yaml", found[best as usize - 1]["config"].to_string());
+    assert_eq!(place.stdout("sweep init row.yaml -o again"), "1 trials are to be done in again\n");
+    place.stdout("sweep run again");
+    let of = |name: &str, trial: u64| -> Vec<Vec<u8>> {
+        let made = made(&place, name).into_iter();
+        made.filter(|(name, _)| name.starts_with(&format!("trial-{trial:04}/"))).map(|(_, bytes)| bytes).collect()
+    };
+    assert!(of("sweep", best).len() == 2 && of("sweep", best) == of("again", 1), "byte for byte");
+    let without = |row: &Value| {
+        let mut row = row.clone();
+        for key in ["trial", "worker", "began", "seconds", "fit_seconds", "config"] {
+            row.as_object_mut().expect("an object").remove(key);
+        }
+        row
+    };
+    assert_eq!(without(&rows(&place, "again")[0]), without(&found[best as usize - 1]));
+    // It is over, and stays so: nothing is thrown away.
+    let before = place.files("sweep");
+    for step in ["init table.yaml -o", "run", "manage", "work", "status", "best", "cleanup"] {
+        assert_eq!(place.run(&format!("sweep {step} sweep")).code, Some(0), "{step}");
+    }
+    assert!(place.files("sweep") == before);
+}
+
+#[test]
+fn the_best_of_each_split_is_told_with_what_it_is_worth() {
+    let place = place(&[], "--split-names A1 --pipeline-names lasso --cv 3");
+    let printed = place.stdout("sweep run sweep");
+    assert!(printed.lines().any(|line| line.starts_with("A1 ") && line.contains("lasso")), "{printed}");
+    let best = place.json("sweep best sweep --json");
+    assert_eq!(best.as_array().map(Vec::len), Some(1));
+    let best = &best[0];
+    assert_eq!((&best["trials"], &best["split"], &best["pipeline"]), (&6.into(), &"A1".into(), &"lasso".into()));
+    for key in ["corrected", "validation"] {
+        let [value, low, high] = ["value", "low", "high"].map(|part| best[key][part].as_f64().expect("a number"));
+        assert!(0.5 < low && low < value && value < high && high <= 1.0, "{key}: {best}");
+    }
+    assert!(best["corrected"]["value"].as_f64() < best["value"].as_f64().map(|value| value + 0.02), "{best}");
+    assert_eq!(best["row"]["fit"]["folds"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn folds_by_group_and_time_and_several_classes() {
+    for (folds, count, target) in [("leave-one-group-out", 2, "condition"), ("time", 5, "severity")] {
+        let changes = [
+            ("group: patient", "group: cohort"),
+            ("target: condition", &format!("target: {target}")),
+            ("cv: 5", &format!("cv: 5\n  folds: {folds}")),
+        ];
+        let changes = if folds == "time" { &changes[1..] } else { &changes[..] };
+        let place = place(changes, "--split-names A1 --pipeline-names lasso");
+        place.stdout("sweep run sweep");
+        let found = rows(&place, "sweep");
+        assert_eq!(found[0]["fit"]["folds"].as_array().map(Vec::len), Some(count), "{}", found[0]);
+        assert!(found[0]["value"].as_f64() > Some(0.5), "{}", found[0]);
+    }
+}
+
+#[test]
+fn a_flag_that_is_no_number_of_folds_is_refused() {
+    let place = place(&[], "");
+    for no in ["False", "false", "0", "1", "True"] {
+        let refused = place.run(&format!("sweep init table.yaml -o other --cv {no}"));
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(
+            refused.stderr.contains("a number of folds, from 2 on") && refused.stderr.contains("leave `--cv` out"),
+            "{refused}"
+        );
+        assert!(!place.path("other").exists());
+    }
+    let refused = place.run("sweep init table.yaml -o other --validate False");
+    assert!(refused.code == Some(2) && refused.stderr.contains("unexpected argument 'False'"), "{refused}");
+    place.stdout("sweep init table.yaml -o other --cv --validate");
+    assert!(place.run("sweep manage other --cv 5 --validate --help").code == Some(0));
+}
+
+#[test]
+fn a_folder_with_another_choice_is_refused_and_kept() {
+    let place = place(&[], "--split-names A1 --pipeline-names lasso --cv 3");
+    place.stdout("sweep run sweep --pipeline-names lasso --split-names A1 --cv 3 --validate");
+    let before = place.files("sweep");
+    for other in ["--pipeline-names lasso,enet", "--split-names B2", "--cv", "--cv 4"] {
+        for step in ["manage", "run"] {
+            let refused = place.run(&format!("sweep {step} sweep {other}"));
+            assert_eq!(refused.code, Some(2), "{step} {other}: {refused}");
+            assert!(
+                refused.stderr.contains("holds a sweep of other choices: pipelines `lasso`, splits `A1`, 3 folds"),
+                "{refused}"
+            );
+        }
+        let refused = place.run(&format!("sweep init table.yaml -o sweep {other}"));
+        assert!(refused.code == Some(2) && refused.stderr.contains("holds another sweep"), "{refused}");
+    }
+    assert!(place.files("sweep") == before);
+    let unknown = place.run("sweep init table.yaml -o other --pipeline-names laso");
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("there is no pipeline `laso`"), "{unknown}");
+    let unknown = place.run("sweep init table.yaml -o other --split-names A1,B3");
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("there is no split `B3`"), "{unknown}");
+}
+
+#[test]
+fn sides_that_overlap_are_refused() {
+    let place = place(&[], "");
+    let text = fs_err::read_to_string(place.path("table.yaml")).expect("read");
+    let refused = |from: &str, to: &str| {
+        place.write("bad.yaml", text.replace(from, to));
+        let refused = place.run("sweep init bad.yaml -o bad");
+        assert!(refused.code == Some(2) && !place.path("bad/queue").exists(), "{refused}");
+        refused.stderr
+    };
+    let rows = refused("\"cohort == 'Ireland' and", "\"cohort in ['Ireland', 'USA'] and");
+    assert!(rows.contains("`train_A1` and `validate_A1` share the row `r000`, "), "{rows}");
+    // The second sample of a patient on the other side.
+    let halves = refused("\"cohort not in ['Spain', 'Japan']\"", "\"sampled < '2024-04-13'\"");
+    let halves =
+        halves + &refused("\"cohort in ['Spain', 'Japan']\"", "\"cohort in ['Spain', 'Japan'] or run == 'r005'\"");
+    assert!(halves.contains("share the group `p004`") || halves.contains("share the row `r005`"), "{halves}");
+}
+
+#[test]
+fn a_time_limit_ends_the_trial_and_not_the_worker() {
+    let slow = "  nn:\n    parameters: {hidden_layer_sizes: 500, max_iter: 100000, learning_rate_init: 1.0e-7}\n";
+    let place = place(&[("  enet:", &format!("{slow}  enet:"))], "--split-names A1 --pipeline-names lasso,nn");
+    let run = place.run("sweep run sweep --threads 1 --trial-timeout 2");
+    assert_eq!(run.code, Some(0), "{run}");
+    assert!(run.stdout.contains("7 trials: 6 done, 1 failed"), "{run}");
+    let (late, done): (Vec<_>, Vec<_>) = rows(&place, "sweep").into_iter().partition(|row| row["pipeline"] == "nn");
+    assert!(late[0]["ended"] == "time-limit" && late[0]["attempt"] == 1 && late[0]["fit"].is_null(), "{}", late[0]);
+    assert!(late[0]["error"].as_str().is_some_and(|error| error.contains("longer than 2 s")));
+    let workers: Vec<&Value> = done.iter().chain(&late).map(|row| &row["worker"]).collect();
+    assert!(workers.windows(2).all(|pair| pair[0] == pair[1]), "one worker did them all: {workers:?}");
+}
+
+#[test]
+fn what_pipelines_need_is_said() {
+    let place = place(&[], "");
+    let refused = |text: &str| {
+        place.write("bad.yaml", text);
+        let outcome = place.run("sweep init bad.yaml -o bad");
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        outcome.stderr
+    };
+    assert!(refused("pipelines: {lasso: {}}\n").contains("names no logs"));
+    assert!(refused("data: {cv: 5}\n").contains("are for tables, and `data` names none"));
+    let run = place.run("run table.yaml -o bad");
+    assert!(run.code == Some(2) && run.stderr.contains("tries no network"), "{run}");
+}

@@ -1,0 +1,93 @@
+"""Makes expected.json: small tables, and what scikit-learn and xgboost learn from them.
+
+    ci/pipelines-venv && target/pipelines-venv/bin/python tests/data/pipelines/make.py
+"""
+
+import json
+import pathlib
+import warnings
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC
+from xgboost import XGBClassifier
+
+warnings.filterwarnings("ignore")
+HERE = pathlib.Path(__file__).parent
+SCALERS = {"none": "passthrough", "standard": StandardScaler(), "minmax": MinMaxScaler()}
+
+
+def table(rng, n, classes):
+    """Ten features on scales of their own, correlated; three matter alone, two together."""
+    z = rng.normal(size=(n, 10)) @ (np.eye(10) + 0.3 * rng.normal(size=(10, 10)))
+    ways = [z[:, 0] - z[:, 1] + z[:, 2], 1.5 * z[:, 3] * z[:, 4], z[:, 5] - z[:, 0], z[:, 6]]
+    scores = np.stack([1.2 * way for way in ways[: max(classes, 2)]], axis=1)
+    if classes == 2:
+        scores = np.stack([np.zeros(n), scores.sum(axis=1)], axis=1)
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    return np.round(z * (10.0 ** rng.integers(-1, 2, size=10)) + rng.integers(-3, 4, size=10), 4), y
+
+
+def model(pipeline, p, seed):
+    if pipeline in ("lasso", "enet"):
+        ratio = 1.0 if pipeline == "lasso" else p["l1_ratio"]
+        return LogisticRegression(solver="saga", l1_ratio=ratio, C=p["C"], tol=1e-9, max_iter=1_000_000, random_state=seed)
+    if pipeline == "svc":
+        return SVC(kernel=p["kernel"], C=p["C"], gamma=p.get("gamma", "scale"), probability=True, random_state=seed)
+    if pipeline == "xgb":
+        return XGBClassifier(n_jobs=1, random_state=seed, **p)
+    if pipeline == "rf":
+        return RandomForestClassifier(random_state=seed, **p)
+    return MLPClassifier(random_state=seed, **p)
+
+
+# What learns by chance is compared by its mean over seeds.
+SEEDS = {"rf": 3, "nn": 8}
+CASES = [
+    ("lasso", {"C": 0.05, "scaler": "standard"}),
+    ("lasso", {"C": 10.0, "scaler": "minmax"}),
+    ("lasso", {"C": 1.0, "scaler": "standard"}),
+    ("enet", {"C": 0.1, "l1_ratio": 0.3, "scaler": "standard"}),
+    ("enet", {"C": 1.0, "l1_ratio": 0.0, "scaler": "standard"}),
+    ("enet", {"C": 5.0, "l1_ratio": 0.9, "scaler": "minmax"}),
+    ("svc", {"C": 1.0, "kernel": "linear", "scaler": "standard"}),
+    ("svc", {"C": 1.0, "kernel": "rbf", "scaler": "standard"}),
+    ("svc", {"C": 10.0, "kernel": "rbf", "gamma": 0.02, "scaler": "standard"}),
+    ("xgb", {"n_estimators": 60, "max_depth": 3, "learning_rate": 0.1, "reg_lambda": 2.0}),
+    ("rf", {"n_estimators": 150, "min_samples_leaf": 3}),
+    ("nn", {"hidden_layer_sizes": [30], "alpha": 0.1, "max_iter": 40, "scaler": "standard", "batch_size": 32}),
+]
+
+
+def main():
+    rng = np.random.default_rng(7)
+    document = {"tables": {}, "cases": []}
+    for name, classes in (("two", 2), ("three", 3)):
+        x, y = table(rng, 600, classes)
+        document["tables"][name] = {"x": x.T.tolist(), "y": y.tolist(), "train": 300}
+        for pipeline, parameters in CASES:
+            own = {key: value for key, value in parameters.items() if key != "scaler"}
+            scaler = SCALERS[parameters.get("scaler", "none")]
+            aucs = []
+            for seed in range(1, SEEDS.get(pipeline, 1) + 1):
+                fitted = make_pipeline(scaler, model(pipeline, own, seed)).fit(x[:300], y[:300])
+                p = fitted.predict_proba(x[300:])
+                aucs.append(roc_auc_score(y[300:], p[:, 1] if classes == 2 else p, multi_class="ovr"))
+            auc = float(np.mean(aucs))
+            case = {"table": name, "pipeline": pipeline, "parameters": parameters, "auc": auc, "seeds": len(aucs)}
+            if pipeline in ("lasso", "enet"):
+                case["coefficients"] = fitted[-1].coef_.tolist()
+                case["intercepts"] = fitted[-1].intercept_.tolist()
+            if pipeline in ("lasso", "enet"):
+                case["probabilities"] = p[:20].tolist()
+            document["cases"].append(case)
+            print(name, pipeline, parameters, round(auc, 4), [round(auc, 4) for auc in aucs])
+    (HERE / "expected.json").write_text(json.dumps(document) + "\n")
+
+
+main()

@@ -1,0 +1,62 @@
+//! The bundled tables, as CSV and as Parquet.
+
+use std::path::Path;
+
+use poolcast::config::Config;
+use poolcast::tables::Samples;
+use serde_json::{Value, json};
+
+/// The samples of `config/table.yaml` with the files of this kind.
+fn samples(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<Samples> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = |name: &str| json!(root.join(format!("tests/data/table/{name}.{kind}")));
+    let mut flags =
+        std::collections::BTreeMap::from([("data.features", file("features")), ("data.metadata", file("metadata"))]);
+    flags.extend(changes.iter().cloned());
+    Samples::read(&Config::load(Some(&root.join("config/table.yaml")), &flags)?.data)
+}
+
+#[test]
+fn parquet_says_what_csv_says() {
+    let (csv, parquet) = (samples("csv", &[]).expect("read"), samples("parquet", &[]).expect("read"));
+    assert_eq!(csv.names, parquet.names);
+    assert_eq!((&csv.splits, &csv.times, &csv.table.y), (&parquet.splits, &parquet.times, &parquet.table.y));
+    assert_eq!(csv.table.features, parquet.table.features);
+    // NaN is not equal to itself.
+    let bits = |samples: &Samples| samples.table.x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&csv), bits(&parquet));
+    assert!(csv.table.x.iter().any(|x| x.is_nan()) && csv.table.n() == 240, "{}", csv.table.n());
+    assert_eq!(csv.table.classes, ["healthy", "ill"]);
+    assert_eq!(csv.splits.keys().collect::<Vec<_>>(), ["A1", "B2"]);
+}
+
+#[test]
+fn several_classes_are_told_apart() {
+    let changes = [("data.target", json!("severity")), ("data.split_names", json!(["B2"]))];
+    let samples = samples("parquet", &changes).expect("read");
+    assert_eq!(samples.table.classes, ["mild", "none", "severe"]);
+    assert_eq!(samples.splits.len(), 1);
+}
+
+#[test]
+fn a_broken_parquet_file_is_an_error() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/table/metadata.parquet");
+    let whole = fs_err::read(path).expect("read");
+    let dir = tempfile::tempdir().expect("a directory");
+    let broken = dir.path().join("broken.parquet");
+    let read = |bytes: &[u8]| {
+        fs_err::write(&broken, bytes).expect("written");
+        poolcast::tables::Columns::read(&broken, "run")
+    };
+    assert!(read(&whole).is_ok());
+    for len in [4, 5, 12, 100, whole.len() / 2, whole.len() - 1] {
+        let error = format!("{:#}", read(&whole[..len]).expect_err("refused"));
+        assert!(error.contains("cannot use the table"), "{error}");
+    }
+    // Whatever a bit says, there is an answer.
+    for at in (0..whole.len()).step_by(37) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x41;
+        let _ = read(&bytes);
+    }
+}
