@@ -15,7 +15,7 @@ use super::stop::{Stop, ask};
 /// Newton steps at most: it is a handful unless classes can be told apart without error.
 const STEPS: usize = 100;
 /// Sweeps over the coordinates at most, within one Newton step.
-const SWEEPS: usize = 1000;
+const SWEEPS: usize = 10_000;
 /// The fit ends where a step can gain no more than this share of the objective.
 const TOLERANCE: f64 = 1e-13;
 /// A step's quadratic form is minimised until a sweep gains no more than this share of what its first gained.
@@ -50,10 +50,9 @@ impl Logistic {
                 break;
             }
         }
-        let Fit { weights, mut intercepts, .. } = fit;
-        for (o, intercept) in intercepts.iter_mut().enumerate() {
-            *intercept -= dot(&weights[o * x.f..][..x.f], &means);
-        }
+        let outputs = fit.values.chunks_exact(x.f + 1);
+        let weights: Vec<f64> = outputs.clone().flat_map(|values| &values[..x.f]).copied().collect();
+        let mut intercepts: Vec<f64> = outputs.map(|values| values[x.f] - dot(&values[..x.f], &means)).collect();
         if k > 2 {
             // A softmax is blind to what all its logits share.
             let mean = intercepts.iter().sum::<f64>() / k as f64;
@@ -87,23 +86,21 @@ impl Model for Logistic {
     }
 }
 
-/// With columns of mean 0 the intercepts hardly depend on the weights, so that fewer sweeps do.
+/// The columns with mean 0, so that the intercepts hardly depend on the weights and fewer sweeps do, and a last one of ones.
 fn centred(x: &Matrix, means: &[f64]) -> Matrix {
     let columns = means.iter().enumerate();
-    let values = columns.flat_map(|(j, mean)| x.column(j).iter().map(move |value| value - mean)).collect();
-    Matrix { n: x.n, f: x.f, x: values }
+    let values = columns.flat_map(|(j, mean)| x.column(j).iter().map(move |value| value - mean));
+    Matrix { n: x.n, f: x.f + 1, x: values.chain(std::iter::repeat_n(1.0, x.n)).collect() }
 }
 
-/// A fit at work, of `o` logits.
+/// A fit at work, of `o` logits over `w` columns, the last of them for the intercepts.
 struct Fit {
     x: Matrix,
     penalty: Penalty,
     /// 1 where a row is of the logit's class, `[o, n]`.
     truth: Vec<f64>,
-    /// `[o, f]`.
-    weights: Vec<f64>,
-    /// `[o]`.
-    intercepts: Vec<f64>,
+    /// The weights and, last, the intercept of each logit: `[o, w]`.
+    values: Vec<f64>,
     /// `[o, n]`.
     logits: Vec<f64>,
     objective: f64,
@@ -111,17 +108,16 @@ struct Fit {
 
 impl Fit {
     fn new(x: Matrix, y: &[u32], k: usize, penalty: Penalty) -> Fit {
-        let (n, f) = (x.n, x.f);
         let classes: Vec<usize> = if k == 2 { vec![1] } else { (0..k).collect() };
-        let outputs = classes.len();
-        let truth = classes
-            .iter()
-            .flat_map(|class| y.iter().map(move |y| f64::from(*y as usize == *class)))
-            .collect::<Vec<_>>();
-        let (weights, logits) = (vec![0.0; outputs * f], vec![0.0; outputs * n]);
-        let mut fit = Fit { x, penalty, truth, weights, intercepts: vec![0.0; outputs], logits, objective: 0.0 };
-        fit.objective = fit.objective_of(&fit.logits, &fit.weights);
+        let truth = classes.iter().flat_map(|class| y.iter().map(move |y| f64::from(*y as usize == *class))).collect();
+        let (values, logits) = (vec![0.0; classes.len() * x.f], vec![0.0; classes.len() * x.n]);
+        let mut fit = Fit { x, penalty, truth, values, logits, objective: 0.0 };
+        fit.objective = fit.objective_of(&fit.logits, &fit.values);
         fit
+    }
+
+    fn outputs(&self) -> usize {
+        self.values.len() / self.x.f
     }
 
     /// One Newton step; says whether another may gain something.
@@ -129,22 +125,21 @@ impl Fit {
         let mut quadratic = Quadratic::new(self);
         quadratic.minimise(stop)?;
         let expected = quadratic.expected();
-        let Quadratic { weights, intercepts, logits: change, .. } = quadratic;
-        // Written so that no number leads to the end, too.
+        // Written so that what is no number leads to the end, too.
         if !(expected < -TOLERANCE * self.objective.abs()) {
             return Ok(false);
         }
-        let between = |from: &[f64], to: &[f64], t: f64| -> Vec<f64> {
-            from.iter().zip(to).map(|(from, to)| from + t * (to - from)).collect()
+        let step: Vec<f64> = quadratic.values.iter().zip(&self.values).map(|(to, from)| to - from).collect();
+        let change = self.logits_of(&step);
+        let moved = |from: &[f64], by: &[f64], t: f64| -> Vec<f64> {
+            from.iter().zip(by).map(|(from, by)| from + t * by).collect()
         };
         let mut t = 1.0;
         while t > 1e-10 {
-            let trial: Vec<f64> = self.logits.iter().zip(&change).map(|(logit, change)| logit + t * change).collect();
-            let trial_weights = between(&self.weights, &weights, t);
-            let objective = self.objective_of(&trial, &trial_weights);
+            let (values, logits) = (moved(&self.values, &step, t), moved(&self.logits, &change, t));
+            let objective = self.objective_of(&logits, &values);
             if objective <= self.objective + 0.01 * t * expected {
-                self.intercepts = between(&self.intercepts, &intercepts, t);
-                (self.weights, self.logits, self.objective) = (trial_weights, trial, objective);
+                (self.values, self.logits, self.objective) = (values, logits, objective);
                 return Ok(true);
             }
             t /= 2.0;
@@ -152,15 +147,24 @@ impl Fit {
         Ok(false)
     }
 
-    fn objective_of(&self, logits: &[f64], weights: &[f64]) -> f64 {
-        let Penalty { c, l1_ratio } = self.penalty;
-        c * self.loss(logits) + penalty_of(weights, l1_ratio)
+    /// The logits that values `[o, w]` make, `[o, n]`.
+    fn logits_of(&self, values: &[f64]) -> Vec<f64> {
+        let mut logits = vec![0.0; self.logits.len()];
+        for (logits, values) in logits.chunks_exact_mut(self.x.n).zip(values.chunks_exact(self.x.f)) {
+            let moving = values.iter().enumerate().filter(|(_, value)| **value != 0.0);
+            moving.for_each(|(j, value)| add(logits, *value, self.x.column(j)));
+        }
+        logits
+    }
+
+    fn objective_of(&self, logits: &[f64], values: &[f64]) -> f64 {
+        self.penalty.c * self.loss(logits) + self.penalty_of(values)
     }
 
     /// The sum of the log losses: the logarithm of the sum of exponentials less the logit of the true class, where the first
     /// of two classes has the logit 0.
     fn loss(&self, logits: &[f64]) -> f64 {
-        let (n, outputs) = (self.x.n, self.intercepts.len());
+        let (n, outputs) = (self.x.n, self.outputs());
         let row = |i: usize| {
             let base = if outputs == 1 { 0.0 } else { f64::NEG_INFINITY };
             let of = |o: usize| logits[o * n + i];
@@ -171,9 +175,27 @@ impl Fit {
         (0..n).map(row).sum()
     }
 
+    fn penalty_of(&self, values: &[f64]) -> f64 {
+        let of = |(at, value): (usize, &f64)| {
+            let (l1, l2) = self.penalties(at);
+            l1 * value.abs() + l2 / 2.0 * value * value
+        };
+        values.iter().enumerate().map(of).sum()
+    }
+
+    /// The factors of both penalties of one value; intercepts have none.
+    fn penalties(&self, at: usize) -> (f64, f64) {
+        let l1_ratio = self.penalty.l1_ratio;
+        if self.is_intercept(at) { (0.0, 0.0) } else { (l1_ratio, 1.0 - l1_ratio) }
+    }
+
+    fn is_intercept(&self, at: usize) -> bool {
+        at % self.x.f + 1 == self.x.f
+    }
+
     /// The probability of each logit's class, `[o, n]`.
     fn probabilities(&self) -> Vec<f64> {
-        let (n, outputs) = (self.x.n, self.intercepts.len());
+        let (n, outputs) = (self.x.n, self.outputs());
         if outputs == 1 {
             return self.logits.iter().map(|logit| sigmoid(*logit)).collect();
         }
@@ -183,56 +205,46 @@ impl Fit {
     }
 }
 
-fn penalty_of(weights: &[f64], l1_ratio: f64) -> f64 {
-    let (l1, l2): (f64, f64) = (weights.iter().map(|w| w.abs()).sum(), dot(weights, weights));
-    l1_ratio * l1 + (1.0 - l1_ratio) / 2.0 * l2
-}
-
-/// The objective around the weights of a [`Fit`], its loss taken as a quadratic form.
+/// The objective around the values of a [`Fit`], its loss taken as a quadratic form.
 struct Quadratic<'a> {
     fit: &'a Fit,
     /// `[o, n]`.
     probabilities: Vec<f64>,
-    /// The gradient of the loss by the logits, at the weights so far: `[o, n]`.
+    /// The gradient of the loss by each value, where the step began and where it is now: `[o, w]`.
+    begun: Vec<f64>,
     slopes: Vec<f64>,
-    /// The second derivative by each weight, `[o, f]`, and by each intercept, `[o]`.
-    curvatures: (Vec<f64>, Vec<f64>),
-    weights: Vec<f64>,
-    intercepts: Vec<f64>,
-    /// The change of the logits, `[o, n]`.
-    logits: Vec<f64>,
+    /// The second derivative of the loss by each value, `[o, w]`.
+    curvatures: Vec<f64>,
+    /// The second derivatives by each value and all others, once it has moved: `[o, w]` of `[o, w]`. Few ever move under an L1
+    /// penalty, and a sweep costs no more than these numbers however many rows there are.
+    mixed: Vec<Option<Box<[f64]>>>,
+    values: Vec<f64>,
 }
 
 impl<'a> Quadratic<'a> {
     fn new(fit: &'a Fit) -> Quadratic<'a> {
-        let n = fit.x.n;
+        let (n, c) = (fit.x.n, fit.penalty.c);
         let probabilities = fit.probabilities();
-        let slopes = probabilities.iter().zip(&fit.truth).map(|(p, y)| fit.penalty.c * (p - y)).collect();
-        let spread: Vec<f64> = probabilities.iter().map(|p| fit.penalty.c * p * (1.0 - p)).collect();
-        let of_weight = |spread: &[f64], j: usize| -> f64 {
-            fit.x.column(j).iter().zip(spread).map(|(x, spread)| x * x * spread).sum()
-        };
-        let by_output = || spread.chunks_exact(n);
-        let of_weights = by_output().flat_map(|spread| (0..fit.x.f).map(move |j| of_weight(spread, j))).collect();
-        let of_intercepts = by_output().map(|spread| spread.iter().sum()).collect();
-        Quadratic {
-            fit,
-            slopes,
-            probabilities,
-            curvatures: (of_weights, of_intercepts),
-            weights: fit.weights.clone(),
-            intercepts: fit.intercepts.clone(),
-            logits: vec![0.0; fit.logits.len()],
-        }
+        let errors: Vec<f64> = probabilities.iter().zip(&fit.truth).map(|(p, y)| c * (p - y)).collect();
+        let spreads: Vec<f64> = probabilities.iter().map(|p| c * p * (1.0 - p)).collect();
+        let columns = || (0..fit.x.f).map(|j| fit.x.column(j));
+        let square = |column: &[f64], spread: &[f64]| column.iter().zip(spread).map(|(x, s)| x * x * s).sum();
+        let begun: Vec<f64> =
+            errors.chunks_exact(n).flat_map(|errors| columns().map(move |column| dot(column, errors))).collect();
+        let curvatures =
+            spreads.chunks_exact(n).flat_map(|spread| columns().map(move |column| square(column, spread))).collect();
+        let mixed = vec![None; fit.values.len()];
+        Quadratic { slopes: begun.clone(), begun, probabilities, curvatures, mixed, values: fit.values.clone(), fit }
     }
 
-    /// Goes over all coordinates, then over those that are not 0 until they rest, and again, until all rest.
+    /// Goes over all values, then over those that are not 0 until they rest, and again, until all rest.
     fn minimise(&mut self, stop: Stop<'_>) -> Result<()> {
-        let all: Vec<usize> = (0..self.weights.len()).collect();
+        let all: Vec<usize> = (0..self.values.len()).collect();
         let first = self.sweep(&all);
         let mut sweeps = 1;
         while sweeps < SWEEPS {
-            let active: Vec<usize> = all.iter().copied().filter(|at| self.weights[*at] != 0.0).collect();
+            let moves = |at: &usize| self.values[*at] != 0.0 || self.fit.is_intercept(*at);
+            let active: Vec<usize> = all.iter().copied().filter(moves).collect();
             loop {
                 ask(stop)?;
                 sweeps += 1;
@@ -248,69 +260,45 @@ impl<'a> Quadratic<'a> {
         Ok(())
     }
 
-    /// Puts each of these weights, and each intercept, where the form is least; gives the largest gain of one.
+    /// Puts each of these values where the form is least; gives the largest gain of one.
     fn sweep(&mut self, places: &[usize]) -> f64 {
-        let of_intercepts = (0..self.intercepts.len()).map(|o| self.move_intercept(o)).fold(0.0, f64::max);
-        places.iter().map(|at| self.move_weight(*at)).fold(of_intercepts, f64::max)
+        places.iter().map(|at| self.settle(*at)).fold(0.0, f64::max)
     }
 
-    fn move_weight(&mut self, at: usize) -> f64 {
-        let fit = self.fit;
-        let (output, column) = (at / fit.x.f, fit.x.column(at % fit.x.f));
-        let l1_ratio = fit.penalty.l1_ratio;
-        let curvature = self.curvatures.0[at] + (1.0 - l1_ratio);
+    fn settle(&mut self, at: usize) -> f64 {
+        let (l1, l2) = self.fit.penalties(at);
+        let curvature = self.curvatures[at] + l2;
         if curvature <= f64::MIN_POSITIVE {
             return 0.0;
         }
-        let before = self.weights[at];
-        let slope = dot(column, self.slopes_of(output)) + (1.0 - l1_ratio) * before;
-        let target = curvature * before - slope;
-        let after = target.signum() * (target.abs() - l1_ratio).max(0.0) / curvature;
+        let before = self.values[at];
+        let target = self.curvatures[at] * before - self.slopes[at];
+        let after = target.signum() * (target.abs() - l1).max(0.0) / curvature;
         if after != before {
-            self.weights[at] = after;
-            self.shift(output, after - before, Some(column));
+            self.values[at] = after;
+            let Quadratic { fit, probabilities, mixed, slopes, .. } = self;
+            add(slopes, after - before, mixed[at].get_or_insert_with(|| mixed_of(fit, probabilities, at)));
         }
         curvature * (after - before).powi(2)
     }
 
-    fn move_intercept(&mut self, output: usize) -> f64 {
-        let curvature = self.curvatures.1[output];
-        if curvature <= f64::MIN_POSITIVE {
-            return 0.0;
-        }
-        let change = -self.slopes_of(output).iter().sum::<f64>() / curvature;
-        self.intercepts[output] += change;
-        self.shift(output, change, None);
-        curvature * change * change
-    }
-
-    fn slopes_of(&self, output: usize) -> &[f64] {
-        &self.slopes[output * self.fit.x.n..][..self.fit.x.n]
-    }
-
-    /// Moves one logit of every row, by `change` times a column or by `change`, and the slopes with it.
-    fn shift(&mut self, output: usize, change: f64, column: Option<&[f64]>) {
-        let n = self.fit.x.n;
-        let own = &self.probabilities[output * n..][..n];
-        let moved = &mut self.logits[output * n..][..n];
-        let by = |i: usize| change * column.map_or(1.0, |column| column[i]);
-        moved.iter_mut().enumerate().for_each(|(i, logit)| *logit += by(i));
-        let c = self.fit.penalty.c;
-        for (other, slopes) in self.slopes.chunks_exact_mut(n).enumerate() {
-            let p = &self.probabilities[other * n..][..n];
-            if other == output {
-                slopes.iter_mut().enumerate().for_each(|(i, slope)| *slope += c * p[i] * (1.0 - p[i]) * by(i));
-            } else {
-                slopes.iter_mut().enumerate().for_each(|(i, slope)| *slope -= c * p[i] * own[i] * by(i));
-            }
-        }
-    }
-
     /// What the step should change the objective by, to first order in the loss: never above 0.
     fn expected(&self) -> f64 {
-        let fit = self.fit;
-        let slopes = fit.truth.iter().zip(&self.probabilities).map(|(y, p)| fit.penalty.c * (p - y));
-        let loss: f64 = slopes.zip(&self.logits).map(|(slope, change)| slope * change).sum();
-        loss + penalty_of(&self.weights, fit.penalty.l1_ratio) - penalty_of(&fit.weights, fit.penalty.l1_ratio)
+        let moved = self.values.iter().zip(&self.fit.values).map(|(to, from)| to - from);
+        let loss: f64 = self.begun.iter().zip(moved).map(|(slope, moved)| slope * moved).sum();
+        loss + self.fit.penalty_of(&self.values) - self.fit.penalty_of(&self.fit.values)
     }
+}
+
+/// The second derivatives of the loss by value `at` and each other, `[o, w]`.
+fn mixed_of(fit: &Fit, probabilities: &[f64], at: usize) -> Box<[f64]> {
+    let Fit { x, penalty, .. } = fit;
+    let (output, column) = (at / x.f, x.column(at % x.f));
+    let own = &probabilities[output * x.n..][..x.n];
+    let of_output = |(other, p): (usize, &[f64])| {
+        let spread = |i: usize| if other == output { p[i] * (1.0 - p[i]) } else { -p[i] * own[i] };
+        let factors: Vec<f64> = (0..x.n).map(|i| penalty.c * column[i] * spread(i)).collect();
+        (0..x.f).map(move |j| dot(&factors, x.column(j)))
+    };
+    probabilities.chunks_exact(x.n).enumerate().flat_map(of_output).collect()
 }
