@@ -327,7 +327,10 @@ struct Space {
 fn the_search_spaces_hold_what_the_pipelines_take() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/pipelines.yaml");
     let spaces: Spaces = serde_yaml_ng::from_str(&fs_err::read_to_string(path).expect("read")).expect("search spaces");
-    assert_eq!(spaces.pipelines.keys().collect::<std::collections::BTreeSet<_>>(), PIPELINES.map(String::from).iter().collect());
+    assert_eq!(
+        spaces.pipelines.keys().collect::<std::collections::BTreeSet<_>>(),
+        PIPELINES.map(String::from).iter().collect()
+    );
     for (pipeline, space) in spaces.pipelines {
         for step in 0..=20 {
             let draw = |parameter: &Parameter<Value>| match parameter {

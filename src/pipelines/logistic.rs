@@ -125,8 +125,7 @@ impl Fit {
         let mut quadratic = Quadratic::new(self);
         quadratic.minimise(stop)?;
         let expected = quadratic.expected();
-        // Written so that what is no number leads to the end, too.
-        if !(expected < -TOLERANCE * self.objective.abs()) {
+        if expected.is_nan() || expected >= -TOLERANCE * self.objective.abs() {
             return Ok(false);
         }
         let step: Vec<f64> = quadratic.values.iter().zip(&self.values).map(|(to, from)| to - from).collect();

@@ -83,7 +83,8 @@ impl Network {
         let outputs = if k == 2 { 1 } else { k };
         let widths: Vec<usize> = [vec![x.f], settings.sizes("hidden_layer_sizes")?, vec![outputs]].concat();
         let trained = Trained::new(activation, &widths, seed)?;
-        let rate = ParamsAdamW { lr: settings.real("learning_rate_init")?, weight_decay: 0.0, ..ParamsAdamW::default() };
+        let rate =
+            ParamsAdamW { lr: settings.real("learning_rate_init")?, weight_decay: 0.0, ..ParamsAdamW::default() };
         let mut adam = AdamW::new(trained.parameters(), rate)?;
         let (alpha, size) = (settings.real("alpha")?, settings.whole("batch_size")?.min(x.n));
         let rows: Vec<f32> = x.by_rows().iter().map(|value| *value as f32).collect();

@@ -99,7 +99,9 @@ mod tests {
         // Of 20 rows at each value as many are of side 1 as a slope of 2 and an offset of -1 expect.
         let grid: Vec<f64> = (-20..=20).map(|at| f64::from(at) / 10.0).collect();
         let ones = |value: f64| (200.0 * sigmoid(2.0 * value - 1.0)).round() as usize;
-        let rows = grid.iter().flat_map(|value| (0..200).map(move |row| (*value, if row < ones(*value) { 1.0 } else { -1.0 })));
+        let rows = grid
+            .iter()
+            .flat_map(|value| (0..200).map(move |row| (*value, if row < ones(*value) { 1.0 } else { -1.0 })));
         let (values, sides): (Vec<f64>, Vec<f64>) = rows.unzip();
         let (slope, offset) = fit(&values, &sides);
         assert!((slope - 2.0).abs() < 0.02 && (offset + 1.0).abs() < 0.02, "{slope} {offset}");

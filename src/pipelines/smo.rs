@@ -25,14 +25,7 @@ pub(super) struct Solution {
 }
 
 /// Parts `rows` `[n, f]`, whose side is 1 or -1, at the cost `c` of a row on the wrong one.
-pub(super) fn solve(
-    kernel: Kernel,
-    rows: &[f64],
-    f: usize,
-    sides: &[f64],
-    c: f64,
-    stop: Stop<'_>,
-) -> Result<Solution> {
+pub(super) fn solve(kernel: Kernel, rows: &[f64], f: usize, sides: &[f64], c: f64, stop: Stop<'_>) -> Result<Solution> {
     let n = sides.len();
     let cache = Cache::new(kernel, rows, f);
     let own = (0..n).map(|i| cache.own(i)).collect();

@@ -99,14 +99,20 @@ mod tests {
     }
 
     fn tree() -> Tree {
-        let nodes =
-            [split(0, 1.0, 3, 1, true), split(1, 5.0, 2, 4, false), Node::Leaf(10.0), Node::Leaf(20.0), Node::Leaf(30.0)];
+        let nodes = [
+            split(0, 1.0, 3, 1, true),
+            split(1, 5.0, 2, 4, false),
+            Node::Leaf(10.0),
+            Node::Leaf(20.0),
+            Node::Leaf(30.0),
+        ];
         Tree::new(|at| nodes[at])
     }
 
     #[test]
     fn rows_come_to_their_leaves() {
-        let scores = [[0.5, 9.0], [f64::NAN, 9.0], [1.0, 4.9], [1.0, 5.0], [1.0, f64::NAN]].map(|row| tree().score(&row));
+        let scores =
+            [[0.5, 9.0], [f64::NAN, 9.0], [1.0, 4.9], [1.0, 5.0], [1.0, f64::NAN]].map(|row| tree().score(&row));
         assert_eq!(scores, [20.0, 20.0, 10.0, 30.0, 30.0]);
     }
 

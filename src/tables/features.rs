@@ -15,10 +15,15 @@ use crate::tensors::{Dataset, EMPTY, Facts, Side};
 pub fn features(dataset: &Dataset, side: Side) -> Result<Table> {
     let settings = &dataset.summary.settings;
     let (e, j) = (dataset.summary.e, settings.j);
-    let rows: Vec<Vec<f64>> = dataset.facts(side)?.iter().enumerate().map(|(at, facts)| {
-        let states = of_codes(dataset.codes(side, at), j, e);
-        states.into_iter().chain(facts.statics().map(f64::from)).collect()
-    }).collect();
+    let rows: Vec<Vec<f64>> = dataset
+        .facts(side)?
+        .iter()
+        .enumerate()
+        .map(|(at, facts)| {
+            let states = of_codes(dataset.codes(side, at), j, e);
+            states.into_iter().chain(facts.statics().map(f64::from)).collect()
+        })
+        .collect();
     let features = names(e);
     let x = (0..features.len()).flat_map(|column| rows.iter().map(move |row| row[column])).collect();
     Ok(Table {
@@ -32,7 +37,8 @@ pub fn features(dataset: &Dataset, side: Side) -> Result<Table> {
 
 /// The names of the columns.
 fn names(e: usize) -> Vec<String> {
-    let states = ["frames", "last", "share"].into_iter().flat_map(|kind| (0..e).map(move |state| format!("{kind}_{state:03}")));
+    let states =
+        ["frames", "last", "share"].into_iter().flat_map(|kind| (0..e).map(move |state| format!("{kind}_{state:03}")));
     states.chain(Facts::names()).collect()
 }
 
