@@ -23,11 +23,11 @@ pub(super) enum Kernel {
 impl Kernel {
     /// The likeness of two rows `[f]`.
     pub(super) fn of(self, a: &[f64], b: &[f64]) -> f64 {
-        self.from_products(dot(a, b), dot(a, a), dot(b, b))
+        self.by_products(dot(a, b), dot(a, a), dot(b, b))
     }
 
     /// As [`Kernel::of`], from the product of both rows and that of each with itself.
-    fn from_products(self, ab: f64, aa: f64, bb: f64) -> f64 {
+    fn by_products(self, ab: f64, aa: f64, bb: f64) -> f64 {
         match self {
             Kernel::Linear => ab,
             // Rounding makes the distance of equal rows a little less than 0.
@@ -64,7 +64,7 @@ impl<'a> Cache<'a> {
 
     /// The likeness of row `i` to itself.
     pub(super) fn own(&self, i: usize) -> f64 {
-        self.kernel.from_products(self.squares[i], self.squares[i], self.squares[i])
+        self.kernel.by_products(self.squares[i], self.squares[i], self.squares[i])
     }
 
     /// The likeness of row `i` to every row, `[n]`.
@@ -100,7 +100,7 @@ impl<'a> Cache<'a> {
     fn find(&self, i: usize) -> Box<[f32]> {
         let own = &self.rows[i * self.f..][..self.f];
         let likeness =
-            |(row, square): (&[f64], &f64)| self.kernel.from_products(dot(own, row), self.squares[i], *square) as f32;
+            |(row, square): (&[f64], &f64)| self.kernel.by_products(dot(own, row), self.squares[i], *square) as f32;
         self.rows.chunks_exact(self.f).zip(&self.squares).map(likeness).collect()
     }
 }
