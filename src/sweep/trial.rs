@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use super::fit_trial::FitTrial;
 use super::fits::{FIT, Task};
@@ -16,7 +16,7 @@ use super::rounds;
 use super::row::{How, Row};
 use super::source;
 use crate::config::Config;
-use crate::error::{EXIT_RETRY, exit_code, hinted};
+use crate::error::{EXIT_RETRY, exit_code};
 use crate::manifest;
 use crate::models::Device;
 use crate::tensors::{self, Dataset};
