@@ -185,7 +185,7 @@ impl Model for Boosted {
     fn check(&self, f: usize, k: usize) -> Result<()> {
         let outputs = if k == 2 { 1 } else { k };
         ensure!(self.base.len() == outputs, "{} outputs for {k} classes", self.base.len());
-        ensure!(self.trees.len() % outputs == 0, "a round has not a tree for each of {outputs} outputs");
+        ensure!(self.trees.len().is_multiple_of(outputs), "a round has not a tree for each of {outputs} outputs");
         self.trees.iter().try_for_each(|tree| tree.check(f))
     }
 }

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::boosting::Boosted;
 use super::forest::Forest;
-use super::logistic::{Logistic, Penalty};
+use super::logistic::Logistic;
 use super::matrix::Matrix;
 use super::model::AnyModel;
 use super::network::Network;
+use super::newton::Penalty;
 use super::parameters::{Parameters, Settings, effective};
 use super::steps::Steps;
 use super::stop::Stop;

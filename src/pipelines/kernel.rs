@@ -23,11 +23,11 @@ pub(super) enum Kernel {
 impl Kernel {
     /// The likeness of two rows `[f]`.
     pub(super) fn of(self, a: &[f64], b: &[f64]) -> f64 {
-        self.from_products(dot(a, b), dot(a, a), dot(b, b))
+        self.by_products(dot(a, b), dot(a, a), dot(b, b))
     }
 
     /// As [`Kernel::of`], from the product of both rows and that of each with itself.
-    fn from_products(self, ab: f64, aa: f64, bb: f64) -> f64 {
+    fn by_products(self, ab: f64, aa: f64, bb: f64) -> f64 {
         match self {
             Kernel::Linear => ab,
             // Rounding makes the distance of equal rows a little less than 0.
@@ -64,7 +64,7 @@ impl<'a> Cache<'a> {
 
     /// The likeness of row `i` to itself.
     pub(super) fn own(&self, i: usize) -> f64 {
-        self.kernel.from_products(self.squares[i], self.squares[i], self.squares[i])
+        self.kernel.by_products(self.squares[i], self.squares[i], self.squares[i])
     }
 
     /// The likeness of row `i` to every row, `[n]`.
@@ -100,7 +100,27 @@ impl<'a> Cache<'a> {
     fn find(&self, i: usize) -> Box<[f32]> {
         let own = &self.rows[i * self.f..][..self.f];
         let likeness =
-            |(row, square): (&[f64], &f64)| self.kernel.from_products(dot(own, row), self.squares[i], *square) as f32;
+            |(row, square): (&[f64], &f64)| self.kernel.by_products(dot(own, row), self.squares[i], *square) as f32;
         self.rows.chunks_exact(self.f).zip(&self.squares).map(likeness).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_cache_gives_the_same_rows() {
+        let rows: Vec<f64> = (0..12).map(|at| f64::from(at * at % 7)).collect();
+        for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 0.1 }] {
+            let mut cache = Cache::new(kernel, &rows, 2);
+            cache.room = 2;
+            for (i, j) in [(0, 1), (1, 2), (5, 0), (0, 5), (3, 3), (4, 5), (1, 0)] {
+                let (of_i, of_j) = cache.rows(i, j);
+                let direct = |i: usize, k: usize| kernel.of(&rows[2 * i..][..2], &rows[2 * k..][..2]) as f32;
+                assert!((0..6).all(|k| of_i[k] == direct(i, k) && of_j[k] == direct(j, k)), "{i} {j}");
+                assert!(cache.known.iter().flatten().count() <= 2);
+            }
+        }
     }
 }

@@ -25,13 +25,6 @@ impl Matrix {
         }
         rows
     }
-
-    /// The rows at these places, in this order.
-    pub(super) fn rows(&self, places: &[usize]) -> Matrix {
-        let columns = (0..self.f).map(|column| self.column(column));
-        let x = columns.flat_map(|column| places.iter().map(|place| column[*place])).collect();
-        Matrix { n: places.len(), f: self.f, x }
-    }
 }
 
 /// The sum of products, in eight partial sums that a processor takes side by side: always in the same order.

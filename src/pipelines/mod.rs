@@ -11,6 +11,7 @@ mod logistic;
 mod matrix;
 mod model;
 mod network;
+mod newton;
 mod parameters;
 mod platt;
 mod selection;

@@ -3,8 +3,9 @@
 use anyhow::{Result, bail};
 
 use super::forest::importances;
-use super::logistic::{Logistic, Penalty};
+use super::logistic::Logistic;
 use super::matrix::Matrix;
+use super::newton::Penalty;
 use super::parameters::Settings;
 use super::stop::Stop;
 

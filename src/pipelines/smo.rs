@@ -27,15 +27,10 @@ pub(super) struct Solution {
 /// Parts `rows` `[n, f]`, whose side is 1 or -1, at the cost `c` of a row on the wrong one.
 pub(super) fn solve(kernel: Kernel, rows: &[f64], f: usize, sides: &[f64], c: f64, stop: Stop<'_>) -> Result<Solution> {
     let n = sides.len();
-    let mut problem = Problem {
-        cache: Cache::new(kernel, rows, f),
-        sides,
-        c,
-        alphas: vec![0.0; n],
-        gradient: vec![-1.0; n],
-        own: Vec::new(),
-    };
-    problem.own = (0..n).map(|i| problem.cache.own(i)).collect();
+    let cache = Cache::new(kernel, rows, f);
+    let own = (0..n).map(|i| cache.own(i)).collect();
+    let may = sides.iter().map(|side| May::of(*side, 0.0, c)).collect();
+    let mut problem = Problem { cache, sides, c, alphas: vec![0.0; n], pulls: sides.to_vec(), own, may };
     // As libsvm: far more than any sound problem takes.
     for step in 0..10_000_000.max(100 * n) {
         if step % ASKED == 0 {
@@ -56,20 +51,26 @@ struct Problem<'a> {
     c: f64,
     /// `[n]`.
     alphas: Vec<f64>,
-    /// Of the objective by each alpha, `[n]`.
-    gradient: Vec<f64>,
+    /// How much each row's `side * alpha` wants to grow: less `side` times the gradient of the objective, `[n]`.
+    pulls: Vec<f64>,
     /// The likeness of each row to itself, `[n]`.
     own: Vec<f64>,
+    /// `[n]`.
+    may: Vec<May>,
 }
 
-/// Whether `side * alpha` of a row may grow.
-fn may_grow(side: f64, alpha: f64, c: f64) -> bool {
-    if side > 0.0 { alpha < c } else { alpha > 0.0 }
+/// Which way the bounds let `side * alpha` of a row go.
+#[derive(Debug, Clone, Copy)]
+struct May {
+    grow: bool,
+    shrink: bool,
 }
 
-/// Whether `side * alpha` of a row may shrink.
-fn may_shrink(side: f64, alpha: f64, c: f64) -> bool {
-    may_grow(-side, alpha, c)
+impl May {
+    fn of(side: f64, alpha: f64, c: f64) -> May {
+        let (below, above) = (alpha < c, alpha > 0.0);
+        if side > 0.0 { May { grow: below, shrink: above } } else { May { grow: above, shrink: below } }
+    }
 }
 
 /// How fast the objective curves along a pair.
@@ -82,54 +83,60 @@ impl Problem<'_> {
     /// The pair whose change promises the most: first the row that violates the condition most, then the one with which the
     /// quadratic form falls most. None when the condition holds.
     fn worst_pair(&mut self) -> Option<(usize, usize)> {
-        let Problem { cache, sides, c, alphas, gradient, own } = self;
-        let pull = |k: usize| -sides[k] * gradient[k];
-        let growing = (0..sides.len()).filter(|k| may_grow(sides[*k], alphas[*k], *c));
-        let (i, most) = growing.map(|k| (k, pull(k))).reduce(|a, b| if b.1 > a.1 { b } else { a })?;
-        let likeness = cache.row(i);
-        let mut least = f64::INFINITY;
-        let mut best: Option<(usize, f64)> = None;
-        for j in (0..sides.len()).filter(|k| may_shrink(sides[*k], alphas[*k], *c)) {
-            least = least.min(pull(j));
-            let gap = most - pull(j);
-            if gap > 0.0 {
-                let gain = gap * gap / curvature(own[i], own[j], likeness[j]);
-                if best.is_none_or(|(_, known)| gain > known) {
-                    best = Some((j, gain));
+        let (mut first, mut most) = (None, f64::NEG_INFINITY);
+        for (k, (pull, may)) in self.pulls.iter().zip(&self.may).enumerate() {
+            if may.grow && *pull > most {
+                (first, most) = (Some(k), *pull);
+            }
+        }
+        let i = first?;
+        let own_i = self.own[i];
+        let likeness = self.cache.row(i);
+        let (mut second, mut best, mut least) = (None, 0.0, f64::INFINITY);
+        let rows = self.pulls.iter().zip(&self.may).zip(&self.own).zip(likeness).enumerate();
+        for (j, (((pull, may), own), likeness)) in rows {
+            if may.shrink {
+                least = least.min(*pull);
+                let gap = most - pull;
+                if gap > 0.0 {
+                    let gain = gap * gap / curvature(own_i, *own, *likeness);
+                    if gain > best {
+                        (second, best) = (Some(j), gain);
+                    }
                 }
             }
         }
-        best.filter(|_| most - least >= TOLERANCE).map(|(j, _)| (i, j))
+        second.filter(|_| most - least >= TOLERANCE).map(|j| (i, j))
     }
 
     /// Moves `side * alpha` of `i` up and that of `j` down by as much, to the least of the form or to the nearest bound.
     fn improve(&mut self, i: usize, j: usize) {
         let (of_i, of_j) = self.cache.rows(i, j);
-        let gap = self.sides[j] * self.gradient[j] - self.sides[i] * self.gradient[i];
-        let wanted = gap / curvature(self.own[i], self.own[j], of_i[j]);
+        let wanted = (self.pulls[i] - self.pulls[j]) / curvature(self.own[i], self.own[j], of_i[j]);
         let room = |side: f64, alpha: f64| if side > 0.0 { self.c - alpha } else { alpha };
         let (side_i, side_j) = (self.sides[i], self.sides[j]);
         let step = wanted.min(room(side_i, self.alphas[i])).min(room(-side_j, self.alphas[j]));
-        for (k, gradient) in self.gradient.iter_mut().enumerate() {
-            *gradient += step * self.sides[k] * (f64::from(of_i[k]) - f64::from(of_j[k]));
+        for ((pull, of_i), of_j) in self.pulls.iter_mut().zip(of_i).zip(of_j) {
+            *pull -= step * (f64::from(*of_i) - f64::from(*of_j));
         }
-        let bounded = |alpha: f64| if alpha >= self.c { self.c } else { alpha.max(0.0) };
-        self.alphas[i] = bounded(self.alphas[i] + side_i * step);
-        self.alphas[j] = bounded(self.alphas[j] - side_j * step);
+        for (k, change) in [(i, side_i * step), (j, -side_j * step)] {
+            self.alphas[k] = (self.alphas[k] + change).clamp(0.0, self.c);
+            self.may[k] = May::of(self.sides[k], self.alphas[k], self.c);
+        }
     }
 
     /// The mean over rows between the bounds, where it is exact; without one the middle of what the others allow.
     fn rho(&self) -> f64 {
-        let pull = |i: usize| self.sides[i] * self.gradient[i];
-        let grows = |i: &usize| may_grow(self.sides[*i], self.alphas[*i], self.c);
-        let shrinks = |i: &usize| may_shrink(self.sides[*i], self.alphas[*i], self.c);
-        let free: Vec<usize> = (0..self.sides.len()).filter(|i| grows(i) && shrinks(i)).collect();
+        let of = |chosen: fn(&May) -> bool| {
+            let rows = self.pulls.iter().zip(&self.may).filter(move |(_, may)| chosen(may));
+            rows.map(|(pull, _)| -pull).collect::<Vec<f64>>()
+        };
+        let free = of(|may| may.grow && may.shrink);
         if !free.is_empty() {
-            return free.iter().map(|i| pull(*i)).sum::<f64>() / free.len() as f64;
+            return free.iter().sum::<f64>() / free.len() as f64;
         }
-        let rows = || 0..self.sides.len();
-        let lower = rows().filter(shrinks).map(pull).fold(f64::NEG_INFINITY, f64::max);
-        let upper = rows().filter(grows).map(pull).fold(f64::INFINITY, f64::min);
+        let lower = of(|may| may.shrink).into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let upper = of(|may| may.grow).into_iter().fold(f64::INFINITY, f64::min);
         if lower.is_finite() && upper.is_finite() { f64::midpoint(lower, upper) } else { 0.0 }
     }
 }

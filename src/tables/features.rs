@@ -47,7 +47,7 @@ fn of_codes(codes: &[u8], j: usize, e: usize) -> Vec<f64> {
     let mut columns = vec![0.0; 3 * e];
     let (frames, rest) = columns.split_at_mut(e);
     let (last, shares) = rest.split_at_mut(e);
-    let mut count = |sums: &mut [f64], code: u8, by: f64| {
+    let count = |sums: &mut [f64], code: u8, by: f64| {
         if code != EMPTY {
             sums[usize::from(code)] += by;
         }
