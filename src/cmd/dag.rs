@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{flag, flags};
 use crate::cli::{DagArgs, SweepCleanupArgs, SweepShowArgs};
-use crate::condor::{self, Counts, DAG_FILE, Ended, Nodes, Plan};
+use crate::condor::{self, Counts, DAG_FILE, Nodes, Plan};
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
 use crate::output;
@@ -67,7 +67,7 @@ pub(super) fn status(args: &SweepShowArgs) -> Result<u8> {
     let config = Config::read(&args.dir)?;
     let nodes = Nodes::read(&args.dir)?;
     let trials = condor::trials(&args.dir, &config)?;
-    let ended = trials.iter().filter_map(Ended::result);
+    let ended = trials.iter().flatten();
     let failed = ended.clone().filter_map(|result| Some((result.trial, result.error.clone()?))).collect::<Vec<_>>();
     let status = Status {
         nodes,

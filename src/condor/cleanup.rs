@@ -55,7 +55,7 @@ fn target(dir: &Path) -> Result<PathBuf> {
     }
     let paths = fs_err::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
     let found = paths.into_iter().find(|path| is_dag(path));
-    Ok(found.with_context(|| hinted(format!("`{}` holds no DAG", dir.display()), "make one with `poolcast dag`"))?)
+    found.with_context(|| hinted(format!("`{}` holds no DAG", dir.display()), "make one with `poolcast dag`"))
 }
 
 impl Tidy {

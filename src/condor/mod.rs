@@ -17,5 +17,5 @@ pub use cleanup::{Tidy, tidy};
 pub use nodes::{Counts, Nodes};
 pub use place::{DAG_FILE, is_dag, write};
 pub use plan::{Plan, Trial};
-pub use results::{Ended, choose, trials};
+pub use results::{choose, trials};
 pub use tools::{runs_images, start};

@@ -163,7 +163,23 @@ mod tests {
                 refusal("request_cpus", "1\nqueue 100"),
                 refusal("a-b", "1"),
             ]
-            .concat(), @"");
+            .concat(), @"
+        error: `dag.submit.train`: `universe` is decided by poolcast
+
+        hint: name resources and policies only, such as `request_memory: 4GB`
+        error: `dag.submit.train`: `queue` is decided by poolcast
+
+        hint: name resources and policies only, such as `request_memory: 4GB`
+        error: `dag.submit.train`: `request_memory` has no unit
+
+        hint: say what is meant, such as `4GB`
+        error: `dag.submit.train`: `request_cpus` needs a value on one line
+
+        hint: write `NAME = VALUE`
+        error: `dag.submit.train`: `a-b` is no submit command
+
+        hint: write `NAME = VALUE`, as in `request_disk = 4GB`
+        ");
         let commands = [
             ("+ProjectName".to_owned(), Command::Text("\"x\"".to_owned())),
             ("request_gpus".to_owned(), Command::Whole(1)),

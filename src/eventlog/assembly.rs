@@ -1,11 +1,12 @@
 //! The pieces of one log, in order → its events in time, for the access point that wrote them.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
 use super::blocks::SIZES;
-use super::event::{Ad, AdKey, Event};
+use super::event::{Ad, Event};
 use super::known::Known;
 use super::piece::{Anchor, Piece, Told};
 use super::reader::{Batch, Generation, Log, Options, PLACES, Place, Resume};
@@ -45,7 +46,7 @@ pub(super) struct Assembly {
     events: Vec<Event>,
     ads: Vec<Ad>,
     /// Whose ads were read.
-    known: Known<AdKey>,
+    known: Known<NonZeroU64>,
     /// Events without a year from before anything told it.
     undated: Vec<(Stamp, Event)>,
     /// Anchors before an event that is still to come: it is in the next piece.
@@ -152,7 +153,7 @@ impl Assembly {
             }
         }
         self.log.reasons.extend(piece.reasons);
-        let new = piece.ads.into_iter().filter(|(key, _)| !self.known.meet(*key, key.spread()));
+        let new = piece.ads.into_iter().filter(|(key, _)| !self.known.meet(key.hash, key.spread));
         self.ads.extend(new.map(|(_, ad)| ad));
         self.log.bytes += piece.bytes;
         Ok(piece.events)
@@ -163,15 +164,9 @@ impl Assembly {
             self.date_back(stamp);
         }
         match self.calendar.place(stamp) {
-            Some(time_ms) => self.keep(Event { time_ms, ..event }),
+            Some(time_ms) => self.events.push(Event { time_ms, ..event }),
             None => self.undated.push((stamp, event)),
         }
-    }
-
-    fn keep(&mut self, event: Event) {
-        self.log.begin_ms = Some(self.log.begin_ms.map_or(event.time_ms, |begin| begin.min(event.time_ms)));
-        self.log.end_ms = self.log.end_ms.max(Some(event.time_ms));
-        self.events.push(event);
     }
 
     /// Places the events before the first time with a year, from the last back to the first.
@@ -182,7 +177,7 @@ impl Assembly {
         for (stamp, event) in undated.iter_mut().rev() {
             event.time_ms = calendar.place(*stamp).unwrap_or_default();
         }
-        undated.into_iter().for_each(|(_, event)| self.keep(event));
+        self.events.extend(undated.into_iter().map(|(_, event)| event));
     }
 
     /// A header begins a file: its creation time gives the year, and the zone of the stamps around it. The stamp of a
@@ -221,6 +216,9 @@ impl Assembly {
 
     pub(super) fn flush(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         let ap = self.ap.as_deref().unwrap_or("unknown");
+        let times = || self.events.iter().map(|event| event.time_ms);
+        self.log.begin_ms = times().chain(self.log.begin_ms).min();
+        self.log.end_ms = times().max().max(self.log.end_ms);
         sink(Batch { ap, events: &self.events, ads: &self.ads })?;
         self.events.clear();
         self.ads.clear();

@@ -24,7 +24,7 @@ pub(super) struct Sizes {
 pub(super) const SIZES: Sizes = if cfg!(fuzzing) {
     Sizes { first_bytes: 1 << 10, block_bytes: 1 << 10, piece_bytes: 1 << 8 }
 } else {
-    Sizes { first_bytes: 1 << 20, block_bytes: 1 << 19, piece_bytes: 1 << 17 }
+    Sizes { first_bytes: 1 << 20, block_bytes: 1 << 18, piece_bytes: 1 << 17 }
 };
 
 /// In a log, records end every few hundred bytes. Where none ends within so many, there is only damage, and it is cut

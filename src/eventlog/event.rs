@@ -1,6 +1,7 @@
 //! One record → one event: the fields that holds, releases and ends turn on.
 
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 use std::sync::LazyLock;
 
 use memchr::memmem;
@@ -261,58 +262,77 @@ fn removed_by(record: &Record<'_>) -> RemovedBy {
     }
 }
 
-/// What the ads of all events of a job have in common: its id, and a hash of its `GlobalJobId`.
+/// What the ads of all events of a job have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AdKey {
-    cluster: i32,
-    proc: i32,
-    hash: u64,
-}
-
-impl AdKey {
+    /// A hash of its id and its `GlobalJobId`.
+    pub(super) hash: NonZeroU64,
     /// Spreads jobs over a table, those of neighbouring clusters side by side, as such run at the same time.
-    pub(super) fn spread(self) -> u64 {
-        u64::from(self.cluster.cast_unsigned()) + u64::from(self.proc.cast_unsigned()) * 0x9e37
-    }
+    pub(super) spread: u64,
 }
 
 /// What tells the ad in an event 028 from those of other jobs; `None` when it does not carry a `GlobalJobId`.
 pub(super) fn ad_key(record: &Record<'_>) -> Option<AdKey> {
-    let (cluster, proc) = job(&record.header)?;
-    let hash = match record.content {
-        Content::Text(text) => twox_hash::XxHash3_64::oneshot(value(text, &AD_LINES[0])?),
-        Content::Ad(form) => {
-            twox_hash::XxHash3_64::oneshot(attributes(record, form).text(AD_ATTRIBUTES[0])?.as_bytes())
-        }
+    let (cluster, proc) = job(&record.header).map(|(cluster, proc)| (cluster.cast_unsigned(), proc.cast_unsigned()))?;
+    let hash = |global_job_id: &[u8]| {
+        twox_hash::XxHash3_64::oneshot_with_seed(u64::from(cluster) << 32 | u64::from(proc), global_job_id)
     };
-    Some(AdKey { cluster, proc, hash })
+    let hash = match record.content {
+        Content::Text(text) => hash(value(text, &GLOBAL_JOB_ID)?),
+        Content::Ad(form) => hash(attributes(record, form).text(AD_ATTRIBUTES[0])?.as_bytes()),
+    };
+    let spread = u64::from(cluster) + u64::from(proc) * 0x9e37;
+    Some(AdKey { hash: NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN), spread })
 }
 
 /// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
 pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
-    let (cluster, proc) = job(&record.header)?;
-    let (global_job_id, owner, request) = match record.content {
+    let job = job(&record.header)?;
+    match record.content {
         Content::Text(text) => {
-            let value = |at: usize| value(text, &AD_LINES[at]);
-            let number = |at: usize| std::str::from_utf8(value(2 + at)?).ok()?.trim().parse().ok();
-            (value(0).and_then(quoted)?.to_owned(), value(1).and_then(quoted).map(str::to_owned), request(number))
+            let values = ad_values(text);
+            let text = |at: usize| values[at].and_then(quoted);
+            let number = |at: usize| std::str::from_utf8(values[2 + at]?).ok()?.trim().parse().ok();
+            ad_of(job, text(0)?, text(1), request(number))
         }
         Content::Ad(form) => {
             let ad = attributes(record, form);
-            let text = |at: usize| ad.text(AD_ATTRIBUTES[at]).map(str::to_owned);
-            (text(0)?, text(1), request(|at| ad.int(AD_ATTRIBUTES[2 + at])))
+            let text = |at: usize| ad.text(AD_ATTRIBUTES[at]);
+            ad_of(job, text(0)?, text(1), request(|at| ad.int(AD_ATTRIBUTES[2 + at])))
         }
-    };
+    }
+}
+
+fn ad_of((cluster, proc): (i32, i32), global_job_id: &str, owner: Option<&str>, request: Request) -> Option<Ad> {
     let (schedd, rest) = global_job_id.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
-    Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner, request })
+    Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner: owner.map(str::to_owned), request })
 }
 
 /// What is read of a job's ad; the last four are its request.
 const AD_ATTRIBUTES: [&str; 6] = ["GlobalJobId", "Owner", "RequestCpus", "RequestGPUs", "RequestMemory", "RequestDisk"];
 
-/// The lines of [`AD_ATTRIBUTES`] in text.
-static AD_LINES: LazyLock<[memmem::Finder<'static>; 6]> = LazyLock::new(|| AD_ATTRIBUTES.map(line_of));
+/// The line of the first of them in text.
+static GLOBAL_JOB_ID: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| line_of(AD_ATTRIBUTES[0]));
+
+/// The values of [`AD_ATTRIBUTES`] in text, each from the first line that says it.
+fn ad_values(text: &[u8]) -> [Option<&[u8]>; AD_ATTRIBUTES.len()] {
+    let mut values = [None; AD_ATTRIBUTES.len()];
+    // The first line is the header's.
+    let mut ends = memchr::memchr_iter(b'\n', text);
+    let mut start = ends.next().map_or(0, |end| end + 1);
+    for end in ends {
+        let line = &text[std::mem::replace(&mut start, end + 1)..end];
+        if !matches!(line.first(), Some(b'G' | b'O' | b'R')) {
+            continue;
+        }
+        let said = |name: &str| line.strip_prefix(name.as_bytes())?.strip_prefix(b" = ");
+        if let Some((at, value)) = AD_ATTRIBUTES.iter().zip(0..).find_map(|(name, at)| Some((at, said(name)?))) {
+            values[at] = values[at].or(Some(value));
+        }
+    }
+    values
+}
 
 /// The request, from the last four of [`AD_ATTRIBUTES`].
 fn request(number: impl Fn(usize) -> Option<i64>) -> Request {

@@ -1,6 +1,7 @@
 //! A piece of a log → its events, whose stamps are not yet placed in time, and what tells the year. One thread a piece.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use super::blocks::Block;
 use super::event::{self, AD_INFORMATION, Ad, AdKey, Event, GENERIC, GlobalHeader, HELD, SUBMIT};
@@ -48,15 +49,15 @@ pub(super) struct Telling<'a> {
 /// What was met before a piece, and need not be told again.
 #[derive(Clone, Copy)]
 pub(super) struct Told<'a> {
-    pub(super) ads: &'a Known<AdKey>,
+    pub(super) ads: &'a Known<NonZeroU64>,
     pub(super) reasons: &'a Reasons,
 }
 
 /// Whose ads were met: one follows every event, and the first of a job says it all.
 struct Met<'a> {
     /// Before the piece.
-    before: &'a Known<AdKey>,
-    here: Known<AdKey>,
+    before: &'a Known<NonZeroU64>,
+    here: Known<NonZeroU64>,
 }
 
 impl<'a> Telling<'a> {
@@ -67,7 +68,8 @@ impl<'a> Telling<'a> {
             self.first_ad = Some((at, *record));
         }
         let Some(key) = event::ad_key(record) else { return };
-        if !met.before.knows(key, key.spread()) && !met.here.meet(key, key.spread()) {
+        // First where it is looked for faster.
+        if !met.here.meet(key.hash, key.spread) && !met.before.knows(key.hash, key.spread) {
             self.ads.push((key, *record));
         }
     }
@@ -102,7 +104,7 @@ impl Piece {
     /// not looked at.
     pub(super) fn scan<'a>(
         Block { text, ends_log }: &Block<'a>,
-        known: Option<&Known<AdKey>>,
+        known: Option<&Known<NonZeroU64>>,
         mut events: Vec<(Stamp, Event)>,
     ) -> (Piece, Telling<'a>) {
         events.clear();

@@ -72,7 +72,7 @@ const WORDS: &str = "
 /// The list as a hash table, as holds are many: each word at the first free of its [`probes`].
 static KNOWN: LazyLock<Box<[u128; 1 << SLOT_BITS]>> = LazyLock::new(|| {
     let mut table = Box::new([0; 1 << SLOT_BITS]);
-    for word in WORDS.split_whitespace().filter_map(|word| packed(word.as_bytes())) {
+    for word in WORDS.split_whitespace().filter_map(|word| packed(word.as_bytes(), word.len())) {
         let free = probes(word).find(|&slot| table[slot] == 0);
         free.into_iter().for_each(|slot| table[slot] = word);
     }
@@ -96,27 +96,39 @@ fn mix(hash: u64, word: u128) -> u64 {
     (hash.rotate_left(5) ^ (word >> 64) as u64 ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A word in lower case as a number; `None` for what is longer than any on the list.
+/// The first `length` letters of `text` in lower case as a number; `None` if they are more than any word on the list has.
 #[inline]
-fn packed(word: &[u8]) -> Option<u128> {
-    let mut letters = [0; 16];
-    letters.get_mut(..word.len())?.copy_from_slice(word);
+fn packed(text: &[u8], length: usize) -> Option<u128> {
+    if length > 16 {
+        return None;
+    }
+    // What follows the word is read with it, which is faster than reading it alone.
+    let mut letters = text.first_chunk().copied().unwrap_or_else(|| {
+        let mut letters = [0; 16];
+        letters[..length].copy_from_slice(&text[..length]);
+        letters
+    });
     letters.make_ascii_lowercase();
     // Not beyond all bits: a word has a letter at least.
-    Some(u128::from_be_bytes(letters).checked_shr(8 * (16 - word.len() as u32)).unwrap_or(0))
+    Some(u128::from_be_bytes(letters).checked_shr(8 * (16 - length as u32)).unwrap_or(0))
 }
 
-/// The words of `text`: those on the list, and `None` for each of the others.
-fn words(text: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
-    let mut names_user = false;
-    text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(move |word| {
-        let begin = word.iter().position(|byte| byte.is_ascii_alphanumeric())?;
-        let end = word.iter().rposition(|byte| byte.is_ascii_alphanumeric())? + 1;
-        let word = &word[begin..end];
-        // People are called Max and Will, too.
-        let after_user = std::mem::replace(&mut names_user, word.eq_ignore_ascii_case(b"user"));
-        let known = !after_user && packed(word).is_some_and(is_known);
-        known.then_some(word)
+/// The words of `text` as numbers: those on the list, and `None` for each of the others.
+fn words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
+    let user = packed(b"user", 4);
+    let (mut rest, mut names_user) = (text, false);
+    std::iter::from_fn(move || {
+        let word = rest.trim_ascii_start();
+        let length = word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len());
+        rest = &word[length..];
+        (length > 0).then(|| {
+            let begin = word[..length].iter().position(u8::is_ascii_alphanumeric)?;
+            let end = word[..length].iter().rposition(u8::is_ascii_alphanumeric)? + 1;
+            let word = packed(&word[begin..], end - begin);
+            // People are called Max and Will, too.
+            let after_user = std::mem::replace(&mut names_user, word == user);
+            word.filter(|&word| !after_user && is_known(word))
+        })
     })
 }
 
@@ -125,7 +137,7 @@ pub(super) fn hash(reason: &[u8]) -> u32 {
     let (mut hash, mut masked) = (0, false);
     for word in words(reason) {
         if word.is_some() || !masked {
-            hash = mix(hash, word.and_then(packed).unwrap_or(1));
+            hash = mix(hash, word.unwrap_or(1));
         }
         masked = word.is_none();
     }
@@ -134,9 +146,9 @@ pub(super) fn hash(reason: &[u8]) -> u32 {
 
 /// The words of `reason` that are on the list, in lower case; `*` where others stood.
 pub(super) fn template(reason: &[u8]) -> String {
-    let mut kept: Vec<String> = words(reason)
-        .map(|word| word.map_or_else(|| "*".to_owned(), |word| String::from_utf8_lossy(word).to_lowercase()))
-        .collect();
+    let letters =
+        |word: u128| word.to_be_bytes().iter().filter(|byte| **byte != 0).map(|byte| char::from(*byte)).collect();
+    let mut kept: Vec<String> = words(reason).map(|word| word.map_or_else(|| "*".to_owned(), letters)).collect();
     kept.dedup_by(|a, b| a == "*" && b == "*");
     kept.join(" ")
 }

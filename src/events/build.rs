@@ -140,8 +140,11 @@ impl Builder {
         let end_ms = sources.iter().filter_map(|source| source.end_ms).max().unwrap_or(0);
         let mut summary = Summary { gaps, begin_ms, end_ms, ..self.summary };
         let mut columns = Columns::new(self.rows.count());
+        let mut ads = Vec::new();
         self.rows.each_job(|same_id| {
-            let (jobs, doubles) = push_jobs(same_id, &mut columns);
+            ads.clear();
+            ads.extend(same_id.extract_if(.., |row| row.number == AD_INFORMATION));
+            let (jobs, doubles) = push_jobs(same_id, &ads, &mut columns);
             summary.jobs += jobs;
             summary.doubles += doubles;
             if columns.is_full() {
@@ -155,9 +158,8 @@ impl Builder {
     }
 }
 
-/// Adds the jobs that one id named; returns how many, and how many events were there twice.
-fn push_jobs(same_id: &mut Vec<Row>, columns: &mut Columns) -> (usize, u64) {
-    let ads: Vec<Row> = same_id.extract_if(.., |row| row.number == AD_INFORMATION).collect();
+/// Adds the jobs that one id named, of which `ads` tell; returns how many, and how many events were there twice.
+fn push_jobs(same_id: &mut Vec<Row>, ads: &[Row], columns: &mut Columns) -> (usize, u64) {
     let doubles = drop_doubles(same_id);
     let lives = lives(same_id);
     for job in &lives {

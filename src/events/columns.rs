@@ -296,6 +296,12 @@ impl<'a> Part<'a> {
         self.ap.len()
     }
 
+    /// Where the events of job `at` of this shard begin.
+    #[inline]
+    pub(super) fn begin(&self, at: usize) -> u64 {
+        self.bounds[at]
+    }
+
     /// The events of job `at` of this shard.
     #[inline]
     pub(super) fn history(&self, at: usize) -> History<'a> {

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use rayon::prelude::*;
 
 use super::runs;
 use crate::eventlog::{AD_INFORMATION, Event, Request};
@@ -73,8 +72,10 @@ pub(super) struct Rows {
     /// Where runs may be written; without it, everything stays in memory.
     dir: Option<PathBuf>,
     runs: Vec<PathBuf>,
+    /// The bits in which the ids of `rows` differ.
+    differing: u128,
     /// Memory for [`by_job`].
-    order: Vec<u128>,
+    order: Vec<u64>,
 }
 
 impl Rows {
@@ -92,6 +93,7 @@ impl Rows {
             // At once: the first touch of memory costs more than parsing, and growing would touch it twice.
             self.rows.reserve_exact(self.run_rows());
         }
+        self.differing |= row.id() ^ self.rows.first().unwrap_or(&row).id();
         self.rows.push(row);
         if self.rows.len() >= self.run_rows() && self.dir.is_some() {
             self.write_run()?;
@@ -107,9 +109,10 @@ impl Rows {
     fn write_run(&mut self) -> Result<()> {
         let dir = self.dir.as_deref().unwrap_or(Path::new("."));
         let path = dir.join(format!(".run-{:05}", self.runs.len()));
-        runs::write(&path, by_job(&self.rows, &mut self.order)?)?;
+        runs::write(&path, by_job(&self.rows, self.differing, &mut self.order)?)?;
         self.runs.push(path);
         self.rows.clear();
+        self.differing = 0;
         Ok(())
     }
 
@@ -121,7 +124,7 @@ impl Rows {
         };
         if self.runs.is_empty() {
             let mut job = Vec::new();
-            return by_job(&self.rows, &mut self.order)?.try_for_each(|rows| {
+            return by_job(&self.rows, self.differing, &mut self.order)?.try_for_each(|rows| {
                 job.clear();
                 job.extend(rows);
                 in_time(&mut job)
@@ -134,18 +137,30 @@ impl Rows {
     }
 }
 
-/// The rows of every id, ids in order, those of one as they were pushed. Not the rows are sorted, but numbers made of id and
-/// place, which are smaller and compared at once.
+/// The rows of every id, ids in order, those of one as they were pushed. Not the rows are sorted, but numbers made of place
+/// and the bits in which ids differ, which nearly always fit 64.
 fn by_job<'a>(
     rows: &'a [Row],
-    order: &'a mut Vec<u128>,
+    differing: u128,
+    order: &'a mut Vec<u64>,
 ) -> Result<impl Iterator<Item = impl ExactSizeIterator<Item = &'a Row>>> {
     u32::try_from(rows.len()).context("too many events to hold in memory")?;
+    let bits = |number: u128| u128::BITS - number.leading_zeros();
+    let (place_bits, proc_bits) = (bits(rows.len() as u128), bits(differing & u128::from(u32::MAX)));
+    let (high_bits, low_bits) = (bits(differing >> 32), place_bits + proc_bits);
+    let row = move |key: &u64| &rows[(key & ((1 << place_bits) - 1)) as usize];
     order.clear();
-    order.extend((0u32..).zip(rows).map(|(at, row)| row.id() << 32 | u128::from(at)));
-    order.par_sort_unstable();
-    let jobs = order.chunk_by(|a, b| a >> 32 == b >> 32);
-    Ok(jobs.map(|job| job.iter().map(|place| &rows[*place as u32 as usize])))
+    if high_bits + low_bits <= u64::BITS {
+        let low = |bits: u32| (1u128 << bits) - 1;
+        let brief = |id: u128| (id >> 32 & low(high_bits)) << proc_bits | id & low(proc_bits);
+        order.extend((0u64..).zip(rows).map(|(at, row)| (brief(row.id()) as u64) << place_bits | at));
+        order.sort_unstable();
+    } else {
+        order.extend(0..rows.len() as u64);
+        order.sort_by_key(|key| row(key).id());
+    }
+    let jobs = order.chunk_by(move |a, b| row(a).id() == row(b).id());
+    Ok(jobs.map(move |job| job.iter().map(row)))
 }
 
 #[cfg(test)]

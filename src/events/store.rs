@@ -228,6 +228,13 @@ impl<'a> Jobs<'a> {
         self.parts[part].history(index - self.starts[part])
     }
 
+    /// Where the events of job `index` begin in its shard: the first thing that [`Jobs::history`] looks up.
+    #[inline]
+    pub(crate) fn begin(&self, index: usize) -> u64 {
+        let part = self.starts.partition_point(|&start| start <= index) - 1;
+        self.parts[part].begin(index - self.starts[part])
+    }
+
     /// Every job, in order.
     pub fn iter(&self) -> impl Iterator<Item = Job<'a>> {
         self.parts.iter().flat_map(|part| (0..part.jobs()).map(|at| part.job(at)))

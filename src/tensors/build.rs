@@ -23,9 +23,6 @@ use crate::manifest;
 /// The codes in one shard are at most so many bytes.
 const SHARD_BYTES: usize = 8 << 20;
 
-/// So many samples, which are near in time, are made together at most.
-const BATCH: usize = 1024;
-
 /// A labelled cycle on its way to a shard; all of them are held in memory.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
@@ -216,7 +213,7 @@ impl Made {
     /// Makes `samples` of so many `cells` each.
     fn make(&mut self, source: &Source<'_>, samples: &[Sample], cells: usize, progress: &(impl Fn(u64) + Sync)) {
         self.codes.resize(samples.len() * cells, EMPTY);
-        let at_once = samples.len().div_ceil(rayon::current_num_threads()).clamp(1, BATCH);
+        let at_once = samples.len().div_ceil(rayon::current_num_threads()).clamp(1, source.sampler.batch_len());
         let batches = self.codes.par_chunks_mut(at_once * cells).zip(samples.par_chunks(at_once));
         let rows = batches.flat_map_iter(|(codes, batch)| {
             let holds: Vec<(usize, Cycle)> = batch.iter().map(|sample| (sample.job as usize, sample.cycle)).collect();

@@ -26,6 +26,15 @@ impl Context {
         }
     }
 
+    /// So many samples, which are near in time, are best made together: few, so that all threads have some, unless they all
+    /// look at one [`Activity`].
+    pub(super) fn batch_len(&self) -> usize {
+        match self {
+            Context::Recent(_) => 1 << 13,
+            _ => 1 << 10,
+        }
+    }
+
     /// What samples whose windows lie in `stretch` need to know of it all.
     pub(super) fn activity(&self, jobs: &Jobs<'_>, stretch: Stretch) -> Activity {
         match self {
@@ -64,8 +73,31 @@ impl Context {
 /// Which jobs were active when, over a stretch of time: their events in it, and the last one before it.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
-    /// Time, job, and whether it has ended then; in order.
-    events: Vec<(i64, u32, bool)>,
+    events: Vec<Moment>,
+}
+
+/// An event of a job: its time, the job, and whether it has ended then, as a number in this order, which sorts fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment(u128);
+
+impl Moment {
+    fn new(time_ms: i64, job: u32, has_ended: bool) -> Moment {
+        // The earliest time is the lowest number.
+        let time = time_ms.cast_unsigned() ^ 1 << 63;
+        Moment(u128::from(time) << 64 | u128::from(job) << 1 | u128::from(has_ended))
+    }
+
+    fn time_ms(self) -> i64 {
+        ((self.0 >> 64) as u64 ^ 1 << 63).cast_signed()
+    }
+
+    fn job(self) -> u32 {
+        (self.0 >> 1) as u32
+    }
+
+    fn has_ended(self) -> bool {
+        self.0 & 1 == 1
+    }
 }
 
 impl Activity {
@@ -78,7 +110,7 @@ impl Activity {
             let mut has_ended = false;
             for at in 0..known {
                 has_ended = ended(has_ended, history.number[at]);
-                events.extend((at >= first).then_some((history.time_ms[at], job, has_ended)));
+                events.extend((at >= first).then(|| Moment::new(history.time_ms[at], job, has_ended)));
             }
         }
         events.sort_unstable();
@@ -87,14 +119,15 @@ impl Activity {
 
     /// Adds the jobs that were active last, latest first, until `chosen` has `count`.
     fn latest(&self, (from_ms, to_ms): Stretch, count: usize, chosen: &mut Vec<u32>) {
-        let known = self.events.partition_point(|event| event.0 <= to_ms);
+        let known = self.events.partition_point(|event| event.time_ms() <= to_ms);
         let mut gone = Vec::new();
-        for &(time_ms, job, has_ended) in self.events[..known].iter().rev() {
+        for event in self.events[..known].iter().rev() {
             if chosen.len() >= count {
                 break;
             }
+            let job = event.job();
             if !chosen.contains(&job) && !gone.contains(&job) {
-                let jobs = if has_ended && time_ms < from_ms { &mut gone } else { &mut *chosen };
+                let jobs = if event.has_ended() && event.time_ms() < from_ms { &mut gone } else { &mut *chosen };
                 jobs.push(job);
             }
         }

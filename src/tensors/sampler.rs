@@ -5,7 +5,10 @@ use super::cycles::Cycle;
 use super::settings::Settings;
 use super::window::{EMPTY, Frames, States};
 use crate::config::Window;
-use crate::events::{Job, Jobs, Store};
+use crate::events::{History, Job, Jobs, Store};
+
+/// So many samples are made at once: the histories of their jobs fit a core's own cache.
+const TOGETHER: usize = 16;
 
 /// Makes the codes of samples.
 #[derive(Debug)]
@@ -30,6 +33,11 @@ impl<'a> Sampler<'a> {
         self.batch(&[(job, *cycle)], codes);
     }
 
+    /// So many samples, which are near in time, are best made together.
+    pub(super) fn batch_len(&self) -> usize {
+        self.context.batch_len()
+    }
+
     /// The same for several samples, `[n, m, j]`; their order has no influence, but near in time is faster.
     pub(super) fn batch(&self, samples: &[(usize, Cycle)], codes: &mut [u8]) {
         let framed: Vec<(Job<'_>, Cycle, Frames)> = samples
@@ -43,8 +51,23 @@ impl<'a> Sampler<'a> {
         let to_ms = framed.iter().map(|(.., frames)| frames.stretch().1).max().unwrap_or(0);
         let activity = self.context.activity(&self.jobs, (from_ms, to_ms));
         let Settings { j, m, .. } = self.settings;
-        for ((cells, &(index, _)), sample) in codes.chunks_exact_mut(m * j).zip(samples).zip(&framed) {
-            self.one(index, sample, &activity, cells);
+        let mut states = vec![EMPTY; j * m];
+        let together = codes.chunks_mut(TOGETHER * m * j).zip(samples.chunks(TOGETHER)).zip(framed.chunks(TOGETHER));
+        for ((codes, samples), framed) in together {
+            let others = |(&(index, _), sample)| self.others(index, sample, &activity);
+            let others: Vec<Vec<u32>> = samples.iter().zip(framed).map(others).collect();
+            fetch(others.iter().flatten(), |&other| self.jobs.begin(other as usize));
+            let histories = |(sample, others): (_, &Vec<u32>)| self.histories(sample, others);
+            let histories: Vec<Vec<History<'_>>> = framed.iter().zip(&others).map(histories).collect();
+            fetch(histories.iter().flatten(), first_looks);
+            for ((codes, histories), (.., frames)) in codes.chunks_exact_mut(m * j).zip(histories).zip(framed) {
+                let (rows, empty) = states.split_at_mut(histories.len() * m);
+                for (row, history) in rows.chunks_exact_mut(m).zip(&histories) {
+                    self.states.fill(row, history, *frames);
+                }
+                empty.fill(EMPTY);
+                transpose(&states, m, codes);
+            }
         }
     }
 
@@ -53,28 +76,39 @@ impl<'a> Sampler<'a> {
         Frames::new(window, job.history.time_ms[cycle.hold], job.submit_ms, m, timeframe_len_s)
     }
 
-    fn one(
-        &self,
-        index: usize,
-        (primary, cycle, frames): &(Job<'_>, Cycle, Frames),
-        activity: &Activity,
-        codes: &mut [u8],
-    ) {
-        let Settings { j, m, window, seed, .. } = self.settings;
-        let visible = match window {
+    /// The jobs that stand beside the held one.
+    fn others(&self, index: usize, sample: &(Job<'a>, Cycle, Frames), activity: &Activity) -> Vec<u32> {
+        let (primary, cycle, frames) = sample;
+        let mut generator = context::generator(self.settings.seed, primary, cycle.earlier_holds);
+        let own = (index as u32, primary.owner);
+        self.context.choose(own, frames.stretch(), self.settings.j - 1, activity, &mut generator)
+    }
+
+    /// What is known of the jobs in a sample, the held one first.
+    fn histories(&self, (primary, cycle, _): &(Job<'a>, Cycle, Frames), others: &[u32]) -> Vec<History<'a>> {
+        let visible = match self.settings.window {
             Window::Hold => cycle.hold + 1,
             Window::Life => primary.history.number.len(),
         };
-        let mut generator = context::generator(seed, primary, cycle.earlier_holds);
-        let own = (index as u32, primary.owner);
-        let others = self.context.choose(own, frames.stretch(), j - 1, activity, &mut generator);
-        let mut histories = Vec::with_capacity(j);
+        let mut histories = Vec::with_capacity(others.len() + 1);
         histories.push(primary.history.slice(0..visible));
         histories.extend(others.iter().map(|&other| self.jobs.history(other as usize)));
-        let mut states = vec![EMPTY; j * m];
-        self.states.fill(&mut states, &histories, *frames);
-        transpose(&states, m, codes);
+        histories
     }
+}
+
+/// Reads what is needed soon, with nothing between: the processor waits for the memory of it all together.
+fn fetch<T>(of: impl Iterator<Item = T>, read: impl Fn(T) -> u64) {
+    std::hint::black_box(of.map(read).fold(0, |all, one| all ^ one));
+}
+
+/// Of a history, what the search for a time and the states after it begin with.
+fn first_looks(history: &History<'_>) -> u64 {
+    let times = [history.time_ms.first(), history.time_ms.get(history.time_ms.len() / 2), history.time_ms.last()];
+    times
+        .into_iter()
+        .flatten()
+        .fold(history.number.first().map_or(0, |&number| number.into()), |all, time_ms| all ^ time_ms.cast_unsigned())
 }
 
 /// Turns `states` `[j, m]` into `codes` `[m, j]`.

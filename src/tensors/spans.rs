@@ -18,6 +18,14 @@ struct Span {
     begin_ms: i64,
     /// `i64::MAX` if it has none.
     end_ms: i64,
+    /// Whether its job begins another one later.
+    has_next: bool,
+}
+
+impl Span {
+    fn new(job: u32, begin_ms: i64, end_ms: i64) -> Span {
+        Span { job, begin_ms, end_ms, has_next: false }
+    }
 }
 
 /// The spans that exist at some moment.
@@ -62,8 +70,10 @@ impl Spans {
 
     /// `spans` are in order of their jobs, those of one job in order of time.
     fn new(mut spans: Vec<Span>) -> Spans {
-        let pairs = spans.windows(2).filter(|pair| pair[0].job == pair[1].job);
-        let revived: BTreeSet<u32> = pairs.map(|pair| pair[0].job).collect();
+        for at in 1..spans.len() {
+            spans[at - 1].has_next = spans[at - 1].job == spans[at].job;
+        }
+        let revived: BTreeSet<u32> = spans.iter().filter(|span| span.has_next).map(|span| span.job).collect();
         // The order of equals is that of the jobs.
         spans.par_sort_by_key(|span| span.begin_ms);
         let (mut again_ms, mut last) = (BTreeMap::new(), BTreeMap::new());
@@ -88,7 +98,7 @@ impl Spans {
     /// before its beginning. Of a job with several such spans, only the last counts.
     fn existing(&self, index: u32, (from_ms, to_ms): Stretch) -> Option<u32> {
         let span = &self.spans[index as usize];
-        let is_last = || self.again_ms.get(&index).is_none_or(|&again_ms| again_ms > to_ms);
+        let is_last = || !span.has_next || self.again_ms.get(&index).is_none_or(|&again_ms| again_ms > to_ms);
         (span.end_ms >= from_ms && is_last()).then_some(span.job)
     }
 
@@ -105,11 +115,18 @@ impl Spans {
         let (alive, since) = self.candidates(window);
         let total = alive.len() + since.len();
         let mut tries = if total > 4 * count { 8 * count } else { 0 };
+        let mut picked = Vec::with_capacity(count);
         while drawn.len() < count && tries > 0 {
-            tries -= 1;
-            let at = generator.random_range(0..total);
-            let index = alive.get(at).copied().unwrap_or_else(|| (since.start + at - alive.len()) as u32);
-            drawn.extend(self.existing(index, window).filter(|job| !drawn.contains(job)));
+            // As many as are missing are picked at once, so that the processor waits for the memory of all together.
+            let missing = (count - drawn.len()).min(tries);
+            tries -= missing;
+            picked.extend((0..missing).map(|_| generator.random_range(0..total)).map(|at| {
+                let index = alive.get(at).copied().unwrap_or_else(|| (since.start + at - alive.len()) as u32);
+                self.existing(index, window)
+            }));
+            for job in picked.drain(..).flatten() {
+                drawn.extend((!drawn.contains(&job)).then_some(job));
+            }
         }
         if drawn.len() < count {
             let mut rest: Vec<u32> = self.all(window).filter(|job| !drawn.contains(job)).collect();
@@ -123,7 +140,7 @@ impl Spans {
 /// The stretches of one job's life.
 fn spans_of(job: u32, history: History<'_>) -> Vec<Span> {
     // Not the time of event 000, which a damaged log may place after other events.
-    let mut spans = vec![Span { job, begin_ms: history.time_ms[0], end_ms: i64::MAX }];
+    let mut spans = vec![Span::new(job, history.time_ms[0], i64::MAX)];
     let mut has_ended = false;
     for (&number, &time_ms) in history.number.iter().zip(history.time_ms) {
         let had_ended = has_ended;
@@ -131,7 +148,7 @@ fn spans_of(job: u32, history: History<'_>) -> Vec<Span> {
         let last = spans.len() - 1;
         match (had_ended, has_ended) {
             (false, true) => spans[last].end_ms = time_ms,
-            (true, false) => spans.push(Span { job, begin_ms: time_ms, end_ms: i64::MAX }),
+            (true, false) => spans.push(Span::new(job, time_ms, i64::MAX)),
             _ => {}
         }
     }
@@ -181,10 +198,8 @@ mod tests {
     }
 
     fn spans(of: &[(i64, Option<i64>)]) -> Spans {
-        let span = |(job, &(begin_ms, length)): (u32, &(i64, Option<i64>))| Span {
-            job,
-            begin_ms,
-            end_ms: length.map_or(i64::MAX, |length| begin_ms + length),
+        let span = |(job, &(begin_ms, length)): (u32, &(i64, Option<i64>))| {
+            Span::new(job, begin_ms, length.map_or(i64::MAX, |length| begin_ms + length))
         };
         Spans::new((0..).zip(of).map(span).collect())
     }
@@ -251,7 +266,7 @@ mod tests {
     #[test]
     fn a_job_that_lives_again_counts_once() {
         let twice = |end_ms: i64| {
-            let span = |begin_ms, end_ms| Span { job: 0, begin_ms, end_ms };
+            let span = |begin_ms, end_ms| Span::new(0, begin_ms, end_ms);
             Spans::new(vec![span(0, 10), span(20, end_ms)])
         };
         assert_eq!(twice(30).all((5, 25)).count(), 1);

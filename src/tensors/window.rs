@@ -84,20 +84,11 @@ impl States {
         state
     }
 
-    /// Writes the states of jobs at each of the frames, `[j, m]`: that after a job's last event at or before the frame, among
-    /// those of its events that are given; [`EMPTY`] where there is none.
-    ///
-    /// Step by step for all jobs, so that the processor waits for memory for all of them together.
-    pub(super) fn fill(&self, rows: &mut [u8], jobs: &[History<'_>], frames: Frames) {
-        // What is needed last is asked for first.
-        let numbers = jobs.iter().filter_map(|job| job.number.first());
-        std::hint::black_box(numbers.fold(0, |any, number| any | number));
-        let first = |job: &History<'_>| job.time_ms.partition_point(|&time_ms| time_ms <= frames.first_ms);
-        let firsts: Vec<usize> = jobs.iter().map(first).collect();
-        let befores: Vec<u8> = jobs.iter().zip(&firsts).map(|(job, &first)| self.before(job, first)).collect();
-        for (((row, job), first), before) in rows.chunks_exact_mut(frames.m).zip(jobs).zip(firsts).zip(befores) {
-            self.fill_row(row, job, (first, before), frames);
-        }
+    /// Writes the states of a job at each of the frames: that after its last event at or before the frame, among those of
+    /// its events that are given; [`EMPTY`] where there is none.
+    pub(super) fn fill(&self, row: &mut [u8], job: &History<'_>, frames: Frames) {
+        let first = count_until(job.time_ms, frames.first_ms);
+        self.fill_row(row, job, (first, self.before(job, first)), frames);
     }
 
     /// The state after the first `count` events of `job`.
@@ -127,6 +118,15 @@ impl States {
     }
 }
 
+/// How many of `times_ms`, which are in order, are not after `until_ms`.
+fn count_until(times_ms: &[i64], until_ms: i64) -> usize {
+    if times_ms.len() <= 32 {
+        // Most histories are that short, and each step of a search would wait for the one before.
+        return times_ms.iter().filter(|&&time_ms| time_ms <= until_ms).count();
+    }
+    times_ms.partition_point(|&time_ms| time_ms <= until_ms)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,7 +146,7 @@ mod tests {
             text_hash: &vec![0; events.len()],
         };
         let mut row = vec![77; frames.m];
-        States::new(vocabulary, &[28]).fill(&mut row, &[history.slice(0..visible)], frames);
+        States::new(vocabulary, &[28]).fill(&mut row, &history.slice(0..visible), frames);
         row
     }
 

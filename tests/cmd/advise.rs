@@ -75,14 +75,15 @@ fn enough_evidence_gives_an_answer_and_too_little_none() {
     let action = |settings: &str| {
         place.copy("run", settings);
         let config = fs_err::read_to_string(place.path(settings).join("config.yaml")).expect("read");
-        let (before, _) = config.split_once("advice:").expect("the last key");
+        let (before, rest) = config.split_once("advice:\n").expect("a key");
+        let after: Vec<&str> = rest.lines().skip_while(|line| line.starts_with(' ')).collect();
         let advice = match settings {
             "release" => "{release_from: 0.0, fix_below: 0.0, remove_from_holds: 5, min_like_cases: 20}",
             "fix" => "{release_from: 1.0, fix_below: 1.0, remove_from_holds: 5, min_like_cases: 20}",
             "remove" => "{release_from: 1.0, fix_below: 1.0, remove_from_holds: 1, min_like_cases: 20}",
             _ => "{release_from: 0.0, fix_below: 0.0, remove_from_holds: 5, min_like_cases: 1000000}",
         };
-        place.write(&format!("{settings}/config.yaml"), format!("{before}advice: {advice}\n"));
+        place.write(&format!("{settings}/config.yaml"), format!("{before}advice: {advice}\n{}\n", after.join("\n")));
         // How good the model is has no part in this test.
         fs_err::remove_file(place.path(settings).join("evaluation-test.json")).expect("removed");
         let outcome = place.run(&format!("advise {settings} --log EventLog.xz 1185.0"));

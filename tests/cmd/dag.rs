@@ -168,7 +168,7 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
     error: cannot use `bad.yaml`
       caused by: the trials of a DAG do not learn from each other, as `bayes` and `early_terminate` do
 
-    hint: run it on one machine with `poolcast run`, or use `method: random`, `sobol` or `grid`
+    hint: do it with `poolcast run` or with workers that share a folder, or use `method: random`, `sobol` or `grid`
 
     exit 2
     error: `dag.submit.train`: `universe` is decided by poolcast
@@ -310,7 +310,7 @@ fn a_dag_without_a_trial_that_works_has_failed() {
     insta::assert_snapshot!(file(&place, "pipeline.report"), @"
     DAG status 2, 1 nodes failed
     trial-0001 failed: train-0001: exit code 2: `trials/trial-0001.yaml` has an unknown key `epoch`
-    logs/best.err:error: none of the 1 trials finished
+    logs/best.err:error: none of the 1 trials finished; trial 1: train-0001: exit code 2: `trials/trial-0001.yaml` has an unknown key `epoch`
     ");
 }
 
