@@ -104,3 +104,23 @@ impl<'a> Cache<'a> {
         self.rows.chunks_exact(self.f).zip(&self.squares).map(likeness).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_cache_gives_the_same_rows() {
+        let rows: Vec<f64> = (0..12).map(|at| f64::from(at * at % 7)).collect();
+        for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 0.1 }] {
+            let mut cache = Cache::new(kernel, &rows, 2);
+            cache.room = 2;
+            for (i, j) in [(0, 1), (1, 2), (5, 0), (0, 5), (3, 3), (4, 5), (1, 0)] {
+                let (of_i, of_j) = cache.rows(i, j);
+                let direct = |i: usize, k: usize| kernel.of(&rows[2 * i..][..2], &rows[2 * k..][..2]) as f32;
+                assert!((0..6).all(|k| of_i[k] == direct(i, k) && of_j[k] == direct(j, k)), "{i} {j}");
+                assert!(cache.known.iter().flatten().count() <= 2);
+            }
+        }
+    }
+}

@@ -4,6 +4,9 @@
 //! penalised. It is minimised by Newton steps: around the weights so far the loss is a quadratic form, whose penalised minimum
 //! coordinate descent finds (Friedman, Hastie and Tibshirani, Journal of Statistical Software 33(1), 2010; Lee, Sun and
 //! Saunders, SIAM Journal on Optimization 24(3), 2014).
+//!
+//! Of four classes or another even number an L1 penalty alone has many minima: it does not change while the weights of a column
+//! move together between the middle two.
 
 use anyhow::Result;
 

@@ -1,5 +1,6 @@
 //! A pipeline, its hyper-parameters and rows → scores of folds and of rows held out, what was predicted of each row, a model.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 
@@ -8,6 +9,7 @@ use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Cv, MetricName};
+use crate::manifest::Checksum;
 use crate::pipelines::{Fitted, Parameters, effective};
 use crate::shard::{self, Column, Format, Shard};
 use crate::tables::{Samples, Table, folds};
@@ -33,20 +35,35 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The rows of the split `name` of `samples`, whose digest is `key`.
+    /// The rows of the split `name` of `samples`.
     ///
     /// # Errors
     /// Fails when there is no such split.
-    pub fn of_split(samples: &Samples, name: &str, key: String) -> Result<Rows> {
+    pub fn of_split(samples: &Samples, name: &str) -> Result<Rows> {
         let sides = samples.splits.get(name).with_context(|| format!("the table has no split `{name}`"))?;
         let all: Vec<usize> = sides.train.iter().chain(&sides.validate).copied().collect();
         // Classes of other splits are none of this one's.
         let table = samples.table.rows(&all).with_present_classes();
         let (learned, held_out) = (0..sides.train.len(), sides.train.len()..all.len());
-        let times = samples.times.as_ref().map(|times| sides.train.iter().map(|row| times[*row]).collect());
+        let times: Option<Vec<f64>> =
+            samples.times.as_ref().map(|times| sides.train.iter().map(|row| times[*row]).collect());
+        let key = content_key(&table, learned.len(), times.as_deref())?;
         let validate = (!held_out.is_empty()).then(|| table.rows(&held_out.collect::<Vec<_>>()));
         Ok(Rows { train: table.rows(&learned.collect::<Vec<_>>()), times, validate, key })
     }
+}
+
+/// The digest of what is in a split, whatever other splits are there: groups count by their order, and not by their numbers.
+fn content_key(table: &Table, learned: usize, times: Option<&[f64]>) -> Result<String> {
+    let groups: BTreeSet<u64> = table.groups.iter().copied().collect();
+    let rank: BTreeMap<u64, u64> = groups.into_iter().zip(0..).collect();
+    let groups: Vec<u64> = table.groups.iter().map(|group| rank[group]).collect();
+    let mut checksum = Checksum::default();
+    checksum.update(bytemuck::cast_slice(&table.x));
+    checksum.update(bytemuck::cast_slice(&table.y));
+    checksum.update(bytemuck::cast_slice(&groups));
+    checksum.update(bytemuck::cast_slice(times.unwrap_or_default()));
+    manifest::key(&(checksum.finish(), &table.features, &table.classes, learned))
 }
 
 /// What a fit came to.

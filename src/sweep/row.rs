@@ -74,7 +74,7 @@ pub struct Row {
     pub fit_seconds: Vec<f64>,
     /// The digest of everything it was made from.
     pub key: Option<String>,
-    /// The digest of its tensors, or of the joined tables.
+    /// The digest of its tensors, or of its rows of the joined tables.
     pub tensors_key: Option<String>,
     /// The whole configuration: `poolcast train` with it makes the trial again, and `poolcast sweep` a pipeline's.
     pub config: Config,

@@ -36,7 +36,7 @@ pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
     let key = manifest::read::<serde_json::Value>(&dir, TABLE)?.key;
     check_same(&dir, &key, &sweep.plan.source_key)?;
     let split = config.data.split_names.first().context("a trial over tables has a split")?;
-    Rows::of_split(&Samples::open(&dir)?, split, key)
+    Rows::of_split(&Samples::open(&dir)?, split)
 }
 
 /// The samples of logs that the trial `config` of `sweep` learns from.
