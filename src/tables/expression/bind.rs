@@ -152,9 +152,13 @@ impl Bound<'_> {
 
 /// True if one is, else unknown if one is, else false.
 fn any(values: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    values.fold(Some(false), |all, value| match (all, value) {
-        (Some(true), _) | (_, Some(true)) => Some(true),
-        (Some(false), Some(false)) => Some(false),
-        _ => None,
-    })
+    let mut is_unknown = false;
+    for value in values {
+        match value {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => is_unknown = true,
+        }
+    }
+    (!is_unknown).then_some(false)
 }
