@@ -55,7 +55,7 @@ impl Dag<'_> {
         ));
     }
 
-    /// Skips the node where the file `needed` says that what it needs has failed, which `failed` then says, too.
+    /// Skips the node where the script answers its `question` with [`SKIP`].
     fn skip(&mut self, name: &str, question: &str) {
         self.line(&format!("SCRIPT PRE {name} /bin/sh condor/node.sh {question}"));
         self.line(&format!("PRE_SKIP {name} {SKIP}"));

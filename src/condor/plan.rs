@@ -132,6 +132,7 @@ fn transferred(logs: &[PathBuf]) -> Result<Vec<String>> {
     let mut names = BTreeMap::new();
     for log in logs {
         check_plain("the log", &log.to_string_lossy())?;
+        check_plain("the log", &log.file_name().unwrap_or_default().to_string_lossy())?;
         if let Some(other) = names.insert(log.file_name(), log) {
             let message = format!("`{}` and `{}` have the same name", other.display(), log.display());
             let hint = "HTCondor puts a job's files side by side: link to one of them under another name";

@@ -51,9 +51,11 @@ const RESERVED: [&str; 38] = [
 const BYTES: [&str; 3] = ["request_memory", "request_disk", "gpus_minimum_memory"];
 
 /// Whether no program between here and the job reads `text` as anything but itself: neither DAGMan, nor a submit file, nor a
-/// list of files to transfer.
-pub(super) fn is_plain(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+=:@~".contains(c))
+/// list of files to transfer, nor as an option.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('-')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+=:@~".contains(c))
 }
 
 /// Refuses `text`, which is `what`, if it is not plain.
@@ -139,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_other_programs_would_read_otherwise_is_refused() {
-        for text in ["", "a b", "a,b", "$(x)", "a\"b", "a\nb", "a'b", "a\\b", "a;b", "ä", "a#b"] {
+        for text in ["", "a b", "a,b", "$(x)", "a\"b", "a\nb", "a'b", "a\\b", "a;b", "ä", "a#b", "-o"] {
             assert!(check_plain("the log", text).is_err(), "{text}");
         }
         assert!(check_plain("the log", "/home/me/logs-1/EventLog.2+a=b~").is_ok());
