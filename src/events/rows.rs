@@ -214,6 +214,17 @@ mod tests {
     }
 
     #[test]
+    fn ids_that_differ_in_all_bits_are_sorted_too() {
+        let ids = [(7, i32::MAX, 0), (0, 1, i32::MAX), (u32::MAX, 0, 1), (0, 1, 0), (7, i32::MAX, 0)];
+        let row = |(ap, cluster, proc)| Row::event(ap, &Event { cluster, proc, ..Event::default() });
+        let found: Vec<usize> = sorted(&ids.map(row), usize::MAX).iter().map(Vec::len).collect();
+        let mut expected = ids.map(row);
+        expected.sort_by_key(Row::id);
+        assert_eq!(sorted(&ids.map(row), 2).concat(), expected);
+        assert_eq!(found, [1, 1, 2, 1]);
+    }
+
+    #[test]
     fn owners_fit() {
         let request = Request { cpus: 255, gpus: 1, memory_mb: u32::MAX, disk_mb: 1 << 31 };
         assert_eq!(Row::ad(0, (1, 2), 3, 0xfedc_ba98_7654_3210, request).owner(), 0xfedc_ba98_7654_3210);
