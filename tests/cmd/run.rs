@@ -214,7 +214,7 @@ fn what_cannot_be_run_is_named_before_any_work() {
     exit 2
     error: `bad.yaml` names no logs
 
-    hint: add `logs: [PATH]` to it
+    hint: give `logs: [PATH]`, or tables of your own in `data`
     ");
     insta::assert_snapshot!(refused(SMALL.replace("EventLog.xz", "nowhere")), @"
     exit 2

@@ -66,7 +66,8 @@ fn a_sweep_leaves_rows_from_which_trials_are_made_again() {
     assert_eq!((best["value"].as_f64(), best["ended"].as_str()), (Some(least), Some("done")));
     let table = fs_err::read_to_string(place.path("sweep/results.csv")).expect("read");
     assert!(
-        table.lines().count() == 4 && table.starts_with("trial,budget,ended,error,value,attempt,worker,"),
+        table.lines().count() == 4
+            && table.starts_with("trial,pipeline,split,budget,ended,error,value,attempt,worker,"),
         "{table}"
     );
     let log = fs_err::read_to_string(place.path("sweep/status.log")).expect("read");
