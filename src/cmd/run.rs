@@ -39,8 +39,9 @@ struct Report<'a> {
 /// Goes through every stage; what an earlier run finished is kept unless it was made from something else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
+    let networks = sweep::networks(&config).with_context(|| format!("cannot use `{}`", args.config.display()))?;
     ensure!(
-        !config.data.is_given() && sweep::networks(&config)? > 0,
+        !config.data.is_given() && networks > 0,
         hinted(
             format!("`{}` tries no network, and advice needs one", args.config.display()),
             "use `poolcast sweep init` and `poolcast sweep run`"

@@ -67,7 +67,7 @@ fn a_sweep_leaves_rows_from_which_trials_are_made_again() {
     let table = fs_err::read_to_string(place.path("sweep/results.csv")).expect("read");
     assert!(
         table.lines().count() == 4
-            && table.starts_with("trial,pipeline,split,budget,ended,error,value,attempt,worker,"),
+            && table.starts_with("trial,pipeline,split,budget,ended,error,value,folds,attempt,worker,"),
         "{table}"
     );
     let log = fs_err::read_to_string(place.path("sweep/status.log")).expect("read");
