@@ -309,6 +309,7 @@ impl<'a> Part<'a> {
     }
 
     /// The job `at` of this shard.
+    #[inline]
     pub(super) fn job(&self, at: usize) -> Job<'a> {
         Job {
             ap: self.ap[at],

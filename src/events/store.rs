@@ -216,6 +216,7 @@ impl<'a> Jobs<'a> {
     ///
     /// # Panics
     /// Panics when there is no such job.
+    #[inline]
     pub fn get(&self, index: usize) -> Job<'a> {
         let part = self.starts.partition_point(|&start| start <= index) - 1;
         self.parts[part].job(index - self.starts[part])

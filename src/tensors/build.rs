@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
+use super::context::Activity;
 use super::cycles::{Cycle, LeftOut, Outcome, cycles};
 use super::dataset::{Row, Side, SideSummary, Summary, TENSORS, write_shard};
 use super::facts::Facts;
@@ -21,7 +22,11 @@ use crate::files::Staging;
 use crate::manifest;
 
 /// The codes in one shard are at most so many bytes.
-const SHARD_BYTES: usize = 8 << 20;
+const SHARD_BYTES: usize = 4 << 20;
+/// So many samples, or the least number of shards that holds them, share what is known of the activity of jobs.
+const CHAPTER: usize = 1 << 13;
+/// So many samples are made by one thread at a time.
+const AT_ONCE: usize = 1 << 10;
 
 /// A labelled cycle on its way to a shard; all of them are held in memory.
 #[derive(Debug, Clone, Copy)]
@@ -144,6 +149,10 @@ impl Sample {
         self.cycle.outcome == Outcome::Label(true)
     }
 
+    fn hold(&self) -> (usize, Cycle) {
+        (self.job as usize, self.cycle)
+    }
+
     fn row(&self, source: &Source<'_>) -> Row {
         let job = source.jobs.get(self.job as usize);
         Row {
@@ -184,21 +193,54 @@ fn write_sides(
     progress: &(impl Fn(u64) + Sync),
 ) -> Result<()> {
     let &Settings { m, j, .. } = settings;
-    let parts = sides.iter().flat_map(|(side, samples)| {
-        let parts = samples.chunks(per_shard(settings)).enumerate();
-        parts.map(|(index, part)| Some((dir.join(file_name(*side, index)), part)))
-    });
-    // One shard is written while the next is made.
-    let (mut made, mut spare) = (Made::default(), Made::default());
-    let mut path: Option<PathBuf> = None;
-    for part in parts.chain([None]) {
-        let write = || path.as_ref().map_or(Ok(()), |path| write_shard(path, &made.codes, &made.rows, m, j));
-        let samples = part.as_ref().map_or(&[][..], |(_, samples)| samples);
-        rayon::join(write, || spare.make(source, samples, m * j, progress)).0?;
-        std::mem::swap(&mut made, &mut spare);
-        path = part.map(|(path, _)| path);
+    let (per_shard, mut writer) = (per_shard(settings), Writer::new(settings));
+    for (side, samples) in sides {
+        let mut index = 0;
+        for chapter in samples.chunks(CHAPTER.next_multiple_of(per_shard)) {
+            let activity = source.sampler.activity(chapter.iter().map(Sample::hold));
+            for samples in chapter.chunks(per_shard) {
+                let path = dir.join(file_name(*side, index));
+                writer.add(path, |made| made.make(source, samples, &activity, m * j, progress))?;
+                index += 1;
+            }
+        }
     }
-    Ok(())
+    writer.write()
+}
+
+/// Writes one shard, which is mostly waiting for the disk, while the next is made.
+struct Writer {
+    m: usize,
+    j: usize,
+    /// Where `made` is to stand, once there is one.
+    path: Option<PathBuf>,
+    made: Made,
+    spare: Made,
+}
+
+impl Writer {
+    fn new(&Settings { m, j, .. }: &Settings) -> Writer {
+        Writer { m, j, path: None, made: Made::default(), spare: Made::default() }
+    }
+
+    /// Makes the shard that is to stand at `path`.
+    fn add(&mut self, path: PathBuf, make: impl FnOnce(&mut Made)) -> Result<()> {
+        let mut spare = std::mem::take(&mut self.spare);
+        std::thread::scope(|scope| {
+            let written = scope.spawn(|| self.write());
+            make(&mut spare);
+            written.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+        self.spare = std::mem::replace(&mut self.made, spare);
+        self.path = Some(path);
+        Ok(())
+    }
+
+    /// Writes what was made last.
+    fn write(&self) -> Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        write_shard(path, &self.made.codes, &self.made.rows, self.m, self.j)
+    }
 }
 
 /// What goes into a shard.
@@ -211,17 +253,23 @@ struct Made {
 
 impl Made {
     /// Makes `samples` of so many `cells` each.
-    fn make(&mut self, source: &Source<'_>, samples: &[Sample], cells: usize, progress: &(impl Fn(u64) + Sync)) {
+    fn make(
+        &mut self,
+        source: &Source<'_>,
+        samples: &[Sample],
+        activity: &Activity,
+        cells: usize,
+        progress: &(impl Fn(u64) + Sync),
+    ) {
         self.codes.resize(samples.len() * cells, EMPTY);
-        let at_once = samples.len().div_ceil(rayon::current_num_threads()).clamp(1, source.sampler.batch_len());
+        let at_once = samples.len().div_ceil(rayon::current_num_threads()).clamp(1, AT_ONCE);
         let batches = self.codes.par_chunks_mut(at_once * cells).zip(samples.par_chunks(at_once));
-        let rows = batches.flat_map_iter(|(codes, batch)| {
-            let holds: Vec<(usize, Cycle)> = batch.iter().map(|sample| (sample.job as usize, sample.cycle)).collect();
-            source.sampler.batch(&holds, codes);
+        batches.for_each(|(codes, batch)| {
+            let holds: Vec<(usize, Cycle)> = batch.iter().map(Sample::hold).collect();
+            source.sampler.batch(&holds, activity, codes);
             progress(batch.len() as u64);
-            batch.iter().map(|sample| sample.row(source))
         });
-        self.rows = rows.collect();
+        samples.par_iter().map(|sample| sample.row(source)).collect_into_vec(&mut self.rows);
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use rand::Rng;
+use rayon::prelude::*;
 
 use super::spans::{Spans, Stretch, ended};
 use crate::config;
-use crate::events::{Job, Jobs};
+use crate::events::{History, Job, Jobs};
 
 /// How context jobs are chosen, with the index that takes.
 #[derive(Debug)]
@@ -26,51 +27,40 @@ impl Context {
         }
     }
 
-    /// So many samples, which are near in time, are best made together: few, so that all threads have some, unless they all
-    /// look at one [`Activity`].
-    pub(super) fn batch_len(&self) -> usize {
+    /// What samples with these windows, of up to `count` jobs each, need to know of them all.
+    pub(super) fn activity(&self, jobs: &Jobs<'_>, windows: impl Iterator<Item = Stretch>, count: usize) -> Activity {
         match self {
-            Context::Recent(_) => 1 << 13,
-            _ => 1 << 10,
-        }
-    }
-
-    /// What samples whose windows lie in `stretch` need to know of it all.
-    pub(super) fn activity(&self, jobs: &Jobs<'_>, stretch: Stretch) -> Activity {
-        match self {
-            Context::Recent(spans) => Activity::of(jobs, spans, stretch),
+            Context::Recent(spans) => Activity::of(jobs, spans, &windows.collect::<Vec<_>>(), count),
             _ => Activity::default(),
         }
     }
 
-    /// Up to `count` jobs other than `primary` that exist in `window`. What happens after it has no influence.
+    /// Adds jobs that exist in `window` until `chosen`, which holds the primary job, of owner `owner`, has `count` or there
+    /// are no more. What happens after the window has no influence.
     pub(super) fn choose(
         &self,
-        (primary, owner): (u32, u64),
+        owner: u64,
         window: Stretch,
         count: usize,
         activity: &Activity,
         generator: &mut impl Rng,
-    ) -> Vec<u32> {
-        // The primary job stands for itself, so that it is not drawn, and leaves at the end.
-        let mut chosen = Vec::with_capacity(count + 1);
-        chosen.push(primary);
+        chosen: &mut Vec<u32>,
+    ) {
         match self {
-            Context::Uniform(spans) => spans.draw(window, count + 1, generator, &mut chosen),
-            Context::Recent(_) => activity.latest(window, count + 1, &mut chosen),
+            Context::Uniform(spans) => spans.draw(window, count, generator, chosen),
+            Context::Recent(_) => activity.latest(window, count, chosen),
             Context::SameOwnerFirst(spans, by_owner) => {
                 if let Some(own) = by_owner.get(&owner) {
-                    own.draw(window, count + 1, generator, &mut chosen);
+                    own.draw(window, count, generator, chosen);
                 }
-                spans.draw(window, count + 1, generator, &mut chosen);
+                spans.draw(window, count, generator, chosen);
             }
         }
-        chosen.remove(0);
-        chosen
     }
 }
 
-/// Which jobs were active when, over a stretch of time: their events in it, and the last one before it.
+/// Which jobs were active when: their events from the end of the first window to that of the last, and what had happened last
+/// before, as far back as any window needs.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     events: Vec<Moment>,
@@ -100,20 +90,43 @@ impl Moment {
     }
 }
 
+/// The events of a job, in order; not those that are written about it once it has ended, and leave it so.
+fn moments(job: u32, history: History<'_>) -> impl Iterator<Item = Moment> {
+    let mut has_ended = false;
+    history.time_ms.iter().zip(history.number).filter_map(move |(&time_ms, &number)| {
+        let had_ended = has_ended;
+        has_ended = ended(had_ended, number);
+        (!(had_ended && has_ended)).then(|| Moment::new(time_ms, job, has_ended))
+    })
+}
+
 impl Activity {
-    fn of(jobs: &Jobs<'_>, spans: &Spans, stretch: Stretch) -> Activity {
-        let mut events = Vec::new();
-        for job in spans.all(stretch) {
-            let history = jobs.history(job as usize);
-            let known = history.time_ms.partition_point(|&time_ms| time_ms <= stretch.1);
-            let first = history.time_ms.partition_point(|&time_ms| time_ms <= stretch.0).saturating_sub(1);
-            let mut has_ended = false;
-            for at in 0..known {
-                has_ended = ended(has_ended, history.number[at]);
-                events.extend((at >= first).then(|| Moment::new(history.time_ms[at], job, has_ended)));
+    fn of(jobs: &Jobs<'_>, spans: &Spans, windows: &[Stretch], count: usize) -> Activity {
+        let from_ms = windows.iter().map(|window| window.0).min().unwrap_or(0);
+        let first_ms = windows.iter().map(|window| window.1).min().unwrap_or(0);
+        let to_ms = windows.iter().map(|window| window.1).max().unwrap_or(0);
+        let existing: Vec<u32> = spans.all((from_ms, to_ms)).collect();
+        let parts = existing.par_chunks(1 << 12).map(|part| {
+            let (mut before, mut events) = (Vec::new(), Vec::new());
+            for &job in part {
+                let mut moments = moments(job, jobs.history(job as usize)).peekable();
+                let until_first = std::iter::from_fn(|| moments.next_if(|moment| moment.time_ms() <= first_ms));
+                before.extend(until_first.last());
+                events.extend(moments.take_while(|moment| moment.time_ms() <= to_ms));
             }
-        }
-        events.sort_unstable();
+            (before, events)
+        });
+        let (before, events): (Vec<_>, Vec<_>) = parts.unzip();
+        let (mut before, mut events) = (before.concat(), events.concat());
+        before.par_sort_unstable_by(|a, b| b.cmp(a));
+        // A sample may pass over jobs that had ended, but takes each other one that it comes to.
+        let mut missing = count;
+        events.extend(before.into_iter().take_while(|moment| {
+            let is_wanted = missing > 0;
+            missing = missing.saturating_sub(usize::from(!moment.has_ended()));
+            is_wanted
+        }));
+        events.par_sort_unstable();
         Activity { events }
     }
 
@@ -150,17 +163,47 @@ pub(super) fn generator(seed: u64, job: &Job<'_>, earlier_holds: u32) -> impl Rn
 mod tests {
     use super::*;
     use crate::eventlog::Event;
-    use crate::events::store_of;
+    use crate::events::{Store, store_of};
+    use proptest::prelude::*;
 
-    fn chosen(choice: config::Context, events: &[(i32, i64, u16)], window: Stretch, count: usize) -> Vec<u32> {
+    fn store(events: &[(i32, i64, u16)]) -> Store {
         let event =
             |&(cluster, s, number): &(i32, i64, u16)| Event { cluster, time_ms: s * 1000, number, ..Event::default() };
-        let store = store_of(&events.iter().map(event).collect::<Vec<_>>());
+        store_of(&events.iter().map(event).collect::<Vec<_>>())
+    }
+
+    proptest! {
+        /// What is looked up for many windows serves each of them as what is looked up for it alone.
+        #[test]
+        fn many_windows_share_what_is_known_of_activity(
+            events in proptest::collection::vec((0..30i32, 0..400i64, 0..14u16), 1..300),
+            windows in proptest::collection::vec((0..400_000i64, 0..100_000i64), 1..9),
+            count in 1..9usize,
+        ) {
+            let store = store(&events);
+            let jobs = store.jobs();
+            let context = Context::new(config::Context::Recent, &jobs);
+            let windows: Vec<Stretch> = windows.iter().map(|&(from_ms, length_ms)| (from_ms, from_ms + length_ms)).collect();
+            let together = context.activity(&jobs, windows.iter().copied(), count);
+            for window in windows {
+                let (mut shared, mut alone) = (vec![0], vec![0]);
+                together.latest(window, count, &mut shared);
+                context.activity(&jobs, std::iter::once(window), count).latest(window, count, &mut alone);
+                prop_assert_eq!(shared, alone);
+            }
+        }
+    }
+
+    fn chosen(choice: config::Context, events: &[(i32, i64, u16)], window: Stretch, count: usize) -> Vec<u32> {
+        let store = store(events);
         let jobs = store.jobs();
         let context = Context::new(choice, &jobs);
-        let activity = context.activity(&jobs, (window.0 - 50_000, window.1 + 50_000));
+        let others = [(window.0 - 50_000, window.1 - 50_000), window, (window.0 + 50_000, window.1 + 50_000)];
+        let activity = context.activity(&jobs, others.into_iter(), count + 1);
         let mut generator = generator(1, &jobs.get(0), 0);
-        context.choose((0, 0), window, count, &activity, &mut generator)
+        let mut chosen = vec![0];
+        context.choose(0, window, count + 1, &activity, &mut generator, &mut chosen);
+        chosen.split_off(1)
     }
 
     #[test]

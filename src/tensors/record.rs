@@ -2,11 +2,15 @@
 //! moment knew.
 
 use std::collections::HashMap;
+use std::ops::Range;
+
+use foldhash::fast::RandomState;
+use rayon::prelude::*;
 
 use super::cycles::{Cycle, Outcome, cycles};
 use crate::config::Label;
 use crate::eventlog::{HELD, TERMINATED};
-use crate::events::{Job, Store};
+use crate::events::{Job, Jobs, Store};
 
 /// How many ended which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,43 +50,29 @@ enum Kind {
     Ends((u32, i32)),
 }
 
+/// When holds or jobs of each kind ended, and whether well.
+type Outcomes = HashMap<Kind, Vec<(i64, bool)>, RandomState>;
+
+/// So many jobs are looked at by one thread at a time.
+const AT_ONCE: usize = 4096;
+
 /// The records of a whole store: of each kind, the tally after each outcome, in order of time.
 #[derive(Debug)]
 pub struct Records {
-    tallies: HashMap<Kind, Vec<(i64, Tally)>>,
+    tallies: HashMap<Kind, Vec<(i64, Tally)>, RandomState>,
 }
 
 impl Records {
     /// The records of the jobs in `store`. Success is that of `label = next`: how a job ends in the end is known too late.
     pub fn new(store: &Store) -> Records {
-        let mut outcomes: HashMap<Kind, Vec<(i64, bool)>> = HashMap::new();
-        // Jobs are in order of access point and cluster, so those of a cluster follow each other.
-        let (mut cluster, mut ended, mut was_held) = (None, Vec::new(), false);
-        for job in store.jobs().iter().map(Some).chain([None]) {
-            let own = job.as_ref().map(ends);
-            if cluster != own {
-                // Nobody asks about clusters without a hold, and they are many.
-                let ended = std::mem::take(&mut ended);
-                outcomes.extend(cluster.filter(|_| was_held).map(|cluster| (cluster, ended)));
-                (cluster, was_held) = (own, false);
-            }
-            let Some(job) = job else { break };
-            let history = job.history;
-            for (at, &number) in history.number.iter().enumerate() {
-                if number == TERMINATED {
-                    ended.push((history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0));
-                }
-                was_held |= number == HELD;
-            }
-            for cycle in cycles(history, Label::Next, store.gaps(job.ap)) {
-                let Outcome::Label(label) = cycle.outcome else { continue };
-                let decided_ms = history.time_ms[cycle.decided];
-                for kind in [of_cluster(&job, &cycle), of_owner(&job, &cycle)] {
-                    outcomes.entry(kind).or_default().push((decided_ms, label));
-                }
-            }
+        let jobs = store.jobs();
+        let cuts = cuts(&jobs, AT_ONCE);
+        let parts: Vec<Outcomes> = cuts.par_windows(2).map(|cut| outcomes(store, &jobs, cut[0]..cut[1])).collect();
+        let mut all = Outcomes::default();
+        for (kind, mut part) in parts.into_iter().flatten() {
+            all.entry(kind).or_default().append(&mut part);
         }
-        Records { tallies: outcomes.into_iter().map(|(kind, outcomes)| (kind, running(outcomes))).collect() }
+        Records { tallies: all.into_iter().map(|(kind, outcomes)| (kind, running(outcomes))).collect() }
     }
 
     /// What was known in the second of a hold.
@@ -96,6 +86,48 @@ impl Records {
         let owner = if job.owner == 0 { Tally::default() } else { tally(of_owner(job, cycle)) };
         Record { cluster: tally(of_cluster(job, cycle)), owner, ends: tally(ends(job)) }
     }
+}
+
+/// Where to cut the jobs, so that the parts have about `at_once` of them and clusters stay whole. Jobs are in order of access
+/// point and cluster, so those of a cluster follow each other.
+fn cuts(jobs: &Jobs<'_>, at_once: usize) -> Vec<usize> {
+    let begins = |&index: &usize| index == 0 || ends(&jobs.get(index)) != ends(&jobs.get(index - 1));
+    let next = |from: usize| (from..jobs.len()).find(begins).unwrap_or(jobs.len());
+    let mut cuts: Vec<usize> = (0..jobs.len()).step_by(at_once).map(next).collect();
+    cuts.push(jobs.len());
+    cuts.dedup();
+    cuts
+}
+
+/// The outcomes of some whole clusters.
+fn outcomes(store: &Store, jobs: &Jobs<'_>, range: Range<usize>) -> Outcomes {
+    let mut outcomes = Outcomes::default();
+    let (mut cluster, mut ended, mut was_held) = (None, Vec::new(), false);
+    for job in range.map(|index| Some(jobs.get(index))).chain([None]) {
+        let own = job.as_ref().map(ends);
+        if cluster != own {
+            // Nobody asks about clusters without a hold, and they are many.
+            let ended = std::mem::take(&mut ended);
+            outcomes.extend(cluster.filter(|_| was_held).map(|cluster| (cluster, ended)));
+            (cluster, was_held) = (own, false);
+        }
+        let Some(job) = job else { break };
+        let history = job.history;
+        for (at, &number) in history.number.iter().enumerate() {
+            if number == TERMINATED {
+                ended.push((history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0));
+            }
+            was_held |= number == HELD;
+        }
+        for cycle in cycles(history, Label::Next, store.gaps(job.ap)) {
+            let Outcome::Label(label) = cycle.outcome else { continue };
+            let decided_ms = history.time_ms[cycle.decided];
+            for kind in [of_cluster(&job, &cycle), of_owner(&job, &cycle)] {
+                outcomes.entry(kind).or_default().push((decided_ms, label));
+            }
+        }
+    }
+    outcomes
 }
 
 fn reason(job: &Job<'_>, cycle: &Cycle) -> (i32, i32) {
@@ -158,6 +190,15 @@ mod tests {
         let job = jobs.iter().find(|job| (job.cluster, job.proc) == (1, proc)).expect("the job");
         let cycle = cycles(job.history, Label::Next, &[])[0];
         Records::new(&store).at(&job, &cycle)
+    }
+
+    #[test]
+    fn clusters_stay_whole() {
+        let event = |(cluster, proc)| Event { cluster, proc, ..Event::default() };
+        let store = store_of(&[(1, 0), (2, 0), (2, 1), (2, 2), (2, 3), (3, 0), (4, 0), (4, 1)].map(event));
+        assert_eq!(cuts(&store.jobs(), 1), [0, 1, 5, 6, 8]);
+        assert_eq!(cuts(&store.jobs(), 3), [0, 5, 6, 8]);
+        assert_eq!(cuts(&store.jobs(), 100), [0, 8]);
     }
 
     #[test]

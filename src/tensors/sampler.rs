@@ -3,7 +3,7 @@
 use super::context::{self, Activity, Context};
 use super::cycles::Cycle;
 use super::settings::Settings;
-use super::window::{EMPTY, Frames, States};
+use super::window::{Frames, States};
 use crate::config::Window;
 use crate::events::{History, Job, Jobs, Store};
 
@@ -30,16 +30,18 @@ impl<'a> Sampler<'a> {
     /// Writes the codes `[m, j]` of one hold of job `job`: column 0 is that job, the others are jobs that exist in its
     /// window, and are empty where there are too few. With `window = hold` nothing after the hold has any influence.
     pub fn codes(&self, job: usize, cycle: &Cycle, codes: &mut [u8]) {
-        self.batch(&[(job, *cycle)], codes);
+        let hold = (job, *cycle);
+        self.batch(&[hold], &self.activity([hold].into_iter()), codes);
     }
 
-    /// So many samples, which are near in time, are best made together.
-    pub(super) fn batch_len(&self) -> usize {
-        self.context.batch_len()
+    /// What is looked up once for many samples, which are best near in time.
+    pub(super) fn activity(&self, samples: impl Iterator<Item = (usize, Cycle)>) -> Activity {
+        let windows = samples.map(|(index, cycle)| self.frames(&self.jobs.get(index), &cycle).stretch());
+        self.context.activity(&self.jobs, windows, self.settings.j)
     }
 
-    /// The same for several samples, `[n, m, j]`; their order has no influence, but near in time is faster.
-    pub(super) fn batch(&self, samples: &[(usize, Cycle)], codes: &mut [u8]) {
+    /// Writes the codes of several samples, `[n, m, j]`, which are among those of `activity`.
+    pub(super) fn batch(&self, samples: &[(usize, Cycle)], activity: &Activity, codes: &mut [u8]) {
         let framed: Vec<(Job<'_>, Cycle, Frames)> = samples
             .iter()
             .map(|&(index, cycle)| {
@@ -47,26 +49,22 @@ impl<'a> Sampler<'a> {
                 (job, cycle, self.frames(&job, &cycle))
             })
             .collect();
-        let from_ms = framed.iter().map(|(.., frames)| frames.stretch().0).min().unwrap_or(0);
-        let to_ms = framed.iter().map(|(.., frames)| frames.stretch().1).max().unwrap_or(0);
-        let activity = self.context.activity(&self.jobs, (from_ms, to_ms));
         let Settings { j, m, .. } = self.settings;
-        let mut states = vec![EMPTY; j * m];
+        let mut jobs = vec![Vec::with_capacity(j); TOGETHER];
+        let mut histories = vec![Vec::with_capacity(j); TOGETHER];
         let together = codes.chunks_mut(TOGETHER * m * j).zip(samples.chunks(TOGETHER)).zip(framed.chunks(TOGETHER));
         for ((codes, samples), framed) in together {
-            let others = |(&(index, _), sample)| self.others(index, sample, &activity);
-            let others: Vec<Vec<u32>> = samples.iter().zip(framed).map(others).collect();
-            fetch(others.iter().flatten(), |&other| self.jobs.begin(other as usize));
-            let histories = |(sample, others): (_, &Vec<u32>)| self.histories(sample, others);
-            let histories: Vec<Vec<History<'_>>> = framed.iter().zip(&others).map(histories).collect();
+            for ((jobs, &(index, _)), sample) in jobs.iter_mut().zip(samples).zip(framed) {
+                self.choose(index, sample, activity, jobs);
+            }
+            let (jobs, histories) = (&jobs[..samples.len()], &mut histories[..samples.len()]);
+            fetch(jobs.iter().flatten(), |&job| self.jobs.begin(job as usize));
+            for ((histories, jobs), sample) in histories.iter_mut().zip(jobs).zip(framed) {
+                self.look_up(sample, jobs, histories);
+            }
             fetch(histories.iter().flatten(), first_looks);
             for ((codes, histories), (.., frames)) in codes.chunks_exact_mut(m * j).zip(histories).zip(framed) {
-                let (rows, empty) = states.split_at_mut(histories.len() * m);
-                for (row, history) in rows.chunks_exact_mut(m).zip(&histories) {
-                    self.states.fill(row, history, *frames);
-                }
-                empty.fill(EMPTY);
-                transpose(&states, m, codes);
+                self.states.fill(codes, histories, *frames);
             }
         }
     }
@@ -76,24 +74,24 @@ impl<'a> Sampler<'a> {
         Frames::new(window, job.history.time_ms[cycle.hold], job.submit_ms, m, timeframe_len_s)
     }
 
-    /// The jobs that stand beside the held one.
-    fn others(&self, index: usize, sample: &(Job<'a>, Cycle, Frames), activity: &Activity) -> Vec<u32> {
+    /// The jobs of a sample, the held one first.
+    fn choose(&self, index: usize, sample: &(Job<'a>, Cycle, Frames), activity: &Activity, jobs: &mut Vec<u32>) {
         let (primary, cycle, frames) = sample;
         let mut generator = context::generator(self.settings.seed, primary, cycle.earlier_holds);
-        let own = (index as u32, primary.owner);
-        self.context.choose(own, frames.stretch(), self.settings.j - 1, activity, &mut generator)
+        jobs.clear();
+        jobs.push(index as u32);
+        self.context.choose(primary.owner, frames.stretch(), self.settings.j, activity, &mut generator, jobs);
     }
 
     /// What is known of the jobs in a sample, the held one first.
-    fn histories(&self, (primary, cycle, _): &(Job<'a>, Cycle, Frames), others: &[u32]) -> Vec<History<'a>> {
+    fn look_up(&self, (primary, cycle, _): &(Job<'a>, Cycle, Frames), jobs: &[u32], histories: &mut Vec<History<'a>>) {
         let visible = match self.settings.window {
             Window::Hold => cycle.hold + 1,
             Window::Life => primary.history.number.len(),
         };
-        let mut histories = Vec::with_capacity(others.len() + 1);
+        histories.clear();
         histories.push(primary.history.slice(0..visible));
-        histories.extend(others.iter().map(|&other| self.jobs.history(other as usize)));
-        histories
+        histories.extend(jobs[1..].iter().map(|&job| self.jobs.history(job as usize)));
     }
 }
 
@@ -109,14 +107,4 @@ fn first_looks(history: &History<'_>) -> u64 {
         .into_iter()
         .flatten()
         .fold(history.number.first().map_or(0, |&number| number.into()), |all, time_ms| all ^ time_ms.cast_unsigned())
-}
-
-/// Turns `states` `[j, m]` into `codes` `[m, j]`.
-fn transpose(states: &[u8], m: usize, codes: &mut [u8]) {
-    let j = states.len() / m;
-    for (frame, row) in codes.chunks_exact_mut(j).enumerate() {
-        for (cell, job) in row.iter_mut().zip(states.chunks_exact(m)) {
-            *cell = job[frame];
-        }
-    }
 }

@@ -55,15 +55,18 @@ pub(super) type Stretch = (i64, i64);
 impl Spans {
     /// The spans of all jobs.
     pub(super) fn of(jobs: &Jobs<'_>) -> Spans {
-        let spans = (0..jobs.len()).into_par_iter().flat_map_iter(|job| spans_of(job as u32, jobs.history(job)));
-        Spans::new(spans.collect())
+        let spans = (0..jobs.len()).into_par_iter().fold(Vec::new, |mut spans, job| {
+            add_spans(&mut spans, job as u32, jobs.history(job));
+            spans
+        });
+        Spans::new(spans.collect::<Vec<_>>().concat())
     }
 
     /// The same for the jobs of each owner that is known.
     pub(super) fn by_owner(jobs: &Jobs<'_>) -> BTreeMap<u64, Spans> {
         let mut own: BTreeMap<u64, Vec<Span>> = BTreeMap::new();
         for (index, job) in jobs.iter().enumerate().filter(|(_, job)| job.owner != 0) {
-            own.entry(job.owner).or_default().extend(spans_of(index as u32, job.history));
+            add_spans(own.entry(job.owner).or_default(), index as u32, job.history);
         }
         own.into_iter().map(|(owner, spans)| (owner, Spans::new(spans))).collect()
     }
@@ -115,16 +118,18 @@ impl Spans {
         let (alive, since) = self.candidates(window);
         let total = alive.len() + since.len();
         let mut tries = if total > 4 * count { 8 * count } else { 0 };
-        let mut picked = Vec::with_capacity(count);
+        let (mut picked, mut found) = (Vec::with_capacity(count), Vec::with_capacity(count));
         while drawn.len() < count && tries > 0 {
-            // As many as are missing are picked at once, so that the processor waits for the memory of all together.
+            // As many as are missing are picked at once, and looked up one after another with little between, so that the
+            // processor waits for the memory of all together.
             let missing = (count - drawn.len()).min(tries);
             tries -= missing;
-            picked.extend((0..missing).map(|_| generator.random_range(0..total)).map(|at| {
-                let index = alive.get(at).copied().unwrap_or_else(|| (since.start + at - alive.len()) as u32);
-                self.existing(index, window)
-            }));
-            for job in picked.drain(..).flatten() {
+            picked.extend((0..missing).map(|_| generator.random_range(0..total)));
+            for at in &mut picked {
+                *at = alive.get(*at).map_or_else(|| since.start + *at - alive.len(), |&index| index as usize);
+            }
+            found.extend(picked.drain(..).map(|index| self.existing(index as u32, window)));
+            for job in found.drain(..).flatten() {
                 drawn.extend((!drawn.contains(&job)).then_some(job));
             }
         }
@@ -137,22 +142,21 @@ impl Spans {
     }
 }
 
-/// The stretches of one job's life.
-fn spans_of(job: u32, history: History<'_>) -> Vec<Span> {
+/// Adds the stretches of one job's life.
+fn add_spans(spans: &mut Vec<Span>, job: u32, history: History<'_>) {
     // Not the time of event 000, which a damaged log may place after other events.
-    let mut spans = vec![Span::new(job, history.time_ms[0], i64::MAX)];
+    spans.push(Span::new(job, history.time_ms[0], i64::MAX));
     let mut has_ended = false;
-    for (&number, &time_ms) in history.number.iter().zip(history.time_ms) {
+    for (at, &number) in history.number.iter().enumerate() {
         let had_ended = has_ended;
         has_ended = ended(had_ended, number);
         let last = spans.len() - 1;
         match (had_ended, has_ended) {
-            (false, true) => spans[last].end_ms = time_ms,
-            (true, false) => spans.push(Span::new(job, time_ms, i64::MAX)),
+            (false, true) => spans[last].end_ms = history.time_ms[at],
+            (true, false) => spans.push(Span::new(job, history.time_ms[at], i64::MAX)),
             _ => {}
         }
     }
-    spans
 }
 
 /// Whether a job has ended after an event `number`, if it had before as `had_ended` says. What is written about a job that

@@ -11,6 +11,7 @@ use crate::config::Split;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
     pub(super) hold_ms: i64,
+    /// Counted from 0.
     pub(super) group: u32,
 }
 
@@ -40,12 +41,13 @@ fn by_time(members: &[Member], fractions: [f64; 3]) -> Vec<Option<Side>> {
             _ => Side::Train,
         })
         .collect();
-    let mut latest: BTreeMap<u32, Side> = BTreeMap::new();
+    let groups = members.iter().map(|member| member.group as usize + 1).max().unwrap_or(0);
+    let mut latest = vec![Side::Train; groups];
     for (member, &side) in members.iter().zip(&own) {
-        let entry = latest.entry(member.group).or_insert(side);
-        *entry = side.max(*entry);
+        let latest = &mut latest[member.group as usize];
+        *latest = side.max(*latest);
     }
-    members.iter().zip(own).map(|(member, side)| (latest[&member.group] == side).then_some(side)).collect()
+    members.iter().zip(own).map(|(member, side)| (latest[member.group as usize] == side).then_some(side)).collect()
 }
 
 /// Shuffles whole groups and deals them out until each side has its share.
