@@ -145,7 +145,15 @@ pub struct Dataset {
     pub summary: Summary,
     /// The digest of what the tensors were made from.
     pub key: String,
-    sides: BTreeMap<Side, Vec<Shard>>,
+    sides: BTreeMap<Side, Shards>,
+}
+
+/// The shards of one side.
+#[derive(Debug)]
+struct Shards {
+    shards: Vec<Shard>,
+    /// The first sample of each, and the number of all.
+    starts: Vec<usize>,
 }
 
 impl Dataset {
@@ -164,7 +172,7 @@ impl Dataset {
         );
         let mut sides = BTreeMap::new();
         for (&side, listed) in &summary.splits {
-            let mut shards = Vec::new();
+            let (mut shards, mut starts) = (Vec::new(), vec![0]);
             for file in &listed.shards {
                 ensure!(!file.contains('/'), "`{}` lists `{file}`, which is outside it", dir.display());
                 let path = dir.join(file);
@@ -175,9 +183,10 @@ impl Dataset {
                         format!("make it anew with `{}`", TENSORS.rebuild),
                     )
                 })?;
+                starts.push(starts[shards.len()] + shard.shape("label")?[0]);
                 shards.push(shard);
             }
-            let found: usize = shards.iter().map(|shard| shard.shape("label").map_or(0, |shape| shape[0])).sum();
+            let found = starts[shards.len()];
             ensure!(
                 found == listed.samples,
                 "`{}` lists {} {} samples and holds {found}",
@@ -185,7 +194,7 @@ impl Dataset {
                 listed.samples,
                 side.name()
             );
-            sides.insert(side, shards);
+            sides.insert(side, Shards { shards, starts });
         }
         Ok(Dataset { summary, key: manifest.key, sides })
     }
@@ -204,23 +213,22 @@ impl Dataset {
     ///
     /// # Panics
     /// Panics when there is no such sample.
-    pub fn codes(&self, side: Side, mut index: usize) -> &[u8] {
+    pub fn codes(&self, side: Side, index: usize) -> &[u8] {
         let size = self.summary.settings.m * self.summary.settings.j;
-        for shard in &self.sides[&side] {
-            let codes: &[u8] = shard.column("codes").expect("checked when the shard was opened");
-            let n = codes.len() / size;
-            if index < n {
-                return &codes[index * size..][..size];
-            }
-            index -= n;
-        }
-        panic!("sample {index} past the end of the {} side", side.name())
+        let Shards { shards, starts } = &self.sides[&side];
+        let at = starts.partition_point(|&start| start <= index) - 1;
+        let codes: &[u8] = shards[at].column("codes").expect("checked when the shard was opened");
+        &codes[(index - starts[at]) * size..][..size]
+    }
+
+    fn shards(&self, side: Side) -> &[Shard] {
+        self.sides.get(&side).map_or(&[], |side| &side.shards)
     }
 
     /// The facts of every sample of `side`, `[n]`.
     pub fn facts(&self, side: Side) -> Result<Vec<Facts>> {
         let mut all = Vec::with_capacity(self.len(side));
-        for shard in self.sides.get(&side).into_iter().flatten() {
+        for shard in self.shards(side) {
             let (hold_code, hold_subcode) = (shard.column("hold_code")?, shard.column("hold_subcode")?);
             let (earlier_holds, since_submit_s) = (shard.column("earlier_holds")?, shard.column("since_submit_s")?);
             let (cpus, gpus) = (shard.column("request_cpus")?, shard.column("request_gpus")?);
@@ -248,7 +256,7 @@ impl Dataset {
     /// A column of `side` over all its shards, `[n]`.
     pub fn column<T: crate::shard::Element>(&self, side: Side, name: &str) -> Result<Vec<T>> {
         let mut all = Vec::with_capacity(self.len(side));
-        for shard in self.sides.get(&side).into_iter().flatten() {
+        for shard in self.shards(side) {
             all.extend_from_slice(shard.column(name)?);
         }
         Ok(all)

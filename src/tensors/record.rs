@@ -69,6 +69,7 @@ impl Records {
         let cuts = cuts(&jobs, AT_ONCE);
         let parts: Vec<Outcomes> = cuts.par_windows(2).map(|cut| outcomes(store, &jobs, cut[0]..cut[1])).collect();
         let mut all = Outcomes::default();
+        all.reserve(parts.iter().map(Outcomes::len).sum());
         for (kind, mut part) in parts.into_iter().flatten() {
             all.entry(kind).or_default().append(&mut part);
         }
