@@ -15,9 +15,9 @@ use rand::seq::index::sample;
 use serde::{Deserialize, Serialize};
 
 use super::matrix::{Matrix, sigmoid, softmax};
-use super::model::Model;
+use super::model::{Fitting, Model};
 use super::parameters::Settings;
-use super::stop::{Stop, ask};
+use super::stop::ask;
 use super::tree::{Node, Tree};
 
 const BINS: u16 = 256;
@@ -35,13 +35,8 @@ pub(super) struct Boosted {
 
 impl Boosted {
     /// Fits on `x`, where what is missing is NaN, with classes `y` below `k`.
-    pub(super) fn fit(
-        settings: Settings<'_>,
-        x: &Matrix,
-        (y, k): (&[u32], usize),
-        seed: u64,
-        stop: Stop<'_>,
-    ) -> Result<Boosted> {
+    pub(super) fn fit(x: &Matrix, fitting: Fitting<'_>) -> Result<Boosted> {
+        let Fitting { settings, y, k, seed, stop } = fitting;
         let rounds = Rounds::new(settings, x)?;
         let rows = x.by_rows();
         let mut boosted = Boosted { base: base(y, k), trees: Vec::new() };

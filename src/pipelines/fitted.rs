@@ -9,12 +9,11 @@ use super::boosting::Boosted;
 use super::forest::Forest;
 use super::logistic::Logistic;
 use super::matrix::Matrix;
-use super::model::AnyModel;
+use super::model::{AnyModel, Fitting};
 use super::network::Network;
 use super::newton::Penalty;
 use super::parameters::{Parameters, Settings, effective};
 use super::steps::Steps;
-use super::stop::Stop;
 use super::svc::Svc;
 use crate::error::hinted;
 use crate::shard::Format;
@@ -60,12 +59,11 @@ pub fn fit(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Fitted> {
     let parameters = effective(pipeline, parameters)?;
-    let settings = Settings(&parameters);
     check_table(table)?;
     let (present, y) = present(table)?;
-    let k = present.len();
-    let steps = Steps::fit(settings, table, (&y, k), pipeline != "xgb", seed, stop)?;
-    let model = fit_model(pipeline, settings, &steps.apply(table), (&y, k), seed, stop)?;
+    let fitting = Fitting { settings: Settings(&parameters), y: &y, k: present.len(), seed, stop };
+    let steps = Steps::fit(table, fitting, pipeline != "xgb")?;
+    let model = fit_model(pipeline, &steps.apply(table), fitting)?;
     Ok(Fitted {
         pipeline: pipeline.to_owned(),
         features: table.features.clone(),
@@ -77,14 +75,8 @@ pub fn fit(
     })
 }
 
-fn fit_model(
-    pipeline: &str,
-    settings: Settings<'_>,
-    x: &Matrix,
-    (y, k): (&[u32], usize),
-    seed: u64,
-    stop: Stop<'_>,
-) -> Result<AnyModel> {
+fn fit_model(pipeline: &str, x: &Matrix, fitting: Fitting<'_>) -> Result<AnyModel> {
+    let Fitting { settings, y, k, stop, .. } = fitting;
     let logistic = |l1_ratio: f64| {
         let penalty = Penalty { c: settings.real("C")?, l1_ratio };
         Logistic::fit(x, y, k, penalty, stop).map(AnyModel::Logistic)
@@ -92,10 +84,10 @@ fn fit_model(
     match pipeline {
         "lasso" => logistic(1.0),
         "enet" => logistic(settings.real("l1_ratio")?),
-        "svc" => Svc::fit(settings, x, (y, k), seed, stop).map(AnyModel::Svc),
-        "xgb" => Boosted::fit(settings, x, (y, k), seed, stop).map(AnyModel::Boosted),
-        "rf" => Forest::fit(settings, x, (y, k), seed, stop).map(AnyModel::Forest),
-        "nn" => Network::fit(settings, x, (y, k), seed, stop).map(AnyModel::Network),
+        "svc" => Svc::fit(x, fitting).map(AnyModel::Svc),
+        "xgb" => Boosted::fit(x, fitting).map(AnyModel::Boosted),
+        "rf" => Forest::fit(x, fitting).map(AnyModel::Forest),
+        "nn" => Network::fit(x, fitting).map(AnyModel::Network),
         other => bail!("there is no pipeline `{other}`"),
     }
 }

@@ -10,8 +10,7 @@ use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, Random
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
 use super::matrix::Matrix;
-use super::model::Model;
-use super::parameters::Settings;
+use super::model::{Fitting, Model};
 use super::stop::{Stop, ask};
 use super::tree::{Node, Tree};
 
@@ -39,13 +38,8 @@ struct Growth {
 
 impl Forest {
     /// Fits on `x` with classes `y` below `k`.
-    pub(super) fn fit(
-        settings: Settings<'_>,
-        x: &Matrix,
-        (y, k): (&[u32], usize),
-        seed: u64,
-        stop: Stop<'_>,
-    ) -> Result<Forest> {
+    pub(super) fn fit(x: &Matrix, fitting: Fitting<'_>) -> Result<Forest> {
+        let Fitting { settings, y, k, seed, stop } = fitting;
         let columns = match settings.number("max_features") {
             Some(share) => (share * x.f as f64) as usize,
             None => (x.f as f64).sqrt() as usize,

@@ -8,7 +8,24 @@ use super::forest::Forest;
 use super::logistic::Logistic;
 use super::matrix::Matrix;
 use super::network::Network;
+use super::parameters::Settings;
+use super::stop::Stop;
 use super::svc::Svc;
+
+/// What a model is fitted to besides its columns, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Fitting<'a> {
+    /// The hyper-parameters.
+    pub(super) settings: Settings<'a>,
+    /// The class of each row `[n]`, below `k`.
+    pub(super) y: &'a [u32],
+    /// How many classes there are.
+    pub(super) k: usize,
+    /// Of every random choice.
+    pub(super) seed: u64,
+    /// Asked between iterations, trees and epochs.
+    pub(super) stop: Stop<'a>,
+}
 
 /// A fitted model of `k` classes over `f` columns.
 pub(super) trait Model {

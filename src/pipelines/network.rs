@@ -12,9 +12,8 @@ use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
 use super::matrix::{Matrix, add, sigmoid, softmax};
-use super::model::Model;
-use super::parameters::Settings;
-use super::stop::{Stop, ask};
+use super::model::{Fitting, Model};
+use super::stop::ask;
 
 const PATIENCE: usize = 10;
 const LEAST_GAIN: f64 = 1e-4;
@@ -72,13 +71,8 @@ struct Layer {
 
 impl Network {
     /// Fits on `x` with classes `y` below `k`.
-    pub(super) fn fit(
-        settings: Settings<'_>,
-        x: &Matrix,
-        (y, k): (&[u32], usize),
-        seed: u64,
-        stop: Stop<'_>,
-    ) -> Result<Network> {
+    pub(super) fn fit(x: &Matrix, fitting: Fitting<'_>) -> Result<Network> {
+        let Fitting { settings, y, k, seed, stop } = fitting;
         let activation = Activation::named(settings.word("activation")?);
         let outputs = if k == 2 { 1 } else { k };
         let widths: Vec<usize> = [vec![x.f], settings.sizes("hidden_layer_sizes")?, vec![outputs]].concat();

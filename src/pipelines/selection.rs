@@ -5,20 +5,15 @@ use anyhow::{Result, bail};
 use super::forest::importances;
 use super::logistic::Logistic;
 use super::matrix::Matrix;
+use super::model::Fitting;
 use super::newton::Penalty;
-use super::parameters::Settings;
 use super::stop::Stop;
 
 /// The places of the columns that the chosen selection keeps, ascending: under `none` all; under `threshold` those that are
 /// not 0 everywhere; under `lasso` those with a coefficient in a logistic regression on standardised columns; under
 /// `forest` those that matter in a random forest.
-pub(super) fn select(
-    settings: Settings<'_>,
-    x: &Matrix,
-    (y, k): (&[u32], usize),
-    seed: u64,
-    stop: Stop<'_>,
-) -> Result<Vec<usize>> {
+pub(super) fn select(x: &Matrix, fitting: Fitting<'_>) -> Result<Vec<usize>> {
+    let Fitting { settings, y, k, seed, stop } = fitting;
     let worth: Vec<f64> = match settings.word("selection")? {
         "none" => return Ok((0..x.f).collect()),
         "threshold" => return Ok((0..x.f).filter(|j| x.column(*j).iter().any(|value| *value != 0.0)).collect()),

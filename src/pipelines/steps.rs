@@ -4,9 +4,9 @@ use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::matrix::Matrix;
+use super::model::Fitting;
 use super::parameters::Settings;
 use super::selection::select;
-use super::stop::Stop;
 use crate::error::hinted;
 use crate::tables::Table;
 
@@ -37,16 +37,9 @@ struct Column {
 }
 
 impl Steps {
-    /// Learns the steps from `table`, whose rows are of the classes `y` below `k`. Where `fills` says no, the model sees what
-    /// is missing as NaN.
-    pub(super) fn fit(
-        settings: Settings<'_>,
-        table: &Table,
-        (y, k): (&[u32], usize),
-        fills: bool,
-        seed: u64,
-        stop: Stop<'_>,
-    ) -> Result<Steps> {
+    /// Learns the steps from `table`. Where `fills` says no, the model sees what is missing as NaN.
+    pub(super) fn fit(table: &Table, fitting: Fitting<'_>, fills: bool) -> Result<Steps> {
+        let settings = fitting.settings;
         let threshold = match settings.word("selection")? {
             "threshold" => Some(Threshold {
                 at: settings.real("selection_threshold")?,
@@ -61,7 +54,7 @@ impl Steps {
             column.fill = Some(median(raw.column(place)));
         }
         let filled = steps.apply(table);
-        let kept = select(settings, &filled, (y, k), seed, stop)?;
+        let kept = select(&filled, fitting)?;
         ensure!(
             !kept.is_empty(),
             hinted(
@@ -163,7 +156,8 @@ mod tests {
             groups: vec![0; 4],
         };
         let parameters = effective("lasso", &serde_json::from_value(parameters).expect("an object")).expect("accepted");
-        let steps = Steps::fit(Settings(&parameters), &x, (&x.y, 2), true, 1, &|| false).expect("fitted");
+        let fitting = Fitting { settings: Settings(&parameters), y: &x.y, k: 2, seed: 1, stop: &|| false };
+        let steps = Steps::fit(&x, fitting, true).expect("fitted");
         let seen = steps.apply(&x).x;
         (steps, seen)
     }

@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kernel::Kernel;
 use super::matrix::{Matrix, sigmoid};
-use super::model::Model;
-use super::parameters::Settings;
+use super::model::{Fitting, Model};
 use super::platt;
 use super::smo::{Solution, solve};
 use super::stop::Stop;
@@ -42,13 +41,8 @@ struct Machine {
 
 impl Svc {
     /// Fits on `x` with classes `y` below `k`.
-    pub(super) fn fit(
-        settings: Settings<'_>,
-        x: &Matrix,
-        (y, k): (&[u32], usize),
-        seed: u64,
-        stop: Stop<'_>,
-    ) -> Result<Svc> {
+    pub(super) fn fit(x: &Matrix, fitting: Fitting<'_>) -> Result<Svc> {
+        let Fitting { settings, y, k, seed, stop } = fitting;
         let kernel = match settings.word("kernel")? {
             "linear" => Kernel::Linear,
             _ => Kernel::Rbf { gamma: settings.number("gamma").unwrap_or_else(|| scale(x)) },
