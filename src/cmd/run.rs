@@ -200,6 +200,7 @@ fn summary(
         "epoch",
         "loss",
         "ROC-AUC",
+        "F-measure",
         "",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -223,6 +224,7 @@ fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<S
     let (Ok(tensors), Ok(training)) = (Settings::of(config), crate::training::Settings::of(config)) else {
         return vec![result.trial.to_string()];
     };
+    let score = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.3}"));
     let mut row = vec![
         result.trial.to_string(),
         tensors.j.to_string(),
@@ -238,7 +240,8 @@ fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<S
         Some(epoch) => row.extend([
             epoch.epoch.to_string(),
             format!("{:.4}", epoch.validation_loss),
-            epoch.validation.roc_auc.map_or("-".to_owned(), |auc| format!("{auc:.3}")),
+            score(epoch.validation.roc_auc),
+            score(epoch.validation.f_measure),
             if best.trial == result.trial { "best".to_owned() } else { String::new() },
         ]),
         None => row.push(result.error.clone().unwrap_or_default()),
