@@ -13,7 +13,7 @@ use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::tensors::Side;
 use crate::training::{Evaluation, Run};
-use crate::{manifest, output, sweep};
+use crate::{condor, manifest, output, sweep};
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -34,7 +34,7 @@ pub(super) struct Document<'a> {
 /// Reads the logs, judges the held jobs, prints the advice; the exit code says what it is.
 pub fn run(args: &AdviseArgs) -> Result<u8> {
     let selections: Vec<Selection> = args.jobs.iter().map(|job| job.parse()).collect::<Result<_>>()?;
-    let dir = sweep::resolve(&args.run)?;
+    let dir = sweep::resolve(&condor::results(&args.run)?)?;
     let run = Run::open(&dir)?;
     let config = Config::read(&dir)?;
     let options = Options { ap: config.parse.ap.clone(), year: args.year.or(config.parse.year) };

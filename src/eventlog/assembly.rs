@@ -203,7 +203,8 @@ impl Assembly {
         let created_ms = header.created_s.saturating_mul(1000);
         if self.log.generation.is_none() && header.sequence > 0 {
             let ap = self.ap.clone().unwrap_or_default();
-            self.log.generation = Some(Generation { ap, sequence: header.sequence, created_ms });
+            self.log.generation =
+                Some(Generation { ap, sequence: header.sequence, created_ms, offset: header.offset, bytes: 0 });
         }
         let local = if header.is_live { header_stamp } else { first_stamp };
         let offset_ms = offset_between(local, created_ms).unwrap_or(0);
@@ -238,6 +239,7 @@ impl Assembly {
             ));
         }
         find_lines(path, &mut self.log.places)?;
+        self.log.generation.iter_mut().for_each(|generation| generation.bytes = self.log.bytes);
         self.log.resume = self.whole_end.zip(self.calendar.state()).map(|(offset, (near_ms, zone_ms))| Resume {
             offset,
             ap: self.ap,

@@ -9,7 +9,7 @@ use super::record::Records;
 use super::source::Source;
 
 /// The header stands in the first record, which is padded to a few hundred bytes.
-const HEAD_BYTES: usize = 1 << 16;
+pub(super) const HEAD_BYTES: usize = 1 << 16;
 
 /// `logs`, and beside each global event log among them the rotated generations that were found next to it, ordered by
 /// what their headers say and not by name. Logs without such a header stay where they are.
@@ -53,11 +53,16 @@ fn header(log: &Path) -> Result<Option<GlobalHeader>> {
     let mut head = vec![0; HEAD_BYTES];
     let filled = Source::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
     let filled = filled.with_context(|| format!("cannot read the log `{}`", log.display()))?;
-    Ok(Records::new(&head[..filled], true).all().first().and_then(global_header))
+    Ok(header_in(&head[..filled]))
+}
+
+/// The header in the first bytes of a log.
+pub(super) fn header_in(head: &[u8]) -> Option<GlobalHeader> {
+    Records::new(head, true).all().first().and_then(global_header)
 }
 
 /// Files beside `log` that are named like its rotated generations.
-fn siblings(log: &Path) -> Vec<PathBuf> {
+pub(super) fn siblings(log: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (log.parent(), log.file_name().and_then(|name| name.to_str())) else {
         return Vec::new();
     };

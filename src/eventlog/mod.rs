@@ -7,6 +7,7 @@ mod assembly;
 mod blocks;
 mod body;
 mod classad;
+mod collect;
 mod dump;
 mod event;
 mod generations;
@@ -22,6 +23,7 @@ mod stamp;
 mod text;
 
 pub use body::{Body, Exit, Header, HoldCode, JobAd, Slot, Usage};
+pub use collect::{Archive, Archived, Collected, Lost, collect};
 pub use dump::dump;
 pub use event::{
     ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, GENERIC, HELD, RELEASED, RemovedBy, Request, SUBMIT, TERMINATED,

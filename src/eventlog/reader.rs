@@ -62,6 +62,12 @@ pub struct Generation {
     pub sequence: u64,
     /// When the file was created, epoch ms.
     pub created_ms: i64,
+    /// The bytes of all generations before it, as the writer counted them; 0 if it did not.
+    #[serde(default)]
+    pub offset: u64,
+    /// Its own bytes, decompressed.
+    #[serde(default)]
+    pub bytes: u64,
 }
 
 /// How often each anomaly was met.
@@ -250,7 +256,16 @@ mod tests {
         assert_eq!(times, [1_704_067_170_000, 1_704_067_210_000]);
         assert_eq!((found.events[0].0.as_str(), log.end_ms), ("ap@x", Some(1_704_067_210_000)));
         assert_eq!(log.records_by_number, BTreeMap::from([(0, 1), (8, 1), (12, 1)]));
-        assert_eq!(log.generation, Some(Generation { ap: "ap@x".into(), sequence: 1, created_ms: 1_704_067_140_000 }));
+        assert_eq!(
+            log.generation,
+            Some(Generation {
+                ap: "ap@x".into(),
+                sequence: 1,
+                created_ms: 1_704_067_140_000,
+                offset: 0,
+                bytes: log.bytes,
+            })
+        );
         assert!(log.anomalies.is_empty());
     }
 

@@ -100,14 +100,8 @@ mod tests {
         let (status, validation_loss) = loss.map_or((Status::NonFinite, 0.1), |loss| (Status::Finished, loss));
         let validation = Scores { f_measure, ..Scores::default() };
         let best = Epoch { epoch: 1, train_loss: 0.0, validation_loss, validation, is_best: true };
-        let metrics = Metrics {
-            status,
-            metric: LOSS,
-            epochs: 1,
-            last: Some(best.clone()),
-            best: Some(best),
-            calibration: None,
-        };
+        let metrics =
+            Metrics { status, metric: LOSS, epochs: 1, last: Some(best.clone()), best: Some(best), calibration: None };
         TrialResult { trial, error: None, metrics: Some(metrics) }
     }
 

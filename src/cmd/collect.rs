@@ -1,0 +1,42 @@
+//! `poolcast collect`: a live, rotating global event log → an archive that only grows.
+
+use anyhow::Result;
+
+use crate::cli::CollectArgs;
+use crate::error::EXIT_DONE;
+use crate::eventlog::{self, Lost};
+use crate::output;
+
+/// Adds what is new, and says what was rotated away before.
+pub fn run(args: &CollectArgs) -> Result<u8> {
+    let collected = eventlog::collect(&args.logs, &args.out)?;
+    for lost in &collected.newly_lost {
+        output::note(&note(lost));
+    }
+    if args.json {
+        output::json(&collected)?;
+        return Ok(EXIT_DONE);
+    }
+    let generations = &collected.archive.generations;
+    let bytes = generations.iter().map(|generation| generation.bytes).sum();
+    output::data(&format!(
+        "{} bytes are new; {} holds {} in {} generations\n",
+        output::count(collected.new_bytes),
+        args.out.display(),
+        output::count(bytes),
+        generations.len()
+    ))?;
+    Ok(EXIT_DONE)
+}
+
+fn note(lost: &Lost) -> String {
+    let Lost { ap, after, before, bytes } = lost;
+    let what = match before - after - 1 {
+        0 => format!("the end of generation {after}"),
+        1 => format!("generation {}", after + 1),
+        _ => format!("generations {} to {}", after + 1, before - 1),
+    };
+    let size = if *bytes > 0 { format!(" ({} bytes)", output::count(*bytes)) } else { String::new() };
+    let what = format!("warning: {what} of {ap}{size} was rotated away before it was collected");
+    format!("{what}; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE")
+}
