@@ -41,8 +41,8 @@ report) # DAG_STATUS FAILED_COUNT [NAME ENTRY...]: says how it all went; its exi
     {
         echo "DAG status $status, $failed nodes failed"
         for record in trials/*.failed; do
-            name=${record##*/}
-            [ ! -e "$record" ] || printf '%s failed: %s\n' "${name%.failed}" "$(cat "$record")"
+            trial=${record##*/}
+            [ ! -e "$record" ] || printf '%s failed: %s\n' "${trial%.failed}" "$(cat "$record")"
         done
         [ "$status" -eq 0 ] || grep '^error: ' logs/parse.err logs/best.err 2>/dev/null
         [ ! -e bestmodel.info ] || cat bestmodel.info

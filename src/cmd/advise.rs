@@ -9,7 +9,6 @@ use super::parse;
 use crate::advice::{self, Advice, Selection, Skill};
 use crate::cli::AdviseArgs;
 use crate::config::Config;
-use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::tensors::Side;
 use crate::training::{Evaluation, Run};
@@ -37,9 +36,10 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     let dir = sweep::resolve(&condor::results(&args.run)?)?;
     let run = Run::open(&dir)?;
     let config = Config::read(&dir)?;
-    let options = Options { ap: config.parse.ap.clone(), year: args.year.or(config.parse.year) };
+    let logs = parse::logs(&args.logs)?;
+    let options = parse::options(config.parse.ap.clone(), args.year.or(config.parse.year), &logs)?;
     let mut builder = Builder::new(&parse::salt(), "", None);
-    parse::read(&parse::logs(&args.logs)?, &options, &mut builder)?;
+    parse::read(&logs, &options, &mut builder)?;
     let store = builder.store()?;
     let advice = judge(&store, &run, &dir, &config, &selections)?;
     if args.json {

@@ -11,7 +11,6 @@ use super::{advise, choices, evaluate, flag, flags, parse, tensors};
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
-use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::files::Staging;
 use crate::sweep::{self, Best, Choice, Row, Sweep};
@@ -131,8 +130,8 @@ fn tables(config: &Config) -> Result<String> {
 
 /// Parses the logs; returns the digest of the store.
 fn events(config: &Config, overwrite: bool) -> Result<String> {
-    let options = Options { ap: config.parse.ap.clone(), year: config.parse.year };
     let logs = parse::logs(&config.logs)?;
+    let options = parse::options(config.parse.ap.clone(), config.parse.year, &logs)?;
     let key = parse::key(&parse::sources(&logs)?, &options)?;
     let dir = config.out.join(EVENTS);
     if !overwrite && parse::finished(&dir, &key)?.is_some() {

@@ -1,10 +1,15 @@
 //! The files of one log: a global event log and its rotated generations, in the order they were written.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
+use super::blocks::{Block, SIZES};
 use super::event::{GlobalHeader, global_header};
+use super::known::Known;
+use super::piece::{self, Piece, Told};
+use super::reason::Reasons;
 use super::record::Records;
 use super::source::Source;
 
@@ -42,6 +47,24 @@ pub fn generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut order: Vec<_> = found.iter().enumerate().map(place).collect();
     order.sort_unstable();
     Ok(order.into_iter().map(|(.., at)| found[at].0.clone()).collect())
+}
+
+/// The access point of global event logs whose headers do not name it: what the beginnings of `logs` say, if they agree. A
+/// generation in which no job was submitted says nothing.
+pub fn access_point(logs: &[PathBuf]) -> Result<Option<String>> {
+    let mut names = BTreeSet::new();
+    for log in logs.iter().filter(|_| logs.len() > 1) {
+        let mut head = vec![0; SIZES.first_bytes];
+        let filled = Source::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
+        let text = &head[..filled.with_context(|| format!("cannot read the log `{}`", log.display()))?];
+        if header_in(&text[..text.len().min(HEAD_BYTES)]).is_some_and(|header| header.creator.is_none()) {
+            let (ads, reasons) = (Known::new(1), Reasons::default());
+            let piece =
+                Piece::parse(&Block { text, ends_log: true }, Told { ads: &ads, reasons: &reasons }, Vec::new());
+            names.extend(piece::access_point(&[piece]));
+        }
+    }
+    Ok(names.pop_first().filter(|_| names.is_empty()))
 }
 
 fn creator(header: &Option<GlobalHeader>) -> Option<&str> {

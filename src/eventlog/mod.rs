@@ -29,7 +29,7 @@ pub use event::{
     ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, GENERIC, HELD, RELEASED, RemovedBy, Request, SUBMIT, TERMINATED,
     event_name,
 };
-pub use generations::generations;
+pub use generations::{access_point, generations};
 pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resume, can_read_on, read, read_on, scan};
 pub use reason::Reasons;
 pub use record::Anomaly;

@@ -29,6 +29,9 @@ pub struct Options {
     pub ap: Option<String>,
     /// The year of the first event, for legacy stamps in a log that says nothing of its year.
     pub year: Option<i16>,
+    /// What other generations say of the access point ([`super::access_point`]), for one that does not.
+    #[serde(skip)]
+    pub likely_ap: Option<String>,
 }
 
 /// Events of one access point, in file order; 008 and 028 are none.
@@ -333,7 +336,7 @@ mod tests {
         let other = HEADER.replace("ap@x", "ap@y");
         let both = found(format!("{HEADER}{submit}{other}{submit}"));
         assert_eq!([&both.events[0].0, &both.events[1].0], ["ap@x", "ap@y"], "two logs put together");
-        let given = Options { ap: Some("mine".into()), year: None };
+        let given = Options { ap: Some("mine".into()), ..Options::default() };
         let first = read_text(HEADER, &given, SIZES).expect("read").1.resume.expect("whole records");
         let rest = Assembly::resume(&given, &first);
         let later = read_with(format!("{HEADER}{other}{submit}"), rest, SIZES).expect("read").0;

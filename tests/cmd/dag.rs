@@ -99,6 +99,7 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
             refused(&with("[EventLog.xz]", "[EventLog.xz, sub/../EventLog.xz]"), ""),
             refused(&with("out: out", "out: a b/out"), ""),
             refused(&with("runs: 3", "runs: 3\nwandb: {sweep: {name: my sweep.1}}"), ""),
+            refused(&with("runs: 3", "runs: 3\nwandb: {sweep: {name: trials}}"), ""),
             refused(&with("runs: 3", "runs: 3\nwandb: {sweep: {method: bayes}}"), ""),
             refused(&with("dag: {", "dag: {submit: {train: {universe: vanilla}}, "), ""),
             refused(&with("dag: {", "dag: {submit: {train: {request_disk: 4}}, "), ""),
@@ -232,19 +233,19 @@ fn nodes_give_the_bytes_of_a_run_on_one_machine() {
     );
     assert_eq!(nodes::run(&place, "dag"), 0);
     place.stdout("run small.yaml -o here");
-    assert_eq!(trials(&place, "dag").len(), 6);
-    assert!(trials(&place, "dag") == trials(&place, "here"), "other trials");
+    assert_eq!(trials(&place, "dag/poolcast").len(), 6);
+    assert!(trials(&place, "dag/poolcast") == trials(&place, "here"), "other trials");
     for name in ["best.json", "bestmodel.info"] {
-        assert!(place.files("dag")[name] == place.files("here")[name], "another {name}");
+        assert!(place.files("dag/poolcast")[name] == place.files("here")[name], "another {name}");
     }
     assert!(place.stdout("sweep status dag").contains("3 trials: 3 done, 0 failed, 0 to come\nbest: trial "));
     // A best trial chosen again is the same, and a DAG's directory stands for it.
-    assert_eq!(place.stdout("sweep best dag").into_bytes(), place.files("dag")["bestmodel.info"]);
+    assert_eq!(place.stdout("sweep best dag").into_bytes(), place.files("dag/poolcast")["bestmodel.info"]);
     assert_eq!(place.run("advise dag --log EventLog.xz 1161.0").code, Some(10));
     tidied(&place);
 }
 
-/// Tidies the directory `dag`, whose nodes are done.
+/// Tidies the rest of the directory `dag`, whose nodes are done; the last of them has begun with it.
 fn tidied(place: &Place) {
     insta::assert_snapshot!(place.run("sweep cleanup dag"), @"
     exit 2
@@ -273,11 +274,45 @@ fn tidied(place: &Place) {
     dag/config.yaml -> dag/poolcast/config.yaml
     dag/pipeline.status -> dag/poolcast/pipeline.status
     ");
-    let moved =
-        |(name, bytes): (String, Vec<u8>)| (if name == "mine" { name } else { format!("poolcast/{name}") }, bytes);
+    let moved = |(name, bytes): (String, Vec<u8>)| match name.starts_with("pipeline.") {
+        true => (format!("poolcast/{name}"), bytes),
+        false => (name, bytes),
+    };
     assert!(place.files("dag") == before.into_iter().map(moved).collect(), "everything is there, and nothing else");
     assert_eq!(place.stdout("sweep cleanup dag"), "everything is in dag/poolcast\n");
     assert_eq!(place.run("advise dag/poolcast --log EventLog.xz 1161.0").code, Some(10));
+    insta::assert_snapshot!(place.run("dag small.yaml -o dag"), @"");
+    // With another sweep's results beside them a name is needed.
+    fs_err::create_dir_all(place.path("dag/second/trials")).expect("made");
+    place.write("dag/second/trials/trial-0001.yaml", "x");
+    insta::assert_snapshot!(place.run("sweep best dag"), @"");
+}
+
+#[test]
+fn a_dag_that_is_to_be_left_as_it_is() {
+    let place = place("");
+    let one = SMALL.replace("runs: 3", "runs: 1").replace("epochs: 3", "epochs: 1");
+    place.write("small.yaml", format!("{one}dag: {{image: {IMAGE}, cleanup: false}}\n"));
+    place.stdout("dag small.yaml");
+    assert_eq!(nodes::run(&place, "out"), 0);
+    assert!(place.path("out/bestmodel.info").exists() && !place.path("out/poolcast").exists());
+    place.write("out/pipeline.status", "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n");
+    insta::assert_snapshot!(place.stdout("sweep cleanup out"), @"");
+    assert_eq!(place.stdout("sweep cleanup out"), "everything is in out/poolcast\n");
+}
+
+#[test]
+fn nothing_is_replaced_by_what_a_dag_leaves() {
+    let place = place("");
+    let one = SMALL.replace("runs: 3", "runs: 1").replace("epochs: 3", "epochs: 1");
+    place.write("small.yaml", format!("{one}dag: {{image: {IMAGE}}}\n"));
+    place.stdout("dag small.yaml");
+    fs_err::create_dir(place.path("out/poolcast")).expect("made");
+    place.write("out/poolcast/logs", "mine");
+    assert_eq!(nodes::run(&place, "out"), 0);
+    let report = file(&place, "pipeline.report");
+    assert!(report.ends_with("\nnothing was moved: poolcast/logs is there already\n"), "{report}");
+    assert!(place.path("out/bestmodel.info").exists());
 }
 
 #[test]
@@ -295,9 +330,8 @@ fn a_trial_that_fails_is_recorded_and_the_best_of_the_others_is_chosen() {
     ");
     let status = place.stdout("sweep status out");
     assert!(status.contains("3 trials: 1 done, 2 failed, 0 to come\n  trial 1 failed: train-0001: exit"), "{status}");
-    assert!(
-        !place.path("out/trials/trial-0002/metrics.json").exists() && !place.path("out/logs/train-0002.err").exists()
-    );
+    let left = place.files("out/poolcast");
+    assert!(!left.contains_key("trials/trial-0002/metrics.json") && !left.contains_key("logs/train-0002.err"));
 }
 
 #[test]
@@ -324,8 +358,9 @@ fn a_chain_of_epochs_ends_where_a_whole_training_does() {
     place.stdout("dag small.yaml -o dag");
     assert_eq!(nodes::run(&place, "dag"), 0);
     place.stdout("run small.yaml -o here");
-    assert!(trials(&place, "dag") == trials(&place, "here"), "another trial");
-    let logs: Vec<String> = place.files("dag/logs").into_keys().filter(|name| name.starts_with("train")).collect();
+    assert!(trials(&place, "dag/poolcast") == trials(&place, "here"), "another trial");
+    let logs: Vec<String> =
+        place.files("dag/poolcast/logs").into_keys().filter(|name| name.starts_with("train")).collect();
     assert_eq!(logs, ["train-0001-0001.err", "train-0001-0002.err"]);
 }
 
