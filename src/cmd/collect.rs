@@ -20,10 +20,10 @@ pub fn run(args: &CollectArgs) -> Result<u8> {
     let generations = &collected.archive.generations;
     let bytes = generations.iter().map(|generation| generation.bytes).sum();
     output::data(&format!(
-        "{} bytes are new; {} holds {} in {} generations\n",
-        output::count(collected.new_bytes),
+        "{}: {} bytes, {} of them new; generations: {}\n",
         args.out.display(),
         output::count(bytes),
+        output::count(collected.new_bytes),
         generations.len()
     ))?;
     Ok(EXIT_DONE)
@@ -37,6 +37,7 @@ fn note(lost: &Lost) -> String {
         _ => format!("generations {} to {}", after + 1, before - 1),
     };
     let size = if *bytes > 0 { format!(" ({} bytes)", output::count(*bytes)) } else { String::new() };
-    let what = format!("warning: {what} of {ap}{size} was rotated away before it was collected");
+    let of = if ap.is_empty() { String::new() } else { format!(" of {ap}") };
+    let what = format!("warning: {what}{of}{size} was rotated away before it was collected");
     format!("{what}; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE")
 }

@@ -10,8 +10,9 @@ use crate::cli::{DagArgs, SweepCleanupArgs, SweepShowArgs};
 use crate::condor::{self, Counts, DAG_FILE, Nodes, Plan};
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
-use crate::output;
+use crate::eventlog::{self, HELD, Options};
 use crate::sweep::{self, Best};
+use crate::{advice, output};
 
 /// Writes the DAG, prints it, or submits it.
 pub fn run(args: &DagArgs) -> Result<u8> {
@@ -83,6 +84,7 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         output::json(&status)?;
     } else {
         output::data(&text(&status))?;
+        output::data(&status.nodes.map_or(String::new(), |nodes| held_text(dir, &nodes)))?;
         if dir != args.dir {
             output::data(&format!("everything is in {}\n", dir.display()))?;
         }
@@ -122,6 +124,27 @@ fn nodes_text(nodes: &Nodes) -> String {
     };
     text += &output::table(&std::iter::once(head).chain(nodes.steps.iter().map(row)).collect::<Vec<_>>());
     text
+}
+
+/// Why the jobs of nodes are held, as their logs in `dir` say; `condor_q -hold` says more.
+fn held_text(dir: &Path, nodes: &Nodes) -> String {
+    let why = |node: &String| {
+        let why = last_hold(&dir.join(format!("logs/{node}.log"))).unwrap_or_default();
+        format!("  {node} is held{}\n", why.map_or(String::new(), |why| format!(": {why}")))
+    };
+    nodes.held_nodes.iter().map(why).collect()
+}
+
+/// Why a job was held last.
+fn last_hold(log: &Path) -> Result<Option<String>> {
+    let mut last = None;
+    eventlog::read(log, &Options::default(), |_| {}, &mut |batch| {
+        last = batch.events.iter().rfind(|event| event.number == HELD).copied().or(last);
+        Ok(())
+    })?;
+    Ok(last.map(|event| {
+        format!("{}/{} {}", event.hold_code, event.hold_subcode, advice::meaning(event.hold_code, event.hold_subcode))
+    }))
 }
 
 /// Chooses the best trial of the DAG whose results are in `dir`, and keeps the choice once all trials have ended.

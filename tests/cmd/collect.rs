@@ -24,19 +24,40 @@ fn an_archive_is_the_log_across_rotations() {
     let first = generation(1, 0, &format!("{SUBMIT}{HELD}"));
     // A record is being written.
     place.write("EventLog", format!("{first}{}", &RELEASED[..30]));
-    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"");
-    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"");
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 0
+    450 bytes are new; archive holds 450 in 1 generations
+    ");
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 0
+    0 bytes are new; archive holds 450 in 1 generations
+    ");
     let (first, second) = (format!("{first}{RELEASED}"), generation(2, first.len() + RELEASED.len(), ENDED));
     place.write("EventLog.old", &first);
     place.write("EventLog", &second);
-    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"");
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 0
+    431 bytes are new; archive holds 881 in 2 generations
+    ");
     let archive = place.files("archive");
     let names: Vec<&str> = archive.keys().map(String::as_str).collect();
     assert_eq!(names, ["EventLog.1795223400.1", "EventLog.1795224000.2", "manifest.json"]);
     assert!(archive[names[0]] == first.as_bytes() && archive[names[1]] == second.as_bytes());
     let mut parse =
         place.command("parse archive/EventLog.1795224000.2 archive/EventLog.1795223400.1 -o events --stats");
-    insta::assert_snapshot!(crate::place::Outcome::of(parse.output().expect("it starts")), @"");
+    insta::assert_snapshot!(crate::place::Outcome::of(parse.output().expect("it starts")), @"
+    exit 0
+    EventLog.1795223400.1, EventLog.1795224000.2: 6 records of 1 jobs at ap.example, 2026-11-21 01:11:00 UTC to 2026-11-21 01:31:00 UTC
+      000 SUBMIT          1
+      005 JOB_TERMINATED  1
+      008 GENERIC         2
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+      holds by code                                                               holds  jobs  released  then succeeded
+      12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
+      their most frequent reasons, without what varies
+      12/2: *
+    ");
 }
 
 #[test]
@@ -48,27 +69,54 @@ fn what_was_rotated_away_is_missed_and_a_gap() {
     // The release came to the first generation's end, which nobody saw; then the third was rotated away, too.
     let offset = first.len() + RELEASED.len();
     place.write("EventLog", generation(2, offset, ENDED));
-    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"");
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 0
+    382 bytes are new; archive holds 832 in 2 generations
+    warning: the end of generation 1 of  (49 bytes) was rotated away before it was collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
+    ");
     place.write("EventLog", generation(4, 9000, SUBMIT));
-    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"");
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 0
+    383 bytes are new; archive holds 1,215 in 3 generations
+    warning: generation 3 of  (8,119 bytes) was rotated away before it was collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
+    ");
     let lost = place.json("collect EventLog -o archive --json")["lost"].clone();
-    insta::assert_snapshot!(lost, @"");
+    insta::assert_snapshot!(lost, @r#"[{"after":1,"ap":"","before":2,"bytes":49},{"after":2,"ap":"","before":4,"bytes":8119}]"#);
     let names =
         ["1795223400.1", "1795224000.2", "1795225200.4"].map(|name| format!("archive/EventLog.{name}")).join(" ");
     let parsed = place.stdout(&format!("parse {names} -o events"));
     let gaps: Vec<&str> = parsed.lines().filter(|line| line.contains("a gap")).collect();
-    insta::assert_snapshot!(gaps.join("\n"), @"");
+    insta::assert_snapshot!(gaps.join("\n"), @"
+    a gap at ap.example: 2026-11-21 01:12:00 UTC to 2026-11-21 01:20:00 UTC
+    a gap at ap.example: 2026-11-21 01:31:00 UTC to 2026-11-21 01:40:00 UTC
+    ");
 }
 
 #[test]
 fn what_cannot_be_collected_is_named() {
     let place = Place::new();
     place.write("user.log", SUBMIT);
-    insta::assert_snapshot!(place.run("collect user.log -o archive"), @"");
-    insta::assert_snapshot!(place.run("collect missing -o archive"), @"");
+    insta::assert_snapshot!(place.run("collect user.log -o archive"), @"
+    exit 2
+    error: `user.log` does not begin as a global event log does
+
+    hint: `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+    insta::assert_snapshot!(place.run("collect missing -o archive"), @"
+    exit 2
+    error: cannot open the log `missing`
+      caused by: failed to open file `missing`: No such file or directory (os error 2)
+
+    hint: `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
     assert!(!place.path("archive").exists());
     place.write("EventLog", generation(1, 0, SUBMIT));
     fs_err::create_dir(place.path("mine")).expect("made");
     place.write("mine/precious", "x");
-    insta::assert_snapshot!(place.run("collect EventLog -o mine"), @"");
+    insta::assert_snapshot!(place.run("collect EventLog -o mine"), @"
+    exit 2
+    error: `mine` is no archive
+
+    hint: name an empty or a new directory
+    ");
 }

@@ -43,6 +43,22 @@ fn the_dag_of_a_sweep() {
 }
 
 #[test]
+fn jobs_on_hold_are_named_with_the_reason() {
+    let place = place("");
+    place.stdout("dag small.yaml");
+    let node = "[\n  Type = \"NodeStatus\";\n  Node = \"parse\";\n  NodeStatus = 3;\n  JobProcsHeld = 1;\n]\n";
+    place.write(
+        "out/pipeline.status",
+        format!("[\n  Type = \"DagStatus\";\n  DagStatus = 3;\n  JobProcsHeld = 1;\n]\n{node}"),
+    );
+    // The access point's disk was full when the job's output came.
+    let submitted = "000 (2.0.0) 2026-11-22 01:00:14 Job submitted from host: <10.0.0.1:9618>\n...\n";
+    let held = "012 (2.0.0) 2026-11-22 01:00:19 Job was held.\n\tNo space left on device\n\tCode 12 Subcode 28\n...\n";
+    place.write("out/logs/parse.log", format!("{submitted}{held}"));
+    insta::assert_snapshot!(place.stdout("sweep status out"), @"");
+}
+
+#[test]
 fn one_job_an_epoch_as_published() {
     let place = place("");
     place.write(
@@ -167,6 +183,13 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
 
     exit 2
     error: cannot use `bad.yaml`
+      caused by: cannot use `wandb.sweep.name`
+      caused by: `trials` is what a DAG leaves beside it
+
+    hint: name it as no file or directory of a DAG is named
+
+    exit 2
+    error: cannot use `bad.yaml`
       caused by: the trials of a DAG do not learn from each other, as `bayes` and `early_terminate` do
 
     hint: do it with `poolcast run` or with workers that share a folder, or use `method: random`, `sobol` or `grid`
@@ -261,18 +284,10 @@ fn tidied(place: &Place) {
     assert!(place.files("dag") == before, "nothing moves");
     assert_eq!(place.stdout("sweep cleanup dag"), said);
     insta::assert_snapshot!(said, @"
-    dag/pipeline.dag -> dag/poolcast/pipeline.dag
     dag/pipeline.dag.nodes.log -> dag/poolcast/pipeline.dag.nodes.log
     dag/pipeline.report -> dag/poolcast/pipeline.report
-    dag/best.json -> dag/poolcast/best.json
-    dag/bestmodel.info -> dag/poolcast/bestmodel.info
-    dag/logs -> dag/poolcast/logs
-    dag/condor -> dag/poolcast/condor
-    dag/events -> dag/poolcast/events
-    dag/tensors -> dag/poolcast/tensors
-    dag/trials -> dag/poolcast/trials
-    dag/config.yaml -> dag/poolcast/config.yaml
     dag/pipeline.status -> dag/poolcast/pipeline.status
+    dag/pipeline.dag -> dag/poolcast/pipeline.dag
     ");
     let moved = |(name, bytes): (String, Vec<u8>)| match name.starts_with("pipeline.") {
         true => (format!("poolcast/{name}"), bytes),
@@ -281,11 +296,21 @@ fn tidied(place: &Place) {
     assert!(place.files("dag") == before.into_iter().map(moved).collect(), "everything is there, and nothing else");
     assert_eq!(place.stdout("sweep cleanup dag"), "everything is in dag/poolcast\n");
     assert_eq!(place.run("advise dag/poolcast --log EventLog.xz 1161.0").code, Some(10));
-    insta::assert_snapshot!(place.run("dag small.yaml -o dag"), @"");
+    insta::assert_snapshot!(place.run("dag small.yaml -o dag"), @"
+    exit 2
+    error: `dag/poolcast` holds a finished sweep of this name
+
+    hint: give this one another `wandb.sweep.name`, or name another directory
+    ");
     // With another sweep's results beside them a name is needed.
     fs_err::create_dir_all(place.path("dag/second/trials")).expect("made");
     place.write("dag/second/trials/trial-0001.yaml", "x");
-    insta::assert_snapshot!(place.run("sweep best dag"), @"");
+    insta::assert_snapshot!(place.run("sweep best dag"), @"
+    exit 2
+    error: `dag` holds several sweeps
+
+    hint: name one of them: `dag/poolcast`, `dag/second`
+    ");
 }
 
 #[test]
@@ -297,7 +322,19 @@ fn a_dag_that_is_to_be_left_as_it_is() {
     assert_eq!(nodes::run(&place, "out"), 0);
     assert!(place.path("out/bestmodel.info").exists() && !place.path("out/poolcast").exists());
     place.write("out/pipeline.status", "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n");
-    insta::assert_snapshot!(place.stdout("sweep cleanup out"), @"");
+    insta::assert_snapshot!(place.stdout("sweep cleanup out"), @"
+    out/pipeline.report -> out/poolcast/pipeline.report
+    out/best.json -> out/poolcast/best.json
+    out/bestmodel.info -> out/poolcast/bestmodel.info
+    out/logs -> out/poolcast/logs
+    out/condor -> out/poolcast/condor
+    out/events -> out/poolcast/events
+    out/tensors -> out/poolcast/tensors
+    out/trials -> out/poolcast/trials
+    out/config.yaml -> out/poolcast/config.yaml
+    out/pipeline.status -> out/poolcast/pipeline.status
+    out/pipeline.dag -> out/poolcast/pipeline.dag
+    ");
     assert_eq!(place.stdout("sweep cleanup out"), "everything is in out/poolcast\n");
 }
 
