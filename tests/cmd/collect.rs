@@ -26,18 +26,18 @@ fn an_archive_is_the_log_across_rotations() {
     place.write("EventLog", format!("{first}{}", &RELEASED[..30]));
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 0
-    450 bytes are new; archive holds 450 in 1 generations
+    archive: 450 bytes, 450 of them new; generations: 1
     ");
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 0
-    0 bytes are new; archive holds 450 in 1 generations
+    archive: 450 bytes, 0 of them new; generations: 1
     ");
     let (first, second) = (format!("{first}{RELEASED}"), generation(2, first.len() + RELEASED.len(), ENDED));
     place.write("EventLog.old", &first);
     place.write("EventLog", &second);
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 0
-    431 bytes are new; archive holds 881 in 2 generations
+    archive: 881 bytes, 431 of them new; generations: 2
     ");
     let archive = place.files("archive");
     let names: Vec<&str> = archive.keys().map(String::as_str).collect();
@@ -71,14 +71,14 @@ fn what_was_rotated_away_is_missed_and_a_gap() {
     place.write("EventLog", generation(2, offset, ENDED));
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 0
-    382 bytes are new; archive holds 832 in 2 generations
-    warning: the end of generation 1 of  (49 bytes) was rotated away before it was collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
+    archive: 832 bytes, 382 of them new; generations: 2
+    warning: the end of generation 1 (49 bytes) was rotated away before it was collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
     ");
     place.write("EventLog", generation(4, 9000, SUBMIT));
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 0
-    383 bytes are new; archive holds 1,215 in 3 generations
-    warning: generation 3 of  (8,119 bytes) was rotated away before it was collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
+    archive: 1,215 bytes, 383 of them new; generations: 3
+    warning: generation 3 (8,119 bytes) was rotated away before it was collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
     ");
     let lost = place.json("collect EventLog -o archive --json")["lost"].clone();
     insta::assert_snapshot!(lost, @r#"[{"after":1,"ap":"","before":2,"bytes":49},{"after":2,"ap":"","before":4,"bytes":8119}]"#);

@@ -55,7 +55,13 @@ fn jobs_on_hold_are_named_with_the_reason() {
     let submitted = "000 (2.0.0) 2026-11-22 01:00:14 Job submitted from host: <10.0.0.1:9618>\n...\n";
     let held = "012 (2.0.0) 2026-11-22 01:00:19 Job was held.\n\tNo space left on device\n\tCode 12 Subcode 28\n...\n";
     place.write("out/logs/parse.log", format!("{submitted}{held}"));
-    insta::assert_snapshot!(place.stdout("sweep status out"), @"");
+    insta::assert_snapshot!(place.stdout("sweep status out"), @"
+    the DAG runs; jobs on hold, which it waits for: 1
+           done  at work  waiting  failed
+    parse     0        1        0       0
+    3 trials: 0 done, 0 failed, 3 to come
+      parse is held: 12/28 output files could not be transferred back: no space left
+    ");
 }
 
 #[test]
