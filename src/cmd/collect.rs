@@ -31,13 +31,8 @@ pub fn run(args: &CollectArgs) -> Result<u8> {
 
 fn note(lost: &Lost) -> String {
     let Lost { ap, after, before, bytes } = lost;
-    let what = match before - after - 1 {
-        0 => format!("the end of generation {after}"),
-        1 => format!("generation {}", after + 1),
-        _ => format!("generations {} to {}", after + 1, before - 1),
-    };
-    let size = if *bytes > 0 { format!(" ({} bytes)", output::count(*bytes)) } else { String::new() };
+    let what = if *bytes > 0 { format!("{} bytes", output::count(*bytes)) } else { "events".to_owned() };
     let of = if ap.is_empty() { String::new() } else { format!(" of {ap}") };
-    let what = format!("warning: {what}{of}{size} was rotated away before it was collected");
-    format!("{what}; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE")
+    let what = format!("warning: {what} between generations {after} and {before}{of} were rotated away");
+    format!("{what} before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE")
 }

@@ -72,13 +72,13 @@ fn what_was_rotated_away_is_missed_and_a_gap() {
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 0
     archive: 832 bytes, 382 of them new; generations: 2
-    warning: the end of generation 1 (49 bytes) was rotated away before it was collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
+    warning: 49 bytes between generations 1 and 2 were rotated away before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
     ");
     place.write("EventLog", generation(4, 9000, SUBMIT));
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 0
     archive: 1,215 bytes, 383 of them new; generations: 3
-    warning: generation 3 (8,119 bytes) was rotated away before it was collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
+    warning: 8,119 bytes between generations 2 and 4 were rotated away before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
     ");
     let lost = place.json("collect EventLog -o archive --json")["lost"].clone();
     insta::assert_snapshot!(lost, @r#"[{"after":1,"ap":"","before":2,"bytes":49},{"after":2,"ap":"","before":4,"bytes":8119}]"#);
