@@ -36,16 +36,33 @@ ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES: records a failure that
     why=$(grep '^error: ' "$errors" 2>/dev/null | tail -n 1)
     printf '%s: %s%s\n' "$node" "$how" "${why:+: ${why#error: }}" >"$own.new" && mv "$own.new" "$own"
     ;;
-report) # DAG_STATUS FAILED_COUNT: says how it all went; its exit code is that of the DAG
+report) # DAG_STATUS FAILED_COUNT [NAME ENTRY...]: says how it all went; its exit code is that of the DAG
+    status=$2 failed=$3 name=${4:-}
     {
-        echo "DAG status $2, $3 nodes failed"
+        echo "DAG status $status, $failed nodes failed"
         for record in trials/*.failed; do
-            name=${record##*/}
-            [ ! -e "$record" ] || printf '%s failed: %s\n' "${name%.failed}" "$(cat "$record")"
+            trial=${record##*/}
+            [ ! -e "$record" ] || printf '%s failed: %s\n' "${trial%.failed}" "$(cat "$record")"
         done
-        [ "$2" -eq 0 ] || grep '^error: ' logs/parse.err logs/best.err 2>/dev/null
+        [ "$status" -eq 0 ] || grep '^error: ' logs/parse.err logs/best.err 2>/dev/null
         [ ! -e bestmodel.info ] || cat bestmodel.info
     } >pipeline.report.new && mv pipeline.report.new pipeline.report
-    [ "$2" -eq 0 ] && [ "$3" -eq 0 ]
+    if [ "$status" -ne 0 ] || [ "$failed" -ne 0 ]; then exit 1; fi
+    [ -n "$name" ] || exit 0
+    # All went well: what was left goes to a directory of the sweep's name. What DAGMan writes until its own end, pipeline.*,
+    # stays, for `poolcast sweep cleanup`. Nothing is replaced; what cannot be moved is no failure of the sweep.
+    shift 4
+    for entry; do
+        if [ -e "$name/$entry" ]; then
+            echo "nothing was moved: $name/$entry is there already" >>pipeline.report
+            exit 0
+        fi
+    done
+    mkdir -p "$name" 2>>pipeline.report || exit 0
+    for entry; do
+        [ -e "$entry" ] || continue
+        mv "$entry" "$name/$entry" 2>>pipeline.report || exit 0
+        echo "$entry -> $name/$entry" >>pipeline.report
+    done
     ;;
 esac

@@ -31,6 +31,14 @@ pub enum Verb {
     /// Example: poolcast run config/quickstart.yaml
     #[command(verbatim_doc_comment)]
     Run(RunArgs),
+    /// A live, rotating global event log into an archive that only grows
+    ///
+    /// Each call adds what is new since the last one, whatever was rotated meanwhile. Nothing is
+    /// there twice, also after a kill at any moment; what was rotated away before is reported.
+    ///
+    /// Example: poolcast collect /var/log/condor/EventLog -o archive
+    #[command(verbatim_doc_comment)]
+    Collect(CollectArgs),
     /// Event logs into event shards
     ///
     /// Example: poolcast parse /var/log/condor/EventLog -o events
@@ -107,6 +115,20 @@ pub struct RunArgs {
     #[arg(long)]
     pub overwrite: bool,
     /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `collect`.
+#[derive(Debug, Args)]
+pub struct CollectArgs {
+    /// Global event logs; their rotated generations are found beside them
+    #[arg(required = true, value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    /// The archive, a directory of its own
+    #[arg(short, long, value_name = "ARCHIVE")]
+    pub out: PathBuf,
+    /// Print what the archive holds as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -48,6 +48,7 @@ pub struct Config {
     pub epochs: usize,
     pub earlystop_threshold: usize,
     pub earlystop_min_delta: f64,
+    pub earlystop_metric: Metric,
     pub wandb: Wandb,
     pub preprocessing: Preprocessing,
     pub training: Training,
@@ -76,7 +77,7 @@ pub struct Wandb {
     pub sweep: Sweep,
 }
 
-/// A value that a trial is watched and chosen by.
+/// A value that a training is watched by, or a trial chosen by.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
@@ -133,8 +134,13 @@ impl Goal {
         items.reduce(|best, next| if self.is_better(value(&next), value(&best)) { next } else { best })
     }
 
+    /// The order of two trials by their values, the better one first; of equals the one with less validation loss.
+    pub fn order(self, a: (f64, f64), b: (f64, f64)) -> std::cmp::Ordering {
+        self.loss(a.0).total_cmp(&self.loss(b.0)).then(a.1.total_cmp(&b.1))
+    }
+
     /// Whether `a` is better than `b`.
-    pub fn is_better(self, a: f64, b: f64) -> bool {
+    fn is_better(self, a: f64, b: f64) -> bool {
         self.is_gain(a, b, 0.0)
     }
 

@@ -9,11 +9,10 @@ use super::parse;
 use crate::advice::{self, Advice, Selection, Skill};
 use crate::cli::AdviseArgs;
 use crate::config::Config;
-use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::tensors::Side;
 use crate::training::{Evaluation, Run};
-use crate::{manifest, output, sweep};
+use crate::{condor, manifest, output, sweep};
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -34,12 +33,13 @@ pub(super) struct Document<'a> {
 /// Reads the logs, judges the held jobs, prints the advice; the exit code says what it is.
 pub fn run(args: &AdviseArgs) -> Result<u8> {
     let selections: Vec<Selection> = args.jobs.iter().map(|job| job.parse()).collect::<Result<_>>()?;
-    let dir = sweep::resolve(&args.run)?;
+    let dir = sweep::resolve(&condor::results(&args.run)?)?;
     let run = Run::open(&dir)?;
     let config = Config::read(&dir)?;
-    let options = Options { ap: config.parse.ap.clone(), year: args.year.or(config.parse.year) };
+    let logs = parse::logs(&args.logs)?;
+    let options = parse::options(config.parse.ap.clone(), args.year.or(config.parse.year), &logs)?;
     let mut builder = Builder::new(&parse::salt(), "", None);
-    parse::read(&parse::logs(&args.logs)?, &options, &mut builder)?;
+    parse::read(&logs, &options, &mut builder)?;
     let store = builder.store()?;
     let advice = judge(&store, &run, &dir, &config, &selections)?;
     if args.json {

@@ -1,5 +1,7 @@
 //! `poolcast dag`: a search space → a DAG of HTCondor jobs; and how far such a DAG is, its best trial, its tidy directory.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
@@ -8,8 +10,9 @@ use crate::cli::{DagArgs, SweepCleanupArgs, SweepShowArgs};
 use crate::condor::{self, Counts, DAG_FILE, Nodes, Plan};
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
-use crate::output;
+use crate::eventlog::{self, HELD, Options};
 use crate::sweep::{self, Best};
+use crate::{advice, output};
 
 /// Writes the DAG, prints it, or submits it.
 pub fn run(args: &DagArgs) -> Result<u8> {
@@ -62,11 +65,12 @@ struct Status {
     best: Option<Best>,
 }
 
-/// Shows how far the DAG in a directory is.
-pub(super) fn status(args: &SweepShowArgs) -> Result<u8> {
-    let config = Config::read(&args.dir)?;
-    let nodes = Nodes::read(&args.dir)?;
-    let trials = condor::trials(&args.dir, &config)?;
+/// Shows how far the DAG is whose results are in `dir`.
+pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
+    let config = Config::read(dir)?;
+    // What DAGMan writes until its end stays where the DAG was submitted.
+    let nodes = Nodes::read(&args.dir)?.map_or_else(|| Nodes::read(dir), |nodes| Ok(Some(nodes)))?;
+    let trials = condor::trials(dir, &config)?;
     let ended = trials.iter().flatten();
     let failed = ended.clone().filter_map(|result| Some((result.trial, result.error.clone()?))).collect::<Vec<_>>();
     let status = Status {
@@ -74,12 +78,16 @@ pub(super) fn status(args: &SweepShowArgs) -> Result<u8> {
         trials: trials.len(),
         done: ended.count() - failed.len(),
         failed,
-        best: condor::choose(&args.dir, &config).ok().map(|(best, _)| best),
+        best: condor::choose(dir, &config).ok().map(|(best, _)| best),
     };
     if args.json {
         output::json(&status)?;
     } else {
         output::data(&text(&status))?;
+        output::data(&status.nodes.map_or(String::new(), |nodes| held_text(dir, &nodes)))?;
+        if dir != args.dir {
+            output::data(&format!("everything is in {}\n", dir.display()))?;
+        }
     }
     Ok(EXIT_DONE)
 }
@@ -118,17 +126,38 @@ fn nodes_text(nodes: &Nodes) -> String {
     text
 }
 
-/// Chooses the best trial of a DAG, and keeps the choice once all trials have ended.
-pub(super) fn best(args: &SweepShowArgs) -> Result<u8> {
-    let config = Config::read(&args.dir)?;
-    let (best, is_over) = condor::choose(&args.dir, &config)?;
+/// Why the jobs of nodes are held, as their logs in `dir` say; `condor_q -hold` says more.
+fn held_text(dir: &Path, nodes: &Nodes) -> String {
+    let why = |node: &String| {
+        let why = last_hold(&dir.join(format!("logs/{node}.log"))).unwrap_or_default();
+        format!("  {node} is held{}\n", why.map_or(String::new(), |why| format!(": {why}")))
+    };
+    nodes.held_nodes.iter().map(why).collect()
+}
+
+/// Why a job was held last.
+fn last_hold(log: &Path) -> Result<Option<String>> {
+    let mut last = None;
+    eventlog::read(log, &Options::default(), |_| {}, &mut |batch| {
+        last = batch.events.iter().rfind(|event| event.number == HELD).copied().or(last);
+        Ok(())
+    })?;
+    Ok(last.map(|event| {
+        format!("{}/{} {}", event.hold_code, event.hold_subcode, advice::meaning(event.hold_code, event.hold_subcode))
+    }))
+}
+
+/// Chooses the best trial of the DAG whose results are in `dir`, and keeps the choice once all trials have ended.
+pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
+    let config = Config::read(dir)?;
+    let (best, is_over) = condor::choose(dir, &config)?;
     if is_over {
-        sweep::write_best(&args.dir, &best)?;
+        sweep::write_best(dir, &best)?;
     }
     if args.json {
         output::json(&best)?;
     } else {
-        output::data(&sweep::info(&args.dir, &best)?)?;
+        output::data(&sweep::info(dir, &best)?)?;
     }
     Ok(EXIT_DONE)
 }

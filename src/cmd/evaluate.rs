@@ -9,11 +9,11 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
 use crate::tensors::{Dataset, Side};
 use crate::training::{Evaluation, Run, Score, Scores, evaluate};
-use crate::{manifest, output, simulate, sweep};
+use crate::{condor, manifest, output, simulate, sweep};
 
 /// Scores the model, keeps the scores beside it, prints them.
 pub fn run(args: &EvaluateArgs) -> Result<u8> {
-    let dir = sweep::resolve(&args.run)?;
+    let dir = sweep::resolve(&condor::results(&args.run)?)?;
     let dataset = Dataset::open(&args.tensors)?;
     let resamples = args.resamples.map_or_else(|| Ok(Config::read(&dir)?.evaluation.resamples), anyhow::Ok)?;
     let best = args.truth.as_deref().map(|truth| best_possible(truth, &dataset, args.side)).transpose()?;

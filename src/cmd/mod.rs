@@ -2,6 +2,7 @@
 
 pub mod advise;
 pub mod choices;
+pub mod collect;
 pub mod dag;
 pub mod evaluate;
 pub mod parse;
@@ -27,6 +28,7 @@ use crate::output;
 pub fn run(verb: Verb, threads: usize) -> Result<u8> {
     match verb {
         Verb::Run(args) => run::run(&args, threads),
+        Verb::Collect(args) => collect::run(&args),
         Verb::Parse(args) => parse::run(&args),
         Verb::Tensors(args) => tensors::run(&args),
         Verb::Train(args) => train::run(&args),

@@ -17,8 +17,8 @@ use crate::tensors::hold_counts;
 
 /// Reads the logs, writes the store, prints the counts.
 pub fn run(args: &ParseArgs) -> Result<u8> {
-    let options = Options { ap: args.ap.clone(), year: args.year };
     let logs = logs(&args.logs)?;
+    let options = options(args.ap.clone(), args.year, &logs)?;
     if args.dump {
         return dump(&logs, &options);
     }
@@ -59,6 +59,11 @@ pub(super) fn logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
         output::note(&format!("also reading the rotated generation `{}`", found.display()));
     }
     Ok(all)
+}
+
+/// How to read `logs`, with what is given of the access point and the year.
+pub(super) fn options(ap: Option<String>, year: Option<i16>, logs: &[PathBuf]) -> Result<Options> {
+    Ok(Options { ap, year, likely_ap: eventlog::access_point(logs)? })
 }
 
 /// What the logs are, by content, before they are read.
@@ -116,6 +121,10 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Option<(St
     let store = Store::open(out)?;
     let sources = &store.summary.sources;
     if store.summary.options_key != options_key(options)? || sources.len() > logs.len() {
+        return Ok(None);
+    }
+    let is_nameless = |source: &Source| source.generation.as_ref().is_some_and(|generation| generation.ap.is_empty());
+    if options.likely_ap.is_some() && sources.iter().any(is_nameless) {
         return Ok(None);
     }
     let mut begun = Checksum::default();

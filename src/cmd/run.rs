@@ -11,7 +11,6 @@ use super::{advise, choices, evaluate, flag, flags, parse, tensors};
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
-use crate::eventlog::Options;
 use crate::events::{Builder, Store};
 use crate::files::Staging;
 use crate::sweep::{self, Best, Choice, Row, Sweep};
@@ -131,8 +130,8 @@ fn tables(config: &Config) -> Result<String> {
 
 /// Parses the logs; returns the digest of the store.
 fn events(config: &Config, overwrite: bool) -> Result<String> {
-    let options = Options { ap: config.parse.ap.clone(), year: config.parse.year };
     let logs = parse::logs(&config.logs)?;
+    let options = parse::options(config.parse.ap.clone(), config.parse.year, &logs)?;
     let key = parse::key(&parse::sources(&logs)?, &options)?;
     let dir = config.out.join(EVENTS);
     if !overwrite && parse::finished(&dir, &key)?.is_some() {
@@ -200,6 +199,7 @@ fn summary(
         "epoch",
         "loss",
         "ROC-AUC",
+        "F-measure",
         "",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -223,6 +223,7 @@ fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<S
     let (Ok(tensors), Ok(training)) = (Settings::of(config), crate::training::Settings::of(config)) else {
         return vec![result.trial.to_string()];
     };
+    let score = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.3}"));
     let mut row = vec![
         result.trial.to_string(),
         tensors.j.to_string(),
@@ -238,7 +239,8 @@ fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<S
         Some(epoch) => row.extend([
             epoch.epoch.to_string(),
             format!("{:.4}", epoch.validation_loss),
-            epoch.validation.roc_auc.map_or("-".to_owned(), |auc| format!("{auc:.3}")),
+            score(epoch.validation.roc_auc),
+            score(epoch.validation.f_measure),
             if best.trial == result.trial { "best".to_owned() } else { String::new() },
         ]),
         None => row.push(result.error.clone().unwrap_or_default()),

@@ -11,7 +11,7 @@ use super::dag;
 use super::run::{begin, make_tensors};
 use super::train::{line, stop_signal};
 use crate::cli::{SweepCleanupArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStep, SweepWorkArgs};
-use crate::condor::is_dag;
+use crate::condor::{is_dag, results};
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::sweep::queue::Managed;
@@ -29,10 +29,14 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         SweepStep::Manage(args) => manage(args),
         SweepStep::Work(args) => work(args),
         SweepStep::Run(args) => all(&args.manage, args.trial_timeout, threads),
-        SweepStep::Status(args) if is_dag(&args.dir) => dag::status(args),
-        SweepStep::Best(args) if is_dag(&args.dir) => dag::best(args),
-        SweepStep::Status(args) => status(args),
-        SweepStep::Best(args) => best(args),
+        SweepStep::Status(args) => match results(&args.dir)? {
+            dir if is_dag(&dir) => dag::status(args, &dir),
+            _ => status(args),
+        },
+        SweepStep::Best(args) => match results(&args.dir)? {
+            dir if is_dag(&dir) => dag::best(args, &dir),
+            _ => best(args),
+        },
         SweepStep::Cleanup(args) => cleanup(args),
     }
 }

@@ -121,7 +121,7 @@ fn draw(bar: &ProgressBar, progress: &Progress<'_>, config: &Config) {
             bar.inc(1);
         }
         Progress::Epoch(epoch) => {
-            let name = config.wandb.sweep.metric.name;
+            let name = config.earlystop_metric.name;
             let value = epoch.watched(name);
             bar.set_prefix(format!("{name} {}", value.map_or("-".to_owned(), |value| format!("{value:.4}"))));
         }

@@ -1,19 +1,25 @@
 //! The directory of a DAG that is done → one directory of its sweep's name within it, and nothing else of ours beside that.
+//!
+//! A DAG that ends well does most of it itself, in the POST script of its last node, to which [`ENTRIES`] are passed. What
+//! DAGMan writes until its own end is left for later: [`tidy`] goes on from there.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::nodes::{Nodes, STATUS_FILE};
-use super::place::is_dag;
+use super::place::{DAG_FILE, tidied};
 use super::words::check_node;
 use crate::config::{self, Config};
 use crate::error::hinted;
 
-/// What a DAG leaves in its directory, apart from files that begin with `pipeline.`; the configuration says what the sweep
-/// is called, so it goes last but for the status, which says that all is done.
-const ENTRIES: [&str; 9] =
-    ["best.json", "bestmodel.info", "logs", "condor", "events", "tensors", "trials", config::FILE, STATUS_FILE];
+/// What a DAG leaves in its directory, apart from files that begin with `pipeline.`; in the order of moving, the
+/// configuration last.
+pub(super) const ENTRIES: [&str; 8] =
+    ["best.json", "bestmodel.info", "logs", "condor", "events", "tensors", "trials", config::FILE];
+
+/// What stands before the sweep's name in the line of the DAG that passes it to the script.
+pub(super) const SCRIPT: &str = "SCRIPT POST report /bin/sh condor/node.sh report $DAG_STATUS $FAILED_COUNT";
 
 /// What tidying moves.
 #[derive(Debug)]
@@ -46,16 +52,34 @@ pub fn tidy(dir: &Path) -> Result<Tidy> {
     Ok(Tidy { to, moves })
 }
 
-/// The directory of the sweep within `dir`: the one that its configuration names, or that an earlier tidying has filled.
+/// Refuses a name that the sweep's directory cannot have.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    check_node(name)?;
+    let hint = "name it as no file or directory of a DAG is named";
+    ensure!(!ENTRIES.contains(&name), hinted(format!("`{name}` is what a DAG leaves beside it"), hint));
+    Ok(())
+}
+
+/// The directory of the sweep within `dir`: the one that its configuration or, once that has moved, its DAG names; at last the
+/// one that an earlier tidying has filled.
 fn target(dir: &Path) -> Result<PathBuf> {
-    if dir.join(config::FILE).exists() {
-        let name = Config::read(dir)?.wandb.sweep.name;
-        check_node(&name)?;
+    let name = match dir.join(config::FILE).exists() {
+        true => Some(Config::read(dir)?.wandb.sweep.name),
+        false => name_in_dag(dir),
+    };
+    if let Some(name) = name {
+        check_name(&name)?;
         return Ok(dir.join(name));
     }
-    let paths = fs_err::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
-    let found = paths.into_iter().find(|path| is_dag(path));
+    let found = tidied(dir)?.into_iter().next();
     found.with_context(|| hinted(format!("`{}` holds no DAG", dir.display()), "make one with `poolcast dag`"))
+}
+
+/// The name that the DAG in `dir` passes to its script.
+fn name_in_dag(dir: &Path) -> Option<String> {
+    let text = fs_err::read_to_string(dir.join(DAG_FILE)).ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix(SCRIPT)?.split_ascii_whitespace().next());
+    name.map(str::to_owned)
 }
 
 impl Tidy {
@@ -66,16 +90,19 @@ impl Tidy {
     }
 }
 
-/// The names of what is there and ours, in the order of moving.
+/// The names of what is there and ours, in the order of moving: what says that the DAG is done, and how the sweep is called,
+/// goes last.
 fn entries(dir: &Path) -> Result<Vec<String>> {
+    let last = [STATUS_FILE, DAG_FILE];
     let mut names = Vec::new();
     for entry in fs_err::read_dir(dir)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.starts_with("pipeline.") && name != STATUS_FILE {
+        if name.starts_with("pipeline.") && !last.contains(&&*name) {
             names.push(name);
         }
     }
     names.sort_unstable();
-    names.extend(ENTRIES.iter().filter(|name| dir.join(name).exists()).map(|name| (*name).to_owned()));
+    let known = ENTRIES.iter().chain(&last).filter(|name| dir.join(name).exists());
+    names.extend(known.map(|name| (*name).to_owned()));
     Ok(names)
 }

@@ -1,5 +1,6 @@
 //! A plan → `pipeline.dag`, in DAGMan's words.
 
+use super::cleanup;
 use super::plan::{Plan, Trial};
 
 /// What PRE scripts exit with where there is nothing to do for a node.
@@ -105,8 +106,10 @@ impl Dag<'_> {
             self.line(&format!("PARENT evaluate-{} CHILD best", trial.padded()));
         }
         // No job: what reports needs no execution point, and must not wait for one.
-        self.text += "\nFINAL report condor/best.sub NOOP\n\
-                      SCRIPT POST report /bin/sh condor/node.sh report $DAG_STATUS $FAILED_COUNT\n";
+        self.line("\nFINAL report condor/best.sub NOOP");
+        let name = [&*self.plan.config.wandb.sweep.name];
+        let tidies = self.plan.config.dag.cleanup.then(|| [&name[..], &cleanup::ENTRIES].concat());
+        self.line(&[&[cleanup::SCRIPT][..], &tidies.unwrap_or_default()].concat().join(" "));
     }
 
     /// The one parse of all logs, which a job finds side by side.

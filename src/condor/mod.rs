@@ -15,7 +15,7 @@ mod words;
 
 pub use cleanup::{Tidy, tidy};
 pub use nodes::{Counts, Nodes};
-pub use place::{DAG_FILE, is_dag, write};
+pub use place::{DAG_FILE, is_dag, results, write};
 pub use plan::{Plan, Trial};
 pub use results::{choose, trials};
 pub use tools::{runs_images, start};

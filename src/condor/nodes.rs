@@ -33,6 +33,8 @@ pub struct Nodes {
     pub has_failed: bool,
     /// Jobs on hold.
     pub held: usize,
+    /// The nodes whose jobs they are.
+    pub held_nodes: Vec<String>,
     /// Nodes by step: the first word of their names.
     pub steps: BTreeMap<String, Counts>,
 }
@@ -70,7 +72,11 @@ impl Nodes {
                     (nodes.is_done, nodes.has_failed) = (status == state::DONE, status == state::ERROR);
                     nodes.held = number(&ad, "JobProcsHeld").unwrap_or_default() as usize;
                 }
-                Some("NodeStatus") => nodes.add(ad.get("Node")?, number(&ad, "NodeStatus")?),
+                Some("NodeStatus") => {
+                    let node = ad.get("Node")?;
+                    nodes.add(node, number(&ad, "NodeStatus")?);
+                    nodes.held_nodes.extend((number(&ad, "JobProcsHeld") > Some(0)).then(|| node.clone()));
+                }
                 _ => {}
             }
         }
@@ -130,6 +136,7 @@ mod tests {
   Node = "train-0001";
   NodeStatus = 3; /* "STATUS_SUBMITTED" */
   StatusDetails = "held";
+  JobProcsHeld = 1;
 ]
 [
   Type = "NodeStatus";
@@ -147,6 +154,7 @@ mod tests {
     fn nodes_are_counted_by_step() {
         let nodes = Nodes::of(STATUS).expect("read");
         assert_eq!((nodes.is_done, nodes.has_failed, nodes.held), (false, false, 1));
+        assert_eq!(nodes.held_nodes, ["train-0001"]);
         assert_eq!(nodes.steps["parse"], Counts { done: 1, ..Counts::default() });
         assert_eq!(nodes.steps["train"], Counts { at_work: 1, failed: 1, ..Counts::default() });
         assert!(Nodes::of(&STATUS.replace("DagStatus = 3", "DagStatus = 5")).expect("read").is_done);

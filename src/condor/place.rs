@@ -1,7 +1,7 @@
 //! A plan → the directory of a DAG, laid out as what `poolcast run` leaves.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
@@ -20,6 +20,31 @@ const MARK: &str = "trials/trial-0001.yaml";
 /// Whether `dir` is the directory of a DAG.
 pub fn is_dag(dir: &Path) -> bool {
     dir.join(MARK).is_file() && !dir.join(manifest::FILE).exists()
+}
+
+/// The directories in `dir` into which DAGs of sweeps were tidied, by their names.
+pub(super) fn tidied(dir: &Path) -> Result<Vec<PathBuf>> {
+    let paths = fs_err::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+    let mut found: Vec<PathBuf> = paths.into_iter().filter(|path| is_dag(path)).collect();
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Where what a DAG or another sweep left is that a user names as `dir`: there, or where a DAG in it was tidied to.
+///
+/// # Errors
+/// Fails where several were.
+pub fn results(dir: &Path) -> Result<PathBuf> {
+    if is_dag(dir) || !dir.is_dir() || dir.join(manifest::FILE).exists() || dir.join(config::FILE).exists() {
+        return Ok(dir.to_owned());
+    }
+    let found = tidied(dir)?;
+    let names: Vec<String> = found.iter().map(|path| format!("`{}`", path.display())).collect();
+    ensure!(
+        names.len() < 2,
+        hinted(format!("`{}` holds several sweeps", dir.display()), format!("name one of them: {}", names.join(", ")))
+    );
+    Ok(found.into_iter().next().unwrap_or_else(|| dir.to_owned()))
 }
 
 impl Plan {
@@ -51,6 +76,14 @@ pub fn write(plan: &Plan) -> Result<()> {
     ensure!(
         !dir.join(manifest::FILE).exists(),
         hinted(format!("`{}` holds a sweep of workers, or another artefact", dir.display()), "name another directory")
+    );
+    let tidied = dir.join(&plan.config.wandb.sweep.name);
+    ensure!(
+        !is_dag(&tidied),
+        hinted(
+            format!("`{}` holds a finished sweep of this name", tidied.display()),
+            "give this one another `wandb.sweep.name`, or name another directory"
+        )
     );
     for (name, text) in &all {
         let path = dir.join(name);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::cleanup::check_name;
 use super::words::{check_node, check_plain, site};
 use crate::config::{Config, Method};
 use crate::error::hinted;
@@ -61,7 +62,7 @@ impl Plan {
         let out = config.out.to_str().context("the output directory's name is no text")?;
         check_plain("the directory", &std::path::absolute(out)?.to_string_lossy())?;
         config.parse.ap.iter().try_for_each(|ap| check_plain("`parse.ap`", ap))?;
-        check_node(&config.wandb.sweep.name).context("cannot use `wandb.sweep.name`")?;
+        check_name(&config.wandb.sweep.name).context("cannot use `wandb.sweep.name`")?;
         let mut trials = Vec::new();
         let mut tensors = BTreeMap::new();
         for number in 1..=sweep::count(config)? {

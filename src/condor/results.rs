@@ -22,7 +22,7 @@ fn ended(dir: &Path, trial: usize) -> Result<Option<TrialResult>> {
     if record.is_file() {
         let error = fs_err::read_to_string(record)?.trim_end().to_owned();
         // A model that could not be evaluated is not to be chosen.
-        let metrics = Metrics::read(&run).ok().filter(|metrics| metrics.watched().is_none());
+        let metrics = Metrics::read(&run).ok().filter(|metrics| metrics.of_model().is_none());
         return Ok(Some(TrialResult { trial, error: Some(error), metrics }));
     }
     let is_over = Evaluation::path(&run, Side::Test).is_file() && manifest::finished_key(&run, RUN).is_some();

@@ -13,6 +13,7 @@ pub struct Dag {
     pub site: Option<PathBuf>,
     pub max_jobs: usize,
     pub per_epoch: bool,
+    pub cleanup: bool,
     pub submit: Submit,
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Result, bail, ensure};
 use super::blocks::SIZES;
 use super::event::{Ad, Event};
 use super::known::Known;
-use super::piece::{Anchor, Piece, Told};
+use super::piece::{self, Anchor, Piece, Told};
 use super::reader::{Batch, Generation, Log, Options, PLACES, Place, Resume};
 use super::record::Anomaly;
 use super::source::{FIND, Source};
@@ -41,6 +41,8 @@ pub(super) struct Assembly {
     ap: Option<String>,
     /// Whether `ap` is final: given by the caller.
     ap_given: bool,
+    /// That of other generations.
+    likely_ap: Option<String>,
     /// Whether the file is known to be an event log.
     is_log: bool,
     events: Vec<Event>,
@@ -64,6 +66,7 @@ impl Assembly {
             calendar: first_calendar(options),
             ap: options.ap.clone(),
             ap_given: options.ap.is_some(),
+            likely_ap: options.likely_ap.clone(),
             is_log: false,
             events: Vec::new(),
             ads: Vec::new(),
@@ -111,13 +114,10 @@ impl Assembly {
         if self.ap.is_some() {
             return;
         }
-        let creator = pieces.iter().flat_map(|piece| &piece.anchors).find_map(|(_, anchor)| match anchor {
-            Anchor::Header(_, header) => header.creator.clone(),
-            Anchor::Ad(_) => None,
-        });
-        let schedd = || pieces.iter().flat_map(|piece| &piece.ads).map(|(_, ad)| ad.schedd.clone()).next();
-        let host = || pieces.iter().find_map(|piece| piece.submit_host.clone());
-        self.ap = creator.or_else(schedd).or_else(host);
+        let header = pieces.iter().find_map(Piece::header);
+        let creator = header.and_then(|header| header.creator.clone());
+        let likely = || self.likely_ap.clone().filter(|_| header.is_some());
+        self.ap = creator.or_else(|| piece::access_point(pieces)).or_else(likely);
     }
 
     /// Adds the next piece; gives back the memory of its events.
@@ -203,7 +203,8 @@ impl Assembly {
         let created_ms = header.created_s.saturating_mul(1000);
         if self.log.generation.is_none() && header.sequence > 0 {
             let ap = self.ap.clone().unwrap_or_default();
-            self.log.generation = Some(Generation { ap, sequence: header.sequence, created_ms });
+            self.log.generation =
+                Some(Generation { ap, sequence: header.sequence, created_ms, offset: header.offset, bytes: 0 });
         }
         let local = if header.is_live { header_stamp } else { first_stamp };
         let offset_ms = offset_between(local, created_ms).unwrap_or(0);
@@ -238,6 +239,7 @@ impl Assembly {
             ));
         }
         find_lines(path, &mut self.log.places)?;
+        self.log.generation.iter_mut().for_each(|generation| generation.bytes = self.log.bytes);
         self.log.resume = self.whole_end.zip(self.calendar.state()).map(|(offset, (near_ms, zone_ms))| Resume {
             offset,
             ap: self.ap,

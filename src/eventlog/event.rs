@@ -392,8 +392,12 @@ pub(super) struct GlobalHeader {
     pub(super) created_s: i64,
     /// The schedd that created it.
     pub(super) creator: Option<String>,
+    /// Differs from file to file; empty if absent.
+    pub(super) id: String,
     /// Grows by one with each rotation; 0 if absent.
     pub(super) sequence: u64,
+    /// The bytes of all earlier files; 0 if absent.
+    pub(super) offset: u64,
     /// The header's own stamp was written when the file was, not at its rotation.
     pub(super) is_live: bool,
 }
@@ -403,13 +407,16 @@ pub(super) fn global_header(record: &Record<'_>) -> Option<GlobalHeader> {
     let text = said(record, "Info")?;
     let text = text.strip_prefix("Global JobLog:")?;
     let field = |name: &str| text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name));
+    let number = |name: &str| field(name).and_then(|number| number.parse().ok()).unwrap_or(0);
     let creator = field("creator_name=").map(|name| name.trim_matches(['<', '>']).to_owned());
     // Times beyond the year 9999 are damage.
     let created_s = field("ctime=")?.parse().ok().filter(|s| (0..253_402_300_800).contains(s))?;
     Some(GlobalHeader {
         created_s,
         creator: creator.filter(|name| !name.is_empty()),
-        sequence: field("sequence=").and_then(|number| number.parse().ok()).unwrap_or(0),
+        id: field("id=").unwrap_or_default().to_owned(),
+        sequence: number("sequence="),
+        offset: number("offset="),
         is_live: field("size=").is_some_and(|size| size == "0"),
     })
 }
@@ -480,7 +487,14 @@ mod tests {
         let plain = "000 (1.0.0) 01/02 03:04:05 Job submitted from host: <10.0.0.1:32779>\n...\n";
         assert_eq!(said(plain).0.as_deref(), Some("10.0.0.1"));
         let header = "008 (-01.-01.-01) 01/02 03:04:05 Global JobLog: ctime=17 id=0.1 sequence=1 size=0 creator_name=<s@h>   \n...\n";
-        let expected = GlobalHeader { created_s: 17, creator: Some("s@h".into()), sequence: 1, is_live: true };
+        let expected = GlobalHeader {
+            created_s: 17,
+            creator: Some("s@h".into()),
+            id: "0.1".into(),
+            sequence: 1,
+            offset: 0,
+            is_live: true,
+        };
         assert_eq!(said(header).1, Some(expected));
     }
 }

@@ -1,15 +1,20 @@
 //! The files of one log: a global event log and its rotated generations, in the order they were written.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
+use super::blocks::{Block, SIZES};
 use super::event::{GlobalHeader, global_header};
+use super::known::Known;
+use super::piece::{self, Piece, Told};
+use super::reason::Reasons;
 use super::record::Records;
 use super::source::Source;
 
 /// The header stands in the first record, which is padded to a few hundred bytes.
-const HEAD_BYTES: usize = 1 << 16;
+pub(super) const HEAD_BYTES: usize = 1 << 16;
 
 /// `logs`, and beside each global event log among them the rotated generations that were found next to it, ordered by
 /// what their headers say and not by name. Logs without such a header stay where they are.
@@ -44,6 +49,24 @@ pub fn generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(order.into_iter().map(|(.., at)| found[at].0.clone()).collect())
 }
 
+/// The access point of global event logs whose headers do not name it: what the beginnings of `logs` say, if they agree. A
+/// generation in which no job was submitted says nothing.
+pub fn access_point(logs: &[PathBuf]) -> Result<Option<String>> {
+    let mut names = BTreeSet::new();
+    for log in logs.iter().filter(|_| logs.len() > 1) {
+        let mut head = vec![0; SIZES.first_bytes];
+        let filled = Source::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
+        let text = &head[..filled.with_context(|| format!("cannot read the log `{}`", log.display()))?];
+        if header_in(&text[..text.len().min(HEAD_BYTES)]).is_some_and(|header| header.creator.is_none()) {
+            let (ads, reasons) = (Known::new(1), Reasons::default());
+            let piece =
+                Piece::parse(&Block { text, ends_log: true }, Told { ads: &ads, reasons: &reasons }, Vec::new());
+            names.extend(piece::access_point(&[piece]));
+        }
+    }
+    Ok(names.pop_first().filter(|_| names.is_empty()))
+}
+
 fn creator(header: &Option<GlobalHeader>) -> Option<&str> {
     header.as_ref().and_then(|header| header.creator.as_deref())
 }
@@ -53,11 +76,16 @@ fn header(log: &Path) -> Result<Option<GlobalHeader>> {
     let mut head = vec![0; HEAD_BYTES];
     let filled = Source::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
     let filled = filled.with_context(|| format!("cannot read the log `{}`", log.display()))?;
-    Ok(Records::new(&head[..filled], true).all().first().and_then(global_header))
+    Ok(header_in(&head[..filled]))
+}
+
+/// The header in the first bytes of a log.
+pub(super) fn header_in(head: &[u8]) -> Option<GlobalHeader> {
+    Records::new(head, true).all().first().and_then(global_header)
 }
 
 /// Files beside `log` that are named like its rotated generations.
-fn siblings(log: &Path) -> Vec<PathBuf> {
+pub(super) fn siblings(log: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (log.parent(), log.file_name().and_then(|name| name.to_str())) else {
         return Vec::new();
     };

@@ -7,6 +7,7 @@ mod assembly;
 mod blocks;
 mod body;
 mod classad;
+mod collect;
 mod dump;
 mod event;
 mod generations;
@@ -22,12 +23,13 @@ mod stamp;
 mod text;
 
 pub use body::{Body, Exit, Header, HoldCode, JobAd, Slot, Usage};
+pub use collect::{Archive, Archived, Collected, Lost, collect};
 pub use dump::dump;
 pub use event::{
     ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, GENERIC, HELD, RELEASED, RemovedBy, Request, SUBMIT, TERMINATED,
     event_name,
 };
-pub use generations::generations;
+pub use generations::{access_point, generations};
 pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resume, can_read_on, read, read_on, scan};
 pub use reason::Reasons;
 pub use record::Anomaly;

@@ -75,7 +75,21 @@ impl<'a> Telling<'a> {
     }
 }
 
+/// The access point, as job ads or, without any, submit events name it.
+pub(super) fn access_point(pieces: &[Piece]) -> Option<String> {
+    let schedd = pieces.iter().flat_map(|piece| &piece.ads).map(|(_, ad)| ad.schedd.clone()).next();
+    schedd.or_else(|| pieces.iter().find_map(|piece| piece.submit_host.clone()))
+}
+
 impl Piece {
+    /// The first header of a global event log in it.
+    pub(super) fn header(&self) -> Option<&GlobalHeader> {
+        self.anchors.iter().find_map(|(_, anchor)| match anchor {
+            Anchor::Header(_, header) => Some(header),
+            Anchor::Ad(_) => None,
+        })
+    }
+
     /// Parses one piece, but for what was `told` before; the memory of `events` is used again.
     pub(super) fn parse(block: &Block<'_>, told: Told<'_>, events: Vec<(Stamp, Event)>) -> Piece {
         let (mut piece, telling) = Piece::scan(block, Some(told.ads), events);

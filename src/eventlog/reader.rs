@@ -29,6 +29,9 @@ pub struct Options {
     pub ap: Option<String>,
     /// The year of the first event, for legacy stamps in a log that says nothing of its year.
     pub year: Option<i16>,
+    /// What other generations say of the access point ([`super::access_point`]), for one that does not.
+    #[serde(skip)]
+    pub likely_ap: Option<String>,
 }
 
 /// Events of one access point, in file order; 008 and 028 are none.
@@ -62,6 +65,12 @@ pub struct Generation {
     pub sequence: u64,
     /// When the file was created, epoch ms.
     pub created_ms: i64,
+    /// The bytes of all generations before it, as the writer counted them; 0 if it did not.
+    #[serde(default)]
+    pub offset: u64,
+    /// Its own bytes, decompressed.
+    #[serde(default)]
+    pub bytes: u64,
 }
 
 /// How often each anomaly was met.
@@ -250,7 +259,16 @@ mod tests {
         assert_eq!(times, [1_704_067_170_000, 1_704_067_210_000]);
         assert_eq!((found.events[0].0.as_str(), log.end_ms), ("ap@x", Some(1_704_067_210_000)));
         assert_eq!(log.records_by_number, BTreeMap::from([(0, 1), (8, 1), (12, 1)]));
-        assert_eq!(log.generation, Some(Generation { ap: "ap@x".into(), sequence: 1, created_ms: 1_704_067_140_000 }));
+        assert_eq!(
+            log.generation,
+            Some(Generation {
+                ap: "ap@x".into(),
+                sequence: 1,
+                created_ms: 1_704_067_140_000,
+                offset: 0,
+                bytes: log.bytes,
+            })
+        );
         assert!(log.anomalies.is_empty());
     }
 
@@ -318,7 +336,7 @@ mod tests {
         let other = HEADER.replace("ap@x", "ap@y");
         let both = found(format!("{HEADER}{submit}{other}{submit}"));
         assert_eq!([&both.events[0].0, &both.events[1].0], ["ap@x", "ap@y"], "two logs put together");
-        let given = Options { ap: Some("mine".into()), year: None };
+        let given = Options { ap: Some("mine".into()), ..Options::default() };
         let first = read_text(HEADER, &given, SIZES).expect("read").1.resume.expect("whole records");
         let rest = Assembly::resume(&given, &first);
         let later = read_with(format!("{HEADER}{other}{submit}"), rest, SIZES).expect("read").0;

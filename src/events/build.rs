@@ -78,6 +78,7 @@ impl Builder {
         let offset = begun.and_then(|begun| begun.resume.as_ref()).map_or(0, |resume| resume.offset);
         let earlier = begun.into_iter().flat_map(|begun| &begun.places).filter(|place| place.offset < offset);
         let begun_ms = begun.and_then(|begun| begun.begin_ms);
+        let generation = begun.and_then(|begun| begun.generation.clone()).or(log.generation);
         let source = Source {
             name: name.to_owned(),
             bytes: log.file_bytes,
@@ -85,7 +86,7 @@ impl Builder {
             begin_ms: [begun_ms, log.begin_ms].into_iter().flatten().min(),
             end_ms: begun.and_then(|begun| begun.end_ms).max(log.end_ms),
             places: earlier.chain(&log.places).take(PLACES).cloned().collect(),
-            generation: begun.and_then(|begun| begun.generation.clone()).or(log.generation),
+            generation: generation.map(|generation| Generation { bytes: log.bytes, ..generation }),
             resume: log.resume,
         };
         summary.sources.push(source.clone());
@@ -101,17 +102,21 @@ impl Builder {
         index as u32
     }
 
-    /// Where a generation is missing between two others.
+    /// Where a generation is missing between two others, or the end of the first of them.
     fn gaps(&mut self) -> Vec<Gap> {
         let mut generations = Vec::new();
         for source in self.summary.sources.clone() {
-            if let Some(Generation { ap, sequence, created_ms }) = source.generation {
-                generations.push((self.ap(&ap), sequence, created_ms, source.end_ms.unwrap_or(created_ms)));
+            if let Some(generation) = source.generation {
+                let end_ms = source.end_ms.unwrap_or(generation.created_ms);
+                generations.push((self.ap(&generation.ap), generation, end_ms));
             }
         }
-        generations.sort_unstable();
-        let pairs = generations.windows(2).filter(|pair| pair[0].0 == pair[1].0 && pair[1].1 > pair[0].1 + 1);
-        pairs.map(|pair| Gap { ap: pair[0].0, from_ms: pair[0].3, to_ms: pair[1].2.max(pair[0].3) }).collect()
+        generations.sort_by_key(|(ap, generation, end_ms)| (*ap, generation.sequence, generation.created_ms, *end_ms));
+        let pairs = generations.iter().zip(generations.iter().skip(1));
+        let pairs = pairs.filter(|((ap, one, _), (other, next, _))| ap == other && lacks(one, next));
+        pairs
+            .map(|((ap, _, end), (_, next, _))| Gap { ap: *ap, from_ms: *end, to_ms: next.created_ms.max(*end) })
+            .collect()
     }
 
     /// Writes the store to `staging` and commits it.
@@ -209,6 +214,12 @@ fn lives(same_id: &[Row]) -> Vec<&[Row]> {
 }
 
 /// Never 0, which stands for an unknown owner.
+/// Whether something is missing between the generations `one` and `next`, of which the writer has said where it begins.
+fn lacks(one: &Generation, next: &Generation) -> bool {
+    let ends_early = one.bytes > 0 && one.offset + one.bytes < next.offset;
+    next.sequence > one.sequence + 1 || (next.sequence == one.sequence + 1 && ends_early)
+}
+
 fn owner_hash(salt: &str, owner: &str) -> u64 {
     let digest = Sha256::new().chain_update(salt).chain_update([0]).chain_update(owner).finalize();
     u64::from_le_bytes(digest[..8].try_into().expect("eight bytes")).max(1)
@@ -284,19 +295,22 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_missing_generation_is_a_gap() {
-        let mut builder = Builder::new("", "", None);
-        let mut end = |sequence, created_ms, end_ms| {
-            let generation = Some(Generation { ap: "ap".into(), sequence, created_ms });
-            let log = Log { generation, begin_ms: Some(created_ms), end_ms: Some(end_ms), ..Log::default() };
-            builder.end_log("log", log, None);
+    fn a_missing_generation_is_a_gap_and_so_is_a_missing_end() {
+        let gaps = |generations: &[(u64, i64, i64, u64, u64)]| {
+            let mut builder = Builder::new("", "", None);
+            for &(sequence, created_ms, end_ms, offset, bytes) in generations {
+                let generation = Some(Generation { ap: "ap".into(), sequence, created_ms, offset, bytes });
+                let log = Log { generation, bytes, begin_ms: Some(created_ms), end_ms: Some(end_ms), ..Log::default() };
+                builder.end_log("log", log, None);
+            }
+            let store = builder.store().expect("built");
+            assert_eq!((store.summary.begin_ms, store.summary.end_ms), (100, 700));
+            store.summary.gaps
         };
-        end(5, 600, 700);
-        end(2, 100, 200);
-        end(3, 201, 300);
-        let store = builder.store().expect("built");
-        assert_eq!(store.summary.gaps, [Gap { ap: 0, from_ms: 300, to_ms: 600 }]);
-        assert_eq!((store.summary.begin_ms, store.summary.end_ms), (100, 700));
+        let gap = |from_ms, to_ms| Gap { ap: 0, from_ms, to_ms };
+        assert_eq!(gaps(&[(5, 600, 700, 0, 9), (2, 100, 200, 0, 9), (3, 201, 300, 0, 9)]), [gap(300, 600)]);
+        assert_eq!(gaps(&[(1, 100, 200, 0, 90), (2, 201, 300, 90, 9), (3, 301, 700, 99, 9)]), []);
+        assert_eq!(gaps(&[(1, 100, 200, 0, 80), (2, 250, 300, 90, 9), (3, 301, 700, 99, 9)]), [gap(200, 250)]);
     }
 
     #[test]

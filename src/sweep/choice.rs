@@ -57,8 +57,7 @@ pub fn choices(sweep: &Sweep, rows: &[Row]) -> Result<Vec<Choice>> {
 
 fn choice(sweep: &Sweep, split: Option<String>, rows: &[&Row]) -> Result<Option<Choice>> {
     let metric = sweep.config.wandb.sweep.metric.clone();
-    let leader = |row: &&Row| Leader { trial: row.trial, value: row.value.unwrap_or(f64::NAN) };
-    let best = |rows: Vec<&Row>| metric.goal.best(rows.iter().map(leader), |leader| leader.value);
+    let best = |rows: Vec<&Row>| Leader::of(&metric, rows);
     let Some(Leader { trial, value }) = best(rows.to_vec()) else { return Ok(None) };
     let names: BTreeSet<&str> = rows.iter().map(|row| row.pipeline.as_str()).collect();
     let of = |name: &str| best(rows.iter().filter(|row| row.pipeline == name).copied().collect());
@@ -130,14 +129,14 @@ fn doubles(values: &[f32]) -> Vec<f64> {
 /// The trials of which models and predictions stay: the `keep` best networks, and the `keep` best pipelines of each split.
 pub(super) fn kept(sweep: &Sweep, rows: &[Row], keep: usize) -> BTreeSet<usize> {
     let goal = sweep.config.wandb.sweep.metric.goal;
-    let mut by_kind: BTreeMap<_, Vec<(usize, f64)>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for row in rows {
-        let Some(value) = row.value else { continue };
-        by_kind.entry((row.fit.is_some(), row.split.as_deref())).or_default().push((row.trial, value));
+        let Some(rank) = row.rank() else { continue };
+        by_kind.entry((row.fit.is_some(), row.split.as_deref())).or_default().push((row.trial, rank));
     }
     let best = by_kind.into_values().flat_map(|mut valued| {
         // A stable sort: of equals the earlier trial is kept, as it is the better one.
-        valued.sort_by(|a, b| goal.loss(a.1).total_cmp(&goal.loss(b.1)));
+        valued.sort_by(|a, b| goal.order(a.1, b.1));
         valued.into_iter().take(keep).map(|(trial, _)| trial)
     });
     best.collect()

@@ -110,6 +110,14 @@ impl Row {
         })
     }
 
+    /// What trials are compared by, where they have it: their value, and among equals their validation loss.
+    pub(super) fn rank(&self) -> Option<(f64, f64)> {
+        let loss = MetricName::ValidationLoss;
+        let of_fit = self.fit.as_ref().and_then(|fit| fit.watched(loss));
+        let of_network = self.metrics.as_ref().and_then(|metrics| metrics.value(loss));
+        Some((self.value?, of_fit.or(of_network).unwrap_or(f64::INFINITY)))
+    }
+
     /// What it is the row of.
     pub(super) fn item(&self) -> Item {
         Item { trial: self.trial, budget: self.budget }

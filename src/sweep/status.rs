@@ -47,6 +47,15 @@ pub struct Leader {
     pub value: f64,
 }
 
+impl Leader {
+    /// The best of `rows`, the first of equals; `None` where none has a value.
+    pub(super) fn of<'a>(metric: &Metric, rows: impl IntoIterator<Item = &'a Row>) -> Option<Leader> {
+        let ranked = rows.into_iter().filter_map(|row| Some((row.trial, row.rank()?)));
+        let (trial, (value, _)) = ranked.min_by(|a, b| metric.goal.order(a.1, b.1))?;
+        Some(Leader { trial, value })
+    }
+}
+
 /// A worker or a manager.
 #[derive(Debug, Serialize)]
 pub struct Heard {
@@ -101,8 +110,7 @@ impl Status {
         for row in rows.iter().filter(|row| row.ended != How::Done) {
             *failed.entry(row.ended).or_default() += 1;
         }
-        let valued = rows.iter().filter_map(|row| Some(Leader { trial: row.trial, value: row.value? }));
-        let best = metric.goal.best(valued, |leader| leader.value);
+        let best = Leader::of(&metric, rows);
         let rest = sweep.plan.trials.saturating_sub(rows.len());
         let mean_s = rows.iter().map(|row| row.seconds).sum::<f64>() / rows.len() as f64;
         let rate_per_s = Some(running.len() as f64 / mean_s).filter(|rate| rate.is_finite() && *rate > 0.0);

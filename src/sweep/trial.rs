@@ -215,7 +215,8 @@ impl<'a> Trial<'a> {
         row.ended = how;
         row.error = error.map(|error| format!("{error:#}"));
         row.seconds = self.began.elapsed().as_secs_f64();
-        row.value = metrics.as_ref().and_then(Metrics::watched);
+        let metric = row.config.wandb.sweep.metric.name;
+        row.value = metrics.as_ref().and_then(|metrics| metrics.value(metric));
         if let Some(metrics) = metrics.as_ref().filter(|metrics| metrics.status == Status::TerminatedEarly) {
             // With so many epochs it is made again.
             row.config.epochs = metrics.epochs;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::calibration::Calibration;
 use super::checkpoint::Checkpoint;
 use super::train::{Epoch, Settings};
-use crate::config::Metric;
+use crate::config::{Metric, MetricName};
 use crate::manifest;
 
 pub(super) const METRICS_FILE: &str = "metrics.json";
@@ -35,7 +35,7 @@ pub enum Status {
 pub struct Metrics {
     /// How it ended.
     pub status: Status,
-    /// What was watched on the validation samples.
+    /// What early stopping watched on the validation samples.
     pub metric: Metric,
     /// Epochs that were trained to their end.
     pub epochs: usize,
@@ -71,9 +71,9 @@ impl Metrics {
         self.best.as_ref().filter(|_| self.status != Status::NonFinite)
     }
 
-    /// The value that a sweep chooses the model by.
-    pub fn watched(&self) -> Option<f64> {
-        self.of_model()?.watched(self.metric.name)
+    /// The value of the model that a sweep chooses by `name`; `None` also where it is not defined.
+    pub fn value(&self, name: MetricName) -> Option<f64> {
+        self.of_model()?.watched(name)
     }
 
     /// Reads how the training in `dir` went.

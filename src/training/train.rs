@@ -50,7 +50,7 @@ pub struct Settings {
     pub earlystop_threshold: usize,
     /// What does not improve the metric by more than this is no improvement.
     pub earlystop_min_delta: f64,
-    /// What is watched on the validation side.
+    /// What early stopping watches on the validation side.
     pub metric: Metric,
     /// From which probability on success is predicted.
     pub threshold: Threshold,
@@ -75,7 +75,7 @@ impl Settings {
             epochs: config.epochs,
             earlystop_threshold: config.earlystop_threshold,
             earlystop_min_delta: config.earlystop_min_delta,
-            metric: config.wandb.sweep.metric.clone(),
+            metric: config.earlystop_metric.clone(),
             threshold: config.training.threshold,
             seed: config.seed,
         })
@@ -109,7 +109,7 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// The score that early stopping or a sweep watches.
+    /// The score that early stopping watches, or a sweep chooses by.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
         self.validation.watched(name, self.validation_loss)
     }

@@ -43,6 +43,28 @@ fn the_dag_of_a_sweep() {
 }
 
 #[test]
+fn jobs_on_hold_are_named_with_the_reason() {
+    let place = place("");
+    place.stdout("dag small.yaml");
+    let node = "[\n  Type = \"NodeStatus\";\n  Node = \"parse\";\n  NodeStatus = 3;\n  JobProcsHeld = 1;\n]\n";
+    place.write(
+        "out/pipeline.status",
+        format!("[\n  Type = \"DagStatus\";\n  DagStatus = 3;\n  JobProcsHeld = 1;\n]\n{node}"),
+    );
+    // The access point's disk was full when the job's output came.
+    let submitted = "000 (2.0.0) 2026-11-22 01:00:14 Job submitted from host: <10.0.0.1:9618>\n...\n";
+    let held = "012 (2.0.0) 2026-11-22 01:00:19 Job was held.\n\tNo space left on device\n\tCode 12 Subcode 28\n...\n";
+    place.write("out/logs/parse.log", format!("{submitted}{held}"));
+    insta::assert_snapshot!(place.stdout("sweep status out"), @"
+    the DAG runs; jobs on hold, which it waits for: 1
+           done  at work  waiting  failed
+    parse     0        1        0       0
+    3 trials: 0 done, 0 failed, 3 to come
+      parse is held: 12/28 output files could not be transferred back: no space left
+    ");
+}
+
+#[test]
 fn one_job_an_epoch_as_published() {
     let place = place("");
     place.write(
@@ -99,6 +121,7 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
             refused(&with("[EventLog.xz]", "[EventLog.xz, sub/../EventLog.xz]"), ""),
             refused(&with("out: out", "out: a b/out"), ""),
             refused(&with("runs: 3", "runs: 3\nwandb: {sweep: {name: my sweep.1}}"), ""),
+            refused(&with("runs: 3", "runs: 3\nwandb: {sweep: {name: trials}}"), ""),
             refused(&with("runs: 3", "runs: 3\nwandb: {sweep: {method: bayes}}"), ""),
             refused(&with("dag: {", "dag: {submit: {train: {universe: vanilla}}, "), ""),
             refused(&with("dag: {", "dag: {submit: {train: {request_disk: 4}}, "), ""),
@@ -163,6 +186,13 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
       caused by: no node of a DAG may be called `my sweep.1`
 
     hint: use letters, digits, `-` and `_`
+
+    exit 2
+    error: cannot use `bad.yaml`
+      caused by: cannot use `wandb.sweep.name`
+      caused by: `trials` is what a DAG leaves beside it
+
+    hint: name it as no file or directory of a DAG is named
 
     exit 2
     error: cannot use `bad.yaml`
@@ -232,19 +262,19 @@ fn nodes_give_the_bytes_of_a_run_on_one_machine() {
     );
     assert_eq!(nodes::run(&place, "dag"), 0);
     place.stdout("run small.yaml -o here");
-    assert_eq!(trials(&place, "dag").len(), 6);
-    assert!(trials(&place, "dag") == trials(&place, "here"), "other trials");
+    assert_eq!(trials(&place, "dag/poolcast").len(), 6);
+    assert!(trials(&place, "dag/poolcast") == trials(&place, "here"), "other trials");
     for name in ["best.json", "bestmodel.info"] {
-        assert!(place.files("dag")[name] == place.files("here")[name], "another {name}");
+        assert!(place.files("dag/poolcast")[name] == place.files("here")[name], "another {name}");
     }
     assert!(place.stdout("sweep status dag").contains("3 trials: 3 done, 0 failed, 0 to come\nbest: trial "));
     // A best trial chosen again is the same, and a DAG's directory stands for it.
-    assert_eq!(place.stdout("sweep best dag").into_bytes(), place.files("dag")["bestmodel.info"]);
+    assert_eq!(place.stdout("sweep best dag").into_bytes(), place.files("dag/poolcast")["bestmodel.info"]);
     assert_eq!(place.run("advise dag --log EventLog.xz 1161.0").code, Some(10));
     tidied(&place);
 }
 
-/// Tidies the directory `dag`, whose nodes are done.
+/// Tidies the rest of the directory `dag`, whose nodes are done; the last of them has begun with it.
 fn tidied(place: &Place) {
     insta::assert_snapshot!(place.run("sweep cleanup dag"), @"
     exit 2
@@ -260,24 +290,72 @@ fn tidied(place: &Place) {
     assert!(place.files("dag") == before, "nothing moves");
     assert_eq!(place.stdout("sweep cleanup dag"), said);
     insta::assert_snapshot!(said, @"
-    dag/pipeline.dag -> dag/poolcast/pipeline.dag
     dag/pipeline.dag.nodes.log -> dag/poolcast/pipeline.dag.nodes.log
     dag/pipeline.report -> dag/poolcast/pipeline.report
-    dag/best.json -> dag/poolcast/best.json
-    dag/bestmodel.info -> dag/poolcast/bestmodel.info
-    dag/logs -> dag/poolcast/logs
-    dag/condor -> dag/poolcast/condor
-    dag/events -> dag/poolcast/events
-    dag/tensors -> dag/poolcast/tensors
-    dag/trials -> dag/poolcast/trials
-    dag/config.yaml -> dag/poolcast/config.yaml
     dag/pipeline.status -> dag/poolcast/pipeline.status
+    dag/pipeline.dag -> dag/poolcast/pipeline.dag
     ");
-    let moved =
-        |(name, bytes): (String, Vec<u8>)| (if name == "mine" { name } else { format!("poolcast/{name}") }, bytes);
+    let moved = |(name, bytes): (String, Vec<u8>)| match name.starts_with("pipeline.") {
+        true => (format!("poolcast/{name}"), bytes),
+        false => (name, bytes),
+    };
     assert!(place.files("dag") == before.into_iter().map(moved).collect(), "everything is there, and nothing else");
     assert_eq!(place.stdout("sweep cleanup dag"), "everything is in dag/poolcast\n");
     assert_eq!(place.run("advise dag/poolcast --log EventLog.xz 1161.0").code, Some(10));
+    insta::assert_snapshot!(place.run("dag small.yaml -o dag"), @"
+    exit 2
+    error: `dag/poolcast` holds a finished sweep of this name
+
+    hint: give this one another `wandb.sweep.name`, or name another directory
+    ");
+    // With another sweep's results beside them a name is needed.
+    fs_err::create_dir_all(place.path("dag/second/trials")).expect("made");
+    place.write("dag/second/trials/trial-0001.yaml", "x");
+    insta::assert_snapshot!(place.run("sweep best dag"), @"
+    exit 2
+    error: `dag` holds several sweeps
+
+    hint: name one of them: `dag/poolcast`, `dag/second`
+    ");
+}
+
+#[test]
+fn a_dag_that_is_to_be_left_as_it_is() {
+    let place = place("");
+    let one = SMALL.replace("runs: 3", "runs: 1").replace("epochs: 3", "epochs: 1");
+    place.write("small.yaml", format!("{one}dag: {{image: {IMAGE}, cleanup: false}}\n"));
+    place.stdout("dag small.yaml");
+    assert_eq!(nodes::run(&place, "out"), 0);
+    assert!(place.path("out/bestmodel.info").exists() && !place.path("out/poolcast").exists());
+    place.write("out/pipeline.status", "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n");
+    insta::assert_snapshot!(place.stdout("sweep cleanup out"), @"
+    out/pipeline.report -> out/poolcast/pipeline.report
+    out/best.json -> out/poolcast/best.json
+    out/bestmodel.info -> out/poolcast/bestmodel.info
+    out/logs -> out/poolcast/logs
+    out/condor -> out/poolcast/condor
+    out/events -> out/poolcast/events
+    out/tensors -> out/poolcast/tensors
+    out/trials -> out/poolcast/trials
+    out/config.yaml -> out/poolcast/config.yaml
+    out/pipeline.status -> out/poolcast/pipeline.status
+    out/pipeline.dag -> out/poolcast/pipeline.dag
+    ");
+    assert_eq!(place.stdout("sweep cleanup out"), "everything is in out/poolcast\n");
+}
+
+#[test]
+fn nothing_is_replaced_by_what_a_dag_leaves() {
+    let place = place("");
+    let one = SMALL.replace("runs: 3", "runs: 1").replace("epochs: 3", "epochs: 1");
+    place.write("small.yaml", format!("{one}dag: {{image: {IMAGE}}}\n"));
+    place.stdout("dag small.yaml");
+    fs_err::create_dir(place.path("out/poolcast")).expect("made");
+    place.write("out/poolcast/logs", "mine");
+    assert_eq!(nodes::run(&place, "out"), 0);
+    let report = file(&place, "pipeline.report");
+    assert!(report.ends_with("\nnothing was moved: poolcast/logs is there already\n"), "{report}");
+    assert!(place.path("out/bestmodel.info").exists());
 }
 
 #[test]
@@ -295,9 +373,8 @@ fn a_trial_that_fails_is_recorded_and_the_best_of_the_others_is_chosen() {
     ");
     let status = place.stdout("sweep status out");
     assert!(status.contains("3 trials: 1 done, 2 failed, 0 to come\n  trial 1 failed: train-0001: exit"), "{status}");
-    assert!(
-        !place.path("out/trials/trial-0002/metrics.json").exists() && !place.path("out/logs/train-0002.err").exists()
-    );
+    let left = place.files("out/poolcast");
+    assert!(!left.contains_key("trials/trial-0002/metrics.json") && !left.contains_key("logs/train-0002.err"));
 }
 
 #[test]
@@ -324,8 +401,9 @@ fn a_chain_of_epochs_ends_where_a_whole_training_does() {
     place.stdout("dag small.yaml -o dag");
     assert_eq!(nodes::run(&place, "dag"), 0);
     place.stdout("run small.yaml -o here");
-    assert!(trials(&place, "dag") == trials(&place, "here"), "another trial");
-    let logs: Vec<String> = place.files("dag/logs").into_keys().filter(|name| name.starts_with("train")).collect();
+    assert!(trials(&place, "dag/poolcast") == trials(&place, "here"), "another trial");
+    let logs: Vec<String> =
+        place.files("dag/poolcast/logs").into_keys().filter(|name| name.starts_with("train")).collect();
     assert_eq!(logs, ["train-0001-0001.err", "train-0001-0002.err"]);
 }
 

@@ -6,7 +6,9 @@ use crate::place::Place;
 fn every_verb_explains_itself() {
     let place = Place::new();
     insta::assert_snapshot!("poolcast", place.stdout("--help"));
-    for verb in ["run", "parse", "tensors", "train", "evaluate", "advise", "simulate", "config", "sweep", "dag"] {
+    for verb in
+        ["run", "collect", "parse", "tensors", "train", "evaluate", "advise", "simulate", "config", "sweep", "dag"]
+    {
         let help = place.stdout(&format!("{verb} --help"));
         assert!(help.contains(&format!("Example: poolcast {verb}")), "{verb} shows no example");
         insta::assert_snapshot!(verb, help);

@@ -3,6 +3,7 @@
 mod place;
 
 mod advise;
+mod collect;
 mod config;
 mod dag;
 mod docs;

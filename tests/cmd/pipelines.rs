@@ -212,11 +212,11 @@ fn pipelines_stand_beside_the_network_on_the_same_samples() {
     let pipelines = "pipelines: {lasso: {runs: 2, parameters: {C: {min: 0.1, max: 1.0}}}}\n";
     place.write("small.yaml", SMALL.replace("runs: 3", "runs: 1") + pipelines);
     let printed = place.stdout("run small.yaml --threads 1");
-    assert!(printed.contains("Pipelines and networks on the same samples, by validation_loss"), "{printed}");
+    assert!(printed.contains("Pipelines and networks on the same samples, by validation_f_measure"), "{printed}");
     let found = rows(&place, "out");
     let names: Vec<&str> = found.iter().filter_map(|row| row["pipeline"].as_str()).collect();
     assert_eq!((names.len(), &names[1..]), (3, &["lasso", "lasso"][..]));
-    assert!(found[1]["fit"]["validation"]["loss"] == found[1]["value"] && found[1]["parameters"]["j"].is_number());
+    assert!(found[1]["fit"]["validation"]["f_measure"] == found[1]["value"] && found[1]["parameters"]["j"].is_number());
     let best = place.json("sweep best out --json");
     assert_eq!((&best[0]["trials"], &best[0]["split"]), (&3.into(), &Value::Null));
     for key in ["corrected", "validation", "test"] {

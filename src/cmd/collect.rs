@@ -1,0 +1,38 @@
+//! `poolcast collect`: a live, rotating global event log → an archive that only grows.
+
+use anyhow::Result;
+
+use crate::cli::CollectArgs;
+use crate::error::EXIT_DONE;
+use crate::eventlog::{self, Lost};
+use crate::output;
+
+/// Adds what is new, and says what was rotated away before.
+pub fn run(args: &CollectArgs) -> Result<u8> {
+    let collected = eventlog::collect(&args.logs, &args.out)?;
+    for lost in &collected.newly_lost {
+        output::note(&note(lost));
+    }
+    if args.json {
+        output::json(&collected)?;
+        return Ok(EXIT_DONE);
+    }
+    let generations = &collected.archive.generations;
+    let bytes = generations.iter().map(|generation| generation.bytes).sum();
+    output::data(&format!(
+        "{}: {} bytes, {} of them new; generations: {}\n",
+        args.out.display(),
+        output::count(bytes),
+        output::count(collected.new_bytes),
+        generations.len()
+    ))?;
+    Ok(EXIT_DONE)
+}
+
+fn note(lost: &Lost) -> String {
+    let Lost { ap, after, before, bytes } = lost;
+    let what = if *bytes > 0 { format!("{} bytes", output::count(*bytes)) } else { "events".to_owned() };
+    let of = if ap.is_empty() { String::new() } else { format!(" of {ap}") };
+    let what = format!("warning: {what} between generations {after} and {before}{of} were rotated away");
+    format!("{what} before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE")
+}

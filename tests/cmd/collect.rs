@@ -1,0 +1,122 @@
+//! `poolcast collect`: a log that is written and rotated meanwhile, the archive, and what `parse` makes of it.
+
+use crate::place::Place;
+
+/// Generation `sequence` of a global event log, which begins at byte `offset`, with `events` in it. As on an access point
+/// whose schedd has no name of its own, the header does not say whose log it is.
+fn generation(sequence: u32, offset: usize, events: &str) -> String {
+    let ctime = 1_795_222_800 + 600 * sequence;
+    let text = format!(
+        "Global JobLog: ctime={ctime} id=0.{sequence} sequence={sequence} size=0 events=0 offset={offset} event_off=0 \
+         max_rotation=1 creator_name=<>"
+    );
+    format!("008 (-01.-01.-01) 11/21 01:{:02}:00 {text:<256}\n...\n{events}", 10 * sequence)
+}
+
+const SUBMIT: &str = "000 (1.0.0) 11/21 01:11:00 Job submitted from host: <10.0.0.1:9618?alias=ap.example>\n...\n";
+const HELD: &str = "012 (1.0.0) 11/21 01:12:00 Job was held.\n\tx\n\tCode 12 Subcode 2\n...\n";
+const RELEASED: &str = "013 (1.0.0) 11/21 01:21:00 Job was released.\n...\n";
+const ENDED: &str = "005 (1.0.0) 11/21 01:31:00 Job terminated.\n\t(1) Normal termination (return value 0)\n...\n";
+
+#[test]
+fn an_archive_is_the_log_across_rotations() {
+    let place = Place::new();
+    let first = generation(1, 0, &format!("{SUBMIT}{HELD}"));
+    // A record is being written.
+    place.write("EventLog", format!("{first}{}", &RELEASED[..30]));
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 0
+    archive: 450 bytes, 450 of them new; generations: 1
+    ");
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 0
+    archive: 450 bytes, 0 of them new; generations: 1
+    ");
+    let (first, second) = (format!("{first}{RELEASED}"), generation(2, first.len() + RELEASED.len(), ENDED));
+    place.write("EventLog.old", &first);
+    place.write("EventLog", &second);
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 0
+    archive: 881 bytes, 431 of them new; generations: 2
+    ");
+    let archive = place.files("archive");
+    let names: Vec<&str> = archive.keys().map(String::as_str).collect();
+    assert_eq!(names, ["EventLog.1795223400.1", "EventLog.1795224000.2", "manifest.json"]);
+    assert!(archive[names[0]] == first.as_bytes() && archive[names[1]] == second.as_bytes());
+    let mut parse =
+        place.command("parse archive/EventLog.1795224000.2 archive/EventLog.1795223400.1 -o events --stats");
+    insta::assert_snapshot!(crate::place::Outcome::of(parse.output().expect("it starts")), @"
+    exit 0
+    EventLog.1795223400.1, EventLog.1795224000.2: 6 records of 1 jobs at ap.example, 2026-11-21 01:11:00 UTC to 2026-11-21 01:31:00 UTC
+      000 SUBMIT          1
+      005 JOB_TERMINATED  1
+      008 GENERIC         2
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+      holds by code                                                               holds  jobs  released  then succeeded
+      12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
+      their most frequent reasons, without what varies
+      12/2: *
+    ");
+}
+
+#[test]
+fn what_was_rotated_away_is_missed_and_a_gap() {
+    let place = Place::new();
+    let first = generation(1, 0, &format!("{SUBMIT}{HELD}"));
+    place.write("EventLog", &first);
+    place.stdout("collect EventLog -o archive");
+    // The release came to the first generation's end, which nobody saw; then the third was rotated away, too.
+    let offset = first.len() + RELEASED.len();
+    place.write("EventLog", generation(2, offset, ENDED));
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 0
+    archive: 832 bytes, 382 of them new; generations: 2
+    warning: 49 bytes between generations 1 and 2 were rotated away before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
+    ");
+    place.write("EventLog", generation(4, 9000, SUBMIT));
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 0
+    archive: 1,215 bytes, 383 of them new; generations: 3
+    warning: 8,119 bytes between generations 2 and 4 were rotated away before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
+    ");
+    let lost = place.json("collect EventLog -o archive --json")["lost"].clone();
+    insta::assert_snapshot!(lost, @r#"[{"after":1,"ap":"","before":2,"bytes":49},{"after":2,"ap":"","before":4,"bytes":8119}]"#);
+    let names =
+        ["1795223400.1", "1795224000.2", "1795225200.4"].map(|name| format!("archive/EventLog.{name}")).join(" ");
+    let parsed = place.stdout(&format!("parse {names} -o events"));
+    let gaps: Vec<&str> = parsed.lines().filter(|line| line.contains("a gap")).collect();
+    insta::assert_snapshot!(gaps.join("\n"), @"
+    a gap at ap.example: 2026-11-21 01:12:00 UTC to 2026-11-21 01:20:00 UTC
+    a gap at ap.example: 2026-11-21 01:31:00 UTC to 2026-11-21 01:40:00 UTC
+    ");
+}
+
+#[test]
+fn what_cannot_be_collected_is_named() {
+    let place = Place::new();
+    place.write("user.log", SUBMIT);
+    insta::assert_snapshot!(place.run("collect user.log -o archive"), @"
+    exit 2
+    error: `user.log` does not begin as a global event log does
+
+    hint: `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+    insta::assert_snapshot!(place.run("collect missing -o archive"), @"
+    exit 2
+    error: cannot open the log `missing`
+      caused by: failed to open file `missing`: No such file or directory (os error 2)
+
+    hint: `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+    assert!(!place.path("archive").exists());
+    place.write("EventLog", generation(1, 0, SUBMIT));
+    fs_err::create_dir(place.path("mine")).expect("made");
+    place.write("mine/precious", "x");
+    insta::assert_snapshot!(place.run("collect EventLog -o mine"), @"
+    exit 2
+    error: `mine` is no archive
+
+    hint: name an empty or a new directory
+    ");
+}
