@@ -19,6 +19,7 @@ mod source;
 mod space;
 mod status;
 mod suggest;
+mod term;
 mod trial;
 mod trials;
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::fits::FitScores;
 use super::queue::{Item, Token};
 use crate::config::{Config, MetricName};
-use crate::training::{ClassScores, Epoch, Metrics, Scores};
+use crate::training::{ClassScores, Epoch, Metrics, Scores, Status};
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -123,10 +123,16 @@ impl Row {
         Item { trial: self.trial, budget: self.budget }
     }
 
-    /// Takes over what the epochs came to.
-    pub(super) fn heard(&mut self, history: &[Epoch]) {
+    /// Takes over what a training came to.
+    pub(super) fn trained(&mut self, metrics: Metrics, history: &[Epoch]) {
         let name = self.config.wandb.sweep.metric.name;
         self.values = history.iter().map(|epoch| epoch.watched(name)).collect();
+        self.value = metrics.value(name);
+        if metrics.status == Status::TerminatedEarly {
+            // With so many epochs it is made again.
+            self.config.epochs = metrics.epochs;
+        }
+        self.metrics = Some(metrics);
     }
 
     /// The row of an item that no worker survived.

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -15,14 +15,12 @@ use super::results::rows_of;
 use super::rounds;
 use super::row::{How, Row};
 use super::source;
+use super::term::Term;
 use crate::config::Config;
-use crate::error::{EXIT_RETRY, exit_code};
 use crate::manifest;
 use crate::models::Device;
 use crate::tensors::{self, Dataset};
-use crate::training::{
-    self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, Stopped, read_history, train_until,
-};
+use crate::training::{self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, read_history, train_until};
 
 /// The directory of a trial in the sweep directory `out`.
 pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
@@ -51,13 +49,14 @@ pub fn work_trials(
     ended: impl Fn(&Row),
 ) -> Result<Tally> {
     let attempt = |attempt: &Attempt<'_>| {
-        let trial = Trial::new(sweep, queue, attempt)?;
+        let term = Term { began: Instant::now(), limit, stop };
+        let trial = Trial::new(sweep, queue, attempt, term)?;
         match Task::of(&trial.config)? {
             Some(task) => {
-                let Trial { row, began, config, .. } = trial;
-                FitTrial { sweep, queue, attempt, config: &config, task, row, began }.run(limit, stop)
+                let Trial { row, config, .. } = trial;
+                FitTrial { sweep, queue, attempt, term, config: &config, task, row }.run()
             }
-            None => trial.run(limit, stop, &progress),
+            None => trial.run(&progress),
         }
     };
     work(queue, limit, stop, attempt, |token, row: &Row| {
@@ -88,11 +87,6 @@ pub(super) fn publish(sweep: &Sweep, queue: &Queue, token: &Token, row: &Row) ->
     Ok(())
 }
 
-/// Whether `error` is no trial's fault, such as a full disk.
-pub(super) fn is_passing(error: &anyhow::Error) -> bool {
-    exit_code(error) == EXIT_RETRY || error.chain().any(|cause| cause.is::<std::io::Error>())
-}
-
 /// The epochs that the training in `dir` has gone through.
 fn epochs_of(dir: &Path) -> usize {
     read_history(dir).map_or(0, |history| history.len())
@@ -106,49 +100,40 @@ struct Trial<'a> {
     known: Vec<Row>,
     config: Config,
     row: Row,
-    began: Instant,
+    term: Term<'a>,
 }
 
 impl<'a> Trial<'a> {
-    fn new(sweep: &'a Sweep, queue: &'a Queue, attempt: &'a Attempt<'a>) -> Result<Trial<'a>> {
+    fn new(sweep: &'a Sweep, queue: &'a Queue, attempt: &'a Attempt<'a>, term: Term<'a>) -> Result<Trial<'a>> {
         let known = if rounds::learns(&sweep.config) { rows_of(sweep, queue, &queue.items()?)? } else { Vec::new() };
         let config = rounds::trial_config(&sweep.config, attempt.token.item.trial, &known)?;
         let row = Row::begin(attempt.token, attempt.worker(), &config)?;
-        Ok(Trial { sweep, queue, attempt, known, config, row, began: Instant::now() })
+        Ok(Trial { sweep, queue, attempt, known, config, row, term })
     }
 
-    fn run(self, limit: Duration, stop: &AtomicBool, progress: &(impl Fn(usize, &Epoch) + Sync)) -> Result<Ended<Row>> {
+    fn run(mut self, progress: &(impl Fn(usize, &Epoch) + Sync)) -> Result<Ended<Row>> {
         let settings = match tensors::Settings::of(&self.config).and(training::Settings::of(&self.config)) {
             Ok(settings) => settings,
-            Err(error) => return Ok(Ended::Failed(self.end(How::Invalid, Some(error), None))),
+            Err(error) => return Ok(self.term.failed(self.row, How::Invalid, &error)),
         };
         // Data that this worker does not find is no fault of the trial.
         let dataset = source::dataset(self.sweep, &self.config)?;
         let key = settings.key(&dataset.key)?;
         let dir = self.queue.work_dir(self.attempt.token);
-        let trained = self.trained(&dataset, &key, &dir, limit, stop, progress);
-        let mut trial = self;
-        trial.row.key = Some(key);
-        trial.row.tensors_key = Some(dataset.key);
-        let timed_out = trial.began.elapsed() > limit;
-        match trained {
+        let outcome = self.trained(&dataset, &key, &dir, progress);
+        (self.row.key, self.row.tensors_key) = (Some(key), Some(dataset.key));
+        let outcome = match outcome {
             Ok((metrics, history)) => {
-                trial.row.heard(&history);
-                Ok(Ended::Done(trial.end(How::Done, None, Some(metrics))))
+                self.row.trained(metrics, &history);
+                Ok(())
             }
             Err(error) if error.is::<NonFinite>() => {
-                let metrics = Metrics::read(&dir)?;
-                trial.row.heard(&read_history(&dir)?);
-                Ok(Ended::Failed(trial.end(How::NonFinite, Some(error), Some(metrics))))
+                self.row.trained(Metrics::read(&dir)?, &read_history(&dir)?);
+                Err(error)
             }
-            Err(error) if error.is::<Stopped>() && !timed_out => Ok(Ended::Stopped),
-            Err(error) if error.is::<Stopped>() => {
-                let error = error.context(format!("it took longer than {} s", limit.as_secs()));
-                Ok(Ended::Failed(trial.end(How::TimeLimit, Some(error), None)))
-            }
-            Err(error) if is_passing(&error) => Err(error),
-            Err(error) => Ok(Ended::Failed(trial.end(How::Error, Some(error), None))),
-        }
+            Err(error) => Err(error),
+        };
+        self.term.end(self.row, outcome)
     }
 
     fn trained(
@@ -156,8 +141,6 @@ impl<'a> Trial<'a> {
         dataset: &Dataset,
         key: &str,
         dir: &Path,
-        limit: Duration,
-        stop: &AtomicBool,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<(Metrics, Vec<Epoch>)> {
         let trial = self.attempt.token.item.trial;
@@ -176,9 +159,7 @@ impl<'a> Trial<'a> {
                 progress(trial, epoch);
                 ControlFlow::Continue(())
             }
-            Progress::Batch { .. } if stop.load(Ordering::Relaxed) || self.began.elapsed() > limit => {
-                ControlFlow::Break(())
-            }
+            Progress::Batch { .. } if self.term.is_over() => ControlFlow::Break(()),
             Progress::Batch { .. } => ControlFlow::Continue(()),
         };
         let ends = |epochs: &[Epoch]| self.ends(epochs);
@@ -208,20 +189,5 @@ impl<'a> Trial<'a> {
             Some(earlier) => training::copy_checkpoint(earlier, dir),
             None => Ok(()),
         }
-    }
-
-    fn end(&self, how: How, error: Option<anyhow::Error>, metrics: Option<Metrics>) -> Row {
-        let mut row = self.row.clone();
-        row.ended = how;
-        row.error = error.map(|error| format!("{error:#}"));
-        row.seconds = self.began.elapsed().as_secs_f64();
-        let metric = row.config.wandb.sweep.metric.name;
-        row.value = metrics.as_ref().and_then(|metrics| metrics.value(metric));
-        if let Some(metrics) = metrics.as_ref().filter(|metrics| metrics.status == Status::TerminatedEarly) {
-            // With so many epochs it is made again.
-            row.config.epochs = metrics.epochs;
-        }
-        row.metrics = metrics;
-        row
     }
 }

@@ -90,13 +90,16 @@ impl Moment {
     }
 }
 
-/// The events of a job, in order; not those that are written about it once it has ended, and leave it so.
+/// The events of a job, in order, the last of each moment; not those that are written about it once it has ended, and leave
+/// it so.
 fn moments(job: u32, history: History<'_>) -> impl Iterator<Item = Moment> {
-    let mut has_ended = false;
-    history.time_ms.iter().zip(history.number).filter_map(move |(&time_ms, &number)| {
+    let (mut has_ended, mut is_active) = (false, false);
+    history.number.iter().enumerate().filter_map(move |(at, &number)| {
         let had_ended = has_ended;
         has_ended = ended(had_ended, number);
-        (!(had_ended && has_ended)).then(|| Moment::new(time_ms, job, has_ended))
+        is_active |= !(had_ended && has_ended);
+        let is_last = history.time_ms.get(at + 1) != Some(&history.time_ms[at]);
+        (is_last && std::mem::take(&mut is_active)).then(|| Moment::new(history.time_ms[at], job, has_ended))
     })
 }
 

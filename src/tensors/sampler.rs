@@ -50,8 +50,8 @@ impl<'a> Sampler<'a> {
             })
             .collect();
         let Settings { j, m, .. } = self.settings;
-        let mut jobs = vec![Vec::with_capacity(j); TOGETHER];
-        let mut histories = vec![Vec::with_capacity(j); TOGETHER];
+        let mut jobs = vec![Vec::new(); TOGETHER];
+        let mut histories = vec![Vec::new(); TOGETHER];
         let together = codes.chunks_mut(TOGETHER * m * j).zip(samples.chunks(TOGETHER)).zip(framed.chunks(TOGETHER));
         for ((codes, samples), framed) in together {
             for ((jobs, &(index, _)), sample) in jobs.iter_mut().zip(samples).zip(framed) {

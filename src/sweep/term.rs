@@ -1,0 +1,62 @@
+//! What an attempt at a trial came to, and how long it took → what becomes of the trial's item.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::queue::Ended;
+use super::row::{How, Row};
+use crate::error::{EXIT_RETRY, exit_code};
+use crate::training::NonFinite;
+use crate::{pipelines, training};
+
+/// How long an attempt may go on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Term<'a> {
+    pub(super) began: Instant,
+    /// What takes longer has failed.
+    pub(super) limit: Duration,
+    /// Set, the attempt stops, and the trial is given back.
+    pub(super) stop: &'a AtomicBool,
+}
+
+impl Term<'_> {
+    /// Whether to stop.
+    pub(super) fn is_over(self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.began.elapsed() > self.limit
+    }
+
+    /// What becomes of the item of `row`, whose training or fit came to `outcome`.
+    ///
+    /// # Errors
+    /// Fails with what is no trial's fault, such as a full disk.
+    pub(super) fn end(self, row: Row, outcome: Result<()>) -> Result<Ended<Row>> {
+        let Err(error) = outcome else { return Ok(Ended::Done(self.row(row, How::Done))) };
+        let is_stopped = error.is::<training::Stopped>() || error.is::<pipelines::Stopped>();
+        if is_stopped && self.began.elapsed() > self.limit {
+            let error = error.context(format!("it took longer than {} s", self.limit.as_secs()));
+            return Ok(self.failed(row, How::TimeLimit, &error));
+        }
+        match error {
+            _ if is_stopped => Ok(Ended::Stopped),
+            error if error.is::<NonFinite>() => Ok(self.failed(row, How::NonFinite, &error)),
+            error if is_passing(&error) => Err(error),
+            error => Ok(self.failed(row, How::Error, &error)),
+        }
+    }
+
+    /// The end of a trial that would fail again.
+    pub(super) fn failed(self, row: Row, how: How, error: &anyhow::Error) -> Ended<Row> {
+        Ended::Failed(self.row(Row { error: Some(format!("{error:#}")), ..row }, how))
+    }
+
+    fn row(self, row: Row, ended: How) -> Row {
+        Row { ended, seconds: self.began.elapsed().as_secs_f64(), ..row }
+    }
+}
+
+/// Whether `error` is no trial's fault, such as a full disk.
+fn is_passing(error: &anyhow::Error) -> bool {
+    exit_code(error) == EXIT_RETRY || error.chain().any(|cause| cause.is::<std::io::Error>())
+}
