@@ -151,6 +151,10 @@ fn begin(dir: &Path) -> Result<(fs_err::File, Archive)> {
     free.context(hinted(format!("another process adds to `{}`", dir.display()), "wait until it is done"))?;
     if dir.join(manifest::FILE).exists() {
         let mut archive = manifest::read::<Archive>(dir, ARCHIVE)?.body;
+        for Archived { file, .. } in &archive.generations {
+            let inside = Path::new(file).file_name().is_some_and(|name| name == file.as_str());
+            ensure!(inside, "`{}` lists `{file}`, which is outside it", dir.display());
+        }
         archive.restore(dir)?;
         return Ok((lock, archive));
     }
@@ -442,7 +446,11 @@ mod tests {
         collect(std::slice::from_ref(&writer.log), &path("b")).expect("collected");
         fs_err::write(&writer.log, writer.header(0)).expect("cut");
         assert!(refusal("EventLog", "b").0.contains("is shorter than what was collected of it"));
-        let archived = path("b/EventLog.1704067140.1");
+        let (archived, manifest) = (path("b/EventLog.1704067140.1"), path("b").join(manifest::FILE));
+        let text = fs_err::read_to_string(&manifest).expect("read");
+        fs_err::write(&manifest, text.replace("EventLog.17", "../mine/EventLog.17")).expect("written");
+        assert!(refusal("EventLog", "b").0.contains("which is outside it"));
+        fs_err::write(&manifest, text).expect("written");
         fs_err::write(&archived, "").expect("cut");
         assert!(
             refusal("EventLog", "b").0.contains("`PLACE/b/EventLog.1704067140.1` is shorter than its manifest says")
