@@ -1,7 +1,7 @@
 //! The histories of all jobs → how earlier holds of the same kind and jobs of the same cluster had ended, as far as a given
 //! moment knew.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::cycles::{Cycle, Outcome, cycles};
 use crate::config::Label;
 use crate::eventlog::{HELD, TERMINATED};
-use crate::events::{Job, Jobs, Store};
+use crate::events::{History, Job, Jobs, Store};
 
 /// How many ended which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,27 +39,32 @@ pub struct Record {
     pub ends: Tally,
 }
 
-/// What is counted together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
-    /// The holds of an access point's cluster, with their code and subcode.
-    Cluster((u32, i32), (i32, i32)),
-    /// The holds of an owner.
-    Owner(u64, (i32, i32)),
-    /// The ends of the jobs of a cluster.
-    Ends((u32, i32)),
-}
-
-/// When holds or jobs of each kind ended, and whether well.
-type Outcomes = HashMap<Kind, Vec<(i64, bool)>, RandomState>;
+/// A hold code and subcode.
+type Reason = (i32, i32);
+/// When something ended, and whether well.
+type Outcomes = Vec<(i64, bool)>;
+/// The tally after each outcome, in order of time.
+type Tallies = Vec<(i64, Tally)>;
 
 /// So many jobs are looked at by one thread at a time.
 const AT_ONCE: usize = 4096;
 
-/// The records of a whole store: of each kind, the tally after each outcome, in order of time.
+/// The records of a whole store.
 #[derive(Debug)]
 pub struct Records {
-    tallies: HashMap<Kind, Vec<(i64, Tally)>, RandomState>,
+    /// Those of some whole clusters each, in order.
+    clusters: Vec<Clusters>,
+    owners: HashMap<(u64, Reason), Tallies, RandomState>,
+}
+
+/// The records of neighbouring clusters.
+#[derive(Debug)]
+struct Clusters {
+    /// The access point and number of the first.
+    first: (u32, i32),
+    holds: HashMap<((u32, i32), Reason), Tallies, RandomState>,
+    /// The ends of the jobs of clusters that have holds; nobody asks about the others, and they are many.
+    ends: HashMap<(u32, i32), Tallies, RandomState>,
 }
 
 impl Records {
@@ -67,32 +72,41 @@ impl Records {
     pub fn new(store: &Store) -> Records {
         let jobs = store.jobs();
         let cuts = cuts(&jobs, AT_ONCE);
-        let parts: Vec<Outcomes> = cuts.par_windows(2).map(|cut| outcomes(store, &jobs, cut[0]..cut[1])).collect();
-        let mut all = Outcomes::default();
-        all.reserve(parts.iter().map(Outcomes::len).sum());
-        for (kind, mut part) in parts.into_iter().flatten() {
-            all.entry(kind).or_default().append(&mut part);
+        let parts: Vec<_> = cuts.par_windows(2).map(|cut| Clusters::of(store, &jobs, cut[0]..cut[1])).collect();
+        let mut clusters = Vec::with_capacity(parts.len());
+        let mut owners: HashMap<_, Outcomes, RandomState> = HashMap::default();
+        for (part, of_owners) in parts {
+            clusters.push(part);
+            for (key, mut outcomes) in of_owners {
+                owners.entry(key).or_default().append(&mut outcomes);
+            }
         }
-        Records { tallies: all.into_iter().map(|(kind, outcomes)| (kind, running(outcomes))).collect() }
+        Records { clusters, owners: owners.into_iter().map(|(key, outcomes)| (key, running(outcomes))).collect() }
     }
 
     /// What was known in the second of a hold.
     pub fn at(&self, job: &Job<'_>, cycle: &Cycle) -> Record {
         let hold_ms = job.history.time_ms[cycle.hold];
-        let tally = |kind| {
-            let tallies = self.tallies.get(&kind).map_or(&[][..], Vec::as_slice);
+        let tally = |tallies: Option<&Tallies>| {
+            let tallies = tallies.map_or(&[][..], Vec::as_slice);
             let known = tallies.partition_point(|(decided_ms, _)| *decided_ms <= hold_ms);
             tallies[..known].last().map_or(Tally::default(), |(_, tally)| *tally)
         };
-        let owner = if job.owner == 0 { Tally::default() } else { tally(of_owner(job, cycle)) };
-        Record { cluster: tally(of_cluster(job, cycle)), owner, ends: tally(ends(job)) }
+        let (cluster, reason) = (cluster(job), reason(job, cycle));
+        let part = self.clusters.partition_point(|part| part.first <= cluster).checked_sub(1);
+        let part = part.map(|part| &self.clusters[part]);
+        Record {
+            cluster: tally(part.and_then(|part| part.holds.get(&(cluster, reason)))),
+            owner: tally(self.owners.get(&(job.owner, reason))),
+            ends: tally(part.and_then(|part| part.ends.get(&cluster))),
+        }
     }
 }
 
 /// Where to cut the jobs, so that the parts have about `at_once` of them and clusters stay whole. Jobs are in order of access
 /// point and cluster, so those of a cluster follow each other.
 fn cuts(jobs: &Jobs<'_>, at_once: usize) -> Vec<usize> {
-    let begins = |&index: &usize| index == 0 || ends(&jobs.get(index)) != ends(&jobs.get(index - 1));
+    let begins = |&index: &usize| index == 0 || cluster(&jobs.get(index)) != cluster(&jobs.get(index - 1));
     let next = |from: usize| (from..jobs.len()).find(begins).unwrap_or(jobs.len());
     let mut cuts: Vec<usize> = (0..jobs.len()).step_by(at_once).map(next).collect();
     cuts.push(jobs.len());
@@ -100,54 +114,66 @@ fn cuts(jobs: &Jobs<'_>, at_once: usize) -> Vec<usize> {
     cuts
 }
 
-/// The outcomes of some whole clusters.
-fn outcomes(store: &Store, jobs: &Jobs<'_>, range: Range<usize>) -> Outcomes {
-    let mut outcomes = Outcomes::default();
-    let (mut cluster, mut ended, mut was_held) = (None, Vec::new(), false);
-    for job in range.map(|index| Some(jobs.get(index))).chain([None]) {
-        let own = job.as_ref().map(ends);
-        if cluster != own {
-            // Nobody asks about clusters without a hold, and they are many.
-            let ended = std::mem::take(&mut ended);
-            outcomes.extend(cluster.filter(|_| was_held).map(|cluster| (cluster, ended)));
-            (cluster, was_held) = (own, false);
-        }
-        let Some(job) = job else { break };
-        let history = job.history;
-        for (at, &number) in history.number.iter().enumerate() {
-            if number == TERMINATED {
-                ended.push((history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0));
+impl Clusters {
+    /// The records of the whole clusters of the jobs in `range`, and what became of the holds of their owners.
+    fn of(
+        store: &Store,
+        jobs: &Jobs<'_>,
+        range: Range<usize>,
+    ) -> (Clusters, HashMap<(u64, Reason), Outcomes, RandomState>) {
+        let first = cluster(&jobs.get(range.start));
+        let mut clusters = Clusters { first, holds: HashMap::default(), ends: HashMap::default() };
+        let mut owners: HashMap<_, Outcomes, RandomState> = HashMap::default();
+        let mut next = range.start;
+        while next < range.end {
+            let own = cluster(&jobs.get(next));
+            let (mut holds, mut ended, mut was_held): (BTreeMap<Reason, Outcomes>, _, _) =
+                (BTreeMap::new(), Vec::new(), false);
+            while next < range.end {
+                let job = jobs.get(next);
+                if cluster(&job) != own {
+                    break;
+                }
+                was_held |= add_ends(&job.history, &mut ended);
+                for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
+                    let Outcome::Label(label) = cycle.outcome else { continue };
+                    let (reason, outcome) = (reason(&job, &cycle), (job.history.time_ms[cycle.decided], label));
+                    holds.entry(reason).or_default().push(outcome);
+                    if job.owner != 0 {
+                        owners.entry((job.owner, reason)).or_default().push(outcome);
+                    }
+                }
+                next += 1;
             }
-            was_held |= number == HELD;
+            clusters.holds.extend(holds.into_iter().map(|(reason, outcomes)| ((own, reason), running(outcomes))));
+            clusters.ends.extend(was_held.then(|| (own, running(ended))));
         }
-        for cycle in cycles(history, Label::Next, store.gaps(job.ap)) {
-            let Outcome::Label(label) = cycle.outcome else { continue };
-            let decided_ms = history.time_ms[cycle.decided];
-            for kind in [of_cluster(&job, &cycle), of_owner(&job, &cycle)] {
-                outcomes.entry(kind).or_default().push((decided_ms, label));
-            }
-        }
+        (clusters, owners)
     }
-    outcomes
 }
 
-fn reason(job: &Job<'_>, cycle: &Cycle) -> (i32, i32) {
+/// Adds how a job terminated, each time it did; whether it was ever held.
+fn add_ends(history: &History<'_>, ended: &mut Outcomes) -> bool {
+    let mut was_held = false;
+    for (at, &number) in history.number.iter().enumerate() {
+        if number == TERMINATED {
+            ended.push((history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0));
+        }
+        was_held |= number == HELD;
+    }
+    was_held
+}
+
+/// The access point and number of a job's cluster.
+fn cluster(job: &Job<'_>) -> (u32, i32) {
+    (job.ap, job.cluster)
+}
+
+fn reason(job: &Job<'_>, cycle: &Cycle) -> Reason {
     (job.history.hold_code[cycle.hold], job.history.hold_subcode[cycle.hold])
 }
 
-fn of_cluster(job: &Job<'_>, cycle: &Cycle) -> Kind {
-    Kind::Cluster((job.ap, job.cluster), reason(job, cycle))
-}
-
-fn of_owner(job: &Job<'_>, cycle: &Cycle) -> Kind {
-    Kind::Owner(job.owner, reason(job, cycle))
-}
-
-fn ends(job: &Job<'_>) -> Kind {
-    Kind::Ends((job.ap, job.cluster))
-}
-
-fn running(mut outcomes: Vec<(i64, bool)>) -> Vec<(i64, Tally)> {
+fn running(mut outcomes: Outcomes) -> Tallies {
     outcomes.sort_unstable();
     let mut tally = Tally::default();
     let after = |(decided_ms, label)| {
@@ -200,6 +226,30 @@ mod tests {
         assert_eq!(cuts(&store.jobs(), 1), [0, 1, 5, 6, 8]);
         assert_eq!(cuts(&store.jobs(), 3), [0, 5, 6, 8]);
         assert_eq!(cuts(&store.jobs(), 100), [0, 8]);
+    }
+
+    #[test]
+    fn clusters_far_apart_have_records() {
+        let event = |cluster, proc, s: i64, number| Event {
+            cluster,
+            proc,
+            number,
+            time_ms: s * 1000,
+            normal: 1,
+            ..Event::default()
+        };
+        let first = |cluster| [(0, 12), (5, 13), (9, 5)].map(|(s, number)| event(cluster, 0, s, number));
+        let events: Vec<Event> = (0..AT_ONCE as i32)
+            .flat_map(|cluster| [&first(cluster)[..], &[event(cluster, 1, 20, 12)]].concat())
+            .collect();
+        let store = store_of(&events);
+        let (jobs, records) = (store.jobs(), Records::new(&store));
+        assert!(jobs.len() > AT_ONCE);
+        for job in jobs.iter().filter(|job| job.proc == 1) {
+            let record = records.at(&job, &cycles(job.history, Label::Next, &[])[0]);
+            let one = Tally { successes: 1, failures: 0 };
+            assert_eq!((record.cluster, record.ends), (one, one), "{}", job.id());
+        }
     }
 
     #[test]
