@@ -43,6 +43,8 @@ pub struct Record {
 type Reason = (i32, i32);
 /// When something ended, and whether well.
 type Outcomes = Vec<(i64, bool)>;
+/// What became of the holds of each owner that is known.
+type Owners = HashMap<(u64, Reason), Outcomes, RandomState>;
 /// The tally after each outcome, in order of time.
 type Tallies = Vec<(i64, Tally)>;
 
@@ -74,7 +76,7 @@ impl Records {
         let cuts = cuts(&jobs, AT_ONCE);
         let parts: Vec<_> = cuts.par_windows(2).map(|cut| Clusters::of(store, &jobs, cut[0]..cut[1])).collect();
         let mut clusters = Vec::with_capacity(parts.len());
-        let mut owners: HashMap<_, Outcomes, RandomState> = HashMap::default();
+        let mut owners = Owners::default();
         for (part, of_owners) in parts {
             clusters.push(part);
             for (key, mut outcomes) in of_owners {
@@ -116,39 +118,35 @@ fn cuts(jobs: &Jobs<'_>, at_once: usize) -> Vec<usize> {
 
 impl Clusters {
     /// The records of the whole clusters of the jobs in `range`, and what became of the holds of their owners.
-    fn of(
-        store: &Store,
-        jobs: &Jobs<'_>,
-        range: Range<usize>,
-    ) -> (Clusters, HashMap<(u64, Reason), Outcomes, RandomState>) {
-        let first = cluster(&jobs.get(range.start));
+    fn of(store: &Store, jobs: &Jobs<'_>, range: Range<usize>) -> (Clusters, Owners) {
+        let jobs: Vec<Job<'_>> = range.map(|index| jobs.get(index)).collect();
+        let first = cluster(&jobs[0]);
         let mut clusters = Clusters { first, holds: HashMap::default(), ends: HashMap::default() };
-        let mut owners: HashMap<_, Outcomes, RandomState> = HashMap::default();
-        let mut next = range.start;
-        while next < range.end {
-            let own = cluster(&jobs.get(next));
-            let (mut holds, mut ended, mut was_held): (BTreeMap<Reason, Outcomes>, _, _) =
-                (BTreeMap::new(), Vec::new(), false);
-            while next < range.end {
-                let job = jobs.get(next);
-                if cluster(&job) != own {
-                    break;
-                }
-                was_held |= add_ends(&job.history, &mut ended);
-                for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
-                    let Outcome::Label(label) = cycle.outcome else { continue };
-                    let (reason, outcome) = (reason(&job, &cycle), (job.history.time_ms[cycle.decided], label));
-                    holds.entry(reason).or_default().push(outcome);
-                    if job.owner != 0 {
-                        owners.entry((job.owner, reason)).or_default().push(outcome);
-                    }
-                }
-                next += 1;
-            }
-            clusters.holds.extend(holds.into_iter().map(|(reason, outcomes)| ((own, reason), running(outcomes))));
-            clusters.ends.extend(was_held.then(|| (own, running(ended))));
+        let mut owners = Owners::default();
+        for own in jobs.chunk_by(|a, b| cluster(a) == cluster(b)) {
+            clusters.add(store, own, &mut owners);
         }
         (clusters, owners)
+    }
+
+    /// Adds the jobs of one cluster.
+    fn add(&mut self, store: &Store, jobs: &[Job<'_>], owners: &mut Owners) {
+        let mut holds: BTreeMap<Reason, Outcomes> = BTreeMap::new();
+        let (mut ended, mut was_held) = (Outcomes::new(), false);
+        for job in jobs {
+            was_held |= add_ends(&job.history, &mut ended);
+            for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
+                let Outcome::Label(label) = cycle.outcome else { continue };
+                let (reason, outcome) = (reason(job, &cycle), (job.history.time_ms[cycle.decided], label));
+                holds.entry(reason).or_default().push(outcome);
+                if job.owner != 0 {
+                    owners.entry((job.owner, reason)).or_default().push(outcome);
+                }
+            }
+        }
+        let own = cluster(&jobs[0]);
+        self.holds.extend(holds.into_iter().map(|(reason, outcomes)| ((own, reason), running(outcomes))));
+        self.ends.extend(was_held.then(|| (own, running(ended))));
     }
 }
 
