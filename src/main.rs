@@ -1,5 +1,6 @@
 //! The `poolcast` program: parses arguments, calls the library, turns the outcome into an exit code.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|_| "warn".into()))
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .without_time()
         .init();
     match cmd::threads::settle(cli.threads).and_then(|threads| cmd::run(cli.verb, threads)) {

@@ -7,6 +7,7 @@ fn threads(flag: &str, environment: &[(&str, &str)]) -> String {
     let mut command = place.command(&format!("{flag} config"));
     let output = command.envs(environment.iter().copied()).env("POOLCAST_LOG", "debug").output().expect("it starts");
     let text = String::from_utf8(output.stderr).expect("text");
+    assert!(!text.contains('\x1b'), "colours are for terminals, and jobs write to files: {text:?}");
     text.lines().find_map(|line| line.split(' ').rev().nth(1).map(str::to_owned)).expect("a line on threads")
 }
 
