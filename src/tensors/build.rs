@@ -26,7 +26,7 @@ const SHARD_BYTES: usize = 4 << 20;
 /// So many samples, or the least number of shards that holds them, share what is known of the activity of jobs.
 const CHAPTER: usize = 1 << 13;
 /// So many samples are made by one thread at a time.
-const AT_ONCE: usize = 1 << 10;
+const AT_ONCE: usize = 1 << 8;
 
 /// A labelled cycle on its way to a shard; all of them are held in memory.
 #[derive(Debug, Clone, Copy)]
