@@ -1,7 +1,7 @@
 //! Manifests: the file that commits a directory of artefacts, written last, with what it was made from.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -107,6 +107,16 @@ struct Head {
     format: String,
     format_version: u32,
     key: String,
+}
+
+/// The path of a file that the manifest of `dir` lists.
+///
+/// # Errors
+/// Fails for what is no plain name, or begins with two dots: manifests come from elsewhere, too, and name no file outside.
+pub fn listed(dir: &Path, file: &str) -> Result<PathBuf> {
+    let inside = Path::new(file).file_name().is_some_and(|name| name == file) && !file.starts_with("..");
+    ensure!(inside, "`{}` lists `{file}`, which is outside it", dir.display());
+    Ok(dir.join(file))
 }
 
 /// The key of the artefact in `dir`, if a finished one of this kind and version is there.

@@ -54,10 +54,9 @@ pub fn generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
 pub fn access_point(logs: &[PathBuf]) -> Result<Option<String>> {
     let mut names = BTreeSet::new();
     for log in logs.iter().filter(|_| logs.len() > 1) {
-        let mut head = vec![0; SIZES.first_bytes];
-        let filled = Source::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
-        let text = &head[..filled.with_context(|| format!("cannot read the log `{}`", log.display()))?];
-        if header_in(&text[..text.len().min(HEAD_BYTES)]).is_some_and(|header| header.creator.is_none()) {
+        // Most headers say it, and no more is read.
+        if header(log)?.is_some_and(|header| header.creator.is_none()) {
+            let text = &beginning(log, SIZES.first_bytes)?;
             let (ads, reasons) = (Known::new(1), Reasons::default());
             let piece =
                 Piece::parse(&Block { text, ends_log: true }, Told { ads: &ads, reasons: &reasons }, Vec::new());
@@ -73,10 +72,15 @@ fn creator(header: &Option<GlobalHeader>) -> Option<&str> {
 
 /// The header that a log begins with, if it does.
 fn header(log: &Path) -> Result<Option<GlobalHeader>> {
-    let mut head = vec![0; HEAD_BYTES];
+    Ok(header_in(&beginning(log, HEAD_BYTES)?))
+}
+
+/// The first `bytes` of a log, or all of it.
+fn beginning(log: &Path, bytes: usize) -> Result<Vec<u8>> {
+    let mut head = vec![0; bytes];
     let filled = Source::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
-    let filled = filled.with_context(|| format!("cannot read the log `{}`", log.display()))?;
-    Ok(header_in(&head[..filled]))
+    head.truncate(filled.with_context(|| format!("cannot read the log `{}`", log.display()))?);
+    Ok(head)
 }
 
 /// The header in the first bytes of a log.

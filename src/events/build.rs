@@ -213,13 +213,13 @@ fn lives(same_id: &[Row]) -> Vec<&[Row]> {
     lives
 }
 
-/// Never 0, which stands for an unknown owner.
 /// Whether something is missing between the generations `one` and `next`, of which the writer has said where it begins.
 fn lacks(one: &Generation, next: &Generation) -> bool {
     let ends_early = one.bytes > 0 && one.offset + one.bytes < next.offset;
     next.sequence > one.sequence + 1 || (next.sequence == one.sequence + 1 && ends_early)
 }
 
+/// Never 0, which stands for an unknown owner.
 fn owner_hash(salt: &str, owner: &str) -> u64 {
     let digest = Sha256::new().chain_update(salt).chain_update([0]).chain_update(owner).finalize();
     u64::from_le_bytes(digest[..8].try_into().expect("eight bytes")).max(1)

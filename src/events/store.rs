@@ -155,9 +155,7 @@ impl Store {
         let listing = std::mem::take(&mut summary.shards);
         let mut store = Store::empty(summary);
         for listed in &listing {
-            let path = dir.join(&listed.file);
-            let inside = Path::new(&listed.file).components().count() == 1 && !listed.file.starts_with("..");
-            ensure!(inside, "`{}` lists `{}`, which is outside it", dir.display(), listed.file);
+            let path = manifest::listed(dir, &listed.file)?;
             let shard = Shard::open(&path, EVENTS)?;
             let part = Part::of(&shard);
             part.and_then(|part| part.check(listed.jobs, listed.events, store.summary.aps.len())).with_context(

@@ -174,8 +174,7 @@ impl Dataset {
         for (&side, listed) in &summary.splits {
             let (mut shards, mut starts) = (Vec::new(), vec![0]);
             for file in &listed.shards {
-                ensure!(!file.contains('/'), "`{}` lists `{file}`, which is outside it", dir.display());
-                let path = dir.join(file);
+                let path = manifest::listed(dir, file)?;
                 let shard = Shard::open(&path, TENSORS)?;
                 check(&shard, e, m, j).with_context(|| {
                     hinted(

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::cycles::{Cycle, Outcome, cycles};
 use crate::config::Label;
-use crate::eventlog::{HELD, TERMINATED};
+use crate::eventlog::TERMINATED;
 use crate::events::{History, Job, Jobs, Store};
 
 /// How many ended which way.
@@ -134,8 +134,9 @@ impl Clusters {
         let mut holds: BTreeMap<Reason, Outcomes> = BTreeMap::new();
         let (mut ended, mut was_held) = (Outcomes::new(), false);
         for job in jobs {
-            was_held |= add_ends(&job.history, &mut ended);
+            add_ends(&job.history, &mut ended);
             for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
+                was_held = true;
                 let Outcome::Label(label) = cycle.outcome else { continue };
                 let (reason, outcome) = (reason(job, &cycle), (job.history.time_ms[cycle.decided], label));
                 holds.entry(reason).or_default().push(outcome);
@@ -150,16 +151,13 @@ impl Clusters {
     }
 }
 
-/// Adds how a job terminated, each time it did; whether it was ever held.
-fn add_ends(history: &History<'_>, ended: &mut Outcomes) -> bool {
-    let mut was_held = false;
+/// Adds how a job terminated, each time it did.
+fn add_ends(history: &History<'_>, ended: &mut Outcomes) {
     for (at, &number) in history.number.iter().enumerate() {
         if number == TERMINATED {
             ended.push((history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0));
         }
-        was_held |= number == HELD;
     }
-    was_held
 }
 
 /// The access point and number of a job's cluster.
