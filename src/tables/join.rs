@@ -256,18 +256,21 @@ r5,well,p5,2020-01-06,W
         let dir = tempfile::tempdir().expect("a directory");
         let replaced =
             |text: &str| replacements.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
-        let path = |name: &str, text: &str| {
-            let path = dir.path().join(name);
-            crate::files::write_atomic(&path, replaced(text).as_bytes()).expect("written");
-            path
-        };
+        for (name, text) in [("features.csv", FEATURES), ("metadata.csv", METADATA)] {
+            crate::files::write_atomic(&dir.path().join(name), replaced(text).as_bytes()).expect("written");
+        }
         let data = serde_json::json!({
-            "features": path("features.csv", FEATURES), "metadata": path("metadata.csv", METADATA),
+            "features": "features.csv", "metadata": "metadata.csv",
             "index": "run", "target": "condition", "group": null, "time": "seen", "split_names": [], "cv": 2,
             "folds": "stratified", "validate": true,
             "splits": {"train_A": "cohort == 'X'", "validate_A": "cohort == 'Y'"},
         });
-        let data: Data = serde_json::from_str(&replaced(&data.to_string())).expect("a configuration");
+        let mut data: Data = serde_json::from_str(&replaced(&data.to_string())).expect("a configuration");
+
+        // The directory has a random name, in which nothing may be replaced.
+        for table in [&mut data.features, &mut data.metadata].into_iter().flatten() {
+            *table = dir.path().join(&*table);
+        }
         Samples::read(&data)
     }
 
