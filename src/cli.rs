@@ -3,16 +3,34 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::config::{Context, Cycles, Label, Split, Vocabulary, Window};
 use crate::models::{ARCHITECTURES, Architecture, DeviceName};
 use crate::tensors::Side;
 
+/// What `--version` says; `-V` says the number alone. `build.rs` sets what Cargo does not.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("BUILD_COMMIT"),
+    "\ntarget: ",
+    env!("BUILD_TARGET"),
+    "\nfeatures: ",
+    env!("BUILD_FEATURES"),
+);
+
 /// What to do with held HTCondor jobs, learned from an access point's event logs.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, max_term_width = 100)]
+#[command(version, long_version = VERSION, propagate_version = true, max_term_width = 100)]
 pub struct Cli {
+    /// Say more on stderr; -vv says still more [default: as POOLCAST_LOG says, else notes and warnings]
+    #[arg(short, long, global = true, display_order = 901, action = ArgAction::Count, conflicts_with = "quiet")]
+    pub verbose: u8,
+    /// Say nothing on stderr but errors; no bars either
+    #[arg(short, long, global = true, display_order = 902)]
+    pub quiet: bool,
     /// Threads to use [default: RAYON_NUM_THREADS, else OMP_NUM_THREADS, else the cores of this slot or machine]
     #[arg(long, global = true, display_order = 900, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -101,6 +119,16 @@ pub enum Verb {
     /// Example: poolcast config config/quickstart.yaml
     #[command(verbatim_doc_comment)]
     Config(ConfigArgs),
+    /// Print a script that makes a shell complete the words of `poolcast`
+    ///
+    /// Example: poolcast completions bash > ~/.local/share/bash-completion/completions/poolcast
+    #[command(verbatim_doc_comment)]
+    Completions(CompletionsArgs),
+    /// Write the manual pages, one for each verb
+    ///
+    /// Example: poolcast man -o ~/.local/share/man/man1
+    #[command(verbatim_doc_comment)]
+    Man(ManArgs),
 }
 
 /// Arguments of `run`.
@@ -543,4 +571,20 @@ pub struct SimulateArgs {
 pub struct ConfigArgs {
     /// The configuration file to resolve
     pub file: Option<PathBuf>,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The directory to write them to; pages of the same names are replaced
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
 }

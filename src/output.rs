@@ -4,8 +4,9 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use tracing::level_filters::LevelFilter;
 
 /// Writes `text` to stdout. A closed pipe comes back as an error that [`crate::error::is_broken_pipe`] knows.
 pub fn data(text: &str) -> Result<()> {
@@ -29,12 +30,24 @@ pub fn screen(text: &str) -> Result<()> {
     data(&format!("\x1b[H\x1b[2J{text}"))
 }
 
-/// Writes one line to stderr. A closed stderr is no reason to stop.
+/// Writes one line to stderr, unless only errors are wanted there.
 pub fn note(text: &str) {
+    if !is_quiet() {
+        error(text);
+    }
+}
+
+/// Writes an error to stderr, whatever is wanted there. A closed stderr is no reason to stop.
+pub fn error(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// A bar over `total` bytes, drawn on stderr when that is a terminal and the work outlasts a moment.
+/// Whether warnings are not shown either: with `-q`, or where `POOLCAST_LOG` says so.
+fn is_quiet() -> bool {
+    LevelFilter::current() < LevelFilter::WARN
+}
+
+/// A bar over `total` bytes, drawn on stderr when that is a terminal, notes are wanted and the work outlasts a moment.
 pub fn byte_bar(total: u64, what: &str) -> ProgressBar {
     bar(total, what, "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}")
 }
@@ -51,7 +64,8 @@ pub fn fraction_bar() -> ProgressBar {
 
 fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).expect("the templates above are valid");
-    let bar = ProgressBar::new(total).with_style(style.progress_chars("=> "));
+    let target = if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(total), target).with_style(style.progress_chars("=> "));
     bar.set_message(what.to_owned());
     bar.enable_steady_tick(Duration::from_millis(500));
     bar

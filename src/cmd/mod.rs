@@ -5,6 +5,7 @@ pub mod choices;
 pub mod collect;
 pub mod dag;
 pub mod evaluate;
+pub mod manual;
 pub mod parse;
 pub mod run;
 pub mod simulate;
@@ -38,6 +39,8 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Advise(args) => advise::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
         Verb::Config(args) => config(&args),
+        Verb::Completions(args) => manual::completions(&args),
+        Verb::Man(args) => manual::pages(&args),
     }
 }
 

@@ -97,7 +97,7 @@ fn stopped(how: &str, args: &TrainArgs) -> u8 {
         return EXIT_CHECKPOINTED;
     }
     let error = hinted(how, "the same command goes on from there with `--resume`");
-    output::note(render(&error.into()).trim_end());
+    output::error(render(&error.into()).trim_end());
     EXIT_RETRY
 }
 

@@ -1,0 +1,45 @@
+//! `completions` and `man`: what the command line says of itself, for shells and for `man`.
+
+use anyhow::Result;
+use clap::{Command, CommandFactory as _};
+use clap_mangen::Man;
+
+use crate::cli::{Cli, CompletionsArgs, ManArgs};
+use crate::error::EXIT_DONE;
+use crate::files;
+use crate::output;
+
+/// Prints the script for the shell.
+pub(super) fn completions(args: &CompletionsArgs) -> Result<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "poolcast", &mut script);
+    output::data(&String::from_utf8(script)?)?;
+    Ok(EXIT_DONE)
+}
+
+/// Writes a page for the program, and one for each verb and step.
+pub(super) fn pages(args: &ManArgs) -> Result<u8> {
+    // The pages are those of a version, whatever commit and features the program has.
+    let mut program = Cli::command().long_version(None::<&str>).disable_help_subcommand(true);
+    program.build();
+    let mut pages = Vec::new();
+    render(&program, &mut pages)?;
+
+    fs_err::create_dir_all(&args.out)?;
+    for (name, page) in &pages {
+        files::write_atomic(&args.out.join(name), page)?;
+    }
+    let dir = args.out.display();
+    output::data(&format!("{} pages in `{dir}`; read one with: man -l {dir}/poolcast.1\n", pages.len()))?;
+    Ok(EXIT_DONE)
+}
+
+/// Adds the pages of `command` and of all below it, by their file names.
+fn render(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
+    let page = Man::new(command.clone()).source(concat!("poolcast ", env!("CARGO_PKG_VERSION")));
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    pages.push((page.get_filename(), text));
+
+    command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| render(below, pages))
+}
