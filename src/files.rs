@@ -1,6 +1,6 @@
 //! Files that survive: whole or absent, never half. One way to write a file, one way to replace a directory.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -154,6 +154,40 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(format!(".{name}.{}.{suffix}", std::process::id()))
 }
 
+/// Opens what another may have put there: a regular file of at most `most_bytes` bytes, and neither a link, a pipe, a device
+/// nor a directory. Opening never waits.
+///
+/// # Errors
+/// Fails with [`ErrorKind::InvalidData`] for anything else.
+pub fn open_regular(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::File> {
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
+    let refused = |why: String| std::io::Error::new(ErrorKind::InvalidData, format!("`{}` {why}", path.display()));
+    let check = |found: std::fs::Metadata| match found.len() {
+        _ if !found.is_file() => Err(refused("is no regular file".to_owned())),
+        bytes if bytes > most_bytes => Err(refused(format!("has {bytes} bytes, and {most_bytes} are the most"))),
+        _ => Ok(()),
+    };
+    check(fs_err::symlink_metadata(path)?)?;
+
+    // What is opened may be another file than what was looked at.
+    let file = fs_err::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    check(file.metadata()?)?;
+    Ok(file)
+}
+
+/// Reads what [`open_regular`] opens.
+///
+/// # Errors
+/// Those of [`open_regular`]; a file that grows beyond `most_bytes` meanwhile is refused, too.
+pub fn read_regular(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path, most_bytes)?.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most_bytes {
+        return Err(std::io::Error::new(ErrorKind::InvalidData, format!("`{}` grows", path.display())));
+    }
+    Ok(bytes)
+}
+
 /// Removes those of `paths` that are there: files, and directories with all that is in them.
 pub fn remove(paths: impl IntoIterator<Item = PathBuf>) -> Result<()> {
     for path in paths.into_iter().filter(|path| path.exists()) {
@@ -180,6 +214,26 @@ mod tests {
         fs_err::create_dir(sibling(&path, "tmp")).expect("a directory");
         assert!(write_atomic(&path, b"new").is_err());
         assert_eq!(fs_err::read(&path).expect("readable"), b"old");
+    }
+
+    #[test]
+    fn only_regular_files_of_bounded_size_are_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        fs_err::write(at("small"), "abc").expect("written");
+        assert_eq!(read_regular(&at("small"), 3).expect("read"), b"abc");
+        fs_err::File::create(at("huge")).expect("made").set_len(1 << 40).expect("sparse");
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo runs");
+        assert!(made.success());
+        std::os::unix::fs::symlink("/dev/zero", at("device")).expect("linked");
+        std::os::unix::fs::symlink(at("small"), at("link")).expect("linked");
+        fs_err::create_dir(at("directory")).expect("made");
+        for name in ["huge", "pipe", "device", "link", "directory"] {
+            let error = read_regular(&at(name), 3).expect_err(name);
+            assert_eq!(error.kind(), ErrorKind::InvalidData, "{name}: {error}");
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        assert_eq!(read_regular(&at("missing"), 3).expect_err("missing").kind(), ErrorKind::NotFound);
     }
 
     #[test]

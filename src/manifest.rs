@@ -1,6 +1,6 @@
 //! Manifests: the file that commits a directory of artefacts, written last, with what it was made from.
 
-use std::io::Read;
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,6 +14,9 @@ use crate::shard::Format;
 
 /// The manifest's file name in every directory of artefacts.
 pub const FILE: &str = "manifest.json";
+
+/// The largest JSON document that is read, and the longest line of several.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// What every manifest begins with; `body` follows on the same level.
 #[derive(Debug, Clone, Serialize)]
@@ -45,7 +48,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 
 /// Reads a JSON document.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = fs_err::read(path)?;
+    let text = files::read_regular(path, MOST_BYTES)?;
     serde_json::from_slice(&text).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
@@ -61,11 +64,15 @@ pub fn write_json_lines(path: &Path, values: &[impl Serialize]) -> Result<()> {
 
 /// Reads one JSON document a line.
 pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
-    let text = fs_err::read_to_string(path)?;
-    let value = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).with_context(|| format!("cannot read `{}`, line {}", path.display(), number + 1))
-    };
-    text.lines().enumerate().map(value).collect()
+    let mut file = BufReader::new(files::open_regular(path, u64::MAX)?);
+    let (mut values, mut line) = (Vec::new(), Vec::new());
+    while file.by_ref().take(MOST_BYTES).read_until(b'\n', &mut line)? > 0 {
+        let place = || format!("cannot read `{}`, line {}", path.display(), values.len() + 1);
+        let value = serde_json::from_slice(&line).with_context(place)?;
+        values.push(value);
+        line.clear();
+    }
+    Ok(values)
 }
 
 /// Reads the manifest of `dir`.

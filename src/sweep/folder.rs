@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::queue::{Queue, Settings, Token};
+use super::queue::{Item, Queue, Settings, Token};
 use super::results;
 use super::rounds;
 use super::row::Row;
@@ -97,7 +97,10 @@ impl Sweep {
             // It ended in between.
             Err(_) if self.is_finished() => Ok(None),
             queue => {
-                queue.map(Some).with_context(|| format!("cannot go on with the sweep in `{}`", self.dir.display()))
+                let most = Item { trial: self.plan.trials, budget: self.config.epochs };
+                queue
+                    .map(|queue| Some(queue.up_to(most)))
+                    .with_context(|| format!("cannot go on with the sweep in `{}`", self.dir.display()))
             }
         }
     }
@@ -112,7 +115,8 @@ impl Sweep {
     pub(super) fn fill(&self, queue: &Queue, prepare: impl Fn(&[Config]) -> Result<()>) -> Result<()> {
         let (tokens, added) = (queue.items()?, queue.added()?);
         // A listing that is made while names change may show an item twice, or not at all; of those that have ended none does.
-        if tokens.len() != added || !tokens.iter().all(Token::has_ended) {
+        // Others may have put more there.
+        if tokens.len() < added || !tokens.iter().all(Token::has_ended) {
             return Ok(());
         }
         let rows = results::rows_of(self, queue, &tokens)?;

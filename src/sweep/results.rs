@@ -67,8 +67,12 @@ pub fn manage_trials(
 /// Adds a line to the log: a courtesy, which no full disk may make into an error.
 fn log(dir: &Path, text: &str) {
     use std::io::Write as _;
+
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
-    let file = fs_err::OpenOptions::new().append(true).create(true).open(dir.join(LOG_FILE));
+    // Neither through a link, nor into a pipe that nobody reads.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = fs_err::OpenOptions::new().append(true).create(true).custom_flags(flags).open(dir.join(LOG_FILE));
     let _ = file.map(|mut file| writeln!(file, "{now} {text}"));
 }
 
@@ -76,7 +80,8 @@ fn log(dir: &Path, text: &str) {
 fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: Option<usize>) -> Result<()> {
     let tokens = queue.items()?;
     let rows = rows_of(sweep, queue, &tokens)?;
-    ensure!(rows.len() == census.ended(), "the queue of `{}` changed while it was read", sweep.dir.display());
+    let are_all = census.sealed.is_none_or(|sealed| rows.len() >= sealed);
+    ensure!(are_all, "the queue of `{}` changed while it was read", sweep.dir.display());
     let rows = of_trials(rows);
     let by_item: BTreeMap<_, &Row> = rows.iter().map(|row| (row.item(), row)).collect();
     for token in tokens.iter().filter(|token| matches!(token.state, State::Done(_) | State::Failed(_))) {
@@ -108,7 +113,8 @@ pub(super) fn rows_of(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<
     lost.sort_by_key(|token| token.item);
     for token in lost {
         let earlier: Vec<Row> = rows.range(..token.item).map(|(_, row)| row.clone()).collect();
-        rows.insert(token.item, sweep.quarantined(token, &earlier)?);
+        let row = sweep.quarantined(token, &earlier)?;
+        rows.entry(token.item).or_insert(row);
     }
     Ok(rows.into_values().collect())
 }

@@ -9,6 +9,7 @@ mod dag;
 mod docs;
 mod evaluate;
 mod help;
+mod hostile;
 mod nodes;
 mod parse;
 mod pipelines;

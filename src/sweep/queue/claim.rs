@@ -80,7 +80,8 @@ impl<'a> Claimer<'a> {
 
     fn look_into(&mut self, name: &str) -> Result<()> {
         let mut found = self.queue.segment(name)?;
-        if Some(found.iter().filter(|standing| standing.token.state.is_last()).count()) == size(name) {
+        let is_over = found.iter().all(|standing| standing.token.state.is_last());
+        if is_over && size(name).is_some_and(|size| found.len() >= size) {
             self.closed.insert(name.to_owned());
         }
         found.retain(|standing| standing.token.state == State::Ready);

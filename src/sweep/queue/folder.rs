@@ -1,15 +1,16 @@
 //! The queue's folder: items come in, and change their state by a rename each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::journal::{self, Key};
 use super::token::{Item, State, Token};
-use crate::files::{Staging, sync_directory};
+use crate::files::{Staging, read_regular, sync_directory};
 use crate::manifest;
 use crate::shard::Format;
 
@@ -21,6 +22,12 @@ pub const QUEUE: Format =
 const SEGMENT: usize = 256;
 
 const SEALED: &str = "sealed.json";
+
+/// A number, and some blanks.
+const SEALED_BYTES: u64 = 1024;
+
+/// The most files that are named because they do not belong into a queue.
+const NAMED: usize = 20;
 
 /// What all who share a queue must agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -45,6 +52,10 @@ pub struct Queue {
     dir: PathBuf,
     /// What all agree on.
     pub settings: Settings,
+    /// What items have at most: others were put there by somebody else.
+    most: Item,
+    /// What was skipped and named.
+    named: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 /// A file of an item: its state, and the directory it stands in.
@@ -128,7 +139,24 @@ impl Queue {
     /// Fails on a folder that is no queue, or one of another version.
     pub fn open(dir: &Path) -> Result<Queue> {
         let settings = manifest::read::<Settings>(dir, QUEUE)?.body;
-        Ok(Queue { dir: dir.to_owned(), settings })
+        let most = Item { trial: usize::MAX, budget: usize::MAX };
+        Ok(Queue { dir: dir.to_owned(), settings, most, named: Arc::default() })
+    }
+
+    /// The same queue, of items up to `most` alone: any others are skipped and named.
+    pub fn up_to(self, most: Item) -> Queue {
+        Queue { most, ..self }
+    }
+
+    /// Says once that what stands at `path` is skipped, and why.
+    fn skip(&self, path: &Path, why: &str) {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if named.len() <= NAMED && named.insert(path.to_owned()) {
+            match named.len() {
+                0..=NAMED => tracing::warn!("`{}` is skipped: {why}", path.display()),
+                _ => tracing::warn!("more in `{}` does not belong there, and is skipped", self.dir.display()),
+            }
+        }
     }
 
     /// Whether the queue is still there: it is removed when all is done.
@@ -176,21 +204,43 @@ impl Queue {
     /// How many items there are, once no more will come.
     pub fn sealed(&self) -> Result<Option<usize>> {
         let path = self.path(SEALED);
-        if path.exists() { manifest::read_json(&path).map(Some) } else { Ok(None) }
+        match read_regular(&path, SEALED_BYTES) {
+            Ok(text) => {
+                let count = serde_json::from_slice(&text);
+                count.map(Some).with_context(|| format!("cannot read `{}`", path.display()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The names of the directories of items; those of the greatest priority come first.
     pub(super) fn segments(&self) -> Result<Vec<String>> {
-        let entries = fs_err::read_dir(self.path("items"))?;
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let mut names: Vec<String> = names.filter(|name| size(name).is_some()).collect();
+        let entries = fs_err::read_dir(self.path("items"))?.filter_map(|entry| entry.ok());
+        let mut names = Vec::new();
+        for entry in entries {
+            let Some(name) = entry.file_name().into_string().ok().filter(|name| size(name).is_some()) else { continue };
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => names.push(name),
+                _ => self.skip(&entry.path(), "it is no directory of items"),
+            }
+        }
         names.sort_by(|a, b| priority(b).cmp(priority(a)).then_with(|| a.cmp(b)));
         Ok(names)
     }
 
     /// What stands in one of [`Queue::segments`].
     pub(super) fn segment(&self, name: &str) -> Result<Vec<Standing>> {
-        standings(&self.path("items").join(name))
+        let mut found = standings(&self.path("items").join(name))?;
+        found.retain(|Standing { dir, token }| {
+            let Item { trial, budget } = token.item;
+            let is_known = (1..=self.most.trial).contains(&trial) && budget <= self.most.budget;
+            if !is_known {
+                self.skip(&dir.join(token.name()), "the sweep has no such item");
+            }
+            is_known
+        });
+        Ok(found)
     }
 
     /// Every item of the queue.
@@ -230,12 +280,18 @@ impl Queue {
     ///
     /// # Errors
     /// Fails when an acknowledged result cannot be read: its disk has lost it.
-    pub fn results<R: DeserializeOwned>(&self, items: &[Token]) -> Result<HashMap<Item, R>> {
-        let mut results: HashMap<Key, R> = journal::read(&self.path("results"))?;
+    pub fn results<R: DeserializeOwned>(&self, tokens: &[Token]) -> Result<HashMap<Item, R>> {
+        let mut results: HashMap<Key, R> = journal::read(&self.path("results"), |path, why| self.skip(path, why))?;
+        let mut files: HashMap<Item, usize> = HashMap::new();
+        tokens.iter().for_each(|token| *files.entry(token.item).or_default() += 1);
         let mut found = HashMap::new();
-        for token in items {
+        for token in tokens {
             let (State::Done(worker) | State::Failed(worker)) = &token.state else { continue };
             let result = results.remove(&(token.item, token.attempt, worker.clone()));
+            if result.is_none() && files[&token.item] > 1 {
+                self.skip(Path::new(&token.name()), "its item has another file, and this one no result");
+                continue;
+            }
             let result = result.with_context(|| {
                 let place = self.path("results").join(format!("{worker}.jsonl"));
                 format!("`{}` has lost the result of trial {}", place.display(), token.item.trial)
@@ -255,8 +311,9 @@ impl Queue {
 
 /// What stands in the directory `dir`.
 pub(super) fn standings(dir: &Path) -> Result<Vec<Standing>> {
-    let names = fs_err::read_dir(dir)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let tokens = names.filter_map(|name| Token::parse(&name));
+    let files = fs_err::read_dir(dir)?.filter_map(|entry| entry.ok());
+    let files = files.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let tokens = files.filter_map(|entry| Token::parse(entry.file_name().to_str()?));
     Ok(tokens.map(|token| Standing { dir: dir.to_owned(), token }).collect())
 }
 
@@ -271,7 +328,8 @@ pub(super) fn size(segment: &str) -> Option<usize> {
     let [priority, batch, number, count] = parts[..] else { return None };
     let is_number = |part: &str, letter| part.strip_prefix(letter).is_some_and(|rest| rest.parse::<usize>().is_ok());
     let known = is_number(priority, 'p') && is_number(batch, 'b') && is_number(number, 's');
-    known.then(|| count.strip_prefix('n')?.parse().ok()).flatten()
+    let count = known.then(|| count.strip_prefix('n')?.parse().ok()).flatten();
+    count.filter(|count| *count <= SEGMENT)
 }
 
 /// The name of an attempt by its worker, whatever came of it.

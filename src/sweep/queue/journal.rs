@@ -1,14 +1,17 @@
 //! Results ⇄ one file a worker, one line a result: each file has one writer, and a torn last line is none.
 
 use std::collections::HashMap;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::token::{Item, is_worker};
-use crate::files::sync_directory;
+use crate::files::{open_regular, sync_directory};
+
+/// The longest line of a journal; what follows a longer one is not read.
+const LINE_BYTES: u64 = 64 << 20;
 
 /// A line of a journal.
 #[derive(Serialize, Deserialize)]
@@ -63,18 +66,34 @@ impl Journal {
     }
 }
 
-/// Every result in the directory `dir`, acknowledged or not. Of several for one attempt the last counts.
-pub(super) fn read<R: DeserializeOwned>(dir: &Path) -> Result<HashMap<Key, R>> {
+/// Every result in the directory `dir`, acknowledged or not. Of several for one attempt the last counts. `skip` hears of
+/// files that are no journals, whatever their names say.
+pub(super) fn read<R: DeserializeOwned>(dir: &Path, skip: impl Fn(&Path, &str)) -> Result<HashMap<Key, R>> {
     let mut found = HashMap::new();
     for entry in fs_err::read_dir(dir)? {
         let path = entry?.path();
         let worker = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jsonl"));
         let Some(worker) = worker.filter(|name| is_worker(name)) else { continue };
-        let text = fs_err::read(&path)?;
-        for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
-            if let Ok(Line { item, attempt, result }) = serde_json::from_slice::<Line<R>>(line) {
+        let mut file = match open_regular(&path, u64::MAX) {
+            Ok(file) => BufReader::new(file),
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied) => {
+                skip(&path, &error.to_string());
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut line = Vec::new();
+        while file.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
+            if !line.ends_with(b"\n") {
+                if line.len() as u64 == LINE_BYTES {
+                    skip(&path, "it has a line that is too long");
+                }
+                break;
+            }
+            if let Ok(Line { item, attempt, result }) = serde_json::from_slice::<Line<R>>(&line) {
                 found.insert((item, attempt, worker.to_owned()), result);
             }
+            line.clear();
         }
     }
     Ok(found)
@@ -99,13 +118,32 @@ mod tests {
         fs_err::write(dir.path().join("torn.jsonl"), torn).expect("written");
         fs_err::write(dir.path().join("junk.jsonl"), b"\xff\x00{}\n\n{\"item\":3}\n").expect("written");
         fs_err::write(dir.path().join("..jsonl"), &whole).expect("written");
-        let results = read::<String>(dir.path()).expect("read");
+        let results = read::<String>(dir.path(), |path, _| panic!("{path:?} is a journal")).expect("read");
         let of = |attempt, worker: &str| results.get(&(ITEM, attempt, worker.to_owned())).map(String::as_str);
         assert_eq!(
             (of(1, "w"), of(2, "w"), of(1, "torn"), of(2, "torn")),
             (Some("first"), Some("again"), Some("first"), Some("second"))
         );
         assert_eq!(results.len(), 4);
+    }
+
+    #[test]
+    fn what_is_no_journal_is_skipped() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        Journal::new(dir.path(), "w").append(ITEM, 1, &"first").expect("written");
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe.jsonl")).status().expect("mkfifo runs").success());
+        std::os::unix::fs::symlink("/dev/zero", at("zero.jsonl")).expect("linked");
+        fs_err::create_dir(at("directory.jsonl")).expect("made");
+        fs_err::File::create(at("hole.jsonl")).expect("made").set_len(1 << 40).expect("sparse");
+        let skipped = std::cell::RefCell::new(Vec::new());
+        let results = read::<String>(dir.path(), |path, _| {
+            skipped.borrow_mut().push(path.file_name().expect("a name").to_string_lossy().into_owned());
+        });
+        assert_eq!(results.expect("read").len(), 1);
+        let mut skipped = skipped.into_inner();
+        skipped.sort();
+        assert_eq!(skipped, ["directory.jsonl", "hole.jsonl", "pipe.jsonl", "zero.jsonl"]);
     }
 
     #[test]
@@ -121,7 +159,9 @@ mod tests {
         journal.append(ITEM, 3, &3).expect("written");
         let after = fs_err::read(dir.path().join("w.jsonl")).expect("read");
         assert!(
-            after.starts_with(&before) && after.ends_with(b"\n") && read::<u8>(dir.path()).expect("read").len() == 2
+            after.starts_with(&before)
+                && after.ends_with(b"\n")
+                && read::<u8>(dir.path(), |_, _| ()).expect("read").len() == 2
         );
     }
 }

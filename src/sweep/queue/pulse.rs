@@ -13,9 +13,13 @@ use serde::{Deserialize, Serialize};
 use super::folder::Queue;
 use super::process::Process;
 use super::token::{Item, is_worker};
+use crate::files::read_regular;
 
 /// The size of a heartbeat's file: written in place, so that a full disk stops no heart.
 const SIZE_BYTES: usize = 1024;
+
+/// More than any worker's file has.
+const MOST_BYTES: u64 = 64 << 10;
 
 /// The least time between two beats of a worker that begins many items.
 const SOON: Duration = Duration::from_secs(1);
@@ -177,7 +181,8 @@ impl Queue {
     /// What the worker's file holds now; `None` for a worker that has left.
     pub(super) fn heard(&self, worker: &str) -> Option<Vec<u8>> {
         // Opened each time: network file systems check for changes when a file is opened.
-        is_worker(worker).then(|| fs_err::read(self.path("workers").join(worker)).ok()).flatten()
+        let path = is_worker(worker).then(|| self.path("workers").join(worker))?;
+        read_regular(&path, MOST_BYTES).ok()
     }
 
     /// What the worker's file says, and how old it is by the clocks of its host and this one: to be shown, not to judge by.

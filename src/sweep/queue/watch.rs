@@ -63,9 +63,10 @@ impl Census {
         self.ready + self.leased + self.ended()
     }
 
-    /// Whether all items have ended, and no more will come.
+    /// Whether all items have ended, and no more will come. What others put there may count as ended, too, so that it takes
+    /// more than enough of them.
     pub fn is_over(&self) -> bool {
-        self.sealed.is_some_and(|sealed| self.ended() >= sealed)
+        self.sealed.is_some_and(|sealed| self.ended() >= sealed) && self.ended() == self.all()
     }
 }
 
@@ -157,7 +158,7 @@ impl<'a> Watch<'a> {
             }
         }
         let census = Census::of(found.iter().map(|standing| &standing.token));
-        if Some(census.ended()) == size(name) {
+        if census.ended() == census.all() && size(name).is_some_and(|size| census.ended() >= size) {
             self.closed.insert(name.to_owned(), census);
         }
         Ok(census)
