@@ -4,6 +4,7 @@ mod dag;
 mod data;
 mod distribution;
 mod parameter;
+mod pipelines;
 mod schema;
 mod sweep;
 mod threshold;
@@ -19,10 +20,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::hinted;
 pub use dag::{Command, Commands, Dag, Submit};
-pub use data::{Cv, Data, Folds, Pipeline};
+pub use data::{Cv, Data, Folds};
 pub use distribution::Distribution;
 pub use parameter::Parameter;
 use parameter::check_range;
+pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
 pub use sweep::{Asha, EarlyTerminate, Hyperband, Method, Sweep};
 pub use threshold::Threshold;
 
@@ -53,7 +55,9 @@ pub struct Config {
     pub preprocessing: Preprocessing,
     pub training: Training,
     pub data: Data,
-    pub pipelines: BTreeMap<String, Pipeline>,
+    pub pipelines: BTreeMap<String, PipelineSpaces>,
+    #[serde(default)]
+    pub trial_order: TrialOrder,
     pub evaluation: Evaluation,
     pub advice: Advice,
     pub dag: Dag,
@@ -313,7 +317,7 @@ impl Config {
     pub fn choose_pipelines(&mut self, names: &[String]) -> Result<()> {
         #[derive(Deserialize)]
         struct Spaces {
-            pipelines: BTreeMap<String, Pipeline>,
+            pipelines: BTreeMap<String, PipelineSpaces>,
         }
         let spaces = serde_yaml_ng::from_str::<Spaces>(PIPELINES)?.pipelines;
         let known = std::mem::take(&mut self.pipelines);
@@ -342,7 +346,7 @@ impl Config {
 
     fn check(&self) -> Result<()> {
         let least = if self.pipelines.is_empty() { 1.0 } else { 0.0 };
-        check_range("runs", self.runs as f64, least..=100_000.0)?;
+        check_range("runs", self.runs as f64, least..=MOST_TRIALS as f64)?;
         check_range("epochs", self.epochs as f64, 1.0..=1_000_000.0)?;
         check_range("earlystop_threshold", self.earlystop_threshold as f64, 1.0..=1_000_000.0)?;
         check_range("earlystop_min_delta", self.earlystop_min_delta, 0.0..=1e6)?;

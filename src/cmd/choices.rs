@@ -57,18 +57,14 @@ pub(super) fn check_same(sweep: &Sweep, asked: &SweepChoiceArgs) -> Result<()> {
     Ok(())
 }
 
-/// Says how many trials of pipelines differ from others only in parameters without effect.
+/// Says how many draws of pipelines are no trials of their own.
 pub(super) fn note_repeats(sweep: &Sweep) -> Result<()> {
-    let (networks, all) = (sweep::networks(&sweep.config)?, sweep.plan.trials);
-    let mut known = BTreeSet::new();
-    for trial in networks + 1..=all {
-        if let Some(task) = sweep::Task::of(&sweep::draw(&sweep.config, trial, &[])?)? {
-            known.insert(task.effective()?);
-        }
-    }
-    let repeats = all - networks - known.len();
+    let repeats = sweep.trials()?.repeats();
     if repeats > 0 {
-        output::note(&format!("{repeats} trials repeat others: they differ only in parameters without effect"));
+        let counted = output::count(repeats as u64);
+        output::note(&format!(
+            "{counted} draws repeat others but for parameters without effect, and are not done again"
+        ));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::events::{Builder, Store};
 use crate::files::Staging;
-use crate::sweep::{self, Best, Choice, Row, Sweep};
+use crate::sweep::{self, Best, Choice, Row, Sweep, Trials};
 use crate::tables::{self as table, Samples};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
@@ -159,15 +159,15 @@ fn check(config: &Config, file: &Path) -> Result<()> {
             "give `logs: [PATH]`, or tables of your own in `data`"
         )
     );
-    let check = |trial| -> Result<()> {
-        let trial = sweep::draw(config, trial, &[])?;
-        if !trial.pipelines.is_empty() {
-            return sweep::check_pipeline(&trial);
+    // Making the trials of pipelines has checked them.
+    let check = |trials: &Trials| -> Result<()> {
+        for trial in 1..=sweep::networks(config)? {
+            let trial = trials.draw(trial, &[])?;
+            Settings::of(&trial).and(crate::training::Settings::of(&trial))?;
         }
-        Settings::of(&trial).and(crate::training::Settings::of(&trial))?;
         Ok(())
     };
-    let checked = sweep::count(config).and_then(|count| (1..=count).try_for_each(check));
+    let checked = Trials::of(config).and_then(|trials| check(&trials));
     checked.with_context(|| format!("cannot use `{}`", file.display()))
 }
 

@@ -9,7 +9,8 @@ use super::cleanup::check_name;
 use super::words::{check_node, check_plain, site};
 use crate::config::{Config, Method};
 use crate::error::hinted;
-use crate::{eventlog, sweep, tensors, training};
+use crate::sweep::{self, Trials};
+use crate::{eventlog, tensors, training};
 
 /// What a DAG does.
 #[derive(Debug, Clone)]
@@ -65,8 +66,9 @@ impl Plan {
         check_name(&config.wandb.sweep.name).context("cannot use `wandb.sweep.name`")?;
         let mut trials = Vec::new();
         let mut tensors = BTreeMap::new();
-        for number in 1..=sweep::count(config)? {
-            let trial = Trial::draw(config, number)?;
+        let drawn = Trials::of(config)?;
+        for number in 1..=drawn.count() {
+            let trial = Trial::draw(&drawn, number)?;
             check_node(&trial.tensors)?;
             tensors.entry(trial.tensors.clone()).or_insert(number);
             trials.push(trial);
@@ -86,8 +88,8 @@ impl Plan {
 }
 
 impl Trial {
-    fn draw(config: &Config, number: usize) -> Result<Trial> {
-        let drawn = sweep::draw(config, number, &[])?;
+    fn draw(trials: &Trials, number: usize) -> Result<Trial> {
+        let drawn = trials.draw(number, &[])?;
         let checked = tensors::Settings::of(&drawn).and(training::Settings::of(&drawn));
         checked.with_context(|| format!("trial {number} cannot be"))?;
         let dir = sweep::tensors_dir(Path::new(""), &drawn)?;

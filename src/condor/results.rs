@@ -6,14 +6,14 @@ use anyhow::Result;
 
 use crate::config::Config;
 use crate::manifest;
-use crate::sweep::{Best, TrialResult, count, trial_dir};
+use crate::sweep::{Best, TrialResult, Trials, trial_dir};
 use crate::tensors::Side;
 use crate::training::{Evaluation, Metrics, RUN};
 
 /// How every trial of the DAG in `dir` ended, the first at place 0; `None` for those that have not. One that has either has a
 /// model that is evaluated, or a record that says why it has failed for good.
 pub fn trials(dir: &Path, config: &Config) -> Result<Vec<Option<TrialResult>>> {
-    (1..=count(config)?).map(|trial| ended(dir, trial)).collect()
+    (1..=Trials::of(config)?.count()).map(|trial| ended(dir, trial)).collect()
 }
 
 fn ended(dir: &Path, trial: usize) -> Result<Option<TrialResult>> {

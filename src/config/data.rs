@@ -1,14 +1,13 @@
-//! `data` and `pipelines` as they are written → tables of the user's own, and what is fitted to them.
+//! `data` as it is written → tables of the user's own, and how trials on them are judged.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use super::nearest;
 use super::parameter::check_range;
-use super::{Method, Parameter, nearest};
 use crate::error::hinted;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -47,29 +46,6 @@ pub struct Cv {
     pub k: usize,
     /// Which rows go into each.
     pub folds: Folds,
-}
-
-/// The search space of a classical pipeline.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pipeline {
-    /// How its trials are drawn: `grid`, `random` or `sobol`.
-    #[serde(default = "random")]
-    pub method: Method,
-    /// How many; a grid is made whole.
-    #[serde(default = "one")]
-    pub runs: usize,
-    /// Its hyper-parameters.
-    #[serde(default)]
-    pub parameters: BTreeMap<String, Parameter<Value>>,
-}
-
-fn random() -> Method {
-    Method::Random
-}
-
-fn one() -> usize {
-    1
 }
 
 impl Data {
@@ -144,19 +120,5 @@ impl Data {
             }
         }
         Ok(self.split_names.clone())
-    }
-}
-
-impl Pipeline {
-    pub(super) fn check(&self, name: &str) -> Result<()> {
-        check_range(&format!("pipelines.{name}.runs"), self.runs as f64, 1.0..=100_000.0)?;
-        ensure!(
-            self.method != Method::Bayes,
-            hinted(
-                format!("`pipelines.{name}.method` is `bayes`, which is for the trials of a network"),
-                "use `grid`, `random` or `sobol`"
-            )
-        );
-        Ok(())
     }
 }

@@ -14,6 +14,8 @@ use super::schema;
 pub struct Distribution {
     written: Map<String, Value>,
     form: Form,
+    /// Of listed values the places of those that a grid takes: each value once.
+    distinct: Vec<usize>,
 }
 
 /// The three forms that the distributions come down to.
@@ -104,7 +106,7 @@ impl Distribution {
     /// How many values a grid takes; `None` where it cannot.
     pub fn grid_len(&self) -> Option<u64> {
         match &self.form {
-            Form::Values { values, shares: None } => Some(distinct(values).len() as u64),
+            Form::Values { shares: None, .. } => Some(self.distinct.len() as u64),
             Form::IntUniform { min, max } => max.abs_diff(*min).checked_add(1),
             Form::Real { base: Base::Uniform { min, max }, exp: false, q: Some(q) } => {
                 Some(((max - min) / q.size).ceil() as u64)
@@ -116,7 +118,7 @@ impl Distribution {
     /// The value of a grid at `at`, which is below its length. A quantised one counts from `min` on, `max` excluded.
     pub fn grid_value(&self, at: u64) -> Value {
         match &self.form {
-            Form::Values { values, .. } => distinct(values)[at as usize].clone(),
+            Form::Values { values, .. } => values[self.distinct[at as usize]].clone(),
             Form::IntUniform { min, .. } => min.saturating_add_unsigned(at).into(),
             Form::Real { base: Base::Uniform { min, .. }, q: Some(q), .. } => {
                 let value = min + at as f64 * q.size;
@@ -135,13 +137,11 @@ impl Distribution {
     }
 }
 
-/// Each value once.
-fn distinct(values: &[Value]) -> Vec<&Value> {
+/// The place of each value once: 3.0 is 3.
+fn distinct(values: &[Value]) -> Vec<usize> {
     let mut known = BTreeSet::new();
-    values
-        .iter()
-        .filter(|value| known.insert(value.as_f64().map_or(value.to_string(), |number| number.to_string())))
-        .collect()
+    let name = |value: &Value| value.as_f64().map_or(value.to_string(), |number| number.to_string());
+    (0..values.len()).filter(|at| known.insert(name(&values[*at]))).collect()
 }
 
 /// Which of `count` equal parts the quantile `unit` falls into, a bound into the part below it.
@@ -193,7 +193,8 @@ impl TryFrom<Map<String, Value>> for Distribution {
 
     fn try_from(written: Map<String, Value>) -> Result<Distribution, String> {
         let form = schema::read(&written)?;
-        let distribution = Distribution { written, form };
+        let distinct = if let Form::Values { values, .. } = &form { distinct(values) } else { Vec::new() };
+        let distribution = Distribution { written, form, distinct };
         let is_number =
             |unit| !matches!(&distribution.form, Form::Real { .. }) || distribution.quantile(unit).is_number();
         match DRAWN.into_iter().all(is_number) {

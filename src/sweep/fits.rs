@@ -110,11 +110,12 @@ pub struct Task {
 impl Task {
     /// The task of the trial `config`; `None` for one of a network.
     pub fn of(config: &Config) -> Result<Option<Task>> {
-        let Some((pipeline, space)) = config.pipelines.first_key_value() else { return Ok(None) };
+        let Some((pipeline, spaces)) = config.pipelines.first_key_value() else { return Ok(None) };
         let constant = |(name, value): (&String, &crate::config::Parameter<serde_json::Value>)| {
             Ok((name.clone(), value.constant(name)?))
         };
-        let parameters = space.parameters.iter().map(constant).collect::<Result<Parameters>>()?;
+        let parameters = spaces.all().iter().flat_map(|space| &space.parameters);
+        let parameters = parameters.map(constant).collect::<Result<Parameters>>()?;
         Ok(Some(Task {
             pipeline: pipeline.clone(),
             parameters,
@@ -130,15 +131,6 @@ impl Task {
         let cv = self.cv.map(|cv| (cv.k, cv.folds));
         let parameters = effective(&self.pipeline, &self.parameters)?;
         manifest::key(&(FIT.version, &self.pipeline, parameters, &self.split, cv, self.seed, &rows.key))
-    }
-
-    /// The split, the pipeline and the hyper-parameters that have an effect: where two trials agree in these, they are one.
-    ///
-    /// # Errors
-    /// Fails for hyper-parameters that cannot be used.
-    pub fn effective(&self) -> Result<String> {
-        let parameters = effective(&self.pipeline, &self.parameters)?;
-        Ok(serde_json::to_string(&(&self.split, &self.pipeline, parameters))?)
     }
 
     /// Fits each fold and then all rows, until `stop` says so.

@@ -1,6 +1,7 @@
 //! A configuration and a store of events → the folder of a sweep, that any number of workers share.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -9,14 +10,14 @@ use super::queue::{Item, Queue, Settings, Token};
 use super::results;
 use super::rounds;
 use super::row::Row;
-use super::trials::count;
+use super::trials::Trials;
 use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
 use crate::shard::Format;
 
 /// Folders of sweeps.
-pub const SWEEP: Format = Format { name: "sweep", version: 2, rebuild: "poolcast sweep init CONFIG -o DIR" };
+pub const SWEEP: Format = Format { name: "sweep", version: 3, rebuild: "poolcast sweep init CONFIG -o DIR" };
 
 /// The priority of items that nobody prefers.
 const PRIORITY: u8 = 100;
@@ -39,6 +40,7 @@ pub struct Sweep {
     pub config: Config,
     /// What there is to do.
     pub plan: Plan,
+    trials: OnceLock<Trials>,
 }
 
 impl Sweep {
@@ -49,7 +51,7 @@ impl Sweep {
     /// Fails where something else than a sweep is.
     pub fn init(dir: &Path, config: &Config, source_key: &str, anew: bool) -> Result<Sweep> {
         check_place(dir)?;
-        let plan = Plan { trials: count(config)?, source_key: source_key.to_owned() };
+        let plan = Plan { trials: Trials::of(config)?.count(), source_key: source_key.to_owned() };
         let key = key(config, &plan)?;
         if !anew && manifest::finished_key(dir, SWEEP).as_ref() == Some(&key) {
             config.write(dir)?;
@@ -85,7 +87,16 @@ impl Sweep {
     /// Fails on a folder that is no sweep, or one of another version.
     pub fn open(dir: &Path) -> Result<Sweep> {
         let plan = manifest::read::<Plan>(dir, SWEEP)?.body;
-        Ok(Sweep { dir: dir.to_owned(), config: Config::read(dir)?, plan })
+        Ok(Sweep { dir: dir.to_owned(), config: Config::read(dir)?, plan, trials: OnceLock::new() })
+    }
+
+    /// Its trials; found once, as a large grid takes a moment.
+    pub fn trials(&self) -> Result<&Trials> {
+        if self.trials.get().is_none() {
+            // Whoever is first: the trials follow from the configuration.
+            let _ = self.trials.set(Trials::of(&self.config)?);
+        }
+        self.trials.get().context("the trials of a sweep are known")
     }
 
     /// Its queue; `None` once all has ended.
@@ -120,10 +131,13 @@ impl Sweep {
             return Ok(());
         }
         let rows = results::rows_of(self, queue, &tokens)?;
-        let items = rounds::next(&self.config, &rows)?;
+        let items = rounds::next(self.trials()?, &rows)?;
         if !items.is_empty() {
-            let configs = items.iter().map(|item| rounds::trial_config(&self.config, item.trial, &rows));
-            prepare(&configs.collect::<Result<Vec<_>>>()?)?;
+            // Tables are joined already.
+            if !self.config.data.is_given() {
+                let configs = items.iter().map(|item| rounds::trial_config(self.trials()?, item.trial, &rows));
+                prepare(&configs.collect::<Result<Vec<_>>>()?)?;
+            }
             queue.add(added, PRIORITY, &items)?;
         }
         if items.is_empty() || rounds::is_single(&self.config) {
@@ -134,7 +148,7 @@ impl Sweep {
 
     /// The row of an item that no worker survived; `rows` has those of earlier trials.
     pub(super) fn quarantined(&self, token: &Token, rows: &[Row]) -> Result<Row> {
-        Row::quarantined(token, &rounds::trial_config(&self.config, token.item.trial, rows)?)
+        Row::quarantined(token, &rounds::trial_config(self.trials()?, token.item.trial, rows)?)
     }
 }
 

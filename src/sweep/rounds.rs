@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use rand::seq::SliceRandom as _;
 
 use super::asha::{self, Done, promoted};
 use super::hyperband::{Trajectory, stopped};
@@ -13,27 +12,26 @@ use super::queue::Item;
 use super::row::Row;
 use super::space::point;
 use super::suggest::{Observed, count};
-use super::trials::{self, draw};
+use super::trials::Trials;
 use crate::config::{Asha, Config, EarlyTerminate, Method};
 use crate::training::Epoch;
 
 /// The trials of a round where trials learn from others; those of one round do not know what came of each other.
 const ROUND: usize = 4;
 
-/// The items to add to the queue of the sweep of `config` once all items in it have ended, with these `rows`: the next round
-/// of trials, or further rungs of the best. None, when the sweep is over.
-pub(super) fn next(config: &Config, rows: &[Row]) -> Result<Vec<Item>> {
+/// The items to add to the queue of a sweep of `trials` once all items in it have ended, with these `rows`: the next round of
+/// trials, or further rungs of the best. None, when the sweep is over.
+pub(super) fn next(trials: &Trials, rows: &[Row]) -> Result<Vec<Item>> {
+    let config = trials.config();
     let count = count(config)?;
     let begun = rows.iter().map(|row| row.trial).filter(|trial| *trial <= count).max().unwrap_or(0);
     if begun < count || rows.is_empty() {
         let last = if learns(config) { count.min(begun + ROUND) } else { count };
         let mut items: Vec<Item> = (begun + 1..=last).map(|trial| Item { trial, budget: first_rung(config) }).collect();
         // Trials of pipelines learn from nobody, and know no epochs.
-        let all = if rows.is_empty() { trials::count(config)? } else { count };
+        let all = if rows.is_empty() { trials.count() } else { count };
         items.extend((count + 1..=all).map(|trial| Item { trial, budget: 1 }));
-        // Whatever part of them is done says something of all.
-        items.shuffle(&mut crate::seed::generator(config.seed, "trial order", &[]));
-        return Ok(items);
+        return Ok(trials.arrange(items));
     }
     Ok(asha_of(config).map_or(Vec::new(), |asha| climb(config, asha, rows)))
 }
@@ -50,9 +48,10 @@ pub(super) fn learns(config: &Config) -> bool {
 }
 
 /// The configuration of `trial`, counted from 1; `rows` has those of all trials of earlier rounds.
-pub(super) fn trial_config(config: &Config, trial: usize, rows: &[Row]) -> Result<Config> {
+pub(super) fn trial_config(trials: &Trials, trial: usize, rows: &[Row]) -> Result<Config> {
+    let config = trials.config();
     if config.wandb.sweep.method != Method::Bayes {
-        return draw(config, trial, &[]);
+        return trials.draw(trial, &[]);
     }
     let before = before_round(trial);
     let observed = |row: &Row| -> Result<_> {
@@ -62,10 +61,10 @@ pub(super) fn trial_config(config: &Config, trial: usize, rows: &[Row]) -> Resul
     let known: BTreeMap<usize, Observed> = known.collect::<Result<_>>()?;
     let mut history: Vec<Observed> = known.into_values().collect();
     for earlier in before + 1..trial {
-        let drawn = draw(config, earlier, &history)?;
+        let drawn = trials.draw(earlier, &history)?;
         history.push(Observed { point: point(config, &drawn)?, value: None });
     }
-    draw(config, trial, &history)
+    trials.draw(trial, &history)
 }
 
 /// Whether `item`, which has gone through `epochs`, ends here: at its rung, or as hyperband stops it among the trials of

@@ -5,11 +5,8 @@ use rand::Rng as _;
 
 use super::bayes;
 use super::space::{Point, Space, set};
-use crate::config::{Config, Goal, Method};
+use crate::config::{Config, Goal, MOST_TRIALS, Method};
 use crate::error::hinted;
-
-/// The most trials of a sweep.
-pub(super) const MOST: u64 = 100_000;
 
 /// The Sobol points of one scrambling.
 const SOBOL_POINTS: usize = 1 << 16;
@@ -40,9 +37,9 @@ pub fn count(config: &Config) -> Result<usize> {
     let points = grid_len(&Space::of(config)?)?;
     let trials = points.min(cap as u64);
     ensure!(
-        trials <= MOST,
+        trials <= MOST_TRIALS,
         hinted(
-            format!("the grid has {points} points, and a sweep at most {MOST} trials"),
+            format!("the grid has {points} points, and a sweep at most {MOST_TRIALS} trials"),
             "draw fewer values, try some of them with `method: random`, or only the first with `run_cap`"
         )
     );

@@ -106,7 +106,7 @@ struct Trial<'a> {
 impl<'a> Trial<'a> {
     fn new(sweep: &'a Sweep, queue: &'a Queue, attempt: &'a Attempt<'a>, term: Term<'a>) -> Result<Trial<'a>> {
         let known = if rounds::learns(&sweep.config) { rows_of(sweep, queue, &queue.items()?)? } else { Vec::new() };
-        let config = rounds::trial_config(&sweep.config, attempt.token.item.trial, &known)?;
+        let config = rounds::trial_config(sweep.trials()?, attempt.token.item.trial, &known)?;
         let row = Row::begin(attempt.token, attempt.worker(), &config)?;
         Ok(Trial { sweep, queue, attempt, known, config, row, term })
     }

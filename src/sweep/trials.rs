@@ -3,60 +3,140 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::{Map, Value, json};
+use rand::seq::SliceRandom as _;
+use serde_json::json;
 
+use super::draws::{Drawn, Draws};
 use super::fits::{Task, check};
-use super::space::{Point, Space, set};
-use super::suggest::{self, MOST, Observed, suggest};
-use crate::config::{Config, Goal, Method, Parameter, Pipeline};
+use super::queue::Item;
+use super::space::{Point, set};
+use super::suggest::{self, Observed};
+use crate::config::{Config, MOST_TRIALS, Method, Parameter, PipelineSpace, PipelineSpaces, TrialOrder};
 use crate::error::hinted;
 
-/// A trial of a pipeline.
-struct Drawn<'a> {
-    /// The split, of tables.
-    split: Option<String>,
-    name: &'a str,
-    pipeline: &'a Pipeline,
-    /// Which of the pipeline's draws, from 1: the same on each split, so that splits can be compared.
-    draw: usize,
+/// The trials of a sweep, numbered from 1.
+#[derive(Debug)]
+pub struct Trials {
+    config: Config,
+    /// What the trials of pipelines have in common.
+    common: Config,
+    networks: usize,
+    count: usize,
+    /// The splits of tables; of samples of logs there is one, without a name.
+    splits: Vec<Option<String>>,
+    pipelines: Vec<Draws>,
 }
 
-/// How many trials the sweep of `config` makes.
-///
-/// # Errors
-/// Fails for a grid that cannot be made, and for a sweep without trials.
-pub fn count(config: &Config) -> Result<usize> {
-    let networks = suggest::count(config)?;
-    let draws = config.pipelines.iter().map(|(name, pipeline)| draws(config, name, pipeline));
-    let pipelines: usize = draws.sum::<Result<usize>>()?;
-    let trials = networks + splits(config)?.len() * pipelines;
-    let trials = trials.min(config.wandb.sweep.run_cap.unwrap_or(usize::MAX));
-    ensure!(
-        trials > 0,
-        hinted(
-            "there is nothing to try",
-            "name pipelines with `--pipeline-names`, or set `runs` for the network's trials"
-        )
-    );
-    ensure!(
-        trials <= MOST as usize,
-        hinted(
-            format!("{trials} trials are more than a sweep's {MOST}"),
-            "try fewer splits or pipelines, or draw fewer"
-        )
-    );
-    Ok(trials)
-}
-
-/// The configuration of trial `trial` of `config`, counted from 1, without any distribution; `history` is what is known of
-/// the network's other trials.
-pub fn draw(config: &Config, trial: usize, history: &[Observed]) -> Result<Config> {
-    let networks = suggest::count(config)?;
-    if trial <= networks {
-        return Ok(Config { pipelines: BTreeMap::new(), ..suggest::draw(config, trial, history)? });
+impl Trials {
+    /// Those of the sweep that `config` describes. Draws of a pipeline that differ only in hyper-parameters without effect are
+    /// one trial.
+    ///
+    /// # Errors
+    /// Fails for a grid that cannot be made, for hyper-parameters that a pipeline cannot have, and for a sweep without trials
+    /// or with too many.
+    pub fn of(config: &Config) -> Result<Trials> {
+        let networks = suggest::count(config)?;
+        let splits = match config.data.is_given() {
+            true => config.data.chosen()?.into_iter().map(Some).collect(),
+            false => vec![None],
+        };
+        let pipelines: Vec<Draws> =
+            config.pipelines.keys().map(|name| Draws::of(config, name)).collect::<Result<_>>()?;
+        let draws: usize = pipelines.iter().map(Draws::len).sum();
+        let count = (networks + splits.len() * draws).min(config.wandb.sweep.run_cap.unwrap_or(usize::MAX));
+        ensure!(
+            count > 0,
+            hinted(
+                "there is nothing to try",
+                "name pipelines with `--pipeline-names`, or set `runs` for the network's trials"
+            )
+        );
+        ensure!(
+            count as u64 <= MOST_TRIALS,
+            hinted(
+                format!("{count} trials are more than a sweep's {MOST_TRIALS}"),
+                "try fewer splits or pipelines, or draw fewer"
+            )
+        );
+        let common = Config { runs: 0, pipelines: BTreeMap::new(), ..config.clone() };
+        Ok(Trials { config: config.clone(), common, networks, count, splits, pipelines })
     }
-    let drawn = nth(config, trial - networks - 1)?.with_context(|| format!("the sweep has no trial {trial}"))?;
-    drawn.config(config).with_context(|| format!("cannot use `pipelines.{}`", drawn.name))
+
+    /// The configuration of the sweep.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many draws of pipelines, over all splits, repeat others and are no trials.
+    pub fn repeats(&self) -> usize {
+        self.splits.len() * self.pipelines.iter().map(|draws| draws.repeats).sum::<usize>()
+    }
+
+    /// The configuration of trial `trial`, without any distribution; `history` is what is known of the network's other
+    /// trials.
+    ///
+    /// # Errors
+    /// Fails for a trial that there is not.
+    pub fn draw(&self, trial: usize, history: &[Observed]) -> Result<Config> {
+        if trial <= self.networks {
+            return Ok(Config { pipelines: BTreeMap::new(), ..suggest::draw(&self.config, trial, history)? });
+        }
+        let (split, pipeline, place) = self.place(trial).with_context(|| format!("the sweep has no trial {trial}"))?;
+        let draws = &self.pipelines[pipeline];
+        let Drawn { parameters, samples } = draws.get(place)?;
+        let parameters = parameters.into_iter().map(|(name, value)| (name, Parameter::Constant(value))).collect();
+        let fixed = PipelineSpace { method: Method::Random, runs: 1, parameters };
+        let common = if samples.is_empty() { self.common.clone() } else { set(&self.common, &samples)? };
+        let mut drawn = Config { pipelines: [(draws.pipeline.clone(), fixed.into())].into(), ..common };
+        drawn.data.split_names = self.splits[split].iter().cloned().collect();
+        Ok(drawn)
+    }
+
+    /// The split and the pipeline of a trial, and which of the pipeline's draws it is, all from 0.
+    fn place(&self, trial: usize) -> Option<(usize, usize, usize)> {
+        let draws: usize = self.pipelines.iter().map(Draws::len).sum();
+        let place = trial.checked_sub(self.networks + 1).filter(|_| trial <= self.count)?;
+        let (split, mut rest) = (place / draws, place % draws);
+        for (pipeline, draws) in self.pipelines.iter().enumerate() {
+            if rest < draws.len() {
+                return Some((split, pipeline, rest));
+            }
+            rest -= draws.len();
+        }
+        None
+    }
+
+    /// Puts `items` in the order in which they are to be begun.
+    pub(super) fn arrange(&self, items: Vec<Item>) -> Vec<Item> {
+        let generator = |name: &str, parts: &[i64]| crate::seed::generator(self.config.seed, name, parts);
+        if self.config.trial_order == TrialOrder::Shuffled {
+            let mut items = items;
+            // Whatever part of them is done says something of all.
+            items.shuffle(&mut generator("trial order", &[]));
+            return items;
+        }
+        let mut splits: BTreeMap<usize, BTreeMap<usize, Vec<Item>>> = BTreeMap::new();
+        for item in items {
+            // The network is one more kind, before the pipelines.
+            let (split, kind) = self.place(item.trial).map_or((0, 0), |(split, pipeline, _)| (split, 1 + pipeline));
+            splits.entry(split).or_default().entry(kind).or_default().push(item);
+        }
+        let in_turn = |(split, kinds): (usize, BTreeMap<usize, Vec<Item>>)| {
+            let shuffled = |(kind, mut items): (usize, Vec<Item>)| {
+                items.shuffle(&mut generator("interleaved order", &[split as i64, kind as i64]));
+                items.into_iter().enumerate().map(move |(turn, item)| ((turn, kind), item))
+            };
+            let mut turns: Vec<((usize, usize), Item)> = kinds.into_iter().flat_map(shuffled).collect();
+            turns.sort_unstable_by_key(|(turn, _)| *turn);
+            turns.into_iter().map(|(_, item)| item)
+        };
+        splits.into_iter().flat_map(in_turn).collect()
+    }
 }
 
 /// Fails for a trial whose hyper-parameters cannot be used.
@@ -64,90 +144,21 @@ pub fn check_pipeline(trial: &Config) -> Result<()> {
     Task::of(trial)?.map_or(Ok(()), |task| check(&task))
 }
 
-/// The splits of tables; of samples of logs there is one, without a name.
-fn splits(config: &Config) -> Result<Vec<Option<String>>> {
-    match config.data.is_given() {
-        true => Ok(config.data.chosen()?.into_iter().map(Some).collect()),
-        false => Ok(vec![None]),
-    }
-}
-
-fn draws(config: &Config, name: &str, pipeline: &Pipeline) -> Result<usize> {
-    if pipeline.method != Method::Grid {
-        return Ok(pipeline.runs);
-    }
-    let points = space(config, name, pipeline).and_then(|space| suggest::grid_len(&space));
-    let points = points.with_context(|| format!("cannot use `pipelines.{name}`"))?;
-    ensure!(
-        points <= MOST,
-        hinted(
-            format!("the grid of `pipelines.{name}` has {points} points, and a sweep at most {MOST} trials"),
-            "draw fewer values, or try some of them with `method: random`"
-        )
-    );
-    Ok(points as usize)
-}
-
-/// The trial of a pipeline at `place`, from 0.
-fn nth(config: &Config, place: usize) -> Result<Option<Drawn<'_>>> {
-    let mut rest = place;
-    for split in splits(config)? {
-        for (name, pipeline) in &config.pipelines {
-            let draws = draws(config, name, pipeline)?;
-            if rest < draws {
-                return Ok(Some(Drawn { split, name, pipeline, draw: rest + 1 }));
-            }
-            rest -= draws;
-        }
-    }
-    Ok(None)
-}
-
-/// What a pipeline's trials draw: its own parameters as `lasso.C`, and on samples of logs those of the samples.
-fn space(config: &Config, name: &str, pipeline: &Pipeline) -> Result<Space> {
-    let drawn = |(key, parameter): (&String, &Parameter<Value>)| match parameter {
-        Parameter::Constant(_) => None,
-        Parameter::Drawn(distribution) => Some((format!("{name}.{key}"), json!(distribution))),
-    };
-    let mut written: Map<String, Value> = pipeline.parameters.iter().filter_map(drawn).collect();
-    if !config.data.is_given() {
-        let of_samples = serde_json::to_value(&config.preprocessing.parameters)?;
-        let of_samples = of_samples.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
-        written.extend(of_samples.map(|(key, value)| (key.clone(), value.clone())));
-    }
-    Space::read(&written)
-}
-
-impl Drawn<'_> {
-    fn config(&self, config: &Config) -> Result<Config> {
-        let space = space(config, self.name, self.pipeline)?;
-        let mut point = suggest(&space, self.pipeline.method, Goal::Minimize, config.seed, self.draw, &[])?;
-        let own = self.pipeline.parameters.iter().map(|(key, parameter)| {
-            let value = match parameter {
-                Parameter::Constant(value) => value.clone(),
-                Parameter::Drawn(_) => point.remove(&format!("{}.{key}", self.name)).unwrap_or_default(),
-            };
-            (key.clone(), Parameter::Constant(value))
-        });
-        let fixed = Pipeline { method: Method::Random, runs: 1, parameters: own.collect() };
-        let mut trial = Config { runs: 0, pipelines: [(self.name.to_owned(), fixed)].into(), ..set(config, &point)? };
-        trial.data.split_names = self.split.iter().cloned().collect();
-        Ok(trial)
-    }
-}
-
 /// The hyper-parameters of a pipeline's trial.
-pub(super) fn parameters(pipeline: &Pipeline) -> Point {
-    let value = |parameter: &Parameter<Value>| match parameter {
+pub(super) fn parameters(spaces: &PipelineSpaces) -> Point {
+    let value = |parameter: &Parameter<serde_json::Value>| match parameter {
         Parameter::Constant(value) => value.clone(),
         Parameter::Drawn(distribution) => json!(distribution),
     };
-    pipeline.parameters.iter().map(|(name, parameter)| (name.clone(), value(parameter))).collect()
+    let parameters = spaces.all().iter().flat_map(|space| &space.parameters);
+    parameters.map(|(name, parameter)| (name.clone(), value(parameter))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep::space::Space;
+    use serde_json::Value;
 
     fn config(changes: &[(&'static str, Value)]) -> Result<Config> {
         let mut flags: BTreeMap<&str, Value> = changes.iter().cloned().collect();
@@ -169,13 +180,14 @@ mod tests {
 
     /// The split, the pipeline and its first parameter, of each trial.
     fn all(config: &Config) -> Vec<(String, String, String)> {
+        let trials = Trials::of(config).expect("counted");
         let name = |trial| {
-            let drawn = draw(config, trial, &[]).expect("drawn");
+            let drawn = trials.draw(trial, &[]).expect("drawn");
             check_pipeline(&drawn).expect("usable");
             let task = Task::of(&drawn).expect("read").expect("a pipeline");
             (task.split.unwrap_or_default(), task.pipeline, task.parameters["C"].to_string())
         };
-        (1..=count(config).expect("counted")).map(name).collect()
+        (1..=trials.count()).map(name).collect()
     }
 
     #[test]
@@ -194,9 +206,10 @@ mod tests {
     #[test]
     fn a_trial_alone_is_a_sweep_of_one() {
         let whole = config(&tables()).expect("a configuration");
-        let trial = draw(&whole, 7, &[]).expect("drawn");
-        assert_eq!(count(&trial).expect("counted"), 1);
-        let again = draw(&trial, 1, &[]).expect("drawn");
+        let trial = Trials::of(&whole).expect("counted").draw(7, &[]).expect("drawn");
+        let alone = Trials::of(&trial).expect("counted");
+        assert_eq!(alone.count(), 1);
+        let again = alone.draw(1, &[]).expect("drawn");
         assert_eq!(serde_json::to_value(&again).expect("JSON"), serde_json::to_value(&trial).expect("JSON"));
     }
 
@@ -204,12 +217,104 @@ mod tests {
     fn pipelines_stand_beside_the_network_on_samples_of_logs() {
         let changes = [("runs", json!(2)), ("preprocessing.parameters.j", json!({"values": [5, 10]}))];
         let config = config(&changes).expect("a configuration");
-        assert_eq!(count(&config).expect("counted"), 2 + 3 + 4, "and the grid has the samples' sizes, too");
-        let network = draw(&config, 2, &[]).expect("drawn");
+        let trials = Trials::of(&config).expect("counted");
+        assert_eq!(trials.count(), 2 + 3 + 4, "and the grid has the samples' sizes, too");
+        let network = trials.draw(2, &[]).expect("drawn");
         assert!(network.pipelines.is_empty() && Task::of(&network).expect("read").is_none());
-        let trial = draw(&config, 9, &[]).expect("drawn");
+        let trial = trials.draw(9, &[]).expect("drawn");
         assert_eq!((trial.runs, Space::of(&trial).expect("a space").parameters().len()), (0, 0));
-        assert_eq!(count(&trial).expect("counted"), 1);
+        assert_eq!(Trials::of(&trial).expect("counted").count(), 1);
+        assert!(trials.draw(10, &[]).is_err());
+    }
+
+    /// The configuration of tables with one split and the pipelines `pipelines` alone.
+    fn of_pipelines(pipelines: Value) -> Config {
+        let mut flags: BTreeMap<&str, Value> = tables().into_iter().collect();
+        flags.insert("data.split_names", json!(["A"]));
+        flags.insert("pipelines", pipelines);
+        Config::load(None, &flags).expect("a configuration")
+    }
+
+    fn drawn(trials: &Trials) -> Vec<Point> {
+        let one = |trial| Task::of(&trials.draw(trial, &[]).expect("drawn")).expect("read").expect("a pipeline");
+        (1..=trials.count()).map(|trial| one(trial).parameters).collect()
+    }
+
+    #[test]
+    fn a_list_of_spaces_is_a_sum() {
+        let linear = json!({"method": "grid", "parameters": {"kernel": "linear", "C": {"values": [1, 2, 3]}}});
+        let rbf = json!({
+            "method": "grid",
+            "parameters": {"kernel": "rbf", "C": {"values": [1, 2]}, "gamma": {"values": [0.1, 0.2]}},
+        });
+        let drawn_rbf = json!({"runs": 2, "parameters": {"C": {"min": 1.0, "max": 2.0}}});
+        let trials = Trials::of(&of_pipelines(json!({"svc": [linear, rbf, drawn_rbf]}))).expect("counted");
+        let points = drawn(&trials);
+        let of = |kernel: &str, c: i32| json!({"kernel": kernel, "C": c});
+        assert_eq!(json!(points[..3]), json!([of("linear", 1), of("linear", 2), of("linear", 3)]));
+        let gammas: Vec<(&Value, &Value)> = points[3..7].iter().map(|point| (&point["C"], &point["gamma"])).collect();
+        assert_eq!(json!(gammas), json!([[1, 0.1], [1, 0.2], [2, 0.1], [2, 0.2]]), "the last by name varies fastest");
+        assert_eq!((points.len(), trials.repeats()), (9, 0));
+        // What comes later in the list changes nothing of what is before it.
+        let longer = json!({"svc": [linear, rbf, drawn_rbf, drawn_rbf]});
+        let longer = drawn(&Trials::of(&of_pipelines(longer)).expect("counted"));
+        assert_eq!(longer[..9], points[..]);
+        assert_ne!(longer[9]["C"], points[7]["C"], "equal spaces are drawn apart");
+    }
+
+    #[test]
+    fn a_list_is_written_as_it_was_read() {
+        let space = json!({"method": "grid", "runs": 1, "parameters": {"C": {"values": [1, 2]}}});
+        for written in [json!({"lasso": space}), json!({"lasso": [space, space]})] {
+            assert_eq!(serde_json::to_value(of_pipelines(written.clone()).pipelines).expect("JSON"), written);
+        }
+    }
+
+    #[test]
+    fn equal_points_are_one_trial() {
+        let product = json!({"svc": {
+            "method": "grid",
+            "parameters": {"kernel": {"values": ["linear", "rbf"]}, "gamma": {"values": [0.1, 0.2, 0.3]}, "C": 1},
+        }});
+        let sum = json!({"svc": [
+            {"method": "grid", "parameters": {"kernel": {"values": ["linear"]}}},
+            {"method": "grid", "parameters": {"gamma": {"values": [0.1, 0.2, 0.3]}}},
+            {"method": "grid", "parameters": {"kernel": {"values": ["linear", "rbf"]}, "gamma": 0.2}},
+        ]});
+        let (product, sum) = [product, sum].map(|space| Trials::of(&of_pipelines(space)).expect("counted")).into();
+        assert_eq!((product.count(), product.repeats()), (4, 2), "a linear kernel has no gamma");
+        assert_eq!((sum.count(), sum.repeats()), (4, 2));
+        let gammas: Vec<Value> = drawn(&product).iter().map(|point| point["gamma"].clone()).collect();
+        assert_eq!(json!(gammas), json!([0.1, 0.1, 0.2, 0.3]), "the first of equals stays");
+    }
+
+    #[test]
+    fn pipelines_take_turns_where_they_are_asked_to() {
+        let mut flags: BTreeMap<&str, Value> = tables().into_iter().collect();
+        let grid = |values: Value| json!({"method": "grid", "parameters": {"C": {"values": values}}});
+        flags.insert("pipelines", json!({"lasso": grid(json!([1, 2, 3, 4, 5])), "enet": grid(json!([1, 2]))}));
+        let begun = |order: &str| {
+            flags.insert("trial_order", json!(order));
+            let trials = Trials::of(&Config::load(None, &flags).expect("a configuration")).expect("counted");
+            let items = (1..=trials.count()).map(|trial| Item { trial, budget: 1 }).collect();
+            let task = |item: &Item| Task::of(&trials.draw(item.trial, &[]).expect("drawn"));
+            let arranged: Vec<Item> = trials.arrange(items);
+            let tasks = arranged.iter().map(|item| task(item).expect("read").expect("a pipeline"));
+            let names: Vec<String> =
+                tasks.map(|task| format!("{} {}", task.split.unwrap_or_default(), task.pipeline)).collect();
+            (arranged.into_iter().map(|item| item.trial).collect::<Vec<usize>>(), names)
+        };
+        let mut begun = begun;
+        let (trials, names) = begun("interleaved");
+        let of = |split: &str| {
+            ["enet", "lasso", "enet", "lasso", "lasso", "lasso", "lasso"].map(|name| format!("{split} {name}"))
+        };
+        assert_eq!(names, [of("A"), of("B")].concat());
+        let sorted = |trials: &[usize]| trials.iter().copied().collect::<std::collections::BTreeSet<usize>>();
+        assert_eq!(sorted(&trials), (1..=14).collect());
+        assert_ne!(trials.iter().filter(|trial| (3..8).contains(*trial)).collect::<Vec<_>>(), [&3, &4, &5, &6, &7]);
+        let (shuffled, _) = begun("shuffled");
+        assert!(sorted(&shuffled) == sorted(&trials) && shuffled != trials);
     }
 
     #[test]
@@ -217,9 +322,7 @@ mod tests {
         let refusal = |changes: &[(&'static str, Value)]| {
             let mut all = tables();
             all.extend(changes.iter().cloned());
-            let refused = config(&all).and_then(|config| {
-                (1..=count(&config)?).try_for_each(|trial| check_pipeline(&draw(&config, trial, &[])?))
-            });
+            let refused = config(&all).and_then(|config| Trials::of(&config));
             crate::error::render(&refused.expect_err("must be refused"))
         };
         insta::assert_snapshot!(
@@ -242,6 +345,11 @@ mod tests {
                     "pipelines.rf",
                     json!({"method": "grid", "parameters": {"max_depth": {"min": 0.5, "max": 1.0}}})
                 )]),
+                refusal(&[("pipelines.rf", json!([]))]),
+                refusal(&[("pipelines.rf", json!(5))]),
+                refusal(&[("pipelines.rf", json!([{}, {"parametrs": {}}]))]),
+                refusal(&[("pipelines.rf", json!([{}, {"method": "grid"}]))]),
+                refusal(&[("pipelines.rf", json!([{}, {"parameters": {"max_depth": 0.5}}]))]),
             ]
             .join("\n")
         );

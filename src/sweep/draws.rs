@@ -1,0 +1,151 @@
+//! The search spaces of a pipeline → what each of its trials draws: all of one space, then all of the next, and nothing twice.
+
+use std::collections::HashSet;
+
+use anyhow::{Context as _, Result, ensure};
+use rayon::prelude::*;
+use serde_json::{Map, Value, json};
+use twox_hash::XxHash3_128;
+
+use super::space::{Point, Space};
+use super::suggest::{grid_len, suggest};
+use crate::config::{Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace};
+use crate::error::hinted;
+use crate::pipelines::effective;
+
+/// The trials of one pipeline, the same on each split, so that splits can be compared.
+#[derive(Debug)]
+pub(super) struct Draws {
+    pub(super) pipeline: String,
+    seed: u64,
+    spaces: Vec<DrawnSpace>,
+    /// The space of each trial, and which of its draws it is, from 1.
+    distinct: Vec<(u32, u32)>,
+    /// How many draws repeat an earlier one, and are no trials.
+    pub(super) repeats: usize,
+}
+
+/// What a trial draws.
+#[derive(Debug)]
+pub(super) struct Drawn {
+    /// Every hyper-parameter that the search space names.
+    pub(super) parameters: Point,
+    /// The sizes of the samples of logs.
+    pub(super) samples: Point,
+}
+
+/// One search space of a pipeline.
+#[derive(Debug)]
+struct DrawnSpace {
+    written: PipelineSpace,
+    /// What the names of its own hyper-parameters begin with in `space`: `lasso.C`.
+    prefix: String,
+    space: Space,
+    /// How many it draws.
+    count: u64,
+}
+
+impl Draws {
+    /// Those of `pipeline` in `config`.
+    ///
+    /// # Errors
+    /// Fails for hyper-parameters that the pipeline cannot have, and for a grid that cannot be made.
+    pub(super) fn of(config: &Config, pipeline: &str) -> Result<Draws> {
+        let spaces = config.pipelines[pipeline].all();
+        let read = |(at, written)| {
+            let of_list = || if spaces.len() > 1 { format!("space {} of ", at + 1) } else { String::new() };
+            DrawnSpace::of(config, pipeline, at, written)
+                .with_context(|| format!("cannot use {}`pipelines.{pipeline}`", of_list()))
+        };
+        let spaces: Vec<DrawnSpace> = spaces.iter().enumerate().map(read).collect::<Result<_>>()?;
+        let all: u64 = spaces.iter().map(|space| space.count).sum();
+        ensure!(all <= MOST_TRIALS, too_many(pipeline, all));
+        let mut draws =
+            Draws { pipeline: pipeline.to_owned(), seed: config.seed, spaces, distinct: Vec::new(), repeats: 0 };
+        draws.distinct = draws.distinct().with_context(|| format!("cannot use `pipelines.{pipeline}`"))?;
+        draws.repeats = all as usize - draws.distinct.len();
+        Ok(draws)
+    }
+
+    /// How many trials there are.
+    pub(super) fn len(&self) -> usize {
+        self.distinct.len()
+    }
+
+    /// What the trial at `place` draws, from 0.
+    pub(super) fn get(&self, place: usize) -> Result<Drawn> {
+        let (space, number) = self.distinct[place];
+        self.spaces[space as usize].draw(self.seed, number as usize)
+    }
+
+    /// The draws that differ from all before them in what has an effect.
+    fn distinct(&self) -> Result<Vec<(u32, u32)>> {
+        let places =
+            |(at, space): (usize, &DrawnSpace)| (1..=space.count as u32).map(move |number| (at as u32, number));
+        let all: Vec<(u32, u32)> = self.spaces.iter().enumerate().flat_map(places).collect();
+        let digest = |(at, number): &(u32, u32)| -> Result<u128> {
+            let drawn = self.spaces[*at as usize].draw(self.seed, *number as usize)?;
+            let effective = effective(&self.pipeline, &drawn.parameters)?;
+            Ok(XxHash3_128::oneshot(&serde_json::to_vec(&(effective, drawn.samples))?))
+        };
+        let digests: Vec<Result<u128>> = all.par_iter().map(digest).collect();
+        let mut known = HashSet::with_capacity(all.len());
+        let mut distinct = Vec::new();
+        for (place, digest) in all.into_iter().zip(digests) {
+            if known.insert(digest?) {
+                distinct.push(place);
+            }
+        }
+        Ok(distinct)
+    }
+}
+
+impl DrawnSpace {
+    /// The space at place `at` of those of `pipeline`.
+    fn of(config: &Config, pipeline: &str, at: usize, written: &PipelineSpace) -> Result<DrawnSpace> {
+        // Hyper-parameters of one name in two spaces are drawn apart.
+        let prefix = if at == 0 { format!("{pipeline}.") } else { format!("{pipeline}.{at}.") };
+        let space = space(config, &prefix, written)?;
+        let count = match written.method {
+            Method::Grid => grid_len(&space)?,
+            _ => written.runs as u64,
+        };
+        ensure!(count <= MOST_TRIALS, too_many(pipeline, count));
+        Ok(DrawnSpace { written: written.clone(), prefix, space, count })
+    }
+
+    fn draw(&self, seed: u64, number: usize) -> Result<Drawn> {
+        let mut samples = suggest(&self.space, self.written.method, Goal::Minimize, seed, number, &[])?;
+        let own = self.written.parameters.iter().map(|(key, parameter)| {
+            let value = match parameter {
+                Parameter::Constant(value) => value.clone(),
+                Parameter::Drawn(_) => samples.remove(&format!("{}{key}", self.prefix)).unwrap_or_default(),
+            };
+            (key.clone(), value)
+        });
+        Ok(Drawn { parameters: own.collect(), samples })
+    }
+}
+
+/// What trials draw from: the hyper-parameters of the space `written`, and on samples of logs those of the samples.
+fn space(config: &Config, prefix: &str, written: &PipelineSpace) -> Result<Space> {
+    let drawn = |(key, parameter): (&String, &Parameter<Value>)| match parameter {
+        Parameter::Constant(_) => None,
+        Parameter::Drawn(distribution) => Some((format!("{prefix}{key}"), json!(distribution))),
+    };
+    let mut all: Map<String, Value> = written.parameters.iter().filter_map(drawn).collect();
+    if !config.data.is_given() {
+        let of_samples = serde_json::to_value(&config.preprocessing.parameters)?;
+        let of_samples = of_samples.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
+        all.extend(of_samples.map(|(key, value)| (key.clone(), value.clone())));
+    }
+    Space::read(&all)
+}
+
+fn too_many(pipeline: &str, points: u64) -> crate::error::Hinted {
+    hinted(
+        format!("`pipelines.{pipeline}` has {points} points, and a sweep at most {MOST_TRIALS} trials"),
+        "give it a list of spaces, so that what one choice alone needs multiplies nothing else; or draw fewer values, or try \
+         some of them with `method: random`",
+    )
+}
