@@ -1,26 +1,28 @@
 //! Files that survive: whole or absent, never half. One way to write a file, one way to replace a directory.
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{Error, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 use crate::error::hinted;
+use crate::temporary::{directory_of, make_beside, other_writer, remove_leftovers};
 
 /// Writes `bytes` to `path` so that a reader, a crash or a power loss sees the old file or the new one whole.
 ///
 /// The bytes go to a temporary file beside the target, are synced, and take the target's name by rename; then the
-/// directory is synced. The mode is what the umask leaves of 0666.
+/// directory is synced. The mode is what the umask leaves of 0666: see [`settle_modes`].
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     write_parts(path, std::iter::once(bytes))
 }
 
 /// As [`write_atomic`], of `parts` one after another.
 pub fn write_parts<'a>(path: &Path, mut parts: impl Iterator<Item = &'a [u8]>) -> Result<()> {
-    let parent = parent_of(path);
-    let temporary = sibling(path, "tmp");
-    // What a killed process left behind may bear our name: in a container its number comes again.
-    let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(true).open(&temporary)?;
+    let parent = directory_of(path);
+    remove_leftovers(parent);
+    let (temporary, mut file) = make_beside(path, "tmp", create_new)?;
     let written = parts.try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_all());
     drop(file);
     if let Err(error) = written.and_then(|()| fs_err::rename(&temporary, path)) {
@@ -29,6 +31,11 @@ pub fn write_parts<'a>(path: &Path, mut parts: impl Iterator<Item = &'a [u8]>) -
         return Err(error.into());
     }
     sync_directory(parent)
+}
+
+/// Opens a new file to write into; nothing that is there is opened, and no link followed.
+pub(crate) fn create_new(path: &Path) -> std::io::Result<fs_err::File> {
+    fs_err::OpenOptions::new().write(true).create_new(true).open(path)
 }
 
 /// A file that is written piece by piece beside its target, and takes the target's name once it is whole.
@@ -43,9 +50,9 @@ pub struct Growing {
 impl Growing {
     /// Begins a file beside `path`, whose directory is made if it is missing.
     pub fn new(path: &Path) -> Result<Growing> {
-        fs_err::create_dir_all(parent_of(path))?;
-        let temporary = sibling(path, "tmp");
-        let file = fs_err::OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+        fs_err::create_dir_all(directory_of(path))?;
+        remove_leftovers(directory_of(path));
+        let (temporary, file) = make_beside(path, "tmp", create_new)?;
         Ok(Growing { temporary, file, committed: false })
     }
 
@@ -59,7 +66,7 @@ impl Growing {
         self.file.sync_all()?;
         fs_err::rename(&self.temporary, target)?;
         self.committed = true;
-        sync_directory(parent_of(target))
+        sync_directory(directory_of(target))
     }
 }
 
@@ -77,6 +84,8 @@ impl Drop for Growing {
 pub struct Staging {
     temporary: PathBuf,
     target: PathBuf,
+    /// Whether something stood at the final name when this began.
+    replaces: bool,
     committed: bool,
 }
 
@@ -85,10 +94,11 @@ impl Staging {
     ///
     /// # Errors
     /// Fails when `target` exists and `replace` is false, or when it is not a directory with a `manifest.json`:
-    /// nothing but our own artefacts is ever replaced.
+    /// nothing but our own artefacts is ever replaced. Fails, as something that passes, when another process of this host is
+    /// writing `target`.
     pub fn new(target: &Path, replace: bool) -> Result<Staging> {
-        if is_occupied(target)? {
-            let place = target.display();
+        let (replaces, place) = (is_occupied(target)?, target.display());
+        if replaces {
             ensure!(
                 replace,
                 hinted(format!("`{place}` exists already"), "name another directory, or add `--overwrite`")
@@ -98,10 +108,15 @@ impl Staging {
                 hinted(format!("`{place}` holds no manifest.json, so it is not replaced"), "name another directory")
             );
         }
-        fs_err::create_dir_all(parent_of(target))?;
-        let temporary = sibling(target, "tmp");
-        fs_err::create_dir(&temporary)?;
-        Ok(Staging { temporary, target: target.to_owned(), committed: false })
+        fs_err::create_dir_all(directory_of(target))?;
+        remove_leftovers(directory_of(target));
+        if let Some(pid) = other_writer(target) {
+            let message = format!("another call, process {pid}, is writing `{place}`");
+            let busy = anyhow::Error::from(Error::from(ErrorKind::ResourceBusy));
+            return Err(busy.context(hinted(message, "wait until it is done, or name another directory")));
+        }
+        let (temporary, ()) = make_beside(target, "tmp", |path| fs_err::create_dir(path))?;
+        Ok(Staging { temporary, target: target.to_owned(), replaces, committed: false })
     }
 
     /// The directory to write into.
@@ -110,19 +125,45 @@ impl Staging {
     }
 
     /// Gives the directory its final name; an earlier one is removed once the new one stands.
+    ///
+    /// # Errors
+    /// Fails when nothing stood there when this began, and now something does: of several calls that write one new
+    /// directory the first counts.
     pub fn commit(mut self) -> Result<()> {
         sync_directory(&self.temporary)?;
-        let old = sibling(&self.target, "old");
-        let replaces = self.target.exists();
-        if replaces {
-            fs_err::rename(&self.target, &old)?;
-        }
-        fs_err::rename(&self.temporary, &self.target)?;
+        let replaced = if self.replaces { self.exchange()? } else { self.take_new_name().map(|()| None)? };
         self.committed = true;
-        if replaces {
-            fs_err::remove_dir_all(&old)?;
+        if let Some(old) = replaced {
+            remove([old])?;
         }
-        sync_directory(parent_of(&self.target))
+        sync_directory(directory_of(&self.target))
+    }
+
+    fn take_new_name(&self) -> Result<()> {
+        // An empty directory is replaced, any other stays.
+        match fs_err::rename(&self.temporary, &self.target) {
+            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
+                bail!(hinted(
+                    format!("another call has written `{}` meanwhile; this one leaves nothing", self.target.display()),
+                    "name another directory"
+                ))
+            }
+            renamed => Ok(renamed?),
+        }
+    }
+
+    /// Puts the new directory in the place of the old one; returns where the old one is then.
+    fn exchange(&self) -> Result<Option<PathBuf>> {
+        match renameat_with(CWD, &self.temporary, CWD, &self.target, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(Some(self.temporary.clone())),
+            Err(Errno::NOENT) => self.take_new_name().map(|()| None),
+            // Not every file system can, NFS for one.
+            Err(_) => {
+                let (old, ()) = make_beside(&self.target, "old", |path| fs_err::rename(&self.target, path))?;
+                fs_err::rename(&self.temporary, &self.target)?;
+                Ok(Some(old))
+            }
+        }
     }
 }
 
@@ -145,15 +186,6 @@ fn is_occupied(target: &Path) -> Result<bool> {
     Ok(fs_err::read_dir(target)?.next().is_some())
 }
 
-fn parent_of(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn sibling(path: &Path, suffix: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.{suffix}", std::process::id()))
-}
-
 /// Opens what another may have put there: a regular file of at most `most_bytes` bytes, and neither a link, a pipe, a device
 /// nor a directory. Opening never waits.
 ///
@@ -161,7 +193,7 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
 /// Fails with [`ErrorKind::InvalidData`] for anything else.
 pub fn open_regular(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::File> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
-    let refused = |why: String| std::io::Error::new(ErrorKind::InvalidData, format!("`{}` {why}", path.display()));
+    let refused = |why: String| Error::new(ErrorKind::InvalidData, format!("`{}` {why}", path.display()));
     let check = |found: std::fs::Metadata| match found.len() {
         _ if !found.is_file() => Err(refused("is no regular file".to_owned())),
         bytes if bytes > most_bytes => Err(refused(format!("has {bytes} bytes, and {most_bytes} are the most"))),
@@ -170,7 +202,8 @@ pub fn open_regular(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::Fil
     check(fs_err::symlink_metadata(path)?)?;
 
     // What is opened may be another file than what was looked at.
-    let file = fs_err::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     check(file.metadata()?)?;
     Ok(file)
 }
@@ -183,15 +216,19 @@ pub fn read_regular(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path, most_bytes)?.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most_bytes {
-        return Err(std::io::Error::new(ErrorKind::InvalidData, format!("`{}` grows", path.display())));
+        return Err(Error::new(ErrorKind::InvalidData, format!("`{}` grows", path.display())));
     }
     Ok(bytes)
 }
 
 /// Removes those of `paths` that are there: files, and directories with all that is in them.
 pub fn remove(paths: impl IntoIterator<Item = PathBuf>) -> Result<()> {
-    for path in paths.into_iter().filter(|path| path.exists()) {
-        if path.is_dir() { fs_err::remove_dir_all(path)? } else { fs_err::remove_file(path)? }
+    for path in paths {
+        match fs_err::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => fs_err::remove_dir_all(path)?,
+            Ok(_) => fs_err::remove_file(path)?,
+            Err(_) => {}
+        }
     }
     Ok(())
 }
@@ -210,10 +247,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a");
         write_atomic(&path, b"old").expect("written");
-        // A directory in the way of the temporary file makes the write fail.
-        fs_err::create_dir(sibling(&path, "tmp")).expect("a directory");
-        assert!(write_atomic(&path, b"new").is_err());
+        let missing = dir.path().join("missing").join("a");
+        assert!(write_atomic(&missing, b"new").is_err());
+        // A directory cannot be replaced by a file.
+        fs_err::create_dir(dir.path().join("b")).expect("made");
+        assert!(write_atomic(&dir.path().join("b"), b"new").is_err());
         assert_eq!(fs_err::read(&path).expect("readable"), b"old");
+        assert_eq!(fs_err::read_dir(dir.path()).expect("listed").count(), 2, "no leftovers");
     }
 
     #[test]
@@ -249,6 +289,22 @@ mod tests {
         fs_err::write(target.join("manifest.json"), "{}").expect("written");
         Staging::new(&target, true).expect("staged").commit().expect("committed");
         assert!(!target.join("precious").exists());
+        assert_eq!(fs_err::read_dir(dir.path()).expect("listed").count(), 1, "no leftovers");
+    }
+
+    #[test]
+    fn of_two_calls_into_one_new_directory_the_first_counts() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("out");
+        let [first, second] = ["first", "second"].map(|name| {
+            let staging = Staging::new(&target, true).expect("staged");
+            fs_err::write(staging.path().join("manifest.json"), name).expect("written");
+            staging
+        });
+        first.commit().expect("committed");
+        let error = second.commit().expect_err("too late").to_string();
+        assert!(error.contains("another call has written"), "{error}");
+        assert_eq!(fs_err::read(target.join("manifest.json")).expect("read"), b"first");
         assert_eq!(fs_err::read_dir(dir.path()).expect("listed").count(), 1, "no leftovers");
     }
 }

@@ -12,6 +12,8 @@
 // Support: imports nothing of the stages.
 pub mod error;
 pub mod output;
+pub mod process;
+pub mod temporary;
 pub mod files;
 pub mod config;
 pub mod seed;

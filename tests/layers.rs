@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 20] = [
     "error",
     "output",
+    "process",
+    "temporary",
     "files",
     "config",
     "seed",

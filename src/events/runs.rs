@@ -51,7 +51,7 @@ pub(super) fn write<'a, J>(path: &Path, jobs: impl Iterator<Item = J>) -> Result
 where
     J: ExactSizeIterator<Item = &'a Row>,
 {
-    let mut file = BufWriter::with_capacity(BUFFER_BYTES, fs_err::File::create(path)?);
+    let mut file = BufWriter::with_capacity(BUFFER_BYTES, crate::files::create_new(path)?);
     for job in jobs {
         let mut job = job.peekable();
         let rows = u32::try_from(job.len())?;

@@ -185,7 +185,7 @@ impl Queue {
         if target.exists() {
             return Ok(());
         }
-        let temporary = self.path("items").join(format!(".{}", super::process::Process::current().worker_name()));
+        let temporary = self.path("items").join(format!(".{}", crate::process::Process::current().worker_name()));
         fs_err::create_dir(&temporary)?;
         let made = items.iter().try_for_each(|item| create_empty(&temporary.join(Token::new(*item).name())));
         let made = made.and_then(|()| sync_directory(&temporary));

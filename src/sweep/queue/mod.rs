@@ -10,7 +10,6 @@ mod folder;
 mod journal;
 mod manager;
 mod patience;
-mod process;
 mod pulse;
 mod seat;
 mod token;

@@ -11,9 +11,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::folder::Queue;
-use super::process::Process;
 use super::token::{Item, is_worker};
 use crate::files::read_regular;
+use crate::process::Process;
 
 /// The size of a heartbeat's file: written in place, so that a full disk stops no heart.
 const SIZE_BYTES: usize = 1024;

@@ -130,6 +130,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    use crate::process::Process;
+
     fn any_token() -> impl Strategy<Value = Token> {
         let states = (0..5_usize, "[a-zA-Z0-9_-]{1,100}").prop_map(|(state, worker)| match state {
             0 => State::Ready,
@@ -176,5 +178,14 @@ mod tests {
         ] {
             assert_eq!(Token::parse(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn names_of_workers_differ_and_are_names() {
+        let mut current = Process::current();
+        current.host = "über.example.org".to_owned();
+        let (a, b) = (current.worker_name(), current.worker_name());
+        assert!(a != b && is_worker(&a), "{a} {b}");
+        assert!(a.starts_with("ber-"), "{a}");
     }
 }

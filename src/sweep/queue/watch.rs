@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::folder::{Queue, size};
-use super::process::{Fate, Process};
 use super::pulse::read_beat;
 use super::token::{Item, State, Token};
+use crate::process::{Fate, Process};
 
 /// How many items stand where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,23 +1,27 @@
 //! A process ⇄ what identifies it on its host, so that the dead are known at once where that can be known.
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 /// A process. Two of equal identity are one, on whatever host and in whatever container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Process {
-    pub(super) host: String,
+pub struct Process {
+    /// The name of its host.
+    pub host: String,
     /// Of this start of the host.
     boot_id: String,
     /// The namespace in which the number counts.
     pid_namespace: String,
-    pid: u32,
+    /// Its number.
+    pub pid: u32,
     /// When it began, in the kernel's ticks.
     start: String,
 }
 
 /// What this host knows of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub enum Fate {
     /// It runs.
     Runs,
     /// It is no more.
@@ -28,7 +32,7 @@ pub(super) enum Fate {
 
 impl Process {
     /// This process.
-    pub(super) fn current() -> Process {
+    pub fn current() -> Process {
         let read = |path: &str| fs_err::read_to_string(path).map_or(String::new(), |text| text.trim().to_owned());
         let pid = std::process::id();
         let namespace = fs_err::read_link("/proc/self/ns/pid").unwrap_or_default();
@@ -42,7 +46,7 @@ impl Process {
     }
 
     /// A name for a worker in this process, unlike any other's: `node7-4711-9f3c2a1b`.
-    pub(super) fn worker_name(&self) -> String {
+    pub fn worker_name(&self) -> String {
         use std::hash::{BuildHasher as _, Hasher as _};
         let host = self.host.split('.').next().unwrap_or("");
         let host: String = host.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
@@ -51,19 +55,55 @@ impl Process {
         format!("{host}-{}-{nonce:08x}", self.pid)
     }
 
+    /// What identifies it, as a part of a file's name: `4711-8273645-4026531836-9f3c2a1b...` for its number, its start, the
+    /// namespace of its number and this start of its host. No two processes have one, so that a number used again, or another
+    /// host on a shared file system, is never mistaken for it.
+    pub fn file_name_part(&self) -> String {
+        let namespace: String = self.pid_namespace.chars().filter(char::is_ascii_digit).collect();
+        let boot_id: String = self.boot_id.chars().filter(char::is_ascii_hexdigit).collect();
+        format!("{}-{}-{namespace}-{boot_id}", self.pid, self.start)
+    }
+
+    /// The process of which [`Process::file_name_part`] is `part`, but for the name of its host.
+    pub fn of_file_name_part(part: &str) -> Option<Process> {
+        let fields: Vec<&str> = part.split('-').collect();
+        let [pid, start, namespace, boot_id] = fields[..] else { return None };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_boot_id = boot_id.len() == 32 && boot_id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !(is_number(pid) && is_number(start) && is_number(namespace) && is_boot_id) {
+            return None;
+        }
+
+        let lengths = [0..8, 8..12, 12..16, 16..20, 20..32];
+        Some(Process {
+            host: String::new(),
+            boot_id: lengths.map(|range| &boot_id[range]).join("-"),
+            pid_namespace: format!("pid:[{namespace}]"),
+            pid: pid.parse().ok()?,
+            start: start.to_owned(),
+        })
+    }
+
     /// What has become of it, seen from this process's host.
-    pub(super) fn fate(&self, current: &Process) -> Fate {
+    pub fn fate(&self, current: &Process) -> Fate {
         let here = !self.boot_id.is_empty()
             && !self.pid_namespace.is_empty()
             && (&self.boot_id, &self.pid_namespace) == (&current.boot_id, &current.pid_namespace);
         match (here, status(self.pid)) {
             (false, _) => Fate::Unknown,
-            (true, None) => Fate::Gone,
+            (true, None) if is_free(self.pid) => Fate::Gone,
+            (true, None) => Fate::Unknown,
             (true, Some((state, start))) if start != self.start || "ZX".contains(state) => Fate::Gone,
             (true, Some((state, _))) if "Tt".contains(state) => Fate::Unknown,
             _ => Fate::Runs,
         }
     }
+}
+
+/// Whether no process has the number `pid`. `/proc` alone does not tell: it may hide the processes of other users.
+fn is_free(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 /// The state letter and the start of the process `pid`.
@@ -103,10 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn names_differ_and_are_names() {
-        let current = Process { host: "über.example.org".to_owned(), ..Process::current() };
-        let (a, b) = (current.worker_name(), current.worker_name());
-        assert!(a != b && crate::sweep::queue::token::is_worker(&a), "{a} {b}");
-        assert!(a.starts_with("ber-"), "{a}");
+    fn file_names_identify_processes() {
+        let current = Process::current();
+        let part = current.file_name_part();
+        let found = Process::of_file_name_part(&part).expect("it is one");
+        assert_eq!(Process { host: current.host.clone(), ..found }, current);
+        for other in ["", "1", "1-2-3", &part[1..].replace('-', "_"), &format!("{part}0"), &format!("-{part}")] {
+            assert_eq!(Process::of_file_name_part(other), None, "{other}");
+        }
     }
 }

@@ -1,0 +1,216 @@
+//! What is written beside its final name: names that nobody else uses, and the removal of what killed calls left behind.
+//!
+//! A temporary file or directory is called `.NAME.OWNER.NUMBER.tmp`: NAME is the final name, OWNER identifies the process
+//! that writes it, on all hosts and for all time ([`Process::file_name_part`]), and NUMBER counts within that process. What
+//! an artefact's directory is called while its successor takes its name is `.NAME.OWNER.NUMBER.old`.
+
+use std::collections::BTreeSet;
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use crate::output;
+use crate::process::{Fate, Process};
+
+/// So many names in a row that somebody else has taken are no accident.
+const MOST_TRIES: usize = 100;
+
+/// So many directories are remembered as looked at.
+const MOST_KNOWN_DIRECTORIES: usize = 1 << 14;
+
+static CURRENT: LazyLock<Process> = LazyLock::new(Process::current);
+
+/// What a temporary name says.
+#[derive(Debug)]
+struct TemporaryName<'a> {
+    final_name: &'a str,
+    owner: Process,
+    is_old: bool,
+}
+
+impl TemporaryName<'_> {
+    fn parse(name: &str) -> Option<TemporaryName<'_>> {
+        let (rest, suffix) = name.strip_prefix('.')?.rsplit_once('.')?;
+        let is_old = match suffix {
+            "tmp" => false,
+            "old" => true,
+            _ => return None,
+        };
+        let (rest, number) = rest.rsplit_once('.')?;
+        number.parse::<u64>().ok()?;
+        let (final_name, owner) = rest.rsplit_once('.')?;
+        let owner = Process::of_file_name_part(owner)?;
+        (!final_name.is_empty()).then_some(TemporaryName { final_name, owner, is_old })
+    }
+}
+
+/// Makes something beside `target` under a temporary name. `make` must fail with [`ErrorKind::AlreadyExists`] where that
+/// name is taken, also by a link: then another name is tried, and what stands there is left alone.
+pub(crate) fn make_beside<T>(
+    target: &Path,
+    suffix: &str,
+    make: impl Fn(&Path) -> std::io::Result<T>,
+) -> std::io::Result<(PathBuf, T)> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let (name, owner) = (target.file_name().unwrap_or_default().to_string_lossy(), CURRENT.file_name_part());
+    for _ in 0..MOST_TRIES {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = target.with_file_name(format!(".{name}.{owner}.{number}.{suffix}"));
+        match make(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return Ok((path, made?)),
+        }
+    }
+    let message = format!("somebody takes every temporary name beside `{}`", target.display());
+    Err(Error::new(ErrorKind::AlreadyExists, message))
+}
+
+/// The number of a process of this host, other than this one, that is writing a directory that is to be called `target`.
+pub(crate) fn other_writer(target: &Path) -> Option<u32> {
+    let name = target.file_name()?.to_string_lossy();
+    let names = file_names(directory_of(target));
+    let own = names.iter().filter_map(|name| TemporaryName::parse(name)).filter(|found| found.final_name == name);
+    let mut owners = own.filter(|found| !found.is_old).map(|found| found.owner);
+    owners.find(|owner| owner.pid != CURRENT.pid && owner.fate(&CURRENT) == Fate::Runs).map(|owner| owner.pid)
+}
+
+/// Removes what killed calls have left in the directory `dir`: what has exactly a name of ours, of a process of this host
+/// that is no more. Each directory is looked at once by a process. Nothing is followed through a link.
+pub(crate) fn remove_leftovers(dir: &Path) {
+    static KNOWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_KNOWN_DIRECTORIES {
+            known.clear();
+        }
+        if !known.insert(dir.to_owned()) {
+            return;
+        }
+    }
+
+    for name in file_names(dir) {
+        let Some(found) = TemporaryName::parse(&name) else { continue };
+        if found.owner.fate(&CURRENT) != Fate::Gone {
+            continue;
+        }
+        // Another call may be faster, and what another user left is not ours to remove.
+        match remove_leftover(dir, &name, &found) {
+            Ok(true) => output::note(&format!("removed `{}`, which a killed call left", dir.join(&name).display())),
+            Ok(false) => {}
+            Err(error) => tracing::info!("cannot remove `{}`: {error}", dir.join(&name).display()),
+        }
+    }
+}
+
+/// Whether there was anything to remove.
+fn remove_leftover(dir: &Path, name: &str, found: &TemporaryName<'_>) -> std::io::Result<bool> {
+    let path = dir.join(name);
+    let kind = fs_err::symlink_metadata(&path)?.file_type();
+
+    // Killed between two renames: what was to be replaced is all there is.
+    let target = dir.join(found.final_name);
+    if found.is_old && fs_err::symlink_metadata(&target).is_err() {
+        fs_err::rename(&path, &target)?;
+        return Ok(false);
+    }
+
+    if kind.is_dir() {
+        // The standard library follows no link here, also where one is put in the way meanwhile.
+        fs_err::remove_dir_all(&path)?;
+    } else if kind.is_file() {
+        fs_err::remove_file(&path)?;
+    }
+    Ok(kind.is_dir() || kind.is_file())
+}
+
+fn file_names(dir: &Path) -> Vec<String> {
+    let entries = fs_err::read_dir(dir).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+}
+
+/// The directory that `path` stands in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// The name part of a process that is no more, on this host.
+    fn gone() -> String {
+        let mut child = std::process::Command::new("true").spawn().expect("it starts");
+        let pid = child.id();
+        child.wait().expect("it ended");
+        let current = CURRENT.file_name_part();
+        let (_, rest) = current.split_once('-').expect("several parts");
+        format!("{pid}-{rest}")
+    }
+
+    #[test]
+    fn only_what_the_dead_left_is_removed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        let (gone, alive) = (gone(), CURRENT.file_name_part());
+        let elsewhere = format!("{}{}", &gone[..gone.len() - 12], "0123456789ab");
+
+        let directory = format!(".out.{gone}.3.tmp");
+        fs_err::create_dir_all(at(&directory).join("deep/down")).expect("made");
+        fs_err::write(at("precious"), "x").expect("written");
+        symlink(at("precious"), at(&directory).join("deep/link")).expect("linked");
+        let file = format!(".a.safetensors.{gone}.0.tmp");
+        fs_err::write(at(&file), "half").expect("written");
+        let kept = [
+            format!(".out.{alive}.7.tmp"),
+            format!(".out.{elsewhere}.7.tmp"),
+            ".out.4711.tmp".to_owned(),
+            format!("out.{gone}.7.tmp"),
+            format!(".out.{gone}.tmp"),
+            format!(".out.{gone}.7.tmp2"),
+            format!("..{gone}.7.tmp"),
+        ];
+        kept.iter().for_each(|name| fs_err::write(at(name), "x").expect("written"));
+        let link = format!(".out.{gone}.9.tmp");
+        symlink(at("precious"), at(&link)).expect("linked");
+        let old = format!(".lost.{gone}.1.old");
+        fs_err::create_dir(at(&old)).expect("made");
+
+        remove_leftovers(dir.path());
+        let mut expected: Vec<&str> = kept.iter().map(String::as_str).collect();
+        expected.extend(["precious", &link, "lost"]);
+        expected.sort_unstable();
+        let mut found = file_names(dir.path());
+        found.sort_unstable();
+        assert_eq!(found, expected);
+        assert_eq!(fs_err::read(at("precious")).expect("read"), b"x");
+
+        // The same directory is not looked at again.
+        fs_err::write(at(&file), "half").expect("written");
+        remove_leftovers(dir.path());
+        assert!(at(&file).exists());
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_left_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let victim = dir.path().join("victim");
+        fs_err::write(&victim, "precious").expect("written");
+        let tries = std::cell::Cell::new(0);
+        let (path, _) = make_beside(&dir.path().join("a"), "tmp", |path| {
+            tries.set(tries.get() + 1);
+            if tries.get() < 3 {
+                // Whoever guesses the name is there first.
+                symlink(&victim, path)?;
+            }
+            fs_err::OpenOptions::new().write(true).create_new(true).open(path)
+        })
+        .expect("made");
+        assert_eq!((tries.get(), fs_err::read(&victim).expect("read")), (3, b"precious".to_vec()));
+        assert!(fs_err::symlink_metadata(&path).expect("there").is_file());
+        let taken = |_: &Path| Err::<(), _>(Error::from(ErrorKind::AlreadyExists));
+        let error = make_beside(&dir.path().join("a"), "tmp", taken).expect_err("no name is free");
+        assert!(error.to_string().contains("takes every temporary name"), "{error}");
+    }
+}
