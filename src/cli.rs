@@ -175,7 +175,7 @@ pub struct ParseArgs {
     #[arg(long)]
     pub ap: Option<String>,
     /// The year of the first event, for stamps without a year in a log without a header
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,
     /// Replace an earlier result
     #[arg(long)]
@@ -527,7 +527,7 @@ pub struct AdviseArgs {
     #[arg(long = "log", required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
     /// The year of the first event, for stamps without a year in a log without a header
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,
     /// Print the advice as JSON
     #[arg(long)]

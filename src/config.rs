@@ -352,6 +352,9 @@ impl Config {
         check_range("earlystop_min_delta", self.earlystop_min_delta, 0.0..=1e6)?;
         check_range("evaluation.resamples", self.evaluation.resamples as f64, 10.0..=1_000_000.0)?;
         check_range("training.checkpoint_minutes", self.training.checkpoint_minutes, 0.0..=1e6)?;
+        if let Some(year) = self.parse.year {
+            check_range("parse.year", f64::from(year), 1970.0..=2100.0)?;
+        }
         self.training.threshold.check()?;
         self.wandb.sweep.check(self.epochs)?;
         self.data.check()?;

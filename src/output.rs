@@ -10,7 +10,9 @@ use tracing::level_filters::LevelFilter;
 
 /// Writes `text` to stdout. A closed pipe comes back as an error that [`crate::error::is_broken_pipe`] knows.
 pub fn data(text: &str) -> Result<()> {
-    Ok(std::io::stdout().lock().write_all(text.as_bytes())?)
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
 }
 
 /// Writes `value` to stdout as one JSON document.
@@ -47,8 +49,12 @@ fn is_quiet() -> bool {
     LevelFilter::current() < LevelFilter::WARN
 }
 
-/// A bar over `total` bytes, drawn on stderr when that is a terminal, notes are wanted and the work outlasts a moment.
+/// A bar over `total` bytes, drawn on stderr when that is a terminal, notes are wanted and the work outlasts a moment;
+/// without a total, as of a pipe, a count.
 pub fn byte_bar(total: u64, what: &str) -> ProgressBar {
+    if total == 0 {
+        return bar(total, what, "{msg} {bytes} {bytes_per_sec}");
+    }
     bar(total, what, "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}")
 }
 

@@ -107,6 +107,15 @@ pub fn rule(code: i32, subcode: i32) -> Option<Rule> {
         (5 | 27, _) => {
             fix("a policy expression is undefined and will be again: define what it refers to, then release", LOOK)
         }
+        (6..=10 | 14 | 22, 122) => {
+            fix("a disk quota is exceeded: remove files or ask for a larger quota, then release", LOOK)
+        }
+        (6..=10 | 14 | 22, 28) => {
+            fix("a disk is full: free space where its program or files are to stand, then release", LOOK)
+        }
+        (6..=10 | 14 | 22, 62 | 110) => {
+            wait("a file system or a host did not answer in time, which passes: release it once it answers again")
+        }
         (6, _) => fix("the program cannot be started anywhere until its path, mode or architecture is right", LOOK),
         (7 | 8 | 9 | 10 | 14 | 22, _) => {
             fix("a path it names cannot be opened: create it or correct it, then release", LOOK)
@@ -158,6 +167,21 @@ mod tests {
         for (code, subcode) in [(12, 2), (13, 256), (19, 1), (26, 0), (3, 7), (999, 0)] {
             assert_eq!(rule(code, subcode), None, "{code}/{subcode}");
         }
+    }
+
+    #[test]
+    fn quotas_full_disks_and_time_outs_are_no_fault_of_a_path() {
+        for code in [6, 7, 8, 9, 10, 14, 22] {
+            let said = |subcode| rule(code, subcode).map(|rule| (rule.action, rule.why)).expect("a rule");
+            for (subcode, action, word) in
+                [(122, Action::Fix, "quota"), (28, Action::Fix, "full"), (110, Action::Wait, "in time")]
+            {
+                let (found, why) = said(subcode);
+                assert!(found == action && why.contains(word) && !why.contains("path"), "{code}/{subcode}: {why}");
+            }
+            assert!(said(2).1.contains("path"), "{code}");
+        }
+        assert_eq!(meaning(6, 122), "the program could not be started: quota exceeded");
     }
 
     #[test]

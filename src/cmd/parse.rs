@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use crate::advice;
 use crate::cli::ParseArgs;
 use crate::error::{EXIT_DONE, hinted};
-use crate::eventlog::{self, Anomaly, Batch, Options, event_name};
+use crate::eventlog::{self, Batch, Options, event_name};
 use crate::events::{Builder, EVENTS, Source, Store, Summary};
 use crate::files::Staging;
 use crate::manifest::{self, Checksum};
@@ -23,12 +23,16 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
         return dump(&logs, &options);
     }
     let out = args.out.as_deref().context("clap asks for `--out` where nothing is dumped")?;
-    let earlier = if args.overwrite { None } else { earlier(out, &logs, &options)? };
-    let staging = Staging::new(out, args.overwrite || earlier.is_some())?;
+    let earlier = if args.overwrite { Earlier::Another } else { earlier(out, &logs, &options)? };
+    let staging = Staging::new(out, args.overwrite || !matches!(earlier, Earlier::Another))?;
     let mut builder = Builder::new(&salt(), &options_key(&options)?, Some(staging.path().to_owned()));
     let sources = match &earlier {
-        Some((store, begun)) => go_on(store, begun, &logs, &options, &mut builder)?,
-        None => read(&logs, &options, &mut builder)?,
+        Earlier::Beginning(store, begun) => go_on(store, begun, &logs, &options, &mut builder)?,
+        Earlier::Contained => {
+            output::note("the last log cannot be read on: all are read anew");
+            read(&logs, &options, &mut builder)?
+        }
+        Earlier::Another => read(&logs, &options, &mut builder)?,
     };
     if args.strict {
         refuse_anomalies(&sources)?;
@@ -77,7 +81,11 @@ pub(super) fn sources(logs: &[PathBuf]) -> Result<Vec<Source>> {
     logs.iter().map(source).collect()
 }
 
+/// The name of a log without its directory.
 fn name(path: &Path) -> String {
+    if path == Path::new("-") {
+        return "standard input".to_owned();
+    }
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
@@ -111,23 +119,33 @@ pub(super) fn options_key(options: &Options) -> Result<String> {
     manifest::key(&(options, salt()))
 }
 
-/// The store in `out`, if it was made of the beginning of these logs, so that only what follows has to be read: all its
-/// logs are still there in its order, and only the last of them may have grown. Beside it, the checksum of the last log up
-/// to where it can be read on.
-fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Option<(Store, Checksum)>> {
-    if manifest::finished_key(out, EVENTS).is_none() {
-        return Ok(None);
+/// What stands where a store is to be written.
+enum Earlier {
+    /// Nothing, or what was not made of these logs.
+    Another,
+    /// A store of the beginning of these logs. Only what follows has to be read: beside it, the checksum of the last log up
+    /// to where it can be read on.
+    Beginning(Box<Store>, Checksum),
+    /// A store of the beginning of these logs, of which the last cannot be read on.
+    Contained,
+}
+
+/// What is in `out`: a store of the beginning of these logs, if all its logs are still there in its order, and only the last
+/// of them has grown. A log that is read only once cannot be compared.
+fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Earlier> {
+    if manifest::finished_key(out, EVENTS).is_none() || logs.iter().any(|log| eventlog::is_read_once(log)) {
+        return Ok(Earlier::Another);
     }
     let store = Store::open(out)?;
     let sources = &store.summary.sources;
     if store.summary.options_key != options_key(options)? || sources.len() > logs.len() {
-        return Ok(None);
+        return Ok(Earlier::Another);
     }
     let is_nameless = |source: &Source| source.generation.as_ref().is_some_and(|generation| generation.ap.is_empty());
     if options.likely_ap.is_some() && sources.iter().any(is_nameless) {
-        return Ok(None);
+        return Ok(Earlier::Another);
     }
-    let mut begun = Checksum::default();
+    let (mut begun, mut can_go_on) = (Checksum::default(), true);
     for (source, log) in sources.iter().zip(logs) {
         let offset = source.resume.as_ref().map_or(source.bytes, |resume| resume.offset);
         let file = eventlog::open(log)?;
@@ -139,13 +157,17 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Option<(St
         let follows = match &source.resume {
             _ if !has_grown(log, source)? => true,
             Some(resume) if is_last => eventlog::can_read_on(log, resume)?,
+            None if is_last => {
+                can_go_on = false;
+                true
+            }
             _ => false,
         };
         if !follows || whole.finish() != (source.bytes, source.xxh3.clone()) {
-            return Ok(None);
+            return Ok(Earlier::Another);
         }
     }
-    Ok(Some((store, begun)))
+    Ok(if can_go_on { Earlier::Beginning(Box::new(store), begun) } else { Earlier::Contained })
 }
 
 fn has_grown(log: &Path, source: &Source) -> Result<bool> {
@@ -183,14 +205,10 @@ fn go_on(
     Ok(sources)
 }
 
-/// `--strict`: damage is an error. An unfinished last record is none: the log is being written.
+/// `--strict`: damage is an error.
 fn refuse_anomalies(sources: &[Source]) -> Result<()> {
     let damage = |source: &Source| {
-        source
-            .places
-            .iter()
-            .find(|place| place.anomaly != Anomaly::UnfinishedRecord)
-            .map(|place| (source.name.clone(), place.clone()))
+        source.places.iter().find(|place| place.anomaly.is_damage()).map(|place| (source.name.clone(), place.clone()))
     };
     match sources.iter().find_map(damage) {
         None => Ok(()),

@@ -17,7 +17,7 @@ use crate::sweep::{self, Best, Choice, Row, Sweep, Trials};
 use crate::tables::{self as table, Samples};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
-use crate::{events, files, manifest, output};
+use crate::{eventlog, events, files, manifest, output};
 
 /// Where the store of a sweep is.
 const EVENTS: &str = "events";
@@ -132,11 +132,14 @@ fn tables(config: &Config) -> Result<String> {
 fn events(config: &Config, overwrite: bool) -> Result<String> {
     let logs = parse::logs(&config.logs)?;
     let options = parse::options(config.parse.ap.clone(), config.parse.year, &logs)?;
-    let key = parse::key(&parse::sources(&logs)?, &options)?;
     let dir = config.out.join(EVENTS);
-    if !overwrite && parse::finished(&dir, &key)?.is_some() {
-        output::note("parse: done before");
-        return Ok(key);
+    // What is looked at of a pipe is gone: it is read first and compared then.
+    if !overwrite && !logs.iter().any(|log| eventlog::is_read_once(log)) {
+        let key = parse::key(&parse::sources(&logs)?, &options)?;
+        if parse::finished(&dir, &key)?.is_some() {
+            output::note("parse: done before");
+            return Ok(key);
+        }
     }
     let staging = Staging::new(&dir, true)?;
     let mut builder = Builder::new(&parse::salt(), &parse::options_key(&options)?, Some(staging.path().to_owned()));

@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 use memchr::{memmem, memrchr};
 use serde::{Deserialize, Serialize};
 
-use super::event::GlobalHeader;
 use super::generations::{HEAD_BYTES, header_in, siblings};
+use super::header::GlobalHeader;
 use super::record::{Records, last_cut};
 use super::source::{FIND, fill, open};
 use crate::error::hinted;

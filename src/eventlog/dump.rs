@@ -8,9 +8,8 @@ use serde::Serialize;
 
 use super::assembly::first_calendar;
 use super::blocks::{Block, Blocks, SIZES};
-use super::event::{
-    AD_INFORMATION, GENERIC, HELD, NODE_TERMINATED, TERMINATED, ad_stamp, ending, event_name, global_header, hold,
-};
+use super::event::{AD_INFORMATION, HELD, NODE_TERMINATED, TERMINATED, ad_stamp, ending, event_name, hold};
+use super::header::{GenerationMark, global_header};
 use super::reader::Options;
 use super::record::{Record, Records};
 use super::source::Source;
@@ -50,7 +49,8 @@ struct Line {
 /// Fails as [`super::read`] does, but for stamps without a year, which are written without one; and when `out` fails.
 pub fn dump(path: &Path, options: &Options, out: &mut impl Write) -> Result<()> {
     let mut blocks = Blocks::new(Source::open(path, |_| {})?, path, SIZES);
-    let mut clock = Clock { calendar: first_calendar(options), knows_zone: false, new_file: None };
+    let calendar = first_calendar(options);
+    let mut clock = Clock { calendar, knows_zone: false, new_file: None, header: None, at_begin: true };
     let (mut offset, mut line) = (0, 1);
     while let Some(block) = blocks.next()? {
         for Block { text: piece, ends_log } in block.split(SIZES) {
@@ -59,7 +59,7 @@ pub fn dump(path: &Path, options: &Options, out: &mut impl Write) -> Result<()> 
                 line += memchr::memchr_iter(b'\n', &piece[counted..record.at]).count() as u64;
                 counted = record.at;
                 let found = clock.line(&record, line, offset + record.at as u64);
-                serde_json::to_writer(&mut *out, &found)?;
+                serde_json::to_writer(&mut *out, &found).map_err(std::io::Error::from)?;
                 out.write_all(b"\n")?;
             }
             line += memchr::memchr_iter(b'\n', &piece[counted..]).count() as u64;
@@ -74,22 +74,35 @@ struct Clock {
     knows_zone: bool,
     /// The creation time in the header of a rotated file: the next event tells the zone.
     new_file: Option<i64>,
+    /// The last header of a global event log.
+    header: Option<GenerationMark>,
+    /// Whether no record was met yet.
+    at_begin: bool,
 }
 
 impl Clock {
     fn line(&mut self, record: &Record<'_>, line: u64, offset: u64) -> Line {
         let header = record.header;
         let is = |number| header.number == number;
-        if let Some(global) = is(GENERIC).then(|| global_header(record)).flatten() {
-            let created_ms = global.created_s.saturating_mul(1000);
-            self.set(global.is_live.then_some(header.stamp), created_ms);
+        let at_begin = std::mem::replace(&mut self.at_begin, false);
+        let global = global_header(record)
+            .filter(|global| at_begin || global.begins_generation(header.stamp, self.header.as_ref()));
+        let is_header = global.is_some();
+        if let Some(global) = global {
+            self.header = Some(global.mark());
+            self.set(global.is_live.then_some(header.stamp), global.created_s * 1000);
         } else if let Some(created_ms) = self.new_file.take() {
             self.set(Some(header.stamp), created_ms);
         }
         if is(AD_INFORMATION) && !self.calendar.is_set() {
             ad_stamp(record).and_then(|stamp| self.calendar.place(stamp));
         }
+        // The stamp of a header may be that of its rotation, after all that follows.
+        let before = is_header.then(|| self.calendar.clone());
         let (time, zone) = self.time(header.stamp);
+        if let Some(before) = before {
+            self.calendar = before;
+        }
         let held = is(HELD).then(|| hold(record).0.unwrap_or((0, 0)));
         let ended = (is(TERMINATED) || is(NODE_TERMINATED)).then(|| ending(record));
         Line {
@@ -118,8 +131,8 @@ impl Clock {
 
     fn time(&mut self, stamp: Stamp) -> (String, Option<&'static str>) {
         match self.calendar.place(stamp) {
-            Some(ms) if self.knows_zone || stamp.zone == Zone::Known => (date_time(ms) + "Z", None),
-            Some(ms) => (date_time(ms), Some("local")),
+            Some((ms, _)) if self.knows_zone || stamp.zone == Zone::Known => (date_time(ms) + "Z", None),
+            Some((ms, _)) => (date_time(ms + self.calendar.offset_ms()), Some("local")),
             // A leap year, so that every day exists; its digits are taken off.
             None => (date_time(stamp.ms + LEAP_YEAR_MS)[5..].to_owned(), Some("local")),
         }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use super::blocks::{Block, SIZES};
-use super::event::{GlobalHeader, global_header};
+use super::header::{GlobalHeader, global_header};
 use super::known::Known;
 use super::piece::{self, Piece, Told};
 use super::reason::Reasons;
 use super::record::Records;
-use super::source::Source;
+use super::source::{Source, is_read_once};
 
 /// The header stands in the first record, which is padded to a few hundred bytes.
 pub(super) const HEAD_BYTES: usize = 1 << 16;
@@ -24,7 +24,8 @@ pub(super) const HEAD_BYTES: usize = 1 << 16;
 pub fn generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found: Vec<(PathBuf, Option<GlobalHeader>)> = Vec::new();
     for log in logs {
-        let header = header(log)?;
+        // What is looked at of a pipe is gone.
+        let header = if is_read_once(log) { None } else { header(log)? };
         for sibling in siblings(log).into_iter().filter(|_| header.is_some()) {
             let other = self::header(&sibling).unwrap_or(None);
             if creator(&other) == creator(&header) && other.is_some() && !found.iter().any(|(path, _)| *path == sibling)
@@ -53,7 +54,7 @@ pub fn generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// generation in which no job was submitted says nothing.
 pub fn access_point(logs: &[PathBuf]) -> Result<Option<String>> {
     let mut names = BTreeSet::new();
-    for log in logs.iter().filter(|_| logs.len() > 1) {
+    for log in logs.iter().filter(|log| logs.len() > 1 && !is_read_once(log)) {
         // Most headers say it, and no more is read.
         if header(log)?.is_some_and(|header| header.creator.is_none()) {
             let text = &beginning(log, SIZES.first_bytes)?;

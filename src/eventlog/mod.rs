@@ -11,6 +11,7 @@ mod collect;
 mod dump;
 mod event;
 mod generations;
+mod header;
 mod information;
 mod known;
 mod marks;
@@ -30,8 +31,10 @@ pub use event::{
     event_name,
 };
 pub use generations::{access_point, generations};
-pub use reader::{Anomalies, Batch, Generation, Log, Options, PLACES, Place, Resume, can_read_on, read, read_on, scan};
+pub use reader::{
+    Anomalies, Batch, Generation, Log, Options, Place, Resume, can_read_on, first_places, read, read_on, scan,
+};
 pub use reason::Reasons;
 pub use record::Anomaly;
-pub use source::open;
+pub use source::{is_read_once, open};
 pub use text::Text;

@@ -4,30 +4,46 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use super::blocks::Block;
-use super::event::{self, AD_INFORMATION, Ad, AdKey, Event, GENERIC, GlobalHeader, HELD, SUBMIT};
+use super::event::{self, AD_INFORMATION, Ad, AdKey, Event, GENERIC, HELD, SUBMIT};
+use super::header::{GlobalHeader, global_header, overwritten};
 use super::known::Known;
 use super::reason::{self, Reasons};
-use super::record::{Anomaly, Record, Records};
+use super::record::{Anomaly, Content, Record, Records, headline};
 use super::stamp::Stamp;
 
 /// So many new jobs may take turns in a piece until one is forgotten.
 const JOBS_AT_ONCE: usize = 1 << 8;
 
-/// What tells the year: before which event of its piece it stands, and what it says.
+/// What tells the year.
 pub(super) enum Anchor {
-    Header(Stamp, GlobalHeader),
+    Header(FoundHeader),
     Ad(Stamp),
+}
+
+/// A header of a global event log, as far as a piece tells.
+pub(super) struct FoundHeader {
+    pub(super) stamp: Stamp,
+    pub(super) header: GlobalHeader,
+    /// Whether no record of the piece stands before it.
+    pub(super) is_first: bool,
+    /// Where it begins in its piece.
+    pub(super) at: usize,
 }
 
 /// What one thread made of one piece; stamps are not yet placed in time.
 #[derive(Default)]
 pub(super) struct Piece {
     pub(super) bytes: u64,
+    /// How many lines end in it, where the log cannot be read again to find out.
+    pub(super) lines: u64,
     pub(super) events: Vec<(Stamp, Event)>,
+    /// Each with the number of events before it.
     pub(super) anchors: Vec<(usize, Anchor)>,
-    pub(super) ads: Vec<(AdKey, Ad)>,
+    /// Each with the number of events before it.
+    pub(super) ads: Vec<(usize, AdKey, Ad)>,
     pub(super) reasons: Reasons,
-    pub(super) submit_host: Option<String>,
+    /// The hosts that jobs were submitted from, each with the first event 000 that names it after another.
+    pub(super) hosts: Vec<(usize, String)>,
     pub(super) records_by_number: BTreeMap<u16, u64>,
     pub(super) anomalies: Vec<(Anomaly, usize)>,
     /// Where the last whole record ends; `None` if its last line feed is missing.
@@ -39,11 +55,13 @@ pub(super) struct Piece {
 #[derive(Default)]
 pub(super) struct Telling<'a> {
     /// The first ad of each job, as far as it is not known.
-    ads: Vec<(AdKey, Record<'a>)>,
+    ads: Vec<(usize, AdKey, Record<'a>)>,
     first_ad: Option<(usize, Record<'a>)>,
-    generic: Vec<(usize, Record<'a>)>,
+    /// Whether each is the first record, too.
+    generic: Vec<(usize, Record<'a>, bool)>,
     holds: Vec<(usize, Record<'a>)>,
-    submit: Option<Record<'a>>,
+    /// Those events 000 whose first line is not that of the one before.
+    submits: Vec<(usize, Record<'a>)>,
 }
 
 /// What was met before a piece, and need not be told again.
@@ -70,22 +88,35 @@ impl<'a> Telling<'a> {
         let Some(key) = event::ad_key(record) else { return };
         // First where it is looked for faster.
         if !met.here.meet(key.hash, key.spread) && !met.before.knows(key.hash, key.spread) {
-            self.ads.push((key, *record));
+            self.ads.push((at, key, *record));
+        }
+    }
+}
+
+impl<'a> Telling<'a> {
+    /// Takes the event 000 that is the event `at`.
+    fn submit(&mut self, at: usize, record: &Record<'a>) {
+        let is_same = |(_, last): &(usize, Record<'_>)| match (last.content, record.content) {
+            (Content::Text(last), Content::Text(text)) => headline(last) == headline(text),
+            _ => false,
+        };
+        if !self.submits.last().is_some_and(is_same) {
+            self.submits.push((at, *record));
         }
     }
 }
 
 /// The access point, as job ads or, without any, submit events name it.
 pub(super) fn access_point(pieces: &[Piece]) -> Option<String> {
-    let schedd = pieces.iter().flat_map(|piece| &piece.ads).map(|(_, ad)| ad.schedd.clone()).next();
-    schedd.or_else(|| pieces.iter().find_map(|piece| piece.submit_host.clone()))
+    let schedd = pieces.iter().flat_map(|piece| &piece.ads).map(|(.., ad)| ad.schedd.clone()).next();
+    schedd.or_else(|| pieces.iter().find_map(|piece| Some(piece.hosts.first()?.1.clone())))
 }
 
 impl Piece {
-    /// The first header of a global event log in it.
-    pub(super) fn header(&self) -> Option<&GlobalHeader> {
-        self.anchors.iter().find_map(|(_, anchor)| match anchor {
-            Anchor::Header(_, header) => Some(header),
+    /// The headers of global event logs in it.
+    pub(super) fn headers(&self) -> impl Iterator<Item = &FoundHeader> {
+        self.anchors.iter().filter_map(|(_, anchor)| match anchor {
+            Anchor::Header(found) => Some(found),
             Anchor::Ad(_) => None,
         })
     }
@@ -93,7 +124,8 @@ impl Piece {
     /// Parses one piece, but for what was `told` before; the memory of `events` is used again.
     pub(super) fn parse(block: &Block<'_>, told: Told<'_>, events: Vec<(Stamp, Event)>) -> Piece {
         let (mut piece, telling) = Piece::scan(block, Some(told.ads), events);
-        piece.submit_host = telling.submit.as_ref().and_then(event::submit_host);
+        piece.hosts.extend(telling.submits.iter().filter_map(|(at, record)| Some((*at, event::submit_host(record)?))));
+        piece.hosts.dedup_by(|next, last| next.1 == last.1);
         for (at, record) in &telling.holds {
             let text = event::hold(record).1;
             let hash = reason::hash(&text);
@@ -102,15 +134,18 @@ impl Piece {
                 piece.reasons.add(hash, || reason::template(&text));
             }
         }
-        for (at, record) in &telling.generic {
-            let global = event::global_header(record);
-            piece.anchors.extend(global.map(|global| (*at, Anchor::Header(record.header.stamp, global))));
+        for (at, record, is_first) in &telling.generic {
+            let Some(header) = global_header(record) else { continue };
+            let (stamp, is_first) = (record.header.stamp, *is_first);
+            let lost = overwritten(record).map(|within| (Anomaly::OverwrittenEvent, record.at + within));
+            piece.anomalies.extend(lost);
+            piece.anchors.push((*at, Anchor::Header(FoundHeader { stamp, header, is_first, at: record.at })));
         }
         let stamped =
             telling.first_ad.as_ref().and_then(|(at, record)| Some((*at, Anchor::Ad(event::ad_stamp(record)?))));
         piece.anchors.extend(stamped);
         piece.anchors.sort_by_key(|(at, _)| *at);
-        piece.ads.extend(telling.ads.iter().filter_map(|(key, record)| Some((*key, event::ad(record)?))));
+        piece.ads.extend(telling.ads.iter().filter_map(|(at, key, record)| Some((*at, *key, event::ad(record)?))));
         piece
     }
 
@@ -133,12 +168,15 @@ impl Piece {
             let at = events.len();
             match header.number {
                 AD_INFORMATION => met.iter_mut().for_each(|met| telling.ad(at, record, met)),
-                GENERIC => telling.generic.push((at, *record)),
+                GENERIC => {
+                    let is_first = at == 0 && telling.generic.is_empty() && telling.first_ad.is_none();
+                    telling.generic.push((at, *record, is_first));
+                }
                 number => {
                     events.push((header.stamp, event::event(record)));
                     match number {
                         HELD => telling.holds.push((at, *record)),
-                        SUBMIT if telling.submit.is_none() => telling.submit = Some(*record),
+                        SUBMIT => telling.submit(at, record),
                         _ => {}
                     }
                 }

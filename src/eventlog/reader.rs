@@ -12,22 +12,34 @@ use serde::{Deserialize, Serialize};
 use super::assembly::{Assembly, Sink};
 use super::blocks::{Block, Blocks, SIZES, Sizes};
 use super::event::{Ad, Event};
+use super::header::GenerationMark;
 use super::piece::Piece;
 use super::reason::Reasons;
 use super::record::{Anomaly, begins_record};
-use super::source::{Source, fill, open};
-use super::stamp::Stamp;
+use super::source::{Source, fill, is_read_once, open};
+use super::stamp::{CalendarState, Stamp};
 use crate::manifest::Checksum;
 
-/// So many anomalies of a log are reported with their place; the others are only counted.
-pub const PLACES: usize = 20;
+/// So many anomalies of each kind are reported with their place; the others are only counted.
+const PLACES: usize = 20;
+
+/// Of `places`, the first [`PLACES`] of each kind.
+pub fn first_places<'a>(places: impl Iterator<Item = &'a Place>) -> Vec<Place> {
+    let mut counts = Anomalies::new();
+    let is_among_first = |place: &&Place| {
+        let count = counts.entry(place.anomaly).or_default();
+        *count += 1;
+        *count <= PLACES as u64
+    };
+    places.filter(is_among_first).cloned().collect()
+}
 
 /// What the log itself does not say.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Options {
     /// The name of the access point; without it the log is asked.
     pub ap: Option<String>,
-    /// The year of the first event, for legacy stamps in a log that says nothing of its year.
+    /// The year of the first event, for legacy stamps in a log that says nothing of its year. One of [`YEARS`].
     pub year: Option<i16>,
     /// What other generations say of the access point ([`super::access_point`]), for one that does not.
     #[serde(skip)]
@@ -43,6 +55,9 @@ pub struct Batch<'a> {
     pub events: &'a [Event],
     /// What 028 records say of their jobs: the first of a job, and perhaps later ones.
     pub ads: &'a [Ad],
+    /// The stretch of its log that the events are of, counted from 0. Within one, they are in the order in which they
+    /// happened, whatever their stamps; another begins with each header of a global event log, and where stamps go back.
+    pub stretch: u32,
 }
 
 /// Where in a log an anomaly was met.
@@ -83,10 +98,15 @@ pub struct Resume {
     pub offset: u64,
     /// The access point of the events there.
     pub(super) ap: Option<String>,
-    /// The time of the last event, epoch ms.
-    pub(super) near_ms: i64,
-    /// Local time minus UTC, ms.
-    pub(super) zone_ms: i64,
+    /// What is known of time there.
+    #[serde(flatten)]
+    pub(super) clock: CalendarState,
+    /// The last header of a global event log before it.
+    #[serde(default)]
+    pub(super) header: Option<GenerationMark>,
+    /// The host that the first job was submitted from.
+    #[serde(default)]
+    pub(super) host: Option<String>,
     /// What was met after the last whole record, and is met again.
     pub tail: Vec<Anomaly>,
 }
@@ -98,7 +118,7 @@ pub struct Log {
     pub records_by_number: BTreeMap<u16, u64>,
     /// What a sound log would not hold.
     pub anomalies: Anomalies,
-    /// The first of them, with their places.
+    /// The first of each kind, with their places.
     pub places: Vec<Place>,
     /// The templates of hold reasons.
     pub reasons: Reasons,
@@ -180,12 +200,18 @@ fn read_in(sizes: Sizes, path: &Path, source: Source, mut assembly: Assembly, si
     // Fresh memory costs more than parsing into it, so that of one block serves the next.
     let spares: Mutex<Vec<Vec<(Stamp, Event)>>> = Mutex::default();
     let spare = || spares.lock().expect("no thread panics with the lock").pop().unwrap_or_default();
+    let read_once = is_read_once(path);
+    assembly.read_once = read_once;
     while let Some(block) = blocks.next()? {
-        let parse = |piece: &Block<'_>| Piece::parse(piece, assembly.told(), spare());
-        let pieces: Vec<Piece> = block.split(sizes).par_iter().map(parse).collect();
+        let parse = |part: &Block<'_>| {
+            let lines = if read_once { memchr::memchr_iter(b'\n', part.text).count() as u64 } else { 0 };
+            Piece { lines, ..Piece::parse(part, assembly.told(), spare()) }
+        };
+        let parts = block.split(sizes);
+        let pieces: Vec<Piece> = parts.par_iter().map(parse).collect();
         assembly.find_ap(&pieces);
-        for piece in pieces {
-            let events = assembly.add(piece, sink)?;
+        for (part, piece) in parts.iter().zip(pieces) {
+            let events = assembly.add(part, piece, sink)?;
             spares.lock().expect("no thread panics with the lock").push(events);
         }
         assembly.check_is_log(path, false)?;
@@ -341,6 +367,87 @@ mod tests {
         let rest = Assembly::resume(&given, &first);
         let later = read_with(format!("{HEADER}{other}{submit}"), rest, SIZES).expect("read").0;
         assert_eq!(later.events[0].0, "mine", "a name that was given stays, also when a log is read on");
+    }
+
+    /// Any job can write an event 008 of any text, by `condor_chirp ulog`.
+    #[test]
+    fn no_job_can_forge_a_header() {
+        let forged = "Global JobLog: ctime=1600000000 id=0 sequence=9 size=0 creator_name=<evil>";
+        let submit = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
+        let held = "012 (1.0.0) 12/31 18:00:10 h\n\tCode 3 Subcode 1\n...\n";
+        let read = |between: &str| read_text(format!("{HEADER}{submit}{between}{held}"), &Options::default(), SIZES);
+        let (sound, _) = read("").expect("read");
+        let of_a_job = format!("008 (1.0.0) 12/31 18:00:00 {forged}\n...\n");
+        let (found, log) = read(&of_a_job).expect("read");
+        assert_eq!((&found, log.records_by_number[&8]), (&sound, 2), "it is an event like any other");
+        let of_no_job = format!("008 (-01.-01.-01) 12/31 18:00:00 {forged}\n...\n");
+        let (found, log) = read(&of_no_job).expect("read");
+        assert_eq!((&found.events, log.generation.expect("one").sequence), (&sound.events, 1), "of another time");
+        assert_eq!(found.anomalies, BTreeMap::from([(Anomaly::MisplacedHeader, 1)]));
+        assert_eq!(found.places[0].offset, (HEADER.len() + submit.len()) as u64);
+        let given = Options { year: Some(2023), ..Options::default() };
+        let first = read_text(format!("{of_a_job}{submit}{held}"), &given, SIZES).expect("read").0;
+        assert_eq!(
+            (first.events[0].0.as_str(), &first.times()[0][..4]),
+            ("unknown", "2023"),
+            "nor as the first record"
+        );
+    }
+
+    #[test]
+    fn an_event_that_the_header_was_written_over_is_counted() {
+        let header = HEADER.replace("size=0", "size=1234567");
+        let rest = "01.000.000) 12/31 17:59:01 Job submitted from host: <10.0.0.1:9618>\n...\n";
+        let event = "001 (1.0.0) 12/31 17:59:02 x\n...\n";
+        let (found, _) = read_text(format!("{header}{rest}{event}"), &Options::default(), SIZES).expect("read");
+        assert_eq!(found.events.len(), 1);
+        let place = Place { anomaly: Anomaly::OverwrittenEvent, line: 3, offset: header.len() as u64 };
+        assert_eq!(found.places, [place]);
+    }
+
+    #[test]
+    fn the_end_of_summer_time_is_counted_and_named() {
+        let header = HEADER.replace("12/31 17:59:00", "11/01 00:30:00").replace("1704067140", "1793511000");
+        let record = |number: &str, time: &str| format!("{number} (1.0.0) 11/01 {time} x\n...\n");
+        let events = [("000", "01:00:00"), ("012", "01:50:00"), ("013", "01:05:00"), ("005", "01:10:00")];
+        let records: Vec<String> = events.iter().map(|(number, time)| record(number, time)).collect();
+        let text = format!("{header}{}", records.concat());
+        for sizes in [SIZES, Sizes { first_bytes: 64, block_bytes: 64, piece_bytes: 1 }] {
+            let (found, log) = read_text(&text, &Options::default(), sizes).expect("read");
+            let times = ["06:00:00", "06:50:00", "07:05:00", "07:10:00"].map(|time| format!("2026-11-01 {time} UTC"));
+            assert_eq!(found.times(), times);
+            let offset = (header.len() + records[0].len() + records[1].len()) as u64;
+            assert_eq!(found.places, [Place { anomaly: Anomaly::ZoneChange, line: 7, offset }]);
+            assert_eq!(log.resume.expect("whole records").clock.zone_ms, -6 * 3_600_000);
+        }
+        let iso = records.concat().replace("11/01", "2026-11-01");
+        assert_eq!(found(iso).times()[1..3], ["2026-11-01 01:50:00 UTC", "2026-11-01 02:05:00 UTC"]);
+    }
+
+    #[test]
+    fn jobs_of_two_access_points_in_one_log_are_told_apart() {
+        let record = |number: &str, rest: &str| format!("{number} (1.0.0) 2024-01-01 00:00:01 {rest}\n...\n");
+        let submit =
+            |host: &str| record("000", &format!("Job submitted from host: <10.0.0.1:9618?alias={host}&sock=x>"));
+        let (held, ended) = (record("012", "h"), record("005", "e"));
+        let ad = |schedd: &str| {
+            record("028", &format!("Job ad information event triggered.\nGlobalJobId = \"{schedd}#1.0#7\"\nProc = 0"))
+        };
+        let one = |host: &str| [submit(host), ad(host), held.clone()].concat();
+        let text = [one("a"), one("b"), ended.clone(), submit("a"), held.clone()].concat();
+        for sizes in [SIZES, Sizes { first_bytes: 400, block_bytes: 64, piece_bytes: 1 }] {
+            let (found, log) = read_text(&text, &Options::default(), sizes).expect("read");
+            let of = |ap: &str| {
+                let own = found.events.iter().filter(|(found, _)| found == ap);
+                own.map(|(_, event)| event.number).collect::<Vec<_>>()
+            };
+            assert_eq!((of("a"), of("b")), (vec![0, 12, 0, 12], vec![0, 12, 5]));
+            assert_eq!(log.resume, None, "it is read anew");
+        }
+        let with_header = found(format!("{HEADER}{text}"));
+        assert!(with_header.events.iter().all(|(ap, _)| ap == "ap@x"), "a header says whose log it is");
+        let given = Options { ap: Some("mine".into()), ..Options::default() };
+        assert!(read_text(&text, &given, SIZES).expect("read").0.events.iter().all(|(ap, _)| ap == "mine"));
     }
 
     #[test]

@@ -28,6 +28,14 @@ pub enum Anomaly {
     JobIdOutOfRange,
     /// The log ends within a record; that record is not counted as an event.
     UnfinishedRecord,
+    /// A header of a global event log that was written anew over the beginning of the event after it.
+    OverwrittenEvent,
+    /// A header of a global event log where none can stand; it is taken for an event.
+    MisplacedHeader,
+    /// Stamps went back by about an hour: they are of another zone from there on.
+    ZoneChange,
+    /// More than half a year between two stamps that have no year.
+    LongGap,
 }
 
 impl Anomaly {
@@ -40,7 +48,16 @@ impl Anomaly {
             Anomaly::DamagedRecord => "a record whose header cannot be read, left out",
             Anomaly::JobIdOutOfRange => "a job number that is out of range, left out",
             Anomaly::UnfinishedRecord => "an unfinished last record, left out",
+            Anomaly::OverwrittenEvent => "an event that the log's header was written over, left out",
+            Anomaly::MisplacedHeader => "a header of a log where none can stand, taken for an event",
+            Anomaly::ZoneChange => "a change of zone: local time went back by about an hour",
+            Anomaly::LongGap => "a gap of more than half a year, or stamps without a year out of order",
         }
+    }
+
+    /// Whether it is damage. A log that is being written ends anywhere, and clocks go back in autumn.
+    pub fn is_damage(self) -> bool {
+        !matches!(self, Anomaly::UnfinishedRecord | Anomaly::ZoneChange | Anomaly::LongGap)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Opening a log: plain, gzip, xz or zstd, told apart by content and not by name → a stream of plain bytes.
 
 use std::io::{Cursor, Read, Seek as _, SeekFrom};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -12,11 +13,24 @@ use crate::manifest::Checksum;
 /// What to type by those who do not know where their log is.
 pub(super) const FIND: &str = "`condor_config_val EVENT_LOG` names the global event log of an access point";
 
-/// Opens the file of the log at `path`.
+/// The path that stands for standard input.
+const STDIN: &str = "-";
+
+/// Whether the log at `path` is standard input, a pipe or a device: what was read of it cannot be read again.
+pub fn is_read_once(path: &Path) -> bool {
+    let is_stream = |found: std::fs::Metadata| !found.is_file() && !found.is_dir();
+    path == Path::new(STDIN) || fs_err::metadata(path).is_ok_and(is_stream)
+}
+
+/// Opens the file of the log at `path`; `-` is standard input.
 ///
 /// # Errors
 /// Fails when the file is missing, may not be read, or is a directory.
 pub fn open(path: &Path) -> Result<fs_err::File> {
+    if path == Path::new(STDIN) {
+        let stdin = std::io::stdin().as_fd().try_clone_to_owned().context("cannot read standard input")?;
+        return Ok(fs_err::File::from_parts(stdin.into(), "standard input"));
+    }
     let file = fs_err::File::open(path).context(hinted(format!("cannot open the log `{}`", path.display()), FIND))?;
     ensure!(
         !file.metadata()?.is_dir(),
@@ -42,13 +56,14 @@ impl Source {
     /// Opens the log at `path`; `progress` hears of every read from the disk, in bytes.
     ///
     /// # Errors
-    /// Fails as [`open`] does, and when the file is empty.
+    /// Fails as [`open`] does, and when the log is empty, be it compressed or not.
     pub(super) fn open(path: &Path, progress: impl Fn(u64) + Send + 'static) -> Result<Source> {
         let checksum = Arc::new(Mutex::new(Checksum::default()));
         let mut file = Counted { inner: open(path)?, progress, checksum: checksum.clone() };
         let mut head = [0; 6];
         let filled = fill(&mut file, &mut head)?;
-        ensure!(filled > 0, hinted(format!("`{}` is empty", path.display()), FIND));
+        let empty = || hinted(format!("`{}` is empty", path.display()), FIND);
+        ensure!(filled > 0, empty());
         let whole = Cursor::new(head).take(filled as u64).chain(file);
         let reader: Box<dyn Read + Send> = match head {
             [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
@@ -56,7 +71,10 @@ impl Source {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(whole)?),
             _ => return Ok(Source { reader: Box::new(whole), compressed: false, checksum }),
         };
-        Ok(Source { reader, compressed: true, checksum })
+        let mut source = Source { reader, compressed: true, checksum };
+        let mut first = [0];
+        ensure!(source.fill(&mut first)? > 0, empty());
+        Ok(Source { reader: Box::new(Cursor::new(first).chain(source.reader)), ..source })
     }
 
     /// Opens the log at `path`, which is not compressed, where what `begun` was given ends.
@@ -155,6 +173,17 @@ mod tests {
         ];
         for form in &forms {
             assert_eq!(read_back(form).expect("read"), text);
+        }
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(b"").expect("written");
+        let xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        let nothing = [
+            gzip.finish().expect("finished"),
+            xz.finish().expect("finished"),
+            zstd::encode_all(&b""[..], 1).expect("encoded"),
+        ];
+        for form in &nothing {
+            assert!(read_back(form).expect_err("empty").to_string().contains("is empty"));
         }
         for cut in &forms[1..] {
             let error = read_back(&cut[..cut.len() / 2]).expect_err("cut short");

@@ -1,6 +1,30 @@
 //! Time stamps: `MM/DD hh:mm:ss` (legacy, no year) and `YYYY-MM-DD hh:mm:ss` with fraction, `Z` or offset → epoch time.
 
-const DAY_MS: i64 = 86_400_000;
+use serde::{Deserialize, Serialize};
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// Years that a stamp may name; HTCondor is younger than the epoch.
+pub(super) const YEARS: std::ops::RangeInclusive<i64> = 1970..=2100;
+
+/// The end of the last of [`YEARS`].
+pub(super) const LAST_EPOCH_MS: i64 = 4_133_980_800_000;
+
+/// No local time is further from UTC.
+pub(super) const MOST_OFFSET_MS: i64 = 15 * HOUR_MS;
+
+/// Several daemons write one log, and one may be late by so much. More is a change of the clock.
+const MOST_DISORDER_MS: i64 = 10 * 60_000;
+
+/// At the end of summer time the clock goes back by an hour; the first event after it may come later, or be late.
+const MOST_ZONE_CHANGE_MS: i64 = HOUR_MS + 60_000;
+
+/// A stamp without a year that lies further before the last one is of the next year.
+const MOST_BACK_MS: i64 = MOST_OFFSET_MS;
+
+/// So long a gap between two stamps without a year is worth saying: perhaps they are out of order.
+const LONG_GAP_MS: i64 = 183 * DAY_MS;
 
 /// What a stamp says about the clock it was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +60,7 @@ fn plain(text: &[u8]) -> Option<(Stamp, usize)> {
             (month_start_ms(two(m, n)?, true)? + day_ms(two(d, e)?)?, rest, 14, false)
         }
         [y, z, v, w, b'-', m, n, b'-', d, e, b' ', rest @ ..] => {
-            let year = two(y, z)? * 100 + two(v, w)?;
+            let year = Some(two(y, z)? * 100 + two(v, w)?).filter(|year| YEARS.contains(year))?;
             (year_start_ms(year) + month_start_ms(two(m, n)?, is_leap(year))? + day_ms(two(d, e)?)?, rest, 19, true)
         }
         _ => return None,
@@ -116,7 +140,7 @@ impl Cursor<'_> {
             let day = self.digits(2)?;
             return Some((month_start_ms(first, true)? + day_ms(day)?, false));
         }
-        let year = first * 100 + self.digits(2)?;
+        let year = Some(first * 100 + self.digits(2)?).filter(|year| YEARS.contains(year))?;
         let month = self.eat(b'-').then(|| self.digits(2)).flatten()?;
         let day = self.eat(b'-').then(|| self.digits(2)).flatten()?;
         Some((year_start_ms(year) + month_start_ms(month, is_leap(year))? + day_ms(day)?, true))
@@ -199,24 +223,75 @@ pub(super) fn civil(ms: i64) -> (i64, u32, u32) {
     (era * 400 + year + i64::from(month <= 2), month as u32, day as u32)
 }
 
-/// Gives legacy stamps their year: each is placed in the year that brings it closest to the event before it.
+/// Where a stamp without a year follows so closely the one before the last, the last one alone is damaged.
+const MOST_AFTER_DAMAGE_MS: i64 = 7 * DAY_MS;
+
+/// How a stamp follows the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Later, or a little earlier, as several daemons write one log.
+    On,
+    /// The clock went back by about an hour: summer time has ended, and the stamps that follow are of another zone.
+    ZoneChange,
+    /// More than half a year has passed, which the stamp does not say itself.
+    LongGap,
+    /// The clock was set back, or another log begins here.
+    Back,
+}
+
+/// Gives stamps their place in time, in the order of the log.
 ///
-/// Small steps back (several daemons write one log) stay in their year, and the turn of a year is crossed in either
-/// direction; a gap of more than half a year between neighbours would be misjudged.
-#[derive(Debug)]
+/// A stamp without a year falls into the first year in which it does not lie before the one before it: time moves on. Small
+/// steps back stay in their year, also across its turn. A single stamp that is far ahead of both its neighbours is taken
+/// for damage, and has no influence on the year of the next.
+#[derive(Debug, Clone)]
 pub(super) struct Calendar {
-    /// The last time placed, epoch ms.
+    /// The last time placed, or one that the first event does not lie before; epoch ms.
     near_ms: Option<i64>,
     /// Local time minus UTC, in ms.
     offset_ms: i64,
+    /// The latest time placed since the clock was set back last; epoch ms.
+    latest_ms: i64,
+    /// Before the last jump ahead and right after it, in local time.
+    jump: Option<(i64, i64)>,
     /// The last stamp without a year, and where it was placed, in local time.
     last: (i64, i64),
 }
 
+/// What a calendar knows after an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CalendarState {
+    /// The time of the last event, epoch ms.
+    pub(super) near_ms: i64,
+    /// Local time minus UTC, ms.
+    pub(super) zone_ms: i64,
+    /// The latest time since the clock was set back last, epoch ms.
+    #[serde(default)]
+    latest_ms: Option<i64>,
+    /// Before the last jump ahead and right after it, in local time.
+    #[serde(default)]
+    jump: Option<(i64, i64)>,
+}
+
+/// Before every time.
+const NEVER_MS: i64 = i64::MIN / 2;
+
 impl Calendar {
-    /// A calendar that knows a time near the first event, and the offset of local time.
+    /// A calendar that knows a time that the first event does not lie before, and the offset of local time.
     pub(super) fn new(near_ms: Option<i64>, offset_ms: i64) -> Calendar {
-        Calendar { near_ms, offset_ms, last: (i64::MIN, 0) }
+        Calendar { near_ms, offset_ms, latest_ms: NEVER_MS, jump: None, last: (i64::MIN, 0) }
+    }
+
+    /// A calendar whose first event falls into `year`.
+    pub(super) fn in_year(year: i16) -> Calendar {
+        Calendar::new(Some(year_start_ms(year.into()) + MOST_BACK_MS), 0)
+    }
+
+    /// As it was when [`Calendar::state`] was asked for.
+    pub(super) fn resume(state: CalendarState) -> Calendar {
+        let CalendarState { near_ms, zone_ms, latest_ms, jump } = state;
+        let latest_ms = latest_ms.unwrap_or(near_ms);
+        Calendar { latest_ms, jump, ..Calendar::new(Some(near_ms), zone_ms) }
     }
 
     /// Whether legacy stamps can be placed.
@@ -224,50 +299,112 @@ impl Calendar {
         self.near_ms.is_some()
     }
 
-    /// The last time placed, and local time minus UTC: what [`Calendar::new`] takes.
-    pub(super) fn state(&self) -> Option<(i64, i64)> {
-        self.near_ms.map(|near_ms| (near_ms, self.offset_ms))
+    /// What it knows, if it knows any time.
+    pub(super) fn state(&self) -> Option<CalendarState> {
+        let Calendar { offset_ms: zone_ms, latest_ms, jump, .. } = *self;
+        let latest_ms = (latest_ms > NEVER_MS).then_some(latest_ms);
+        self.near_ms.map(|near_ms| CalendarState { near_ms, zone_ms, latest_ms, jump })
     }
 
-    /// The epoch time of `stamp`, or `None` for a legacy stamp while no year is known.
-    pub(super) fn place(&mut self, stamp: Stamp) -> Option<i64> {
-        let local_ms = match (stamp.has_year, self.near_ms) {
-            (true, _) => stamp.ms,
-            (false, Some(near_ms)) => self.in_nearest_year(stamp.ms, near_ms + self.offset_ms),
+    /// Local time minus UTC, in ms.
+    pub(super) fn offset_ms(&self) -> i64 {
+        self.offset_ms
+    }
+
+    /// The epoch time of `stamp`, and how it follows the one before it; `None` for a legacy stamp while no year is known.
+    #[inline]
+    pub(super) fn place(&mut self, stamp: Stamp) -> Option<(i64, Step)> {
+        let offset_ms = if stamp.zone == Zone::Local { self.offset_ms } else { 0 };
+        let (local_ms, step) = match (stamp.has_year, self.near_ms) {
+            (true, _) => (stamp.ms, Step::On),
+            (false, Some(near_ms)) => self.in_next_year(stamp.ms, near_ms + offset_ms),
             (false, None) => return None,
         };
-        let ms = if stamp.zone == Zone::Local { local_ms - self.offset_ms } else { local_ms };
-        self.near_ms = Some(ms);
-        Some(ms)
+        let ms = local_ms - offset_ms;
+        if ms < self.latest_ms {
+            return Some(self.step_back(ms, stamp.zone));
+        }
+        (self.near_ms, self.latest_ms) = (Some(ms), ms);
+        Some((ms, step))
     }
-}
 
-impl Calendar {
-    /// [`in_nearest_year`], at once for a stamp of the same day as the last one.
-    fn in_nearest_year(&mut self, within_ms: i64, near_ms: i64) -> i64 {
+    /// Places `ms`, which lies before what was placed already.
+    #[cold]
+    fn step_back(&mut self, ms: i64, zone: Zone) -> (i64, Step) {
+        let back_ms = self.latest_ms - ms;
+        let (ms, step) = if back_ms <= MOST_DISORDER_MS {
+            (ms, Step::On)
+        } else if zone == Zone::Local && back_ms <= MOST_ZONE_CHANGE_MS {
+            self.offset_ms -= HOUR_MS;
+            self.latest_ms = self.latest_ms.max(ms + HOUR_MS);
+            (ms + HOUR_MS, Step::ZoneChange)
+        } else {
+            self.latest_ms = ms;
+            (ms, Step::Back)
+        };
+        self.near_ms = Some(ms);
+        (ms, step)
+    }
+
+    /// [`in_next_year`], at once for a stamp of the same day as the last one.
+    #[inline]
+    fn in_next_year(&mut self, within_ms: i64, near_ms: i64) -> (i64, Step) {
         let (last_within_ms, last_ms) = self.last;
         let same_day = within_ms.div_euclid(DAY_MS) == last_within_ms.div_euclid(DAY_MS);
-        let placed = if same_day && (last_ms - near_ms).abs() < DAY_MS {
-            last_ms + within_ms - last_within_ms
+        let placed = last_ms + within_ms.wrapping_sub(last_within_ms);
+        let found = if same_day && (last_ms - near_ms).abs() < DAY_MS && placed >= near_ms - MOST_BACK_MS {
+            (placed, Step::On)
         } else {
-            in_nearest_year(within_ms, near_ms)
+            self.on_another_day(within_ms, near_ms)
         };
-        self.last = (within_ms, placed);
-        placed
+        self.last = (within_ms, found.0);
+        found
+    }
+
+    #[inline(never)]
+    fn on_another_day(&mut self, within_ms: i64, near_ms: i64) -> (i64, Step) {
+        let placed = in_next_year(within_ms, near_ms);
+        if placed - near_ms <= DAY_MS {
+            return (placed, Step::On);
+        }
+        let before_jump = self.jump.filter(|jump| jump.1 == near_ms).map(|jump| jump.0);
+        let alone = before_jump.map(|before_ms| (before_ms, in_next_year(within_ms, before_ms)));
+        if let Some((_, on)) = alone.filter(|(before_ms, on)| on - before_ms <= MOST_AFTER_DAMAGE_MS) {
+            return (on, Step::On);
+        }
+        self.jump = Some((near_ms, placed));
+        let is_long = placed - near_ms > LONG_GAP_MS && self.latest_ms > NEVER_MS;
+        (placed, if is_long { Step::LongGap } else { Step::On })
     }
 }
 
-/// `within_ms` counts from 1 January of a leap year; in other years, days after 28 February come one day earlier.
-fn in_nearest_year(within_ms: i64, near_ms: i64) -> i64 {
+/// The first time that `within_ms` may stand for and that lies not far before `near_ms`. `within_ms` counts from 1 January of
+/// a leap year; in other years, days after 28 February come one day earlier.
+fn in_next_year(within_ms: i64, near_ms: i64) -> i64 {
+    let mut years = in_years(within_ms, near_ms);
+    years.find(|ms| *ms >= near_ms - MOST_BACK_MS).unwrap_or(near_ms)
+}
+
+/// The last such time that lies not far after `near_ms`.
+pub(super) fn in_year_before(within_ms: i64, near_ms: i64) -> i64 {
+    let years = in_years(within_ms, near_ms);
+    years.filter(|ms| *ms <= near_ms + MOST_BACK_MS).last().unwrap_or(near_ms)
+}
+
+/// Such a time as near as can be to `near_ms`.
+pub(super) fn in_nearest_year(within_ms: i64, near_ms: i64) -> i64 {
+    in_years(within_ms, near_ms).min_by_key(|ms| (ms - near_ms).abs()).unwrap_or(near_ms)
+}
+
+/// Such times in the years around `near_ms`. 29 February comes again after eight years at most.
+fn in_years(within_ms: i64, near_ms: i64) -> impl Iterator<Item = i64> {
     const MARCH_MS: i64 = 60 * DAY_MS;
     let centre = year_of(near_ms);
-    let place = |year: i64| {
+    let exists = move |year: &i64| is_leap(*year) || !(MARCH_MS - DAY_MS..MARCH_MS).contains(&within_ms);
+    (centre - 8..=centre + 8).filter(exists).map(move |year| {
         let skipped = if !is_leap(year) && within_ms >= MARCH_MS { DAY_MS } else { 0 };
         year_start_ms(year) + within_ms - skipped
-    };
-    let exists = |year: &i64| is_leap(*year) || !(MARCH_MS - DAY_MS..MARCH_MS).contains(&within_ms);
-    let years = (centre - 1..=centre + 1).filter(exists).map(place);
-    years.min_by_key(|ms| (ms - near_ms).abs()).unwrap_or_else(|| place(centre))
+    })
 }
 
 /// `ms` as `YYYY-MM-DDThh:mm:ss`, with `.mmm` if it has milliseconds.
@@ -307,25 +444,106 @@ mod tests {
         assert_eq!(full("20240102T030405.5+0100"), Some(base + 500 - 3_600_000));
         assert_eq!(full("2024-01-02 24:00:00"), full("2024-01-03 00:00:00"));
         assert_eq!(full("2024-02-30 00:00:00"), full("2024-03-01 00:00:00"));
-        for bad in
-            ["13/01 00:00:00", "00/10 00:00:00", "2024-01-02 25:00:00", "1/2 03:04:05", "2024/01/02 03:04:05", "x"]
-        {
+        for bad in [
+            "13/01 00:00:00",
+            "00/10 00:00:00",
+            "2024-01-02 25:00:00",
+            "2101-01-01 00:00:00",
+            "0000-01-01 00:00:00Z",
+            "1/2 03:04:05",
+            "2024/01/02 03:04:05",
+            "x",
+        ] {
             assert_eq!(full(bad), None, "{bad}");
         }
     }
 
+    fn stamp(text: &str) -> Stamp {
+        parse(text.as_bytes()).expect("valid").0
+    }
+
+    /// Places stamps one after another, the first not before `near`.
+    fn placed(near: &str, stamps: &[&str]) -> Vec<String> {
+        let mut calendar = Calendar::new(full(near), 0);
+        let place = |text: &&str| date_time(calendar.place(stamp(text)).expect("a year").0);
+        stamps.iter().map(place).collect()
+    }
+
     #[test]
     fn legacy_stamps_cross_the_year_both_ways() {
-        let stamp = |text: &str| parse(text.as_bytes()).expect("valid").0;
-        let mut calendar = Calendar::new(full("2023-12-31 23:00:00"), 0);
-        assert_eq!(calendar.place(stamp("12/31 23:59:59")), full("2023-12-31 23:59:59"));
-        assert_eq!(calendar.place(stamp("01/01 00:00:01")), full("2024-01-01 00:00:01"));
-        assert_eq!(calendar.place(stamp("12/31 23:59:58")), full("2023-12-31 23:59:58"));
-        assert_eq!(calendar.place(stamp("02/29 10:00:00")), full("2024-02-29 10:00:00"));
-        assert_eq!(calendar.place(stamp("03/01 10:00:00")), full("2024-03-01 10:00:00"));
+        let stamps = [
+            "12/31 23:59:59",
+            "01/01 00:00:01",
+            "12/31 23:59:58",
+            "01/01 00:00:02",
+            "02/29 10:00:00",
+            "03/01 10:00:00",
+        ];
+        let expected = [
+            "2023-12-31T23:59:59",
+            "2024-01-01T00:00:01",
+            "2023-12-31T23:59:58",
+            "2024-01-01T00:00:02",
+            "2024-02-29T10:00:00",
+            "2024-03-01T10:00:00",
+        ];
+        assert_eq!(placed("2023-12-31 23:00:00", &stamps), expected);
         assert_eq!(Calendar::new(None, 0).place(stamp("03/01 10:00:00")), None);
-        let mut plain_year = Calendar::new(full("2025-01-10 00:00:00"), 0);
-        assert_eq!(plain_year.place(stamp("03/01 10:00:00")), full("2025-03-01 10:00:00"));
+        assert_eq!(placed("2025-01-10 00:00:00", &["03/01 10:00:00"]), ["2025-03-01T10:00:00"]);
+    }
+
+    #[test]
+    fn time_moves_on_over_more_than_half_a_year() {
+        for (second, expected) in [
+            ("09/05 10:00:00", "2023-09-05T10:00:00"),
+            ("12/31 10:00:00", "2023-12-31T10:00:00"),
+            ("02/28 10:00:00", "2024-02-28T10:00:00"),
+        ] {
+            let mut calendar = Calendar::new(full("2023-03-01 09:00:00"), 0);
+            assert_eq!(calendar.place(stamp("03/01 10:00:00")), Some((full("2023-03-01 10:00:00").unwrap(), Step::On)));
+            let found = calendar.place(stamp(second)).map(|(ms, step)| (date_time(ms), step));
+            assert_eq!(found, Some((expected.to_owned(), Step::LongGap)));
+        }
+        let mut calendar = Calendar::in_year(2019);
+        assert_eq!(calendar.place(stamp("12/31 23:00:00")).map(|(ms, _)| ms), full("2019-12-31 23:00:00"));
+        assert_eq!(
+            Calendar::in_year(2019).place(stamp("01/01 00:00:00")).map(|(ms, _)| ms),
+            full("2019-01-01 00:00:00")
+        );
+    }
+
+    #[test]
+    fn one_damaged_stamp_does_not_move_the_year() {
+        let stamps = ["05/01 10:00:00", "12/01 10:00:01", "05/01 10:00:02", "09/01 10:00:03", "05/02 10:00:04"];
+        let found = placed("2024-05-01 00:00:00", &stamps);
+        assert_eq!([&found[2], &found[4]], ["2024-05-01T10:00:02", "2024-05-02T10:00:04"]);
+        let gap = ["05/01 10:00:00", "09/01 10:00:00", "09/01 10:00:01", "05/02 10:00:00"];
+        assert_eq!(placed("2024-05-01 00:00:00", &gap)[3], "2025-05-02T10:00:00", "two stamps of September");
+    }
+
+    #[test]
+    fn the_clock_goes_back_in_autumn() {
+        for stamps in [
+            ["11/01 01:50:00", "11/01 01:05:00", "11/01 01:10:00", "11/01 03:00:00"],
+            ["2026-11-01 01:50:00", "2026-11-01 01:05:00", "2026-11-01 01:10:00", "2026-11-01 03:00:00"],
+        ] {
+            // Central Daylight Time, five hours west of UTC.
+            let mut calendar = Calendar::new(full("2026-11-01 05:00:00"), -5 * HOUR_MS);
+            let found = stamps.map(|text| calendar.place(stamp(text)).expect("placed"));
+            let times = found.map(|(ms, _)| date_time(ms));
+            let expected = ["06:50:00", "07:05:00", "07:10:00", "09:00:00"].map(|time| format!("2026-11-01T{time}"));
+            assert_eq!(times, expected);
+            assert_eq!(found.map(|(_, step)| step), [Step::On, Step::ZoneChange, Step::On, Step::On]);
+        }
+        let step = |first: &str, second: &str| {
+            let mut calendar = Calendar::new(Some(0), 0);
+            calendar.place(stamp(first));
+            calendar.place(stamp(second)).expect("placed").1
+        };
+        assert_eq!(step("2026-11-01 01:59:59", "2026-11-01 01:00:00"), Step::ZoneChange);
+        assert_eq!(step("2026-11-01 01:59:59", "2026-11-01 01:59:00"), Step::On, "daemons that write one log");
+        assert_eq!(step("2026-11-01 05:00:00", "2026-11-01 01:00:00"), Step::Back, "the clock was set");
+        assert_eq!(step("2026-11-01 01:50:00Z", "2026-11-01 01:05:00Z"), Step::Back, "no zone changes in UTC");
     }
 
     #[test]
@@ -338,7 +556,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn dates_agree_with_a_calendar_library(ms in -62_000_000_000_000i64..250_000_000_000_000) {
+        fn dates_agree_with_a_calendar_library(ms in 0..=LAST_EPOCH_MS - 1) {
             let time = jiff::Timestamp::from_millisecond(ms).expect("in range");
             let text = time.strftime("%Y-%m-%d %H:%M:%S.%3f").to_string();
             prop_assert_eq!(full(&text), Some(ms));

@@ -6,14 +6,19 @@ use anyhow::Result;
 use sha2::{Digest as _, Sha256};
 
 use super::columns::Columns;
-use super::rows::{Row, Rows};
+use super::rows::{Row, Rows, STRETCHES};
 use super::store::{EVENTS, Gap, Source, Store, Summary, Writer};
-use crate::eventlog::{ABORTED, AD_INFORMATION, Batch, Event, Generation, Log, PLACES, SUBMIT, TERMINATED};
+use crate::eventlog::{
+    ABORTED, AD_INFORMATION, Batch, EXECUTE, Event, Generation, HELD, Log, RELEASED, SUBMIT, TERMINATED, first_places,
+};
 use crate::files::Staging;
 use crate::shard::Shard;
 
 /// Two submissions of one id that are closer than this are one, told by two logs.
 const SAME_SUBMISSION_MS: i64 = 60_000;
+
+/// An event told twice has stamps this close; finer ones than seconds may differ.
+const SAME_TIME_MS: i64 = 1000;
 
 /// A store in the making.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub struct Builder {
     salt: String,
     rows: Rows,
     summary: Summary,
+    /// The number of the log's first stretch, and that of its last one so far.
+    stretches: (u32, u32),
 }
 
 impl Builder {
@@ -28,15 +35,17 @@ impl Builder {
     /// `salt` and name. What outgrows memory is put aside in `dir`; without it, everything stays in memory.
     pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> Builder {
         let summary = Summary { options_key: options_key.to_owned(), ..Summary::default() };
-        Builder { salt: salt.to_owned(), rows: Rows::new(dir), summary }
+        Builder { salt: salt.to_owned(), rows: Rows::new(dir), summary, stretches: (0, 0) }
     }
 
     /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay in the counts.
     pub fn add(&mut self, batch: &Batch<'_>) -> Result<()> {
         let ap = self.ap(batch.ap);
         let own = |event: &&Event| event.cluster >= 0 && event.proc >= 0;
+        self.stretches.1 = self.stretches.0 + batch.stretch;
+        let stretch = (self.stretches.1 % STRETCHES) as u8;
         for event in batch.events.iter().filter(own) {
-            self.rows.push(Row::event(ap, event))?;
+            self.rows.push(Row::event(ap, stretch, event))?;
         }
         for ad in batch.ads.iter().filter(|ad| ad.cluster >= 0 && ad.proc >= 0) {
             let owner = ad.owner.as_deref().map_or(0, |name| owner_hash(&self.salt, name));
@@ -50,12 +59,20 @@ impl Builder {
     /// on, and is returned: what follows is to be added and ended next.
     pub fn go_on(&mut self, store: &Store, last_has_grown: bool) -> Result<Option<Source>> {
         self.summary = Summary { jobs: 0, gaps: Vec::new(), shards: Vec::new(), ..store.summary.clone() };
+        // What came after the ends of all other logs is of the last one, whose order goes on.
+        let others = store.summary.sources.iter().rev().skip(1);
+        let others_end_ms = others.filter_map(|source| source.end_ms).max().unwrap_or(i64::MIN);
+        self.stretches = (1, 1);
+        let stretch = |time_ms: i64| u8::from(last_has_grown && time_ms > others_end_ms);
         for job in store.jobs().iter() {
             if job.owner != 0 || job.global_submit_s != 0 {
                 let submit_ms = job.global_submit_s * 1000;
                 self.rows.push(Row::ad(job.ap, (job.cluster, job.proc), submit_ms, job.owner, job.request))?;
             }
-            (0..job.history.number.len()).try_for_each(|at| self.rows.push(Row::event(job.ap, &job.event(at))))?;
+            let events = (0..job.history.number.len()).map(|at| job.event(at));
+            events
+                .map(|event| Row::event(job.ap, stretch(event.time_ms), &event))
+                .try_for_each(|row| self.rows.push(row))?;
         }
         let Some(source) = last_has_grown.then(|| self.summary.sources.pop()).flatten() else { return Ok(None) };
         for anomaly in source.resume.iter().flat_map(|resume| &resume.tail) {
@@ -67,6 +84,7 @@ impl Builder {
 
     /// Ends a log whose events were added; `begun` is what was known of it before, if it was read on.
     pub fn end_log(&mut self, name: &str, log: Log, begun: Option<&Source>) -> Source {
+        self.stretches = (self.stretches.1 + 1, self.stretches.1 + 1);
         let summary = &mut self.summary;
         for (number, n) in &log.records_by_number {
             *summary.events_by_number.entry(*number).or_default() += n;
@@ -85,7 +103,7 @@ impl Builder {
             xxh3: log.file_xxh3,
             begin_ms: [begun_ms, log.begin_ms].into_iter().flatten().min(),
             end_ms: begun.and_then(|begun| begun.end_ms).max(log.end_ms),
-            places: earlier.chain(&log.places).take(PLACES).cloned().collect(),
+            places: first_places(earlier.chain(&log.places)),
             generation: generation.map(|generation| Generation { bytes: log.bytes, ..generation }),
             resume: log.resume,
         };
@@ -176,21 +194,41 @@ fn push_jobs(same_id: &mut Vec<Row>, ads: &[Row], columns: &mut Columns) -> (usi
 }
 
 /// HTCondor writes an event at least once, and generations of a log may overlap: of equal events of one time, the first
-/// stays. Returns how many were dropped.
+/// stays. In one stretch of a log they are one only if the job was in no other state between them: it can be held, released
+/// and held in one second. Returns how many were dropped.
 fn drop_doubles(events: &mut Vec<Row>) -> u64 {
-    let said = |row: &Row| (row.number, row.text_hash);
     let mut kept = 0;
     for at in 0..events.len() {
         let row = events[at];
-        let mut same_time = events[..kept].iter().rev().take_while(|earlier| earlier.time_ms == row.time_ms);
-        if !same_time.any(|earlier| said(earlier) == said(&row)) {
-            events[kept] = row;
-            kept += 1;
+        match is_double(&events[..kept], &row) {
+            // Told by this stretch, too: what it tells once more may be another event.
+            Some(earlier) => events[earlier].cpus_or_stretch = row.cpus_or_stretch,
+            None => {
+                events[kept] = row;
+                kept += 1;
+            }
         }
     }
     let doubles = events.len() - kept;
     events.truncate(kept);
     doubles as u64
+}
+
+/// The place of the event that `row` tells again, among those `kept` before it.
+fn is_double(kept: &[Row], row: &Row) -> Option<usize> {
+    let is_near = |earlier: &&Row| row.time_ms - earlier.time_ms < SAME_TIME_MS;
+    let near = kept.len() - kept.iter().rev().take_while(is_near).count();
+    let said = |row: &Row| (row.number, row.text_hash);
+    (near..kept.len()).filter(|&at| said(&kept[at]) == said(row)).find(|&at| {
+        let other_log = kept[at].cpus_or_stretch != row.cpus_or_stretch;
+        let same_log = || kept[at + 1..].iter().filter(|between| between.cpus_or_stretch == row.cpus_or_stretch);
+        other_log || !same_log().any(|between| is_state(between.number))
+    })
+}
+
+/// Whether a job is in another state after an event of this number.
+fn is_state(number: u16) -> bool {
+    matches!(number, SUBMIT | EXECUTE | TERMINATED | ABORTED | HELD | RELEASED)
 }
 
 /// One id can name several jobs in turn, after a job queue was wiped: a submission after an end, or long after another
@@ -233,7 +271,9 @@ pub(crate) mod tests {
     /// A store in memory of `events`, all of one log; for tests of other modules, too.
     pub(crate) fn store_of(events: &[Event]) -> Store {
         let mut builder = Builder::new("", "", None);
-        builder.add(&Batch { ap: "ap", events, ads: &[] }).expect("added");
+        let mut in_time = events.to_vec();
+        in_time.sort_by_key(|event| event.time_ms);
+        builder.add(&Batch { ap: "ap", events: &in_time, ads: &[], stretch: 0 }).expect("added");
         let times = || events.iter().map(|event| event.time_ms);
         let log = Log { begin_ms: times().min(), end_ms: times().max(), ..Log::default() };
         builder.end_log("log", log, None);
@@ -248,7 +288,7 @@ pub(crate) mod tests {
 
     #[test]
     fn histories_are_in_time_order() {
-        let store = store(&[(1, 30, 5), (2, 7, 0), (1, 10, 0), (1, 20, 1), (-1, 5, 8)]);
+        let store = store(&[(2, 7, 0), (1, 10, 0), (-1, 5, 8), (1, 20, 1), (1, 30, 5)]);
         assert_eq!(store.jobs().len(), 2);
         let job = store.jobs().get(0);
         assert_eq!((job.cluster, job.submit_ms, job.history.number), (1, 10, &[0u16, 1, 5][..]));
@@ -266,9 +306,39 @@ pub(crate) mod tests {
 
     #[test]
     fn doubles_are_dropped_and_counted() {
-        let found = store(&[(1, 10, 0), (1, 20, 12), (1, 20, 4), (1, 20, 12), (1, 30, 12)]);
+        let found = store(&[(1, 10, 0), (1, 20, 12), (1, 20, 4), (1, 20, 12), (1, 3000, 12)]);
         assert_eq!(found.jobs().get(0).history.number, [0u16, 12, 4, 12]);
         assert_eq!(found.summary.doubles, 1);
+    }
+
+    /// Logs of one job, each of (time in ms, number): what is kept, and how many doubles were dropped.
+    fn told(logs: &[&[(i64, u16)]]) -> (Vec<u16>, u64) {
+        let mut builder = Builder::new("", "", None);
+        for log in logs {
+            let event = |&(time_ms, number)| Event { cluster: 1, time_ms, number, ..Event::default() };
+            let events: Vec<Event> = log.iter().map(event).collect();
+            builder.add(&Batch { ap: "ap", events: &events, ads: &[], stretch: 0 }).expect("added");
+            builder.end_log("log", Log::default(), None);
+        }
+        let store = builder.store().expect("built");
+        (store.jobs().get(0).history.number.to_vec(), store.summary.doubles)
+    }
+
+    #[test]
+    fn held_released_and_held_in_one_second_are_two_holds() {
+        let burst = &[(5, 0), (20, 12), (20, 13), (20, 12)];
+        assert_eq!(told(&[burst]), (vec![0, 12, 13, 12], 0));
+        assert_eq!(told(&[burst, burst]), (vec![0, 12, 13, 12], 4), "told by two logs");
+        assert_eq!(told(&[burst, &[(20, 13), (20, 12)]]), (vec![0, 12, 13, 12], 2), "the end of it");
+        assert_eq!(told(&[&[(20, 12), (20, 12), (20, 13), (20, 12), (20, 13), (20, 13)]]), (vec![12, 13, 12, 13], 2));
+    }
+
+    #[test]
+    fn a_hold_told_twice_within_a_second_is_one() {
+        assert_eq!(told(&[&[(5, 0), (20_123, 12), (20_124, 12), (30_000, 13)]]), (vec![0, 12, 13], 1));
+        assert_eq!(told(&[&[(20_123, 12), (20_124, 13), (20_125, 12)]]), (vec![12, 13, 12], 0));
+        assert_eq!(told(&[&[(20_123, 12), (21_123, 12)]]), (vec![12, 12], 0), "a second apart");
+        assert_eq!(told(&[&[(20_123, 12)], &[(20_000, 12), (22_000, 13)]]), (vec![12, 13], 1), "stamps of two forms");
     }
 
     #[test]
@@ -286,7 +356,7 @@ pub(crate) mod tests {
         };
         let events = [event(10_000, 0), event(20_000, 5), event(500_000, 0)];
         let ads = [ad(500, "eve", 7), ad(9, "ada", 100), ad(9, "ada", 200)];
-        builder.add(&Batch { ap: "s", events: &events, ads: &ads }).expect("added");
+        builder.add(&Batch { ap: "s", events: &events, ads: &ads, stretch: 0 }).expect("added");
         let store = builder.store().expect("built");
         let known: Vec<_> = store.jobs().iter().map(|job| (job.global_submit_s, job.owner, job.request)).collect();
         let first = "what it asked for first: later requests would tell what came after";
@@ -332,16 +402,16 @@ pub(crate) mod tests {
             builder.end_log("log", Log { begin_ms: Some(begin_ms), end_ms: Some(end_ms), ..Log::default() }, None);
         };
         let mut whole = Builder::new("", "", None);
-        whole.add(&Batch { ap: "s", events: &first, ads: std::slice::from_ref(&ad) }).expect("added");
+        whole.add(&Batch { ap: "s", events: &first, ads: std::slice::from_ref(&ad), stretch: 0 }).expect("added");
         end(&mut whole, 5, 20);
         let mut builder = Builder::new("", "", None);
-        builder.add(&Batch { ap: "s", events: &first, ads: &[ad] }).expect("added");
+        builder.add(&Batch { ap: "s", events: &first, ads: &[ad], stretch: 0 }).expect("added");
         end(&mut builder, 5, 20);
         let store = builder.store().expect("built");
         let mut on = Builder::new("", "", None);
         assert_eq!(on.go_on(&store, false).expect("begun"), None);
         for builder in [&mut whole, &mut on] {
-            builder.add(&Batch { ap: "s", events: &second, ads: &[] }).expect("added");
+            builder.add(&Batch { ap: "s", events: &second, ads: &[], stretch: 0 }).expect("added");
             end(builder, 9, 30);
         }
         let (whole, on) = (whole.store().expect("built"), on.store().expect("built"));

@@ -29,28 +29,36 @@ pub(super) struct Row {
     pub(super) text_hash: u32,
     pub(super) number: u16,
     pub(super) normal: u8,
-    pub(super) cpus: u8,
+    /// Of an ad, `RequestCpus`. Of an event, the stretch of a log that it is of, one of [`STRETCHES`]: a row has no place for
+    /// both.
+    pub(super) cpus_or_stretch: u8,
 }
 
+/// The stretches of logs have so many numbers in turn. Those of one job's events that follow each other differ.
+pub(super) const STRETCHES: u32 = 128;
+
 impl Row {
-    pub(super) fn event(ap: u32, event: &Event) -> Row {
+    /// `event` in one of [`STRETCHES`].
+    pub(super) fn event(ap: u32, stretch: u8, event: &Event) -> Row {
         let Event { time_ms, cluster, proc, number, normal, value, hold_code, hold_subcode, text_hash } = *event;
-        Row { time_ms, ap, cluster, proc, hold_code, hold_subcode, value, text_hash, number, normal, cpus: 0 }
+        let cpus_or_stretch = stretch;
+        Row { time_ms, ap, cluster, proc, hold_code, hold_subcode, value, text_hash, number, normal, cpus_or_stretch }
     }
 
     /// What the ad of a job says: its submission by the clock of the access point, its owner, hashed, and its request.
     pub(super) fn ad(ap: u32, (cluster, proc): (i32, i32), submit_ms: i64, owner: u64, request: Request) -> Row {
-        let mut row = Row::event(ap, &Event { time_ms: submit_ms, cluster, proc, ..Event::default() });
+        let mut row = Row::event(ap, 0, &Event { time_ms: submit_ms, cluster, proc, ..Event::default() });
         row.number = AD_INFORMATION;
         (row.hold_code, row.hold_subcode) = (owner as u32 as i32, (owner >> 32) as u32 as i32);
-        (row.cpus, row.normal) = (request.cpus, request.gpus);
+        (row.cpus_or_stretch, row.normal) = (request.cpus, request.gpus);
         (row.value, row.text_hash) = (request.memory_mb.cast_signed(), request.disk_mb);
         row
     }
 
     /// The request in a row that [`Row::ad`] made.
     pub(super) fn request(&self) -> Request {
-        Request { cpus: self.cpus, gpus: self.normal, memory_mb: self.value.cast_unsigned(), disk_mb: self.text_hash }
+        let (cpus, gpus) = (self.cpus_or_stretch, self.normal);
+        Request { cpus, gpus, memory_mb: self.value.cast_unsigned(), disk_mb: self.text_hash }
     }
 
     /// The owner in a row that [`Row::ad`] made.
@@ -116,9 +124,11 @@ impl Rows {
         Ok(())
     }
 
-    /// Hands the rows of every id to `each`, in order of time and then as they were pushed; removes the runs.
+    /// Hands the rows of every id to `each`, in order of time and then as they were pushed, those of one stretch of a log as
+    /// they were pushed; removes the runs.
     pub(super) fn each_job(mut self, mut each: impl FnMut(&mut Vec<Row>) -> Result<()>) -> Result<()> {
         let mut in_time = |rows: &mut Vec<Row>| {
+            keep_order(rows);
             rows.sort_by_key(|row| row.time_ms);
             each(rows)
         };
@@ -134,6 +144,19 @@ impl Rows {
         (self.rows, self.order) = (Vec::new(), Vec::new());
         runs::merge(&self.runs, in_time)?;
         self.runs.iter().try_for_each(|path| Ok(fs_err::remove_file(path)?))
+    }
+}
+
+/// Within a stretch of a log its own order holds: an event that is stamped before the one it follows gets the time of that
+/// one.
+fn keep_order(rows: &mut [Row]) {
+    let (mut stretch, mut latest_ms) = (None, i64::MIN);
+    for row in rows.iter_mut().filter(|row| row.number != AD_INFORMATION) {
+        if stretch != Some(row.cpus_or_stretch) {
+            (stretch, latest_ms) = (Some(row.cpus_or_stretch), i64::MIN);
+        }
+        latest_ms = latest_ms.max(row.time_ms);
+        row.time_ms = latest_ms;
     }
 }
 
@@ -194,20 +217,25 @@ mod tests {
             let request = Request { cpus: 3, ..Request::default() };
             return Row::ad(1, (cluster, proc), time_ms, at as u64, request);
         }
-        let (hold_code, text_hash) = ((code - 1) * i32::MAX, at as u32);
-        Row::event(1, &Event { cluster, proc, time_ms, hold_code, text_hash, ..Event::default() })
+        let (hold_code, text_hash) = (code % 2 * i32::MAX, at as u32);
+        let stretch = if code < 3 { 5 } else { 127 };
+        Row::event(1, stretch, &Event { cluster, proc, time_ms, hold_code, text_hash, ..Event::default() })
     }
 
     proptest! {
         #[test]
         fn runs_make_no_difference(
-            rows in proptest::collection::vec((0..5i32, -9..9i64, 0..3i32), 0..200),
+            rows in proptest::collection::vec((0..5i32, -9..9i64, 0..5i32), 0..200),
             every in 1..50usize,
         ) {
             let rows: Vec<Row> = rows.into_iter().enumerate().map(|(at, said)| row(at, said)).collect();
             let mut expected = rows.clone();
-            expected.sort_by_key(|row| (row.ap, row.cluster, row.proc, row.time_ms));
-            let expected: Vec<Vec<Row>> = expected.chunk_by(|a, b| a.id() == b.id()).map(<[Row]>::to_vec).collect();
+            expected.sort_by_key(|row| (row.ap, row.cluster, row.proc));
+            let mut expected: Vec<Vec<Row>> = expected.chunk_by(|a, b| a.id() == b.id()).map(<[Row]>::to_vec).collect();
+            for job in &mut expected {
+                keep_order(job);
+                job.sort_by_key(|row| row.time_ms);
+            }
             prop_assert_eq!(&sorted(&rows, usize::MAX), &expected);
             prop_assert_eq!(&sorted(&rows, every), &expected);
         }
@@ -216,12 +244,22 @@ mod tests {
     #[test]
     fn ids_that_differ_in_all_bits_are_sorted_too() {
         let ids = [(7, i32::MAX, 0), (0, 1, i32::MAX), (u32::MAX, 0, 1), (0, 1, 0), (7, i32::MAX, 0)];
-        let row = |(ap, cluster, proc)| Row::event(ap, &Event { cluster, proc, ..Event::default() });
+        let row = |(ap, cluster, proc)| Row::event(ap, 0, &Event { cluster, proc, ..Event::default() });
         let found: Vec<usize> = sorted(&ids.map(row), usize::MAX).iter().map(Vec::len).collect();
         let mut expected = ids.map(row);
         expected.sort_by_key(Row::id);
         assert_eq!(sorted(&ids.map(row), 2).concat(), expected);
         assert_eq!(found, [1, 1, 2, 1]);
+    }
+
+    #[test]
+    fn the_order_of_a_log_holds_within_a_stretch_of_it() {
+        let row = |(stretch, time_ms)| Row::event(0, stretch, &Event { time_ms, ..Event::default() });
+        let ad = Row::ad(0, (0, 0), 1, 0, Request::default());
+        let mut rows = [(1, 10), (1, 30), (1, 20), (2, 5), (2, 40), (1, 7)].map(row).to_vec();
+        rows.insert(1, ad);
+        keep_order(&mut rows);
+        assert_eq!(rows.iter().map(|row| row.time_ms).collect::<Vec<_>>(), [10, 1, 30, 30, 5, 40, 7]);
     }
 
     #[test]

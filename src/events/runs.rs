@@ -10,6 +10,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 
 use super::rows::Row;
+use crate::eventlog::AD_INFORMATION;
 
 /// How much of each run is held in memory.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -32,8 +33,8 @@ struct Brief {
     text_hash: u32,
     number: u16,
     normal: u8,
-    /// Whether [`Codes`] follow.
-    has_codes: u8,
+    /// Whether [`Codes`] follow, and in the other bits the stretch of a log that an event is of.
+    has_codes_and_stretch: u8,
 }
 
 /// What few rows have.
@@ -64,10 +65,12 @@ where
 }
 
 fn write_row(file: &mut BufWriter<fs_err::File>, row: &Row) -> std::io::Result<()> {
-    let Row { time_ms, hold_code, hold_subcode, value, text_hash, number, normal, cpus, .. } = *row;
+    let Row { time_ms, hold_code, hold_subcode, value, text_hash, number, normal, cpus_or_stretch, .. } = *row;
+    let (cpus, stretch) = if number == AD_INFORMATION { (cpus_or_stretch, 0) } else { (0, cpus_or_stretch) };
     let codes = Codes { value, hold_code, hold_subcode, cpus: cpus.into() };
     let has_codes = codes != Codes::zeroed();
-    file.write_all(bytemuck::bytes_of(&Brief { time_ms, text_hash, number, normal, has_codes: has_codes.into() }))?;
+    let has_codes_and_stretch = stretch << 1 | u8::from(has_codes);
+    file.write_all(bytemuck::bytes_of(&Brief { time_ms, text_hash, number, normal, has_codes_and_stretch }))?;
     if has_codes { file.write_all(bytemuck::bytes_of(&codes)) } else { Ok(()) }
 }
 
@@ -118,12 +121,12 @@ impl Run {
         for _ in 0..self.head.rows {
             let (mut brief, mut codes) = (Brief::zeroed(), Codes::zeroed());
             self.file.read_exact(bytemuck::bytes_of_mut(&mut brief))?;
-            if brief.has_codes != 0 {
+            if brief.has_codes_and_stretch & 1 != 0 {
                 self.file.read_exact(bytemuck::bytes_of_mut(&mut codes))?;
             }
-            let Brief { time_ms, text_hash, number, normal, .. } = brief;
+            let Brief { time_ms, text_hash, number, normal, has_codes_and_stretch } = brief;
             let Codes { value, hold_code, hold_subcode, cpus } = codes;
-            let cpus = cpus as u8;
+            let cpus_or_stretch = if number == AD_INFORMATION { cpus as u8 } else { has_codes_and_stretch >> 1 };
             rows.push(Row {
                 time_ms,
                 ap,
@@ -135,7 +138,7 @@ impl Run {
                 text_hash,
                 number,
                 normal,
-                cpus,
+                cpus_or_stretch,
             });
         }
         Ok(())

@@ -29,7 +29,7 @@ pub struct Source {
     pub begin_ms: Option<i64>,
     /// The last one.
     pub end_ms: Option<i64>,
-    /// The first anomalies, with their places.
+    /// The first anomalies of each kind, with their places.
     pub places: Vec<Place>,
     /// Its place among the generations of a global event log.
     pub generation: Option<Generation>,
@@ -250,7 +250,7 @@ mod tests {
         let mut columns = Columns::new(0);
         for cluster in 0..jobs as i32 {
             let row =
-                |number| Row::event(0, &Event { cluster, number, time_ms: i64::from(number), ..Event::default() });
+                |number| Row::event(0, 0, &Event { cluster, number, time_ms: i64::from(number), ..Event::default() });
             let events: Vec<Row> = (0..=cluster as u16 % 3).map(row).collect();
             let ad = Row::ad(0, (cluster, 0), 5000, 7, Request::default());
             columns.push_job(&events, i64::from(cluster), Some(&ad));

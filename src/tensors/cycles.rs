@@ -108,7 +108,17 @@ fn next_outcome(history: History<'_>, hold: usize) -> (Outcome, usize) {
         };
         return (outcome, at);
     }
-    (Outcome::LeftOut(if released { LeftOut::LogEnds } else { LeftOut::StillHeld }), hold)
+    match removed_with(history, hold) {
+        _ if released => (Outcome::LeftOut(LeftOut::LogEnds), hold),
+        Some(at) => (Outcome::LeftOut(LeftOut::RemovedWhileHeld), at),
+        None => (Outcome::LeftOut(LeftOut::StillHeld), hold),
+    }
+}
+
+/// The removal in the second before the hold at `hold`. Two daemons write them, and a removed job is not held.
+fn removed_with(history: History<'_>, hold: usize) -> Option<usize> {
+    let is_near = |at: &usize| history.time_ms[hold] - history.time_ms[*at] <= 1000;
+    (0..hold).rev().take_while(is_near).find(|&at| history.number[at] == ABORTED)
 }
 
 /// The published rule: normal termination is success whatever the exit code, removal is failure.
@@ -164,6 +174,18 @@ pub(super) mod tests {
         assert_eq!(next(&[(5, 1, 0)]), Outcome::LeftOut(LeftOut::NoReleaseSeen));
         assert_eq!(next(&[RELEASE, (1, 0, 0)]), Outcome::LeftOut(LeftOut::LogEnds));
         assert_eq!(next(&[]), Outcome::LeftOut(LeftOut::StillHeld));
+    }
+
+    #[test]
+    fn a_job_removed_and_held_in_one_second_is_not_held() {
+        let outcome = |events: &[(u16, u8, i32)], last: usize| {
+            with_history(events, |h| cycles(h, config::Label::Next, &[])[last].outcome)
+        };
+        let removed = Outcome::LeftOut(LeftOut::RemovedWhileHeld);
+        assert_eq!(outcome(&[(0, 0, 0), (9, 0, 1), HOLD], 0), removed, "written after the removal");
+        assert_eq!(outcome(&[(0, 0, 0), HOLD, (9, 0, 1)], 0), removed, "and before it");
+        let other = &[(0, 0, 0), (9, 0, 1), (6, 0, 0), (6, 0, 0), HOLD];
+        assert_eq!(outcome(other, 0), Outcome::LeftOut(LeftOut::StillHeld), "long after: the next job of this number");
     }
 
     #[test]

@@ -191,3 +191,58 @@ fn nobody_is_held() {
     no job is held when the log ends
     ");
 }
+
+/// A log of a job with these records, each a number and a second.
+fn log_of(records: &[(u16, u32)]) -> String {
+    let text = |&(number, second): &(u16, u32)| {
+        let body = match number {
+            0 => "Job submitted from host: <10.0.0.1:9618>",
+            9 => "Job was aborted.\n\tvia condor_rm (by user ada)",
+            12 => "Job was held.\n\tdisk quota\n\tCode 6 Subcode 122",
+            _ => "Job was released.\n\tvia condor_release (by user ada)",
+        };
+        format!("{number:03} (1.0.0) 2026-11-21 01:50:{second:02} {body}\n...\n")
+    };
+    records.iter().map(text).collect()
+}
+
+#[test]
+fn what_happens_in_one_second_keeps_its_order() {
+    let place = Place::with_run();
+    let said = |records: &[(u16, u32)]| {
+        place.write("EventLog", log_of(records));
+        let outcome = place.run("advise run --log EventLog");
+        (outcome.code, outcome.stdout.lines().next().unwrap_or_default().to_owned())
+    };
+    assert_eq!(said(&[(0, 0), (12, 5), (13, 5), (12, 5)]), (Some(10), "1.0: FIX, THEN RELEASE".to_owned()));
+    assert_eq!(said(&[(0, 0), (12, 5), (12, 5), (13, 5)]).1, "no job is held when the log ends");
+    assert_eq!(said(&[(0, 0), (9, 5), (12, 5)]).1, "no job is held when the log ends", "removed");
+    assert_eq!(said(&[(0, 0), (12, 5), (9, 5)]).1, "no job is held when the log ends", "removed");
+}
+
+#[test]
+fn a_quota_is_no_path() {
+    let place = Place::with_run();
+    place.write("EventLog", log_of(&[(0, 0), (12, 5)]));
+    insta::assert_snapshot!(place.run("advise run --log EventLog"), @"
+    exit 10
+    1.0: FIX, THEN RELEASE
+      why: a disk quota is exceeded: remove files or ask for a larger quota, then release
+      hold code 6/122: the program could not be started: quota exceeded
+      held since 2026-11-21 01:50:05 UTC, 0 s when the log ends
+      held once so far, once for this reason; no other job of its cluster is held for it now
+      run: condor_q -hold 1.0
+      once it is fixed: condor_release 1.0
+    ");
+}
+
+#[test]
+fn a_pipe_is_advised_on() {
+    let place = Place::with_run();
+    place.write("EventLog", log_of(&[(0, 0), (12, 5)]));
+    let log = fs_err::File::open(place.path("EventLog")).expect("opened");
+    let mut command = place.command("advise run --log - 1.0");
+    // What was read before is not read again, as of a pipe.
+    let outcome = crate::place::Outcome::of(command.stdin(log.into_file()).output().expect("the program starts"));
+    assert_eq!((outcome.code, outcome.stdout), (Some(10), place.run("advise run --log EventLog 1.0").stdout));
+}

@@ -1,8 +1,9 @@
 //! `poolcast parse`: real and damaged logs.
 
 use std::io::{Read as _, Write as _};
+use std::process::Stdio;
 
-use crate::place::{Place, queue};
+use crate::place::{Outcome, Place, queue};
 
 /// Ten records of two jobs and the header of a global event log, as HTCondor writes them.
 const SMALL: &str = "\
@@ -432,4 +433,233 @@ fn no_free_text_enters_the_store() {
         let text = String::from_utf8_lossy(&bytes);
         assert!(!text.contains("evelyn") && !text.contains("thesis"), "{name}");
     }
+}
+
+/// `SMALL`, forged by job 1.
+fn forged() -> String {
+    let text = "Global JobLog: ctime=1600000000 id=0 sequence=9 size=0 creator_name=<evil>";
+    SMALL.replacen("001 (001", &format!("008 (001.000.000) 11/21 01:50:05 {text}\n...\n001 (001"), 1)
+}
+
+#[test]
+fn a_job_forges_no_header() {
+    let place = Place::new();
+    place.write("EventLog", forged());
+    let text = place.stdout("parse EventLog -o events --strict");
+    assert!(
+        text.contains("9 records of 2 jobs at schedd@ap.example, 2026-11-21 01:50:00 UTC to 2026-11-21 01:54:00"),
+        "{text}"
+    );
+    let dumped = place.stdout("parse EventLog --dump");
+    let times: Vec<&str> = dumped.lines().filter_map(|line| line.split("\"time\":\"").nth(1)?.get(..20)).collect();
+    assert!(times.is_sorted() && times[2] == "2026-11-21T01:50:05Z", "{times:?}");
+}
+
+#[test]
+fn a_header_that_outgrew_its_place_is_damage() {
+    let place = Place::new();
+    let grown = SMALL.replace("size=0", "size=1000123").replacen("000 (001", "01", 1);
+    place.write("EventLog", grown);
+    let text = place.stdout("parse EventLog -o events");
+    assert!(
+        text.contains(
+            "1 x an event that the log's header was written over, left out\n      EventLog: line 3 (byte 182)"
+        ),
+        "{text}"
+    );
+    insta::assert_snapshot!(place.run("parse EventLog -o strict --strict"), @"
+    exit 2
+    error: `EventLog`: line 3 (byte 182): an event that the log's header was written over, left out
+
+    hint: leave out `--strict` to count damage and go on
+    ");
+}
+
+#[test]
+fn summer_time_ends_within_a_log() {
+    let place = Place::new();
+    let log = "\
+000 (1.0.0) 2026-11-01 01:40:00 Job submitted from host: <10.0.0.1:9618>
+...
+012 (1.0.0) 2026-11-01 01:50:00 Job was held.
+\tx
+\tCode 12 Subcode 2
+...
+013 (1.0.0) 2026-11-01 01:05:00 Job was released.
+...
+005 (1.0.0) 2026-11-01 01:10:00 Job terminated.
+\t(1) Normal termination (return value 0)
+...
+";
+    place.write("user.log", log);
+    insta::assert_snapshot!(place.run("parse user.log -o events --strict --stats"), @"
+    exit 0
+    user.log: 4 records of 1 jobs at 10.0.0.1, 2026-11-01 01:40:00 UTC to 2026-11-01 02:10:00 UTC
+      000 SUBMIT          1
+      005 JOB_TERMINATED  1
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+      1 x a change of zone: local time went back by about an hour
+          user.log: line 7 (byte 149)
+      holds by code                                                               holds  jobs  released  then succeeded
+      12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
+      their most frequent reasons, without what varies
+      12/2: *
+    ");
+    let times = |log: &str| -> Vec<String> {
+        let lines = place.stdout(&format!("parse {log} --dump"));
+        lines.lines().filter_map(|line| Some(line.split("\"time\":\"").nth(1)?.get(11..19)?.to_owned())).collect()
+    };
+    assert_eq!(times("user.log"), ["01:40:00", "01:50:00", "01:05:00", "01:10:00"], "as they are written");
+}
+
+#[test]
+fn years_that_cannot_be_are_refused() {
+    let place = Place::new();
+    place.write("user.log", "001 (1.0.0) 11/21 01:50:00 x\n...\n");
+    insta::assert_snapshot!(place.run("parse user.log -o events --year 0"), @"
+    exit 2
+    error: invalid value '0' for '--year <YEAR>': 0 is not in 1970..=2100
+
+    For more information, try '--help'.
+    ");
+    place.write("config.yaml", "logs: [user.log]\nparse: {year: 2101}\n");
+    assert!(place.run("run config.yaml").stderr.contains("parse.year"));
+    place.write("far.log", "001 (1.0.0) 2026-11-21 01:50:00 x\n...\n001 (1.0.0) 9999-11-21 01:50:00 x\n...\n");
+    let text = place.stdout("parse far.log -o events");
+    assert!(text.contains("1 x a record whose header cannot be read, left out\n      far.log: line 3"), "{text}");
+}
+
+/// The program with `args`, which reads `input` on its standard input.
+fn piped(place: &Place, args: &str, input: &[u8]) -> Outcome {
+    let mut command = place.command(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().expect("ended");
+    writer.join().expect("written");
+    Outcome::of(output)
+}
+
+#[test]
+fn pipes_are_read_like_files() {
+    let place = Place::with_log();
+    place.write("EventLog", SMALL);
+    place.stdout("parse EventLog -o file");
+    let shards = |dir: &str| {
+        let mut files = place.files(dir);
+        files.remove("manifest.json").expect("it names the log");
+        files
+    };
+    for log in ["-", "/dev/stdin", "/dev/fd/0"] {
+        let outcome = piped(&place, &format!("parse {log} -o piped --overwrite"), SMALL.as_bytes());
+        assert_eq!(outcome.code, Some(0), "{log}: {outcome}");
+        assert!(shards("file") == shards("piped"), "{log}");
+    }
+    // More than a pipe holds, and compressed.
+    let log = fs_err::read(place.path("EventLog.xz")).expect("read");
+    place.stdout("parse EventLog.xz -o whole");
+    let outcome = piped(&place, "parse - -o piped --overwrite", &log);
+    assert!(outcome.stdout.starts_with("standard input: 94,113 records"), "{outcome}");
+    assert!(shards("whole") == shards("piped"));
+    let fifo = place.path("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo");
+    assert!(made.success());
+    let writer = std::thread::spawn(move || fs_err::write(fifo, SMALL).expect("written"));
+    place.stdout("parse fifo -o piped --overwrite");
+    writer.join().expect("written");
+    assert!(shards("file") == shards("piped"));
+    assert_eq!(piped(&place, "parse - --dump", SMALL.as_bytes()).stdout, place.stdout("parse EventLog --dump"));
+}
+
+#[test]
+fn damage_in_a_pipe_has_its_place() {
+    let place = Place::new();
+    let damaged = SMALL.replacen("...\n013", "013", 1);
+    let outcome = piped(&place, "parse - -o events --strict", damaged.as_bytes());
+    insta::assert_snapshot!(outcome, @"
+    exit 2
+    error: `standard input`: line 7 (byte 347): a record without its end
+
+    hint: leave out `--strict` to count damage and go on
+    ");
+    insta::assert_snapshot!(piped(&place, "parse - -o events", b""), @"
+    exit 2
+    error: `-` is empty
+
+    hint: `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+    place.write("EventLog", SMALL);
+    place.stdout("parse EventLog -o events");
+    insta::assert_snapshot!(piped(&place, "parse - -o events", SMALL.as_bytes()), @"
+    exit 2
+    error: `events` exists already
+
+    hint: name another directory, or add `--overwrite`
+    ");
+}
+
+#[test]
+fn an_empty_archive_is_an_empty_log() {
+    let place = Place::new();
+    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    place.write("log.gz", gzip.finish().expect("ended"));
+    place.write("log.xz", liblzma::write::XzEncoder::new(Vec::new(), 1).finish().expect("ended"));
+    place.write("log.zst", zstd::encode_all(&b""[..], 1).expect("encoded"));
+    for log in ["log.gz", "log.xz", "log.zst"] {
+        let outcome = place.run(&format!("parse {log} -o events"));
+        assert!(outcome.code == Some(2) && outcome.stderr.contains(&format!("`{log}` is empty")), "{outcome}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error_and_a_full_disk_is_one() {
+    let place = Place::with_log();
+    let mut command = place.command("parse EventLog.xz --dump");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut first = [0; 10];
+    child.stdout.take().expect("a pipe").read_exact(&mut first).expect("read");
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    for args in ["parse EventLog.xz --dump", "parse EventLog.xz -o events"] {
+        let full = fs_err::OpenOptions::new().write(true).open("/dev/full").expect("opened");
+        let outcome = Outcome::of(place.command(args).stdout(full.into_file()).output().expect("the program starts"));
+        assert!(outcome.code == Some(1) && outcome.stderr.contains("No space left on device"), "{args}: {outcome}");
+    }
+}
+
+#[test]
+fn jobs_of_two_access_points_in_one_log_stay_apart() {
+    let place = Place::new();
+    let own = |host: &str, end: u32| {
+        format!(
+            "000 (1.0.0) 2026-11-21 01:50:00 Job submitted from host: <10.0.0.1:9618?alias={host}>\n...\n\
+             012 (1.0.0) 2026-11-21 01:50:20 Job was held.\n\tx\n\tCode 12 Subcode 2\n...\n\
+             013 (1.0.0) 2026-11-21 01:51:00 Job was released.\n...\n\
+             005 (1.0.0) 2026-11-21 01:52:00 Job terminated.\n\t(1) Normal termination (return value {end})\n...\n"
+        )
+    };
+    place.write("shared.log", own("one.example", 0) + &own("two.example", 1));
+    insta::assert_snapshot!(place.run("parse shared.log -o events --stats"), @"
+    exit 0
+    shared.log: 8 records of 2 jobs at one.example, two.example, 2026-11-21 01:50:00 UTC to 2026-11-21 01:52:00 UTC
+      000 SUBMIT          2
+      005 JOB_TERMINATED  2
+      012 JOB_HELD        2
+      013 JOB_RELEASED    2
+      holds by code                                                               holds  jobs  released  then succeeded
+      12/2 output files could not be transferred back: no such file or directory      2     2     100 %            50 %
+      their most frequent reasons, without what varies
+      12/2: *
+    ");
+    place.write(
+        "shared.log",
+        own("one.example", 0) + &own("two.example", 1) + &own("two.example", 1).replace("(1.", "(2."),
+    );
+    let grown = place.run("parse shared.log -o events");
+    assert!(grown.code == Some(0) && grown.stderr.contains("read anew"), "{grown}");
+    place.stdout("parse shared.log -o anew");
+    assert!(place.files("events") == place.files("anew"));
 }

@@ -1,0 +1,162 @@
+//! Event 008 → the header of a global event log, and whether one begins a generation where it stands.
+//!
+//! A job can write an event 008 of any text (`condor_chirp ulog`), but not one without a job: HTCondor gives that to its
+//! own headers alone.
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{GENERIC, said};
+use super::record::{Content, Header, Record, body};
+use super::stamp::{LAST_EPOCH_MS, MOST_OFFSET_MS, Stamp, in_nearest_year};
+
+/// Two daemons that find no log may both begin one.
+const BEGUN_TWICE_S: u64 = 60;
+
+/// What the header event of a global event log says of its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GlobalHeader {
+    /// When the file was created.
+    pub(super) created_s: i64,
+    /// The schedd that created it.
+    pub(super) creator: Option<String>,
+    /// Differs from file to file; empty if absent.
+    pub(super) id: String,
+    /// Grows by one with each rotation, from 1.
+    pub(super) sequence: u64,
+    /// The bytes of all earlier files; 0 if absent.
+    pub(super) offset: u64,
+    /// The header's own stamp was written when the file was, not at its rotation.
+    pub(super) is_live: bool,
+}
+
+/// What tells the generation of a log from others of its access point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct GenerationMark {
+    creator: Option<String>,
+    sequence: u64,
+    created_s: i64,
+}
+
+/// Reads the text after `Global JobLog:` in an event 008 of no job.
+pub(super) fn global_header(record: &Record<'_>) -> Option<GlobalHeader> {
+    let Header { number, cluster, proc, subproc, .. } = record.header;
+    let of_no_job = number == GENERIC && (cluster, proc, subproc) == (-1, -1, -1);
+    let text = of_no_job.then(|| said(record, "Info")).flatten()?;
+    let text = text.strip_prefix("Global JobLog:")?;
+    let field = |name: &str| text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name));
+    let number = |name: &str| field(name).and_then(|number| number.parse().ok()).unwrap_or(0);
+    let creator = field("creator_name=").map(|name| name.trim_matches(['<', '>']).to_owned());
+    let created_s = field("ctime=")?.parse().ok().filter(|s| (0..=LAST_EPOCH_MS / 1000).contains(s))?;
+    let header = GlobalHeader {
+        created_s,
+        creator: creator.filter(|name| !name.is_empty()),
+        id: field("id=").unwrap_or_default().to_owned(),
+        sequence: number("sequence="),
+        offset: number("offset="),
+        is_live: field("size=").is_some_and(|size| size == "0"),
+    };
+    (header.sequence > 0).then_some(header)
+}
+
+/// Where in the header `record` the rest of an event begins that it was written over: HTCondor writes a header anew at
+/// rotation, and one with a long name of its creator outgrows its place.
+pub(super) fn overwritten(record: &Record<'_>) -> Option<usize> {
+    let Content::Text(text) = record.content else { return None };
+    let rest = body(text).strip_prefix(b"...")?;
+    Some(record.whole.len() - rest.len() + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count())
+}
+
+impl GlobalHeader {
+    /// What tells its generation from others.
+    pub(super) fn mark(&self) -> GenerationMark {
+        let GlobalHeader { creator, sequence, created_s, .. } = self.clone();
+        GenerationMark { creator, sequence, created_s }
+    }
+
+    /// Whether it begins another generation, further on in a log whose last header was that of `before`: as where
+    /// generations, or the logs of several access points, were put into one file. `stamp` is its own.
+    pub(super) fn begins_generation(&self, stamp: Stamp, before: Option<&GenerationMark>) -> bool {
+        let created_ms = self.created_s * 1000;
+        let stamp_ms = if stamp.has_year { stamp.ms } else { in_nearest_year(stamp.ms, created_ms) };
+        let agrees = if self.is_live {
+            (stamp_ms - created_ms).abs() <= MOST_OFFSET_MS
+        } else {
+            !stamp.has_year || stamp_ms >= created_ms - MOST_OFFSET_MS
+        };
+        let follows = before.is_none_or(|before| {
+            let order = self.sequence.cmp(&before.sequence);
+            let again = order.is_eq() && self.created_s.abs_diff(before.created_s) <= BEGUN_TWICE_S;
+            let in_order = order.is_ne() && order == self.created_s.cmp(&before.created_s);
+            self.creator != before.creator || again || in_order
+        });
+        agrees && follows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Records;
+    use super::super::stamp;
+    use super::*;
+
+    fn read(text: &str) -> Option<GlobalHeader> {
+        global_header(&Records::new(text.as_bytes(), true).all()[0])
+    }
+
+    #[test]
+    fn a_header_says_what_its_file_is() {
+        let header = "008 (-01.-01.-01) 01/02 03:04:05 Global JobLog: ctime=17 id=0.1 sequence=1 size=0 creator_name=<s@h>   \n...\n";
+        let expected = GlobalHeader {
+            created_s: 17,
+            creator: Some("s@h".into()),
+            id: "0.1".into(),
+            sequence: 1,
+            offset: 0,
+            is_live: true,
+        };
+        assert_eq!(read(header), Some(expected));
+        for (from, to) in [
+            ("-01.-01.-01", "7.0.0"),
+            ("-01.-01.-01", "7.-01.-01"),
+            ("sequence=1 ", ""),
+            ("ctime=17", "ctime=4133980801"),
+        ] {
+            assert_eq!(read(&header.replace(from, to)), None, "{to}");
+        }
+    }
+
+    #[test]
+    fn another_generation_begins_where_sequence_and_time_fit() {
+        let (stamp, _) = stamp::parse(b"2024-01-02 03:04:05 ").expect("a stamp");
+        let header = |creator: &str, sequence, hours: i64, is_live| GlobalHeader {
+            created_s: stamp.ms / 1000 + hours * 3600,
+            creator: Some(creator.to_owned()),
+            id: String::new(),
+            sequence,
+            offset: 0,
+            is_live,
+        };
+        let before = |sequence, hours: i64| Some(header("a", sequence, hours, true).mark());
+        let begins =
+            |header: GlobalHeader, before: Option<GenerationMark>| header.begins_generation(stamp, before.as_ref());
+        assert!(begins(header("a", 3, 0, true), before(2, -5)), "the next one");
+        assert!(begins(header("a", 2, -5, true), before(3, 0)), "logs put together backwards");
+        assert!(begins(header("a", 3, 0, true), before(3, 0)), "one log twice");
+        assert!(begins(header("b", 1, 0, true), before(3, 9)), "that of another access point");
+        assert!(begins(header("a", 1, -900, false), None), "rotated long after it was begun");
+        assert!(!begins(header("a", 3, 0, true), before(2, 5)), "later by number and earlier by time");
+        assert!(!begins(header("a", 3, -5, true), before(3, 0)), "the same number again, at another time");
+        assert!(!begins(header("b", 1, 20, true), before(3, 0)), "begun at another time than it was written");
+        assert!(!begins(header("b", 1, 20, false), None), "rotated before it was begun");
+    }
+
+    #[test]
+    fn what_a_header_was_written_over_is_found() {
+        let whole = "008 (-01.-01.-01) 01/02 03:04:05 Global JobLog: ctime=17 id=0.1 sequence=1 size=1000 creator_name=<s@h>\n...\n";
+        let rest = "00.000) 01/02 03:04:06 Job submitted from host: <10.0.0.1:1>\n...\n";
+        let next = "001 (1.0.0) 01/02 03:04:07 x\n...\n";
+        let found = |text: &str| overwritten(&Records::new(text.as_bytes(), true).all()[0]);
+        assert_eq!(found(&format!("{whole}{rest}{next}")), Some(whole.len()));
+        assert_eq!(found(&format!("{whole}{next}")), None);
+    }
+}
