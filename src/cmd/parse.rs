@@ -27,7 +27,10 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     let staging = Staging::new(out, args.overwrite || !matches!(earlier, Earlier::Another))?;
     let mut builder = Builder::new(&salt(), &options_key(&options)?, Some(staging.path().to_owned()));
     let sources = match &earlier {
-        Earlier::Beginning(store, begun) => go_on(store, begun, &logs, &options, &mut builder)?,
+        Earlier::Beginning(beginning) => {
+            let (store, begun) = &**beginning;
+            go_on(store, begun, &logs, &options, &mut builder)?
+        }
         Earlier::Contained => {
             output::note("the last log cannot be read on: all are read anew");
             read(&logs, &options, &mut builder)?
@@ -125,7 +128,7 @@ enum Earlier {
     Another,
     /// A store of the beginning of these logs. Only what follows has to be read: beside it, the checksum of the last log up
     /// to where it can be read on.
-    Beginning(Box<Store>, Checksum),
+    Beginning(Box<(Store, Checksum)>),
     /// A store of the beginning of these logs, of which the last cannot be read on.
     Contained,
 }
@@ -167,7 +170,7 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Earlier> {
             return Ok(Earlier::Another);
         }
     }
-    Ok(if can_go_on { Earlier::Beginning(Box::new(store), begun) } else { Earlier::Contained })
+    Ok(if can_go_on { Earlier::Beginning(Box::new((store, begun))) } else { Earlier::Contained })
 }
 
 fn has_grown(log: &Path, source: &Source) -> Result<bool> {
