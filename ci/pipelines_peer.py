@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 from sklearn.datasets import make_classification
+from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -32,14 +33,19 @@ TABLES = [("two", 20_000, 10_000, 2), ("three", 6_000, 4_000, 3)]
 CASES = [
     ("lasso", {"C": 0.1}, 20_000),
     ("lasso", {"C": 0.003}, 20_000),
+    ("ridge", {"C": 0.1}, 20_000),
+    ("ridge", {"C": 1.0, "selection": "svd", "selection_n_components": 20}, 20_000),
     ("enet", {"C": 0.1, "l1_ratio": 0.5}, 20_000),
     ("enet", {"C": 0.01, "l1_ratio": 0.1}, 20_000),
     ("svc", {"C": 1.0, "kernel": "linear"}, 3_000),
     ("svc", {"C": 1.0, "kernel": "rbf"}, 5_000),
+    ("svc", {"C": 1.0, "kernel": "rbf", "shrinking": False}, 5_000),
     ("xgb", {"n_estimators": 300, "max_depth": 6, "learning_rate": 0.1}, 20_000),
     ("xgb", {"n_estimators": 150, "max_depth": 4, "learning_rate": 0.1, "subsample": 0.7, "colsample_bytree": 0.5}, 20_000),
+    ("xgb", {"n_estimators": 50, "max_depth": None, "learning_rate": 0.1, "min_child_weight": 5}, 6_000),
     ("rf", {"n_estimators": 100}, 20_000),
     ("nn", {"hidden_layer_sizes": [100], "max_iter": 30, "alpha": 0.01}, 20_000),
+    ("nn", {"hidden_layer_sizes": [50], "max_iter": 20, "solver": "sgd", "learning_rate": "adaptive", "learning_rate_init": 0.1}, 20_000),
 ]
 
 
@@ -61,16 +67,23 @@ def make(directory):
     (directory / "cases.json").write_text(json.dumps(cases))
 
 
+LOGISTIC = {"lasso": 1.0, "ridge": 0.0, "enet": None}
+
+
 def model(pipeline, p):
-    if pipeline in ("lasso", "enet"):
+    if pipeline in LOGISTIC:
+        ratio = p.get("l1_ratio", LOGISTIC[pipeline])
         logistic = LogisticRegression(
-            solver="saga", l1_ratio=p.get("l1_ratio", 1.0), C=p["C"], tol=1e-7, max_iter=100_000, random_state=1
+            solver="saga", l1_ratio=ratio, C=p["C"], tol=1e-7, max_iter=100_000, random_state=1
         )
-        return make_pipeline(StandardScaler(), logistic)
+        components = p.get("selection_n_components")
+        first = TruncatedSVD(components, n_iter=10, random_state=1) if components else "passthrough"
+        return make_pipeline(first, StandardScaler(), logistic)
     if pipeline == "svc":
         return make_pipeline(StandardScaler(), SVC(**p, probability=True, random_state=1))
     if pipeline == "xgb":
-        return XGBClassifier(**p, n_jobs=1, random_state=1)
+        # To xgboost None is its default, and 0 no limit.
+        return XGBClassifier(**{**p, "max_depth": p["max_depth"] or 0}, n_jobs=1, random_state=1)
     if pipeline == "rf":
         return RandomForestClassifier(**p, random_state=1)
     return make_pipeline(StandardScaler(), MLPClassifier(**p, random_state=1))
@@ -102,7 +115,7 @@ def compare(directory):
         (auc, brier), (their_auc, their_brier) = scores(y_test, p), scores(y_test, fitted.predict_proba(x_test))
         line = f"{auc:.4f} / {their_auc:.4f} {brier:.4f} / {their_brier:.4f} {ours['cpu_s']:6.2f} / {theirs_s:6.2f}"
         wrong = abs(auc - their_auc) > AUC_APART
-        if case["pipeline"] in ("lasso", "enet"):
+        if case["pipeline"] in LOGISTIC and "selection" not in case["parameters"]:
             body = json.loads((directory / str(number) / "pipeline.json").read_text())["body"]
             weights = np.array(body["model"]["logistic"]["weights"]).reshape(fitted[-1].coef_.shape)
             apart = abs(weights - fitted[-1].coef_).max()

@@ -109,6 +109,15 @@ pub enum Verb {
     /// Example: poolcast advise out/quickstart --log EventLog 1086.0
     #[command(verbatim_doc_comment)]
     Advise(AdviseArgs),
+    /// A fitted pipeline and new rows, or a network and the holds of a log, into probabilities
+    ///
+    /// A pipeline over tables gives each row of a CSV or Parquet table a probability of each class. It finds
+    /// its columns by name, and reads no target. A network gives each hold of a log, of events or of tensors
+    /// the probability that the job succeeds once it is released unchanged.
+    ///
+    /// Example: poolcast predict out/table new.csv --split A1 -o predictions.csv
+    #[command(verbatim_doc_comment)]
+    Predict(PredictArgs),
     /// The log of a pool whose truth is known, to try everything on
     ///
     /// Example: poolcast simulate -o EventLog --truth truth.safetensors --jobs 20000
@@ -531,6 +540,35 @@ pub struct AdviseArgs {
     pub year: Option<i16>,
     /// Print the advice as JSON
     #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `predict`.
+#[derive(Debug, Args)]
+pub struct PredictArgs {
+    /// A run, a trial, or a sweep in which a best one was chosen
+    pub run: PathBuf,
+    /// New rows, as a CSV or Parquet table with the index and the features; for a network a directory that `parse` or
+    /// `tensors` wrote
+    #[arg(value_name = "TABLE", required_unless_present = "logs", conflicts_with = "logs")]
+    pub input: Option<PathBuf>,
+    /// For a network: an event log to read; may be given several times
+    #[arg(long = "log", value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    /// The year of the first event, for stamps without a year in a log without a header
+    #[arg(long, requires = "logs")]
+    pub year: Option<i16>,
+    /// Of a sweep over tables: the split whose best trial predicts, where there are several
+    #[arg(long, value_name = "NAME")]
+    pub split: Option<String>,
+    /// The file to write: Parquet if its name ends in .parquet, else CSV; - is standard output [default: -]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Replace an earlier file
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Print the rows as JSON
+    #[arg(long, conflicts_with = "out")]
     pub json: bool,
 }
 

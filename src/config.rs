@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::hinted;
 pub use dag::{Command, Commands, Dag, Submit};
-pub use data::{Cv, Data, Folds};
+pub use data::{Cv, Data, EVALUATE, Folds, WHOLE};
 pub use distribution::Distribution;
 pub use parameter::Parameter;
 use parameter::check_range;

@@ -8,9 +8,8 @@ use crate::config;
 use crate::error::hinted;
 use crate::eventlog::{ABORTED, HELD, TERMINATED};
 use crate::events::{Job, Store};
-use crate::models::Batch;
-use crate::tensors::{Cycle, Facts, LeftOut, Outcome, Records, Sampler, cycles};
-use crate::training::{Rates, Run};
+use crate::tensors::{Cycle, LeftOut, Outcome, cycles};
+use crate::training::{HoldModel, Rates, Run};
 
 /// What to do with a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -181,15 +180,7 @@ pub fn advise(
         ensure!(held.iter().any(|h| matches(&h.job, selection)), why_not_held(store, selection)?);
     }
     let chosen = |h: &&Held<'_>| selections.is_empty() || selections.iter().any(|s| matches(&h.job, s));
-    let judge = Judge {
-        store,
-        run,
-        skill,
-        settings,
-        sampler: Sampler::new(store, run.summary.tensors.clone()),
-        records: (run.model.shape.s > 0).then(|| Records::new(store)),
-        held: &held,
-    };
+    let judge = Judge { store, run, skill, settings, model: HoldModel::new(store, run), held: &held };
     held.iter().filter(chosen).map(|held| judge.advice(held)).collect()
 }
 
@@ -229,9 +220,7 @@ struct Judge<'a> {
     run: &'a Run,
     skill: Option<Skill>,
     settings: &'a config::Advice,
-    sampler: Sampler<'a>,
-    /// For a model that takes static features.
-    records: Option<Records>,
+    model: HoldModel<'a>,
     held: &'a [Held<'a>],
 }
 
@@ -308,13 +297,7 @@ impl Judge<'_> {
     }
 
     fn probability(&self, held: &Held<'_>) -> Result<f64> {
-        let tensors = &self.run.summary.tensors;
-        let mut codes = vec![0; tensors.m * tensors.j];
-        self.sampler.codes(held.index, &held.cycle, &mut codes);
-        let model = &self.run.model;
-        let statics = self.records.as_ref().map(|records| Facts::at(&held.job, &held.cycle, records).statics());
-        let batch = Batch::new(&model.shape, &codes, statics.as_ref().map_or(&[], |statics| &statics[..]))?;
-        Ok(self.run.calibration.probability(model.logits(&batch)?[0]))
+        Ok(self.model.probabilities(&[(held.index, held.cycle)])?[0])
     }
 }
 

@@ -13,7 +13,11 @@ use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
 use crate::output;
-use crate::sweep::{self, Choice, Estimate, Row, SELECTION_FILE, Sweep};
+use crate::pipelines::Measure;
+use crate::sweep::{self, Choice, Estimate, FeatureImportance, Row, SELECTION_FILE, Sweep};
+
+/// So many features are shown, the most important first.
+const SHOWN: usize = 10;
 
 /// The configuration that `sweep init` is given, with what its flags choose.
 pub(super) fn config(args: &SweepInitArgs) -> Result<Config> {
@@ -93,7 +97,8 @@ struct Chosen<'a> {
 
 /// Prints the choices, and what each of the chosen is.
 pub(super) fn show(sweep: &Sweep, rows: &[Row], as_json: bool) -> Result<()> {
-    let choices = of(sweep, rows)?;
+    let mut choices = of(sweep, rows)?;
+    choices.iter_mut().flat_map(|choice| &mut choice.importances).for_each(|all| all.features.truncate(SHOWN));
     let chosen = choices.iter().map(|choice| {
         let row = rows.iter().find(|row| row.trial == choice.trial).context("the best trial has a row")?;
         Ok(Chosen { choice, row })
@@ -108,17 +113,48 @@ pub(super) fn show(sweep: &Sweep, rows: &[Row], as_json: bool) -> Result<()> {
         let parameters = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), value.to_string()]);
         output::data(&format!("\nthe best{split}: trial {}, {}\n", row.trial, row.pipeline))?;
         output::data(&output::table(&parameters.collect::<Vec<_>>()))?;
+        output::data(&evaluations(choice))?;
+        output::data(&importances(choice))?;
         let dir = sweep::trial_dir(&sweep.dir, row.trial);
         output::data(&format!("its model is in {}\n", Path::display(&dir)))?;
     }
     Ok(())
 }
 
+/// The scores on further splits, a line each.
+fn evaluations(choice: &Choice) -> String {
+    let scores = choice.evaluation.iter().map(|(name, score)| vec![format!("  on {name}"), estimate(*score)]);
+    output::table(&scores.collect::<Vec<_>>())
+}
+
+/// The features that matter most, a line each.
+fn importances(choice: &Choice) -> String {
+    let Some(importances) = choice.importances.as_ref().filter(|all| !all.features.is_empty()) else {
+        return String::new();
+    };
+    let measure = importances.measure.map_or("-", |measure| match measure {
+        Measure::Coefficient => "coefficient",
+        Measure::SplitGain => "split gain",
+    });
+    let metric = metric_name(choice);
+    let head = vec!["  features".to_owned(), measure.to_owned(), format!("{metric} lost if permuted")];
+    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
+    let line = |feature: &FeatureImportance| {
+        vec![format!("  {}", feature.feature), number(feature.own), number(feature.permutation)]
+    };
+    output::table(&std::iter::once(head).chain(importances.features.iter().map(line)).collect::<Vec<_>>())
+}
+
+/// The metric that a choice was made by, as tables call it.
+fn metric_name(choice: &Choice) -> String {
+    let name = choice.metric.name.to_string();
+    name.strip_prefix("validation_").unwrap_or(&name).to_owned()
+}
+
 /// A line a split.
 pub(super) fn text(choices: &[Choice]) -> String {
-    let by = choices.first().map_or(String::new(), |choice| choice.metric.name.to_string());
-    let by = by.strip_prefix("validation_").unwrap_or(&by);
-    let head = ["split", "best", "trial", "of", by, "corrected (95 %)", "held out (95 %)", "test (95 %)"];
+    let by = choices.first().map_or(String::new(), metric_name);
+    let head = ["split", "best", "trial", "of", &by, "corrected (95 %)", "held out (95 %)", "test (95 %)"];
     let line = |choice: &Choice| {
         vec![
             choice.split.clone().unwrap_or("-".to_owned()),

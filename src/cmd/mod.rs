@@ -7,6 +7,7 @@ pub mod dag;
 pub mod evaluate;
 pub mod manual;
 pub mod parse;
+pub mod predict;
 pub mod run;
 pub mod simulate;
 pub mod sweep;
@@ -37,6 +38,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Dag(args) => dag::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Advise(args) => advise::run(&args),
+        Verb::Predict(args) => predict::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
         Verb::Config(args) => config(&args),
         Verb::Completions(args) => manual::completions(&args),

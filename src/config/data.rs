@@ -1,6 +1,6 @@
 //! `data` as it is written → tables of the user's own, and how trials on them are judged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
@@ -26,6 +26,12 @@ pub struct Data {
     pub folds: Folds,
     pub validate: bool,
 }
+
+/// The one split of tables for which none is named: all rows.
+pub const WHOLE: &str = "all";
+
+/// What the name of a split begins with on which models are scored besides.
+pub const EVALUATE: &str = "evaluate_";
 
 /// How rows are divided for cross-validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +73,8 @@ impl Data {
             ("metadata", self.metadata.is_some()),
             ("index", self.index.is_some()),
             ("target", self.target.is_some()),
-            ("splits", !self.splits.is_empty()),
+            // Without any, all rows are one split, which folds divide.
+            ("splits", !self.splits.is_empty() || self.is_given() && self.cv.is_some() && !self.validate),
         ];
         if !self.is_given() {
             let alone = wanted.iter().find(|(_, is_given)| *is_given);
@@ -82,7 +89,13 @@ impl Data {
             return Ok(());
         }
         let missing = wanted.iter().find(|(_, is_given)| !is_given);
-        ensure!(missing.is_none(), "`data.features` is given, and no `data.{}`", missing.map_or("", |(key, _)| key));
+        ensure!(
+            missing.is_none(),
+            hinted(
+                format!("`data.features` is given, and no `data.{}`", missing.map_or("", |(key, _)| key)),
+                "`poolcast config` explains every key; without `splits`, judge by `--cv` alone"
+            )
+        );
         ensure!(
             self.cv.is_some() || self.validate,
             hinted("trials have nothing to be judged by", "add `--cv`, `--validate` or both")
@@ -100,11 +113,10 @@ impl Data {
             let sides = pair(name).map(|side| self.splits.contains_key(&side));
             sides == [true, true] || !self.validate && (sides[0] || self.splits.contains_key(name))
         };
-        let bare = |name: &String| name.strip_prefix("train_").unwrap_or(name).to_owned();
-        let known = self.splits.keys().filter(|name| !name.starts_with("validate_"));
-        let mut known: Vec<String> = known.map(bare).filter(|name| is_there(name)).collect();
-        known.sort_unstable();
-        known.dedup();
+        if self.splits.is_empty() && !self.validate && self.split_names.iter().all(|name| name == WHOLE) {
+            return Ok(vec![WHOLE.to_owned()]);
+        }
+        let known: Vec<String> = self.learned_from().into_iter().filter(|name| is_there(name)).collect();
         let need = if self.validate { "`train_NAME` and `validate_NAME` in `data.splits`" } else { "`data.splits`" };
         if self.split_names.is_empty() {
             ensure!(!known.is_empty(), "there is no pair of {need}");
@@ -120,5 +132,23 @@ impl Data {
             }
         }
         Ok(self.split_names.clone())
+    }
+
+    /// The names of all splits that something can learn from, each once, by alphabet.
+    fn learned_from(&self) -> Vec<String> {
+        let names = self.splits.keys().filter(|name| !name.starts_with("validate_") && !name.starts_with(EVALUATE));
+        let names = names.map(|name| name.strip_prefix("train_").unwrap_or(name).to_owned());
+        names.collect::<BTreeSet<String>>().into_iter().collect()
+    }
+
+    /// The further splits that models of `split` are scored on: `NAME` for `evaluate_NAME`. One that is called after a split, as
+    /// `evaluate_A1` or `evaluate_A1_Spain`, is that split's alone; any other is everyone's.
+    pub fn evaluated(&self, split: &str) -> Vec<&str> {
+        let is_of = |name: &str, split: &str| {
+            name.strip_prefix(split).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        };
+        let learned_from = self.learned_from();
+        let is_wanted = |name: &&str| is_of(name, split) || !learned_from.iter().any(|other| is_of(name, other));
+        self.splits.keys().filter_map(|key| key.strip_prefix(EVALUATE)).filter(is_wanted).collect()
     }
 }

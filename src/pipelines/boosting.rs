@@ -14,6 +14,7 @@ use forust_ml::tree::Tree as Grown;
 use rand::seq::index::sample;
 use serde::{Deserialize, Serialize};
 
+use super::importances::Importances;
 use super::matrix::{Matrix, sigmoid, softmax};
 use super::model::{Fitting, Model};
 use super::parameters::Settings;
@@ -31,6 +32,8 @@ pub(super) struct Boosted {
     base: Vec<f64>,
     /// Round by round, one for each output.
     trees: Vec<Tree>,
+    /// What the splits at each column gained in all, `[f]`.
+    gains: Vec<f64>,
 }
 
 impl Boosted {
@@ -39,7 +42,7 @@ impl Boosted {
         let Fitting { settings, y, k, seed, stop } = fitting;
         let rounds = Rounds::new(settings, x)?;
         let rows = x.by_rows();
-        let mut boosted = Boosted { base: base(y, k), trees: Vec::new() };
+        let mut boosted = Boosted { base: base(y, k), trees: Vec::new(), gains: vec![0.0; x.f] };
         let outputs = boosted.base.len();
         let mut logits: Vec<f64> = y.iter().flat_map(|_| boosted.base.clone()).collect();
         for round in 0..settings.whole("n_estimators")? {
@@ -48,7 +51,7 @@ impl Boosted {
             let probabilities = probabilities_of(&logits, outputs);
             for output in 0..outputs {
                 let (gradient, hessian) = slopes(&probabilities, y, output, outputs);
-                let tree = rounds.grow(&chosen, &columns, &gradient, &hessian);
+                let tree = rounds.grow(&chosen, &columns, (&gradient, &hessian), &mut boosted.gains);
                 let leaves = rows.chunks_exact(x.f).map(|row| tree.score(row));
                 logits.iter_mut().skip(output).step_by(outputs).zip(leaves).for_each(|(logit, leaf)| *logit += leaf);
                 boosted.trees.push(tree);
@@ -114,10 +117,7 @@ impl Rounds {
         };
         let share = |name: &str, of: usize| settings.real(name).map(|share| ((share * of as f64) as usize).max(1));
         let sizes = (share("subsample", x.n)?, share("colsample_bytree", x.f)?);
-        let max_depth = match settings.whole("max_depth")? {
-            0 => usize::MAX,
-            depth => depth,
-        };
+        let max_depth = settings.number("max_depth").map_or(usize::MAX, |depth| depth as usize);
         Ok(Rounds { binned, splitter, n: x.n, f: x.f, max_depth, sizes })
     }
 
@@ -135,7 +135,14 @@ impl Rounds {
         (choose("boosted rows", self.n, self.sizes.0), choose("boosted columns", self.f, self.sizes.1))
     }
 
-    fn grow(&self, rows: &[usize], columns: &[usize], gradient: &[f32], hessian: &[f32]) -> Tree {
+    /// A tree on some rows and columns by the derivatives of each row's loss; adds what its splits gain to `gains` `[f]`.
+    fn grow(
+        &self,
+        rows: &[usize],
+        columns: &[usize],
+        (gradient, hessian): (&[f32], &[f32]),
+        gains: &mut [f64],
+    ) -> Tree {
         let mut grown = Grown::new();
         let method = if rows.len() == self.n { SampleMethod::None } else { SampleMethod::Random };
         grown.fit(
@@ -157,6 +164,7 @@ impl Rounds {
             if node.is_leaf {
                 return Node::Leaf(f64::from(node.weight_value));
             }
+            gains[node.split_feature] += f64::from(node.split_gain).max(0.0);
             let (yes, no) = (node.left_child, node.right_child);
             let missing = node.missing_node == yes;
             Node::Split { feature: node.split_feature, below: node.split_value, yes, no, missing }
@@ -177,10 +185,15 @@ impl Model for Boosted {
         if outputs == 1 { values.iter().flat_map(|p| [1.0 - p, *p]).collect() } else { values }
     }
 
+    fn importances(&self, _f: usize) -> Option<Importances> {
+        Some(Importances::of_gains(&self.gains))
+    }
+
     fn check(&self, f: usize, k: usize) -> Result<()> {
         let outputs = if k == 2 { 1 } else { k };
         ensure!(self.base.len() == outputs, "{} outputs for {k} classes", self.base.len());
         ensure!(self.trees.len().is_multiple_of(outputs), "a round has not a tree for each of {outputs} outputs");
+        ensure!(self.gains.len() == f, "{} gains for {f} columns", self.gains.len());
         self.trees.iter().try_for_each(|tree| tree.check(f))
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::boosting::Boosted;
 use super::forest::Forest;
+use super::importances::Importances;
 use super::logistic::Logistic;
 use super::matrix::Matrix;
 use super::model::{AnyModel, Fitting};
@@ -22,7 +23,7 @@ use crate::tables::Table;
 /// The file of a fitted pipeline.
 pub const FILE: &str = "pipeline.json";
 
-const PIPELINE: Format = Format { name: "pipeline", version: 1, rebuild: "poolcast sweep run" };
+const PIPELINE: Format = Format { name: "pipeline", version: 2, rebuild: "poolcast sweep run" };
 
 /// A pipeline with everything it learnt from its training rows: what to put where a value is missing, which features to
 /// look at and how to scale them, and the model.
@@ -44,8 +45,8 @@ pub struct Fitted {
 
 /// Fits `pipeline` on all rows of `table`: every step and the model learn from these rows alone.
 ///
-/// Two classes and more are handled as scikit-learn and xgboost do by default: one logit or softmax for `lasso`, `enet`,
-/// `xgb` and `nn`; one machine for each pair of classes, their probabilities coupled, for `svc`; trees that vote for `rf`.
+/// Two classes and more are handled as scikit-learn and xgboost do by default: one logit or softmax for `lasso`, `ridge`,
+/// `enet`, `xgb` and `nn`; one machine for each pair of classes, their probabilities coupled, for `svc`; trees that vote for `rf`.
 /// The same seed gives the same model, whatever the number of threads. `stop` is asked between iterations, trees and epochs.
 ///
 /// # Errors
@@ -62,7 +63,8 @@ pub fn fit(
     check_table(table)?;
     let (present, y) = present(table)?;
     let fitting = Fitting { settings: Settings(&parameters), y: &y, k: present.len(), seed, stop };
-    let steps = Steps::fit(table, fitting, pipeline != "xgb")?;
+    let is_filled = pipeline != "xgb" || parameters["selection"] == "svd";
+    let steps = Steps::fit(table, fitting, is_filled)?;
     let model = fit_model(pipeline, &steps.apply(table), fitting)?;
     Ok(Fitted {
         pipeline: pipeline.to_owned(),
@@ -83,6 +85,7 @@ fn fit_model(pipeline: &str, x: &Matrix, fitting: Fitting<'_>) -> Result<AnyMode
     };
     match pipeline {
         "lasso" => logistic(1.0),
+        "ridge" => logistic(0.0),
         "enet" => logistic(settings.real("l1_ratio")?),
         "svc" => Svc::fit(x, fitting).map(AnyModel::Svc),
         "xgb" => Boosted::fit(x, fitting).map(AnyModel::Boosted),
@@ -135,6 +138,17 @@ impl Fitted {
             self.present.iter().zip(known).for_each(|(class, p)| all[*class] = *p);
         }
         Ok(all)
+    }
+
+    /// What the model makes of each feature, `[features]`; none where that cannot be read off it.
+    pub fn importances(&self) -> Option<Importances> {
+        let of_columns = self.model.get().importances(self.steps.f())?;
+        Some(self.steps.of_table(&of_columns, self.features.len()))
+    }
+
+    /// The places of the features that the model depends on; the others were not selected.
+    pub fn used_features(&self) -> Vec<usize> {
+        self.steps.places()
     }
 
     fn check_features(&self, table: &Table) -> Result<()> {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
+use super::importances::Importances;
 use super::matrix::Matrix;
 use super::model::{Fitting, Model};
 use super::stop::{Stop, ask};
@@ -24,6 +25,8 @@ type Grown = RandomForestRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 pub(super) struct Forest {
     /// `[o][trees]`.
     forests: Vec<Vec<Tree>>,
+    /// How much each column did for the splits, `[f]`.
+    gains: Vec<f64>,
 }
 
 /// How to grow trees.
@@ -50,16 +53,17 @@ impl Forest {
             min_samples_leaf: settings.whole("min_samples_leaf")?,
             columns: columns.max(1),
         };
-        let mut forests = Vec::new();
+        let (mut forests, mut gains) = (Vec::new(), vec![0.0; x.f]);
         for output in outputs(k) {
             let mut trees = Vec::new();
             grow(x, y, output, growth, seed, stop, |grown| {
                 trees.extend(trees_of(grown)?);
+                super::matrix::add(&mut gains, 1.0, &grown.compute_feature_importances()?);
                 Ok(())
             })?;
             forests.push(trees);
         }
-        Ok(Forest { forests })
+        Ok(Forest { forests, gains })
     }
 }
 
@@ -176,7 +180,12 @@ impl Model for Forest {
         x.by_rows().chunks_exact(x.f).flat_map(of_row).collect()
     }
 
+    fn importances(&self, _f: usize) -> Option<Importances> {
+        Some(Importances::of_gains(&self.gains))
+    }
+
     fn check(&self, f: usize, k: usize) -> Result<()> {
+        ensure!(self.gains.len() == f, "{} gains for {f} columns", self.gains.len());
         ensure!(self.forests.len() == outputs(k).len(), "{} forests for {k} classes", self.forests.len());
         ensure!(self.forests.iter().all(|trees| !trees.is_empty()), "a forest has no trees");
         self.forests.iter().flatten().try_for_each(|tree| tree.check(f))

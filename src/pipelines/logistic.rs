@@ -5,6 +5,7 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::importances::Importances;
 use super::matrix::{Matrix, add, dot, sigmoid, softmax};
 use super::model::Model;
 use super::newton::{Penalty, minimise};
@@ -50,6 +51,10 @@ impl Model for Logistic {
         let mut rows = Matrix { n: x.n, f: outputs, x: logits }.by_rows();
         rows.chunks_exact_mut(outputs).for_each(softmax);
         rows
+    }
+
+    fn importances(&self, f: usize) -> Option<Importances> {
+        Some(Importances::of_coefficients(&self.weights, f))
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {

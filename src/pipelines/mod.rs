@@ -6,6 +6,7 @@
 mod boosting;
 mod fitted;
 mod forest;
+mod importances;
 mod kernel;
 mod logistic;
 mod matrix;
@@ -19,8 +20,10 @@ mod smo;
 mod steps;
 mod stop;
 mod svc;
+mod svd;
 mod tree;
 
 pub use fitted::{FILE, Fitted, fit};
+pub use importances::{Importances, Measure};
 pub use parameters::{PIPELINES, Parameters, check, effective, names};
 pub use stop::Stopped;

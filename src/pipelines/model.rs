@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::boosting::Boosted;
 use super::forest::Forest;
+use super::importances::Importances;
 use super::logistic::Logistic;
 use super::matrix::Matrix;
 use super::network::Network;
@@ -32,6 +33,9 @@ pub(super) trait Model {
     /// The probability of each class, row by row: `[n, k]`.
     fn probabilities(&self, x: &Matrix) -> Vec<f64>;
 
+    /// What the model makes of each of its `f` columns; none where that cannot be read off it.
+    fn importances(&self, f: usize) -> Option<Importances>;
+
     /// Refuses what no fit leaves, as a file from elsewhere may hold it.
     fn check(&self, f: usize, k: usize) -> Result<()>;
 }
@@ -40,7 +44,7 @@ pub(super) trait Model {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum AnyModel {
-    /// Of `lasso` and `enet`.
+    /// Of `lasso`, `ridge` and `enet`.
     Logistic(Logistic),
     /// Of `svc`.
     Svc(Svc),

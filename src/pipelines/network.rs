@@ -1,8 +1,9 @@
-//! Columns and classes → a multilayer perceptron, trained by Adam in candle.
+//! Columns and classes → a multilayer perceptron, trained in candle.
 //!
 //! scikit-learn's `MLPClassifier` in what it minimises (the mean log loss, and `alpha / 2` times the squared weights by the rows
-//! of the batch), how it begins (Glorot's uniform), and when it ends: after `max_iter` epochs, or once the loss has not
-//! fallen by 1e-4 for ten of them.
+//! of the batch), how it begins (Glorot's uniform), how it goes (Adam, or steps with Nesterov's momentum) and when it ends:
+//! after `max_iter` epochs, or once the loss has not fallen by 1e-4 for ten of them. Its schedules of the learning rate hold for
+//! both solvers, where scikit-learn heeds them under `sgd` alone.
 
 use anyhow::{Context as _, Result, ensure};
 use candle_core::{D, Device, Tensor, Var};
@@ -11,12 +12,17 @@ use rand::Rng as _;
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
+use super::importances::Importances;
 use super::matrix::{Matrix, add, sigmoid, softmax};
 use super::model::{Fitting, Model};
+use super::parameters::Settings;
 use super::stop::ask;
 
 const PATIENCE: usize = 10;
 const LEAST_GAIN: f64 = 1e-4;
+const MOMENTUM: f64 = 0.9;
+/// An adaptive rate that is no larger is not divided again.
+const LEAST_RATE: f64 = 1e-6;
 
 /// What follows each hidden layer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -77,9 +83,7 @@ impl Network {
         let outputs = if k == 2 { 1 } else { k };
         let widths: Vec<usize> = [vec![x.f], settings.sizes("hidden_layer_sizes")?, vec![outputs]].concat();
         let trained = Trained::new(activation, &widths, seed)?;
-        let rate =
-            ParamsAdamW { lr: settings.real("learning_rate_init")?, weight_decay: 0.0, ..ParamsAdamW::default() };
-        let mut adam = AdamW::new(trained.parameters(), rate)?;
+        let mut solver = Solver::new(trained.parameters(), settings)?;
         let (alpha, size) = (settings.real("alpha")?, settings.whole("batch_size")?.min(x.n));
         let rows: Vec<f32> = x.by_rows().iter().map(|value| *value as f32).collect();
         let (mut best, mut waited) = (f64::INFINITY, 0);
@@ -90,7 +94,7 @@ impl Network {
             for batch in order.chunks(size) {
                 ask(stop)?;
                 let loss = trained.loss(&Batch::new(&rows, x.f, y, outputs, batch)?, alpha)?;
-                adam.backward_step(&loss)?;
+                solver.step(&loss)?;
                 sum += f64::from(loss.to_scalar::<f32>()?) * batch.len() as f64;
             }
             let loss = sum / x.n as f64;
@@ -101,11 +105,102 @@ impl Network {
             );
             waited = if loss > best - LEAST_GAIN { waited + 1 } else { 0 };
             best = best.min(loss);
+            solver.next_epoch(x.n);
             if waited > PATIENCE {
-                break;
+                if !solver.goes_on() {
+                    break;
+                }
+                waited = 0;
             }
         }
         trained.network()
+    }
+}
+
+/// How the learning rate goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Schedule {
+    Constant,
+    /// By the square root of the rows seen.
+    InverseScaling,
+    /// A fifth of what it was, once the loss no longer falls.
+    Adaptive,
+}
+
+/// What makes a step of a gradient.
+enum Rule {
+    Adam(Box<AdamW>),
+    /// The parameters, and the last step of each.
+    Momentum(Vec<(Var, Tensor)>),
+}
+
+/// Steps, and the rate at which they are made.
+struct Solver {
+    rule: Rule,
+    schedule: Schedule,
+    first_rate: f64,
+    rate: f64,
+    rows_seen: usize,
+}
+
+impl Solver {
+    fn new(parameters: Vec<Var>, settings: Settings<'_>) -> Result<Solver> {
+        let rate = settings.real("learning_rate_init")?;
+        let rule = match settings.word("solver")? {
+            "sgd" => {
+                let still = |parameter: Var| anyhow::Ok((parameter.clone(), parameter.zeros_like()?));
+                Rule::Momentum(parameters.into_iter().map(still).collect::<Result<_>>()?)
+            }
+            _ => {
+                let adam = ParamsAdamW { lr: rate, weight_decay: 0.0, ..ParamsAdamW::default() };
+                Rule::Adam(Box::new(AdamW::new(parameters, adam)?))
+            }
+        };
+        let schedule = match settings.word("learning_rate")? {
+            "invscaling" => Schedule::InverseScaling,
+            "adaptive" => Schedule::Adaptive,
+            _ => Schedule::Constant,
+        };
+        Ok(Solver { rule, schedule, first_rate: rate, rate, rows_seen: 0 })
+    }
+
+    fn step(&mut self, loss: &Tensor) -> Result<()> {
+        let parameters = match &mut self.rule {
+            Rule::Adam(adam) => return Ok(adam.backward_step(loss)?),
+            Rule::Momentum(parameters) => parameters,
+        };
+        let gradients = loss.backward()?;
+        for (parameter, last) in parameters {
+            let Some(gradient) = gradients.get(parameter) else { continue };
+            let down = (gradient * self.rate)?;
+            *last = ((&*last * MOMENTUM)? - &down)?.detach();
+            // Nesterov's: from where the momentum leads.
+            parameter.set(&((parameter.as_tensor() + (&*last * MOMENTUM)?)? - down)?)?;
+        }
+        Ok(())
+    }
+
+    fn next_epoch(&mut self, rows: usize) {
+        self.rows_seen += rows;
+        if self.schedule == Schedule::InverseScaling {
+            self.set_rate(self.first_rate / (self.rows_seen as f64 + 1.0).sqrt());
+        }
+    }
+
+    /// Whether there is a smaller rate to go on with, once the loss no longer falls.
+    fn goes_on(&mut self) -> bool {
+        let is_left = self.schedule == Schedule::Adaptive && self.rate > LEAST_RATE;
+        if is_left {
+            self.set_rate(self.rate / 5.0);
+        }
+        is_left
+    }
+
+    fn set_rate(&mut self, rate: f64) {
+        self.rate = rate;
+        if let Rule::Adam(adam) = &mut self.rule {
+            adam.set_learning_rate(rate);
+        }
     }
 }
 
@@ -207,6 +302,10 @@ impl Model for Network {
         let mut rows = values.by_rows();
         rows.chunks_exact_mut(values.f).for_each(softmax);
         rows
+    }
+
+    fn importances(&self, _f: usize) -> Option<Importances> {
+        None
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {

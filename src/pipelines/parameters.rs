@@ -19,8 +19,10 @@ enum Kind {
     Real(f64, f64),
     /// A whole number, ends included.
     Whole(u32, u32),
-    /// A whole number, or null for no limit.
+    /// A whole number, or null for no limit; 0, where it is allowed, is null.
     Limit(u32, u32),
+    /// Whether.
+    Flag,
     /// One of a few words.
     Word(&'static [&'static str]),
     /// One of a few words, or a number.
@@ -53,13 +55,14 @@ impl Parameter {
 
 /// Of every pipeline.
 const SELECTION: &[Parameter] = &[
-    Parameter::new("selection", Kind::Word(&["none", "threshold", "lasso", "forest"]), "\"none\""),
+    Parameter::new("selection", Kind::Word(&["none", "threshold", "lasso", "forest", "svd"]), "\"none\""),
     Parameter::new("selection_threshold", Kind::Real(0.0, 1e12), "0").when("selection", "threshold"),
     Parameter::new("selection_mode", Kind::Word(&["hard", "soft"]), "\"hard\"").when("selection", "threshold"),
     Parameter::new("selection_C", Kind::Real(1e-6, 1e6), "1").when("selection", "lasso"),
     Parameter::new("selection_min_coefficient", Kind::Real(0.0, 1e6), "1e-5").when("selection", "lasso"),
     Parameter::new("selection_n_estimators", Kind::Whole(1, 10_000), "100").when("selection", "forest"),
     Parameter::new("selection_min_importance", Kind::Real(0.0, 1.0), "1e-3").when("selection", "forest"),
+    Parameter::new("selection_n_components", Kind::Whole(1, 10_000), "2").when("selection", "svd"),
 ];
 
 /// Of every pipeline but those of trees, which ask only for the order of values.
@@ -67,17 +70,18 @@ const SCALER: Parameter = Parameter::new("scaler", Kind::Word(&["none", "standar
 const C: Parameter = Parameter::new("C", Kind::Real(1e-6, 1e6), "1");
 
 const LASSO: &[Parameter] = &[SCALER, C];
+const RIDGE: &[Parameter] = &[SCALER, C];
 const ENET: &[Parameter] = &[SCALER, C, Parameter::new("l1_ratio", Kind::Real(0.0, 1.0), "0.5")];
 const SVC: &[Parameter] = &[
     SCALER,
     C,
     Parameter::new("kernel", Kind::Word(&["linear", "rbf"]), "\"rbf\""),
     Parameter::new("gamma", Kind::WordOr(&["scale"], 1e-9, 1e6), "\"scale\"").when("kernel", "rbf"),
+    Parameter::new("shrinking", Kind::Flag, "true"),
 ];
 const XGB: &[Parameter] = &[
     Parameter::new("n_estimators", Kind::Whole(1, 100_000), "100"),
-    // As xgboost has it, 0 is no limit.
-    Parameter::new("max_depth", Kind::Whole(0, 64), "6"),
+    Parameter::new("max_depth", Kind::Limit(0, 64), "6"),
     Parameter::new("learning_rate", Kind::Real(1e-6, 1.0), "0.3"),
     Parameter::new("reg_lambda", Kind::Real(0.0, 1e6), "1"),
     Parameter::new("reg_alpha", Kind::Real(0.0, 1e6), "0"),
@@ -97,17 +101,19 @@ const NN: &[Parameter] = &[
     Parameter::new("hidden_layer_sizes", Kind::Sizes(1, 10_000), "[100]"),
     Parameter::new("activation", Kind::Word(&["relu", "tanh", "logistic"]), "\"relu\""),
     Parameter::new("alpha", Kind::Real(0.0, 1e6), "1e-4"),
+    Parameter::new("solver", Kind::Word(&["adam", "sgd"]), "\"adam\""),
+    Parameter::new("learning_rate", Kind::Word(&["constant", "invscaling", "adaptive"]), "\"constant\""),
     Parameter::new("learning_rate_init", Kind::Real(1e-7, 10.0), "1e-3"),
     Parameter::new("batch_size", Kind::Whole(1, 1_000_000), "200"),
     Parameter::new("max_iter", Kind::Whole(1, 100_000), "200"),
 ];
 
 /// The pipelines and the hyper-parameters of each, beside those of [`SELECTION`].
-const TABLE: [(&str, &[Parameter]); 6] =
-    [("lasso", LASSO), ("enet", ENET), ("svc", SVC), ("xgb", XGB), ("rf", RF), ("nn", NN)];
+const TABLE: [(&str, &[Parameter]); 7] =
+    [("lasso", LASSO), ("ridge", RIDGE), ("enet", ENET), ("svc", SVC), ("xgb", XGB), ("rf", RF), ("nn", NN)];
 
 /// The names of the pipelines.
-pub const PIPELINES: [&str; 6] = ["lasso", "enet", "svc", "xgb", "rf", "nn"];
+pub const PIPELINES: [&str; 7] = ["lasso", "ridge", "enet", "svc", "xgb", "rf", "nn"];
 
 fn parameters_of(pipeline: &str) -> Result<impl Iterator<Item = &'static Parameter>> {
     let own = TABLE.iter().find(|(name, _)| *name == pipeline).map(|(_, own)| own);
@@ -181,7 +187,11 @@ impl Kind {
         match self {
             Kind::Real(least, most) => real(least, most).map(Value::from),
             Kind::Whole(least, most) => whole(value, least, most),
-            Kind::Limit(least, most) => value.is_null().then_some(Value::Null).or_else(|| whole(value, least, most)),
+            Kind::Limit(least, most) => {
+                let is_none = value.is_null() || least == 0 && value.as_f64() == Some(0.0);
+                is_none.then_some(Value::Null).or_else(|| whole(value, least, most))
+            }
+            Kind::Flag => value.is_boolean().then(|| value.clone()),
             Kind::Word(choices) => known(choices),
             Kind::WordOr(choices, least, most) => known(choices).or_else(|| real(least, most).map(Value::from)),
             Kind::Sizes(least, most) => {
@@ -197,7 +207,9 @@ impl Kind {
         match self {
             Kind::Real(least, most) => format!("a number from {least} to {most}"),
             Kind::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            Kind::Limit(0, most) => format!("a whole number from 1 to {most}, or null or 0 for no limit"),
             Kind::Limit(least, most) => format!("a whole number from {least} to {most}, or null for no limit"),
+            Kind::Flag => "true or false".to_owned(),
             Kind::Word(choices) => format!("one of {}", words(choices)),
             Kind::WordOr(choices, least, most) => format!("{} or a number from {least} to {most}", words(choices)),
             Kind::Sizes(least, most) => format!("a list of 1 to 8 whole numbers from {least} to {most}"),
@@ -237,6 +249,11 @@ impl<'a> Settings<'a> {
         self.0.get(name).and_then(Value::as_str).with_context(|| format!("`{name}` is not a word"))
     }
 
+    /// Whether.
+    pub(super) fn flag(self, name: &str) -> Result<bool> {
+        self.0.get(name).and_then(Value::as_bool).with_context(|| format!("`{name}` is neither true nor false"))
+    }
+
     /// A list of whole numbers.
     pub(super) fn sizes(self, name: &str) -> Result<Vec<usize>> {
         let list = self.0.get(name).and_then(Value::as_array).with_context(|| format!("`{name}` is not a list"))?;
@@ -271,6 +288,9 @@ mod tests {
         assert_eq!(of(json!({"kernel": "linear", "gamma": 0.5})), of(json!({"kernel": "linear"})));
         assert_ne!(of(json!({"kernel": "rbf", "gamma": 0.5})), of(json!({"kernel": "rbf"})));
         assert_eq!(of(json!({"selection_C": 3})), of(json!({"C": 1.0})));
+        let depth = |depth: Value| effective("xgb", &parameters(json!({"max_depth": depth}))).expect("accepted");
+        assert_eq!(depth(json!(0)), depth(Value::Null), "both are no limit");
+        assert_ne!(depth(json!(6)), depth(Value::Null));
     }
 
     #[test]
@@ -279,14 +299,15 @@ mod tests {
             refusal("lasso", json!({"c": 1})),
             "error: pipeline `lasso` has no hyper-parameter `c`\n\nhint: the nearest that it has is `C`\n"
         );
-        let text = refusal("xgb", json!({"max_depth": null}));
-        assert!(text.contains("`max_depth` of pipeline `xgb` cannot be null"), "{text}");
-        assert!(text.contains("a whole number from 0 to 64; the default is 6"), "{text}");
+        let text = refusal("xgb", json!({"max_depth": 65}));
+        assert!(text.contains("`max_depth` of pipeline `xgb` cannot be 65"), "{text}");
+        assert!(text.contains("a whole number from 1 to 64, or null or 0 for no limit; the default is 6"), "{text}");
+        assert!(refusal("svc", json!({"shrinking": 1})).contains("true or false; the default is true"));
         for wrong in [json!({"C": 0}), json!({"C": "1"}), json!({"scaler": 1}), json!({"l1_ratio": 1.5})] {
             assert!(refusal("enet", wrong).contains("cannot be"));
         }
         assert!(refusal("nn", json!({"hidden_layer_sizes": []})).contains("a list of 1 to 8 whole numbers"));
-        assert!(refusal("ridge", json!({})).contains("there is no pipeline `ridge`"));
+        assert!(refusal("lars", json!({})).contains("there is no pipeline `lars`"));
     }
 
     #[test]

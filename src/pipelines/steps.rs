@@ -1,12 +1,15 @@
-//! What stands before a model: missing values filled, columns selected and scaled. Learnt from training rows alone.
+//! What stands before a model: missing values filled, columns selected or turned into components, and scaled. Learnt from
+//! training rows alone.
 
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::matrix::Matrix;
+use super::importances::{Importances, Measure};
+use super::matrix::{Matrix, add};
 use super::model::Fitting;
 use super::parameters::Settings;
 use super::selection::select;
+use super::svd;
 use crate::error::hinted;
 use crate::tables::Table;
 
@@ -14,8 +17,19 @@ use crate::tables::Table;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Steps {
     threshold: Option<Threshold>,
-    /// Those that the model sees, in this order.
+    /// Those that the model sees, in this order, or that its components are made of.
     columns: Vec<Column>,
+    /// What the model sees in place of the columns.
+    components: Option<Vec<Component>>,
+}
+
+/// A sum of the columns, which the model sees as `(value - shift) / scale`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Component {
+    /// What of each column is in it, `[columns]`.
+    loadings: Vec<f64>,
+    shift: f64,
+    scale: f64,
 }
 
 /// Makes what is small 0.
@@ -34,6 +48,8 @@ struct Column {
     fill: Option<f64>,
     shift: f64,
     scale: f64,
+    /// The standard deviation in the training rows.
+    spread: f64,
 }
 
 impl Steps {
@@ -47,13 +63,21 @@ impl Steps {
             }),
             _ => None,
         };
-        let all = (0..table.f()).map(|place| Column { place, fill: None, shift: 0.0, scale: 1.0 }).collect();
-        let mut steps = Steps { threshold, columns: all };
+        let all =
+            (0..table.f()).map(|place| Column { place, fill: None, shift: 0.0, scale: 1.0, spread: 0.0 }).collect();
+        let mut steps = Steps { threshold, columns: all, components: None };
         let raw = steps.apply(table);
         for (place, column) in steps.columns.iter_mut().enumerate() {
             column.fill = Some(median(raw.column(place)));
         }
         let filled = steps.apply(table);
+        for (place, column) in steps.columns.iter_mut().enumerate() {
+            column.spread = deviation(filled.column(place)).1;
+        }
+        if settings.word("selection")? == "svd" {
+            steps.components = Some(components(&filled, fitting)?);
+            return Ok(steps);
+        }
         let kept = select(&filled, fitting)?;
         ensure!(
             !kept.is_empty(),
@@ -79,23 +103,92 @@ impl Steps {
         };
         let columns = self.columns.iter();
         let x = columns.flat_map(|column| table.column(column.place).iter().map(move |x| value(column, *x)));
-        Matrix { n: table.n(), f: self.columns.len(), x: x.collect() }
+        let columns = Matrix { n: table.n(), f: self.columns.len(), x: x.collect() };
+        let Some(components) = &self.components else { return columns };
+        let x = components.iter().flat_map(|component| {
+            let sum = sum_of(&columns, &component.loadings);
+            sum.into_iter().map(|value| (value - component.shift) / component.scale)
+        });
+        Matrix { n: table.n(), f: components.len(), x: x.collect() }
     }
 
     /// How many columns the model sees.
     pub(super) fn f(&self) -> usize {
-        self.columns.len()
+        self.components.as_ref().map_or(self.columns.len(), Vec::len)
+    }
+
+    /// What is known of the columns that the model sees, said of the `f` columns of the table.
+    pub(super) fn of_table(&self, importances: &Importances, f: usize) -> Importances {
+        let mut values = vec![0.0; f];
+        let Some(components) = &self.components else {
+            self.columns.iter().zip(&importances.values).for_each(|(column, value)| values[column.place] = *value);
+            return Importances { measure: importances.measure, values };
+        };
+        for (component, value) in components.iter().zip(&importances.values) {
+            for (column, loading) in self.columns.iter().zip(&component.loadings) {
+                values[column.place] += match importances.measure {
+                    Measure::Coefficient => value / component.scale * loading * column.spread,
+                    // The squares of a component's loadings sum to one.
+                    Measure::SplitGain => value * loading * loading,
+                };
+            }
+        }
+        Importances { measure: importances.measure, values }
+    }
+
+    /// The places of the table's columns that the model depends on.
+    pub(super) fn places(&self) -> Vec<usize> {
+        self.columns.iter().map(|column| column.place).collect()
     }
 
     /// Refuses columns outside a table of `f`, and numbers that no fit leaves.
     pub(super) fn check(&self, f: usize) -> Result<()> {
         let sound = |column: &Column| {
-            let numbers = [column.fill.unwrap_or(0.0), column.shift, column.scale];
+            let numbers = [column.fill.unwrap_or(0.0), column.shift, column.scale, column.spread];
             column.place < f && column.scale > 0.0 && numbers.iter().all(|number| number.is_finite())
         };
         ensure!(self.columns.iter().all(sound), "a column is not one of its {f}, or its scale is not a number above 0");
+        let sound = |component: &Component| {
+            let numbers = component.loadings.iter().chain([&component.shift, &component.scale]);
+            component.loadings.len() == self.columns.len()
+                && component.scale > 0.0
+                && numbers.into_iter().all(|number| number.is_finite())
+        };
+        ensure!(self.components.iter().flatten().all(sound), "a component has not a number for each column");
         Ok(())
     }
+}
+
+/// As many components of the columns of `x` as are asked for.
+fn components(x: &Matrix, fitting: Fitting<'_>) -> Result<Vec<Component>> {
+    let Fitting { settings, seed, stop, .. } = fitting;
+    let wanted = settings.whole("selection_n_components")?;
+    ensure!(
+        wanted <= x.f,
+        hinted(
+            format!("`selection_n_components` is {wanted}, and the table has {} features", x.f),
+            "ask for as many components as there are features at most"
+        )
+    );
+    let component = |loadings: Vec<f64>| {
+        let (shift, scale) = scaler(settings, &sum_of(x, &loadings))?;
+        Ok(Component { loadings, shift, scale })
+    };
+    svd::components(x, wanted, seed, stop)?.into_iter().map(component).collect()
+}
+
+/// The sum of columns, each as often as `loadings` say: `[n]`.
+fn sum_of(x: &Matrix, loadings: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; x.n];
+    loadings.iter().enumerate().for_each(|(place, loading)| add(&mut sum, *loading, x.column(place)));
+    sum
+}
+
+/// The mean and the standard deviation.
+fn deviation(column: &[f64]) -> (f64, f64) {
+    let n = column.len() as f64;
+    let mean = column.iter().sum::<f64>() / n;
+    (mean, (column.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n).sqrt())
 }
 
 impl Threshold {
@@ -123,13 +216,9 @@ fn median(column: &[f64]) -> f64 {
 
 /// The shift and the scale of a column; one that never varies is shifted alone.
 fn scaler(settings: Settings<'_>, column: &[f64]) -> Result<(f64, f64)> {
-    let n = column.len() as f64;
     let (shift, scale) = match settings.0.get("scaler").and_then(|word| word.as_str()) {
         None | Some("none") => (0.0, 1.0),
-        Some("standard") => {
-            let mean = column.iter().sum::<f64>() / n;
-            (mean, (column.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n).sqrt())
-        }
+        Some("standard") => deviation(column),
         Some("minmax") => {
             let least = column.iter().copied().fold(f64::INFINITY, f64::min);
             (least, column.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least)

@@ -7,11 +7,12 @@ use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
+use super::importances::Importances;
 use super::kernel::Kernel;
 use super::matrix::{Matrix, sigmoid};
 use super::model::{Fitting, Model};
 use super::platt;
-use super::smo::{Solution, solve};
+use super::smo::{Part, Solution, solve};
 use super::stop::Stop;
 
 const FOLDS: usize = 5;
@@ -47,10 +48,10 @@ impl Svc {
             "linear" => Kernel::Linear,
             _ => Kernel::Rbf { gamma: settings.number("gamma").unwrap_or_else(|| scale(x)) },
         };
-        let (c, rows) = (settings.real("C")?, x.by_rows());
+        let (fit, rows) = (Part { c: settings.real("C")?, shrinking: settings.flag("shrinking")? }, x.by_rows());
         let mut machines = Vec::new();
         for (a, b) in pairs(k) {
-            let pair = Pair::new(kernel, c, (&rows, x.f), y, (a as u32, b as u32));
+            let pair = Pair::new(kernel, fit, (&rows, x.f), y, (a as u32, b as u32));
             let (slope, offset) = pair.sigmoid(seed, stop)?;
             let all: Vec<usize> = (0..pair.sides.len()).collect();
             machines.push(Machine { slope, offset, ..pair.machine(&all, stop)? });
@@ -63,6 +64,16 @@ impl Model for Svc {
     fn probabilities(&self, x: &Matrix) -> Vec<f64> {
         let k = classes(self.machines.len());
         x.by_rows().chunks_exact(x.f).flat_map(|row| self.row(row, k)).collect()
+    }
+
+    fn importances(&self, f: usize) -> Option<Importances> {
+        // A linear machine has its coefficients as its only vector; one that never saw two classes has none.
+        let coefficients = |machine: &Machine| match machine.vectors.len() {
+            0 => vec![0.0; f],
+            _ => machine.vectors.iter().map(|value| value * machine.weights[0]).collect(),
+        };
+        let all: Vec<f64> = self.machines.iter().flat_map(coefficients).collect();
+        (self.kernel == Kernel::Linear).then(|| Importances::of_coefficients(&all, f))
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {
@@ -121,7 +132,7 @@ fn scale(x: &Matrix) -> f64 {
 /// The rows of two classes.
 struct Pair {
     kernel: Kernel,
-    c: f64,
+    fit: Part,
     /// `[n, f]`.
     rows: Vec<f64>,
     f: usize,
@@ -131,12 +142,12 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(kernel: Kernel, c: f64, (rows, f): (&[f64], usize), y: &[u32], classes: (u32, u32)) -> Pair {
+    fn new(kernel: Kernel, fit: Part, (rows, f): (&[f64], usize), y: &[u32], classes: (u32, u32)) -> Pair {
         let own = |y: u32| y == classes.0 || y == classes.1;
         let chosen = rows.chunks_exact(f).zip(y).filter(|(_, y)| own(**y)).flat_map(|(row, _)| row);
         let rows = chosen.copied().collect();
         let sides = y.iter().filter(|y| own(**y)).map(|y| if *y == classes.1 { 1.0 } else { -1.0 }).collect();
-        Pair { kernel, c, rows, f, sides, classes }
+        Pair { kernel, fit, rows, f, sides, classes }
     }
 
     fn row(&self, i: usize) -> &[f64] {
@@ -150,7 +161,7 @@ impl Pair {
         let Solution { weights, rho } = if sides.windows(2).all(|pair| pair[0] == pair[1]) {
             Solution { weights: Vec::new(), rho: -*sides.first().context("no rows to fit")? }
         } else {
-            solve(self.kernel, &rows, self.f, &sides, self.c, stop)?
+            solve(self.kernel, &rows, self.f, &sides, self.fit, stop)?
         };
         let mut machine = Machine { vectors: Vec::new(), weights: Vec::new(), rho, slope: 1.0, offset: 0.0 };
         for (row, weight) in rows.chunks_exact(self.f).zip(weights).filter(|(_, weight)| *weight != 0.0) {

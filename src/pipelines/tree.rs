@@ -40,7 +40,7 @@ pub(super) struct Tree {
 
 impl Tree {
     /// The tree below node 0 of those that `node` describes.
-    pub(super) fn new(node: impl Fn(usize) -> Node) -> Tree {
+    pub(super) fn new(mut node: impl FnMut(usize) -> Node) -> Tree {
         let mut tree = Tree::default();
         // The nodes to come, and whose `others` points at each.
         let mut ahead = vec![(0, None)];

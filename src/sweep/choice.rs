@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::fits::{Predictions, Rows};
 use super::folder::Sweep;
+use super::importance::FeatureImportances;
 use super::row::Row;
 use super::selection::{Estimate, Truth};
 use super::source;
 use super::status::Leader;
+use super::trial::trial_dir;
 use crate::config::Metric;
+use crate::pipelines::Fitted;
 use crate::tables::Table;
 
 /// The file that keeps the choices.
@@ -38,6 +41,12 @@ pub struct Choice {
     pub validation: Option<Estimate>,
     /// Its score on the test side of samples of logs, which had no part in the choice.
     pub test: Option<Estimate>,
+    /// Its score on each further split, none of which had a part in the choice; absent where that is not defined.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub evaluation: BTreeMap<String, Option<Estimate>>,
+    /// What its pipeline depends on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importances: Option<FeatureImportances>,
     /// The best of each pipeline.
     pub pipelines: BTreeMap<String, Leader>,
 }
@@ -74,6 +83,8 @@ fn choice(sweep: &Sweep, split: Option<String>, rows: &[&Row]) -> Result<Option<
         corrected: None,
         validation: None,
         test: None,
+        evaluation: BTreeMap::new(),
+        importances: None,
         pipelines,
     };
     if let Some(row) = row {
@@ -92,6 +103,17 @@ impl Choice {
         }
         if let Some((table, probabilities)) = source::test(sweep, best)? {
             self.test = truth(&table).interval(&self.metric, &doubles(&probabilities), resamples, seed);
+        }
+        // Its model may have been removed, as by `--keep 0`.
+        if best.fit.is_some()
+            && let Ok(fitted) = Fitted::open(&trial_dir(&sweep.dir, best.trial))
+        {
+            for (name, table) in &source.evaluate {
+                let estimate = truth(table).interval(&self.metric, &fitted.probabilities(table)?, resamples, seed);
+                self.evaluation.insert(name.clone(), estimate);
+            }
+            let held_out = source.validate.as_ref().or(source.evaluate.values().next());
+            self.importances = Some(FeatureImportances::of(&fitted, held_out, &self.metric, seed));
         }
         let all: Option<Vec<Predictions>> = rows.iter().map(|row| predicted(row)).collect();
         self.corrected = all.and_then(|all| corrected(&self.metric, &source, &all, resamples, seed));

@@ -12,12 +12,12 @@ use crate::config::{Config, Cv, MetricName};
 use crate::manifest::Checksum;
 use crate::pipelines::{Fitted, Parameters, effective};
 use crate::shard::{self, Column, Format, Shard};
-use crate::tables::{Samples, Table, folds};
+use crate::tables::{Samples, Sides, Table, folds};
 use crate::training::ClassScores;
 use crate::{files, manifest, pipelines};
 
 /// Directories of fitted pipelines.
-pub const FIT: Format = Format { name: "fit", version: 1, rebuild: "poolcast sweep run DIR" };
+pub const FIT: Format = Format { name: "fit", version: 2, rebuild: "poolcast sweep run DIR" };
 
 const PREDICTIONS: &str = "predictions.safetensors";
 
@@ -30,6 +30,8 @@ pub struct Rows {
     pub times: Option<Vec<f64>>,
     /// Held out.
     pub validate: Option<Table>,
+    /// Further rows to score on, by name.
+    pub evaluate: BTreeMap<String, Table>,
     /// The digest of where they come from.
     pub key: String,
 }
@@ -41,20 +43,26 @@ impl Rows {
     /// Fails when there is no such split.
     pub fn of_split(samples: &Samples, name: &str) -> Result<Rows> {
         let sides = samples.splits.get(name).with_context(|| format!("the table has no split `{name}`"))?;
-        let all: Vec<usize> = sides.train.iter().chain(&sides.validate).copied().collect();
+        let all: Vec<usize> = sides.rows().collect();
         // Classes of other splits are none of this one's.
         let table = samples.table.rows(&all).with_present_classes();
-        let (learned, held_out) = (0..sides.train.len(), sides.train.len()..all.len());
+        let mut begin = 0;
+        let mut next = |count: usize| {
+            let rows: Vec<usize> = (begin..begin + count).collect();
+            begin += count;
+            table.rows(&rows)
+        };
+        let (train, validate) = (next(sides.train.len()), next(sides.validate.len()));
+        let evaluate = sides.evaluate.iter().map(|(name, rows)| (name.clone(), next(rows.len()))).collect();
         let times: Option<Vec<f64>> =
             samples.times.as_ref().map(|times| sides.train.iter().map(|row| times[*row]).collect());
-        let key = content_key(&table, learned.len(), times.as_deref())?;
-        let validate = (!held_out.is_empty()).then(|| table.rows(&held_out.collect::<Vec<_>>()));
-        Ok(Rows { train: table.rows(&learned.collect::<Vec<_>>()), times, validate, key })
+        let key = content_key(&table, sides, times.as_deref())?;
+        Ok(Rows { train, times, validate: (validate.n() > 0).then_some(validate), evaluate, key })
     }
 }
 
 /// The digest of what is in a split, whatever other splits are there: groups count by their order, and not by their numbers.
-fn content_key(table: &Table, learned: usize, times: Option<&[f64]>) -> Result<String> {
+fn content_key(table: &Table, sides: &Sides, times: Option<&[f64]>) -> Result<String> {
     let groups: BTreeSet<u64> = table.groups.iter().copied().collect();
     let rank: BTreeMap<u64, u64> = groups.into_iter().zip(0..).collect();
     let groups: Vec<u64> = table.groups.iter().map(|group| rank[group]).collect();
@@ -63,7 +71,9 @@ fn content_key(table: &Table, learned: usize, times: Option<&[f64]>) -> Result<S
     checksum.update(bytemuck::cast_slice(&table.y));
     checksum.update(bytemuck::cast_slice(&groups));
     checksum.update(bytemuck::cast_slice(times.unwrap_or_default()));
-    manifest::key(&(checksum.finish(), &table.features, &table.classes, learned))
+    let evaluate: Vec<(&String, usize)> = sides.evaluate.iter().map(|(name, rows)| (name, rows.len())).collect();
+    let sizes = (sides.train.len(), sides.validate.len(), evaluate);
+    manifest::key(&(checksum.finish(), &table.features, &table.classes, sizes))
 }
 
 /// What a fit came to.
@@ -75,6 +85,9 @@ pub struct FitScores {
     pub mean: Option<ClassScores>,
     /// Of the rows held out, if there are any.
     pub validation: Option<ClassScores>,
+    /// Of further rows, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub evaluation: BTreeMap<String, ClassScores>,
 }
 
 impl FitScores {
@@ -169,7 +182,12 @@ impl Task {
             anyhow::Ok(ClassScores::of(&probabilities, &table.y, classes))
         });
         let mean = (!scores.is_empty()).then(|| ClassScores::mean(&scores));
-        let scores = FitScores { folds: scores, mean, validation: validated.transpose()? };
+        let evaluated = rows
+            .evaluate
+            .iter()
+            .map(|(name, table)| Ok((name.clone(), ClassScores::of(&model.probabilities(table)?, &table.y, classes))));
+        let evaluation = evaluated.collect::<Result<_>>()?;
+        let scores = FitScores { folds: scores, mean, validation: validated.transpose()?, evaluation };
         Ok(Fit { scores, predictions, model, seconds })
     }
 }

@@ -168,6 +168,9 @@ pub(super) fn csv(rows: &[Row]) -> String {
     .to_vec();
     columns.extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
     columns.extend(Scores::NAMES.map(|name| format!("validation_{name}")));
+    let evaluations = |row: &'_ Row| row.fit.iter().flat_map(|fit| fit.evaluation.keys().cloned()).collect::<Vec<_>>();
+    let evaluated: BTreeSet<String> = rows.iter().flat_map(evaluations).collect();
+    columns.extend(evaluated.iter().map(|name| format!("evaluation_{name}")));
     let names: BTreeSet<&String> = rows.iter().flat_map(|row| row.parameters.keys()).collect();
     columns.extend(names.iter().map(|name| (*name).clone()));
     let mut text = line(&columns);
@@ -197,6 +200,10 @@ pub(super) fn csv(rows: &[Row]) -> String {
         let scores = best.map(|best| best.validation).or(held_out.map(|scores| scores.scores));
         let scores = scores.map_or([None; Scores::NAMES.len()], |scores| scores.values());
         cells.extend(scores.map(number));
+        cells.extend(evaluated.iter().map(|name| {
+            let scores = row.fit.as_ref().and_then(|fit| fit.evaluation.get(name));
+            number(scores.and_then(|scores| scores.watched(row.config.wandb.sweep.metric.name)))
+        }));
         cells.extend(names.iter().map(|name| row.parameters.get(*name).map_or(String::new(), plain)));
         text.push_str(&line(&cells));
     }

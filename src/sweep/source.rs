@@ -1,5 +1,6 @@
 //! The trial of a pipeline → the rows it learns from, in the folder that all workers share.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -30,7 +31,8 @@ pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
         let dataset = dataset(sweep, config)?;
         let side = |side| features(&dataset, side);
         let (train, validate) = (side(Side::Train)?, Some(side(Side::Validate)?));
-        return Ok(Rows { train, times: None, validate: validate.filter(|table| table.n() > 0), key: dataset.key });
+        let validate = validate.filter(|table| table.n() > 0);
+        return Ok(Rows { train, times: None, validate, evaluate: BTreeMap::new(), key: dataset.key });
     }
     let dir = table_dir(&sweep.dir);
     let key = manifest::read::<serde_json::Value>(&dir, TABLE)?.key;

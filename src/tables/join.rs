@@ -10,7 +10,7 @@ use super::columns::{Column, Columns};
 use super::expression::Expression;
 use super::numbers::Numbers;
 use super::table::Table;
-use crate::config::Data;
+use crate::config::{Data, EVALUATE, WHOLE};
 use crate::error::{Hinted, hinted};
 
 /// How many names a message lists.
@@ -36,6 +36,23 @@ pub struct Sides {
     pub train: Vec<usize>,
     /// Held out; empty where nothing is.
     pub validate: Vec<usize>,
+    /// Further rows that models are scored on, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub evaluate: BTreeMap<String, Vec<usize>>,
+}
+
+impl Sides {
+    /// The rows of all sides; one of several sides more than once.
+    pub fn rows(&self) -> impl Iterator<Item = usize> {
+        self.train.iter().chain(&self.validate).chain(self.evaluate.values().flatten()).copied()
+    }
+
+    /// What no model learns from, by the name of its filter; `split` is that of the split.
+    fn held_out<'a>(&'a self, split: &str) -> impl Iterator<Item = (String, &'a [usize])> {
+        let validate = (format!("validate_{split}"), &self.validate[..]);
+        let evaluate = self.evaluate.iter().map(|(name, rows)| (format!("{EVALUATE}{name}"), &rows[..]));
+        std::iter::once(validate).chain(evaluate)
+    }
 }
 
 impl Samples {
@@ -55,8 +72,7 @@ impl Samples {
         let group = data.group.as_ref().map(|name| columns.column(name)).transpose().with_context(in_metadata)?;
         let time = data.time.as_ref().map(|name| columns.column(name)).transpose().with_context(in_metadata)?;
         let splits = sides(data, &columns)?;
-        let rows: BTreeSet<usize> =
-            splits.values().flat_map(|side| side.train.iter().chain(&side.validate)).copied().collect();
+        let rows: BTreeSet<usize> = splits.values().flat_map(Sides::rows).collect();
         let rows: Vec<usize> = rows.into_iter().collect();
         let names: Vec<String> = rows.iter().map(|row| columns.index[*row].clone()).collect();
         let (classes, y) = classes(target, &rows, &names).with_context(in_metadata)?;
@@ -65,10 +81,11 @@ impl Samples {
         let (features, x) = features(&path(&data.features)?, &index, &names)?;
         let table = Table { features, x, y, classes, groups };
         let place: HashMap<usize, usize> = rows.iter().enumerate().map(|(at, row)| (*row, at)).collect();
-        let placed = |rows: Vec<usize>| rows.iter().map(|row| place[row]).collect();
-        let splits = splits
-            .into_iter()
-            .map(|(name, sides)| (name, Sides { train: placed(sides.train), validate: placed(sides.validate) }));
+        let placed = |rows: Vec<usize>| rows.iter().map(|row| place[row]).collect::<Vec<usize>>();
+        let splits = splits.into_iter().map(|(name, sides)| {
+            let evaluate = sides.evaluate.into_iter().map(|(name, rows)| (name, placed(rows))).collect();
+            (name, Sides { train: placed(sides.train), validate: placed(sides.validate), evaluate })
+        });
         let samples = Samples { table, names, times, splits: splits.collect() };
         let group_names = group.map(|column| rows.iter().map(|row| column.name(*row).unwrap_or_default()).collect());
         samples.check(group_names)?;
@@ -79,24 +96,28 @@ impl Samples {
         for (name, sides) in &self.splits {
             if let Some(groups) = &group_names {
                 let learned: BTreeSet<&str> = sides.train.iter().map(|row| groups[*row].as_str()).collect();
-                let both =
-                    sides.validate.iter().map(|row| groups[*row].as_str()).filter(|group| learned.contains(group));
-                let both: BTreeSet<&str> = both.collect();
-                ensure!(
-                    both.is_empty(),
-                    shared(&format!("the two sides of the split `{name}`"), "group", both.into_iter())
-                );
+                for (held_out, rows) in sides.held_out(name) {
+                    let both = rows.iter().map(|row| groups[*row].as_str()).filter(|group| learned.contains(group));
+                    let both: BTreeSet<&str> = both.collect();
+                    let sides = match held_out.starts_with(EVALUATE) {
+                        true => format!("the train side of the split `{name}` and `{held_out}`"),
+                        false => format!("the two sides of the split `{name}`"),
+                    };
+                    ensure!(both.is_empty(), shared(&sides, "group", both.into_iter()));
+                }
             }
             let classes = |rows: &[usize]| rows.iter().map(|row| self.table.y[*row]).collect::<BTreeSet<u32>>();
-            let unknown = classes(&sides.validate).difference(&classes(&sides.train)).next().copied();
-            let class = unknown.map_or("", |class| &self.table.classes[class as usize]);
-            ensure!(
-                unknown.is_none(),
-                hinted(
-                    format!("the split `{name}` validates on the class `{class}`, which it does not learn from"),
-                    "change one of the two filters"
-                )
-            );
+            for (held_out, rows) in sides.held_out(name) {
+                let unknown = classes(rows).difference(&classes(&sides.train)).next().copied();
+                let class = unknown.map_or("", |class| &self.table.classes[class as usize]);
+                ensure!(
+                    unknown.is_none(),
+                    hinted(
+                        format!("`{held_out}` has the class `{class}`, which the split `{name}` does not learn from"),
+                        "change one of the two filters"
+                    )
+                );
+            }
             for (side, rows) in [("train", &sides.train), ("validate", &sides.validate)] {
                 let classes: BTreeSet<u32> = rows.iter().map(|row| self.table.y[*row]).collect();
                 let only = classes.first().map_or("none", |class| &self.table.classes[*class as usize]);
@@ -120,7 +141,7 @@ fn shared<'a>(sides: &str, what: &str, names: impl ExactSizeIterator<Item = &'a 
 }
 
 /// Some of `names`, each quoted.
-fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+pub(super) fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let count = names.len();
     let mut text = names.take(LISTED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if count > LISTED {
@@ -131,6 +152,10 @@ fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
 
 /// The rows of the metadata that each chosen split names.
 fn sides(data: &Data, columns: &Columns) -> Result<BTreeMap<String, Sides>> {
+    if data.splits.is_empty() {
+        let train = (0..columns.index.len()).collect();
+        return Ok([(WHOLE.to_owned(), Sides { train, ..Sides::default() })].into());
+    }
     let select = |name: &str| {
         let rows = Expression::parse(&data.splits[name]).and_then(|expression| expression.select(columns));
         let rows = rows.with_context(|| format!("cannot use `data.splits.{name}`"))?;
@@ -142,7 +167,7 @@ fn sides(data: &Data, columns: &Columns) -> Result<BTreeMap<String, Sides>> {
     for name in data.chosen()? {
         let [train, validate] = ["train", "validate"].map(|side| format!("{side}_{name}"));
         let learned = select(if data.splits.contains_key(&train) { &train } else { &name })?;
-        let mut sides = Sides { train: learned, validate: Vec::new() };
+        let mut sides = Sides { train: learned, ..Sides::default() };
         if data.splits.contains_key(&train) && data.splits.contains_key(&validate) {
             sides.validate = select(&validate)?;
         }
@@ -153,6 +178,16 @@ fn sides(data: &Data, columns: &Columns) -> Result<BTreeMap<String, Sides>> {
         if !data.validate {
             sides.train.append(&mut sides.validate);
             sides.train.sort_unstable();
+        }
+        for evaluated in data.evaluated(&name) {
+            let key = format!("{EVALUATE}{evaluated}");
+            let rows = select(&key)?;
+            // What a trial is chosen by is no honest score of it either.
+            let known: BTreeSet<usize> = sides.train.iter().chain(&sides.validate).copied().collect();
+            let both: Vec<&str> =
+                rows.iter().filter(|row| known.contains(row)).map(|row| columns.index[*row].as_str()).collect();
+            ensure!(both.is_empty(), shared(&format!("the split `{name}` and `{key}`"), "row", both.into_iter()));
+            sides.evaluate.insert(evaluated.to_owned(), rows);
         }
         splits.insert(name, sides);
     }
@@ -168,7 +203,8 @@ fn classes(target: &Column, rows: &[usize], names: &[String]) -> Result<(Vec<Str
         missing.is_empty(),
         hinted(
             format!("no class is known of the row {}", list(missing.into_iter())),
-            "add `and TARGET is not missing` to the split, with the name of the target column"
+            "add `and TARGET is not missing` to the split, with the name of the target column; without splits, name one, such \
+             as `all: \"TARGET is not missing\"`"
         )
     );
     let mut classes: Vec<String> = found.iter().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect();
@@ -219,7 +255,7 @@ fn moment(text: &str) -> Option<f64> {
 
 /// The features of the rows called `names`, `[f, n]`: found by name, wherever they stand.
 fn features(path: &Path, index: &str, names: &[String]) -> Result<(Vec<String>, Vec<f64>)> {
-    let numbers = Numbers::read(path, index)?;
+    let numbers = Numbers::read(path, index, |_| Ok(()))?;
     let place: HashMap<&str, usize> = numbers.index.iter().map(String::as_str).zip(0..).collect();
     let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| !place.contains_key(name)).collect();
     ensure!(
@@ -284,11 +320,42 @@ r5,well,p5,2020-01-06,W
             (&samples.table.classes[..], &samples.table.y[..]),
             (&["ill".to_owned(), "well".to_owned()][..], &[0, 1, 0, 1][..])
         );
-        assert_eq!(samples.splits["A"], Sides { train: vec![0, 1], validate: vec![2, 3] });
+        assert_eq!(samples.splits["A"], Sides { train: vec![0, 1], validate: vec![2, 3], ..Sides::default() });
         let times = samples.times.expect("known");
         assert_eq!(times.iter().map(|time| (time - times[0]) / 86400.0).collect::<Vec<_>>(), [0.0, 1.0, 2.0, 3.0]);
         let together = read(&[("\"validate\":true", "\"validate\":false")]).expect("read");
-        assert_eq!(together.splits["A"], Sides { train: vec![0, 1, 2, 3], validate: vec![] });
+        assert_eq!(together.splits["A"], Sides { train: vec![0, 1, 2, 3], ..Sides::default() });
+    }
+
+    #[test]
+    fn without_splits_all_rows_are_one() {
+        let splits = "\"splits\":{\"train_A\":\"cohort == 'X'\",\"validate_A\":\"cohort == 'Y'\"}";
+        let whole = |more: &[(&str, &str)]| {
+            read(&[&[(splits, "\"splits\":{}"), ("\"validate\":true", "\"validate\":false")], more].concat())
+        };
+        let without_class = crate::error::render(&whole(&[]).expect_err("refused"));
+        assert!(without_class.contains("no class is known of the row `r6`"), "{without_class}");
+        let known = [("r6,,p1,2020-01-05,Z\n", ""), ("r7,ill,p7,2020-01-06,Z\n", "")];
+        let samples = whole(&known).expect("read");
+        assert_eq!(
+            samples.splits,
+            [("all".to_owned(), Sides { train: vec![0, 1, 2, 3, 4], ..Sides::default() })].into()
+        );
+    }
+
+    #[test]
+    fn further_splits_are_scored_on() {
+        let with = |more: &str| read(&[("\"train_A\"", &format!("{more},\"train_A\""))]);
+        let samples = with("\"evaluate_W\":\"cohort == 'W'\",\"evaluate_A_late\":\"run == 'r5'\"").expect("read");
+        assert_eq!(samples.names, ["r1", "r2", "r3", "r4", "r5"]);
+        assert_eq!(samples.splits["A"].evaluate, [("A_late".to_owned(), vec![4]), ("W".to_owned(), vec![4])].into());
+        let refusal = |more: &str| crate::error::render(&with(more).expect_err("refused"));
+        let learned = refusal("\"evaluate_W\":\"cohort in ['W', 'X']\"");
+        assert!(learned.contains("the split `A` and `evaluate_W` share the row `r1`, `r2`"), "{learned}");
+        let chosen_by = refusal("\"evaluate_W\":\"cohort == 'Y'\"");
+        assert!(chosen_by.contains("share the row `r3`, `r4`"), "{chosen_by}");
+        let of_another = with("\"evaluate_B\":\"cohort == 'X'\",\"B\":\"cohort == 'W'\"").expect("read");
+        assert!(of_another.splits["A"].evaluate.is_empty(), "that of another split is not its own");
     }
 
     #[test]

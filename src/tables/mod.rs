@@ -6,7 +6,9 @@ mod features;
 mod file;
 mod folds;
 mod join;
+mod new_rows;
 mod numbers;
+mod sheet;
 mod store;
 mod table;
 
@@ -15,5 +17,7 @@ pub use expression::Expression;
 pub use features::features;
 pub use folds::{Fold, folds};
 pub use join::{Samples, Sides};
+pub use new_rows::new_rows;
+pub use sheet::{Cells, Sheet};
 pub use store::{TABLE, key};
 pub use table::Table;

@@ -23,11 +23,12 @@ impl Numbers {
     /// Reads the table `path`, whose rows are called what its column `index` says. Truth values are 0 and 1.
     ///
     /// # Errors
-    /// Fails for a cell that is no finite number, and names its column and place; and for two rows of the same name.
-    pub(super) fn read(path: &Path, index: &str) -> Result<Numbers> {
+    /// Fails where `check` does, which is given the names of the other columns before any row is read; for a cell that is no finite number, and names its column and place; and for two rows of the same name.
+    pub(super) fn read(path: &Path, index: &str, check: impl FnOnce(&[String]) -> Result<()>) -> Result<Numbers> {
         let head = |names: &[String]| {
             let at = place(names, index)?;
             let features: Vec<String> = names.iter().filter(|name| *name != index).cloned().collect();
+            check(&features)?;
             Ok((at, Numbers { index: Vec::new(), columns: vec![Vec::new(); features.len()], features }))
         };
         let (_, numbers) = read(path, head, |(at, numbers), place, cells| numbers.add(*at, place, cells))?;

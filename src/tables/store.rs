@@ -14,7 +14,7 @@ use crate::manifest::{self, Checksum};
 use crate::shard::{self, Column, Format, Shard};
 
 /// Directories of joined tables.
-pub const TABLE: Format = Format { name: "table", version: 1, rebuild: "poolcast sweep init CONFIG -o DIR" };
+pub const TABLE: Format = Format { name: "table", version: 2, rebuild: "poolcast sweep init CONFIG -o DIR" };
 
 const FILE: &str = "table.safetensors";
 
@@ -77,7 +77,7 @@ impl Samples {
         let fits = table.x.len() == n * table.f()
             && [table.y.len(), table.groups.len(), times.map_or(n, <[f64]>::len)].iter().all(|len| *len == n)
             && table.y.iter().all(|class| (*class as usize) < table.classes.len())
-            && splits.values().all(|sides| sides.train.iter().chain(&sides.validate).all(|row| *row < n));
+            && splits.values().flat_map(Sides::rows).all(|row| row < n);
         ensure!(fits, "the numbers and names in `{}` do not fit together", dir.display());
         Ok(Samples { table, names, times: times.map(<[f64]>::to_vec), splits })
     }
@@ -94,7 +94,7 @@ mod tests {
         let x = vec![1.0, 2.0, 3.0, 4.0];
         let (features, classes) = (words(&["a", "b"]), words(&["-", "+"]));
         let table = Table { features, x, y: vec![0, 1], classes, groups: vec![7, 7] };
-        let splits = BTreeMap::from([("A".to_owned(), Sides { train: vec![0, 1], validate: vec![] })]);
+        let splits = BTreeMap::from([("A".to_owned(), Sides { train: vec![0, 1], ..Sides::default() })]);
         let samples = Samples { table, names: words(&["r", "s"]), times: Some(vec![0.5, 1.5]), splits };
         let path = dir.path().join("table");
         samples.write(&path, "k").expect("written");

@@ -42,7 +42,7 @@ fn is_shown(found: &[&str], shown: &[&str]) -> bool {
 
 #[test]
 fn the_session_in_docs_is_true() {
-    let sessions = [("docs/stages.md", 6), ("docs/simulation.md", 2), ("docs/dag.md", 3), ("docs/pipelines.md", 3)];
+    let sessions = [("docs/stages.md", 6), ("docs/simulation.md", 2), ("docs/dag.md", 3), ("docs/pipelines.md", 4)];
     for (document, count) in sessions {
         let sessions = read(document);
         let sessions = blocks(&sessions, "console");

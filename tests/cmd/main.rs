@@ -13,6 +13,7 @@ mod hostile;
 mod nodes;
 mod parse;
 mod pipelines;
+mod predict;
 mod run;
 mod simulate;
 mod sweep;

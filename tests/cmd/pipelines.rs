@@ -230,3 +230,96 @@ fn pipelines_stand_beside_the_network_on_the_same_samples() {
         "advice needs a network"
     );
 }
+
+#[test]
+fn alternatives_add_up_and_repeats_are_left_out() {
+    let svc = "  svc:\n    - {method: grid, parameters: {kernel: linear, C: {values: [0.1, 1]}}}\n    - {method: grid, \
+               parameters: {kernel: {values: [rbf, linear]}, gamma: {values: [0.01, 0.1]}}}\n";
+    let changes =
+        [("  enet:", &*format!("{svc}  enet:")), ("out: out/table", "trial_order: interleaved\nout: out/table")];
+    let place = place(&changes, "--split-names A1 --pipeline-names svc,lasso");
+    let init = place.run("sweep init table.yaml -o other --split-names A1 --pipeline-names svc,lasso");
+    assert!(init.stdout.starts_with("10 trials"), "6 of lasso, and of svc 2 and 2: {init}");
+    assert!(init.stderr.contains("2 draws repeat others but for parameters without effect"), "{init}");
+    place.stdout("sweep run sweep --threads 1");
+    let found = rows(&place, "sweep");
+    let of_svc: Vec<String> = found[6..].iter().map(|row| row["parameters"].to_string()).collect();
+    assert_eq!(
+        of_svc,
+        [
+            r#"{"C":0.1,"kernel":"linear"}"#,
+            r#"{"C":1,"kernel":"linear"}"#,
+            r#"{"gamma":0.01,"kernel":"rbf"}"#,
+            r#"{"gamma":0.1,"kernel":"rbf"}"#
+        ]
+    );
+}
+
+#[test]
+fn what_matters_is_named_by_the_columns_of_the_table() {
+    let changes = [
+        ("  enet:", "  rf:\n    parameters: {n_estimators: 20, selection: lasso, selection_C: 0.2}\n  enet:"),
+        (
+            "    validate_A1:",
+            "    evaluate_Spain: \"cohort == 'Spain' and severity is not missing\"\n    evaluate_A1_Japan: \"cohort == 'Japan'\"\n    validate_A1:",
+        ),
+    ];
+    let place = place(&changes, "--split-names A1 --pipeline-names rf,lasso --cv 2");
+    place.stdout("sweep run sweep");
+    let found = rows(&place, "sweep");
+    for row in &found {
+        let evaluation = row["fit"]["evaluation"].as_object().expect("scores");
+        assert_eq!(evaluation.keys().collect::<Vec<_>>(), ["A1_Japan", "Spain"]);
+        assert!(evaluation["Spain"]["roc_auc"].as_f64() > Some(0.3), "{row}");
+    }
+    let csv = fs_err::read_to_string(place.path("sweep/results.csv")).expect("read");
+    assert!(csv.lines().next().is_some_and(|head| head.contains(",evaluation_A1_Japan,evaluation_Spain,")), "{csv}");
+
+    let best = &place.json("sweep best sweep --json")[0];
+    let spain = &best["evaluation"]["Spain"];
+    let own = &found[best["trial"].as_u64().expect("a trial") as usize - 1]["fit"]["evaluation"]["Spain"]["roc_auc"];
+    assert!((spain["value"].as_f64().expect("a value") - own.as_f64().expect("a value")).abs() < 1e-12, "{best}");
+    assert!(spain["low"].as_f64() < spain["high"].as_f64(), "{best}");
+    let importances = &best["importances"];
+    assert_eq!(importances["measure"], if best["pipeline"] == "rf" { "split-gain" } else { "coefficient" });
+    let features = importances["features"].as_array().expect("features");
+    assert!((1..=10).contains(&features.len()), "{importances}");
+    let sizes: Vec<f64> = features.iter().filter_map(|one| one["own"].as_f64()).map(f64::abs).collect();
+    assert!(sizes.len() == features.len() && sizes.is_sorted_by(|a, b| a >= b), "{importances}");
+    assert!(features.iter().all(|one| one["feature"].as_str().is_some_and(|name| name.starts_with("taxon_"))));
+    assert!(features[0]["permutation"].as_f64() > Some(0.01), "what matters most is missed: {importances}");
+
+    let text = place.stdout("sweep best sweep");
+    let shown = format!("  {} ", features[0]["feature"].as_str().expect("a name"));
+    for words in ["on Spain", "on A1_Japan", "roc_auc lost if permuted", &shown] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let again = place.stdout("sweep best sweep");
+    assert_eq!(again, text);
+}
+
+#[test]
+fn a_table_without_splits_is_judged_by_folds() {
+    let text = fs_err::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/table.yaml")).expect("read");
+    let (before, after) = (text.find("  splits:").expect("there"), text.find("pipelines:\n").expect("there"));
+    let without = format!("{}{}", &text[..before], &text[after..]).replace("  validate: true\n", "");
+    let place = place(&[], "--split-names A1");
+    place.write("whole.yaml", &without);
+    assert_eq!(
+        place.stdout("sweep init whole.yaml -o whole --pipeline-names lasso"),
+        "6 trials are to be done in whole\n"
+    );
+    place.stdout("sweep run whole --split-names all");
+    let best = &place.json("sweep best whole --json")[0];
+    assert_eq!((&best["split"], &best["validation"]), (&"all".into(), &Value::Null));
+    assert!(
+        best["value"].as_f64() > Some(0.6) && best["importances"]["features"][0]["permutation"].is_null(),
+        "{best}"
+    );
+    let predicted = place.stdout("predict whole tests/data/table/features.csv");
+    assert!(predicted.starts_with("run,probability_healthy,probability_ill\n"), "{predicted}");
+    place.write("judged.yaml", without.replace("  cv: 5\n", ""));
+    let refused = place.run("sweep init judged.yaml -o judged");
+    assert!(refused.code == Some(2) && refused.stderr.contains("no `data.splits`"), "{refused}");
+    assert!(refused.stderr.contains("without `splits`, judge by `--cv` alone"), "{refused}");
+}

@@ -8,6 +8,7 @@ import pathlib
 import warnings
 
 import numpy as np
+from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -34,33 +35,61 @@ def table(rng, n, classes):
 
 
 def model(pipeline, p, seed):
-    if pipeline in ("lasso", "enet"):
-        ratio = 1.0 if pipeline == "lasso" else p["l1_ratio"]
+    if pipeline in LOGISTIC:
+        ratio = {"lasso": 1.0, "ridge": 0.0}.get(pipeline) if pipeline != "enet" else p["l1_ratio"]
         return LogisticRegression(solver="saga", l1_ratio=ratio, C=p["C"], tol=1e-9, max_iter=1_000_000, random_state=seed)
     if pipeline == "svc":
-        return SVC(kernel=p["kernel"], C=p["C"], gamma=p.get("gamma", "scale"), probability=True, random_state=seed)
+        shrinking = p.get("shrinking", True)
+        gamma = p.get("gamma", "scale")
+        return SVC(
+            kernel=p["kernel"], C=p["C"], gamma=gamma, shrinking=shrinking, probability=True, random_state=seed
+        )
     if pipeline == "xgb":
-        return XGBClassifier(n_jobs=1, random_state=seed, **p)
+        # To xgboost None is its default, and 0 no limit.
+        depth = {"max_depth": p["max_depth"] or 0} if "max_depth" in p else {}
+        return XGBClassifier(n_jobs=1, random_state=seed, **{**p, **depth})
     if pipeline == "rf":
         return RandomForestClassifier(random_state=seed, **p)
     return MLPClassifier(random_state=seed, **p)
 
 
+def importances(pipeline, fitted):
+    """What all splits at each feature gained, as shares."""
+    if pipeline == "rf":
+        return fitted.feature_importances_
+    gained = fitted.get_booster().get_score(importance_type="total_gain")
+    shares = np.array([gained.get(f"f{at}", 0.0) for at in range(10)])
+    return shares / shares.sum()
+
+
+LOGISTIC = ("lasso", "ridge", "enet")
 # What learns by chance is compared by its mean over seeds.
 SEEDS = {"rf": 3, "nn": 8}
+SGD = {"solver": "sgd", "learning_rate_init": 0.1, "hidden_layer_sizes": [20], "alpha": 0.1, "batch_size": 32, "scaler": "standard"}
+SVD = {"selection": "svd", "scaler": "standard"}
 CASES = [
     ("lasso", {"C": 0.05, "scaler": "standard"}),
     ("lasso", {"C": 10.0, "scaler": "minmax"}),
     ("lasso", {"C": 1.0, "scaler": "standard"}),
+    ("ridge", {"C": 0.05, "scaler": "standard"}),
+    ("ridge", {"C": 10.0, "scaler": "minmax"}),
+    ("ridge", {"C": 1.0, "selection_n_components": 4, **SVD}),
+    ("lasso", {"C": 0.1, "selection_n_components": 7, **SVD}),
     ("enet", {"C": 0.1, "l1_ratio": 0.3, "scaler": "standard"}),
     ("enet", {"C": 1.0, "l1_ratio": 0.0, "scaler": "standard"}),
     ("enet", {"C": 5.0, "l1_ratio": 0.9, "scaler": "minmax"}),
     ("svc", {"C": 1.0, "kernel": "linear", "scaler": "standard"}),
     ("svc", {"C": 1.0, "kernel": "rbf", "scaler": "standard"}),
     ("svc", {"C": 10.0, "kernel": "rbf", "gamma": 0.02, "scaler": "standard"}),
+    ("svc", {"C": 10.0, "kernel": "rbf", "gamma": 0.02, "shrinking": False, "scaler": "standard"}),
+    ("xgb", {"n_estimators": 60, "max_depth": None, "learning_rate": 0.1, "subsample": 0.6}),
     ("xgb", {"n_estimators": 60, "max_depth": 3, "learning_rate": 0.1, "reg_lambda": 2.0}),
     ("rf", {"n_estimators": 150, "min_samples_leaf": 3}),
+    ("rf", {"n_estimators": 100, "min_samples_leaf": 3, "selection": "svd", "selection_n_components": 5}),
     ("nn", {"hidden_layer_sizes": [30], "alpha": 0.1, "max_iter": 40, "scaler": "standard", "batch_size": 32}),
+    ("nn", {"learning_rate": "constant", "max_iter": 20, **SGD}),
+    ("nn", {"learning_rate": "invscaling", "max_iter": 40, **SGD, "learning_rate_init": 0.5}),
+    ("nn", {"learning_rate": "adaptive", "max_iter": 60, **SGD}),
 ]
 
 
@@ -71,20 +100,29 @@ def main():
         x, y = table(rng, 600, classes)
         document["tables"][name] = {"x": x.T.tolist(), "y": y.tolist(), "train": 300}
         for pipeline, parameters in CASES:
-            own = {key: value for key, value in parameters.items() if key != "scaler"}
+            steps = ("scaler", "selection", "selection_n_components")
+            own = {key: value for key, value in parameters.items() if key not in steps}
             scaler = SCALERS[parameters.get("scaler", "none")]
+            selection = "passthrough"
+            if parameters.get("selection") == "svd":
+                selection = TruncatedSVD(parameters["selection_n_components"], algorithm="arpack", random_state=1)
             aucs = []
-            for seed in range(1, SEEDS.get(pipeline, 1) + 1):
-                fitted = make_pipeline(scaler, model(pipeline, own, seed)).fit(x[:300], y[:300])
+            seeds = 4 if "subsample" in parameters or "solver" in parameters else SEEDS.get(pipeline, 1)
+            for seed in range(1, seeds + 1):
+                fitted = make_pipeline(selection, scaler, model(pipeline, own, seed)).fit(x[:300], y[:300])
                 p = fitted.predict_proba(x[300:])
                 aucs.append(roc_auc_score(y[300:], p[:, 1] if classes == 2 else p, multi_class="ovr"))
             auc = float(np.mean(aucs))
             case = {"table": name, "pipeline": pipeline, "parameters": parameters, "auc": auc, "seeds": len(aucs)}
-            if pipeline in ("lasso", "enet"):
-                case["coefficients"] = fitted[-1].coef_.tolist()
-                case["intercepts"] = fitted[-1].intercept_.tolist()
-            if pipeline in ("lasso", "enet"):
+            case["auc_error"] = float(np.std(aucs) / np.sqrt(max(len(aucs) - 1, 1)))
+            if pipeline in LOGISTIC:
                 case["probabilities"] = p[:20].tolist()
+                if selection == "passthrough":
+                    # A component's sign is nobody's, and so is that of its coefficient.
+                    case["coefficients"] = fitted[-1].coef_.tolist()
+                    case["intercepts"] = fitted[-1].intercept_.tolist()
+            if pipeline in ("xgb", "rf") and selection == "passthrough":
+                case["importances"] = importances(pipeline, fitted[-1]).tolist()
             document["cases"].append(case)
             print(name, pipeline, parameters, round(auc, 4), [round(auc, 4) for auc in aucs])
     (HERE / "expected.json").write_text(json.dumps(document) + "\n")

@@ -1,0 +1,167 @@
+//! `poolcast predict`: a fitted pipeline and new rows, or a network and the holds of a log → probabilities.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::{choices, parse};
+use crate::cli::PredictArgs;
+use crate::config::Config;
+use crate::error::{EXIT_DONE, hinted};
+use crate::events::{Builder, EVENTS, Store};
+use crate::pipelines::Fitted;
+use crate::sweep::{self, FIT, SWEEP, Sweep};
+use crate::tables::{Cells, Sheet, new_rows};
+use crate::tensors::{Dataset, TENSORS};
+use crate::training::{HoldPrediction, Run, predict_holds, predict_samples};
+use crate::{condor, manifest, output};
+
+/// What stands for standard output.
+const STDOUT: &str = "-";
+
+/// Asks the model, and writes what it says.
+pub fn run(args: &PredictArgs) -> Result<u8> {
+    let file = args.out.as_deref().filter(|out| *out != Path::new(STDOUT));
+    if let Some(file) = file {
+        ensure!(
+            args.overwrite || !file.exists(),
+            hinted(format!("`{}` exists already", file.display()), "name another file, or add `--overwrite`")
+        );
+    }
+    let place = condor::results(&args.run)?;
+    let sheet = match fit(&place, args.split.as_deref())? {
+        Some(dir) => of_table(&dir, args)?,
+        None => of_network(&place, args)?,
+    };
+    match file {
+        Some(file) => {
+            sheet.write(file)?;
+            output::data(&format!("{} rows in {}\n", output::count(sheet.n() as u64), file.display()))?;
+        }
+        None if args.json => output::json(&sheet.json())?,
+        None => output::data(&sheet.csv()?)?,
+    }
+    Ok(EXIT_DONE)
+}
+
+/// The fitted pipeline that `place` means: itself, or the best of a sweep over tables; none where it holds networks.
+fn fit(place: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
+    let path = place.join(manifest::FILE);
+    let found: serde_json::Value = if path.is_file() { manifest::read_json(&path)? } else { return Ok(None) };
+    if found["format"] == FIT.name {
+        return Ok(Some(place.to_owned()));
+    }
+    if found["format"] != SWEEP.name {
+        return Ok(None);
+    }
+    let sweep = Sweep::open(place)?;
+    if !sweep.config.data.is_given() {
+        return Ok(None);
+    }
+    let choices = choices::of(&sweep, &sweep::rows(&sweep)?)?;
+    let names: Vec<&str> = choices.iter().filter_map(|choice| choice.split.as_deref()).collect();
+    let listed = names.join(", ");
+    let chosen = match split {
+        Some(split) => choices.iter().find(|choice| choice.split.as_deref() == Some(split)),
+        None if choices.len() == 1 => choices.first(),
+        None => bail!(hinted(
+            format!("the sweep in `{}` has a best trial for each of the splits {listed}", place.display()),
+            format!("choose with `--split {}`", names.first().unwrap_or(&"NAME"))
+        )),
+    };
+    let chosen = chosen.with_context(|| {
+        hinted(format!("the sweep has no split `{}`", split.unwrap_or_default()), format!("its splits are {listed}"))
+    })?;
+    Ok(Some(sweep::trial_dir(place, chosen.trial)))
+}
+
+/// What the pipeline in `dir` says of each row of a table.
+fn of_table(dir: &Path, args: &PredictArgs) -> Result<Sheet> {
+    // Also says which version another one is of.
+    manifest::read::<serde_json::Value>(dir, FIT)?;
+    let config = Config::read(dir)?;
+    ensure!(
+        config.data.is_given(),
+        hinted(
+            format!("the pipeline in `{}` was fitted on samples of logs", dir.display()),
+            "name a pipeline over tables, or a network"
+        )
+    );
+    let table = args.input.as_deref().with_context(|| {
+        hinted("a pipeline over tables predicts the rows of a table, and no log", "name a CSV or Parquet file")
+    })?;
+    let fitted = Fitted::open(dir).with_context(|| {
+        hinted(
+            format!("`{}` has no model that can be used", dir.display()),
+            "`sweep run --keep` removes all but the best; a trial's row makes its model again: docs/pipelines.md",
+        )
+    })?;
+    let index = config.data.index.context("a pipeline over tables has an index")?;
+    let (names, rows) = new_rows(table, &index, &fitted.features, &fitted.classes)?;
+    let probabilities = fitted.probabilities(&rows)?;
+    let k = fitted.classes.len();
+    let of_class = |(class, name): (usize, &String)| {
+        let cells = probabilities.iter().skip(class).step_by(k).copied().collect();
+        (format!("probability_{name}"), Cells::Reals(cells))
+    };
+    let classes = fitted.classes.iter().enumerate().map(of_class);
+    Ok(Sheet { columns: std::iter::once((index, Cells::Texts(names))).chain(classes).collect() })
+}
+
+/// What the network that `place` means says of each hold.
+fn of_network(place: &Path, args: &PredictArgs) -> Result<Sheet> {
+    ensure!(
+        args.split.is_none(),
+        hinted("`--split` is for sweeps over tables", "leave it out; a network is one for all holds")
+    );
+    let dir = sweep::resolve(place)?;
+    let run = Run::open(&dir)?;
+    let Some(input) = &args.input else {
+        let config = Config::read(&dir)?;
+        let logs = parse::logs(&args.logs)?;
+        let options = parse::options(config.parse.ap.clone(), args.year.or(config.parse.year), &logs)?;
+        let mut builder = Builder::new(&parse::salt(), "", None);
+        parse::read(&logs, &options, &mut builder)?;
+        return Ok(sheet(&predict_holds(&builder.store()?, &run)?));
+    };
+    let found: serde_json::Value = Some(input.join(manifest::FILE))
+        .filter(|path| path.is_file())
+        .map_or(Ok(serde_json::Value::Null), |path| manifest::read_json(&path))?;
+    let predictions = match found["format"].as_str() {
+        Some(name) if name == TENSORS.name => predict_samples(&Dataset::open(input)?, &run)?,
+        Some(name) if name == EVENTS.name => predict_holds(&Store::open(input)?, &run)?,
+        _ => bail!(hinted(
+            format!("`{}` holds neither events nor tensors, and a network predicts holds", input.display()),
+            "name a directory that `poolcast parse` or `poolcast tensors` wrote, or logs with `--log LOG`"
+        )),
+    };
+    Ok(sheet(&predictions))
+}
+
+/// A row a hold.
+fn sheet(holds: &[HoldPrediction]) -> Sheet {
+    let texts = |of: &dyn Fn(&HoldPrediction) -> String| Cells::Texts(holds.iter().map(of).collect());
+    let wholes = |of: fn(&HoldPrediction) -> i32| Cells::Wholes(holds.iter().map(|hold| of(hold).into()).collect());
+    let mut columns = Vec::new();
+    if holds.iter().any(|hold| hold.side.is_some()) {
+        let side = |hold: &HoldPrediction| hold.side.map_or(String::new(), |side| side.name().to_owned());
+        columns.push(("side", texts(&side)));
+    }
+    if holds.iter().any(|hold| hold.ap.is_some()) {
+        columns.push(("ap", texts(&|hold| hold.ap.clone().unwrap_or_default())));
+    }
+    columns.extend([
+        ("job", texts(&|hold| format!("{}.{}", hold.cluster, hold.proc))),
+        ("held_at", texts(&|hold| moment(hold.hold_time_ms))),
+        ("hold_code", wholes(|hold| hold.hold_code)),
+        ("hold_subcode", wholes(|hold| hold.hold_subcode)),
+        ("probability", Cells::Reals(holds.iter().map(|hold| hold.probability).collect())),
+    ]);
+    Sheet { columns: columns.into_iter().map(|(name, cells)| (name.to_owned(), cells)).collect() }
+}
+
+/// Epoch milliseconds as `2026-11-21T02:26:06.000Z`.
+fn moment(ms: i64) -> String {
+    let text = |time: jiff::Timestamp| time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), text)
+}

@@ -1,0 +1,163 @@
+//! Columns of results → a CSV or Parquet file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+/// The cells of one column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cells {
+    /// Texts.
+    Texts(Vec<String>),
+    /// Numbers.
+    Reals(Vec<f64>),
+    /// Whole numbers.
+    Wholes(Vec<i64>),
+}
+
+/// Columns of one length, each with its name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sheet {
+    /// In the order in which they are written.
+    pub columns: Vec<(String, Cells)>,
+}
+
+impl Cells {
+    fn len(&self) -> usize {
+        match self {
+            Cells::Texts(cells) => cells.len(),
+            Cells::Reals(cells) => cells.len(),
+            Cells::Wholes(cells) => cells.len(),
+        }
+    }
+
+    /// A cell as text; a number so that it is read back to the bit.
+    fn text(&self, row: usize) -> String {
+        match self {
+            Cells::Texts(cells) => cells[row].clone(),
+            Cells::Reals(cells) => cells[row].to_string(),
+            Cells::Wholes(cells) => cells[row].to_string(),
+        }
+    }
+
+    fn json(&self, row: usize) -> serde_json::Value {
+        match self {
+            Cells::Texts(cells) => cells[row].clone().into(),
+            Cells::Reals(cells) => cells[row].into(),
+            Cells::Wholes(cells) => cells[row].into(),
+        }
+    }
+
+    /// What Parquet calls such a column.
+    fn kind(&self) -> (Physical, Option<LogicalType>) {
+        match self {
+            Cells::Texts(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Cells::Reals(_) => (Physical::DOUBLE, None),
+            Cells::Wholes(_) => (Physical::INT64, None),
+        }
+    }
+}
+
+impl Sheet {
+    /// How many rows there are.
+    pub fn n(&self) -> usize {
+        self.columns.first().map_or(0, |(_, cells)| cells.len())
+    }
+
+    /// The rows as CSV, their names first.
+    pub fn csv(&self) -> Result<String> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(self.columns.iter().map(|(name, _)| name))?;
+        for row in 0..self.n() {
+            writer.write_record(self.columns.iter().map(|(_, cells)| cells.text(row)))?;
+        }
+        String::from_utf8(writer.into_inner()?).context("names and cells are texts")
+    }
+
+    /// The rows as JSON, an object each.
+    pub fn json(&self) -> serde_json::Value {
+        let row = |row| self.columns.iter().map(|(name, cells)| (name.clone(), cells.json(row))).collect();
+        serde_json::Value::Array((0..self.n()).map(row).map(serde_json::Value::Object).collect())
+    }
+
+    /// Writes the file `path`: Parquet where its name ends in `.parquet`, else CSV.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
+        let bytes = if is_parquet { self.parquet()? } else { self.csv()?.into_bytes() };
+        crate::files::write_atomic(path, &bytes)
+    }
+
+    fn parquet(&self) -> Result<Vec<u8>> {
+        let field = |(name, cells): &(String, Cells)| {
+            let (physical, logical) = cells.kind();
+            let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
+            anyhow::Ok(Arc::new(field.with_logical_type(logical).build()?))
+        };
+        let fields = self.columns.iter().map(field).collect::<Result<Vec<_>>>()?;
+        let schema = Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?);
+        let compression = Compression::ZSTD(ZstdLevel::try_new(3)?);
+        let properties = Arc::new(WriterProperties::builder().set_compression(compression).build());
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties)?;
+        let mut rows = writer.next_row_group()?;
+        for (_, cells) in &self.columns {
+            let mut column = rows.next_column()?.context("a column for each field")?;
+            match cells {
+                Cells::Texts(cells) => {
+                    let cells: Vec<ByteArray> = cells.iter().map(|cell| cell.as_str().into()).collect();
+                    column.typed::<ByteArrayType>().write_batch(&cells, None, None)?;
+                }
+                Cells::Reals(cells) => drop(column.typed::<DoubleType>().write_batch(cells, None, None)?),
+                Cells::Wholes(cells) => drop(column.typed::<Int64Type>().write_batch(cells, None, None)?),
+            }
+            column.close()?;
+        }
+        rows.close()?;
+        Ok(writer.into_inner()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::file::{Cell, read};
+
+    fn sheet() -> Sheet {
+        let columns = [
+            ("id", Cells::Texts(["a,1", "say \"no\""].map(str::to_owned).to_vec())),
+            ("p", Cells::Reals(vec![0.1, 1.0 / 3.0])),
+            ("code", Cells::Wholes(vec![-1, 1 << 53])),
+        ];
+        Sheet { columns: columns.map(|(name, cells)| (name.to_owned(), cells)).to_vec() }
+    }
+
+    #[test]
+    fn rows_are_read_back_to_the_bit() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["sheet.csv", "sheet.parquet", "SHEET.PARQUET"] {
+            let path = dir.path().join(name);
+            sheet().write(&path).expect("written");
+            let head = |names: &[String]| {
+                assert_eq!(names, ["id", "p", "code"]);
+                Ok(Vec::new())
+            };
+            let found = read(&path, head, |rows: &mut Vec<String>, _, cells| {
+                let word = |cell: &Cell<'_>| match cell {
+                    Cell::Number(number) => number.to_string(),
+                    Cell::Text(text) | Cell::Written(text) => (*text).to_owned(),
+                    other => format!("{other:?}"),
+                };
+                rows.push(cells.iter().map(word).collect::<Vec<_>>().join(" | "));
+                Ok(())
+            });
+            let wanted = ["a,1 | 0.1 | -1", "say \"no\" | 0.3333333333333333 | 9007199254740992"];
+            assert_eq!(found.expect("read"), wanted, "{name}");
+        }
+        assert_eq!(sheet().json()[1], serde_json::json!({"id": "say \"no\"", "p": 1.0 / 3.0, "code": 1u64 << 53}));
+    }
+}
