@@ -85,6 +85,22 @@ fn the_commands_of_the_readme_are_those_of_ci() {
     }
 }
 
+/// What is typed with Podman is what CI types, and the image has the program's version.
+#[test]
+fn the_commands_for_containers_are_those_of_ci() {
+    let version = env!("CARGO_PKG_VERSION");
+    let script = read("ci/image-podman").replace("$name", "poolcast").replace("$version", version);
+    let document = read("docs/containers.md");
+    let typed = |line: &&str| line.starts_with("    podman load ") || line.starts_with("    podman run ");
+    let commands: Vec<&str> = document.lines().filter(typed).map(str::trim_start).collect();
+    assert_eq!(commands.len(), 2);
+    for command in commands {
+        assert!(script.lines().any(|line| line == command), "`{command}` is not run by CI");
+    }
+    assert!(read("Containerfile").lines().any(|line| line == format!("ARG VERSION={version}")));
+    assert_eq!(read(".dockerignore"), read(".containerignore"));
+}
+
 #[test]
 fn the_readme_shows_what_the_quickstart_prints() {
     let readme = read("README.md");
