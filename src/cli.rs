@@ -23,7 +23,7 @@ const VERSION: &str = concat!(
 
 /// What to do with held HTCondor jobs, learned from an access point's event logs.
 #[derive(Debug, Parser)]
-#[command(version, long_version = VERSION, propagate_version = true, max_term_width = 100)]
+#[command(version, long_version = VERSION, bin_name = "poolcast", propagate_version = true, max_term_width = 100)]
 pub struct Cli {
     /// Say more on stderr; -vv says still more [default: as POOLCAST_LOG says, else notes and warnings]
     #[arg(short, long, global = true, display_order = 901, action = ArgAction::Count, conflicts_with = "quiet")]

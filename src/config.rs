@@ -8,17 +8,19 @@ mod pipelines;
 mod schema;
 mod sweep;
 mod threshold;
+pub mod yaml;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use figment::Figment;
 use figment::error::Kind;
-use figment::providers::{Env, Format as _, Serialized, Yaml};
-use serde::{Deserialize, Serialize};
+use figment::providers::{Env, Serialized};
+use figment::value::{Dict, Value};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::error::hinted;
+use crate::error::{Hinted, hinted};
 pub use dag::{Command, Commands, Dag, Submit};
 pub use data::{Cv, Data, EVALUATE, Folds, WHOLE};
 pub use distribution::Distribution;
@@ -79,6 +81,15 @@ pub struct Wandb {
     pub entity: Option<String>,
     pub project: Option<String>,
     pub sweep: Sweep,
+    #[serde(default, deserialize_with = "id")]
+    pub sweep_id: Option<String>,
+    #[serde(default, deserialize_with = "id")]
+    pub run_id: Option<String>,
+}
+
+/// An id of W&B's, where `None` is Python's word for none.
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.filter(|id| id != "None"))
 }
 
 /// A value that a training is watched by, or a trial chosen by.
@@ -90,16 +101,23 @@ pub struct Metric {
     pub goal: Goal,
 }
 
-/// The metrics of the validation split.
+/// The metrics of the validation split; other names that files have for them are read, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "named as in config/default.yaml")]
 pub enum MetricName {
+    #[serde(alias = "validate_loss", alias = "val_loss", alias = "val/loss", alias = "validation/loss")]
     ValidationLoss,
+    #[serde(alias = "val_roc_auc", alias = "val_auc", alias = "roc_auc", alias = "auc")]
     ValidationRocAuc,
+    #[serde(alias = "val_average_precision", alias = "average_precision")]
     ValidationAveragePrecision,
+    #[serde(alias = "f-measure", alias = "f_measure", alias = "val_f_measure", alias = "validation_f1")]
+    #[serde(alias = "val_f1", alias = "val/f1", alias = "val_f1_score", alias = "f1_score", alias = "f1")]
     ValidationFMeasure,
+    #[serde(alias = "val_accuracy", alias = "val_acc", alias = "val/accuracy", alias = "accuracy")]
     ValidationAccuracy,
+    #[serde(alias = "val_brier", alias = "brier")]
     ValidationBrier,
 }
 
@@ -289,17 +307,14 @@ impl Config {
     /// An unknown key is an error that names the nearest known one; so are a value of the wrong type or out of range,
     /// and a key that would hold a secret.
     pub fn load(file: Option<&Path>, flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
-        let mut figment = Figment::from(Yaml::string(DEFAULT));
+        let mut figment = Figment::from(Serialized::defaults(yaml::read::<Dict>(DEFAULT)?));
         if let Some(file) = file {
-            let text = fs_err::read_to_string(file).context(hinted(
-                format!("cannot read the configuration `{}`", file.display()),
-                "`poolcast config > FILE` writes one to start from",
-            ))?;
-            refuse_secrets(&text).with_context(|| format!("cannot use `{}`", file.display()))?;
-            figment = figment.merge(Yaml::string(&text));
+            let dict = read_file(file).with_context(|| format!("cannot use `{}`", file.display()))?;
+            figment = figment.merge(Serialized::defaults(dict));
         }
+        refuse_secrets_of_environment()?;
         // POOLCAST_LOG is the filter of diagnostics, and not a key.
-        figment = figment.merge(Env::prefixed("POOLCAST_").ignore(&["log", "owner_salt"]).split("__"));
+        figment = figment.merge(Env::prefixed(PREFIX).ignore(&["log", "owner_salt"]).split("__"));
         for (key, value) in flags {
             figment = figment.merge(Serialized::default(key, value));
         }
@@ -319,12 +334,14 @@ impl Config {
         struct Spaces {
             pipelines: BTreeMap<String, PipelineSpaces>,
         }
-        let spaces = serde_yaml_ng::from_str::<Spaces>(PIPELINES)?.pipelines;
+        let spaces = yaml::read::<Spaces>(PIPELINES)?.pipelines;
         let known = std::mem::take(&mut self.pipelines);
         for name in names {
             let Some(pipeline) = known.get(name).or_else(|| spaces.get(name)) else {
-                let nearest = nearest(name, spaces.keys().map(String::as_str)).unwrap_or_default();
-                let hint = format!("did you mean `{nearest}`? `config/pipelines.yaml` has a search space for each");
+                let nearest = nearest(name, spaces.keys().map(String::as_str));
+                let nearest = nearest.map_or(String::new(), |nearest| format!("did you mean `{nearest}`? "));
+                let all: Vec<String> = spaces.keys().map(|name| format!("`{name}`")).collect();
+                let hint = format!("{nearest}`config/pipelines.yaml` has a search space for {}", all.join(", "));
                 return Err(hinted(format!("there is no pipeline `{name}`"), hint).into());
             };
             self.pipelines.insert(name.clone(), pipeline.clone());
@@ -335,13 +352,14 @@ impl Config {
     /// Reads the resolved configuration beside an artefact.
     pub fn read(dir: &Path) -> Result<Config> {
         let path = dir.join(FILE);
-        let text = fs_err::read_to_string(&path)?;
-        serde_yaml_ng::from_str(&text).with_context(|| format!("cannot read `{}`", path.display()))
+        let text = crate::files::read_regular(&path, yaml::MOST_BYTES)?;
+        let config = std::str::from_utf8(&text).map_err(Into::into).and_then(yaml::read);
+        config.with_context(|| format!("cannot read `{}`", path.display()))
     }
 
     /// Writes the configuration beside an artefact.
     pub fn write(&self, dir: &Path) -> Result<()> {
-        crate::files::write_atomic(&dir.join(FILE), serde_yaml_ng::to_string(self)?.as_bytes())
+        crate::files::write_atomic(&dir.join(FILE), yaml::write(self)?.as_bytes())
     }
 
     fn check(&self) -> Result<()> {
@@ -355,6 +373,14 @@ impl Config {
         if let Some(year) = self.parse.year {
             check_range("parse.year", f64::from(year), 1970.0..=2100.0)?;
         }
+        ensure!(
+            !self.wandb.enable,
+            hinted(
+                "`wandb.enable` is true, and this version of poolcast sends nothing to W&B",
+                "write `enable: false`, or leave the file as it is and set POOLCAST_WANDB__ENABLE=false; all that is measured \
+                 is kept in files: docs/sweeps.md"
+            )
+        );
         self.training.threshold.check()?;
         self.wandb.sweep.check(self.epochs)?;
         self.data.check()?;
@@ -376,30 +402,93 @@ impl Config {
     }
 }
 
-/// Keys that hold a secret are refused wherever they stand: configurations travel with jobs.
-fn refuse_secrets(text: &str) -> Result<()> {
-    let is_secret = |line: &&str| {
-        let key = line.trim_start().trim_start_matches(['{', '"', '\'']).split([':', '"', '\'']).next().unwrap_or("");
-        matches!(key, "api_key" | "apikey" | "password" | "token" | "secret") || line.contains("api_key:")
-    };
-    let found = text.lines().position(|line| is_secret(&line.split('#').next().unwrap_or("")));
-    match found {
-        None => Ok(()),
-        Some(line) => Err(hinted(
-            format!(
-                "line {} holds a secret; configurations are copied beside artefacts and travel with jobs",
-                line + 1
-            ),
-            "remove it, and set the environment variable `WANDB_API_KEY` or use netrc",
-        )
-        .into()),
+/// The beginning of the names of environment variables that are keys.
+const PREFIX: &str = "POOLCAST_";
+
+/// What the configuration file says; an empty one says nothing.
+fn read_file(file: &Path) -> Result<Dict> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    // A pipe is taken, too.
+    let opened = fs_err::File::open(file);
+    opened.and_then(|opened| opened.take(yaml::MOST_BYTES + 1).read_to_string(&mut text)).context(hinted(
+        format!("cannot read the configuration `{}`", file.display()),
+        "`poolcast config > FILE` writes one to start from",
+    ))?;
+    let dict = yaml::read::<Option<Dict>>(&text)?.unwrap_or_default();
+    if let Some(key) = secret(&dict, "") {
+        return Err(refused_secret(&format!("`{key}`"), "remove it").into());
     }
+    refuse_older_form(&dict)?;
+    Ok(dict)
 }
 
-/// The one of `known` that is most like `name`.
+/// The path of a key that holds a secret. Configurations travel with jobs.
+fn secret(dict: &Dict, above: &str) -> Option<String> {
+    dict.iter().find_map(|(key, value)| {
+        let path = format!("{above}{key}");
+        // The names below are the user's own.
+        if path == "data.splits" {
+            return None;
+        }
+        let below = || value.as_dict().and_then(|dict| secret(dict, &format!("{path}.")));
+        if is_secret(key) { Some(path.clone()) } else { below() }
+    })
+}
+
+fn is_secret(key: &str) -> bool {
+    let key = key.to_lowercase().replace('-', "_");
+    let words =
+        ["api_key", "apikey", "access_key", "private_key", "password", "passwd", "token", "secret", "credentials"];
+    words.iter().any(|word| key.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')))
+}
+
+fn refused_secret(what: &str, remedy: &str) -> Hinted {
+    hinted(
+        format!("{what} holds a secret; configurations are copied beside artefacts and travel with jobs"),
+        format!("{remedy}, and set the environment variable `WANDB_API_KEY` or use netrc"),
+    )
+}
+
+fn refuse_secrets_of_environment() -> Result<()> {
+    for (name, _) in std::env::vars_os() {
+        let Some(key) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        if key.split("__").any(is_secret) {
+            return Err(refused_secret(&format!("the environment variable `{PREFIX}{key}`"), "unset it").into());
+        }
+    }
+    Ok(())
+}
+
+/// The first published files had values beside the search space, for when W&B is off.
+fn refuse_older_form(dict: &Dict) -> Result<()> {
+    const OLDER: &str = "parameters_default";
+    let sections = ["preprocessing", "training"];
+    let found = |section: &&str| dict.get(*section).and_then(Value::as_dict).and_then(|dict| dict.get(OLDER));
+    let Some(section) = sections.into_iter().find(|section| found(section).is_some()) else { return Ok(()) };
+    bail!(hinted(
+        format!("`{section}.{OLDER}` is of an older form of the published file"),
+        format!(
+            "to try the search space, remove `{OLDER}`, and write `runs: 50` and `epochs: 25` at the top; for one training \
+             with these values, write them as `{section}: {{parameters: {{...}}}}` in place of the distributions"
+        )
+    ))
+}
+
+/// Keys of other forms of the file, and what to write.
+const OTHER_KEYS: [(&str, &str); 4] = [
+    ("wandb.sweep_preprocessing_runs", "write how many trials a sweep makes as `runs: 50`, at the top"),
+    ("wandb.sweep_training_runs", "write how many trials a sweep makes as `runs: 50`, at the top"),
+    ("training.parameters.epochs", "write the most epochs as `epochs: 25`, at the top"),
+    ("io", "leave it out: `out: DIR` says where everything is left, and models are called model.safetensors"),
+];
+
+/// The one of `known` that `name` is likely to mean: but for a few letters, or their case, the same word.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = |known: &str| strsim::jaro_winkler(known, name);
-    known.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+    let name = name.to_lowercase();
+    let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name);
+    let (distance, known) = known.map(|known| (distance(known), known)).min_by_key(|(distance, _)| *distance)?;
+    (3 * distance <= name.chars().count().min(known.chars().count())).then_some(known)
 }
 
 fn explain(error: &figment::Error, place: &str) -> anyhow::Error {
@@ -409,7 +498,9 @@ fn explain(error: &figment::Error, place: &str) -> anyhow::Error {
             let nearest = nearest(found, known.iter().copied());
             let above = &error.path[..error.path.len() - usize::from(error.path.last() == Some(found))];
             let full = above.iter().chain([found]).map(String::as_str).collect::<Vec<_>>().join(".");
+            let other = OTHER_KEYS.iter().find(|(key, _)| *key == full);
             let hint = match nearest {
+                _ if other.is_some() => other.map_or("", |(_, hint)| hint).to_owned(),
                 Some(name) => format!("did you mean `{name}`? `poolcast config` prints every key"),
                 None => "`poolcast config` prints every key".to_owned(),
             };
@@ -453,7 +544,7 @@ mod tests {
         config.write(dir.path()).expect("written");
         let again = Config::read(dir.path()).expect("read");
         assert_eq!(serde_json::to_string(&again).expect("json"), serde_json::to_string(&config).expect("json"));
-        assert!(refusal(&format!("{text}# \n").replace("enable: true", "api_key: abc")).contains("WANDB_API_KEY"));
+        assert!(refusal(&text.replace("enable: false", "api_key: abc")).contains("WANDB_API_KEY"));
     }
 
     /// Each is refused where W&B's schema refuses it, and taken where that takes it. Nested parameters are those of a space,

@@ -2,6 +2,8 @@
 
 use std::io::ErrorKind;
 
+use crate::escape;
+
 /// Done.
 pub const EXIT_DONE: u8 = 0;
 /// Failed, worth a retry: I/O, a lost node.
@@ -60,21 +62,22 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|io| io.kind() == ErrorKind::BrokenPipe)
 }
 
-/// The text a user sees: the error, its causes below, the hint after a blank line.
+/// The text a user sees: the error, its causes below, the hint after a blank line. Each is one line, whatever names and
+/// values it holds.
 pub fn render(error: &anyhow::Error) -> String {
-    let mut text = format!("error: {error}\n");
+    let mut text = format!("error: {}\n", escape::value(&error.to_string()));
     let mut last = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // Wrapped operating system errors repeat themselves as their own source.
         if !last.contains(&cause) {
-            text.push_str(&format!("  caused by: {cause}\n"));
+            text.push_str(&format!("  caused by: {}\n", escape::value(&cause)));
         }
         last = cause;
     }
     // The hint of the root cause is the most specific; those of contexts are found by the second way alone.
     let root = error.root_cause().downcast_ref::<Hinted>();
     if let Some(hinted) = root.or(error.downcast_ref::<Hinted>()) {
-        text.push_str(&format!("\nhint: {}\n", hinted.hint));
+        text.push_str(&format!("\nhint: {}\n", escape::value(&hinted.hint)));
     }
     text
 }

@@ -10,6 +10,7 @@
 //! stand outside and join the stages.
 
 // Support: imports nothing of the stages.
+pub mod escape;
 pub mod error;
 pub mod output;
 pub mod process;

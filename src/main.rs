@@ -1,19 +1,29 @@
 //! The `poolcast` program: parses arguments, calls the library, turns the outcome into an exit code.
 
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use poolcast::cli::Cli;
-use poolcast::{cmd, error, output};
+use poolcast::{cmd, error, escape, output};
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    std::panic::set_hook(Box::new(|panic| {
+        output::error(&format!("error: {}", escape::value(&panic.to_string())));
+        let trace = std::backtrace::Backtrace::capture();
+        if trace.status() == std::backtrace::BacktraceStatus::Captured {
+            output::error(&trace.to_string());
+        }
+    }));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(error),
+    };
     let code =
         listen(&cli).and_then(|()| cmd::threads::settle(cli.threads)).and_then(|threads| cmd::run(cli.verb, threads));
     match code {
@@ -36,8 +46,8 @@ fn listen(cli: &Cli) -> Result<()> {
     };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(|| output::Diagnostics)
+        .with_ansi(false)
         .without_time()
         .init();
     Ok(())
@@ -49,4 +59,30 @@ fn filter_of_environment() -> Result<EnvFilter> {
         format!("cannot use POOLCAST_LOG=`{text}`"),
         "it takes error, warn, info or debug, also for a part: POOLCAST_LOG=warn,poolcast::sweep=debug",
     ))
+}
+
+/// Help and the version as clap prints them. Errors repeat what was typed, so that it is escaped.
+fn usage(mut error: clap::Error) -> ExitCode {
+    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    if matches!(error.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion) {
+        let _ = error.print();
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(error::EXIT_NEVER));
+    }
+    let typed: Vec<(ContextKind, ContextValue)> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
+    for (kind, value) in typed {
+        let shown = |text: String| escape::value(&text).into_owned();
+        match value {
+            ContextValue::String(text) => drop(error.insert(kind, ContextValue::String(shown(text)))),
+            ContextValue::Strings(all) => {
+                drop(error.insert(kind, ContextValue::Strings(all.into_iter().map(shown).collect())));
+            }
+            _ => {}
+        }
+    }
+    let mut text = error.render().to_string();
+    if let Some(cause) = std::error::Error::source(&error).map(ToString::to_string) {
+        text = text.replace(&cause, &escape::value(&cause));
+    }
+    output::error(text.trim_end());
+    ExitCode::from(error::EXIT_NEVER)
 }

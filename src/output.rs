@@ -1,15 +1,32 @@
-//! What people see: data on stdout; notes, progress and diagnostics on stderr.
+//! What people see: data on stdout; notes, progress and diagnostics on stderr. All that leaves the program leaves here, and
+//! what a terminal would take for a command is shown instead ([`crate::escape`]).
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+
+use crate::escape;
 use tracing::level_filters::LevelFilter;
 
-/// Writes `text` to stdout. A closed pipe comes back as an error that [`crate::error::is_broken_pipe`] knows.
+/// Writes `text`, several lines for people, to stdout; on a terminal long lines are folded at its width, in a pipe never.
+/// A closed pipe comes back as an error that [`crate::error::is_broken_pipe`] knows.
 pub fn data(text: &str) -> Result<()> {
+    match width() {
+        Some(width) => file(&fold(text, width)),
+        None => file(text),
+    }
+}
+
+/// Writes the text of a file to stdout, its lines as they are.
+pub fn file(text: &str) -> Result<()> {
+    write(&escape::lines(text))
+}
+
+fn write(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)
@@ -19,7 +36,7 @@ pub fn data(text: &str) -> Result<()> {
 pub fn json(value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
-    data(&text)
+    write(&escape::json(&text))
 }
 
 /// Whether stdout is a terminal, where text can be shown in place of what was there.
@@ -27,21 +44,32 @@ pub fn is_live() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// How many characters a line of the terminal has; `COLUMNS` says so, else the terminal itself. `None` in a pipe.
+fn width() -> Option<usize> {
+    if !is_live() {
+        return None;
+    }
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let asked = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    said.or_else(asked).filter(|width| *width >= 20)
+}
+
 /// Shows `text` on a terminal in place of all that was there.
 pub fn screen(text: &str) -> Result<()> {
-    data(&format!("\x1b[H\x1b[2J{text}"))
+    write("\x1b[H\x1b[2J")?;
+    data(text)
 }
 
 /// Writes one line to stderr, unless only errors are wanted there.
 pub fn note(text: &str) {
     if !is_quiet() {
-        error(text);
+        error(&escape::value(text));
     }
 }
 
-/// Writes an error to stderr, whatever is wanted there. A closed stderr is no reason to stop.
+/// Writes an error, in lines, to stderr, whatever is wanted there. A closed stderr is no reason to stop.
 pub fn error(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", escape::lines(text));
 }
 
 /// Whether warnings are not shown either: with `-q`, or where `POOLCAST_LOG` says so.
@@ -49,8 +77,57 @@ fn is_quiet() -> bool {
     LevelFilter::current() < LevelFilter::WARN
 }
 
-/// A bar over `total` bytes, drawn on stderr when that is a terminal, notes are wanted and the work outlasts a moment;
-/// without a total, as of a pipe, a count.
+/// Where diagnostics go: to stderr, each write as one line.
+#[derive(Debug, Clone, Copy)]
+pub struct Diagnostics;
+
+impl std::io::Write for Diagnostics {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        error(&escape::value(String::from_utf8_lossy(bytes).trim_end()));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Folds the lines of `text` at blanks; what follows a break stands further in. Commands to type stay whole.
+fn fold(text: &str, width: usize) -> String {
+    let mut folded = String::new();
+    for line in text.lines() {
+        let is_command = [": condor_", ": poolcast ", ": cd "].iter().any(|command| line.contains(command));
+        if is_command || line.chars().count() <= width {
+            folded.push_str(line);
+        } else {
+            fold_line(line, width, &mut folded);
+        }
+        folded.push('\n');
+    }
+    folded
+}
+
+fn fold_line(line: &str, width: usize, folded: &mut String) {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let begin = " ".repeat((indent + 2).min(width / 2));
+    folded.push_str(&line[..indent]);
+    let mut used = indent;
+    for (at, word) in line[indent..].split(' ').enumerate() {
+        let count = word.chars().count();
+        if at > 0 && used + 1 + count > width {
+            folded.push('\n');
+            folded.push_str(&begin);
+            used = begin.len();
+        } else if at > 0 {
+            folded.push(' ');
+            used += 1;
+        }
+        folded.push_str(word);
+        used += count;
+    }
+}
+
+/// A bar over `total` bytes, drawn on stderr when that is a terminal, notes are wanted and the work outlasts a moment.
 pub fn byte_bar(total: u64, what: &str) -> ProgressBar {
     if total == 0 {
         return bar(total, what, "{msg} {bytes} {bytes_per_sec}");
@@ -72,23 +149,51 @@ fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).expect("the templates above are valid");
     let target = if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let bar = ProgressBar::with_draw_target(Some(total), target).with_style(style.progress_chars("=> "));
-    bar.set_message(what.to_owned());
+    bar.set_message(escape::value(what).into_owned());
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
 }
 
-/// Lays rows out in columns: the first column left-aligned, the others right-aligned, two blanks between.
+/// Lays rows out in columns: the first column left-aligned, the others right-aligned, two blanks between. On a terminal a
+/// table that is too wide is shown in parts one below the other, each with the first column.
 pub fn table(rows: &[Vec<String>]) -> String {
+    table_of_width(rows, width())
+}
+
+fn table_of_width(rows: &[Vec<String>], width: Option<usize>) -> String {
+    let rows: Vec<Vec<Cow<'_, str>>> =
+        rows.iter().map(|row| row.iter().map(|cell| escape::value(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|cell| cell.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let width_of = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width_of).collect();
+
+    // The columns of each part but the first one.
+    let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
+    let mut used = widths.first().copied().unwrap_or(0);
+    for c in 1..columns {
+        if width.is_some_and(|width| used + 2 + widths[c] > width) && parts.last().is_some_and(|part| !part.is_empty())
+        {
+            parts.push(Vec::new());
+            used = widths[0];
+        }
+        used += 2 + widths[c];
+        parts.last_mut().expect("there is one").push(c);
+    }
+
     let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&widths).enumerate();
-        let line: Vec<String> =
-            cells.map(|(c, (cell, &w))| if c == 0 { format!("{cell:<w$}") } else { format!("{cell:>w$}") }).collect();
-        text.push_str(line.join("  ").trim_end());
-        text.push('\n');
+    for (number, part) in parts.iter().enumerate() {
+        if number > 0 {
+            text.push('\n');
+        }
+        for row in &rows {
+            let cell = |c: usize| row.get(c).map_or("", |cell| cell);
+            let mut line = format!("{:<w$}", cell(0), w = widths.first().copied().unwrap_or(0));
+            for &c in part {
+                line.push_str(&format!("  {:>w$}", cell(c), w = widths[c]));
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
     }
     text
 }
@@ -138,6 +243,26 @@ mod tests {
         assert_eq!(span(59_999), "59 s");
         assert_eq!(span(250_000), "4 min 10 s");
         assert_eq!(span(183_600_000), "2 d 3 h");
+    }
+
+    #[test]
+    fn text_folds_at_blanks_and_commands_stay_whole() {
+        let text =
+            "12.0: RELEASE\n  why: it is long and says much\n  run: condor_release 12.0 and more\nunbreakable-word x\n";
+        let folded = "12.0: RELEASE\n  why: it is long\n    and says much\n  run: condor_release 12.0 and more\nunbreakable-word\n  x\n";
+        assert_eq!(fold(text, 17), folded);
+        assert_eq!(fold(text, 200), text);
+    }
+
+    #[test]
+    fn wide_tables_are_shown_in_parts_and_no_cell_forges_a_row() {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        let rows = [row(["", "one", "two", "three"]), row(["a\nb", "1", "\u{1b}", "3"])];
+        assert_eq!(
+            table_of_width(&rows, Some(14)),
+            "      one\na\\nb    1\n\n         two\na\\nb  \\u{1b}\n\n      three\na\\nb      3\n"
+        );
+        assert_eq!(table_of_width(&rows, Some(26)), table_of_width(&rows, None));
     }
 
     #[test]

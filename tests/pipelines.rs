@@ -393,7 +393,8 @@ struct Space {
 #[test]
 fn the_search_spaces_hold_what_the_pipelines_take() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/pipelines.yaml");
-    let spaces: Spaces = serde_yaml_ng::from_str(&fs_err::read_to_string(path).expect("read")).expect("search spaces");
+    let spaces: Spaces =
+        poolcast::config::yaml::read(&fs_err::read_to_string(path).expect("read")).expect("search spaces");
     assert_eq!(
         spaces.pipelines.keys().collect::<std::collections::BTreeSet<_>>(),
         PIPELINES.map(String::from).iter().collect()

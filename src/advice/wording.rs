@@ -1,13 +1,13 @@
 //! Advice in plain words: the action first, then what is known, then what to type.
 
 use super::judge::{Action, Advice, Ground};
-use crate::output;
+use crate::{escape, output};
 
 /// The advice on one job, several lines.
 pub fn text(advice: &Advice) -> String {
     let mut lines = vec![
-        format!("{}: {}", advice.job, headline(advice.action)),
-        format!("  why: {}", advice.reasons.join("; ")),
+        format!("{}: {}", escape::value(&advice.job), headline(advice.action)),
+        format!("  why: {}", escape::value(&advice.reasons.join("; "))),
         format!("  hold code {}/{}: {}", advice.hold_code, advice.hold_subcode, advice.meaning),
         format!(
             "  held since {}, {} when the log ends",

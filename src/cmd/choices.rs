@@ -1,7 +1,6 @@
 //! What a sweep of pipelines tries, and what was chosen: flags in, tables out.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
@@ -11,6 +10,7 @@ use super::{flag, flags};
 use crate::cli::{SweepChoiceArgs, SweepInitArgs};
 use crate::config::Config;
 use crate::error::hinted;
+use crate::escape;
 use crate::manifest;
 use crate::output;
 use crate::pipelines::Measure;
@@ -109,14 +109,14 @@ pub(super) fn show(sweep: &Sweep, rows: &[Row], as_json: bool) -> Result<()> {
     }
     output::data(&text(&choices))?;
     for Chosen { choice, row } in chosen {
-        let split = choice.split.as_ref().map_or(String::new(), |split| format!(" of {split}"));
+        let split = choice.split.as_ref().map_or(String::new(), |split| format!(" of {}", escape::value(split)));
         let parameters = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), value.to_string()]);
-        output::data(&format!("\nthe best{split}: trial {}, {}\n", row.trial, row.pipeline))?;
+        output::data(&format!("\nthe best{split}: trial {}, {}\n", row.trial, escape::value(&row.pipeline)))?;
         output::data(&output::table(&parameters.collect::<Vec<_>>()))?;
         output::data(&evaluations(choice))?;
         output::data(&importances(choice))?;
         let dir = sweep::trial_dir(&sweep.dir, row.trial);
-        output::data(&format!("its model is in {}\n", Path::display(&dir)))?;
+        output::data(&format!("its model is in {}\n", escape::path(&dir)))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use crate::cli::CollectArgs;
 use crate::error::EXIT_DONE;
+use crate::escape;
 use crate::eventlog::{self, Lost};
 use crate::output;
 
@@ -21,7 +22,7 @@ pub fn run(args: &CollectArgs) -> Result<u8> {
     let bytes = generations.iter().map(|generation| generation.bytes).sum();
     output::data(&format!(
         "{}: {} bytes, {} of them new; generations: {}\n",
-        args.out.display(),
+        escape::path(&args.out),
         output::count(bytes),
         output::count(collected.new_bytes),
         generations.len()

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
 use crate::eventlog::{self, HELD, Options};
 use crate::sweep::{self, Best};
-use crate::{advice, output};
+use crate::{advice, escape, output};
 
 /// Writes the DAG, prints it, or submits it.
 pub fn run(args: &DagArgs) -> Result<u8> {
@@ -20,11 +20,11 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     let config = Config::load(Some(&args.config), &given)?;
     let plan = Plan::of(&config).with_context(|| format!("cannot use `{}`", args.config.display()))?;
     if args.dry_run {
-        output::data(&preview(&plan)?)?;
+        output::file(&preview(&plan)?)?;
         return Ok(EXIT_DONE);
     }
     condor::write(&plan)?;
-    let dir = config.out.display();
+    let dir = escape::path(&config.out);
     let (trials, tensors) = (plan.trials.len(), plan.tensors.len());
     output::data(&format!("{trials} trials on {tensors} different tensors: {dir}/{DAG_FILE}\n"))?;
     if std::env::var_os("POOLCAST_OWNER_SALT").is_some() {
@@ -34,7 +34,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
         if condor::runs_images() == Some(false) {
             output::note("note: no slot has HasSIF now; until one has, the jobs stay idle");
         }
-        output::note(&condor::start(&config.out, &config.wandb.sweep.name)?);
+        condor::start(&config.out, &config.wandb.sweep.name)?.lines().for_each(output::note);
     } else {
         output::note(&format!("submit it with: cd {dir} && condor_submit_dag {DAG_FILE}"));
     }
@@ -86,7 +86,7 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         output::data(&text(&status))?;
         output::data(&status.nodes.map_or(String::new(), |nodes| held_text(dir, &nodes)))?;
         if dir != args.dir {
-            output::data(&format!("everything is in {}\n", dir.display()))?;
+            output::data(&format!("everything is in {}\n", escape::path(dir)))?;
         }
     }
     Ok(EXIT_DONE)
@@ -101,7 +101,7 @@ fn text(status: &Status) -> String {
     let rest = trials - status.done - failed;
     text += &format!("{trials} trials: {} done, {failed} failed, {rest} to come\n", status.done);
     for (trial, error) in &status.failed {
-        text += &format!("  trial {trial} failed: {error}\n");
+        text += &format!("  trial {trial} failed: {}\n", escape::value(error));
     }
     if let Some(best) = &status.best {
         text += &format!("best: trial {} with {} {:.4}\n", best.trial, best.metric.name, best.value);
@@ -130,7 +130,7 @@ fn nodes_text(nodes: &Nodes) -> String {
 fn held_text(dir: &Path, nodes: &Nodes) -> String {
     let why = |node: &String| {
         let why = last_hold(&dir.join(format!("logs/{node}.log"))).unwrap_or_default();
-        format!("  {node} is held{}\n", why.map_or(String::new(), |why| format!(": {why}")))
+        format!("  {} is held{}\n", escape::value(node), why.map_or(String::new(), |why| format!(": {why}")))
     };
     nodes.held_nodes.iter().map(why).collect()
 }
@@ -157,7 +157,7 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     if args.json {
         output::json(&best)?;
     } else {
-        output::data(&sweep::info(dir, &best)?)?;
+        output::file(&sweep::info(dir, &best)?)?;
     }
     Ok(EXIT_DONE)
 }
@@ -170,11 +170,11 @@ pub(super) fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
     );
     let tidy = condor::tidy(&args.dir)?;
     if tidy.moves.is_empty() {
-        output::data(&format!("everything is in {}\n", tidy.to.display()))?;
+        output::data(&format!("everything is in {}\n", escape::path(&tidy.to)))?;
         return Ok(EXIT_DONE);
     }
     for (from, to) in &tidy.moves {
-        output::data(&format!("{} -> {}\n", from.display(), to.display()))?;
+        output::data(&format!("{} -> {}\n", escape::path(from), escape::path(to)))?;
     }
     if args.dry_run {
         output::note("nothing was moved");

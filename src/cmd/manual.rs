@@ -6,6 +6,7 @@ use clap_mangen::Man;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
 use crate::error::EXIT_DONE;
+use crate::escape;
 use crate::files;
 use crate::output;
 
@@ -13,7 +14,7 @@ use crate::output;
 pub(super) fn completions(args: &CompletionsArgs) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "poolcast", &mut script);
-    output::data(&String::from_utf8(script)?)?;
+    output::file(&String::from_utf8(script)?)?;
     Ok(EXIT_DONE)
 }
 
@@ -29,7 +30,7 @@ pub(super) fn pages(args: &ManArgs) -> Result<u8> {
     for (name, page) in &pages {
         files::write_atomic(&args.out.join(name), page)?;
     }
-    let dir = args.out.display();
+    let dir = escape::path(&args.out);
     output::data(&format!("{} pages in `{dir}`; read one with: man -l {dir}/poolcast.1\n", pages.len()))?;
     Ok(EXIT_DONE)
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::{ConfigArgs, Verb};
-use crate::config::{Config, DEFAULT};
+use crate::config::{Config, DEFAULT, yaml};
 use crate::error::EXIT_DONE;
 use crate::output;
 
@@ -46,10 +46,15 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
     }
 }
 
+/// The defaults as they are commented where nothing changes them; else what the file and the environment make of them.
 fn config(args: &ConfigArgs) -> Result<u8> {
-    match &args.file {
-        None => output::data(DEFAULT)?,
-        Some(file) => output::data(&serde_yaml_ng::to_string(&Config::load(Some(file), &BTreeMap::new())?)?)?,
+    let config = Config::load(args.file.as_deref(), &BTreeMap::new())?;
+    let is_default =
+        || anyhow::Ok(serde_json::to_value(yaml::read::<Config>(DEFAULT)?)? == serde_json::to_value(&config)?);
+    if args.file.is_none() && is_default()? {
+        output::file(DEFAULT)?;
+    } else {
+        output::file(&yaml::write(&config)?)?;
     }
     Ok(EXIT_DONE)
 }

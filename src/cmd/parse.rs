@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use crate::advice;
 use crate::cli::ParseArgs;
 use crate::error::{EXIT_DONE, hinted};
+use crate::escape;
 use crate::eventlog::{self, Batch, Options, event_name};
 use crate::events::{Builder, EVENTS, Source, Store, Summary};
 use crate::files::Staging;
@@ -228,10 +229,10 @@ pub(super) fn text(summary: &Summary) -> String {
     let names: Vec<&str> = summary.sources.iter().map(|source| source.name.as_str()).collect();
     let mut text = format!(
         "{}: {} records of {} jobs at {}, {} to {}\n",
-        names.join(", "),
+        escape::value(&names.join(", ")),
         output::count(summary.records()),
         output::count(summary.jobs as u64),
-        summary.aps.join(", "),
+        escape::value(&summary.aps.join(", ")),
         output::utc(summary.begin_ms),
         output::utc(summary.end_ms),
     );
@@ -244,7 +245,12 @@ pub(super) fn text(summary: &Summary) -> String {
         text.push_str(&format!("  {} x {}\n", output::count(*count), anomaly.describe()));
         let places = summary.sources.iter().flat_map(|source| source.places.iter().map(move |place| (source, place)));
         for (source, place) in places.filter(|(_, place)| place.anomaly == *anomaly).take(3) {
-            text.push_str(&format!("      {}: line {} (byte {})\n", source.name, place.line, place.offset));
+            text.push_str(&format!(
+                "      {}: line {} (byte {})\n",
+                escape::value(&source.name),
+                place.line,
+                place.offset
+            ));
         }
     }
     if summary.doubles > 0 {
@@ -252,7 +258,12 @@ pub(super) fn text(summary: &Summary) -> String {
     }
     for gap in &summary.gaps {
         let ap = &summary.aps[gap.ap as usize];
-        text.push_str(&format!("  a gap at {ap}: {} to {}\n", output::utc(gap.from_ms), output::utc(gap.to_ms)));
+        text.push_str(&format!(
+            "  a gap at {}: {} to {}\n",
+            escape::value(ap),
+            output::utc(gap.from_ms),
+            output::utc(gap.to_ms)
+        ));
     }
     text
 }
@@ -274,7 +285,7 @@ fn stats(store: &Store) -> String {
             percent(kind.released, kind.holds),
             percent(kind.succeeded, kind.known),
         ]);
-        reasons.extend(kind.reason.map(|reason| format!("  {code}/{subcode}: {reason}\n")));
+        reasons.extend(kind.reason.map(|reason| format!("  {code}/{subcode}: {}\n", escape::value(&reason))));
     }
     let title = if reasons.is_empty() { "" } else { "  their most frequent reasons, without what varies\n" };
     output::table(&rows) + title + &reasons

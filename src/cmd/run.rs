@@ -17,7 +17,7 @@ use crate::sweep::{self, Best, Choice, Row, Sweep, Trials};
 use crate::tables::{self as table, Samples};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
-use crate::{eventlog, events, files, manifest, output};
+use crate::{escape, eventlog, events, files, manifest, output};
 
 /// Where the store of a sweep is.
 const EVENTS: &str = "events";
@@ -218,7 +218,7 @@ fn summary(
         text.push_str(&choices::text(choices));
     }
     text.push_str(&format!("\nThe best trial on holds it has not seen\n{}", evaluate::text(evaluation)));
-    text.push_str(&format!("everything is in {}\n", out.display()));
+    text.push_str(&format!("everything is in {}\n", escape::path(out)));
     text
 }
 

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use crate::cli::SimulateArgs;
 use crate::error::EXIT_DONE;
 use crate::simulate::{Settings, Summary, simulate};
-use crate::{advice, output};
+use crate::{advice, escape, output};
 
 /// Simulates, and prints what the log holds.
 pub fn run(args: &SimulateArgs) -> Result<u8> {
@@ -34,7 +34,7 @@ fn text(args: &SimulateArgs, settings: &Settings, summary: &Summary) -> String {
         0 => "-".to_owned(),
         _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
     };
-    let log = args.out.display();
+    let log = escape::path(&args.out);
     let mut text = format!(
         "{log}: {} records of {} jobs in {} days, {} bytes in {} files\n",
         count(summary.records),

@@ -1,6 +1,5 @@
 //! `poolcast sweep`: a search space → trials by workers that share a folder, their results, the best one.
 
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::sweep::queue::Managed;
 use crate::sweep::{self, Hands, Row, Running, Status, Sweep};
 use crate::training::Epoch;
-use crate::{manifest, output};
+use crate::{escape, manifest, output};
 
 /// How often a status on a terminal is drawn anew.
 const REDRAW: Duration = Duration::from_secs(2);
@@ -49,7 +48,7 @@ fn init(args: &SweepInitArgs) -> Result<u8> {
         None => begin(&config, &args.config, args.overwrite)?,
     };
     choices::note_repeats(&sweep)?;
-    output::data(&format!("{} trials are to be done in {}\n", sweep.plan.trials, sweep.dir.display()))?;
+    output::data(&format!("{} trials are to be done in {}\n", sweep.plan.trials, escape::path(&sweep.dir)))?;
     Ok(EXIT_DONE)
 }
 
@@ -149,7 +148,7 @@ fn not_over(managed: &Managed, sweep: &Sweep) -> u8 {
 /// One line on a trial that has ended.
 fn ended(row: &Row, sweep: &Sweep) -> String {
     let what = match (&row.error, row.value) {
-        (Some(error), _) => format!("{}: {error}", row.ended),
+        (Some(error), _) => format!("{}: {}", row.ended, escape::value(error)),
         (None, Some(value)) => format!("{} {value:.4}", sweep.config.wandb.sweep.metric.name),
         (None, None) => row.ended.to_string(),
     };
@@ -158,7 +157,7 @@ fn ended(row: &Row, sweep: &Sweep) -> String {
 
 fn summary(sweep: &Sweep) -> Result<u8> {
     output::data(&text(&sweep::status(sweep)?))?;
-    output::data(&format!("results are in {}\n", sweep.dir.join(sweep::ROWS_FILE).display()))?;
+    output::data(&format!("results are in {}\n", escape::path(&sweep.dir.join(sweep::ROWS_FILE))))?;
     let rows = sweep::rows(sweep)?;
     if sweep.config.pipelines.is_empty() {
         sweep::choose(sweep, &rows)?;
@@ -262,7 +261,7 @@ fn best_text(sweep: &Sweep, row: &Row, ended: usize) -> String {
         format!("{}\nof {ended} trials that have ended, of {}\n", self::ended(row, sweep), sweep.plan.trials);
     let rows = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), value.to_string()]);
     text.push_str(&output::table(&rows.collect::<Vec<_>>()));
-    text.push_str(&format!("its model is in {}\n", Path::display(&dir)));
+    text.push_str(&format!("its model is in {}\n", escape::path(&dir)));
     text
 }
 

@@ -54,9 +54,9 @@ impl Plan {
     /// Fails for submit commands that are no user's to decide.
     pub fn files(&self) -> Result<BTreeMap<String, String>> {
         let mut files = submit::files(self)?;
-        files.insert(config::FILE.to_owned(), serde_yaml_ng::to_string(&self.config)?);
+        files.insert(config::FILE.to_owned(), config::yaml::write(&self.config)?);
         for trial in &self.trials {
-            let text = serde_yaml_ng::to_string(&trial.config)?;
+            let text = config::yaml::write(&trial.config)?;
             if self.tensors[&trial.tensors] == trial.number {
                 files.insert(format!("tensors/{}.yaml", trial.tensors), text.clone());
             }

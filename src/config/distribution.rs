@@ -223,7 +223,7 @@ mod tests {
     fn read_as_told(written: &Value) -> Distribution {
         read(written).unwrap_or_else(|refusal| {
             let instead = refusal.split("write `").nth(1).and_then(|rest| rest.strip_suffix('`'));
-            read(&serde_yaml_ng::from_str(instead.expect("an alternative")).expect("YAML")).expect("it is taken")
+            read(&crate::config::yaml::read(instead.expect("an alternative")).expect("YAML")).expect("it is taken")
         })
     }
 

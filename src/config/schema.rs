@@ -190,8 +190,9 @@ fn unknown(name: &str, written: &Map<String, Value>) -> String {
         return deprecated(name, written);
     }
     let names = KNOWN.map(|(known, _)| known);
-    let nearest = super::nearest(name, names.into_iter()).unwrap_or_default();
-    format!("unknown distribution `{name}`, did you mean `{nearest}`? Known are {}", names.join(", "))
+    let nearest = super::nearest(name, names.into_iter());
+    let nearest = nearest.map_or(String::new(), |nearest| format!(", did you mean `{nearest}`?"));
+    format!("unknown distribution `{name}`{nearest}; known are {}", names.join(", "))
 }
 
 /// What to write instead: the same distribution, its bounds as values.
@@ -243,7 +244,7 @@ mod tests {
         `log_uniform_values` needs min > 0, got 0
         `inv_log_uniform`, whose bounds are exponents, is no longer taken; write `{distribution: inv_log_uniform_values, min: 0.36787944117144233, max: 1.0}`
         `q_log_uniform`, whose bounds are exponents, is no longer taken; write `{distribution: q_log_uniform_values, min: 1.0, max: 2.718281828459045, q: 2}`
-        unknown distribution `q_unifrom`, did you mean `q_uniform`? Known are constant, categorical, categorical_w_probabilities, int_uniform, uniform, q_uniform, log_uniform_values, q_log_uniform_values, inv_log_uniform_values, normal, q_normal, log_normal, q_log_normal, beta, q_beta
+        unknown distribution `q_unifrom`, did you mean `q_uniform`?; known are constant, categorical, categorical_w_probabilities, int_uniform, uniform, q_uniform, log_uniform_values, q_log_uniform_values, inv_log_uniform_values, normal, q_normal, log_normal, q_log_normal, beta, q_beta
         `q` must be above 0, got 0
         `sigma` must be at least 0, got -1
         `a` and `b` must be between 0.001 and 1000000, got 0 and 1

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
+use crate::config::nearest;
 use crate::error::hinted;
 
 /// Hyper-parameters by name, as a sweep draws them.
@@ -168,9 +169,11 @@ fn wrong(pipeline: &str, parameter: &Parameter, value: &Value) -> anyhow::Error 
 }
 
 fn not_known<'a>(pipeline: &str, name: &str, known: impl Iterator<Item = &'a String>) -> anyhow::Error {
-    let likeness = |known: &str| strsim::jaro_winkler(&known.to_lowercase(), &name.to_lowercase());
-    let nearest = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let hint = nearest.map_or(String::new(), |nearest| format!("the nearest that it has is `{nearest}`"));
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    let hint = match nearest(name, known.iter().copied()) {
+        Some(nearest) => format!("the nearest that it has is `{nearest}`"),
+        None => format!("it has {}", words(&known)),
+    };
     hinted(format!("pipeline `{pipeline}` has no hyper-parameter `{name}`"), hint).into()
 }
 

@@ -11,7 +11,7 @@ use super::trial::trial_dir;
 use crate::config::Config;
 use crate::tensors::Side;
 use crate::training::{Evaluation, Run};
-use crate::{files, manifest};
+use crate::{escape, files, manifest};
 
 /// The file in a sweep's directory that says which model is the best, and how good it is.
 pub const INFO_FILE: &str = "bestmodel.info";
@@ -42,7 +42,7 @@ pub fn info(dir: &Path, best: &Best) -> Result<String> {
     lines.extend(failed.into_iter().map(|failure| ("failed_trial".to_owned(), failure)));
     lines.extend(test_scores(&run)?);
     lines.extend(parameters(&Config::read(&run)?)?.into_iter().map(|(name, value)| (name, short(&value))));
-    Ok(lines.into_iter().map(|(key, value)| format!("{key} = {value}\n")).collect())
+    Ok(lines.into_iter().map(|(key, value)| format!("{} = {}\n", escape::value(&key), escape::value(&value))).collect())
 }
 
 /// A trial without a model, and why.

@@ -73,7 +73,7 @@ fn log(dir: &Path, text: &str) {
     // Neither through a link, nor into a pipe that nobody reads.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = fs_err::OpenOptions::new().append(true).create(true).custom_flags(flags).open(dir.join(LOG_FILE));
-    let _ = file.map(|mut file| writeln!(file, "{now} {text}"));
+    let _ = file.map(|mut file| writeln!(file, "{now} {}", crate::escape::value(text)));
 }
 
 /// Leaves the results; the rows come last, and say that all is there.

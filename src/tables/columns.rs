@@ -147,7 +147,11 @@ pub(super) fn place(names: &[String], name: &str) -> Result<usize> {
         let message = format!("there is no column `{name}`");
         match nearest(name, names.iter().map(String::as_str)) {
             Some(nearest) => bail!(hinted(message, format!("did you mean `{nearest}`?"))),
-            None => bail!(message),
+            None => {
+                let all: Vec<String> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
+                let more = if names.len() > all.len() { ", ..." } else { "" };
+                bail!(hinted(message, format!("there are {}{more}", all.join(", "))))
+            }
         }
     };
     Ok(at)

@@ -59,16 +59,18 @@ fn what_cannot_be_used_is_named() {
     insta::assert_snapshot!(refused("wandb:\n  api_key: abc\n"), @"
     exit 2
     error: cannot use `c.yaml`
-      caused by: line 2 holds a secret; configurations are copied beside artefacts and travel with jobs
+      caused by: `wandb.api_key` holds a secret; configurations are copied beside artefacts and travel with jobs
 
     hint: remove it, and set the environment variable `WANDB_API_KEY` or use netrc
     ");
-    insta::assert_snapshot!(refused("seed: [1\n"), @"
-    exit 2
-    error: `c.yaml`: did not find expected ',' or ']' at line 2 column 1, while parsing a flow sequence at line 1 column 7
-
-    hint: `poolcast config` prints every key
-    ");
+    insta::assert_snapshot!(refused("seed: [1\n"), @"");
+    insta::assert_snapshot!(refused("seed: 1\nwandb:\n  project: a\n  enable: false\n  project: b\n"), @"");
+    insta::assert_snapshot!(refused(&"[".repeat(100_000)), @"");
+    insta::assert_snapshot!(refused("[1]"), @"");
+    insta::assert_snapshot!(refused("wandb: {enable: true}"), @"");
+    insta::assert_snapshot!(refused("training: {parameters: {dropout: 0.5}}"), @"");
+    insta::assert_snapshot!(refused("training: {parameters: {epochs: {value: 25}}}"), @"");
+    insta::assert_snapshot!(refused("preprocessing: {parameters_default: {m: 10, j: 10, timeframe_len: 60}}"), @"");
     insta::assert_snapshot!(place.run("config nowhere.yaml"), @"
     exit 2
     error: cannot read the configuration `nowhere.yaml`
@@ -76,4 +78,93 @@ fn what_cannot_be_used_is_named() {
 
     hint: `poolcast config > FILE` writes one to start from
     ");
+}
+
+/// As it was published, but for its key and whose it is.
+const PUBLISHED: &str = "
+runs: 100
+epochs: 20
+earlystop_threshold: 5
+wandb:
+  enable: True
+  entity: someone
+  project: distributed-ml
+  sweep:
+    name: a name
+    method: random
+    metric:
+      name: f-measure
+      goal: maximize
+  sweep_id: None
+  run_id: None
+preprocessing:
+  parameters:
+    j: # number of jobs for context window
+      distribution: int_uniform
+      min: 10
+      max: 100
+    m: {distribution: int_uniform, min: 10, max: 100}
+    timeframe_len: {distribution: int_uniform, min: 60, max: 400}
+training:
+  parameters:
+    lstm_layers:
+      values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    hidden_size:
+      values: [16, 32, 64, 128]
+    learning_rate:
+      distribution: uniform
+      min: 0.0
+      max: 0.1
+    batch_size: {distribution: q_log_uniform_values, q: 8, min: 32, max: 256}
+";
+
+#[test]
+fn the_published_file_loads() {
+    let place = Place::new();
+    place.write("p.yaml", PUBLISHED);
+    let loaded = place.command("config p.yaml").env("POOLCAST_WANDB__ENABLE", "false").output().expect("it starts");
+    assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
+    let loaded = String::from_utf8(loaded.stdout).expect("text");
+
+    // The bundled file is the same but for whose it is.
+    let bundled = include_str!("../../config/sweep.yaml").replace("name: sweep", "name: a name");
+    place.write(
+        "b.yaml",
+        bundled.replace("entity: null", "entity: someone").replace("project: poolcast", "project: distributed-ml"),
+    );
+    assert_eq!(place.stdout("config b.yaml"), loaded);
+    for line in
+        ["runs: 100", "epochs: 20", "      name: validation_f_measure", "      goal: maximize", "  sweep_id: null"]
+    {
+        assert!(loaded.lines().any(|found| found == line), "{line} is missing in\n{loaded}");
+    }
+}
+
+#[test]
+fn metrics_have_other_names_too() {
+    let place = Place::new();
+    for (name, known) in
+        [("validate_loss", "validation_loss"), ("val_loss", "validation_loss"), ("val_f1", "validation_f_measure")]
+    {
+        place.write("c.yaml", format!("wandb: {{sweep: {{metric: {{name: {name}, goal: minimize}}}}}}"));
+        assert!(place.stdout("config c.yaml").contains(&format!("name: {known}\n")), "{name}");
+    }
+}
+
+#[test]
+fn the_environment_is_seen_without_a_file_and_gives_no_secret_away() {
+    let place = Place::new();
+    let with = |name: &str, value: &str| {
+        crate::place::Outcome::of(place.command("config").env(name, value).output().expect("it starts"))
+    };
+    let seen = with("POOLCAST_SEED", "77");
+    assert!(seen.code == Some(0) && seen.stdout.contains("seed: 77\n"), "{seen}");
+    assert_eq!(with("POOLCAST_SEED", "1").stdout, include_str!("../../config/default.yaml"));
+    for name in ["POOLCAST_WANDB__API_KEY", "POOLCAST_API_KEY", "POOLCAST_wandb__Api_Key", "POOLCAST_TOKEN"] {
+        let refused = with(name, "s3cr3t-value");
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(refused.stderr.contains(name) && refused.stderr.contains("WANDB_API_KEY"), "{refused}");
+        assert!(!refused.to_string().contains("s3cr3t"), "{refused}");
+    }
+    insta::assert_snapshot!(with("POOLCAST_WANDB__API_KEY", "s3cr3t-value"), @"");
 }

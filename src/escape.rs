@@ -1,0 +1,102 @@
+//! Text from outside → text that a terminal only shows: no character in it is a command, changes the direction of what
+//! follows, or cannot be seen.
+
+use std::borrow::Cow;
+
+/// Whether a terminal takes `c` for more than something to show: controls, and what Unicode calls format characters or
+/// lets a terminal ignore.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}'
+            | '\u{8e2}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// One value on one line: what is hidden in it is shown as `\u{1b}`, a new line as `\n`.
+pub fn value(text: &str) -> Cow<'_, str> {
+    shown(text, |_| false)
+}
+
+/// [`value`] of a path.
+pub fn path(path: &std::path::Path) -> String {
+    value(&path.to_string_lossy()).into_owned()
+}
+
+/// Several lines: new lines and tabs stay, and what else is hidden is shown.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    shown(text, |c| c == '\n' || c == '\t')
+}
+
+fn shown(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_shown = |c: char| is_hidden(c) && !stays(c);
+    if !text.contains(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut all = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' if is_shown(c) => all.extend(c.escape_default()),
+            _ if is_shown(c) => all.extend(c.escape_unicode()),
+            _ => all.push(c),
+        }
+    }
+    Cow::Owned(all)
+}
+
+/// A JSON document, what is hidden in its texts as JSON writes it: `\u202e`.
+pub fn json(text: &str) -> Cow<'_, str> {
+    // Outside of texts JSON has no such character but blanks.
+    let is_shown = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
+    if !text.contains(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut all = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_shown(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                all.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            all.push(c);
+        }
+    }
+    Cow::Owned(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOSTILE: &str = "a\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{200b}\u{feff}\u{e0041}\r\nb\t\u{7f}";
+
+    #[test]
+    fn what_is_hidden_is_shown() {
+        assert_eq!(value(HOSTILE), r"a\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{200b}\u{feff}\u{e0041}\r\nb\t\u{7f}");
+        assert_eq!(lines("a\u{1b}\n\tb\r\n"), "a\\u{1b}\n\tb\\r\n");
+        assert!(matches!(value("Grüße, 世界 🙂 ’"), Cow::Borrowed(_)), "what can be seen stays");
+    }
+
+    #[test]
+    fn json_says_the_same() {
+        let text = serde_json::to_string(HOSTILE).expect("JSON");
+        let escaped = json(&text);
+        assert!(!escaped.contains(is_hidden), "{escaped}");
+        assert_eq!(serde_json::from_str::<String>(&escaped).expect("JSON"), HOSTILE);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hidden_is_left(text in any::<String>()) {
+            prop_assert!(!value(&text).contains(is_hidden));
+            prop_assert!(!lines(&text).contains(|c| is_hidden(c) && c != '\n' && c != '\t'));
+            let written = serde_json::to_string(&text).expect("JSON");
+            prop_assert_eq!(serde_json::from_str::<String>(&json(&written)).expect("JSON"), text);
+        }
+    }
+}
