@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::config::{Context, Cycles, Label, Split, Vocabulary, Window};
+use crate::config::{Context, Cycles, Label, Split, StateEvent, Vocabulary, Window};
 use crate::models::{ARCHITECTURES, Architecture, DeviceName};
 use crate::tensors::Side;
 
@@ -232,6 +232,9 @@ pub struct TensorsArgs {
     /// The states of a job that are told apart
     #[arg(long, value_enum)]
     pub vocabulary: Option<Vocabulary>,
+    /// The events that are states, such as 0,1,5,12,13,input-transfer,output-transfer [default: every number]
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
+    pub states: Option<Vec<StateEvent>>,
     /// What is predicted
     #[arg(long, value_enum)]
     pub label: Option<Label>,

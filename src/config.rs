@@ -6,6 +6,7 @@ mod distribution;
 mod parameter;
 mod pipelines;
 mod schema;
+mod states;
 mod sweep;
 mod threshold;
 pub mod yaml;
@@ -27,6 +28,7 @@ pub use distribution::Distribution;
 pub use parameter::Parameter;
 use parameter::check_range;
 pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
+pub use states::{StateEvent, StateEvents};
 pub use sweep::{Asha, EarlyTerminate, Hyperband, Method, Sweep};
 pub use threshold::Threshold;
 
@@ -195,6 +197,7 @@ pub struct TensorParameters {
     pub timeframe_len: Parameter,
     pub context: Parameter<Context>,
     pub vocabulary: Parameter<Vocabulary>,
+    pub states: Parameter<StateEvents>,
 }
 
 /// Where a sample's frames stand.
@@ -309,7 +312,7 @@ impl Config {
     pub fn load(file: Option<&Path>, flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
         let mut figment = Figment::from(Serialized::defaults(yaml::read::<Dict>(DEFAULT)?));
         if let Some(file) = file {
-            let dict = read_file(file).with_context(|| format!("cannot use `{}`", file.display()))?;
+            let dict = read_dict(&read_file(file)?).with_context(|| format!("cannot use `{}`", file.display()))?;
             figment = figment.merge(Serialized::defaults(dict));
         }
         refuse_secrets_of_environment()?;
@@ -405,8 +408,8 @@ impl Config {
 /// The beginning of the names of environment variables that are keys.
 const PREFIX: &str = "POOLCAST_";
 
-/// What the configuration file says; an empty one says nothing.
-fn read_file(file: &Path) -> Result<Dict> {
+/// The text of a configuration, as far as one is read.
+fn read_file(file: &Path) -> Result<String> {
     use std::io::Read as _;
     let mut text = String::new();
     // A pipe is taken, too.
@@ -415,7 +418,12 @@ fn read_file(file: &Path) -> Result<Dict> {
         format!("cannot read the configuration `{}`", file.display()),
         "`poolcast config > FILE` writes one to start from",
     ))?;
-    let dict = yaml::read::<Option<Dict>>(&text)?.unwrap_or_default();
+    Ok(text)
+}
+
+/// What a configuration says; an empty one says nothing.
+fn read_dict(text: &str) -> Result<Dict> {
+    let dict = yaml::read::<Option<Dict>>(text)?.unwrap_or_default();
     if let Some(key) = secret(&dict, "") {
         return Err(refused_secret(&format!("`{key}`"), "remove it").into());
     }

@@ -20,17 +20,27 @@ pub const EXIT_CHECKPOINTED: u8 = 85;
 pub struct Hinted {
     message: String,
     hint: String,
+    is_early: bool,
 }
 
 /// An error with a hint: `hint` is a command or an option to type.
 ///
 /// It serves as a root error and, through [`anyhow::Error::context`], on top of a cause.
 pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> Hinted {
-    Hinted { message: message.into(), hint: hint.into() }
+    Hinted { message: message.into(), hint: hint.into(), is_early: false }
 }
 
-/// The exit code for `error`: [`EXIT_RETRY`] where an operating system error in its chain can pass, else [`EXIT_NEVER`].
+/// As [`hinted`], where the same call will succeed once others have done their work.
+pub fn early(message: impl Into<String>, hint: impl Into<String>) -> Hinted {
+    Hinted { is_early: true, ..hinted(message, hint) }
+}
+
+/// The exit code for `error`: [`EXIT_RETRY`] where an operating system error in its chain can pass, or it is too early, else
+/// [`EXIT_NEVER`].
 pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.downcast_ref::<Hinted>().is_some_and(|hinted| hinted.is_early) {
+        return EXIT_RETRY;
+    }
     let passing =
         error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(|io| !is_permanent(io.kind()));
     if passing { EXIT_RETRY } else { EXIT_NEVER }

@@ -101,7 +101,10 @@ impl Staging {
         if replaces {
             ensure!(
                 replace,
-                hinted(format!("`{place}` exists already"), "name another directory, or add `--overwrite`")
+                hinted(
+                    format!("`{place}` exists already"),
+                    "name another directory; `--help` says how one is replaced"
+                )
             );
             ensure!(
                 target.join("manifest.json").is_file(),

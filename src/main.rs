@@ -76,6 +76,13 @@ fn usage(mut error: clap::Error) -> ExitCode {
             ContextValue::Strings(all) => {
                 drop(error.insert(kind, ContextValue::Strings(all.into_iter().map(shown).collect())));
             }
+            ContextValue::StyledStr(text) => {
+                drop(error.insert(kind, ContextValue::StyledStr(shown(text.to_string()).into())))
+            }
+            ContextValue::StyledStrs(all) => {
+                let all = all.into_iter().map(|text| shown(text.to_string()).into()).collect();
+                drop(error.insert(kind, ContextValue::StyledStrs(all)));
+            }
             _ => {}
         }
     }

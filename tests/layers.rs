@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 21] = [
+    "escape",
     "error",
     "output",
     "process",
@@ -73,6 +74,19 @@ fn modules_import_only_upwards() {
         }
     }
     assert!(edges > 30, "the search for imports found only {edges}");
+}
+
+/// What people are told to type when something is wrong is typed in haste.
+#[test]
+fn nothing_that_destroys_is_told_to_be_typed() {
+    for path in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+        let text = fs_err::read_to_string(&path).expect("read");
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            for words in ["--overwrite", "rm -", "submit_dag -f"] {
+                assert!(!line.contains(words), "{}:{}: {words}", path.display(), number + 1);
+            }
+        }
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{flag, flags};
 use crate::cli::{SweepChoiceArgs, SweepInitArgs};
 use crate::config::Config;
-use crate::error::hinted;
+use crate::error::{Hinted, early, hinted};
 use crate::escape;
 use crate::manifest;
 use crate::output;
@@ -55,7 +55,7 @@ pub(super) fn check_same(sweep: &Sweep, asked: &SweepChoiceArgs) -> Result<()> {
                 "`{}` holds a sweep of other choices: pipelines `{pipelines}`, splits `{splits}`, {cv}, {validate}",
                 sweep.dir.display()
             ),
-            "name another directory, or begin anew with `poolcast sweep init CONFIG -o DIR --overwrite`"
+            "name another directory, or begin anew in one with `poolcast sweep init CONFIG -o DIR`"
         )
     );
     Ok(())
@@ -77,14 +77,17 @@ pub(super) fn note_repeats(sweep: &Sweep) -> Result<()> {
 pub(super) fn of(sweep: &Sweep, rows: &[Row]) -> Result<Vec<Choice>> {
     let path = sweep.dir.join(SELECTION_FILE);
     let choices = if sweep.is_finished() { manifest::read_json(&path)? } else { sweep::choices(sweep, rows)? };
-    ensure!(
-        !choices.is_empty(),
-        hinted(
-            format!("the sweep in `{}` has no best trial", sweep.dir.display()),
-            "`poolcast sweep status DIR` shows how far it is, and why trials failed"
-        )
-    );
+    ensure!(!choices.is_empty(), no_best(sweep));
     Ok(choices)
+}
+
+/// A sweep without a best trial: it is too early, or all have failed.
+pub(super) fn no_best(sweep: &Sweep) -> Hinted {
+    let kind = if sweep.is_finished() { hinted } else { early };
+    kind(
+        format!("the sweep in `{}` has no best trial", sweep.dir.display()),
+        "`poolcast sweep status DIR` shows how far it is, and why trials failed".to_owned(),
+    )
 }
 
 /// A choice with the row of its trial.

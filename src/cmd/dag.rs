@@ -9,7 +9,7 @@ use super::{flag, flags};
 use crate::cli::{DagArgs, SweepCleanupArgs, SweepShowArgs};
 use crate::condor::{self, Counts, DAG_FILE, Nodes, Plan};
 use crate::config::Config;
-use crate::error::{EXIT_DONE, hinted};
+use crate::error::{EXIT_DONE, early, hinted};
 use crate::eventlog::{self, HELD, Options};
 use crate::sweep::{self, Best};
 use crate::{advice, escape, output};
@@ -150,7 +150,14 @@ fn last_hold(log: &Path) -> Result<Option<String>> {
 /// Chooses the best trial of the DAG whose results are in `dir`, and keeps the choice once all trials have ended.
 pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let config = Config::read(dir)?;
-    let (best, is_over) = condor::choose(dir, &config)?;
+    let (best, is_over) = condor::choose(dir, &config).with_context(|| {
+        let is_over = condor::trials(dir, &config).is_ok_and(|trials| trials.iter().all(Option::is_some));
+        let kind = if is_over { hinted } else { early };
+        kind(
+            format!("the sweep in `{}` has no best trial", dir.display()),
+            "`poolcast sweep status DIR` shows how far it is, and why trials failed".to_owned(),
+        )
+    })?;
     if is_over {
         sweep::write_best(dir, &best)?;
     }

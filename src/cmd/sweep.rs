@@ -12,7 +12,7 @@ use super::train::{line, stop_signal};
 use crate::cli::{SweepCleanupArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStep, SweepWorkArgs};
 use crate::condor::{is_dag, results};
 use crate::config::Config;
-use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
+use crate::error::{EXIT_DONE, EXIT_RETRY};
 use crate::sweep::queue::Managed;
 use crate::sweep::{self, Hands, Row, Running, Status, Sweep};
 use crate::training::Epoch;
@@ -240,12 +240,7 @@ fn best(args: &SweepShowArgs) -> Result<u8> {
         choices::show(&sweep, &rows, args.json)?;
         return Ok(EXIT_DONE);
     }
-    let best = sweep::choose(&sweep, &rows).with_context(|| {
-        hinted(
-            format!("the sweep in `{}` has no best trial", args.dir.display()),
-            "`poolcast sweep status DIR` shows how far it is",
-        )
-    })?;
+    let best = sweep::choose(&sweep, &rows).with_context(|| choices::no_best(&sweep))?;
     let row = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
     if args.json {
         output::json(row)?;

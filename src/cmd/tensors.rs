@@ -23,6 +23,7 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
             ("preprocessing.parameters.timeframe_len", flag(&args.timeframe_len)),
             ("preprocessing.parameters.context", flag(&args.context)),
             ("preprocessing.parameters.vocabulary", flag(&args.vocabulary)),
+            ("preprocessing.parameters.states", flag(&args.states)),
             ("preprocessing.window", flag(&args.window)),
             ("preprocessing.label", flag(&args.label)),
             ("preprocessing.cycles", flag(&args.cycles)),

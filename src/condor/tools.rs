@@ -24,7 +24,7 @@ pub fn start(dir: &Path, name: &str) -> Result<String> {
         output.status.success(),
         hinted(
             format!("condor_submit_dag refused: {}", [said(&output.stderr), said(&output.stdout)].join(" ")),
-            "`condor_q` shows whether it is in the queue; one that is done begins anew with `condor_submit_dag -f`"
+            "`condor_q` shows whether it is in the queue; one that is done begins anew in another directory"
         )
     );
     Ok(said(&output.stdout))

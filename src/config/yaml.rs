@@ -44,7 +44,10 @@ fn explain(error: &Error) -> anyhow::Error {
             hinted(format!("{place}{key} stands there twice"), "leave one of the two").into()
         }
         Error::Budget { .. } => anyhow!("{place}it is too deep or too large"),
-        _ => anyhow!("{place}{}", UserMessageFormatter.format_message(error)),
+        _ => match UserMessageFormatter.format_message(error) {
+            text if text.contains("recursion limit") => anyhow!("{place}it is too deep or too large"),
+            text => anyhow!("{place}{text}"),
+        },
     }
 }
 

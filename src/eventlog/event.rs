@@ -29,6 +29,9 @@ pub(super) const NODE_TERMINATED: u16 = 15;
 /// Event 028: attributes of the job ad, written after the event that triggered it. Annotation, not a state.
 pub const AD_INFORMATION: u16 = 28;
 
+/// Event 040: input or output files of the job are transferred.
+pub const FILE_TRANSFER: u16 = 40;
+
 /// HTCondor's name of an event, without `ULOG_`.
 pub fn event_name(number: u16) -> &'static str {
     const NAMES: [&str; 48] = [
@@ -98,7 +101,8 @@ pub struct Event {
     /// 005: 1 if the job ended by itself and not by a signal.
     pub normal: u8,
     /// 005: the return value or the signal. 009: who removed the job, as in [`RemovedBy`]. 012: the bits of what stands for
-    /// the template of its reason in [`super::Reasons`], or 0.
+    /// the template of its reason in [`super::Reasons`], or 0. 040: HTCondor's type of the transfer: 1 to 3 of input, which is
+    /// queued, has started, has finished, 4 to 6 of output; 0 if it does not say.
     pub value: i32,
     /// 012: the hold reason code.
     pub hold_code: i32,
@@ -170,6 +174,7 @@ pub(super) fn event(record: &Record<'_>) -> Event {
         HELD => (event.hold_code, event.hold_subcode) = hold(record).0.unwrap_or((0, 0)),
         TERMINATED | NODE_TERMINATED => (event.normal, event.value) = ending(record),
         ABORTED => event.value = removed_by(record) as i32,
+        FILE_TRANSFER => event.value = transfer(record),
         _ => {}
     }
     event
@@ -238,6 +243,29 @@ pub(super) fn ending(record: &Record<'_>) -> (u8, i32) {
         }
     }
     (0, 0)
+}
+
+/// The type of a file transfer, as in [`Event::value`].
+fn transfer(record: &Record<'_>) -> i32 {
+    let text = match record.content {
+        Content::Text(text) => headline(text),
+        Content::Ad(form) => {
+            return attributes(record, form).int("Type").filter(|kind| (1..=6).contains(kind)).unwrap_or(0) as i32;
+        }
+    };
+    let stage = match text {
+        [b'E', ..] => 1,
+        [b'S', ..] => 2,
+        [b'F', ..] => 3,
+        _ => return 0,
+    };
+    if text.ends_with(b"input files") {
+        stage
+    } else if text.ends_with(b"output files") {
+        3 + stage
+    } else {
+        0
+    }
 }
 
 fn leading_int(text: &[u8]) -> Option<(i32, &[u8])> {

@@ -27,8 +27,8 @@ pub use body::{Body, Exit, Header, HoldCode, JobAd, Slot, Usage};
 pub use collect::{Archive, Archived, Collected, Lost, collect};
 pub use dump::dump;
 pub use event::{
-    ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, GENERIC, HELD, RELEASED, RemovedBy, Request, SUBMIT, TERMINATED,
-    event_name,
+    ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, FILE_TRANSFER, GENERIC, HELD, RELEASED, RemovedBy, Request, SUBMIT,
+    TERMINATED, event_name,
 };
 pub use generations::{access_point, generations};
 pub use reader::{

@@ -14,7 +14,7 @@ use crate::manifest::{self, Checksum};
 use crate::shard::{Format, Shard};
 
 /// Event shards.
-pub const EVENTS: Format = Format { name: "events", version: 3, rebuild: "poolcast parse LOG... -o DIR --overwrite" };
+pub const EVENTS: Format = Format { name: "events", version: 4, rebuild: "poolcast parse LOG... -o DIR" };
 
 /// A log that went into a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -102,7 +102,7 @@ fn clear(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
         ensure!(!path.is_dir(), hinted(format!("`{place}` is a directory, not a file"), "name a file in it"));
         ensure!(
             overwrite || !path.exists(),
-            hinted(format!("`{place}` exists already"), "name another file, or add `--overwrite`")
+            hinted(format!("`{place}` exists already"), "name another file; `--help` says how one is replaced")
         );
     }
     if log.exists() || oldest.exists() {

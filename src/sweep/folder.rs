@@ -76,7 +76,7 @@ impl Sweep {
         let sweep = Sweep::open(dir)?;
         ensure!(
             serde_json::to_value(config)? == serde_json::to_value(&sweep.config)?,
-            hinted(format!("`{}` holds another sweep", dir.display()), "name another directory, or add `--overwrite`")
+            hinted(format!("`{}` holds another sweep", dir.display()), "name another directory")
         );
         Ok(Some(sweep))
     }

@@ -57,7 +57,7 @@ fn check_same(dir: &Path, found: &str, wanted: &str) -> Result<()> {
         found == wanted,
         hinted(
             format!("`{}` is not what it was when the sweep began", dir.display()),
-            "begin anew with `poolcast sweep init CONFIG -o DIR --overwrite`"
+            "begin anew in another directory with `poolcast sweep init CONFIG -o DIR`"
         )
     );
     Ok(())

@@ -31,7 +31,9 @@ pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
 pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
     let settings = tensors::Settings::of(config)?;
     let (j, m, timeframe_len_s) = (settings.j, settings.m, settings.timeframe_len_s);
-    let name = format!("j{j}-m{m}-t{timeframe_len_s}-{}-{}", settings.context, settings.vocabulary);
+    let states = settings.states.to_string();
+    let states = if states.is_empty() { states } else { format!("-{:.8}", manifest::digest(states.as_bytes())) };
+    let name = format!("j{j}-m{m}-t{timeframe_len_s}-{}-{}{states}", settings.context, settings.vocabulary);
     Ok(out.join("tensors").join(name))
 }
 

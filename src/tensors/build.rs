@@ -91,8 +91,7 @@ pub fn build(
     let sides = Side::ALL.map(|side| (side, of_side(side).collect::<Vec<Sample>>()));
     write_sides(&source, settings, &sides, staging.path(), &progress)?;
     let splits = sides.iter().map(|(side, samples)| (*side, summary_of(*side, samples, settings))).collect();
-    let summary =
-        Summary { settings: settings.clone(), e: settings.vocabulary.e(), cycles_total: cycles, left_out, splits };
+    let summary = Summary { settings: settings.clone(), e: settings.e(), cycles_total: cycles, left_out, splits };
     manifest::write(staging.path(), TENSORS, key, &summary)?;
     staging.commit()?;
     Ok(summary)

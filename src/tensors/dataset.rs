@@ -17,8 +17,7 @@ use crate::manifest;
 use crate::shard::{Column, Format, Shard};
 
 /// Tensor shards.
-pub const TENSORS: Format =
-    Format { name: "tensors", version: 3, rebuild: "poolcast tensors EVENTS -o DIR --overwrite" };
+pub const TENSORS: Format = Format { name: "tensors", version: 3, rebuild: "poolcast tensors EVENTS -o DIR" };
 
 /// A side of the split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
@@ -162,7 +161,7 @@ impl Dataset {
         let manifest = manifest::read::<Summary>(dir, TENSORS)?;
         let summary = manifest.body;
         let Settings { m, j, .. } = summary.settings;
-        let e = summary.settings.vocabulary.e();
+        let e = summary.settings.e();
         ensure!(
             summary.e == e,
             hinted(

@@ -23,7 +23,7 @@ impl<'a> Sampler<'a> {
     /// A sampler over all jobs of `store`.
     pub fn new(store: &'a Store, settings: Settings) -> Sampler<'a> {
         let jobs = store.jobs();
-        let states = States::new(settings.vocabulary, &settings.ignore_events);
+        let states = States::new(&settings);
         Sampler { context: Context::new(settings.context, &jobs), jobs, settings, states }
     }
 

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::dataset::TENSORS;
-use crate::config::{Config, Context, Cycles, Label, Split, Vocabulary, Window};
+use crate::config::{Config, Context, Cycles, Label, Split, StateEvents, Vocabulary, Window};
 use crate::manifest;
 
 /// Everything that decides what the samples of a log are.
@@ -21,6 +21,9 @@ pub struct Settings {
     pub context: Context,
     /// The states of a job.
     pub vocabulary: Vocabulary,
+    /// The events that are states.
+    #[serde(default)]
+    pub states: StateEvents,
     /// Where the frames stand.
     pub window: Window,
     /// What a sample is labelled with.
@@ -44,12 +47,15 @@ impl Settings {
     pub fn of(config: &Config) -> Result<Settings> {
         let preprocessing = &config.preprocessing;
         let parameters = &preprocessing.parameters;
+        let states = parameters.states.constant("states")?;
+        states.check(&preprocessing.ignore_events)?;
         Ok(Settings {
             j: parameters.j.whole("j", 1..=10_000)?,
             m: parameters.m.whole("m", 1..=10_000)?,
             timeframe_len_s: parameters.timeframe_len.whole("timeframe_len", 1..=31_536_000)? as u32,
             context: parameters.context.constant("context")?,
             vocabulary: parameters.vocabulary.constant("vocabulary")?,
+            states,
             window: preprocessing.window,
             label: preprocessing.label,
             cycles: preprocessing.cycles,

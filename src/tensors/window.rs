@@ -1,7 +1,8 @@
 //! Frames: at each of `m` moments, the state of a job after its last event at or before it.
 
-use crate::config::{Vocabulary, Window};
-use crate::eventlog::HELD;
+use super::settings::Settings;
+use crate::config::{StateEvent, Vocabulary, Window};
+use crate::eventlog::{FILE_TRANSFER, HELD};
 use crate::events::History;
 
 /// The cell of a frame before a job's first event.
@@ -10,19 +11,20 @@ pub const EMPTY: u8 = 255;
 const IGNORED: u8 = 254;
 /// A cell on its way: the state is that of the frame before.
 const SAME: u8 = 253;
-/// The cell of an event whose number is not one of 0 to 47.
+/// What stands for an event whose number alone does not tell the state.
+const APART: u8 = 252;
+/// The cell of an event whose number is not one of 0 to 47, where every number is a state.
 const OTHER: u8 = 48;
-/// The cell of a hold whose code is not one of 0 to 49; one for each of these stands before it.
-const OTHER_HOLD: u8 = OTHER + 1 + 50;
+/// The states of hold codes: one for each of 0 to 49, and one for all others.
+const HOLDS: u8 = 51;
 
-impl Vocabulary {
-    /// `e`: how many states there are. The event numbers 0 to 47 of the current HTCondor and one place for all others;
-    /// with `hold-codes`, the hold codes 0 to 49 and one place for all others.
-    pub fn e(self) -> usize {
-        match self {
-            Vocabulary::Events => usize::from(OTHER) + 1,
-            Vocabulary::HoldCodes => usize::from(OTHER_HOLD) + 1,
-        }
+impl Settings {
+    /// `e`: how many states there are. Those that are listed; else the event numbers 0 to 47 of the current HTCondor and one
+    /// place for all others. With `hold-codes` also the hold codes 0 to 49 and one place for all others.
+    pub fn e(&self) -> usize {
+        let events = self.states.0.as_ref().map_or(usize::from(OTHER) + 1, Vec::len);
+        let holds = if self.vocabulary == Vocabulary::HoldCodes { usize::from(HOLDS) } else { 0 };
+        events + holds
     }
 }
 
@@ -64,28 +66,57 @@ impl Frames {
 pub(super) struct States {
     /// By number; those from 256 on have the place of 255.
     by_number: [u8; 256],
-    vocabulary: Vocabulary,
+    /// The states of event 040 for input and for output, where they are apart.
+    transfers: [u8; 2],
+    /// The state of hold code 0.
+    holds: u8,
 }
 
 impl States {
-    /// Events in `ignore` change no state.
-    pub(super) fn new(vocabulary: Vocabulary, ignore: &[u16]) -> States {
-        let state = |number: usize| match u16::try_from(number) {
-            Ok(number) if ignore.contains(&number) => IGNORED,
-            _ => u8::try_from(number).unwrap_or(OTHER).min(OTHER),
+    /// The states of `settings`.
+    pub(super) fn new(settings: &Settings) -> States {
+        let listed = settings.states.0.as_deref();
+        let place = |event: StateEvent| {
+            let at = listed.and_then(|listed| listed.iter().position(|known| *known == event));
+            at.map_or(IGNORED, |at| at as u8)
         };
-        States { by_number: std::array::from_fn(state), vocabulary }
+        let state = |number: usize| match (u16::try_from(number), listed) {
+            (Ok(number), _) if settings.ignore_events.contains(&number) => IGNORED,
+            (_, None) => u8::try_from(number).unwrap_or(OTHER).min(OTHER),
+            // The last place stands for all numbers from 255 on, which are no events today.
+            (number, Some(_)) => number.map_or(IGNORED, |number| place(StateEvent::Number(number))),
+        };
+        let mut by_number: [u8; 256] = std::array::from_fn(state);
+
+        let transfers = [StateEvent::InputTransfer, StateEvent::OutputTransfer].map(place);
+        let is_ignored = settings.ignore_events.contains(&FILE_TRANSFER);
+        if transfers != [IGNORED; 2] && !is_ignored {
+            by_number[usize::from(FILE_TRANSFER)] = APART;
+        }
+        let held = &mut by_number[usize::from(HELD)];
+        if settings.vocabulary == Vocabulary::HoldCodes && *held != IGNORED {
+            *held = APART;
+        }
+        let holds = listed.map_or(OTHER + 1, |listed| listed.len() as u8);
+        States { by_number, transfers, holds }
     }
 
     #[inline]
     fn after(&self, history: &History<'_>, at: usize) -> u8 {
         let number = history.number[at];
         let state = self.by_number[usize::from(number.min(255))];
-        if number == HELD && self.vocabulary == Vocabulary::HoldCodes && state != IGNORED {
-            let code = u8::try_from(history.hold_code[at]).unwrap_or(u8::MAX);
-            return (OTHER + 1).saturating_add(code).min(OTHER_HOLD);
+        if state != APART {
+            return state;
         }
-        state
+        if number == HELD {
+            let code = u8::try_from(history.hold_code[at]).unwrap_or(u8::MAX);
+            return self.holds + code.min(HOLDS - 1);
+        }
+        match history.value[at] {
+            1..=3 => self.transfers[0],
+            4..=6 => self.transfers[1],
+            _ => IGNORED,
+        }
     }
 
     /// Writes a sample `[m, j]`: the states of each job at each frame, after its last event at or before the frame among
@@ -144,7 +175,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn settings(vocabulary: Vocabulary, states: &str) -> Settings {
+        let config = crate::config::Config::load(None, &std::collections::BTreeMap::new()).expect("defaults");
+        let settings = Settings::of(&config).expect("settings");
+        Settings { vocabulary, states: serde_json::from_str(states).expect("states"), ..settings }
+    }
+
     fn codes_of(vocabulary: Vocabulary, events: (&[i64], &[u16], &[i32]), frames: Frames) -> Vec<u8> {
+        codes_of_states(&settings(vocabulary, "null"), events, frames)
+    }
+
+    /// The value of an event is its hold code.
+    fn codes_of_states(settings: &Settings, events: (&[i64], &[u16], &[i32]), frames: Frames) -> Vec<u8> {
         let (time_ms, number, hold_code) = events;
         let (zeros, bytes) = (vec![0; number.len()], vec![0; number.len()]);
         let history = History {
@@ -152,12 +194,12 @@ mod tests {
             number,
             hold_code,
             hold_subcode: &zeros,
-            value: &zeros,
+            value: hold_code,
             normal: &bytes,
             text_hash: &vec![0; number.len()],
         };
         let mut codes = vec![77; frames.m];
-        States::new(vocabulary, &[28]).fill(&mut codes, &[history], frames);
+        States::new(settings).fill(&mut codes, &[history], frames);
         codes
     }
 
@@ -224,7 +266,7 @@ mod tests {
     fn unknown_numbers_share_one_place() {
         let frames = Frames::new(Window::Life, 0, 0, 3, 60);
         assert_eq!(column(&[(0, 47), (1, 48), (2, 300)], 3, frames), [47, OTHER, OTHER]);
-        assert_eq!(Vocabulary::Events.e(), 49);
+        assert_eq!(settings(Vocabulary::Events, "null").e(), 49);
     }
 
     #[test]
@@ -232,8 +274,31 @@ mod tests {
         let frames = Frames::new(Window::Life, 0, 0, 6, 60);
         let events = [(0, 1, 0), (1, 12, 0), (2, 12, 13), (3, 12, 49), (4, 12, 50), (5, 12, -7)];
         let found = column_of(Vocabulary::HoldCodes, &events, 6, frames);
-        assert_eq!(found, [1, 49, 62, 98, OTHER_HOLD, OTHER_HOLD]);
-        assert_eq!(Vocabulary::HoldCodes.e(), 100);
-        assert!(Vocabulary::HoldCodes.e() <= usize::from(SAME));
+        assert_eq!(found, [1, 49, 62, 98, 99, 99]);
+        assert_eq!(settings(Vocabulary::HoldCodes, "null").e(), 100);
+    }
+
+    #[test]
+    fn states_are_those_that_are_listed() {
+        let frames = Frames::new(Window::Life, 0, 0, 7, 60);
+        // Submitted, input, executing, image size, output, held for 13, an unknown transfer.
+        let events = [(0, 0, 0), (1, 40, 2), (2, 1, 0), (3, 6, 0), (4, 40, 6), (5, 12, 13), (6, 40, 0)];
+        let codes = |vocabulary, states: &str| {
+            let time_ms: Vec<i64> = events.iter().map(|event| event.0 * 60_000).collect();
+            let number: Vec<u16> = events.iter().map(|event| event.1).collect();
+            let value: Vec<i32> = events.iter().map(|event| event.2).collect();
+            codes_of_states(&settings(vocabulary, states), (&time_ms, &number, &value), frames)
+        };
+        let published = "[0, \"input-transfer\", 1, 12, \"output-transfer\", 5]";
+        assert_eq!(codes(Vocabulary::Events, published), [0, 1, 2, 2, 4, 3, 3]);
+        assert_eq!(settings(Vocabulary::Events, published).e(), 6);
+        assert_eq!(codes(Vocabulary::HoldCodes, published), [0, 1, 2, 2, 4, 19, 19]);
+        assert_eq!(settings(Vocabulary::HoldCodes, published).e(), 57);
+        assert_eq!(codes(Vocabulary::Events, "[40, 1]"), [EMPTY, 0, 1, 1, 0, 0, 0]);
+        assert_eq!(codes(Vocabulary::Events, "[\"output-transfer\"]"), [EMPTY, EMPTY, EMPTY, EMPTY, 0, 0, 0]);
+        assert_eq!(codes(Vocabulary::HoldCodes, "[0]"), [0; 7], "holds are none of them");
+        let most: Vec<u16> = (0..150).collect();
+        let most = settings(Vocabulary::HoldCodes, &serde_json::to_string(&most).expect("JSON"));
+        assert!(most.e() <= usize::from(APART));
     }
 }

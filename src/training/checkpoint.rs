@@ -18,7 +18,7 @@ use crate::shard::{self, Column, Format, Shard};
 /// The checkpoint's file name in a run.
 pub(super) const FILE: &str = "checkpoint.safetensors";
 
-const FORMAT: Format = Format { name: "checkpoint", version: 3, rebuild: "poolcast train TENSORS -o RUN --overwrite" };
+const FORMAT: Format = Format { name: "checkpoint", version: 3, rebuild: "poolcast train TENSORS -o RUN" };
 
 /// The state of a training between two batches. What is random in an epoch, the order of its samples, follows from the
 /// seed and the epoch by name, so the state of that generator is the epoch and the place in it.
@@ -85,7 +85,7 @@ impl Checkpoint {
             notes.key == key,
             hinted(
                 format!("`{}` belongs to a training on other tensors or with other settings", path.display()),
-                "use its tensors and settings, or start anew with `--overwrite`"
+                "use its tensors and settings, or name another directory"
             )
         );
         let column = |group: &str, name: &str| shard.column(&format!("{group}/{name}"));

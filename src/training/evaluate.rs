@@ -148,7 +148,8 @@ fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
     let (model, tensors) = (&run.summary.tensors, &dataset.summary.settings);
     let made = |s: &crate::tensors::Settings| {
         let choices = format!("{:?} windows and {:?} labels", s.window, s.label).to_lowercase();
-        let jobs = format!("context {}, vocabulary {}", s.context, s.vocabulary);
+        let states = s.states.0.as_ref().map_or(String::new(), |_| format!(", states {}", s.states));
+        let jobs = format!("context {}, vocabulary {}{states}", s.context, s.vocabulary);
         format!("j = {}, m = {}, timeframe_len = {}, {jobs}, {choices}", s.j, s.m, s.timeframe_len_s)
     };
     ensure!(
@@ -157,8 +158,13 @@ fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
             format!("the model was trained on samples with {}; the tensors have {}", made(model), made(tensors)),
             format!(
                 "make fitting tensors with `poolcast tensors EVENTS -o DIR --j {} --m {} --timeframe-len {} --context {} \
-                 --vocabulary {}`",
-                model.j, model.m, model.timeframe_len_s, model.context, model.vocabulary
+                 --vocabulary {}{}`",
+                model.j,
+                model.m,
+                model.timeframe_len_s,
+                model.context,
+                model.vocabulary,
+                model.states.0.as_ref().map_or(String::new(), |_| format!(" --states {}", model.states))
             )
         )
     );

@@ -140,14 +140,14 @@ impl Run {
             shard.notes::<Notes>()? == notes && manifest::digest(shard.bytes()) == summary.model_sha256,
             hinted(
                 format!("`{}` is not the model that its manifest speaks of", path.display()),
-                "train it anew with `poolcast train --overwrite`"
+                "train it anew into another directory with `poolcast train TENSORS -o RUN`"
             )
         );
         ensure!(
             summary.shape.s == statics(architecture),
             hinted(
                 format!("the model takes {} static features, and this program knows {STATICS}", summary.shape.s),
-                "train it anew with `poolcast train --overwrite`"
+                "train it anew into another directory with `poolcast train TENSORS -o RUN`"
             )
         );
         let model = Model::with_weights(architecture, summary.shape, |name| shard.column(name))?;
@@ -189,7 +189,7 @@ fn open_metrics(dir: &Path, sha256: &str) -> Result<(Metrics, Calibration)> {
     let calibration = metrics.calibration.filter(|_| is_known).with_context(|| {
         hinted(
             format!("`{}` is not the file that its manifest speaks of", dir.join(METRICS_FILE).display()),
-            "train it anew with `poolcast train --overwrite`",
+            "train it anew into another directory with `poolcast train TENSORS -o RUN`",
         )
     })?;
     Ok((metrics, calibration))

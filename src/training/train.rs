@@ -269,7 +269,7 @@ fn begin(
         !occupied || mode != Mode::New,
         hinted(
             format!("`{}` holds a training already", dir.display()),
-            "continue it with `--resume`, start anew with `--overwrite`, or name another directory"
+            "continue it with `--resume`, or name another directory"
         )
     );
     fs_err::create_dir_all(dir)?;

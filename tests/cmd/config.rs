@@ -63,14 +63,54 @@ fn what_cannot_be_used_is_named() {
 
     hint: remove it, and set the environment variable `WANDB_API_KEY` or use netrc
     ");
-    insta::assert_snapshot!(refused("seed: [1\n"), @"");
-    insta::assert_snapshot!(refused("seed: 1\nwandb:\n  project: a\n  enable: false\n  project: b\n"), @"");
-    insta::assert_snapshot!(refused(&"[".repeat(100_000)), @"");
-    insta::assert_snapshot!(refused("[1]"), @"");
-    insta::assert_snapshot!(refused("wandb: {enable: true}"), @"");
-    insta::assert_snapshot!(refused("training: {parameters: {dropout: 0.5}}"), @"");
-    insta::assert_snapshot!(refused("training: {parameters: {epochs: {value: 25}}}"), @"");
-    insta::assert_snapshot!(refused("preprocessing: {parameters_default: {m: 10, j: 10, timeframe_len: 60}}"), @"");
+    insta::assert_snapshot!(refused("seed: [1\n"), @"
+    exit 2
+    error: cannot use `c.yaml`
+      caused by: line 1, column 7: unclosed bracket '['
+    ");
+    insta::assert_snapshot!(refused("seed: 1\nwandb:\n  project: a\n  enable: false\n  project: b\n"), @"
+    exit 2
+    error: cannot use `c.yaml`
+      caused by: line 5, column 3: the key `project` stands there twice
+
+    hint: leave one of the two
+    ");
+    insta::assert_snapshot!(refused(&"[".repeat(100_000)), @"
+    exit 2
+    error: cannot use `c.yaml`
+      caused by: line 1, column 256: it is too deep or too large
+    ");
+    insta::assert_snapshot!(refused("[1]"), @"
+    exit 2
+    error: cannot use `c.yaml`
+      caused by: line 1, column 1: expected mapping start
+    ");
+    insta::assert_snapshot!(refused("wandb: {enable: true}"), @"
+    exit 2
+    error: cannot use `c.yaml`
+      caused by: `wandb.enable` is true, and this version of poolcast sends nothing to W&B
+
+    hint: write `enable: false`, or leave the file as it is and set POOLCAST_WANDB__ENABLE=false; all that is measured is kept in files: docs/sweeps.md
+    ");
+    insta::assert_snapshot!(refused("training: {parameters: {dropout: 0.5}}"), @"
+    exit 2
+    error: `c.yaml` has an unknown key `training.parameters.dropout`
+
+    hint: `poolcast config` prints every key
+    ");
+    insta::assert_snapshot!(refused("training: {parameters: {epochs: {value: 25}}}"), @"
+    exit 2
+    error: `c.yaml` has an unknown key `training.parameters.epochs`
+
+    hint: write the most epochs as `epochs: 25`, at the top
+    ");
+    insta::assert_snapshot!(refused("preprocessing: {parameters_default: {m: 10, j: 10, timeframe_len: 60}}"), @"
+    exit 2
+    error: cannot use `c.yaml`
+      caused by: `preprocessing.parameters_default` is of an older form of the published file
+
+    hint: to try the search space, remove `parameters_default`, and write `runs: 50` and `epochs: 25` at the top; for one training with these values, write them as `preprocessing: {parameters: {...}}` in place of the distributions
+    ");
     insta::assert_snapshot!(place.run("config nowhere.yaml"), @"
     exit 2
     error: cannot read the configuration `nowhere.yaml`
@@ -166,5 +206,10 @@ fn the_environment_is_seen_without_a_file_and_gives_no_secret_away() {
         assert!(refused.stderr.contains(name) && refused.stderr.contains("WANDB_API_KEY"), "{refused}");
         assert!(!refused.to_string().contains("s3cr3t"), "{refused}");
     }
-    insta::assert_snapshot!(with("POOLCAST_WANDB__API_KEY", "s3cr3t-value"), @"");
+    insta::assert_snapshot!(with("POOLCAST_WANDB__API_KEY", "s3cr3t-value"), @"
+    exit 2
+    error: the environment variable `POOLCAST_WANDB__API_KEY` holds a secret; configurations are copied beside artefacts and travel with jobs
+
+    hint: unset it, and set the environment variable `WANDB_API_KEY` or use netrc
+    ");
 }

@@ -87,7 +87,7 @@ fn what_does_not_fit_is_named() {
     exit 2
     error: `run` holds run, not tensors
 
-    hint: make it with `poolcast tensors EVENTS -o DIR --overwrite`
+    hint: make it with `poolcast tensors EVENTS -o DIR`
     ");
     place.copy("run", "corrupt");
     let model = place.path("corrupt/model.safetensors");
@@ -99,7 +99,7 @@ fn what_does_not_fit_is_named() {
     exit 2
     error: `corrupt/model.safetensors` is not the model that its manifest speaks of
 
-    hint: train it anew with `poolcast train --overwrite`
+    hint: train it anew into another directory with `poolcast train TENSORS -o RUN`
     ");
     fs_err::write(&model, &bytes[..last]).expect("written");
     insta::assert_snapshot!(place.run("evaluate corrupt tensors"), @"
@@ -140,6 +140,6 @@ fn what_validation_chose_is_what_scores() {
     exit 2
     error: `mine/metrics.json` is not the file that its manifest speaks of
 
-    hint: train it anew with `poolcast train --overwrite`
+    hint: train it anew into another directory with `poolcast train TENSORS -o RUN`
     ");
 }

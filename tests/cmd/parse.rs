@@ -286,7 +286,7 @@ fn an_earlier_result_stays_until_a_new_one_is_whole() {
     exit 2
     error: `events` exists already
 
-    hint: name another directory, or add `--overwrite`
+    hint: name another directory; `--help` says how one is replaced
     ");
     place.write("notes.txt", "no log\n");
     assert_eq!(place.run("parse EventLog notes.txt -o events --overwrite").code, Some(2));

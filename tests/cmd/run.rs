@@ -211,7 +211,7 @@ fn what_cannot_be_run_is_named_before_any_work() {
     exit 2
     error: `bad.yaml` has an unknown key `trials`
 
-    hint: did you mean `training`? `poolcast config` prints every key
+    hint: `poolcast config` prints every key
     ");
     insta::assert_snapshot!(refused(SMALL.replace("[EventLog.xz]", "[]")), @"
     exit 2

@@ -79,7 +79,7 @@ fn nothing_else_is_replaced() {
     exit 2
     error: `EventLog` exists already
 
-    hint: name another file, or add `--overwrite`
+    hint: name another file; `--help` says how one is replaced
     ");
     insta::assert_snapshot!(call("precious", "truth", "--overwrite"), @"
     exit 2

@@ -212,18 +212,18 @@ fn what_is_no_sweep_is_named() {
     hint: finish it with `poolcast sweep run DIR`; `poolcast sweep status DIR` shows how far it is
     ");
     insta::assert_snapshot!(place.run("sweep best sweep"), @"
-    exit 2
+    exit 1
     error: the sweep in `sweep` has no best trial
       caused by: none of the 0 trials finished
 
-    hint: `poolcast sweep status DIR` shows how far it is
+    hint: `poolcast sweep status DIR` shows how far it is, and why trials failed
     ");
     place.write("other.yaml", format!("{SMALL}seed: 2\n"));
     insta::assert_snapshot!(place.run("sweep init other.yaml -o sweep"), @"
     exit 2
     error: `sweep` holds another sweep
 
-    hint: name another directory, or add `--overwrite`
+    hint: name another directory
     ");
     insta::assert_snapshot!(place.run("sweep init small.yaml -o sweep/events --overwrite"), @r#"
     exit 2
@@ -243,7 +243,7 @@ fn what_is_no_sweep_is_named() {
     error: cannot go on with the sweep in `sweep`
       caused by: `sweep/queue` has queue format version 71, and this program reads version 1
 
-    hint: make it with `poolcast sweep init CONFIG -o DIR --overwrite`
+    hint: make it with `poolcast sweep init CONFIG -o DIR`
     ");
     newer("sweep/manifest.json");
     insta::assert_snapshot!(place.run("sweep work sweep"), @"

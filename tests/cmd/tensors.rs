@@ -77,7 +77,7 @@ fn events_that_cannot_be_used_are_named() {
       caused by: not a safetensors file
       caused by: incomplete metadata, file not fully covered
 
-    hint: make it anew with `poolcast parse LOG... -o DIR --overwrite`
+    hint: make it anew with `poolcast parse LOG... -o DIR`
     ");
     fs_err::remove_file(&shard).expect("removed");
     insta::assert_snapshot!(place.run("tensors corrupt -o out"), @"
@@ -85,7 +85,7 @@ fn events_that_cannot_be_used_are_named() {
     error: `corrupt/events-00000.safetensors` is not a usable events shard
       caused by: failed to open file `corrupt/events-00000.safetensors`: No such file or directory (os error 2)
 
-    hint: make it anew with `poolcast parse LOG... -o DIR --overwrite`
+    hint: make it anew with `poolcast parse LOG... -o DIR`
     ");
     fs_err::write(&shard, "no tensors at all").expect("written");
     insta::assert_snapshot!(place.run("tensors corrupt -o out"), @"
@@ -94,7 +94,7 @@ fn events_that_cannot_be_used_are_named() {
       caused by: not a safetensors file
       caused by: header too large
 
-    hint: make it anew with `poolcast parse LOG... -o DIR --overwrite`
+    hint: make it anew with `poolcast parse LOG... -o DIR`
     ");
     place.copy("tensors", "swapped");
     fs_err::copy(place.path("swapped/train-00000.safetensors"), &shard).expect("copied");
@@ -103,7 +103,7 @@ fn events_that_cannot_be_used_are_named() {
     error: `corrupt/events-00000.safetensors` is not a usable events shard
       caused by: it holds tensors, not events
 
-    hint: make it anew with `poolcast parse LOG... -o DIR --overwrite`
+    hint: make it anew with `poolcast parse LOG... -o DIR`
     ");
     place.copy("events", "old");
     let manifest = fs_err::read_to_string(place.path("old/manifest.json")).expect("read");
@@ -112,19 +112,19 @@ fn events_that_cannot_be_used_are_named() {
     exit 2
     error: `old` has events format version 2, and this program reads version 3
 
-    hint: make it with `poolcast parse LOG... -o DIR --overwrite`
+    hint: make it with `poolcast parse LOG... -o DIR`
     ");
     insta::assert_snapshot!(place.run("tensors tensors -o out"), @"
     exit 2
     error: `tensors` holds tensors, not events
 
-    hint: make it with `poolcast parse LOG... -o DIR --overwrite`
+    hint: make it with `poolcast parse LOG... -o DIR`
     ");
     insta::assert_snapshot!(place.run("tensors EventLog.xz -o out"), @"
     exit 2
     error: `EventLog.xz` holds no events (no manifest.json)
 
-    hint: make it with `poolcast parse LOG... -o DIR --overwrite`
+    hint: make it with `poolcast parse LOG... -o DIR`
     ");
     assert!(!place.path("out").exists());
 }
@@ -159,7 +159,7 @@ fn values_out_of_range_are_refused_before_anything_is_written() {
     exit 2
     error: `mine` exists already
 
-    hint: name another directory, or add `--overwrite`
+    hint: name another directory; `--help` says how one is replaced
     ");
     assert_eq!(place.files("mine"), before);
 }

@@ -82,13 +82,13 @@ fn a_run_of_a_model_that_nobody_knows_is_refused() {
     exit 2
     error: `foreign/model.safetensors` is not the model that its manifest speaks of
 
-    hint: train it anew with `poolcast train --overwrite`
+    hint: train it anew into another directory with `poolcast train TENSORS -o RUN`
     ");
     insta::assert_snapshot!(damaged("\"hidden_size\": 8", "\"hidden_size\": 4000000000"), @"
     exit 2
     error: `foreign/model.safetensors` is not the model that its manifest speaks of
 
-    hint: train it anew with `poolcast train --overwrite`
+    hint: train it anew into another directory with `poolcast train TENSORS -o RUN`
     ");
 }
 
@@ -251,13 +251,13 @@ fn a_finished_training_is_left_as_it_is() {
     exit 2
     error: `mine` holds a training already
 
-    hint: continue it with `--resume`, start anew with `--overwrite`, or name another directory
+    hint: continue it with `--resume`, or name another directory
     ");
     insta::assert_snapshot!(place.run("train tensors -o mine --hidden-size 9 --resume"), @"
     exit 2
     error: `mine/checkpoint.safetensors` belongs to a training on other tensors or with other settings
 
-    hint: use its tensors and settings, or start anew with `--overwrite`
+    hint: use its tensors and settings, or name another directory
     ");
     let resumed = place.run(&format!("train tensors -o mine {SETTINGS} --resume"));
     assert_eq!((resumed.code, resumed.stderr.as_str()), (Some(0), ""), "nothing is trained again");
@@ -293,13 +293,13 @@ fn what_cannot_be_trained_is_named() {
     exit 2
     error: `events` holds events, not tensors
 
-    hint: make it with `poolcast tensors EVENTS -o DIR --overwrite`
+    hint: make it with `poolcast tensors EVENTS -o DIR`
     ");
     insta::assert_snapshot!(place.run("train nowhere -o out"), @"
     exit 2
     error: `nowhere` holds no tensors (no manifest.json)
 
-    hint: make it with `poolcast tensors EVENTS -o DIR --overwrite`
+    hint: make it with `poolcast tensors EVENTS -o DIR`
     ");
     insta::assert_snapshot!(place.run("train tensors -o out --learning-rate -1"), @"
     exit 2
@@ -333,7 +333,7 @@ fn what_cannot_be_trained_is_named() {
       caused by: not a safetensors file
       caused by: incomplete metadata, file not fully covered
 
-    hint: make it anew with `poolcast tensors EVENTS -o DIR --overwrite`
+    hint: make it anew with `poolcast tensors EVENTS -o DIR`
     ");
     assert!(!place.path("out").exists());
 }
@@ -369,7 +369,7 @@ fn a_loss_that_is_no_number_stops_the_training() {
       caused by: not a safetensors file
       caused by: invalid header length
 
-    hint: make it anew with `poolcast train TENSORS -o RUN --overwrite`
+    hint: make it anew with `poolcast train TENSORS -o RUN`
     ");
 }
 
@@ -387,7 +387,7 @@ fn checkpoints_of_another_version_are_refused_by_name() {
     error: `out/checkpoint.safetensors` is not a usable checkpoint shard
       caused by: it has format version 2, and this program reads version 3
 
-    hint: make it anew with `poolcast train TENSORS -o RUN --overwrite`
+    hint: make it anew with `poolcast train TENSORS -o RUN`
     ");
 }
 

@@ -15,8 +15,7 @@ use crate::manifest;
 use crate::shard::Format;
 
 /// Queues.
-pub const QUEUE: Format =
-    Format { name: "queue", version: 1, rebuild: "poolcast sweep init CONFIG -o DIR --overwrite" };
+pub const QUEUE: Format = Format { name: "queue", version: 1, rebuild: "poolcast sweep init CONFIG -o DIR" };
 
 /// The most items in one directory.
 const SEGMENT: usize = 256;
