@@ -547,7 +547,7 @@ mod tests {
         let text = include_str!("../config/sweep.yaml");
         let config = load(text).expect("loads");
         let Parameter::Drawn(batch_size) = &config.training.parameters.batch_size else { panic!("it is drawn") };
-        assert_eq!(batch_size.draw(0.99), serde_json::json!(240));
+        assert_eq!(batch_size.draw(0.99), serde_json::json!(248));
         let dir = tempfile::tempdir().expect("a directory");
         config.write(dir.path()).expect("written");
         let again = Config::read(dir.path()).expect("read");

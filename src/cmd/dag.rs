@@ -150,13 +150,12 @@ fn last_hold(log: &Path) -> Result<Option<String>> {
 /// Chooses the best trial of the DAG whose results are in `dir`, and keeps the choice once all trials have ended.
 pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let config = Config::read(dir)?;
-    let (best, is_over) = condor::choose(dir, &config).with_context(|| {
-        let is_over = condor::trials(dir, &config).is_ok_and(|trials| trials.iter().all(Option::is_some));
-        let kind = if is_over { hinted } else { early };
-        kind(
-            format!("the sweep in `{}` has no best trial", dir.display()),
-            "`poolcast sweep status DIR` shows how far it is, and why trials failed".to_owned(),
-        )
+    let (best, is_over) = condor::choose(dir, &config).or_else(|error| {
+        // Where all trials have ended, it says why none is the best.
+        let is_over = condor::trials(dir, &config)?.iter().all(Option::is_some);
+        let hint = "`poolcast sweep status DIR` shows how far it is";
+        let context = || early(format!("the sweep in `{}` has no best trial", dir.display()), hint);
+        if is_over { Err(error) } else { Err(error.context(context())) }
     })?;
     if is_over {
         sweep::write_best(dir, &best)?;

@@ -107,10 +107,10 @@ fn events_that_cannot_be_used_are_named() {
     ");
     place.copy("events", "old");
     let manifest = fs_err::read_to_string(place.path("old/manifest.json")).expect("read");
-    place.write("old/manifest.json", manifest.replace("\"format_version\": 3", "\"format_version\": 2"));
+    place.write("old/manifest.json", manifest.replace("\"format_version\": 4", "\"format_version\": 3"));
     insta::assert_snapshot!(place.run("tensors old -o out"), @"
     exit 2
-    error: `old` has events format version 2, and this program reads version 3
+    error: `old` has events format version 3, and this program reads version 4
 
     hint: make it with `poolcast parse LOG... -o DIR`
     ");
