@@ -43,7 +43,7 @@ fn measure(store: &Store, settings: &Settings) -> Result<()> {
     };
     let (wall_s, processor_s) = (median(|round| round.0), median(|round| round.1));
     let (.., samples, bytes) = rounds[0];
-    let one_hot = (samples * settings.vocabulary.e() * settings.m * settings.j * 4) as f64;
+    let one_hot = (samples * settings.e() * settings.m * settings.j * 4) as f64;
     output::data(&format!(
         "j = {}, m = {}, {}: {samples} samples, {:.0} per cpu-s, {:.0} per s of wall time, 1/{:.0} of the one-hot tensor\n",
         settings.j,
