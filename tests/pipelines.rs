@@ -316,6 +316,7 @@ fn files_that_are_not_sound_are_refused() {
     assert!(refusal(|document| document["format_version"] = json!(9)).contains("format version 9"));
     assert!(refusal(|document| document["body"]["present"] = json!([0])).contains("two or more"));
     assert!(refusal(|document| document["body"]["steps"]["columns"][0]["place"] = json!(10)).contains("one of its 10"));
+    assert!(refusal(|document| document["body"]["steps"]["columns"] = json!([])).contains("sees no column"));
     let stray = |document: &mut Value| document["body"]["model"]["boosted"]["trees"][0]["features"][0] = json!(77);
     assert!(refusal(stray).contains("leads outside itself"));
 }

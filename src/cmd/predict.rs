@@ -39,9 +39,18 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
             output::data(&format!("{} rows in {}\n", output::count(sheet.n() as u64), file.display()))?;
         }
         None if args.json => output::json(&sheet.json())?,
+        None if output::is_live() => output::data(&harmless(&sheet.csv()?))?,
         None => output::data(&sheet.csv()?)?,
     }
     Ok(EXIT_DONE)
+}
+
+/// Names of rows are whatever a table says: nothing in them may command a terminal.
+fn harmless(text: &str) -> String {
+    let turns =
+        |c: char| matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_command = |c: char| c.is_control() && c != '\n' || turns(c);
+    text.chars().map(|c| if is_command(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// The fitted pipeline that `place` means: itself, or the best of a sweep over tables; none where it holds networks.
@@ -164,4 +173,14 @@ fn sheet(holds: &[HoldPrediction]) -> Sheet {
 fn moment(ms: i64) -> String {
     let text = |time: jiff::Timestamp| time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_commands_a_terminal() {
+        assert_eq!(harmless("run,p\na\u{1b}[2J\u{9b}\u{202e}b,1\n"), "run,p\na\u{fffd}[2J\u{fffd}\u{fffd}b,1\n");
+    }
 }

@@ -143,6 +143,7 @@ impl Steps {
 
     /// Refuses columns outside a table of `f`, and numbers that no fit leaves.
     pub(super) fn check(&self, f: usize) -> Result<()> {
+        ensure!(self.f() > 0, "the model sees no column");
         let sound = |column: &Column| {
             let numbers = [column.fill.unwrap_or(0.0), column.shift, column.scale, column.spread];
             column.place < f && column.scale > 0.0 && numbers.iter().all(|number| number.is_finite())

@@ -42,7 +42,7 @@ fn is_shown(found: &[&str], shown: &[&str]) -> bool {
 
 #[test]
 fn the_session_in_docs_is_true() {
-    let sessions = [("docs/stages.md", 6), ("docs/simulation.md", 2), ("docs/dag.md", 3), ("docs/pipelines.md", 4)];
+    let sessions = [("docs/stages.md", 7), ("docs/simulation.md", 2), ("docs/dag.md", 3), ("docs/pipelines.md", 4)];
     for (document, count) in sessions {
         let sessions = read(document);
         let sessions = blocks(&sessions, "console");
@@ -54,7 +54,7 @@ fn the_session_in_docs_is_true() {
 #[test]
 fn the_configurations_in_docs_load() {
     let place = Place::new();
-    let documents = ["docs/sweeps.md", "docs/dag.md", "docs/ospool.md"].map(read).concat();
+    let documents = ["docs/sweeps.md", "docs/dag.md", "docs/ospool.md", "docs/pipelines.md"].map(read).concat();
     let configurations = blocks(&documents, "yaml");
     assert!(configurations.len() > 6);
     for text in configurations.into_iter().chain([&read("config/sweep.yaml")[..]]) {
