@@ -1,10 +1,25 @@
 #!/bin/sh
 # What DAGMan runs on the access point before and after the jobs of a DAG, in the DAG's directory.
-# A sweep is not to fail with one of its trials. DAGMan's own words for that, WEAK PARENT and TOLERANCE, need HTCondor 25.13
+# A sweep is not to fail with one of its jobs. DAGMan's own words for that, WEAK PARENT and TOLERANCE, need HTCondor 25.13
 # and 25.14; scripts do it everywhere: what fails for good leaves a record, a file that says why, its node succeeds, and
 # what depends on it is skipped. What is no trial's fault, such as a job that cannot be submitted, stays a failure.
 set -u
+export LC_ALL=C
 skip=10 # PRE_SKIP
+
+# Takes what the job of a part has left to where a sweep keeps it: its rows, and the trials that have ended.
+gather() {
+    part=$1
+    if [ -e "$part/rows.jsonl" ]; then
+        to=rows/${part##*/}.jsonl
+        cp "$part/rows.jsonl" "$to.new" && mv "$to.new" "$to" || return 1
+    fi
+    [ -d "$part/trials" ] || return 0
+    find "$part/trials" -type d -name 'trial-*' -prune | while IFS= read -r trial; do
+        to=trials/${trial#"$part/trials/"}
+        mkdir -p "${to%/*}" && rm -rf "$to" && mv "$trial" "$to" || exit 1
+    done
+}
 
 case $1 in
 begin) # NEEDED.failed OWN.failed: skips where what is needed has failed
@@ -13,13 +28,14 @@ begin) # NEEDED.failed OWN.failed: skips where what is needed has failed
         exit $skip
     fi
     ;;
-epoch) # OWN.failed METRICS: skips where the trial has failed, or its training was over before this epoch
-    if [ -e "$2" ] || grep -q '"status": "stopped early"' "$3" 2>/dev/null; then
+epoch) # OWN.failed ROWS: skips where the trial has failed, or its training was over before this epoch
+    if [ -e "$2" ] || [ -s "$3" ]; then
         exit $skip
     fi
     ;;
-ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES: records a failure that another attempt would not help
+ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES [PART]: records a failure that another attempt would not help
     own=$2 errors=$3 node=$4 return=$5
+    [ -z "${8:-}" ] || gather "$8" || exit 1
     if [ "$return" -eq 0 ]; then
         rm -f "$own"
         exit 0
@@ -36,15 +52,43 @@ ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES: records a failure that
     why=$(grep '^error: ' "$errors" 2>/dev/null | tail -n 1)
     printf '%s: %s%s\n' "$node" "$how" "${why:+: ${why#error: }}" >"$own.new" && mv "$own.new" "$own"
     ;;
+take) # RETURN DIR: takes what a job has left in DIR to its place
+    if [ "$2" -ne 0 ]; then
+        [ "$2" -eq 2 ] && exit 2
+        exit 1
+    fi
+    cp -R "$3/." . && rm -rf "$3" chosen
+    ;;
+chosen) # links what chosen.files names into chosen/: all that the evaluation of the best trials needs
+    # A job wrote the names, and jobs run elsewhere: nothing but results is taken.
+    if grep -q -e '\.\.' -e '[^A-Za-z0-9_./*-]' -e '^[/.-]' chosen.files; then
+        echo 'error: chosen.files names what is no result' >&2
+        exit 1
+    fi
+    rm -rf chosen && mkdir chosen || exit 1
+    while IFS= read -r pattern; do
+        for file in $pattern; do
+            [ ! -f "$file" ] || printf '%s\n' "$file"
+        done
+    done <chosen.files | sort -u >chosen.list
+    # A copy, where the file system has no links.
+    xargs cp -l --parents -t chosen <chosen.list 2>/dev/null || {
+        rm -rf chosen && mkdir chosen && xargs cp --parents -t chosen <chosen.list || exit 1
+    }
+    rm chosen.list
+    ;;
 report) # DAG_STATUS FAILED_COUNT [NAME ENTRY...]: says how it all went; its exit code is that of the DAG
     status=$2 failed=$3 name=${4:-}
     {
         echo "DAG status $status, $failed nodes failed"
-        for record in trials/*.failed; do
-            trial=${record##*/}
-            [ ! -e "$record" ] || printf '%s failed: %s\n' "${trial%.failed}" "$(cat "$record")"
+        for record in tensors/*.failed rows/*.failed; do
+            [ -e "$record" ] || continue
+            node=${record##*/} why=$(cat "$record")
+            node=${node%.failed}
+            [ "${record%/*}" = rows ] || node=tensors-$node
+            printf '%s failed: %s\n' "$node" "${why#"$node: "}"
         done
-        [ "$status" -eq 0 ] || grep '^error: ' logs/parse.err logs/best.err 2>/dev/null
+        [ "$status" -eq 0 ] || grep '^error: ' logs/parse.err logs/best.err logs/evaluate.err 2>/dev/null
         [ ! -e bestmodel.info ] || cat bestmodel.info
     } >pipeline.report.new && mv pipeline.report.new pipeline.report
     if [ "$status" -ne 0 ] || [ "$failed" -ne 0 ]; then exit 1; fi
@@ -59,6 +103,8 @@ report) # DAG_STATUS FAILED_COUNT [NAME ENTRY...]: says how it all went; its exi
         fi
     done
     mkdir -p "$name" 2>>pipeline.report || exit 0
+    # What jobs took along; what they left of it is in rows/ and trials/ by now.
+    rm -rf parts
     for entry; do
         [ -e "$entry" ] || continue
         mv "$entry" "$name/$entry" 2>>pipeline.report || exit 0

@@ -378,6 +378,25 @@ pub enum SweepStep {
     /// Example: poolcast sweep best out/sweep
     #[command(verbatim_doc_comment)]
     Best(SweepShowArgs),
+    /// Score the best trials of a finished sweep on rows they have not seen: bestmodel.info, selection.json
+    ///
+    /// Example: poolcast sweep evaluate out/sweep
+    #[command(verbatim_doc_comment)]
+    Evaluate(SweepEvaluateArgs),
+    /// Do some trials, one after the other, in a directory that travels: what a job of a DAG does
+    ///
+    /// Trials that have a row are not done again; a training goes on from its last checkpoint.
+    ///
+    /// Exit code: 85 checkpointed, run me again (with --self-checkpoint); 1 and 2 errors.
+    ///
+    /// Example: poolcast sweep trials out/dag 1-8,12 -o parts/mine
+    #[command(verbatim_doc_comment)]
+    Trials(SweepTrialsArgs),
+    /// The rows that the jobs of a DAG have left into the results of the sweep
+    ///
+    /// Example: poolcast sweep conclude out/dag -o best
+    #[command(verbatim_doc_comment)]
+    Conclude(SweepConcludeArgs),
     /// Tidy the folder once all trials have ended; what a DAG left goes to one directory of the sweep's name in it
     ///
     /// Example: poolcast sweep cleanup out/sweep --keep 3
@@ -481,6 +500,58 @@ pub struct SweepShowArgs {
     pub json: bool,
 }
 
+/// Arguments of `sweep evaluate`.
+#[derive(Debug, Args)]
+pub struct SweepEvaluateArgs {
+    /// The folder of a finished sweep
+    pub dir: PathBuf,
+    /// Where to leave the scores [default: in that folder]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// Arguments of `sweep trials`.
+#[derive(Debug, Args)]
+pub struct SweepTrialsArgs {
+    /// The directory of a DAG, or what of it these trials need
+    pub dir: PathBuf,
+    /// The trials: their numbers, and ranges of them
+    #[arg(value_name = "TRIALS", value_parser = trial_numbers)]
+    pub trials: TrialNumbers,
+    /// The directory that travels, with rows, models and checkpoints
+    #[arg(short, long, value_name = "PART")]
+    pub out: PathBuf,
+    /// What to train on: cpu, cuda or cuda:N, or auto for the first CUDA device if there is one
+    #[arg(long, value_name = "DEVICE", default_value_t = DeviceName::Cpu)]
+    pub device: DeviceName,
+    /// As a job with `checkpoint_exit_code = 85`: when told to stop (SIGTERM), and after so many minutes (60 unless given),
+    /// write a checkpoint and exit with 85
+    #[arg(long, value_name = "MINUTES", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
+    pub self_checkpoint: Option<f64>,
+    /// Leave trainings once so many epochs are done: the step of a chain of jobs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub until_epoch: Option<u32>,
+}
+
+/// Numbers of trials, counted from 1.
+#[derive(Debug, Clone)]
+pub struct TrialNumbers(pub Vec<usize>);
+
+fn trial_numbers(text: &str) -> Result<TrialNumbers, String> {
+    let numbers = crate::condor::numbers(text).map(TrialNumbers);
+    numbers.ok_or_else(|| "it takes numbers and ranges of them, such as 1-8,12".to_owned())
+}
+
+/// Arguments of `sweep conclude`.
+#[derive(Debug, Args)]
+pub struct SweepConcludeArgs {
+    /// The directory of a DAG, or what of it this needs: config.yaml, rows, the manifest of its events or its table
+    pub dir: PathBuf,
+    /// Where to leave the results [default: in that directory]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
 /// Arguments of `dag`.
 #[derive(Debug, Args)]
 pub struct DagArgs {
@@ -492,9 +563,15 @@ pub struct DagArgs {
     /// The container image: a .sif file, or an osdf:///, docker:// or oras:// address [default: `dag.image`]
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
-    /// A file of submit commands that every job gets [default: `dag.site`]
-    #[arg(long, value_name = "FILE")]
+    /// ospool, chtc or pool, or a file of submit commands that every job gets [default: `dag.site`]
+    #[arg(long, value_name = "SITE")]
     pub site: Option<PathBuf>,
+    /// What `poolcast parse` wrote: the DAG begins there, and needs no logs [default: `dag.events`]
+    #[arg(long, value_name = "DIR")]
+    pub events: Option<PathBuf>,
+    /// How many trials a job does, one after another [default: a minute's work at least, as it is measured here]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub trials_per_job: Option<u32>,
     /// Print the DAG and its submit files, and write nothing
     #[arg(long, conflicts_with = "submit")]
     pub dry_run: bool,

@@ -401,6 +401,8 @@ impl Config {
         check_range("advice.release_from", release_from, 0.0..=1.0)?;
         check_range("advice.fix_below", fix_below, 0.0..=release_from)?;
         check_range("dag.max_jobs", self.dag.max_jobs as f64, 1.0..=100_000.0)?;
+        let trials_per_job = self.dag.trials_per_job.unwrap_or(1);
+        check_range("dag.trials_per_job", trials_per_job as f64, 1.0..=1_000_000.0)?;
         Ok(())
     }
 }

@@ -1,33 +1,63 @@
 //! `poolcast dag`: a search space → a DAG of HTCondor jobs; and how far such a DAG is, its best trial, its tidy directory.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-use super::{flag, flags};
+use super::run::{EVENTS, events, make_tensors, tables};
+use super::{choices, flag, flags};
 use crate::cli::{DagArgs, SweepCleanupArgs, SweepShowArgs};
-use crate::condor::{self, Counts, DAG_FILE, Nodes, Plan};
-use crate::config::Config;
-use crate::error::{EXIT_DONE, early, hinted};
+use crate::condor::{self, Counts, DAG_FILE, Measured, Nodes, Plan, Source};
+use crate::config::{Config, MetricName};
+use crate::error::{EXIT_DONE, early};
 use crate::eventlog::{self, HELD, Options};
-use crate::sweep::{self, Best};
-use crate::{advice, escape, output};
+use crate::events::{EVENTS as EVENTS_FORMAT, Store};
+use crate::files::{self, Staging};
+use crate::sweep::{self, Leader, Sweep, Trials};
+use crate::{advice, escape, manifest, output};
+
+/// How long a trial may be measured.
+const MEASURED_FOR: Duration = Duration::from_secs(3);
+
+/// Where trials are measured, in a DAG's directory.
+const SCRATCH: &str = ".measured";
 
 /// Writes the DAG, prints it, or submits it.
 pub fn run(args: &DagArgs) -> Result<u8> {
-    let given = flags([("out", flag(&args.out)), ("dag.image", flag(&args.image)), ("dag.site", flag(&args.site))]);
+    let given = flags([
+        ("out", flag(&args.out)),
+        ("dag.image", flag(&args.image)),
+        ("dag.site", flag(&args.site)),
+        ("dag.events", flag(&args.events)),
+        ("dag.trials_per_job", flag(&args.trials_per_job)),
+    ]);
     let config = Config::load(Some(&args.config), &given)?;
-    let plan = Plan::of(&config).with_context(|| format!("cannot use `{}`", args.config.display()))?;
+    let plan_of = |measured: &Measured| {
+        Plan::of(&config, measured).with_context(|| format!("cannot use `{}`", args.config.display()))
+    };
+    let written = condor::measured(&config.out)?;
+    let mut plan = plan_of(&written.clone().unwrap_or_default())?;
     if args.dry_run {
         output::file(&preview(&plan)?)?;
+        if config.dag.trials_per_job.is_none() && written.is_none() {
+            output::note("note: how many trials a job does is measured when the DAG is written");
+        }
         return Ok(EXIT_DONE);
+    }
+    condor::check_place(&plan)?;
+    if written.is_none() {
+        let source_key = prepare(&plan)?;
+        if let Some(source_key) = source_key.filter(|_| config.dag.trials_per_job.is_none() && !config.dag.per_epoch) {
+            plan = plan_of(&measure(&plan, source_key)?)?;
+        }
     }
     condor::write(&plan)?;
     let dir = escape::path(&config.out);
-    let (trials, tensors) = (plan.trials.len(), plan.tensors.len());
-    output::data(&format!("{trials} trials on {tensors} different tensors: {dir}/{DAG_FILE}\n"))?;
-    if std::env::var_os("POOLCAST_OWNER_SALT").is_some() {
+    output::data(&format!("{}: {dir}/{DAG_FILE}\n", counts(&plan)))?;
+    if matches!(plan.source, Source::Logs(_)) && std::env::var_os("POOLCAST_OWNER_SALT").is_some() {
         output::note("note: secrets do not travel with jobs: owners are hashed without `POOLCAST_OWNER_SALT`");
     }
     if args.submit {
@@ -41,12 +71,80 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
+/// How many trials there are, and jobs.
+fn counts(plan: &Plan) -> String {
+    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let tensors = match plan.source {
+        Source::Tables => String::new(),
+        _ => format!(" on {} different tensors", plan.tensors.len()),
+    };
+    format!("{}{tensors} in {}", plural(plan.trials, "trial"), plural(plan.parts.len(), "job"))
+}
+
+/// Makes what the jobs' samples are made from: events of the logs that are here, or joined tables. Returns its digest; `None` where
+/// a job has to parse the logs.
+fn prepare(plan: &Plan) -> Result<Option<String>> {
+    let config = &plan.config;
+    match (&plan.source, &config.dag.events) {
+        (Source::Logs(_), _) => Ok(None),
+        (Source::Tables, _) => tables(config).map(Some),
+        (Source::Events, None) => events(config, false).map(Some),
+        (Source::Events, Some(dir)) => taken_over(dir, &config.out.join(EVENTS)).map(Some),
+    }
+}
+
+/// Takes the store of events in `from` over to `to`, as links where that can be: a store is never changed in place. Returns its
+/// digest.
+fn taken_over(from: &Path, to: &Path) -> Result<String> {
+    Store::open(from).with_context(|| format!("cannot use `{}`", from.display()))?;
+    let key = manifest::read::<serde_json::Value>(from, EVENTS_FORMAT)?.key;
+    if manifest::finished_key(to, EVENTS_FORMAT).as_ref() == Some(&key) {
+        return Ok(key);
+    }
+    let staging = Staging::new(to, true)?;
+    for entry in fs_err::read_dir(from)? {
+        let entry = entry?;
+        let (path, copy) = (entry.path(), staging.path().join(entry.file_name()));
+        if entry.file_type()?.is_file() && fs_err::hard_link(&path, &copy).is_err() {
+            fs_err::copy(&path, &copy)?;
+        }
+    }
+    staging.commit()?;
+    Ok(key)
+}
+
+/// Measures a trial of each kind: how long it takes decides how many a job does.
+fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
+    let out = &plan.config.out;
+    let (scratch, mut measured) = (out.join(SCRATCH), Measured::new());
+    files::remove([scratch.clone()])?;
+    let is_of_tables = plan.source == Source::Tables;
+    let dir = if is_of_tables { out } else { &scratch };
+    let sweep = Sweep::new(dir, plan.config.clone(), sweep::Plan { trials: plan.trials, source_key });
+    for (fits, trial) in plan.unmeasured() {
+        if !is_of_tables {
+            make_tensors(&sweep, &out.join(EVENTS), &[sweep.trials()?.draw(trial, &[])?])?;
+        }
+        let taken = sweep::measure(&sweep, trial, MEASURED_FOR, &scratch.join("run"));
+        match taken {
+            Ok(seconds) => {
+                output::note(&format!("trial {trial}, {fits}: about {seconds:.1} s here"));
+                measured.insert(fits, seconds);
+            }
+            // It will say so as a job; the others need not wait for it.
+            Err(error) => output::note(&format!("trial {trial}, {fits}, cannot be measured: {error:#}")),
+        }
+        files::remove([scratch.clone()])?;
+    }
+    Ok(measured)
+}
+
 /// The DAG and what it refers to, but for the configurations of its trials.
 fn preview(plan: &Plan) -> Result<String> {
     let files = plan.files()?;
     let shown = files.iter().filter(|(name, _)| name.starts_with("condor/") || *name == DAG_FILE);
     let mut text: String = shown.map(|(name, text)| format!("==> {name} <==\n{text}\n")).collect();
-    text += &format!("{} configurations of trials in trials/\n", plan.trials.len());
+    text += &format!("{}\n", counts(plan));
     Ok(text)
 }
 
@@ -55,6 +153,10 @@ fn preview(plan: &Plan) -> Result<String> {
 struct Status {
     /// What DAGMan says; absent before it has begun.
     nodes: Option<Nodes>,
+    /// For how many seconds nothing was heard of DAGMan.
+    silent_s: Option<u64>,
+    /// Why nodes have failed, as their jobs said.
+    failures: BTreeMap<String, String>,
     /// How many trials there are.
     trials: usize,
     /// Trials with a model.
@@ -62,7 +164,7 @@ struct Status {
     /// Trials that have failed for good, and why.
     failed: Vec<(usize, String)>,
     /// The best so far.
-    best: Option<Best>,
+    best: Option<Leader>,
 }
 
 /// Shows how far the DAG is whose results are in `dir`.
@@ -70,20 +172,22 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let config = Config::read(dir)?;
     // What DAGMan writes until its end stays where the DAG was submitted.
     let nodes = Nodes::read(&args.dir)?.map_or_else(|| Nodes::read(dir), |nodes| Ok(Some(nodes)))?;
-    let trials = condor::trials(dir, &config)?;
-    let ended = trials.iter().flatten();
-    let failed = ended.clone().filter_map(|result| Some((result.trial, result.error.clone()?))).collect::<Vec<_>>();
+    let nodes = nodes.map(|nodes| nodes.with_records(dir)).transpose()?;
+    let rows = condor::rows(dir, &config)?;
+    let failed: Vec<_> = rows.iter().filter_map(|row| Some((row.trial, row.error.clone()?))).collect();
     let status = Status {
+        silent_s: nodes.as_ref().filter(|nodes| !nodes.is_over()).and_then(Nodes::silent_s),
+        failures: nodes.as_ref().map_or_else(BTreeMap::new, |nodes| nodes.failures(dir)),
         nodes,
-        trials: trials.len(),
-        done: ended.count() - failed.len(),
+        trials: Trials::of(&config)?.count(),
+        done: rows.len() - failed.len(),
         failed,
-        best: condor::choose(dir, &config).ok().map(|(best, _)| best),
+        best: sweep::leader(&config.wandb.sweep.metric, &rows),
     };
     if args.json {
         output::json(&status)?;
     } else {
-        output::data(&text(&status))?;
+        output::data(&text(&status, config.wandb.sweep.metric.name))?;
         output::data(&status.nodes.map_or(String::new(), |nodes| held_text(dir, &nodes)))?;
         if dir != args.dir {
             output::data(&format!("everything is in {}\n", escape::path(dir)))?;
@@ -92,30 +196,47 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn text(status: &Status) -> String {
+fn text(status: &Status, metric: MetricName) -> String {
     let mut text = match &status.nodes {
         None => "DAGMan has not begun\n".to_owned(),
-        Some(nodes) => nodes_text(nodes),
+        Some(nodes) => nodes_text(nodes, status.silent_s),
     };
+    for (node, why) in &status.failures {
+        text += &format!("  {} failed: {}\n", escape::value(node), escape::value(why));
+    }
     let (trials, failed) = (status.trials, status.failed.len());
-    let rest = trials - status.done - failed;
+    let rest = trials.saturating_sub(status.done + failed);
     text += &format!("{trials} trials: {} done, {failed} failed, {rest} to come\n", status.done);
     for (trial, error) in &status.failed {
         text += &format!("  trial {trial} failed: {}\n", escape::value(error));
     }
     if let Some(best) = &status.best {
-        text += &format!("best: trial {} with {} {:.4}\n", best.trial, best.metric.name, best.value);
+        text += &format!("best: trial {} with {metric} {:.4}\n", best.trial, best.value);
     }
     text
 }
 
-fn nodes_text(nodes: &Nodes) -> String {
+/// DAGMan writes its status twice a minute; after so long it is not at work.
+const SILENT_S: u64 = 300;
+
+fn nodes_text(nodes: &Nodes, silent_s: Option<u64>) -> String {
     let mut text = match (nodes.is_done, nodes.has_failed) {
         (true, _) => "the DAG is done\n".to_owned(),
         (_, true) => "the DAG has failed; submitted again, it goes on from there\n".to_owned(),
         _ if nodes.held > 0 => format!("the DAG runs; jobs on hold, which it waits for: {}\n", nodes.held),
         _ => "the DAG runs\n".to_owned(),
     };
+    if let Some(silent_s) = silent_s {
+        text += &format!("as of {} ago\n", output::span(1000 * silent_s as i64));
+        if silent_s >= SILENT_S {
+            text += "DAGMan is silent: `condor_q -nobatch` shows whether it is in the queue. If it is not, submit the DAG again; if\n\
+                     it is, `condor_rm` its job first: it goes on from its rescue file\n";
+        }
+    }
+    if nodes.waits_for_nothing() {
+        text += "all jobs are done, and DAGMan has not ended: if that lasts, `condor_rm` its job and submit the DAG again: it goes\n\
+                 on from its rescue file\n";
+    }
     let head = ["", "done", "at work", "waiting", "failed"].map(str::to_owned).to_vec();
     let row = |(step, counts): (&String, &Counts)| {
         let Counts { done, at_work, waiting, failed, futile } = *counts;
@@ -147,45 +268,44 @@ fn last_hold(log: &Path) -> Result<Option<String>> {
     }))
 }
 
-/// Chooses the best trial of the DAG whose results are in `dir`, and keeps the choice once all trials have ended.
+/// Shows the best trial so far of the DAG whose results are in `dir`.
 pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
-    let config = Config::read(dir)?;
-    let (best, is_over) = condor::choose(dir, &config).or_else(|error| {
+    let sweep = condor::sweep(dir)?;
+    let rows = condor::rows(dir, &sweep.config)?;
+    if !sweep.config.pipelines.is_empty() {
+        choices::show(&sweep, &rows, args.json)?;
+        return Ok(EXIT_DONE);
+    }
+    let best = sweep::choose(&sweep, &rows).map_err(|error| {
         // Where all trials have ended, it says why none is the best.
-        let is_over = condor::trials(dir, &config)?.iter().all(Option::is_some);
         let hint = "`poolcast sweep status DIR` shows how far it is";
         let context = || early(format!("the sweep in `{}` has no best trial", dir.display()), hint);
-        if is_over { Err(error) } else { Err(error.context(context())) }
+        if rows.len() == sweep.plan.trials { error } else { error.context(context()) }
     })?;
-    if is_over {
-        sweep::write_best(dir, &best)?;
-    }
     if args.json {
         output::json(&best)?;
     } else {
-        output::file(&sweep::info(dir, &best)?)?;
+        output::file(&sweep::info(dir, &best, None)?)?;
     }
     Ok(EXIT_DONE)
 }
 
 /// Moves what a finished DAG left to one directory.
 pub(super) fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
-    ensure!(
-        args.keep.is_none(),
-        hinted("a DAG keeps the models of all its trials", "leave out `--keep`; the directory may be moved as it is")
-    );
     let tidy = condor::tidy(&args.dir)?;
     if tidy.moves.is_empty() {
         output::data(&format!("everything is in {}\n", escape::path(&tidy.to)))?;
-        return Ok(EXIT_DONE);
     }
     for (from, to) in &tidy.moves {
         output::data(&format!("{} -> {}\n", escape::path(from), escape::path(to)))?;
     }
     if args.dry_run {
         output::note("nothing was moved");
-    } else {
-        tidy.apply()?;
+        return Ok(EXIT_DONE);
+    }
+    tidy.apply()?;
+    if args.keep.is_some() {
+        sweep::cleanup(&Sweep::open(&tidy.to)?, args.keep.map(|keep| keep as usize))?;
     }
     Ok(EXIT_DONE)
 }

@@ -14,6 +14,7 @@ pub mod sweep;
 pub mod tensors;
 pub mod threads;
 pub mod train;
+pub mod trials;
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ use crate::training::{Evaluation, Run};
 use crate::{escape, eventlog, events, files, manifest, output};
 
 /// Where the store of a sweep is.
-const EVENTS: &str = "events";
+pub(super) const EVENTS: &str = "events";
 
 /// Nobody waits longer for a trial than a month.
 const TRIAL_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -95,9 +95,9 @@ pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Swe
     Ok(sweep)
 }
 
-/// Makes the tensors of `trials` of `sweep`; trials of equal sizes share them. A trial that cannot be is found out by the
+/// Makes the tensors of `trials` of `sweep` from the store in `events`; trials of equal sizes share them. A trial that cannot be is found out by the
 /// worker that takes it, and fails alone.
-pub(super) fn make_tensors(sweep: &Sweep, trials: &[Config]) -> Result<()> {
+pub(super) fn make_tensors(sweep: &Sweep, events: &Path, trials: &[Config]) -> Result<()> {
     if sweep.config.data.is_given() {
         return Ok(());
     }
@@ -108,7 +108,7 @@ pub(super) fn make_tensors(sweep: &Sweep, trials: &[Config]) -> Result<()> {
         }
     }
     let events_key = &sweep.plan.source_key;
-    let store = Store::open(&sweep.dir.join(EVENTS))?;
+    let store = Store::open(events)?;
     for (dir, settings) in wanted {
         if manifest::finished_key(&dir, TENSORS) != Some(settings.key(events_key)?) {
             tensors::build(&store, &settings, events_key, &dir, true)?;
@@ -118,7 +118,7 @@ pub(super) fn make_tensors(sweep: &Sweep, trials: &[Config]) -> Result<()> {
 }
 
 /// Joins the tables; returns their digest.
-fn tables(config: &Config) -> Result<String> {
+pub(super) fn tables(config: &Config) -> Result<String> {
     let (dir, key) = (sweep::table_dir(&config.out), table::key(&config.data)?);
     if manifest::finished_key(&dir, table::TABLE).as_ref() == Some(&key) {
         output::note("tables: joined before");
@@ -129,7 +129,7 @@ fn tables(config: &Config) -> Result<String> {
 }
 
 /// Parses the logs; returns the digest of the store.
-fn events(config: &Config, overwrite: bool) -> Result<String> {
+pub(super) fn events(config: &Config, overwrite: bool) -> Result<String> {
     let logs = parse::logs(&config.logs)?;
     let options = parse::options(config.parse.ap.clone(), config.parse.year, &logs)?;
     let dir = config.out.join(EVENTS);

@@ -1,18 +1,20 @@
 //! `poolcast sweep`: a search space → trials by workers that share a folder, their results, the best one.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::choices;
-use super::dag;
-use super::run::{begin, make_tensors};
+use super::run::{EVENTS, begin, make_tensors};
 use super::train::{line, stop_signal};
-use crate::cli::{SweepCleanupArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStep, SweepWorkArgs};
-use crate::condor::{is_dag, results};
+use super::{choices, dag, evaluate, trials};
+use crate::cli::{
+    SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStep, SweepWorkArgs,
+};
+use crate::condor::{self, is_dag, results};
 use crate::config::Config;
-use crate::error::{EXIT_DONE, EXIT_RETRY};
+use crate::error::{EXIT_DONE, EXIT_RETRY, early};
 use crate::sweep::queue::Managed;
 use crate::sweep::{self, Hands, Row, Running, Status, Sweep};
 use crate::training::Epoch;
@@ -34,8 +36,11 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         },
         SweepStep::Best(args) => match results(&args.dir)? {
             dir if is_dag(&dir) => dag::best(args, &dir),
-            _ => best(args),
+            dir => best(args, &dir),
         },
+        SweepStep::Evaluate(args) => evaluate(args),
+        SweepStep::Trials(args) => trials::run(args),
+        SweepStep::Conclude(args) => trials::conclude(args),
         SweepStep::Cleanup(args) => cleanup(args),
     }
 }
@@ -56,7 +61,7 @@ fn manage(args: &SweepManageArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let sweep = open(args)?;
     let Some(queue) = sweep.queue()? else { return summary(&sweep) };
-    let prepare = |trials: &[Config]| make_tensors(&sweep, trials);
+    let prepare = |trials: &[Config]| make_tensors(&sweep, &sweep.dir.join(EVENTS), trials);
     match sweep::manage_trials(&sweep, &queue, keep(args), &stop, prepare, output::note)? {
         Managed::Over(_) => summary(&sweep),
         managed => Ok(not_over(&managed, &sweep)),
@@ -107,7 +112,7 @@ pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: Optio
     let networks = sweep::networks(&sweep.config)?;
     let steps = networks * sweep.config.epochs + sweep.plan.trials.saturating_sub(networks);
     let bar = output::item_bar(steps as u64, "epochs of all trials");
-    let prepare = |trials: &[Config]| bar.suspend(|| make_tensors(sweep, trials));
+    let prepare = |trials: &[Config]| bar.suspend(|| make_tensors(sweep, &sweep.dir.join(EVENTS), trials));
     let progress = |trial: usize, epoch: &Epoch| {
         bar.inc(1);
         tell(trial, epoch);
@@ -128,7 +133,7 @@ pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: Optio
 }
 
 /// Says of an epoch of a trial what diagnostics show.
-fn tell(trial: usize, epoch: &Epoch) {
+pub(super) fn tell(trial: usize, epoch: &Epoch) {
     tracing::info!("trial {trial}: {}", line(epoch));
 }
 
@@ -146,7 +151,7 @@ fn not_over(managed: &Managed, sweep: &Sweep) -> u8 {
 }
 
 /// One line on a trial that has ended.
-fn ended(row: &Row, sweep: &Sweep) -> String {
+pub(super) fn ended(row: &Row, sweep: &Sweep) -> String {
     let what = match (&row.error, row.value) {
         (Some(error), _) => format!("{}: {}", row.ended, escape::value(error)),
         (None, Some(value)) => format!("{} {value:.4}", sweep.config.wandb.sweep.metric.name),
@@ -233,8 +238,8 @@ fn ago(seconds: Option<f64>) -> String {
     seconds.map_or("-".to_owned(), |seconds| format!("{} ago", output::span((1000.0 * seconds) as i64)))
 }
 
-fn best(args: &SweepShowArgs) -> Result<u8> {
-    let sweep = Sweep::open(&args.dir)?;
+pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
+    let sweep = Sweep::open(dir)?;
     let rows = sweep::rows(&sweep)?;
     if !sweep.config.pipelines.is_empty() {
         choices::show(&sweep, &rows, args.json)?;
@@ -260,8 +265,31 @@ fn best_text(sweep: &Sweep, row: &Row, ended: usize) -> String {
     text
 }
 
+/// Scores the best trials of a finished sweep.
+fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
+    let dir = results(&args.dir)?;
+    let sweep = Sweep::open(&dir)?;
+    ensure!(
+        sweep.is_finished(),
+        early(
+            format!("the sweep in `{}` has not finished", dir.display()),
+            "`poolcast sweep status DIR` shows how far it is"
+        )
+    );
+    let out = args.out.as_deref().unwrap_or(&dir);
+    let judged = sweep::judge(&sweep, &sweep::rows(&sweep)?, out)?;
+    if let Some((_, evaluation)) = &judged.network {
+        output::data(&evaluate::text(evaluation))?;
+        output::data(&fs_err::read_to_string(out.join(sweep::INFO_FILE))?)?;
+    }
+    if !judged.choices.is_empty() {
+        output::data(&choices::text(&judged.choices))?;
+    }
+    Ok(EXIT_DONE)
+}
+
 fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
-    if !args.dir.join(manifest::FILE).exists() {
+    if condor::is_untidied(&args.dir)? || !args.dir.join(manifest::FILE).exists() {
         return dag::cleanup(args);
     }
     ensure!(!args.dry_run, "`--dry-run` is for the directory of a DAG; here nothing moves");

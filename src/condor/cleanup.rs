@@ -12,11 +12,27 @@ use super::place::{DAG_FILE, tidied};
 use super::words::check_node;
 use crate::config::{self, Config};
 use crate::error::hinted;
+use crate::{files, manifest};
 
 /// What a DAG leaves in its directory, apart from files that begin with `pipeline.`; in the order of moving, the
 /// configuration last.
-pub(super) const ENTRIES: [&str; 8] =
-    ["best.json", "bestmodel.info", "logs", "condor", "events", "tensors", "trials", config::FILE];
+pub(super) const ENTRIES: [&str; 15] = [
+    "best.json",
+    "bestmodel.info",
+    "selection.json",
+    "results.csv",
+    "results.jsonl",
+    "chosen.files",
+    "rows",
+    "logs",
+    "condor",
+    "events",
+    "table",
+    "tensors",
+    "trials",
+    manifest::FILE,
+    config::FILE,
+];
 
 /// What stands before the sweep's name in the line of the DAG that passes it to the script.
 pub(super) const SCRIPT: &str = "SCRIPT POST report /bin/sh condor/node.sh report $DAG_STATUS $FAILED_COUNT";
@@ -86,6 +102,9 @@ impl Tidy {
     /// Moves it. Interrupted, the same goes on from there.
     pub fn apply(&self) -> Result<()> {
         fs_err::create_dir_all(&self.to)?;
+        // What jobs took along and left of their parts stands elsewhere by now.
+        let dir = self.to.parent().unwrap_or(&self.to);
+        files::remove(["parts", "chosen"].map(|name| dir.join(name)))?;
         self.moves.iter().try_for_each(|(from, to)| Ok(fs_err::rename(from, to)?))
     }
 }

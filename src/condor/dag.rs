@@ -1,31 +1,35 @@
 //! A plan → `pipeline.dag`, in DAGMan's words.
 
 use super::cleanup;
-use super::plan::{Plan, Trial};
+use super::parts::Part;
+use super::plan::{Plan, Source};
 
 /// What PRE scripts exit with where there is nothing to do for a node.
 const SKIP: u8 = 10;
 
-/// How often DAGMan may write the status of the nodes, in seconds.
+/// How often DAGMan writes the status of the nodes, in seconds, also where nothing has changed: so it is seen that it lives.
 const STATUS_EVERY_S: u32 = 30;
 
 /// The text of the DAG. Its paths are relative to its directory, where it is to be submitted.
 pub(super) fn text(plan: &Plan) -> String {
     let mut dag = Dag { plan, text: head(plan) };
-    dag.parse();
-    dag.tensors();
-    plan.trials.iter().for_each(|trial| dag.trial(trial));
+    if let Source::Logs(logs) = &plan.source {
+        dag.parse(logs);
+    }
+    plan.tensors.keys().for_each(|name| dag.tensors(name));
+    plan.parts.iter().for_each(|part| dag.part(part));
     dag.best();
     dag.text
 }
 
 fn head(plan: &Plan) -> String {
-    let trials = plan.trials.len();
     format!(
-        "# {trials} trials, written by poolcast {}. In its directory: condor_submit_dag pipeline.dag\n\
-         # A trial that fails for good is recorded in trials/, and the others go on: see condor/node.sh.\n\
-         NODE_STATUS_FILE pipeline.status {STATUS_EVERY_S}\n\
+        "# {} trials in {} jobs, written by poolcast {}. In its directory: condor_submit_dag pipeline.dag\n\
+         # What fails for good is recorded in rows/ and tensors/, and the others go on: see condor/node.sh.\n\
+         NODE_STATUS_FILE pipeline.status {STATUS_EVERY_S} ALWAYS-UPDATE\n\
          MAXJOBS trials {}\n",
+        plan.trials,
+        plan.parts.len(),
         env!("CARGO_PKG_VERSION"),
         plan.config.dag.max_jobs
     )
@@ -45,15 +49,16 @@ impl Dag<'_> {
     /// A node that runs `condor/STEP.sub` with `macros`.
     fn node(&mut self, name: &str, step: &str, macros: &[(&str, &str)]) {
         let all = [("JOB", name), ("image", &self.plan.image)].into_iter().chain(macros.iter().copied());
+        let all = all.filter(|(_, value)| !value.is_empty());
         let vars = all.map(|(key, value)| format!(" {key}=\"{value}\"")).collect::<String>();
         self.text += &format!("\nJOB {name} condor/{step}.sub\nVARS {name}{vars}\nRETRY {name} 2 UNLESS-EXIT 2\n");
     }
 
-    /// Makes a failure that is final a record in the file `failed`, and a success of the node.
-    fn may_fail(&mut self, name: &str, failed: &str) {
-        self.line(&format!(
-            "SCRIPT POST {name} /bin/sh condor/node.sh ended {failed} logs/{name}.err $JOB $RETURN $RETRY $MAX_RETRIES"
-        ));
+    /// Makes a failure that is final a record in the file `failed`, and a success of the node. What the job left of `part`
+    /// is taken to its place first.
+    fn may_fail(&mut self, name: &str, failed: &str, part: &str) {
+        let words = format!("ended {failed} logs/{name}.err $JOB $RETURN $RETRY $MAX_RETRIES {part}");
+        self.line(format!("SCRIPT POST {name} /bin/sh condor/node.sh {words}").trim_end());
     }
 
     /// Skips the node where the script answers its `question` with [`SKIP`].
@@ -62,49 +67,68 @@ impl Dag<'_> {
         self.line(&format!("PRE_SKIP {name} {SKIP}"));
     }
 
-    fn tensors(&mut self) {
-        for name in self.plan.tensors.keys() {
-            let node = format!("tensors-{name}");
-            self.node(&node, "tensors", &[("tensors", name), ("config", &format!("tensors/{name}.yaml"))]);
-            self.may_fail(&node, &format!("tensors/{name}.failed"));
+    fn tensors(&mut self, name: &str) {
+        let node = format!("tensors-{name}");
+        self.node(&node, "tensors", &[("tensors", name), ("config", &format!("tensors/{name}.yaml"))]);
+        self.may_fail(&node, &format!("tensors/{name}.failed"), "");
+        if matches!(self.plan.source, Source::Logs(_)) {
             self.line(&format!("PARENT parse CHILD {node}"));
         }
     }
 
-    fn trial(&mut self, trial: &Trial) {
-        let failed = format!("trials/trial-{}.failed", trial.padded());
-        let mut parent = format!("tensors-{}", trial.tensors);
-        for (node, epoch) in train_nodes(self.plan, trial) {
+    fn part(&mut self, part: &Part) {
+        let failed = format!("rows/{}.failed", part.name);
+        let dir = format!("parts/{}", part.name);
+        let inputs = match &part.tensors {
+            Some(name) => format!("events/manifest.json,tensors/{name}"),
+            None => "table".to_owned(),
+        };
+        let mut parent = part.tensors.as_ref().map(|name| format!("tensors-{name}"));
+        for (node, epoch) in self.nodes_of(part) {
             let options = epoch.map(|epoch| format!("--until-epoch {epoch}")).unwrap_or_default();
-            self.trial_node(&node, "train", trial, &[("options", &options)]);
+            let (trials, name) = (part.ranges(), &*part.name);
+            self.node(
+                &node,
+                "trials",
+                &[("part", name), ("trials", &trials), ("inputs", &inputs), ("options", &options)],
+            );
             self.line(&format!("CATEGORY {node} trials"));
-            match epoch {
-                None | Some(1) => self.skip(&node, &format!("begin tensors/{}.failed {failed}", trial.tensors)),
-                Some(_) => self.skip(&node, &format!("epoch {failed} trials/trial-{}/metrics.json", trial.padded())),
+            match (&part.tensors, epoch) {
+                (_, Some(2..)) => self.skip(&node, &format!("epoch {failed} rows/{}.jsonl", part.name)),
+                (Some(name), _) => self.skip(&node, &format!("begin tensors/{name}.failed {failed}")),
+                (None, _) => {}
             }
-            self.may_fail(&node, &failed);
-            self.line(&format!("PARENT {parent} CHILD {node}"));
-            parent = node;
+            self.may_fail(&node, &failed, &dir);
+            if let Some(parent) = parent.replace(node.clone()) {
+                self.line(&format!("PARENT {parent} CHILD {node}"));
+            }
         }
-        let node = format!("evaluate-{}", trial.padded());
-        self.trial_node(&node, "evaluate", trial, &[]);
-        self.skip(&node, &format!("begin {failed} {failed}"));
-        self.may_fail(&node, &failed);
-        self.line(&format!("PARENT {parent} CHILD {node}"));
     }
 
-    fn trial_node(&mut self, node: &str, step: &str, trial: &Trial, more: &[(&str, &str)]) {
-        let (number, config) = (trial.padded(), trial.config_file());
-        let mut macros = vec![("trial", &*number), ("tensors", &*trial.tensors), ("config", &*config)];
-        macros.extend(more.iter().filter(|(_, value)| !value.is_empty()));
-        self.node(node, step, &macros);
+    /// The nodes that do the trials of `part`, in order: one, or one for each epoch.
+    fn nodes_of(&self, part: &Part) -> Vec<(String, Option<usize>)> {
+        match self.plan.config.dag.per_epoch {
+            false => vec![(part.name.clone(), None)],
+            true => {
+                (1..=self.plan.config.epochs).map(|epoch| (format!("{}-{epoch:04}", part.name), Some(epoch))).collect()
+            }
+        }
     }
 
+    /// The choice among all trials, the scores of what was chosen, and the report.
     fn best(&mut self) {
-        self.node("best", "best", &[]);
-        for trial in &self.plan.trials {
-            self.line(&format!("PARENT evaluate-{} CHILD best", trial.padded()));
+        self.node("best", "best", &[("source", self.plan.source.dir())]);
+        self.line("SCRIPT POST best /bin/sh condor/node.sh take $RETURN best");
+        for part in &self.plan.parts {
+            if let Some((last, _)) = self.nodes_of(part).pop() {
+                self.line(&format!("PARENT {last} CHILD best"));
+            }
         }
+        self.node("evaluate", "evaluate", &[]);
+        self.line("SCRIPT PRE evaluate /bin/sh condor/node.sh chosen");
+        self.line("SCRIPT POST evaluate /bin/sh condor/node.sh take $RETURN evaluated");
+        self.line("PARENT best CHILD evaluate");
+
         // No job: what reports needs no execution point, and must not wait for one.
         self.line("\nFINAL report condor/best.sub NOOP");
         let name = [&*self.plan.config.wandb.sweep.name];
@@ -113,23 +137,12 @@ impl Dag<'_> {
     }
 
     /// The one parse of all logs, which a job finds side by side.
-    fn parse(&mut self) {
-        let name = |log: &String| log.rsplit('/').next().unwrap_or_default().to_owned();
-        let names: Vec<String> = self.plan.logs.iter().map(name).collect();
+    fn parse(&mut self, logs: &[String]) {
+        let names: Vec<&str> = logs.iter().map(|log| log.rsplit('/').next().unwrap_or_default()).collect();
         let parse = &self.plan.config.parse;
         let ap = parse.ap.iter().map(|ap| format!("--ap {ap}"));
         let options: Vec<String> = ap.chain(parse.year.iter().map(|year| format!("--year {year}"))).collect();
-        let (logs, names, options) = (self.plan.logs.join(","), names.join(" "), options.join(" "));
-        let macros = [("logs", &*logs), ("names", &*names), ("options", &*options)];
-        self.node("parse", "parse", &macros.into_iter().filter(|(_, value)| !value.is_empty()).collect::<Vec<_>>());
-    }
-}
-
-/// The nodes that train `trial`, in order: one, or one for each epoch.
-fn train_nodes(plan: &Plan, trial: &Trial) -> Vec<(String, Option<usize>)> {
-    let name = format!("train-{}", trial.padded());
-    match plan.config.dag.per_epoch {
-        false => vec![(name, None)],
-        true => (1..=plan.config.epochs).map(|epoch| (format!("{name}-{epoch:04}"), Some(epoch))).collect(),
+        let (logs, names, options) = (logs.join(","), names.join(" "), options.join(" "));
+        self.node("parse", "parse", &[("logs", &logs), ("names", &names), ("options", &options)]);
     }
 }

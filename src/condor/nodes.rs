@@ -35,6 +35,10 @@ pub struct Nodes {
     pub held: usize,
     /// The nodes whose jobs they are.
     pub held_nodes: Vec<String>,
+    /// The nodes that ended badly.
+    pub failed_nodes: Vec<String>,
+    /// When DAGMan wrote this, in seconds since 1970.
+    pub written_s: Option<u64>,
     /// Nodes by step: the first word of their names.
     pub steps: BTreeMap<String, Counts>,
 }
@@ -71,10 +75,12 @@ impl Nodes {
                     is_status = true;
                     (nodes.is_done, nodes.has_failed) = (status == state::DONE, status == state::ERROR);
                     nodes.held = number(&ad, "JobProcsHeld").unwrap_or_default() as usize;
+                    nodes.written_s = number(&ad, "Timestamp");
                 }
                 Some("NodeStatus") => {
                     let node = ad.get("Node")?;
                     nodes.add(node, number(&ad, "NodeStatus")?);
+                    nodes.failed_nodes.extend((number(&ad, "NodeStatus") == Some(state::ERROR)).then(|| node.clone()));
                     nodes.held_nodes.extend((number(&ad, "JobProcsHeld") > Some(0)).then(|| node.clone()));
                 }
                 _ => {}
@@ -83,9 +89,65 @@ impl Nodes {
         is_status.then_some(nodes)
     }
 
+    /// Whether DAGMan has ended.
+    pub fn is_over(&self) -> bool {
+        self.is_done || self.has_failed
+    }
+
+    /// For how many seconds nothing was heard of DAGMan.
+    pub fn silent_s(&self) -> Option<u64> {
+        let now = jiff::Timestamp::now().as_second();
+        Some(u64::try_from(now).ok()?.saturating_sub(self.written_s?))
+    }
+
+    /// Whether every node but the last is done, and DAGMan goes on all the same.
+    pub fn waits_for_nothing(&self) -> bool {
+        let counts = || self.steps.iter().filter(|(step, _)| *step != "report").map(|(_, counts)| counts);
+        let is_done = |counts: &Counts| counts.at_work + counts.waiting + counts.failed + counts.futile == 0;
+        !self.is_over() && counts().next().is_some() && counts().all(is_done)
+    }
+
+    /// The same, where nodes that succeeded by a record of their failure in `dir` have failed.
+    ///
+    /// # Errors
+    /// Fails where the records cannot be listed.
+    pub fn with_records(mut self, dir: &Path) -> Result<Nodes> {
+        for (place, prefix) in [("tensors", "tensors-"), ("rows", "")] {
+            let Ok(entries) = fs_err::read_dir(dir.join(place)) else { continue };
+            for entry in entries {
+                let name = entry?.file_name().to_string_lossy().into_owned();
+                let Some(name) = name.strip_suffix(".failed") else { continue };
+                let node = format!("{prefix}{name}");
+                if let Some(counts) = self.steps.get_mut(step(&node)).filter(|counts| counts.done > 0) {
+                    (counts.done, counts.failed) = (counts.done - 1, counts.failed + 1);
+                    self.failed_nodes.push(node);
+                }
+            }
+        }
+        self.failed_nodes.sort_unstable();
+        Ok(self)
+    }
+
+    /// Why nodes of the DAG in `dir` have failed: what is recorded, else the first error that their jobs said.
+    pub fn failures(&self, dir: &Path) -> BTreeMap<String, String> {
+        let why = |node: &String| {
+            let record = match node.strip_prefix("tensors-") {
+                Some(name) => dir.join(format!("tensors/{name}.failed")),
+                None => dir.join(format!("rows/{node}.failed")),
+            };
+            let recorded = fs_err::read_to_string(record).ok();
+            let said = || fs_err::read_to_string(dir.join(format!("logs/{node}.err"))).ok();
+            let error = |text: String| Some(text.lines().find_map(|line| line.strip_prefix("error: "))?.to_owned());
+            let why = recorded.or_else(|| said().and_then(error));
+            let why = why.unwrap_or_else(|| format!("logs/{node}.err does not say why"));
+            let why = why.lines().next().unwrap_or_default();
+            (node.clone(), why.strip_prefix(&format!("{node}: ")).unwrap_or(why).to_owned())
+        };
+        self.failed_nodes.iter().map(why).collect()
+    }
+
     fn add(&mut self, node: &str, status: u64) {
-        let step = node.split('-').next().unwrap_or(node);
-        let counts = self.steps.entry(step.to_owned()).or_default();
+        let counts = self.steps.entry(step(node).to_owned()).or_default();
         let count = match status {
             state::NOT_READY | state::READY => &mut counts.waiting,
             state::DONE => &mut counts.done,
@@ -95,6 +157,11 @@ impl Nodes {
         };
         *count += 1;
     }
+}
+
+/// The step that a node belongs to.
+fn step(node: &str) -> &str {
+    node.split('-').next().unwrap_or(node)
 }
 
 /// The attributes of one ClassAd, one a line: `Name = Value; /* a remark */`.

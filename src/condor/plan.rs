@@ -1,4 +1,4 @@
-//! A configuration → the plan of a DAG: its trials, what they share, and what every job needs, all of it checked.
+//! A configuration → the plan of a DAG: its parts, what they share, and what every job needs, all of it checked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,31 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 
 use super::cleanup::check_name;
-use super::words::{check_node, check_plain, site};
+use super::parts::{Kind, Measured, Part, parts};
+use super::site;
+use super::words::{check_node, check_plain};
 use crate::config::{Config, Method};
 use crate::error::hinted;
 use crate::sweep::{self, Trials};
 use crate::{eventlog, tensors, training};
+
+/// Where the samples of a DAG come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Events that are parsed before the DAG begins, in its directory.
+    Events,
+    /// Logs that a job parses, in the order they were written: absolute paths and `osdf:///` addresses.
+    Logs(Vec<String>),
+    /// Joined tables, in its directory.
+    Tables,
+}
+
+impl Source {
+    /// The directory of what the samples are made from.
+    pub(super) fn dir(&self) -> &'static str {
+        if *self == Source::Tables { "table" } else { "events" }
+    }
+}
 
 /// What a DAG does.
 #[derive(Debug, Clone)]
@@ -19,95 +39,90 @@ pub struct Plan {
     pub config: Config,
     /// The container image: an absolute path or an address.
     pub image: String,
-    /// The logs with their rotated generations, in the order they were written: absolute paths.
-    pub logs: Vec<String>,
-    /// The trials, the first at place 0.
-    pub trials: Vec<Trial>,
+    /// Where the samples come from.
+    pub source: Source,
+    /// How many trials there are.
+    pub trials: usize,
+    /// The trials by job.
+    pub parts: Vec<Part>,
     /// The names of all tensors, and the first trial that needs them.
     pub tensors: BTreeMap<String, usize>,
+    /// How long trials take, as far as that was measured.
+    pub measured: Measured,
     /// Submit commands of the site.
     pub(super) site: String,
 }
 
-/// One trial.
-#[derive(Debug, Clone)]
-pub struct Trial {
-    /// Counted from 1.
-    pub number: usize,
-    /// Its configuration, in which no distribution is left.
-    pub config: Config,
-    /// The name of its tensors, which it may share.
-    pub tensors: String,
-}
-
-impl Trial {
-    /// The number as files and nodes have it.
-    pub(super) fn padded(&self) -> String {
-        format!("{:04}", self.number)
-    }
-
-    /// Where its configuration is in the DAG's directory.
-    pub(super) fn config_file(&self) -> String {
-        format!("trials/trial-{}.yaml", self.padded())
-    }
-}
-
 impl Plan {
-    /// The plan of the sweep that `config` describes.
+    /// The plan of the sweep that `config` describes, whose trials take as long as `measured`.
     ///
     /// # Errors
     /// Refuses everything that can be known to fail before a job is submitted: a missing log or image, a sweep whose trials
     /// learn from others, words that HTCondor reads otherwise.
-    pub fn of(config: &Config) -> Result<Plan> {
+    pub fn of(config: &Config, measured: &Measured) -> Result<Plan> {
         check_method(config)?;
         let out = config.out.to_str().context("the output directory's name is no text")?;
         check_plain("the directory", &std::path::absolute(out)?.to_string_lossy())?;
         config.parse.ap.iter().try_for_each(|ap| check_plain("`parse.ap`", ap))?;
         check_name(&config.wandb.sweep.name).context("cannot use `wandb.sweep.name`")?;
-        let mut trials = Vec::new();
-        let mut tensors = BTreeMap::new();
-        let drawn = Trials::of(config)?;
-        for number in 1..=drawn.count() {
-            let trial = Trial::draw(&drawn, number)?;
-            check_node(&trial.tensors)?;
-            tensors.entry(trial.tensors.clone()).or_insert(number);
-            trials.push(trial);
-        }
         let mut config = config.clone();
-        config.logs = eventlog::generations(&logs(&config)?)?;
-        let plan = Plan {
+        let source = source(&mut config)?;
+
+        let drawn = Trials::of(&config)?;
+        let trials = drawn.count();
+        let kinds = (1..=trials).map(|trial| kind(&drawn, trial)).collect::<Result<Vec<Kind>>>()?;
+        let mut tensors = BTreeMap::new();
+        for (kind, number) in kinds.iter().zip(1..) {
+            if let Some(name) = &kind.tensors {
+                tensors.entry(name.clone()).or_insert(number);
+            }
+        }
+        Ok(Plan {
             image: image(config.dag.image.as_deref())?,
-            logs: transferred(&config.logs)?,
-            site: config.dag.site.as_deref().map_or(Ok(String::new()), site_text)?,
+            site: config.dag.site.as_deref().map_or(Ok(String::new()), site::text)?,
+            source,
             trials,
+            parts: parts(&config.dag, &kinds, measured),
             tensors,
+            measured: measured.clone(),
             config,
-        };
-        Ok(plan)
+        })
+    }
+
+    /// For each kind of trials whose duration is not known, its name and its first trial.
+    pub fn unmeasured(&self) -> Vec<(String, usize)> {
+        let mut first = BTreeMap::new();
+        for part in &self.parts {
+            let trial = part.trials.first().copied().unwrap_or(1);
+            first
+                .entry(part.fits.clone())
+                .and_modify(|known: &mut usize| *known = (*known).min(trial))
+                .or_insert(trial);
+        }
+        first.into_iter().filter(|(fits, _)| !self.measured.contains_key(fits)).collect()
     }
 }
 
-impl Trial {
-    fn draw(trials: &Trials, number: usize) -> Result<Trial> {
-        let drawn = trials.draw(number, &[])?;
+/// The kind of `trial`, which must be one that can be done.
+fn kind(trials: &Trials, trial: usize) -> Result<Kind> {
+    let drawn = trials.draw(trial, &[])?;
+    let fits = drawn.pipelines.keys().next().cloned().unwrap_or_else(|| "network".to_owned());
+    if drawn.pipelines.is_empty() {
         let checked = tensors::Settings::of(&drawn).and(training::Settings::of(&drawn));
-        checked.with_context(|| format!("trial {number} cannot be"))?;
-        let dir = sweep::tensors_dir(Path::new(""), &drawn)?;
-        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Trial { number, config: drawn, tensors: name })
+        checked.with_context(|| format!("trial {trial} cannot be"))?;
     }
+    if trials.config().data.is_given() {
+        return Ok(Kind { tensors: None, fits });
+    }
+    let dir = sweep::tensors_dir(Path::new(""), &drawn)?;
+    let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    check_node(&name)?;
+    Ok(Kind { tensors: Some(name), fits })
 }
 
 /// A DAG is written before anything is known of its trials.
 fn check_method(config: &Config) -> Result<()> {
     let sweep = &config.wandb.sweep;
-    ensure!(
-        config.pipelines.is_empty() && !config.data.is_given(),
-        hinted(
-            "the trials of a DAG are networks, and the configuration has `pipelines` or `data`",
-            "do it with `poolcast sweep init` and workers that share a folder: condor/work.sub"
-        )
-    );
     ensure!(
         sweep.method != Method::Bayes && sweep.early_terminate.is_none(),
         hinted(
@@ -115,19 +130,57 @@ fn check_method(config: &Config) -> Result<()> {
             "do it with `poolcast run` or with workers that share a folder, or use `method: random`, `sobol` or `grid`"
         )
     );
+    ensure!(
+        !config.dag.per_epoch || config.pipelines.is_empty(),
+        hinted("pipelines know no epochs", "leave out `dag.per_epoch`, or `pipelines`")
+    );
     Ok(())
 }
 
-/// The logs that `config` names; all of them are there.
-fn logs(config: &Config) -> Result<Vec<PathBuf>> {
-    ensure!(!config.logs.is_empty(), hinted("the configuration names no logs", "add `logs: [PATH]` to it"));
-    for log in &config.logs {
+/// Where the samples of `config` come from; its logs become absolute, with their rotated generations.
+fn source(config: &mut Config) -> Result<Source> {
+    let data = &config.data;
+    if data.is_given() {
+        ensure!(
+            config.logs.is_empty() && config.dag.events.is_none(),
+            hinted(
+                "the configuration names logs or events, and tables",
+                "give `logs`, or tables of your own in `data`"
+            )
+        );
+        return Ok(Source::Tables);
+    }
+    if config.dag.events.is_some() {
+        return Ok(Source::Events);
+    }
+    ensure!(
+        !config.logs.is_empty(),
+        hinted(
+            "the configuration names no logs",
+            "add `logs: [PATH]` to it, or name parsed events with `--events DIR`"
+        )
+    );
+    let (far, near): (Vec<PathBuf>, Vec<PathBuf>) = config.logs.iter().cloned().partition(|log| is_address(log));
+    let near = eventlog::generations(&readable(&near)?)?;
+    let in_job = config.dag.parse_in_job || !far.is_empty();
+    config.logs = near.into_iter().chain(far).collect();
+    if in_job { Ok(Source::Logs(transferred(&config.logs)?)) } else { Ok(Source::Events) }
+}
+
+/// Whether a job fetches `log` from where it is.
+fn is_address(log: &Path) -> bool {
+    log.to_str().is_some_and(|log| log.starts_with("osdf:///"))
+}
+
+/// `logs`, all of which are there.
+fn readable(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    for log in logs {
         fs_err::File::open(log).context(hinted(
             format!("cannot read the log `{}`", log.display()),
-            "`logs` are paths as seen from where poolcast is started",
+            "`logs` are paths as seen from where poolcast is started, or `osdf:///` addresses",
         ))?;
     }
-    config.logs.iter().map(|log| Ok(std::path::absolute(log)?)).collect()
+    logs.iter().map(|log| Ok(std::path::absolute(log)?)).collect()
 }
 
 /// The logs as a job gets them: side by side, so that no two may have one name.
@@ -159,12 +212,4 @@ fn image(named: Option<&str>) -> Result<String> {
     let absolute = std::path::absolute(path)?.to_string_lossy().into_owned();
     check_plain("the image", &absolute)?;
     Ok(absolute)
-}
-
-fn site_text(path: &Path) -> Result<String> {
-    let text = fs_err::read_to_string(path).context(hinted(
-        format!("cannot read the site file `{}`", path.display()),
-        "condor/ has examples of site files: submit commands that every job gets",
-    ))?;
-    site(&format!("`{}`", path.display()), &text)
 }

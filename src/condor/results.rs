@@ -1,40 +1,78 @@
-//! The directory of a DAG → how its trials ended, and the best of them.
+//! The directory of a DAG → how its trials ended, so far or for good.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 
+use super::parts::numbers;
+use super::place::Division;
 use crate::config::Config;
+use crate::error::hinted;
+use crate::events::EVENTS;
 use crate::manifest;
-use crate::sweep::{Best, TrialResult, Trials, trial_dir};
-use crate::tensors::Side;
-use crate::training::{Evaluation, Metrics, RUN};
+use crate::sweep::{self, Plan, Row, Sweep, Trials};
+use crate::tables::TABLE;
 
-/// How every trial of the DAG in `dir` ended, the first at place 0; `None` for those that have not. One that has either has a
-/// model that is evaluated, or a record that says why it has failed for good.
-pub fn trials(dir: &Path, config: &Config) -> Result<Vec<Option<TrialResult>>> {
-    (1..=Trials::of(config)?.count()).map(|trial| ended(dir, trial)).collect()
-}
+/// Where the rows of each part, and the reasons of parts that have failed, are in a DAG's directory.
+const ROWS: &str = "rows";
 
-fn ended(dir: &Path, trial: usize) -> Result<Option<TrialResult>> {
-    let run = trial_dir(dir, trial);
-    let record = run.with_extension("failed");
-    if record.is_file() {
-        let error = fs_err::read_to_string(record)?.trim_end().to_owned();
-        // A model that could not be evaluated is not to be chosen.
-        let metrics = Metrics::read(&run).ok().filter(|metrics| metrics.of_model().is_none());
-        return Ok(Some(TrialResult { trial, error: Some(error), metrics }));
-    }
-    let is_over = Evaluation::path(&run, Side::Test).is_file() && manifest::finished_key(&run, RUN).is_some();
-    is_over.then(|| Ok(TrialResult { trial, error: None, metrics: Some(Metrics::read(&run)?) })).transpose()
-}
-
-/// The best of the trials that have ended, and whether that is all of them.
+/// The sweep of the DAG in `dir`, also before its trials have ended.
 ///
 /// # Errors
-/// Fails when no trial has a value.
-pub fn choose(dir: &Path, config: &Config) -> Result<(Best, bool)> {
-    let trials = trials(dir, config)?;
-    let is_over = trials.iter().all(Option::is_some);
-    Ok((Best::of(&config.wandb.sweep.metric, trials.into_iter().flatten().collect())?, is_over))
+/// Fails before what its samples are made from is there.
+pub fn sweep(dir: &Path) -> Result<Sweep> {
+    let config = Config::read(dir)?;
+    let source_key = match config.data.is_given() {
+        true => manifest::read::<serde_json::Value>(&sweep::table_dir(dir), TABLE)?.key,
+        false => manifest::read::<serde_json::Value>(&dir.join("events"), EVENTS)?.key,
+    };
+    let plan = Plan { trials: Trials::of(&config)?.count(), source_key };
+    Ok(Sweep::new(dir, config, plan))
+}
+
+/// The rows of the trials of the DAG in `dir` that have ended, in their order. A trial of a part that has failed for good ended
+/// with it, where the part has left no row of it.
+pub fn rows(dir: &Path, config: &Config) -> Result<Vec<Row>> {
+    let finished = dir.join(sweep::ROWS_FILE);
+    if finished.is_file() {
+        return manifest::read_json_lines(&finished);
+    }
+    let (mut rows, drawn) = (BTreeMap::new(), Trials::of(config)?);
+    for (part, ranges) in Division::read(dir)?.parts {
+        let trials = numbers(&ranges).with_context(|| format!("`{ranges}` names no trials"))?;
+        let file = |kind: &str| dir.join(ROWS).join(format!("{part}.{kind}"));
+        let path = file("jsonl");
+        if path.is_file() {
+            let of_part: Vec<Row> = manifest::read_json_lines(&path)?;
+            rows.extend(of_part.into_iter().filter(|row| trials.contains(&row.trial)).map(|row| (row.trial, row)));
+        }
+        let path = file("failed");
+        if path.is_file() {
+            let error = fs_err::read_to_string(path)?;
+            for trial in trials {
+                if let Entry::Vacant(entry) = rows.entry(trial) {
+                    entry.insert(sweep::lost_row(&drawn.draw(trial, &[])?, trial, error.trim_end())?);
+                }
+            }
+        }
+    }
+    Ok(rows.into_values().collect())
+}
+
+/// The rows of all trials of `sweep`, which must have ended.
+///
+/// # Errors
+/// Fails where some have not.
+pub fn all_rows(sweep: &Sweep) -> Result<Vec<Row>> {
+    let rows = rows(&sweep.dir, &sweep.config)?;
+    ensure!(
+        rows.len() == sweep.plan.trials,
+        hinted(
+            format!("{} of {} trials have ended", rows.len(), sweep.plan.trials),
+            "`poolcast sweep status DIR` shows how far they are"
+        )
+    );
+    Ok(rows)
 }

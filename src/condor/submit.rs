@@ -12,10 +12,13 @@ use crate::config::Commands;
 const STEPS: [(&str, &str); 5] = [
     ("parse", include_str!("../../condor/parse.sub")),
     ("tensors", include_str!("../../condor/tensors.sub")),
-    ("train", include_str!("../../condor/train.sub")),
-    ("evaluate", include_str!("../../condor/evaluate.sub")),
+    ("trials", include_str!("../../condor/trials.sub")),
     ("best", include_str!("../../condor/best.sub")),
+    ("evaluate", include_str!("../../condor/evaluate.sub")),
 ];
+
+/// Where a DAG's directory has the script: nothing else has it beside a configuration.
+pub(super) const SCRIPT_FILE: &str = "condor/node.sh";
 
 /// What DAGMan runs on the access point around the jobs.
 const SCRIPT: &str = include_str!("../../condor/node.sh");
@@ -26,8 +29,8 @@ const SCRIPT: &str = include_str!("../../condor/node.sh");
 /// Fails for submit commands that are no user's to decide.
 pub(super) fn files(plan: &Plan) -> Result<BTreeMap<String, String>> {
     let submit = &plan.config.dag.submit;
-    let commands = [&submit.parse, &submit.tensors, &submit.train, &submit.evaluate, &submit.best];
-    let mut files = BTreeMap::from([("condor/node.sh".to_owned(), SCRIPT.to_owned())]);
+    let commands = [&submit.parse, &submit.tensors, &submit.trials, &submit.best, &submit.evaluate];
+    let mut files = BTreeMap::from([(SCRIPT_FILE.to_owned(), SCRIPT.to_owned())]);
     for ((step, template), commands) in STEPS.iter().zip(commands) {
         files.insert(format!("condor/{step}.sub"), submit_file(step, template, &plan.site, commands)?);
     }

@@ -5,46 +5,69 @@ use anyhow::{Result, ensure};
 use crate::config::{Command, Commands};
 use crate::error::hinted;
 
-/// Submit commands that `condor/` decides, and macros that the DAG sets; jobs that did otherwise would not work.
-const RESERVED: [&str; 38] = [
-    "arguments",
+/// Submit commands that `condor/` decides, macros that the DAG sets, and the job's attributes that come of both; jobs that did
+/// otherwise would not work. Without underscores, as [`plain_name`] gives them.
+const RESERVED: [&str; 60] = [
     "args",
-    "checkpoint_exit_code",
+    "arguments",
+    "checkpointexitcode",
+    "cmd",
     "config",
-    "container_image",
-    "docker_image",
-    "environment",
+    "containerimage",
+    "dagmanjobid",
+    "dagmannodeslog",
+    "dagnodename",
+    "dockerimage",
     "env",
+    "environment",
     "err",
     "error",
     "executable",
     "getenv",
     "image",
+    "in",
     "include",
     "initialdir",
-    "initial_dir",
     "input",
+    "inputs",
+    "iwd",
     "job",
+    "jobuniverse",
     "log",
     "logs",
-    "max_retries",
+    "maxretries",
     "names",
-    "on_exit_hold",
-    "on_exit_remove",
+    "onexithold",
+    "onexitremove",
     "options",
+    "out",
     "output",
+    "part",
+    "preserverelativepaths",
     "queue",
-    "retry_until",
-    "should_transfer_files",
+    "retryuntil",
+    "shouldtransferfiles",
+    "singularityimage",
+    "source",
+    "successcheckpointexitcode",
+    "successexitcode",
     "tensors",
-    "transfer_checkpoint_files",
-    "transfer_executable",
-    "transfer_input_files",
-    "transfer_output_files",
-    "transfer_output_remaps",
-    "trial",
+    "transfercheckpoint",
+    "transfercheckpointfiles",
+    "transferexecutable",
+    "transferin",
+    "transferinput",
+    "transferinputfiles",
+    "transferout",
+    "transferoutput",
+    "transferoutputfiles",
+    "transferoutputremaps",
+    "trials",
     "universe",
-    "when_to_transfer_output",
+    "userlog",
+    "wantcontainer",
+    "wantdocker",
+    "whentotransferoutput",
 ];
 
 /// Commands that count bytes. Without a unit one of them counts megabytes and another kilobytes.
@@ -107,14 +130,27 @@ pub(super) fn site(place: &str, text: &str) -> Result<String> {
     Ok(lines)
 }
 
+/// A command's name as HTCondor compares it: `+Name` and `MY.Name` set the attribute `Name` of the job, letters are of either
+/// case, and most commands are known with and without underscores.
+fn plain_name(name: &str) -> String {
+    let joined: String = name.to_ascii_lowercase().split_ascii_whitespace().collect();
+    let mut bare = &*joined;
+    while let Some(rest) = bare.strip_prefix('+').or_else(|| bare.strip_prefix("my.")) {
+        bare = rest;
+    }
+    bare.replace('_', "")
+}
+
 fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
     let bare = name.strip_prefix('+').unwrap_or(name);
-    let bare = bare.strip_prefix("MY.").or(bare.strip_prefix("my.")).unwrap_or(bare);
-    let first = name.split_ascii_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    let has_scope = bare.get(..3).is_some_and(|scope| scope.eq_ignore_ascii_case("my."));
+    let bare = if has_scope { &bare[3..] } else { bare };
+    let first = name.split_ascii_whitespace().next().unwrap_or_default();
+    let is_reserved = [name, first].iter().any(|name| RESERVED.contains(&&*plain_name(name)));
     ensure!(
-        !RESERVED.contains(&first.as_str()),
+        !is_reserved,
         hinted(
-            format!("{place}: `{first}` is decided by poolcast"),
+            format!("{place}: `{name}` is decided by poolcast"),
             "name resources and policies only, such as `request_memory: 4GB`"
         )
     );
@@ -127,9 +163,9 @@ fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
         !value.is_empty() && !value.contains(['\n', '\r']),
         hinted(format!("{place}: `{name}` needs a value on one line"), "write `NAME = VALUE`")
     );
-    let without_unit = BYTES.contains(&first.as_str()) && value.trim().parse::<f64>().is_ok();
+    let counts_bytes = BYTES.contains(&&*bare.to_ascii_lowercase());
     ensure!(
-        !without_unit,
+        !counts_bytes || value.trim().parse::<f64>().is_err(),
         hinted(format!("{place}: `{name}` has no unit"), format!("say what is meant, such as `{value}GB`"))
     );
     Ok(())
@@ -198,6 +234,35 @@ mod tests {
         assert_eq!(site("`s`", text).expect("taken"), text);
         for text in ["queue", "queue 3", "executable = /bin/sh", "if true", "include : other", "a = \\\n  b"] {
             assert!(site("`s`", text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_poolcast_decides_is_refused_in_every_way_of_writing() {
+        let spellings = [
+            "Environment",
+            "+Environment",
+            "+ environment",
+            "MY.Environment",
+            "My.ENVIRONMENT",
+            "+MY.Environment",
+            "MY . Env",
+            "+TransferInput",
+            "transfer_Input_Files",
+            "TransferOutput",
+            "+ContainerImage",
+            "+SingularityImage",
+            "my.Cmd",
+            "+Iwd",
+            "+DAGNodeName",
+            "+JobUniverse",
+            "environment @",
+        ];
+        for name in spellings {
+            assert!(site("`s`", &format!("{name} = \"x\"")).is_err(), "{name}");
+        }
+        for name in ["+ProjectName", "MY.WantGPULab", "my.is_resumable", "requirements", "+environments"] {
+            assert!(site("`s`", &format!("{name} = \"x\"")).is_ok(), "{name}");
         }
     }
 }

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Dag {
     pub image: Option<String>,
     pub site: Option<PathBuf>,
+    pub events: Option<PathBuf>,
+    pub parse_in_job: bool,
+    pub trials_per_job: Option<usize>,
     pub max_jobs: usize,
     pub per_epoch: bool,
     pub cleanup: bool,
@@ -24,9 +27,9 @@ pub struct Dag {
 pub struct Submit {
     pub parse: Commands,
     pub tensors: Commands,
-    pub train: Commands,
-    pub evaluate: Commands,
+    pub trials: Commands,
     pub best: Commands,
+    pub evaluate: Commands,
 }
 
 /// Submit commands with their values: `request_memory: 4GB`.

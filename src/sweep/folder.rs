@@ -87,7 +87,12 @@ impl Sweep {
     /// Fails on a folder that is no sweep, or one of another version.
     pub fn open(dir: &Path) -> Result<Sweep> {
         let plan = manifest::read::<Plan>(dir, SWEEP)?.body;
-        Ok(Sweep { dir: dir.to_owned(), config: Config::read(dir)?, plan, trials: OnceLock::new() })
+        Ok(Sweep::new(dir, Config::read(dir)?, plan))
+    }
+
+    /// The sweep of `config` in `dir`, also where no manifest says so yet.
+    pub fn new(dir: &Path, config: Config, plan: Plan) -> Sweep {
+        Sweep { dir: dir.to_owned(), config, plan, trials: OnceLock::new() }
     }
 
     /// Its trials; found once, as a large grid takes a moment.
@@ -169,7 +174,7 @@ pub(super) fn queue_dir(dir: &Path) -> PathBuf {
 }
 
 /// The digest of everything that decides the results of a sweep.
-fn key(config: &Config, plan: &Plan) -> Result<String> {
+pub(super) fn key(config: &Config, plan: &Plan) -> Result<String> {
     let Config { seed, runs, epochs, earlystop_threshold, earlystop_min_delta, .. } = config;
     let ends = (epochs, earlystop_threshold, earlystop_min_delta);
     let sweep = (seed, runs, ends, &config.wandb.sweep, &config.preprocessing, &config.training);

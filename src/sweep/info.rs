@@ -19,12 +19,12 @@ pub const INFO_FILE: &str = "bestmodel.info";
 /// Writes `best`, of the sweep in `dir`, for programs and for people.
 pub fn write_best(dir: &Path, best: &Best) -> Result<()> {
     manifest::write_json(&dir.join(BEST_FILE), best)?;
-    files::write_atomic(&dir.join(INFO_FILE), info(dir, best)?.as_bytes())
+    files::write_atomic(&dir.join(INFO_FILE), info(dir, best, None)?.as_bytes())
 }
 
 /// What is known of the best trial: why it was chosen, its scores on the test samples where it was evaluated on them, its
-/// hyper-parameters, where its model is.
-pub fn info(dir: &Path, best: &Best) -> Result<String> {
+/// hyper-parameters, where its model is. `evaluation` are those scores, if they are not beside the model yet.
+pub fn info(dir: &Path, best: &Best, evaluation: Option<&Evaluation>) -> Result<String> {
     let run = trial_dir(dir, best.trial);
     let failed: Vec<String> = best.trials.iter().filter(|trial| trial.best().is_none()).map(failure).collect();
     let chosen = best.trials.iter().find(|trial| trial.trial == best.trial).and_then(|trial| trial.best());
@@ -40,7 +40,7 @@ pub fn info(dir: &Path, best: &Best) -> Result<String> {
         ("failed".to_owned(), failed.len().to_string()),
     ];
     lines.extend(failed.into_iter().map(|failure| ("failed_trial".to_owned(), failure)));
-    lines.extend(test_scores(&run)?);
+    lines.extend(test_scores(&run, evaluation.cloned())?);
     lines.extend(parameters(&Config::read(&run)?)?.into_iter().map(|(name, value)| (name, short(&value))));
     Ok(lines.into_iter().map(|(key, value)| format!("{} = {}\n", escape::value(&key), escape::value(&value))).collect())
 }
@@ -51,9 +51,11 @@ fn failure(trial: &TrialResult) -> String {
     format!("{}: {why}", trial.trial)
 }
 
-fn test_scores(run: &Path) -> Result<Vec<(String, String)>> {
+fn test_scores(run: &Path, evaluation: Option<Evaluation>) -> Result<Vec<(String, String)>> {
     let path = Evaluation::path(run, Side::Test);
-    let evaluation = path.is_file().then(|| manifest::read_json::<Evaluation>(&path)).transpose()?;
+    let is_beside = evaluation.is_none() && path.is_file();
+    let beside = is_beside.then(|| manifest::read_json::<Evaluation>(&path)).transpose()?;
+    let evaluation = evaluation.or(beside);
     let scores = evaluation.and_then(|evaluation| evaluation.methods.into_iter().next()).map(|model| model.scores);
     let defined = scores.into_iter().flatten().filter_map(|score| Some((score.name, score.value?)));
     Ok(defined.map(|(name, value)| (format!("test_{name}"), value.to_string())).collect())

@@ -20,7 +20,7 @@ use crate::{files, manifest, training};
 /// One row a trial, one JSON document a line; there once all trials have ended.
 pub const ROWS_FILE: &str = "results.jsonl";
 
-const TABLE_FILE: &str = "results.csv";
+pub(super) const TABLE_FILE: &str = "results.csv";
 
 /// What the manager saw, a line each.
 pub const LOG_FILE: &str = "status.log";

@@ -46,9 +46,20 @@ pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
 /// # Errors
 /// Fails where they are not what they were when the sweep began.
 pub(super) fn dataset(sweep: &Sweep, config: &Config) -> Result<Dataset> {
-    let dir = tensors_dir(&sweep.dir, config)?;
-    let dataset = Dataset::open(&dir)?;
-    check_same(&dir, &dataset.key, &tensors::Settings::of(config)?.key(&sweep.plan.source_key)?)?;
+    checked(sweep, config, Dataset::open(&tensors_dir(&sweep.dir, config)?)?)
+}
+
+/// One side of them, where the others need not be.
+///
+/// # Errors
+/// Fails where they are not what they were when the sweep began.
+pub(super) fn dataset_of_side(sweep: &Sweep, config: &Config, side: Side) -> Result<Dataset> {
+    checked(sweep, config, Dataset::open_side(&tensors_dir(&sweep.dir, config)?, side)?)
+}
+
+fn checked(sweep: &Sweep, config: &Config, dataset: Dataset) -> Result<Dataset> {
+    let wanted = tensors::Settings::of(config)?.key(&sweep.plan.source_key)?;
+    check_same(&tensors_dir(&sweep.dir, config)?, &dataset.key, &wanted)?;
     Ok(dataset)
 }
 

@@ -56,6 +56,11 @@ impl Leader {
     }
 }
 
+/// The best of `rows`, the first of equals; `None` where none has a value.
+pub fn leader(metric: &Metric, rows: &[Row]) -> Option<Leader> {
+    Leader::of(metric, rows)
+}
+
 /// A worker or a manager.
 #[derive(Debug, Serialize)]
 pub struct Heard {

@@ -158,6 +158,15 @@ struct Shards {
 impl Dataset {
     /// Maps the tensors in `dir` and checks that they are what the manifest lists.
     pub fn open(dir: &Path) -> Result<Dataset> {
+        Dataset::open_sides(dir, &Side::ALL)
+    }
+
+    /// The same of `side` alone: the shards of the others need not be there, and have no samples to read.
+    pub fn open_side(dir: &Path, side: Side) -> Result<Dataset> {
+        Dataset::open_sides(dir, &[side])
+    }
+
+    fn open_sides(dir: &Path, wanted: &[Side]) -> Result<Dataset> {
         let manifest = manifest::read::<Summary>(dir, TENSORS)?;
         let summary = manifest.body;
         let Settings { m, j, .. } = summary.settings;
@@ -170,7 +179,7 @@ impl Dataset {
             )
         );
         let mut sides = BTreeMap::new();
-        for (&side, listed) in &summary.splits {
+        for (&side, listed) in summary.splits.iter().filter(|(side, _)| wanted.contains(side)) {
             let (mut shards, mut starts) = (Vec::new(), vec![0]);
             for file in &listed.shards {
                 let path = manifest::listed(dir, file)?;

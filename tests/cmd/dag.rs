@@ -8,11 +8,17 @@ use crate::run::SMALL;
 
 const IMAGE: &str = "osdf:///ospool/ap40/data/me/poolcast-1.sif";
 
-/// A place with a small sweep in `small.yaml`, whose configuration goes on with `more`.
+/// A place with a small sweep in `small.yaml`, whose configuration goes on with `more`. Its log is parsed already, and a job does
+/// two trials.
 fn place(more: &str) -> Place {
-    let place = Place::with_log();
-    place.write("small.yaml", format!("{SMALL}dag: {{image: {IMAGE}}}\n{more}"));
+    let place = Place::with_run();
+    place.write("small.yaml", small(SMALL, more));
     place
+}
+
+/// The configuration `sweep` as a DAG that begins with events.
+fn small(sweep: &str, more: &str) -> String {
+    format!("{sweep}dag: {{image: {IMAGE}, events: events, trials_per_job: 2{more}}}\n")
 }
 
 /// A file of a DAG, without the directory of this test.
@@ -24,16 +30,20 @@ fn file(place: &Place, name: &str) -> String {
 #[test]
 fn the_dag_of_a_sweep() {
     let place = place("");
-    assert_eq!(place.stdout("dag small.yaml"), "3 trials on 2 different tensors: out/pipeline.dag\n");
+    assert_eq!(place.stdout("dag small.yaml"), "3 trials on 2 different tensors in 2 jobs: out/pipeline.dag\n");
     insta::assert_snapshot!("pipeline", file(&place, "pipeline.dag"));
+    assert!(place.files("out/events") == place.files("events"), "the events are taken over");
     let shown = place.stdout("dag small.yaml -o elsewhere --dry-run");
-    assert!(shown.contains("==> condor/train.sub <==") && shown.contains("JOB train-0003 condor/train.sub"), "{shown}");
+    assert!(
+        shown.contains("==> condor/trials.sub <==") && shown.contains("JOB trials-0002 condor/trials.sub"),
+        "{shown}"
+    );
     assert!(!place.path("elsewhere").exists());
     // Again, and nothing changes; another sweep is not mixed with it.
     let before = place.files("out");
     place.stdout("dag small.yaml");
     assert!(place.files("out") == before);
-    place.write("small.yaml", format!("{SMALL}dag: {{image: {IMAGE}}}\nseed: 2\n"));
+    place.write("small.yaml", small(SMALL, "") + "seed: 2\n");
     insta::assert_snapshot!(place.run("dag small.yaml"), @"
     exit 2
     error: `out/config.yaml` is there, and of another sweep
@@ -43,52 +53,114 @@ fn the_dag_of_a_sweep() {
 }
 
 #[test]
-fn jobs_on_hold_are_named_with_the_reason() {
+fn a_log_that_is_here_is_parsed_here_and_does_not_travel() {
+    let place = Place::with_log();
+    place.write("small.yaml", format!("{SMALL}dag: {{image: {IMAGE}}}\n"));
+    // How long a trial takes is measured once.
+    let first = place.run("dag small.yaml");
+    assert!(first.code == Some(0) && first.stderr.contains("trial 1, network: about "), "{first}");
+    let dag = file(&place, "pipeline.dag");
+    assert!(!dag.contains("EventLog") && !dag.contains("JOB parse"), "{dag}");
+    assert!(place.path("out/events/manifest.json").exists() && !place.path("out/.measured").exists());
+    let before = place.files("out");
+    let again = place.run("dag small.yaml");
+    assert!(!again.stderr.contains("about"), "{again}");
+    assert!(place.files("out") == before, "nothing changes");
+}
+
+#[test]
+fn a_job_parses_where_it_is_told_to_and_logs_that_are_elsewhere() {
+    let place = Place::with_log();
+    let logs = SMALL.replace("[EventLog.xz]", "[EventLog.xz, osdf:///ospool/ap40/data/me/EventLog.1]");
+    place.write("small.yaml", format!("{logs}dag: {{image: {IMAGE}}}\n"));
+    place.stdout("dag small.yaml");
+    let parse = |place: &Place| {
+        file(place, "pipeline.dag")
+            .lines()
+            .skip_while(|line| *line != "JOB parse condor/parse.sub")
+            .take(3)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    insta::assert_snapshot!(parse(&place), @r#"
+    JOB parse condor/parse.sub
+    VARS parse JOB="parse" image="osdf:///ospool/ap40/data/me/poolcast-1.sif" logs="/home/me/EventLog.xz,osdf:///ospool/ap40/data/me/EventLog.1" names="EventLog.xz EventLog.1"
+    RETRY parse 2 UNLESS-EXIT 2
+    "#);
+    let place = Place::with_log();
+    place.write("small.yaml", format!("{SMALL}dag: {{image: {IMAGE}, parse_in_job: true}}\n"));
+    place.stdout("dag small.yaml");
+    insta::assert_snapshot!(parse(&place), @r#"
+    JOB parse condor/parse.sub
+    VARS parse JOB="parse" image="osdf:///ospool/ap40/data/me/poolcast-1.sif" logs="/home/me/EventLog.xz" names="EventLog.xz"
+    RETRY parse 2 UNLESS-EXIT 2
+    "#);
+}
+
+#[test]
+fn jobs_on_hold_and_failures_are_named_with_the_reason() {
     let place = place("");
     place.stdout("dag small.yaml");
-    let node = "[\n  Type = \"NodeStatus\";\n  Node = \"parse\";\n  NodeStatus = 3;\n  JobProcsHeld = 1;\n]\n";
-    place.write(
-        "out/pipeline.status",
-        format!("[\n  Type = \"DagStatus\";\n  DagStatus = 3;\n  JobProcsHeld = 1;\n]\n{node}"),
-    );
+    let node = |name: &str, status: u8, held: u8| {
+        format!(
+            "[\n  Type = \"NodeStatus\";\n  Node = \"{name}\";\n  NodeStatus = {status};\n  JobProcsHeld = {held};\n]\n"
+        )
+    };
+    let dag = "[\n  Type = \"DagStatus\";\n  DagStatus = 3;\n  JobProcsHeld = 1;\n]\n";
+    let nodes =
+        [node("parse", 6, 0), node("tensors-a", 5, 0), node("tensors-b", 5, 0), node("trials-0001", 3, 1)].concat();
+    place.write("out/pipeline.status", format!("{dag}{nodes}"));
     // The access point's disk was full when the job's output came.
     let submitted = "000 (2.0.0) 2026-11-22 01:00:14 Job submitted from host: <10.0.0.1:9618>\n...\n";
     let held = "012 (2.0.0) 2026-11-22 01:00:19 Job was held.\n\tNo space left on device\n\tCode 12 Subcode 28\n...\n";
-    place.write("out/logs/parse.log", format!("{submitted}{held}"));
+    place.write("out/logs/trials-0001.log", format!("{submitted}{held}"));
+    place.write(
+        "out/logs/parse.err",
+        "note: x\nerror: cannot parse `EventLog`\n  caused by: it is no log\nerror: later\n",
+    );
+    place.write("out/tensors/b.failed", "tensors-b: exit code 2: there is no hold\n");
     insta::assert_snapshot!(place.stdout("sweep status out"), @"
     the DAG runs; jobs on hold, which it waits for: 1
-           done  at work  waiting  failed
-    parse     0        1        0       0
+             done  at work  waiting  failed
+    parse       0        0        0       1
+    tensors     1        0        0       1
+    trials      0        1        0       0
+      parse failed: cannot parse `EventLog`
+      tensors-b failed: exit code 2: there is no hold
     3 trials: 0 done, 0 failed, 3 to come
-      parse is held: 12/28 output files could not be transferred back: no space left
+      trials-0001 is held: 12/28 output files could not be transferred back: no space left
     ");
+    // DAGMan was not heard of for long.
+    let dag =
+        dag.replace("  DagStatus", "  Timestamp = 1399674138; /* x */\n  DagStatus").replace("Held = 1", "Held = 0");
+    place.write("out/pipeline.status", format!("{dag}{}", node("best", 5, 0)));
+    let status = place.stdout("sweep status out");
+    assert!(status.starts_with("the DAG runs\nas of ") && status.contains("\nDAGMan is silent: "), "{status}");
+    assert!(status.contains("\nall jobs are done, and DAGMan has not ended"), "{status}");
+    assert!(place.json("sweep status out --json")["silent_s"].as_u64() > Some(300));
 }
 
 #[test]
 fn one_job_an_epoch_as_published() {
     let place = place("");
-    place.write(
-        "small.yaml",
-        format!("{}dag: {{image: {IMAGE}, per_epoch: true}}\n", SMALL.replace("runs: 3", "runs: 1")),
-    );
+    place.write("small.yaml", small(&SMALL.replace("runs: 3", "runs: 1"), ", per_epoch: true"));
     place.stdout("dag small.yaml");
     insta::assert_snapshot!("pipeline-per-epoch", file(&place, "pipeline.dag"));
 }
 
 #[test]
 fn submit_files_hold_what_the_site_and_the_configuration_add() {
-    let place = Place::with_log();
+    let place = Place::with_run();
     place.write("site.sub", "# OSPool\n+JobDurationCategory = \"Medium\"\n");
-    let dag = format!("dag: {{image: {IMAGE}, submit: {{train: {{request_gpus: 1, request_memory: 8GB}}}}}}\n");
-    place.write("small.yaml", format!("{SMALL}{dag}"));
+    place.write("small.yaml", small(SMALL, ", submit: {trials: {request_gpus: 1, request_memory: 8GB}}"));
     place.stdout("dag small.yaml --site site.sub");
-    let train = file(&place, "condor/train.sub");
+    let train = file(&place, "condor/trials.sub");
     let added = train.split("# The site\n").nth(1).expect("the site's commands");
     insta::assert_snapshot!(added, @r#"
     # OSPool
     +JobDurationCategory = "Medium"
 
-    # `dag.submit.train` of the configuration
+    # `dag.submit.trials` of the configuration
     request_gpus            = 1
     request_memory          = 8GB
 
@@ -98,13 +170,26 @@ fn submit_files_hold_what_the_site_and_the_configuration_add() {
 }
 
 #[test]
+fn sites_are_known_by_name() {
+    let place = place("");
+    for (name, command) in [("ospool", "+JobDurationCategory"), ("chtc", "want_campus_pools"), ("pool", "notification")]
+    {
+        let shown = place.stdout(&format!("dag small.yaml --site {name} --dry-run"));
+        assert!(shown.contains(&format!("\n{command} ")), "{name}: {shown}");
+    }
+    // A path is one, whatever it is called.
+    place.write("ospool", "+Mine = true\n");
+    assert!(place.stdout("dag small.yaml --site ./ospool --dry-run").contains("\n+Mine = true\n"));
+}
+
+#[test]
 fn what_cannot_work_is_refused_before_anything_is_submitted() {
     let place = Place::with_log();
     fs_err::create_dir(place.path("a b")).expect("made");
     fs_err::copy(place.path("EventLog.xz"), place.path("a b/EventLog.xz")).expect("copied");
     place.write("image.sif", "");
     let refused = |change: &dyn Fn(String) -> String, args: &str| {
-        place.write("bad.yaml", change(format!("{SMALL}dag: {{image: {IMAGE}}}\n")));
+        place.write("bad.yaml", change(format!("{SMALL}dag: {{image: {IMAGE}, parse_in_job: true}}\n")));
         let text = place.run(&format!("dag bad.yaml {args}")).to_string();
         assert!(!place.path("out").exists() && !place.path("a b/out").exists(), "{text}");
         text.replace(&*place.path("").to_string_lossy(), "/home/me/")
@@ -123,110 +208,110 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
             refused(&with("runs: 3", "runs: 3\nwandb: {sweep: {name: my sweep.1}}"), ""),
             refused(&with("runs: 3", "runs: 3\nwandb: {sweep: {name: trials}}"), ""),
             refused(&with("runs: 3", "runs: 3\nwandb: {sweep: {method: bayes}}"), ""),
-            refused(&with("dag: {", "dag: {submit: {train: {universe: vanilla}}, "), ""),
-            refused(&with("dag: {", "dag: {submit: {train: {request_disk: 4}}, "), ""),
-            refused(&with("dag: {", "dag: {submit: {train: {request_cpus: \"1\\nqueue 9\"}}, "), ""),
-            refused(&with("dag: {", "dag: {submit: {trains: {request_cpus: 1}}, "), ""),
+            refused(&with("dag: {", "dag: {submit: {trials: {universe: vanilla}}, "), ""),
+            refused(&with("dag: {", "dag: {submit: {trials: {request_disk: 4}}, "), ""),
+            refused(&with("dag: {", "dag: {submit: {trials: {request_cpus: \"1\\nqueue 9\"}}, "), ""),
+            refused(&with("dag: {", "dag: {submit: {train: {request_cpus: 1}}, "), ""),
             refused(&with("x", "x"), "--site missing.sub"),
         ]
         .join("\n"), @"
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: no container image is named
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: no container image is named
 
-    hint: name a .sif file, or an osdf:///, docker:// or oras:// address, with `--image` or `dag.image`
+        hint: name a .sif file, or an osdf:///, docker:// or oras:// address, with `--image` or `dag.image`
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: `missing.sif` is neither a .sif file nor the address of an image
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: `missing.sif` is neither a .sif file nor the address of an image
 
-    hint: name a .sif file, or an osdf:///, docker:// or oras:// address, with `--image` or `dag.image`
+        hint: name a .sif file, or an osdf:///, docker:// or oras:// address, with `--image` or `dag.image`
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: `ftp://host/image.sif` is neither a .sif file nor the address of an image
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: `ftp://host/image.sif` is neither a .sif file nor the address of an image
 
-    hint: name a .sif file, or an osdf:///, docker:// or oras:// address, with `--image` or `dag.image`
+        hint: name a .sif file, or an osdf:///, docker:// or oras:// address, with `--image` or `dag.image`
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: cannot read the log `missing`
-      caused by: failed to open file `missing`: No such file or directory (os error 2)
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: cannot read the log `missing`
+          caused by: failed to open file `missing`: No such file or directory (os error 2)
 
-    hint: `logs` are paths as seen from where poolcast is started
+        hint: `logs` are paths as seen from where poolcast is started, or `osdf:///` addresses
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: the configuration names no logs
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: the configuration names no logs
 
-    hint: add `logs: [PATH]` to it
+        hint: add `logs: [PATH]` to it, or name parsed events with `--events DIR`
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: the log `/home/me/a b/EventLog.xz` has a character that DAGMan or a submit file reads as something else
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: the log `/home/me/a b/EventLog.xz` has a character that DAGMan or a submit file reads as something else
 
-    hint: use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name
+        hint: use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: cannot read the log `sub/../EventLog.xz`
-      caused by: failed to open file `sub/../EventLog.xz`: No such file or directory (os error 2)
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: cannot read the log `sub/../EventLog.xz`
+          caused by: failed to open file `sub/../EventLog.xz`: No such file or directory (os error 2)
 
-    hint: `logs` are paths as seen from where poolcast is started
+        hint: `logs` are paths as seen from where poolcast is started, or `osdf:///` addresses
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: the directory `/home/me/a b/out` has a character that DAGMan or a submit file reads as something else
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: the directory `/home/me/a b/out` has a character that DAGMan or a submit file reads as something else
 
-    hint: use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name
+        hint: use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: cannot use `wandb.sweep.name`
-      caused by: no node of a DAG may be called `my sweep.1`
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: cannot use `wandb.sweep.name`
+          caused by: no node of a DAG may be called `my sweep.1`
 
-    hint: use letters, digits, `-` and `_`
+        hint: use letters, digits, `-` and `_`
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: cannot use `wandb.sweep.name`
-      caused by: `trials` is what a DAG leaves beside it
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: cannot use `wandb.sweep.name`
+          caused by: `trials` is what a DAG leaves beside it
 
-    hint: name it as no file or directory of a DAG is named
+        hint: name it as no file or directory of a DAG is named
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: the trials of a DAG do not learn from each other, as `bayes` and `early_terminate` do
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: the trials of a DAG do not learn from each other, as `bayes` and `early_terminate` do
 
-    hint: do it with `poolcast run` or with workers that share a folder, or use `method: random`, `sobol` or `grid`
+        hint: do it with `poolcast run` or with workers that share a folder, or use `method: random`, `sobol` or `grid`
 
-    exit 2
-    error: `dag.submit.train`: `universe` is decided by poolcast
+        exit 2
+        error: `dag.submit.trials`: `universe` is decided by poolcast
 
-    hint: name resources and policies only, such as `request_memory: 4GB`
+        hint: name resources and policies only, such as `request_memory: 4GB`
 
-    exit 2
-    error: `dag.submit.train`: `request_disk` has no unit
+        exit 2
+        error: `dag.submit.trials`: `request_disk` has no unit
 
-    hint: say what is meant, such as `4GB`
+        hint: say what is meant, such as `4GB`
 
-    exit 2
-    error: `dag.submit.train`: `request_cpus` needs a value on one line
+        exit 2
+        error: `dag.submit.trials`: `request_cpus` needs a value on one line
 
-    hint: write `NAME = VALUE`
+        hint: write `NAME = VALUE`
 
-    exit 2
-    error: `bad.yaml` has an unknown key `dag.submit.trains`
+        exit 2
+        error: `bad.yaml` has an unknown key `dag.submit.train`
 
-    hint: did you mean `train`? `poolcast config` prints every key
+        hint: did you mean `trials`? `poolcast config` prints every key
 
-    exit 2
-    error: cannot use `bad.yaml`
-      caused by: cannot read the site file `missing.sub`
-      caused by: failed to open file `missing.sub`: No such file or directory (os error 2)
+        exit 2
+        error: cannot use `bad.yaml`
+          caused by: cannot read the site file `missing.sub`
+          caused by: failed to open file `missing.sub`: No such file or directory (os error 2)
 
-    hint: condor/ has examples of site files: submit commands that every job gets
-    ");
+        hint: name a known site (`ospool`, `chtc`, `pool`), or a file of submit commands that every job gets
+        ");
 }
 
 #[test]
@@ -236,7 +321,7 @@ fn away_from_an_access_point_nothing_is_submitted() {
     let outcome = Outcome::of(command.env("PATH", place.path("")).output().expect("it starts"));
     insta::assert_snapshot!(outcome, @"
     exit 2
-    3 trials on 2 different tensors: out/pipeline.dag
+    3 trials on 2 different tensors in 2 jobs: out/pipeline.dag
     error: cannot run `condor_submit_dag`
       caused by: No such file or directory (os error 2)
 
@@ -246,16 +331,29 @@ fn away_from_an_access_point_nothing_is_submitted() {
 
 /// What every trial came to, by file.
 fn trials(place: &Place, dir: &str) -> BTreeMap<String, Vec<u8>> {
-    let kept = |name: &str| name.ends_with("model.safetensors") || name.ends_with("metrics.json");
-    place.files(&format!("{dir}/trials")).into_iter().filter(|(name, _)| kept(name)).collect()
+    let kept = ["model.safetensors", "metrics.json", "pipeline.json", "predictions.safetensors"];
+    let is_kept = |name: &str| kept.iter().any(|kept| name.ends_with(kept));
+    place.files(&format!("{dir}/trials")).into_iter().filter(|(name, _)| is_kept(name)).collect()
+}
+
+/// The rows of a sweep, but for what says when trials were made and by whom.
+fn rows(place: &Place, dir: &str) -> Vec<serde_json::Value> {
+    let text = fs_err::read_to_string(place.path(dir).join("results.jsonl")).expect("read");
+    let timeless = |line: &str| {
+        let mut row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let row_object = row.as_object_mut().expect("an object");
+        for key in ["worker", "began", "seconds", "fit_seconds", "config", "attempt"] {
+            row_object.remove(key);
+        }
+        row
+    };
+    text.lines().map(timeless).collect()
 }
 
 #[test]
 fn nodes_give_the_bytes_of_a_run_on_one_machine() {
     // A training leaves for its checkpoint at once, and comes again.
-    let place = place("");
-    let dag = format!("{SMALL}dag: {{image: {IMAGE}, submit: {{train: {{minutes: 0.001}}}}}}\n");
-    place.write("small.yaml", dag);
+    let place = place(", submit: {trials: {minutes: 0.001}}");
     place.stdout("dag small.yaml -o dag");
     assert!(
         place.stdout("sweep status dag").starts_with("DAGMan has not begun\n3 trials: 0 done, 0 failed, 3 to come\n")
@@ -264,6 +362,7 @@ fn nodes_give_the_bytes_of_a_run_on_one_machine() {
     place.stdout("run small.yaml -o here");
     assert_eq!(trials(&place, "dag/poolcast").len(), 6);
     assert!(trials(&place, "dag/poolcast") == trials(&place, "here"), "other trials");
+    assert_eq!(rows(&place, "dag/poolcast"), rows(&place, "here"));
     for name in ["best.json", "bestmodel.info"] {
         assert!(place.files("dag/poolcast")[name] == place.files("here")[name], "another {name}");
     }
@@ -272,6 +371,95 @@ fn nodes_give_the_bytes_of_a_run_on_one_machine() {
     assert_eq!(place.stdout("sweep best dag").into_bytes(), place.files("dag/poolcast")["bestmodel.info"]);
     assert_eq!(place.run("advise dag --log EventLog.xz 1161.0").code, Some(10));
     tidied(&place);
+}
+
+#[test]
+fn no_job_gets_more_than_it_needs() {
+    let place = place(", cleanup: false");
+    place.stdout("dag small.yaml");
+    let given = nodes::run_and_list(&place, "out").1;
+    let of = |node: &str| given[node].iter().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(
+        of("best"),
+        ["config.yaml", "events/manifest.json", "rows/parts.json", "rows/trials-0001.jsonl", "rows/trials-0002.jsonl"]
+    );
+    let best = place.json("sweep best out --json")["trial"].as_u64().expect("a trial");
+    let evaluate = of("evaluate");
+    let models: Vec<_> = evaluate.iter().filter(|name| name.contains("/trials/")).collect();
+    assert!(models.len() == 4 && models.iter().all(|name| name.contains(&format!("trial-000{best}/"))), "{evaluate:?}");
+    assert!(!evaluate.iter().any(|name| name.contains("checkpoint") || name.contains("train-")), "{evaluate:?}");
+    assert!(evaluate.iter().any(|name| name.contains("/test-00000")), "{evaluate:?}");
+    let trials = of("trials-0001");
+    assert!(trials.iter().all(|name| !name.starts_with("trials/") && !name.ends_with(".xz")), "{trials:?}");
+}
+
+#[test]
+fn pipelines_over_tables_are_packed_and_give_the_rows_of_sweep_run() {
+    let place = crate::pipelines::place(&[], "");
+    let table = fs_err::read_to_string(place.path("table.yaml")).expect("read");
+    place.write("dag.yaml", format!("{table}dag: {{image: {IMAGE}, trials_per_job: 5}}\n"));
+    assert_eq!(place.stdout("dag dag.yaml -o dag"), "20 trials in 5 jobs: dag/pipeline.dag\n");
+    assert_eq!(nodes::run(&place, "dag"), 0);
+    place.stdout("sweep run sweep");
+    assert_eq!(rows(&place, "dag/tables"), rows(&place, "sweep"));
+    assert!(trials(&place, "dag/tables") == trials(&place, "sweep"), "other models or predictions");
+    let kept = |dir: &str| place.files(dir)["selection.json"].clone();
+    assert!(kept("dag/tables") == kept("sweep"), "another choice");
+    assert_eq!(place.stdout("sweep best dag").lines().next(), place.stdout("sweep best sweep").lines().next());
+    // Once all is done only the models of the best stay.
+    place.write("dag/pipeline.status", "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n");
+    place.stdout("sweep cleanup dag --keep 1");
+    let models = trials(&place, "dag/tables").into_keys().filter(|name| name.ends_with("pipeline.json"));
+    assert_eq!(models.count(), 2, "one of each split");
+}
+
+#[test]
+fn pipelines_beside_the_network_are_trials_of_a_dag_too() {
+    let place = place("");
+    let both =
+        SMALL.replace("runs: 3", "runs: 2") + "pipelines: {lasso: {runs: 2, parameters: {C: {min: 0.1, max: 1.0}}}}\n";
+    place.write("small.yaml", small(&both, ""));
+    place.stdout("dag small.yaml -o dag");
+    assert_eq!(nodes::run(&place, "dag"), 0);
+    place.stdout("run small.yaml -o here");
+    assert_eq!(rows(&place, "dag/poolcast"), rows(&place, "here"));
+    assert!(trials(&place, "dag/poolcast") == trials(&place, "here"), "other trials");
+    for name in ["best.json", "bestmodel.info"] {
+        assert!(place.files("dag/poolcast")[name] == place.files("here")[name], "another {name}");
+    }
+    assert!(place.files("dag/poolcast").contains_key("selection.json"));
+}
+
+#[test]
+fn another_attempt_does_only_what_is_missing() {
+    let place = place(", cleanup: false");
+    place.stdout("dag small.yaml");
+    assert_eq!(nodes::run(&place, "out"), 0);
+    let trained = |place: &Place| {
+        let mut command = place.command("sweep trials out 1-3 -o mine");
+        let outcome = Outcome::of(command.env("POOLCAST_LOG", "info").output().expect("it starts"));
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        let trial = |line: &str| Some(line.split_once("trial ")?.1.split_once(": epoch   1 ")?.0.to_owned());
+        outcome.stderr.lines().filter_map(trial).collect::<Vec<String>>()
+    };
+    assert_eq!(trained(&place), ["1", "2", "3"]);
+    let rows = file_rows(&place);
+    assert_eq!(trained(&place), [""; 0], "all have a row");
+    // An attempt died of trial 1, before anything was done.
+    place.write("mine/rows.jsonl", "");
+    place.write("mine/begun.json", "[1]");
+    assert_eq!(trained(&place), ["2", "3", "1"]);
+    assert_eq!(file_rows(&place), rows);
+}
+
+/// The trials of the part `mine`, and their values.
+fn file_rows(place: &Place) -> Vec<(u64, serde_json::Value)> {
+    let text = fs_err::read_to_string(place.path("mine/rows.jsonl")).expect("read");
+    let row = |line: &str| {
+        let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        (row["trial"].as_u64().expect("a number"), row["metrics"].clone())
+    };
+    text.lines().map(row).collect()
 }
 
 /// Tidies the rest of the directory `dag`, whose nodes are done; the last of them has begun with it.
@@ -309,8 +497,9 @@ fn tidied(place: &Place) {
     hint: give this one another `wandb.sweep.name`, or name another directory
     ");
     // With another sweep's results beside them a name is needed.
-    fs_err::create_dir_all(place.path("dag/second/trials")).expect("made");
-    place.write("dag/second/trials/trial-0001.yaml", "x");
+    fs_err::create_dir_all(place.path("dag/second/condor")).expect("made");
+    place.write("dag/second/condor/node.sh", "x");
+    place.write("dag/second/config.yaml", "x");
     insta::assert_snapshot!(place.run("sweep best dag"), @"
     exit 2
     error: `dag` holds several sweeps
@@ -319,11 +508,15 @@ fn tidied(place: &Place) {
     ");
 }
 
+/// One trial of one epoch.
+fn one(more: &str) -> String {
+    small(&SMALL.replace("runs: 3", "runs: 1").replace("epochs: 3", "epochs: 1"), more)
+}
+
 #[test]
 fn a_dag_that_is_to_be_left_as_it_is() {
     let place = place("");
-    let one = SMALL.replace("runs: 3", "runs: 1").replace("epochs: 3", "epochs: 1");
-    place.write("small.yaml", format!("{one}dag: {{image: {IMAGE}, cleanup: false}}\n"));
+    place.write("small.yaml", one(", cleanup: false"));
     place.stdout("dag small.yaml");
     assert_eq!(nodes::run(&place, "out"), 0);
     assert!(place.path("out/bestmodel.info").exists() && !place.path("out/poolcast").exists());
@@ -332,23 +525,31 @@ fn a_dag_that_is_to_be_left_as_it_is() {
     out/pipeline.report -> out/poolcast/pipeline.report
     out/best.json -> out/poolcast/best.json
     out/bestmodel.info -> out/poolcast/bestmodel.info
+    out/results.csv -> out/poolcast/results.csv
+    out/results.jsonl -> out/poolcast/results.jsonl
+    out/chosen.files -> out/poolcast/chosen.files
+    out/rows -> out/poolcast/rows
     out/logs -> out/poolcast/logs
     out/condor -> out/poolcast/condor
     out/events -> out/poolcast/events
     out/tensors -> out/poolcast/tensors
     out/trials -> out/poolcast/trials
+    out/manifest.json -> out/poolcast/manifest.json
     out/config.yaml -> out/poolcast/config.yaml
     out/pipeline.status -> out/poolcast/pipeline.status
     out/pipeline.dag -> out/poolcast/pipeline.dag
     ");
     assert_eq!(place.stdout("sweep cleanup out"), "everything is in out/poolcast\n");
+    assert!(!place.path("out/parts").exists());
+    // What is left is a sweep's directory.
+    assert_eq!(place.stdout("sweep cleanup out/poolcast --keep 1"), "");
+    assert!(place.stdout("sweep evaluate out").contains("\ntest_roc_auc = "));
 }
 
 #[test]
 fn nothing_is_replaced_by_what_a_dag_leaves() {
     let place = place("");
-    let one = SMALL.replace("runs: 3", "runs: 1").replace("epochs: 3", "epochs: 1");
-    place.write("small.yaml", format!("{one}dag: {{image: {IMAGE}}}\n"));
+    place.write("small.yaml", one(""));
     place.stdout("dag small.yaml");
     fs_err::create_dir(place.path("out/poolcast")).expect("made");
     place.write("out/poolcast/logs", "mine");
@@ -361,70 +562,96 @@ fn nothing_is_replaced_by_what_a_dag_leaves() {
 #[test]
 fn a_trial_that_fails_is_recorded_and_the_best_of_the_others_is_chosen() {
     let place = place("");
-    place.stdout("dag small.yaml");
-    place.write("out/trials/trial-0001.yaml", "epoch: 3\n");
-    // Trial 2 is the only one with these tensors.
+    // At this rate weights either jump about or, with that decay, grow ten thousandfold a step; two trials share a job.
+    let rates =
+        SMALL.replace("{distribution: uniform, min: 0.001, max: 0.02}", "10, weight_decay: {values: [1000, 0]}");
+    let rates = rates.replace("{values: [lstm, gru, mlp]}", "lstm").replace("{values: [4, 8]}", "4");
+    place.write("small.yaml", small(&(rates + "wandb: {sweep: {method: grid}}\n"), ""));
+    assert_eq!(place.stdout("dag small.yaml"), "4 trials on 2 different tensors in 2 jobs: out/pipeline.dag\n");
+    // Two trials need these.
     place.write("out/tensors/j3-m4-t10-uniform-events.yaml", "epoch: 3\n");
     assert_eq!(nodes::run(&place, "out"), 0);
     insta::assert_snapshot!(file(&place, "pipeline.report").split("trial = ").next().expect("a head"), @"
     DAG status 0, 0 nodes failed
-    trial-0001 failed: train-0001: exit code 2: `trials/trial-0001.yaml` has an unknown key `epoch`
-    trial-0002 failed: tensors-j3-m4-t10-uniform-events: exit code 2: `tensors/j3-m4-t10-uniform-events.yaml` has an unknown key `epoch`
+    tensors-j3-m4-t10-uniform-events failed: exit code 2: `tensors/j3-m4-t10-uniform-events.yaml` has an unknown key `epoch`
+    trials-0001 failed: tensors-j3-m4-t10-uniform-events: exit code 2: `tensors/j3-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     ");
-    let status = place.stdout("sweep status out");
-    assert!(status.contains("3 trials: 1 done, 2 failed, 0 to come\n  trial 1 failed: train-0001: exit"), "{status}");
+    insta::assert_snapshot!(place.stdout("sweep status out"), @"
+    DAGMan has not begun
+    4 trials: 1 done, 3 failed, 0 to come
+      trial 1 failed: tensors-j3-m4-t10-uniform-events: exit code 2: `tensors/j3-m4-t10-uniform-events.yaml` has an unknown key `epoch`
+      trial 2 failed: tensors-j3-m4-t10-uniform-events: exit code 2: `tensors/j3-m4-t10-uniform-events.yaml` has an unknown key `epoch`
+      trial 3 failed: the loss is not finite in epoch 1; a smaller learning rate may help
+    best: trial 4 with validation_f_measure 0.0000
+    everything is in out/poolcast
+    ");
     let left = place.files("out/poolcast");
-    assert!(!left.contains_key("trials/trial-0002/metrics.json") && !left.contains_key("logs/train-0002.err"));
+    assert!(!left.contains_key("trials/trial-0002/metrics.json") && !left.contains_key("logs/trials-0001.err"));
 }
 
 #[test]
 fn a_dag_without_a_trial_that_works_has_failed() {
     let place = place("");
-    place.write("small.yaml", format!("{}dag: {{image: {IMAGE}}}\n", SMALL.replace("runs: 3", "runs: 1")));
+    place.write("small.yaml", one(""));
     place.stdout("dag small.yaml");
-    place.write("out/trials/trial-0001.yaml", "epoch: 3\n");
+    place.write("out/tensors/j5-m4-t10-uniform-events.yaml", "epoch: 3\n");
     assert_eq!(nodes::run(&place, "out"), 1);
     insta::assert_snapshot!(file(&place, "pipeline.report"), @"
-    DAG status 2, 1 nodes failed
-    trial-0001 failed: train-0001: exit code 2: `trials/trial-0001.yaml` has an unknown key `epoch`
-    logs/best.err:error: none of the 1 trials finished; trial 1: train-0001: exit code 2: `trials/trial-0001.yaml` has an unknown key `epoch`
+    DAG status 2, 2 nodes failed
+    tensors-j5-m4-t10-uniform-events failed: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
+    trials-0001 failed: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
+    logs/best.err:error: none of the 1 trials finished; trial 1: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     ");
 }
 
 #[test]
 fn a_chain_of_epochs_ends_where_a_whole_training_does() {
     let place = place("");
-    let small = SMALL.replace("runs: 3", "runs: 1\nearlystop_threshold: 1").replace("epochs: 3", "epochs: 5");
+    let sweep = SMALL.replace("runs: 3", "runs: 1\nearlystop_threshold: 1").replace("epochs: 3", "epochs: 5");
     // What learns nothing stops after its second epoch.
-    let small = small.replace("{distribution: uniform, min: 0.001, max: 0.02}", "0");
-    place.write("small.yaml", format!("{small}dag: {{image: {IMAGE}, per_epoch: true}}\n"));
+    let sweep = sweep.replace("{distribution: uniform, min: 0.001, max: 0.02}", "0");
+    place.write("small.yaml", small(&sweep, ", per_epoch: true"));
     place.stdout("dag small.yaml -o dag");
     assert_eq!(nodes::run(&place, "dag"), 0);
     place.stdout("run small.yaml -o here");
     assert!(trials(&place, "dag/poolcast") == trials(&place, "here"), "another trial");
     let logs: Vec<String> =
-        place.files("dag/poolcast/logs").into_keys().filter(|name| name.starts_with("train")).collect();
-    assert_eq!(logs, ["train-0001-0001.err", "train-0001-0002.err"]);
+        place.files("dag/poolcast/logs").into_keys().filter(|name| name.starts_with("trials")).collect();
+    assert_eq!(logs, ["trials-0001-0001.err", "trials-0001-0002.err"]);
 }
 
 #[test]
 fn what_is_no_trials_fault_stays_a_failure() {
     let place = place("");
     place.stdout("dag small.yaml");
-    let ended = |code: &str, retry: &str| {
-        let words =
-            ["condor/node.sh", "ended", "trials/trial-0001.failed", "logs/x.err", "train-0001", code, retry, "2"];
+    let script = |words: &[&str]| {
         let status = std::process::Command::new("/bin/sh").args(words).current_dir(place.path("out")).status();
-        let record = fs_err::read_to_string(place.path("out/trials/trial-0001.failed")).ok();
-        (status.expect("it starts").code(), record)
+        status.expect("it starts").code()
+    };
+    let ended = |code: &str, retry: &str| {
+        let (own, part) = ("rows/trials-0001.failed", "parts/trials-0001");
+        let code = script(&["condor/node.sh", "ended", own, "logs/x.err", "trials-0001", code, retry, "2", part]);
+        (code, fs_err::read_to_string(place.path("out").join(own)).ok())
     };
     place.write("out/logs/x.err", "error: cannot write `a`\n  caused by: disk full\n");
     assert_eq!(ended("1", "0"), (Some(1), None), "another attempt may help");
     assert_eq!(ended("-1001", "2"), (Some(1), None), "it was never submitted");
-    let record = |text: &str| (Some(0), Some(format!("train-0001: {text}\n")));
+    let record = |text: &str| (Some(0), Some(format!("trials-0001: {text}\n")));
+    // What the job has done before it died is kept.
+    fs_err::create_dir_all(place.path("out/parts/trials-0001/trials/trial-0001")).expect("made");
+    place.write("out/parts/trials-0001/trials/trial-0001/metrics.json", "{}");
+    place.write("out/parts/trials-0001/rows.jsonl", "");
     assert_eq!(ended("1", "2"), record("exit code 1: cannot write `a`"));
+    assert!(
+        place.path("out/trials/trial-0001/metrics.json").exists() && place.path("out/rows/trials-0001.jsonl").exists()
+    );
     assert_eq!(ended("-9", "2"), record("killed by signal 9: cannot write `a`"));
     assert_eq!(ended("-1002", "2"), record("removed from the queue: cannot write `a`"));
     assert_eq!(ended("2", "0"), record("exit code 2: cannot write `a`"), "it will never work");
     assert_eq!(ended("0", "1"), (Some(0), None), "it works after all");
+    // A job names what its evaluation needs, and is believed no more than that.
+    for name in ["../secret", "/etc/passwd", "trials/a b", "-t", ".ssh/id", "trials/$(id)"] {
+        place.write("out/chosen.files", format!("{name}\n"));
+        assert_eq!(script(&["condor/node.sh", "chosen"]), Some(1), "{name}");
+    }
 }

@@ -20,7 +20,7 @@ fn every_verb_explains_itself() {
         assert!(help.contains(&format!("Example: poolcast {verb}")), "{verb} shows no example");
         insta::assert_snapshot!(verb.clone(), help);
     }
-    for step in ["init", "manage", "work", "run", "status", "best", "cleanup"] {
+    for step in ["init", "manage", "work", "run", "status", "best", "evaluate", "trials", "conclude", "cleanup"] {
         let help = place.stdout(&format!("sweep {step} --help"));
         assert!(help.contains(&format!("Example: poolcast sweep {step}")), "sweep {step} shows no example");
         insta::assert_snapshot!(format!("sweep-{step}"), help);

@@ -20,18 +20,23 @@ struct Node {
 
 /// Runs the DAG in `dir`; the exit code of its FINAL node. Nodes stand in the file after those they depend on.
 pub(crate) fn run(place: &Place, dir: &str) -> i32 {
+    run_and_list(place, dir).0
+}
+
+/// The same, and the files that the last job of each node was given.
+pub(crate) fn run_and_list(place: &Place, dir: &str) -> (i32, BTreeMap<String, Vec<String>>) {
     let dir = place.path(dir);
     let text = fs_err::read_to_string(dir.join("pipeline.dag")).expect("read");
-    let mut failed = 0;
+    let (mut failed, mut given) = (0, BTreeMap::new());
     for node in nodes(&text) {
-        if !node.run(place, &dir) {
+        if !node.run(place, &dir, &mut given) {
             failed += 1;
         }
     }
     let report = text.lines().find_map(|line| line.strip_prefix("SCRIPT POST report ")).expect("a report");
     let status = if failed == 0 { "0" } else { "2" };
     let report = report.replace("$DAG_STATUS", status).replace("$FAILED_COUNT", &failed.to_string());
-    script(&dir, &report.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    (script(&dir, &report.split(' ').map(str::to_owned).collect::<Vec<_>>()), given)
 }
 
 fn nodes(text: &str) -> Vec<Node> {
@@ -65,14 +70,14 @@ fn script(dir: &Path, words: &[String]) -> i32 {
 
 impl Node {
     /// Whether it succeeded, as DAGMan sees it.
-    fn run(&self, place: &Place, dir: &Path) -> bool {
+    fn run(&self, place: &Place, dir: &Path, given: &mut BTreeMap<String, Vec<String>>) -> bool {
         for retry in 0..=2 {
             match self.before.as_deref().map_or(0, |before| script(dir, before)) {
                 0 => {}
                 10 => return true,
                 _ => continue,
             }
-            let code = self.job(place, dir);
+            let code = self.job(place, dir, given);
             let decided = self.after.as_ref().map_or(code, |after| {
                 let value = |word: &String| match word.as_str() {
                     "$JOB" => self.name.clone(),
@@ -93,7 +98,7 @@ impl Node {
     }
 
     /// The exit code of its job, which works in a directory that holds nothing but what was transferred.
-    fn job(&self, place: &Place, dir: &Path) -> i32 {
+    fn job(&self, place: &Place, dir: &Path, given: &mut BTreeMap<String, Vec<String>>) -> i32 {
         let commands = self.commands(dir);
         let list = |name: &str| -> Vec<String> {
             commands.get(name).into_iter().flat_map(|all| all.split(',')).map(|one| one.trim().to_owned()).collect()
@@ -103,6 +108,7 @@ impl Node {
             let name = if input.starts_with('/') { input.rsplit('/').next().expect("a name") } else { &input };
             copy(&dir.join(&input), &sandbox.path().join(name));
         }
+        given.insert(self.name.clone(), crate::place::files(sandbox.path()).into_keys().collect());
         let outcome = loop {
             let mut command = place.command(commands["arguments"].trim_matches('"'));
             let outcome = Outcome::of(command.current_dir(sandbox.path()).output().expect("it starts"));

@@ -10,7 +10,7 @@ use crate::place::Place;
 use crate::run::SMALL;
 
 /// A place that looks like the top of the repository, with the sweep of `config/table.yaml`, changed, in `sweep`.
-fn place(changes: &[(&str, &str)], flags: &str) -> Place {
+pub(crate) fn place(changes: &[(&str, &str)], flags: &str) -> Place {
     let place = Place::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     symlink(root.join("tests"), place.path("tests")).expect("linked");

@@ -87,7 +87,7 @@ fn command(dir: &Path, args: &str) -> Command {
     command
 }
 
-fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs_err::read_dir(dir).expect("listed").map(|entry| entry.expect("an entry")) {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -1,0 +1,59 @@
+//! `poolcast sweep trials` and `sweep conclude`: what the jobs of a DAG do with its trials, and with what came of them.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+
+use super::sweep::{ended, tell};
+use super::train::{leave_at, stop_signal};
+use crate::cli::{SweepConcludeArgs, SweepTrialsArgs};
+use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
+use crate::sweep::{self, Part, PartEnd, Row};
+use crate::{condor, output};
+
+/// How often a job says how far it is.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
+/// Does the trials; where it is told to leave, it says so by its exit code.
+pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
+    let stop = stop_signal()?;
+    let sweep = condor::sweep(&args.dir).with_context(|| format!("cannot use `{}`", args.dir.display()))?;
+    let part = Part {
+        sweep: &sweep,
+        dir: &args.out,
+        worker: args.out.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        device: &args.device.open()?,
+        until_epoch: args.until_epoch.map_or(usize::MAX, |epochs| epochs as usize),
+        stop: &stop,
+        leave: args.self_checkpoint.map(leave_at).transpose()?,
+    };
+    let trials = &args.trials.0;
+    let (all, said) = (trials.len(), std::cell::Cell::new(None::<Instant>));
+    let count = std::cell::Cell::new(sweep::part_rows(&args.out)?.len());
+    let hear = |row: &Row| {
+        count.set(count.get() + 1);
+        if said.get().is_none_or(|at| at.elapsed() > SAY_EVERY) || count.get() == all {
+            output::note(&format!("{} of {all}: {}", count.get(), ended(row, &sweep)));
+            said.set(Some(Instant::now()));
+        }
+    };
+    for (trial, epochs) in sweep::part_at_work(&args.out) {
+        output::note(&format!("trial {trial}: going on after epoch {epochs}"));
+    }
+    match part.run(trials, tell, hear)? {
+        PartEnd::Over => Ok(EXIT_DONE),
+        PartEnd::Left => {
+            output::note(&format!("`{}` goes on where it was left", args.out.display()));
+            Ok(if args.self_checkpoint.is_some() { EXIT_CHECKPOINTED } else { EXIT_RETRY })
+        }
+    }
+}
+
+/// Leaves the results of all trials.
+pub(super) fn conclude(args: &SweepConcludeArgs) -> Result<u8> {
+    let sweep = condor::sweep(&args.dir)?;
+    let rows = condor::all_rows(&sweep)?;
+    sweep::conclude(&sweep, &rows, args.out.as_deref().unwrap_or(&args.dir))?;
+    output::data(&format!("{} trials\n", rows.len()))?;
+    Ok(EXIT_DONE)
+}

@@ -1,0 +1,121 @@
+//! The rows of a sweep whose trials were done by parts → what `sweep run` leaves at its end, in two steps: the choice, for which
+//! rows are enough, and then the scores of what was chosen, for which only its own files are needed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use super::best::Best;
+use super::choice::{Choice, SELECTION_FILE, choices};
+use super::folder::{SWEEP, Sweep, key};
+use super::info::{INFO_FILE, info};
+use super::results::{ROWS_FILE, TABLE_FILE, choose};
+use super::row::{How, Row, csv};
+use super::source::{dataset_of_side, table_dir};
+use super::status::Leader;
+use super::trial::{tensors_dir, trial_dir};
+use super::{BEST_FILE, queue};
+use crate::config::Config;
+use crate::tensors::Side;
+use crate::training::{Evaluation, Run, evaluate};
+use crate::{files, manifest};
+
+/// The file that names, one pattern a line, what [`judge`] needs of the sweep's folder.
+pub const CHOSEN_FILE: &str = "chosen.files";
+
+/// The row of `trial`, which `config` describes, and of which no part has left one.
+pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<Row> {
+    let budget = if config.pipelines.is_empty() { config.epochs } else { 1 };
+    let row = Row::begin(&queue::Token::new(queue::Item { trial, budget }), "", config)?;
+    Ok(Row { ended: How::Quarantined, error: Some(error.to_owned()), began: String::new(), ..row })
+}
+
+/// Leaves in `out` the results of `sweep`, all of whose trials have ended as `rows` say: its rows, its best network, its
+/// manifest, and what [`judge`] needs.
+///
+/// # Errors
+/// Fails where no trial has a value.
+pub fn conclude(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<()> {
+    fs_err::create_dir_all(out)?;
+    let best = choose(sweep, rows);
+    let leaders = leaders(sweep, rows);
+    let best = if leaders.is_empty() { Some(best?) } else { best.ok() };
+
+    let mut needed = [crate::config::FILE, manifest::FILE, ROWS_FILE].map(str::to_owned).to_vec();
+    let mut need = |path: PathBuf, names: &[&str]| {
+        let path = path.strip_prefix(&sweep.dir).unwrap_or(&path).to_string_lossy().into_owned();
+        needed.extend(names.iter().map(|name| format!("{path}/{name}")));
+    };
+    if let Some(best) = &best {
+        manifest::write_json(&out.join(BEST_FILE), best)?;
+        let row = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
+        need(trial_dir(&sweep.dir, best.trial), &["manifest.json", "model.safetensors", "metrics.json", "config.yaml"]);
+        need(tensors_dir(&sweep.dir, &row.config)?, &["manifest.json", "test-*.safetensors"]);
+    }
+    for row in &leaders {
+        need(trial_dir(&sweep.dir, row.trial), &["*"]);
+        match row.config.data.is_given() {
+            true => need(table_dir(&sweep.dir), &["*"]),
+            false => need(tensors_dir(&sweep.dir, &row.config)?, &["*"]),
+        }
+    }
+    // What a choice is worth without its luck follows from what every trial predicted.
+    for row in rows.iter().filter(|row| row.fit.is_some()) {
+        need(trial_dir(&sweep.dir, row.trial), &["predictions.safetensors"]);
+    }
+    needed.sort_unstable();
+    needed.dedup();
+
+    files::write_atomic(&out.join(CHOSEN_FILE), (needed.join("\n") + "\n").as_bytes())?;
+    files::write_atomic(&out.join(TABLE_FILE), csv(rows).as_bytes())?;
+    manifest::write_json_lines(&out.join(ROWS_FILE), rows)?;
+    manifest::write(out, SWEEP, &key(&sweep.config, &sweep.plan)?, &sweep.plan)
+}
+
+/// The rows of the best pipelines, one of each split.
+fn leaders<'a>(sweep: &Sweep, rows: &'a [Row]) -> Vec<&'a Row> {
+    let fits = || rows.iter().filter(|row| row.fit.is_some());
+    let splits: std::collections::BTreeSet<Option<&str>> = fits().map(|row| row.split.as_deref()).collect();
+    let of_split = |split| {
+        let leader = Leader::of(&sweep.config.wandb.sweep.metric, fits().filter(|row| row.split.as_deref() == split))?;
+        rows.iter().find(|row| row.trial == leader.trial)
+    };
+    splits.into_iter().filter_map(of_split).collect()
+}
+
+/// What was chosen of a sweep, on rows that it has not learned from.
+#[derive(Debug)]
+pub struct Judged {
+    /// The best network, with its scores on the test side.
+    pub network: Option<(Best, Evaluation)>,
+    /// The best pipeline of each split.
+    pub choices: Vec<Choice>,
+}
+
+/// Scores the best trials of the finished `sweep`, and leaves in `out` the scores beside the model's place, `bestmodel.info` and
+/// `selection.json`.
+///
+/// # Errors
+/// Fails where a model, its tensors or its table are missing.
+pub fn judge(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<Judged> {
+    fs_err::create_dir_all(out)?;
+    let network = choose(sweep, rows).ok();
+    let network = network.map(|best| judge_network(sweep, rows, best, out)).transpose()?;
+    let choices = if sweep.config.pipelines.is_empty() { Vec::new() } else { choices(sweep, rows)? };
+    if !choices.is_empty() {
+        manifest::write_json(&out.join(SELECTION_FILE), &choices)?;
+    }
+    Ok(Judged { network, choices })
+}
+
+fn judge_network(sweep: &Sweep, rows: &[Row], best: Best, out: &Path) -> Result<(Best, Evaluation)> {
+    let row = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
+    let (dir, beside) = (trial_dir(&sweep.dir, best.trial), trial_dir(out, best.trial));
+    let dataset = dataset_of_side(sweep, &row.config, Side::Test)?;
+    let evaluation = evaluate(&Run::open(&dir)?, &dataset, Side::Test, sweep.config.evaluation.resamples, None)?;
+    fs_err::create_dir_all(&beside)?;
+    manifest::write_json(&Evaluation::path(&beside, Side::Test), &evaluation)?;
+    manifest::write_json(&out.join(BEST_FILE), &best)?;
+    files::write_atomic(&out.join(INFO_FILE), info(&sweep.dir, &best, Some(&evaluation))?.as_bytes())?;
+    Ok((best, evaluation))
+}

@@ -1,0 +1,52 @@
+//! A trial → about how long it takes on this machine.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::fits::Task;
+use super::folder::Sweep;
+use super::source;
+use crate::models::Device;
+use crate::pipelines;
+use crate::training::{Mode, Progress, Stopped, train};
+
+/// About how many seconds `trial` of `sweep` takes here, counted from 1: that of a training from its first batches, if it does not
+/// stop early; a fit that takes longer than `limit` is taken to end there. What it leaves is in `dir`.
+///
+/// # Errors
+/// Fails where the trial does.
+pub fn measure(sweep: &Sweep, trial: usize, limit: Duration, dir: &Path) -> Result<f64> {
+    let config = sweep.trials()?.draw(trial, &[])?;
+    if let Some(task) = Task::of(&config)? {
+        let rows = source::rows(sweep, &config)?;
+        let began = Instant::now();
+        let fitted = task.fit(&rows, &|| began.elapsed() > limit);
+        if let Err(error) = fitted.map(drop)
+            && !error.is::<pipelines::Stopped>()
+        {
+            return Err(error);
+        }
+        return Ok(began.elapsed().as_secs_f64());
+    }
+
+    let dataset = source::dataset(sweep, &config)?;
+    let (began, share) = (Instant::now(), Mutex::new(1.0));
+    let hear = |news: Progress<'_>| {
+        let Progress::Batch { epoch, batch, batches, .. } = news else { return ControlFlow::Continue(()) };
+        if began.elapsed() <= limit {
+            return ControlFlow::Continue(());
+        }
+        if let Ok(mut share) = share.lock() {
+            *share = ((epoch - 1) * batches + batch) as f64 / (config.epochs * batches) as f64;
+        }
+        ControlFlow::Break(())
+    };
+    match train(&dataset, &config, dir, Mode::New, &Device::Cpu, hear) {
+        Err(error) if !error.is::<Stopped>() => Err(error),
+        _ => Ok(began.elapsed().as_secs_f64() / share.into_inner().unwrap_or(1.0)),
+    }
+}
