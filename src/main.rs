@@ -24,8 +24,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(error),
     };
-    let code =
-        listen(&cli).and_then(|()| cmd::threads::settle(cli.threads)).and_then(|threads| cmd::run(cli.verb, threads));
+    ended(listen(&cli).and_then(|()| cmd::threads::settle(cli.threads)).and_then(|threads| cmd::run(cli.verb, threads)))
+}
+
+/// The exit code of what came of a call; says what went wrong.
+fn ended(code: Result<u8>) -> ExitCode {
     match code {
         Ok(code) => ExitCode::from(code),
         Err(error) if error::is_broken_pipe(&error) => ExitCode::from(error::EXIT_DONE),
@@ -65,7 +68,10 @@ fn filter_of_environment() -> Result<EnvFilter> {
 fn usage(mut error: clap::Error) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     if matches!(error.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion) {
-        let _ = error.print();
+        if let Err(full) = error.print() {
+            let full = anyhow::Error::from(full).context("cannot write to standard output");
+            return ended(Err(full));
+        }
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(error::EXIT_NEVER));
     }
     let typed: Vec<(ContextKind, ContextValue)> = error.context().map(|(kind, value)| (kind, value.clone())).collect();

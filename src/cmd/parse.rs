@@ -256,6 +256,11 @@ pub(super) fn text(summary: &Summary) -> String {
     if summary.doubles > 0 {
         text.push_str(&format!("  {} x an event that was there twice, kept once\n", output::count(summary.doubles)));
     }
+    for source in summary.sources.iter().filter(|source| !source.hosts.is_empty()) {
+        let hosts: Vec<&str> = source.hosts.iter().map(String::as_str).collect();
+        let what = "jobs of several hosts, taken for those of one access point; equal ids are one job";
+        text.push_str(&format!("  {}: {what}: {}\n", source.name, hosts.join(", ")));
+    }
     for gap in &summary.gaps {
         let ap = &summary.aps[gap.ap as usize];
         text.push_str(&format!(

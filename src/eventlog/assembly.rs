@@ -29,6 +29,9 @@ const JOBS_AT_ONCE: usize = 1 << 16;
 /// A file that begins with so much that is no record is not searched further.
 const MOST_JUNK_BYTES: u64 = 8 << 20;
 
+/// So many hosts are named that jobs of one access point were submitted from.
+const MOST_HOSTS: usize = 8;
+
 /// Where the events of a log go.
 pub(super) type Sink<'a> = dyn FnMut(Batch<'_>) -> Result<()> + Send + 'a;
 
@@ -210,6 +213,11 @@ impl Assembly {
                 Step::On | Step::Back => {}
                 Step::ZoneChange => steps.push((Anomaly::ZoneChange, index)),
                 Step::LongGap => steps.push((Anomaly::LongGap, index)),
+                Step::NoZoneChange => {
+                    if steps.pop_if(|(anomaly, _)| *anomaly == Anomaly::ZoneChange).is_none() {
+                        self.forget_zone_change();
+                    }
+                }
             }
         }
         self.waiting = anchors.map(|(_, anchor)| anchor).collect();
@@ -252,6 +260,19 @@ impl Assembly {
     fn line_of(&self, block: &Block<'_>, at: usize) -> u64 {
         let within = || memchr::memchr_iter(b'\n', &block.text[..at]).count() as u64;
         if self.read_once { self.lines + within() + 1 } else { 0 }
+    }
+
+    /// Forgets the last change of zone, of an earlier piece: there was none.
+    fn forget_zone_change(&mut self) {
+        let is_change = |anomaly: &Anomaly| *anomaly == Anomaly::ZoneChange;
+        if let Some(count) = self.log.anomalies.get_mut(&Anomaly::ZoneChange) {
+            *count -= 1;
+            let all_placed = *count < self.log.places.iter().filter(|place| is_change(&place.anomaly)).count() as u64;
+            let last = self.log.places.iter().rposition(|place| is_change(&place.anomaly)).filter(|_| all_placed);
+            last.map(|at| self.log.places.remove(at));
+            self.log.anomalies.retain(|_, count| *count > 0);
+        }
+        self.tail.iter().rposition(is_change).map(|at| self.tail.remove(at));
     }
 
     /// Leaves of the headers in `piece` those that begin a generation: the first record of the log, and what can follow it.
@@ -303,7 +324,11 @@ impl Assembly {
     /// Jobs are submitted from `host` from now on. A header says whose log it is, whatever the address of its host.
     fn enter_host(&mut self, host: &str) {
         if self.header.is_none() && !self.ap_given {
-            self.elsewhere.enter(host);
+            return self.elsewhere.enter(host);
+        }
+        let first = self.elsewhere.first_host.get_or_insert_with(|| host.to_owned());
+        if first != host && self.log.hosts.len() < MOST_HOSTS {
+            self.log.hosts.extend([first.clone(), host.to_owned()]);
         }
     }
 
@@ -321,6 +346,10 @@ impl Assembly {
                 Step::On | Step::Back => continue,
                 Step::ZoneChange => Anomaly::ZoneChange,
                 Step::LongGap => Anomaly::LongGap,
+                Step::NoZoneChange => {
+                    self.forget_zone_change();
+                    continue;
+                }
             };
             *self.log.anomalies.entry(anomaly).or_default() += 1;
         }
@@ -413,8 +442,9 @@ impl Assembly {
             find_lines(path, &mut self.log.places)?;
         }
         self.log.generation.iter_mut().for_each(|generation| generation.bytes = self.log.bytes);
-        // Who submitted which job to which of them is not kept.
-        let whole_end = self.whole_end.filter(|_| self.elsewhere.hosts.is_empty());
+        // Which job was submitted to which of several access points is not kept.
+        let can_resume = self.elsewhere.hosts.is_empty() && !self.calendar.may_be_wrong();
+        let whole_end = self.whole_end.filter(|_| can_resume);
         self.log.resume = whole_end.zip(self.calendar.state()).map(|(offset, clock)| Resume {
             offset,
             ap: self.ap,

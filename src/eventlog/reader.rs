@@ -1,6 +1,6 @@
 //! A log file → its events: blocks of bounded size, parsed in parallel, put together in file order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Mutex;
@@ -120,6 +120,9 @@ pub struct Log {
     pub anomalies: Anomalies,
     /// The first of each kind, with their places.
     pub places: Vec<Place>,
+    /// The hosts that jobs were submitted from, if these are several, and yet the log is of one access point, as its header or
+    /// the caller says.
+    pub hosts: BTreeSet<String>,
     /// The templates of hold reasons.
     pub reasons: Reasons,
     /// The earliest time stamp of an event.
@@ -444,6 +447,8 @@ mod tests {
             assert_eq!((of("a"), of("b")), (vec![0, 12, 0, 12], vec![0, 12, 5]));
             assert_eq!(log.resume, None, "it is read anew");
         }
+        let log = read_text(format!("{HEADER}{text}"), &Options::default(), SIZES).expect("read").1;
+        assert_eq!(log.hosts, BTreeSet::from(["a".to_owned(), "b".to_owned()]), "and that it may be wrong is said");
         let with_header = found(format!("{HEADER}{text}"));
         assert!(with_header.events.iter().all(|(ap, _)| ap == "ap@x"), "a header says whose log it is");
         let given = Options { ap: Some("mine".into()), ..Options::default() };
@@ -490,7 +495,7 @@ mod tests {
     }
 
     /// Sound and damaged stretches of a log.
-    const PARTS: [&str; 14] = [
+    const PARTS: [&str; 17] = [
         "001 (1.0.0) 2024-01-02 03:04:05 a\n...\n",
         "012 (2.0.0) 2024-01-02 03:04:06 b\n\treason\n\tCode 1 Subcode 2\n...\n",
         "012 (2.0.0) 2024-01-02 03:04:07 b\n\treason\n...\n\tmore\n\tCode 1 Subcode 2\n...\n",
@@ -505,6 +510,9 @@ mod tests {
         "<c>\n<a n=\"EventTypeNumber\"><i>1</i></a>\n<a n=\"EventTime\"><s>2024-01-02T03:04:12</s></a>\n</c>\n",
         "{\n  \"EventTypeNumber\": 13,\n  \"Eve",
         "<c>\n<a n=\"EventTypeNumber\"><i>1<",
+        "013 (2.0.0) 2024-01-02 02:20:00 an hour before, or damage\n...\n",
+        "001 (2.0.0) 01/02 03:50:00 without a year\n...\n",
+        "008 (-01.-01.-01) 01/01 21:04:00 Global JobLog: ctime=1704164640 id=0 sequence=7 size=0\n...\n",
     ];
 
     /// `event` as HTCondor writes it; `form` chooses among stamps with and without milliseconds and zone.

@@ -20,6 +20,9 @@ const MOST_DISORDER_MS: i64 = 10 * 60_000;
 /// At the end of summer time the clock goes back by an hour; the first event after it may come later, or be late.
 const MOST_ZONE_CHANGE_MS: i64 = HOUR_MS + 60_000;
 
+/// A stamp this close to the one before the last continues that one, and the last alone is damaged.
+const CLOSE_MS: i64 = 30_000;
+
 /// A stamp without a year that lies further before the last one is of the next year.
 const MOST_BACK_MS: i64 = MOST_OFFSET_MS;
 
@@ -233,6 +236,8 @@ pub(super) enum Step {
     On,
     /// The clock went back by about an hour: summer time has ended, and the stamps that follow are of another zone.
     ZoneChange,
+    /// It did not: the stamp before this one, which seemed so, is damaged.
+    NoZoneChange,
     /// More than half a year has passed, which the stamp does not say itself.
     LongGap,
     /// The clock was set back, or another log begins here.
@@ -242,16 +247,19 @@ pub(super) enum Step {
 /// Gives stamps their place in time, in the order of the log.
 ///
 /// A stamp without a year falls into the first year in which it does not lie before the one before it: time moves on. Small
-/// steps back stay in their year, also across its turn. A single stamp that is far ahead of both its neighbours is taken
-/// for damage, and has no influence on the year of the next.
+/// steps back stay in their year, also across its turn. A single stamp that is far from both its neighbours is taken for
+/// damage, and has no influence on the year and the zone of the next.
 #[derive(Debug, Clone)]
 pub(super) struct Calendar {
     /// The last time placed, or one that the first event does not lie before; epoch ms.
     near_ms: Option<i64>,
     /// Local time minus UTC, in ms.
     offset_ms: i64,
-    /// The latest time placed since the clock was set back last; epoch ms.
+    /// The latest time placed since the clock was set back last, and the latest one before that; epoch ms.
     latest_ms: i64,
+    earlier_ms: i64,
+    /// Before the last change of zone, and where the stamp that showed it was placed; epoch ms.
+    change: Option<(i64, i64)>,
     /// Before the last jump ahead and right after it, in local time.
     jump: Option<(i64, i64)>,
     /// The last stamp without a year, and where it was placed, in local time.
@@ -268,6 +276,9 @@ pub(super) struct CalendarState {
     /// The latest time since the clock was set back last, epoch ms.
     #[serde(default)]
     latest_ms: Option<i64>,
+    /// The latest time before that one, epoch ms.
+    #[serde(default)]
+    earlier_ms: Option<i64>,
     /// Before the last jump ahead and right after it, in local time.
     #[serde(default)]
     jump: Option<(i64, i64)>,
@@ -279,7 +290,8 @@ const NEVER_MS: i64 = i64::MIN / 2;
 impl Calendar {
     /// A calendar that knows a time that the first event does not lie before, and the offset of local time.
     pub(super) fn new(near_ms: Option<i64>, offset_ms: i64) -> Calendar {
-        Calendar { near_ms, offset_ms, latest_ms: NEVER_MS, jump: None, last: (i64::MIN, 0) }
+        let (latest_ms, earlier_ms, last) = (NEVER_MS, NEVER_MS, (i64::MIN, 0));
+        Calendar { near_ms, offset_ms, latest_ms, earlier_ms, change: None, jump: None, last }
     }
 
     /// A calendar whose first event falls into `year`.
@@ -289,9 +301,9 @@ impl Calendar {
 
     /// As it was when [`Calendar::state`] was asked for.
     pub(super) fn resume(state: CalendarState) -> Calendar {
-        let CalendarState { near_ms, zone_ms, latest_ms, jump } = state;
-        let latest_ms = latest_ms.unwrap_or(near_ms);
-        Calendar { latest_ms, jump, ..Calendar::new(Some(near_ms), zone_ms) }
+        let CalendarState { near_ms, zone_ms, latest_ms, earlier_ms, jump } = state;
+        let [latest_ms, earlier_ms] = [latest_ms, earlier_ms].map(|ms| ms.unwrap_or(NEVER_MS));
+        Calendar { latest_ms, earlier_ms, jump, ..Calendar::new(Some(near_ms), zone_ms) }
     }
 
     /// Whether legacy stamps can be placed.
@@ -299,11 +311,16 @@ impl Calendar {
         self.near_ms.is_some()
     }
 
+    /// Whether the last stamp seemed to show a change of zone: the next one tells whether it did.
+    pub(super) fn may_be_wrong(&self) -> bool {
+        self.change.is_some_and(|(_, placed_ms)| self.near_ms == Some(placed_ms))
+    }
+
     /// What it knows, if it knows any time.
     pub(super) fn state(&self) -> Option<CalendarState> {
-        let Calendar { offset_ms: zone_ms, latest_ms, jump, .. } = *self;
-        let latest_ms = (latest_ms > NEVER_MS).then_some(latest_ms);
-        self.near_ms.map(|near_ms| CalendarState { near_ms, zone_ms, latest_ms, jump })
+        let Calendar { offset_ms: zone_ms, jump, .. } = *self;
+        let [latest_ms, earlier_ms] = [self.latest_ms, self.earlier_ms].map(|ms| (ms > NEVER_MS).then_some(ms));
+        self.near_ms.map(|near_ms| CalendarState { near_ms, zone_ms, latest_ms, earlier_ms, jump })
     }
 
     /// Local time minus UTC, in ms.
@@ -321,29 +338,55 @@ impl Calendar {
             (false, None) => return None,
         };
         let ms = local_ms - offset_ms;
-        if ms < self.latest_ms {
-            return Some(self.step_back(ms, stamp.zone));
+        if (ms - self.latest_ms).cast_unsigned() > MOST_DISORDER_MS.cast_unsigned() {
+            return Some(self.leap(ms, stamp.zone, step));
         }
-        (self.near_ms, self.latest_ms) = (Some(ms), ms);
+        (self.near_ms, self.earlier_ms, self.latest_ms) = (Some(ms), self.latest_ms, ms);
         Some((ms, step))
     }
 
-    /// Places `ms`, which lies before what was placed already.
+    /// Places `ms`, which lies before what was placed already, or far behind it.
     #[cold]
-    fn step_back(&mut self, ms: i64, zone: Zone) -> (i64, Step) {
+    fn leap(&mut self, ms: i64, zone: Zone, step: Step) -> (i64, Step) {
         let back_ms = self.latest_ms - ms;
-        let (ms, step) = if back_ms <= MOST_DISORDER_MS {
+        let (ms, step) = if back_ms < 0 {
+            match self.before_false_change(ms, zone) {
+                Some(latest_ms) => {
+                    self.offset_ms += HOUR_MS;
+                    (self.earlier_ms, self.latest_ms) = (latest_ms, latest_ms.max(ms - HOUR_MS));
+                    (ms - HOUR_MS, Step::NoZoneChange)
+                }
+                None => {
+                    (self.earlier_ms, self.latest_ms) = (self.latest_ms, ms);
+                    (ms, step)
+                }
+            }
+        } else if back_ms <= MOST_DISORDER_MS {
             (ms, Step::On)
-        } else if zone == Zone::Local && back_ms <= MOST_ZONE_CHANGE_MS {
-            self.offset_ms -= HOUR_MS;
-            self.latest_ms = self.latest_ms.max(ms + HOUR_MS);
-            (ms + HOUR_MS, Step::ZoneChange)
-        } else {
-            self.latest_ms = ms;
+        } else if zone == Zone::Known || back_ms > MOST_ZONE_CHANGE_MS {
+            (self.earlier_ms, self.latest_ms) = (NEVER_MS, ms);
             (ms, Step::Back)
+        } else if (ms - self.earlier_ms).abs() <= CLOSE_MS {
+            // It follows the one before the last, which alone was ahead.
+            self.latest_ms = ms.max(self.earlier_ms);
+            (ms, Step::On)
+        } else {
+            let placed_ms = ms + HOUR_MS;
+            self.offset_ms -= HOUR_MS;
+            self.change = Some((self.latest_ms, placed_ms));
+            (self.earlier_ms, self.latest_ms) = (self.latest_ms, self.latest_ms.max(placed_ms));
+            (placed_ms, Step::ZoneChange)
         };
         self.near_ms = Some(ms);
         (ms, step)
+    }
+
+    /// The latest time before the change of zone that the last stamp seemed to show, if `ms`, read as if there was none,
+    /// follows that time at once: then the last stamp alone was behind.
+    fn before_false_change(&self, ms: i64, zone: Zone) -> Option<i64> {
+        let (latest_ms, placed_ms) = self.change.filter(|_| zone == Zone::Local)?;
+        let follows = (ms - HOUR_MS - latest_ms).abs() <= CLOSE_MS;
+        (self.near_ms == Some(placed_ms) && follows).then_some(latest_ms)
     }
 
     /// [`in_next_year`], at once for a stamp of the same day as the last one.
@@ -519,6 +562,19 @@ mod tests {
         assert_eq!([&found[2], &found[4]], ["2024-05-01T10:00:02", "2024-05-02T10:00:04"]);
         let gap = ["05/01 10:00:00", "09/01 10:00:00", "09/01 10:00:01", "05/02 10:00:00"];
         assert_eq!(placed("2024-05-01 00:00:00", &gap)[3], "2025-05-02T10:00:00", "two stamps of September");
+    }
+
+    #[test]
+    fn one_damaged_stamp_does_not_change_the_zone() {
+        for damaged in ["11:35:02", "10:05:02"] {
+            let times = ["10:50:00", "10:50:01", damaged, "10:50:03", "10:50:04", "12:00:00"];
+            let mut calendar = Calendar::new(Some(0), 0);
+            let place = |time: &str| calendar.place(stamp(&format!("2026-11-01 {time}"))).expect("placed");
+            let found = times.map(place).map(|(ms, _)| date_time(ms));
+            for at in [0, 1, 3, 4, 5] {
+                assert_eq!(found[at], format!("2026-11-01T{}", times[at]), "{damaged}");
+            }
+        }
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Builder {
             begin_ms: [begun_ms, log.begin_ms].into_iter().flatten().min(),
             end_ms: begun.and_then(|begun| begun.end_ms).max(log.end_ms),
             places: first_places(earlier.chain(&log.places)),
+            hosts: begun.map(|begun| begun.hosts.clone()).unwrap_or_default().into_iter().chain(log.hosts).collect(),
             generation: generation.map(|generation| Generation { bytes: log.bytes, ..generation }),
             resume: log.resume,
         };

@@ -1,6 +1,6 @@
 //! The event store: shards of columns, written once, mapped to read; jobs and their histories as slices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -31,6 +31,9 @@ pub struct Source {
     pub end_ms: Option<i64>,
     /// The first anomalies of each kind, with their places.
     pub places: Vec<Place>,
+    /// The hosts that its jobs were submitted from, if these are several and it is taken for that of one access point.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hosts: BTreeSet<String>,
     /// Its place among the generations of a global event log.
     pub generation: Option<Generation>,
     /// Where it can be read on when it has grown.

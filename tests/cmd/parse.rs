@@ -623,7 +623,10 @@ fn a_reader_that_goes_away_is_no_error_and_a_full_disk_is_one() {
     child.stdout.take().expect("a pipe").read_exact(&mut first).expect("read");
     let output = child.wait_with_output().expect("ended");
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
-    for args in ["parse EventLog.xz --dump", "parse EventLog.xz -o events"] {
+    place.write("config.yaml", "logs: [EventLog.xz]\n");
+    for args in
+        ["parse EventLog.xz --dump", "parse EventLog.xz -o events", "config", "--help", "--version", "parse --help"]
+    {
         let full = fs_err::OpenOptions::new().write(true).open("/dev/full").expect("opened");
         let outcome = Outcome::of(place.command(args).stdout(full.into_file()).output().expect("the program starts"));
         assert!(outcome.code == Some(1) && outcome.stderr.contains("No space left on device"), "{args}: {outcome}");
