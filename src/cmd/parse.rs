@@ -258,8 +258,9 @@ pub(super) fn text(summary: &Summary) -> String {
     }
     for source in summary.sources.iter().filter(|source| !source.hosts.is_empty()) {
         let hosts: Vec<&str> = source.hosts.iter().map(String::as_str).collect();
+        let (name, hosts) = (escape::value(&source.name), hosts.join(", "));
         let what = "jobs of several hosts, taken for those of one access point; equal ids are one job";
-        text.push_str(&format!("  {}: {what}: {}\n", source.name, hosts.join(", ")));
+        text.push_str(&format!("  {name}: {what}: {}\n", escape::value(&hosts)));
     }
     for gap in &summary.gaps {
         let ap = &summary.aps[gap.ap as usize];

@@ -665,4 +665,8 @@ fn jobs_of_two_access_points_in_one_log_stay_apart() {
     assert!(grown.code == Some(0) && grown.stderr.contains("read anew"), "{grown}");
     place.stdout("parse shared.log -o anew");
     assert!(place.files("events") == place.files("anew"));
+    let (header, _) = SMALL.split_once("000 (").expect("a header");
+    place.write("EventLog", header.to_owned() + &own("one.example", 0) + &own("two.example", 1));
+    let said = "EventLog: jobs of several hosts, taken for those of one access point; equal ids are one job: one.example, two.example";
+    assert!(place.stdout("parse EventLog -o named").contains(said));
 }
