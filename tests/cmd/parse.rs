@@ -597,7 +597,7 @@ fn damage_in_a_pipe_has_its_place() {
     exit 2
     error: `events` exists already
 
-    hint: name another directory, or add `--overwrite`
+    hint: name another directory; `--help` says how one is replaced
     ");
 }
 
