@@ -140,6 +140,14 @@ pub enum Verb {
     Man(ManArgs),
 }
 
+/// How the shards of events, tensors and tables are opened.
+#[derive(Debug, Args)]
+pub struct ShardArgs {
+    /// Do not compare shards with the digests in their manifests, which reads each of them once
+    #[arg(long)]
+    pub no_verify: bool,
+}
+
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -154,6 +162,9 @@ pub struct RunArgs {
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub shards: ShardArgs,
 }
 
 /// Arguments of `collect`.
@@ -256,6 +267,9 @@ pub struct TensorsArgs {
     /// Print the counts as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub shards: ShardArgs,
 }
 
 fn models() -> PossibleValuesParser {
@@ -333,6 +347,9 @@ pub struct TrainArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub shards: ShardArgs,
 }
 
 /// Arguments of `sweep`.
@@ -454,6 +471,9 @@ pub struct SweepManageArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
     pub choice: SweepChoiceArgs,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub shards: ShardArgs,
 }
 
 /// Arguments of `sweep cleanup`.
@@ -477,6 +497,9 @@ pub struct SweepWorkArgs {
     /// A trial that takes longer has failed
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..))]
     pub trial_timeout: u32,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub shards: ShardArgs,
 }
 
 /// Arguments of `sweep run`.
@@ -602,6 +625,9 @@ pub struct EvaluateArgs {
     /// Print the scores as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub shards: ShardArgs,
 }
 
 /// Arguments of `advise`.

@@ -317,7 +317,8 @@ impl Config {
         }
         refuse_secrets_of_environment()?;
         // POOLCAST_LOG is the filter of diagnostics, and not a key.
-        figment = figment.merge(Env::prefixed(PREFIX).ignore(&["log", "owner_salt"]).split("__"));
+        let others = ["log", "owner_salt", "owner_salt_file", "file_mode"];
+        figment = figment.merge(Env::prefixed(PREFIX).ignore(&others).split("__"));
         for (key, value) in flags {
             figment = figment.merge(Serialized::default(key, value));
         }

@@ -1,14 +1,40 @@
 //! Files that survive: whole or absent, never half. One way to write a file, one way to replace a directory.
 
+use std::fs::TryLockError;
 use std::io::{Error, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, renameat_with, statvfs};
 use rustix::io::Errno;
+use rustix::process::umask;
 
 use crate::error::hinted;
 use crate::temporary::{directory_of, make_beside, other_writer, remove_leftovers};
+
+/// Who may read what the program writes: `private`, the default, for its user alone, or `shared`, as the umask says.
+pub const MODE_VARIABLE: &str = "POOLCAST_FILE_MODE";
+
+/// Sees to it that files and directories of this process are made for its user alone, with modes 0600 and 0700, unless
+/// [`MODE_VARIABLE`] says otherwise. To be called before there is a second thread: the umask is that of the process.
+///
+/// # Errors
+/// Fails for a word that means nothing here.
+pub fn settle_modes() -> Result<()> {
+    let wanted = std::env::var_os(MODE_VARIABLE).unwrap_or_default();
+    match wanted.to_str() {
+        Some("" | "private") => {
+            let before = umask(Mode::RWXG | Mode::RWXO);
+            umask(before | Mode::RWXG | Mode::RWXO);
+        }
+        Some("shared") => {}
+        _ => bail!(hinted(
+            format!("`{MODE_VARIABLE}` must be `private` or `shared`, got `{}`", wanted.to_string_lossy()),
+            "`private` makes files for their user alone, `shared` lets the umask decide"
+        )),
+    }
+    Ok(())
+}
 
 /// Writes `bytes` to `path` so that a reader, a crash or a power loss sees the old file or the new one whole.
 ///
@@ -195,6 +221,18 @@ fn is_occupied(target: &Path) -> Result<bool> {
 /// # Errors
 /// Fails with [`ErrorKind::InvalidData`] for anything else.
 pub fn open_regular(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::File> {
+    open_checked(path, most_bytes, false)
+}
+
+/// As [`open_regular`], but through links, too: users keep artefacts where they want them.
+///
+/// # Errors
+/// Those of [`open_regular`].
+pub fn open_artefact(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::File> {
+    open_checked(path, most_bytes, true)
+}
+
+fn open_checked(path: &Path, most_bytes: u64, follows_links: bool) -> std::io::Result<fs_err::File> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     let refused = |why: String| Error::new(ErrorKind::InvalidData, format!("`{}` {why}", path.display()));
     let check = |found: std::fs::Metadata| match found.len() {
@@ -202,10 +240,13 @@ pub fn open_regular(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::Fil
         bytes if bytes > most_bytes => Err(refused(format!("has {bytes} bytes, and {most_bytes} are the most"))),
         _ => Ok(()),
     };
-    check(fs_err::symlink_metadata(path)?)?;
+    // A device is not even opened, as that can have effects. What is missing is said when it is opened.
+    let found = if follows_links { fs_err::metadata(path) } else { fs_err::symlink_metadata(path) };
+    found.map_or(Ok(()), check)?;
 
     // What is opened may be another file than what was looked at.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let links = if follows_links { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = (links | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     check(file.metadata()?)?;
     Ok(file)
@@ -216,12 +257,74 @@ pub fn open_regular(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::Fil
 /// # Errors
 /// Those of [`open_regular`]; a file that grows beyond `most_bytes` meanwhile is refused, too.
 pub fn read_regular(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
+    read_bounded(path, open_regular(path, most_bytes)?, most_bytes)
+}
+
+/// Reads what [`open_artefact`] opens.
+///
+/// # Errors
+/// Those of [`read_regular`].
+pub fn read_artefact(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
+    read_bounded(path, open_artefact(path, most_bytes)?, most_bytes)
+}
+
+fn read_bounded(path: &Path, file: fs_err::File, most_bytes: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_regular(path, most_bytes)?.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most_bytes {
         return Err(Error::new(ErrorKind::InvalidData, format!("`{}` grows", path.display())));
     }
     Ok(bytes)
+}
+
+/// Opens a file to add to it, which is made if it is missing. A link is not followed.
+pub fn open_to_append(path: &Path) -> std::io::Result<fs_err::File> {
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    fs_err::OpenOptions::new().append(true).create(true).custom_flags(flags).open(path)
+}
+
+/// Keeps other calls from writing into the directory `dir` until what it returns is dropped. Where the file system has no
+/// locks, as NFS has none for directories, nothing is locked.
+///
+/// # Errors
+/// Fails, as something that passes, when another process has the lock.
+pub fn lock_directory(dir: &Path) -> Result<fs_err::File> {
+    let directory = fs_err::File::open(dir)?;
+    match directory.file().try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let busy = anyhow::Error::from(Error::from(ErrorKind::ResourceBusy));
+            let message = format!("another process adds to `{}`", dir.display());
+            Err(busy.context(hinted(message, "wait until it is done, or name another directory")))
+        }
+        Err(TryLockError::Error(error)) => {
+            tracing::info!("cannot lock `{}`: {error}", dir.display());
+            Ok(directory)
+        }
+        Ok(()) => Ok(directory),
+    }
+}
+
+/// Checks that `bytes` more fit where the directory `dir` is, or is to be made.
+///
+/// # Errors
+/// Fails, as something that passes, where they do not.
+pub fn check_space(dir: &Path, bytes: u64) -> Result<()> {
+    let parents = dir.ancestors().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+    let Some(place) = parents.into_iter().find(|parent| parent.exists()) else { return Ok(()) };
+    let Ok(found) = statvfs(place) else { return Ok(()) };
+    let free_bytes = found.f_bavail.saturating_mul(found.f_frsize);
+    if bytes <= free_bytes {
+        return Ok(());
+    }
+    let message = format!(
+        "`{}` would have {}, and {} are free there",
+        dir.display(),
+        indicatif::DecimalBytes(bytes),
+        indicatif::DecimalBytes(free_bytes)
+    );
+    let full = anyhow::Error::from(Error::from(ErrorKind::StorageFull));
+    Err(full.context(hinted(message, "free some space, or name a directory on another file system")))
 }
 
 /// Removes those of `paths` that are there: files, and directories with all that is in them.
@@ -309,5 +412,45 @@ mod tests {
         assert!(error.contains("another call has written"), "{error}");
         assert_eq!(fs_err::read(target.join("manifest.json")).expect("read"), b"first");
         assert_eq!(fs_err::read_dir(dir.path()).expect("listed").count(), 1, "no leftovers");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        fs_err::write(at("file"), "abc").expect("written");
+        std::os::unix::fs::symlink(at("file"), at("link")).expect("linked");
+        assert_eq!(read_artefact(&at("link"), 3).expect("read"), b"abc");
+        assert!(read_artefact(&at("file"), 2).expect_err("too large").to_string().contains("2 are the most"));
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().expect("it runs").success());
+        std::os::unix::fs::symlink("/dev/zero", at("zero")).expect("linked");
+        for name in ["pipe", "zero", "."] {
+            let error = open_artefact(&at(name), u64::MAX).expect_err("refused").to_string();
+            assert!(error.contains("is no regular file"), "{name}: {error}");
+        }
+        assert!(open_to_append(&at("link")).is_err(), "a link is not followed");
+        open_to_append(&at("file")).expect("opened").write_all(b"d").expect("written");
+        assert_eq!(fs_err::read(at("file")).expect("read"), b"abcd");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("not").join("yet");
+        check_space(&target, 1).expect("it fits");
+        let error = check_space(&target, 1 << 60).expect_err("an exabyte");
+        assert!(error.to_string().contains("would have 1.15 EB"), "{error}");
+        assert_eq!(crate::error::exit_code(&error), crate::error::EXIT_RETRY);
+    }
+
+    #[test]
+    fn a_locked_directory_is_left_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let lock = lock_directory(dir.path()).expect("locked");
+        let error = lock_directory(dir.path()).expect_err("locked already");
+        assert!(error.to_string().contains("another process adds to"), "{error}");
+        assert_eq!(crate::error::exit_code(&error), crate::error::EXIT_RETRY);
+        drop(lock);
+        lock_directory(dir.path()).expect("free again");
     }
 }

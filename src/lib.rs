@@ -20,6 +20,7 @@ pub mod config;
 pub mod seed;
 pub mod shard;
 pub mod manifest;
+pub mod salt;
 
 // The stages, in the order the data flows.
 pub mod eventlog;

@@ -1,7 +1,10 @@
 //! Manifests: the file that commits a directory of artefacts, written last, with what it was made from.
 
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -10,7 +13,7 @@ use twox_hash::XxHash3_128;
 
 use crate::error::hinted;
 use crate::files;
-use crate::shard::Format;
+use crate::shard::{FileIdentity, Format, Shard};
 
 /// The manifest's file name in every directory of artefacts.
 pub const FILE: &str = "manifest.json";
@@ -126,6 +129,39 @@ pub fn listed(dir: &Path, file: &str) -> Result<PathBuf> {
     Ok(dir.join(file))
 }
 
+static SKIPS_DIGESTS: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process takes shards for what their manifests list without reading them.
+pub fn skip_digests() {
+    SKIPS_DIGESTS.store(true, Ordering::Relaxed);
+}
+
+/// Opens the shard `file` that the manifest of `dir` lists with the [`Checksum`] `xxh3`, and compares them, at the speed of
+/// memory. A file that this process has compared before is not read again, unless it was changed since.
+///
+/// # Errors
+/// Fails as [`listed`] and [`Shard::open`] do, and where the file is not the one that the manifest speaks of.
+pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: Format) -> Result<Shard> {
+    static COMPARED: Mutex<Option<HashSet<(FileIdentity, String)>>> = Mutex::new(None);
+    let shard = Shard::open(&listed(dir, file)?, format)?;
+    let known = || COMPARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = shard.identity.map(|identity| (identity, xxh3.to_owned()));
+    let is_known = place.as_ref().is_some_and(|place| known().as_ref().is_some_and(|known| known.contains(place)));
+    if is_known || SKIPS_DIGESTS.load(Ordering::Relaxed) {
+        return Ok(shard);
+    }
+
+    ensure!(
+        Checksum::of(std::iter::once(shard.bytes())) == xxh3,
+        hinted(
+            format!("`{}` is not the file that its manifest speaks of", shard.path().display()),
+            format!("copy it anew, or make it anew with `{}`", format.rebuild)
+        )
+    );
+    known().get_or_insert_default().extend(place);
+    Ok(shard)
+}
+
 /// The key of the artefact in `dir`, if a finished one of this kind and version is there.
 pub fn finished_key(dir: &Path, format: Format) -> Option<String> {
     read::<serde_json::Value>(dir, format).ok().map(|manifest| manifest.key)
@@ -217,5 +253,24 @@ mod tests {
         let error = read::<serde_json::Value>(dir.path(), newer).expect_err("refused").to_string();
         assert!(error.contains("version 2, and this program reads version 3"), "{error}");
         assert_eq!(finished_key(dir.path(), newer), None);
+    }
+
+    #[test]
+    fn a_shard_is_compared_once_and_again_when_it_changes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a.safetensors");
+        let bytes = crate::shard::encode(FORMAT, &0, vec![("a".to_owned(), crate::shard::Column::vector(&[1u8, 2]))]);
+        let mut bytes = bytes.expect("encoded");
+        let xxh3 = Checksum::of(std::iter::once(&bytes[..]));
+        fs_err::write(&path, &bytes).expect("written");
+        let open = || open_shard(dir.path(), "a.safetensors", &xxh3, FORMAT).map(drop);
+        open().expect("as listed");
+        open().expect("as before");
+        *bytes.last_mut().expect("bytes") ^= 1;
+        let beside = dir.path().join("b");
+        fs_err::write(&beside, &bytes).expect("written");
+        fs_err::rename(&beside, &path).expect("renamed");
+        let error = open().expect_err("another file").to_string();
+        assert!(error.contains("a.safetensors` is not the file that its manifest speaks of"), "{error}");
     }
 }

@@ -154,10 +154,16 @@ pub fn write(path: &Path, format: Format, notes: &impl Serialize, columns: Vec<(
 pub struct Shard {
     path: PathBuf,
     bytes: Bytes,
+    /// Which file it is and how it was; `None` in memory.
+    pub(crate) identity: Option<FileIdentity>,
     data_start: usize,
     tensors: BTreeMap<String, TensorInfo>,
     notes: serde_json::Value,
 }
+
+/// What tells a file from all others, and from what it was before a change: its device, its number, its size, and when it was
+/// changed, in seconds and nanoseconds.
+pub(crate) type FileIdentity = (u64, u64, u64, i64, i64);
 
 #[derive(Debug)]
 enum Bytes {
@@ -181,7 +187,9 @@ impl Shard {
     /// # Errors
     /// Fails when the file is no shard of this format, or one of a version this program does not read.
     pub fn open(path: &Path, format: Format) -> Result<Shard> {
-        let checked = map(path).and_then(|bytes| Shard::check(path, Bytes::Mapped(bytes), format));
+        let checked = map(path).and_then(|(bytes, identity)| {
+            Ok(Shard { identity: Some(identity), ..Shard::check(path, Bytes::Mapped(bytes), format)? })
+        });
         checked.map_err(|cause| {
             let place = path.display();
             cause.context(hinted(
@@ -212,7 +220,13 @@ impl Shard {
             format.version
         );
         let tensors = owned_tensors(&metadata);
-        Ok(Shard { path: path.to_owned(), data_start: 8 + header_len, bytes, tensors, notes: header.notes })
+        let (path, data_start) = (path.to_owned(), 8 + header_len);
+        Ok(Shard { path, data_start, bytes, identity: None, tensors, notes: header.notes })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The whole file.
@@ -260,12 +274,15 @@ fn owned_tensors(metadata: &Metadata) -> BTreeMap<String, TensorInfo> {
 }
 
 #[expect(unsafe_code, reason = "the one place where shards are mapped")]
-fn map(path: &Path) -> Result<Mmap> {
-    let file = fs_err::File::open(path)?;
-    ensure!(file.metadata()?.is_file(), "`{}` is not a regular file", path.display());
+fn map(path: &Path) -> Result<(Mmap, FileIdentity)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let file = files::open_artefact(path, u64::MAX)?;
+    let found = file.metadata()?;
+    let identity = (found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec());
     // SAFETY: shards are immutable: written under another name, synced and renamed, never changed in place. Somebody
     // who truncates one by hand while it is mapped makes the next read fault (SIGBUS), as with any mapped file.
-    unsafe { Mmap::map(file.file()) }.with_context(|| format!("cannot map `{}`", path.display()))
+    let mapped = unsafe { Mmap::map(file.file()) }.with_context(|| format!("cannot map `{}`", path.display()))?;
+    Ok((mapped, identity))
 }
 
 #[cfg(test)]

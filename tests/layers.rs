@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 21] = [
+const ORDER: [&str; 22] = [
     "escape",
     "error",
     "output",
@@ -14,6 +14,7 @@ const ORDER: [&str; 21] = [
     "seed",
     "shard",
     "manifest",
+    "salt",
     "eventlog",
     "events",
     "tensors",

@@ -10,6 +10,7 @@ use crate::advice::{self, Advice, Selection, Skill};
 use crate::cli::AdviseArgs;
 use crate::config::Config;
 use crate::events::{Builder, Store};
+use crate::salt::Salt;
 use crate::tensors::Side;
 use crate::training::{Evaluation, Run};
 use crate::{condor, manifest, output, sweep};
@@ -38,7 +39,8 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     let config = Config::read(&dir)?;
     let logs = parse::logs(&args.logs)?;
     let options = parse::options(config.parse.ap.clone(), args.year.or(config.parse.year), &logs)?;
-    let mut builder = Builder::new(&parse::salt(), "", None);
+    // Nothing is kept, and no advice depends on what owners are hashed with.
+    let mut builder = Builder::new(Salt::random()?.text(), "", None);
     parse::read(&logs, &options, &mut builder)?;
     let store = builder.store()?;
     let advice = judge(&store, &run, &dir, &config, &selections)?;

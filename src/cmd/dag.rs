@@ -17,7 +17,7 @@ use crate::eventlog::{self, HELD, Options};
 use crate::events::{EVENTS as EVENTS_FORMAT, Store};
 use crate::files::{self, Staging};
 use crate::sweep::{self, Leader, Sweep, Trials};
-use crate::{advice, escape, manifest, output};
+use crate::{advice, escape, manifest, output, salt};
 
 /// How long a trial may be measured.
 const MEASURED_FOR: Duration = Duration::from_secs(3);
@@ -48,6 +48,8 @@ pub fn run(args: &DagArgs) -> Result<u8> {
         return Ok(EXIT_DONE);
     }
     condor::check_place(&plan)?;
+    fs_err::create_dir_all(&config.out)?;
+    let _lock = files::lock_directory(&config.out)?;
     if written.is_none() {
         let source_key = prepare(&plan)?;
         if let Some(source_key) = source_key.filter(|_| config.dag.trials_per_job.is_none() && !config.dag.per_epoch) {
@@ -57,8 +59,8 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     condor::write(&plan)?;
     let dir = escape::path(&config.out);
     output::data(&format!("{}: {dir}/{DAG_FILE}\n", counts(&plan)))?;
-    if matches!(plan.source, Source::Logs(_)) && std::env::var_os("POOLCAST_OWNER_SALT").is_some() {
-        output::note("note: secrets do not travel with jobs: owners are hashed without `POOLCAST_OWNER_SALT`");
+    if matches!(plan.source, Source::Logs(_)) && std::env::var_os(salt::VARIABLE).is_some() {
+        output::note("note: secrets do not travel with jobs: owners are hashed there without `POOLCAST_OWNER_SALT`");
     }
     if args.submit {
         if condor::runs_images() == Some(false) {

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::advice;
 use crate::cli::ParseArgs;
@@ -14,6 +14,7 @@ use crate::events::{Builder, EVENTS, Source, Store, Summary};
 use crate::files::Staging;
 use crate::manifest::{self, Checksum};
 use crate::output;
+use crate::salt::{self, Salt};
 use crate::tensors::hold_counts;
 
 /// Reads the logs, writes the store, prints the counts.
@@ -24,9 +25,10 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
         return dump(&logs, &options);
     }
     let out = args.out.as_deref().context("clap asks for `--out` where nothing is dumped")?;
-    let earlier = if args.overwrite { Earlier::Another } else { earlier(out, &logs, &options)? };
+    let salt = salt()?;
+    let earlier = if args.overwrite { Earlier::Another } else { earlier(out, &logs, &options, &salt)? };
     let staging = Staging::new(out, args.overwrite || !matches!(earlier, Earlier::Another))?;
-    let mut builder = Builder::new(&salt(), &options_key(&options)?, Some(staging.path().to_owned()));
+    let mut builder = Builder::new(salt.text(), &options_key(&options)?, Some(staging.path().to_owned()));
     let sources = match &earlier {
         Earlier::Beginning(beginning) => {
             let (store, begun) = &**beginning;
@@ -99,9 +101,11 @@ pub(super) fn key(sources: &[Source], options: &Options) -> Result<String> {
     manifest::key(&(EVENTS.version, contents, &options.ap, options.year))
 }
 
-/// Owners never enter a store by name. Whoever needs hashes that nobody can guess sets a salt.
-pub(super) fn salt() -> String {
-    std::env::var("POOLCAST_OWNER_SALT").unwrap_or_else(|_| "poolcast".to_owned())
+/// What owners, who never enter a store by name, are hashed with.
+pub(super) fn salt() -> Result<Salt> {
+    let salt = Salt::of_user()?;
+    salt.note.iter().for_each(|note| output::note(note));
+    Ok(salt)
 }
 
 /// Reads logs into `builder`, with a progress bar; returns what they are.
@@ -118,9 +122,9 @@ pub(super) fn read(logs: &[PathBuf], options: &Options, builder: &mut Builder) -
     Ok(sources)
 }
 
-/// The digest of what decides how any log is read: another salt makes other hashes, too.
+/// The digest of what decides how any log is read.
 pub(super) fn options_key(options: &Options) -> Result<String> {
-    manifest::key(&(options, salt()))
+    manifest::key(options)
 }
 
 /// What stands where a store is to be written.
@@ -136,13 +140,20 @@ enum Earlier {
 
 /// What is in `out`: a store of the beginning of these logs, if all its logs are still there in its order, and only the last
 /// of them has grown. A log that is read only once cannot be compared.
-fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Earlier> {
+///
+/// # Errors
+/// Fails where the log has rotated since, and where its owners were hashed with another salt: neither can be read on.
+fn earlier(out: &Path, logs: &[PathBuf], options: &Options, salt: &Salt) -> Result<Earlier> {
     if manifest::finished_key(out, EVENTS).is_none() || logs.iter().any(|log| eventlog::is_read_once(log)) {
         return Ok(Earlier::Another);
     }
     let store = Store::open(out)?;
     let sources = &store.summary.sources;
-    if store.summary.options_key != options_key(options)? || sources.len() > logs.len() {
+    if store.summary.options_key != options_key(options)? {
+        return Ok(Earlier::Another);
+    }
+    if sources.len() > logs.len() {
+        sources.last().map_or(Ok(()), |last| refuse_rotated(out, last, logs))?;
         return Ok(Earlier::Another);
     }
     let is_nameless = |source: &Source| source.generation.as_ref().is_some_and(|generation| generation.ap.is_empty());
@@ -168,10 +179,39 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &Options) -> Result<Earlier> {
             _ => false,
         };
         if !follows || whole.finish() != (source.bytes, source.xxh3.clone()) {
+            refuse_rotated(out, source, logs)?;
             return Ok(Earlier::Another);
         }
     }
-    Ok(if can_go_on { Earlier::Beginning(Box::new((store, begun))) } else { Earlier::Contained })
+    if !can_go_on {
+        return Ok(Earlier::Contained);
+    }
+    let last = sources.last().zip(logs.get(sources.len().wrapping_sub(1)));
+    let has_more = logs.len() > sources.len() || last.map_or(Ok(true), |(source, log)| has_grown(log, source))?;
+    ensure!(
+        !has_more || store.summary.owner_salt_digest == salt::digest(salt.text()),
+        hinted(
+            format!("the owners in `{}` are hashed with another salt, so the log cannot be read on", out.display()),
+            format!("set `{}` to the file of that salt, or name another directory", salt::FILE_VARIABLE)
+        )
+    );
+    Ok(Earlier::Beginning(Box::new((store, begun))))
+}
+
+/// Fails where one of `logs` is a later generation of the log that `source`, in the store `out`, was.
+fn refuse_rotated(out: &Path, source: &Source, logs: &[PathBuf]) -> Result<()> {
+    let Some(known) = &source.generation else { return Ok(()) };
+    let is_later = |log: &PathBuf| Ok(eventlog::sequence(log)?.is_some_and(|sequence| sequence > known.sequence));
+    let later = logs.iter().map(is_later).collect::<Result<Vec<bool>>>()?;
+    let (name, place) = (&source.name, out.display());
+    ensure!(
+        !later.contains(&true),
+        hinted(
+            format!("`{name}` has rotated since it was parsed into `{place}`, and what it was cannot be read on"),
+            "`poolcast collect LOG -o ARCHIVE` keeps all generations as they grow: parse those, into another directory"
+        )
+    );
+    Ok(())
 }
 
 fn has_grown(log: &Path, source: &Source) -> Result<bool> {

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
 use crate::events::{Builder, EVENTS, Store};
 use crate::pipelines::Fitted;
+use crate::salt::Salt;
 use crate::sweep::{self, FIT, SWEEP, Sweep};
 use crate::tables::{Cells, Sheet, new_rows};
 use crate::tensors::{Dataset, TENSORS};
@@ -129,7 +130,7 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<Sheet> {
         let config = Config::read(&dir)?;
         let logs = parse::logs(&args.logs)?;
         let options = parse::options(config.parse.ap.clone(), args.year.or(config.parse.year), &logs)?;
-        let mut builder = Builder::new(&parse::salt(), "", None);
+        let mut builder = Builder::new(Salt::random()?.text(), "", None);
         parse::read(&logs, &options, &mut builder)?;
         return Ok(sheet(&predict_holds(&builder.store()?, &run)?));
     };

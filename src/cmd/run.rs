@@ -25,6 +25,9 @@ pub(super) const EVENTS: &str = "events";
 /// Nobody waits longer for a trial than a month.
 const TRIAL_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// Tensors of a sweep that take less than this are made without a word.
+const BYTES_TO_TELL: u64 = 1_000_000_000;
+
 #[derive(Serialize)]
 struct Report<'a> {
     events: &'a events::Summary,
@@ -87,6 +90,8 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
 pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Sweep> {
     check(config, file)?;
     sweep::check_place(&config.out)?;
+    fs_err::create_dir_all(&config.out)?;
+    let _lock = files::lock_directory(&config.out)?;
     let source_key = if config.data.is_given() { tables(config)? } else { events(config, overwrite)? };
     let sweep = Sweep::init(&config.out, config, &source_key, overwrite)?;
     if sweep.is_finished() {
@@ -111,7 +116,7 @@ pub(super) fn make_tensors(sweep: &Sweep, events: &Path, trials: &[Config]) -> R
     let store = Store::open(events)?;
     for (dir, settings) in wanted {
         if manifest::finished_key(&dir, TENSORS) != Some(settings.key(events_key)?) {
-            tensors::build(&store, &settings, events_key, &dir, true)?;
+            tensors::build(&store, &settings, events_key, &dir, true, BYTES_TO_TELL)?;
         }
     }
     Ok(())
@@ -142,7 +147,8 @@ pub(super) fn events(config: &Config, overwrite: bool) -> Result<String> {
         }
     }
     let staging = Staging::new(&dir, true)?;
-    let mut builder = Builder::new(&parse::salt(), &parse::options_key(&options)?, Some(staging.path().to_owned()));
+    let salt = parse::salt()?;
+    let mut builder = Builder::new(salt.text(), &parse::options_key(&options)?, Some(staging.path().to_owned()));
     // The key of what was read, which may be longer than what was looked at before.
     let key = parse::key(&parse::read(&logs, &options, &mut builder)?, &options)?;
     builder.write(staging, &key)?;

@@ -10,7 +10,7 @@ use crate::cli::TensorsArgs;
 use crate::config::Config;
 use crate::error::EXIT_DONE;
 use crate::events::{EVENTS, Store};
-use crate::tensors::{self, Audit, Dataset, Settings, Side, Summary};
+use crate::tensors::{self, Audit, Dataset, Progress, Settings, Side, Summary};
 use crate::{manifest, output};
 
 /// Opens the store, writes the tensors, prints the counts.
@@ -34,7 +34,7 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
     let settings = Settings::of(&config)?;
     let store = Store::open(&args.events)?;
     let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS)?.key;
-    let summary = build(&store, &settings, &events_key, &args.out, args.overwrite)?;
+    let summary = build(&store, &settings, &events_key, &args.out, args.overwrite, 0)?;
     config.write(&args.out)?;
     let audit = args.audit.then(|| tensors::audit(&Dataset::open(&args.out)?)).transpose()?;
     if args.json {
@@ -54,17 +54,25 @@ struct Printed {
     audit: Option<Audit>,
 }
 
-/// Builds the tensors in `dir` with a progress bar.
+/// Builds the tensors in `dir` with a progress bar; says how many bytes they have if these are `bytes_to_tell` or more.
 pub(super) fn build(
     store: &Store,
     settings: &Settings,
     events_key: &str,
     dir: &Path,
     replace: bool,
+    bytes_to_tell: u64,
 ) -> Result<Summary> {
     let bar = output::item_bar(0, "tensors");
     bar.set_length(store.summary.events_by_number.get(&crate::eventlog::HELD).copied().unwrap_or(0));
-    let summary = tensors::build(store, settings, &settings.key(events_key)?, dir, replace, |n| bar.inc(n));
+    let hear = |progress: Progress| match progress {
+        Progress::Planned { bytes } if bytes >= bytes_to_tell => {
+            bar.suspend(|| output::note(&format!("writing {} to `{}`", indicatif::DecimalBytes(bytes), dir.display())));
+        }
+        Progress::Planned { .. } => {}
+        Progress::Made { samples } => bar.inc(samples),
+    };
+    let summary = tensors::build(store, settings, &settings.key(events_key)?, dir, replace, hear);
     bar.finish_and_clear();
     summary
 }

@@ -4,7 +4,7 @@
 //! generation, up to the last whole record. Bytes come first and the manifest, which says how many count, last: what a killed
 //! run has left beyond that is cut off by the next. HTCondor's writers are never made to wait: no lock of theirs is taken.
 
-use std::io::{Read, Seek as _, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::generations::{HEAD_BYTES, header_in, siblings};
 use super::header::GlobalHeader;
 use super::record::{Records, last_cut};
-use super::source::{FIND, fill, open};
+use super::source::{FIND, fill};
 use crate::error::hinted;
 use crate::files::{self, sync_directory};
 use crate::manifest;
@@ -85,16 +85,27 @@ struct Live {
     known: Archived,
 }
 
+/// What a log and its rotated generations are at one moment.
+struct Found {
+    /// Those with a header, in the order they were written.
+    live: Vec<Live>,
+    /// Why the log itself is not among them.
+    problem: Option<anyhow::Error>,
+}
+
 /// Adds to the archive `dir` what is new in `logs` and in their rotated generations. What cannot be copied of one generation
 /// keeps none of the others.
 ///
 /// # Errors
-/// Fails for a log without the header of a global event log, and for a directory that is no archive or that another process
-/// is adding to.
+/// Fails for a log without the header of a global event log, also after it has copied the rotated generations that have one:
+/// as something that passes where the log is being rotated, so that it is missing, empty or without a whole record. Fails for
+/// a directory that is no archive or that another process is adding to.
 pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<Collected> {
-    let mut live: Vec<Live> = Vec::new();
+    let (mut live, mut problem) = (Vec::new(), None);
     for log in logs {
-        live.extend(generations_of(log)?);
+        let found = generations_of(log)?;
+        live.extend(found.live);
+        problem = problem.or(found.problem);
     }
     let (_lock, mut archive) = begin(dir)?;
     let before = archive.clone();
@@ -112,43 +123,89 @@ pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<Collected> {
         archive.commit(dir)?;
     }
     outcome?;
+    problem.map_or(Ok(()), Err)?;
     let newly_lost = archive.lost.iter().filter(|one| !before.lost.contains(one)).cloned().collect();
     Ok(Collected { new_bytes: archive.bytes() - before.bytes(), newly_lost, archive })
 }
 
-/// The log at `log` and its rotated generations, in the order they were written.
-fn generations_of(log: &Path) -> Result<Vec<Live>> {
+/// The log at `log` and its rotated generations.
+///
+/// # Errors
+/// Fails where none of them has a header.
+fn generations_of(log: &Path) -> Result<Found> {
     let name = log.file_name().with_context(|| format!("`{}` is no file", log.display()))?.to_string_lossy();
     // From the newest name on: a rotation meanwhile shows a file twice, and hides none.
     let mut rotated = siblings(log);
     rotated.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
-    let mut found: Vec<Live> = Vec::new();
+    let (mut live, mut problem, mut is_readable): (Vec<Live>, _, bool) = (Vec::new(), None, true);
     for path in std::iter::once(log.to_owned()).chain(rotated) {
-        let Ok(mut file) = fs_err::File::open(&path) else { continue };
-        let mut head = vec![0; HEAD_BYTES];
-        let filled = fill(&mut file, &mut head)?;
-        let Some(header) = header_in(&head[..filled]) else { continue };
-        let known = Archived::of(&name, header);
-        let is_other = found.iter().any(|other| other.known.ap != known.ap || other.known.file == known.file);
+        let found = live_at(&path, &name);
+        if path == log {
+            (problem, is_readable) = (headerless(log, &found), found.is_ok());
+        }
+        let Ok(Some(found)) = found.map(|(found, _)| found) else { continue };
+        let is_other =
+            live.iter().any(|other| other.known.ap != found.known.ap || other.known.file == found.known.file);
         if !is_other {
-            found.push(Live { file, known });
+            live.push(found);
         }
     }
-    if found.is_empty() {
-        open(log)?;
+    let place = log.display();
+    if live.is_empty() {
+        let message = match is_readable {
+            true => format!("`{place}` does not begin as a global event log does"),
+            false => format!("cannot open the log `{place}`"),
+        };
+        let why = problem.map_or_else(|| anyhow::anyhow!("it has no generation"), |(why, _)| why);
+        return Err(why.context(hinted(message, FIND)));
     }
-    let problem = || hinted(format!("`{}` does not begin as a global event log does", log.display()), FIND);
-    ensure!(!found.is_empty(), problem());
-    found.sort_by_key(|live| live.known.order());
-    Ok(found)
+    let message = format!("`{place}` is not collected, but its rotated generations are");
+    let problem = problem.map(|(why, hint)| why.context(hinted(message, hint)));
+    live.sort_by_key(|live| live.known.order());
+    Ok(Found { live, problem })
+}
+
+/// The file at `path`, of the log called `name`, if it has a header; beside it, its first bytes.
+fn live_at(path: &Path, name: &str) -> std::io::Result<(Option<Live>, Vec<u8>)> {
+    let mut file = files::open_artefact(path, u64::MAX)?;
+    let mut head = vec![0; HEAD_BYTES];
+    let filled = fill(&mut file, &mut head)?;
+    head.truncate(filled);
+    let known = header_in(&head).map(|header| Archived::of(name, header));
+    Ok((known.map(|known| Live { file, known }), head))
+}
+
+/// Why the log itself, of which this was found, cannot be collected, and what to do where its rotated generations can be.
+fn headerless(log: &Path, found: &std::io::Result<(Option<Live>, Vec<u8>)>) -> Option<(anyhow::Error, &'static str)> {
+    const AGAIN: &str = "run the same command again";
+    let passes = |why: &str| Some((anyhow::Error::from(std::io::Error::other(why.to_owned())), AGAIN));
+    match found {
+        Ok((Some(_), _)) => None,
+        Ok((None, head)) if head.is_empty() => passes("it is empty: it was made just now, or is being rotated"),
+        Ok((None, head)) if head.len() < HEAD_BYTES && whole_end(head) == 0 && begins_as_header(head) => {
+            passes("its first record is not whole: it is being rotated")
+        }
+        Ok((None, _)) => Some((
+            anyhow::anyhow!("it begins with something else than a header, as after logrotate's `copytruncate`"),
+            "let HTCondor rotate it (EVENT_LOG_MAX_SIZE), and copy what it holds now by hand",
+        )),
+        Err(error) if error.kind() == ErrorKind::NotFound && !siblings(log).is_empty() => {
+            passes("it is not there: it is being rotated")
+        }
+        Err(error) => Some((std::io::Error::new(error.kind(), error.to_string()).into(), FIND)),
+    }
+}
+
+/// Whether `head` can be the beginning of a header that is being written.
+fn begins_as_header(head: &[u8]) -> bool {
+    let start = &head[..head.len().min(5)];
+    b"008 (".starts_with(start) || matches!(start.first(), Some(b'<' | b'{'))
 }
 
 /// Locks the archive `dir`, and reads what it holds; an empty or missing directory becomes one.
 fn begin(dir: &Path) -> Result<(fs_err::File, Archive)> {
     fs_err::create_dir_all(dir)?;
-    let lock = fs_err::File::open(dir)?;
-    let free = lock.file().try_lock().map_err(std::io::Error::from);
-    free.context(hinted(format!("another process adds to `{}`", dir.display()), "wait until it is done"))?;
+    let lock = files::lock_directory(dir)?;
     if dir.join(manifest::FILE).exists() {
         let mut archive = manifest::read::<Archive>(dir, ARCHIVE)?.body;
         archive.generations.iter().try_for_each(|one| manifest::listed(dir, &one.file).map(drop))?;
@@ -172,7 +229,7 @@ fn append(live: &mut Live, entry: &mut Archived, dir: &Path) -> Result<bool> {
     if size == entry.bytes {
         return Ok(false);
     }
-    let mut target = fs_err::OpenOptions::new().append(true).create(true).open(dir.join(&entry.file))?;
+    let mut target = files::open_to_append(&dir.join(&entry.file))?;
     live.file.seek(SeekFrom::Start(entry.bytes))?;
     let copied = copy(&mut live.file, &mut target)?;
     target.sync_all()?;
@@ -231,6 +288,7 @@ impl Archive {
         let path = |one: &Archived| dir.join(&one.file);
         files::remove(self.generations.extract_if(.., |one| one.bytes == 0).map(|one| path(&one)))?;
         for one in &self.generations {
+            files::open_artefact(&path(one), u64::MAX)?;
             let file = fs_err::OpenOptions::new().write(true).open(path(one))?;
             let size = file.metadata()?.len();
             let shorter = || format!("`{}` is shorter than its manifest says", path(one).display());

@@ -67,6 +67,11 @@ pub fn access_point(logs: &[PathBuf]) -> Result<Option<String>> {
     Ok(names.pop_first().filter(|_| names.is_empty()))
 }
 
+/// Which generation of a global event log the file `log` is: 1 more with each rotation. `None` for any other log.
+pub fn sequence(log: &Path) -> Result<Option<u64>> {
+    Ok(header(log)?.map(|header| header.sequence))
+}
+
 fn creator(header: &Option<GlobalHeader>) -> Option<&str> {
     header.as_ref().and_then(|header| header.creator.as_deref())
 }

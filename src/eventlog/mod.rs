@@ -30,7 +30,7 @@ pub use event::{
     ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, FILE_TRANSFER, GENERIC, HELD, RELEASED, RemovedBy, Request, SUBMIT,
     TERMINATED, event_name,
 };
-pub use generations::{access_point, generations};
+pub use generations::{access_point, generations, sequence};
 pub use reader::{
     Anomalies, Batch, Generation, Log, Options, Place, Resume, can_read_on, first_places, read, read_on, scan,
 };

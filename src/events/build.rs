@@ -34,7 +34,8 @@ impl Builder {
     /// An empty store, of logs read with the options that `options_key` stands for. Owners are kept only as a hash of
     /// `salt` and name. What outgrows memory is put aside in `dir`; without it, everything stays in memory.
     pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> Builder {
-        let summary = Summary { options_key: options_key.to_owned(), ..Summary::default() };
+        let owner_salt_digest = crate::salt::digest(salt);
+        let summary = Summary { options_key: options_key.to_owned(), owner_salt_digest, ..Summary::default() };
         Builder { salt: salt.to_owned(), rows: Rows::new(dir), summary, stretches: (0, 0) }
     }
 
@@ -76,7 +77,7 @@ impl Builder {
         }
         let Some(source) = last_has_grown.then(|| self.summary.sources.pop()).flatten() else { return Ok(None) };
         for anomaly in source.resume.iter().flat_map(|resume| &resume.tail) {
-            self.summary.anomalies.entry(*anomaly).and_modify(|n| *n -= 1);
+            self.summary.anomalies.entry(*anomaly).and_modify(|n| *n = n.saturating_sub(1));
         }
         self.summary.anomalies.retain(|_, n| *n > 0);
         Ok(Some(source))

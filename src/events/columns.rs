@@ -1,6 +1,6 @@
 //! Rows in order → the columns of a shard, and back: jobs and their histories as slices of a mapped file.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use anyhow::{Result, ensure};
 
@@ -12,6 +12,9 @@ use crate::shard::{Column, Layout, Shard};
 /// A shard is closed after the job that fills it; histories are never split. Larger ones would touch more memory for the first
 /// time, which costs more than parsing what they hold.
 const SHARD_EVENTS: usize = 1 << 18;
+
+/// No stamp of a log is before the year 1 or after the year 9999, epoch ms: sums of them never overflow.
+pub(crate) const TIMES_MS: RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
 
 /// Events and jobs as they are written: `E` events sorted by job and time, `J` jobs.
 #[derive(Debug, Default)]
@@ -286,8 +289,16 @@ impl<'a> Part<'a> {
         let as_listed =
             of_jobs.iter().all(|&length| length == jobs) && of_events.iter().all(|&length| length == events);
         ensure!(as_listed && self.bounds.len() == jobs + 1, "its columns have other lengths");
-        let in_order = self.bounds.is_sorted() && self.bounds.last() == Some(&(events as u64));
-        ensure!(in_order, "its job bounds are out of order");
+        // Every job has an event.
+        let in_order = self.bounds.is_sorted_by(|a, b| a < b);
+        let are_all = self.bounds.first() == Some(&0) && self.bounds.last() == Some(&(events as u64));
+        ensure!(in_order && are_all, "its job bounds are out of order");
+        let seconds = |time_s: &i64| TIMES_MS.contains(&time_s.saturating_mul(1000));
+        let are_times = time_ms.iter().chain(self.submit_ms).all(|time_ms| TIMES_MS.contains(time_ms));
+        ensure!(are_times && self.global_submit_s.iter().all(seconds), "it has a time that no calendar has");
+        let are_ids = self.cluster.iter().chain(self.proc).all(|&number| number >= 0);
+        let ids = (0..jobs).map(|at| (self.ap[at], self.cluster[at], self.proc[at]));
+        ensure!(are_ids && ids.is_sorted(), "its jobs are out of order");
         ensure!(self.ap.iter().all(|&ap| (ap as usize) < aps), "it names an unknown access point");
         Ok(())
     }

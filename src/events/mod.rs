@@ -9,5 +9,6 @@ mod store;
 pub use build::Builder;
 #[cfg(test)]
 pub(crate) use build::tests::store_of;
+pub(crate) use columns::TIMES_MS;
 pub use columns::{History, Job};
 pub use store::{EVENTS, Gap, Jobs, Source, Store, Summary};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{Columns, History, Job, Part};
@@ -56,6 +57,8 @@ pub struct Gap {
 pub struct Summary {
     /// The digest of the options they were read with.
     pub options_key: String,
+    /// The digest of the salt that owners are hashed with.
+    pub owner_salt_digest: String,
     /// The logs, in the order they were read.
     pub sources: Vec<Source>,
     /// The access points; jobs refer to them by index.
@@ -94,6 +97,21 @@ pub(super) struct Listed {
     jobs: usize,
     events: usize,
     xxh3: String,
+}
+
+impl Listed {
+    /// Opens the shard, which is in `dir`; `aps` is the number of access points.
+    fn open(&self, dir: &Path, aps: usize) -> Result<Shard> {
+        let shard = manifest::open_shard(dir, &self.file, &self.xxh3, EVENTS)?;
+        let checked = Part::of(&shard).and_then(|part| part.check(self.jobs, self.events, aps));
+        checked.with_context(|| {
+            hinted(
+                format!("`{}` does not hold what its manifest says", shard.path().display()),
+                format!("make it anew with `{}`", EVENTS.rebuild),
+            )
+        })?;
+        Ok(shard)
+    }
 }
 
 /// A store on its way to the disk: shards first, the manifest last.
@@ -152,25 +170,20 @@ impl Store {
         Ok(Store { shards, ..store })
     }
 
-    /// Maps the store in `dir` and checks that its shards are those its manifest lists.
+    /// Maps the store in `dir` and checks that its shards are those its manifest lists, byte for byte.
     pub fn open(dir: &Path) -> Result<Store> {
         let mut summary: Summary = manifest::read(dir, EVENTS)?.body;
         let listing = std::mem::take(&mut summary.shards);
+        let aps = summary.aps.len();
+        ensure!(
+            summary.gaps.iter().all(|gap| (gap.ap as usize) < aps),
+            "`{}` names an unknown access point in a gap",
+            dir.display()
+        );
         let mut store = Store::empty(summary);
+        store.shards = listing.par_iter().map(|listed| listed.open(dir, aps)).collect::<Result<_>>()?;
         for listed in &listing {
-            let path = manifest::listed(dir, &listed.file)?;
-            let shard = Shard::open(&path, EVENTS)?;
-            let part = Part::of(&shard);
-            part.and_then(|part| part.check(listed.jobs, listed.events, store.summary.aps.len())).with_context(
-                || {
-                    hinted(
-                        format!("`{}` does not hold what its manifest says", path.display()),
-                        format!("make it anew with `{}`", EVENTS.rebuild),
-                    )
-                },
-            )?;
             store.starts.push(store.starts[store.starts.len() - 1] + listed.jobs);
-            store.shards.push(shard);
         }
         let found = store.starts[store.starts.len() - 1];
         ensure!(

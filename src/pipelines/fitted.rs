@@ -175,7 +175,7 @@ impl Fitted {
     /// Fails when there is none, when it is of another version, and when it is not sound.
     pub fn open(dir: &Path) -> Result<Fitted> {
         let path = dir.join(FILE);
-        let bytes = fs_err::read(&path)?;
+        let bytes = crate::files::read_artefact(&path, 1 << 32)?;
         let place = || format!("cannot read `{}`", path.display());
         let head: Head = serde_json::from_slice(&bytes).with_context(place)?;
         ensure!(

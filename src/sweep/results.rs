@@ -68,11 +68,9 @@ pub fn manage_trials(
 fn log(dir: &Path, text: &str) {
     use std::io::Write as _;
 
-    use fs_err::os::unix::fs::OpenOptionsExt as _;
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
     // Neither through a link, nor into a pipe that nobody reads.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = fs_err::OpenOptions::new().append(true).create(true).custom_flags(flags).open(dir.join(LOG_FILE));
+    let file = files::open_to_append(&dir.join(LOG_FILE));
     let _ = file.map(|mut file| writeln!(file, "{now} {}", crate::escape::value(text)));
 }
 

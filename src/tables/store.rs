@@ -11,7 +11,7 @@ use super::table::Table;
 use crate::config::Data;
 use crate::files::Staging;
 use crate::manifest::{self, Checksum};
-use crate::shard::{self, Column, Format, Shard};
+use crate::shard::{Column, Format, Layout};
 
 /// Directories of joined tables.
 pub const TABLE: Format = Format { name: "table", version: 2, rebuild: "poolcast sweep init CONFIG -o DIR" };
@@ -21,6 +21,8 @@ const FILE: &str = "table.safetensors";
 /// What the manifest says.
 #[derive(Serialize, Deserialize)]
 struct Body {
+    /// The digest of the numbers' file.
+    xxh3: String,
     features: Vec<String>,
     classes: Vec<String>,
     names: Vec<String>,
@@ -51,9 +53,11 @@ impl Samples {
         ];
         columns.extend(times.as_ref().map(|times| ("times".to_owned(), Column::vector(times))));
         let (features, classes) = (table.features.clone(), table.classes.clone());
-        let body = Body { features, classes, names: names.clone(), splits: splits.clone() };
+        let layout = Layout::new(TABLE, &key, columns)?;
+        let xxh3 = Checksum::of(layout.parts());
+        let body = Body { xxh3, features, classes, names: names.clone(), splits: splits.clone() };
         let staging = Staging::new(dir, true)?;
-        shard::write(&staging.path().join(FILE), TABLE, &key, columns)?;
+        layout.write(&staging.path().join(FILE))?;
         manifest::write(staging.path(), TABLE, key, &body)?;
         staging.commit()
     }
@@ -63,8 +67,8 @@ impl Samples {
     /// # Errors
     /// Fails on a directory without samples, with those of another version, and with numbers that do not fit together.
     pub fn open(dir: &Path) -> Result<Samples> {
-        let Body { features, classes, names, splits } = manifest::read(dir, TABLE)?.body;
-        let shard = Shard::open(&dir.join(FILE), TABLE)?;
+        let Body { xxh3, features, classes, names, splits } = manifest::read(dir, TABLE)?.body;
+        let shard = manifest::open_shard(dir, FILE, &xxh3, TABLE)?;
         let times = shard.names().any(|name| name == "times").then(|| shard.column::<f64>("times")).transpose()?;
         let table = Table {
             x: shard.column("x")?.to_vec(),

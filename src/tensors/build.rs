@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::context::Activity;
 use super::cycles::{Cycle, LeftOut, Outcome, cycles};
-use super::dataset::{Row, Side, SideSummary, Summary, TENSORS, write_shard};
+use super::dataset::{HEADER_BYTES, Listed, ROW_BYTES, Row, Side, SideSummary, Summary, TENSORS, write_shard};
 use super::facts::Facts;
 use super::record::Records;
 use super::sampler::Sampler;
@@ -18,7 +18,7 @@ use super::window::EMPTY;
 use crate::config::Cycles;
 use crate::error::hinted;
 use crate::events::{Job, Jobs, Store};
-use crate::files::Staging;
+use crate::files::{self, Staging};
 use crate::manifest;
 
 /// The codes in one shard are at most so many bytes.
@@ -27,6 +27,21 @@ const SHARD_BYTES: usize = 4 << 20;
 const CHAPTER: usize = 1 << 13;
 /// So many samples are made by one thread at a time.
 const AT_ONCE: usize = 1 << 8;
+
+/// How far tensors are.
+#[derive(Debug, Clone, Copy)]
+pub enum Progress {
+    /// So many bytes are going to be written, about, and they fit.
+    Planned {
+        /// Bytes of all files.
+        bytes: u64,
+    },
+    /// So many more samples are made.
+    Made {
+        /// Samples since the last time.
+        samples: u64,
+    },
+}
 
 /// A labelled cycle on its way to a shard; all of them are held in memory.
 #[derive(Debug, Clone, Copy)]
@@ -53,20 +68,20 @@ struct Found {
 }
 
 /// Builds the tensors of `store` in `dir`, its manifest last; an earlier directory of tensors is replaced if `replace`
-/// is set. `progress` hears of samples written.
+/// is set.
 ///
 /// The bytes depend on the store and the settings alone, not on the number of threads. Memory holds one shard, the labelled
 /// cycles, and the life spans of the jobs.
 ///
 /// # Errors
-/// Fails when the store holds no labelled hold cycle.
+/// Fails when the store holds no labelled hold cycle, and, before anything is written, where the tensors do not fit on the disk.
 pub fn build(
     store: &Store,
     settings: &Settings,
     key: &str,
     dir: &Path,
     replace: bool,
-    progress: impl Fn(u64) + Sync,
+    progress: impl Fn(Progress) + Sync,
 ) -> Result<Summary> {
     let (Found { cycles, samples, mut left_out }, (records, sampler)) = rayon::join(
         || labelled(store, settings),
@@ -89,8 +104,12 @@ pub fn build(
     let of_side =
         |side| samples.iter().zip(&placed).filter(move |(_, at)| **at == Some(side)).map(|(sample, _)| *sample);
     let sides = Side::ALL.map(|side| (side, of_side(side).collect::<Vec<Sample>>()));
-    write_sides(&source, settings, &sides, staging.path(), &progress)?;
-    let splits = sides.iter().map(|(side, samples)| (*side, summary_of(*side, samples, settings))).collect();
+    let bytes = sides.iter().map(|(_, samples)| bytes_of(samples.len(), settings)).sum();
+    files::check_space(dir, bytes)?;
+    progress(Progress::Planned { bytes });
+    let mut shards = write_sides(&source, settings, &sides, staging.path(), &progress)?;
+    let summary = |(side, samples): &(Side, Vec<Sample>)| (*side, summary_of(samples, shards.remove(side)));
+    let splits = sides.iter().map(summary).collect();
     let summary = Summary { settings: settings.clone(), e: settings.e(), cycles_total: cycles, left_out, splits };
     manifest::write(staging.path(), TENSORS, key, &summary)?;
     staging.commit()?;
@@ -174,13 +193,19 @@ fn file_name(side: Side, index: usize) -> String {
     format!("{}-{index:05}.safetensors", side.name())
 }
 
-fn summary_of(side: Side, samples: &[Sample], settings: &Settings) -> SideSummary {
+/// What the shards of so many samples take.
+fn bytes_of(samples: usize, settings: &Settings) -> u64 {
+    let shards = samples.div_ceil(per_shard(settings));
+    (samples * (settings.m * settings.j + ROW_BYTES) + shards * HEADER_BYTES) as u64
+}
+
+fn summary_of(samples: &[Sample], shards: Option<Vec<Listed>>) -> SideSummary {
     SideSummary {
         samples: samples.len(),
         successes: samples.iter().filter(|sample| sample.is_success()).count(),
         from_ms: samples.iter().map(|sample| sample.hold_ms).min().unwrap_or(0),
         to_ms: samples.iter().map(|sample| sample.hold_ms).max().unwrap_or(0),
-        shards: (0..samples.len().div_ceil(per_shard(settings))).map(|index| file_name(side, index)).collect(),
+        shards: shards.unwrap_or_default(),
     }
 }
 
@@ -189,41 +214,45 @@ fn write_sides(
     settings: &Settings,
     sides: &[(Side, Vec<Sample>)],
     dir: &Path,
-    progress: &(impl Fn(u64) + Sync),
-) -> Result<()> {
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<BTreeMap<Side, Vec<Listed>>> {
     let &Settings { m, j, .. } = settings;
-    let (per_shard, mut writer) = (per_shard(settings), Writer::new(settings));
+    let (per_shard, mut writer) = (per_shard(settings), Writer::new(settings, dir));
     for (side, samples) in sides {
         let mut index = 0;
         for chapter in samples.chunks(CHAPTER.next_multiple_of(per_shard)) {
             let activity = source.sampler.activity(chapter.iter().map(Sample::hold));
             for samples in chapter.chunks(per_shard) {
-                let path = dir.join(file_name(*side, index));
-                writer.add(path, |made| made.make(source, samples, &activity, m * j, progress))?;
+                let place = (*side, file_name(*side, index));
+                writer.add(place, |made| made.make(source, samples, &activity, m * j, progress))?;
                 index += 1;
             }
         }
     }
-    writer.write()
+    writer.finish()
 }
 
 /// Writes one shard, which is mostly waiting for the disk, while the next is made.
 struct Writer {
     m: usize,
     j: usize,
-    /// Where `made` is to stand, once there is one.
-    path: Option<PathBuf>,
+    dir: PathBuf,
+    /// What was written of each side.
+    written: BTreeMap<Side, Vec<Listed>>,
+    /// The side and the file of `made`, once there is one.
+    place: Option<(Side, String)>,
     made: Made,
     spare: Made,
 }
 
 impl Writer {
-    fn new(&Settings { m, j, .. }: &Settings) -> Writer {
-        Writer { m, j, path: None, made: Made::default(), spare: Made::default() }
+    fn new(&Settings { m, j, .. }: &Settings, dir: &Path) -> Writer {
+        let (made, spare) = (Made::default(), Made::default());
+        Writer { m, j, dir: dir.to_owned(), written: BTreeMap::new(), place: None, made, spare }
     }
 
-    /// Makes the shard that is to stand at `path`.
-    fn add(&mut self, path: PathBuf, make: impl FnOnce(&mut Made)) -> Result<()> {
+    /// Makes the shard of one side that is to stand in the file at `place`.
+    fn add(&mut self, place: (Side, String), make: impl FnOnce(&mut Made)) -> Result<()> {
         let mut spare = std::mem::take(&mut self.spare);
         std::thread::scope(|scope| {
             let written = scope.spawn(|| self.write());
@@ -231,14 +260,22 @@ impl Writer {
             written.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })?;
         self.spare = std::mem::replace(&mut self.made, spare);
-        self.path = Some(path);
+        self.place = Some(place);
         Ok(())
     }
 
     /// Writes what was made last.
-    fn write(&self) -> Result<()> {
-        let Some(path) = &self.path else { return Ok(()) };
-        write_shard(path, &self.made.codes, &self.made.rows, self.m, self.j)
+    fn write(&mut self) -> Result<()> {
+        let Some((side, file)) = self.place.take() else { return Ok(()) };
+        let xxh3 = write_shard(&self.dir.join(&file), &self.made.codes, &self.made.rows, self.m, self.j)?;
+        self.written.entry(side).or_default().push(Listed { file, xxh3 });
+        Ok(())
+    }
+
+    /// Writes what is left; returns the shards of each side.
+    fn finish(mut self) -> Result<BTreeMap<Side, Vec<Listed>>> {
+        self.write()?;
+        Ok(self.written)
     }
 }
 
@@ -258,7 +295,7 @@ impl Made {
         samples: &[Sample],
         activity: &Activity,
         cells: usize,
-        progress: &(impl Fn(u64) + Sync),
+        progress: &(impl Fn(Progress) + Sync),
     ) {
         self.codes.resize(samples.len() * cells, EMPTY);
         let at_once = samples.len().div_ceil(rayon::current_num_threads()).clamp(1, AT_ONCE);
@@ -266,7 +303,7 @@ impl Made {
         batches.for_each(|(codes, batch)| {
             let holds: Vec<(usize, Cycle)> = batch.iter().map(Sample::hold).collect();
             source.sampler.batch(&holds, activity, codes);
-            progress(batch.len() as u64);
+            progress(Progress::Made { samples: batch.len() as u64 });
         });
         samples.par_iter().map(|sample| sample.row(source)).collect_into_vec(&mut self.rows);
     }

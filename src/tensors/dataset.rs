@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::cycles::LeftOut;
@@ -13,11 +14,12 @@ use super::settings::Settings;
 use super::window::EMPTY;
 use crate::error::hinted;
 use crate::eventlog::Request;
-use crate::manifest;
-use crate::shard::{Column, Format, Shard};
+use crate::events::TIMES_MS;
+use crate::manifest::{self, Checksum};
+use crate::shard::{Column, Format, Layout, Shard};
 
 /// Tensor shards.
-pub const TENSORS: Format = Format { name: "tensors", version: 3, rebuild: "poolcast tensors EVENTS -o DIR" };
+pub const TENSORS: Format = Format { name: "tensors", version: 4, rebuild: "poolcast tensors EVENTS -o DIR" };
 
 /// A side of the split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
@@ -71,8 +73,23 @@ pub struct SideSummary {
     /// The last hold, epoch ms.
     pub to_ms: i64,
     /// The side's shards.
-    pub shards: Vec<String>,
+    pub shards: Vec<Listed>,
 }
+
+/// A shard of one side.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Listed {
+    /// Its file.
+    pub file: String,
+    /// The digest of that file, a [`Checksum`].
+    pub xxh3: String,
+}
+
+/// What a sample takes in a shard besides its codes.
+pub(super) const ROW_BYTES: usize = 80;
+
+/// What a shard takes besides its samples, about.
+pub(super) const HEADER_BYTES: usize = 2048;
 
 /// What a sample is, apart from its codes.
 #[derive(Debug, Clone, Copy)]
@@ -86,8 +103,8 @@ pub(super) struct Row {
     pub(super) facts: Facts,
 }
 
-/// Writes one shard of samples.
-pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: usize) -> Result<()> {
+/// Writes one shard of samples; returns its digest.
+pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: usize) -> Result<String> {
     let label: Vec<u8> = rows.iter().map(|row| u8::from(row.label)).collect();
     let hold_time_ms: Vec<i64> = rows.iter().map(|row| row.hold_ms).collect();
     let outcome_time_ms: Vec<i64> = rows.iter().map(|row| row.outcome_ms).collect();
@@ -134,7 +151,9 @@ pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: 
         ("cluster_ended_badly", Column::vector(&ended_badly)),
     ];
     let columns = columns.map(|(name, column)| (name.to_owned(), column)).to_vec();
-    crate::shard::write(path, TENSORS, &serde_json::json!({}), columns)
+    let layout = Layout::new(TENSORS, &serde_json::json!({}), columns)?;
+    layout.write(path)?;
+    Ok(Checksum::of(layout.parts()))
 }
 
 /// A directory of tensors, mapped.
@@ -156,7 +175,7 @@ struct Shards {
 }
 
 impl Dataset {
-    /// Maps the tensors in `dir` and checks that they are what the manifest lists.
+    /// Maps the tensors in `dir` and checks that they are what the manifest lists, byte for byte.
     pub fn open(dir: &Path) -> Result<Dataset> {
         Dataset::open_sides(dir, &Side::ALL)
     }
@@ -170,6 +189,7 @@ impl Dataset {
         let manifest = manifest::read::<Summary>(dir, TENSORS)?;
         let summary = manifest.body;
         let Settings { m, j, .. } = summary.settings;
+        summary.settings.check().with_context(|| format!("`{}` has strange settings", dir.display()))?;
         let e = summary.settings.e();
         ensure!(
             summary.e == e,
@@ -179,27 +199,25 @@ impl Dataset {
             )
         );
         let mut sides = BTreeMap::new();
-        for (&side, listed) in summary.splits.iter().filter(|(side, _)| wanted.contains(side)) {
-            let (mut shards, mut starts) = (Vec::new(), vec![0]);
-            for file in &listed.shards {
-                let path = manifest::listed(dir, file)?;
-                let shard = Shard::open(&path, TENSORS)?;
-                check(&shard, e, m, j).with_context(|| {
-                    hinted(
-                        format!("`{}` does not hold sound samples", path.display()),
-                        format!("make it anew with `{}`", TENSORS.rebuild),
-                    )
-                })?;
-                starts.push(starts[shards.len()] + shard.shape("label")?[0]);
+        for &side in wanted {
+            let listed = summary.splits.get(&side);
+            let listed = listed.with_context(|| format!("`{}` has no {} side", dir.display(), side.name()))?;
+            let opened = listed.shards.par_iter().map(|shard| shard.open(dir, e, (m, j)));
+            let opened: Vec<(Shard, Counts)> = opened.collect::<Result<_>>()?;
+            let (mut shards, mut starts, mut successes) = (Vec::new(), vec![0], 0);
+            for (shard, counts) in opened {
+                starts.push(starts[shards.len()] + counts.samples);
+                successes += counts.successes;
                 shards.push(shard);
             }
             let found = starts[shards.len()];
             ensure!(
-                found == listed.samples,
-                "`{}` lists {} {} samples and holds {found}",
+                (found, successes) == (listed.samples, listed.successes),
+                "`{}` lists {} {} samples, {} of them with label 1, and holds {found}, {successes} of them with label 1",
                 dir.display(),
                 listed.samples,
-                side.name()
+                side.name(),
+                listed.successes
             );
             sides.insert(side, Shards { shards, starts });
         }
@@ -270,6 +288,28 @@ impl Dataset {
     }
 }
 
+/// What a shard holds.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    samples: usize,
+    /// Those with label 1.
+    successes: usize,
+}
+
+impl Listed {
+    /// Opens the shard, which is in `dir` and has samples of `m` frames and `j` jobs.
+    fn open(&self, dir: &Path, e: usize, (m, j): (usize, usize)) -> Result<(Shard, Counts)> {
+        let shard = manifest::open_shard(dir, &self.file, &self.xxh3, TENSORS)?;
+        let counts = check(&shard, e, m, j).with_context(|| {
+            hinted(
+                format!("`{}` does not hold sound samples", shard.path().display()),
+                format!("make it anew with `{}`", TENSORS.rebuild),
+            )
+        })?;
+        Ok((shard, counts))
+    }
+}
+
 /// The tally of each sample, from two columns.
 fn tallies(shard: &Shard, successes: &str, failures: &str) -> Result<Vec<Tally>> {
     let (successes, failures): (&[u32], &[u32]) = (shard.column(successes)?, shard.column(failures)?);
@@ -278,7 +318,7 @@ fn tallies(shard: &Shard, successes: &str, failures: &str) -> Result<Vec<Tally>>
 }
 
 /// Checks everything that readers rely on, so that no file can make them panic.
-fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<()> {
+fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<Counts> {
     let shape = shard.shape("codes")?;
     ensure!(shape.len() == 3 && shape[1..] == [m, j], "`codes` has shape {shape:?}, expected [n, {m}, {j}]");
     let n = shape[0];
@@ -309,6 +349,9 @@ fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<()> {
         shard.column::<u32>("cluster_ended_badly")?.len(),
     ];
     ensure!(lengths.iter().all(|&length| length == n), "its columns have other lengths than its {n} samples");
-    ensure!(shard.column::<u8>("label")?.iter().all(|&label| label <= 1), "a label is neither 0 nor 1");
-    Ok(())
+    let label: &[u8] = shard.column("label")?;
+    ensure!(label.iter().all(|&label| label <= 1), "a label is neither 0 nor 1");
+    let times_ms = shard.column::<i64>("hold_time_ms")?.iter().chain(shard.column::<i64>("outcome_time_ms")?);
+    ensure!(times_ms.into_iter().all(|time_ms| TIMES_MS.contains(time_ms)), "it has a time that no calendar has");
+    Ok(Counts { samples: n, successes: label.iter().filter(|&&label| label == 1).count() })
 }

@@ -16,9 +16,9 @@ mod split;
 mod window;
 
 pub use audit::{Audit, CodeShare, Shared, audit};
-pub use build::build;
+pub use build::{Progress, build};
 pub use cycles::{Cycle, LeftOut, Outcome, cycles};
-pub use dataset::{Dataset, Side, SideSummary, Summary, TENSORS};
+pub use dataset::{Dataset, Listed, Side, SideSummary, Summary, TENSORS};
 pub use facts::{Facts, STATICS};
 pub use holds::{HoldCount, hold_counts};
 pub use record::{Record, Records, Tally};

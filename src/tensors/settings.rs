@@ -1,11 +1,18 @@
 //! A configuration → what decides the samples of a log.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::dataset::TENSORS;
 use crate::config::{Config, Context, Cycles, Label, Split, StateEvents, Vocabulary, Window};
+use crate::error::hinted;
 use crate::manifest;
+
+/// The most jobs, and the most frames.
+const MOST: usize = 10_000;
+
+/// The most cells of one sample, 16 MiB: more than a thousand times as many as the published search space has at most.
+const MOST_CELLS: usize = 1 << 24;
 
 /// Everything that decides what the samples of a log are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,9 +56,9 @@ impl Settings {
         let parameters = &preprocessing.parameters;
         let states = parameters.states.constant("states")?;
         states.check(&preprocessing.ignore_events)?;
-        Ok(Settings {
-            j: parameters.j.whole("j", 1..=10_000)?,
-            m: parameters.m.whole("m", 1..=10_000)?,
+        let settings = Settings {
+            j: parameters.j.whole("j", 1..=MOST)?,
+            m: parameters.m.whole("m", 1..=MOST)?,
             timeframe_len_s: parameters.timeframe_len.whole("timeframe_len", 1..=31_536_000)? as u32,
             context: parameters.context.constant("context")?,
             vocabulary: parameters.vocabulary.constant("vocabulary")?,
@@ -64,7 +71,26 @@ impl Settings {
             ignore_events: preprocessing.ignore_events.clone(),
             exclude_hold_codes: preprocessing.exclude_hold_codes.clone(),
             seed: config.seed,
-        })
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Fails for samples of a size that nobody means.
+    pub(super) fn check(&self) -> Result<()> {
+        let Settings { j, m, timeframe_len_s, .. } = *self;
+        ensure!(
+            (1..=MOST).contains(&j) && (1..=MOST).contains(&m) && timeframe_len_s > 0,
+            "`j` and `m` must be between 1 and {MOST}, and a frame has a second at least"
+        );
+        ensure!(
+            j * m <= MOST_CELLS,
+            hinted(
+                format!("samples of {j} jobs and {m} frames have {} cells each, and {MOST_CELLS} are the most", j * m),
+                "choose a smaller `j` or `m`; the published search space has 100 each at most"
+            )
+        );
+        Ok(())
     }
 
     /// The digest of everything that tensors made from the events `events_key` depend on.

@@ -54,7 +54,7 @@ pub fn checkpoint_key(dir: &Path) -> Option<String> {
 /// Copies the checkpoint of the training in `from` to the directory `to`, where it goes on.
 pub fn copy_checkpoint(from: &Path, to: &Path) -> Result<()> {
     fs_err::create_dir_all(to)?;
-    crate::files::write_atomic(&to.join(FILE), &fs_err::read(from.join(FILE))?)
+    crate::files::write_atomic(&to.join(FILE), &crate::files::read_artefact(&from.join(FILE), u64::MAX)?)
 }
 
 impl Checkpoint {

@@ -179,7 +179,7 @@ pub fn remove_model(dir: &Path) -> Result<()> {
 }
 
 fn metrics_digest(dir: &Path) -> Result<String> {
-    Ok(manifest::digest(&fs_err::read(dir.join(METRICS_FILE))?))
+    Ok(manifest::digest(&files::read_artefact(&dir.join(METRICS_FILE), 1 << 30)?))
 }
 
 /// What `metrics.json` says, if it is the file that the manifest speaks of.

@@ -99,6 +99,7 @@ fn what_cannot_be_collected_is_named() {
     insta::assert_snapshot!(place.run("collect user.log -o archive"), @"
     exit 2
     error: `user.log` does not begin as a global event log does
+      caused by: it begins with something else than a header, as after logrotate's `copytruncate`
 
     hint: `condor_config_val EVENT_LOG` names the global event log of an access point
     ");
@@ -118,5 +119,73 @@ fn what_cannot_be_collected_is_named() {
     error: `mine` is no archive
 
     hint: name an empty or a new directory
+    ");
+}
+
+/// logrotate's `copytruncate` leaves a log without a header, beside a copy that has one.
+#[test]
+fn a_log_that_was_cut_is_not_taken_for_collected() {
+    let place = Place::new();
+    let first = generation(1, 0, &format!("{SUBMIT}{HELD}"));
+    place.write("EventLog", &first);
+    place.stdout("collect EventLog -o archive");
+    place.write("EventLog.1", format!("{first}{RELEASED}"));
+    place.write("EventLog", ENDED);
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 2
+    error: `EventLog` is not collected, but its rotated generations are
+      caused by: it begins with something else than a header, as after logrotate's `copytruncate`
+
+    hint: let HTCondor rotate it (EVENT_LOG_MAX_SIZE), and copy what it holds now by hand
+    ");
+    let archive = place.files("archive");
+    assert!(archive["EventLog.1795223400.1"] == format!("{first}{RELEASED}").as_bytes(), "the copy's end is there");
+}
+
+/// HTCondor gives the full log another name, and then makes the new one.
+#[test]
+fn the_instant_of_rotation_is_worth_a_retry() {
+    let place = Place::new();
+    let first = generation(1, 0, &format!("{SUBMIT}{HELD}"));
+    place.write("EventLog.old", &first);
+    insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
+    exit 1
+    error: `EventLog` is not collected, but its rotated generations are
+      caused by: it is not there: it is being rotated
+
+    hint: run the same command again
+    ");
+    assert!(place.files("archive")["EventLog.1795223400.1"] == first.as_bytes());
+    let second = generation(2, first.len(), ENDED);
+    for (written, why) in
+        [(0, "it is empty"), (3, "its first record is not whole"), (100, "its first record is not whole")]
+    {
+        place.write("EventLog", &second[..written]);
+        let outcome = place.run("collect EventLog -o archive");
+        assert!(outcome.code == Some(1) && outcome.stderr.contains(why), "{outcome}");
+    }
+    place.write("EventLog", &second);
+    place.stdout("collect EventLog -o archive");
+    assert!(place.files("archive")["EventLog.1795224000.2"] == second.as_bytes());
+    place.write("alone", "");
+    assert_eq!(place.run("collect alone -o other").code, Some(1));
+    assert!(!place.path("other").exists());
+}
+
+#[test]
+fn a_store_whose_log_has_rotated_says_how_to_go_on() {
+    let place = Place::new();
+    let first = generation(1, 0, &format!("{SUBMIT}{HELD}"));
+    place.write("EventLog", &first);
+    place.stdout("parse EventLog -o events");
+    // HTCondor writes the header of a full log anew.
+    place.write("EventLog.old", format!("{first}{RELEASED}").replace("size=0 events=0", "size=9 events=3"));
+    place.write("EventLog", generation(2, first.len() + RELEASED.len(), ENDED));
+    insta::assert_snapshot!(place.run("parse EventLog -o events"), @"
+    exit 2
+    also reading the rotated generation `EventLog.old`
+    error: `EventLog` has rotated since it was parsed into `events`, and what it was cannot be read on
+
+    hint: `poolcast collect LOG -o ARCHIVE` keeps all generations as they grow: parse those, into another directory
     ");
 }

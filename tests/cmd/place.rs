@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -84,6 +85,8 @@ fn command(dir: &Path, args: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_poolcast"));
     // A zone with daylight saving time: nothing printed or stored may depend on it.
     command.args(args.split_ascii_whitespace()).current_dir(dir).env_clear().env("TZ", "America/Chicago");
+    // No test makes or reads the salt of the user who runs it.
+    command.env("POOLCAST_OWNER_SALT_FILE", &*SALT);
     command
 }
 
@@ -126,6 +129,16 @@ impl fmt::Display for Outcome {
         write!(f, "exit {code}\n{}{}", self.stdout, self.stderr)
     }
 }
+
+/// A file with a salt to hash owners with.
+static SALT: LazyLock<PathBuf> = LazyLock::new(|| {
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("owner-salt-{}", std::process::id()));
+    let mut options = fs_err::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path).expect("made");
+    file.write_all(b"the salt of all tests\n").expect("written");
+    path
+});
 
 /// The bundled log, parsed, its tensors, and a small model trained on them: made once for all tests of a process.
 static SHARED: LazyLock<PathBuf> = LazyLock::new(|| {

@@ -16,6 +16,7 @@ fn the_bundled_log() {
       left out: removed after release    3
       left out: hold code excluded     106
       left out: cluster on two sides   227
+    writing 157.83 kB to `new`
     ");
     let json = place.json("tensors events -o json --j 5 --m 6 --timeframe-len 10 --json");
     assert_eq!(json["cycles_total"], 2119, "as many as the log has records 012, but for six that are there twice");

@@ -13,6 +13,7 @@ use super::token::{Item, State, Token};
 use crate::files::{Staging, read_regular, sync_directory};
 use crate::manifest;
 use crate::shard::Format;
+use crate::temporary;
 
 /// Queues.
 pub const QUEUE: Format = Format { name: "queue", version: 1, rebuild: "poolcast sweep init CONFIG -o DIR" };
@@ -184,8 +185,8 @@ impl Queue {
         if target.exists() {
             return Ok(());
         }
-        let temporary = self.path("items").join(format!(".{}", crate::process::Process::current().worker_name()));
-        fs_err::create_dir(&temporary)?;
+        temporary::remove_leftovers(&self.path("items"));
+        let (temporary, ()) = temporary::make_beside(&target, "tmp", |path| fs_err::create_dir(path))?;
         let made = items.iter().try_for_each(|item| create_empty(&temporary.join(Token::new(*item).name())));
         let made = made.and_then(|()| sync_directory(&temporary));
         if let Err(error) = made.and_then(|()| Ok(fs_err::rename(&temporary, &target)?)) {
