@@ -303,7 +303,7 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
         exit 2
         error: `bad.yaml` has an unknown key `dag.submit.train`
 
-        hint: did you mean `trials`? `poolcast config` prints every key
+        hint: `poolcast config` prints every key
 
         exit 2
         error: cannot use `bad.yaml`
