@@ -211,6 +211,11 @@ pub fn count(n: u64) -> String {
     text
 }
 
+/// `1 trial`, `2 trials`: so many of `what`, the word for one.
+pub fn many(n: usize, what: &str) -> String {
+    format!("{} {what}{}", count(n as u64), if n == 1 { "" } else { "s" })
+}
+
 /// A time in epoch milliseconds as `2026-11-21 02:26:06 UTC`.
 pub fn utc(ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(ms) {
@@ -239,6 +244,7 @@ mod tests {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!([many(0, "job"), many(1, "job"), many(2000, "job")], ["0 jobs", "1 job", "2,000 jobs"]);
         assert_eq!(utc(1_795_225_787_000), "2026-11-21 01:49:47 UTC");
         assert_eq!(span(59_999), "59 s");
         assert_eq!(span(250_000), "4 min 10 s");

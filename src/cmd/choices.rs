@@ -65,10 +65,11 @@ pub(super) fn check_same(sweep: &Sweep, asked: &SweepChoiceArgs) -> Result<()> {
 pub(super) fn note_repeats(sweep: &Sweep) -> Result<()> {
     let repeats = sweep.trials()?.repeats();
     if repeats > 0 {
-        let counted = output::count(repeats as u64);
-        output::note(&format!(
-            "{counted} draws repeat others but for parameters without effect, and are not done again"
-        ));
+        let (counted, verbs) = match repeats {
+            1 => ("1 draw repeats another".to_owned(), "is"),
+            _ => (format!("{} repeat others", output::many(repeats, "draw")), "are"),
+        };
+        output::note(&format!("{counted} but for parameters without effect, and {verbs} not done again"));
     }
     Ok(())
 }

@@ -19,11 +19,11 @@ pub fn run(args: &CollectArgs) -> Result<u8> {
         return Ok(EXIT_DONE);
     }
     let generations = &collected.archive.generations;
-    let bytes = generations.iter().map(|generation| generation.bytes).sum();
+    let bytes: u64 = generations.iter().map(|generation| generation.bytes).sum();
     output::data(&format!(
-        "{}: {} bytes, {} of them new; generations: {}\n",
+        "{}: {}, {} of them new; generations: {}\n",
         escape::path(&args.out),
-        output::count(bytes),
+        output::many(bytes as usize, "byte"),
         output::count(collected.new_bytes),
         generations.len()
     ))?;

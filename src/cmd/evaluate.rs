@@ -62,9 +62,9 @@ pub(super) fn score(
 pub(super) fn text(evaluation: &Evaluation) -> String {
     let rate = |successes: usize, samples: usize| 100.0 * successes as f64 / samples.max(1) as f64;
     let mut text = format!(
-        "{} samples of {} clusters on the {} side (split by {}), {:.1} % success; trained on {} with {:.1} %\n",
-        output::count(evaluation.samples as u64),
-        output::count(evaluation.clusters as u64),
+        "{} of {} on the {} side (split by {}), {:.1} % success; trained on {} with {:.1} %\n",
+        output::many(evaluation.samples, "sample"),
+        output::many(evaluation.clusters, "cluster"),
         evaluation.side.name(),
         evaluation.split,
         rate(evaluation.successes, evaluation.samples),
@@ -77,15 +77,15 @@ pub(super) fn text(evaluation: &Evaluation) -> String {
         .map(|(reason, count)| format!("{} {}", output::count(*count as u64), reason.name()))
         .collect();
     text.push_str(&format!(
-        "of {} hold cycles left out: {}\n",
-        output::count(evaluation.cycles_total as u64),
+        "of {} left out: {}\n",
+        output::many(evaluation.cycles_total, "hold cycle"),
         if left_out.is_empty() { "none".to_owned() } else { left_out.join(", ") }
     ));
     let head = std::iter::once(String::new()).chain(evaluation.methods.iter().map(|method| method.name.clone()));
     let mut rows = vec![head.collect::<Vec<String>>()];
     for (index, name) in Scores::NAMES.iter().enumerate() {
         let cells = evaluation.methods.iter().map(|method| cell(&method.scores[index]));
-        rows.push(std::iter::once(name.replace('_', " ")).chain(cells).collect());
+        rows.push(std::iter::once(Scores::title(name)).chain(cells).collect());
     }
     text.push_str(&output::table(&rows));
     text.push_str(&calibration(evaluation));
@@ -107,7 +107,7 @@ fn calibration(evaluation: &Evaluation) -> String {
         format!("{} before, {} after", digits(before), digits(after))
     };
     format!(
-        "calibrated on the validation samples, temperature {:.3}: brier {}; ece {}; success is predicted from {:.3} on\n",
+        "calibrated on the validation samples, temperature {:.3}: Brier score {}; ECE {}; success is predicted from {:.3} on\n",
         evaluation.temperature,
         change(evaluation.uncalibrated.brier, calibrated("brier")),
         change(evaluation.uncalibrated.ece, calibrated("ece")),

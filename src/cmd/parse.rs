@@ -268,10 +268,10 @@ fn refuse_anomalies(sources: &[Source]) -> Result<()> {
 pub(super) fn text(summary: &Summary) -> String {
     let names: Vec<&str> = summary.sources.iter().map(|source| source.name.as_str()).collect();
     let mut text = format!(
-        "{}: {} records of {} jobs at {}, {} to {}\n",
+        "{}: {} of {} at {}, {} to {}\n",
         escape::value(&names.join(", ")),
-        output::count(summary.records()),
-        output::count(summary.jobs as u64),
+        output::many(summary.records() as usize, "record"),
+        output::many(summary.jobs, "job"),
         escape::value(&summary.aps.join(", ")),
         output::utc(summary.begin_ms),
         output::utc(summary.end_ms),

@@ -79,7 +79,10 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         output::json(&report)?;
     } else {
         output::data(&summary(&store, &dataset, &best, &rows, &choices, &evaluation, out))?;
-        output::data(&format!("\nAdvice on the {} jobs still held when the log ends\n\n", advice.len()))?;
+        output::data(&format!(
+            "\nAdvice on the {} still held when the log ends\n\n",
+            output::many(advice.len(), "job")
+        ))?;
         output::data(&advise::text(&advice))?;
     }
     Ok(EXIT_DONE)

@@ -30,18 +30,19 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
 
 fn text(args: &SimulateArgs, settings: &Settings, summary: &Summary) -> String {
     let count = output::count;
+    let many = |n: u64, what| output::many(n as usize, what);
     let share = |part: u64, whole: u64| match whole {
         0 => "-".to_owned(),
         _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
     };
     let log = escape::path(&args.out);
     let mut text = format!(
-        "{log}: {} records of {} jobs in {} days, {} bytes in {} files\n",
-        count(summary.records),
-        count(summary.jobs),
-        settings.days,
-        count(summary.bytes),
-        summary.rotated + 1
+        "{log}: {} of {} in {}, {} in {}\n",
+        many(summary.records, "record"),
+        many(summary.jobs, "job"),
+        many(settings.days.into(), "day"),
+        many(summary.bytes, "byte"),
+        many(summary.rotated as u64 + 1, "file")
     );
     let mut rows = vec![
         vec!["  jobs held".to_owned(), share(summary.held_jobs, summary.jobs)],

@@ -53,7 +53,8 @@ fn init(args: &SweepInitArgs) -> Result<u8> {
         None => begin(&config, &args.config, args.overwrite)?,
     };
     choices::note_repeats(&sweep)?;
-    output::data(&format!("{} trials are to be done in {}\n", sweep.plan.trials, escape::path(&sweep.dir)))?;
+    let (trials, are) = (sweep.plan.trials, if sweep.plan.trials == 1 { "is" } else { "are" });
+    output::data(&format!("{} {are} to be done in {}\n", output::many(trials, "trial"), escape::path(&sweep.dir)))?;
     Ok(EXIT_DONE)
 }
 
@@ -80,7 +81,7 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
     }
     let limit = Duration::from_secs(args.trial_timeout.into());
     let tally = sweep::work_trials(&sweep, &queue, limit, &stop, tell, |row| output::note(&ended(row, &sweep)))?;
-    output::data(&format!("{} trials done\n", tally.acknowledged))?;
+    output::data(&format!("{} done\n", output::many(tally.acknowledged, "trial")))?;
     if tally.stopped {
         output::note("stopped; what was begun is given back");
         return Ok(EXIT_RETRY);
@@ -196,8 +197,8 @@ fn status(args: &SweepShowArgs) -> Result<u8> {
 fn text(status: &Status) -> String {
     let failed: usize = status.failed.values().sum();
     let mut text = format!(
-        "{} trials: {} done, {failed} failed, {} running, {} ready\n",
-        status.trials,
+        "{}: {} done, {failed} failed, {} running, {} ready\n",
+        output::many(status.trials, "trial"),
         status.done,
         status.running.len(),
         status.ready

@@ -10,7 +10,7 @@ use crate::cli::TensorsArgs;
 use crate::config::Config;
 use crate::error::EXIT_DONE;
 use crate::events::{EVENTS, Store};
-use crate::tensors::{self, Audit, Dataset, Progress, Settings, Side, Summary};
+use crate::tensors::{self, Audit, Dataset, Progress, Settings, Side, Summary, TENSORS};
 use crate::{manifest, output};
 
 /// Opens the store, writes the tensors, prints the counts.
@@ -34,8 +34,15 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
     let settings = Settings::of(&config)?;
     let store = Store::open(&args.events)?;
     let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS)?.key;
-    let summary = build(&store, &settings, &events_key, &args.out, args.overwrite, 0)?;
-    config.write(&args.out)?;
+    let is_done = manifest::finished_key(&args.out, TENSORS) == Some(settings.key(&events_key)?);
+    let summary = if is_done && !args.overwrite {
+        output::note(&format!("nothing new: `{}` holds these tensors already", args.out.display()));
+        Dataset::open(&args.out)?.summary
+    } else {
+        let summary = build(&store, &settings, &events_key, &args.out, args.overwrite, 0)?;
+        config.write(&args.out)?;
+        summary
+    };
     let audit = args.audit.then(|| tensors::audit(&Dataset::open(&args.out)?)).transpose()?;
     if args.json {
         output::json(&Printed { summary, audit })?;
@@ -81,10 +88,10 @@ pub(super) fn build(
 pub(super) fn text(summary: &Summary) -> String {
     let settings = &summary.settings;
     let mut text = format!(
-        "{} hold cycles; samples of j = {} jobs, m = {} frames of {} s, split by {}\n",
-        output::count(summary.cycles_total as u64),
-        settings.j,
-        settings.m,
+        "{}; samples of j = {}, m = {} of {} s, split by {}\n",
+        output::many(summary.cycles_total, "hold cycle"),
+        output::many(settings.j, "job"),
+        output::many(settings.m, "frame"),
         settings.timeframe_len_s,
         settings.split,
     );

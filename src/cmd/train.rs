@@ -14,9 +14,10 @@ use super::{flag, flags};
 use crate::cli::TrainArgs;
 use crate::config::Config;
 use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, render};
+use crate::manifest;
 use crate::output;
 use crate::tensors::Dataset;
-use crate::training::{Epoch, Metrics, Mode, Progress, Status, Stopped, train_until};
+use crate::training::{Epoch, Metrics, Mode, Progress, RUN, Settings, Status, Stopped, train_until};
 
 /// Trains, and prints how it ended.
 pub fn run(args: &TrainArgs) -> Result<u8> {
@@ -47,6 +48,10 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         (_, true) => Mode::Overwrite,
         _ => Mode::New,
     };
+    let key = Settings::of(&config)?.key(&dataset.key)?;
+    if mode != Mode::Overwrite && manifest::finished_key(&args.out, RUN) == Some(key) {
+        output::note(&format!("nothing new: `{}` holds this training already", args.out.display()));
+    }
     let bar = output::fraction_bar();
     let until = args.until_epoch.map_or(usize::MAX, |epochs| epochs as usize);
     let ends = |epochs: &[Epoch]| epochs.len() >= until;
@@ -149,5 +154,5 @@ fn text(metrics: &Metrics) -> String {
     let best = metrics.best.as_ref().map_or(String::new(), |best| {
         format!("; the weights of epoch {} remain: validation loss {:.4}", best.epoch, best.validation_loss)
     });
-    format!("{} epochs{early}{best}\n", metrics.epochs)
+    format!("{}{early}{best}\n", output::many(metrics.epochs, "epoch"))
 }

@@ -157,7 +157,8 @@ impl<'a> Keys<'a> {
         match self.written.get(key) {
             None => default.ok_or_else(|| format!("`{}` needs `{key}`", self.name)),
             Some(value) => value.as_f64().ok_or_else(|| {
-                let hint = if value.is_string() { "; YAML reads 1.0e-3 as a number, and 1e-3 as a text" } else { "" };
+                let is_quoted = value.as_str().is_some_and(|text| text.parse::<f64>().is_ok());
+                let hint = if is_quoted { "; leave out the quotes" } else { "" };
                 format!("`{key}` must be a number, got {value}{hint}")
             }),
         }
@@ -239,7 +240,7 @@ mod tests {
             .join("\n"), @r#"
         `int_uniform` needs min < max, got 2 and 1
         `int_uniform` takes min and max, and no `step`
-        `min` must be a number, got "1e-3"; YAML reads 1.0e-3 as a number, and 1e-3 as a text
+        `min` must be a number, got "1e-3"; leave out the quotes
         `int_uniform` needs whole numbers as min and max, got 1 and 2.5
         `log_uniform_values` needs min > 0, got 0
         `inv_log_uniform`, whose bounds are exponents, is no longer taken; write `{distribution: inv_log_uniform_values, min: 0.36787944117144233, max: 1.0}`

@@ -15,6 +15,7 @@ use super::row::{Row, csv};
 use super::trial::{publish, trial_dir};
 use crate::config::Config;
 use crate::error::hinted;
+use crate::output::many;
 use crate::{files, manifest, training};
 
 /// One row a trial, one JSON document a line; there once all trials have ended.
@@ -39,8 +40,8 @@ pub fn manage_trials(
     let trials = sweep.plan.trials;
     let hear = |news: News<'_>| {
         let text = match news {
-            News::Seated(None) => format!("managing {trials} trials"),
-            News::Seated(Some(dead)) => format!("managing {trials} trials in place of {dead}, which is dead"),
+            News::Seated(None) => format!("managing {}", many(trials, "trial")),
+            News::Seated(Some(dead)) => format!("managing {} in place of {dead}, which is dead", many(trials, "trial")),
             News::Ended(census) => format!("{} of {} have ended, {} run", census.ended(), census.all(), census.leased),
             News::Lost(lost) => {
                 let what = if lost.quarantined { "it is quarantined" } else { "it is ready again" };

@@ -41,6 +41,17 @@ impl Scores {
     pub const NAMES: [&'static str; 8] =
         ["accuracy", "precision", "recall", "f_measure", "roc_auc", "average_precision", "brier", "ece"];
 
+    /// What people call the score `name`.
+    pub fn title(name: &str) -> String {
+        match name {
+            "f_measure" => "F-measure".to_owned(),
+            "roc_auc" => "ROC-AUC".to_owned(),
+            "brier" => "Brier score".to_owned(),
+            "ece" => "ECE".to_owned(),
+            _ => name.replace('_', " "),
+        }
+    }
+
     /// Scores `probabilities` against `labels`; success is predicted from `threshold` on.
     pub fn of(probabilities: &[f64], labels: &[bool], threshold: f64) -> Scores {
         let n = labels.len() as f64;

@@ -198,12 +198,14 @@ pub fn train_until(
     let settings = Settings::of(config)?;
     check_sides(dataset)?;
     let key = settings.key(&dataset.key)?;
-    if mode == Mode::Resume && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
+    if mode != Mode::Overwrite && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
         let run = Run::open(dir)?;
         if run.metrics.status != Status::TerminatedEarly || ends(&read_history(dir)?) {
             return Ok(run);
         }
-        Run::reopen(dir)?;
+        if mode == Mode::Resume {
+            Run::reopen(dir)?;
+        }
     }
     let mut state = begin(dataset, &settings, &key, dir, mode, device)?;
     let samples = |side| Samples::new(dataset, side, state.model.shape);

@@ -18,12 +18,12 @@ fn the_table_names_what_it_scores() {
         accuracy           #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
         precision          #.### [#.###, #.###]                     -                     -
         recall             #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
-        f measure          #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
-        roc auc            #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        F-measure          #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        ROC-AUC            #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
         average precision  #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
-        brier              #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
-        ece                #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
-        calibrated on the validation samples, temperature #.###: brier #.### before, #.### after; ece #.### before, #.### after; success is predicted from #.### on
+        Brier score        #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        ECE                #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
+        calibrated on the validation samples, temperature #.###: Brier score #.### before, #.### after; ECE #.### before, #.### after; success is predicted from #.### on
         [95 % intervals: 50 bootstrap resamples of clusters]
         ");
     });

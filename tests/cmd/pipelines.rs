@@ -57,7 +57,7 @@ fn a_trial_is_made_again_from_its_row_alone() {
     // The best of B2, from its row.
     let best = place.json("sweep best sweep --json")[1]["trial"].as_u64().expect("a trial");
     place.write("row.yaml", found[best as usize - 1]["config"].to_string());
-    assert_eq!(place.stdout("sweep init row.yaml -o again"), "1 trials are to be done in again\n");
+    assert_eq!(place.stdout("sweep init row.yaml -o again"), "1 trial is to be done in again\n");
     place.stdout("sweep run again");
     let of = |name: &str, trial: u64| -> Vec<Vec<u8>> {
         let made = made(&place, name).into_iter();

@@ -162,6 +162,8 @@ fn values_out_of_range_are_refused_before_anything_is_written() {
 
     hint: name another directory; `--help` says how one is replaced
     ");
+    let again = place.run("tensors events -o mine --j 5 --m 6 --timeframe-len 10");
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), "nothing new: `mine` holds these tensors already\n"));
     assert_eq!(place.files("mine"), before);
 }
 

@@ -247,7 +247,10 @@ fn a_finished_training_is_left_as_it_is() {
     let place = Place::with_run();
     place.stdout(&format!("train tensors -o mine {SETTINGS}"));
     let before = place.files("mine");
-    insta::assert_snapshot!(place.run(&format!("train tensors -o mine {SETTINGS}")), @"
+    let again = place.run(&format!("train tensors -o mine {SETTINGS}"));
+    let note = "nothing new: `mine` holds this training already\n";
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), note));
+    insta::assert_snapshot!(place.run("train tensors -o mine --hidden-size 9"), @"
     exit 2
     error: `mine` holds a training already
 
@@ -260,7 +263,7 @@ fn a_finished_training_is_left_as_it_is() {
     hint: use its tensors and settings, or name another directory
     ");
     let resumed = place.run(&format!("train tensors -o mine {SETTINGS} --resume"));
-    assert_eq!((resumed.code, resumed.stderr.as_str()), (Some(0), ""), "nothing is trained again");
+    assert_eq!((resumed.code, resumed.stderr.as_str()), (Some(0), note), "nothing is trained again");
     assert_eq!(place.files("mine"), before);
     place.stdout("train tensors -o mine --hidden-size 9 --epochs 1 --overwrite");
     assert_ne!(place.files("mine")["model.safetensors"], before["model.safetensors"]);
