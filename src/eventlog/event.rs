@@ -456,6 +456,22 @@ mod tests {
     }
 
     #[test]
+    fn transfers_keep_which_way_and_how_far() {
+        let transfer =
+            |line: &str| parse(&format!("040 (1.0.0) 01/02 03:04:05 {line}\n\tTransferring to host: <x>\n...\n")).value;
+        let stages = ["Entered queue to transfer", "Started transferring", "Finished transferring"];
+        let found = ["input", "output"].map(|way| stages.map(|stage| transfer(&format!("{stage} {way} files"))));
+        assert_eq!(found, [[1, 2, 3], [4, 5, 6]]);
+        assert_eq!((transfer("Started transferring"), transfer("Lost input files"), transfer("")), (0, 0, 0));
+        let ad = |kind: i32| {
+            let when = "\"EventTime\": \"2024-01-02T03:04:05\"";
+            parse(&format!("{{\n  \"Cluster\": 7,\n  \"EventTypeNumber\": 40,\n  {when},\n  \"Type\": {kind}\n}}\n"))
+                .value
+        };
+        assert_eq!([1, 5, 7, -1].map(ad), [1, 5, 0, 0]);
+    }
+
+    #[test]
     fn annotations_name_the_job() {
         let text = "028 (4.2.0) 01/02 03:04:05 Job ad information event triggered.\n\
             GlobalJobId = \"ap40.example#4.2#1795225787\"\nOwner = \"ada\"\n\

@@ -90,6 +90,25 @@ fn a_sweep_leaves_rows_from_which_trials_are_made_again() {
 }
 
 #[test]
+fn a_sweep_draws_which_events_are_states() {
+    let place = Place::with_log();
+    let states = "m: 4, states: {values: [null, [0, 1, 12, 13, input-transfer, output-transfer]]},";
+    place.write(
+        "small.yaml",
+        SMALL.replace("m: 4,", states).replace("runs: 3", "runs: 5").replace("epochs: 3", "epochs: 1"),
+    );
+    place.stdout("sweep init small.yaml -o sweep");
+    place.stdout("sweep run sweep");
+    let found = fs_err::read_dir(place.path("sweep/tensors")).expect("listed").map(|entry| {
+        let manifest = entry.expect("an entry").path().join("manifest.json");
+        let manifest: Value = serde_json::from_slice(&fs_err::read(manifest).expect("read")).expect("JSON");
+        manifest["e"].as_u64().expect("a number")
+    });
+    assert_eq!(found.collect::<BTreeSet<u64>>(), BTreeSet::from([6, 49]));
+    assert!(rows(&place).iter().all(|row| row["error"].is_null()), "{:?}", rows(&place));
+}
+
+#[test]
 fn the_models_of_the_best_are_kept() {
     let place = place(3);
     place.stdout("sweep run sweep --keep 2");

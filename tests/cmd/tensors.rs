@@ -243,6 +243,16 @@ fn contexts_and_vocabularies_are_choices() {
     assert!((0..3).all(|a| (0..a).all(|b| all[a] != all[b])), "each choice gives other samples");
     assert_eq!(shards("again", "--context recent --threads 3"), all[1]);
     assert_eq!(shards("owner", "--context same-owner-first"), all[0], "one owner owns all jobs of this log");
+    let listed = "0,input-transfer,1,12,output-transfer,5";
+    assert_ne!(shards("listed", &format!("--states {listed}")), all[0]);
+    let json = place.json(&format!("tensors events -o six --j 2 --m 4 --timeframe-len 30 --states {listed} --json"));
+    assert_eq!(json["e"], 6, "{json}");
+    for (states, wrong) in
+        [("12,12", "12 twice"), ("40,input-transfer", "parts of it"), ("28", "ignore_events"), ("x", "got x")]
+    {
+        let refusal = place.run(&format!("tensors events -o none --states {states}"));
+        assert!(refusal.code == Some(2) && refusal.stderr.contains(wrong), "{refusal}");
+    }
     let refusal = place.run("tensors events -o none --context newest");
     assert_eq!(refusal.code, Some(2), "{refusal}");
 }
