@@ -47,7 +47,7 @@ fn an_archive_is_the_log_across_rotations() {
         place.command("parse archive/EventLog.1795224000.2 archive/EventLog.1795223400.1 -o events --stats");
     insta::assert_snapshot!(crate::place::Outcome::of(parse.output().expect("it starts")), @"
     exit 0
-    EventLog.1795223400.1, EventLog.1795224000.2: 6 records of 1 jobs at ap.example, 2026-11-21 01:11:00 UTC to 2026-11-21 01:31:00 UTC
+    EventLog.1795223400.1, EventLog.1795224000.2: 6 records of 1 job at ap.example, 2026-11-21 01:11:00 UTC to 2026-11-21 01:31:00 UTC
       000 SUBMIT          1
       005 JOB_TERMINATED  1
       008 GENERIC         2

@@ -189,7 +189,7 @@ fn an_audit_shows_what_a_random_split_leaks() {
     let place = Place::with_run();
     let audit = |flags: &str| place.stdout(&format!("tensors events -o out --overwrite --j 1 --m 4 --audit {flags}"));
     insta::assert_snapshot!(audit(""), @"
-    2,119 hold cycles; samples of j = 1 jobs, m = 4 frames of 60 s, split by time
+    2,119 hold cycles; samples of j = 1 job, m = 4 frames of 60 s, split by time
       train                            867  29.4 % success
       validate                         189  43.9 % success
       test                             323  39.6 % success
@@ -209,7 +209,7 @@ fn an_audit_shows_what_a_random_split_leaks() {
       13/2                 58 of 189   16 of 50    13 of 62
     ");
     insta::assert_snapshot!(audit("--split random --window life"), @"
-    2,119 hold cycles; samples of j = 1 jobs, m = 4 frames of 60 s, split by random
+    2,119 hold cycles; samples of j = 1 job, m = 4 frames of 60 s, split by random
       train                            964  31.5 % success
       validate                         321  34.0 % success
       test                             321  28.3 % success
