@@ -327,7 +327,7 @@ fn rotated_generations_are_found_ordered_and_joined() {
     place.write("EventLog", generation(3, 30, &format!("{released}{ended}")));
     insta::assert_snapshot!(place.run("parse EventLog -o events --stats"), @"
     exit 0
-    EventLog.2, EventLog.1, EventLog: 9 records of 1 jobs at ap@example, 2026-11-21 01:10:00 UTC to 2026-11-21 01:31:00 UTC
+    EventLog.2, EventLog.1, EventLog: 9 records of 1 job at ap@example, 2026-11-21 01:10:00 UTC to 2026-11-21 01:31:00 UTC
       000 SUBMIT          1
       005 JOB_TERMINATED  1
       008 GENERIC         3
@@ -344,7 +344,7 @@ fn rotated_generations_are_found_ordered_and_joined() {
     fs_err::remove_file(place.path("EventLog.1")).expect("removed");
     insta::assert_snapshot!(place.run("parse EventLog -o gap --stats"), @"
     exit 0
-    EventLog.2, EventLog: 6 records of 1 jobs at ap@example, 2026-11-21 01:10:00 UTC to 2026-11-21 01:31:00 UTC
+    EventLog.2, EventLog: 6 records of 1 job at ap@example, 2026-11-21 01:10:00 UTC to 2026-11-21 01:31:00 UTC
       000 SUBMIT          1
       005 JOB_TERMINATED  1
       008 GENERIC         2
@@ -494,7 +494,7 @@ fn summer_time_ends_within_a_log() {
     place.write("user.log", log);
     insta::assert_snapshot!(place.run("parse user.log -o events --strict --stats"), @"
     exit 0
-    user.log: 4 records of 1 jobs at 10.0.0.1, 2026-11-01 01:40:00 UTC to 2026-11-01 02:10:00 UTC
+    user.log: 4 records of 1 job at 10.0.0.1, 2026-11-01 01:40:00 UTC to 2026-11-01 02:10:00 UTC
       000 SUBMIT          1
       005 JOB_TERMINATED  1
       012 JOB_HELD        1
