@@ -26,7 +26,10 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
     if let Some(file) = file {
         ensure!(
             args.overwrite || !file.exists(),
-            hinted(format!("`{}` exists already", file.display()), "name another file, or add `--overwrite`")
+            hinted(
+                format!("`{}` exists already", file.display()),
+                "name another file; `--help` says how one is replaced"
+            )
         );
     }
     let place = condor::results(&args.run)?;
