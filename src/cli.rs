@@ -389,7 +389,22 @@ pub enum SweepStep {
     ///
     /// Example: poolcast sweep status out/sweep
     #[command(verbatim_doc_comment)]
-    Status(SweepShowArgs),
+    Status(SweepStatusArgs),
+    /// List all trials, the best first: how they ended, how long they took, their metrics and hyper-parameters
+    ///
+    /// Example: poolcast sweep list out/sweep --top 20
+    #[command(verbatim_doc_comment)]
+    List(SweepListArgs),
+    /// Take no more trials until `sweep resume`: workers give back what they are at, with a checkpoint, and wait
+    ///
+    /// Example: poolcast sweep pause out/sweep
+    #[command(verbatim_doc_comment)]
+    Pause(SweepPauseArgs),
+    /// Go on after `sweep pause`
+    ///
+    /// Example: poolcast sweep resume out/sweep
+    #[command(verbatim_doc_comment)]
+    Resume(SweepPauseArgs),
     /// Show the best trial of those that have ended
     ///
     /// Example: poolcast sweep best out/sweep
@@ -465,9 +480,10 @@ fn fold_count(text: &str) -> Result<usize, String> {
 pub struct SweepManageArgs {
     /// The folder that `sweep init` made
     pub dir: PathBuf,
-    /// Keep the models of the K best trials only [default: all]; the others can be trained again
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
-    pub keep: Option<u32>,
+    /// Keep the models of the K best trials, of pipelines those of each split; the others are removed as it goes, and can be
+    /// made again
+    #[arg(long, value_name = "K", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep: u32,
     #[command(flatten)]
     #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
     pub choice: SweepChoiceArgs,
@@ -494,9 +510,9 @@ pub struct SweepCleanupArgs {
 pub struct SweepWorkArgs {
     /// The folder that `sweep init` made
     pub dir: PathBuf,
-    /// A trial that takes longer has failed
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..))]
-    pub trial_timeout: u32,
+    /// A trial that takes longer has failed [default: none takes too long]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub trial_timeout: Option<u32>,
     #[command(flatten)]
     #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
     pub shards: ShardArgs,
@@ -508,12 +524,44 @@ pub struct SweepRunArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
     pub manage: SweepManageArgs,
-    /// A trial that takes longer has failed
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..))]
-    pub trial_timeout: u32,
+    /// A trial that takes longer has failed [default: none takes too long]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub trial_timeout: Option<u32>,
 }
 
-/// Arguments of `sweep status` and `sweep best`.
+/// Arguments of `sweep status`.
+#[derive(Debug, Args)]
+pub struct SweepStatusArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub show: SweepShowArgs,
+    /// Print it once and leave, on a terminal, too
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// Arguments of `sweep list`.
+#[derive(Debug, Args)]
+pub struct SweepListArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    pub show: SweepShowArgs,
+    /// Print it as CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Only the N best
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+}
+
+/// Arguments of `sweep pause` and `sweep resume`.
+#[derive(Debug, Args)]
+pub struct SweepPauseArgs {
+    /// The folder that `sweep init` made
+    pub dir: PathBuf,
+}
+
+/// Arguments of `sweep best`, and of others that show something of a sweep.
 #[derive(Debug, Args)]
 pub struct SweepShowArgs {
     /// The folder that `sweep init` or `dag` made

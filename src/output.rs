@@ -127,7 +127,30 @@ fn fold_line(line: &str, width: usize, folded: &mut String) {
     }
 }
 
-/// A bar over `total` bytes, drawn on stderr when that is a terminal, notes are wanted and the work outlasts a moment.
+/// How often long work says how far it is where nobody sees a bar.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
+/// Does `work`, and where stderr is no terminal writes once a minute the line that `far` gives: how far the work is.
+pub fn telling<T>(far: impl Fn() -> String + Send, work: impl FnOnce() -> T) -> T {
+    if std::io::stderr().is_terminal() { work() } else { telling_every(SAY_EVERY, move || note(&far()), work) }
+}
+
+fn telling_every<T>(every: Duration, tell: impl Fn() + Send, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (ends, ended) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            while ended.recv_timeout(every) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                tell();
+            }
+        });
+        let result = work();
+        drop(ends);
+        result
+    })
+}
+
+/// A bar over `total` bytes, drawn on stderr when that is a terminal, notes are wanted and the work outlasts a moment;
+/// without a total, as of a pipe, a count.
 pub fn byte_bar(total: u64, what: &str) -> ProgressBar {
     if total == 0 {
         return bar(total, what, "{msg} {bytes} {bytes_per_sec}");
@@ -269,6 +292,25 @@ mod tests {
             "      one\na\\nb    1\n\n         two\na\\nb  \\u{1b}\n\n      three\na\\nb      3\n"
         );
         assert_eq!(table_of_width(&rows, Some(26)), table_of_width(&rows, None));
+    }
+
+    #[test]
+    fn long_work_is_told_of_until_it_ends() {
+        let told = std::sync::atomic::AtomicUsize::new(0);
+        let count = || told.load(std::sync::atomic::Ordering::Relaxed);
+        let tell = || {
+            told.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        };
+        let result = telling_every(Duration::from_millis(1), tell, || {
+            while count() < 3 {
+                std::thread::yield_now();
+            }
+            "done"
+        });
+        let after = count();
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!((result, count()), ("done", after), "and not after that");
+        telling_every(Duration::from_secs(3600), || panic!("it is too early"), || ());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The sweep's queue under fire: real processes that are killed, stopped past their leases and woken, and a full disk;
-//! then every item must have exactly one result. Without arguments a small proof, as `cargo test` runs it.
+//! then every trial must have exactly one result. Without arguments a small proof, as `cargo test` runs it. Trials come in chunks:
+//! some alone, as networks do, most of them in a row, as fits do.
 //!
 //! `ci/queue` and `ci/bench-queue` call this program with more. Trials here are a number and a short sleep: it is the queue
 //! that is tried, through the library, and no verb of poolcast.
@@ -10,13 +11,18 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use poolcast::sweep::queue::{Census, Ended, Item, Managed, Queue, Settings, State, Token, manage, work};
+use poolcast::sweep::queue::{
+    Census, Chunk, Ended, Item, MOST_OF_CHUNK, Managed, Queue, Settings, Token, manage, work,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
 /// Short leases, so that many are lost in little time.
 const SHORT: Settings = Settings { heartbeat_s: 0.2, lease_s: 3.0, tries: 20 };
+
+/// Every trial whose number is a multiple of it kills its worker, but where speed is measured.
+const POISON: usize = 997;
 
 const LIMIT: Duration = Duration::from_secs(3600);
 
@@ -64,7 +70,11 @@ fn worker(dir: &Path, sleep_us: usize) {
         &AtomicBool::new(false),
         |attempt| {
             std::thread::sleep(sleep);
-            let trial = attempt.token.item.trial;
+            let trial = attempt.token.item().trial;
+            if sleep_us > 0 && trial.is_multiple_of(POISON) {
+                // As a trial that needs more memory than there is.
+                std::process::abort();
+            }
             Ok(Ended::Done(Answer { square: trial * trial, padding: padding.clone() }))
         },
         |_, _| (),
@@ -79,7 +89,7 @@ fn worker(dir: &Path, sleep_us: usize) {
 fn manager(dir: &Path, items: usize) -> bool {
     let Ok(queue) = Queue::open(dir) else { return false };
     let fill = |queue: &Queue| {
-        queue.add(0, 100, &all(items))?;
+        queue.add(0, 100, &chunks(items))?;
         queue.seal(items)
     };
     let managed = manage(&queue, &AtomicBool::new(false), fill, |_| (), |_| Ok(())).expect("managed");
@@ -88,6 +98,23 @@ fn manager(dir: &Path, items: usize) -> bool {
 
 fn all(items: usize) -> Vec<Item> {
     (1..=items).map(|trial| Item { trial, budget: 1 }).collect()
+}
+
+/// A tenth of the trials alone, the others in chunks of 1 to 64.
+fn chunks(items: usize) -> Vec<Chunk> {
+    let mut random = SmallRng::seed_from_u64(3);
+    let (mut chunks, mut next) = (Vec::new(), 1);
+    while next <= items {
+        let count = if next * 10 <= items { 1 } else { random.random_range(1..=MOST_OF_CHUNK.min(items + 1 - next)) };
+        chunks.push(Chunk { first: Item { trial: next, budget: 1 }, count });
+        next += count;
+    }
+    chunks
+}
+
+/// The trials that kill their workers.
+fn poisonous(items: usize) -> usize {
+    items / POISON
 }
 
 fn start(args: &[&str]) -> Child {
@@ -179,8 +206,8 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
     let began = Instant::now();
     let past_lease = Duration::from_secs_f64(SHORT.lease_s + 2.0);
     let (mut kills, mut stops, mut manager_kills) = (0, 0, 0);
-    // What has ended, as seen on the way: it must stay so.
-    let mut ends: HashMap<Item, Token> = HashMap::new();
+    // What has ended, as seen on the way, and who has ended it of a chunk that is over: it must stay so.
+    let mut ends: HashMap<Item, (usize, u64, Option<String>)> = HashMap::new();
     while began.elapsed() < Duration::from_secs(seconds) && !is_over(&queue) {
         match random.random_range(0..10) {
             0 | 1 if crew.stopped.len() < workers / 4 => {
@@ -222,15 +249,16 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
     crew.end();
     managers.end();
     remember(&queue, &mut ends);
-    let retried = check(&queue, items);
+    let retried = check(&dir, &queue, items, poisonous(items));
     let late: usize = tallies(&dir).iter().map(|(_, late)| late).sum();
     assert!(kills > 0 && (stops == 0 || retried > 0), "there was fire");
     if talk {
         say(&format!(
-            "{items} items, {workers} workers: {kills} workers and {manager_kills} managers killed, {stops} workers stopped past \
-             their leases; {} had ended under fire; {retried} items took several attempts, {late} came late and did not count; \
-             every item has one result; {:.0} s",
+            "{items} trials, {workers} workers: {kills} workers and {manager_kills} managers killed, {stops} workers stopped past \
+             their leases; {} had ended under fire; {retried} results are of later attempts, {late} came late and did not count; \
+             {} trials that kill their workers were given up, every other has one result; {:.0} s",
             under_fire.ended(),
+            poisonous(items),
             began.elapsed().as_secs_f64()
         ));
     }
@@ -242,24 +270,37 @@ fn is_over(queue: &Queue) -> bool {
 }
 
 /// What was acknowledged is never changed.
-fn remember(queue: &Queue, ends: &mut HashMap<Item, Token>) {
-    for token in queue.items().expect("listed").into_iter().filter(|token| token.state.is_last()) {
-        let before = ends.entry(token.item).or_insert_with(|| token.clone());
-        assert_eq!(*before, token);
+fn remember(queue: &Queue, ends: &mut HashMap<Item, (usize, u64, Option<String>)>) {
+    for token in queue.items().expect("listed") {
+        let worker = token.state.worker().filter(|_| token.has_ended()).map(str::to_owned);
+        let (ended, lost, last) = ends.entry(token.chunk.first).or_default();
+        assert!(token.ended >= *ended && token.lost & *lost == *lost, "no trial of {token:?} comes back");
+        assert!(last.is_none() || *last == worker, "{token:?} had ended by {last:?}");
+        (*ended, *lost, *last) = (token.ended, token.lost, worker);
     }
 }
 
-/// Every item is done, and has one result, that of the attempt that was acknowledged; returns how many were tried again.
-fn check(queue: &Queue, items: usize) -> usize {
+/// Every trial but those that kill their workers has one result, that of the attempt that was acknowledged; returns how many
+/// results were of later attempts than the first.
+fn check(dir: &Path, queue: &Queue, items: usize, poisonous: usize) -> usize {
     let tokens = queue.items().expect("listed");
-    let mut found: Vec<Item> = tokens.iter().map(|token| token.item).collect();
+    let mut found: Vec<Item> = tokens.iter().flat_map(|token| token.chunk.items()).collect();
     found.sort();
-    assert_eq!(found, all(items), "each item once");
-    assert!(tokens.iter().all(|token| matches!(token.state, State::Done(_))), "{tokens:?}");
+    assert_eq!(found, all(items), "each trial once");
+    assert!(tokens.iter().all(Token::has_ended), "{tokens:?}");
     let results = queue.results::<Answer>(&tokens).expect("read");
-    assert_eq!(results.len(), items);
+    assert_eq!(results.len(), items - poisonous, "all but those that kill their workers");
+    let given_up: Vec<Item> = tokens.iter().flat_map(Token::given_up).collect();
+    assert!(given_up.len() == poisonous && given_up.iter().all(|item| item.trial.is_multiple_of(POISON)));
     assert!(results.iter().all(|(item, answer)| answer.square == item.trial * item.trial));
-    tokens.iter().filter(|token| token.attempt > 1).count()
+    retried(dir)
+}
+
+/// How many lines of the journals are of later attempts than the first.
+fn retried(dir: &Path) -> usize {
+    let journals = fs_err::read_dir(dir.join("results")).expect("listed").map(|entry| entry.expect("an entry").path());
+    let text = journals.map(|path| fs_err::read_to_string(path).expect("read"));
+    text.map(|text| text.lines().filter(|line| !line.contains("\"attempt\":1,")).count()).sum()
 }
 
 /// What the workers that ended by themselves said: acknowledged, late.
@@ -280,7 +321,7 @@ fn tallies(dir: &Path) -> Vec<(usize, usize)> {
 fn fill_disk(dir: &Path, items: usize, workers: usize) {
     let place = dir.join("queue");
     let queue = Queue::create(&place, SHORT).expect("made");
-    queue.add(0, 100, &all(items)).expect("added");
+    queue.add(0, 100, &chunks(items)).expect("added");
     queue.seal(items).expect("sealed");
     let text = place.to_str().expect("a plain name");
     let mut crew = Crew::new(&["work", text, "5000"], workers);
@@ -297,12 +338,12 @@ fn fill_disk(dir: &Path, items: usize, workers: usize) {
     fs_err::remove_file(ballast).expect("removed");
     wait(|| {
         crew.fill(workers);
-        count().done == items
+        count().ended() == items
     });
     crew.end();
-    check(&queue, items);
+    check(&place, &queue, items, poisonous(items));
     say(&format!(
-        "{items} items, {workers} workers: {} done when the disk was full, {} a second later; every item has one result",
+        "{items} items, {workers} workers: {} done when the disk was full, {} a second later; every trial has one result",
         full.done, still.done
     ));
     assert!(full.done < items, "the disk was full too late");
@@ -321,7 +362,7 @@ fn bench(dir: &Path, items: usize, workers: usize) {
     let place = dir.join(format!("queue-{workers}"));
     let queue = Queue::create(&place, Settings::default()).expect("made");
     let began = Instant::now();
-    queue.add(0, 100, &all(items)).expect("added");
+    queue.add(0, 100, &chunks(items)).expect("added");
     let put_s = began.elapsed().as_secs_f64();
     queue.seal(items).expect("sealed");
     let text = place.to_str().expect("a plain name");
@@ -331,7 +372,7 @@ fn bench(dir: &Path, items: usize, workers: usize) {
     for mut child in children {
         child.wait().expect("it ended");
     }
-    check(&queue, items);
+    check(&place, &queue, items, 0);
     let rate = (last.0 - first.0) as f64 / (last.1 - first.1).as_secs_f64();
     say(&format!(
         "{workers} workers: {rate:.0} claims and acknowledgements a second, each result synced; {:.0} items a second added",

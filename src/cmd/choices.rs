@@ -14,7 +14,7 @@ use crate::escape;
 use crate::manifest;
 use crate::output;
 use crate::pipelines::Measure;
-use crate::sweep::{self, Choice, Estimate, FeatureImportance, Row, SELECTION_FILE, Sweep};
+use crate::sweep::{self, Choice, Estimate, FeatureImportance, Outcomes, Row, SELECTION_FILE, Sweep};
 
 /// So many features are shown, the most important first.
 const SHOWN: usize = 10;
@@ -75,9 +75,9 @@ pub(super) fn note_repeats(sweep: &Sweep) -> Result<()> {
 }
 
 /// The choices of a sweep: those kept, or made anew of the trials that have ended so far.
-pub(super) fn of(sweep: &Sweep, rows: &[Row]) -> Result<Vec<Choice>> {
+pub(super) fn of(sweep: &Sweep, outcomes: &mut Outcomes) -> Result<Vec<Choice>> {
     let path = sweep.dir.join(SELECTION_FILE);
-    let choices = if sweep.is_finished() { manifest::read_json(&path)? } else { sweep::choices(sweep, rows)? };
+    let choices = if sweep.is_finished() { manifest::read_json(&path)? } else { sweep::choices(sweep, outcomes)? };
     ensure!(!choices.is_empty(), no_best(sweep));
     Ok(choices)
 }
@@ -96,15 +96,15 @@ pub(super) fn no_best(sweep: &Sweep) -> Hinted {
 struct Chosen<'a> {
     #[serde(flatten)]
     choice: &'a Choice,
-    row: &'a Row,
+    row: Row,
 }
 
 /// Prints the choices, and what each of the chosen is.
-pub(super) fn show(sweep: &Sweep, rows: &[Row], as_json: bool) -> Result<()> {
-    let mut choices = of(sweep, rows)?;
+pub(super) fn show(sweep: &Sweep, outcomes: &mut Outcomes, as_json: bool) -> Result<()> {
+    let mut choices = of(sweep, outcomes)?;
     choices.iter_mut().flat_map(|choice| &mut choice.importances).for_each(|all| all.features.truncate(SHOWN));
     let chosen = choices.iter().map(|choice| {
-        let row = rows.iter().find(|row| row.trial == choice.trial).context("the best trial has a row")?;
+        let row = outcomes.row_of(choice.trial)?.context("the best trial has a row")?;
         Ok(Chosen { choice, row })
     });
     let chosen: Vec<Chosen<'_>> = chosen.collect::<Result<_>>()?;
@@ -114,7 +114,7 @@ pub(super) fn show(sweep: &Sweep, rows: &[Row], as_json: bool) -> Result<()> {
     output::data(&text(&choices))?;
     for Chosen { choice, row } in chosen {
         let split = choice.split.as_ref().map_or(String::new(), |split| format!(" of {}", escape::value(split)));
-        let parameters = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), value.to_string()]);
+        let parameters = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), sweep::plain(value)]);
         output::data(&format!("\nthe best{split}: trial {}, {}\n", row.trial, escape::value(&row.pipeline)))?;
         output::data(&output::table(&parameters.collect::<Vec<_>>()))?;
         output::data(&evaluations(choice))?;

@@ -275,7 +275,7 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let sweep = condor::sweep(dir)?;
     let rows = condor::rows(dir, &sweep.config)?;
     if !sweep.config.pipelines.is_empty() {
-        choices::show(&sweep, &rows, args.json)?;
+        choices::show(&sweep, &mut sweep::Outcomes::of_rows(rows), args.json)?;
         return Ok(EXIT_DONE);
     }
     let best = sweep::choose(&sweep, &rows).map_err(|error| {

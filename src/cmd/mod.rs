@@ -5,6 +5,7 @@ pub mod choices;
 pub mod collect;
 pub mod dag;
 pub mod evaluate;
+pub mod listing;
 pub mod manual;
 pub mod parse;
 pub mod predict;

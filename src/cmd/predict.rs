@@ -71,7 +71,7 @@ fn fit(place: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
     if !sweep.config.data.is_given() {
         return Ok(None);
     }
-    let choices = choices::of(&sweep, &sweep::rows(&sweep)?)?;
+    let choices = choices::of(&sweep, &mut sweep::Outcomes::of(&sweep)?)?;
     let names: Vec<&str> = choices.iter().filter_map(|choice| choice.split.as_deref()).collect();
     let listed = names.join(", ");
     let chosen = match split {

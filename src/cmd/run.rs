@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::events::{Builder, Store};
 use crate::files::Staging;
-use crate::sweep::{self, Best, Choice, Row, Sweep, Trials};
+use crate::sweep::{self, Best, Choice, Outcomes, Row, Sweep, Trials};
 use crate::tables::{self as table, Samples};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
@@ -21,9 +21,6 @@ use crate::{escape, eventlog, events, files, manifest, output};
 
 /// Where the store of a sweep is.
 pub(super) const EVENTS: &str = "events";
-
-/// Nobody waits longer for a trial than a month.
-const TRIAL_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Tensors of a sweep that take less than this are made without a word.
 const BYTES_TO_TELL: u64 = 1_000_000_000;
@@ -53,12 +50,13 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     if args.overwrite {
         files::remove(["trials", "tensors"].map(|name| config.out.join(name)))?;
     }
-    if !super::sweep::to_end(&sweep, threads, TRIAL_LIMIT, None)? {
+    if !super::sweep::to_end(&sweep, threads, Duration::MAX, sweep::KEEP)? {
         return Ok(EXIT_RETRY);
     }
     let (out, rows) = (&config.out, sweep::rows(&sweep)?);
     let best = sweep::choose(&sweep, &rows)?;
-    let choices = if config.pipelines.is_empty() { Vec::new() } else { choices::of(&sweep, &rows)? };
+    let choices =
+        if config.pipelines.is_empty() { Vec::new() } else { choices::of(&sweep, &mut Outcomes::of(&sweep)?)? };
     let winner = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
     let store = Store::open(&out.join(EVENTS))?;
     let dir = sweep::trial_dir(out, best.trial);

@@ -1,22 +1,26 @@
 //! `poolcast sweep`: a search space → trials by workers that share a folder, their results, the best one.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use indicatif::ProgressBar;
 
 use super::run::{EVENTS, begin, make_tensors};
 use super::train::{line, stop_signal};
-use super::{choices, dag, evaluate, trials};
+use super::{choices, dag, evaluate, listing, trials};
 use crate::cli::{
-    SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStep, SweepWorkArgs,
+    SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStatusArgs, SweepStep,
+    SweepWorkArgs,
 };
 use crate::condor::{self, is_dag, results};
 use crate::config::Config;
-use crate::error::{EXIT_DONE, EXIT_RETRY, early};
-use crate::sweep::queue::Managed;
-use crate::sweep::{self, Hands, Row, Running, Status, Sweep};
+use crate::error::{EXIT_DONE, EXIT_RETRY, early, hinted};
+use crate::sweep::queue::{Managed, Queue};
+use crate::sweep::{self, Hands, Outcomes, Row, Running, Status, Sweep};
 use crate::training::Epoch;
 use crate::{escape, manifest, output};
 
@@ -30,8 +34,11 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         SweepStep::Manage(args) => manage(args),
         SweepStep::Work(args) => work(args),
         SweepStep::Run(args) => all(&args.manage, args.trial_timeout, threads),
-        SweepStep::Status(args) => match results(&args.dir)? {
-            dir if is_dag(&dir) => dag::status(args, &dir),
+        SweepStep::List(args) => listing::list(args),
+        SweepStep::Pause(args) => pause(&args.dir),
+        SweepStep::Resume(args) => resume(&args.dir),
+        SweepStep::Status(args) => match results(&args.show.dir)? {
+            dir if is_dag(&dir) => dag::status(&args.show, &dir),
             _ => status(args),
         },
         SweepStep::Best(args) => match results(&args.dir)? {
@@ -62,8 +69,9 @@ fn manage(args: &SweepManageArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let sweep = open(args)?;
     let Some(queue) = sweep.queue()? else { return summary(&sweep) };
+    note_pause(&queue, &sweep);
     let prepare = |trials: &[Config]| make_tensors(&sweep, &sweep.dir.join(EVENTS), trials);
-    match sweep::manage_trials(&sweep, &queue, keep(args), &stop, prepare, output::note)? {
+    match sweep::manage_trials(&sweep, &queue, args.keep as usize, &stop, prepare, output::note)? {
         Managed::Over(_) => summary(&sweep),
         managed => Ok(not_over(&managed, &sweep)),
     }
@@ -79,8 +87,31 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
     if queue.sealed()?.is_none() {
         output::note("waiting for `poolcast sweep manage` to fill the queue");
     }
-    let limit = Duration::from_secs(args.trial_timeout.into());
-    let tally = sweep::work_trials(&sweep, &queue, limit, &stop, tell, |row| output::note(&ended(row, &sweep)))?;
+    note_pause(&queue, &sweep);
+    let (count, last) = (AtomicUsize::new(0), Mutex::new(String::new()));
+    let ended = |row: &Row| {
+        let text = ended(row, &sweep);
+        count.fetch_add(1, Ordering::Relaxed);
+        // Fits may end by the thousand a second.
+        if row.fit.is_some() {
+            tracing::info!("{text}")
+        } else {
+            output::note(&text)
+        }
+        if let Ok(mut last) = last.lock() {
+            *last = text;
+        }
+    };
+    let far = || {
+        let last = last.lock().map(|last| last.clone()).unwrap_or_default();
+        format!(
+            "{} done here; the last was {}",
+            output::many(count.load(Ordering::Relaxed), "trial"),
+            if last.is_empty() { "none" } else { &last }
+        )
+    };
+    let limit = trial_limit(args.trial_timeout);
+    let tally = output::telling(far, || sweep::work_trials(&sweep, &queue, limit, &stop, tell, ended))?;
     output::data(&format!("{} done\n", output::many(tally.acknowledged, "trial")))?;
     if tally.stopped {
         output::note("stopped; what was begun is given back");
@@ -96,35 +127,39 @@ fn open(args: &SweepManageArgs) -> Result<Sweep> {
     Ok(sweep)
 }
 
-fn all(args: &SweepManageArgs, trial_timeout: u32, threads: usize) -> Result<u8> {
+/// How long a trial may take; for ever, unless it is said.
+fn trial_limit(seconds: Option<u32>) -> Duration {
+    seconds.map_or(Duration::MAX, |seconds| Duration::from_secs(seconds.into()))
+}
+
+fn all(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize) -> Result<u8> {
     let sweep = open(args)?;
-    match to_end(&sweep, threads, Duration::from_secs(trial_timeout.into()), keep(args))? {
+    match to_end(&sweep, threads, trial_limit(trial_timeout), args.keep as usize)? {
         true => summary(&sweep),
         false => Ok(EXIT_RETRY),
     }
 }
 
 /// Manages `sweep` and works on it in this process; whether all trials have ended.
-pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: Option<usize>) -> Result<bool> {
+pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: usize) -> Result<bool> {
     let stop = stop_signal()?;
     let Some(queue) = sweep.queue()? else { return Ok(true) };
+    note_pause(&queue, sweep);
     let hands = Hands { workers: threads.min(sweep.plan.trials), limit, keep, stop: &stop };
-    // A trial of a pipeline counts as one epoch.
-    let networks = sweep::networks(&sweep.config)?;
-    let steps = networks * sweep.config.epochs + sweep.plan.trials.saturating_sub(networks);
-    let bar = output::item_bar(steps as u64, "epochs of all trials");
-    let prepare = |trials: &[Config]| bar.suspend(|| make_tensors(sweep, &sweep.dir.join(EVENTS), trials));
-    let progress = |trial: usize, epoch: &Epoch| {
-        bar.inc(1);
+    let progress = TrialProgress::new(sweep)?;
+    let prepare = |trials: &[Config]| progress.bar.suspend(|| make_tensors(sweep, &sweep.dir.join(EVENTS), trials));
+    let epoch = |trial: usize, epoch: &Epoch| {
+        progress.epoch(trial, epoch.epoch);
         tell(trial, epoch);
     };
     let ended = |row: &Row| {
-        bar.inc(u64::from(!row.config.pipelines.is_empty()));
+        progress.ended(row);
         tracing::info!("{}", ended(row, sweep));
     };
     let say = |text: &str| tracing::info!("{text}");
-    let managed = sweep::run_here(sweep, &queue, hands, prepare, progress, ended, say);
-    bar.finish_and_clear();
+    let managed =
+        output::telling(|| progress.text(), || sweep::run_here(sweep, &queue, hands, prepare, epoch, ended, say));
+    progress.bar.finish_and_clear();
     let managed = managed?;
     let is_over = matches!(managed, Managed::Over(_));
     if !is_over {
@@ -133,13 +168,99 @@ pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: Optio
     Ok(is_over)
 }
 
+/// How far the trials of a sweep are, counted in epochs; a trial of a pipeline counts as one epoch.
+struct TrialProgress {
+    bar: ProgressBar,
+    trials: usize,
+    /// The epochs of a network.
+    epochs: usize,
+    ended: AtomicUsize,
+    /// Of networks at work: the epochs that are counted.
+    counted: Mutex<BTreeMap<usize, usize>>,
+}
+
+impl TrialProgress {
+    /// Begins with what was done before.
+    fn new(sweep: &Sweep) -> Result<TrialProgress> {
+        let (networks, trials, epochs) = (sweep::networks(&sweep.config)?, sweep.plan.trials, sweep.config.epochs);
+        let steps = |networks: usize, trials: usize| (networks * epochs + trials.saturating_sub(networks)) as u64;
+        let bar = output::item_bar(steps(networks, trials), "epochs of all trials");
+        let before = Outcomes::of(sweep)?;
+        let ended = before.all().len();
+        bar.set_position(steps(before.all().iter().filter(|outcome| outcome.trial <= networks).count(), ended));
+        bar.reset_eta();
+        Ok(TrialProgress { bar, trials, epochs, ended: AtomicUsize::new(ended), counted: Mutex::default() })
+    }
+
+    /// A network has gone through so many epochs, perhaps most of them before.
+    fn epoch(&self, trial: usize, epochs: usize) {
+        let Ok(mut counted) = self.counted.lock() else { return };
+        let before = counted.insert(trial, epochs).unwrap_or(0);
+        self.bar.inc(epochs.saturating_sub(before) as u64);
+    }
+
+    fn ended(&self, row: &Row) {
+        if !row.config.pipelines.is_empty() {
+            self.bar.inc(1);
+        } else if row.budget >= self.epochs {
+            // Stopped early or failed: the rest will not come.
+            self.epoch(row.trial, self.epochs);
+        }
+        self.ended
+            .fetch_add(usize::from(row.budget >= self.epochs || !row.config.pipelines.is_empty()), Ordering::Relaxed);
+    }
+
+    /// For those who see no bar.
+    fn text(&self) -> String {
+        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        let ended = self.ended.load(Ordering::Relaxed);
+        let left = output::span(i64::try_from(self.bar.eta().as_millis()).unwrap_or(i64::MAX));
+        let left = if self.bar.eta().is_zero() { String::new() } else { format!(", about {left} remain") };
+        format!("{ended} of {} trials have ended, {done} of {all} epochs{left}", self.trials)
+    }
+}
+
+fn note_pause(queue: &Queue, sweep: &Sweep) {
+    if queue.is_paused() {
+        let place = sweep.dir.display();
+        output::note(&format!("the sweep is paused; `poolcast sweep resume {place}` lets it go on"));
+    }
+}
+
+fn pause(dir: &Path) -> Result<u8> {
+    let is_new = open_queue(dir)?.pause()?;
+    output::note(match is_new {
+        true => {
+            "paused: workers give back what they are at within seconds, and take nothing until `poolcast sweep resume`"
+        }
+        false => "it is paused already; `poolcast sweep resume` lets it go on",
+    });
+    Ok(EXIT_DONE)
+}
+
+fn resume(dir: &Path) -> Result<u8> {
+    let was_paused = open_queue(dir)?.resume()?;
+    output::note(if was_paused { "workers go on" } else { "it is not paused" });
+    Ok(EXIT_DONE)
+}
+
+/// The queue of the sweep in `dir`, whose trials have not all ended.
+fn open_queue(dir: &Path) -> Result<Queue> {
+    ensure!(
+        !is_dag(dir),
+        hinted(
+            format!("`{}` is the directory of a DAG", dir.display()),
+            "`condor_hold` and `condor_release` pause its jobs"
+        )
+    );
+    Sweep::open(dir)?.queue()?.with_context(|| {
+        hinted(format!("all trials of `{}` have ended", dir.display()), "`poolcast sweep best DIR` shows the best")
+    })
+}
+
 /// Says of an epoch of a trial what diagnostics show.
 pub(super) fn tell(trial: usize, epoch: &Epoch) {
     tracing::info!("trial {trial}: {}", line(epoch));
-}
-
-fn keep(args: &SweepManageArgs) -> Option<usize> {
-    args.keep.map(|keep| keep as usize)
 }
 
 fn not_over(managed: &Managed, sweep: &Sweep) -> u8 {
@@ -164,25 +285,24 @@ pub(super) fn ended(row: &Row, sweep: &Sweep) -> String {
 fn summary(sweep: &Sweep) -> Result<u8> {
     output::data(&text(&sweep::status(sweep)?))?;
     output::data(&format!("results are in {}\n", escape::path(&sweep.dir.join(sweep::ROWS_FILE))))?;
-    let rows = sweep::rows(sweep)?;
     if sweep.config.pipelines.is_empty() {
-        sweep::choose(sweep, &rows)?;
+        sweep::choose(sweep, &sweep::rows(sweep)?)?;
         return Ok(EXIT_DONE);
     }
-    output::data(&choices::text(&choices::of(sweep, &rows)?))?;
+    output::data(&choices::text(&choices::of(sweep, &mut Outcomes::of(sweep)?)?))?;
     Ok(EXIT_DONE)
 }
 
-fn status(args: &SweepShowArgs) -> Result<u8> {
-    let sweep = Sweep::open(&args.dir)?;
-    if args.json {
+fn status(args: &SweepStatusArgs) -> Result<u8> {
+    let sweep = Sweep::open(&args.show.dir)?;
+    if args.show.json {
         output::json(&sweep::status(&sweep)?)?;
         return Ok(EXIT_DONE);
     }
     let stop = stop_signal()?;
     loop {
         let status = sweep::status(&sweep)?;
-        if !output::is_live() {
+        if args.once || !output::is_live() {
             output::data(&text(&status))?;
             return Ok(EXIT_DONE);
         }
@@ -203,6 +323,9 @@ fn text(status: &Status) -> String {
         status.running.len(),
         status.ready
     );
+    if status.is_paused {
+        text.push_str("paused: nobody takes a trial until `poolcast sweep resume`\n");
+    }
     for (how, count) in &status.failed {
         text.push_str(&format!("  failed, {how}: {count}\n"));
     }
@@ -241,11 +364,11 @@ fn ago(seconds: Option<f64>) -> String {
 
 pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let sweep = Sweep::open(dir)?;
-    let rows = sweep::rows(&sweep)?;
     if !sweep.config.pipelines.is_empty() {
-        choices::show(&sweep, &rows, args.json)?;
+        choices::show(&sweep, &mut Outcomes::of(&sweep)?, args.json)?;
         return Ok(EXIT_DONE);
     }
+    let rows = sweep::rows(&sweep)?;
     let best = sweep::choose(&sweep, &rows).with_context(|| choices::no_best(&sweep))?;
     let row = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
     if args.json {
@@ -260,7 +383,7 @@ fn best_text(sweep: &Sweep, row: &Row, ended: usize) -> String {
     let dir = sweep::trial_dir(&sweep.dir, row.trial);
     let mut text =
         format!("{}\nof {ended} trials that have ended, of {}\n", self::ended(row, sweep), sweep.plan.trials);
-    let rows = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), value.to_string()]);
+    let rows = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), sweep::plain(value)]);
     text.push_str(&output::table(&rows.collect::<Vec<_>>()));
     text.push_str(&format!("its model is in {}\n", escape::path(&dir)));
     text

@@ -1,8 +1,8 @@
 //! `poolcast train`: tensor shards → a trained model.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -55,7 +55,16 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let bar = output::fraction_bar();
     let until = args.until_epoch.map_or(usize::MAX, |epochs| epochs as usize);
     let ends = |epochs: &[Epoch]| epochs.len() >= until;
-    let trained = train_until(&dataset, &config, &args.out, mode, &device, ends, |progress| {
+    // The epoch, the batch, how many batches an epoch has, the loss so far.
+    let last = Mutex::new((0, 0, 0, 0.0));
+    let far = || {
+        let (epoch, batch, batches, loss) = last.lock().map(|last| *last).unwrap_or_default();
+        format!("epoch {epoch} of {}, batch {batch} of {batches}, loss {loss:.4}", config.epochs)
+    };
+    let hear = |progress: Progress<'_>| {
+        if let (Progress::Batch { epoch, batch, batches, loss }, Ok(mut last)) = (&progress, last.lock()) {
+            *last = (*epoch, *batch, *batches, *loss);
+        }
         if bar.is_hidden() {
             note(&progress)
         } else {
@@ -63,7 +72,9 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         }
         let is_time = leave.is_some_and(|leave| Instant::now() >= leave);
         if is_time || stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+    };
+    let train = || train_until(&dataset, &config, &args.out, mode, &device, ends, hear);
+    let trained = output::telling(far, train);
     bar.finish_and_clear();
     let run = match trained {
         Err(error) if error.is::<Stopped>() => return Ok(stopped(&error.to_string(), args)),

@@ -2,7 +2,8 @@
 
 use anyhow::{Result, ensure};
 use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::Distribution;
@@ -10,12 +11,28 @@ use crate::error::hinted;
 
 /// A hyper-parameter: a number, or one word of a few; or what a sweep draws it from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(untagged)]
+#[serde(untagged, bound(serialize = "T: Serialize"))]
 pub enum Parameter<T = f64> {
     /// The same for every trial.
+    #[serde(serialize_with = "serialize_whole")]
     Constant(T),
     /// What to draw from.
     Drawn(Distribution),
+}
+
+/// Writes a value as people do: `64`, not `64.0`.
+fn serialize_whole<T: Serialize, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    whole(serde_json::to_value(value).map_err(S::Error::custom)?).serialize(serializer)
+}
+
+/// A whole number whole: `64`, not `64.0`.
+pub fn whole(value: Value) -> Value {
+    // Those that double precision tells apart.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    match value.as_f64().filter(|number| value.is_f64() && number.fract() == 0.0 && number.abs() < MOST) {
+        Some(number) => Value::from(number as i64),
+        None => value,
+    }
 }
 
 /// By hand, because what serde derives for untagged enums does not say what is wrong.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::trial::trial_dir;
+use super::trial_files::trial_dir;
 use crate::config::{Goal, Metric, MetricName};
 use crate::error::hinted;
 use crate::manifest;

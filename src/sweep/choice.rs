@@ -1,18 +1,21 @@
 //! The rows of a sweep with pipelines → for each split the best trial, and what it is worth on rows that it did not learn from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::fits::{Predictions, Rows};
 use super::folder::Sweep;
 use super::importance::FeatureImportances;
+use super::kept::Kept;
+use super::outcomes::{Outcome, Outcomes};
 use super::row::Row;
 use super::selection::{Estimate, Truth};
 use super::source;
 use super::status::Leader;
-use super::trial::trial_dir;
+use super::trial_files::trial_dir;
 use crate::config::Metric;
 use crate::pipelines::Fitted;
 use crate::tables::Table;
@@ -51,33 +54,38 @@ pub struct Choice {
     pub pipelines: BTreeMap<String, Leader>,
 }
 
-/// The choice in each split of `rows`.
+/// Of more trials on a split nobody keeps what each predicted, and what the best is worth without luck is not estimated.
+pub(super) const MOST_COMPARED: usize = 1000;
+
+/// The choice in each split of `outcomes`.
 ///
 /// # Errors
 /// Fails where the rows of a split cannot be read.
-pub fn choices(sweep: &Sweep, rows: &[Row]) -> Result<Vec<Choice>> {
-    let splits: BTreeSet<Option<String>> = rows.iter().map(|row| row.split.clone()).collect();
+pub fn choices(sweep: &Sweep, outcomes: &mut Outcomes) -> Result<Vec<Choice>> {
+    let splits: BTreeSet<Option<Arc<str>>> = outcomes.all().iter().map(|outcome| outcome.split.clone()).collect();
     let chosen = splits.into_iter().map(|split| {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.split == split && row.value.is_some()).collect();
-        choice(sweep, split, &rows)
+        let all = outcomes.all().iter().enumerate();
+        let places: Vec<usize> =
+            all.filter(|(_, one)| one.split == split && one.value.is_some()).map(|(at, _)| at).collect();
+        choice(sweep, split, outcomes, &places)
     });
     Ok(chosen.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-fn choice(sweep: &Sweep, split: Option<String>, rows: &[&Row]) -> Result<Option<Choice>> {
+/// The choice among the outcomes at `places`.
+fn choice(sweep: &Sweep, split: Option<Arc<str>>, outcomes: &mut Outcomes, places: &[usize]) -> Result<Option<Choice>> {
     let metric = sweep.config.wandb.sweep.metric.clone();
-    let best = |rows: Vec<&Row>| Leader::of(&metric, rows);
-    let Some(Leader { trial, value }) = best(rows.to_vec()) else { return Ok(None) };
-    let names: BTreeSet<&str> = rows.iter().map(|row| row.pipeline.as_str()).collect();
-    let of = |name: &str| best(rows.iter().filter(|row| row.pipeline == name).copied().collect());
-    let pipelines = names.iter().filter_map(|name| Some(((*name).to_owned(), of(name)?))).collect();
-    let row = rows.iter().find(|row| row.trial == trial);
-    let pipeline = row.map_or(String::new(), |row| row.pipeline.clone());
+    let compared = || places.iter().map(|at| &outcomes.all()[*at]);
+    let Some(Leader { trial, value }) = Leader::of(&metric, compared()) else { return Ok(None) };
+    let names: BTreeSet<&Arc<str>> = compared().map(|outcome| &outcome.pipeline).collect();
+    let of = |name: &str| Leader::of(&metric, compared().filter(|outcome| &*outcome.pipeline == name));
+    let pipelines = names.into_iter().filter_map(|name| Some((name.to_string(), of(name)?))).collect();
+    let row = outcomes.row_of(trial)?.context("the best trial has a row")?;
     let mut choice = Choice {
-        split,
-        trials: rows.len(),
+        split: split.map(|split| split.to_string()),
+        trials: places.len(),
         trial,
-        pipeline,
+        pipeline: row.pipeline.clone(),
         metric,
         value,
         corrected: None,
@@ -87,14 +95,17 @@ fn choice(sweep: &Sweep, split: Option<String>, rows: &[&Row]) -> Result<Option<
         importances: None,
         pipelines,
     };
-    if let Some(row) = row {
-        choice.estimate(sweep, row, rows)?;
-    }
+    let rows = match places.len() <= MOST_COMPARED {
+        true => places.iter().map(|at| outcomes.row(*at)).collect::<Result<Vec<_>>>()?,
+        false => Vec::new(),
+    };
+    choice.estimate(sweep, &row, &rows)?;
     Ok(Some(choice))
 }
 
 impl Choice {
-    fn estimate(&mut self, sweep: &Sweep, best: &Row, rows: &[&Row]) -> Result<()> {
+    /// `rows` are those of all trials that were compared, or none of them.
+    fn estimate(&mut self, sweep: &Sweep, best: &Row, rows: &[Row]) -> Result<()> {
         let (resamples, seed) = (sweep.config.evaluation.resamples, sweep.config.seed);
         let source = source::rows(sweep, &best.config)?;
         let predicted = |row: &Row| source::predictions(sweep, row, &source).ok();
@@ -115,8 +126,9 @@ impl Choice {
             let held_out = source.validate.as_ref().or(source.evaluate.values().next());
             self.importances = Some(FeatureImportances::of(&fitted, held_out, &self.metric, seed));
         }
-        let all: Option<Vec<Predictions>> = rows.iter().map(|row| predicted(row)).collect();
-        self.corrected = all.and_then(|all| corrected(&self.metric, &source, &all, resamples, seed));
+        let all: Option<Vec<Predictions>> = rows.iter().map(predicted).collect();
+        self.corrected =
+            all.filter(|all| !all.is_empty()).and_then(|all| corrected(&self.metric, &source, &all, resamples, seed));
         Ok(())
     }
 }
@@ -149,17 +161,12 @@ fn doubles(values: &[f32]) -> Vec<f64> {
 }
 
 /// The trials of which models and predictions stay: the `keep` best networks, and the `keep` best pipelines of each split.
-pub(super) fn kept(sweep: &Sweep, rows: &[Row], keep: usize) -> BTreeSet<usize> {
-    let goal = sweep.config.wandb.sweep.metric.goal;
-    let mut by_kind: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for row in rows {
-        let Some(rank) = row.rank() else { continue };
-        by_kind.entry((row.fit.is_some(), row.split.as_deref())).or_default().push((row.trial, rank));
+pub(super) fn kept(sweep: &Sweep, outcomes: &[Outcome], keep: usize) -> BTreeSet<usize> {
+    let mut kept = Kept::new(sweep.config.wandb.sweep.metric.goal, keep);
+    for outcome in outcomes {
+        if let Some(rank) = outcome.rank() {
+            kept.add(outcome.kind(), rank, outcome.trial);
+        }
     }
-    let best = by_kind.into_values().flat_map(|mut valued| {
-        // A stable sort: of equals the earlier trial is kept, as it is the better one.
-        valued.sort_by(|a, b| goal.order(a.1, b.1));
-        valued.into_iter().take(keep).map(|(trial, _)| trial)
-    });
-    best.collect()
+    kept.trials().collect()
 }

@@ -9,11 +9,13 @@ use super::best::Best;
 use super::choice::{Choice, SELECTION_FILE, choices};
 use super::folder::{SWEEP, Sweep, key};
 use super::info::{INFO_FILE, info};
+use super::outcomes::Outcomes;
 use super::results::{ROWS_FILE, TABLE_FILE, choose};
 use super::row::{How, Row, csv};
 use super::source::{dataset_of_side, table_dir};
 use super::status::Leader;
-use super::trial::{tensors_dir, trial_dir};
+use super::trial::tensors_dir;
+use super::trial_files::trial_dir;
 use super::{BEST_FILE, queue};
 use crate::config::Config;
 use crate::tensors::Side;
@@ -77,7 +79,8 @@ fn leaders<'a>(sweep: &Sweep, rows: &'a [Row]) -> Vec<&'a Row> {
     let fits = || rows.iter().filter(|row| row.fit.is_some());
     let splits: std::collections::BTreeSet<Option<&str>> = fits().map(|row| row.split.as_deref()).collect();
     let of_split = |split| {
-        let leader = Leader::of(&sweep.config.wandb.sweep.metric, fits().filter(|row| row.split.as_deref() == split))?;
+        let of_split: Vec<Row> = fits().filter(|row| row.split.as_deref() == split).cloned().collect();
+        let leader = Leader::of(&sweep.config.wandb.sweep.metric, Outcomes::of_rows(of_split).all())?;
         rows.iter().find(|row| row.trial == leader.trial)
     };
     splits.into_iter().filter_map(of_split).collect()
@@ -101,7 +104,11 @@ pub fn judge(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<Judged> {
     fs_err::create_dir_all(out)?;
     let network = choose(sweep, rows).ok();
     let network = network.map(|best| judge_network(sweep, rows, best, out)).transpose()?;
-    let choices = if sweep.config.pipelines.is_empty() { Vec::new() } else { choices(sweep, rows)? };
+    let choices = if sweep.config.pipelines.is_empty() {
+        Vec::new()
+    } else {
+        choices(sweep, &mut Outcomes::of_rows(rows.to_vec()))?
+    };
     if !choices.is_empty() {
         manifest::write_json(&out.join(SELECTION_FILE), &choices)?;
     }

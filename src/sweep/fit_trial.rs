@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 
-use super::fits::{Fit, FitScores, Rows, Task, finished};
+use super::fits::{self, Fit, FitScores, Rows, Task, finished};
 use super::folder::Sweep;
 use super::queue::{Attempt, Ended, Queue};
 use super::row::{How, Row};
-use super::source;
+use super::source::Sources;
 use super::term::Term;
-use super::trial::trial_dir;
+use super::trial_files::{Keeper, Keeps, trial_dir};
 use super::trials::check_pipeline;
-use crate::config::Config;
+use crate::config::{Config, MetricName};
 
 /// A trial of a pipeline at work.
 pub(super) struct FitTrial<'a> {
@@ -21,6 +21,8 @@ pub(super) struct FitTrial<'a> {
     pub(super) config: &'a Config,
     pub(super) task: Task,
     pub(super) row: Row,
+    pub(super) keeper: &'a Keeper<'a>,
+    pub(super) sources: &'a Sources,
 }
 
 impl FitTrial<'_> {
@@ -31,7 +33,7 @@ impl FitTrial<'_> {
             return Ok(self.term.failed(self.row, How::Invalid, &error));
         }
         // Data that this worker does not find is no fault of the trial.
-        let rows = source::rows(self.sweep, self.config)?;
+        let rows = self.sources.rows(self.sweep, self.config)?;
         let key = self.task.key(&rows)?;
         let outcome = self.fitted(&rows, &key);
         (self.row.key, self.row.tensors_key) = (Some(key), Some(rows.key.clone()));
@@ -46,8 +48,21 @@ impl FitTrial<'_> {
         if let Some(scores) = finished(&trial_dir(&self.sweep.dir, self.row.trial), key) {
             return Ok((scores, Vec::new()));
         }
-        let fit: Fit = self.task.fit(rows, &|| self.term.is_over())?;
-        fit.write(&self.queue.work_dir(self.attempt.token), self.config, key)?;
+        let term = self.term;
+        let fit: Fit = self.task.fit(rows, &move || term.is_over())?;
+        let metric = self.config.wandb.sweep.metric.name;
+        let loss = fit.scores.watched(MetricName::ValidationLoss).unwrap_or(f64::INFINITY);
+        let rank = fit.scores.watched(metric).map(|value| (value, loss));
+        let kind = (true, self.row.split.clone());
+        let dir = self.queue.work_dir(self.attempt.token);
+        match self.keeper.keeps(&kind, rank, self.row.trial)? {
+            Keeps::All => fit.write(&dir, self.config, key)?,
+            Keeps::Predictions => {
+                fit.write(&dir, self.config, key)?;
+                fits::remove_model(&dir)?;
+            }
+            Keeps::Row => {}
+        }
         Ok((fit.scores, fit.seconds))
     }
 }

@@ -237,9 +237,9 @@ pub(super) fn finished(dir: &Path, key: &str) -> Option<FitScores> {
     (found.key == key).then_some(found.body)
 }
 
-/// Removes the model and the predictions in `dir`; they can be made again from the row.
-pub(super) fn remove(dir: &Path) -> Result<()> {
-    files::remove([dir.join(PREDICTIONS), dir.join(pipelines::FILE)])
+/// Removes the model in `dir`; it can be made again from the row.
+pub(super) fn remove_model(dir: &Path) -> Result<()> {
+    files::remove([dir.join(pipelines::FILE)])
 }
 
 /// Fails for hyper-parameters that the pipeline does not know, or cannot use.

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::outcomes::network_rows;
 use super::queue::{Item, Queue, Settings, Token};
 use super::results;
 use super::rounds;
@@ -135,25 +136,27 @@ impl Sweep {
         if tokens.len() < added || !tokens.iter().all(Token::has_ended) {
             return Ok(());
         }
-        let rows = results::rows_of(self, queue, &tokens)?;
-        let items = rounds::next(self.trials()?, &rows)?;
-        if !items.is_empty() {
+        let rows = network_rows(self, queue, &tokens)?;
+        let chunks = rounds::next(self.trials()?, &rows, tokens.is_empty())?;
+        if !chunks.is_empty() {
             // Tables are joined already.
             if !self.config.data.is_given() {
-                let configs = items.iter().map(|item| rounds::trial_config(self.trials()?, item.trial, &rows));
+                let items = chunks.iter().flat_map(|chunk| chunk.items());
+                let configs = items.map(|item| rounds::trial_config(self.trials()?, item.trial, &rows));
                 prepare(&configs.collect::<Result<Vec<_>>>()?)?;
             }
-            queue.add(added, PRIORITY, &items)?;
+            queue.add(added, PRIORITY, &chunks)?;
         }
-        if items.is_empty() || rounds::is_single(&self.config) {
-            queue.seal(added + items.len())?;
+        if chunks.is_empty() || rounds::is_single(&self.config) {
+            let all = tokens.iter().map(|token| token.chunk).chain(chunks);
+            queue.seal(all.map(|chunk| chunk.count).sum())?;
         }
         Ok(())
     }
 
     /// The row of an item that no worker survived; `rows` has those of earlier trials.
-    pub(super) fn quarantined(&self, token: &Token, rows: &[Row]) -> Result<Row> {
-        Row::quarantined(token, &rounds::trial_config(self.trials()?, token.item.trial, rows)?)
+    pub(super) fn quarantined(&self, queue: &Queue, item: Item, rows: &[Row]) -> Result<Row> {
+        Row::quarantined(item, queue.settings.tries, &rounds::trial_config(self.trials()?, item.trial, rows)?)
     }
 }
 

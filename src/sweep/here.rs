@@ -21,8 +21,8 @@ pub struct Hands<'a> {
     pub workers: usize,
     /// The longest that a trial may take.
     pub limit: Duration,
-    /// Of how many of the best trials the models stay; all, where it is not said.
-    pub keep: Option<usize>,
+    /// Of how many of the best trials the models stay.
+    pub keep: usize,
     /// Set to make it stop.
     pub stop: &'a AtomicBool,
 }

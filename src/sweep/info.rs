@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use anyhow::Result;
-use serde_json::Value;
+use anyhow::{Context as _, Result};
 
 use super::best::{BEST_FILE, Best, TrialResult};
+use super::choice::Choice;
+use super::outcomes::Outcomes;
 use super::row::{parameters, plain};
-use super::trial::trial_dir;
+use super::trial_files::trial_dir;
 use crate::config::Config;
 use crate::tensors::Side;
 use crate::training::{Evaluation, Run};
-use crate::{escape, files, manifest};
+use crate::{escape, files, manifest, pipelines};
 
 /// The file in a sweep's directory that says which model is the best, and how good it is.
 pub const INFO_FILE: &str = "bestmodel.info";
@@ -25,7 +26,7 @@ pub fn write_best(dir: &Path, best: &Best) -> Result<()> {
 /// What is known of the best trial: why it was chosen, its scores on the test samples where it was evaluated on them, its
 /// hyper-parameters, where its model is. `evaluation` are those scores, if they are not beside the model yet.
 pub fn info(dir: &Path, best: &Best, evaluation: Option<&Evaluation>) -> Result<String> {
-    let run = trial_dir(dir, best.trial);
+    let (run, relative) = (trial_dir(dir, best.trial), trial_dir(Path::new(""), best.trial));
     let failed: Vec<String> = best.trials.iter().filter(|trial| trial.best().is_none()).map(failure).collect();
     let chosen = best.trials.iter().find(|trial| trial.trial == best.trial).and_then(|trial| trial.best());
     let mut lines = vec![
@@ -34,14 +35,14 @@ pub fn info(dir: &Path, best: &Best, evaluation: Option<&Evaluation>) -> Result<
         ("goal".to_owned(), format!("{:?}", best.metric.goal).to_lowercase()),
         ("value".to_owned(), best.value.to_string()),
         ("epoch".to_owned(), chosen.map_or(String::new(), |epoch| epoch.epoch.to_string())),
-        ("model".to_owned(), format!("trials/trial-{:04}/model.safetensors", best.trial)),
+        ("model".to_owned(), relative.join("model.safetensors").display().to_string()),
         ("model_sha256".to_owned(), Run::open(&run)?.summary.model_sha256),
         ("trials".to_owned(), best.trials.len().to_string()),
         ("failed".to_owned(), failed.len().to_string()),
     ];
     lines.extend(failed.into_iter().map(|failure| ("failed_trial".to_owned(), failure)));
     lines.extend(test_scores(&run, evaluation.cloned())?);
-    lines.extend(parameters(&Config::read(&run)?)?.into_iter().map(|(name, value)| (name, short(&value))));
+    lines.extend(parameters(&Config::read(&run)?)?.into_iter().map(|(name, value)| (name, plain(&value))));
     Ok(lines.into_iter().map(|(key, value)| format!("{} = {}\n", escape::value(&key), escape::value(&value))).collect())
 }
 
@@ -61,7 +62,38 @@ fn test_scores(run: &Path, evaluation: Option<Evaluation>) -> Result<Vec<(String
     Ok(defined.map(|(name, value)| (format!("test_{name}"), value.to_string())).collect())
 }
 
-/// A hyper-parameter as people write it: `64`, not `64.0`.
-fn short(value: &Value) -> String {
-    value.as_f64().map_or_else(|| plain(value), |number| number.to_string())
+/// Writes what is known of the best trial of each split for people, as [`write_best`] does: each line begins with the name of the
+/// split and a dot.
+pub(super) fn write_choices(dir: &Path, choices: &[Choice], outcomes: &mut Outcomes) -> Result<()> {
+    let mut text = String::new();
+    for choice in choices {
+        let split = choice.split.as_ref().map_or(String::new(), |split| format!("{}.", escape::value(split)));
+        for (key, value) in of_choice(dir, choice, outcomes)? {
+            text.push_str(&format!("{split}{} = {}\n", escape::value(&key), escape::value(&value)));
+        }
+    }
+    files::write_atomic(&dir.join(INFO_FILE), text.as_bytes())
+}
+
+fn of_choice(dir: &Path, choice: &Choice, outcomes: &mut Outcomes) -> Result<Vec<(String, String)>> {
+    let row = outcomes.row_of(choice.trial)?.context("the best trial has a row")?;
+    let model = trial_dir(dir, choice.trial).join(pipelines::FILE);
+    let relative = model.strip_prefix(dir).unwrap_or(&model).display().to_string();
+    let all = outcomes.all().iter().filter(|outcome| outcome.split.as_deref() == choice.split.as_deref());
+    let mut lines = vec![
+        ("trial", choice.trial.to_string()),
+        ("pipeline", choice.pipeline.clone()),
+        ("metric", choice.metric.name.to_string()),
+        ("goal", format!("{:?}", choice.metric.goal).to_lowercase()),
+        ("value", choice.value.to_string()),
+        ("model", relative),
+        ("model_sha256", manifest::digest(&fs_err::read(&model)?)),
+        ("trials", all.clone().count().to_string()),
+        ("failed", all.filter(|outcome| outcome.value.is_none()).count().to_string()),
+    ];
+    for (name, estimate) in [("corrected", choice.corrected), ("held_out", choice.validation)] {
+        lines.extend(estimate.map(|estimate| (name, estimate.value.to_string())));
+    }
+    let lines = lines.into_iter().map(|(key, value)| (key.to_owned(), value));
+    Ok(lines.chain(row.parameters.into_iter().map(|(name, value)| (name, plain(&value)))).collect())
 }

@@ -19,7 +19,8 @@ use super::queue::{Ended, Item, Token};
 use super::row::{How, Row};
 use super::source;
 use super::term::Term;
-use super::trial::{tensors_dir, trial_dir};
+use super::trial::tensors_dir;
+use super::trial_files::trial_dir;
 use super::trials::check_pipeline;
 use crate::config::Config;
 use crate::models::Device;
@@ -187,7 +188,7 @@ impl Part<'_> {
         let task = Task::of(&config)?;
         let budget = if task.is_some() { 1 } else { config.epochs };
         let mut row = Row::begin(&Token::new(Item { trial, budget }), &self.worker, &config)?;
-        let term = Term { began: Instant::now(), limit: Duration::MAX, stop: self.stop };
+        let term = Term { began: Instant::now(), limit: Duration::MAX, stop: self.stop, attempt: None };
         if let Err(error) = check(&config) {
             return Ok(Attempted::of(term.failed(row, How::Invalid, &error)));
         }
@@ -285,7 +286,7 @@ enum Attempted {
 impl Attempted {
     fn of(ended: Ended<Row>) -> Attempted {
         match ended {
-            Ended::Done(row) | Ended::Failed(row) => Attempted::Ended(Box::new(row)),
+            Ended::Done(row) => Attempted::Ended(Box::new(row)),
             Ended::Stopped => Attempted::Left,
         }
     }

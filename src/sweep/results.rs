@@ -1,20 +1,23 @@
 //! The rows of a sweep → its results: a table for programs, one for spreadsheets, the best trial, and the models of the best.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
 use super::best::{BEST_FILE, Best, TrialResult};
 use super::choice::{SELECTION_FILE, choices, kept};
-use super::fits;
 use super::folder::{Sweep, queue_dir};
-use super::info::{INFO_FILE, write_best};
+use super::info::{INFO_FILE, write_best, write_choices};
+use super::outcomes::{Outcomes, network_rows};
 use super::queue::{Census, Managed, News, Queue, State, Token, manage};
-use super::row::{Row, csv};
-use super::trial::{publish, trial_dir};
+use super::row::{CsvColumns, How, Row};
+use super::trial_files::{publish, trial_dir, trial_dirs};
 use crate::config::Config;
 use crate::error::hinted;
+use crate::files::Growing;
 use crate::output::many;
 use crate::{files, manifest, training};
 
@@ -26,19 +29,33 @@ pub(super) const TABLE_FILE: &str = "results.csv";
 /// What the manager saw, a line each.
 pub const LOG_FILE: &str = "status.log";
 
+/// How far the trials are is said so often.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
+/// The models of so many of the best trials stay, unless it is said otherwise.
+pub const KEEP: usize = 1000;
+
 /// Manages `sweep` until all its trials have ended or `stop` is set; then leaves the results, and removes the queue. Of
 /// models those of the `keep` best trials stay. `prepare` is given the configurations of trials before anybody takes them,
 /// and has to make their tensors; `say` hears of what happens, which [`LOG_FILE`] keeps.
 pub fn manage_trials(
     sweep: &Sweep,
     queue: &Queue,
-    keep: Option<usize>,
+    keep: usize,
     stop: &std::sync::atomic::AtomicBool,
     prepare: impl Fn(&[Config]) -> Result<()>,
     say: impl Fn(&str),
 ) -> Result<Managed> {
     let trials = sweep.plan.trials;
+    let mut said: Option<Instant> = None;
     let hear = |news: News<'_>| {
+        if matches!(news, News::Ended(_)) {
+            // Trials may end by the thousand a second.
+            if said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
+                return;
+            }
+            said = Some(Instant::now());
+        }
         let text = match news {
             News::Seated(None) => format!("managing {}", many(trials, "trial")),
             News::Seated(Some(dead)) => format!("managing {} in place of {dead}, which is dead", many(trials, "trial")),
@@ -52,13 +69,23 @@ pub fn manage_trials(
         say(&text);
     };
     let finish = |census: &Census| {
-        finish(sweep, queue, census, keep)?;
-        let Census { done, failed, quarantined, .. } = census;
+        let outcomes = finish(sweep, queue, census, keep)?;
+        let count = |is: fn(How) -> bool| outcomes.all().iter().filter(|outcome| is(outcome.ended)).count();
+        let quarantined = count(|how| how == How::Quarantined);
+        let failed = count(|how| !matches!(how, How::Done | How::Quarantined));
+        let done = count(|how| how == How::Done);
         log(&sweep.dir, &format!("over: {done} done, {failed} failed, {quarantined} quarantined"));
         queue.remove();
         Ok(())
     };
-    match manage(queue, stop, |queue| sweep.fill(queue, &prepare), hear, finish) {
+    // Before anybody takes a trial: which files workers keep.
+    let fill = |queue: &Queue| {
+        if queue.kept() != Some(keep) {
+            queue.set_kept(keep)?;
+        }
+        sweep.fill(queue, &prepare)
+    };
+    match manage(queue, stop, fill, hear, finish) {
         // Another manager was faster, and has removed the queue.
         Err(_) if sweep.is_finished() => Ok(Managed::Over(Census::default())),
         managed => managed,
@@ -67,8 +94,6 @@ pub fn manage_trials(
 
 /// Adds a line to the log: a courtesy, which no full disk may make into an error.
 fn log(dir: &Path, text: &str) {
-    use std::io::Write as _;
-
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
     // Neither through a link, nor into a pipe that nobody reads.
     let file = files::open_to_append(&dir.join(LOG_FILE));
@@ -76,56 +101,92 @@ fn log(dir: &Path, text: &str) {
 }
 
 /// Leaves the results; the rows come last, and say that all is there.
-fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: Option<usize>) -> Result<()> {
+fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: usize) -> Result<Outcomes> {
     let tokens = queue.items()?;
-    let rows = rows_of(sweep, queue, &tokens)?;
-    let are_all = census.sealed.is_none_or(|sealed| rows.len() >= sealed);
+    let ended: usize = tokens.iter().map(|token| token.ended).sum();
+    let are_all = census.sealed.is_none_or(|sealed| ended >= sealed);
     ensure!(are_all, "the queue of `{}` changed while it was read", sweep.dir.display());
-    let rows = of_trials(rows);
-    let by_item: BTreeMap<_, &Row> = rows.iter().map(|row| (row.item(), row)).collect();
-    for token in tokens.iter().filter(|token| matches!(token.state, State::Done(_) | State::Failed(_))) {
-        by_item.get(&token.item).map_or(Ok(()), |row| publish(sweep, queue, token, row))?;
+    let mut outcomes = Outcomes::of_queue(sweep, queue, &tokens)?;
+    publish_left(sweep, queue, &mut outcomes)?;
+    let networks = network_rows(sweep, queue, &tokens)?;
+    for row in &networks {
+        training::remove_checkpoint(&trial_dir(&sweep.dir, row.trial))?;
     }
-    if let Ok(best) = choose(sweep, &rows) {
+    if let Ok(best) = choose(sweep, &of_trials(networks)) {
         write_best(&sweep.dir, &best)?;
     }
     if !sweep.config.pipelines.is_empty() {
-        manifest::write_json(&sweep.dir.join(SELECTION_FILE), &choices(sweep, &rows)?)?;
+        let choices = choices(sweep, &mut outcomes)?;
+        manifest::write_json(&sweep.dir.join(SELECTION_FILE), &choices)?;
+        if sweep.config.data.is_given() {
+            write_choices(&sweep.dir, &choices, &mut outcomes)?;
+        }
     }
-    prune(sweep, &rows, keep)?;
-    files::write_atomic(&sweep.dir.join(TABLE_FILE), csv(&rows).as_bytes())?;
-    manifest::write_json_lines(&sweep.dir.join(ROWS_FILE), &rows)
+    prune(sweep, &outcomes, keep)?;
+    write_table(&sweep.dir.join(TABLE_FILE), &mut outcomes)?;
+    write_rows(&sweep.dir.join(ROWS_FILE), &mut outcomes)?;
+    Ok(outcomes)
+}
+
+/// Gives what workers that were killed left their trials' names, and removes what an earlier sweep left there.
+fn publish_left(sweep: &Sweep, queue: &Queue, outcomes: &mut Outcomes) -> Result<()> {
+    let left = queue.begun_trials()?.into_iter().chain(trial_dirs(&sweep.dir)?.into_iter().map(|(trial, _)| trial));
+    for trial in left.collect::<BTreeSet<usize>>() {
+        let Some(row) = outcomes.row_of(trial)? else { continue };
+        let state = State::Leased(row.worker.clone());
+        let token = Token { attempt: row.attempt, ..Token::new(row.item()).with(state) };
+        publish(sweep, queue, &token, &row)?;
+    }
+    Ok(())
+}
+
+fn write_rows(path: &Path, outcomes: &mut Outcomes) -> Result<()> {
+    write_lines(path, outcomes, |row, line| Ok(serde_json::to_writer(line, row)?))
+}
+
+fn write_table(path: &Path, outcomes: &mut Outcomes) -> Result<()> {
+    let mut columns = CsvColumns::default();
+    for at in 0..outcomes.all().len() {
+        columns.add(&outcomes.row(at)?);
+    }
+    let mut head = Some(columns.head());
+    write_lines(path, outcomes, |row, line| {
+        line.extend(head.take().unwrap_or_default().into_bytes());
+        line.extend(columns.line(row).trim_end_matches('\n').as_bytes());
+        Ok(())
+    })
+}
+
+/// Writes a file row by row, as all of them may not fit into memory.
+fn write_lines(
+    path: &Path,
+    outcomes: &mut Outcomes,
+    mut write: impl FnMut(&Row, &mut Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    let mut file = Growing::new(path)?;
+    let mut waiting = Vec::new();
+    for at in 0..outcomes.all().len() {
+        write(&outcomes.row(at)?, &mut waiting)?;
+        waiting.push(b'\n');
+        if waiting.len() >= 1 << 16 {
+            file.file().write_all(&waiting)?;
+            waiting.clear();
+        }
+    }
+    file.file().write_all(&waiting)?;
+    file.commit(path)
 }
 
 /// The rows of the trials that have ended, in their order; of a trial that is promoted from rung to rung the last.
 pub fn rows(sweep: &Sweep) -> Result<Vec<Row>> {
-    match sweep.queue()? {
-        Some(queue) => Ok(of_trials(rows_of(sweep, &queue, &queue.items()?)?)),
-        None => finished_rows(sweep),
-    }
-}
-
-/// The rows of items that have ended, in the order of their trials.
-pub(super) fn rows_of(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Vec<Row>> {
-    let mut rows: BTreeMap<_, Row> = queue.results::<Row>(tokens)?.into_iter().collect();
-    let mut lost: Vec<&Token> = tokens.iter().filter(|token| matches!(token.state, State::Quarantined(_))).collect();
-    lost.sort_by_key(|token| token.item);
-    for token in lost {
-        let earlier: Vec<Row> = rows.range(..token.item).map(|(_, row)| row.clone()).collect();
-        let row = sweep.quarantined(token, &earlier)?;
-        rows.entry(token.item).or_insert(row);
-    }
-    Ok(rows.into_values().collect())
+    let mut outcomes = Outcomes::of(sweep)?;
+    (0..outcomes.all().len()).map(|at| outcomes.row(at)).collect()
 }
 
 /// The last row of each trial.
-pub(super) fn of_trials(rows: Vec<Row>) -> Vec<Row> {
+fn of_trials(rows: Vec<Row>) -> Vec<Row> {
     let last: BTreeMap<usize, Row> = rows.into_iter().map(|row| (row.trial, row)).collect();
     last.into_values().collect()
-}
-
-fn finished_rows(sweep: &Sweep) -> Result<Vec<Row>> {
-    manifest::read_json_lines(&sweep.dir.join(ROWS_FILE))
 }
 
 /// The best network of the trials that have ended.
@@ -141,13 +202,18 @@ pub fn choose(sweep: &Sweep, rows: &[Row]) -> Result<Best> {
     Best::of(&sweep.config.wandb.sweep.metric, trials.collect())
 }
 
-/// Removes the models and predictions of all but the `keep` best trials; of networks, and of the pipelines of each split.
-fn prune(sweep: &Sweep, rows: &[Row], keep: Option<usize>) -> Result<()> {
-    let kept = kept(sweep, rows, keep.unwrap_or(usize::MAX));
-    for row in rows.iter().filter(|row| row.value.is_some() && !kept.contains(&row.trial)) {
-        let dir = trial_dir(&sweep.dir, row.trial);
-        training::remove_model(&dir)?;
-        fits::remove(&dir)?;
+/// Removes the models of all but the `keep` best networks, and all that the fits of pipelines left, but for the `keep` best of each
+/// split.
+fn prune(sweep: &Sweep, outcomes: &Outcomes, keep: usize) -> Result<()> {
+    let all = outcomes.all();
+    let kept = kept(sweep, all, keep);
+    for (trial, dir) in trial_dirs(&sweep.dir)? {
+        let Ok(at) = all.binary_search_by_key(&trial, |outcome| outcome.trial) else { continue };
+        match all[at].value.is_some() && !kept.contains(&trial) {
+            true if all[at].is_fit => files::remove([dir])?,
+            true => training::remove_model(&dir)?,
+            false => {}
+        }
     }
     Ok(())
 }
@@ -164,7 +230,9 @@ pub fn cleanup(sweep: &Sweep, keep: Option<usize>) -> Result<()> {
             "finish it with `poolcast sweep run DIR`; `poolcast sweep status DIR` shows how far it is"
         )
     );
-    prune(sweep, &finished_rows(sweep)?, keep)?;
+    if let Some(keep) = keep {
+        prune(sweep, &Outcomes::of(sweep)?, keep)?;
+    }
     files::remove([queue_dir(&sweep.dir)])
 }
 

@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::asha::{self, Done, promoted};
 use super::hyperband::{Trajectory, stopped};
-use super::queue::Item;
+use super::queue::{Chunk, Item};
 use super::row::Row;
 use super::space::point;
 use super::suggest::{Observed, count};
@@ -19,21 +19,21 @@ use crate::training::Epoch;
 /// The trials of a round where trials learn from others; those of one round do not know what came of each other.
 const ROUND: usize = 4;
 
-/// The items to add to the queue of a sweep of `trials` once all items in it have ended, with these `rows`: the next round of
-/// trials, or further rungs of the best. None, when the sweep is over.
-pub(super) fn next(trials: &Trials, rows: &[Row]) -> Result<Vec<Item>> {
+/// What to add to the queue of a sweep of `trials` once everything in it has ended: the next round of trials, or further rungs of
+/// the best. Nothing, when the sweep is over. `rows` are those of networks; `is_first` says that nothing was added before.
+pub(super) fn next(trials: &Trials, rows: &[Row], is_first: bool) -> Result<Vec<Chunk>> {
     let config = trials.config();
     let count = count(config)?;
     let begun = rows.iter().map(|row| row.trial).filter(|trial| *trial <= count).max().unwrap_or(0);
-    if begun < count || rows.is_empty() {
+    if begun < count || is_first {
         let last = if learns(config) { count.min(begun + ROUND) } else { count };
-        let mut items: Vec<Item> = (begun + 1..=last).map(|trial| Item { trial, budget: first_rung(config) }).collect();
+        let networks = (begun + 1..=last).map(|trial| Item { trial, budget: first_rung(config) }.into());
         // Trials of pipelines learn from nobody, and know no epochs.
-        let all = if rows.is_empty() { trials.count() } else { count };
-        items.extend((count + 1..=all).map(|trial| Item { trial, budget: 1 }));
-        return Ok(trials.arrange(items));
+        let fits = if is_first { trials.of_pipelines() } else { Vec::new() };
+        return Ok(trials.arrange(networks.chain(fits).collect()));
     }
-    Ok(asha_of(config).map_or(Vec::new(), |asha| climb(config, asha, rows)))
+    let items = asha_of(config).map_or(Vec::new(), |asha| climb(config, asha, rows));
+    Ok(items.into_iter().map(Chunk::from).collect())
 }
 
 /// Whether [`next`] gives items once only.
@@ -94,7 +94,8 @@ fn first_rung(config: &Config) -> usize {
     asha_of(config).map_or(config.epochs, |asha| asha.rungs(config.epochs)[0])
 }
 
-fn asha_of(config: &Config) -> Option<&Asha> {
+/// The rungs of trials that may be promoted.
+pub(super) fn asha_of(config: &Config) -> Option<&Asha> {
     match &config.wandb.sweep.early_terminate {
         Some(EarlyTerminate::Asha(asha)) => Some(asha),
         _ => None,

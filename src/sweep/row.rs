@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::fits::FitScores;
 use super::queue::{Item, Token};
-use crate::config::{Config, MetricName};
+use crate::config::{Config, MetricName, whole};
 use crate::training::{ClassScores, Epoch, Metrics, Scores, Status};
 
 /// How a trial ended.
@@ -84,8 +84,8 @@ impl Row {
     /// The row of an attempt that `worker` begins.
     pub(super) fn begin(token: &Token, worker: &str, config: &Config) -> Result<Row> {
         Ok(Row {
-            trial: token.item.trial,
-            budget: token.item.budget,
+            trial: token.item().trial,
+            budget: token.item().budget,
             ended: How::Error,
             error: None,
             value: None,
@@ -108,6 +108,13 @@ impl Row {
             tensors_key: None,
             config: config.clone(),
         })
+    }
+
+    /// The loss and the scores that it was judged by: on the validation samples, or the means over folds.
+    pub fn scores(&self) -> Option<(f64, Scores)> {
+        let of_fit = self.fit.as_ref().and_then(|fit| fit.mean.or(fit.validation));
+        let of_network = || self.metrics.as_ref()?.of_model().map(|epoch| (epoch.validation_loss, epoch.validation));
+        of_fit.map(|scores| (scores.loss, scores.scores)).or_else(of_network)
     }
 
     /// What trials are compared by, where they have it: their value, and among equals their validation loss.
@@ -136,10 +143,9 @@ impl Row {
     }
 
     /// The row of an item that no worker survived.
-    pub(super) fn quarantined(token: &Token, config: &Config) -> Result<Row> {
-        let worker = token.state.worker().unwrap_or_default();
-        let error = format!("{} workers died of it or lost it, the last of them {worker}", token.attempt);
-        let row = Row::begin(token, worker, config)?;
+    pub(super) fn quarantined(item: Item, tries: u32, config: &Config) -> Result<Row> {
+        let error = format!("{tries} workers died of it or lost it, one after the other");
+        let row = Row::begin(&Token { attempt: tries, ..Token::new(item) }, "", config)?;
         Ok(Row { ended: How::Quarantined, error: Some(error), began: String::new(), ..row })
     }
 }
@@ -155,26 +161,42 @@ pub(super) fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
         Some(pipeline) => all.extend(super::trials::parameters(pipeline)),
         None => all.extend(object(serde_json::to_value(&config.training.parameters)?)),
     }
-    Ok(all.into_iter().collect())
+    Ok(all.into_iter().map(|(name, value)| (name, whole(value))).collect())
 }
 
-/// `rows` as a table for spreadsheets: without the configuration, with a column for every score and parameter.
-pub(super) fn csv(rows: &[Row]) -> String {
-    let mut columns = [
-        "trial", "pipeline", "split", "budget", "ended", "error", "value", "folds", "attempt", "worker", "began",
-        "seconds", "seed",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    columns.extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
-    columns.extend(Scores::NAMES.map(|name| format!("validation_{name}")));
-    let evaluations = |row: &'_ Row| row.fit.iter().flat_map(|fit| fit.evaluation.keys().cloned()).collect::<Vec<_>>();
-    let evaluated: BTreeSet<String> = rows.iter().flat_map(evaluations).collect();
-    columns.extend(evaluated.iter().map(|name| format!("evaluation_{name}")));
-    let names: BTreeSet<&String> = rows.iter().flat_map(|row| row.parameters.keys()).collect();
-    columns.extend(names.iter().map(|name| (*name).clone()));
-    let mut text = line(&columns);
-    for row in rows {
+/// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves the configuration out.
+#[derive(Debug, Default)]
+pub(super) struct CsvColumns {
+    /// Further splits that pipelines were evaluated on.
+    evaluations: BTreeSet<String>,
+    /// Hyper-parameters.
+    parameters: BTreeSet<String>,
+}
+
+impl CsvColumns {
+    /// Has columns for what `row` has, too.
+    pub(super) fn add(&mut self, row: &Row) {
+        self.evaluations.extend(row.fit.iter().flat_map(|fit| fit.evaluation.keys().cloned()));
+        self.parameters.extend(row.parameters.keys().cloned());
+    }
+
+    /// The first line.
+    pub(super) fn head(&self) -> String {
+        let mut columns = [
+            "trial", "pipeline", "split", "budget", "ended", "error", "value", "folds", "attempt", "worker", "began",
+            "seconds", "seed",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        columns.extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
+        columns.extend(Scores::NAMES.map(|name| format!("validation_{name}")));
+        columns.extend(self.evaluations.iter().map(|name| format!("evaluation_{name}")));
+        columns.extend(self.parameters.iter().cloned());
+        csv_line(&columns)
+    }
+
+    /// The line of `row`.
+    pub(super) fn line(&self, row: &Row) -> String {
         let held_out = row.fit.as_ref().and_then(|fit| fit.validation);
         let best = row.metrics.as_ref().and_then(|metrics| metrics.best.as_ref());
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
@@ -200,14 +222,20 @@ pub(super) fn csv(rows: &[Row]) -> String {
         let scores = best.map(|best| best.validation).or(held_out.map(|scores| scores.scores));
         let scores = scores.map_or([None; Scores::NAMES.len()], |scores| scores.values());
         cells.extend(scores.map(number));
-        cells.extend(evaluated.iter().map(|name| {
+        cells.extend(self.evaluations.iter().map(|name| {
             let scores = row.fit.as_ref().and_then(|fit| fit.evaluation.get(name));
             number(scores.and_then(|scores| scores.watched(row.config.wandb.sweep.metric.name)))
         }));
-        cells.extend(names.iter().map(|name| row.parameters.get(*name).map_or(String::new(), plain)));
-        text.push_str(&line(&cells));
+        cells.extend(self.parameters.iter().map(|name| row.parameters.get(name).map_or(String::new(), plain)));
+        csv_line(&cells)
     }
-    text
+}
+
+/// `rows` as a table for spreadsheets.
+pub(super) fn csv(rows: &[Row]) -> String {
+    let mut columns = CsvColumns::default();
+    rows.iter().for_each(|row| columns.add(row));
+    std::iter::once(columns.head()).chain(rows.iter().map(|row| columns.line(row))).collect()
 }
 
 /// The metric of each fold, between spaces.
@@ -217,11 +245,12 @@ fn folds(fit: &FitScores, metric: MetricName) -> String {
 }
 
 /// A word without its quotes; anything else as JSON.
-pub(super) fn plain(value: &Value) -> String {
+pub fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn line(cells: &[String]) -> String {
+/// `cells` as a line of CSV.
+pub fn csv_line(cells: &[String]) -> String {
     let quoted = cells.iter().map(|cell| match cell.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.clone(),
@@ -236,6 +265,6 @@ mod tests {
     #[test]
     fn cells_are_quoted_where_they_must_be() {
         let cells = ["1", "a,b", "say \"no\"", "two\nlines"].map(str::to_owned);
-        assert_eq!(line(&cells), "1,\"a,b\",\"say \"\"no\"\"\",\"two\nlines\"\n");
+        assert_eq!(csv_line(&cells), "1,\"a,b\",\"say \"\"no\"\"\",\"two\nlines\"\n");
     }
 }

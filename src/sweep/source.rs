@@ -1,14 +1,17 @@
 //! The trial of a pipeline → the rows it learns from, in the folder that all workers share.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::fits::{Predictions, Rows};
 use super::folder::Sweep;
 use super::row::Row;
-use super::trial::{tensors_dir, trial_dir};
+use super::trial::tensors_dir;
+use super::trial_files::trial_dir;
 use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
@@ -20,6 +23,30 @@ use crate::training::{Run, probabilities};
 /// Where the joined tables of the sweep in `dir` are.
 pub fn table_dir(dir: &Path) -> PathBuf {
     dir.join("table")
+}
+
+/// What one worker's fits learn from, kept for those that share it.
+#[derive(Debug, Default)]
+pub(super) struct Sources(RefCell<Option<(PathBuf, Rc<Rows>)>>);
+
+impl Sources {
+    /// As [`rows`].
+    pub(super) fn rows(&self, sweep: &Sweep, config: &Config) -> Result<Rc<Rows>> {
+        let place = match config.data.split_names.first() {
+            Some(split) if config.data.is_given() => table_dir(&sweep.dir).join(split),
+            _ => tensors_dir(&sweep.dir, config)?,
+        };
+        if let Some((known, rows)) = &*self.0.borrow()
+            && *known == place
+        {
+            return Ok(Rc::clone(rows));
+        }
+        // The old ones go before the new ones come.
+        self.0.take();
+        let rows = Rc::new(rows(sweep, config)?);
+        self.0.replace(Some((place, Rc::clone(&rows))));
+        Ok(rows)
+    }
 }
 
 /// What the trial `config` of `sweep` learns from and is validated on.

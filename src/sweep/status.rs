@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::folder::Sweep;
+use super::outcomes::{Outcome, Outcomes};
 use super::queue::{Queue, State, Token};
-use super::results::{of_trials, rows, rows_of};
 use super::row::{How, Row};
 use crate::config::Metric;
 
@@ -18,6 +18,8 @@ pub struct Status {
     pub trials: usize,
     /// Whether all trials have ended, and none goes on.
     pub is_over: bool,
+    /// Whether nobody takes anything until `sweep resume`.
+    pub is_paused: bool,
     /// Trials that ended with a model.
     pub done: usize,
     /// Trials that failed, by kind.
@@ -48,9 +50,9 @@ pub struct Leader {
 }
 
 impl Leader {
-    /// The best of `rows`, the first of equals; `None` where none has a value.
-    pub(super) fn of<'a>(metric: &Metric, rows: impl IntoIterator<Item = &'a Row>) -> Option<Leader> {
-        let ranked = rows.into_iter().filter_map(|row| Some((row.trial, row.rank()?)));
+    /// The best of `outcomes`, the first of equals; `None` where none has a value.
+    pub(super) fn of<'a>(metric: &Metric, outcomes: impl IntoIterator<Item = &'a Outcome>) -> Option<Leader> {
+        let ranked = outcomes.into_iter().filter_map(|outcome| Some((outcome.trial, outcome.rank()?)));
         let (trial, (value, _)) = ranked.min_by(|a, b| metric.goal.order(a.1, b.1))?;
         Some(Leader { trial, value })
     }
@@ -58,7 +60,7 @@ impl Leader {
 
 /// The best of `rows`, the first of equals; `None` where none has a value.
 pub fn leader(metric: &Metric, rows: &[Row]) -> Option<Leader> {
-    Leader::of(metric, rows)
+    Leader::of(metric, Outcomes::of_rows(rows.to_vec()).all())
 }
 
 /// A worker or a manager.
@@ -92,39 +94,41 @@ pub struct Running {
 
 /// Looks how far `sweep` is.
 pub fn status(sweep: &Sweep) -> Result<Status> {
-    let Some(queue) = sweep.queue()? else { return Ok(Status::of(sweep, &rows(sweep)?, Vec::new(), None)) };
+    let Some(queue) = sweep.queue()? else {
+        return Ok(Status::of(sweep, Outcomes::of(sweep)?.all(), Vec::new(), None));
+    };
     let tokens = queue.items()?;
     let mut running: Vec<Running> = tokens.iter().filter_map(|token| Running::of(&queue, token)).collect();
     running.sort_by_key(|running| running.trial);
     // A trial that was promoted has ended at one rung, and goes on at the next.
-    let goes_on: BTreeSet<usize> =
-        tokens.iter().filter(|token| !token.has_ended()).map(|token| token.item.trial).collect();
-    let mut rows = of_trials(rows_of(sweep, &queue, &tokens)?);
-    rows.retain(|row| !goes_on.contains(&row.trial));
+    let goes_on: BTreeSet<usize> = tokens.iter().flat_map(Token::open).map(|item| item.trial).collect();
+    let mut ended = Outcomes::of_queue(sweep, &queue, &tokens)?.all().to_vec();
+    ended.retain(|outcome| !goes_on.contains(&outcome.trial));
     let manager = queue.manager().map(|worker| Heard::of(&queue, worker));
-    let mut status = Status::of(sweep, &rows, running, manager);
-    status.ready = sweep.plan.trials.saturating_sub(rows.len() + status.running.len());
-    status.is_over = false;
+    let mut status = Status::of(sweep, &ended, running, manager);
+    status.ready = sweep.plan.trials.saturating_sub(ended.len() + status.running.len());
+    (status.is_over, status.is_paused) = (false, queue.is_paused());
     Ok(status)
 }
 
 impl Status {
-    fn of(sweep: &Sweep, rows: &[Row], running: Vec<Running>, manager: Option<Heard>) -> Status {
+    fn of(sweep: &Sweep, ended: &[Outcome], running: Vec<Running>, manager: Option<Heard>) -> Status {
         let metric = sweep.config.wandb.sweep.metric.clone();
         let mut failed = BTreeMap::new();
-        for row in rows.iter().filter(|row| row.ended != How::Done) {
-            *failed.entry(row.ended).or_default() += 1;
+        for outcome in ended.iter().filter(|outcome| outcome.ended != How::Done) {
+            *failed.entry(outcome.ended).or_default() += 1;
         }
-        let best = Leader::of(&metric, rows);
-        let rest = sweep.plan.trials.saturating_sub(rows.len());
-        let mean_s = rows.iter().map(|row| row.seconds).sum::<f64>() / rows.len() as f64;
+        let best = Leader::of(&metric, ended);
+        let rest = sweep.plan.trials.saturating_sub(ended.len());
+        let mean_s = ended.iter().map(|outcome| outcome.seconds).sum::<f64>() / ended.len() as f64;
         let rate_per_s = Some(running.len() as f64 / mean_s).filter(|rate| rate.is_finite() && *rate > 0.0);
-        let done = rows.len() - failed.values().sum::<usize>();
+        let done = ended.len() - failed.values().sum::<usize>();
         let remaining_s = if rest == 0 { Some(0.0) } else { rate_per_s.map(|rate| rest as f64 / rate) };
         let rate_per_hour = rate_per_s.map(|rate| 3600.0 * rate);
         Status {
             trials: sweep.plan.trials,
             is_over: true,
+            is_paused: false,
             done,
             failed,
             running,
@@ -151,11 +155,13 @@ impl Running {
         let beat = queue.beat(worker);
         let age = beat.as_ref().map(|(_, age)| age.as_secs_f64());
         // A heart beats now and then, and may last have spoken of an earlier trial.
-        let work = beat.and_then(|(beat, _)| beat.work).filter(|work| work.item == token.item);
+        let work = beat.and_then(|(beat, _)| beat.work).filter(|work| token.open().any(|item| item == work.item));
+        // It may be further in its chunk than the chunk says.
+        let item = work.as_ref().map_or(token.item(), |work| work.item);
         Some(Running {
-            trial: token.item.trial,
-            budget: token.item.budget,
-            attempt: token.attempt,
+            trial: item.trial,
+            budget: item.budget,
+            attempt: if item == token.item() { token.attempt } else { 1 },
             by: Heard { worker: worker.clone(), heartbeat_s: age },
             seconds: work.as_ref().zip(age).map(|(work, age)| work.seconds + age),
             epoch: work.as_ref().map(|work| work.epoch),

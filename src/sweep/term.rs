@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::queue::Ended;
+use super::queue::{Attempt, Ended};
 use super::row::{How, Row};
 use crate::error::{EXIT_RETRY, exit_code};
 use crate::training::NonFinite;
@@ -19,12 +19,16 @@ pub(super) struct Term<'a> {
     pub(super) limit: Duration,
     /// Set, the attempt stops, and the trial is given back.
     pub(super) stop: &'a AtomicBool,
+    /// Of a queue: it also stops where that is paused.
+    pub(super) attempt: Option<&'a Attempt<'a>>,
 }
 
 impl Term<'_> {
     /// Whether to stop.
     pub(super) fn is_over(self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.began.elapsed() > self.limit
+        self.stop.load(Ordering::Relaxed)
+            || self.attempt.is_some_and(Attempt::is_paused)
+            || self.began.elapsed() > self.limit
     }
 
     /// What becomes of the item of `row`, whose training or fit came to `outcome`.
@@ -48,7 +52,7 @@ impl Term<'_> {
 
     /// The end of a trial that would fail again.
     pub(super) fn failed(self, row: Row, how: How, error: &anyhow::Error) -> Ended<Row> {
-        Ended::Failed(self.row(Row { error: Some(format!("{error:#}")), ..row }, how))
+        Ended::Done(self.row(Row { error: Some(format!("{error:#}")), ..row }, how))
     }
 
     fn row(self, row: Row, ended: How) -> Row {

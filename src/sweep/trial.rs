@@ -8,24 +8,21 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::fit_trial::FitTrial;
-use super::fits::{FIT, Task};
+use super::fits::Task;
 use super::folder::Sweep;
-use super::queue::{Attempt, Ended, Queue, Tally, Token, work};
-use super::results::rows_of;
+use super::outcomes::network_rows;
+use super::queue::{Attempt, Ended, Queue, Tally, work};
 use super::rounds;
 use super::row::{How, Row};
-use super::source;
+use super::source::{self, Sources};
+use super::suggest;
 use super::term::Term;
+use super::trial_files::{Keeper, trial_dir};
 use crate::config::Config;
-use crate::manifest;
 use crate::models::Device;
 use crate::tensors::{self, Dataset};
 use crate::training::{self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, read_history, train_until};
-
-/// The directory of a trial in the sweep directory `out`.
-pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
-    out.join("trials").join(format!("trial-{trial:04}"))
-}
+use crate::{files, manifest};
 
 /// The directory of the tensors that the trial `config` needs; trials with equal sizes share it.
 pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
@@ -50,43 +47,31 @@ pub fn work_trials(
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&Row),
 ) -> Result<Tally> {
+    let (keeper, sources) = (Keeper::new(sweep, queue), Sources::default());
     let attempt = |attempt: &Attempt<'_>| {
-        let term = Term { began: Instant::now(), limit, stop };
+        let term = Term { began: Instant::now(), limit, stop, attempt: Some(attempt) };
         let trial = Trial::new(sweep, queue, attempt, term)?;
         match Task::of(&trial.config)? {
             Some(task) => {
                 let Trial { row, config, .. } = trial;
-                FitTrial { sweep, queue, attempt, term, config: &config, task, row }.run()
+                FitTrial { sweep, queue, attempt, term, config: &config, task, row, keeper: &keeper, sources: &sources }
+                    .run()
             }
             None => trial.run(&progress),
         }
     };
     work(queue, limit, stop, attempt, |token, row: &Row| {
         // A worker that slept for long comes with a rung that others have gone beyond.
-        let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item.trial));
-        let is_behind = manifest::finished_key(&to, RUN) == row.key && epochs_of(&from) < epochs_of(&to);
+        let is_behind = row.fit.is_none() && {
+            let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item().trial));
+            manifest::finished_key(&to, RUN) == row.key && epochs_of(&from) < epochs_of(&to)
+        };
         // Where this fails the manager does it in the end.
-        if !is_behind && let Err(error) = publish(sweep, queue, token, row) {
+        if !is_behind && let Err(error) = keeper.publish(token, row) {
             tracing::warn!("{error:#}");
         }
         ended(row);
     })
-}
-
-/// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier sweep left there.
-pub(super) fn publish(sweep: &Sweep, queue: &Queue, token: &Token, row: &Row) -> Result<()> {
-    let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item.trial));
-    let is_new = from.exists();
-    let found = || manifest::finished_key(&to, RUN).or_else(|| manifest::finished_key(&to, FIT));
-    let is_anothers = row.key.is_none() || found().is_some_and(|key| Some(key) != row.key);
-    if to.exists() && (is_new || is_anothers) {
-        fs_err::remove_dir_all(&to)?;
-    }
-    if is_new {
-        fs_err::create_dir_all(sweep.dir.join("trials"))?;
-        fs_err::rename(from, to)?;
-    }
-    Ok(())
 }
 
 /// The epochs that the training in `dir` has gone through.
@@ -107,8 +92,10 @@ struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     fn new(sweep: &'a Sweep, queue: &'a Queue, attempt: &'a Attempt<'a>, term: Term<'a>) -> Result<Trial<'a>> {
-        let known = if rounds::learns(&sweep.config) { rows_of(sweep, queue, &queue.items()?)? } else { Vec::new() };
-        let config = rounds::trial_config(sweep.trials()?, attempt.token.item.trial, &known)?;
+        let (trials, trial) = (sweep.trials()?, attempt.token.item().trial);
+        let learns = rounds::learns(&sweep.config) && trial <= suggest::count(&sweep.config)?;
+        let known = if learns { network_rows(sweep, queue, &queue.items()?)? } else { Vec::new() };
+        let config = rounds::trial_config(trials, trial, &known)?;
         let row = Row::begin(attempt.token, attempt.worker(), &config)?;
         Ok(Trial { sweep, queue, attempt, known, config, row, term })
     }
@@ -145,7 +132,7 @@ impl<'a> Trial<'a> {
         dir: &Path,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<(Metrics, Vec<Epoch>)> {
-        let trial = self.attempt.token.item.trial;
+        let trial = self.attempt.token.item().trial;
         let before = trial_dir(&self.sweep.dir, trial);
         if manifest::finished_key(&before, RUN).as_deref() == Some(key) && self.may_be_here(&before) {
             let (metrics, history) = (Run::open(&before)?.metrics, read_history(&before)?);
@@ -171,7 +158,7 @@ impl<'a> Trial<'a> {
 
     /// Whether the trial ends after `epochs`.
     fn ends(&self, epochs: &[Epoch]) -> bool {
-        rounds::ends(&self.sweep.config, self.attempt.token.item, &self.known, epochs)
+        rounds::ends(&self.sweep.config, self.attempt.token.item(), &self.known, epochs)
     }
 
     /// Whether this trial, too, comes to the last epoch of the training in `dir`, which may be of another sweep.
@@ -184,11 +171,18 @@ impl<'a> Trial<'a> {
         if training::checkpoint_key(dir).is_some() {
             return Ok(());
         }
+        let before = trial_dir(&self.sweep.dir, self.attempt.token.item().trial);
         let mut earlier = self.queue.other_dirs(self.attempt.token)?;
-        earlier.push(trial_dir(&self.sweep.dir, self.attempt.token.item.trial));
+        earlier.push(before.clone());
         earlier.retain(|dir| training::checkpoint_key(dir).as_deref() == Some(key) && self.may_be_here(dir));
         match earlier.iter().max_by_key(|dir| epochs_of(dir)) {
-            Some(earlier) => training::copy_checkpoint(earlier, dir),
+            // Its rung counts until this one does.
+            Some(earlier) if *earlier == before => training::copy_checkpoint(earlier, dir),
+            // Nobody else goes on there: whoever had the lease has lost it or has given it back.
+            Some(earlier) => {
+                files::remove([dir.to_owned()])?;
+                Ok(fs_err::rename(earlier, dir)?)
+            }
             None => Ok(()),
         }
     }

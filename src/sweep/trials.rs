@@ -8,11 +8,14 @@ use serde_json::json;
 
 use super::draws::{Drawn, Draws};
 use super::fits::{Task, check};
-use super::queue::Item;
+use super::queue::{Chunk, Item, MOST_OF_CHUNK};
 use super::space::{Point, set};
 use super::suggest::{self, Observed};
 use crate::config::{Config, MOST_TRIALS, Method, Parameter, PipelineSpace, PipelineSpaces, TrialOrder};
 use crate::error::hinted;
+
+/// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many workers have something to do.
+const CHUNKS: usize = 1000;
 
 /// The trials of a sweep, numbered from 1.
 #[derive(Debug)]
@@ -111,29 +114,50 @@ impl Trials {
         None
     }
 
-    /// Puts `items` in the order in which they are to be begun.
-    pub(super) fn arrange(&self, items: Vec<Item>) -> Vec<Item> {
+    /// The trials of pipelines, in chunks: of one pipeline on one split each, so that a worker keeps to the same rows.
+    pub(super) fn of_pipelines(&self) -> Vec<Chunk> {
+        let mut next = self.networks + 1;
+        let size = (self.count.saturating_sub(self.networks) / CHUNKS).clamp(1, MOST_OF_CHUNK);
+        let mut chunks = Vec::new();
+        for draws in self.splits.iter().flat_map(|_| &self.pipelines) {
+            let end = (next + draws.len()).min(self.count + 1);
+            let first = |trial| Item { trial, budget: 1 };
+            let begin = (next..end).step_by(size);
+            chunks.extend(begin.map(|trial| Chunk { first: first(trial), count: size.min(end - trial) }));
+            next = end;
+        }
+        chunks
+    }
+
+    /// How many trials of pipelines there are on each split.
+    pub(super) fn fits_of_split(&self) -> usize {
+        self.pipelines.iter().map(Draws::len).sum()
+    }
+
+    /// Puts `chunks` in the order in which they are to be begun.
+    pub(super) fn arrange(&self, chunks: Vec<Chunk>) -> Vec<Chunk> {
         let generator = |name: &str, parts: &[i64]| crate::seed::generator(self.config.seed, name, parts);
         if self.config.trial_order == TrialOrder::Shuffled {
-            let mut items = items;
+            let mut chunks = chunks;
             // Whatever part of them is done says something of all.
-            items.shuffle(&mut generator("trial order", &[]));
-            return items;
+            chunks.shuffle(&mut generator("trial order", &[]));
+            return chunks;
         }
-        let mut splits: BTreeMap<usize, BTreeMap<usize, Vec<Item>>> = BTreeMap::new();
-        for item in items {
+        let mut splits: BTreeMap<usize, BTreeMap<usize, Vec<Chunk>>> = BTreeMap::new();
+        for chunk in chunks {
             // The network is one more kind, before the pipelines.
-            let (split, kind) = self.place(item.trial).map_or((0, 0), |(split, pipeline, _)| (split, 1 + pipeline));
-            splits.entry(split).or_default().entry(kind).or_default().push(item);
+            let (split, kind) =
+                self.place(chunk.first.trial).map_or((0, 0), |(split, pipeline, _)| (split, 1 + pipeline));
+            splits.entry(split).or_default().entry(kind).or_default().push(chunk);
         }
-        let in_turn = |(split, kinds): (usize, BTreeMap<usize, Vec<Item>>)| {
-            let shuffled = |(kind, mut items): (usize, Vec<Item>)| {
-                items.shuffle(&mut generator("interleaved order", &[split as i64, kind as i64]));
-                items.into_iter().enumerate().map(move |(turn, item)| ((turn, kind), item))
+        let in_turn = |(split, kinds): (usize, BTreeMap<usize, Vec<Chunk>>)| {
+            let shuffled = |(kind, mut chunks): (usize, Vec<Chunk>)| {
+                chunks.shuffle(&mut generator("interleaved order", &[split as i64, kind as i64]));
+                chunks.into_iter().enumerate().map(move |(turn, chunk)| ((turn, kind), chunk))
             };
-            let mut turns: Vec<((usize, usize), Item)> = kinds.into_iter().flat_map(shuffled).collect();
+            let mut turns: Vec<((usize, usize), Chunk)> = kinds.into_iter().flat_map(shuffled).collect();
             turns.sort_unstable_by_key(|(turn, _)| *turn);
-            turns.into_iter().map(|(_, item)| item)
+            turns.into_iter().map(|(_, chunk)| chunk)
         };
         splits.into_iter().flat_map(in_turn).collect()
     }
@@ -289,6 +313,26 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_is_of_one_pipeline_on_one_split_and_there_are_many() {
+        let mut flags: BTreeMap<&str, Value> = tables().into_iter().collect();
+        let values = |count: usize| json!({"values": (1..=count).map(|at| at as f64 / 8.0).collect::<Vec<_>>()});
+        let grid = |count| json!({"method": "grid", "parameters": {"C": values(count)}});
+        flags.insert("pipelines", json!({"lasso": grid(1500), "enet": grid(700)}));
+        for (cap, size) in [(json!(null), 4), (json!(999), 1), (json!(2100), 2)] {
+            flags.insert("wandb.sweep.run_cap", cap);
+            let trials = Trials::of(&Config::load(None, &flags).expect("a configuration")).expect("counted");
+            let chunks = trials.of_pipelines();
+            let all: Vec<usize> = chunks.iter().flat_map(|chunk| chunk.items()).map(|item| item.trial).collect();
+            assert_eq!(all, (1..=trials.count()).collect::<Vec<usize>>());
+            assert!(chunks.len() >= 999 && chunks.iter().all(|chunk| chunk.count <= size));
+            for chunk in chunks {
+                let place = |item: Item| trials.place(item.trial).map(|(split, pipeline, _)| (split, pipeline));
+                assert!(chunk.items().all(|item| place(item) == place(chunk.first)));
+            }
+        }
+    }
+
+    #[test]
     fn pipelines_take_turns_where_they_are_asked_to() {
         let mut flags: BTreeMap<&str, Value> = tables().into_iter().collect();
         let grid = |values: Value| json!({"method": "grid", "parameters": {"C": {"values": values}}});
@@ -296,13 +340,12 @@ mod tests {
         let begun = |order: &str| {
             flags.insert("trial_order", json!(order));
             let trials = Trials::of(&Config::load(None, &flags).expect("a configuration")).expect("counted");
-            let items = (1..=trials.count()).map(|trial| Item { trial, budget: 1 }).collect();
-            let task = |item: &Item| Task::of(&trials.draw(item.trial, &[]).expect("drawn"));
-            let arranged: Vec<Item> = trials.arrange(items);
-            let tasks = arranged.iter().map(|item| task(item).expect("read").expect("a pipeline"));
+            let task = |chunk: &Chunk| Task::of(&trials.draw(chunk.first.trial, &[]).expect("drawn"));
+            let arranged = trials.arrange(trials.of_pipelines());
+            let tasks = arranged.iter().map(|chunk| task(chunk).expect("read").expect("a pipeline"));
             let names: Vec<String> =
                 tasks.map(|task| format!("{} {}", task.split.unwrap_or_default(), task.pipeline)).collect();
-            (arranged.into_iter().map(|item| item.trial).collect::<Vec<usize>>(), names)
+            (arranged.into_iter().map(|chunk| chunk.first.trial).collect::<Vec<usize>>(), names)
         };
         let mut begun = begun;
         let (trials, names) = begun("interleaved");

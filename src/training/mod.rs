@@ -25,5 +25,5 @@ pub use evaluate::{Evaluation, Method, Score, evaluate, probabilities};
 pub use holds::{HoldModel, HoldPrediction, predict_holds, predict_samples};
 pub use metrics::Scores;
 pub use outcome::{Metrics, Status};
-pub use run::{RUN, Run, RunSummary, read_history, remove_model};
+pub use run::{RUN, Run, RunSummary, read_history, remove_checkpoint, remove_model};
 pub use train::{Epoch, Mode, NonFinite, Progress, Settings, Stopped, train, train_until};

@@ -178,6 +178,11 @@ pub fn remove_model(dir: &Path) -> Result<()> {
     files::remove([manifest::FILE, MODEL_FILE, checkpoint::FILE].map(|file| dir.join(file)))
 }
 
+/// Removes the checkpoint of the training in `dir`, which has come to its end.
+pub fn remove_checkpoint(dir: &Path) -> Result<()> {
+    files::remove([dir.join(checkpoint::FILE)])
+}
+
 fn metrics_digest(dir: &Path) -> Result<String> {
     Ok(manifest::digest(&files::read_artefact(&dir.join(METRICS_FILE), 1 << 30)?))
 }

@@ -38,7 +38,7 @@ fn rows(place: &Place) -> Vec<Value> {
 fn timeless(place: &Place) -> Vec<Value> {
     let mut rows = rows(place);
     for row in &mut rows {
-        for name in ["began", "seconds", "worker", "attempt"] {
+        for name in ["began", "seconds", "fit_seconds", "worker", "attempt"] {
             row.as_object_mut().expect("an object").remove(name).expect("it is there");
         }
     }
@@ -59,6 +59,7 @@ fn a_sweep_leaves_rows_from_which_trials_are_made_again() {
     let printed = place.stdout("sweep run sweep --threads 2");
     assert!(printed.starts_with("3 trials: 3 done, 0 failed, 0 running, 0 ready\nbest: trial "), "{printed}");
     assert!(!place.path("sweep/queue").exists());
+    assert!(!place.files("sweep").keys().any(|name| name.contains("checkpoint")), "what has ended needs none");
     let found = rows(&place);
     assert_eq!(found.iter().map(|row| row["trial"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(2), Some(3)]);
     let best = place.json("sweep best sweep --json");
@@ -117,6 +118,162 @@ fn the_models_of_the_best_are_kept() {
     let best = place.json("sweep best sweep --json")["trial"].as_u64().expect("a number");
     assert_eq!(models(&place).into_keys().collect::<Vec<_>>(), [format!("trial-{best:04}/model.safetensors")]);
     assert!(place.path("sweep/trials/trial-0001/metrics.json").exists());
+}
+
+#[test]
+fn all_trials_are_listed_the_best_first() {
+    let place = place(3);
+    assert!(place.stdout("sweep list sweep").starts_with("rank  trial  state"), "and nothing below it yet");
+    place.stdout("sweep run sweep");
+    let best = place.json("sweep best sweep --json");
+    let listed = place.json("sweep list sweep --json");
+    let listed = listed.as_array().expect("a list");
+    let numbers = |key: &str| listed.iter().map(|one| one[key].as_f64().expect("a number")).collect::<Vec<_>>();
+    assert_eq!((listed.len(), &listed[0]["trial"]), (3, &best["trial"]));
+    assert_eq!(numbers("rank"), [1.0, 2.0, 3.0]);
+    assert!(numbers("value").is_sorted_by(|a, b| a >= b), "F-measures fall");
+    for one in listed {
+        assert_eq!((&one["state"], &one["budget"], &one["epochs"]), (&"done".into(), &3.into(), &3.into()));
+        assert!(one["seconds"].is_f64() && one["metrics"]["loss"].is_f64() && one["parameters"]["j"].is_i64(), "{one}");
+    }
+    let table = place.stdout("sweep list sweep --top 1");
+    assert_eq!(table.lines().count(), 2, "{table}");
+    assert!(table.contains("hidden_size=") && !table.contains(".0 "), "whole numbers print whole: {table}");
+    let csv = place.stdout("sweep list sweep --csv");
+    assert!(csv.starts_with("rank,trial,state,seconds,budget,epochs,value,accuracy,"), "{csv}");
+    assert_eq!(csv.lines().count(), 4);
+    for name in ["sweep/results.jsonl", "sweep/results.csv", "sweep/bestmodel.info", "sweep/config.yaml"] {
+        let text = fs_err::read_to_string(place.path(name)).expect("read");
+        for number in ["j", "m", "hidden_size", "batch_size"] {
+            let whole = text.contains(&format!("\"{number}\":")) || !name.ends_with("jsonl");
+            let words = text.split(['"', ':', ' ', ',', '\n']).filter(|word| word.ends_with(".0")).collect::<Vec<_>>();
+            let known = |word: &&str| ["4.0", "8.0", "3.0", "5.0"].contains(word);
+            assert!(whole && !words.iter().any(known), "{number} in {name}: {words:?}");
+        }
+    }
+}
+
+#[test]
+fn a_paused_sweep_waits_and_goes_on() {
+    let place = Place::with_log();
+    place.write("long.yaml", SMALL.replace("epochs: 3", "epochs: 100000\nearlystop_threshold: 100000"));
+    place.stdout("sweep init long.yaml -o sweep");
+    let paused = place.run("sweep pause sweep");
+    assert!(paused.code == Some(0) && paused.stderr.starts_with("paused: "), "{paused}");
+    assert!(place.run("sweep pause sweep").stderr.contains("paused already"));
+    let mut run = start(&place, "sweep run sweep --threads 1");
+    let running = || {
+        let status = place.json("sweep status sweep --json");
+        (status["running"].as_array().map_or(0, Vec::len), status["is_paused"] == true)
+    };
+    wait(|| place.path("sweep/queue/sealed.json").exists());
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(running(), (0, true), "nobody takes anything");
+    assert!(place.stdout("sweep status sweep --once").contains("\npaused: nobody takes a trial"));
+    assert!(place.run("sweep resume sweep").stderr.contains("go on"));
+    wait(|| running() == (1, false));
+    let begun = || place.files("sweep/queue/running").into_keys().any(|name| name.ends_with("checkpoint.safetensors"));
+    wait(begun);
+    // In the middle of a training: it leaves a checkpoint, and nothing counts as lost.
+    place.stdout("sweep pause sweep");
+    wait(|| running() == (0, true));
+    assert!(begun() && run.try_wait().expect("asked").is_none(), "it waits");
+    place.stdout("sweep resume sweep");
+    wait(|| running() == (1, false));
+    // Told to stop, and begun again: never two copies of a trial's files.
+    for _ in 0..2 {
+        let sent = std::process::Command::new("kill").args(["-s", "INT", &run.id().to_string()]).status();
+        assert!(sent.expect("kill starts").success());
+        assert_eq!(run.wait().expect("it ended").code(), Some(1));
+        let dirs = fs_err::read_dir(place.path("sweep/queue/running")).expect("listed");
+        let trials: Vec<String> = dirs
+            .map(|dir| dir.expect("listed").file_name().to_string_lossy().split('.').next().unwrap_or("").to_owned())
+            .collect();
+        let distinct: BTreeSet<&String> = trials.iter().collect();
+        assert_eq!(distinct.len(), trials.len(), "{trials:?}");
+        run = start(&place, "sweep run sweep --threads 1");
+        wait(|| running() == (1, false));
+    }
+    run.kill().expect("killed");
+    run.wait().expect("it ended");
+    let ended = place.run("sweep run sweep --trial-timeout 1");
+    assert_eq!(ended.code, Some(2), "{ended}");
+    let over = place.run("sweep pause sweep");
+    assert!(over.code == Some(2) && over.stderr.contains("have ended"), "{over}");
+}
+
+/// A place with 2,100 fits of one pipeline on a small table in `sweep`.
+fn many_fits() -> Place {
+    let place = Place::new();
+    let rows = (0..24).map(|row| {
+        let (class, wave) = (row % 2, f64::from(row * row % 7));
+        (format!("r{row},{wave},{}\n", f64::from(class) * 2.0 + wave), format!("r{row},{class},{}\n", row % 4 < 2))
+    });
+    let (features, metadata): (Vec<String>, Vec<String>) = rows.unzip();
+    place.write("features.csv", format!("id,a,b\n{}", features.concat()));
+    place.write("metadata.csv", format!("id,ill,learned\n{}", metadata.concat()));
+    let values: Vec<String> = (1..=2100).map(|at| format!("{}", f64::from(at) / 64.0)).collect();
+    place.write(
+        "fits.yaml",
+        format!(
+            "wandb: {{sweep: {{metric: {{name: validation_roc_auc, goal: maximize}}}}}}\n\
+             data: {{features: features.csv, metadata: metadata.csv, index: id, target: ill, validate: true, \
+             splits: {{train_A: learned, validate_A: not learned}}}}\n\
+             pipelines: {{lasso: {{method: grid, parameters: {{C: {{values: [{}]}}}}}}}}\n",
+            values.join(", ")
+        ),
+    );
+    assert_eq!(place.stdout("sweep init fits.yaml -o sweep"), "2100 trials are to be done in sweep\n");
+    place
+}
+
+/// The most entries of a directory under `dir`, and how many of them there are.
+fn entries(dir: &std::path::Path) -> (usize, usize) {
+    let paths = fs_err::read_dir(dir).expect("listed").map(|entry| entry.expect("an entry").path());
+    let paths: Vec<_> = paths.collect();
+    let below = paths.iter().filter(|path| path.is_dir()).map(|path| entries(path));
+    below.fold((paths.len(), 1), |(most, count), (below, dirs)| (most.max(below), count + dirs))
+}
+
+#[test]
+fn short_fits_come_in_chunks_and_few_leave_files() {
+    let whole = many_fits();
+    whole.stdout("sweep run sweep --threads 1 --keep 3");
+    let place = many_fits();
+    let mut manager = start(&place, "sweep manage sweep --keep 3");
+    let mut workers: Vec<Child> = (0..2).map(|_| start(&place, "sweep work sweep --threads 1")).collect();
+    let ended = || place.json("sweep status sweep --json")["done"].as_u64().expect("a number");
+    for least in [100, 400] {
+        wait(|| ended() >= least);
+        let mut worker = workers.remove(0);
+        worker.kill().expect("killed");
+        worker.wait().expect("it ended");
+        workers.push(start(&place, "sweep work sweep --threads 1"));
+    }
+    let trials = || if place.path("sweep/trials").exists() { entries(&place.path("sweep/trials")).1 } else { 0 };
+    // Of each of the four workers the three best, the directories above them, and what has no successor yet.
+    let under_way = (entries(&place.path("sweep")).0, trials());
+    assert!(under_way.0 <= 1000 && under_way.1 < 100, "it prunes as it goes: {under_way:?}");
+    workers.push(manager);
+    for mut worker in workers {
+        assert_eq!(worker.wait().expect("it ended").code(), Some(0));
+    }
+    assert_eq!(timeless(&place), timeless(&whole));
+    assert_eq!(place.json("sweep status sweep --json")["done"], 2100);
+    let models = |place: &Place| {
+        let mut files = place.files("sweep/trials");
+        files.retain(|name, _| !name.ends_with("config.yaml"));
+        files
+    };
+    assert!(models(&place) == models(&whole) && models(&place).len() == 3 * 3, "{:?}", models(&place).keys());
+    assert!(entries(&place.path("sweep")).0 <= 1000);
+    let info = fs_err::read_to_string(place.path("sweep/bestmodel.info")).expect("read");
+    let best = place.json("sweep best sweep --json");
+    assert!(info.starts_with(&format!("A.trial = {}\nA.pipeline = lasso\n", best[0]["trial"])), "{info}");
+    assert!(info.contains("\nA.trials = 2100\nA.failed = 0\n") && info.contains("\nA.C = "), "{info}");
+    assert_eq!(place.stdout("sweep list sweep --csv --top 7").lines().count(), 8);
+    manager = start(&place, "sweep manage sweep");
+    assert_eq!(manager.wait().expect("it ended").code(), Some(0), "it is over, and stays so");
 }
 
 #[test]
@@ -260,14 +417,14 @@ fn what_is_no_sweep_is_named() {
     insta::assert_snapshot!(place.run("sweep work sweep"), @"
     exit 2
     error: cannot go on with the sweep in `sweep`
-      caused by: `sweep/queue` has queue format version 71, and this program reads version 1
+      caused by: `sweep/queue` has queue format version 72, and this program reads version 2
 
     hint: make it with `poolcast sweep init CONFIG -o DIR`
     ");
     newer("sweep/manifest.json");
     insta::assert_snapshot!(place.run("sweep work sweep"), @"
     exit 2
-    error: `sweep` has sweep format version 72, and this program reads version 2
+    error: `sweep` has sweep format version 73, and this program reads version 3
 
     hint: make it with `poolcast sweep init CONFIG -o DIR`
     ");
@@ -311,6 +468,7 @@ fn workers_make_the_trials_that_learn_from_others_as_one_machine_does() {
             files
         };
         let (here, whole) = (models("sweep"), models("whole"));
+        assert!(!here.keys().any(|name| name.contains("checkpoint")), "{keys}: what has ended needs no checkpoint");
         let names: BTreeSet<&String> = here.keys().chain(whole.keys()).collect();
         let differ: Vec<_> = names.into_iter().filter(|name| here.get(*name) != whole.get(*name)).collect();
         assert!(differ.is_empty(), "{keys}: workers matter for {differ:?}");

@@ -1,4 +1,5 @@
-//! Ready items → leases: the greatest priority first, and at random within it, so that workers seldom meet.
+//! Ready chunks → leases: the greatest priority first, then those added first, directory by directory, and at random within a
+//! directory, so that workers seldom meet.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -39,15 +40,18 @@ impl<'a> Claimer<'a> {
         Claimer { queue, worker: worker.to_owned(), random, home: String::new(), ready, looked, closed }
     }
 
-    /// Takes an item; `None` if none is ready.
+    /// Takes a chunk; `None` if none is ready, or the queue is paused.
     pub(super) fn claim(&mut self) -> Result<Option<Standing>> {
+        if self.queue.is_paused() {
+            return Ok(None);
+        }
         if self.looked.elapsed() > FRESH {
             self.ready.clear();
         }
         loop {
             for _ in 0..LOST {
                 let Some(standing) = self.ready.pop() else { break };
-                if let Some(lease) = standing.claim(State::Leased(self.worker.clone()))? {
+                if let Some(lease) = standing.claim(&self.worker)? {
                     return Ok(Some(lease));
                 }
             }
@@ -65,7 +69,6 @@ impl<'a> Claimer<'a> {
         let mut open: Vec<String> = self.queue.segments()?;
         open.retain(|name| !self.closed.contains(name));
         for group in open.chunk_by_mut(|a, b| priority(a) == priority(b)) {
-            group.shuffle(&mut self.random);
             group.sort_by_key(|name| *name != self.home);
             for name in group.iter() {
                 self.look_into(name)?;

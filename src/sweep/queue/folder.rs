@@ -1,27 +1,39 @@
-//! The queue's folder: items come in, and change their state by a rename each.
+//! The queue's folder: chunks of trials come in, and change their state by a rename each.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::journal::{self, Key};
-use super::token::{Item, State, Token};
+use super::journal::{self, Found, Written};
+use super::token::{Chunk, Item, State, Token};
 use crate::files::{Staging, read_regular, sync_directory};
 use crate::manifest;
 use crate::shard::Format;
 use crate::temporary;
 
 /// Queues.
-pub const QUEUE: Format = Format { name: "queue", version: 1, rebuild: "poolcast sweep init CONFIG -o DIR" };
+pub const QUEUE: Format = Format { name: "queue", version: 2, rebuild: "poolcast sweep init CONFIG -o DIR" };
 
-/// The most items in one directory.
-const SEGMENT: usize = 256;
+/// The most chunks in one directory.
+const SEGMENT: usize = 1000;
+
+/// As many are in one directory where there are that many.
+const SEGMENT_LEAST: usize = 64;
+
+/// The most directories of what is added at once, unless there are more than [`SEGMENT`] chunks for each.
+const SEGMENTS: usize = 500;
 
 const SEALED: &str = "sealed.json";
+
+/// The file that says of how many trials files are kept.
+const KEPT: &str = "kept.json";
+
+/// The file that says that nobody takes anything.
+const PAUSED: &str = "paused";
 
 /// A number, and some blanks.
 const SEALED_BYTES: u64 = 1024;
@@ -36,7 +48,7 @@ pub struct Settings {
     pub heartbeat_s: f64,
     /// After so long without a beat a lease is lost. Network file systems show a change up to a minute late.
     pub lease_s: f64,
-    /// After so many lost leases an item is quarantined.
+    /// After so many lost leases a trial is given up.
     pub tries: u32,
 }
 
@@ -45,6 +57,10 @@ impl Default for Settings {
         Settings { heartbeat_s: 10.0, lease_s: 120.0, tries: 5 }
     }
 }
+
+/// Which of several results of one trial counts, the greatest: how many trials of the chunk had ended when the attempt began, the
+/// number of the attempt, whether the chunk names its worker.
+type Rank = (usize, u32, bool);
 
 /// A queue in a shared folder.
 #[derive(Debug, Clone)]
@@ -58,11 +74,11 @@ pub struct Queue {
     named: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
-/// A file of an item: its state, and the directory it stands in.
+/// A file of a chunk: its state, and the directory it stands in.
 #[derive(Debug, Clone)]
 pub(super) struct Standing {
     pub(super) dir: PathBuf,
-    /// The item and its state.
+    /// The chunk and its state.
     pub(super) token: Token,
 }
 
@@ -73,9 +89,13 @@ impl Standing {
         (target, done)
     }
 
-    /// Gives the item a state that only this worker gives it; `false` if somebody was faster.
-    pub(super) fn claim(&self, state: State) -> Result<Option<Standing>> {
-        let token = self.token.with(state);
+    /// Takes a ready chunk for `worker`; `None` if somebody was faster.
+    pub(super) fn claim(&self, worker: &str) -> Result<Option<Standing>> {
+        self.become_own(self.token.with(State::Leased(worker.to_owned())))
+    }
+
+    /// Gives the chunk a state that only this worker gives it; `None` if somebody was faster.
+    fn become_own(&self, token: Token) -> Result<Option<Standing>> {
         let (target, done) = self.rename(&token);
         match done {
             // On NFS a rename can succeed and its answer get lost; then the second try finds nothing to rename.
@@ -87,7 +107,7 @@ impl Standing {
         Ok(Some(Standing { dir: self.dir.clone(), token }))
     }
 
-    /// Gives the item the state `token`, which others might give it, too; `false` if somebody was faster.
+    /// Gives the chunk the state `token`, which others might give it, too; `false` if somebody was faster.
     pub(super) fn turn_into(&self, token: &Token) -> Result<bool> {
         match self.rename(token) {
             (_, Ok(())) => Ok(true),
@@ -96,11 +116,11 @@ impl Standing {
         }
     }
 
-    /// Ends a lease for good, after its result is on disk; `false` if the lease was lost before.
-    pub(super) fn acknowledge(&self, failed: bool) -> Result<bool> {
-        let State::Leased(worker) = &self.token.state else { return Ok(false) };
-        let last = if failed { State::Failed } else { State::Done };
-        Ok(self.claim(last(worker.clone()))?.is_some())
+    /// Says that the first `ended` trials of a lease have ended, after their results are on disk: the lease as it is then, or
+    /// the chunk's last state; `None` if the lease was lost before.
+    pub(super) fn acknowledge(&self, ended: usize) -> Result<Option<Standing>> {
+        let State::Leased(worker) = &self.token.state else { return Ok(None) };
+        self.become_own(self.token.with_ended(ended, worker))
     }
 
     /// Gives a lease back: nobody died, and it is no attempt that counts.
@@ -108,12 +128,12 @@ impl Standing {
         self.turn_into(&self.token.with(State::Ready))
     }
 
-    /// Takes a lease from a worker that is dead: the next attempt, or quarantine after `tries`.
+    /// Takes a lease from a worker that is dead: the next attempt at the trial it was at, which is given up after `tries`.
     pub(super) fn lose(&self, tries: u32) -> Result<Option<Token>> {
-        let Token { item, attempt, state: State::Leased(worker) } = &self.token else { return Ok(None) };
-        let next = match *attempt < tries {
-            true => Token { item: *item, attempt: attempt + 1, state: State::Ready },
-            false => self.token.with(State::Quarantined(worker.clone())),
+        let State::Leased(worker) = &self.token.state else { return Ok(None) };
+        let next = match self.token.attempt < tries {
+            true => Token { attempt: self.token.attempt + 1, ..self.token.with(State::Ready) },
+            false => self.token.with_lost(worker),
         };
         Ok(self.turn_into(&next)?.then_some(next))
     }
@@ -169,25 +189,27 @@ impl Queue {
         self.dir.join(name)
     }
 
-    /// Adds `items`, with one priority: greater ones are taken first. Equal calls add once, whoever makes them and however
+    /// Adds `chunks`, with one priority: greater ones are taken first. Equal calls add once, whoever makes them and however
     /// often they were killed: `batch` names the call.
-    pub fn add(&self, batch: usize, priority: u8, items: &[Item]) -> Result<()> {
-        for (number, items) in items.chunks(SEGMENT).enumerate() {
-            let count = items.len();
-            self.add_segment(&format!("p{priority:03}.b{batch:06}.s{number:05}.n{count}"), items)?;
+    pub fn add(&self, batch: usize, priority: u8, chunks: &[Chunk]) -> Result<()> {
+        // Directory after directory is taken from: small ones, so that the order counts, but not too many of them.
+        let size = chunks.len().div_ceil(SEGMENTS).clamp(SEGMENT_LEAST, SEGMENT);
+        for (number, chunks) in chunks.chunks(size).enumerate() {
+            let count = chunks.len();
+            self.add_segment(&format!("p{priority:03}.b{batch:06}.s{number:05}.n{count}"), chunks)?;
         }
         Ok(())
     }
 
-    /// A directory of items appears whole or not at all, and once: none is ever empty again, so no rename replaces it.
-    fn add_segment(&self, name: &str, items: &[Item]) -> Result<()> {
+    /// A directory of chunks appears whole or not at all, and once: none is ever empty again, so no rename replaces it.
+    fn add_segment(&self, name: &str, chunks: &[Chunk]) -> Result<()> {
         let target = self.path("items").join(name);
         if target.exists() {
             return Ok(());
         }
         temporary::remove_leftovers(&self.path("items"));
         let (temporary, ()) = temporary::make_beside(&target, "tmp", |path| fs_err::create_dir(path))?;
-        let made = items.iter().try_for_each(|item| create_empty(&temporary.join(Token::new(*item).name())));
+        let made = chunks.iter().try_for_each(|chunk| create_empty(&temporary.join(Token::new(*chunk).name())));
         let made = made.and_then(|()| sync_directory(&temporary));
         if let Err(error) = made.and_then(|()| Ok(fs_err::rename(&temporary, &target)?)) {
             let _ = fs_err::remove_dir_all(&temporary);
@@ -196,12 +218,12 @@ impl Queue {
         sync_directory(&self.path("items"))
     }
 
-    /// Says that no more than the `count` items added so far will come.
+    /// Says that no more than the `count` trials added so far will come, those of each budget counted.
     pub fn seal(&self, count: usize) -> Result<()> {
         manifest::write_json(&self.path(SEALED), &count)
     }
 
-    /// How many items there are, once no more will come.
+    /// How many trials there are, once no more will come.
     pub fn sealed(&self) -> Result<Option<usize>> {
         let path = self.path(SEALED);
         match read_regular(&path, SEALED_BYTES) {
@@ -210,6 +232,32 @@ impl Queue {
                 count.map(Some).with_context(|| format!("cannot read `{}`", path.display()))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether nobody takes anything.
+    pub fn is_paused(&self) -> bool {
+        self.path(PAUSED).exists()
+    }
+
+    /// Says that nobody takes anything until [`Queue::resume`]; `false` if that was said before.
+    pub fn pause(&self) -> Result<bool> {
+        let made = fs_err::OpenOptions::new().write(true).create_new(true).open(self.path(PAUSED));
+        match made {
+            Ok(file) => file.sync_all()?,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        sync_directory(&self.dir)?;
+        Ok(true)
+    }
+
+    /// Takes back what [`Queue::pause`] said; `false` if it had not been said.
+    pub fn resume(&self) -> Result<bool> {
+        match fs_err::remove_file(self.path(PAUSED)) {
+            Ok(()) => sync_directory(&self.dir).map(|()| true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -233,8 +281,9 @@ impl Queue {
     pub(super) fn segment(&self, name: &str) -> Result<Vec<Standing>> {
         let mut found = standings(&self.path("items").join(name))?;
         found.retain(|Standing { dir, token }| {
-            let Item { trial, budget } = token.item;
-            let is_known = (1..=self.most.trial).contains(&trial) && budget <= self.most.budget;
+            let Item { trial, budget } = token.chunk.first;
+            let last = trial.saturating_add(token.chunk.count - 1);
+            let is_known = trial >= 1 && last <= self.most.trial && budget <= self.most.budget;
             if !is_known {
                 self.skip(&dir.join(token.name()), "the sweep has no such item");
             }
@@ -243,7 +292,7 @@ impl Queue {
         Ok(found)
     }
 
-    /// Every item of the queue.
+    /// Every chunk of the queue.
     pub fn items(&self) -> Result<Vec<Token>> {
         let segments = self.segments()?.into_iter().map(|name| self.segment(&name));
         Ok(segments.collect::<Result<Vec<_>>>()?.into_iter().flatten().map(|standing| standing.token).collect())
@@ -256,7 +305,7 @@ impl Queue {
 
     /// Where other attempts at the trial of `token` worked, whatever their budgets, the latest first.
     pub fn other_dirs(&self, token: &Token) -> Result<Vec<PathBuf>> {
-        let own = self.work_dir(token);
+        let (own, trial) = (self.work_dir(token), token.chunk.first.trial);
         let entries = fs_err::read_dir(self.path("running"))?.filter_map(|entry| entry.ok());
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut found: Vec<(Item, u32, String)> = names
@@ -264,41 +313,92 @@ impl Queue {
                 let mut parts = name.split('.');
                 let item = Item::parse(parts.next()?)?;
                 let attempt = parts.next()?.strip_prefix('a')?.parse().ok()?;
-                (item.trial == token.item.trial).then_some((item, attempt, name))
+                (item.trial == trial).then_some((item, attempt, name))
             })
             .collect();
         found.sort_by(|a, b| b.cmp(a));
         Ok(found.into_iter().map(|(_, _, name)| self.path("running").join(name)).filter(|dir| *dir != own).collect())
     }
 
-    /// How many items were added so far.
+    /// The trials that somebody began and whose files are still here.
+    pub fn begun_trials(&self) -> Result<BTreeSet<usize>> {
+        let entries = fs_err::read_dir(self.path("running"))?.filter_map(|entry| entry.ok());
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        Ok(names.filter_map(|name| Some(Item::parse(name.split('.').next()?)?.trial)).collect())
+    }
+
+    /// Says of how many of the best trials workers keep the files.
+    pub fn set_kept(&self, keep: usize) -> Result<()> {
+        manifest::write_json(&self.path(KEPT), &keep)
+    }
+
+    /// Of how many of the best trials workers keep the files; `None` before a manager has said it.
+    pub fn kept(&self) -> Option<usize> {
+        serde_json::from_slice(&read_regular(&self.path(KEPT), SEALED_BYTES).ok()?).ok()
+    }
+
+    /// How many chunks were added so far.
     pub fn added(&self) -> Result<usize> {
         Ok(self.segments()?.iter().filter_map(|name| size(name)).sum())
     }
 
-    /// The results of all items that have one: of every attempt that was acknowledged, and of no other.
+    /// The results of all trials that have one: of every attempt that was acknowledged, and of no other.
     ///
     /// # Errors
     /// Fails when an acknowledged result cannot be read: its disk has lost it.
     pub fn results<R: DeserializeOwned>(&self, tokens: &[Token]) -> Result<HashMap<Item, R>> {
-        let mut results: HashMap<Key, R> = journal::read(&self.path("results"), |path, why| self.skip(path, why))?;
-        let mut files: HashMap<Item, usize> = HashMap::new();
-        tokens.iter().for_each(|token| *files.entry(token.item).or_default() += 1);
-        let mut found = HashMap::new();
+        let found = self.find_results(tokens, |result: R| result)?;
+        Ok(found.into_iter().map(|(item, found)| (item, found.kept)).collect())
+    }
+
+    /// As [`Queue::results`], in order; of each result `keep` says what is kept of it, and [`Reader`] reads it whole.
+    pub fn find_results<R: DeserializeOwned, T>(
+        &self,
+        tokens: &[Token],
+        keep: impl Fn(R) -> T,
+    ) -> Result<BTreeMap<Item, Found<T>>> {
+        let mut by_first: BTreeMap<(usize, usize), Vec<&Token>> = BTreeMap::new();
         for token in tokens {
-            let (State::Done(worker) | State::Failed(worker)) = &token.state else { continue };
-            let result = results.remove(&(token.item, token.attempt, worker.clone()));
-            if result.is_none() && files[&token.item] > 1 {
-                self.skip(Path::new(&token.name()), "its item has another file, and this one no result");
+            by_first.entry((token.chunk.first.budget, token.chunk.first.trial)).or_default().push(token);
+        }
+        // The chunks of a sweep do not overlap, but for what others put there.
+        let holder = |written: &Written<'_, R>| {
+            let Item { trial, budget } = written.item;
+            // Of a trial alone its file says who has ended it.
+            let is_named = |token: &Token| {
+                token.state.worker() == Some(written.worker) && token.attempt == written.attempt
+                    || token.chunk.count > 1
+                    || !token.has_ended()
+            };
+            let before = by_first.range(..=(budget, trial)).next_back();
+            let mut tokens = before.into_iter().flat_map(|(_, tokens)| tokens);
+            tokens.find(|token| token.has_result(written.item) && is_named(token)).copied()
+        };
+        let mut best: BTreeMap<Item, (Rank, Found<T>)> = BTreeMap::new();
+        journal::read(
+            &self.path("results"),
+            |path, why| self.skip(path, why),
+            |written: Written<'_, R>| {
+                let Some(token) = holder(&written) else { return };
+                // Attempts follow each other, and those after the acknowledged one began behind it. Equal ones came to the same.
+                let rank = (written.ended, written.attempt, token.state.worker() == Some(written.worker));
+                match best.get(&written.item) {
+                    Some((known, _)) if *known > rank => {}
+                    _ => drop(best.insert(written.item, (rank, written.keep(&keep)))),
+                }
+            },
+        )?;
+        for token in tokens {
+            let Some(item) = token.with_results().find(|item| !best.contains_key(item)) else { continue };
+            if by_first[&(token.chunk.first.budget, token.chunk.first.trial)].len() > 1 {
+                self.skip(Path::new(&token.name()), "its trials have another file, and this one no result");
                 continue;
             }
-            let result = result.with_context(|| {
-                let place = self.path("results").join(format!("{worker}.jsonl"));
-                format!("`{}` has lost the result of trial {}", place.display(), token.item.trial)
-            })?;
-            found.insert(token.item, result);
+            let worker = token.state.worker().unwrap_or("of a worker");
+            let place = self.path("results").join(format!("{worker}.jsonl"));
+            bail!("`{}` has lost the result of trial {}", place.display(), item.trial);
         }
-        Ok(found)
+        Ok(best.into_iter().map(|(item, (_, found))| (item, found)).collect())
     }
 
     /// Removes the queue. What is left where a worker adds a file at this moment is no queue any more.
@@ -334,7 +434,7 @@ pub(super) fn size(segment: &str) -> Option<usize> {
 
 /// The name of an attempt by its worker, whatever came of it.
 fn attempt_name(token: &Token) -> String {
-    format!("{}.a{}.{}", token.item, token.attempt, token.state.worker().unwrap_or("nobody"))
+    format!("{}.a{}.{}", token.chunk.first, token.attempt, token.state.worker().unwrap_or("nobody"))
 }
 
 fn create_empty(path: &Path) -> Result<()> {
@@ -354,9 +454,13 @@ mod tests {
         (1..=count).map(|trial| Item { trial, budget: 5 }).collect()
     }
 
+    fn chunks(count: usize) -> Vec<Chunk> {
+        items(count).into_iter().map(Chunk::from).collect()
+    }
+
     fn queue(dir: &Path, count: usize) -> Queue {
         let queue = Queue::create(&dir.join("queue"), Settings { tries: 3, ..Settings::default() }).expect("made");
-        queue.add(0, 100, &items(count)).expect("added");
+        queue.add(0, 100, &chunks(count)).expect("added");
         queue
     }
 
@@ -364,8 +468,9 @@ mod tests {
         queue.segments().expect("listed").iter().flat_map(|name| queue.segment(name).expect("listed")).collect()
     }
 
-    fn leased(worker: &str) -> State {
-        State::Leased(worker.to_owned())
+    fn append(journal: &mut Journal, token: &Token, result: &str) {
+        journal.add(token.item(), token.ended, token.attempt, &result).expect("added");
+        journal.sync().expect("written");
     }
 
     #[test]
@@ -374,10 +479,10 @@ mod tests {
         let queue = queue(dir.path(), 700);
         let leftover = queue.path("items").join(".host-1-00000000");
         fs_err::create_dir(leftover).expect("what a killed manager leaves");
-        all(&queue)[0].claim(leased("w")).expect("claimed").expect("ready");
-        queue.add(0, 100, &items(700)).expect("nothing to add");
-        assert_eq!((queue.segments().expect("listed").len(), all(&queue).len()), (3, 700));
-        queue.add(1, 200, &items(1)).expect("added");
+        all(&queue)[0].claim("w").expect("claimed").expect("ready");
+        queue.add(0, 100, &chunks(700)).expect("nothing to add");
+        assert_eq!((queue.segments().expect("listed").len(), all(&queue).len()), (11, 700));
+        queue.add(1, 200, &chunks(1)).expect("added");
         assert!(queue.segments().expect("listed")[0].starts_with("p200."), "the greater priority comes first");
         assert_eq!(queue.sealed().expect("read"), None);
         queue.seal(701).expect("sealed");
@@ -388,18 +493,18 @@ mod tests {
     fn who_lost_a_lease_cannot_acknowledge_and_the_first_result_stays() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(dir.path(), 1);
-        let sleeper = all(&queue)[0].claim(leased("sleeper")).expect("claimed").expect("ready");
+        let sleeper = all(&queue)[0].claim("sleeper").expect("claimed").expect("ready");
         assert!(all(&queue)[0].lose(3).expect("lost").is_some());
-        assert!(!sleeper.acknowledge(false).expect("asked"), "it woke before anybody took the item");
-        let next = all(&queue)[0].claim(leased("next")).expect("claimed").expect("ready");
-        assert!(!sleeper.acknowledge(false).expect("asked") && !sleeper.give_back().expect("asked"));
-        let write = |worker: &str, attempt, result: &str| {
-            Journal::new(&queue.path("results"), worker).append(items(1)[0], attempt, &result).expect("written");
+        assert!(sleeper.acknowledge(1).expect("asked").is_none(), "it woke before anybody took the item");
+        let next = all(&queue)[0].claim("next").expect("claimed").expect("ready");
+        assert!(sleeper.acknowledge(1).expect("asked").is_none() && !sleeper.give_back().expect("asked"));
+        let write = |worker: &str, token: &Token, result: &str| {
+            append(&mut Journal::new(&queue.path("results"), worker), token, result);
         };
-        write("sleeper", 1, "late");
-        write("next", 2, "in time");
-        assert!(next.acknowledge(false).expect("acknowledged"));
-        assert!(!sleeper.acknowledge(false).expect("asked") && sleeper.lose(3).expect("asked").is_none());
+        write("sleeper", &sleeper.token, "late");
+        write("next", &next.token, "in time");
+        assert!(next.acknowledge(1).expect("acknowledged").is_some());
+        assert!(sleeper.acknowledge(1).expect("asked").is_none() && sleeper.lose(3).expect("asked").is_none());
         let results: HashMap<Item, String> = queue.results(&queue.items().expect("listed")).expect("read");
         assert_eq!(results[&items(1)[0]], "in time");
         fs_err::remove_file(queue.path("results").join("next.jsonl")).expect("removed");
@@ -412,11 +517,17 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(dir.path(), 1);
         for attempt in 1..=3 {
-            let lease = all(&queue)[0].claim(leased("w")).expect("claimed").expect("ready");
+            let lease = all(&queue)[0].claim("w").expect("claimed").expect("ready");
             assert_eq!(lease.token.attempt, attempt);
             lease.lose(3).expect("lost").expect("it was leased");
         }
-        assert_eq!(all(&queue)[0].token.state, State::Quarantined("w".to_owned()));
+        let token = &all(&queue)[0].token;
+        assert_eq!((&token.state, token.given_up().next()), (&State::Done("w".to_owned()), Some(items(1)[0])));
+        assert_eq!(
+            queue.results::<String>(std::slice::from_ref(token)).expect("read").len(),
+            0,
+            "and it has no result"
+        );
     }
 
     #[test]
@@ -427,70 +538,108 @@ mod tests {
         queue(dir.path(), 1);
         let path = dir.path().join("queue/manifest.json");
         let text =
-            fs_err::read_to_string(&path).expect("read").replace("\"format_version\": 1", "\"format_version\": 9");
+            fs_err::read_to_string(&path).expect("read").replace("\"format_version\": 2", "\"format_version\": 9");
         fs_err::write(&path, text).expect("written");
-        assert!(refused(&dir.path().join("queue")).contains("version 9, and this program reads version 1"));
+        assert!(refused(&dir.path().join("queue")).contains("version 9, and this program reads version 2"));
         assert!(Queue::create(&dir.path().join("queue"), Settings::default()).is_err(), "never replaced");
     }
 
-    /// What a worker or a watcher does next, with the lease at that place among those ever given.
+    /// What a worker or a watcher does next, with the lease at that place among those ever given; `Trial` ends so many more of
+    /// its trials, and writes them to disk.
     #[derive(Debug, Clone)]
     enum Act {
         Claim(usize),
+        Trial(usize, usize),
         Acknowledge(usize),
         GiveBack(usize),
         Lose(usize),
     }
 
     fn acts() -> impl Strategy<Value = Vec<Act>> {
-        let act = (0..4_u8, 0..1000_usize).prop_map(|(kind, at)| match kind {
-            0 => Act::Claim(at),
-            1 => Act::Acknowledge(at),
-            2 => Act::GiveBack(at),
+        let act = (0..7_u8, 0..1000_usize, 1..4_usize).prop_map(|(kind, at, count)| match kind {
+            0 | 1 => Act::Claim(at),
+            2 | 3 => Act::Trial(at, count),
+            4 => Act::Acknowledge(at),
+            5 => Act::GiveBack(at),
             _ => Act::Lose(at),
         });
-        proptest::collection::vec(act, 0..60)
+        proptest::collection::vec(act, 0..80)
+    }
+
+    /// A lease that somebody holds or thinks to hold, and how many of its trials are on disk.
+    struct Holder {
+        lease: Standing,
+        written: usize,
+        journal: Journal,
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
         /// Leases are kept for ever and used at any later time, as by workers that were stopped and woken.
         #[test]
-        fn one_file_an_item_and_one_end_whatever_happens(acts in acts()) {
+        fn one_file_a_chunk_and_one_result_a_trial_whatever_happens(acts in acts()) {
             let dir = tempfile::tempdir().expect("a directory");
-            let queue = queue(dir.path(), 4);
-            let (mut leases, mut ends) = (Vec::<Standing>::new(), BTreeMap::new());
+            let queue = Queue::create(&dir.path().join("queue"), Settings { tries: 3, ..Settings::default() }).expect("made");
+            let of = |first: usize, count| Chunk { first: Item { trial: first, budget: 5 }, count };
+            queue.add(0, 100, &[of(1, 1), of(2, 5), of(7, 2)]).expect("added");
+            let (mut holders, mut ends) = (Vec::<Holder>::new(), BTreeMap::<Item, String>::new());
             for (number, act) in acts.into_iter().enumerate() {
+                let at = match &act {
+                    Act::Claim(at) | Act::Trial(at, _) | Act::Acknowledge(at) | Act::GiveBack(at) | Act::Lose(at) => *at,
+                };
+                if matches!(act, Act::Claim(_)) {
+                    let ready: Vec<Standing> = all(&queue).into_iter().filter(|s| s.token.state == State::Ready).collect();
+                    let worker = format!("w{number}");
+                    let lease = if ready.is_empty() { None } else { ready[at % ready.len()].claim(&worker).expect("claimed") };
+                    let journal = Journal::new(&queue.path("results"), &worker);
+                    holders.extend(lease.map(|lease| Holder { lease, written: 0, journal }));
+                    continue;
+                }
+                let count = holders.len();
+                let Some(holder) = holders.get_mut(at % count.max(1)) else { continue };
+                let token = holder.lease.token.clone();
+                let worker = token.state.worker().expect("leased").to_owned();
                 match act {
-                    Act::Claim(at) => {
-                        let ready: Vec<Standing> = all(&queue).into_iter().filter(|s| s.token.state == State::Ready).collect();
-                        if !ready.is_empty() {
-                            leases.extend(ready[at % ready.len()].claim(leased(&format!("w{number}"))).expect("claimed"));
+                    Act::Claim(_) => {}
+                    Act::Trial(_, count) => for _ in 0..count.min(token.open().count().saturating_sub(holder.written)) {
+                        let item = token.chunk.item(token.ended + holder.written);
+                        holder.journal.add(item, token.ended, token.attempt, &format!("{worker} {number}")).expect("added");
+                        holder.journal.sync().expect("written");
+                        holder.written += 1;
+                    },
+                    Act::Acknowledge(_) if holder.written == 0 => {}
+                    Act::Acknowledge(_) => {
+                        let ended = token.ended + holder.written;
+                        if let Some(next) = holder.lease.acknowledge(ended).expect("asked") {
+                            let results = queue.results::<String>(std::slice::from_ref(&next.token)).expect("read");
+                            for item in token.open().take(holder.written) {
+                                prop_assert!(results[&item].starts_with(&format!("{worker} ")), "the result of who acknowledged it");
+                                prop_assert!(ends.insert(item, results[&item].clone()).is_none(), "a trial ends once");
+                            }
+                            (holder.lease, holder.written) = (next, 0);
                         }
                     }
-                    _ if leases.is_empty() => {}
-                    Act::Acknowledge(at) => {
-                        let lease = &leases[at % leases.len()];
-                        // A second acknowledgement by the same worker says that the first one counted.
-                        if lease.acknowledge(number % 5 == 0).expect("asked") {
-                            let before = ends.insert(lease.token.item, lease.token.clone());
-                            prop_assert!(before.is_none_or(|before| before == lease.token));
-                        }
+                    Act::GiveBack(_) if holder.written > 0 => {}
+                    Act::GiveBack(_) => {
+                        holder.lease.give_back().expect("asked");
+                        // Who has given back knows it.
+                        holders.remove(at % count);
+                        continue;
                     }
-                    Act::GiveBack(at) => drop(leases[at % leases.len()].give_back().expect("asked")),
-                    Act::Lose(at) => drop(leases[at % leases.len()].lose(3).expect("asked")),
+                    Act::Lose(_) => drop(holder.lease.lose(3).expect("asked")),
+                }
+                if holder.lease.token.has_ended() {
+                    holders.remove(at % count);
                 }
             }
             let tokens = queue.items().expect("listed");
-            let mut found: Vec<Item> = tokens.iter().map(|token| token.item).collect();
+            let mut found: Vec<Item> = tokens.iter().flat_map(|token| token.chunk.items()).collect();
             found.sort();
-            prop_assert_eq!(found, items(4));
+            prop_assert_eq!(found, items(8));
+            prop_assert_eq!(queue.results::<String>(&tokens).expect("read").into_iter().collect::<BTreeMap<_, _>>(), ends.clone());
             for token in &tokens {
-                if let State::Done(worker) | State::Failed(worker) = &token.state {
-                    prop_assert_eq!(&ends[&token.item], &token.with(leased(worker)));
-                } else {
-                    prop_assert!(!ends.contains_key(&token.item), "an acknowledged item never comes back");
-                }
+                let quarantined = token.given_up().all(|item| !ends.contains_key(&item));
+                prop_assert!(quarantined && token.open().all(|item| !ends.contains_key(&item)), "nothing that ended comes back");
             }
         }
     }

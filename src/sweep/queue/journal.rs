@@ -1,10 +1,12 @@
 //! Results ⇄ one file a worker, one line a result: each file has one writer, and a torn last line is none.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::token::{Item, is_worker};
@@ -17,12 +19,81 @@ const LINE_BYTES: u64 = 64 << 20;
 #[derive(Serialize, Deserialize)]
 struct Line<R> {
     item: Item,
+    /// How many trials of the chunk had ended before, as the lease said.
+    #[serde(default)]
+    ended: usize,
     attempt: u32,
     result: R,
 }
 
-/// Which attempt a result is of: the item, the number of the attempt, the worker.
-pub(super) type Key = (Item, u32, String);
+/// A result as its line says.
+pub(super) struct Written<'a, R> {
+    pub(super) item: Item,
+    /// How many trials of the chunk had ended when the attempt began: later attempts begin with no fewer.
+    pub(super) ended: usize,
+    pub(super) attempt: u32,
+    pub(super) worker: &'a str,
+    result: R,
+    path: &'a Arc<Path>,
+    offset: u64,
+    bytes: usize,
+}
+
+impl<R> Written<'_, R> {
+    /// What is kept of it.
+    pub(super) fn keep<T>(self, keep: impl Fn(R) -> T) -> Found<T> {
+        let Written { path, offset, bytes, .. } = self;
+        Found { kept: keep(self.result), path: Arc::clone(path), offset, bytes }
+    }
+}
+
+/// What was kept of a result, and where it stands whole.
+#[derive(Debug, Clone)]
+pub struct Found<T> {
+    /// What was kept.
+    pub kept: T,
+    path: Arc<Path>,
+    offset: u64,
+    bytes: usize,
+}
+
+impl<T> Found<T> {
+    /// Where it stands, and what was kept.
+    pub fn split(self) -> (Found<()>, T) {
+        let Found { kept, path, offset, bytes } = self;
+        (Found { kept: (), path, offset, bytes }, kept)
+    }
+}
+
+/// Reads results whole, one at a time.
+#[derive(Debug, Default)]
+pub struct Reader {
+    open: HashMap<Arc<Path>, fs_err::File>,
+}
+
+impl Reader {
+    /// The most files that it keeps open.
+    const MOST_OPEN: usize = 100;
+
+    /// The result that was found.
+    ///
+    /// # Errors
+    /// Fails where its file has changed since.
+    pub fn read<R: DeserializeOwned, T>(&mut self, found: &Found<T>) -> Result<R> {
+        use fs_err::os::unix::fs::FileExt as _;
+        if self.open.len() >= Self::MOST_OPEN && !self.open.contains_key(&found.path) {
+            self.open.clear();
+        }
+        let file = match self.open.entry(Arc::clone(&found.path)) {
+            Entry::Occupied(file) => file.into_mut(),
+            Entry::Vacant(place) => place.insert(open_regular(&found.path, u64::MAX)?),
+        };
+        let mut line = vec![0; found.bytes];
+        file.read_exact_at(&mut line, found.offset)?;
+        let line = serde_json::from_slice::<Line<R>>(&line);
+        Ok(line.with_context(|| format!("cannot read `{}`", found.path.display()))?.result)
+    }
+}
 
 /// The journal of one worker, open to be written.
 #[derive(Debug)]
@@ -31,29 +102,38 @@ pub(super) struct Journal {
     file: Option<fs_err::File>,
     /// Where the last whole line ends.
     end_bytes: u64,
+    /// Lines that are not written yet.
+    waiting: Vec<u8>,
 }
 
 impl Journal {
     /// The journal of `worker` in the directory `dir`; its file is made with the first result.
     pub(super) fn new(dir: &Path, worker: &str) -> Journal {
-        Journal { path: dir.join(format!("{worker}.jsonl")), file: None, end_bytes: 0 }
+        Journal { path: dir.join(format!("{worker}.jsonl")), file: None, end_bytes: 0, waiting: Vec::new() }
     }
 
-    /// Adds a result; it is on disk when this returns.
+    /// Adds a result of the trial `item`, in an attempt that began when `ended` trials of the chunk had ended;
+    /// [`Journal::sync`] writes it.
+    pub(super) fn add(&mut self, item: Item, ended: usize, attempt: u32, result: &impl Serialize) -> Result<()> {
+        serde_json::to_writer(&mut self.waiting, &Line { item, ended, attempt, result })?;
+        self.waiting.push(b'\n');
+        Ok(())
+    }
+
+    /// Writes what was added; it is on disk when this returns.
     ///
     /// # Errors
-    /// Fails on a full disk, for instance, and leaves the journal as it was.
-    pub(super) fn append(&mut self, item: Item, attempt: u32, result: &impl Serialize) -> Result<()> {
-        let mut line = serde_json::to_vec(&Line { item, attempt, result })?;
-        line.push(b'\n');
+    /// Fails on a full disk, for instance, and leaves the journal as it was before; what was added is forgotten.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        let lines = std::mem::take(&mut self.waiting);
         self.open()?;
         let Some(file) = &mut self.file else { return Ok(()) };
-        if let Err(error) = file.write_all(&line).and_then(|()| file.sync_data()) {
+        if let Err(error) = file.write_all(&lines).and_then(|()| file.sync_data()) {
             // Should this fail too, the rest of a line stands before the next one, and neither counts.
             file.set_len(self.end_bytes)?;
             return Err(error.into());
         }
-        self.end_bytes += line.len() as u64;
+        self.end_bytes += lines.len() as u64;
         Ok(())
     }
 
@@ -66,23 +146,27 @@ impl Journal {
     }
 }
 
-/// Every result in the directory `dir`, acknowledged or not. Of several for one attempt the last counts. `skip` hears of
-/// files that are no journals, whatever their names say.
-pub(super) fn read<R: DeserializeOwned>(dir: &Path, skip: impl Fn(&Path, &str)) -> Result<HashMap<Key, R>> {
-    let mut found = HashMap::new();
+/// Gives `each` every result in the directory `dir`, acknowledged or not; of each journal the last ones come last. `skip` hears
+/// of files that are no journals, whatever their names say.
+pub(super) fn read<R: DeserializeOwned>(
+    dir: &Path,
+    skip: impl Fn(&Path, &str),
+    mut each: impl FnMut(Written<'_, R>),
+) -> Result<()> {
     for entry in fs_err::read_dir(dir)? {
         let path = entry?.path();
         let worker = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jsonl"));
         let Some(worker) = worker.filter(|name| is_worker(name)) else { continue };
         let mut file = match open_regular(&path, u64::MAX) {
-            Ok(file) => BufReader::new(file),
+            Ok(file) => BufReader::with_capacity(1 << 16, file),
             Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied) => {
                 skip(&path, &error.to_string());
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
-        let mut line = Vec::new();
+        let shared: Arc<Path> = Arc::from(path.as_path());
+        let (mut line, mut offset) = (Vec::new(), 0);
         while file.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
             if !line.ends_with(b"\n") {
                 if line.len() as u64 == LINE_BYTES {
@@ -90,13 +174,14 @@ pub(super) fn read<R: DeserializeOwned>(dir: &Path, skip: impl Fn(&Path, &str)) 
                 }
                 break;
             }
-            if let Ok(Line { item, attempt, result }) = serde_json::from_slice::<Line<R>>(&line) {
-                found.insert((item, attempt, worker.to_owned()), result);
+            if let Ok(Line { item, ended, attempt, result }) = serde_json::from_slice::<Line<R>>(&line) {
+                each(Written { item, ended, attempt, worker, result, path: &shared, offset, bytes: line.len() });
             }
+            offset += line.len() as u64;
             line.clear();
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -105,21 +190,40 @@ mod tests {
 
     const ITEM: Item = Item { trial: 3, budget: 5 };
 
+    fn append(journal: &mut Journal, attempt: u32, result: &str) {
+        journal.add(ITEM, 0, attempt, &result).expect("added");
+        journal.sync().expect("written");
+    }
+
+    /// What is found by attempt and worker.
+    fn found(dir: &Path, skip: impl Fn(&Path, &str)) -> HashMap<(u32, String), String> {
+        let mut found = HashMap::new();
+        let each = |written: Written<'_, String>| {
+            let key = (written.attempt, written.worker.to_owned());
+            let kept = written.keep(|result| result);
+            assert_eq!(Reader::default().read::<String, _>(&kept).expect("read again"), kept.kept);
+            found.insert(key, kept.kept);
+        };
+        read(dir, skip, each).expect("read");
+        found
+    }
+
     #[test]
     fn whole_lines_count_and_torn_ones_do_not() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut journal = Journal::new(dir.path(), "w");
-        journal.append(ITEM, 1, &"first").expect("written");
-        journal.append(ITEM, 2, &"second").expect("written");
-        journal.append(ITEM, 2, &"again").expect("written");
+        append(&mut journal, 1, "first");
+        journal.add(ITEM, 0, 2, &"second").expect("added");
+        assert_eq!(found(dir.path(), |_, _| ()).len(), 1, "not written before it is synced");
+        append(&mut journal, 2, "again");
         let path = dir.path().join("w.jsonl");
         let whole = fs_err::read(&path).expect("read");
         let torn = &whole[..whole.len() - 1];
         fs_err::write(dir.path().join("torn.jsonl"), torn).expect("written");
         fs_err::write(dir.path().join("junk.jsonl"), b"\xff\x00{}\n\n{\"item\":3}\n").expect("written");
         fs_err::write(dir.path().join("..jsonl"), &whole).expect("written");
-        let results = read::<String>(dir.path(), |path, _| panic!("{path:?} is a journal")).expect("read");
-        let of = |attempt, worker: &str| results.get(&(ITEM, attempt, worker.to_owned())).map(String::as_str);
+        let results = found(dir.path(), |path, _| panic!("{path:?} is a journal"));
+        let of = |attempt, worker: &str| results.get(&(attempt, worker.to_owned())).map(String::as_str);
         assert_eq!(
             (of(1, "w"), of(2, "w"), of(1, "torn"), of(2, "torn")),
             (Some("first"), Some("again"), Some("first"), Some("second"))
@@ -131,16 +235,16 @@ mod tests {
     fn what_is_no_journal_is_skipped() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join(name);
-        Journal::new(dir.path(), "w").append(ITEM, 1, &"first").expect("written");
+        append(&mut Journal::new(dir.path(), "w"), 1, "first");
         assert!(std::process::Command::new("mkfifo").arg(at("pipe.jsonl")).status().expect("mkfifo runs").success());
         std::os::unix::fs::symlink("/dev/zero", at("zero.jsonl")).expect("linked");
         fs_err::create_dir(at("directory.jsonl")).expect("made");
         fs_err::File::create(at("hole.jsonl")).expect("made").set_len(1 << 40).expect("sparse");
         let skipped = std::cell::RefCell::new(Vec::new());
-        let results = read::<String>(dir.path(), |path, _| {
+        let results = found(dir.path(), |path, _| {
             skipped.borrow_mut().push(path.file_name().expect("a name").to_string_lossy().into_owned());
         });
-        assert_eq!(results.expect("read").len(), 1);
+        assert_eq!(results.len(), 1);
         let mut skipped = skipped.into_inner();
         skipped.sort();
         assert_eq!(skipped, ["directory.jsonl", "hole.jsonl", "pipe.jsonl", "zero.jsonl"]);
@@ -150,18 +254,15 @@ mod tests {
     fn what_a_full_disk_cut_off_is_taken_back() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut journal = Journal::new(dir.path(), "w");
-        journal.append(ITEM, 1, &1).expect("written");
+        append(&mut journal, 1, "1");
         let before = fs_err::read(dir.path().join("w.jsonl")).expect("read");
         let full = fs_err::OpenOptions::new().write(true).open("/dev/full").expect("opened");
         let real = journal.file.replace(full);
-        assert!(journal.append(ITEM, 2, &2).is_err());
+        journal.add(ITEM, 0, 2, &"2").expect("added");
+        assert!(journal.sync().is_err());
         journal.file = real;
-        journal.append(ITEM, 3, &3).expect("written");
+        append(&mut journal, 3, "3");
         let after = fs_err::read(dir.path().join("w.jsonl")).expect("read");
-        assert!(
-            after.starts_with(&before)
-                && after.ends_with(b"\n")
-                && read::<u8>(dir.path(), |_, _| ()).expect("read").len() == 2
-        );
+        assert!(after.starts_with(&before) && after.ends_with(b"\n") && found(dir.path(), |_, _| ()).len() == 2);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -23,6 +24,9 @@ const MOST_BYTES: u64 = 64 << 10;
 
 /// The least time between two beats of a worker that begins many items.
 const SOON: Duration = Duration::from_secs(1);
+
+/// How often a worker looks whether the queue is paused.
+const LISTEN: Duration = Duration::from_secs(2);
 
 /// What a worker's file says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,6 +70,8 @@ struct Doing {
 struct Shared {
     doing: Mutex<(Option<Doing>, bool)>,
     changed: Condvar,
+    /// Whether the queue was paused at the last beat.
+    paused: AtomicBool,
 }
 
 impl Shared {
@@ -111,6 +117,16 @@ impl Pulse {
         }
     }
 
+    /// Whether the queue was paused when the heart beat last.
+    pub(super) fn is_paused(&self) -> bool {
+        self.shared.paused.load(Ordering::Relaxed)
+    }
+
+    /// Says that the queue is paused no longer, before the heart sees it.
+    pub(super) fn resume(&self) {
+        self.shared.paused.store(false, Ordering::Relaxed);
+    }
+
     /// Says that it has ended.
     pub(super) fn end(&self) {
         self.shared.lock().0 = None;
@@ -137,10 +153,14 @@ impl Heart {
         let mut last = Instant::now();
         let mut guard = shared.lock();
         while !guard.1 {
-            let (now, waited) = shared.changed.wait_timeout(guard, every).unwrap_or_else(PoisonError::into_inner);
+            let (now, waited) =
+                shared.changed.wait_timeout(guard, every.min(LISTEN)).unwrap_or_else(PoisonError::into_inner);
             drop(now);
+            if waited.timed_out() {
+                shared.paused.store(self.queue.is_paused(), Ordering::Relaxed);
+            }
             // What it begins is told at once, unless it begins something new all the time.
-            if waited.timed_out() || last.elapsed() >= SOON {
+            if last.elapsed() >= if waited.timed_out() { every } else { SOON } {
                 // A beat that cannot be written is missed; enough of them, and the lease is lost, as it must be.
                 let _ = self.beat(shared);
                 last = Instant::now();

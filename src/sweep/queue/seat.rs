@@ -38,9 +38,8 @@ impl Seat {
         while !stop.load(Ordering::Relaxed) {
             let watched = watch.watched();
             for seat in standings(&dir(queue))? {
-                let mine = State::Leased(pulse.worker.clone());
                 let State::Leased(other) = &seat.token.state else {
-                    if let Some(lease) = seat.claim(mine)? {
+                    if let Some(lease) = seat.claim(&pulse.worker)? {
                         return Ok(Seated::Here(Seat { lease, _pulse: pulse }, None));
                     }
                     continue;
@@ -53,7 +52,7 @@ impl Seat {
                         let next =
                             Token { attempt: seat.token.attempt.saturating_add(1), ..seat.token.with(State::Ready) };
                         if seat.turn_into(&next)?
-                            && let Some(lease) = (Standing { token: next, ..seat.clone() }).claim(mine)?
+                            && let Some(lease) = (Standing { token: next, ..seat.clone() }).claim(&pulse.worker)?
                         {
                             return Ok(Seated::Here(Seat { lease, _pulse: pulse }, Some(other.clone())));
                         }
@@ -114,8 +113,9 @@ mod tests {
         let lost = first.lease.clone();
         drop(first);
         assert!(!file.exists() && queue.manager().is_none());
-        let again =
-            standings(&super::dir(&queue)).expect("listed")[0].claim(lost.token.state.clone()).expect("claimed");
+        let again = standings(&super::dir(&queue)).expect("listed")[0]
+            .claim(lost.token.state.worker().expect("leased"))
+            .expect("claimed");
         let old = Seat { lease: again.expect("ready"), _pulse: Pulse::start(&queue).expect("a heart") };
         let Seated::Here(second, Some(dead)) = take() else { panic!("the seat is free again") };
         assert!(State::Leased(dead) == lost.token.state && second.is_ours() && !old.is_ours());

@@ -1,4 +1,4 @@
-//! An item and its state ⇄ the name of its file.
+//! Trials in a row and how far they are ⇄ the name of their file.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,25 +26,65 @@ impl std::fmt::Display for Item {
     }
 }
 
-/// Where an item stands. The words are a worker's name.
+/// The most trials of a chunk: as many as [`Token::lost`] has bits.
+pub const MOST_OF_CHUNK: usize = 64;
+
+/// Trials in a row, with one budget, that a worker takes at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Chunk {
+    /// The first.
+    pub first: Item,
+    /// How many there are, from 1 to [`MOST_OF_CHUNK`].
+    pub count: usize,
+}
+
+impl Chunk {
+    /// All of them.
+    pub fn items(self) -> impl Iterator<Item = Item> {
+        (0..self.count).map(move |at| self.item(at))
+    }
+
+    /// The one at place `at`, from 0.
+    pub(super) fn item(self, at: usize) -> Item {
+        Item { trial: self.first.trial + at, ..self.first }
+    }
+
+    /// The place of `item`, if it is one of them.
+    fn place(self, item: Item) -> Option<usize> {
+        let at = item.trial.checked_sub(self.first.trial)?;
+        (at < self.count && item.budget == self.first.budget).then_some(at)
+    }
+
+    fn parse(name: &str) -> Option<Chunk> {
+        let (first, count) =
+            name.split_once("-n").map_or((name, Some(1)), |(first, count)| (first, count.parse().ok()));
+        let (first, count) = (Item::parse(first)?, count?);
+        let is_known = (1..=MOST_OF_CHUNK).contains(&count) && first.trial.checked_add(count).is_some();
+        is_known.then_some(Chunk { first, count })
+    }
+}
+
+impl From<Item> for Chunk {
+    fn from(first: Item) -> Chunk {
+        Chunk { first, count: 1 }
+    }
+}
+
+/// Where a chunk stands. The words are a worker's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// Anybody may take it.
     Ready,
     /// A worker has it, for as long as its heart beats.
     Leased(String),
-    /// Its result is on disk.
+    /// All its trials have ended; who ended the last of them.
     Done(String),
-    /// It will never work, and why is on disk.
-    Failed(String),
-    /// Too many workers died of it; the last of them.
-    Quarantined(String),
 }
 
 impl State {
-    /// Whether nothing more will happen to the item.
+    /// Whether nothing more will happen to the chunk.
     pub fn is_last(&self) -> bool {
-        !matches!(self, State::Ready | State::Leased(_))
+        matches!(self, State::Done(_))
     }
 
     /// The worker that it names.
@@ -57,8 +97,6 @@ impl State {
             State::Ready => ("ready", None),
             State::Leased(worker) => ("leased", Some(worker)),
             State::Done(worker) => ("done", Some(worker)),
-            State::Failed(worker) => ("failed", Some(worker)),
-            State::Quarantined(worker) => ("quarantined", Some(worker)),
         }
     }
 
@@ -67,29 +105,32 @@ impl State {
             "ready" => return worker.is_none().then_some(State::Ready),
             "leased" => State::Leased,
             "done" => State::Done,
-            "failed" => State::Failed,
-            "quarantined" => State::Quarantined,
             _ => return None,
         };
         worker.filter(|name| is_worker(name)).map(|name| named(name.to_owned()))
     }
 }
 
-/// An item with its state: what the name of its file says, as `t000017-e000030.a2.leased.node7-4711-9f3c2a1b`.
+/// A chunk with its state: what the name of its file says, as `t000017-e000030.a2.leased.node7-4711-9f3c2a1b`, or
+/// `t000065-e000001-n64.d8.q80.a1.ready` of 64 trials of which eight have ended, the last of them by killing its workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// The item.
-    pub item: Item,
-    /// Which attempt at it this is, counted from 1; one more each time a lease is lost.
+    /// The trials.
+    pub chunk: Chunk,
+    /// How many of them have ended, the first ones: their results are on disk, or they are among the lost.
+    pub ended: usize,
+    /// Those that too many workers died of, a bit each, the first trial's being the lowest.
+    pub lost: u64,
+    /// Which attempt at the next trial this is, counted from 1; one more each time a lease is lost.
     pub attempt: u32,
-    /// Where it stands.
+    /// Where the chunk stands.
     pub state: State,
 }
 
 impl Token {
-    /// The item before anybody took it.
-    pub fn new(item: Item) -> Token {
-        Token { item, attempt: 1, state: State::Ready }
+    /// A chunk before anybody took it.
+    pub fn new(chunk: impl Into<Chunk>) -> Token {
+        Token { chunk: chunk.into(), ended: 0, lost: 0, attempt: 1, state: State::Ready }
     }
 
     /// The same attempt in another state.
@@ -97,26 +138,86 @@ impl Token {
         Token { state, ..self.clone() }
     }
 
-    /// The name of its file.
-    pub fn name(&self) -> String {
-        let (word, worker) = self.state.parts();
-        let worker = worker.map_or(String::new(), |worker| format!(".{worker}"));
-        format!("{}.a{}.{word}{worker}", self.item, self.attempt)
+    /// The same lease, or the last state, once the first `ended` trials have ended.
+    pub(super) fn with_ended(&self, ended: usize, worker: &str) -> Token {
+        let (state, attempt): (fn(String) -> State, u32) =
+            if ended == self.chunk.count { (State::Done, self.attempt) } else { (State::Leased, 1) };
+        Token { ended, attempt, state: state(worker.to_owned()), ..self.clone() }
     }
 
-    /// Whether nothing more will happen to the item.
+    /// What it is after a lease was lost for the last time that counts: the next trial is given up.
+    pub(super) fn with_lost(&self, worker: &str) -> Token {
+        let (lost, ended) = (self.lost | 1 << self.ended, self.ended + 1);
+        let state = if ended == self.chunk.count { State::Done(worker.to_owned()) } else { State::Ready };
+        // Of a chunk that ends with it the name says how often it was tried.
+        let attempt = if state.is_last() { self.attempt } else { 1 };
+        Token { lost, ended, attempt, state, ..self.clone() }
+    }
+
+    /// The trial at place `at` of the chunk, as if it were alone.
+    pub(super) fn alone(&self, at: usize) -> Token {
+        // Only the next trial was begun by those who lost the lease.
+        let attempt = if at == self.ended { self.attempt } else { 1 };
+        Token { attempt, state: self.state.clone(), ..Token::new(self.chunk.item(at)) }
+    }
+
+    /// The trial that is next: all those before it have ended. Of a chunk of one, that one.
+    pub fn item(&self) -> Item {
+        self.chunk.item(self.ended.min(self.chunk.count - 1))
+    }
+
+    /// The trials that have results.
+    pub fn with_results(&self) -> impl Iterator<Item = Item> {
+        (0..self.ended).filter(|at| self.lost >> at & 1 == 0).map(|at| self.chunk.item(at))
+    }
+
+    /// The trials that were given up.
+    pub fn given_up(&self) -> impl Iterator<Item = Item> {
+        (0..self.ended).filter(|at| self.lost >> at & 1 == 1).map(|at| self.chunk.item(at))
+    }
+
+    /// The trials that have not ended.
+    pub fn open(&self) -> impl Iterator<Item = Item> {
+        (self.ended..self.chunk.count).map(|at| self.chunk.item(at))
+    }
+
+    /// Whether `item` is one of its trials that have results.
+    pub(super) fn has_result(&self, item: Item) -> bool {
+        self.chunk.place(item).is_some_and(|at| at < self.ended && self.lost >> at & 1 == 0)
+    }
+
+    /// The name of its file.
+    pub fn name(&self) -> String {
+        let Token { chunk, ended, lost, attempt, state } = self;
+        let (word, worker) = state.parts();
+        let count = if chunk.count > 1 { format!("-n{}", chunk.count) } else { String::new() };
+        let ended = if *ended > 0 && !state.is_last() { format!(".d{ended}") } else { String::new() };
+        let lost = if *lost > 0 { format!(".q{lost:x}") } else { String::new() };
+        let worker = worker.map_or(String::new(), |worker| format!(".{worker}"));
+        format!("{}{count}{ended}{lost}.a{attempt}.{word}{worker}", chunk.first)
+    }
+
+    /// Whether nothing more will happen to the chunk.
     pub fn has_ended(&self) -> bool {
-        !matches!(self.state, State::Ready | State::Leased(_))
+        self.state.is_last()
     }
 
     /// What the file `name` says; `None` for any other file.
     pub fn parse(name: &str) -> Option<Token> {
-        let mut parts = name.split('.');
-        let item = Item::parse(parts.next()?)?;
+        let mut parts = name.split('.').peekable();
+        let chunk = Chunk::parse(parts.next()?)?;
+        let mut optional = |letter| parts.next_if(|part| part.starts_with(letter)).map(|part| part.split_at(1).1);
+        let (ended, lost) = (optional('d'), optional('q'));
+        let (ended, lost) =
+            (ended.map_or(Some(0), |n| n.parse().ok()), lost.map_or(Some(0), |n| u64::from_str_radix(n, 16).ok()));
         let attempt = parts.next()?.strip_prefix('a')?.parse().ok()?;
         let state = State::of(parts.next()?, parts.next())?;
+        let ended = if state.is_last() { chunk.count } else { ended? };
+        let token = Token { chunk, ended, lost: lost?, attempt, state };
+        let is_known = token.has_ended() || token.ended < chunk.count;
+        let lost_have_ended = token.lost.checked_shr(token.ended as u32).unwrap_or(0) == 0;
         // Numbers that are written in another way would be another file.
-        Some(Token { item, attempt, state }).filter(|token| token.name() == name)
+        Some(token).filter(|token| is_known && lost_have_ended && token.name() == name)
     }
 }
 
@@ -133,17 +234,14 @@ mod tests {
     use crate::process::Process;
 
     fn any_token() -> impl Strategy<Value = Token> {
-        let states = (0..5_usize, "[a-zA-Z0-9_-]{1,100}").prop_map(|(state, worker)| match state {
-            0 => State::Ready,
-            1 => State::Leased(worker),
-            2 => State::Done(worker),
-            3 => State::Failed(worker),
-            _ => State::Quarantined(worker),
-        });
-        (any::<usize>(), any::<usize>(), any::<u32>(), states).prop_map(|(trial, budget, attempt, state)| Token {
-            item: Item { trial, budget },
-            attempt,
-            state,
+        let chunks = (0..usize::MAX - MOST_OF_CHUNK, any::<usize>(), 1..=MOST_OF_CHUNK);
+        let far = (any::<prop::sample::Index>(), any::<u64>(), any::<u32>());
+        (chunks, far, 0..3_usize, "[a-zA-Z0-9_-]{1,100}").prop_map(|((trial, budget, count), far, state, worker)| {
+            let state = [|_| State::Ready, State::Leased, State::Done][state](worker);
+            let (ended, lost, attempt) = far;
+            let ended = if state.is_last() { count } else { ended.index(count) };
+            let lost = if ended == MOST_OF_CHUNK { lost } else { lost & ((1 << ended) - 1) };
+            Token { chunk: Chunk { first: Item { trial, budget }, count }, ended, lost, attempt, state }
         })
     }
 
@@ -154,7 +252,7 @@ mod tests {
         }
 
         #[test]
-        fn no_name_is_read_as_another(name in "\\PC{0,60}|t[0-9]{0,8}-e[0-9]{0,8}\\.a[0-9]{0,3}\\.[a-z]{0,9}(\\.[a-z/.]{0,5})?") {
+        fn no_name_is_read_as_another(name in "\\PC{0,60}|t[0-9]{0,8}-e[0-9]{0,8}(-n[0-9]{0,3})?(\\.d[0-9]{0,2})?(\\.q[0-9a-fA-F]{0,17})?\\.a[0-9]{0,3}\\.[a-z]{0,9}(\\.[a-z/.]{0,5})?") {
             if let Some(token) = Token::parse(&name) {
                 prop_assert_eq!(token.name(), name);
             }
@@ -173,6 +271,15 @@ mod tests {
             "t000001-e000002.a1.leased.",
             "t000001-e000002.a1.leased.a.b",
             "t000001-e000002.a+1.ready",
+            "t000001-e000002-n1.a1.ready",
+            "t000001-e000002-n65.a1.ready",
+            "t18446744073709551615-e000002-n2.a1.ready",
+            "t000001-e000002-n2.d2.a1.ready",
+            "t000001-e000002-n2.d1.a1.done.w",
+            "t000001-e000002-n2.d1.q2.a1.ready",
+            "t000001-e000002.q1.a1.ready",
+            "t000001-e000002-n2.d1.q01.a1.ready",
+            "t000001-e000002.a1.failed.w",
             &format!("{worker}../../x"),
             &format!("{worker}{}", "x".repeat(101)),
         ] {

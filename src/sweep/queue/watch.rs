@@ -10,35 +10,36 @@ use super::pulse::read_beat;
 use super::token::{Item, State, Token};
 use crate::process::{Fate, Process};
 
-/// How many items stand where.
+/// How many trials stand where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "named as the states are")]
 pub struct Census {
+    /// Trials that nobody is at.
     pub ready: usize,
+    /// Trials of chunks that a worker has: the one it is at, and those it does next.
     pub leased: usize,
+    /// Trials whose results are on disk.
     pub done: usize,
-    pub failed: usize,
+    /// Trials that too many workers died of.
     pub quarantined: usize,
     /// How many there are, once no more will come.
     pub sealed: Option<usize>,
 }
 
 impl Census {
-    /// Counts `tokens`.
+    /// Counts the trials of `tokens`.
     pub fn of<'a>(tokens: impl Iterator<Item = &'a Token>) -> Census {
-        tokens.fold(Census::default(), |census, token| census.plus(Census::one(&token.state)))
+        tokens.fold(Census::default(), |census, token| census.plus(Census::one(token)))
     }
 
-    fn one(state: &State) -> Census {
-        let mut census = Census::default();
-        let count = match state {
-            State::Ready => &mut census.ready,
-            State::Leased(_) => &mut census.leased,
-            State::Done(_) => &mut census.done,
-            State::Failed(_) => &mut census.failed,
-            State::Quarantined(_) => &mut census.quarantined,
-        };
-        *count = 1;
+    fn one(token: &Token) -> Census {
+        let quarantined = token.lost.count_ones() as usize;
+        let open = token.chunk.count - token.ended;
+        let mut census = Census { done: token.ended - quarantined, quarantined, ..Census::default() };
+        match token.state {
+            State::Ready => census.ready = open,
+            State::Leased(_) => census.leased = open,
+            State::Done(_) => {}
+        }
         census
     }
 
@@ -47,23 +48,22 @@ impl Census {
             ready: self.ready + other.ready,
             leased: self.leased + other.leased,
             done: self.done + other.done,
-            failed: self.failed + other.failed,
             quarantined: self.quarantined + other.quarantined,
             sealed: self.sealed,
         }
     }
 
-    /// Items to which nothing more will happen.
+    /// Trials to which nothing more will happen.
     pub fn ended(&self) -> usize {
-        self.done + self.failed + self.quarantined
+        self.done + self.quarantined
     }
 
-    /// All items.
+    /// All trials.
     pub fn all(&self) -> usize {
         self.ready + self.leased + self.ended()
     }
 
-    /// Whether all items have ended, and no more will come. What others put there may count as ended, too, so that it takes
+    /// Whether all trials have ended, and no more will come. What others put there may count as ended, too, so that it takes
     /// more than enough of them.
     pub fn is_over(&self) -> bool {
         self.sealed.is_some_and(|sealed| self.ended() >= sealed) && self.ended() == self.all()
@@ -73,7 +73,7 @@ impl Census {
 /// A lease that was taken from its worker.
 #[derive(Debug, Clone)]
 pub struct Lost {
-    /// The item.
+    /// The trial that its worker was at, or one it had ended a moment before.
     pub item: Item,
     /// Which attempt at it failed.
     pub attempt: u32,
@@ -144,7 +144,7 @@ impl<'a> Watch<'a> {
     ) -> Result<Census> {
         let found = self.queue.segment(name)?;
         for standing in &found {
-            let Token { item, attempt, state: State::Leased(worker) } = &standing.token else { continue };
+            let State::Leased(worker) = &standing.token.state else { continue };
             if idle == Some(worker) {
                 standing.give_back()?;
                 continue;
@@ -153,12 +153,13 @@ impl<'a> Watch<'a> {
             if verdict == Verdict::Dead
                 && let Some(next) = standing.lose(self.queue.settings.tries)?
             {
-                let (item, attempt, worker) = (*item, *attempt, worker.clone());
-                lost.push(Lost { item, attempt, worker, quarantined: next.state != State::Ready });
+                let (item, attempt, worker) = (standing.token.item(), standing.token.attempt, worker.clone());
+                lost.push(Lost { item, attempt, worker, quarantined: next.ended > standing.token.ended });
             }
         }
         let census = Census::of(found.iter().map(|standing| &standing.token));
-        if census.ended() == census.all() && size(name).is_some_and(|size| census.ended() >= size) {
+        let is_over = found.iter().all(|standing| standing.token.has_ended());
+        if is_over && size(name).is_some_and(|size| found.len() >= size) {
             self.closed.insert(name.to_owned(), census);
         }
         Ok(census)

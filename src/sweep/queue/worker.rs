@@ -1,4 +1,4 @@
-//! A queue → its results: takes items until none is left, one at a time.
+//! A queue → its results: takes chunks of trials until none is left, one at a time, and does their trials one after another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,21 +15,22 @@ use super::pulse::Pulse;
 use super::token::Token;
 use super::watch::Watch;
 
-/// How an attempt at an item ended.
+/// Results of short trials wait so long for others, and are synced together.
+const TOGETHER: Duration = Duration::from_millis(500);
+
+/// How an attempt at a trial ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended<R> {
-    /// With this result.
+    /// With this result, be it that it will never work.
     Done(R),
-    /// It will never work, as this result says.
-    Failed(R),
     /// It was told to stop, and may go on elsewhere.
     Stopped,
 }
 
-/// An attempt at an item.
+/// An attempt at a trial.
 #[derive(Debug)]
 pub struct Attempt<'a> {
-    /// The item, and the number of this attempt.
+    /// The trial, alone, and the number of this attempt.
     pub token: &'a Token,
     pulse: &'a Pulse,
 }
@@ -38,6 +39,11 @@ impl Attempt<'_> {
     /// Who makes it.
     pub fn worker(&self) -> &str {
         &self.pulse.worker
+    }
+
+    /// Whether it is to stop, as the queue is paused.
+    pub fn is_paused(&self) -> bool {
+        self.pulse.is_paused()
     }
 
     /// Says how far it is, for others to see.
@@ -49,21 +55,22 @@ impl Attempt<'_> {
 /// What a worker did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Items that it acknowledged.
+    /// Trials that it acknowledged.
     pub acknowledged: usize,
-    /// Items whose lease it had lost when it wanted to.
+    /// Trials whose lease it had lost when it wanted to.
     pub late: usize,
     /// Whether it was told to stop.
     pub stopped: bool,
 }
 
-/// Takes items from `queue` and does each with `attempt` until all have ended or `stop` is set. While nothing is ready it
-/// watches the leases of others. An attempt that takes longer than `limit` must come back by itself; should it not, its
-/// lease is lost. `acknowledged` hears of each item after its result is on disk and its lease has ended in time.
+/// Takes chunks from `queue` and does each of their trials with `attempt` until all have ended or `stop` is set. While nothing
+/// is ready, or the queue is paused, it watches the leases of others. An attempt that takes longer than `limit` must come back
+/// by itself; should it not, its lease is lost. `acknowledged` hears of each trial after its result is on disk and its chunk
+/// says so.
 ///
 /// # Errors
-/// An error of `attempt` is one that can pass: the item is given back, and does not count as tried. The worker waits and
-/// goes on; when nothing else has happened for as long as a lease lasts, it fails with that error.
+/// An error of `attempt` is one that can pass: the chunk is given back, and the trial does not count as tried. The worker waits
+/// and goes on; when nothing else has happened for as long as a lease lasts, it fails with that error.
 pub fn work<R: Serialize>(
     queue: &Queue,
     limit: Duration,
@@ -79,7 +86,7 @@ pub fn work<R: Serialize>(
         if tally.stopped || !queue.exists() {
             return Ok(tally);
         }
-        match worker.step(&mut attempt, &mut acknowledged, &mut tally) {
+        match worker.step(stop, &mut attempt, &mut acknowledged, &mut tally) {
             Ok(Step::Over) => return Ok(tally),
             Ok(Step::Worked) => {
                 patience.reset();
@@ -90,6 +97,15 @@ pub fn work<R: Serialize>(
             Err(error) => patience.bear(error, stop)?,
         }
     }
+}
+
+/// A chunk at work.
+struct Held<R> {
+    lease: Standing,
+    /// What its next trials came to: not yet on disk.
+    results: Vec<(Token, R)>,
+    /// When the last results were synced.
+    since: Instant,
 }
 
 enum Step {
@@ -117,6 +133,7 @@ impl<'a> Worker<'a> {
 
     fn step<R: Serialize>(
         &mut self,
+        stop: &AtomicBool,
         attempt: &mut impl FnMut(&Attempt<'_>) -> Result<Ended<R>>,
         acknowledged: &mut impl FnMut(&Token, &R),
         tally: &mut Tally,
@@ -125,45 +142,93 @@ impl<'a> Worker<'a> {
             let (census, _) = self.watch.look(Some(&self.pulse.worker))?;
             return Ok(if census.is_over() { Step::Over } else { Step::Idle });
         };
-        self.pulse.begin(lease.token.item, self.limit);
-        let ended = catch_unwind(AssertUnwindSafe(|| attempt(&Attempt { token: &lease.token, pulse: &self.pulse })));
-        self.pulse.end();
-        let Ok(ended) = ended else {
-            // It panicked, and said so on stderr: as bad as a worker that died.
-            let tries = self.queue.settings.tries;
-            self.insist(|| lease.lose(tries).map(drop))?;
-            return Ok(Step::Worked);
-        };
-        let kept = ended.and_then(|ended| self.keep(&lease, ended));
-        let Some((result, failed)) = self.or_give_back(&lease, kept)? else { return Ok(Step::Worked) };
-        let mut in_time = false;
-        self.insist(|| lease.acknowledge(failed).map(|done| in_time = done))?;
-        if in_time {
-            tally.acknowledged += 1;
-            acknowledged(&lease.token, &result);
-        } else {
-            tally.late += 1;
+        self.pulse.resume();
+        let mut held = Some(Held { lease, results: Vec::new(), since: Instant::now() });
+        while let Some(holding) = held.take() {
+            let may_go_on = !stop.load(Ordering::Relaxed) && !self.pulse.is_paused();
+            held = self.go_on(holding, may_go_on, attempt, acknowledged, tally)?;
         }
         Ok(Step::Worked)
     }
 
-    /// Writes the result to disk; `None` for an attempt that was stopped.
-    fn keep<R: Serialize>(&mut self, lease: &Standing, ended: Ended<R>) -> Result<Option<(R, bool)>> {
-        let (result, failed) = match ended {
-            Ended::Done(result) => (result, false),
-            Ended::Failed(result) => (result, true),
-            Ended::Stopped => return Ok(None),
+    /// Does the next trial of a chunk, or gives the rest of it back; what is still held after that.
+    fn go_on<R: Serialize>(
+        &mut self,
+        mut held: Held<R>,
+        may_go_on: bool,
+        attempt: &mut impl FnMut(&Attempt<'_>) -> Result<Ended<R>>,
+        acknowledged: &mut impl FnMut(&Token, &R),
+        tally: &mut Tally,
+    ) -> Result<Option<Held<R>>> {
+        let Token { chunk, ended, .. } = held.lease.token;
+        let at = ended + held.results.len();
+        let token = held.lease.token.alone(at);
+        let outcome = match may_go_on {
+            false => Ok(Ok(Ended::Stopped)),
+            true => {
+                self.pulse.begin(token.item(), self.limit);
+                let attempt = || attempt(&Attempt { token: &token, pulse: &self.pulse });
+                let outcome = catch_unwind(AssertUnwindSafe(attempt));
+                self.pulse.end();
+                outcome
+            }
         };
-        self.journal.append(lease.token.item, lease.token.attempt, &result)?;
-        Ok(Some((result, failed)))
+        let kept = match outcome {
+            Ok(Ok(Ended::Done(result))) => {
+                match self.journal.add(token.item(), ended, held.lease.token.attempt, &result) {
+                    Ok(()) => {
+                        held.results.push((token, result));
+                        // After a lost lease one at a time, so that the next one is blamed on the right trial.
+                        let is_last = at + 1 == chunk.count || held.lease.token.attempt > 1;
+                        if !is_last && held.since.elapsed() < TOGETHER {
+                            return Ok(Some(held));
+                        }
+                        return self.acknowledge(held, acknowledged, tally);
+                    }
+                    Err(error) => Ok(Err(error)),
+                }
+            }
+            other => other,
+        };
+        // No more of this chunk, but what has ended counts.
+        let Some(held) = self.acknowledge(held, acknowledged, tally)? else { return Ok(None) };
+        let Ok(ended) = kept else {
+            // It panicked, and said so on stderr: as bad as a worker that died.
+            let tries = self.queue.settings.tries;
+            self.insist(|| held.lease.lose(tries).map(drop))?;
+            return Ok(None);
+        };
+        self.insist(|| held.lease.give_back().map(drop))?;
+        ended.map(|_| None)
     }
 
-    /// Gives the item back where there is no result.
-    fn or_give_back<T>(&self, lease: &Standing, kept: Result<Option<T>>) -> Result<Option<T>> {
-        if !matches!(kept, Ok(Some(_))) {
-            self.insist(|| lease.give_back().map(drop))?;
+    /// Writes the results that are held to disk and says so; what is held after that, if something of the chunk is left and its
+    /// lease not lost.
+    fn acknowledge<R: Serialize>(
+        &mut self,
+        held: Held<R>,
+        acknowledged: &mut impl FnMut(&Token, &R),
+        tally: &mut Tally,
+    ) -> Result<Option<Held<R>>> {
+        let Held { lease, results, .. } = held;
+        if results.is_empty() {
+            return Ok(Some(Held { lease, results, since: Instant::now() }));
         }
-        kept
+        if let Err(error) = self.journal.sync() {
+            self.insist(|| lease.give_back().map(drop))?;
+            return Err(error);
+        }
+        let ended = lease.token.ended + results.len();
+        let mut next = None;
+        self.insist(|| lease.acknowledge(ended).map(|lease| next = lease))?;
+        let Some(lease) = next else {
+            tally.late += results.len();
+            return Ok(None);
+        };
+        tally.acknowledged += results.len();
+        results.iter().for_each(|(token, result)| acknowledged(token, result));
+        let is_left = !lease.token.has_ended();
+        Ok(is_left.then(|| Held { lease, results: Vec::new(), since: Instant::now() }))
     }
 
     /// Does what must be done while this worker's heart beats, as nobody else will: again and again, as long as a lease
@@ -185,15 +250,15 @@ impl<'a> Worker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::queue::{Census, Item, Settings, State};
+    use crate::sweep::queue::{Census, Chunk, Item, Settings, State};
 
     const FAST: Settings = Settings { heartbeat_s: 0.02, lease_s: 0.3, tries: 3 };
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn queue(dir: &tempfile::TempDir, count: usize) -> Queue {
         let queue = Queue::create(&dir.path().join("queue"), FAST).expect("made");
-        let items: Vec<Item> = (1..=count).map(|trial| Item { trial, budget: 1 }).collect();
-        queue.add(0, 100, &items).expect("added");
+        let chunks: Vec<Chunk> = (1..=count).map(|trial| Item { trial, budget: 1 }.into()).collect();
+        queue.add(0, 100, &chunks).expect("added");
         queue.seal(count).expect("sealed");
         queue
     }
@@ -209,24 +274,95 @@ mod tests {
         let mut heard = Vec::new();
         let (mut passing, stop) = (true, AtomicBool::new(false));
         let attempt = |attempt: &Attempt<'_>| {
-            let trial = attempt.token.item.trial;
+            let trial = attempt.token.item().trial;
             match trial {
                 1 => Ok(Ended::Done(trial)),
-                2 => Ok(Ended::Failed(trial)),
+                2 => Ok(Ended::Done(trial)),
                 3 if std::mem::take(&mut passing) => Err(std::io::Error::other("it passes").into()),
                 3 => Ok(Ended::Done(trial)),
                 _ => panic!("on purpose"),
             }
         };
-        let tally =
-            work(&queue, HOUR, &stop, attempt, |token, result| heard.push((token.item.trial, token.attempt, *result)));
+        let tally = work(&queue, HOUR, &stop, attempt, |token, result| {
+            heard.push((token.item().trial, token.attempt, *result))
+        });
         assert_eq!(tally.expect("worked"), Tally { acknowledged: 3, late: 0, stopped: false });
         heard.sort();
         assert_eq!(heard, [(1, 1, 1), (2, 1, 2), (3, 1, 3)], "an error that passes is no attempt");
-        assert_eq!(census(&queue), Census { done: 2, failed: 1, quarantined: 1, ..Census::default() });
+        assert_eq!(census(&queue), Census { done: 3, quarantined: 1, ..Census::default() });
         let results = queue.results::<usize>(&queue.items().expect("listed")).expect("read");
         assert_eq!(results.len(), 3);
         assert_eq!(fs_err::read_dir(queue.path("workers")).expect("listed").count(), 0, "it has left");
+    }
+
+    #[test]
+    fn a_chunk_is_done_trial_by_trial() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let queue = Queue::create(&dir.path().join("queue"), FAST).expect("made");
+        let first = Item { trial: 11, budget: 1 };
+        queue.add(0, 100, &[Chunk { first, count: 6 }]).expect("added");
+        queue.seal(6).expect("sealed");
+        let stop = AtomicBool::new(false);
+        let (mut begun, mut passing, mut heard) = (Vec::new(), true, Vec::new());
+        let mut attempt = |attempt: &Attempt<'_>| {
+            let (trial, number) = (attempt.token.item().trial, attempt.token.attempt);
+            begun.push((trial, number));
+            match trial {
+                12 => panic!("on purpose"),
+                13 if std::mem::take(&mut passing) => Err(std::io::Error::other("it passes").into()),
+                15 => {
+                    stop.store(true, Ordering::Relaxed);
+                    Ok(Ended::Done(trial))
+                }
+                _ => Ok(Ended::Done(trial)),
+            }
+        };
+        let mut acknowledged = |token: &Token, result: &usize| heard.push((token.item().trial, *result));
+        let tally = work(&queue, HOUR, &stop, &mut attempt, &mut acknowledged).expect("worked");
+        assert_eq!(tally, Tally { acknowledged: 4, late: 0, stopped: true });
+        let one = |queue: &Queue| queue.items().expect("listed").remove(0);
+        let token = one(&queue);
+        assert_eq!((token.ended, token.given_up().next().map(|item| item.trial)), (5, Some(12)), "{token:?}");
+        assert_eq!(census(&queue), Census { ready: 1, done: 4, quarantined: 1, ..Census::default() });
+        stop.store(false, Ordering::Relaxed);
+        work(&queue, HOUR, &stop, &mut attempt, &mut acknowledged).expect("worked");
+        assert_eq!(begun, [(11, 1), (12, 1), (12, 2), (12, 3), (13, 1), (13, 1), (14, 1), (15, 1), (16, 1)]);
+        assert_eq!(heard, [11, 13, 14, 15, 16].map(|trial| (trial, trial)));
+        let results = queue.results::<usize>(&[one(&queue)]).expect("read");
+        assert_eq!(results.into_values().collect::<std::collections::BTreeSet<_>>(), [11, 13, 14, 15, 16].into());
+        let lines = queue.path("results").read_dir().expect("listed").map(|entry| entry.expect("an entry").path());
+        let lines: usize = lines.map(|path| fs_err::read_to_string(path).expect("read").lines().count()).sum();
+        assert_eq!(lines, 5, "nothing is done twice");
+    }
+
+    #[test]
+    fn nobody_takes_anything_from_a_paused_queue() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let queue = queue(&dir, 2);
+        assert!(queue.pause().expect("paused") && !queue.pause().expect("again"));
+        let stop = AtomicBool::new(false);
+        let begun = std::sync::atomic::AtomicUsize::new(0);
+        let attempt = |attempt: &Attempt<'_>| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            while attempt.token.item().trial == 1 && !attempt.is_paused() {
+                queue.pause()?;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let is_stopped = attempt.token.item().trial == 1 && begun.load(Ordering::Relaxed) < 3;
+            Ok(if is_stopped { Ended::Stopped } else { Ended::Done(0) })
+        };
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| work(&queue, HOUR, &stop, attempt, |_, _| ()).expect("worked"));
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!((begun.load(Ordering::Relaxed), census(&queue).ready), (0, 2));
+            // The first trial pauses the queue again whenever it is begun, and is given back.
+            while census(&queue).ended() < 2 {
+                queue.resume().expect("resumed");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            assert_eq!(worker.join().expect("it ended").acknowledged, 2);
+        });
+        assert!(queue.items().expect("listed").iter().all(|token| token.attempt == 1));
     }
 
     #[test]
@@ -253,7 +389,7 @@ mod tests {
         let token = &queue.items().expect("listed")[0];
         assert!(matches!(token.state, State::Done(_)) && token.attempt == 2);
         let results = queue.results::<String>(std::slice::from_ref(token)).expect("read");
-        assert_eq!(results[&token.item], "in time");
+        assert_eq!(results[&token.chunk.first], "in time");
     }
 
     #[test]

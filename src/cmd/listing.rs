@@ -1,0 +1,211 @@
+//! `poolcast sweep list`: every trial of a sweep, the best first.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::SweepListArgs;
+use crate::condor::results;
+use crate::error::EXIT_DONE;
+use crate::sweep::{self, Outcome, Outcomes, Row, Running, Sweep};
+use crate::training::Scores;
+use crate::{escape, output};
+
+/// A trial of the list.
+#[derive(Serialize)]
+struct Listed {
+    /// Counted from 1; of trials with a value alone.
+    rank: Option<usize>,
+    trial: usize,
+    /// How it ended, or `running`.
+    state: String,
+    seconds: Option<f64>,
+    /// The most epochs it has had or may have.
+    budget: usize,
+    /// The epochs it has gone through, of networks.
+    epochs: Option<usize>,
+    /// What the sweep chooses by.
+    value: Option<f64>,
+    /// On the validation samples, or means over folds.
+    metrics: BTreeMap<String, f64>,
+    pipeline: Option<String>,
+    split: Option<String>,
+    parameters: BTreeMap<String, Value>,
+    error: Option<String>,
+}
+
+/// Prints the list.
+pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
+    let sweep = Sweep::open(&results(&args.show.dir)?)?;
+    let (status, mut outcomes) = (sweep::status(&sweep)?, Outcomes::of(&sweep)?);
+    let running: BTreeMap<usize, &Running> = status.running.iter().map(|running| (running.trial, running)).collect();
+    let goal = sweep.config.wandb.sweep.metric.goal;
+    let all = outcomes.all();
+    // Of equals the earlier trial is the better one, as in the choice of the best.
+    let mut places: Vec<usize> = (0..all.len()).filter(|at| !running.contains_key(&all[*at].trial)).collect();
+    places.sort_by(|a, b| order(goal, &all[*a], &all[*b]));
+
+    let most = args.top.unwrap_or(usize::MAX);
+    let shown: Vec<usize> = places.iter().copied().take(most).collect();
+    let mut list = List::begin(args, &sweep)?;
+    for (at, rank) in shown.into_iter().zip(1..) {
+        list.add(Listed::ended(rank, &outcomes.row(at)?))?;
+    }
+    for running in running.values().take(most.saturating_sub(places.len())) {
+        list.add(Listed::running(running))?;
+    }
+    list.end(status.ready)?;
+    Ok(EXIT_DONE)
+}
+
+fn order(goal: crate::config::Goal, a: &Outcome, b: &Outcome) -> std::cmp::Ordering {
+    match (a.rank(), b.rank()) {
+        (Some(one), Some(other)) => goal.order(one, other).then(a.trial.cmp(&b.trial)),
+        (one, other) => one.is_none().cmp(&other.is_none()).then(a.trial.cmp(&b.trial)),
+    }
+}
+
+impl Listed {
+    fn ended(rank: usize, row: &Row) -> Listed {
+        let scores = row.scores();
+        let of_scores = scores.into_iter().flat_map(|(loss, scores)| {
+            let named = Scores::NAMES.map(str::to_owned).into_iter().zip(scores.values());
+            named.chain([("loss".to_owned(), Some(loss))])
+        });
+        Listed {
+            rank: row.value.map(|_| rank),
+            trial: row.trial,
+            state: row.ended.to_string(),
+            seconds: Some(row.seconds),
+            budget: row.budget,
+            epochs: row.metrics.as_ref().map(|metrics| metrics.epochs),
+            value: row.value,
+            metrics: of_scores.filter_map(|(name, score)| Some((name, score?))).collect(),
+            pipeline: Some(row.pipeline.clone()),
+            split: row.split.clone(),
+            parameters: row.parameters.clone(),
+            error: row.error.clone(),
+        }
+    }
+
+    fn running(running: &Running) -> Listed {
+        Listed {
+            rank: None,
+            trial: running.trial,
+            state: "running".to_owned(),
+            seconds: running.seconds,
+            budget: running.budget,
+            epochs: running.epoch,
+            value: running.value,
+            metrics: BTreeMap::new(),
+            pipeline: None,
+            split: None,
+            parameters: BTreeMap::new(),
+            error: None,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let number = |name: &str| or_dash(self.metrics.get(name).map(|value| format!("{value:.4}")));
+        let parameters = self.parameters.iter().map(|(name, value)| format!("{name}={}", sweep::plain(value)));
+        let epochs = self.epochs.map(|epochs| format!("{epochs}/{}", self.budget));
+        vec![
+            or_dash(self.rank.map(|rank| rank.to_string())),
+            self.trial.to_string(),
+            self.state.clone(),
+            or_dash(self.seconds.map(|seconds| format!("{seconds:.1}"))),
+            or_dash(epochs),
+            or_dash(self.value.map(|value| format!("{value:.4}"))),
+            number("roc_auc"),
+            number("f_measure"),
+            number("loss"),
+            or_dash(self.split.clone()),
+            or_dash(self.pipeline.clone()),
+            self.error
+                .as_ref()
+                .map_or_else(|| parameters.collect::<Vec<_>>().join(" "), |error| error.replace('\n', " ")),
+        ]
+    }
+
+    fn csv(&self) -> Vec<String> {
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let mut cells = vec![
+            self.rank.map_or(String::new(), |rank| rank.to_string()),
+            self.trial.to_string(),
+            self.state.clone(),
+            self.seconds.map_or(String::new(), |seconds| format!("{seconds:.3}")),
+            self.budget.to_string(),
+            self.epochs.map_or(String::new(), |epochs| epochs.to_string()),
+            number(self.value),
+        ];
+        cells.extend(names().map(|name| number(self.metrics.get(name).copied())));
+        let parameters = self.parameters.iter().map(|(name, value)| format!("{name}={}", sweep::plain(value)));
+        let (pipeline, split) = (self.pipeline.clone(), self.split.clone());
+        cells.extend([pipeline.unwrap_or_default(), split.unwrap_or_default()]);
+        cells.extend([parameters.collect::<Vec<_>>().join(" "), self.error.clone().unwrap_or_default()]);
+        cells.iter().map(|cell| escape::value(cell).into_owned()).collect()
+    }
+}
+
+/// The names of the metrics.
+fn names() -> impl Iterator<Item = &'static str> {
+    Scores::NAMES.into_iter().chain(["loss"])
+}
+
+/// The list on its way to stdout: a table is laid out as a whole, and the others go line by line.
+enum List {
+    Table(Vec<Vec<String>>),
+    Json { is_empty: bool },
+    Csv,
+}
+
+impl List {
+    fn begin(args: &SweepListArgs, sweep: &Sweep) -> Result<List> {
+        if args.show.json {
+            output::data("[")?;
+            return Ok(List::Json { is_empty: true });
+        }
+        if args.csv {
+            let head = ["rank", "trial", "state", "seconds", "budget", "epochs", "value"].into_iter();
+            let head: Vec<String> =
+                head.chain(names()).chain(["pipeline", "split", "parameters", "error"]).map(str::to_owned).collect();
+            output::data(&sweep::csv_line(&head))?;
+            return Ok(List::Csv);
+        }
+        let by = sweep.config.wandb.sweep.metric.name.to_string();
+        let head =
+            ["rank", "trial", "state", "s", "epochs", &by, "ROC-AUC", "F-measure", "loss", "split", "pipeline", "with"];
+        Ok(List::Table(vec![head.map(str::to_owned).to_vec()]))
+    }
+
+    fn add(&mut self, listed: Listed) -> Result<()> {
+        match self {
+            List::Table(rows) => {
+                rows.push(listed.cells());
+                Ok(())
+            }
+            List::Json { is_empty } => {
+                let text = serde_json::to_string(&listed).context("a list is JSON")?;
+                output::data(&format!("{}\n{text}", if std::mem::take(is_empty) { "" } else { "," }))
+            }
+            List::Csv => output::data(&sweep::csv_line(&listed.csv())),
+        }
+    }
+
+    fn end(self, ready: usize) -> Result<()> {
+        match self {
+            List::Table(rows) => {
+                output::data(&output::table(&rows))?;
+                if ready > 0 {
+                    output::note(&format!("{} more are ready, and nobody has begun them", output::count(ready as u64)));
+                }
+                Ok(())
+            }
+            List::Json { is_empty } => output::data(if is_empty { "]\n" } else { "\n]\n" }),
+            List::Csv => Ok(()),
+        }
+    }
+}

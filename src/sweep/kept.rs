@@ -1,0 +1,100 @@
+//! What came of trials so far → which of them may still be among the best, whose files are kept.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use crate::config::Goal;
+
+/// What is compared: networks with networks, and the pipelines of a split with each other.
+pub(super) type Kind = (bool, Option<String>);
+
+/// The best trials among those that it was told of. A trial that is not among the best of some is not among the best of all.
+#[derive(Debug)]
+pub(super) struct Kept {
+    goal: Goal,
+    keep: usize,
+    best: BTreeMap<Kind, Vec<Candidate>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    rank: (f64, f64),
+    trial: usize,
+}
+
+impl Kept {
+    /// Those of the best `keep` of each kind stay.
+    pub(super) fn new(goal: Goal, keep: usize) -> Kept {
+        Kept { goal, keep, best: BTreeMap::new() }
+    }
+
+    /// Whether `trial` may be among the best of its kind.
+    pub(super) fn may_be_best(&self, kind: &Kind, rank: (f64, f64), trial: usize) -> bool {
+        let known = self.best.get(kind).map_or(&[][..], Vec::as_slice);
+        self.place(known, Candidate { rank, trial }) < self.keep
+    }
+
+    /// Hears of a trial that has ended; which one, this or another, is not among the best after that.
+    pub(super) fn add(&mut self, kind: Kind, rank: (f64, f64), trial: usize) -> Option<usize> {
+        let mut best = self.best.remove(&kind).unwrap_or_default();
+        let candidate = Candidate { rank, trial };
+        if best.iter().all(|known| known.trial != trial) {
+            best.insert(self.place(&best, candidate), candidate);
+        }
+        let worst = if best.len() > self.keep { best.pop() } else { None };
+        self.best.insert(kind, best);
+        worst.map(|worst| worst.trial)
+    }
+
+    /// Of equals the earlier trial is the better one.
+    fn place(&self, known: &[Candidate], candidate: Candidate) -> usize {
+        known.partition_point(|other| self.order(other, &candidate) == Ordering::Less)
+    }
+
+    fn order(&self, a: &Candidate, b: &Candidate) -> Ordering {
+        self.goal.order(a.rank, b.rank).then(a.trial.cmp(&b.trial))
+    }
+
+    /// The trials that are among the best.
+    pub(super) fn trials(&self) -> impl Iterator<Item = usize> {
+        self.best.values().flatten().map(|candidate| candidate.trial)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whoever hears of which trials, and in whatever order: what any of them keeps has the best of all.
+        #[test]
+        fn no_trial_that_may_be_needed_is_dropped(
+            values in prop::collection::vec((0..6_u8, 0..4_usize, any::<bool>()), 1..40),
+            keep in 1..5_usize,
+        ) {
+            let kind = |is_fit: bool| (is_fit, None);
+            let mut workers: Vec<Kept> = (0..4).map(|_| Kept::new(Goal::Maximize, keep)).collect();
+            let mut all: Vec<(bool, u8, usize)> = Vec::new();
+            let mut files = std::collections::BTreeSet::new();
+            for (trial, (value, worker, is_fit)) in values.into_iter().enumerate() {
+                let (rank, worker) = ((f64::from(value), 0.0), &mut workers[worker]);
+                let may_be_best = worker.may_be_best(&kind(is_fit), rank, trial);
+                if may_be_best {
+                    files.insert(trial);
+                }
+                let dropped = worker.add(kind(is_fit), rank, trial);
+                prop_assert_eq!(may_be_best, dropped != Some(trial));
+                dropped.map(|trial| files.remove(&trial));
+                all.push((is_fit, value, trial));
+            }
+            for is_fit in [false, true] {
+                let mut of_kind: Vec<_> = all.iter().filter(|(kind, ..)| *kind == is_fit).collect();
+                of_kind.sort_by_key(|(_, value, trial)| (u8::MAX - value, *trial));
+                prop_assert!(of_kind.iter().take(keep).all(|(.., trial)| files.contains(trial)));
+            }
+            let most = 2 * workers.len() * keep;
+            prop_assert!(files.len() <= most && workers.iter().map(|kept| kept.trials().count()).sum::<usize>() == files.len());
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The trials of a sweep that have ended → what came of each, in short and in memory, and its row whole where it is asked for: of
+//! half a million trials the rows are gigabytes.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::folder::Sweep;
+use super::kept::Kind;
+use super::queue::{Found, Item, Queue, Reader, Token};
+use super::results::ROWS_FILE;
+use super::rounds;
+use super::row::{How, Row};
+use super::suggest;
+use crate::config::MetricName;
+use crate::training::Metrics;
+
+/// What came of a trial, in short.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Counted from 1.
+    pub trial: usize,
+    /// The most epochs it was given.
+    pub budget: usize,
+    /// How it ended.
+    pub ended: How,
+    /// The value that the sweep chooses by.
+    pub value: Option<f64>,
+    /// How long it took.
+    pub seconds: f64,
+    /// What it fits: a pipeline, or the network's model.
+    pub pipeline: Arc<str>,
+    /// The split of tables that it learns from.
+    pub split: Option<Arc<str>>,
+    /// Whether it is a fit of a pipeline.
+    pub is_fit: bool,
+    loss: f64,
+}
+
+impl Outcome {
+    /// What trials are compared by, where they have it: their value, and among equals their validation loss.
+    pub fn rank(&self) -> Option<(f64, f64)> {
+        Some((self.value?, self.loss))
+    }
+
+    /// What it is compared with.
+    pub(super) fn kind(&self) -> Kind {
+        (self.is_fit, self.split.as_deref().map(str::to_owned))
+    }
+}
+
+/// The part of a [`Row`] that becomes an [`Outcome`].
+#[derive(Deserialize)]
+struct ShortRow {
+    trial: usize,
+    budget: usize,
+    ended: How,
+    value: Option<f64>,
+    seconds: f64,
+    pipeline: String,
+    split: Option<String>,
+    metrics: Option<Metrics>,
+    fit: Option<ShortFit>,
+}
+
+#[derive(Deserialize)]
+struct ShortFit {
+    mean: Option<ShortScores>,
+    validation: Option<ShortScores>,
+}
+
+#[derive(Deserialize)]
+struct ShortScores {
+    loss: Option<f64>,
+}
+
+/// Names that many outcomes share.
+#[derive(Default)]
+struct Names(RefCell<HashSet<Arc<str>>>);
+
+impl Names {
+    fn shared(&self, name: &str) -> Arc<str> {
+        let mut known = self.0.borrow_mut();
+        if let Some(name) = known.get(name) {
+            return Arc::clone(name);
+        }
+        let name: Arc<str> = Arc::from(name);
+        known.insert(Arc::clone(&name));
+        name
+    }
+
+    fn outcome(&self, row: ShortRow) -> Outcome {
+        let ShortRow { trial, budget, ended, value, seconds, .. } = row;
+        let of_network = row.metrics.and_then(|metrics| metrics.value(MetricName::ValidationLoss));
+        let is_fit = row.fit.is_some();
+        let of_fit = row.fit.and_then(|fit| fit.mean.or(fit.validation)?.loss).filter(|loss| loss.is_finite());
+        let loss = of_fit.or(of_network).unwrap_or(f64::INFINITY);
+        let (pipeline, split) = (self.shared(&row.pipeline), row.split.map(|split| self.shared(&split)));
+        Outcome { trial, budget, ended, value, seconds, pipeline, split, is_fit, loss }
+    }
+
+    fn outcome_of(&self, row: &Row) -> Outcome {
+        let (value, loss) = row.rank().map_or((None, f64::INFINITY), |(value, loss)| (Some(value), loss));
+        let Row { trial, budget, ended, seconds, .. } = *row;
+        let (pipeline, split) = (self.shared(&row.pipeline), row.split.as_deref().map(|split| self.shared(split)));
+        Outcome { trial, budget, ended, value, seconds, pipeline, split, is_fit: row.fit.is_some(), loss }
+    }
+}
+
+/// Where a row stands whole.
+#[derive(Debug)]
+enum Place {
+    Journal(Found<()>),
+    /// In the file of all rows: its first byte, and how many it has.
+    Line(u64, usize),
+    /// In memory.
+    Row(Box<Row>),
+}
+
+/// What came of the trials that have ended, in their order; of a trial that is promoted from rung to rung the last.
+#[derive(Debug)]
+pub struct Outcomes {
+    all: Vec<Outcome>,
+    places: Vec<Place>,
+    reader: Reader,
+    file: Option<(PathBuf, fs_err::File)>,
+}
+
+impl Outcomes {
+    /// Those of `sweep` so far.
+    pub fn of(sweep: &Sweep) -> Result<Outcomes> {
+        match sweep.queue()? {
+            Some(queue) => Outcomes::of_queue(sweep, &queue, &queue.items()?),
+            None => Outcomes::of_file(sweep),
+        }
+    }
+
+    /// Those of `rows`, in the order of trials.
+    pub fn of_rows(rows: Vec<Row>) -> Outcomes {
+        let names = Names::default();
+        let all = rows.iter().map(|row| names.outcome_of(row)).collect();
+        let places = rows.into_iter().map(|row| Place::Row(Box::new(row))).collect();
+        Outcomes { all, places, reader: Reader::default(), file: None }
+    }
+
+    /// Those of trials of `tokens`, which are chunks of `queue`.
+    pub(super) fn of_queue(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Outcomes> {
+        let names = Names::default();
+        let found = queue.find_results(tokens, |row: ShortRow| names.outcome(row))?;
+        let mut last = BTreeMap::new();
+        for (item, found) in found {
+            let (place, outcome) = found.split();
+            last.insert(item.trial, (item, outcome, Place::Journal(place)));
+        }
+        for row in given_up(sweep, queue, tokens)? {
+            let item = row.item();
+            if last.get(&item.trial).is_none_or(|(known, ..)| *known < item) {
+                last.insert(item.trial, (item, names.outcome_of(&row), Place::Row(Box::new(row))));
+            }
+        }
+        let (all, places) = last.into_values().map(|(_, outcome, place)| (outcome, place)).unzip();
+        Ok(Outcomes { all, places, reader: Reader::default(), file: None })
+    }
+
+    fn of_file(sweep: &Sweep) -> Result<Outcomes> {
+        let (names, path) = (Names::default(), sweep.dir.join(ROWS_FILE));
+        let mut lines = BufReader::with_capacity(1 << 16, fs_err::File::open(&path)?);
+        let (mut line, mut first_byte) = (Vec::new(), 0);
+        let (mut all, mut places) = (Vec::new(), Vec::new());
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            let row = serde_json::from_slice::<ShortRow>(&line);
+            let broken = || format!("cannot read `{}`, line {}", path.display(), places.len() + 1);
+            all.push(names.outcome(row.with_context(broken)?));
+            places.push(Place::Line(first_byte, line.len()));
+            first_byte += line.len() as u64;
+            line.clear();
+        }
+        let file = fs_err::File::open(&path)?;
+        Ok(Outcomes { all, places, reader: Reader::default(), file: Some((path, file)) })
+    }
+
+    /// Each in short.
+    pub fn all(&self) -> &[Outcome] {
+        &self.all
+    }
+
+    /// The whole row of the one at place `at` of [`Outcomes::all`].
+    pub fn row(&mut self, at: usize) -> Result<Row> {
+        use fs_err::os::unix::fs::FileExt as _;
+        match &self.places[at] {
+            Place::Journal(found) => self.reader.read(found),
+            Place::Row(row) => Ok(Row::clone(row)),
+            Place::Line(first_byte, bytes) => {
+                let (path, file) = self.file.as_ref().context("the rows come from a file")?;
+                let mut line = vec![0; *bytes];
+                file.read_exact_at(&mut line, *first_byte)?;
+                serde_json::from_slice(&line).with_context(|| format!("cannot read `{}`", path.display()))
+            }
+        }
+    }
+
+    /// The whole row of `trial`, if it has ended.
+    pub fn row_of(&mut self, trial: usize) -> Result<Option<Row>> {
+        let at = self.all.binary_search_by_key(&trial, |outcome| outcome.trial);
+        at.ok().map(|at| self.row(at)).transpose()
+    }
+}
+
+/// The rows of networks among the trials of `tokens` that have ended, in order, those of each rung.
+pub(super) fn network_rows(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Vec<Row>> {
+    let networks = suggest::count(&sweep.config)?;
+    let tokens: Vec<Token> = tokens.iter().filter(|token| token.chunk.first.trial <= networks).cloned().collect();
+    if tokens.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut reader = Reader::default();
+    let found = queue.find_results(&tokens, |_: IgnoredAny| ())?;
+    let read = found.into_iter().map(|(item, found)| Ok((item, reader.read(&found)?)));
+    let mut rows: BTreeMap<Item, Row> = read.collect::<Result<_>>()?;
+    let mut lost: Vec<Item> = tokens.iter().flat_map(Token::given_up).collect();
+    lost.sort_unstable();
+    for item in lost {
+        let earlier: Vec<Row> = rows.range(..item).map(|(_, row)| row.clone()).collect();
+        let row = sweep.quarantined(queue, item, &earlier)?;
+        rows.entry(item).or_insert(row);
+    }
+    Ok(rows.into_values().collect())
+}
+
+/// The rows of trials that too many workers died of.
+fn given_up(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Vec<Row>> {
+    let items: Vec<Item> = tokens.iter().flat_map(Token::given_up).collect();
+    if items.is_empty() {
+        return Ok(Vec::new());
+    }
+    // What a trial tries may follow from earlier ones.
+    let known = if rounds::learns(&sweep.config) { network_rows(sweep, queue, tokens)? } else { Vec::new() };
+    let row = |item: Item| {
+        let earlier: Vec<Row> = known.iter().filter(|row| row.item() < item).cloned().collect();
+        sweep.quarantined(queue, item, &earlier)
+    };
+    items.into_iter().map(row).collect()
+}

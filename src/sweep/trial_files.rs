@@ -1,0 +1,169 @@
+//! Attempts at trials that count → the trials' files, and which of them stay.
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::choice::MOST_COMPARED;
+use super::fits::{self, FIT};
+use super::folder::Sweep;
+use super::kept::{Kept, Kind};
+use super::queue::{Queue, Token};
+use super::rounds;
+use super::row::Row;
+use super::suggest;
+use crate::training::{RUN, Status};
+use crate::{files, manifest, training};
+
+/// The trials whose directories stand in `trials/` itself; those of later ones stand in `thousands/` there, a thousand in each
+/// directory, so that none has too many entries.
+const FLAT: usize = 999;
+
+/// The directory of a trial in the sweep directory `out`.
+pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
+    let name = format!("trial-{trial:04}");
+    match trial <= FLAT {
+        true => out.join("trials").join(name),
+        false => thousands(out).join(format!("{:04}", trial / 1000)).join(name),
+    }
+}
+
+fn thousands(out: &Path) -> PathBuf {
+    out.join("trials").join("thousands")
+}
+
+/// The directories of trials in the sweep directory `out` that there are.
+pub(super) fn trial_dirs(out: &Path) -> Result<Vec<(usize, PathBuf)>> {
+    let entries = |dir: PathBuf| -> Result<Vec<PathBuf>> {
+        let found = if dir.is_dir() { Some(fs_err::read_dir(dir)?) } else { None };
+        found.into_iter().flatten().map(|entry| Ok(entry?.path())).collect()
+    };
+    let mut paths = entries(out.join("trials"))?;
+    for thousand in entries(thousands(out))? {
+        paths.extend(entries(thousand)?);
+    }
+    let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix("trial-")?.parse().ok();
+    let trials = paths.into_iter().filter_map(|path| Some((number(&path)?, path)));
+    Ok(trials.filter(|(trial, path)| trial_dir(out, *trial) == *path).collect())
+}
+
+/// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier sweep left there.
+pub(super) fn publish(sweep: &Sweep, queue: &Queue, token: &Token, row: &Row) -> Result<()> {
+    let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item().trial));
+    let (is_new, is_there) = (from.exists(), to.exists());
+    let found = || manifest::finished_key(&to, RUN).or_else(|| manifest::finished_key(&to, FIT));
+    let is_anothers = || row.key.is_none() || found().is_some_and(|key| Some(key) != row.key);
+    if is_there && (is_new || is_anothers()) {
+        fs_err::remove_dir_all(&to)?;
+    }
+    if is_new {
+        to.parent().map_or(Ok(()), fs_err::create_dir_all)?;
+        fs_err::rename(from, to)?;
+    }
+    Ok(())
+}
+
+/// What is kept of a fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    /// The model and what it predicted.
+    All,
+    /// What it predicted: what the best is worth without luck follows from the predictions of all.
+    Predictions,
+    /// Its row.
+    Row,
+}
+
+/// The files of the trials that one worker ends: of those that can no longer be among the best they go as it goes.
+#[derive(Debug)]
+pub(super) struct Keeper<'a> {
+    sweep: &'a Sweep,
+    queue: &'a Queue,
+    kept: RefCell<Option<Kept>>,
+    /// Whether the predictions of all trials are compared in the end.
+    compares: Cell<Option<bool>>,
+}
+
+impl<'a> Keeper<'a> {
+    pub(super) fn new(sweep: &'a Sweep, queue: &'a Queue) -> Keeper<'a> {
+        Keeper { sweep, queue, kept: RefCell::new(None), compares: Cell::new(None) }
+    }
+
+    /// What is kept of the fit of `trial`, which has a value if `rank` says so.
+    pub(super) fn keeps(&self, kind: &Kind, rank: Option<(f64, f64)>, trial: usize) -> Result<Keeps> {
+        let may_be_best = rank.is_none_or(|rank| self.with_kept(|kept| kept.may_be_best(kind, rank, trial)));
+        Ok(match may_be_best {
+            true => Keeps::All,
+            false if self.compares()? => Keeps::Predictions,
+            false => Keeps::Row,
+        })
+    }
+
+    /// Gives an acknowledged attempt its trial's name, and removes the files of the trial that is not among the best any more.
+    pub(super) fn publish(&self, token: &Token, row: &Row) -> Result<()> {
+        publish(self.sweep, self.queue, token, row)?;
+        let dir = trial_dir(&self.sweep.dir, row.trial);
+        let may_go_on = rounds::asha_of(&self.sweep.config).is_some()
+            && row.metrics.as_ref().is_some_and(|metrics| metrics.status == Status::TerminatedEarly);
+        if row.fit.is_none() && !may_go_on {
+            training::remove_checkpoint(&dir)?;
+        }
+        let Some(rank) = row.rank() else { return Ok(()) };
+        let kind = (row.fit.is_some(), row.split.clone());
+        match self.with_kept(|kept| kept.add(kind, rank, row.trial)) {
+            Some(trial) => self.drop_files(row.fit.is_some(), &trial_dir(&self.sweep.dir, trial)),
+            None => Ok(()),
+        }
+    }
+
+    fn drop_files(&self, is_fit: bool, dir: &Path) -> Result<()> {
+        match is_fit {
+            true if self.compares()? => fits::remove_model(dir),
+            true => files::remove([dir.to_owned()]),
+            // What trials are compared by may follow from the model; and a trial may go on from a rung.
+            false if !self.sweep.config.pipelines.is_empty() || rounds::asha_of(&self.sweep.config).is_some() => Ok(()),
+            false => training::remove_model(dir),
+        }
+    }
+
+    fn with_kept<T>(&self, ask: impl FnOnce(&mut Kept) -> T) -> T {
+        let mut kept = self.kept.borrow_mut();
+        // Said by the manager before it added the first trial.
+        let new = || Kept::new(self.sweep.config.wandb.sweep.metric.goal, self.queue.kept().unwrap_or(usize::MAX));
+        ask(kept.get_or_insert_with(new))
+    }
+
+    fn compares(&self) -> Result<bool> {
+        if let Some(compares) = self.compares.get() {
+            return Ok(compares);
+        }
+        let compared = self.sweep.trials()?.fits_of_split() + suggest::count(&self.sweep.config)?;
+        self.compares.set(Some(compared <= MOST_COMPARED));
+        Ok(compared <= MOST_COMPARED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_directory_of_trials_has_more_than_a_thousand_entries() {
+        let out = tempfile::tempdir().expect("a directory");
+        let all = [1, 999, 1000, 1001, 1999, 2000, 496_400, 1_000_000];
+        for trial in all {
+            fs_err::create_dir_all(trial_dir(out.path(), trial)).expect("made");
+        }
+        let mut found = trial_dirs(out.path()).expect("listed");
+        found.sort();
+        assert_eq!(found, all.map(|trial| (trial, trial_dir(out.path(), trial))));
+        let parents = (1..=1_000_000).map(|trial| trial_dir(Path::new(""), trial));
+        let mut entries = std::collections::BTreeMap::<PathBuf, usize>::new();
+        for dir in parents {
+            *entries.entry(dir.parent().expect("a parent").to_owned()).or_default() += 1;
+        }
+        assert!(entries.values().all(|count| *count <= 1000));
+        assert!(entries[Path::new("trials")] < 1000 && entries.len() <= 1001);
+    }
+}
