@@ -305,6 +305,31 @@ pub fn lock_directory(dir: &Path) -> Result<fs_err::File> {
     }
 }
 
+/// A directory that no other call writes to while this is there. If nothing was written, the directory is removed.
+#[derive(Debug)]
+pub struct LockedDirectory {
+    path: PathBuf,
+    _lock: fs_err::File,
+}
+
+impl LockedDirectory {
+    /// Makes the directory `path` where it is missing, and locks it.
+    ///
+    /// # Errors
+    /// Fails as [`lock_directory`] does.
+    pub fn new(path: &Path) -> Result<LockedDirectory> {
+        fs_err::create_dir_all(path)?;
+        Ok(LockedDirectory { _lock: lock_directory(path)?, path: path.to_owned() })
+    }
+}
+
+impl Drop for LockedDirectory {
+    fn drop(&mut self) {
+        // Fails where the directory holds anything.
+        let _ = fs_err::remove_dir(&self.path);
+    }
+}
+
 /// Checks that `bytes` more fit where the directory `dir` is, or is to be made.
 ///
 /// # Errors

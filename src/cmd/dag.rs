@@ -15,7 +15,7 @@ use crate::config::{Config, MetricName};
 use crate::error::{EXIT_DONE, early};
 use crate::eventlog::{self, HELD, Options};
 use crate::events::{EVENTS as EVENTS_FORMAT, Store};
-use crate::files::{self, Staging};
+use crate::files::{self, LockedDirectory, Staging};
 use crate::sweep::{self, Leader, Sweep, Trials};
 use crate::{advice, escape, manifest, output, salt};
 
@@ -48,8 +48,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
         return Ok(EXIT_DONE);
     }
     condor::check_place(&plan)?;
-    fs_err::create_dir_all(&config.out)?;
-    let _lock = files::lock_directory(&config.out)?;
+    let _lock = LockedDirectory::new(&config.out)?;
     if written.is_none() {
         let source_key = prepare(&plan)?;
         if let Some(source_key) = source_key.filter(|_| config.dag.trials_per_job.is_none() && !config.dag.per_epoch) {

@@ -12,7 +12,7 @@ use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::events::{Builder, Store};
-use crate::files::Staging;
+use crate::files::{LockedDirectory, Staging};
 use crate::sweep::{self, Best, Choice, Outcomes, Row, Sweep, Trials};
 use crate::tables::{self as table, Samples};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
@@ -91,8 +91,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
 pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Sweep> {
     check(config, file)?;
     sweep::check_place(&config.out)?;
-    fs_err::create_dir_all(&config.out)?;
-    let _lock = files::lock_directory(&config.out)?;
+    let _lock = LockedDirectory::new(&config.out)?;
     let source_key = if config.data.is_given() { tables(config)? } else { events(config, overwrite)? };
     let sweep = Sweep::init(&config.out, config, &source_key, overwrite)?;
     if sweep.is_finished() {
@@ -101,8 +100,8 @@ pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Swe
     Ok(sweep)
 }
 
-/// Makes the tensors of `trials` of `sweep` from the store in `events`; trials of equal sizes share them. A trial that cannot be is found out by the
-/// worker that takes it, and fails alone.
+/// Makes the tensors of `trials` of `sweep` from the store in `events`; trials of equal sizes share them. A trial that
+/// cannot be is found out by the worker that takes it, and fails alone.
 pub(super) fn make_tensors(sweep: &Sweep, events: &Path, trials: &[Config]) -> Result<()> {
     if sweep.config.data.is_given() {
         return Ok(());

@@ -202,10 +202,10 @@ mod tests {
                 refusal("a-b", "1"),
             ]
             .concat(), @"
-        error: `dag.submit.train`: `universe` is decided by poolcast
+        error: `dag.submit.train`: `Universe` is decided by poolcast
 
         hint: name resources and policies only, such as `request_memory: 4GB`
-        error: `dag.submit.train`: `queue` is decided by poolcast
+        error: `dag.submit.train`: `queue 5` is decided by poolcast
 
         hint: name resources and policies only, such as `request_memory: 4GB`
         error: `dag.submit.train`: `request_memory` has no unit
