@@ -162,6 +162,14 @@ enum List {
     Csv,
 }
 
+/// Parameters are words and stand at the left of the last column, where tables put numbers at the right.
+fn align_parameters(rows: &mut [Vec<String>]) {
+    let width = rows.iter().filter_map(|row| row.last()).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    for cell in rows.iter_mut().filter_map(|row| row.last_mut()) {
+        *cell = format!("{cell:<width$}");
+    }
+}
+
 impl List {
     fn begin(args: &SweepListArgs, sweep: &Sweep) -> Result<List> {
         if args.show.json {
@@ -197,7 +205,8 @@ impl List {
 
     fn end(self, ready: usize) -> Result<()> {
         match self {
-            List::Table(rows) => {
+            List::Table(mut rows) => {
+                align_parameters(&mut rows);
                 output::data(&output::table(&rows))?;
                 if ready > 0 {
                     output::note(&format!("{} more are ready, and nobody has begun them", output::count(ready as u64)));

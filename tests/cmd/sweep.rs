@@ -142,6 +142,8 @@ fn all_trials_are_listed_the_best_first() {
     }
     let table = place.stdout("sweep list sweep --top 1");
     assert_eq!(table.lines().count(), 2, "{table}");
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines[0].find("  with"), lines[1].find("  batch_size="), "parameters begin below their head: {table}");
     let is_whole = |parameter: &str| !parameter.ends_with(".0");
     let mut parameters = table.split_whitespace().filter(|word| word.contains('=')).peekable();
     assert!(parameters.peek().is_some() && parameters.all(is_whole), "whole numbers print whole: {table}");
