@@ -23,7 +23,7 @@ use crate::manifest::Checksum;
 /// So many anomalies of each kind are reported with their place; the others are only counted.
 const PLACES: usize = 20;
 
-/// Of `places`, the first [`PLACES`] of each kind.
+/// Of `places`, the first 20 of each kind.
 pub fn first_places<'a>(places: impl Iterator<Item = &'a Place>) -> Vec<Place> {
     let mut counts = Anomalies::new();
     let is_among_first = |place: &&Place| {
@@ -39,7 +39,7 @@ pub fn first_places<'a>(places: impl Iterator<Item = &'a Place>) -> Vec<Place> {
 pub struct Options {
     /// The name of the access point; without it the log is asked.
     pub ap: Option<String>,
-    /// The year of the first event, for legacy stamps in a log that says nothing of its year. One of [`YEARS`].
+    /// The year of the first event, for legacy stamps in a log that says nothing of its year. From 1970 to 2100.
     pub year: Option<i16>,
     /// What other generations say of the access point ([`super::access_point`]), for one that does not.
     #[serde(skip)]

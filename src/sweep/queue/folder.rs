@@ -351,7 +351,7 @@ impl Queue {
         Ok(found.into_iter().map(|(item, found)| (item, found.kept)).collect())
     }
 
-    /// As [`Queue::results`], in order; of each result `keep` says what is kept of it, and [`Reader`] reads it whole.
+    /// As [`Queue::results`], in order; of each result `keep` says what is kept of it, and [`journal::Reader`] reads it whole.
     pub fn find_results<R: DeserializeOwned, T>(
         &self,
         tokens: &[Token],
