@@ -3,8 +3,16 @@
 
 #![deny(unsafe_code)] // as in poolcast, whose one exception in `shard` stands here too
 
+#[path = "../../../src/escape.rs"]
+pub mod escape;
 #[path = "../../../src/error.rs"]
 pub mod error;
+#[path = "../../../src/output.rs"]
+pub mod output;
+#[path = "../../../src/process.rs"]
+pub mod process;
+#[path = "../../../src/temporary.rs"]
+pub mod temporary;
 #[path = "../../../src/files.rs"]
 pub mod files;
 #[path = "../../../src/shard.rs"]
