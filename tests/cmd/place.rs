@@ -103,6 +103,13 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
+/// Whether a file or directory of this name lies anywhere below `dir`, where a program may be at work: what goes away while
+/// it is looked at is passed over.
+pub(crate) fn has_file(dir: &Path, name: &str) -> bool {
+    let Ok(entries) = fs_err::read_dir(dir) else { return false };
+    entries.filter_map(Result::ok).any(|entry| entry.file_name() == name || has_file(&entry.path(), name))
+}
+
 /// What `condor_q -json` says of the jobs that had not ended when the bundled log did.
 pub(crate) fn queue() -> Vec<serde_json::Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gel/condor_q.json");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::place::{Place, has_file};
 use crate::run::SMALL;
 
 /// A place with a sweep of `trials` small trials in `sweep`.
@@ -180,7 +180,7 @@ fn a_paused_sweep_waits_and_goes_on() {
     assert!(place.stdout("sweep status sweep --once").contains("\npaused: nobody takes a trial"));
     assert!(place.run("sweep resume sweep").stderr.contains("go on"));
     wait(|| running() == (1, false));
-    let begun = || place.files("sweep/queue/running").into_keys().any(|name| name.ends_with("checkpoint.safetensors"));
+    let begun = || has_file(&place.path("sweep/queue/running"), "checkpoint.safetensors");
     wait(begun);
     // In the middle of a training: it leaves a checkpoint, and nothing counts as lost.
     place.stdout("sweep pause sweep");
