@@ -6,7 +6,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// What decides how the program behaves. A commit does not name it where one of these is changed.
-const SOURCES: [&str; 6] = ["build.rs", "Cargo.toml", "Cargo.lock", "src", "config", "condor"];
+const SOURCES: [&str; 6] = [
+    "build.rs",
+    "Cargo.toml",
+    "Cargo.lock",
+    "src",
+    "config",
+    "condor",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -37,7 +44,9 @@ fn commit() -> String {
 /// What git says of the sources. A tarball of them may lie in the repository of something else, whose commit is not theirs.
 fn committed() -> Option<String> {
     let top = git(&["rev-parse", "--show-toplevel"])?;
-    let here = Path::new(&variable("CARGO_MANIFEST_DIR")).canonicalize().ok()?;
+    let here = Path::new(&variable("CARGO_MANIFEST_DIR"))
+        .canonicalize()
+        .ok()?;
     if Path::new(&top).canonicalize().ok()? != here {
         return None;
     }
@@ -47,7 +56,11 @@ fn committed() -> Option<String> {
         println!("cargo::rerun-if-changed={path}");
     }
     let status = git(&[&["status", "--porcelain", "--"][..], &SOURCES].concat())?;
-    Some(if status.is_empty() { commit } else { format!("{commit}, modified") })
+    Some(if status.is_empty() {
+        commit
+    } else {
+        format!("{commit}, modified")
+    })
 }
 
 /// What a git command prints; nothing where it fails.
@@ -60,7 +73,16 @@ fn git(args: &[&str]) -> Option<String> {
 /// The features, and whether the C library is in the program.
 fn features() -> String {
     let cuda = env::var_os("CARGO_FEATURE_CUDA").map(|_| "cuda");
-    let linked_statically = variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static");
-    let features: Vec<&str> = cuda.into_iter().chain(linked_statically.then_some("static")).collect();
-    if features.is_empty() { "none".to_owned() } else { features.join(", ") }
+    let linked_statically = variable("CARGO_CFG_TARGET_FEATURE")
+        .split(',')
+        .any(|feature| feature == "crt-static");
+    let features: Vec<&str> = cuda
+        .into_iter()
+        .chain(linked_statically.then_some("static"))
+        .collect();
+    if features.is_empty() {
+        "none".to_owned()
+    } else {
+        features.join(", ")
+    }
 }

@@ -23,7 +23,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const MOST_IN_MEMORY_BYTES: u64 = 2 << 30;
 
 /// Repeats `stage` for `seconds`, and prints how much of the log it did a second.
-fn measure(name: &str, bytes: u64, seconds: f64, mut stage: impl FnMut() -> Result<()>) -> Result<()> {
+fn measure(
+    name: &str,
+    bytes: u64,
+    seconds: f64,
+    mut stage: impl FnMut() -> Result<()>,
+) -> Result<()> {
     stage()?;
     let (start, processor, mut times) = (Instant::now(), processor_s()?, 0);
     while start.elapsed() < Duration::from_secs_f64(seconds) {
@@ -32,7 +37,11 @@ fn measure(name: &str, bytes: u64, seconds: f64, mut stage: impl FnMut() -> Resu
     }
     let gigabytes = bytes as f64 * f64::from(times) / 1e9;
     let (wall_s, processor_s) = (start.elapsed().as_secs_f64(), processor_s()? - processor);
-    let rates = format!("{:.2} GB/cpu-s, {:.2} GB/s of wall time", gigabytes / processor_s, gigabytes / wall_s);
+    let rates = format!(
+        "{:.2} GB/cpu-s, {:.2} GB/s of wall time",
+        gigabytes / processor_s,
+        gigabytes / wall_s
+    );
     output::data(&format!("{name}: {rates}\n"))
 }
 
@@ -49,7 +58,9 @@ fn read(log: &Path) -> Result<(u64, u64)> {
 fn store(log: &Path, dir: &Path) -> Result<()> {
     let staging = Staging::new(dir, true)?;
     let mut builder = Builder::new("", "", Some(staging.path().to_owned()));
-    let read = eventlog::read(log, &Options::default(), |_| {}, &mut |batch| builder.add(&batch))?;
+    let read = eventlog::read(log, &Options::default(), |_| {}, &mut |batch| {
+        builder.add(&batch)
+    })?;
     builder.end_log("log", read, None);
     builder.write(staging, "bench").map(drop)
 }
@@ -59,7 +70,9 @@ fn open_many(dir: &Path) -> Result<()> {
     let path = dir.join("manifest.json");
     let mut manifest: serde_json::Value = serde_json::from_slice(&fs_err::read(&path)?)?;
     let first = manifest["shards"][0].clone();
-    let names: Vec<String> = (0..1000).map(|n| format!("copy-{n:04}.safetensors")).collect();
+    let names: Vec<String> = (0..1000)
+        .map(|n| format!("copy-{n:04}.safetensors"))
+        .collect();
     for name in &names {
         fs_err::hard_link(dir.join("events-00000.safetensors"), dir.join(name))?;
     }
@@ -73,7 +86,10 @@ fn open_many(dir: &Path) -> Result<()> {
     fs_err::write(&path, serde_json::to_vec(&manifest)?)?;
     let start = Instant::now();
     let jobs = Store::open(dir)?.jobs().len();
-    let text = format!("open 1,000 shards: {:.1} ms for {jobs} jobs\n", start.elapsed().as_secs_f64() * 1000.0);
+    let text = format!(
+        "open 1,000 shards: {:.1} ms for {jobs} jobs\n",
+        start.elapsed().as_secs_f64() * 1000.0
+    );
     output::data(&text)
 }
 
@@ -82,13 +98,20 @@ fn main() -> Result<()> {
     let log = PathBuf::from(args.next().context("name a log")?);
     let seconds = args.next().map_or(Ok(3.0), |text| text.parse())?;
     let (events, bytes) = read(&log)?;
-    output::data(&format!("{events} events in {bytes} bytes, {} threads\n", rayon::current_num_threads()))?;
+    output::data(&format!(
+        "{events} events in {bytes} bytes, {} threads\n",
+        rayon::current_num_threads()
+    ))?;
     if bytes != fs_err::metadata(&log)?.len() {
-        return measure("decompress, read and scan", bytes, seconds, || read(&log).map(drop));
+        return measure("decompress, read and scan", bytes, seconds, || {
+            read(&log).map(drop)
+        });
     }
     let dir = tempfile::tempdir()?;
     let mut text = Vec::new();
-    fs_err::File::open(&log)?.take(MOST_IN_MEMORY_BYTES).read_to_end(&mut text)?;
+    fs_err::File::open(&log)?
+        .take(MOST_IN_MEMORY_BYTES)
+        .read_to_end(&mut text)?;
     measure("scan in memory", text.len() as u64, seconds, || {
         std::hint::black_box(eventlog::scan(&text));
         Ok(())
@@ -96,6 +119,8 @@ fn main() -> Result<()> {
     drop(text);
     measure("read and scan", bytes, seconds, || read(&log).map(drop))?;
     let events = dir.path().join("events");
-    measure("read, scan, sort and store", bytes, seconds, || store(&log, &events))?;
+    measure("read, scan, sort and store", bytes, seconds, || {
+        store(&log, &events)
+    })?;
     open_many(&events)
 }

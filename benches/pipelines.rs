@@ -35,7 +35,9 @@ struct Scores {
 
 fn main() -> Result<()> {
     // Cargo gives a benchmark `--bench`, too.
-    let arguments = std::env::args().skip(1).find(|argument| argument != "--bench");
+    let arguments = std::env::args()
+        .skip(1)
+        .find(|argument| argument != "--bench");
     let dir = PathBuf::from(arguments.context("usage: cargo bench --bench pipelines -- DIR")?);
     let cases: Vec<Case> = read_json(&dir.join("cases.json"))?;
     for (number, case) in cases.iter().enumerate() {
@@ -49,7 +51,13 @@ fn main() -> Result<()> {
         let out = dir.join(number.to_string());
         fs_err::create_dir_all(&out)?;
         fitted.write(&out)?;
-        write_json(&out.join("scores.json"), &Scores { probabilities: fitted.probabilities(&test)?, cpu_s })?;
+        write_json(
+            &out.join("scores.json"),
+            &Scores {
+                probabilities: fitted.probabilities(&test)?,
+                cpu_s,
+            },
+        )?;
     }
     Ok(())
 }
@@ -57,14 +65,26 @@ fn main() -> Result<()> {
 /// Numbers without a header, the class last.
 fn table(path: &Path) -> Result<Table> {
     let text = fs_err::read_to_string(path)?;
-    let rows = text.lines().map(|line| line.split(',').map(str::parse).collect::<Result<Vec<f64>, _>>());
-    let rows = rows.collect::<Result<Vec<_>, _>>().with_context(|| format!("cannot read `{}`", path.display()))?;
+    let rows = text.lines().map(|line| {
+        line.split(',')
+            .map(str::parse)
+            .collect::<Result<Vec<f64>, _>>()
+    });
+    let rows = rows
+        .collect::<Result<Vec<_>, _>>()
+        .with_context(|| format!("cannot read `{}`", path.display()))?;
     let f = rows.first().map_or(0, |row| row.len().saturating_sub(1));
-    let y: Vec<u32> = rows.iter().filter_map(|row| row.last()).map(|class| *class as u32).collect();
+    let y: Vec<u32> = rows
+        .iter()
+        .filter_map(|row| row.last())
+        .map(|class| *class as u32)
+        .collect();
     let names = |n: usize| (0..n).map(|at| at.to_string()).collect();
     Ok(Table {
         features: names(f),
-        x: (0..f).flat_map(|column| rows.iter().map(move |row| row[column])).collect(),
+        x: (0..f)
+            .flat_map(|column| rows.iter().map(move |row| row[column]))
+            .collect(),
         classes: names(y.iter().max().map_or(0, |most| *most as usize + 1)),
         groups: vec![0; y.len()],
         y,

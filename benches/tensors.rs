@@ -31,11 +31,18 @@ fn round(store: &Store, settings: &Settings) -> Result<(f64, f64, usize, u64)> {
     let (wall_s, processor_s) = (start.elapsed().as_secs_f64(), processor_s()? - processor);
     let samples: usize = summary.splits.values().map(|side| side.samples).sum();
     let files = fs_err::read_dir(&out)?.filter_map(|file| file.ok()?.metadata().ok());
-    Ok((wall_s, processor_s, samples, files.map(|data| data.len()).sum()))
+    Ok((
+        wall_s,
+        processor_s,
+        samples,
+        files.map(|data| data.len()).sum(),
+    ))
 }
 
 fn measure(store: &Store, settings: &Settings) -> Result<()> {
-    let rounds = (0..ROUNDS).map(|_| round(store, settings)).collect::<Result<Vec<_>>>()?;
+    let rounds = (0..ROUNDS)
+        .map(|_| round(store, settings))
+        .collect::<Result<Vec<_>>>()?;
     let median = |seconds: fn(&(f64, f64, usize, u64)) -> f64| {
         let mut all: Vec<f64> = rounds.iter().map(seconds).collect();
         all.sort_by(f64::total_cmp);
@@ -56,16 +63,32 @@ fn measure(store: &Store, settings: &Settings) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let args: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| arg != "--bench")
+        .collect();
     let (events, sizes) = args.split_first().context("name a directory of events")?;
     let store = Store::open(&PathBuf::from(events))?;
-    let numbers: Vec<usize> = sizes.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-    output::data(&format!("{} jobs, {} threads\n", store.jobs().len(), rayon::current_num_threads()))?;
+    let numbers: Vec<usize> = sizes
+        .iter()
+        .map(|text| text.parse())
+        .collect::<Result<_, _>>()?;
+    output::data(&format!(
+        "{} jobs, {} threads\n",
+        store.jobs().len(),
+        rayon::current_num_threads()
+    ))?;
     for size in numbers.chunks_exact(3) {
         let mut settings = Settings::of(&Config::load(None, &BTreeMap::new())?)?;
         (settings.j, settings.m, settings.timeframe_len_s) = (size[0], size[1], size[2] as u32);
         for context in [Context::Uniform, Context::Recent, Context::SameOwnerFirst] {
-            measure(&store, &Settings { context, ..settings.clone() })?;
+            measure(
+                &store,
+                &Settings {
+                    context,
+                    ..settings.clone()
+                },
+            )?;
         }
     }
     Ok(())

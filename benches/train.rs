@@ -23,7 +23,11 @@ const CHANGES: f64 = 0.2;
 /// Most jobs are in one of few states.
 const POPULAR: std::ops::Range<u8> = 0..9;
 const RARE: f64 = 0.08;
-const RULE: Rule = Rule { learning_rate: 1e-3, weight_decay: 0.0, clip_grad_norm: 0.0 };
+const RULE: Rule = Rule {
+    learning_rate: 1e-3,
+    weight_decay: 0.0,
+    clip_grad_norm: 0.0,
+};
 
 /// A size: its shape, how many samples, and how many of them a step learns from.
 struct Size {
@@ -34,11 +38,30 @@ struct Size {
 
 impl Size {
     fn of(name: &str) -> Result<Size> {
-        let shape = |m, j, hidden_size, lstm_layers| Shape { e: 48, m, j, s: 0, hidden_size, lstm_layers };
+        let shape = |m, j, hidden_size, lstm_layers| Shape {
+            e: 48,
+            m,
+            j,
+            s: 0,
+            hidden_size,
+            lstm_layers,
+        };
         Ok(match name {
-            "S" => Size { shape: shape(20, 20, 32, 1), n: 16_384, batch_size: 64 },
-            "M" => Size { shape: shape(60, 50, 64, 2), n: 2048, batch_size: 64 },
-            "L" => Size { shape: shape(100, 100, 128, 4), n: 512, batch_size: 128 },
+            "S" => Size {
+                shape: shape(20, 20, 32, 1),
+                n: 16_384,
+                batch_size: 64,
+            },
+            "M" => Size {
+                shape: shape(60, 50, 64, 2),
+                n: 2048,
+                batch_size: 64,
+            },
+            "L" => Size {
+                shape: shape(100, 100, 128, 4),
+                n: 512,
+                batch_size: 128,
+            },
             _ => bail!("`{name}` is none of S, M, L"),
         })
     }
@@ -61,7 +84,12 @@ impl Size {
 }
 
 /// Prints how many samples a second the fastest of `epochs` passes made.
-fn measure(what: &str, samples: usize, epochs: usize, mut pass: impl FnMut() -> Result<f64> + Send) -> Result<()> {
+fn measure(
+    what: &str,
+    samples: usize,
+    epochs: usize,
+    mut pass: impl FnMut() -> Result<f64> + Send,
+) -> Result<()> {
     let (mut best, mut result) = (f64::INFINITY, 0.0);
     for _ in 0..epochs {
         let start = processor_s()?;
@@ -69,22 +97,38 @@ fn measure(what: &str, samples: usize, epochs: usize, mut pass: impl FnMut() -> 
         result = rayon::scope(|_| pass())?;
         best = best.min(processor_s()? - start);
     }
-    output::data(&format!("{what} {:.1} {result:.7} {:.1}\n", samples as f64 / best, peak_mb()?))
+    output::data(&format!(
+        "{what} {:.1} {result:.7} {:.1}\n",
+        samples as f64 / best,
+        peak_mb()?
+    ))
 }
 
 /// The most memory this process ever had, in MB.
 fn peak_mb() -> Result<f64> {
     let status = fs_err::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no such field")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .context("no such field")?;
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kilobytes * 1024.0 / 1e6)
 }
 
 fn main() -> Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    let [name, epochs, rest @ ..] = args.as_slice() else { bail!("name a size and a number of epochs") };
+    let args: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| arg != "--bench")
+        .collect();
+    let [name, epochs, rest @ ..] = args.as_slice() else {
+        bail!("name a size and a number of epochs")
+    };
     let (size, epochs) = (Size::of(name)?, epochs.parse()?);
-    let Size { shape, n, batch_size } = size;
+    let Size {
+        shape,
+        n,
+        batch_size,
+    } = size;
     let codes = size.codes();
     let labels: Vec<u8> = (0..n).map(|sample| u8::from(sample % 5 < 2)).collect();
     let model = match rest {
@@ -101,7 +145,13 @@ fn main() -> Result<()> {
         .collect::<Result<_>>()?;
     let mut model = Model::new(architecture(model)?, shape, 1)?;
     measure("infer", n, epochs, || {
-        let sum = |(batch, _): &(Batch<'_>, _)| Ok(model.logits(batch)?.iter().map(|&x| f64::from(x)).sum::<f64>());
+        let sum = |(batch, _): &(Batch<'_>, _)| {
+            Ok(model
+                .logits(batch)?
+                .iter()
+                .map(|&x| f64::from(x))
+                .sum::<f64>())
+        };
         Ok(batches.iter().map(sum).sum::<Result<f64>>()? / n as f64)
     })?;
     let (mut adam, mut gradient) = (Adam::new(model.flat().len()), Gradient::default());

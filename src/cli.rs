@@ -163,7 +163,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub shards: ShardArgs,
 }
 
@@ -268,12 +271,17 @@ pub struct TensorsArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub shards: ShardArgs,
 }
 
 fn models() -> PossibleValuesParser {
-    let value = |architecture: &&dyn Architecture| PossibleValue::new(architecture.name()).help(architecture.about());
+    let value = |architecture: &&dyn Architecture| {
+        PossibleValue::new(architecture.name()).help(architecture.about())
+    };
     PossibleValuesParser::new(ARCHITECTURES.iter().map(value))
 }
 
@@ -348,7 +356,10 @@ pub struct TrainArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub shards: ShardArgs,
 }
 
@@ -448,7 +459,10 @@ pub struct SweepInitArgs {
     #[arg(long)]
     pub overwrite: bool,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub choice: SweepChoiceArgs,
 }
 
@@ -456,10 +470,20 @@ pub struct SweepInitArgs {
 #[derive(Debug, Args)]
 pub struct SweepChoiceArgs {
     /// The pipelines to try, such as lasso,xgb; without a search space in the configuration each has its default
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Pipelines (docs/pipelines.md)")]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        help_heading = "Pipelines (docs/pipelines.md)"
+    )]
     pub pipeline_names: Vec<String>,
     /// The splits of tables to try, such as A1,B2 for train_A1, validate_A1, train_B2 and validate_B2
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Pipelines (docs/pipelines.md)")]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        help_heading = "Pipelines (docs/pipelines.md)"
+    )]
     pub split_names: Vec<String>,
     /// Judge by cross-validation with K folds [default: 5 folds if K is not given]
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = "5", value_parser = fold_count)]
@@ -472,7 +496,10 @@ pub struct SweepChoiceArgs {
 
 fn fold_count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (2..=1000).contains(count));
-    count.ok_or_else(|| "it takes a number of folds, from 2 on, or nothing for 5; leave `--cv` out for none".to_owned())
+    count.ok_or_else(|| {
+        "it takes a number of folds, from 2 on, or nothing for 5; leave `--cv` out for none"
+            .to_owned()
+    })
 }
 
 /// Arguments of `sweep manage`.
@@ -485,10 +512,16 @@ pub struct SweepManageArgs {
     #[arg(long, value_name = "K", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: u32,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub choice: SweepChoiceArgs,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub shards: ShardArgs,
 }
 
@@ -514,7 +547,10 @@ pub struct SweepWorkArgs {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub trial_timeout: Option<u32>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub shards: ShardArgs,
 }
 
@@ -522,7 +558,10 @@ pub struct SweepWorkArgs {
 #[derive(Debug, Args)]
 pub struct SweepRunArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub manage: SweepManageArgs,
     /// A trial that takes longer has failed [default: none takes too long]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
@@ -533,7 +572,10 @@ pub struct SweepRunArgs {
 #[derive(Debug, Args)]
 pub struct SweepStatusArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub show: SweepShowArgs,
     /// Print it once and leave, on a terminal, too
     #[arg(long)]
@@ -544,7 +586,10 @@ pub struct SweepStatusArgs {
 #[derive(Debug, Args)]
 pub struct SweepListArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub show: SweepShowArgs,
     /// Print it as CSV
     #[arg(long, conflicts_with = "json")]
@@ -674,7 +719,10 @@ pub struct EvaluateArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its own documentation would become that of the verb")]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
     pub shards: ShardArgs,
 }
 
@@ -704,7 +752,11 @@ pub struct PredictArgs {
     pub run: PathBuf,
     /// New rows, as a CSV or Parquet table with the index and the features; for a network a directory that `parse` or
     /// `tensors` wrote
-    #[arg(value_name = "TABLE", required_unless_present = "logs", conflicts_with = "logs")]
+    #[arg(
+        value_name = "TABLE",
+        required_unless_present = "logs",
+        conflicts_with = "logs"
+    )]
     pub input: Option<PathBuf>,
     /// For a network: an event log to read; may be given several times
     #[arg(long = "log", value_name = "LOG")]

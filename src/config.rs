@@ -108,16 +108,42 @@ pub struct Metric {
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "named as in config/default.yaml")]
 pub enum MetricName {
-    #[serde(alias = "validate_loss", alias = "val_loss", alias = "val/loss", alias = "validation/loss")]
+    #[serde(
+        alias = "validate_loss",
+        alias = "val_loss",
+        alias = "val/loss",
+        alias = "validation/loss"
+    )]
     ValidationLoss,
-    #[serde(alias = "val_roc_auc", alias = "val_auc", alias = "roc_auc", alias = "auc")]
+    #[serde(
+        alias = "val_roc_auc",
+        alias = "val_auc",
+        alias = "roc_auc",
+        alias = "auc"
+    )]
     ValidationRocAuc,
     #[serde(alias = "val_average_precision", alias = "average_precision")]
     ValidationAveragePrecision,
-    #[serde(alias = "f-measure", alias = "f_measure", alias = "val_f_measure", alias = "validation_f1")]
-    #[serde(alias = "val_f1", alias = "val/f1", alias = "val_f1_score", alias = "f1_score", alias = "f1")]
+    #[serde(
+        alias = "f-measure",
+        alias = "f_measure",
+        alias = "val_f_measure",
+        alias = "validation_f1"
+    )]
+    #[serde(
+        alias = "val_f1",
+        alias = "val/f1",
+        alias = "val_f1_score",
+        alias = "f1_score",
+        alias = "f1"
+    )]
     ValidationFMeasure,
-    #[serde(alias = "val_accuracy", alias = "val_acc", alias = "val/accuracy", alias = "accuracy")]
+    #[serde(
+        alias = "val_accuracy",
+        alias = "val_acc",
+        alias = "val/accuracy",
+        alias = "accuracy"
+    )]
     ValidationAccuracy,
     #[serde(alias = "val_brier", alias = "brier")]
     ValidationBrier,
@@ -155,12 +181,20 @@ impl Goal {
 
     /// The item with the best value, the first of equals.
     pub fn best<T>(self, items: impl Iterator<Item = T>, value: impl Fn(&T) -> f64) -> Option<T> {
-        items.reduce(|best, next| if self.is_better(value(&next), value(&best)) { next } else { best })
+        items.reduce(|best, next| {
+            if self.is_better(value(&next), value(&best)) {
+                next
+            } else {
+                best
+            }
+        })
     }
 
     /// The order of two trials by their values, the better one first; of equals the one with less validation loss.
     pub fn order(self, a: (f64, f64), b: (f64, f64)) -> std::cmp::Ordering {
-        self.loss(a.0).total_cmp(&self.loss(b.0)).then(a.1.total_cmp(&b.1))
+        self.loss(a.0)
+            .total_cmp(&self.loss(b.0))
+            .then(a.1.total_cmp(&b.1))
     }
 
     /// Whether `a` is better than `b`.
@@ -312,7 +346,8 @@ impl Config {
     pub fn load(file: Option<&Path>, flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
         let mut figment = Figment::from(Serialized::defaults(yaml::read::<Dict>(DEFAULT)?));
         if let Some(file) = file {
-            let dict = read_dict(&read_file(file)?).with_context(|| format!("cannot use `{}`", file.display()))?;
+            let dict = read_dict(&read_file(file)?)
+                .with_context(|| format!("cannot use `{}`", file.display()))?;
             figment = figment.merge(Serialized::defaults(dict));
         }
         refuse_secrets_of_environment()?;
@@ -322,9 +357,13 @@ impl Config {
         for (key, value) in flags {
             figment = figment.merge(Serialized::default(key, value));
         }
-        let place = file.map_or("the configuration".to_owned(), |file| format!("`{}`", file.display()));
+        let place = file.map_or("the configuration".to_owned(), |file| {
+            format!("`{}`", file.display())
+        });
         let config: Config = figment.extract().map_err(|error| explain(&error, &place))?;
-        config.check().with_context(|| format!("cannot use {place}"))?;
+        config
+            .check()
+            .with_context(|| format!("cannot use {place}"))?;
         Ok(config)
     }
 
@@ -343,9 +382,14 @@ impl Config {
         for name in names {
             let Some(pipeline) = known.get(name).or_else(|| spaces.get(name)) else {
                 let nearest = nearest(name, spaces.keys().map(String::as_str));
-                let nearest = nearest.map_or(String::new(), |nearest| format!("did you mean `{nearest}`? "));
+                let nearest = nearest.map_or(String::new(), |nearest| {
+                    format!("did you mean `{nearest}`? ")
+                });
                 let all: Vec<String> = spaces.keys().map(|name| format!("`{name}`")).collect();
-                let hint = format!("{nearest}`config/pipelines.yaml` has a search space for {}", all.join(", "));
+                let hint = format!(
+                    "{nearest}`config/pipelines.yaml` has a search space for {}",
+                    all.join(", ")
+                );
                 return Err(hinted(format!("there is no pipeline `{name}`"), hint).into());
             };
             self.pipelines.insert(name.clone(), pipeline.clone());
@@ -357,7 +401,9 @@ impl Config {
     pub fn read(dir: &Path) -> Result<Config> {
         let path = dir.join(FILE);
         let text = crate::files::read_regular(&path, yaml::MOST_BYTES)?;
-        let config = std::str::from_utf8(&text).map_err(Into::into).and_then(yaml::read);
+        let config = std::str::from_utf8(&text)
+            .map_err(Into::into)
+            .and_then(yaml::read);
         config.with_context(|| format!("cannot read `{}`", path.display()))
     }
 
@@ -370,10 +416,22 @@ impl Config {
         let least = if self.pipelines.is_empty() { 1.0 } else { 0.0 };
         check_range("runs", self.runs as f64, least..=MOST_TRIALS as f64)?;
         check_range("epochs", self.epochs as f64, 1.0..=1_000_000.0)?;
-        check_range("earlystop_threshold", self.earlystop_threshold as f64, 1.0..=1_000_000.0)?;
+        check_range(
+            "earlystop_threshold",
+            self.earlystop_threshold as f64,
+            1.0..=1_000_000.0,
+        )?;
         check_range("earlystop_min_delta", self.earlystop_min_delta, 0.0..=1e6)?;
-        check_range("evaluation.resamples", self.evaluation.resamples as f64, 10.0..=1_000_000.0)?;
-        check_range("training.checkpoint_minutes", self.training.checkpoint_minutes, 0.0..=1e6)?;
+        check_range(
+            "evaluation.resamples",
+            self.evaluation.resamples as f64,
+            10.0..=1_000_000.0,
+        )?;
+        check_range(
+            "training.checkpoint_minutes",
+            self.training.checkpoint_minutes,
+            0.0..=1e6,
+        )?;
         if let Some(year) = self.parse.year {
             check_range("parse.year", f64::from(year), 1970.0..=2100.0)?;
         }
@@ -392,18 +450,31 @@ impl Config {
             !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
             "`wandb.sweep.early_terminate` is for trials of the network, and pipelines over `data` have none"
         );
-        self.pipelines.iter().try_for_each(|(name, pipeline)| pipeline.check(name))?;
+        self.pipelines
+            .iter()
+            .try_for_each(|(name, pipeline)| pipeline.check(name))?;
         for fraction in self.preprocessing.fractions {
             check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;
         }
         let sum: f64 = self.preprocessing.fractions.iter().sum();
-        ensure!((sum - 1.0).abs() < 1e-9, "`preprocessing.fractions` must sum to 1, got {sum}");
-        let Advice { release_from, fix_below, .. } = self.advice;
+        ensure!(
+            (sum - 1.0).abs() < 1e-9,
+            "`preprocessing.fractions` must sum to 1, got {sum}"
+        );
+        let Advice {
+            release_from,
+            fix_below,
+            ..
+        } = self.advice;
         check_range("advice.release_from", release_from, 0.0..=1.0)?;
         check_range("advice.fix_below", fix_below, 0.0..=release_from)?;
         check_range("dag.max_jobs", self.dag.max_jobs as f64, 1.0..=100_000.0)?;
         let trials_per_job = self.dag.trials_per_job.unwrap_or(1);
-        check_range("dag.trials_per_job", trials_per_job as f64, 1.0..=1_000_000.0)?;
+        check_range(
+            "dag.trials_per_job",
+            trials_per_job as f64,
+            1.0..=1_000_000.0,
+        )?;
         Ok(())
     }
 }
@@ -417,10 +488,12 @@ fn read_file(file: &Path) -> Result<String> {
     let mut text = String::new();
     // A pipe is taken, too.
     let opened = fs_err::File::open(file);
-    opened.and_then(|opened| opened.take(yaml::MOST_BYTES + 1).read_to_string(&mut text)).context(hinted(
-        format!("cannot read the configuration `{}`", file.display()),
-        "`poolcast config > FILE` writes one to start from",
-    ))?;
+    opened
+        .and_then(|opened| opened.take(yaml::MOST_BYTES + 1).read_to_string(&mut text))
+        .context(hinted(
+            format!("cannot read the configuration `{}`", file.display()),
+            "`poolcast config > FILE` writes one to start from",
+        ))?;
     Ok(text)
 }
 
@@ -442,30 +515,58 @@ fn secret(dict: &Dict, above: &str) -> Option<String> {
         if path == "data.splits" {
             return None;
         }
-        let below = || value.as_dict().and_then(|dict| secret(dict, &format!("{path}.")));
-        if is_secret(key) { Some(path.clone()) } else { below() }
+        let below = || {
+            value
+                .as_dict()
+                .and_then(|dict| secret(dict, &format!("{path}.")))
+        };
+        if is_secret(key) {
+            Some(path.clone())
+        } else {
+            below()
+        }
     })
 }
 
 fn is_secret(key: &str) -> bool {
     let key = key.to_lowercase().replace('-', "_");
-    let words =
-        ["api_key", "apikey", "access_key", "private_key", "password", "passwd", "token", "secret", "credentials"];
-    words.iter().any(|word| key.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')))
+    let words = [
+        "api_key",
+        "apikey",
+        "access_key",
+        "private_key",
+        "password",
+        "passwd",
+        "token",
+        "secret",
+        "credentials",
+    ];
+    words.iter().any(|word| {
+        key.strip_suffix(word)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
+    })
 }
 
 fn refused_secret(what: &str, remedy: &str) -> Hinted {
     hinted(
-        format!("{what} holds a secret; configurations are copied beside artefacts and travel with jobs"),
+        format!(
+            "{what} holds a secret; configurations are copied beside artefacts and travel with jobs"
+        ),
         format!("{remedy}, and set the environment variable `WANDB_API_KEY` or use netrc"),
     )
 }
 
 fn refuse_secrets_of_environment() -> Result<()> {
     for (name, _) in std::env::vars_os() {
-        let Some(key) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let Some(key) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
+            continue;
+        };
         if key.split("__").any(is_secret) {
-            return Err(refused_secret(&format!("the environment variable `{PREFIX}{key}`"), "unset it").into());
+            return Err(refused_secret(
+                &format!("the environment variable `{PREFIX}{key}`"),
+                "unset it",
+            )
+            .into());
         }
     }
     Ok(())
@@ -475,8 +576,17 @@ fn refuse_secrets_of_environment() -> Result<()> {
 fn refuse_older_form(dict: &Dict) -> Result<()> {
     const OLDER: &str = "parameters_default";
     let sections = ["preprocessing", "training"];
-    let found = |section: &&str| dict.get(*section).and_then(Value::as_dict).and_then(|dict| dict.get(OLDER));
-    let Some(section) = sections.into_iter().find(|section| found(section).is_some()) else { return Ok(()) };
+    let found = |section: &&str| {
+        dict.get(*section)
+            .and_then(Value::as_dict)
+            .and_then(|dict| dict.get(OLDER))
+    };
+    let Some(section) = sections
+        .into_iter()
+        .find(|section| found(section).is_some())
+    else {
+        return Ok(());
+    };
     bail!(hinted(
         format!("`{section}.{OLDER}` is of an older form of the published file"),
         format!(
@@ -488,17 +598,31 @@ fn refuse_older_form(dict: &Dict) -> Result<()> {
 
 /// Keys of other forms of the file, and what to write.
 const OTHER_KEYS: [(&str, &str); 4] = [
-    ("wandb.sweep_preprocessing_runs", "write how many trials a sweep makes as `runs: 50`, at the top"),
-    ("wandb.sweep_training_runs", "write how many trials a sweep makes as `runs: 50`, at the top"),
-    ("training.parameters.epochs", "write the most epochs as `epochs: 25`, at the top"),
-    ("io", "leave it out: `out: DIR` says where everything is left, and models are called model.safetensors"),
+    (
+        "wandb.sweep_preprocessing_runs",
+        "write how many trials a sweep makes as `runs: 50`, at the top",
+    ),
+    (
+        "wandb.sweep_training_runs",
+        "write how many trials a sweep makes as `runs: 50`, at the top",
+    ),
+    (
+        "training.parameters.epochs",
+        "write the most epochs as `epochs: 25`, at the top",
+    ),
+    (
+        "io",
+        "leave it out: `out: DIR` says where everything is left, and models are called model.safetensors",
+    ),
 ];
 
 /// The one of `known` that `name` is likely to mean: but for a few letters, or their case, the same word.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name);
-    let (distance, known) = known.map(|known| (distance(known), known)).min_by_key(|(distance, _)| *distance)?;
+    let (distance, known) = known
+        .map(|known| (distance(known), known))
+        .min_by_key(|(distance, _)| *distance)?;
     (3 * distance <= name.chars().count().min(known.chars().count())).then_some(known)
 }
 
@@ -507,8 +631,14 @@ fn explain(error: &figment::Error, place: &str) -> anyhow::Error {
     match &error.kind {
         Kind::UnknownField(found, known) => {
             let nearest = nearest(found, known.iter().copied());
-            let above = &error.path[..error.path.len() - usize::from(error.path.last() == Some(found))];
-            let full = above.iter().chain([found]).map(String::as_str).collect::<Vec<_>>().join(".");
+            let above =
+                &error.path[..error.path.len() - usize::from(error.path.last() == Some(found))];
+            let full = above
+                .iter()
+                .chain([found])
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(".");
             let other = OTHER_KEYS.iter().find(|(key, _)| *key == full);
             let hint = match nearest {
                 _ if other.is_some() => other.map_or("", |(_, hint)| hint).to_owned(),
@@ -520,13 +650,24 @@ fn explain(error: &figment::Error, place: &str) -> anyhow::Error {
         Kind::UnknownVariant(found, known) => {
             let known: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
             hinted(
-                format!("{place}: `{key}` must be {}, got `{found}`", known.join(" or ")),
+                format!(
+                    "{place}: `{key}` must be {}, got `{found}`",
+                    known.join(" or ")
+                ),
                 "`poolcast config` explains every key",
             )
             .into()
         }
-        _ if key.is_empty() => hinted(format!("{place}: {}", error.kind), "`poolcast config` prints every key").into(),
-        _ => hinted(format!("{place}: `{key}`: {}", error.kind), "`poolcast config` explains every key").into(),
+        _ if key.is_empty() => hinted(
+            format!("{place}: {}", error.kind),
+            "`poolcast config` prints every key",
+        )
+        .into(),
+        _ => hinted(
+            format!("{place}: `{key}`: {}", error.kind),
+            "`poolcast config` explains every key",
+        )
+        .into(),
     }
 }
 
@@ -549,12 +690,17 @@ mod tests {
     fn the_published_sweep_file_loads() {
         let text = include_str!("../config/sweep.yaml");
         let config = load(text).expect("loads");
-        let Parameter::Drawn(batch_size) = &config.training.parameters.batch_size else { panic!("it is drawn") };
+        let Parameter::Drawn(batch_size) = &config.training.parameters.batch_size else {
+            panic!("it is drawn")
+        };
         assert_eq!(batch_size.draw(0.99), serde_json::json!(248));
         let dir = tempfile::tempdir().expect("a directory");
         config.write(dir.path()).expect("written");
         let again = Config::read(dir.path()).expect("read");
-        assert_eq!(serde_json::to_string(&again).expect("json"), serde_json::to_string(&config).expect("json"));
+        assert_eq!(
+            serde_json::to_string(&again).expect("json"),
+            serde_json::to_string(&config).expect("json")
+        );
         assert!(refusal(&text.replace("enable: false", "api_key: abc")).contains("WANDB_API_KEY"));
     }
 
@@ -564,29 +710,67 @@ mod tests {
     fn verdicts_are_those_of_the_schema() {
         use serde_json::{Value, json};
         let vectors: Value =
-            serde_json::from_str(include_str!("../tests/data/wandb/sweeps_vectors.json")).expect("JSON");
+            serde_json::from_str(include_str!("../tests/data/wandb/sweeps_vectors.json"))
+                .expect("JSON");
         let files = [
-            ("min_ge_max", json!({"parameters": {"a": {"min": 2, "max": 1}}})),
-            ("mixed_int_float", json!({"parameters": {"a": {"min": 1, "max": 2.5}}})),
-            ("grid_uniform", json!({"method": "grid", "parameters": {"a": {"min": 0.0, "max": 1.0}}})),
-            ("bayes_no_metric", json!({"method": "bayes", "parameters": {"a": {"min": 0.0, "max": 1.0}}})),
+            (
+                "min_ge_max",
+                json!({"parameters": {"a": {"min": 2, "max": 1}}}),
+            ),
+            (
+                "mixed_int_float",
+                json!({"parameters": {"a": {"min": 1, "max": 2.5}}}),
+            ),
+            (
+                "grid_uniform",
+                json!({"method": "grid", "parameters": {"a": {"min": 0.0, "max": 1.0}}}),
+            ),
+            (
+                "bayes_no_metric",
+                json!({"method": "bayes", "parameters": {"a": {"min": 0.0, "max": 1.0}}}),
+            ),
             (
                 "cat_with_prob_named",
                 json!({"parameters": {"a": {"distribution": "categorical", "values": [1, 2], "probabilities": [0.5, 0.5]}}}),
             ),
-            ("prob_not_1", json!({"parameters": {"a": {"values": [1, 2], "probabilities": [0.5, 0.4]}}})),
-            ("log_uniform_dep", json!({"parameters": {"a": {"distribution": "log_uniform", "min": -3, "max": 0}}})),
-            ("unknown_key", json!({"foo": 1, "parameters": {"a": {"value": 1}}})),
-            ("unknown_param_key", json!({"parameters": {"a": {"min": 1, "max": 2, "step": 1}}})),
-            ("hyper_no_iter", json!({"early_terminate": {"type": "hyperband", "eta": 2}})),
+            (
+                "prob_not_1",
+                json!({"parameters": {"a": {"values": [1, 2], "probabilities": [0.5, 0.4]}}}),
+            ),
+            (
+                "log_uniform_dep",
+                json!({"parameters": {"a": {"distribution": "log_uniform", "min": -3, "max": 0}}}),
+            ),
+            (
+                "unknown_key",
+                json!({"foo": 1, "parameters": {"a": {"value": 1}}}),
+            ),
+            (
+                "unknown_param_key",
+                json!({"parameters": {"a": {"min": 1, "max": 2, "step": 1}}}),
+            ),
+            (
+                "hyper_no_iter",
+                json!({"early_terminate": {"type": "hyperband", "eta": 2}}),
+            ),
             ("run_cap0", json!({"run_cap": 0})),
-            ("str_number_1e-3", json!({"parameters": {"a": {"min": "1e-3", "max": 1.0}}})),
+            (
+                "str_number_1e-3",
+                json!({"parameters": {"a": {"min": "1e-3", "max": 1.0}}}),
+            ),
         ];
         for (name, mut file) in files {
-            let is_refused = !vectors["schema"][name].as_array().expect("messages").is_empty();
-            let parameter = file.as_object_mut().and_then(|file| file.remove("parameters"));
+            let is_refused = !vectors["schema"][name]
+                .as_array()
+                .expect("messages")
+                .is_empty();
+            let parameter = file
+                .as_object_mut()
+                .and_then(|file| file.remove("parameters"));
             let a = parameter.map_or(json!(1), |parameters| parameters["a"].clone());
-            let text = json!({"wandb": {"sweep": file}, "training": {"parameters": {"pos_weight": a}}}).to_string();
+            let text =
+                json!({"wandb": {"sweep": file}, "training": {"parameters": {"pos_weight": a}}})
+                    .to_string();
             assert_eq!(load(&text).is_err(), is_refused, "{name}");
         }
     }
@@ -594,7 +778,10 @@ mod tests {
     #[test]
     fn unknown_keys_name_the_nearest() {
         let text = refusal("preprocessing:\n  parameters:\n    timeframe_length: 5\n");
-        assert!(text.contains("preprocessing.parameters.timeframe_length"), "{text}");
+        assert!(
+            text.contains("preprocessing.parameters.timeframe_length"),
+            "{text}"
+        );
         assert!(text.contains("did you mean `timeframe_len`?"), "{text}");
     }
 
@@ -603,20 +790,44 @@ mod tests {
         assert!(refusal("epochs: 0").contains("between 1 and 1000000, got 0"));
         assert!(refusal("epochs: many").contains("epochs"));
         assert!(refusal("preprocessing: {fractions: [0.5, 0.1, 0.1]}").contains("sum to 1"));
-        assert!(refusal("training: {parameters: {batch_size: {distribution: zipf, min: 1}}}").contains("batch_size"));
-        let config = load("training: {parameters: {hidden_size: 2.5, batch_size: {values: [1, 2]}}}").expect("loads");
-        let ModelParameters { hidden_size, batch_size, .. } = config.training.parameters;
-        assert!(hidden_size.whole("hidden_size", 1..=4096).expect_err("not whole").to_string().contains("2.5"));
         assert!(
-            batch_size.whole("batch_size", 1..=9).expect_err("a distribution").to_string().contains("distribution")
+            refusal("training: {parameters: {batch_size: {distribution: zipf, min: 1}}}")
+                .contains("batch_size")
+        );
+        let config =
+            load("training: {parameters: {hidden_size: 2.5, batch_size: {values: [1, 2]}}}")
+                .expect("loads");
+        let ModelParameters {
+            hidden_size,
+            batch_size,
+            ..
+        } = config.training.parameters;
+        assert!(
+            hidden_size
+                .whole("hidden_size", 1..=4096)
+                .expect_err("not whole")
+                .to_string()
+                .contains("2.5")
+        );
+        assert!(
+            batch_size
+                .whole("batch_size", 1..=9)
+                .expect_err("a distribution")
+                .to_string()
+                .contains("distribution")
         );
     }
 
     #[test]
     fn flags_win() {
-        let flags =
-            BTreeMap::from([("preprocessing.parameters.j", serde_json::json!(7)), ("seed", serde_json::json!(9))]);
+        let flags = BTreeMap::from([
+            ("preprocessing.parameters.j", serde_json::json!(7)),
+            ("seed", serde_json::json!(9)),
+        ]);
         let config = Config::load(None, &flags).expect("loads");
-        assert_eq!((config.preprocessing.parameters.j, config.seed), (Parameter::Constant(7.0), 9));
+        assert_eq!(
+            (config.preprocessing.parameters.j, config.seed),
+            (Parameter::Constant(7.0), 9)
+        );
     }
 }

@@ -27,22 +27,34 @@ pub struct Hinted {
 ///
 /// It serves as a root error and, through [`anyhow::Error::context`], on top of a cause.
 pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> Hinted {
-    Hinted { message: message.into(), hint: hint.into(), is_early: false }
+    Hinted {
+        message: message.into(),
+        hint: hint.into(),
+        is_early: false,
+    }
 }
 
 /// As [`hinted`], where the same call will succeed once others have done their work.
 pub fn early(message: impl Into<String>, hint: impl Into<String>) -> Hinted {
-    Hinted { is_early: true, ..hinted(message, hint) }
+    Hinted {
+        is_early: true,
+        ..hinted(message, hint)
+    }
 }
 
 /// The exit code for `error`: [`EXIT_RETRY`] where an operating system error in its chain can pass, or it is too early, else
 /// [`EXIT_NEVER`].
 pub fn exit_code(error: &anyhow::Error) -> u8 {
-    if error.downcast_ref::<Hinted>().is_some_and(|hinted| hinted.is_early) {
+    if error
+        .downcast_ref::<Hinted>()
+        .is_some_and(|hinted| hinted.is_early)
+    {
         return EXIT_RETRY;
     }
-    let passing =
-        error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(|io| !is_permanent(io.kind()));
+    let passing = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|io| !is_permanent(io.kind()));
     if passing { EXIT_RETRY } else { EXIT_NEVER }
 }
 
@@ -110,7 +122,8 @@ mod tests {
 
     #[test]
     fn passing_faults_are_worth_a_retry() {
-        let full = anyhow::Error::from(std::io::Error::from(ErrorKind::StorageFull)).context("writing");
+        let full =
+            anyhow::Error::from(std::io::Error::from(ErrorKind::StorageFull)).context("writing");
         let missing = anyhow::Error::from(std::io::Error::from(ErrorKind::NotFound));
         assert_eq!(exit_code(&full), EXIT_RETRY);
         assert_eq!(exit_code(&missing), EXIT_NEVER);

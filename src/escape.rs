@@ -77,9 +77,15 @@ mod tests {
 
     #[test]
     fn what_is_hidden_is_shown() {
-        assert_eq!(value(HOSTILE), r"a\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{200b}\u{feff}\u{e0041}\r\nb\t\u{7f}");
+        assert_eq!(
+            value(HOSTILE),
+            r"a\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{200b}\u{feff}\u{e0041}\r\nb\t\u{7f}"
+        );
         assert_eq!(lines("a\u{1b}\n\tb\r\n"), "a\\u{1b}\n\tb\\r\n");
-        assert!(matches!(value("Grüße, 世界 🙂 ’"), Cow::Borrowed(_)), "what can be seen stays");
+        assert!(
+            matches!(value("Grüße, 世界 🙂 ’"), Cow::Borrowed(_)),
+            "what can be seen stays"
+        );
     }
 
     #[test]
@@ -87,7 +93,10 @@ mod tests {
         let text = serde_json::to_string(HOSTILE).expect("JSON");
         let escaped = json(&text);
         assert!(!escaped.contains(is_hidden), "{escaped}");
-        assert_eq!(serde_json::from_str::<String>(&escaped).expect("JSON"), HOSTILE);
+        assert_eq!(
+            serde_json::from_str::<String>(&escaped).expect("JSON"),
+            HOSTILE
+        );
     }
 
     proptest! {

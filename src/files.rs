@@ -29,7 +29,10 @@ pub fn settle_modes() -> Result<()> {
         }
         Some("shared") => {}
         _ => bail!(hinted(
-            format!("`{MODE_VARIABLE}` must be `private` or `shared`, got `{}`", wanted.to_string_lossy()),
+            format!(
+                "`{MODE_VARIABLE}` must be `private` or `shared`, got `{}`",
+                wanted.to_string_lossy()
+            ),
             "`private` makes files for their user alone, `shared` lets the umask decide"
         )),
     }
@@ -49,7 +52,9 @@ pub fn write_parts<'a>(path: &Path, mut parts: impl Iterator<Item = &'a [u8]>) -
     let parent = directory_of(path);
     remove_leftovers(parent);
     let (temporary, mut file) = make_beside(path, "tmp", create_new)?;
-    let written = parts.try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_all());
+    let written = parts
+        .try_for_each(|part| file.write_all(part))
+        .and_then(|()| file.sync_all());
     drop(file);
     if let Err(error) = written.and_then(|()| fs_err::rename(&temporary, path)) {
         // The failure to report is the write's, not that of tidying up after it.
@@ -61,7 +66,10 @@ pub fn write_parts<'a>(path: &Path, mut parts: impl Iterator<Item = &'a [u8]>) -
 
 /// Opens a new file to write into; nothing that is there is opened, and no link followed.
 pub(crate) fn create_new(path: &Path) -> std::io::Result<fs_err::File> {
-    fs_err::OpenOptions::new().write(true).create_new(true).open(path)
+    fs_err::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
 }
 
 /// A file that is written piece by piece beside its target, and takes the target's name once it is whole.
@@ -79,7 +87,11 @@ impl Growing {
         fs_err::create_dir_all(directory_of(path))?;
         remove_leftovers(directory_of(path));
         let (temporary, file) = make_beside(path, "tmp", create_new)?;
-        Ok(Growing { temporary, file, committed: false })
+        Ok(Growing {
+            temporary,
+            file,
+            committed: false,
+        })
     }
 
     /// The file to write into.
@@ -134,7 +146,10 @@ impl Staging {
             );
             ensure!(
                 target.join("manifest.json").is_file(),
-                hinted(format!("`{place}` holds no manifest.json, so it is not replaced"), "name another directory")
+                hinted(
+                    format!("`{place}` holds no manifest.json, so it is not replaced"),
+                    "name another directory"
+                )
             );
         }
         fs_err::create_dir_all(directory_of(target))?;
@@ -142,10 +157,18 @@ impl Staging {
         if let Some(pid) = other_writer(target) {
             let message = format!("another call, process {pid}, is writing `{place}`");
             let busy = anyhow::Error::from(Error::from(ErrorKind::ResourceBusy));
-            return Err(busy.context(hinted(message, "wait until it is done, or name another directory")));
+            return Err(busy.context(hinted(
+                message,
+                "wait until it is done, or name another directory",
+            )));
         }
         let (temporary, ()) = make_beside(target, "tmp", |path| fs_err::create_dir(path))?;
-        Ok(Staging { temporary, target: target.to_owned(), replaces, committed: false })
+        Ok(Staging {
+            temporary,
+            target: target.to_owned(),
+            replaces,
+            committed: false,
+        })
     }
 
     /// The directory to write into.
@@ -160,7 +183,11 @@ impl Staging {
     /// directory the first counts.
     pub fn commit(mut self) -> Result<()> {
         sync_directory(&self.temporary)?;
-        let replaced = if self.replaces { self.exchange()? } else { self.take_new_name().map(|()| None)? };
+        let replaced = if self.replaces {
+            self.exchange()?
+        } else {
+            self.take_new_name().map(|()| None)?
+        };
         self.committed = true;
         if let Some(old) = replaced {
             remove([old])?;
@@ -171,9 +198,17 @@ impl Staging {
     fn take_new_name(&self) -> Result<()> {
         // An empty directory is replaced, any other stays.
         match fs_err::rename(&self.temporary, &self.target) {
-            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists
+                ) =>
+            {
                 bail!(hinted(
-                    format!("another call has written `{}` meanwhile; this one leaves nothing", self.target.display()),
+                    format!(
+                        "another call has written `{}` meanwhile; this one leaves nothing",
+                        self.target.display()
+                    ),
                     "name another directory"
                 ))
             }
@@ -183,12 +218,20 @@ impl Staging {
 
     /// Puts the new directory in the place of the old one; returns where the old one is then.
     fn exchange(&self) -> Result<Option<PathBuf>> {
-        match renameat_with(CWD, &self.temporary, CWD, &self.target, RenameFlags::EXCHANGE) {
+        match renameat_with(
+            CWD,
+            &self.temporary,
+            CWD,
+            &self.target,
+            RenameFlags::EXCHANGE,
+        ) {
             Ok(()) => Ok(Some(self.temporary.clone())),
             Err(Errno::NOENT) => self.take_new_name().map(|()| None),
             // Not every file system can, NFS for one.
             Err(_) => {
-                let (old, ()) = make_beside(&self.target, "old", |path| fs_err::rename(&self.target, path))?;
+                let (old, ()) = make_beside(&self.target, "old", |path| {
+                    fs_err::rename(&self.target, path)
+                })?;
                 fs_err::rename(&self.temporary, &self.target)?;
                 Ok(Some(old))
             }
@@ -210,7 +253,10 @@ fn is_occupied(target: &Path) -> Result<bool> {
     }
     ensure!(
         target.is_dir(),
-        hinted(format!("`{}` is a file, not a directory", target.display()), "name another directory")
+        hinted(
+            format!("`{}` is a file, not a directory", target.display()),
+            "name another directory"
+        )
     );
     Ok(fs_err::read_dir(target)?.next().is_some())
 }
@@ -232,22 +278,46 @@ pub fn open_artefact(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::Fi
     open_checked(path, most_bytes, true)
 }
 
-fn open_checked(path: &Path, most_bytes: u64, follows_links: bool) -> std::io::Result<fs_err::File> {
+fn open_checked(
+    path: &Path,
+    most_bytes: u64,
+    follows_links: bool,
+) -> std::io::Result<fs_err::File> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
-    let refused = |why: String| Error::new(ErrorKind::InvalidData, format!("`{}` {why}", path.display()));
+    let refused = |why: String| {
+        Error::new(
+            ErrorKind::InvalidData,
+            format!("`{}` {why}", path.display()),
+        )
+    };
     let check = |found: std::fs::Metadata| match found.len() {
         _ if !found.is_file() => Err(refused("is no regular file".to_owned())),
-        bytes if bytes > most_bytes => Err(refused(format!("has {bytes} bytes, and {most_bytes} are the most"))),
+        bytes if bytes > most_bytes => Err(refused(format!(
+            "has {bytes} bytes, and {most_bytes} are the most"
+        ))),
         _ => Ok(()),
     };
     // A device is not even opened, as that can have effects. What is missing is said when it is opened.
-    let found = if follows_links { fs_err::metadata(path) } else { fs_err::symlink_metadata(path) };
+    let found = if follows_links {
+        fs_err::metadata(path)
+    } else {
+        fs_err::symlink_metadata(path)
+    };
     found.map_or(Ok(()), check)?;
 
     // What is opened may be another file than what was looked at.
-    let links = if follows_links { OFlags::empty() } else { OFlags::NOFOLLOW };
-    let flags = (links | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let file = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let links = if follows_links {
+        OFlags::empty()
+    } else {
+        OFlags::NOFOLLOW
+    };
+    let flags = (links | OFlags::NONBLOCK | OFlags::NOCTTY)
+        .bits()
+        .cast_signed();
+    let file = fs_err::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
     check(file.metadata()?)?;
     Ok(file)
 }
@@ -270,9 +340,13 @@ pub fn read_artefact(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
 
 fn read_bounded(path: &Path, file: fs_err::File, most_bytes: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(most_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most_bytes {
-        return Err(Error::new(ErrorKind::InvalidData, format!("`{}` grows", path.display())));
+        return Err(Error::new(
+            ErrorKind::InvalidData,
+            format!("`{}` grows", path.display()),
+        ));
     }
     Ok(bytes)
 }
@@ -281,7 +355,11 @@ fn read_bounded(path: &Path, file: fs_err::File, most_bytes: u64) -> std::io::Re
 pub fn open_to_append(path: &Path) -> std::io::Result<fs_err::File> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    fs_err::OpenOptions::new().append(true).create(true).custom_flags(flags).open(path)
+    fs_err::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .custom_flags(flags)
+        .open(path)
 }
 
 /// Keeps other calls from writing into the directory `dir` until what it returns is dropped. Where the file system has no
@@ -295,7 +373,10 @@ pub fn lock_directory(dir: &Path) -> Result<fs_err::File> {
         Err(TryLockError::WouldBlock) => {
             let busy = anyhow::Error::from(Error::from(ErrorKind::ResourceBusy));
             let message = format!("another process adds to `{}`", dir.display());
-            Err(busy.context(hinted(message, "wait until it is done, or name another directory")))
+            Err(busy.context(hinted(
+                message,
+                "wait until it is done, or name another directory",
+            )))
         }
         Err(TryLockError::Error(error)) => {
             tracing::info!("cannot lock `{}`: {error}", dir.display());
@@ -319,7 +400,10 @@ impl LockedDirectory {
     /// Fails as [`lock_directory`] does.
     pub fn new(path: &Path) -> Result<LockedDirectory> {
         fs_err::create_dir_all(path)?;
-        Ok(LockedDirectory { _lock: lock_directory(path)?, path: path.to_owned() })
+        Ok(LockedDirectory {
+            _lock: lock_directory(path)?,
+            path: path.to_owned(),
+        })
     }
 }
 
@@ -335,9 +419,19 @@ impl Drop for LockedDirectory {
 /// # Errors
 /// Fails, as something that passes, where they do not.
 pub fn check_space(dir: &Path, bytes: u64) -> Result<()> {
-    let parents = dir.ancestors().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
-    let Some(place) = parents.into_iter().find(|parent| parent.exists()) else { return Ok(()) };
-    let Ok(found) = statvfs(place) else { return Ok(()) };
+    let parents = dir.ancestors().map(|parent| {
+        if parent.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            parent
+        }
+    });
+    let Some(place) = parents.into_iter().find(|parent| parent.exists()) else {
+        return Ok(());
+    };
+    let Ok(found) = statvfs(place) else {
+        return Ok(());
+    };
     let free_bytes = found.f_bavail.saturating_mul(found.f_frsize);
     if bytes <= free_bytes {
         return Ok(());
@@ -349,7 +443,10 @@ pub fn check_space(dir: &Path, bytes: u64) -> Result<()> {
         indicatif::DecimalBytes(free_bytes)
     );
     let full = anyhow::Error::from(Error::from(ErrorKind::StorageFull));
-    Err(full.context(hinted(message, "free some space, or name a directory on another file system")))
+    Err(full.context(hinted(
+        message,
+        "free some space, or name a directory on another file system",
+    )))
 }
 
 /// Removes those of `paths` that are there: files, and directories with all that is in them.
@@ -366,7 +463,9 @@ pub fn remove(paths: impl IntoIterator<Item = PathBuf>) -> Result<()> {
 
 /// Makes the names in a directory last through a power loss.
 pub fn sync_directory(path: &Path) -> Result<()> {
-    fs_err::File::open(path)?.sync_all().with_context(|| format!("cannot sync directory `{}`", path.display()))
+    fs_err::File::open(path)?
+        .sync_all()
+        .with_context(|| format!("cannot sync directory `{}`", path.display()))
 }
 
 #[cfg(test)]
@@ -384,7 +483,11 @@ mod tests {
         fs_err::create_dir(dir.path().join("b")).expect("made");
         assert!(write_atomic(&dir.path().join("b"), b"new").is_err());
         assert_eq!(fs_err::read(&path).expect("readable"), b"old");
-        assert_eq!(fs_err::read_dir(dir.path()).expect("listed").count(), 2, "no leftovers");
+        assert_eq!(
+            fs_err::read_dir(dir.path()).expect("listed").count(),
+            2,
+            "no leftovers"
+        );
     }
 
     #[test]
@@ -393,8 +496,14 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         fs_err::write(at("small"), "abc").expect("written");
         assert_eq!(read_regular(&at("small"), 3).expect("read"), b"abc");
-        fs_err::File::create(at("huge")).expect("made").set_len(1 << 40).expect("sparse");
-        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo runs");
+        fs_err::File::create(at("huge"))
+            .expect("made")
+            .set_len(1 << 40)
+            .expect("sparse");
+        let made = std::process::Command::new("mkfifo")
+            .arg(at("pipe"))
+            .status()
+            .expect("mkfifo runs");
         assert!(made.success());
         std::os::unix::fs::symlink("/dev/zero", at("device")).expect("linked");
         std::os::unix::fs::symlink(at("small"), at("link")).expect("linked");
@@ -404,7 +513,10 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidData, "{name}: {error}");
             assert!(error.to_string().contains(name), "{error}");
         }
-        assert_eq!(read_regular(&at("missing"), 3).expect_err("missing").kind(), ErrorKind::NotFound);
+        assert_eq!(
+            read_regular(&at("missing"), 3).expect_err("missing").kind(),
+            ErrorKind::NotFound
+        );
     }
 
     #[test]
@@ -413,14 +525,30 @@ mod tests {
         let target = dir.path().join("out");
         drop(Staging::new(&target, false).expect("staged"));
         assert!(!target.exists(), "nothing appears without a commit");
-        Staging::new(&target, false).expect("staged").commit().expect("committed");
+        Staging::new(&target, false)
+            .expect("staged")
+            .commit()
+            .expect("committed");
         fs_err::write(target.join("precious"), "x").expect("written");
-        assert!(Staging::new(&target, false).is_err(), "not replaced unasked");
-        assert!(Staging::new(&target, true).is_err(), "not replaced without a manifest");
+        assert!(
+            Staging::new(&target, false).is_err(),
+            "not replaced unasked"
+        );
+        assert!(
+            Staging::new(&target, true).is_err(),
+            "not replaced without a manifest"
+        );
         fs_err::write(target.join("manifest.json"), "{}").expect("written");
-        Staging::new(&target, true).expect("staged").commit().expect("committed");
+        Staging::new(&target, true)
+            .expect("staged")
+            .commit()
+            .expect("committed");
         assert!(!target.join("precious").exists());
-        assert_eq!(fs_err::read_dir(dir.path()).expect("listed").count(), 1, "no leftovers");
+        assert_eq!(
+            fs_err::read_dir(dir.path()).expect("listed").count(),
+            1,
+            "no leftovers"
+        );
     }
 
     #[test]
@@ -435,8 +563,15 @@ mod tests {
         first.commit().expect("committed");
         let error = second.commit().expect_err("too late").to_string();
         assert!(error.contains("another call has written"), "{error}");
-        assert_eq!(fs_err::read(target.join("manifest.json")).expect("read"), b"first");
-        assert_eq!(fs_err::read_dir(dir.path()).expect("listed").count(), 1, "no leftovers");
+        assert_eq!(
+            fs_err::read(target.join("manifest.json")).expect("read"),
+            b"first"
+        );
+        assert_eq!(
+            fs_err::read_dir(dir.path()).expect("listed").count(),
+            1,
+            "no leftovers"
+        );
     }
 
     #[test]
@@ -446,15 +581,34 @@ mod tests {
         fs_err::write(at("file"), "abc").expect("written");
         std::os::unix::fs::symlink(at("file"), at("link")).expect("linked");
         assert_eq!(read_artefact(&at("link"), 3).expect("read"), b"abc");
-        assert!(read_artefact(&at("file"), 2).expect_err("too large").to_string().contains("2 are the most"));
-        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().expect("it runs").success());
+        assert!(
+            read_artefact(&at("file"), 2)
+                .expect_err("too large")
+                .to_string()
+                .contains("2 are the most")
+        );
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(at("pipe"))
+                .status()
+                .expect("it runs")
+                .success()
+        );
         std::os::unix::fs::symlink("/dev/zero", at("zero")).expect("linked");
         for name in ["pipe", "zero", "."] {
-            let error = open_artefact(&at(name), u64::MAX).expect_err("refused").to_string();
+            let error = open_artefact(&at(name), u64::MAX)
+                .expect_err("refused")
+                .to_string();
             assert!(error.contains("is no regular file"), "{name}: {error}");
         }
-        assert!(open_to_append(&at("link")).is_err(), "a link is not followed");
-        open_to_append(&at("file")).expect("opened").write_all(b"d").expect("written");
+        assert!(
+            open_to_append(&at("link")).is_err(),
+            "a link is not followed"
+        );
+        open_to_append(&at("file"))
+            .expect("opened")
+            .write_all(b"d")
+            .expect("written");
         assert_eq!(fs_err::read(at("file")).expect("read"), b"abcd");
     }
 
@@ -473,7 +627,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let lock = lock_directory(dir.path()).expect("locked");
         let error = lock_directory(dir.path()).expect_err("locked already");
-        assert!(error.to_string().contains("another process adds to"), "{error}");
+        assert!(
+            error.to_string().contains("another process adds to"),
+            "{error}"
+        );
         assert_eq!(crate::error::exit_code(&error), crate::error::EXIT_RETRY);
         drop(lock);
         lock_directory(dir.path()).expect("free again");

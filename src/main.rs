@@ -24,7 +24,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(error),
     };
-    ended(listen(&cli).and_then(|()| cmd::threads::settle(cli.threads)).and_then(|threads| cmd::run(cli.verb, threads)))
+    ended(
+        listen(&cli)
+            .and_then(|()| cmd::threads::settle(cli.threads))
+            .and_then(|threads| cmd::run(cli.verb, threads)),
+    )
 }
 
 /// The exit code of what came of a call; says what went wrong.
@@ -67,26 +71,41 @@ fn filter_of_environment() -> Result<EnvFilter> {
 /// Help and the version as clap prints them. Errors repeat what was typed, so that it is escaped.
 fn usage(mut error: clap::Error) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
-    if matches!(error.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion) {
+    if matches!(
+        error.kind(),
+        DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion
+    ) {
         if let Err(full) = error.print() {
             let full = anyhow::Error::from(full).context("cannot write to standard output");
             return ended(Err(full));
         }
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(error::EXIT_NEVER));
     }
-    let typed: Vec<(ContextKind, ContextValue)> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
+    let typed: Vec<(ContextKind, ContextValue)> = error
+        .context()
+        .map(|(kind, value)| (kind, value.clone()))
+        .collect();
     for (kind, value) in typed {
         let shown = |text: String| escape::value(&text).into_owned();
         match value {
-            ContextValue::String(text) => drop(error.insert(kind, ContextValue::String(shown(text)))),
+            ContextValue::String(text) => {
+                drop(error.insert(kind, ContextValue::String(shown(text))))
+            }
             ContextValue::Strings(all) => {
-                drop(error.insert(kind, ContextValue::Strings(all.into_iter().map(shown).collect())));
+                drop(error.insert(
+                    kind,
+                    ContextValue::Strings(all.into_iter().map(shown).collect()),
+                ));
             }
-            ContextValue::StyledStr(text) => {
-                drop(error.insert(kind, ContextValue::StyledStr(shown(text.to_string()).into())))
-            }
+            ContextValue::StyledStr(text) => drop(error.insert(
+                kind,
+                ContextValue::StyledStr(shown(text.to_string()).into()),
+            )),
             ContextValue::StyledStrs(all) => {
-                let all = all.into_iter().map(|text| shown(text.to_string()).into()).collect();
+                let all = all
+                    .into_iter()
+                    .map(|text| shown(text.to_string()).into())
+                    .collect();
                 drop(error.insert(kind, ContextValue::StyledStrs(all)));
             }
             _ => {}

@@ -37,8 +37,12 @@ pub struct Manifest<T> {
 
 /// Writes the manifest of `dir`, which makes the directory's other files count.
 pub fn write(dir: &Path, format: Format, key: &str, body: &impl Serialize) -> Result<()> {
-    let manifest =
-        Manifest { format: format.name.to_owned(), format_version: format.version, key: key.to_owned(), body };
+    let manifest = Manifest {
+        format: format.name.to_owned(),
+        format_version: format.version,
+        key: key.to_owned(),
+        body,
+    };
     write_json(&dir.join(FILE), &manifest)
 }
 
@@ -69,8 +73,19 @@ pub fn write_json_lines(path: &Path, values: &[impl Serialize]) -> Result<()> {
 pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     let mut file = BufReader::new(files::open_regular(path, u64::MAX)?);
     let (mut values, mut line) = (Vec::new(), Vec::new());
-    while file.by_ref().take(MOST_BYTES).read_until(b'\n', &mut line)? > 0 {
-        let place = || format!("cannot read `{}`, line {}", path.display(), values.len() + 1);
+    while file
+        .by_ref()
+        .take(MOST_BYTES)
+        .read_until(b'\n', &mut line)?
+        > 0
+    {
+        let place = || {
+            format!(
+                "cannot read `{}`, line {}",
+                path.display(),
+                values.len() + 1
+            )
+        };
         let value = serde_json::from_slice(&line).with_context(place)?;
         values.push(value);
         line.clear();
@@ -86,13 +101,31 @@ pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 pub fn read<T: DeserializeOwned>(dir: &Path, format: Format) -> Result<Manifest<T>> {
     let path = dir.join(FILE);
     let make = || format!("make it with `{}`", format.rebuild);
-    ensure!(path.is_file(), hinted(format!("`{}` holds no {} (no manifest.json)", dir.display(), format.name), make()));
+    ensure!(
+        path.is_file(),
+        hinted(
+            format!(
+                "`{}` holds no {} (no manifest.json)",
+                dir.display(),
+                format.name
+            ),
+            make()
+        )
+    );
     let document: serde_json::Value = read_json(&path)?;
     let broken = || format!("cannot read `{}`", path.display());
     let found = Head::deserialize(&document).with_context(broken)?;
     ensure!(
         found.format == format.name,
-        hinted(format!("`{}` holds {}, not {}", dir.display(), found.format, format.name), make())
+        hinted(
+            format!(
+                "`{}` holds {}, not {}",
+                dir.display(),
+                found.format,
+                format.name
+            ),
+            make()
+        )
     );
     ensure!(
         found.format_version == format.version,
@@ -109,7 +142,12 @@ pub fn read<T: DeserializeOwned>(dir: &Path, format: Format) -> Result<Manifest<
     );
     // From the whole document: what serde flattens loses keys that are numbers.
     let body = T::deserialize(document).with_context(broken)?;
-    Ok(Manifest { format: found.format, format_version: found.format_version, key: found.key, body })
+    Ok(Manifest {
+        format: found.format,
+        format_version: found.format_version,
+        key: found.key,
+        body,
+    })
 }
 
 #[derive(Deserialize)]
@@ -124,8 +162,13 @@ struct Head {
 /// # Errors
 /// Fails for what is no plain name, or begins with two dots: manifests come from elsewhere, too, and name no file outside.
 pub fn listed(dir: &Path, file: &str) -> Result<PathBuf> {
-    let inside = Path::new(file).file_name().is_some_and(|name| name == file) && !file.starts_with("..");
-    ensure!(inside, "`{}` lists `{file}`, which is outside it", dir.display());
+    let inside =
+        Path::new(file).file_name().is_some_and(|name| name == file) && !file.starts_with("..");
+    ensure!(
+        inside,
+        "`{}` lists `{file}`, which is outside it",
+        dir.display()
+    );
     Ok(dir.join(file))
 }
 
@@ -146,7 +189,9 @@ pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: Format) -> Result<
     let shard = Shard::open(&listed(dir, file)?, format)?;
     let known = || COMPARED.lock().unwrap_or_else(PoisonError::into_inner);
     let place = shard.identity.map(|identity| (identity, xxh3.to_owned()));
-    let is_known = place.as_ref().is_some_and(|place| known().as_ref().is_some_and(|known| known.contains(place)));
+    let is_known = place
+        .as_ref()
+        .is_some_and(|place| known().as_ref().is_some_and(|known| known.contains(place)));
     if is_known || SKIPS_DIGESTS.load(Ordering::Relaxed) {
         return Ok(shard);
     }
@@ -154,7 +199,10 @@ pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: Format) -> Result<
     ensure!(
         Checksum::of(std::iter::once(shard.bytes())) == xxh3,
         hinted(
-            format!("`{}` is not the file that its manifest speaks of", shard.path().display()),
+            format!(
+                "`{}` is not the file that its manifest speaks of",
+                shard.path().display()
+            ),
             format!("copy it anew, or make it anew with `{}`", format.rebuild)
         )
     );
@@ -164,7 +212,9 @@ pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: Format) -> Result<
 
 /// The key of the artefact in `dir`, if a finished one of this kind and version is there.
 pub fn finished_key(dir: &Path, format: Format) -> Option<String> {
-    read::<serde_json::Value>(dir, format).ok().map(|manifest| manifest.key)
+    read::<serde_json::Value>(dir, format)
+        .ok()
+        .map(|manifest| manifest.key)
 }
 
 /// The key over everything that an artefact is made from.
@@ -235,7 +285,11 @@ fn hexadecimal(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    const FORMAT: Format = Format { name: "things", version: 2, rebuild: "poolcast things" };
+    const FORMAT: Format = Format {
+        name: "things",
+        version: 2,
+        rebuild: "poolcast things",
+    };
 
     #[test]
     fn manifests_are_read_back_and_old_ones_refused() {
@@ -245,13 +299,23 @@ mod tests {
         struct Body {
             counts: std::collections::BTreeMap<u16, u64>,
         }
-        let body = Body { counts: [(12, 7)].into() };
+        let body = Body {
+            counts: [(12, 7)].into(),
+        };
         write(dir.path(), FORMAT, "k", &body).expect("written");
         let manifest: Manifest<Body> = read(dir.path(), FORMAT).expect("read");
         assert_eq!((manifest.body, manifest.key.as_str()), (body, "k"));
-        let newer = Format { version: 3, ..FORMAT };
-        let error = read::<serde_json::Value>(dir.path(), newer).expect_err("refused").to_string();
-        assert!(error.contains("version 2, and this program reads version 3"), "{error}");
+        let newer = Format {
+            version: 3,
+            ..FORMAT
+        };
+        let error = read::<serde_json::Value>(dir.path(), newer)
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            error.contains("version 2, and this program reads version 3"),
+            "{error}"
+        );
         assert_eq!(finished_key(dir.path(), newer), None);
     }
 
@@ -259,7 +323,11 @@ mod tests {
     fn a_shard_is_compared_once_and_again_when_it_changes() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a.safetensors");
-        let bytes = crate::shard::encode(FORMAT, &0, vec![("a".to_owned(), crate::shard::Column::vector(&[1u8, 2]))]);
+        let bytes = crate::shard::encode(
+            FORMAT,
+            &0,
+            vec![("a".to_owned(), crate::shard::Column::vector(&[1u8, 2]))],
+        );
         let mut bytes = bytes.expect("encoded");
         let xxh3 = Checksum::of(std::iter::once(&bytes[..]));
         fs_err::write(&path, &bytes).expect("written");
@@ -271,6 +339,9 @@ mod tests {
         fs_err::write(&beside, &bytes).expect("written");
         fs_err::rename(&beside, &path).expect("renamed");
         let error = open().expect_err("another file").to_string();
-        assert!(error.contains("a.safetensors` is not the file that its manifest speaks of"), "{error}");
+        assert!(
+            error.contains("a.safetensors` is not the file that its manifest speaks of"),
+            "{error}"
+        );
     }
 }

@@ -49,7 +49,9 @@ fn width() -> Option<usize> {
     if !is_live() {
         return None;
     }
-    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let said = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
     let asked = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     said.or_else(asked).filter(|width| *width >= 20)
 }
@@ -96,7 +98,9 @@ impl std::io::Write for Diagnostics {
 fn fold(text: &str, width: usize) -> String {
     let mut folded = String::new();
     for line in text.lines() {
-        let is_command = [": condor_", ": poolcast ", ": cd "].iter().any(|command| line.contains(command));
+        let is_command = [": condor_", ": poolcast ", ": cd "]
+            .iter()
+            .any(|command| line.contains(command));
         if is_command || line.chars().count() <= width {
             folded.push_str(line);
         } else {
@@ -132,7 +136,11 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// Does `work`, and where stderr is no terminal writes once a minute the line that `far` gives: how far the work is.
 pub fn telling<T>(far: impl Fn() -> String + Send, work: impl FnOnce() -> T) -> T {
-    if std::io::stderr().is_terminal() { work() } else { telling_every(SAY_EVERY, move || note(&far()), work) }
+    if std::io::stderr().is_terminal() {
+        work()
+    } else {
+        telling_every(SAY_EVERY, move || note(&far()), work)
+    }
 }
 
 fn telling_every<T>(every: Duration, tell: impl Fn() + Send, work: impl FnOnce() -> T) -> T {
@@ -155,7 +163,11 @@ pub fn byte_bar(total: u64, what: &str) -> ProgressBar {
     if total == 0 {
         return bar(total, what, "{msg} {bytes} {bytes_per_sec}");
     }
-    bar(total, what, "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+    bar(
+        total,
+        what,
+        "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}",
+    )
 }
 
 /// A bar over `total` items, like [`byte_bar`].
@@ -170,8 +182,13 @@ pub fn fraction_bar() -> ProgressBar {
 
 fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).expect("the templates above are valid");
-    let target = if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(total), target).with_style(style.progress_chars("=> "));
+    let target = if is_quiet() {
+        ProgressDrawTarget::hidden()
+    } else {
+        ProgressDrawTarget::stderr()
+    };
+    let bar =
+        ProgressBar::with_draw_target(Some(total), target).with_style(style.progress_chars("=> "));
     bar.set_message(escape::value(what).into_owned());
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
@@ -184,17 +201,26 @@ pub fn table(rows: &[Vec<String>]) -> String {
 }
 
 fn table_of_width(rows: &[Vec<String>], width: Option<usize>) -> String {
-    let rows: Vec<Vec<Cow<'_, str>>> =
-        rows.iter().map(|row| row.iter().map(|cell| escape::value(cell)).collect()).collect();
+    let rows: Vec<Vec<Cow<'_, str>>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| escape::value(cell)).collect())
+        .collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width_of = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width_of = |c: usize| {
+        rows.iter()
+            .filter_map(|r| r.get(c))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns).map(width_of).collect();
 
     // The columns of each part but the first one.
     let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
     let mut used = widths.first().copied().unwrap_or(0);
     for c in 1..columns {
-        if width.is_some_and(|width| used + 2 + widths[c] > width) && parts.last().is_some_and(|part| !part.is_empty())
+        if width.is_some_and(|width| used + 2 + widths[c] > width)
+            && parts.last().is_some_and(|part| !part.is_empty())
         {
             parts.push(Vec::new());
             used = widths[0];
@@ -236,7 +262,11 @@ pub fn count(n: u64) -> String {
 
 /// `1 trial`, `2 trials`: so many of `what`, the word for one.
 pub fn many(n: usize, what: &str) -> String {
-    format!("{} {what}{}", count(n as u64), if n == 1 { "" } else { "s" })
+    format!(
+        "{} {what}{}",
+        count(n as u64),
+        if n == 1 { "" } else { "s" }
+    )
 }
 
 /// A time in epoch milliseconds as `2026-11-21 02:26:06 UTC`.
@@ -267,7 +297,10 @@ mod tests {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!([many(0, "job"), many(1, "job"), many(2000, "job")], ["0 jobs", "1 job", "2,000 jobs"]);
+        assert_eq!(
+            [many(0, "job"), many(1, "job"), many(2000, "job")],
+            ["0 jobs", "1 job", "2,000 jobs"]
+        );
         assert_eq!(utc(1_795_225_787_000), "2026-11-21 01:49:47 UTC");
         assert_eq!(span(59_999), "59 s");
         assert_eq!(span(250_000), "4 min 10 s");
@@ -276,8 +309,7 @@ mod tests {
 
     #[test]
     fn text_folds_at_blanks_and_commands_stay_whole() {
-        let text =
-            "12.0: RELEASE\n  why: it is long and says much\n  run: condor_release 12.0 and more\nunbreakable-word x\n";
+        let text = "12.0: RELEASE\n  why: it is long and says much\n  run: condor_release 12.0 and more\nunbreakable-word x\n";
         let folded = "12.0: RELEASE\n  why: it is long\n    and says much\n  run: condor_release 12.0 and more\nunbreakable-word\n  x\n";
         assert_eq!(fold(text, 17), folded);
         assert_eq!(fold(text, 200), text);
@@ -286,7 +318,10 @@ mod tests {
     #[test]
     fn wide_tables_are_shown_in_parts_and_no_cell_forges_a_row() {
         let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
-        let rows = [row(["", "one", "two", "three"]), row(["a\nb", "1", "\u{1b}", "3"])];
+        let rows = [
+            row(["", "one", "two", "three"]),
+            row(["a\nb", "1", "\u{1b}", "3"]),
+        ];
         assert_eq!(
             table_of_width(&rows, Some(14)),
             "      one\na\\nb    1\n\n         two\na\\nb  \\u{1b}\n\n      three\na\\nb      3\n"
@@ -310,12 +345,19 @@ mod tests {
         let after = count();
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!((result, count()), ("done", after), "and not after that");
-        telling_every(Duration::from_secs(3600), || panic!("it is too early"), || ());
+        telling_every(
+            Duration::from_secs(3600),
+            || panic!("it is too early"),
+            || (),
+        );
     }
 
     #[test]
     fn tables_align() {
-        let rows = [vec!["a".into(), "10".into()], vec!["long".into(), "5".into()]];
+        let rows = [
+            vec!["a".into(), "10".into()],
+            vec!["long".into(), "5".into()],
+        ];
         assert_eq!(table(&rows), "a     10\nlong   5\n");
     }
 }

@@ -33,7 +33,9 @@ pub enum Fate {
 impl Process {
     /// This process.
     pub fn current() -> Process {
-        let read = |path: &str| fs_err::read_to_string(path).map_or(String::new(), |text| text.trim().to_owned());
+        let read = |path: &str| {
+            fs_err::read_to_string(path).map_or(String::new(), |text| text.trim().to_owned())
+        };
         let pid = std::process::id();
         let namespace = fs_err::read_link("/proc/self/ns/pid").unwrap_or_default();
         Process {
@@ -49,7 +51,11 @@ impl Process {
     pub fn worker_name(&self) -> String {
         use std::hash::{BuildHasher as _, Hasher as _};
         let host = self.host.split('.').next().unwrap_or("");
-        let host: String = host.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
+        let host: String = host
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+            .take(40)
+            .collect();
         // The standard library's keys are the system's random numbers.
         let nonce = std::hash::RandomState::new().build_hasher().finish() as u32;
         format!("{host}-{}-{nonce:08x}", self.pid)
@@ -59,17 +65,29 @@ impl Process {
     /// namespace of its number and this start of its host. No two processes have one, so that a number used again, or another
     /// host on a shared file system, is never mistaken for it.
     pub fn file_name_part(&self) -> String {
-        let namespace: String = self.pid_namespace.chars().filter(char::is_ascii_digit).collect();
-        let boot_id: String = self.boot_id.chars().filter(char::is_ascii_hexdigit).collect();
+        let namespace: String = self
+            .pid_namespace
+            .chars()
+            .filter(char::is_ascii_digit)
+            .collect();
+        let boot_id: String = self
+            .boot_id
+            .chars()
+            .filter(char::is_ascii_hexdigit)
+            .collect();
         format!("{}-{}-{namespace}-{boot_id}", self.pid, self.start)
     }
 
     /// The process of which [`Process::file_name_part`] is `part`, but for the name of its host.
     pub fn of_file_name_part(part: &str) -> Option<Process> {
         let fields: Vec<&str> = part.split('-').collect();
-        let [pid, start, namespace, boot_id] = fields[..] else { return None };
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let is_boot_id = boot_id.len() == 32 && boot_id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let [pid, start, namespace, boot_id] = fields[..] else {
+            return None;
+        };
+        let is_number =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_boot_id =
+            boot_id.len() == 32 && boot_id.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !(is_number(pid) && is_number(start) && is_number(namespace) && is_boot_id) {
             return None;
         }
@@ -93,7 +111,9 @@ impl Process {
             (false, _) => Fate::Unknown,
             (true, None) if is_free(self.pid) => Fate::Gone,
             (true, None) => Fate::Unknown,
-            (true, Some((state, start))) if start != self.start || "ZX".contains(state) => Fate::Gone,
+            (true, Some((state, start))) if start != self.start || "ZX".contains(state) => {
+                Fate::Gone
+            }
             (true, Some((state, _))) if "Tt".contains(state) => Fate::Unknown,
             _ => Fate::Runs,
         }
@@ -123,9 +143,16 @@ mod tests {
     fn the_living_and_the_dead_are_told_apart() {
         let current = Process::current();
         assert_eq!(current.fate(&current), Fate::Runs);
-        let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("it starts");
+        let mut child = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .expect("it starts");
         let (_, start) = status(child.id()).expect("it runs");
-        let process = Process { pid: child.id(), start, ..current.clone() };
+        let process = Process {
+            pid: child.id(),
+            start,
+            ..current.clone()
+        };
         assert_eq!(process.fate(&current), Fate::Runs);
         child.kill().expect("killed");
         while process.fate(&current) == Fate::Runs {
@@ -135,11 +162,22 @@ mod tests {
         child.wait().expect("it ended");
         assert_eq!(process.fate(&current), Fate::Gone);
         assert_eq!(
-            Process { start: "0".to_owned(), ..current.clone() }.fate(&current),
+            Process {
+                start: "0".to_owned(),
+                ..current.clone()
+            }
+            .fate(&current),
             Fate::Gone,
             "its number came again"
         );
-        assert_eq!(Process { boot_id: "another".to_owned(), ..process }.fate(&current), Fate::Unknown);
+        assert_eq!(
+            Process {
+                boot_id: "another".to_owned(),
+                ..process
+            }
+            .fate(&current),
+            Fate::Unknown
+        );
     }
 
     #[test]
@@ -147,8 +185,21 @@ mod tests {
         let current = Process::current();
         let part = current.file_name_part();
         let found = Process::of_file_name_part(&part).expect("it is one");
-        assert_eq!(Process { host: current.host.clone(), ..found }, current);
-        for other in ["", "1", "1-2-3", &part[1..].replace('-', "_"), &format!("{part}0"), &format!("-{part}")] {
+        assert_eq!(
+            Process {
+                host: current.host.clone(),
+                ..found
+            },
+            current
+        );
+        for other in [
+            "",
+            "1",
+            "1-2-3",
+            &part[1..].replace('-', "_"),
+            &format!("{part}0"),
+            &format!("-{part}"),
+        ] {
             assert_eq!(Process::of_file_name_part(other), None, "{other}");
         }
     }

@@ -45,19 +45,35 @@ impl Salt {
     /// # Errors
     /// Fails for a file that holds no salt, and where [`FILE_VARIABLE`] names one that can be neither read nor made.
     pub fn of_user() -> Result<Salt> {
-        let variable = |name| std::env::var_os(name).filter(|value: &std::ffi::OsString| !value.is_empty());
+        let variable =
+            |name| std::env::var_os(name).filter(|value: &std::ffi::OsString| !value.is_empty());
         if let Some(text) = variable(VARIABLE) {
-            return Ok(Salt { text: text.to_string_lossy().into_owned(), note: None });
+            return Ok(Salt {
+                text: text.to_string_lossy().into_owned(),
+                note: None,
+            });
         }
         if let Some(path) = variable(FILE_VARIABLE) {
             let kept = kept_in(Path::new(&path));
-            return kept.with_context(|| format!("cannot keep the salt of owners in `{}`", path.to_string_lossy()));
+            return kept.with_context(|| {
+                format!(
+                    "cannot keep the salt of owners in `{}`",
+                    path.to_string_lossy()
+                )
+            });
         }
 
         // What is no absolute path says nothing, as the XDG base directories have it.
-        let directory = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let configuration = directory("XDG_CONFIG_HOME").or_else(|| Some(directory("HOME")?.join(".config")));
-        let Some(configuration) = configuration else { return Salt::for_one_store("there is no home directory") };
+        let directory = |name| {
+            variable(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let configuration =
+            directory("XDG_CONFIG_HOME").or_else(|| Some(directory("HOME")?.join(".config")));
+        let Some(configuration) = configuration else {
+            return Salt::for_one_store("there is no home directory");
+        };
         match kept_in(&configuration.join("poolcast").join("owner-salt")) {
             // The places where jobs run have often a home that nobody can write to.
             Err(error) if error.chain().any(|cause| cause.is::<std::io::Error>()) => {
@@ -72,11 +88,17 @@ impl Salt {
         let mut bytes = [0; SALT_BYTES];
         let mut filled = 0;
         while filled < SALT_BYTES {
-            filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
-                .map_err(std::io::Error::from)
-                .context("the operating system gives no random numbers")?;
+            filled += rustix::rand::getrandom(
+                &mut bytes[filled..],
+                rustix::rand::GetRandomFlags::empty(),
+            )
+            .map_err(std::io::Error::from)
+            .context("the operating system gives no random numbers")?;
         }
-        Ok(Salt { text: bytes.iter().map(|byte| format!("{byte:02x}")).collect(), note: None })
+        Ok(Salt {
+            text: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            note: None,
+        })
     }
 
     fn for_one_store(why: &str) -> Result<Salt> {
@@ -84,7 +106,10 @@ impl Salt {
             "note: owners are hashed with a salt for this store alone, as none can be kept ({why}): \
              a log that grows cannot be read on; `{FILE_VARIABLE}` names a file to keep one in"
         );
-        Ok(Salt { note: Some(note), ..Salt::random()? })
+        Ok(Salt {
+            note: Some(note),
+            ..Salt::random()?
+        })
     }
 
     /// The salt itself, to hash with.
@@ -107,7 +132,9 @@ fn kept_in(path: &Path) -> Result<Salt> {
 }
 
 fn is_missing(error: &anyhow::Error) -> bool {
-    let mut io = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    let mut io = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
     io.any(|io| io.kind() == ErrorKind::NotFound)
 }
 
@@ -118,14 +145,23 @@ fn read(path: &Path) -> Result<Salt> {
     ensure!(
         text.len() >= LEAST_CHARACTERS,
         hinted(
-            format!("`{}` holds no salt: it has fewer than {LEAST_CHARACTERS} characters", path.display()),
+            format!(
+                "`{}` holds no salt: it has fewer than {LEAST_CHARACTERS} characters",
+                path.display()
+            ),
             "restore it; or remove it, and the next call makes a new one, which goes on with no store made before"
         )
     );
     let mode = fs_err::metadata(path)?.permissions().mode();
     let is_open = mode & 0o077 != 0;
-    let note = format!("warning: others can read the salt of owners: `chmod 600 {}`", path.display());
-    Ok(Salt { text, note: is_open.then_some(note) })
+    let note = format!(
+        "warning: others can read the salt of owners: `chmod 600 {}`",
+        path.display()
+    );
+    Ok(Salt {
+        text,
+        note: is_open.then_some(note),
+    })
 }
 
 /// Makes the file: it appears whole, and of several calls that make it at once all get the salt of the first.
@@ -133,7 +169,11 @@ fn make(path: &Path) -> Result<Salt> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     fs_err::create_dir_all(temporary::directory_of(path))?;
     let (beside, mut file) = temporary::make_beside(path, "tmp", |path| {
-        fs_err::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+        fs_err::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
     })?;
     let written = Salt::random().and_then(|salt| {
         file.write_all(format!("{}\n", salt.text).as_bytes())?;
@@ -147,8 +187,14 @@ fn make(path: &Path) -> Result<Salt> {
     let _ = fs_err::remove_file(&beside);
     let is_new = linked?;
     files::sync_directory(temporary::directory_of(path))?;
-    let note = format!("note: made `{}`, the secret that owners are hashed with; keep it", path.display());
-    Ok(Salt { note: is_new.then_some(note), ..read(path)? })
+    let note = format!(
+        "note: made `{}`, the secret that owners are hashed with; keep it",
+        path.display()
+    );
+    Ok(Salt {
+        note: is_new.then_some(note),
+        ..read(path)?
+    })
 }
 
 #[cfg(test)]
@@ -161,13 +207,35 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("poolcast").join("owner-salt");
         let salts: Vec<Salt> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| kept_in(&path).expect("kept"))).collect();
-            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+            let threads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| kept_in(&path).expect("kept")))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .collect()
         });
-        assert!(salts.iter().all(|salt| salt.text == salts[0].text && salt.text.len() == 2 * SALT_BYTES));
-        assert_eq!(salts.iter().filter(|salt| salt.note.is_some()).count(), 1, "one has made it");
-        assert_eq!(fs_err::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs_err::read_dir(path.parent().expect("a parent")).expect("listed").count(), 1, "no leftovers");
+        assert!(
+            salts
+                .iter()
+                .all(|salt| salt.text == salts[0].text && salt.text.len() == 2 * SALT_BYTES)
+        );
+        assert_eq!(
+            salts.iter().filter(|salt| salt.note.is_some()).count(),
+            1,
+            "one has made it"
+        );
+        assert_eq!(
+            fs_err::metadata(&path).expect("there").permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(
+            fs_err::read_dir(path.parent().expect("a parent"))
+                .expect("listed")
+                .count(),
+            1,
+            "no leftovers"
+        );
         assert_ne!(Salt::random().expect("random").text, salts[0].text);
     }
 
@@ -176,12 +244,21 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("owner-salt");
         fs_err::write(&path, "short\n").expect("written");
-        assert!(kept_in(&path).expect_err("no salt").to_string().contains("holds no salt"));
+        assert!(
+            kept_in(&path)
+                .expect_err("no salt")
+                .to_string()
+                .contains("holds no salt")
+        );
         assert_eq!(fs_err::read(&path).expect("read"), b"short\n");
         fs_err::write(&path, "a salt of somebody's own\n").expect("written");
         fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("set");
         let open = kept_in(&path).expect("kept");
-        assert!(open.note.expect("a warning").starts_with("warning: others can read"));
+        assert!(
+            open.note
+                .expect("a warning")
+                .starts_with("warning: others can read")
+        );
         assert_eq!(open.text, "a salt of somebody's own");
         fs_err::remove_file(&path).expect("removed");
         fs_err::create_dir(&path).expect("made");
@@ -190,7 +267,10 @@ mod tests {
 
     #[test]
     fn nothing_gives_a_salt_away() {
-        let salt = Salt { text: "s3cret-s3cret-s3cret".to_owned(), note: None };
+        let salt = Salt {
+            text: "s3cret-s3cret-s3cret".to_owned(),
+            note: None,
+        };
         assert_eq!(format!("{salt:?}"), "Salt");
         assert!(!digest(salt.text()).contains("s3cret"));
         assert_ne!(digest(salt.text()), digest("s3cret-s3cret-s3creT"));

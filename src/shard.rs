@@ -62,7 +62,11 @@ impl<'a> Column<'a> {
     /// A tensor of `shape` over `data` in row-major order.
     pub fn new<T: Element>(data: &'a [T], shape: &[usize]) -> Column<'a> {
         debug_assert_eq!(data.len(), shape.iter().product::<usize>());
-        Column { dtype: T::DTYPE, shape: shape.to_vec(), bytes: bytemuck::cast_slice(data) }
+        Column {
+            dtype: T::DTYPE,
+            shape: shape.to_vec(),
+            bytes: bytemuck::cast_slice(data),
+        }
     }
 
     /// A vector.
@@ -113,12 +117,23 @@ pub struct Layout<'a> {
 
 impl<'a> Layout<'a> {
     /// Lays out a shard: the same input gives the same bytes.
-    pub fn new(format: Format, notes: &impl Serialize, mut columns: Vec<(String, Column<'a>)>) -> Result<Layout<'a>> {
+    pub fn new(
+        format: Format,
+        notes: &impl Serialize,
+        mut columns: Vec<(String, Column<'a>)>,
+    ) -> Result<Layout<'a>> {
         // The order that safetensors puts them in.
-        columns.sort_by(|(a, left), (b, right)| right.dtype.cmp(&left.dtype).then_with(|| a.cmp(b)));
-        let header = Header { format: format.name.to_owned(), format_version: format.version, notes };
+        columns
+            .sort_by(|(a, left), (b, right)| right.dtype.cmp(&left.dtype).then_with(|| a.cmp(b)));
+        let header = Header {
+            format: format.name.to_owned(),
+            format_version: format.version,
+            notes,
+        };
         let metadata = HashMap::from([(KEY.to_owned(), serde_json::to_string(&header)?)]);
-        let described = columns.iter().map(|(name, column)| (name, Described(column)));
+        let described = columns
+            .iter()
+            .map(|(name, column)| (name, Described(column)));
         let header = safetensors::serialize(described, Some(metadata))?;
         Ok(Layout { header, columns })
     }
@@ -140,12 +155,21 @@ impl<'a> Layout<'a> {
 }
 
 /// The bytes of a shard: the same input gives the same bytes.
-pub fn encode(format: Format, notes: &impl Serialize, columns: Vec<(String, Column<'_>)>) -> Result<Vec<u8>> {
+pub fn encode(
+    format: Format,
+    notes: &impl Serialize,
+    columns: Vec<(String, Column<'_>)>,
+) -> Result<Vec<u8>> {
     Ok(Layout::new(format, notes, columns)?.bytes())
 }
 
 /// Writes a shard: under a temporary name first, then renamed.
-pub fn write(path: &Path, format: Format, notes: &impl Serialize, columns: Vec<(String, Column<'_>)>) -> Result<()> {
+pub fn write(
+    path: &Path,
+    format: Format,
+    notes: &impl Serialize,
+    columns: Vec<(String, Column<'_>)>,
+) -> Result<()> {
     Layout::new(format, notes, columns)?.write(path)
 }
 
@@ -188,7 +212,10 @@ impl Shard {
     /// Fails when the file is no shard of this format, or one of a version this program does not read.
     pub fn open(path: &Path, format: Format) -> Result<Shard> {
         let checked = map(path).and_then(|(bytes, identity)| {
-            Ok(Shard { identity: Some(identity), ..Shard::check(path, Bytes::Mapped(bytes), format)? })
+            Ok(Shard {
+                identity: Some(identity),
+                ..Shard::check(path, Bytes::Mapped(bytes), format)?
+            })
         });
         checked.map_err(|cause| {
             let place = path.display();
@@ -203,16 +230,27 @@ impl Shard {
     pub fn from_bytes(bytes: &[u8], format: Format) -> Result<Shard> {
         let mut words = vec![0u64; bytes.len().div_ceil(8)];
         bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
-        Shard::check(Path::new("memory"), Bytes::Owned(words, bytes.len()), format)
+        Shard::check(
+            Path::new("memory"),
+            Bytes::Owned(words, bytes.len()),
+            format,
+        )
     }
 
     fn check(path: &Path, bytes: Bytes, format: Format) -> Result<Shard> {
         ensure!(!bytes.get().is_empty(), "the file is empty");
-        let (header_len, metadata) = SafeTensors::read_metadata(bytes.get()).context("not a safetensors file")?;
+        let (header_len, metadata) =
+            SafeTensors::read_metadata(bytes.get()).context("not a safetensors file")?;
         let header = metadata.metadata().as_ref().and_then(|map| map.get(KEY));
         let header = header.context("a safetensors file, but not one of poolcast's")?;
-        let header: Header<serde_json::Value> = serde_json::from_str(header).context("its header cannot be read")?;
-        ensure!(header.format == format.name, "it holds {}, not {}", header.format, format.name);
+        let header: Header<serde_json::Value> =
+            serde_json::from_str(header).context("its header cannot be read")?;
+        ensure!(
+            header.format == format.name,
+            "it holds {}, not {}",
+            header.format,
+            format.name
+        );
         ensure!(
             header.format_version == format.version,
             "it has format version {}, and this program reads version {}",
@@ -221,7 +259,14 @@ impl Shard {
         );
         let tensors = owned_tensors(&metadata);
         let (path, data_start) = (path.to_owned(), 8 + header_len);
-        Ok(Shard { path, data_start, bytes, identity: None, tensors, notes: header.notes })
+        Ok(Shard {
+            path,
+            data_start,
+            bytes,
+            identity: None,
+            tensors,
+            notes: header.notes,
+        })
     }
 
     /// Where it is.
@@ -237,7 +282,12 @@ impl Shard {
     /// What the writer noted in the header.
     pub fn notes<T: DeserializeOwned>(&self) -> Result<T> {
         let notes = T::deserialize(&self.notes);
-        notes.with_context(|| format!("the header of `{}` lacks what this version needs", self.path.display()))
+        notes.with_context(|| {
+            format!(
+                "the header of `{}` lacks what this version needs",
+                self.path.display()
+            )
+        })
     }
 
     /// The names of the tensors, sorted.
@@ -254,7 +304,13 @@ impl Shard {
     pub fn column<T: Element>(&self, name: &str) -> Result<&[T]> {
         let info = self.info(name)?;
         let place = || format!("tensor `{name}` of `{}`", self.path.display());
-        ensure!(info.dtype == T::DTYPE, "{} holds {:?}, expected {:?}", place(), info.dtype, T::DTYPE);
+        ensure!(
+            info.dtype == T::DTYPE,
+            "{} holds {:?}, expected {:?}",
+            place(),
+            info.dtype,
+            T::DTYPE
+        );
         let (start, end) = info.data_offsets;
         let bytes = &self.bytes.get()[self.data_start + start..self.data_start + end];
         match bytemuck::try_cast_slice(bytes) {
@@ -270,7 +326,11 @@ impl Shard {
 }
 
 fn owned_tensors(metadata: &Metadata) -> BTreeMap<String, TensorInfo> {
-    metadata.tensors().into_iter().map(|(name, info)| (name, info.clone())).collect()
+    metadata
+        .tensors()
+        .into_iter()
+        .map(|(name, info)| (name, info.clone()))
+        .collect()
 }
 
 #[expect(unsafe_code, reason = "the one place where shards are mapped")]
@@ -278,10 +338,17 @@ fn map(path: &Path) -> Result<(Mmap, FileIdentity)> {
     use std::os::unix::fs::MetadataExt as _;
     let file = files::open_artefact(path, u64::MAX)?;
     let found = file.metadata()?;
-    let identity = (found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec());
+    let identity = (
+        found.dev(),
+        found.ino(),
+        found.len(),
+        found.ctime(),
+        found.ctime_nsec(),
+    );
     // SAFETY: shards are immutable: written under another name, synced and renamed, never changed in place. Somebody
     // who truncates one by hand while it is mapped makes the next read fault (SIGBUS), as with any mapped file.
-    let mapped = unsafe { Mmap::map(file.file()) }.with_context(|| format!("cannot map `{}`", path.display()))?;
+    let mapped = unsafe { Mmap::map(file.file()) }
+        .with_context(|| format!("cannot map `{}`", path.display()))?;
     Ok((mapped, identity))
 }
 
@@ -289,11 +356,18 @@ fn map(path: &Path) -> Result<(Mmap, FileIdentity)> {
 mod tests {
     use super::*;
 
-    const FORMAT: Format = Format { name: "test", version: 3, rebuild: "poolcast test" };
+    const FORMAT: Format = Format {
+        name: "test",
+        version: 3,
+        rebuild: "poolcast test",
+    };
 
     fn sample() -> Vec<u8> {
         let (a, b) = ([1i64, -2], [1u8, 2, 3]);
-        let columns = vec![("a".to_owned(), Column::vector(&a)), ("b".to_owned(), Column::new(&b, &[3, 1]))];
+        let columns = vec![
+            ("a".to_owned(), Column::vector(&a)),
+            ("b".to_owned(), Column::new(&b, &[3, 1])),
+        ];
         encode(FORMAT, &serde_json::json!({"x": 1, "y": [2]}), columns).expect("encoded")
     }
 
@@ -335,13 +409,32 @@ mod tests {
             let dir = tempfile::tempdir().expect("a directory");
             let path = dir.path().join("s.safetensors");
             fs_err::write(&path, bytes).expect("written");
-            format!("{:#}", Shard::open(&path, format).expect_err("must be refused"))
+            format!(
+                "{:#}",
+                Shard::open(&path, format).expect_err("must be refused")
+            )
         };
         let whole = sample();
         assert!(
-            refused(&whole, Format { version: 4, ..FORMAT }).contains("version 3, and this program reads version 4")
+            refused(
+                &whole,
+                Format {
+                    version: 4,
+                    ..FORMAT
+                }
+            )
+            .contains("version 3, and this program reads version 4")
         );
-        assert!(refused(&whole, Format { name: "model", ..FORMAT }).contains("holds test, not model"));
+        assert!(
+            refused(
+                &whole,
+                Format {
+                    name: "model",
+                    ..FORMAT
+                }
+            )
+            .contains("holds test, not model")
+        );
         for cut in 0..whole.len() {
             assert!(refused(&whole[..cut], FORMAT).contains("not a usable test shard"));
         }

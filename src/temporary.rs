@@ -41,7 +41,11 @@ impl TemporaryName<'_> {
         number.parse::<u64>().ok()?;
         let (final_name, owner) = rest.rsplit_once('.')?;
         let owner = Process::of_file_name_part(owner)?;
-        (!final_name.is_empty()).then_some(TemporaryName { final_name, owner, is_old })
+        (!final_name.is_empty()).then_some(TemporaryName {
+            final_name,
+            owner,
+            is_old,
+        })
     }
 }
 
@@ -53,7 +57,10 @@ pub(crate) fn make_beside<T>(
     make: impl Fn(&Path) -> std::io::Result<T>,
 ) -> std::io::Result<(PathBuf, T)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let (name, owner) = (target.file_name().unwrap_or_default().to_string_lossy(), CURRENT.file_name_part());
+    let (name, owner) = (
+        target.file_name().unwrap_or_default().to_string_lossy(),
+        CURRENT.file_name_part(),
+    );
     for _ in 0..MOST_TRIES {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".{name}.{owner}.{number}.{suffix}"));
@@ -62,7 +69,10 @@ pub(crate) fn make_beside<T>(
             made => return Ok((path, made?)),
         }
     }
-    let message = format!("somebody takes every temporary name beside `{}`", target.display());
+    let message = format!(
+        "somebody takes every temporary name beside `{}`",
+        target.display()
+    );
     Err(Error::new(ErrorKind::AlreadyExists, message))
 }
 
@@ -70,9 +80,14 @@ pub(crate) fn make_beside<T>(
 pub(crate) fn other_writer(target: &Path) -> Option<u32> {
     let name = target.file_name()?.to_string_lossy();
     let names = file_names(directory_of(target));
-    let own = names.iter().filter_map(|name| TemporaryName::parse(name)).filter(|found| found.final_name == name);
+    let own = names
+        .iter()
+        .filter_map(|name| TemporaryName::parse(name))
+        .filter(|found| found.final_name == name);
     let mut owners = own.filter(|found| !found.is_old).map(|found| found.owner);
-    owners.find(|owner| owner.pid != CURRENT.pid && owner.fate(&CURRENT) == Fate::Runs).map(|owner| owner.pid)
+    owners
+        .find(|owner| owner.pid != CURRENT.pid && owner.fate(&CURRENT) == Fate::Runs)
+        .map(|owner| owner.pid)
 }
 
 /// Removes what killed calls have left in the directory `dir`: what has exactly a name of ours, of a process of this host
@@ -90,13 +105,18 @@ pub(crate) fn remove_leftovers(dir: &Path) {
     }
 
     for name in file_names(dir) {
-        let Some(found) = TemporaryName::parse(&name) else { continue };
+        let Some(found) = TemporaryName::parse(&name) else {
+            continue;
+        };
         if found.owner.fate(&CURRENT) != Fate::Gone {
             continue;
         }
         // Another call may be faster, and what another user left is not ours to remove.
         match remove_leftover(dir, &name, &found) {
-            Ok(true) => output::note(&format!("removed `{}`, which a killed call left", dir.join(&name).display())),
+            Ok(true) => output::note(&format!(
+                "removed `{}`, which a killed call left",
+                dir.join(&name).display()
+            )),
             Ok(false) => {}
             Err(error) => tracing::info!("cannot remove `{}`: {error}", dir.join(&name).display()),
         }
@@ -126,12 +146,16 @@ fn remove_leftover(dir: &Path, name: &str, found: &TemporaryName<'_>) -> std::io
 
 fn file_names(dir: &Path) -> Vec<String> {
     let entries = fs_err::read_dir(dir).into_iter().flatten();
-    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect()
 }
 
 /// The directory that `path` stands in.
 pub(crate) fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -141,7 +165,9 @@ mod tests {
 
     /// The name part of a process that is no more, on this host.
     fn gone() -> String {
-        let mut child = std::process::Command::new("true").spawn().expect("it starts");
+        let mut child = std::process::Command::new("true")
+            .spawn()
+            .expect("it starts");
         let pid = child.id();
         child.wait().expect("it ended");
         let current = CURRENT.file_name_part();
@@ -171,7 +197,8 @@ mod tests {
             format!(".out.{gone}.7.tmp2"),
             format!("..{gone}.7.tmp"),
         ];
-        kept.iter().for_each(|name| fs_err::write(at(name), "x").expect("written"));
+        kept.iter()
+            .for_each(|name| fs_err::write(at(name), "x").expect("written"));
         let link = format!(".out.{gone}.9.tmp");
         symlink(at("precious"), at(&link)).expect("linked");
         let old = format!(".lost.{gone}.1.old");
@@ -204,13 +231,22 @@ mod tests {
                 // Whoever guesses the name is there first.
                 symlink(&victim, path)?;
             }
-            fs_err::OpenOptions::new().write(true).create_new(true).open(path)
+            fs_err::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(path)
         })
         .expect("made");
-        assert_eq!((tries.get(), fs_err::read(&victim).expect("read")), (3, b"precious".to_vec()));
+        assert_eq!(
+            (tries.get(), fs_err::read(&victim).expect("read")),
+            (3, b"precious".to_vec())
+        );
         assert!(fs_err::symlink_metadata(&path).expect("there").is_file());
         let taken = |_: &Path| Err::<(), _>(Error::from(ErrorKind::AlreadyExists));
         let error = make_beside(&dir.path().join("a"), "tmp", taken).expect_err("no name is free");
-        assert!(error.to_string().contains("takes every temporary name"), "{error}");
+        assert!(
+            error.to_string().contains("takes every temporary name"),
+            "{error}"
+        );
     }
 }

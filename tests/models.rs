@@ -9,7 +9,11 @@ use safetensors::SafeTensors;
 use safetensors::tensor::Metadata;
 
 const BATCH: usize = 4;
-const RULE: Rule = Rule { learning_rate: 1e-2, weight_decay: 0.0, clip_grad_norm: 0.0 };
+const RULE: Rule = Rule {
+    learning_rate: 1e-2,
+    weight_decay: 0.0,
+    clip_grad_norm: 0.0,
+};
 
 /// A case in memory: its tensors, and the model it is about.
 struct Case {
@@ -21,7 +25,8 @@ struct Case {
 
 impl Case {
     fn read(name: &str) -> Case {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/models/{name}.safetensors"));
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join(format!("tests/data/models/{name}.safetensors"));
         let file = fs_err::read(path).expect("read");
         // Words keep the numbers aligned.
         let mut bytes = vec![0u64; file.len().div_ceil(8)];
@@ -29,12 +34,20 @@ impl Case {
         let (_, metadata) = SafeTensors::read_metadata(&file).expect("a header");
         let kind = name.split('-').next().expect("a model's name");
         let architecture = architecture(kind).expect("a model");
-        Case { architecture, bytes, len: file.len(), shape: shape(&metadata) }
+        Case {
+            architecture,
+            bytes,
+            len: file.len(),
+            shape: shape(&metadata),
+        }
     }
 
     fn tensor(&self, name: &str) -> Result<&[u8]> {
         let tensors = SafeTensors::deserialize(&bytemuck::cast_slice(&self.bytes)[..self.len])?;
-        Ok(tensors.tensor(name).with_context(|| name.to_owned())?.data())
+        Ok(tensors
+            .tensor(name)
+            .with_context(|| name.to_owned())?
+            .data())
     }
 
     fn numbers(&self, name: &str) -> Result<&[f32]> {
@@ -49,7 +62,10 @@ impl Case {
     }
 
     fn batch(&self) -> Batch<'_> {
-        let (codes, statics) = (self.tensor("codes").expect("codes"), self.numbers("statics").expect("statics"));
+        let (codes, statics) = (
+            self.tensor("codes").expect("codes"),
+            self.numbers("statics").expect("statics"),
+        );
         Batch::new(&self.shape, codes, statics).expect("samples")
     }
 
@@ -60,49 +76,98 @@ impl Case {
     /// Samples `BATCH` at a time, with their targets.
     fn batches(&self) -> Vec<(Batch<'_>, &[f32])> {
         let Shape { m, j, s, .. } = self.shape;
-        let (codes, statics) = (self.tensor("codes").expect("codes"), self.numbers("statics").expect("statics"));
+        let (codes, statics) = (
+            self.tensor("codes").expect("codes"),
+            self.numbers("statics").expect("statics"),
+        );
         let batch = |(index, targets)| {
             let samples = index * BATCH..index * BATCH + <[f32]>::len(targets);
             let codes = &codes[samples.start * m * j..samples.end * m * j];
             let statics = &statics[samples.start * s..samples.end * s];
-            (Batch::new(&self.shape, codes, statics).expect("samples"), targets)
+            (
+                Batch::new(&self.shape, codes, statics).expect("samples"),
+                targets,
+            )
         };
-        self.targets().chunks(BATCH).enumerate().map(batch).collect()
+        self.targets()
+            .chunks(BATCH)
+            .enumerate()
+            .map(batch)
+            .collect()
     }
 
     fn assert_near(&self, found: &[f32], name: &str, tolerance: f32) {
         let expected = self.numbers(name).expect("a tensor");
         assert_eq!(found.len(), expected.len(), "{name}");
         for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
-            assert!((found - expected).abs() <= tolerance, "{name}[{at}] is {found}, in PyTorch {expected}");
+            assert!(
+                (found - expected).abs() <= tolerance,
+                "{name}[{at}] is {found}, in PyTorch {expected}"
+            );
         }
     }
 }
 
 fn shape(metadata: &Metadata) -> Shape {
     let dims = |name: &str| metadata.info(name).expect("a tensor").shape.clone();
-    let sizes = metadata.metadata().as_ref().expect("notes")["sizes"].split(' ').map(|n| n.parse().expect("a number"));
-    let [e, hidden_size, lstm_layers] = sizes.collect::<Vec<usize>>().try_into().expect("three sizes");
+    let sizes = metadata.metadata().as_ref().expect("notes")["sizes"]
+        .split(' ')
+        .map(|n| n.parse().expect("a number"));
+    let [e, hidden_size, lstm_layers] = sizes
+        .collect::<Vec<usize>>()
+        .try_into()
+        .expect("three sizes");
     let (codes, s) = (dims("codes"), dims("statics")[1]);
-    Shape { e, m: codes[1], j: codes[2], s, hidden_size, lstm_layers }
+    Shape {
+        e,
+        m: codes[1],
+        j: codes[2],
+        s,
+        hidden_size,
+        lstm_layers,
+    }
 }
 
 fn cases() -> impl Iterator<Item = Case> {
-    let lstm =
-        ["one-layer", "two-layers", "three-layers", "four-layers", "one-of-each"].map(|name| format!("lstm-{name}"));
-    let others = ["gru-one-layer", "gru-two-layers", "gru-one-of-each", "mlp-one-layer", "mlp-three-layers"];
-    lstm.into_iter().chain(others.map(str::to_owned)).map(|name| Case::read(&name))
+    let lstm = [
+        "one-layer",
+        "two-layers",
+        "three-layers",
+        "four-layers",
+        "one-of-each",
+    ]
+    .map(|name| format!("lstm-{name}"));
+    let others = [
+        "gru-one-layer",
+        "gru-two-layers",
+        "gru-one-of-each",
+        "mlp-one-layer",
+        "mlp-three-layers",
+    ];
+    lstm.into_iter()
+        .chain(others.map(str::to_owned))
+        .map(|name| Case::read(&name))
 }
 
 #[test]
 fn logits_and_gradients_are_those_of_pytorch() {
     for case in cases() {
         for model in case.models() {
-            case.assert_near(&model.logits(&case.batch()).expect("logits"), "logits", 1e-6);
+            case.assert_near(
+                &model.logits(&case.batch()).expect("logits"),
+                "logits",
+                1e-6,
+            );
             let mut gradient = Gradient::default();
-            let loss = gradient.find(&model, &case.batch(), case.targets(), 1.0).expect("a gradient");
+            let loss = gradient
+                .find(&model, &case.batch(), case.targets(), 1.0)
+                .expect("a gradient");
             assert!((loss as f32 - case.numbers("loss").expect("losses")[0]).abs() < 1e-6);
-            for (parameter, part) in model.parameters().iter().zip(model.split(gradient.values())) {
+            for (parameter, part) in model
+                .parameters()
+                .iter()
+                .zip(model.split(gradient.values()))
+            {
                 case.assert_near(&part, &format!("gradient/{}", parameter.name), 1e-6);
             }
         }
@@ -115,12 +180,19 @@ fn an_epoch_ends_where_that_of_pytorch_ends() {
         for mut model in case.models() {
             let (mut adam, mut gradient) = (Adam::new(model.flat().len()), Gradient::default());
             for (batch, targets) in case.batches() {
-                gradient.find(&model, &batch, targets, 1.0).expect("a gradient");
+                gradient
+                    .find(&model, &batch, targets, 1.0)
+                    .expect("a gradient");
                 adam.step(model.flat_mut(), gradient.values(), &RULE);
             }
-            let loss = gradient.find(&model, &case.batch(), case.targets(), 1.0).expect("a loss");
+            let loss = gradient
+                .find(&model, &case.batch(), case.targets(), 1.0)
+                .expect("a loss");
             let expected = case.numbers("loss").expect("losses")[1];
-            assert!((loss as f32 - expected).abs() < 1e-5, "{loss}, in PyTorch {expected}");
+            assert!(
+                (loss as f32 - expected).abs() < 1e-5,
+                "{loss}, in PyTorch {expected}"
+            );
         }
     }
 }

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use poolcast::config::{Config, Parameter};
-use poolcast::pipelines::{FILE, Fitted, Measure, PIPELINES, Parameters, Stopped, check, fit, names};
+use poolcast::pipelines::{
+    FILE, Fitted, Measure, PIPELINES, Parameters, Stopped, check, fit, names,
+};
 use poolcast::sweep::Trials;
 use poolcast::tables::Table;
 use serde::Deserialize;
@@ -42,7 +44,8 @@ struct Case {
 
 fn expected() -> Expected {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/pipelines/expected.json");
-    serde_json::from_str(&fs_err::read_to_string(path).expect("read")).expect("as make.py writes it")
+    serde_json::from_str(&fs_err::read_to_string(path).expect("read"))
+        .expect("as make.py writes it")
 }
 
 /// The training rows and the others.
@@ -92,35 +95,65 @@ fn file(fitted: &Fitted) -> Value {
 fn close(what: &str, ours: &[f64], theirs: &[f64], tolerance: f64) {
     assert_eq!(ours.len(), theirs.len(), "{what}");
     for (place, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
-        assert!((ours - theirs).abs() < tolerance, "{what} at {place}: {ours}, and theirs is {theirs}");
+        assert!(
+            (ours - theirs).abs() < tolerance,
+            "{what} at {place}: {ours}, and theirs is {theirs}"
+        );
     }
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().expect("a list").iter().map(|number| number.as_f64().expect("a number")).collect()
+    value
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|number| number.as_f64().expect("a number"))
+        .collect()
 }
 
 /// The chance that a row of class `class` is given a larger probability of it than another row, ties counting half.
 fn auc_of(class: u32, probabilities: &[f64], classes: usize, y: &[u32]) -> f64 {
     let of = |own: bool| {
-        let rows = y.iter().enumerate().filter(move |(_, y)| (**y == class) == own);
-        rows.map(|(row, _)| probabilities[row * classes + class as usize]).collect::<Vec<_>>()
+        let rows = y
+            .iter()
+            .enumerate()
+            .filter(move |(_, y)| (**y == class) == own);
+        rows.map(|(row, _)| probabilities[row * classes + class as usize])
+            .collect::<Vec<_>>()
     };
     let (own, others) = (of(true), of(false));
-    let wins = |a: f64| others.iter().map(|b| if a > *b { 1.0 } else { f64::from(a == *b) / 2.0 }).sum::<f64>();
+    let wins = |a: f64| {
+        others
+            .iter()
+            .map(|b| {
+                if a > *b {
+                    1.0
+                } else {
+                    f64::from(a == *b) / 2.0
+                }
+            })
+            .sum::<f64>()
+    };
     own.iter().map(|a| wins(*a)).sum::<f64>() / (own.len() * others.len()) as f64
 }
 
 /// As scikit-learn takes it: of two classes that of the second, of more the mean of each against the rest.
 fn auc(probabilities: &[f64], classes: usize, y: &[u32]) -> f64 {
     let of = |class| auc_of(class, probabilities, classes, y);
-    if classes == 2 { of(1) } else { (0..classes as u32).map(of).sum::<f64>() / classes as f64 }
+    if classes == 2 {
+        of(1)
+    } else {
+        (0..classes as u32).map(of).sum::<f64>() / classes as f64
+    }
 }
 
 #[test]
 fn logistic_regressions_have_the_coefficients_of_scikit_learn() {
     let expected = expected();
-    let logistic = expected.cases.iter().filter_map(|case| Some((case, case.probabilities.as_ref()?)));
+    let logistic = expected
+        .cases
+        .iter()
+        .filter_map(|case| Some((case, case.probabilities.as_ref()?)));
     let mut compared = (0, 0);
     for (case, probabilities) in logistic {
         let what = format!("{} {} {:?}", case.table, case.pipeline, case.parameters);
@@ -129,8 +162,18 @@ fn logistic_regressions_have_the_coefficients_of_scikit_learn() {
         let model = &file(&fitted)["body"]["model"]["logistic"];
         // The sign of a component is nobody's, and so is that of its coefficient.
         if let Some(coefficients) = &case.coefficients {
-            close(&what, &numbers(&model["weights"]), &coefficients.concat(), 5e-5);
-            close(&what, &numbers(&model["intercepts"]), case.intercepts.as_ref().expect("intercepts"), 5e-5);
+            close(
+                &what,
+                &numbers(&model["weights"]),
+                &coefficients.concat(),
+                5e-5,
+            );
+            close(
+                &what,
+                &numbers(&model["intercepts"]),
+                case.intercepts.as_ref().expect("intercepts"),
+                5e-5,
+            );
             compared.1 += 1;
         }
         let probabilities = probabilities.concat();
@@ -146,12 +189,19 @@ fn what_splits_gain_is_what_it_is_to_xgboost_and_scikit_learn() {
     let expected = expected();
     let mut compared = 0;
     for case in &expected.cases {
-        let Some(theirs) = &case.importances else { continue };
+        let Some(theirs) = &case.importances else {
+            continue;
+        };
         let (train, _) = tables(&expected.tables[&case.table]);
-        let ours = fitted(case, &train, 1).importances().expect("trees have them");
+        let ours = fitted(case, &train, 1)
+            .importances()
+            .expect("trees have them");
         assert_eq!(ours.measure, Measure::SplitGain);
         let what = format!("{} {} {:?}", case.table, case.pipeline, case.parameters);
-        assert!((ours.values.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{what}");
+        assert!(
+            (ours.values.iter().sum::<f64>() - 1.0).abs() < 1e-9,
+            "{what}"
+        );
         close(&what, &ours.values, theirs, 0.06);
         compared += 1;
     }
@@ -161,15 +211,29 @@ fn what_splits_gain_is_what_it_is_to_xgboost_and_scikit_learn() {
 /// Components of all columns are the columns turned, to which an L2 penalty is blind.
 #[test]
 fn coefficients_of_components_are_said_of_the_columns() {
-    let of = |parameters: Value| small("ridge", parameters).importances().expect("coefficients").values;
+    let of = |parameters: Value| {
+        small("ridge", parameters)
+            .importances()
+            .expect("coefficients")
+            .values
+    };
     let plain = of(json!({"scaler": "none"}));
     let turned = of(json!({"scaler": "none", "selection": "svd", "selection_n_components": 10}));
     let (table, _) = tables(&expected().tables["two"]);
     for (at, (plain, turned)) in plain.iter().zip(turned).enumerate() {
         let column = &table.column(at)[..100];
         let mean = column.iter().sum::<f64>() / 100.0;
-        let spread = (column.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 100.0).sqrt();
-        assert!((plain * spread - turned).abs() < 1e-3 * (1.0 + turned.abs()), "{at}: {} {turned}", plain * spread);
+        let spread = (column
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>()
+            / 100.0)
+            .sqrt();
+        assert!(
+            (plain * spread - turned).abs() < 1e-3 * (1.0 + turned.abs()),
+            "{at}: {} {turned}",
+            plain * spread
+        );
     }
 }
 
@@ -183,10 +247,26 @@ fn importances_are_those_of_the_columns_of_the_table() {
     for pipeline in ["lasso", "ridge", "enet", "xgb", "rf"] {
         let (importances, used) = of(pipeline, with(&quick(pipeline), &selection));
         let importances = importances.expect("they have them");
-        assert!((1..10).contains(&used.len()) && importances.values.len() == 10, "{pipeline}: {used:?}");
-        assert!(importances.ranked().iter().all(|place| used.contains(place)), "{pipeline}: {importances:?}");
-        let sizes: Vec<f64> = importances.ranked().iter().map(|place| importances.values[*place].abs()).collect();
-        assert!(!sizes.is_empty() && sizes.is_sorted_by(|a, b| a >= b), "{pipeline}: {sizes:?}");
+        assert!(
+            (1..10).contains(&used.len()) && importances.values.len() == 10,
+            "{pipeline}: {used:?}"
+        );
+        assert!(
+            importances
+                .ranked()
+                .iter()
+                .all(|place| used.contains(place)),
+            "{pipeline}: {importances:?}"
+        );
+        let sizes: Vec<f64> = importances
+            .ranked()
+            .iter()
+            .map(|place| importances.values[*place].abs())
+            .collect();
+        assert!(
+            !sizes.is_empty() && sizes.is_sorted_by(|a, b| a >= b),
+            "{pipeline}: {sizes:?}"
+        );
     }
     assert!(of("svc", json!({"kernel": "linear"})).0.is_some());
     assert!(of("svc", json!({})).0.is_none() && of("nn", quick("nn")).0.is_none());
@@ -198,12 +278,18 @@ fn every_pipeline_tells_classes_apart_as_well_as_its_peer() {
     for case in &expected.cases {
         let (train, test) = tables(&expected.tables[&case.table]);
         let of = |seed| {
-            let probabilities = fitted(case, &train, seed).probabilities(&test).expect("scored");
+            let probabilities = fitted(case, &train, seed)
+                .probabilities(&test)
+                .expect("scored");
             auc(&probabilities, test.classes.len(), &test.y)
         };
         let ours = (1..=case.seeds).map(of).sum::<f64>() / case.seeds as f64;
         let what = format!("{} {} {:?}", case.table, case.pipeline, case.parameters);
-        assert!((ours - case.auc).abs() < 0.01 + 2.0 * case.auc_error, "{what}: {ours}, and theirs is {}", case.auc);
+        assert!(
+            (ours - case.auc).abs() < 0.01 + 2.0 * case.auc_error,
+            "{what}: {ours}, and theirs is {}",
+            case.auc
+        );
     }
 }
 
@@ -219,7 +305,11 @@ fn changes() -> Vec<(&'static str, Value, Value)> {
         ("max_depth", json!(2), json!({})),
         ("learning_rate", json!(0.05), json!({})),
         ("solver", json!("sgd"), json!({})),
-        ("selection_n_components", json!(3), json!({"selection": "svd"})),
+        (
+            "selection_n_components",
+            json!(3),
+            json!({"selection": "svd"}),
+        ),
         ("reg_lambda", json!(5.0), json!({})),
         ("reg_alpha", json!(0.5), json!({})),
         ("min_child_weight", json!(4.0), json!({})),
@@ -233,13 +323,37 @@ fn changes() -> Vec<(&'static str, Value, Value)> {
         ("learning_rate_init", json!(0.02), json!({})),
         ("batch_size", json!(16), json!({})),
         ("max_iter", json!(4), json!({})),
-        ("selection", json!("lasso"), json!({"selection_min_coefficient": 0.1})),
-        ("selection_threshold", json!(2.0), json!({"selection": "threshold"})),
-        ("selection_mode", json!("soft"), json!({"selection": "threshold", "selection_threshold": 0.5})),
+        (
+            "selection",
+            json!("lasso"),
+            json!({"selection_min_coefficient": 0.1}),
+        ),
+        (
+            "selection_threshold",
+            json!(2.0),
+            json!({"selection": "threshold"}),
+        ),
+        (
+            "selection_mode",
+            json!("soft"),
+            json!({"selection": "threshold", "selection_threshold": 0.5}),
+        ),
         ("selection_C", json!(0.1), json!({"selection": "lasso"})),
-        ("selection_min_coefficient", json!(0.3), json!({"selection": "lasso"})),
-        ("selection_n_estimators", json!(1), json!({"selection": "forest", "selection_min_importance": 0.1})),
-        ("selection_min_importance", json!(0.1), json!({"selection": "forest"})),
+        (
+            "selection_min_coefficient",
+            json!(0.3),
+            json!({"selection": "lasso"}),
+        ),
+        (
+            "selection_n_estimators",
+            json!(1),
+            json!({"selection": "forest", "selection_min_importance": 0.1}),
+        ),
+        (
+            "selection_min_importance",
+            json!(0.1),
+            json!({"selection": "forest"}),
+        ),
     ]
 }
 
@@ -265,10 +379,14 @@ fn every_hyper_parameter_has_an_effect() {
                 ("nn", "learning_rate") => Some(("", json!("invscaling"), json!({}))),
                 _ => change,
             };
-            let (_, value, base) = change.unwrap_or_else(|| panic!("no change of `{name}` is tried"));
+            let (_, value, base) =
+                change.unwrap_or_else(|| panic!("no change of `{name}` is tried"));
             let base = with(&quick(pipeline), &base);
             let changed = with(&base, &json!({ name: value }));
-            assert!(learnt(pipeline, base) != learnt(pipeline, changed), "`{name}` of `{pipeline}` has no effect");
+            assert!(
+                learnt(pipeline, base) != learnt(pipeline, changed),
+                "`{name}` of `{pipeline}` has no effect"
+            );
         }
     }
 }
@@ -277,10 +395,18 @@ fn every_hyper_parameter_has_an_effect() {
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     for pipeline in PIPELINES {
         let bytes = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-            let parameters = with(&quick(pipeline), &json!({"selection": "forest", "selection_n_estimators": 9}));
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .expect("a pool");
+            let parameters = with(
+                &quick(pipeline),
+                &json!({"selection": "forest", "selection_n_estimators": 9}),
+            );
             let dir = tempfile::tempdir().expect("a directory");
-            pool.install(|| small(pipeline, parameters)).write(dir.path()).expect("written");
+            pool.install(|| small(pipeline, parameters))
+                .write(dir.path())
+                .expect("written");
             fs_err::read(dir.path().join(FILE)).expect("read")
         };
         assert!(bytes(1) == bytes(4), "{pipeline}");
@@ -299,7 +425,10 @@ fn a_file_gives_back_what_was_written() {
         let scored = |fitted: &Fitted| fitted.probabilities(&test).expect("scored");
         assert_eq!(scored(&read), scored(&fitted));
         for row in scored(&read).chunks_exact(2) {
-            assert!((row[0] + row[1] - 1.0).abs() < 1e-12 && row[0] >= 0.0 && row[1] >= 0.0, "{pipeline}: {row:?}");
+            assert!(
+                (row[0] + row[1] - 1.0).abs() < 1e-12 && row[0] >= 0.0 && row[1] >= 0.0,
+                "{pipeline}: {row:?}"
+            );
         }
     }
 }
@@ -310,14 +439,26 @@ fn files_that_are_not_sound_are_refused() {
         let mut document = file(&small("xgb", quick("xgb")));
         change(&mut document);
         let dir = tempfile::tempdir().expect("a directory");
-        fs_err::write(dir.path().join(FILE), serde_json::to_vec(&document).expect("JSON")).expect("written");
+        fs_err::write(
+            dir.path().join(FILE),
+            serde_json::to_vec(&document).expect("JSON"),
+        )
+        .expect("written");
         format!("{:#}", Fitted::open(dir.path()).expect_err("is refused"))
     };
     assert!(refusal(|document| document["format_version"] = json!(9)).contains("format version 9"));
     assert!(refusal(|document| document["body"]["present"] = json!([0])).contains("two or more"));
-    assert!(refusal(|document| document["body"]["steps"]["columns"][0]["place"] = json!(10)).contains("one of its 10"));
-    assert!(refusal(|document| document["body"]["steps"]["columns"] = json!([])).contains("sees no column"));
-    let stray = |document: &mut Value| document["body"]["model"]["boosted"]["trees"][0]["features"][0] = json!(77);
+    assert!(
+        refusal(|document| document["body"]["steps"]["columns"][0]["place"] = json!(10))
+            .contains("one of its 10")
+    );
+    assert!(
+        refusal(|document| document["body"]["steps"]["columns"] = json!([]))
+            .contains("sees no column")
+    );
+    let stray = |document: &mut Value| {
+        document["body"]["model"]["boosted"]["trees"][0]["features"][0] = json!(77)
+    };
     assert!(refusal(stray).contains("leads outside itself"));
 }
 
@@ -337,14 +478,23 @@ fn what_is_missing_is_no_obstacle() {
     let (mut table, mut test) = tables(&expected().tables["two"]);
     // Every fifth number of the first feature, and the whole second feature.
     let n = table.n();
-    table.x[..n].iter_mut().step_by(5).for_each(|value| *value = f64::NAN);
+    table.x[..n]
+        .iter_mut()
+        .step_by(5)
+        .for_each(|value| *value = f64::NAN);
     table.x[n..2 * n].fill(f64::NAN);
-    test.x.iter_mut().step_by(7).for_each(|value| *value = f64::NAN);
+    test.x
+        .iter_mut()
+        .step_by(7)
+        .for_each(|value| *value = f64::NAN);
     for pipeline in PIPELINES {
         let parameters = serde_json::from_value(quick(pipeline)).expect("an object");
         let fitted = fit(pipeline, &parameters, &table, 1, &|| false).expect("fitted");
         let probabilities = fitted.probabilities(&test).expect("scored");
-        assert!(probabilities.iter().all(|p| (0.0..=1.0).contains(p)), "{pipeline}");
+        assert!(
+            probabilities.iter().all(|p| (0.0..=1.0).contains(p)),
+            "{pipeline}"
+        );
     }
 }
 
@@ -357,7 +507,11 @@ fn a_class_without_rows_has_probability_zero() {
         let parameters: Parameters = serde_json::from_value(quick(pipeline)).expect("an object");
         let fitted = fit(pipeline, &parameters, &table, 1, &|| false).expect("fitted");
         let rows = fitted.probabilities(&test).expect("scored");
-        assert!(rows.chunks_exact(3).all(|row| row[0] == 0.0 && (row[1] + row[2] - 1.0).abs() < 1e-12), "{pipeline}");
+        assert!(
+            rows.chunks_exact(3)
+                .all(|row| row[0] == 0.0 && (row[1] + row[2] - 1.0).abs() < 1e-12),
+            "{pipeline}"
+        );
     }
 }
 
@@ -367,18 +521,43 @@ fn tables_that_teach_nothing_are_refused() {
     let refusal = |change: &dyn Fn(&mut Table)| {
         let mut table = table.clone();
         change(&mut table);
-        format!("{:#}", fit("lasso", &Parameters::new(), &table, 1, &|| false).expect_err("is refused"))
+        format!(
+            "{:#}",
+            fit("lasso", &Parameters::new(), &table, 1, &|| false).expect_err("is refused")
+        )
     };
-    assert_eq!(refusal(&|table| table.y.fill(1)), "every row is of class `1`, and a model needs two");
-    assert_eq!(refusal(&|table| *table = table.rows(&[])), "the table has no rows");
-    assert_eq!(refusal(&|table| table.x[3] = f64::INFINITY), "feature `0` has an infinite number");
+    assert_eq!(
+        refusal(&|table| table.y.fill(1)),
+        "every row is of class `1`, and a model needs two"
+    );
+    assert_eq!(
+        refusal(&|table| *table = table.rows(&[])),
+        "the table has no rows"
+    );
+    assert_eq!(
+        refusal(&|table| table.x[3] = f64::INFINITY),
+        "feature `0` has an infinite number"
+    );
     let none = json!({"selection": "lasso", "selection_C": 1e-6});
-    let error = fit("lasso", &serde_json::from_value(none).expect("an object"), &table, 1, &|| false);
-    assert!(format!("{:#}", error.expect_err("is refused")).contains("leaves none of the 10 features"));
+    let error = fit(
+        "lasso",
+        &serde_json::from_value(none).expect("an object"),
+        &table,
+        1,
+        &|| false,
+    );
+    assert!(
+        format!("{:#}", error.expect_err("is refused")).contains("leaves none of the 10 features")
+    );
     let mut other = test.clone();
     other.features.swap(0, 1);
-    let error = small("lasso", json!({})).probabilities(&other).expect_err("is refused");
-    assert_eq!(error.to_string(), "feature 1 is `1`, and the pipeline was fitted with `0` there");
+    let error = small("lasso", json!({}))
+        .probabilities(&other)
+        .expect_err("is refused");
+    assert_eq!(
+        error.to_string(),
+        "feature 1 is `1`, and the pipeline was fitted with `0` there"
+    );
 }
 
 #[derive(Deserialize)]
@@ -394,10 +573,13 @@ struct Space {
 #[test]
 fn the_search_spaces_hold_what_the_pipelines_take() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/pipelines.yaml");
-    let spaces: Spaces =
-        poolcast::config::yaml::read(&fs_err::read_to_string(path).expect("read")).expect("search spaces");
+    let spaces: Spaces = poolcast::config::yaml::read(&fs_err::read_to_string(path).expect("read"))
+        .expect("search spaces");
     assert_eq!(
-        spaces.pipelines.keys().collect::<std::collections::BTreeSet<_>>(),
+        spaces
+            .pipelines
+            .keys()
+            .collect::<std::collections::BTreeSet<_>>(),
         PIPELINES.map(String::from).iter().collect()
     );
     for (pipeline, space) in spaces.pipelines {
@@ -406,8 +588,13 @@ fn the_search_spaces_hold_what_the_pipelines_take() {
                 Parameter::Constant(value) => value.clone(),
                 Parameter::Drawn(distribution) => distribution.draw(f64::from(step) / 20.0),
             };
-            let parameters = space.parameters.iter().map(|(name, parameter)| (name.clone(), draw(parameter))).collect();
-            check(&pipeline, &parameters).unwrap_or_else(|error| panic!("{}", poolcast::error::render(&error)));
+            let parameters = space
+                .parameters
+                .iter()
+                .map(|(name, parameter)| (name.clone(), draw(parameter)))
+                .collect();
+            check(&pipeline, &parameters)
+                .unwrap_or_else(|error| panic!("{}", poolcast::error::render(&error)));
         }
     }
 }
@@ -417,14 +604,28 @@ fn published(names: &[&str]) -> Config {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/published-pipelines.yaml");
     let flags = [("data.split_names", json!(["A1"]))].into();
     let mut config = Config::load(Some(&path), &flags).expect("a configuration");
-    config.choose_pipelines(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).expect("known");
+    config
+        .choose_pipelines(
+            &names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>(),
+        )
+        .expect("known");
     config
 }
 
 #[test]
 fn the_published_grids_have_49640_points_a_split() {
-    let counts =
-        [("lasso", 2280), ("ridge", 2280), ("enet", 8208), ("svc", 4560), ("xgb", 6650), ("rf", 1470), ("nn", 24_192)];
+    let counts = [
+        ("lasso", 2280),
+        ("ridge", 2280),
+        ("enet", 8208),
+        ("svc", 4560),
+        ("xgb", 6650),
+        ("rf", 1470),
+        ("nn", 24_192),
+    ];
     assert_eq!(counts.map(|(name, _)| name), PIPELINES);
     for (name, count) in counts {
         let trials = Trials::of(&published(&[name])).expect("counted");
@@ -443,9 +644,15 @@ fn the_published_lasso_as_one_product_has_as_many_distinct_points() {
     for (name, parameter) in spaces.iter().flat_map(|space| &space.parameters) {
         merged.insert(name.clone(), json!(parameter));
     }
-    merged.insert("selection".to_owned(), json!({"values": ["threshold", "forest", "lasso"]}));
+    merged.insert(
+        "selection".to_owned(),
+        json!({"values": ["threshold", "forest", "lasso"]}),
+    );
     let space = json!({"method": "grid", "parameters": merged});
-    config.pipelines.insert("lasso".to_owned(), serde_json::from_value(space).expect("a space"));
+    config.pipelines.insert(
+        "lasso".to_owned(),
+        serde_json::from_value(space).expect("a space"),
+    );
     let trials = Trials::of(&config).expect("counted");
     assert_eq!((trials.count(), trials.repeats()), (2280, 340_200 - 2280));
 }

@@ -19,7 +19,11 @@ use rand::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
 /// Short leases, so that many are lost in little time.
-const SHORT: Settings = Settings { heartbeat_s: 0.2, lease_s: 3.0, tries: 20 };
+const SHORT: Settings = Settings {
+    heartbeat_s: 0.2,
+    lease_s: 3.0,
+    tries: 20,
+};
 
 /// Every trial whose number is a multiple of it kills its worker, but where speed is measured.
 const POISON: usize = 997;
@@ -39,15 +43,27 @@ fn main() -> ExitCode {
     let number = |text: &str| text.parse::<usize>().expect("a number");
     match words[..] {
         ["work", dir, sleep_us] => worker(Path::new(dir), number(sleep_us)),
-        ["manage", dir, items] if !manager(Path::new(dir), number(items)) => return ExitCode::FAILURE,
+        ["manage", dir, items] if !manager(Path::new(dir), number(items)) => {
+            return ExitCode::FAILURE;
+        }
         ["manage", ..] => {}
         ["proof", dir, items, workers, seconds] => {
-            prove(Path::new(dir), number(items), number(workers), number(seconds) as u64, true);
+            prove(
+                Path::new(dir),
+                number(items),
+                number(workers),
+                number(seconds) as u64,
+                true,
+            );
         }
-        ["full-disk", dir, items, workers] => fill_disk(Path::new(dir), number(items), number(workers)),
+        ["full-disk", dir, items, workers] => {
+            fill_disk(Path::new(dir), number(items), number(workers))
+        }
         ["bench", dir, items, workers] => bench(Path::new(dir), number(items), number(workers)),
         // As `cargo test` calls it: with a filter of names, or with options.
-        _ if words.iter().any(|word| !word.starts_with('-') && !"queue".contains(word)) => {}
+        _ if words
+            .iter()
+            .any(|word| !word.starts_with('-') && !"queue".contains(word)) => {}
         _ => {
             let dir = tempfile::tempdir().expect("a directory");
             prove(dir.path(), 400, 8, 3, false);
@@ -75,24 +91,33 @@ fn worker(dir: &Path, sleep_us: usize) {
                 // As a trial that needs more memory than there is.
                 std::process::abort();
             }
-            Ok(Ended::Done(Answer { square: trial * trial, padding: padding.clone() }))
+            Ok(Ended::Done(Answer {
+                square: trial * trial,
+                padding: padding.clone(),
+            }))
         },
         |_, _| (),
     );
     let tally = outcome.unwrap_or_else(|error| panic!("a worker failed: {error:#}"));
     // The driver reads how often a worker came too late.
-    fs_err::write(dir.join(format!("tally-{}", std::process::id())), format!("{} {}", tally.acknowledged, tally.late))
-        .expect("written");
+    fs_err::write(
+        dir.join(format!("tally-{}", std::process::id())),
+        format!("{} {}", tally.acknowledged, tally.late),
+    )
+    .expect("written");
 }
 
 /// Whether all items have ended.
 fn manager(dir: &Path, items: usize) -> bool {
-    let Ok(queue) = Queue::open(dir) else { return false };
+    let Ok(queue) = Queue::open(dir) else {
+        return false;
+    };
     let fill = |queue: &Queue| {
         queue.add(0, 100, &chunks(items))?;
         queue.seal(items)
     };
-    let managed = manage(&queue, &AtomicBool::new(false), fill, |_| (), |_| Ok(())).expect("managed");
+    let managed =
+        manage(&queue, &AtomicBool::new(false), fill, |_| (), |_| Ok(())).expect("managed");
     matches!(managed, Managed::Over(_))
 }
 
@@ -105,8 +130,18 @@ fn chunks(items: usize) -> Vec<Chunk> {
     let mut random = SmallRng::seed_from_u64(3);
     let (mut chunks, mut next) = (Vec::new(), 1);
     while next <= items {
-        let count = if next * 10 <= items { 1 } else { random.random_range(1..=MOST_OF_CHUNK.min(items + 1 - next)) };
-        chunks.push(Chunk { first: Item { trial: next, budget: 1 }, count });
+        let count = if next * 10 <= items {
+            1
+        } else {
+            random.random_range(1..=MOST_OF_CHUNK.min(items + 1 - next))
+        };
+        chunks.push(Chunk {
+            first: Item {
+                trial: next,
+                budget: 1,
+            },
+            count,
+        });
         next += count;
     }
     chunks
@@ -119,11 +154,18 @@ fn poisonous(items: usize) -> usize {
 
 fn start(args: &[&str]) -> Child {
     let program = std::env::current_exe().expect("this program");
-    Command::new(program).args(args).stdin(Stdio::null()).spawn().expect("it starts")
+    Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("it starts")
 }
 
 fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().expect("kill starts");
+    let sent = Command::new("kill")
+        .args(["-s", name, &child.id().to_string()])
+        .status()
+        .expect("kill starts");
     assert!(sent.success());
 }
 
@@ -147,7 +189,8 @@ impl Crew {
     }
 
     fn fill(&mut self, count: usize) {
-        self.children.retain_mut(|child| child.try_wait().expect("asked").is_none());
+        self.children
+            .retain_mut(|child| child.try_wait().expect("asked").is_none());
         while self.children.len() < count {
             let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
             self.children.push(start(&args));
@@ -155,7 +198,8 @@ impl Crew {
     }
 
     fn take(&mut self, random: &mut SmallRng) -> Option<Child> {
-        let at = (!self.children.is_empty()).then(|| random.random_range(0..self.children.len()))?;
+        let at =
+            (!self.children.is_empty()).then(|| random.random_range(0..self.children.len()))?;
         Some(self.children.swap_remove(at))
     }
 
@@ -175,8 +219,9 @@ impl Crew {
 
     /// Wakes those that have slept for `least`: they are part of the crew again.
     fn wake(&mut self, least: Duration) {
-        let (awake, asleep) =
-            std::mem::take(&mut self.stopped).into_iter().partition(|(_, since)| since.elapsed() >= least);
+        let (awake, asleep) = std::mem::take(&mut self.stopped)
+            .into_iter()
+            .partition(|(_, since)| since.elapsed() >= least);
         self.stopped = asleep;
         let awake: Vec<(Child, Instant)> = awake;
         for (child, _) in awake {
@@ -233,7 +278,12 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
     }
     let under_fire = Census::of(queue.items().expect("listed").iter());
     // Those still asleep sleep past their leases, so that they lose them.
-    while crew.stopped.iter().chain(&managers.stopped).any(|(_, since)| since.elapsed() < past_lease) {
+    while crew
+        .stopped
+        .iter()
+        .chain(&managers.stopped)
+        .any(|(_, since)| since.elapsed() < past_lease)
+    {
         std::thread::sleep(Duration::from_millis(50));
         crew.fill(workers);
         managers.fill(1);
@@ -241,7 +291,11 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
     crew.wake(past_lease);
     managers.wake(past_lease);
     while !is_over(&queue) {
-        assert!(began.elapsed() < Duration::from_secs(10 * seconds + 60), "it takes too long: {:?}", queue.items());
+        assert!(
+            began.elapsed() < Duration::from_secs(10 * seconds + 60),
+            "it takes too long: {:?}",
+            queue.items()
+        );
         crew.fill(workers);
         managers.fill(1);
         std::thread::sleep(Duration::from_millis(50));
@@ -266,16 +320,29 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
 
 fn is_over(queue: &Queue) -> bool {
     let census = Census::of(queue.items().expect("listed").iter());
-    queue.sealed().expect("read").is_some_and(|sealed| census.ended() == sealed)
+    queue
+        .sealed()
+        .expect("read")
+        .is_some_and(|sealed| census.ended() == sealed)
 }
 
 /// What was acknowledged is never changed.
 fn remember(queue: &Queue, ends: &mut HashMap<Item, (usize, u64, Option<String>)>) {
     for token in queue.items().expect("listed") {
-        let worker = token.state.worker().filter(|_| token.has_ended()).map(str::to_owned);
+        let worker = token
+            .state
+            .worker()
+            .filter(|_| token.has_ended())
+            .map(str::to_owned);
         let (ended, lost, last) = ends.entry(token.chunk.first).or_default();
-        assert!(token.ended >= *ended && token.lost & *lost == *lost, "no trial of {token:?} comes back");
-        assert!(last.is_none() || *last == worker, "{token:?} had ended by {last:?}");
+        assert!(
+            token.ended >= *ended && token.lost & *lost == *lost,
+            "no trial of {token:?} comes back"
+        );
+        assert!(
+            last.is_none() || *last == worker,
+            "{token:?} had ended by {last:?}"
+        );
         (*ended, *lost, *last) = (token.ended, token.lost, worker);
     }
 }
@@ -284,30 +351,57 @@ fn remember(queue: &Queue, ends: &mut HashMap<Item, (usize, u64, Option<String>)
 /// results were of later attempts than the first.
 fn check(dir: &Path, queue: &Queue, items: usize, poisonous: usize) -> usize {
     let tokens = queue.items().expect("listed");
-    let mut found: Vec<Item> = tokens.iter().flat_map(|token| token.chunk.items()).collect();
+    let mut found: Vec<Item> = tokens
+        .iter()
+        .flat_map(|token| token.chunk.items())
+        .collect();
     found.sort();
     assert_eq!(found, all(items), "each trial once");
     assert!(tokens.iter().all(Token::has_ended), "{tokens:?}");
     let results = queue.results::<Answer>(&tokens).expect("read");
-    assert_eq!(results.len(), items - poisonous, "all but those that kill their workers");
+    assert_eq!(
+        results.len(),
+        items - poisonous,
+        "all but those that kill their workers"
+    );
     let given_up: Vec<Item> = tokens.iter().flat_map(Token::given_up).collect();
-    assert!(given_up.len() == poisonous && given_up.iter().all(|item| item.trial.is_multiple_of(POISON)));
-    assert!(results.iter().all(|(item, answer)| answer.square == item.trial * item.trial));
+    assert!(
+        given_up.len() == poisonous
+            && given_up
+                .iter()
+                .all(|item| item.trial.is_multiple_of(POISON))
+    );
+    assert!(
+        results
+            .iter()
+            .all(|(item, answer)| answer.square == item.trial * item.trial)
+    );
     retried(dir)
 }
 
 /// How many lines of the journals are of later attempts than the first.
 fn retried(dir: &Path) -> usize {
-    let journals = fs_err::read_dir(dir.join("results")).expect("listed").map(|entry| entry.expect("an entry").path());
+    let journals = fs_err::read_dir(dir.join("results"))
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").path());
     let text = journals.map(|path| fs_err::read_to_string(path).expect("read"));
-    text.map(|text| text.lines().filter(|line| !line.contains("\"attempt\":1,")).count()).sum()
+    text.map(|text| {
+        text.lines()
+            .filter(|line| !line.contains("\"attempt\":1,"))
+            .count()
+    })
+    .sum()
 }
 
 /// What the workers that ended by themselves said: acknowledged, late.
 fn tallies(dir: &Path) -> Vec<(usize, usize)> {
-    let files = fs_err::read_dir(dir).expect("listed").map(|entry| entry.expect("an entry").path());
-    let tallies =
-        files.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tally-")));
+    let files = fs_err::read_dir(dir)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").path());
+    let tallies = files.filter(|path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("tally-"))
+    });
     let text = tallies.map(|path| fs_err::read_to_string(path).expect("read"));
     let number = |word: Option<&str>| word.and_then(|word| word.parse().ok()).unwrap_or(0);
     text.map(|text| {
@@ -352,7 +446,10 @@ fn fill_disk(dir: &Path, items: usize, workers: usize) {
 fn wait(mut until: impl FnMut() -> bool) {
     let began = Instant::now();
     while !until() {
-        assert!(began.elapsed() < Duration::from_secs(60), "it takes too long");
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "it takes too long"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }

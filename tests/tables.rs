@@ -10,29 +10,51 @@ use serde_json::{Value, json};
 fn samples(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<Samples> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = |name: &str| json!(root.join(format!("tests/data/table/{name}.{kind}")));
-    let mut flags =
-        std::collections::BTreeMap::from([("data.features", file("features")), ("data.metadata", file("metadata"))]);
+    let mut flags = std::collections::BTreeMap::from([
+        ("data.features", file("features")),
+        ("data.metadata", file("metadata")),
+    ]);
     flags.extend(changes.iter().cloned());
     Samples::read(&Config::load(Some(&root.join("config/table.yaml")), &flags)?.data)
 }
 
 #[test]
 fn parquet_says_what_csv_says() {
-    let (csv, parquet) = (samples("csv", &[]).expect("read"), samples("parquet", &[]).expect("read"));
+    let (csv, parquet) = (
+        samples("csv", &[]).expect("read"),
+        samples("parquet", &[]).expect("read"),
+    );
     assert_eq!(csv.names, parquet.names);
-    assert_eq!((&csv.splits, &csv.times, &csv.table.y), (&parquet.splits, &parquet.times, &parquet.table.y));
+    assert_eq!(
+        (&csv.splits, &csv.times, &csv.table.y),
+        (&parquet.splits, &parquet.times, &parquet.table.y)
+    );
     assert_eq!(csv.table.features, parquet.table.features);
     // NaN is not equal to itself.
-    let bits = |samples: &Samples| samples.table.x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let bits = |samples: &Samples| {
+        samples
+            .table
+            .x
+            .iter()
+            .map(|x| x.to_bits())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(bits(&csv), bits(&parquet));
-    assert!(csv.table.x.iter().any(|x| x.is_nan()) && csv.table.n() == 240, "{}", csv.table.n());
+    assert!(
+        csv.table.x.iter().any(|x| x.is_nan()) && csv.table.n() == 240,
+        "{}",
+        csv.table.n()
+    );
     assert_eq!(csv.table.classes, ["healthy", "ill"]);
     assert_eq!(csv.splits.keys().collect::<Vec<_>>(), ["A1", "B2"]);
 }
 
 #[test]
 fn several_classes_are_told_apart() {
-    let changes = [("data.target", json!("severity")), ("data.split_names", json!(["B2"]))];
+    let changes = [
+        ("data.target", json!("severity")),
+        ("data.split_names", json!(["B2"])),
+    ];
     let samples = samples("parquet", &changes).expect("read");
     assert_eq!(samples.table.classes, ["mild", "none", "severe"]);
     assert_eq!(samples.splits.len(), 1);

@@ -90,42 +90,66 @@ const RELEASE: &str = "condor_release JOB";
 const LOOK: &str = "condor_q -hold JOB";
 
 const fn fix(why: &'static str, command: &'static str) -> Option<Rule> {
-    Some(Rule { action: Action::Fix, why, command })
+    Some(Rule {
+        action: Action::Fix,
+        why,
+        command,
+    })
 }
 
 const fn wait(why: &'static str) -> Option<Rule> {
-    Some(Rule { action: Action::Wait, why, command: RELEASE })
+    Some(Rule {
+        action: Action::Wait,
+        why,
+        command: RELEASE,
+    })
 }
 
 /// The answer for codes whose outcome is not a matter of chance; `None` where a model has to judge.
 pub fn rule(code: i32, subcode: i32) -> Option<Rule> {
     match (code, subcode) {
-        (1, _) => wait("a person held this job on purpose: release it once that person's reason is gone"),
+        (1, _) => {
+            wait("a person held this job on purpose: release it once that person's reason is gone")
+        }
         (15, _) => wait("it was submitted on hold: release it when it may start"),
-        (16, _) => wait("its input files are still on their way; it is released by itself when they have arrived"),
-        (4, _) => fix("its credential is invalid and stays so: renew it, then release", LOOK),
-        (5 | 27, _) => {
-            fix("a policy expression is undefined and will be again: define what it refers to, then release", LOOK)
-        }
-        (6..=10 | 14 | 22, 122) => {
-            fix("a disk quota is exceeded: remove files or ask for a larger quota, then release", LOOK)
-        }
-        (6..=10 | 14 | 22, 28) => {
-            fix("a disk is full: free space where its program or files are to stand, then release", LOOK)
-        }
-        (6..=10 | 14 | 22, 62 | 110) => {
-            wait("a file system or a host did not answer in time, which passes: release it once it answers again")
-        }
-        (6, _) => fix("the program cannot be started anywhere until its path, mode or architecture is right", LOOK),
-        (7 | 8 | 9 | 10 | 14 | 22, _) => {
-            fix("a path it names cannot be opened: create it or correct it, then release", LOOK)
-        }
-        (13, 2) => {
-            fix("an input file is missing on the access point: put it back or correct its name, then release", LOOK)
-        }
-        (20 | 25, _) => {
-            fix("its start times cannot be met as set: correct the cron_ or deferral settings, then release", LOOK)
-        }
+        (16, _) => wait(
+            "its input files are still on their way; it is released by itself when they have arrived",
+        ),
+        (4, _) => fix(
+            "its credential is invalid and stays so: renew it, then release",
+            LOOK,
+        ),
+        (5 | 27, _) => fix(
+            "a policy expression is undefined and will be again: define what it refers to, then release",
+            LOOK,
+        ),
+        (6..=10 | 14 | 22, 122) => fix(
+            "a disk quota is exceeded: remove files or ask for a larger quota, then release",
+            LOOK,
+        ),
+        (6..=10 | 14 | 22, 28) => fix(
+            "a disk is full: free space where its program or files are to stand, then release",
+            LOOK,
+        ),
+        (6..=10 | 14 | 22, 62 | 110) => wait(
+            "a file system or a host did not answer in time, which passes: release it once it answers again",
+        ),
+        (6, _) => fix(
+            "the program cannot be started anywhere until its path, mode or architecture is right",
+            LOOK,
+        ),
+        (7 | 8 | 9 | 10 | 14 | 22, _) => fix(
+            "a path it names cannot be opened: create it or correct it, then release",
+            LOOK,
+        ),
+        (13, 2) => fix(
+            "an input file is missing on the access point: put it back or correct its name, then release",
+            LOOK,
+        ),
+        (20 | 25, _) => fix(
+            "its start times cannot be met as set: correct the cron_ or deferral settings, then release",
+            LOOK,
+        ),
         (21 | 34, 102) => fix(
             "it used more memory than it requested, and will again: raise RequestMemory, then release",
             "condor_qedit JOB RequestMemory 'MemoryUsage * 3 / 2'",
@@ -142,8 +166,14 @@ pub fn rule(code: i32, subcode: i32) -> Option<Rule> {
             "its files are larger than the access point transfers: move large files another way, then release",
             LOOK,
         ),
-        (35 | 45, _) => fix("its container image does not work: correct the image, then release", LOOK),
-        (36 | 43 | 44 | 48, _) => fix("a script or hook of the job fails: correct it, then release", LOOK),
+        (35 | 45, _) => fix(
+            "its container image does not work: correct the image, then release",
+            LOOK,
+        ),
+        (36 | 43 | 44 | 48, _) => fix(
+            "a script or hook of the job fails: correct it, then release",
+            LOOK,
+        ),
         (46 | 47, _) => fix(
             "it ran longer than it may, and released unchanged it will again: split the work, checkpoint it, or ask for a longer duration; remove it if none of these can be done",
             LOOK,
@@ -159,10 +189,26 @@ mod tests {
     #[test]
     fn deterministic_codes_have_a_rule_and_ambiguous_ones_none() {
         for code in [1, 15, 16] {
-            assert_eq!(rule(code, 0).map(|rule| rule.action), Some(Action::Wait), "{code}");
+            assert_eq!(
+                rule(code, 0).map(|rule| rule.action),
+                Some(Action::Wait),
+                "{code}"
+            );
         }
-        for (code, subcode) in [(46, 0), (47, 0), (6, 8), (13, 2), (34, 102), (34, 104), (21, 102)] {
-            assert_eq!(rule(code, subcode).map(|rule| rule.action), Some(Action::Fix), "{code}/{subcode}");
+        for (code, subcode) in [
+            (46, 0),
+            (47, 0),
+            (6, 8),
+            (13, 2),
+            (34, 102),
+            (34, 104),
+            (21, 102),
+        ] {
+            assert_eq!(
+                rule(code, subcode).map(|rule| rule.action),
+                Some(Action::Fix),
+                "{code}/{subcode}"
+            );
         }
         for (code, subcode) in [(12, 2), (13, 256), (19, 1), (26, 0), (3, 7), (999, 0)] {
             assert_eq!(rule(code, subcode), None, "{code}/{subcode}");
@@ -172,23 +218,44 @@ mod tests {
     #[test]
     fn quotas_full_disks_and_time_outs_are_no_fault_of_a_path() {
         for code in [6, 7, 8, 9, 10, 14, 22] {
-            let said = |subcode| rule(code, subcode).map(|rule| (rule.action, rule.why)).expect("a rule");
-            for (subcode, action, word) in
-                [(122, Action::Fix, "quota"), (28, Action::Fix, "full"), (110, Action::Wait, "in time")]
-            {
+            let said = |subcode| {
+                rule(code, subcode)
+                    .map(|rule| (rule.action, rule.why))
+                    .expect("a rule")
+            };
+            for (subcode, action, word) in [
+                (122, Action::Fix, "quota"),
+                (28, Action::Fix, "full"),
+                (110, Action::Wait, "in time"),
+            ] {
                 let (found, why) = said(subcode);
-                assert!(found == action && why.contains(word) && !why.contains("path"), "{code}/{subcode}: {why}");
+                assert!(
+                    found == action && why.contains(word) && !why.contains("path"),
+                    "{code}/{subcode}: {why}"
+                );
             }
             assert!(said(2).1.contains("path"), "{code}");
         }
-        assert_eq!(meaning(6, 122), "the program could not be started: quota exceeded");
+        assert_eq!(
+            meaning(6, 122),
+            "the program could not be started: quota exceeded"
+        );
     }
 
     #[test]
     fn meanings_name_the_error() {
-        assert_eq!(meaning(13, 2), "input files could not be transferred to the job: no such file or directory");
-        assert_eq!(meaning(34, 102), "more resources used than requested: memory");
-        assert_eq!(meaning(12, 256), "output files could not be transferred back: the transfer plug-in failed");
+        assert_eq!(
+            meaning(13, 2),
+            "input files could not be transferred to the job: no such file or directory"
+        );
+        assert_eq!(
+            meaning(34, 102),
+            "more resources used than requested: memory"
+        );
+        assert_eq!(
+            meaning(12, 256),
+            "output files could not be transferred back: the transfer plug-in failed"
+        );
         assert_eq!(meaning(-5, 0), "a code this version does not know");
     }
 }

@@ -132,11 +132,16 @@ impl std::str::FromStr for Selection {
     fn from_str(text: &str) -> Result<Selection> {
         let number = |part: &str| part.parse::<i32>().ok().filter(|n| *n >= 0);
         let parsed = match text.split_once('.') {
-            Some((cluster, proc)) => number(cluster).zip(number(proc)).map(|(c, p)| Selection::Job(c, p)),
+            Some((cluster, proc)) => number(cluster)
+                .zip(number(proc))
+                .map(|(c, p)| Selection::Job(c, p)),
             None => number(text).map(Selection::Cluster),
         };
         parsed.with_context(|| {
-            hinted(format!("`{text}` is no job id"), "write `123.0` for a job, or `123` for a cluster")
+            hinted(
+                format!("`{text}` is no job id"),
+                "write `123.0` for a job, or `123` for a cluster",
+            )
         })
     }
 }
@@ -150,7 +155,10 @@ struct Held<'a> {
 
 impl Held<'_> {
     fn reason(&self) -> (i32, i32) {
-        (self.job.history.hold_code[self.cycle.hold], self.job.history.hold_subcode[self.cycle.hold])
+        (
+            self.job.history.hold_code[self.cycle.hold],
+            self.job.history.hold_subcode[self.cycle.hold],
+        )
     }
 }
 
@@ -161,7 +169,13 @@ fn held_jobs(store: &Store) -> Vec<Held<'_>> {
     };
     let jobs = store.jobs();
     let found = jobs.iter().enumerate().filter_map(held);
-    found.map(|(index, cycle)| Held { index, job: jobs.get(index), cycle }).collect()
+    found
+        .map(|(index, cycle)| Held {
+            index,
+            job: jobs.get(index),
+            cycle,
+        })
+        .collect()
 }
 
 /// Judges the held jobs of `store` that `selections` name, or all of them if it is empty.
@@ -177,11 +191,25 @@ pub fn advise(
 ) -> Result<Vec<Advice>> {
     let held = held_jobs(store);
     for selection in selections {
-        ensure!(held.iter().any(|h| matches(&h.job, selection)), why_not_held(store, selection)?);
+        ensure!(
+            held.iter().any(|h| matches(&h.job, selection)),
+            why_not_held(store, selection)?
+        );
     }
-    let chosen = |h: &&Held<'_>| selections.is_empty() || selections.iter().any(|s| matches(&h.job, s));
-    let judge = Judge { store, run, skill, settings, model: HoldModel::new(store, run), held: &held };
-    held.iter().filter(chosen).map(|held| judge.advice(held)).collect()
+    let chosen =
+        |h: &&Held<'_>| selections.is_empty() || selections.iter().any(|s| matches(&h.job, s));
+    let judge = Judge {
+        store,
+        run,
+        skill,
+        settings,
+        model: HoldModel::new(store, run),
+        held: &held,
+    };
+    held.iter()
+        .filter(chosen)
+        .map(|held| judge.advice(held))
+        .collect()
 }
 
 fn matches(job: &Job<'_>, selection: &Selection) -> bool {
@@ -193,26 +221,51 @@ fn matches(job: &Job<'_>, selection: &Selection) -> bool {
 
 /// What is known of jobs that are not held: whether they are in the log, and how they ended.
 fn why_not_held(store: &Store, selection: &Selection) -> Result<crate::error::Hinted> {
-    let jobs: Vec<Job<'_>> = store.jobs().iter().filter(|job| matches(job, selection)).collect();
+    let jobs: Vec<Job<'_>> = store
+        .jobs()
+        .iter()
+        .filter(|job| matches(job, selection))
+        .collect();
     let hint = "leave out the job ids to get advice on every held job";
     let last = match (selection, jobs.last()) {
-        (Selection::Job(cluster, proc), None) => bail!(hinted(format!("job {cluster}.{proc} is not in the log"), hint)),
-        (Selection::Cluster(cluster), None) => bail!(hinted(format!("cluster {cluster} is not in the log"), hint)),
+        (Selection::Job(cluster, proc), None) => bail!(hinted(
+            format!("job {cluster}.{proc} is not in the log"),
+            hint
+        )),
+        (Selection::Cluster(cluster), None) => {
+            bail!(hinted(format!("cluster {cluster} is not in the log"), hint))
+        }
         (Selection::Cluster(cluster), Some(_)) => {
-            return Ok(hinted(format!("none of the {} jobs of cluster {cluster} is held", jobs.len()), hint));
+            return Ok(hinted(
+                format!(
+                    "none of the {} jobs of cluster {cluster} is held",
+                    jobs.len()
+                ),
+                hint,
+            ));
         }
         (Selection::Job(..), Some(last)) => last,
     };
     let history = last.history;
-    let end = (0..history.number.len()).rfind(|&at| matches!(history.number[at], TERMINATED | ABORTED));
+    let end =
+        (0..history.number.len()).rfind(|&at| matches!(history.number[at], TERMINATED | ABORTED));
     let state = match end {
         Some(at) if history.number[at] == ABORTED => {
-            format!("it was removed at {}", crate::output::utc(history.time_ms[at]))
+            format!(
+                "it was removed at {}",
+                crate::output::utc(history.time_ms[at])
+            )
         }
-        Some(at) => format!("it terminated at {}", crate::output::utc(history.time_ms[at])),
+        Some(at) => format!(
+            "it terminated at {}",
+            crate::output::utc(history.time_ms[at])
+        ),
         None => "it is queued or running".to_owned(),
     };
-    Ok(hinted(format!("job {} is not held when the log ends: {state}", last.id()), hint))
+    Ok(hinted(
+        format!("job {} is not held when the log ends: {state}", last.id()),
+        hint,
+    ))
 }
 
 struct Judge<'a> {
@@ -239,7 +292,11 @@ impl Judge<'_> {
         let (hold_code, hold_subcode) = held.reason();
         let history = held.job.history;
         let same_reason = (0..=held.cycle.hold).filter(|&at| {
-            (history.number[at], history.hold_code[at], history.hold_subcode[at]) == (HELD, hold_code, hold_subcode)
+            (
+                history.number[at],
+                history.hold_code[at],
+                history.hold_subcode[at],
+            ) == (HELD, hold_code, hold_subcode)
         });
         let holds_for_this_reason = same_reason.count();
         let is_sibling = |other: &&Held<'_>| {
@@ -266,7 +323,8 @@ impl Judge<'_> {
             ground: verdict.ground,
             reasons: verdict.reasons,
             command: verdict.command,
-            then: (verdict.action == Action::Fix).then(|| format!("condor_release {}", held.job.id())),
+            then: (verdict.action == Action::Fix)
+                .then(|| format!("condor_release {}", held.job.id())),
             hold_code,
             hold_subcode,
             meaning: meaning(hold_code, hold_subcode),
@@ -284,7 +342,13 @@ impl Judge<'_> {
     fn by_model(&self, held: &Held<'_>, holds_for_this_reason: usize) -> Result<Verdict> {
         let probability = self.probability(held)?;
         let like_cases = cases(&self.run.summary.rates, held.reason());
-        let (action, reason) = decide(self.settings, self.skill, probability, like_cases, holds_for_this_reason);
+        let (action, reason) = decide(
+            self.settings,
+            self.skill,
+            probability,
+            like_cases,
+            holds_for_this_reason,
+        );
         let id = held.job.id();
         let command = match action {
             Action::Release => Some(format!("condor_release {id}")),
@@ -292,8 +356,19 @@ impl Judge<'_> {
             Action::Remove => Some(format!("condor_rm {id}")),
             Action::Wait | Action::None => None,
         };
-        let ground = if action == Action::None { Ground::Nothing } else { Ground::Model };
-        Ok(Verdict { action, ground, reasons: vec![reason], command, probability: Some(probability), like_cases })
+        let ground = if action == Action::None {
+            Ground::Nothing
+        } else {
+            Ground::Model
+        };
+        Ok(Verdict {
+            action,
+            ground,
+            reasons: vec![reason],
+            command,
+            probability: Some(probability),
+            like_cases,
+        })
     }
 
     fn probability(&self, held: &Held<'_>) -> Result<f64> {
@@ -309,51 +384,93 @@ fn decide(
     cases: Option<Cases>,
     holds_for_this_reason: usize,
 ) -> (Action, String) {
-    let config::Advice { release_from, fix_below, remove_from_holds, min_like_cases } = *settings;
+    let config::Advice {
+        release_from,
+        fix_below,
+        remove_from_holds,
+        min_like_cases,
+    } = *settings;
     let like = cases.map_or(0, |cases| cases.holds);
     if like < min_like_cases {
-        let reason = format!("the model learned from only {like} holds like this one; {min_like_cases} are needed");
+        let reason = format!(
+            "the model learned from only {like} holds like this one; {min_like_cases} are needed"
+        );
         return (Action::None, reason);
     }
     if skill.is_some_and(|skill| skill.interval.0 <= 0.5) {
-        return (Action::None, "on later holds this model did no better than chance".to_owned());
+        return (
+            Action::None,
+            "on later holds this model did no better than chance".to_owned(),
+        );
     }
     if probability >= release_from {
-        return (Action::Release, "holds like this one more often than not ended well after a release".to_owned());
+        return (
+            Action::Release,
+            "holds like this one more often than not ended well after a release".to_owned(),
+        );
     }
     if probability >= fix_below {
         return (Action::None, "the odds are too even to say".to_owned());
     }
     if holds_for_this_reason >= remove_from_holds {
         let times = format!("it was held {holds_for_this_reason} times for this one reason");
-        return (Action::Remove, format!("{times}, and another release will hardly help"));
+        return (
+            Action::Remove,
+            format!("{times}, and another release will hardly help"),
+        );
     }
-    (Action::Fix, "released unchanged it will probably be held again or fail".to_owned())
+    (
+        Action::Fix,
+        "released unchanged it will probably be held again or fail".to_owned(),
+    )
 }
 
 fn cases(rates: &Rates, (hold_code, hold_subcode): (i32, i32)) -> Option<Cases> {
     let rate = rates.get(hold_code, hold_subcode)?;
     let (from_ms, to_ms) = (rates.from_ms, rates.to_ms);
-    Some(Cases { holds: rate.holds, successes: rate.successes, rate: rate.share(), from_ms, to_ms })
+    Some(Cases {
+        holds: rate.holds,
+        successes: rate.successes,
+        rate: rate.share(),
+        from_ms,
+        to_ms,
+    })
 }
 
 /// The exit code for several pieces of advice: what they agree on, else that of no advice.
 pub fn exit_code(advice: &[Advice]) -> u8 {
     let first = advice.first().map_or(Action::None, |advice| advice.action);
     let agreed = advice.iter().all(|advice| advice.action == first);
-    if agreed { first.exit_code() } else { Action::None.exit_code() }
+    if agreed {
+        first.exit_code()
+    } else {
+        Action::None.exit_code()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SETTINGS: config::Advice =
-        config::Advice { release_from: 0.5, fix_below: 0.3, remove_from_holds: 5, min_like_cases: 20 };
+    const SETTINGS: config::Advice = config::Advice {
+        release_from: 0.5,
+        fix_below: 0.3,
+        remove_from_holds: 5,
+        min_like_cases: 20,
+    };
 
     fn action(skill_low: f64, probability: f64, like: usize, holds: usize) -> Action {
-        let skill = Skill { roc_auc: 0.7, interval: (skill_low, 0.8) };
-        let cases = Cases { holds: like, successes: 0, rate: 0.0, from_ms: 0, to_ms: 0 };
+        let skill = Skill {
+            roc_auc: 0.7,
+            interval: (skill_low, 0.8),
+        };
+        let cases = Cases {
+            holds: like,
+            successes: 0,
+            rate: 0.0,
+            from_ms: 0,
+            to_ms: 0,
+        };
         decide(&SETTINGS, Some(skill), probability, Some(cases), holds).0
     }
 
@@ -365,15 +482,38 @@ mod tests {
         assert_eq!(action(0.6, 0.29, 20, 4), Action::Fix);
         assert_eq!(action(0.6, 0.29, 20, 5), Action::Remove);
         assert_eq!(action(0.6, 0.9, 19, 1), Action::None, "too few like cases");
-        assert_eq!(action(0.5, 0.9, 20, 1), Action::None, "no better than chance");
-        assert_eq!(decide(&SETTINGS, None, 0.9, None, 1).0, Action::None, "no like case at all");
+        assert_eq!(
+            action(0.5, 0.9, 20, 1),
+            Action::None,
+            "no better than chance"
+        );
+        assert_eq!(
+            decide(&SETTINGS, None, 0.9, None, 1).0,
+            Action::None,
+            "no like case at all"
+        );
     }
 
     #[test]
     fn ids_are_jobs_or_clusters() {
-        assert_eq!("12.3".parse::<Selection>().expect("a job"), Selection::Job(12, 3));
-        assert_eq!("12".parse::<Selection>().expect("a cluster"), Selection::Cluster(12));
-        for text in ["", "12.", ".3", "12.3.4", "-1", "twelve", "1.-1", "99999999999"] {
+        assert_eq!(
+            "12.3".parse::<Selection>().expect("a job"),
+            Selection::Job(12, 3)
+        );
+        assert_eq!(
+            "12".parse::<Selection>().expect("a cluster"),
+            Selection::Cluster(12)
+        );
+        for text in [
+            "",
+            "12.",
+            ".3",
+            "12.3.4",
+            "-1",
+            "twelve",
+            "1.-1",
+            "99999999999",
+        ] {
             assert!(text.parse::<Selection>().is_err(), "{text}");
         }
     }

@@ -6,9 +6,16 @@ use crate::{escape, output};
 /// The advice on one job, several lines.
 pub fn text(advice: &Advice) -> String {
     let mut lines = vec![
-        format!("{}: {}", escape::value(&advice.job), headline(advice.action)),
+        format!(
+            "{}: {}",
+            escape::value(&advice.job),
+            headline(advice.action)
+        ),
         format!("  why: {}", escape::value(&advice.reasons.join("; "))),
-        format!("  hold code {}/{}: {}", advice.hold_code, advice.hold_subcode, advice.meaning),
+        format!(
+            "  hold code {}/{}: {}",
+            advice.hold_code, advice.hold_subcode, advice.meaning
+        ),
         format!(
             "  held since {}, {} when the log ends",
             output::utc(advice.held_since_ms),
@@ -17,8 +24,18 @@ pub fn text(advice: &Advice) -> String {
         format!("  {}", holds(advice)),
     ];
     lines.extend(odds(advice));
-    lines.extend(advice.command.as_ref().map(|command| format!("  run: {command}")));
-    lines.extend(advice.then.as_ref().map(|command| format!("  once it is fixed: {command}")));
+    lines.extend(
+        advice
+            .command
+            .as_ref()
+            .map(|command| format!("  run: {command}")),
+    );
+    lines.extend(
+        advice
+            .then
+            .as_ref()
+            .map(|command| format!("  once it is fixed: {command}")),
+    );
     lines.push(String::new());
     lines.join("\n")
 }
@@ -34,7 +51,13 @@ fn headline(action: Action) -> &'static str {
 }
 
 fn holds(advice: &Advice) -> String {
-    let times = |n: usize| if n == 1 { "once".to_owned() } else { format!("{n} times") };
+    let times = |n: usize| {
+        if n == 1 {
+            "once".to_owned()
+        } else {
+            format!("{n} times")
+        }
+    };
     let siblings = match advice.siblings_held {
         0 => "no other job of its cluster is".to_owned(),
         1 => "1 other job of its cluster is".to_owned(),
@@ -48,8 +71,13 @@ fn holds(advice: &Advice) -> String {
 }
 
 fn odds(advice: &Advice) -> Vec<String> {
-    let Some(probability) = advice.probability.filter(|_| advice.ground != Ground::Rule) else { return Vec::new() };
-    let mut lines = vec![format!("  probability of success if released unchanged: {:.0} %", 100.0 * probability)];
+    let Some(probability) = advice.probability.filter(|_| advice.ground != Ground::Rule) else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "  probability of success if released unchanged: {:.0} %",
+        100.0 * probability
+    )];
     match &advice.like_cases {
         Some(cases) => lines.push(format!(
             "  base rate: {} of {} holds with this code succeeded ({:.0} %), {} to {}",
@@ -63,7 +91,10 @@ fn odds(advice: &Advice) -> Vec<String> {
     }
     lines.extend(advice.skill.map(|skill| {
         let (low, high) = skill.interval;
-        format!("  the model on later holds: ROC-AUC {:.2} [{low:.2}, {high:.2}]; it can be wrong", skill.roc_auc)
+        format!(
+            "  the model on later holds: ROC-AUC {:.2} [{low:.2}, {high:.2}]; it can be wrong",
+            skill.roc_auc
+        )
     }));
     lines
 }
@@ -91,8 +122,17 @@ mod tests {
             holds_for_this_reason: 1,
             siblings_held: 2,
             probability: Some(0.731),
-            like_cases: Some(Cases { holds: 40, successes: 10, rate: 0.25, from_ms: 0, to_ms: 1000 }),
-            skill: Some(Skill { roc_auc: 0.7, interval: (0.6, 0.8) }),
+            like_cases: Some(Cases {
+                holds: 40,
+                successes: 10,
+                rate: 0.25,
+                from_ms: 0,
+                to_ms: 1000,
+            }),
+            skill: Some(Skill {
+                roc_auc: 0.7,
+                interval: (0.6, 0.8),
+            }),
         }
     }
 
@@ -113,7 +153,10 @@ mod tests {
 
     #[test]
     fn rules_give_no_probability() {
-        let ruled = Advice { ground: Ground::Rule, ..advice() };
+        let ruled = Advice {
+            ground: Ground::Rule,
+            ..advice()
+        };
         assert!(!text(&ruled).contains('%'));
     }
 }

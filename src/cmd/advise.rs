@@ -33,12 +33,20 @@ pub(super) struct Document<'a> {
 
 /// Reads the logs, judges the held jobs, prints the advice; the exit code says what it is.
 pub fn run(args: &AdviseArgs) -> Result<u8> {
-    let selections: Vec<Selection> = args.jobs.iter().map(|job| job.parse()).collect::<Result<_>>()?;
+    let selections: Vec<Selection> = args
+        .jobs
+        .iter()
+        .map(|job| job.parse())
+        .collect::<Result<_>>()?;
     let dir = sweep::resolve(&condor::results(&args.run)?)?;
     let run = Run::open(&dir)?;
     let config = Config::read(&dir)?;
     let logs = parse::logs(&args.logs)?;
-    let options = parse::options(config.parse.ap.clone(), args.year.or(config.parse.year), &logs)?;
+    let options = parse::options(
+        config.parse.ap.clone(),
+        args.year.or(config.parse.year),
+        &logs,
+    )?;
     // Nothing is kept, and no advice depends on what owners are hashed with.
     let mut builder = Builder::new(Salt::random()?.text(), "", None);
     parse::read(&logs, &options, &mut builder)?;
@@ -65,8 +73,16 @@ pub(super) fn judge(
 
 fn skill(dir: &Path) -> Option<Skill> {
     let evaluation: Evaluation = manifest::read_json(&Evaluation::path(dir, Side::Test)).ok()?;
-    let score = evaluation.methods.first()?.scores.iter().find(|score| score.name == "roc_auc")?;
-    Some(Skill { roc_auc: score.value?, interval: score.interval? })
+    let score = evaluation
+        .methods
+        .first()?
+        .scores
+        .iter()
+        .find(|score| score.name == "roc_auc")?;
+    Some(Skill {
+        roc_auc: score.value?,
+        interval: score.interval?,
+    })
 }
 
 pub(super) fn document<'a>(store: &Store, run: &'a Run, advice: &'a [Advice]) -> Document<'a> {
@@ -84,5 +100,9 @@ pub(super) fn text(advice: &[Advice]) -> String {
     if advice.is_empty() {
         return "no job is held when the log ends\n".to_owned();
     }
-    advice.iter().map(advice::text).collect::<Vec<String>>().join("\n")
+    advice
+        .iter()
+        .map(advice::text)
+        .collect::<Vec<String>>()
+        .join("\n")
 }

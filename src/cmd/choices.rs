@@ -14,17 +14,27 @@ use crate::escape;
 use crate::manifest;
 use crate::output;
 use crate::pipelines::Measure;
-use crate::sweep::{self, Choice, Estimate, FeatureImportance, Outcomes, Row, SELECTION_FILE, Sweep};
+use crate::sweep::{
+    self, Choice, Estimate, FeatureImportance, Outcomes, Row, SELECTION_FILE, Sweep,
+};
 
 /// So many features are shown, the most important first.
 const SHOWN: usize = 10;
 
 /// The configuration that `sweep init` is given, with what its flags choose.
 pub(super) fn config(args: &SweepInitArgs) -> Result<Config> {
-    let SweepChoiceArgs { pipeline_names, split_names, cv, validate } = &args.choice;
+    let SweepChoiceArgs {
+        pipeline_names,
+        split_names,
+        cv,
+        validate,
+    } = &args.choice;
     let flags = flags([
         ("out", flag(&args.out)),
-        ("data.split_names", (!split_names.is_empty()).then(|| json!(split_names))),
+        (
+            "data.split_names",
+            (!split_names.is_empty()).then(|| json!(split_names)),
+        ),
         ("data.cv", flag(cv)),
         ("data.validate", validate.then(|| json!(true))),
     ]);
@@ -40,13 +50,24 @@ pub(super) fn check_same(sweep: &Sweep, asked: &SweepChoiceArgs) -> Result<()> {
     let (config, data) = (&sweep.config, &sweep.config.data);
     let set = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();
     let pipelines: Vec<String> = config.pipelines.keys().cloned().collect();
-    let splits = if data.is_given() { data.chosen()? } else { Vec::new() };
-    let is_same = (asked.pipeline_names.is_empty() || set(&asked.pipeline_names) == set(&pipelines))
+    let splits = if data.is_given() {
+        data.chosen()?
+    } else {
+        Vec::new()
+    };
+    let is_same = (asked.pipeline_names.is_empty()
+        || set(&asked.pipeline_names) == set(&pipelines))
         && (asked.split_names.is_empty() || set(&asked.split_names) == set(&splits))
         && (asked.cv.is_none() || asked.cv == data.cv)
         && (!asked.validate || data.validate);
-    let cv = data.cv.map_or("no folds".to_owned(), |k| format!("{k} folds"));
-    let validate = if data.validate { "rows held out" } else { "no rows held out" };
+    let cv = data
+        .cv
+        .map_or("no folds".to_owned(), |k| format!("{k} folds"));
+    let validate = if data.validate {
+        "rows held out"
+    } else {
+        "no rows held out"
+    };
     let (pipelines, splits) = (pipelines.join(","), splits.join(","));
     ensure!(
         is_same,
@@ -67,9 +88,14 @@ pub(super) fn note_repeats(sweep: &Sweep) -> Result<()> {
     if repeats > 0 {
         let (counted, verbs) = match repeats {
             1 => ("1 draw repeats another".to_owned(), "is"),
-            _ => (format!("{} repeat others", output::many(repeats, "draw")), "are"),
+            _ => (
+                format!("{} repeat others", output::many(repeats, "draw")),
+                "are",
+            ),
         };
-        output::note(&format!("{counted} but for parameters without effect, and {verbs} not done again"));
+        output::note(&format!(
+            "{counted} but for parameters without effect, and {verbs} not done again"
+        ));
     }
     Ok(())
 }
@@ -77,7 +103,11 @@ pub(super) fn note_repeats(sweep: &Sweep) -> Result<()> {
 /// The choices of a sweep: those kept, or made anew of the trials that have ended so far.
 pub(super) fn of(sweep: &Sweep, outcomes: &mut Outcomes) -> Result<Vec<Choice>> {
     let path = sweep.dir.join(SELECTION_FILE);
-    let choices = if sweep.is_finished() { manifest::read_json(&path)? } else { sweep::choices(sweep, outcomes)? };
+    let choices = if sweep.is_finished() {
+        manifest::read_json(&path)?
+    } else {
+        sweep::choices(sweep, outcomes)?
+    };
     ensure!(!choices.is_empty(), no_best(sweep));
     Ok(choices)
 }
@@ -102,9 +132,14 @@ struct Chosen<'a> {
 /// Prints the choices, and what each of the chosen is.
 pub(super) fn show(sweep: &Sweep, outcomes: &mut Outcomes, as_json: bool) -> Result<()> {
     let mut choices = of(sweep, outcomes)?;
-    choices.iter_mut().flat_map(|choice| &mut choice.importances).for_each(|all| all.features.truncate(SHOWN));
+    choices
+        .iter_mut()
+        .flat_map(|choice| &mut choice.importances)
+        .for_each(|all| all.features.truncate(SHOWN));
     let chosen = choices.iter().map(|choice| {
-        let row = outcomes.row_of(choice.trial)?.context("the best trial has a row")?;
+        let row = outcomes
+            .row_of(choice.trial)?
+            .context("the best trial has a row")?;
         Ok(Chosen { choice, row })
     });
     let chosen: Vec<Chosen<'_>> = chosen.collect::<Result<_>>()?;
@@ -113,9 +148,18 @@ pub(super) fn show(sweep: &Sweep, outcomes: &mut Outcomes, as_json: bool) -> Res
     }
     output::data(&text(&choices))?;
     for Chosen { choice, row } in chosen {
-        let split = choice.split.as_ref().map_or(String::new(), |split| format!(" of {}", escape::value(split)));
-        let parameters = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), sweep::plain(value)]);
-        output::data(&format!("\nthe best{split}: trial {}, {}\n", row.trial, escape::value(&row.pipeline)))?;
+        let split = choice.split.as_ref().map_or(String::new(), |split| {
+            format!(" of {}", escape::value(split))
+        });
+        let parameters = row
+            .parameters
+            .iter()
+            .map(|(name, value)| vec![format!("  {name}"), sweep::plain(value)]);
+        output::data(&format!(
+            "\nthe best{split}: trial {}, {}\n",
+            row.trial,
+            escape::value(&row.pipeline)
+        ))?;
         output::data(&output::table(&parameters.collect::<Vec<_>>()))?;
         output::data(&evaluations(choice))?;
         output::data(&importances(choice))?;
@@ -127,13 +171,20 @@ pub(super) fn show(sweep: &Sweep, outcomes: &mut Outcomes, as_json: bool) -> Res
 
 /// The scores on further splits, a line each.
 fn evaluations(choice: &Choice) -> String {
-    let scores = choice.evaluation.iter().map(|(name, score)| vec![format!("  on {name}"), estimate(*score)]);
+    let scores = choice
+        .evaluation
+        .iter()
+        .map(|(name, score)| vec![format!("  on {name}"), estimate(*score)]);
     output::table(&scores.collect::<Vec<_>>())
 }
 
 /// The features that matter most, a line each.
 fn importances(choice: &Choice) -> String {
-    let Some(importances) = choice.importances.as_ref().filter(|all| !all.features.is_empty()) else {
+    let Some(importances) = choice
+        .importances
+        .as_ref()
+        .filter(|all| !all.features.is_empty())
+    else {
         return String::new();
     };
     let measure = importances.measure.map_or("-", |measure| match measure {
@@ -141,12 +192,24 @@ fn importances(choice: &Choice) -> String {
         Measure::SplitGain => "split gain",
     });
     let metric = metric_name(choice);
-    let head = vec!["  features".to_owned(), measure.to_owned(), format!("{metric} lost if permuted")];
+    let head = vec![
+        "  features".to_owned(),
+        measure.to_owned(),
+        format!("{metric} lost if permuted"),
+    ];
     let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
     let line = |feature: &FeatureImportance| {
-        vec![format!("  {}", feature.feature), number(feature.own), number(feature.permutation)]
+        vec![
+            format!("  {}", feature.feature),
+            number(feature.own),
+            number(feature.permutation),
+        ]
     };
-    output::table(&std::iter::once(head).chain(importances.features.iter().map(line)).collect::<Vec<_>>())
+    output::table(
+        &std::iter::once(head)
+            .chain(importances.features.iter().map(line))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// The metric that a choice was made by, as tables call it.
@@ -158,7 +221,16 @@ fn metric_name(choice: &Choice) -> String {
 /// A line a split.
 pub(super) fn text(choices: &[Choice]) -> String {
     let by = choices.first().map_or(String::new(), metric_name);
-    let head = ["split", "best", "trial", "of", &by, "corrected (95 %)", "held out (95 %)", "test (95 %)"];
+    let head = [
+        "split",
+        "best",
+        "trial",
+        "of",
+        &by,
+        "corrected (95 %)",
+        "held out (95 %)",
+        "test (95 %)",
+    ];
     let line = |choice: &Choice| {
         vec![
             choice.split.clone().unwrap_or("-".to_owned()),
@@ -172,12 +244,23 @@ pub(super) fn text(choices: &[Choice]) -> String {
         ]
     };
     // Tables have no test side.
-    let columns = if choices.iter().any(|choice| choice.test.is_some()) { head.len() } else { head.len() - 1 };
+    let columns = if choices.iter().any(|choice| choice.test.is_some()) {
+        head.len()
+    } else {
+        head.len() - 1
+    };
     let head = head.map(str::to_owned).to_vec();
     let cut = |line: Vec<String>| line.into_iter().take(columns).collect::<Vec<_>>();
-    output::table(&std::iter::once(head).chain(choices.iter().map(line)).map(cut).collect::<Vec<_>>())
+    output::table(
+        &std::iter::once(head)
+            .chain(choices.iter().map(line))
+            .map(cut)
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn estimate(estimate: Option<Estimate>) -> String {
-    estimate.map_or("-".to_owned(), |Estimate { value, low, high }| format!("{value:.4} ({low:.4} to {high:.4})"))
+    estimate.map_or("-".to_owned(), |Estimate { value, low, high }| {
+        format!("{value:.4} ({low:.4} to {high:.4})")
+    })
 }

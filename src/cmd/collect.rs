@@ -31,9 +31,25 @@ pub fn run(args: &CollectArgs) -> Result<u8> {
 }
 
 fn note(lost: &Lost) -> String {
-    let Lost { ap, after, before, bytes } = lost;
-    let what = if *bytes > 0 { format!("{} bytes", output::count(*bytes)) } else { "events".to_owned() };
-    let of = if ap.is_empty() { String::new() } else { format!(" of {ap}") };
-    let what = format!("warning: {what} between generations {after} and {before}{of} were rotated away");
-    format!("{what} before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE")
+    let Lost {
+        ap,
+        after,
+        before,
+        bytes,
+    } = lost;
+    let what = if *bytes > 0 {
+        format!("{} bytes", output::count(*bytes))
+    } else {
+        "events".to_owned()
+    };
+    let of = if ap.is_empty() {
+        String::new()
+    } else {
+        format!(" of {ap}")
+    };
+    let what =
+        format!("warning: {what} between generations {after} and {before}{of} were rotated away");
+    format!(
+        "{what} before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE"
+    )
 }

@@ -36,7 +36,8 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     ]);
     let config = Config::load(Some(&args.config), &given)?;
     let plan_of = |measured: &Measured| {
-        Plan::of(&config, measured).with_context(|| format!("cannot use `{}`", args.config.display()))
+        Plan::of(&config, measured)
+            .with_context(|| format!("cannot use `{}`", args.config.display()))
     };
     let written = condor::measured(&config.out)?;
     let mut plan = plan_of(&written.clone().unwrap_or_default())?;
@@ -51,7 +52,9 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     let _lock = LockedDirectory::new(&config.out)?;
     if written.is_none() {
         let source_key = prepare(&plan)?;
-        if let Some(source_key) = source_key.filter(|_| config.dag.trials_per_job.is_none() && !config.dag.per_epoch) {
+        if let Some(source_key) =
+            source_key.filter(|_| config.dag.trials_per_job.is_none() && !config.dag.per_epoch)
+        {
             plan = plan_of(&measure(&plan, source_key)?)?;
         }
     }
@@ -59,27 +62,38 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     let dir = escape::path(&config.out);
     output::data(&format!("{}: {dir}/{DAG_FILE}\n", counts(&plan)))?;
     if matches!(plan.source, Source::Logs(_)) && std::env::var_os(salt::VARIABLE).is_some() {
-        output::note("note: secrets do not travel with jobs: owners are hashed there without `POOLCAST_OWNER_SALT`");
+        output::note(
+            "note: secrets do not travel with jobs: owners are hashed there without `POOLCAST_OWNER_SALT`",
+        );
     }
     if args.submit {
         if condor::runs_images() == Some(false) {
             output::note("note: no slot has HasSIF now; until one has, the jobs stay idle");
         }
-        condor::start(&config.out, &config.wandb.sweep.name)?.lines().for_each(output::note);
+        condor::start(&config.out, &config.wandb.sweep.name)?
+            .lines()
+            .for_each(output::note);
     } else {
-        output::note(&format!("submit it with: cd {dir} && condor_submit_dag {DAG_FILE}"));
+        output::note(&format!(
+            "submit it with: cd {dir} && condor_submit_dag {DAG_FILE}"
+        ));
     }
     Ok(EXIT_DONE)
 }
 
 /// How many trials there are, and jobs.
 fn counts(plan: &Plan) -> String {
-    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let plural =
+        |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let tensors = match plan.source {
         Source::Tables => String::new(),
         _ => format!(" on {} different tensors", plan.tensors.len()),
     };
-    format!("{}{tensors} in {}", plural(plan.trials, "trial"), plural(plan.parts.len(), "job"))
+    format!(
+        "{}{tensors} in {}",
+        plural(plan.trials, "trial"),
+        plural(plan.parts.len(), "job")
+    )
 }
 
 /// Makes what the jobs' samples are made from: events of the logs that are here, or joined tables. Returns its digest; `None` where
@@ -121,10 +135,21 @@ fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
     files::remove([scratch.clone()])?;
     let is_of_tables = plan.source == Source::Tables;
     let dir = if is_of_tables { out } else { &scratch };
-    let sweep = Sweep::new(dir, plan.config.clone(), sweep::Plan { trials: plan.trials, source_key });
+    let sweep = Sweep::new(
+        dir,
+        plan.config.clone(),
+        sweep::Plan {
+            trials: plan.trials,
+            source_key,
+        },
+    );
     for (fits, trial) in plan.unmeasured() {
         if !is_of_tables {
-            make_tensors(&sweep, &out.join(EVENTS), &[sweep.trials()?.draw(trial, &[])?])?;
+            make_tensors(
+                &sweep,
+                &out.join(EVENTS),
+                &[sweep.trials()?.draw(trial, &[])?],
+            )?;
         }
         let taken = sweep::measure(&sweep, trial, MEASURED_FOR, &scratch.join("run"));
         match taken {
@@ -133,7 +158,9 @@ fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
                 measured.insert(fits, seconds);
             }
             // It will say so as a job; the others need not wait for it.
-            Err(error) => output::note(&format!("trial {trial}, {fits}, cannot be measured: {error:#}")),
+            Err(error) => output::note(&format!(
+                "trial {trial}, {fits}, cannot be measured: {error:#}"
+            )),
         }
         files::remove([scratch.clone()])?;
     }
@@ -143,8 +170,12 @@ fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
 /// The DAG and what it refers to, but for the configurations of its trials.
 fn preview(plan: &Plan) -> Result<String> {
     let files = plan.files()?;
-    let shown = files.iter().filter(|(name, _)| name.starts_with("condor/") || *name == DAG_FILE);
-    let mut text: String = shown.map(|(name, text)| format!("==> {name} <==\n{text}\n")).collect();
+    let shown = files
+        .iter()
+        .filter(|(name, _)| name.starts_with("condor/") || *name == DAG_FILE);
+    let mut text: String = shown
+        .map(|(name, text)| format!("==> {name} <==\n{text}\n"))
+        .collect();
     text += &format!("{}\n", counts(plan));
     Ok(text)
 }
@@ -172,13 +203,22 @@ struct Status {
 pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let config = Config::read(dir)?;
     // What DAGMan writes until its end stays where the DAG was submitted.
-    let nodes = Nodes::read(&args.dir)?.map_or_else(|| Nodes::read(dir), |nodes| Ok(Some(nodes)))?;
+    let nodes =
+        Nodes::read(&args.dir)?.map_or_else(|| Nodes::read(dir), |nodes| Ok(Some(nodes)))?;
     let nodes = nodes.map(|nodes| nodes.with_records(dir)).transpose()?;
     let rows = condor::rows(dir, &config)?;
-    let failed: Vec<_> = rows.iter().filter_map(|row| Some((row.trial, row.error.clone()?))).collect();
+    let failed: Vec<_> = rows
+        .iter()
+        .filter_map(|row| Some((row.trial, row.error.clone()?)))
+        .collect();
     let status = Status {
-        silent_s: nodes.as_ref().filter(|nodes| !nodes.is_over()).and_then(Nodes::silent_s),
-        failures: nodes.as_ref().map_or_else(BTreeMap::new, |nodes| nodes.failures(dir)),
+        silent_s: nodes
+            .as_ref()
+            .filter(|nodes| !nodes.is_over())
+            .and_then(Nodes::silent_s),
+        failures: nodes
+            .as_ref()
+            .map_or_else(BTreeMap::new, |nodes| nodes.failures(dir)),
         nodes,
         trials: Trials::of(&config)?.count(),
         done: rows.len() - failed.len(),
@@ -189,7 +229,11 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         output::json(&status)?;
     } else {
         output::data(&text(&status, config.wandb.sweep.metric.name))?;
-        output::data(&status.nodes.map_or(String::new(), |nodes| held_text(dir, &nodes)))?;
+        output::data(
+            &status
+                .nodes
+                .map_or(String::new(), |nodes| held_text(dir, &nodes)),
+        )?;
         if dir != args.dir {
             output::data(&format!("everything is in {}\n", escape::path(dir)))?;
         }
@@ -207,12 +251,18 @@ fn text(status: &Status, metric: MetricName) -> String {
     }
     let (trials, failed) = (status.trials, status.failed.len());
     let rest = trials.saturating_sub(status.done + failed);
-    text += &format!("{trials} trials: {} done, {failed} failed, {rest} to come\n", status.done);
+    text += &format!(
+        "{trials} trials: {} done, {failed} failed, {rest} to come\n",
+        status.done
+    );
     for (trial, error) in &status.failed {
         text += &format!("  trial {trial} failed: {}\n", escape::value(error));
     }
     if let Some(best) = &status.best {
-        text += &format!("best: trial {} with {metric} {:.4}\n", best.trial, best.value);
+        text += &format!(
+            "best: trial {} with {metric} {:.4}\n",
+            best.trial, best.value
+        );
     }
     text
 }
@@ -224,7 +274,10 @@ fn nodes_text(nodes: &Nodes, silent_s: Option<u64>) -> String {
     let mut text = match (nodes.is_done, nodes.has_failed) {
         (true, _) => "the DAG is done\n".to_owned(),
         (_, true) => "the DAG has failed; submitted again, it goes on from there\n".to_owned(),
-        _ if nodes.held > 0 => format!("the DAG runs; jobs on hold, which it waits for: {}\n", nodes.held),
+        _ if nodes.held > 0 => format!(
+            "the DAG runs; jobs on hold, which it waits for: {}\n",
+            nodes.held
+        ),
         _ => "the DAG runs\n".to_owned(),
     };
     if let Some(silent_s) = silent_s {
@@ -238,13 +291,25 @@ fn nodes_text(nodes: &Nodes, silent_s: Option<u64>) -> String {
         text += "all jobs are done, and DAGMan has not ended: if that lasts, `condor_rm` its job and submit the DAG again: it goes\n\
                  on from its rescue file\n";
     }
-    let head = ["", "done", "at work", "waiting", "failed"].map(str::to_owned).to_vec();
+    let head = ["", "done", "at work", "waiting", "failed"]
+        .map(str::to_owned)
+        .to_vec();
     let row = |(step, counts): (&String, &Counts)| {
-        let Counts { done, at_work, waiting, failed, futile } = *counts;
+        let Counts {
+            done,
+            at_work,
+            waiting,
+            failed,
+            futile,
+        } = *counts;
         let numbers = [done, at_work, waiting, failed + futile].map(|count| count.to_string());
         std::iter::once(step.clone()).chain(numbers).collect()
     };
-    text += &output::table(&std::iter::once(head).chain(nodes.steps.iter().map(row)).collect::<Vec<_>>());
+    text += &output::table(
+        &std::iter::once(head)
+            .chain(nodes.steps.iter().map(row))
+            .collect::<Vec<_>>(),
+    );
     text
 }
 
@@ -252,7 +317,11 @@ fn nodes_text(nodes: &Nodes, silent_s: Option<u64>) -> String {
 fn held_text(dir: &Path, nodes: &Nodes) -> String {
     let why = |node: &String| {
         let why = last_hold(&dir.join(format!("logs/{node}.log"))).unwrap_or_default();
-        format!("  {} is held{}\n", escape::value(node), why.map_or(String::new(), |why| format!(": {why}")))
+        format!(
+            "  {} is held{}\n",
+            escape::value(node),
+            why.map_or(String::new(), |why| format!(": {why}"))
+        )
     };
     nodes.held_nodes.iter().map(why).collect()
 }
@@ -261,11 +330,21 @@ fn held_text(dir: &Path, nodes: &Nodes) -> String {
 fn last_hold(log: &Path) -> Result<Option<String>> {
     let mut last = None;
     eventlog::read(log, &Options::default(), |_| {}, &mut |batch| {
-        last = batch.events.iter().rfind(|event| event.number == HELD).copied().or(last);
+        last = batch
+            .events
+            .iter()
+            .rfind(|event| event.number == HELD)
+            .copied()
+            .or(last);
         Ok(())
     })?;
     Ok(last.map(|event| {
-        format!("{}/{} {}", event.hold_code, event.hold_subcode, advice::meaning(event.hold_code, event.hold_subcode))
+        format!(
+            "{}/{} {}",
+            event.hold_code,
+            event.hold_subcode,
+            advice::meaning(event.hold_code, event.hold_subcode)
+        )
     }))
 }
 
@@ -280,8 +359,17 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let best = sweep::choose(&sweep, &rows).map_err(|error| {
         // Where all trials have ended, it says why none is the best.
         let hint = "`poolcast sweep status DIR` shows how far it is";
-        let context = || early(format!("the sweep in `{}` has no best trial", dir.display()), hint);
-        if rows.len() == sweep.plan.trials { error } else { error.context(context()) }
+        let context = || {
+            early(
+                format!("the sweep in `{}` has no best trial", dir.display()),
+                hint,
+            )
+        };
+        if rows.len() == sweep.plan.trials {
+            error
+        } else {
+            error.context(context())
+        }
     })?;
     if args.json {
         output::json(&best)?;

@@ -15,8 +15,14 @@ use crate::{condor, manifest, output, simulate, sweep};
 pub fn run(args: &EvaluateArgs) -> Result<u8> {
     let dir = sweep::resolve(&condor::results(&args.run)?)?;
     let dataset = Dataset::open(&args.tensors)?;
-    let resamples = args.resamples.map_or_else(|| Ok(Config::read(&dir)?.evaluation.resamples), anyhow::Ok)?;
-    let best = args.truth.as_deref().map(|truth| best_possible(truth, &dataset, args.side)).transpose()?;
+    let resamples = args
+        .resamples
+        .map_or_else(|| Ok(Config::read(&dir)?.evaluation.resamples), anyhow::Ok)?;
+    let best = args
+        .truth
+        .as_deref()
+        .map(|truth| best_possible(truth, &dataset, args.side))
+        .transpose()?;
     let run = Run::open(&dir)?.on(&args.device.open()?);
     let evaluation = score(&run, &dir, &dataset, args.side, resamples, best)?;
     if args.json {
@@ -34,10 +40,17 @@ fn best_possible(truth: &Path, dataset: &Dataset, side: Side) -> Result<Vec<f64>
     let proc: Vec<i32> = dataset.column(side, "proc")?;
     let earlier_holds: Vec<u32> = dataset.column(side, "earlier_holds")?;
     let holds = cluster.into_iter().zip(proc).zip(earlier_holds);
-    let planted = holds.map(|((cluster, proc), earlier)| simulate::p_hold(&known, (cluster, proc), earlier));
+    let planted =
+        holds.map(|((cluster, proc), earlier)| simulate::p_hold(&known, (cluster, proc), earlier));
     planted.collect::<Option<_>>().with_context(|| {
-        let message = format!("`{}` does not know all holds of these tensors", truth.display());
-        hinted(message, "name the truth that `poolcast simulate` wrote beside the log")
+        let message = format!(
+            "`{}` does not know all holds of these tensors",
+            truth.display()
+        );
+        hinted(
+            message,
+            "name the truth that `poolcast simulate` wrote beside the log",
+        )
     })
 }
 
@@ -52,7 +65,9 @@ pub(super) fn score(
 ) -> Result<Evaluation> {
     let evaluation = evaluate(run, dataset, side, resamples, best)?;
     if run.summary.tensors_key != dataset.key {
-        output::note("note: the model was trained on other tensors; holds that it learned from may be among these");
+        output::note(
+            "note: the model was trained on other tensors; holds that it learned from may be among these",
+        );
     }
     manifest::write_json(&Evaluation::path(dir, side), &evaluation)?;
     Ok(evaluation)
@@ -79,12 +94,20 @@ pub(super) fn text(evaluation: &Evaluation) -> String {
     text.push_str(&format!(
         "of {} left out: {}\n",
         output::many(evaluation.cycles_total, "hold cycle"),
-        if left_out.is_empty() { "none".to_owned() } else { left_out.join(", ") }
+        if left_out.is_empty() {
+            "none".to_owned()
+        } else {
+            left_out.join(", ")
+        }
     ));
-    let head = std::iter::once(String::new()).chain(evaluation.methods.iter().map(|method| method.name.clone()));
+    let head = std::iter::once(String::new())
+        .chain(evaluation.methods.iter().map(|method| method.name.clone()));
     let mut rows = vec![head.collect::<Vec<String>>()];
     for (index, name) in Scores::NAMES.iter().enumerate() {
-        let cells = evaluation.methods.iter().map(|method| cell(&method.scores[index]));
+        let cells = evaluation
+            .methods
+            .iter()
+            .map(|method| cell(&method.scores[index]));
         rows.push(std::iter::once(Scores::title(name)).chain(cells).collect());
     }
     text.push_str(&output::table(&rows));
@@ -99,11 +122,18 @@ pub(super) fn text(evaluation: &Evaluation) -> String {
 /// What the temperature changed, on one line.
 fn calibration(evaluation: &Evaluation) -> String {
     let calibrated = |name: &str| {
-        let scores = evaluation.methods.first().map_or(&[][..], |model| &model.scores);
-        scores.iter().find(|score| score.name == name).and_then(|score| score.value)
+        let scores = evaluation
+            .methods
+            .first()
+            .map_or(&[][..], |model| &model.scores);
+        scores
+            .iter()
+            .find(|score| score.name == name)
+            .and_then(|score| score.value)
     };
     let change = |before: Option<f64>, after: Option<f64>| {
-        let digits = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
+        let digits =
+            |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
         format!("{} before, {} after", digits(before), digits(after))
     };
     format!(

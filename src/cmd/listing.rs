@@ -40,11 +40,17 @@ struct Listed {
 pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
     let sweep = Sweep::open(&results(&args.show.dir)?)?;
     let (status, mut outcomes) = (sweep::status(&sweep)?, Outcomes::of(&sweep)?);
-    let running: BTreeMap<usize, &Running> = status.running.iter().map(|running| (running.trial, running)).collect();
+    let running: BTreeMap<usize, &Running> = status
+        .running
+        .iter()
+        .map(|running| (running.trial, running))
+        .collect();
     let goal = sweep.config.wandb.sweep.metric.goal;
     let all = outcomes.all();
     // Of equals the earlier trial is the better one, as in the choice of the best.
-    let mut places: Vec<usize> = (0..all.len()).filter(|at| !running.contains_key(&all[*at].trial)).collect();
+    let mut places: Vec<usize> = (0..all.len())
+        .filter(|at| !running.contains_key(&all[*at].trial))
+        .collect();
     places.sort_by(|a, b| order(goal, &all[*a], &all[*b]));
 
     let most = args.top.unwrap_or(usize::MAX);
@@ -63,7 +69,10 @@ pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
 fn order(goal: crate::config::Goal, a: &Outcome, b: &Outcome) -> std::cmp::Ordering {
     match (a.rank(), b.rank()) {
         (Some(one), Some(other)) => goal.order(one, other).then(a.trial.cmp(&b.trial)),
-        (one, other) => one.is_none().cmp(&other.is_none()).then(a.trial.cmp(&b.trial)),
+        (one, other) => one
+            .is_none()
+            .cmp(&other.is_none())
+            .then(a.trial.cmp(&b.trial)),
     }
 }
 
@@ -71,7 +80,10 @@ impl Listed {
     fn ended(rank: usize, row: &Row) -> Listed {
         let scores = row.scores();
         let of_scores = scores.into_iter().flat_map(|(loss, scores)| {
-            let named = Scores::NAMES.map(str::to_owned).into_iter().zip(scores.values());
+            let named = Scores::NAMES
+                .map(str::to_owned)
+                .into_iter()
+                .zip(scores.values());
             named.chain([("loss".to_owned(), Some(loss))])
         });
         Listed {
@@ -82,7 +94,9 @@ impl Listed {
             budget: row.budget,
             epochs: row.metrics.as_ref().map(|metrics| metrics.epochs),
             value: row.value,
-            metrics: of_scores.filter_map(|(name, score)| Some((name, score?))).collect(),
+            metrics: of_scores
+                .filter_map(|(name, score)| Some((name, score?)))
+                .collect(),
             pipeline: Some(row.pipeline.clone()),
             split: row.split.clone(),
             parameters: row.parameters.clone(),
@@ -109,9 +123,15 @@ impl Listed {
 
     fn cells(&self) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let number = |name: &str| or_dash(self.metrics.get(name).map(|value| format!("{value:.4}")));
-        let parameters = self.parameters.iter().map(|(name, value)| format!("{name}={}", sweep::plain(value)));
-        let epochs = self.epochs.map(|epochs| format!("{epochs}/{}", self.budget));
+        let number =
+            |name: &str| or_dash(self.metrics.get(name).map(|value| format!("{value:.4}")));
+        let parameters = self
+            .parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={}", sweep::plain(value)));
+        let epochs = self
+            .epochs
+            .map(|epochs| format!("{epochs}/{}", self.budget));
         vec![
             or_dash(self.rank.map(|rank| rank.to_string())),
             self.trial.to_string(),
@@ -124,9 +144,10 @@ impl Listed {
             number("loss"),
             or_dash(self.split.clone()),
             or_dash(self.pipeline.clone()),
-            self.error
-                .as_ref()
-                .map_or_else(|| parameters.collect::<Vec<_>>().join(" "), |error| error.replace('\n', " ")),
+            self.error.as_ref().map_or_else(
+                || parameters.collect::<Vec<_>>().join(" "),
+                |error| error.replace('\n', " "),
+            ),
         ]
     }
 
@@ -136,17 +157,28 @@ impl Listed {
             self.rank.map_or(String::new(), |rank| rank.to_string()),
             self.trial.to_string(),
             self.state.clone(),
-            self.seconds.map_or(String::new(), |seconds| format!("{seconds:.3}")),
+            self.seconds
+                .map_or(String::new(), |seconds| format!("{seconds:.3}")),
             self.budget.to_string(),
-            self.epochs.map_or(String::new(), |epochs| epochs.to_string()),
+            self.epochs
+                .map_or(String::new(), |epochs| epochs.to_string()),
             number(self.value),
         ];
         cells.extend(names().map(|name| number(self.metrics.get(name).copied())));
-        let parameters = self.parameters.iter().map(|(name, value)| format!("{name}={}", sweep::plain(value)));
+        let parameters = self
+            .parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={}", sweep::plain(value)));
         let (pipeline, split) = (self.pipeline.clone(), self.split.clone());
         cells.extend([pipeline.unwrap_or_default(), split.unwrap_or_default()]);
-        cells.extend([parameters.collect::<Vec<_>>().join(" "), self.error.clone().unwrap_or_default()]);
-        cells.iter().map(|cell| escape::value(cell).into_owned()).collect()
+        cells.extend([
+            parameters.collect::<Vec<_>>().join(" "),
+            self.error.clone().unwrap_or_default(),
+        ]);
+        cells
+            .iter()
+            .map(|cell| escape::value(cell).into_owned())
+            .collect()
     }
 }
 
@@ -164,7 +196,12 @@ enum List {
 
 /// Parameters are words and stand at the left of the last column, where tables put numbers at the right.
 fn align_parameters(rows: &mut [Vec<String>]) {
-    let width = rows.iter().filter_map(|row| row.last()).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = rows
+        .iter()
+        .filter_map(|row| row.last())
+        .map(|cell| cell.chars().count())
+        .max()
+        .unwrap_or(0);
     for cell in rows.iter_mut().filter_map(|row| row.last_mut()) {
         *cell = format!("{cell:<width$}");
     }
@@ -177,15 +214,33 @@ impl List {
             return Ok(List::Json { is_empty: true });
         }
         if args.csv {
-            let head = ["rank", "trial", "state", "seconds", "budget", "epochs", "value"].into_iter();
-            let head: Vec<String> =
-                head.chain(names()).chain(["pipeline", "split", "parameters", "error"]).map(str::to_owned).collect();
+            let head = [
+                "rank", "trial", "state", "seconds", "budget", "epochs", "value",
+            ]
+            .into_iter();
+            let head: Vec<String> = head
+                .chain(names())
+                .chain(["pipeline", "split", "parameters", "error"])
+                .map(str::to_owned)
+                .collect();
             output::data(&sweep::csv_line(&head))?;
             return Ok(List::Csv);
         }
         let by = sweep.config.wandb.sweep.metric.name.to_string();
-        let head =
-            ["rank", "trial", "state", "s", "epochs", &by, "ROC-AUC", "F-measure", "loss", "split", "pipeline", "with"];
+        let head = [
+            "rank",
+            "trial",
+            "state",
+            "s",
+            "epochs",
+            &by,
+            "ROC-AUC",
+            "F-measure",
+            "loss",
+            "split",
+            "pipeline",
+            "with",
+        ];
         Ok(List::Table(vec![head.map(str::to_owned).to_vec()]))
     }
 
@@ -197,7 +252,10 @@ impl List {
             }
             List::Json { is_empty } => {
                 let text = serde_json::to_string(&listed).context("a list is JSON")?;
-                output::data(&format!("{}\n{text}", if std::mem::take(is_empty) { "" } else { "," }))
+                output::data(&format!(
+                    "{}\n{text}",
+                    if std::mem::take(is_empty) { "" } else { "," }
+                ))
             }
             List::Csv => output::data(&sweep::csv_line(&listed.csv())),
         }
@@ -209,7 +267,10 @@ impl List {
                 align_parameters(&mut rows);
                 output::data(&output::table(&rows))?;
                 if ready > 0 {
-                    output::note(&format!("{} more are ready, and nobody has begun them", output::count(ready as u64)));
+                    output::note(&format!(
+                        "{} more are ready, and nobody has begun them",
+                        output::count(ready as u64)
+                    ));
                 }
                 Ok(())
             }

@@ -21,7 +21,9 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<u8> {
 /// Writes a page for the program, and one for each verb and step.
 pub(super) fn pages(args: &ManArgs) -> Result<u8> {
     // The pages are those of a version, whatever commit and features the program has.
-    let mut program = Cli::command().long_version(None::<&str>).disable_help_subcommand(true);
+    let mut program = Cli::command()
+        .long_version(None::<&str>)
+        .disable_help_subcommand(true);
     program.build();
     let mut pages = Vec::new();
     render(&program, &mut pages)?;
@@ -31,7 +33,10 @@ pub(super) fn pages(args: &ManArgs) -> Result<u8> {
         files::write_atomic(&args.out.join(name), page)?;
     }
     let dir = escape::path(&args.out);
-    output::data(&format!("{} pages in `{dir}`; read one with: man -l {dir}/poolcast.1\n", pages.len()))?;
+    output::data(&format!(
+        "{} pages in `{dir}`; read one with: man -l {dir}/poolcast.1\n",
+        pages.len()
+    ))?;
     Ok(EXIT_DONE)
 }
 
@@ -42,5 +47,8 @@ fn render(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
     page.render(&mut text)?;
     pages.push((page.get_filename(), text));
 
-    command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| render(below, pages))
+    command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+        .try_for_each(|below| render(below, pages))
 }

@@ -72,8 +72,11 @@ fn trusts_shards(verb: &Verb) -> bool {
 /// The defaults as they are commented where nothing changes them; else what the file and the environment make of them.
 fn config(args: &ConfigArgs) -> Result<u8> {
     let config = Config::load(args.file.as_deref(), &BTreeMap::new())?;
-    let is_default =
-        || anyhow::Ok(serde_json::to_value(yaml::read::<Config>(DEFAULT)?)? == serde_json::to_value(&config)?);
+    let is_default = || {
+        anyhow::Ok(
+            serde_json::to_value(yaml::read::<Config>(DEFAULT)?)? == serde_json::to_value(&config)?,
+        )
+    };
     if args.file.is_none() && is_default()? {
         output::file(DEFAULT)?;
     } else {
@@ -84,7 +87,9 @@ fn config(args: &ConfigArgs) -> Result<u8> {
 
 /// The flags that were given, by the key they override.
 fn flags<const N: usize>(all: [(&'static str, Option<Value>); N]) -> BTreeMap<&'static str, Value> {
-    all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    all.into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
 }
 
 /// A flag's value, for [`flags`].

@@ -24,11 +24,22 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     if args.dump {
         return dump(&logs, &options);
     }
-    let out = args.out.as_deref().context("clap asks for `--out` where nothing is dumped")?;
+    let out = args
+        .out
+        .as_deref()
+        .context("clap asks for `--out` where nothing is dumped")?;
     let salt = salt()?;
-    let earlier = if args.overwrite { Earlier::Another } else { earlier(out, &logs, &options, &salt)? };
+    let earlier = if args.overwrite {
+        Earlier::Another
+    } else {
+        earlier(out, &logs, &options, &salt)?
+    };
     let staging = Staging::new(out, args.overwrite || !matches!(earlier, Earlier::Another))?;
-    let mut builder = Builder::new(salt.text(), &options_key(&options)?, Some(staging.path().to_owned()));
+    let mut builder = Builder::new(
+        salt.text(),
+        &options_key(&options)?,
+        Some(staging.path().to_owned()),
+    );
     let sources = match &earlier {
         Earlier::Beginning(beginning) => {
             let (store, begun) = &**beginning;
@@ -57,7 +68,8 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
 
 fn dump(logs: &[PathBuf], options: &Options) -> Result<u8> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    logs.iter().try_for_each(|log| eventlog::dump(log, options, &mut out))?;
+    logs.iter()
+        .try_for_each(|log| eventlog::dump(log, options, &mut out))?;
     out.flush()?;
     Ok(EXIT_DONE)
 }
@@ -66,23 +78,37 @@ fn dump(logs: &[PathBuf], options: &Options) -> Result<u8> {
 pub(super) fn logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let all = eventlog::generations(named)?;
     for found in all.iter().filter(|log| !named.contains(log)) {
-        output::note(&format!("also reading the rotated generation `{}`", found.display()));
+        output::note(&format!(
+            "also reading the rotated generation `{}`",
+            found.display()
+        ));
     }
     Ok(all)
 }
 
 /// How to read `logs`, with what is given of the access point and the year.
 pub(super) fn options(ap: Option<String>, year: Option<i16>, logs: &[PathBuf]) -> Result<Options> {
-    Ok(Options { ap, year, likely_ap: eventlog::access_point(logs)? })
+    Ok(Options {
+        ap,
+        year,
+        likely_ap: eventlog::access_point(logs)?,
+    })
 }
 
 /// What the logs are, by content, before they are read.
 pub(super) fn sources(logs: &[PathBuf]) -> Result<Vec<Source>> {
     let source = |path: &PathBuf| {
         let mut checksum = Checksum::default();
-        checksum.read(eventlog::open(path)?).with_context(|| format!("cannot read the log `{}`", path.display()))?;
+        checksum
+            .read(eventlog::open(path)?)
+            .with_context(|| format!("cannot read the log `{}`", path.display()))?;
         let (bytes, xxh3) = checksum.finish();
-        Ok(Source { name: name(path), bytes, xxh3, ..Source::default() })
+        Ok(Source {
+            name: name(path),
+            bytes,
+            xxh3,
+            ..Source::default()
+        })
     };
     logs.iter().map(source).collect()
 }
@@ -92,12 +118,18 @@ fn name(path: &Path) -> String {
     if path == Path::new("-") {
         return "standard input".to_owned();
     }
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// The digest of everything that events depend on.
 pub(super) fn key(sources: &[Source], options: &Options) -> Result<String> {
-    let contents: Vec<_> = sources.iter().map(|source| (&source.name, source.bytes, &source.xxh3)).collect();
+    let contents: Vec<_> = sources
+        .iter()
+        .map(|source| (&source.name, source.bytes, &source.xxh3))
+        .collect();
     manifest::key(&(EVENTS.version, contents, &options.ap, options.year))
 }
 
@@ -109,13 +141,26 @@ pub(super) fn salt() -> Result<Salt> {
 }
 
 /// Reads logs into `builder`, with a progress bar; returns what they are.
-pub(super) fn read(logs: &[PathBuf], options: &Options, builder: &mut Builder) -> Result<Vec<Source>> {
-    let total = logs.iter().filter_map(|log| fs_err::metadata(log).ok()).map(|data| data.len()).sum();
+pub(super) fn read(
+    logs: &[PathBuf],
+    options: &Options,
+    builder: &mut Builder,
+) -> Result<Vec<Source>> {
+    let total = logs
+        .iter()
+        .filter_map(|log| fs_err::metadata(log).ok())
+        .map(|data| data.len())
+        .sum();
     let bar = output::byte_bar(total, "parse");
     let mut sources = Vec::new();
     for path in logs {
         let counted = bar.clone();
-        let log = eventlog::read(path, options, move |bytes| counted.inc(bytes), &mut |batch| builder.add(&batch))?;
+        let log = eventlog::read(
+            path,
+            options,
+            move |bytes| counted.inc(bytes),
+            &mut |batch| builder.add(&batch),
+        )?;
         sources.push(builder.end_log(&name(path), log, None));
     }
     bar.finish_and_clear();
@@ -144,7 +189,9 @@ enum Earlier {
 /// # Errors
 /// Fails where the log has rotated since, and where its owners were hashed with another salt: neither can be read on.
 fn earlier(out: &Path, logs: &[PathBuf], options: &Options, salt: &Salt) -> Result<Earlier> {
-    if manifest::finished_key(out, EVENTS).is_none() || logs.iter().any(|log| eventlog::is_read_once(log)) {
+    if manifest::finished_key(out, EVENTS).is_none()
+        || logs.iter().any(|log| eventlog::is_read_once(log))
+    {
         return Ok(Earlier::Another);
     }
     let store = Store::open(out)?;
@@ -153,16 +200,26 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &Options, salt: &Salt) -> Resu
         return Ok(Earlier::Another);
     }
     if sources.len() > logs.len() {
-        sources.last().map_or(Ok(()), |last| refuse_rotated(out, last, logs))?;
+        sources
+            .last()
+            .map_or(Ok(()), |last| refuse_rotated(out, last, logs))?;
         return Ok(Earlier::Another);
     }
-    let is_nameless = |source: &Source| source.generation.as_ref().is_some_and(|generation| generation.ap.is_empty());
+    let is_nameless = |source: &Source| {
+        source
+            .generation
+            .as_ref()
+            .is_some_and(|generation| generation.ap.is_empty())
+    };
     if options.likely_ap.is_some() && sources.iter().any(is_nameless) {
         return Ok(Earlier::Another);
     }
     let (mut begun, mut can_go_on) = (Checksum::default(), true);
     for (source, log) in sources.iter().zip(logs) {
-        let offset = source.resume.as_ref().map_or(source.bytes, |resume| resume.offset);
+        let offset = source
+            .resume
+            .as_ref()
+            .map_or(source.bytes, |resume| resume.offset);
         let file = eventlog::open(log)?;
         begun = Checksum::default();
         begun.read((&file).take(offset))?;
@@ -187,12 +244,19 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &Options, salt: &Salt) -> Resu
         return Ok(Earlier::Contained);
     }
     let last = sources.last().zip(logs.get(sources.len().wrapping_sub(1)));
-    let has_more = logs.len() > sources.len() || last.map_or(Ok(true), |(source, log)| has_grown(log, source))?;
+    let has_more = logs.len() > sources.len()
+        || last.map_or(Ok(true), |(source, log)| has_grown(log, source))?;
     ensure!(
         !has_more || store.summary.owner_salt_digest == salt::digest(salt.text()),
         hinted(
-            format!("the owners in `{}` are hashed with another salt, so the log cannot be read on", out.display()),
-            format!("set `{}` to the file of that salt, or name another directory", salt::FILE_VARIABLE)
+            format!(
+                "the owners in `{}` are hashed with another salt, so the log cannot be read on",
+                out.display()
+            ),
+            format!(
+                "set `{}` to the file of that salt, or name another directory",
+                salt::FILE_VARIABLE
+            )
         )
     );
     Ok(Earlier::Beginning(Box::new((store, begun))))
@@ -200,14 +264,20 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &Options, salt: &Salt) -> Resu
 
 /// Fails where one of `logs` is a later generation of the log that `source`, in the store `out`, was.
 fn refuse_rotated(out: &Path, source: &Source, logs: &[PathBuf]) -> Result<()> {
-    let Some(known) = &source.generation else { return Ok(()) };
-    let is_later = |log: &PathBuf| Ok(eventlog::sequence(log)?.is_some_and(|sequence| sequence > known.sequence));
+    let Some(known) = &source.generation else {
+        return Ok(());
+    };
+    let is_later = |log: &PathBuf| {
+        Ok(eventlog::sequence(log)?.is_some_and(|sequence| sequence > known.sequence))
+    };
     let later = logs.iter().map(is_later).collect::<Result<Vec<bool>>>()?;
     let (name, place) = (&source.name, out.display());
     ensure!(
         !later.contains(&true),
         hinted(
-            format!("`{name}` has rotated since it was parsed into `{place}`, and what it was cannot be read on"),
+            format!(
+                "`{name}` has rotated since it was parsed into `{place}`, and what it was cannot be read on"
+            ),
             "`poolcast collect LOG -o ARCHIVE` keeps all generations as they grow: parse those, into another directory"
         )
     );
@@ -235,7 +305,11 @@ fn go_on(
     };
     if let (Some(earlier), Some(log)) = (builder.go_on(store, grown)?, known.last()) {
         if let Some(resume) = &earlier.resume {
-            output::note(&format!("`{}`: going on after byte {}", log.display(), resume.offset));
+            output::note(&format!(
+                "`{}`: going on after byte {}",
+                log.display(),
+                resume.offset
+            ));
             let sink = &mut |batch: Batch<'_>| builder.add(&batch);
             let read = eventlog::read_on(log, options, resume, begun.clone(), |_| {}, sink)?;
             let source = builder.end_log(&name(log), read, Some(&earlier));
@@ -252,12 +326,21 @@ fn go_on(
 /// `--strict`: damage is an error.
 fn refuse_anomalies(sources: &[Source]) -> Result<()> {
     let damage = |source: &Source| {
-        source.places.iter().find(|place| place.anomaly.is_damage()).map(|place| (source.name.clone(), place.clone()))
+        source
+            .places
+            .iter()
+            .find(|place| place.anomaly.is_damage())
+            .map(|place| (source.name.clone(), place.clone()))
     };
     match sources.iter().find_map(damage) {
         None => Ok(()),
         Some((name, place)) => Err(hinted(
-            format!("`{name}`: line {} (byte {}): {}", place.line, place.offset, place.anomaly.describe()),
+            format!(
+                "`{name}`: line {} (byte {}): {}",
+                place.line,
+                place.offset,
+                place.anomaly.describe()
+            ),
             "leave out `--strict` to count damage and go on",
         )
         .into()),
@@ -266,7 +349,11 @@ fn refuse_anomalies(sources: &[Source]) -> Result<()> {
 
 /// The counts for people.
 pub(super) fn text(summary: &Summary) -> String {
-    let names: Vec<&str> = summary.sources.iter().map(|source| source.name.as_str()).collect();
+    let names: Vec<&str> = summary
+        .sources
+        .iter()
+        .map(|source| source.name.as_str())
+        .collect();
     let mut text = format!(
         "{}: {} of {} at {}, {} to {}\n",
         escape::value(&names.join(", ")),
@@ -278,13 +365,28 @@ pub(super) fn text(summary: &Summary) -> String {
     );
     let rows = summary.events_by_number.iter();
     let rows: Vec<Vec<String>> = rows
-        .map(|(number, count)| vec![format!("  {number:03} {}", event_name(*number)), output::count(*count)])
+        .map(|(number, count)| {
+            vec![
+                format!("  {number:03} {}", event_name(*number)),
+                output::count(*count),
+            ]
+        })
         .collect();
     text.push_str(&output::table(&rows));
     for (anomaly, count) in &summary.anomalies {
-        text.push_str(&format!("  {} x {}\n", output::count(*count), anomaly.describe()));
-        let places = summary.sources.iter().flat_map(|source| source.places.iter().map(move |place| (source, place)));
-        for (source, place) in places.filter(|(_, place)| place.anomaly == *anomaly).take(3) {
+        text.push_str(&format!(
+            "  {} x {}\n",
+            output::count(*count),
+            anomaly.describe()
+        ));
+        let places = summary
+            .sources
+            .iter()
+            .flat_map(|source| source.places.iter().map(move |place| (source, place)));
+        for (source, place) in places
+            .filter(|(_, place)| place.anomaly == *anomaly)
+            .take(3)
+        {
             text.push_str(&format!(
                 "      {}: line {} (byte {})\n",
                 escape::value(&source.name),
@@ -294,12 +396,20 @@ pub(super) fn text(summary: &Summary) -> String {
         }
     }
     if summary.doubles > 0 {
-        text.push_str(&format!("  {} x an event that was there twice, kept once\n", output::count(summary.doubles)));
+        text.push_str(&format!(
+            "  {} x an event that was there twice, kept once\n",
+            output::count(summary.doubles)
+        ));
     }
-    for source in summary.sources.iter().filter(|source| !source.hosts.is_empty()) {
+    for source in summary
+        .sources
+        .iter()
+        .filter(|source| !source.hosts.is_empty())
+    {
         let hosts: Vec<&str> = source.hosts.iter().map(String::as_str).collect();
         let (name, hosts) = (escape::value(&source.name), hosts.join(", "));
-        let what = "jobs of several hosts, taken for those of one access point; equal ids are one job";
+        let what =
+            "jobs of several hosts, taken for those of one access point; equal ids are one job";
         text.push_str(&format!("  {name}: {what}: {}\n", escape::value(&hosts)));
     }
     for gap in &summary.gaps {
@@ -320,7 +430,17 @@ fn stats(store: &Store) -> String {
         0 => "-".to_owned(),
         _ => format!("{:.0} %", 100.0 * part as f64 / whole as f64),
     };
-    let mut rows = vec![["  holds by code", "holds", "jobs", "released", "then succeeded"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        [
+            "  holds by code",
+            "holds",
+            "jobs",
+            "released",
+            "then succeeded",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
     let mut reasons = String::new();
     for kind in hold_counts(store) {
         let (code, subcode) = (kind.hold_code, kind.hold_subcode);
@@ -331,9 +451,16 @@ fn stats(store: &Store) -> String {
             percent(kind.released, kind.holds),
             percent(kind.succeeded, kind.known),
         ]);
-        reasons.extend(kind.reason.map(|reason| format!("  {code}/{subcode}: {}\n", escape::value(&reason))));
+        reasons.extend(
+            kind.reason
+                .map(|reason| format!("  {code}/{subcode}: {}\n", escape::value(&reason))),
+        );
     }
-    let title = if reasons.is_empty() { "" } else { "  their most frequent reasons, without what varies\n" };
+    let title = if reasons.is_empty() {
+        ""
+    } else {
+        "  their most frequent reasons, without what varies\n"
+    };
     output::table(&rows) + title + &reasons
 }
 

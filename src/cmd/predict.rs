@@ -40,7 +40,11 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
     match file {
         Some(file) => {
             sheet.write(file)?;
-            output::data(&format!("{} rows in {}\n", output::count(sheet.n() as u64), file.display()))?;
+            output::data(&format!(
+                "{} rows in {}\n",
+                output::count(sheet.n() as u64),
+                file.display()
+            ))?;
         }
         None if args.json => output::json(&sheet.json())?,
         None if output::is_live() => output::data(&harmless(&sheet.csv()?))?,
@@ -51,16 +55,27 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
 
 /// Names of rows are whatever a table says: nothing in them may command a terminal.
 fn harmless(text: &str) -> String {
-    let turns =
-        |c: char| matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let is_command = |c: char| c.is_control() && c != '\n' || turns(c);
-    text.chars().map(|c| if is_command(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    text.chars()
+        .map(|c| {
+            if is_command(c) {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 /// The fitted pipeline that `place` means: itself, or the best of a sweep over tables; none where it holds networks.
 fn fit(place: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
     let path = place.join(manifest::FILE);
-    let found: serde_json::Value = if path.is_file() { manifest::read_json(&path)? } else { return Ok(None) };
+    let found: serde_json::Value = if path.is_file() {
+        manifest::read_json(&path)?
+    } else {
+        return Ok(None);
+    };
     if found["format"] == FIT.name {
         return Ok(Some(place.to_owned()));
     }
@@ -72,18 +87,29 @@ fn fit(place: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     let choices = choices::of(&sweep, &mut sweep::Outcomes::of(&sweep)?)?;
-    let names: Vec<&str> = choices.iter().filter_map(|choice| choice.split.as_deref()).collect();
+    let names: Vec<&str> = choices
+        .iter()
+        .filter_map(|choice| choice.split.as_deref())
+        .collect();
     let listed = names.join(", ");
     let chosen = match split {
-        Some(split) => choices.iter().find(|choice| choice.split.as_deref() == Some(split)),
+        Some(split) => choices
+            .iter()
+            .find(|choice| choice.split.as_deref() == Some(split)),
         None if choices.len() == 1 => choices.first(),
         None => bail!(hinted(
-            format!("the sweep in `{}` has a best trial for each of the splits {listed}", place.display()),
+            format!(
+                "the sweep in `{}` has a best trial for each of the splits {listed}",
+                place.display()
+            ),
             format!("choose with `--split {}`", names.first().unwrap_or(&"NAME"))
         )),
     };
     let chosen = chosen.with_context(|| {
-        hinted(format!("the sweep has no split `{}`", split.unwrap_or_default()), format!("its splits are {listed}"))
+        hinted(
+            format!("the sweep has no split `{}`", split.unwrap_or_default()),
+            format!("its splits are {listed}"),
+        )
     })?;
     Ok(Some(sweep::trial_dir(place, chosen.trial)))
 }
@@ -96,12 +122,18 @@ fn of_table(dir: &Path, args: &PredictArgs) -> Result<Sheet> {
     ensure!(
         config.data.is_given(),
         hinted(
-            format!("the pipeline in `{}` was fitted on samples of logs", dir.display()),
+            format!(
+                "the pipeline in `{}` was fitted on samples of logs",
+                dir.display()
+            ),
             "name a pipeline over tables, or a network"
         )
     );
     let table = args.input.as_deref().with_context(|| {
-        hinted("a pipeline over tables predicts the rows of a table, and no log", "name a CSV or Parquet file")
+        hinted(
+            "a pipeline over tables predicts the rows of a table, and no log",
+            "name a CSV or Parquet file",
+        )
     })?;
     let fitted = Fitted::open(dir).with_context(|| {
         hinted(
@@ -109,42 +141,66 @@ fn of_table(dir: &Path, args: &PredictArgs) -> Result<Sheet> {
             "`sweep run --keep` removes all but the best; a trial's row makes its model again: docs/pipelines.md",
         )
     })?;
-    let index = config.data.index.context("a pipeline over tables has an index")?;
+    let index = config
+        .data
+        .index
+        .context("a pipeline over tables has an index")?;
     let (names, rows) = new_rows(table, &index, &fitted.features, &fitted.classes)?;
     let probabilities = fitted.probabilities(&rows)?;
     let k = fitted.classes.len();
     let of_class = |(class, name): (usize, &String)| {
-        let cells = probabilities.iter().skip(class).step_by(k).copied().collect();
+        let cells = probabilities
+            .iter()
+            .skip(class)
+            .step_by(k)
+            .copied()
+            .collect();
         (format!("probability_{name}"), Cells::Reals(cells))
     };
     let classes = fitted.classes.iter().enumerate().map(of_class);
-    Ok(Sheet { columns: std::iter::once((index, Cells::Texts(names))).chain(classes).collect() })
+    Ok(Sheet {
+        columns: std::iter::once((index, Cells::Texts(names)))
+            .chain(classes)
+            .collect(),
+    })
 }
 
 /// What the network that `place` means says of each hold.
 fn of_network(place: &Path, args: &PredictArgs) -> Result<Sheet> {
     ensure!(
         args.split.is_none(),
-        hinted("`--split` is for sweeps over tables", "leave it out; a network is one for all holds")
+        hinted(
+            "`--split` is for sweeps over tables",
+            "leave it out; a network is one for all holds"
+        )
     );
     let dir = sweep::resolve(place)?;
     let run = Run::open(&dir)?;
     let Some(input) = &args.input else {
         let config = Config::read(&dir)?;
         let logs = parse::logs(&args.logs)?;
-        let options = parse::options(config.parse.ap.clone(), args.year.or(config.parse.year), &logs)?;
+        let options = parse::options(
+            config.parse.ap.clone(),
+            args.year.or(config.parse.year),
+            &logs,
+        )?;
         let mut builder = Builder::new(Salt::random()?.text(), "", None);
         parse::read(&logs, &options, &mut builder)?;
         return Ok(sheet(&predict_holds(&builder.store()?, &run)?));
     };
     let found: serde_json::Value = Some(input.join(manifest::FILE))
         .filter(|path| path.is_file())
-        .map_or(Ok(serde_json::Value::Null), |path| manifest::read_json(&path))?;
+        .map_or(Ok(serde_json::Value::Null), |path| {
+            manifest::read_json(&path)
+        })?;
     let predictions = match found["format"].as_str() {
         Some(name) if name == TENSORS.name => predict_samples(&Dataset::open(input)?, &run)?,
         Some(name) if name == EVENTS.name => predict_holds(&Store::open(input)?, &run)?,
         _ => bail!(hinted(
-            format!("`{}` holds neither events nor tensors, and a network predicts holds", input.display()),
+            format!(
+                "`{}` holds neither events nor tensors, and a network predicts holds",
+                input.display()
+            ),
             "name a directory that `poolcast parse` or `poolcast tensors` wrote, or logs with `--log LOG`"
         )),
     };
@@ -153,24 +209,41 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<Sheet> {
 
 /// A row a hold.
 fn sheet(holds: &[HoldPrediction]) -> Sheet {
-    let texts = |of: &dyn Fn(&HoldPrediction) -> String| Cells::Texts(holds.iter().map(of).collect());
-    let wholes = |of: fn(&HoldPrediction) -> i32| Cells::Wholes(holds.iter().map(|hold| of(hold).into()).collect());
+    let texts =
+        |of: &dyn Fn(&HoldPrediction) -> String| Cells::Texts(holds.iter().map(of).collect());
+    let wholes = |of: fn(&HoldPrediction) -> i32| {
+        Cells::Wholes(holds.iter().map(|hold| of(hold).into()).collect())
+    };
     let mut columns = Vec::new();
     if holds.iter().any(|hold| hold.side.is_some()) {
-        let side = |hold: &HoldPrediction| hold.side.map_or(String::new(), |side| side.name().to_owned());
+        let side = |hold: &HoldPrediction| {
+            hold.side
+                .map_or(String::new(), |side| side.name().to_owned())
+        };
         columns.push(("side", texts(&side)));
     }
     if holds.iter().any(|hold| hold.ap.is_some()) {
         columns.push(("ap", texts(&|hold| hold.ap.clone().unwrap_or_default())));
     }
     columns.extend([
-        ("job", texts(&|hold| format!("{}.{}", hold.cluster, hold.proc))),
+        (
+            "job",
+            texts(&|hold| format!("{}.{}", hold.cluster, hold.proc)),
+        ),
         ("held_at", texts(&|hold| moment(hold.hold_time_ms))),
         ("hold_code", wholes(|hold| hold.hold_code)),
         ("hold_subcode", wholes(|hold| hold.hold_subcode)),
-        ("probability", Cells::Reals(holds.iter().map(|hold| hold.probability).collect())),
+        (
+            "probability",
+            Cells::Reals(holds.iter().map(|hold| hold.probability).collect()),
+        ),
     ]);
-    Sheet { columns: columns.into_iter().map(|(name, cells)| (name.to_owned(), cells)).collect() }
+    Sheet {
+        columns: columns
+            .into_iter()
+            .map(|(name, cells)| (name.to_owned(), cells))
+            .collect(),
+    }
 }
 
 /// Epoch milliseconds as `2026-11-21T02:26:06.000Z`.
@@ -185,6 +258,9 @@ mod tests {
 
     #[test]
     fn no_name_commands_a_terminal() {
-        assert_eq!(harmless("run,p\na\u{1b}[2J\u{9b}\u{202e}b,1\n"), "run,p\na\u{fffd}[2J\u{fffd}\u{fffd}b,1\n");
+        assert_eq!(
+            harmless("run,p\na\u{1b}[2J\u{9b}\u{202e}b,1\n"),
+            "run,p\na\u{fffd}[2J\u{fffd}\u{fffd}b,1\n"
+        );
     }
 }

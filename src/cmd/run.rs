@@ -38,11 +38,15 @@ struct Report<'a> {
 /// Goes through every stage; what an earlier run finished is kept unless it was made from something else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
-    let networks = sweep::networks(&config).with_context(|| format!("cannot use `{}`", args.config.display()))?;
+    let networks = sweep::networks(&config)
+        .with_context(|| format!("cannot use `{}`", args.config.display()))?;
     ensure!(
         !config.data.is_given() && networks > 0,
         hinted(
-            format!("`{}` tries no network, and advice needs one", args.config.display()),
+            format!(
+                "`{}` tries no network, and advice needs one",
+                args.config.display()
+            ),
             "use `poolcast sweep init` and `poolcast sweep run`"
         )
     );
@@ -55,14 +59,27 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     }
     let (out, rows) = (&config.out, sweep::rows(&sweep)?);
     let best = sweep::choose(&sweep, &rows)?;
-    let choices =
-        if config.pipelines.is_empty() { Vec::new() } else { choices::of(&sweep, &mut Outcomes::of(&sweep)?)? };
-    let winner = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
+    let choices = if config.pipelines.is_empty() {
+        Vec::new()
+    } else {
+        choices::of(&sweep, &mut Outcomes::of(&sweep)?)?
+    };
+    let winner = rows
+        .iter()
+        .find(|row| row.trial == best.trial)
+        .context("the best trial has a row")?;
     let store = Store::open(&out.join(EVENTS))?;
     let dir = sweep::trial_dir(out, best.trial);
     let dataset = Dataset::open(&sweep::tensors_dir(out, &winner.config)?)?;
     let run = Run::open(&dir)?;
-    let evaluation = evaluate::score(&run, &dir, &dataset, Side::Test, config.evaluation.resamples, None)?;
+    let evaluation = evaluate::score(
+        &run,
+        &dir,
+        &dataset,
+        Side::Test,
+        config.evaluation.resamples,
+        None,
+    )?;
     sweep::write_best(out, &best)?;
     let advice = advise::judge(&store, &run, &dir, &config, &[])?;
     let report = Report {
@@ -76,7 +93,15 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     if args.json {
         output::json(&report)?;
     } else {
-        output::data(&summary(&store, &dataset, &best, &rows, &choices, &evaluation, out))?;
+        output::data(&summary(
+            &store,
+            &dataset,
+            &best,
+            &rows,
+            &choices,
+            &evaluation,
+            out,
+        ))?;
         output::data(&format!(
             "\nAdvice on the {} still held when the log ends\n\n",
             output::many(advice.len(), "job")
@@ -92,7 +117,11 @@ pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Swe
     check(config, file)?;
     sweep::check_place(&config.out)?;
     let _lock = LockedDirectory::new(&config.out)?;
-    let source_key = if config.data.is_given() { tables(config)? } else { events(config, overwrite)? };
+    let source_key = if config.data.is_given() {
+        tables(config)?
+    } else {
+        events(config, overwrite)?
+    };
     let sweep = Sweep::init(&config.out, config, &source_key, overwrite)?;
     if sweep.is_finished() {
         output::note("trials: done before");
@@ -148,7 +177,11 @@ pub(super) fn events(config: &Config, overwrite: bool) -> Result<String> {
     }
     let staging = Staging::new(&dir, true)?;
     let salt = parse::salt()?;
-    let mut builder = Builder::new(salt.text(), &parse::options_key(&options)?, Some(staging.path().to_owned()));
+    let mut builder = Builder::new(
+        salt.text(),
+        &parse::options_key(&options)?,
+        Some(staging.path().to_owned()),
+    );
     // The key of what was read, which may be longer than what was looked at before.
     let key = parse::key(&parse::read(&logs, &options, &mut builder)?, &options)?;
     builder.write(staging, &key)?;
@@ -163,7 +196,11 @@ fn check(config: &Config, file: &Path) -> Result<()> {
             format!(
                 "`{}` names {}",
                 file.display(),
-                if config.logs.is_empty() { "no logs" } else { "logs and tables" }
+                if config.logs.is_empty() {
+                    "no logs"
+                } else {
+                    "logs and tables"
+                }
             ),
             "give `logs: [PATH]`, or tables of your own in `data`"
         )
@@ -212,24 +249,38 @@ fn summary(
         "",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    let networks = best.trials.iter().zip(trials.iter().filter(|row| row.config.pipelines.is_empty()));
+    let networks = best
+        .trials
+        .iter()
+        .zip(trials.iter().filter(|row| row.config.pipelines.is_empty()));
     rows.extend(networks.map(|(result, row)| trial_row(best, result, &row.config)));
     text.push_str(&output::table(&rows));
     if let [choice, ..] = choices {
-        text.push_str(&format!("\nPipelines and networks on the same samples, by {}\n", best.metric.name));
+        text.push_str(&format!(
+            "\nPipelines and networks on the same samples, by {}\n",
+            best.metric.name
+        ));
         let of_each = choice.pipelines.iter().map(|(name, leader)| {
-            vec![name.clone(), format!("trial {}", leader.trial), format!("{:.4}", leader.value)]
+            vec![
+                name.clone(),
+                format!("trial {}", leader.trial),
+                format!("{:.4}", leader.value),
+            ]
         });
         text.push_str(&output::table(&of_each.collect::<Vec<_>>()));
         text.push_str(&choices::text(choices));
     }
-    text.push_str(&format!("\nThe best trial on holds it has not seen\n{}", evaluate::text(evaluation)));
+    text.push_str(&format!(
+        "\nThe best trial on holds it has not seen\n{}",
+        evaluate::text(evaluation)
+    ));
     text.push_str(&format!("everything is in {}\n", escape::path(out)));
     text
 }
 
 fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<String> {
-    let (Ok(tensors), Ok(training)) = (Settings::of(config), crate::training::Settings::of(config)) else {
+    let (Ok(tensors), Ok(training)) = (Settings::of(config), crate::training::Settings::of(config))
+    else {
         return vec![result.trial.to_string()];
     };
     let score = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.3}"));
@@ -250,7 +301,11 @@ fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<S
             format!("{:.4}", epoch.validation_loss),
             score(epoch.validation.roc_auc),
             score(epoch.validation.f_measure),
-            if best.trial == result.trial { "best".to_owned() } else { String::new() },
+            if best.trial == result.trial {
+                "best".to_owned()
+            } else {
+                String::new()
+            },
         ]),
         None => row.push(result.error.clone().unwrap_or_default()),
     }

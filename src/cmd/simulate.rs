@@ -9,7 +9,10 @@ use crate::{advice, escape, output};
 
 /// Simulates, and prints what the log holds.
 pub fn run(args: &SimulateArgs) -> Result<u8> {
-    let start = args.start.to_zoned(jiff::tz::TimeZone::UTC).context("the first day has no begin")?;
+    let start = args
+        .start
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .context("the first day has no begin")?;
     let settings = Settings {
         seed: args.seed,
         jobs: args.jobs,
@@ -18,7 +21,9 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
         rotate_bytes: args.rotate_bytes,
     };
     let bar = output::item_bar(args.jobs, "simulate");
-    let summary = simulate(&settings, &args.out, &args.truth, args.overwrite, |jobs| bar.inc(jobs))?;
+    let summary = simulate(&settings, &args.out, &args.truth, args.overwrite, |jobs| {
+        bar.inc(jobs)
+    })?;
     bar.finish_and_clear();
     if args.json {
         output::json(&summary)?;
@@ -45,17 +50,38 @@ fn text(args: &SimulateArgs, settings: &Settings, summary: &Summary) -> String {
         many(summary.rotated as u64 + 1, "file")
     );
     let mut rows = vec![
-        vec!["  jobs held".to_owned(), share(summary.held_jobs, summary.jobs)],
-        vec!["  holds a held job".to_owned(), format!("{:.1}", summary.holds as f64 / summary.held_jobs.max(1) as f64)],
-        vec!["  jobs removed".to_owned(), share(summary.removed_jobs, summary.jobs)],
+        vec![
+            "  jobs held".to_owned(),
+            share(summary.held_jobs, summary.jobs),
+        ],
+        vec![
+            "  holds a held job".to_owned(),
+            format!(
+                "{:.1}",
+                summary.holds as f64 / summary.held_jobs.max(1) as f64
+            ),
+        ],
+        vec![
+            "  jobs removed".to_owned(),
+            share(summary.removed_jobs, summary.jobs),
+        ],
     ];
-    let scores =
-        [("  ROC-AUC of the truth", summary.best_roc_auc), ("  ROC-AUC of rates by code", summary.by_code_roc_auc)];
+    let scores = [
+        ("  ROC-AUC of the truth", summary.best_roc_auc),
+        ("  ROC-AUC of rates by code", summary.by_code_roc_auc),
+    ];
     for (name, score) in scores {
-        rows.push(vec![name.to_owned(), score.map_or("-".to_owned(), |score| format!("{score:.3}"))]);
+        rows.push(vec![
+            name.to_owned(),
+            score.map_or("-".to_owned(), |score| format!("{score:.3}")),
+        ]);
     }
     text.push_str(&output::table(&rows));
-    let mut rows = vec![["  holds by code", "holds", "released", "then succeeded"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["  holds by code", "holds", "released", "then succeeded"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for kind in &summary.by_code {
         let (code, subcode) = (kind.hold_code, kind.hold_subcode);
         rows.push(vec![

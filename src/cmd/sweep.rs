@@ -13,8 +13,8 @@ use super::run::{EVENTS, begin, make_tensors};
 use super::train::{line, stop_signal};
 use super::{choices, dag, evaluate, listing, trials};
 use crate::cli::{
-    SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs, SweepStatusArgs, SweepStep,
-    SweepWorkArgs,
+    SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs,
+    SweepStatusArgs, SweepStep, SweepWorkArgs,
 };
 use crate::condor::{self, is_dag, results};
 use crate::config::Config;
@@ -54,24 +54,44 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
 
 fn init(args: &SweepInitArgs) -> Result<u8> {
     let config = choices::config(args)?;
-    let begun = if args.overwrite { None } else { Sweep::begun(&config.out, &config)? };
+    let begun = if args.overwrite {
+        None
+    } else {
+        Sweep::begun(&config.out, &config)?
+    };
     let sweep = match begun {
         Some(sweep) => sweep,
         None => begin(&config, &args.config, args.overwrite)?,
     };
     choices::note_repeats(&sweep)?;
-    let (trials, are) = (sweep.plan.trials, if sweep.plan.trials == 1 { "is" } else { "are" });
-    output::data(&format!("{} {are} to be done in {}\n", output::many(trials, "trial"), escape::path(&sweep.dir)))?;
+    let (trials, are) = (
+        sweep.plan.trials,
+        if sweep.plan.trials == 1 { "is" } else { "are" },
+    );
+    output::data(&format!(
+        "{} {are} to be done in {}\n",
+        output::many(trials, "trial"),
+        escape::path(&sweep.dir)
+    ))?;
     Ok(EXIT_DONE)
 }
 
 fn manage(args: &SweepManageArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let sweep = open(args)?;
-    let Some(queue) = sweep.queue()? else { return summary(&sweep) };
+    let Some(queue) = sweep.queue()? else {
+        return summary(&sweep);
+    };
     note_pause(&queue, &sweep);
     let prepare = |trials: &[Config]| make_tensors(&sweep, &sweep.dir.join(EVENTS), trials);
-    match sweep::manage_trials(&sweep, &queue, args.keep as usize, &stop, prepare, output::note)? {
+    match sweep::manage_trials(
+        &sweep,
+        &queue,
+        args.keep as usize,
+        &stop,
+        prepare,
+        output::note,
+    )? {
         Managed::Over(_) => summary(&sweep),
         managed => Ok(not_over(&managed, &sweep)),
     }
@@ -111,8 +131,13 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
         )
     };
     let limit = trial_limit(args.trial_timeout);
-    let tally = output::telling(far, || sweep::work_trials(&sweep, &queue, limit, &stop, tell, ended))?;
-    output::data(&format!("{} done\n", output::many(tally.acknowledged, "trial")))?;
+    let tally = output::telling(far, || {
+        sweep::work_trials(&sweep, &queue, limit, &stop, tell, ended)
+    })?;
+    output::data(&format!(
+        "{} done\n",
+        output::many(tally.acknowledged, "trial")
+    ))?;
     if tally.stopped {
         output::note("stopped; what was begun is given back");
         return Ok(EXIT_RETRY);
@@ -134,7 +159,12 @@ fn trial_limit(seconds: Option<u32>) -> Duration {
 
 fn all(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize) -> Result<u8> {
     let sweep = open(args)?;
-    match to_end(&sweep, threads, trial_limit(trial_timeout), args.keep as usize)? {
+    match to_end(
+        &sweep,
+        threads,
+        trial_limit(trial_timeout),
+        args.keep as usize,
+    )? {
         true => summary(&sweep),
         false => Ok(EXIT_RETRY),
     }
@@ -143,11 +173,22 @@ fn all(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize) -> Re
 /// Manages `sweep` and works on it in this process; whether all trials have ended.
 pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: usize) -> Result<bool> {
     let stop = stop_signal()?;
-    let Some(queue) = sweep.queue()? else { return Ok(true) };
+    let Some(queue) = sweep.queue()? else {
+        return Ok(true);
+    };
     note_pause(&queue, sweep);
-    let hands = Hands { workers: threads.min(sweep.plan.trials), limit, keep, stop: &stop };
+    let hands = Hands {
+        workers: threads.min(sweep.plan.trials),
+        limit,
+        keep,
+        stop: &stop,
+    };
     let progress = TrialProgress::new(sweep)?;
-    let prepare = |trials: &[Config]| progress.bar.suspend(|| make_tensors(sweep, &sweep.dir.join(EVENTS), trials));
+    let prepare = |trials: &[Config]| {
+        progress
+            .bar
+            .suspend(|| make_tensors(sweep, &sweep.dir.join(EVENTS), trials))
+    };
     let epoch = |trial: usize, epoch: &Epoch| {
         progress.epoch(trial, epoch.epoch);
         tell(trial, epoch);
@@ -157,8 +198,10 @@ pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: usize
         tracing::info!("{}", ended(row, sweep));
     };
     let say = |text: &str| tracing::info!("{text}");
-    let managed =
-        output::telling(|| progress.text(), || sweep::run_here(sweep, &queue, hands, prepare, epoch, ended, say));
+    let managed = output::telling(
+        || progress.text(),
+        || sweep::run_here(sweep, &queue, hands, prepare, epoch, ended, say),
+    );
     progress.bar.finish_and_clear();
     let managed = managed?;
     let is_over = matches!(managed, Managed::Over(_));
@@ -182,19 +225,40 @@ struct TrialProgress {
 impl TrialProgress {
     /// Begins with what was done before.
     fn new(sweep: &Sweep) -> Result<TrialProgress> {
-        let (networks, trials, epochs) = (sweep::networks(&sweep.config)?, sweep.plan.trials, sweep.config.epochs);
-        let steps = |networks: usize, trials: usize| (networks * epochs + trials.saturating_sub(networks)) as u64;
+        let (networks, trials, epochs) = (
+            sweep::networks(&sweep.config)?,
+            sweep.plan.trials,
+            sweep.config.epochs,
+        );
+        let steps = |networks: usize, trials: usize| {
+            (networks * epochs + trials.saturating_sub(networks)) as u64
+        };
         let bar = output::item_bar(steps(networks, trials), "epochs of all trials");
         let before = Outcomes::of(sweep)?;
         let ended = before.all().len();
-        bar.set_position(steps(before.all().iter().filter(|outcome| outcome.trial <= networks).count(), ended));
+        bar.set_position(steps(
+            before
+                .all()
+                .iter()
+                .filter(|outcome| outcome.trial <= networks)
+                .count(),
+            ended,
+        ));
         bar.reset_eta();
-        Ok(TrialProgress { bar, trials, epochs, ended: AtomicUsize::new(ended), counted: Mutex::default() })
+        Ok(TrialProgress {
+            bar,
+            trials,
+            epochs,
+            ended: AtomicUsize::new(ended),
+            counted: Mutex::default(),
+        })
     }
 
     /// A network has gone through so many epochs, perhaps most of them before.
     fn epoch(&self, trial: usize, epochs: usize) {
-        let Ok(mut counted) = self.counted.lock() else { return };
+        let Ok(mut counted) = self.counted.lock() else {
+            return;
+        };
         let before = counted.insert(trial, epochs).unwrap_or(0);
         self.bar.inc(epochs.saturating_sub(before) as u64);
     }
@@ -206,8 +270,10 @@ impl TrialProgress {
             // Stopped early or failed: the rest will not come.
             self.epoch(row.trial, self.epochs);
         }
-        self.ended
-            .fetch_add(usize::from(row.budget >= self.epochs || !row.config.pipelines.is_empty()), Ordering::Relaxed);
+        self.ended.fetch_add(
+            usize::from(row.budget >= self.epochs || !row.config.pipelines.is_empty()),
+            Ordering::Relaxed,
+        );
     }
 
     /// For those who see no bar.
@@ -215,15 +281,24 @@ impl TrialProgress {
         let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
         let ended = self.ended.load(Ordering::Relaxed);
         let left = output::span(i64::try_from(self.bar.eta().as_millis()).unwrap_or(i64::MAX));
-        let left = if self.bar.eta().is_zero() { String::new() } else { format!(", about {left} remain") };
-        format!("{ended} of {} trials have ended, {done} of {all} epochs{left}", self.trials)
+        let left = if self.bar.eta().is_zero() {
+            String::new()
+        } else {
+            format!(", about {left} remain")
+        };
+        format!(
+            "{ended} of {} trials have ended, {done} of {all} epochs{left}",
+            self.trials
+        )
     }
 }
 
 fn note_pause(queue: &Queue, sweep: &Sweep) {
     if queue.is_paused() {
         let place = sweep.dir.display();
-        output::note(&format!("the sweep is paused; `poolcast sweep resume {place}` lets it go on"));
+        output::note(&format!(
+            "the sweep is paused; `poolcast sweep resume {place}` lets it go on"
+        ));
     }
 }
 
@@ -240,7 +315,11 @@ fn pause(dir: &Path) -> Result<u8> {
 
 fn resume(dir: &Path) -> Result<u8> {
     let was_paused = open_queue(dir)?.resume()?;
-    output::note(if was_paused { "workers go on" } else { "it is not paused" });
+    output::note(if was_paused {
+        "workers go on"
+    } else {
+        "it is not paused"
+    });
     Ok(EXIT_DONE)
 }
 
@@ -254,7 +333,10 @@ fn open_queue(dir: &Path) -> Result<Queue> {
         )
     );
     Sweep::open(dir)?.queue()?.with_context(|| {
-        hinted(format!("all trials of `{}` have ended", dir.display()), "`poolcast sweep best DIR` shows the best")
+        hinted(
+            format!("all trials of `{}` have ended", dir.display()),
+            "`poolcast sweep best DIR` shows the best",
+        )
     })
 }
 
@@ -267,7 +349,9 @@ fn not_over(managed: &Managed, sweep: &Sweep) -> u8 {
     let place = sweep.dir.display();
     match managed {
         Managed::Elsewhere(other) => output::note(&format!("`{place}` is managed by {other}")),
-        _ => output::note(&format!("the sweep in `{place}` was stopped; the same command goes on from there")),
+        _ => output::note(&format!(
+            "the sweep in `{place}` was stopped; the same command goes on from there"
+        )),
     }
     EXIT_RETRY
 }
@@ -284,12 +368,18 @@ pub(super) fn ended(row: &Row, sweep: &Sweep) -> String {
 
 fn summary(sweep: &Sweep) -> Result<u8> {
     output::data(&text(&sweep::status(sweep)?))?;
-    output::data(&format!("results are in {}\n", escape::path(&sweep.dir.join(sweep::ROWS_FILE))))?;
+    output::data(&format!(
+        "results are in {}\n",
+        escape::path(&sweep.dir.join(sweep::ROWS_FILE))
+    ))?;
     if sweep.config.pipelines.is_empty() {
         sweep::choose(sweep, &sweep::rows(sweep)?)?;
         return Ok(EXIT_DONE);
     }
-    output::data(&choices::text(&choices::of(sweep, &mut Outcomes::of(sweep)?)?))?;
+    output::data(&choices::text(&choices::of(
+        sweep,
+        &mut Outcomes::of(sweep)?,
+    )?))?;
     Ok(EXIT_DONE)
 }
 
@@ -330,17 +420,41 @@ fn text(status: &Status) -> String {
         text.push_str(&format!("  failed, {how}: {count}\n"));
     }
     if let Some(best) = &status.best {
-        text.push_str(&format!("best: trial {} with {} {:.4}\n", best.trial, status.metric.name, best.value));
+        text.push_str(&format!(
+            "best: trial {} with {} {:.4}\n",
+            best.trial, status.metric.name, best.value
+        ));
     }
     if let (Some(rate), Some(remaining_s)) = (status.rate_per_hour, status.remaining_s) {
-        text.push_str(&format!("{rate:.0} trials an hour, {} remain\n", output::span((1000.0 * remaining_s) as i64)));
+        text.push_str(&format!(
+            "{rate:.0} trials an hour, {} remain\n",
+            output::span((1000.0 * remaining_s) as i64)
+        ));
     }
     if let Some(manager) = &status.manager {
-        text.push_str(&format!("managed by {}, heartbeat {}\n", manager.worker, ago(manager.heartbeat_s)));
+        text.push_str(&format!(
+            "managed by {}, heartbeat {}\n",
+            manager.worker,
+            ago(manager.heartbeat_s)
+        ));
     }
     if !status.running.is_empty() {
-        let head = ["running", "attempt", "epoch", "value", "for", "heartbeat", "worker"].map(str::to_owned).to_vec();
-        text.push_str(&output::table(&std::iter::once(head).chain(status.running.iter().map(row)).collect::<Vec<_>>()));
+        let head = [
+            "running",
+            "attempt",
+            "epoch",
+            "value",
+            "for",
+            "heartbeat",
+            "worker",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        text.push_str(&output::table(
+            &std::iter::once(head)
+                .chain(status.running.iter().map(row))
+                .collect::<Vec<_>>(),
+        ));
     }
     text
 }
@@ -350,16 +464,26 @@ fn row(running: &Running) -> Vec<String> {
     vec![
         format!("trial {}", running.trial),
         running.attempt.to_string(),
-        or_dash(running.epoch.map(|epoch| format!("{epoch}/{}", running.budget))),
+        or_dash(
+            running
+                .epoch
+                .map(|epoch| format!("{epoch}/{}", running.budget)),
+        ),
         or_dash(running.value.map(|value| format!("{value:.4}"))),
-        or_dash(running.seconds.map(|seconds| output::span((1000.0 * seconds) as i64))),
+        or_dash(
+            running
+                .seconds
+                .map(|seconds| output::span((1000.0 * seconds) as i64)),
+        ),
         ago(running.by.heartbeat_s),
         running.by.worker.clone(),
     ]
 }
 
 fn ago(seconds: Option<f64>) -> String {
-    seconds.map_or("-".to_owned(), |seconds| format!("{} ago", output::span((1000.0 * seconds) as i64)))
+    seconds.map_or("-".to_owned(), |seconds| {
+        format!("{} ago", output::span((1000.0 * seconds) as i64))
+    })
 }
 
 pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
@@ -370,7 +494,10 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     }
     let rows = sweep::rows(&sweep)?;
     let best = sweep::choose(&sweep, &rows).with_context(|| choices::no_best(&sweep))?;
-    let row = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
+    let row = rows
+        .iter()
+        .find(|row| row.trial == best.trial)
+        .context("the best trial has a row")?;
     if args.json {
         output::json(row)?;
     } else {
@@ -381,9 +508,15 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
 
 fn best_text(sweep: &Sweep, row: &Row, ended: usize) -> String {
     let dir = sweep::trial_dir(&sweep.dir, row.trial);
-    let mut text =
-        format!("{}\nof {ended} trials that have ended, of {}\n", self::ended(row, sweep), sweep.plan.trials);
-    let rows = row.parameters.iter().map(|(name, value)| vec![format!("  {name}"), sweep::plain(value)]);
+    let mut text = format!(
+        "{}\nof {ended} trials that have ended, of {}\n",
+        self::ended(row, sweep),
+        sweep.plan.trials
+    );
+    let rows = row
+        .parameters
+        .iter()
+        .map(|(name, value)| vec![format!("  {name}"), sweep::plain(value)]);
     text.push_str(&output::table(&rows.collect::<Vec<_>>()));
     text.push_str(&format!("its model is in {}\n", escape::path(&dir)));
     text
@@ -416,7 +549,13 @@ fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
     if condor::is_untidied(&args.dir)? || !args.dir.join(manifest::FILE).exists() {
         return dag::cleanup(args);
     }
-    ensure!(!args.dry_run, "`--dry-run` is for the directory of a DAG; here nothing moves");
-    sweep::cleanup(&Sweep::open(&args.dir)?, args.keep.map(|keep| keep as usize))?;
+    ensure!(
+        !args.dry_run,
+        "`--dry-run` is for the directory of a DAG; here nothing moves"
+    );
+    sweep::cleanup(
+        &Sweep::open(&args.dir)?,
+        args.keep.map(|keep| keep as usize),
+    )?;
     Ok(EXIT_DONE)
 }

@@ -20,9 +20,15 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
         &flags([
             ("preprocessing.parameters.j", flag(&args.j)),
             ("preprocessing.parameters.m", flag(&args.m)),
-            ("preprocessing.parameters.timeframe_len", flag(&args.timeframe_len)),
+            (
+                "preprocessing.parameters.timeframe_len",
+                flag(&args.timeframe_len),
+            ),
             ("preprocessing.parameters.context", flag(&args.context)),
-            ("preprocessing.parameters.vocabulary", flag(&args.vocabulary)),
+            (
+                "preprocessing.parameters.vocabulary",
+                flag(&args.vocabulary),
+            ),
             ("preprocessing.parameters.states", flag(&args.states)),
             ("preprocessing.window", flag(&args.window)),
             ("preprocessing.label", flag(&args.label)),
@@ -36,14 +42,20 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
     let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS)?.key;
     let is_done = manifest::finished_key(&args.out, TENSORS) == Some(settings.key(&events_key)?);
     let summary = if is_done && !args.overwrite {
-        output::note(&format!("nothing new: `{}` holds these tensors already", args.out.display()));
+        output::note(&format!(
+            "nothing new: `{}` holds these tensors already",
+            args.out.display()
+        ));
         Dataset::open(&args.out)?.summary
     } else {
         let summary = build(&store, &settings, &events_key, &args.out, args.overwrite, 0)?;
         config.write(&args.out)?;
         summary
     };
-    let audit = args.audit.then(|| tensors::audit(&Dataset::open(&args.out)?)).transpose()?;
+    let audit = args
+        .audit
+        .then(|| tensors::audit(&Dataset::open(&args.out)?))
+        .transpose()?;
     if args.json {
         output::json(&Printed { summary, audit })?;
     } else {
@@ -71,15 +83,35 @@ pub(super) fn build(
     bytes_to_tell: u64,
 ) -> Result<Summary> {
     let bar = output::item_bar(0, "tensors");
-    bar.set_length(store.summary.events_by_number.get(&crate::eventlog::HELD).copied().unwrap_or(0));
+    bar.set_length(
+        store
+            .summary
+            .events_by_number
+            .get(&crate::eventlog::HELD)
+            .copied()
+            .unwrap_or(0),
+    );
     let hear = |progress: Progress| match progress {
         Progress::Planned { bytes } if bytes >= bytes_to_tell => {
-            bar.suspend(|| output::note(&format!("writing {} to `{}`", indicatif::DecimalBytes(bytes), dir.display())));
+            bar.suspend(|| {
+                output::note(&format!(
+                    "writing {} to `{}`",
+                    indicatif::DecimalBytes(bytes),
+                    dir.display()
+                ))
+            });
         }
         Progress::Planned { .. } => {}
         Progress::Made { samples } => bar.inc(samples),
     };
-    let summary = tensors::build(store, settings, &settings.key(events_key)?, dir, replace, hear);
+    let summary = tensors::build(
+        store,
+        settings,
+        &settings.key(events_key)?,
+        dir,
+        replace,
+        hear,
+    );
     bar.finish_and_clear();
     summary
 }
@@ -106,7 +138,10 @@ pub(super) fn text(summary: &Summary) -> String {
         ]);
     }
     for (reason, count) in &summary.left_out {
-        rows.push(vec![format!("  left out: {}", reason.name()), output::count(*count as u64)]);
+        rows.push(vec![
+            format!("  left out: {}", reason.name()),
+            output::count(*count as u64),
+        ]);
     }
     text.push_str(&output::table(&rows));
     text
@@ -115,11 +150,22 @@ pub(super) fn text(summary: &Summary) -> String {
 /// The audit for people.
 fn audit_text(audit: &Audit) -> String {
     let number = |n: usize| output::count(n as u64);
-    let head = ["leaks between the sides", "clusters", "hold seconds", "equal codes", "and label"];
+    let head = [
+        "leaks between the sides",
+        "clusters",
+        "hold seconds",
+        "equal codes",
+        "and label",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for shared in &audit.shared {
         let name = format!("  {} and {}", shared.from.name(), shared.to.name());
-        let counts = [shared.clusters, shared.hold_seconds, shared.duplicates, shared.duplicates_of_one_label];
+        let counts = [
+            shared.clusters,
+            shared.hold_seconds,
+            shared.duplicates,
+            shared.duplicates_of_one_label,
+        ];
         rows.push(std::iter::once(name).chain(counts.map(number)).collect());
     }
     let mut text = output::table(&rows);
@@ -128,9 +174,19 @@ fn audit_text(audit: &Audit) -> String {
         number(audit.windows_after_test),
         number(audit.outcomes_after_test),
     ));
-    let mut rows = vec![["success by hold code", "train", "validate", "test"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["success by hold code", "train", "validate", "test"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for share in &audit.by_code {
-        let cell = |side: Side| format!("{} of {}", number(share.successes[&side]), number(share.samples[&side]));
+        let cell = |side: Side| {
+            format!(
+                "{} of {}",
+                number(share.successes[&side]),
+                number(share.samples[&side])
+            )
+        };
         let name = format!("  {}/{}", share.hold_code, share.hold_subcode);
         rows.push(std::iter::once(name).chain(Side::ALL.map(cell)).collect());
     }

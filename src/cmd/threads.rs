@@ -14,12 +14,25 @@ const VARIABLE: &str = "RAYON_NUM_THREADS";
 /// the variable that rayon and candle read. A process cannot change its own environment safely, so it starts itself
 /// anew with the variable set.
 pub fn settle(asked: Option<u16>) -> Result<usize> {
-    let given = |name: &str| std::env::var(name).ok()?.parse().ok().filter(|n: &usize| *n > 0);
-    let wanted = asked.map(usize::from).or_else(|| given(VARIABLE)).or_else(|| given("OMP_NUM_THREADS"));
-    let threads = wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let given = |name: &str| {
+        std::env::var(name)
+            .ok()?
+            .parse()
+            .ok()
+            .filter(|n: &usize| *n > 0)
+    };
+    let wanted = asked
+        .map(usize::from)
+        .or_else(|| given(VARIABLE))
+        .or_else(|| given("OMP_NUM_THREADS"));
+    let threads =
+        wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     if given(VARIABLE) != Some(threads) {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
-        let failure = Command::new(program).args(std::env::args_os().skip(1)).env(VARIABLE, threads.to_string()).exec();
+        let failure = Command::new(program)
+            .args(std::env::args_os().skip(1))
+            .env(VARIABLE, threads.to_string())
+            .exec();
         return Err(failure).context("cannot start this program anew with its number of threads");
     }
     tracing::debug!("{threads} threads");

@@ -17,7 +17,9 @@ use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, render};
 use crate::manifest;
 use crate::output;
 use crate::tensors::Dataset;
-use crate::training::{Epoch, Metrics, Mode, Progress, RUN, Settings, Status, Stopped, train_until};
+use crate::training::{
+    Epoch, Metrics, Mode, Progress, RUN, Settings, Status, Stopped, train_until,
+};
 
 /// Trains, and prints how it ended.
 pub fn run(args: &TrainArgs) -> Result<u8> {
@@ -28,12 +30,21 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
             ("training.parameters.model", flag(&args.model)),
             ("training.parameters.lstm_layers", flag(&args.lstm_layers)),
             ("training.parameters.hidden_size", flag(&args.hidden_size)),
-            ("training.parameters.learning_rate", flag(&args.learning_rate)),
+            (
+                "training.parameters.learning_rate",
+                flag(&args.learning_rate),
+            ),
             ("training.parameters.weight_decay", flag(&args.weight_decay)),
-            ("training.parameters.clip_grad_norm", flag(&args.clip_grad_norm)),
+            (
+                "training.parameters.clip_grad_norm",
+                flag(&args.clip_grad_norm),
+            ),
             ("training.parameters.batch_size", flag(&args.batch_size)),
             ("training.parameters.pos_weight", flag(&args.pos_weight)),
-            ("training.checkpoint_minutes", flag(&args.checkpoint_minutes)),
+            (
+                "training.checkpoint_minutes",
+                flag(&args.checkpoint_minutes),
+            ),
             ("epochs", flag(&args.epochs)),
             ("earlystop_threshold", flag(&args.earlystop_threshold)),
             ("earlystop_min_delta", flag(&args.earlystop_min_delta)),
@@ -43,26 +54,46 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let device = args.device.open()?;
     let dataset = Dataset::open(&args.tensors)?;
     let leave = args.self_checkpoint.map(leave_at).transpose()?;
-    let mode = match (args.resume || leave.is_some() || args.until_epoch.is_some(), args.overwrite) {
+    let mode = match (
+        args.resume || leave.is_some() || args.until_epoch.is_some(),
+        args.overwrite,
+    ) {
         (true, _) => Mode::Resume,
         (_, true) => Mode::Overwrite,
         _ => Mode::New,
     };
     let key = Settings::of(&config)?.key(&dataset.key)?;
     if mode != Mode::Overwrite && manifest::finished_key(&args.out, RUN) == Some(key) {
-        output::note(&format!("nothing new: `{}` holds this training already", args.out.display()));
+        output::note(&format!(
+            "nothing new: `{}` holds this training already",
+            args.out.display()
+        ));
     }
     let bar = output::fraction_bar();
-    let until = args.until_epoch.map_or(usize::MAX, |epochs| epochs as usize);
+    let until = args
+        .until_epoch
+        .map_or(usize::MAX, |epochs| epochs as usize);
     let ends = |epochs: &[Epoch]| epochs.len() >= until;
     // The epoch, the batch, how many batches an epoch has, the loss so far.
     let last = Mutex::new((0, 0, 0, 0.0));
     let far = || {
         let (epoch, batch, batches, loss) = last.lock().map(|last| *last).unwrap_or_default();
-        format!("epoch {epoch} of {}, batch {batch} of {batches}, loss {loss:.4}", config.epochs)
+        format!(
+            "epoch {epoch} of {}, batch {batch} of {batches}, loss {loss:.4}",
+            config.epochs
+        )
     };
     let hear = |progress: Progress<'_>| {
-        if let (Progress::Batch { epoch, batch, batches, loss }, Ok(mut last)) = (&progress, last.lock()) {
+        if let (
+            Progress::Batch {
+                epoch,
+                batch,
+                batches,
+                loss,
+            },
+            Ok(mut last),
+        ) = (&progress, last.lock())
+        {
             *last = (*epoch, *batch, *batches, *loss);
         }
         if bar.is_hidden() {
@@ -71,7 +102,11 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
             draw(&bar, &progress, &config)
         }
         let is_time = leave.is_some_and(|leave| Instant::now() >= leave);
-        if is_time || stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if is_time || stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let train = || train_until(&dataset, &config, &args.out, mode, &device, ends, hear);
     let trained = output::telling(far, train);
@@ -103,13 +138,21 @@ pub(super) fn stop_signal() -> Result<Arc<AtomicBool>> {
 pub(super) fn leave_at(minutes: f64) -> Result<Instant> {
     let after = Duration::try_from_secs_f64(minutes * 60.0).ok();
     let leave = after.and_then(|after| Instant::now().checked_add(after));
-    leave.with_context(|| hinted(format!("no job runs for {minutes} minutes"), "try `--self-checkpoint=60`"))
+    leave.with_context(|| {
+        hinted(
+            format!("no job runs for {minutes} minutes"),
+            "try `--self-checkpoint=60`",
+        )
+    })
 }
 
 /// Says how to go on after a stop; returns the exit code.
 fn stopped(how: &str, args: &TrainArgs) -> u8 {
     if args.self_checkpoint.is_some() {
-        output::note(&format!("{how}; `{}` holds its checkpoint", args.out.display()));
+        output::note(&format!(
+            "{how}; `{}` holds its checkpoint",
+            args.out.display()
+        ));
         return EXIT_CHECKPOINTED;
     }
     let error = hinted(how, "the same command goes on from there with `--resume`");
@@ -127,7 +170,12 @@ fn note(progress: &Progress<'_>) {
 /// On a terminal: how far the training is, if it does not stop early, and how well it does.
 fn draw(bar: &ProgressBar, progress: &Progress<'_>, config: &Config) {
     match *progress {
-        Progress::Batch { epoch, batch, batches, loss } => {
+        Progress::Batch {
+            epoch,
+            batch,
+            batches,
+            loss,
+        } => {
             if bar.position() == 0 {
                 bar.set_length((batches * config.epochs) as u64);
                 bar.set_position((batches * (epoch - 1) + batch - 1) as u64);
@@ -139,14 +187,20 @@ fn draw(bar: &ProgressBar, progress: &Progress<'_>, config: &Config) {
         Progress::Epoch(epoch) => {
             let name = config.earlystop_metric.name;
             let value = epoch.watched(name);
-            bar.set_prefix(format!("{name} {}", value.map_or("-".to_owned(), |value| format!("{value:.4}"))));
+            bar.set_prefix(format!(
+                "{name} {}",
+                value.map_or("-".to_owned(), |value| format!("{value:.4}"))
+            ));
         }
     }
 }
 
 /// One epoch on one line.
 pub(super) fn line(epoch: &Epoch) -> String {
-    let auc = epoch.validation.roc_auc.map_or("-".to_owned(), |auc| format!("{auc:.3}"));
+    let auc = epoch
+        .validation
+        .roc_auc
+        .map_or("-".to_owned(), |auc| format!("{auc:.3}"));
     format!(
         "epoch {:3}  train loss {:.4}  validation loss {:.4}  ROC-AUC {auc}{}",
         epoch.epoch,
@@ -163,7 +217,10 @@ fn text(metrics: &Metrics) -> String {
         Status::Finished | Status::NonFinite => "",
     };
     let best = metrics.best.as_ref().map_or(String::new(), |best| {
-        format!("; the weights of epoch {} remain: validation loss {:.4}", best.epoch, best.validation_loss)
+        format!(
+            "; the weights of epoch {} remain: validation loss {:.4}",
+            best.epoch, best.validation_loss
+        )
     });
     format!("{}{early}{best}\n", output::many(metrics.epochs, "epoch"))
 }

@@ -17,13 +17,21 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 /// Does the trials; where it is told to leave, it says so by its exit code.
 pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     let stop = stop_signal()?;
-    let sweep = condor::sweep(&args.dir).with_context(|| format!("cannot use `{}`", args.dir.display()))?;
+    let sweep =
+        condor::sweep(&args.dir).with_context(|| format!("cannot use `{}`", args.dir.display()))?;
     let part = Part {
         sweep: &sweep,
         dir: &args.out,
-        worker: args.out.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        worker: args
+            .out
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
         device: &args.device.open()?,
-        until_epoch: args.until_epoch.map_or(usize::MAX, |epochs| epochs as usize),
+        until_epoch: args
+            .until_epoch
+            .map_or(usize::MAX, |epochs| epochs as usize),
         stop: &stop,
         leave: args.self_checkpoint.map(leave_at).transpose()?,
     };
@@ -43,8 +51,15 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     match part.run(trials, tell, hear)? {
         PartEnd::Over => Ok(EXIT_DONE),
         PartEnd::Left => {
-            output::note(&format!("`{}` goes on where it was left", args.out.display()));
-            Ok(if args.self_checkpoint.is_some() { EXIT_CHECKPOINTED } else { EXIT_RETRY })
+            output::note(&format!(
+                "`{}` goes on where it was left",
+                args.out.display()
+            ));
+            Ok(if args.self_checkpoint.is_some() {
+                EXIT_CHECKPOINTED
+            } else {
+                EXIT_RETRY
+            })
         }
     }
 }

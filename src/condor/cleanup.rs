@@ -35,7 +35,8 @@ pub(super) const ENTRIES: [&str; 15] = [
 ];
 
 /// What stands before the sweep's name in the line of the DAG that passes it to the script.
-pub(super) const SCRIPT: &str = "SCRIPT POST report /bin/sh condor/node.sh report $DAG_STATUS $FAILED_COUNT";
+pub(super) const SCRIPT: &str =
+    "SCRIPT POST report /bin/sh condor/node.sh report $DAG_STATUS $FAILED_COUNT";
 
 /// What tidying moves.
 #[derive(Debug)]
@@ -60,10 +61,16 @@ pub fn tidy(dir: &Path) -> Result<Tidy> {
             "`poolcast sweep status DIR` shows how far it is; `condor_submit_dag pipeline.dag` in it goes on from its rescue file"
         )
     );
-    let moves: Vec<_> = entries(dir)?.into_iter().map(|name| (dir.join(&name), to.join(&name))).collect();
+    let moves: Vec<_> = entries(dir)?
+        .into_iter()
+        .map(|name| (dir.join(&name), to.join(&name)))
+        .collect();
     for (_, target) in &moves {
         let hint = "move that away, or give the next sweep another `wandb.sweep.name`";
-        ensure!(!target.exists(), hinted(format!("`{}` is there already", target.display()), hint));
+        ensure!(
+            !target.exists(),
+            hinted(format!("`{}` is there already", target.display()), hint)
+        );
     }
     Ok(Tidy { to, moves })
 }
@@ -72,7 +79,10 @@ pub fn tidy(dir: &Path) -> Result<Tidy> {
 pub(super) fn check_name(name: &str) -> Result<()> {
     check_node(name)?;
     let hint = "name it as no file or directory of a DAG is named";
-    ensure!(!ENTRIES.contains(&name), hinted(format!("`{name}` is what a DAG leaves beside it"), hint));
+    ensure!(
+        !ENTRIES.contains(&name),
+        hinted(format!("`{name}` is what a DAG leaves beside it"), hint)
+    );
     Ok(())
 }
 
@@ -88,13 +98,20 @@ fn target(dir: &Path) -> Result<PathBuf> {
         return Ok(dir.join(name));
     }
     let found = tidied(dir)?.into_iter().next();
-    found.with_context(|| hinted(format!("`{}` holds no DAG", dir.display()), "make one with `poolcast dag`"))
+    found.with_context(|| {
+        hinted(
+            format!("`{}` holds no DAG", dir.display()),
+            "make one with `poolcast dag`",
+        )
+    })
 }
 
 /// The name that the DAG in `dir` passes to its script.
 fn name_in_dag(dir: &Path) -> Option<String> {
     let text = fs_err::read_to_string(dir.join(DAG_FILE)).ok()?;
-    let name = text.lines().find_map(|line| line.strip_prefix(SCRIPT)?.split_ascii_whitespace().next());
+    let name = text
+        .lines()
+        .find_map(|line| line.strip_prefix(SCRIPT)?.split_ascii_whitespace().next());
     name.map(str::to_owned)
 }
 
@@ -105,7 +122,9 @@ impl Tidy {
         // What jobs took along and left of their parts stands elsewhere by now.
         let dir = self.to.parent().unwrap_or(&self.to);
         files::remove(["parts", "chosen"].map(|name| dir.join(name)))?;
-        self.moves.iter().try_for_each(|(from, to)| Ok(fs_err::rename(from, to)?))
+        self.moves
+            .iter()
+            .try_for_each(|(from, to)| Ok(fs_err::rename(from, to)?))
     }
 }
 
@@ -121,7 +140,10 @@ fn entries(dir: &Path) -> Result<Vec<String>> {
         }
     }
     names.sort_unstable();
-    let known = ENTRIES.iter().chain(&last).filter(|name| dir.join(name).exists());
+    let known = ENTRIES
+        .iter()
+        .chain(&last)
+        .filter(|name| dir.join(name).exists());
     names.extend(known.map(|name| (*name).to_owned()));
     Ok(names)
 }

@@ -12,7 +12,10 @@ const STATUS_EVERY_S: u32 = 30;
 
 /// The text of the DAG. Its paths are relative to its directory, where it is to be submitted.
 pub(super) fn text(plan: &Plan) -> String {
-    let mut dag = Dag { plan, text: head(plan) };
+    let mut dag = Dag {
+        plan,
+        text: head(plan),
+    };
     if let Source::Logs(logs) = &plan.source {
         dag.parse(logs);
     }
@@ -48,28 +51,44 @@ impl Dag<'_> {
 
     /// A node that runs `condor/STEP.sub` with `macros`.
     fn node(&mut self, name: &str, step: &str, macros: &[(&str, &str)]) {
-        let all = [("JOB", name), ("image", &self.plan.image)].into_iter().chain(macros.iter().copied());
+        let all = [("JOB", name), ("image", &self.plan.image)]
+            .into_iter()
+            .chain(macros.iter().copied());
         let all = all.filter(|(_, value)| !value.is_empty());
-        let vars = all.map(|(key, value)| format!(" {key}=\"{value}\"")).collect::<String>();
-        self.text += &format!("\nJOB {name} condor/{step}.sub\nVARS {name}{vars}\nRETRY {name} 2 UNLESS-EXIT 2\n");
+        let vars = all
+            .map(|(key, value)| format!(" {key}=\"{value}\""))
+            .collect::<String>();
+        self.text += &format!(
+            "\nJOB {name} condor/{step}.sub\nVARS {name}{vars}\nRETRY {name} 2 UNLESS-EXIT 2\n"
+        );
     }
 
     /// Makes a failure that is final a record in the file `failed`, and a success of the node. What the job left of `part`
     /// is taken to its place first.
     fn may_fail(&mut self, name: &str, failed: &str, part: &str) {
-        let words = format!("ended {failed} logs/{name}.err $JOB $RETURN $RETRY $MAX_RETRIES {part}");
+        let words =
+            format!("ended {failed} logs/{name}.err $JOB $RETURN $RETRY $MAX_RETRIES {part}");
         self.line(format!("SCRIPT POST {name} /bin/sh condor/node.sh {words}").trim_end());
     }
 
     /// Skips the node where the script answers its `question` with [`SKIP`].
     fn skip(&mut self, name: &str, question: &str) {
-        self.line(&format!("SCRIPT PRE {name} /bin/sh condor/node.sh {question}"));
+        self.line(&format!(
+            "SCRIPT PRE {name} /bin/sh condor/node.sh {question}"
+        ));
         self.line(&format!("PRE_SKIP {name} {SKIP}"));
     }
 
     fn tensors(&mut self, name: &str) {
         let node = format!("tensors-{name}");
-        self.node(&node, "tensors", &[("tensors", name), ("config", &format!("tensors/{name}.yaml"))]);
+        self.node(
+            &node,
+            "tensors",
+            &[
+                ("tensors", name),
+                ("config", &format!("tensors/{name}.yaml")),
+            ],
+        );
         self.may_fail(&node, &format!("tensors/{name}.failed"), "");
         if matches!(self.plan.source, Source::Logs(_)) {
             self.line(&format!("PARENT parse CHILD {node}"));
@@ -85,17 +104,28 @@ impl Dag<'_> {
         };
         let mut parent = part.tensors.as_ref().map(|name| format!("tensors-{name}"));
         for (node, epoch) in self.nodes_of(part) {
-            let options = epoch.map(|epoch| format!("--until-epoch {epoch}")).unwrap_or_default();
+            let options = epoch
+                .map(|epoch| format!("--until-epoch {epoch}"))
+                .unwrap_or_default();
             let (trials, name) = (part.ranges(), &*part.name);
             self.node(
                 &node,
                 "trials",
-                &[("part", name), ("trials", &trials), ("inputs", &inputs), ("options", &options)],
+                &[
+                    ("part", name),
+                    ("trials", &trials),
+                    ("inputs", &inputs),
+                    ("options", &options),
+                ],
             );
             self.line(&format!("CATEGORY {node} trials"));
             match (&part.tensors, epoch) {
-                (_, Some(2..)) => self.skip(&node, &format!("epoch {failed} rows/{}.jsonl", part.name)),
-                (Some(name), _) => self.skip(&node, &format!("begin tensors/{name}.failed {failed}")),
+                (_, Some(2..)) => {
+                    self.skip(&node, &format!("epoch {failed} rows/{}.jsonl", part.name))
+                }
+                (Some(name), _) => {
+                    self.skip(&node, &format!("begin tensors/{name}.failed {failed}"))
+                }
                 (None, _) => {}
             }
             self.may_fail(&node, &failed, &dir);
@@ -109,9 +139,9 @@ impl Dag<'_> {
     fn nodes_of(&self, part: &Part) -> Vec<(String, Option<usize>)> {
         match self.plan.config.dag.per_epoch {
             false => vec![(part.name.clone(), None)],
-            true => {
-                (1..=self.plan.config.epochs).map(|epoch| (format!("{}-{epoch:04}", part.name), Some(epoch))).collect()
-            }
+            true => (1..=self.plan.config.epochs)
+                .map(|epoch| (format!("{}-{epoch:04}", part.name), Some(epoch)))
+                .collect(),
         }
     }
 
@@ -132,17 +162,35 @@ impl Dag<'_> {
         // No job: what reports needs no execution point, and must not wait for one.
         self.line("\nFINAL report condor/best.sub NOOP");
         let name = [&*self.plan.config.wandb.sweep.name];
-        let tidies = self.plan.config.dag.cleanup.then(|| [&name[..], &cleanup::ENTRIES].concat());
-        self.line(&[&[cleanup::SCRIPT][..], &tidies.unwrap_or_default()].concat().join(" "));
+        let tidies = self
+            .plan
+            .config
+            .dag
+            .cleanup
+            .then(|| [&name[..], &cleanup::ENTRIES].concat());
+        self.line(
+            &[&[cleanup::SCRIPT][..], &tidies.unwrap_or_default()]
+                .concat()
+                .join(" "),
+        );
     }
 
     /// The one parse of all logs, which a job finds side by side.
     fn parse(&mut self, logs: &[String]) {
-        let names: Vec<&str> = logs.iter().map(|log| log.rsplit('/').next().unwrap_or_default()).collect();
+        let names: Vec<&str> = logs
+            .iter()
+            .map(|log| log.rsplit('/').next().unwrap_or_default())
+            .collect();
         let parse = &self.plan.config.parse;
         let ap = parse.ap.iter().map(|ap| format!("--ap {ap}"));
-        let options: Vec<String> = ap.chain(parse.year.iter().map(|year| format!("--year {year}"))).collect();
+        let options: Vec<String> = ap
+            .chain(parse.year.iter().map(|year| format!("--year {year}")))
+            .collect();
         let (logs, names, options) = (logs.join(","), names.join(" "), options.join(" "));
-        self.node("parse", "parse", &[("logs", &logs), ("names", &names), ("options", &options)]);
+        self.node(
+            "parse",
+            "parse",
+            &[("logs", &logs), ("names", &names), ("options", &options)],
+        );
     }
 }

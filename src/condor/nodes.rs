@@ -63,7 +63,9 @@ impl Nodes {
             return Ok(None);
         }
         let nodes = Nodes::of(&fs_err::read_to_string(&path)?);
-        nodes.map(Some).with_context(|| format!("`{}` is not DAGMan's status of nodes", path.display()))
+        nodes
+            .map(Some)
+            .with_context(|| format!("`{}` is not DAGMan's status of nodes", path.display()))
     }
 
     fn of(text: &str) -> Option<Nodes> {
@@ -73,15 +75,20 @@ impl Nodes {
                 Some("DagStatus") => {
                     let status = number(&ad, "DagStatus")?;
                     is_status = true;
-                    (nodes.is_done, nodes.has_failed) = (status == state::DONE, status == state::ERROR);
+                    (nodes.is_done, nodes.has_failed) =
+                        (status == state::DONE, status == state::ERROR);
                     nodes.held = number(&ad, "JobProcsHeld").unwrap_or_default() as usize;
                     nodes.written_s = number(&ad, "Timestamp");
                 }
                 Some("NodeStatus") => {
                     let node = ad.get("Node")?;
                     nodes.add(node, number(&ad, "NodeStatus")?);
-                    nodes.failed_nodes.extend((number(&ad, "NodeStatus") == Some(state::ERROR)).then(|| node.clone()));
-                    nodes.held_nodes.extend((number(&ad, "JobProcsHeld") > Some(0)).then(|| node.clone()));
+                    nodes.failed_nodes.extend(
+                        (number(&ad, "NodeStatus") == Some(state::ERROR)).then(|| node.clone()),
+                    );
+                    nodes
+                        .held_nodes
+                        .extend((number(&ad, "JobProcsHeld") > Some(0)).then(|| node.clone()));
                 }
                 _ => {}
             }
@@ -102,8 +109,14 @@ impl Nodes {
 
     /// Whether every node but the last is done, and DAGMan goes on all the same.
     pub fn waits_for_nothing(&self) -> bool {
-        let counts = || self.steps.iter().filter(|(step, _)| *step != "report").map(|(_, counts)| counts);
-        let is_done = |counts: &Counts| counts.at_work + counts.waiting + counts.failed + counts.futile == 0;
+        let counts = || {
+            self.steps
+                .iter()
+                .filter(|(step, _)| *step != "report")
+                .map(|(_, counts)| counts)
+        };
+        let is_done =
+            |counts: &Counts| counts.at_work + counts.waiting + counts.failed + counts.futile == 0;
         !self.is_over() && counts().next().is_some() && counts().all(is_done)
     }
 
@@ -113,12 +126,20 @@ impl Nodes {
     /// Fails where the records cannot be listed.
     pub fn with_records(mut self, dir: &Path) -> Result<Nodes> {
         for (place, prefix) in [("tensors", "tensors-"), ("rows", "")] {
-            let Ok(entries) = fs_err::read_dir(dir.join(place)) else { continue };
+            let Ok(entries) = fs_err::read_dir(dir.join(place)) else {
+                continue;
+            };
             for entry in entries {
                 let name = entry?.file_name().to_string_lossy().into_owned();
-                let Some(name) = name.strip_suffix(".failed") else { continue };
+                let Some(name) = name.strip_suffix(".failed") else {
+                    continue;
+                };
                 let node = format!("{prefix}{name}");
-                if let Some(counts) = self.steps.get_mut(step(&node)).filter(|counts| counts.done > 0) {
+                if let Some(counts) = self
+                    .steps
+                    .get_mut(step(&node))
+                    .filter(|counts| counts.done > 0)
+                {
                     (counts.done, counts.failed) = (counts.done - 1, counts.failed + 1);
                     self.failed_nodes.push(node);
                 }
@@ -137,11 +158,22 @@ impl Nodes {
             };
             let recorded = fs_err::read_to_string(record).ok();
             let said = || fs_err::read_to_string(dir.join(format!("logs/{node}.err"))).ok();
-            let error = |text: String| Some(text.lines().find_map(|line| line.strip_prefix("error: "))?.to_owned());
+            let error = |text: String| {
+                Some(
+                    text.lines()
+                        .find_map(|line| line.strip_prefix("error: "))?
+                        .to_owned(),
+                )
+            };
             let why = recorded.or_else(|| said().and_then(error));
             let why = why.unwrap_or_else(|| format!("logs/{node}.err does not say why"));
             let why = why.lines().next().unwrap_or_default();
-            (node.clone(), why.strip_prefix(&format!("{node}: ")).unwrap_or(why).to_owned())
+            (
+                node.clone(),
+                why.strip_prefix(&format!("{node}: "))
+                    .unwrap_or(why)
+                    .to_owned(),
+            )
         };
         self.failed_nodes.iter().map(why).collect()
     }
@@ -220,11 +252,31 @@ mod tests {
     #[test]
     fn nodes_are_counted_by_step() {
         let nodes = Nodes::of(STATUS).expect("read");
-        assert_eq!((nodes.is_done, nodes.has_failed, nodes.held), (false, false, 1));
+        assert_eq!(
+            (nodes.is_done, nodes.has_failed, nodes.held),
+            (false, false, 1)
+        );
         assert_eq!(nodes.held_nodes, ["train-0001"]);
-        assert_eq!(nodes.steps["parse"], Counts { done: 1, ..Counts::default() });
-        assert_eq!(nodes.steps["train"], Counts { at_work: 1, failed: 1, ..Counts::default() });
-        assert!(Nodes::of(&STATUS.replace("DagStatus = 3", "DagStatus = 5")).expect("read").is_done);
+        assert_eq!(
+            nodes.steps["parse"],
+            Counts {
+                done: 1,
+                ..Counts::default()
+            }
+        );
+        assert_eq!(
+            nodes.steps["train"],
+            Counts {
+                at_work: 1,
+                failed: 1,
+                ..Counts::default()
+            }
+        );
+        assert!(
+            Nodes::of(&STATUS.replace("DagStatus = 3", "DagStatus = 5"))
+                .expect("read")
+                .is_done
+        );
         for damaged in ["", "[\n", "[\n  Type = \"DagStatus\";\n]\n", "\0"] {
             assert_eq!(Nodes::of(damaged), None);
         }

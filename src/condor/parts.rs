@@ -67,7 +67,10 @@ pub fn numbers(ranges: &str) -> Option<Vec<usize>> {
 /// The parts of trials of these `kinds`, the first trial's at place 0.
 pub(super) fn parts(dag: &config::Dag, kinds: &[Kind], measured: &Measured) -> Vec<Part> {
     let mut by_kind: BTreeMap<&Kind, Vec<usize>> = BTreeMap::new();
-    kinds.iter().zip(1..).for_each(|(kind, trial)| by_kind.entry(kind).or_default().push(trial));
+    kinds
+        .iter()
+        .zip(1..)
+        .for_each(|(kind, trial)| by_kind.entry(kind).or_default().push(trial));
 
     let seconds = |kind: &Kind| measured.get(&kind.fits).copied();
     let total_s: f64 = kinds.iter().filter_map(seconds).sum();
@@ -82,7 +85,11 @@ pub(super) fn parts(dag: &config::Dag, kinds: &[Kind], measured: &Measured) -> V
     for (kind, trials) in by_kind {
         // Of equal size, so that the last is not much smaller than the others.
         let count = trials.len().div_ceil(per_job(kind));
-        parts.extend(trials.chunks(trials.len().div_ceil(count)).map(|chunk| (chunk.to_vec(), kind)));
+        parts.extend(
+            trials
+                .chunks(trials.len().div_ceil(count))
+                .map(|chunk| (chunk.to_vec(), kind)),
+        );
     }
     parts.sort();
     let part = |((trials, kind), number): ((Vec<usize>, &Kind), usize)| Part {
@@ -105,15 +112,34 @@ mod tests {
     ) -> Vec<(String, String)> {
         let changes = changes.iter().cloned().collect();
         let config = config::Config::load(None, &changes).expect("a configuration");
-        let kinds: Vec<Kind> = fits.iter().map(|fits| Kind { tensors: None, fits: (*fits).to_owned() }).collect();
-        let measured = measured.iter().map(|(fits, seconds)| ((*fits).to_owned(), *seconds)).collect();
+        let kinds: Vec<Kind> = fits
+            .iter()
+            .map(|fits| Kind {
+                tensors: None,
+                fits: (*fits).to_owned(),
+            })
+            .collect();
+        let measured = measured
+            .iter()
+            .map(|(fits, seconds)| ((*fits).to_owned(), *seconds))
+            .collect();
         let parts = parts(&config.dag, &kinds, &measured);
-        parts.into_iter().map(|part| (part.ranges(), part.fits)).collect()
+        parts
+            .into_iter()
+            .map(|part| (part.ranges(), part.fits))
+            .collect()
     }
 
-    fn sizes(changes: &[(&'static str, serde_json::Value)], count: usize, seconds: f64) -> Vec<usize> {
+    fn sizes(
+        changes: &[(&'static str, serde_json::Value)],
+        count: usize,
+        seconds: f64,
+    ) -> Vec<usize> {
         let parts = of(changes, &vec!["lasso"; count], &[("lasso", seconds)]);
-        parts.iter().map(|(ranges, _)| numbers(ranges).expect("ranges").len()).collect()
+        parts
+            .iter()
+            .map(|(ranges, _)| numbers(ranges).expect("ranges").len())
+            .collect()
     }
 
     #[test]
@@ -124,15 +150,29 @@ mod tests {
         // More than a minute each for a hundred jobs at once; and for five, ten minutes at most.
         assert_eq!(sizes(&[], 10_000, 1.0), [100; 100]);
         let few = sizes(&[("dag.max_jobs", 5.into())], 10_000, 1.0);
-        assert!(few.len() == 17 && few.iter().all(|size| (500..=600).contains(size)), "{few:?}");
-        assert_eq!(sizes(&[("dag.trials_per_job", 4.into())], 10, 400.0), [4, 4, 2]);
+        assert!(
+            few.len() == 17 && few.iter().all(|size| (500..=600).contains(size)),
+            "{few:?}"
+        );
+        assert_eq!(
+            sizes(&[("dag.trials_per_job", 4.into())], 10, 400.0),
+            [4, 4, 2]
+        );
         assert_eq!(sizes(&[("dag.per_epoch", true.into())], 2, 1.0), [1, 1]);
-        assert_eq!(of(&[], &["network"; 2], &[]).len(), 2, "what was not measured is a job of its own");
+        assert_eq!(
+            of(&[], &["network"; 2], &[]).len(),
+            2,
+            "what was not measured is a job of its own"
+        );
     }
 
     #[test]
     fn trials_of_one_kind_share_a_job() {
-        let found = of(&[("dag.trials_per_job", 2.into())], &["a", "b", "a", "a", "b"], &[]);
+        let found = of(
+            &[("dag.trials_per_job", 2.into())],
+            &["a", "b", "a", "a", "b"],
+            &[],
+        );
         let word = |ranges: &str, fits: &str| (ranges.to_owned(), fits.to_owned());
         assert_eq!(found, [word("1,3", "a"), word("2,5", "b"), word("4", "a")]);
     }

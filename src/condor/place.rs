@@ -66,7 +66,9 @@ pub fn measured(dir: &Path) -> Result<Option<Measured>> {
 
 /// The directories in `dir` into which DAGs of sweeps were tidied, by their names.
 pub(super) fn tidied(dir: &Path) -> Result<Vec<PathBuf>> {
-    let paths = fs_err::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+    let paths = fs_err::read_dir(dir)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<PathBuf>>>()?;
     let mut found: Vec<PathBuf> = paths.into_iter().filter(|path| is_dag(path)).collect();
     found.sort_unstable();
     Ok(found)
@@ -77,14 +79,24 @@ pub(super) fn tidied(dir: &Path) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// Fails where several were.
 pub fn results(dir: &Path) -> Result<PathBuf> {
-    if is_dag(dir) || !dir.is_dir() || dir.join(manifest::FILE).exists() || dir.join(config::FILE).exists() {
+    if is_dag(dir)
+        || !dir.is_dir()
+        || dir.join(manifest::FILE).exists()
+        || dir.join(config::FILE).exists()
+    {
         return Ok(dir.to_owned());
     }
     let found = tidied(dir)?;
-    let names: Vec<String> = found.iter().map(|path| format!("`{}`", path.display())).collect();
+    let names: Vec<String> = found
+        .iter()
+        .map(|path| format!("`{}`", path.display()))
+        .collect();
     ensure!(
         names.len() < 2,
-        hinted(format!("`{}` holds several sweeps", dir.display()), format!("name one of them: {}", names.join(", ")))
+        hinted(
+            format!("`{}` holds several sweeps", dir.display()),
+            format!("name one of them: {}", names.join(", "))
+        )
     );
     Ok(found.into_iter().next().unwrap_or_else(|| dir.to_owned()))
 }
@@ -102,9 +114,19 @@ impl Plan {
             let text = config::yaml::write(&trials.draw(trial, &[])?)?;
             files.insert(format!("tensors/{name}.yaml"), text);
         }
-        let parts = self.parts.iter().map(|part| (part.name.clone(), part.ranges())).collect();
-        let division = Division { measured_s: self.measured.clone(), parts };
-        files.insert(PARTS_FILE.to_owned(), serde_json::to_string_pretty(&division)? + "\n");
+        let parts = self
+            .parts
+            .iter()
+            .map(|part| (part.name.clone(), part.ranges()))
+            .collect();
+        let division = Division {
+            measured_s: self.measured.clone(),
+            parts,
+        };
+        files.insert(
+            PARTS_FILE.to_owned(),
+            serde_json::to_string_pretty(&division)? + "\n",
+        );
         files.insert(DAG_FILE.to_owned(), dag::text(self));
         Ok(files)
     }
@@ -116,7 +138,13 @@ pub fn check_place(plan: &Plan) -> Result<()> {
     let dir = &plan.config.out;
     ensure!(
         is_dag(dir) || !dir.join(manifest::FILE).exists(),
-        hinted(format!("`{}` holds a sweep of workers, or another artefact", dir.display()), "name another directory")
+        hinted(
+            format!(
+                "`{}` holds a sweep of workers, or another artefact",
+                dir.display()
+            ),
+            "name another directory"
+        )
     );
     let tidied = dir.join(&plan.config.wandb.sweep.name);
     ensure!(
@@ -146,9 +174,19 @@ pub fn check_place(plan: &Plan) -> Result<()> {
 pub fn write(plan: &Plan) -> Result<()> {
     check_place(plan)?;
     let (dir, all) = (&plan.config.out, plan.files()?);
-    let directories = ["condor", "logs", "tensors", "trials", "rows", "parts"].map(|name| dir.join(name));
-    let of_parts = plan.parts.iter().map(|part| dir.join("parts").join(&part.name));
-    directories.into_iter().chain(of_parts).try_for_each(fs_err::create_dir_all)?;
+    let directories =
+        ["condor", "logs", "tensors", "trials", "rows", "parts"].map(|name| dir.join(name));
+    let of_parts = plan
+        .parts
+        .iter()
+        .map(|part| dir.join("parts").join(&part.name));
+    directories
+        .into_iter()
+        .chain(of_parts)
+        .try_for_each(fs_err::create_dir_all)?;
     let (dag, others): (Vec<_>, Vec<_>) = all.iter().partition(|(name, _)| *name == DAG_FILE);
-    others.into_iter().chain(dag).try_for_each(|(name, text)| files::write_atomic(&dir.join(name), text.as_bytes()))
+    others
+        .into_iter()
+        .chain(dag)
+        .try_for_each(|(name, text)| files::write_atomic(&dir.join(name), text.as_bytes()))
 }

@@ -28,7 +28,11 @@ pub enum Source {
 impl Source {
     /// The directory of what the samples are made from.
     pub(super) fn dir(&self) -> &'static str {
-        if *self == Source::Tables { "table" } else { "events" }
+        if *self == Source::Tables {
+            "table"
+        } else {
+            "events"
+        }
     }
 }
 
@@ -61,16 +65,28 @@ impl Plan {
     /// learn from others, words that HTCondor reads otherwise.
     pub fn of(config: &Config, measured: &Measured) -> Result<Plan> {
         check_method(config)?;
-        let out = config.out.to_str().context("the output directory's name is no text")?;
-        check_plain("the directory", &std::path::absolute(out)?.to_string_lossy())?;
-        config.parse.ap.iter().try_for_each(|ap| check_plain("`parse.ap`", ap))?;
+        let out = config
+            .out
+            .to_str()
+            .context("the output directory's name is no text")?;
+        check_plain(
+            "the directory",
+            &std::path::absolute(out)?.to_string_lossy(),
+        )?;
+        config
+            .parse
+            .ap
+            .iter()
+            .try_for_each(|ap| check_plain("`parse.ap`", ap))?;
         check_name(&config.wandb.sweep.name).context("cannot use `wandb.sweep.name`")?;
         let mut config = config.clone();
         let source = source(&mut config)?;
 
         let drawn = Trials::of(&config)?;
         let trials = drawn.count();
-        let kinds = (1..=trials).map(|trial| kind(&drawn, trial)).collect::<Result<Vec<Kind>>>()?;
+        let kinds = (1..=trials)
+            .map(|trial| kind(&drawn, trial))
+            .collect::<Result<Vec<Kind>>>()?;
         let mut tensors = BTreeMap::new();
         for (kind, number) in kinds.iter().zip(1..) {
             if let Some(name) = &kind.tensors {
@@ -79,7 +95,11 @@ impl Plan {
         }
         Ok(Plan {
             image: image(config.dag.image.as_deref())?,
-            site: config.dag.site.as_deref().map_or(Ok(String::new()), site::text)?,
+            site: config
+                .dag
+                .site
+                .as_deref()
+                .map_or(Ok(String::new()), site::text)?,
             source,
             trials,
             parts: parts(&config.dag, &kinds, measured),
@@ -99,25 +119,43 @@ impl Plan {
                 .and_modify(|known: &mut usize| *known = (*known).min(trial))
                 .or_insert(trial);
         }
-        first.into_iter().filter(|(fits, _)| !self.measured.contains_key(fits)).collect()
+        first
+            .into_iter()
+            .filter(|(fits, _)| !self.measured.contains_key(fits))
+            .collect()
     }
 }
 
 /// The kind of `trial`, which must be one that can be done.
 fn kind(trials: &Trials, trial: usize) -> Result<Kind> {
     let drawn = trials.draw(trial, &[])?;
-    let fits = drawn.pipelines.keys().next().cloned().unwrap_or_else(|| "network".to_owned());
+    let fits = drawn
+        .pipelines
+        .keys()
+        .next()
+        .cloned()
+        .unwrap_or_else(|| "network".to_owned());
     if drawn.pipelines.is_empty() {
         let checked = tensors::Settings::of(&drawn).and(training::Settings::of(&drawn));
         checked.with_context(|| format!("trial {trial} cannot be"))?;
     }
     if trials.config().data.is_given() {
-        return Ok(Kind { tensors: None, fits });
+        return Ok(Kind {
+            tensors: None,
+            fits,
+        });
     }
     let dir = sweep::tensors_dir(Path::new(""), &drawn)?;
-    let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = dir
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     check_node(&name)?;
-    Ok(Kind { tensors: Some(name), fits })
+    Ok(Kind {
+        tensors: Some(name),
+        fits,
+    })
 }
 
 /// A DAG is written before anything is known of its trials.
@@ -132,7 +170,10 @@ fn check_method(config: &Config) -> Result<()> {
     );
     ensure!(
         !config.dag.per_epoch || config.pipelines.is_empty(),
-        hinted("pipelines know no epochs", "leave out `dag.per_epoch`, or `pipelines`")
+        hinted(
+            "pipelines know no epochs",
+            "leave out `dag.per_epoch`, or `pipelines`"
+        )
     );
     Ok(())
 }
@@ -160,11 +201,16 @@ fn source(config: &mut Config) -> Result<Source> {
             "add `logs: [PATH]` to it, or name parsed events with `--events DIR`"
         )
     );
-    let (far, near): (Vec<PathBuf>, Vec<PathBuf>) = config.logs.iter().cloned().partition(|log| is_address(log));
+    let (far, near): (Vec<PathBuf>, Vec<PathBuf>) =
+        config.logs.iter().cloned().partition(|log| is_address(log));
     let near = eventlog::generations(&readable(&near)?)?;
     let in_job = config.dag.parse_in_job || !far.is_empty();
     config.logs = near.into_iter().chain(far).collect();
-    if in_job { Ok(Source::Logs(transferred(&config.logs)?)) } else { Ok(Source::Events) }
+    if in_job {
+        Ok(Source::Logs(transferred(&config.logs)?))
+    } else {
+        Ok(Source::Events)
+    }
 }
 
 /// Whether a job fetches `log` from where it is.
@@ -180,7 +226,9 @@ fn readable(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
             "`logs` are paths as seen from where poolcast is started, or `osdf:///` addresses",
         ))?;
     }
-    logs.iter().map(|log| Ok(std::path::absolute(log)?)).collect()
+    logs.iter()
+        .map(|log| Ok(std::path::absolute(log)?))
+        .collect()
 }
 
 /// The logs as a job gets them: side by side, so that no two may have one name.
@@ -188,14 +236,25 @@ fn transferred(logs: &[PathBuf]) -> Result<Vec<String>> {
     let mut names = BTreeMap::new();
     for log in logs {
         check_plain("the log", &log.to_string_lossy())?;
-        check_plain("the log", &log.file_name().unwrap_or_default().to_string_lossy())?;
+        check_plain(
+            "the log",
+            &log.file_name().unwrap_or_default().to_string_lossy(),
+        )?;
         if let Some(other) = names.insert(log.file_name(), log) {
-            let message = format!("`{}` and `{}` have the same name", other.display(), log.display());
-            let hint = "HTCondor puts a job's files side by side: link to one of them under another name";
+            let message = format!(
+                "`{}` and `{}` have the same name",
+                other.display(),
+                log.display()
+            );
+            let hint =
+                "HTCondor puts a job's files side by side: link to one of them under another name";
             return Err(hinted(message, hint).into());
         }
     }
-    Ok(logs.iter().map(|log| log.to_string_lossy().into_owned()).collect())
+    Ok(logs
+        .iter()
+        .map(|log| log.to_string_lossy().into_owned())
+        .collect())
 }
 
 /// The image as submit files name it.
@@ -203,12 +262,21 @@ fn image(named: Option<&str>) -> Result<String> {
     let hint = "name a .sif file, or an osdf:///, docker:// or oras:// address, with `--image` or `dag.image`";
     let named = named.ok_or_else(|| hinted("no container image is named", hint))?;
     check_plain("the image", named)?;
-    if ["osdf:///", "docker://", "oras://"].iter().any(|scheme| named.starts_with(scheme)) {
+    if ["osdf:///", "docker://", "oras://"]
+        .iter()
+        .any(|scheme| named.starts_with(scheme))
+    {
         return Ok(named.to_owned());
     }
     let path = Path::new(named);
     let is_image = path.extension().is_some_and(|extension| extension == "sif") && path.is_file();
-    ensure!(is_image, hinted(format!("`{named}` is neither a .sif file nor the address of an image"), hint));
+    ensure!(
+        is_image,
+        hinted(
+            format!("`{named}` is neither a .sif file nor the address of an image"),
+            hint
+        )
+    );
     let absolute = std::path::absolute(path)?.to_string_lossy().into_owned();
     check_plain("the image", &absolute)?;
     Ok(absolute)

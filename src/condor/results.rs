@@ -28,7 +28,10 @@ pub fn sweep(dir: &Path) -> Result<Sweep> {
         true => manifest::read::<serde_json::Value>(&sweep::table_dir(dir), TABLE)?.key,
         false => manifest::read::<serde_json::Value>(&dir.join("events"), EVENTS)?.key,
     };
-    let plan = Plan { trials: Trials::of(&config)?.count(), source_key };
+    let plan = Plan {
+        trials: Trials::of(&config)?.count(),
+        source_key,
+    };
     Ok(Sweep::new(dir, config, plan))
 }
 
@@ -46,14 +49,23 @@ pub fn rows(dir: &Path, config: &Config) -> Result<Vec<Row>> {
         let path = file("jsonl");
         if path.is_file() {
             let of_part: Vec<Row> = manifest::read_json_lines(&path)?;
-            rows.extend(of_part.into_iter().filter(|row| trials.contains(&row.trial)).map(|row| (row.trial, row)));
+            rows.extend(
+                of_part
+                    .into_iter()
+                    .filter(|row| trials.contains(&row.trial))
+                    .map(|row| (row.trial, row)),
+            );
         }
         let path = file("failed");
         if path.is_file() {
             let error = fs_err::read_to_string(path)?;
             for trial in trials {
                 if let Entry::Vacant(entry) = rows.entry(trial) {
-                    entry.insert(sweep::lost_row(&drawn.draw(trial, &[])?, trial, error.trim_end())?);
+                    entry.insert(sweep::lost_row(
+                        &drawn.draw(trial, &[])?,
+                        trial,
+                        error.trim_end(),
+                    )?);
                 }
             }
         }

@@ -29,16 +29,27 @@ const SCRIPT: &str = include_str!("../../condor/node.sh");
 /// Fails for submit commands that are no user's to decide.
 pub(super) fn files(plan: &Plan) -> Result<BTreeMap<String, String>> {
     let submit = &plan.config.dag.submit;
-    let commands = [&submit.parse, &submit.tensors, &submit.trials, &submit.best, &submit.evaluate];
+    let commands = [
+        &submit.parse,
+        &submit.tensors,
+        &submit.trials,
+        &submit.best,
+        &submit.evaluate,
+    ];
     let mut files = BTreeMap::from([(SCRIPT_FILE.to_owned(), SCRIPT.to_owned())]);
     for ((step, template), commands) in STEPS.iter().zip(commands) {
-        files.insert(format!("condor/{step}.sub"), submit_file(step, template, &plan.site, commands)?);
+        files.insert(
+            format!("condor/{step}.sub"),
+            submit_file(step, template, &plan.site, commands)?,
+        );
     }
     Ok(files)
 }
 
 fn submit_file(step: &str, template: &str, site: &str, commands: &Commands) -> Result<String> {
-    let (head, queue) = template.rsplit_once("\nqueue").with_context(|| format!("condor/{step}.sub has no queue"))?;
+    let (head, queue) = template
+        .rsplit_once("\nqueue")
+        .with_context(|| format!("condor/{step}.sub has no queue"))?;
     let mut text = head.to_owned();
     if !site.is_empty() {
         text += &format!("\n# The site\n{site}");

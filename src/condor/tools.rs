@@ -14,16 +14,25 @@ use crate::error::hinted;
 /// # Errors
 /// Fails where HTCondor's programs are not, or refuse.
 pub fn start(dir: &Path, name: &str) -> Result<String> {
-    let output = Command::new("condor_submit_dag").args(["-batch-name", name, DAG_FILE]).current_dir(dir).output();
+    let output = Command::new("condor_submit_dag")
+        .args(["-batch-name", name, DAG_FILE])
+        .current_dir(dir)
+        .output();
     let output = output.context(hinted(
         "cannot run `condor_submit_dag`",
-        format!("on an access point: cd {} && condor_submit_dag {DAG_FILE}", dir.display()),
+        format!(
+            "on an access point: cd {} && condor_submit_dag {DAG_FILE}",
+            dir.display()
+        ),
     ))?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     ensure!(
         output.status.success(),
         hinted(
-            format!("condor_submit_dag refused: {}", [said(&output.stderr), said(&output.stdout)].join(" ")),
+            format!(
+                "condor_submit_dag refused: {}",
+                [said(&output.stderr), said(&output.stdout)].join(" ")
+            ),
             "`condor_q` shows whether it is in the queue; one that is done begins anew in another directory"
         )
     );

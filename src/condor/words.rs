@@ -78,7 +78,9 @@ const BYTES: [&str; 3] = ["request_memory", "request_disk", "gpus_minimum_memory
 fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+=:@~".contains(c))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/._-+=:@~".contains(c))
 }
 
 /// Refuses `text`, which is `what`, if it is not plain.
@@ -86,7 +88,9 @@ pub(super) fn check_plain(what: &str, text: &str) -> Result<()> {
     ensure!(
         is_plain(text),
         hinted(
-            format!("{what} `{text}` has a character that DAGMan or a submit file reads as something else"),
+            format!(
+                "{what} `{text}` has a character that DAGMan or a submit file reads as something else"
+            ),
             "use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name"
         )
     );
@@ -95,10 +99,15 @@ pub(super) fn check_plain(what: &str, text: &str) -> Result<()> {
 
 /// Refuses a name that no node of a DAG may have.
 pub(super) fn check_node(name: &str) -> Result<()> {
-    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let is_name = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     ensure!(
         is_name && !name.is_empty(),
-        hinted(format!("no node of a DAG may be called `{name}`"), "use letters, digits, `-` and `_`")
+        hinted(
+            format!("no node of a DAG may be called `{name}`"),
+            "use letters, digits, `-` and `_`"
+        )
     );
     Ok(())
 }
@@ -122,7 +131,10 @@ pub(super) fn site(place: &str, text: &str) -> Result<String> {
         if !line.is_empty() && !line.trim_start().starts_with('#') {
             let (name, value) = line.split_once('=').unwrap_or((line, ""));
             check_command(&place, name.trim(), value.trim())?;
-            ensure!(!line.ends_with('\\'), "{place}: a command must stand on one line");
+            ensure!(
+                !line.ends_with('\\'),
+                "{place}: a command must stand on one line"
+            );
         }
         lines += line;
         lines.push('\n');
@@ -143,10 +155,14 @@ fn plain_name(name: &str) -> String {
 
 fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
     let bare = name.strip_prefix('+').unwrap_or(name);
-    let has_scope = bare.get(..3).is_some_and(|scope| scope.eq_ignore_ascii_case("my."));
+    let has_scope = bare
+        .get(..3)
+        .is_some_and(|scope| scope.eq_ignore_ascii_case("my."));
     let bare = if has_scope { &bare[3..] } else { bare };
     let first = name.split_ascii_whitespace().next().unwrap_or_default();
-    let is_reserved = [name, first].iter().any(|name| RESERVED.contains(&&*plain_name(name)));
+    let is_reserved = [name, first]
+        .iter()
+        .any(|name| RESERVED.contains(&&*plain_name(name)));
     ensure!(
         !is_reserved,
         hinted(
@@ -157,16 +173,25 @@ fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
     ensure!(
         bare.starts_with(|c: char| c.is_ascii_alphabetic())
             && bare.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
-        hinted(format!("{place}: `{name}` is no submit command"), "write `NAME = VALUE`, as in `request_disk = 4GB`")
+        hinted(
+            format!("{place}: `{name}` is no submit command"),
+            "write `NAME = VALUE`, as in `request_disk = 4GB`"
+        )
     );
     ensure!(
         !value.is_empty() && !value.contains(['\n', '\r']),
-        hinted(format!("{place}: `{name}` needs a value on one line"), "write `NAME = VALUE`")
+        hinted(
+            format!("{place}: `{name}` needs a value on one line"),
+            "write `NAME = VALUE`"
+        )
     );
     let counts_bytes = BYTES.contains(&&*bare.to_ascii_lowercase());
     ensure!(
         !counts_bytes || value.trim().parse::<f64>().is_err(),
-        hinted(format!("{place}: `{name}` has no unit"), format!("say what is meant, such as `{value}GB`"))
+        hinted(
+            format!("{place}: `{name}` has no unit"),
+            format!("say what is meant, such as `{value}GB`")
+        )
     );
     Ok(())
 }
@@ -177,7 +202,9 @@ mod tests {
 
     #[test]
     fn what_other_programs_would_read_otherwise_is_refused() {
-        for text in ["", "a b", "a,b", "$(x)", "a\"b", "a\nb", "a'b", "a\\b", "a;b", "ä", "a#b", "-o"] {
+        for text in [
+            "", "a b", "a,b", "$(x)", "a\"b", "a\nb", "a'b", "a\\b", "a;b", "ä", "a#b", "-o",
+        ] {
             assert!(check_plain("the log", text).is_err(), "{text}");
         }
         assert!(check_plain("the log", "/home/me/logs-1/EventLog.2+a=b~").is_ok());
@@ -232,7 +259,14 @@ mod tests {
     fn a_site_file_holds_comments_and_commands() {
         let text = "# OSPool\n\n+JobDurationCategory = \"Medium\"\nrequirements = (Microarch >= \"x86_64-v2\")\n";
         assert_eq!(site("`s`", text).expect("taken"), text);
-        for text in ["queue", "queue 3", "executable = /bin/sh", "if true", "include : other", "a = \\\n  b"] {
+        for text in [
+            "queue",
+            "queue 3",
+            "executable = /bin/sh",
+            "if true",
+            "include : other",
+            "a = \\\n  b",
+        ] {
             assert!(site("`s`", text).is_err(), "{text}");
         }
     }
@@ -261,7 +295,13 @@ mod tests {
         for name in spellings {
             assert!(site("`s`", &format!("{name} = \"x\"")).is_err(), "{name}");
         }
-        for name in ["+ProjectName", "MY.WantGPULab", "my.is_resumable", "requirements", "+environments"] {
+        for name in [
+            "+ProjectName",
+            "MY.WantGPULab",
+            "my.is_resumable",
+            "requirements",
+            "+environments",
+        ] {
             assert!(site("`s`", &format!("{name} = \"x\"")).is_ok(), "{name}");
         }
     }

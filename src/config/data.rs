@@ -62,7 +62,10 @@ impl Data {
 
     /// The cross-validation, if one is asked for.
     pub fn cross_validation(&self) -> Option<Cv> {
-        self.cv.map(|k| Cv { k, folds: self.folds })
+        self.cv.map(|k| Cv {
+            k,
+            folds: self.folds,
+        })
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -74,11 +77,18 @@ impl Data {
             ("index", self.index.is_some()),
             ("target", self.target.is_some()),
             // Without any, all rows are one split, which folds divide.
-            ("splits", !self.splits.is_empty() || self.is_given() && self.cv.is_some() && !self.validate),
+            (
+                "splits",
+                !self.splits.is_empty() || self.is_given() && self.cv.is_some() && !self.validate,
+            ),
         ];
         if !self.is_given() {
             let alone = wanted.iter().find(|(_, is_given)| *is_given);
-            ensure!(alone.is_none(), "`data.{}` is given, and no `data.features`", alone.map_or("", |(key, _)| key));
+            ensure!(
+                alone.is_none(),
+                "`data.{}` is given, and no `data.features`",
+                alone.map_or("", |(key, _)| key)
+            );
             ensure!(
                 self.cv.is_none() && !self.validate && self.split_names.is_empty(),
                 hinted(
@@ -92,13 +102,19 @@ impl Data {
         ensure!(
             missing.is_none(),
             hinted(
-                format!("`data.features` is given, and no `data.{}`", missing.map_or("", |(key, _)| key)),
+                format!(
+                    "`data.features` is given, and no `data.{}`",
+                    missing.map_or("", |(key, _)| key)
+                ),
                 "`poolcast config` explains every key; without `splits`, judge by `--cv` alone"
             )
         );
         ensure!(
             self.cv.is_some() || self.validate,
-            hinted("trials have nothing to be judged by", "add `--cv`, `--validate` or both")
+            hinted(
+                "trials have nothing to be judged by",
+                "add `--cv`, `--validate` or both"
+            )
         );
         self.chosen().map(drop)
     }
@@ -113,11 +129,22 @@ impl Data {
             let sides = pair(name).map(|side| self.splits.contains_key(&side));
             sides == [true, true] || !self.validate && (sides[0] || self.splits.contains_key(name))
         };
-        if self.splits.is_empty() && !self.validate && self.split_names.iter().all(|name| name == WHOLE) {
+        if self.splits.is_empty()
+            && !self.validate
+            && self.split_names.iter().all(|name| name == WHOLE)
+        {
             return Ok(vec![WHOLE.to_owned()]);
         }
-        let known: Vec<String> = self.learned_from().into_iter().filter(|name| is_there(name)).collect();
-        let need = if self.validate { "`train_NAME` and `validate_NAME` in `data.splits`" } else { "`data.splits`" };
+        let known: Vec<String> = self
+            .learned_from()
+            .into_iter()
+            .filter(|name| is_there(name))
+            .collect();
+        let need = if self.validate {
+            "`train_NAME` and `validate_NAME` in `data.splits`"
+        } else {
+            "`data.splits`"
+        };
         if self.split_names.is_empty() {
             ensure!(!known.is_empty(), "there is no pair of {need}");
             return Ok(known);
@@ -128,7 +155,10 @@ impl Data {
                     Some(nearest) => format!("did you mean `{nearest}`?"),
                     None => format!("name it in {need}"),
                 };
-                bail!(hinted(format!("there is no split `{name}`: it needs {need}"), hint));
+                bail!(hinted(
+                    format!("there is no split `{name}`: it needs {need}"),
+                    hint
+                ));
             }
         }
         Ok(self.split_names.clone())
@@ -136,7 +166,10 @@ impl Data {
 
     /// The names of all splits that something can learn from, each once, by alphabet.
     fn learned_from(&self) -> Vec<String> {
-        let names = self.splits.keys().filter(|name| !name.starts_with("validate_") && !name.starts_with(EVALUATE));
+        let names = self
+            .splits
+            .keys()
+            .filter(|name| !name.starts_with("validate_") && !name.starts_with(EVALUATE));
         let names = names.map(|name| name.strip_prefix("train_").unwrap_or(name).to_owned());
         names.collect::<BTreeSet<String>>().into_iter().collect()
     }
@@ -145,10 +178,17 @@ impl Data {
     /// `evaluate_A1` or `evaluate_A1_Spain`, is that split's alone; any other is everyone's.
     pub fn evaluated(&self, split: &str) -> Vec<&str> {
         let is_of = |name: &str, split: &str| {
-            name.strip_prefix(split).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+            name.strip_prefix(split)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
         };
         let learned_from = self.learned_from();
-        let is_wanted = |name: &&str| is_of(name, split) || !learned_from.iter().any(|other| is_of(name, other));
-        self.splits.keys().filter_map(|key| key.strip_prefix(EVALUATE)).filter(is_wanted).collect()
+        let is_wanted = |name: &&str| {
+            is_of(name, split) || !learned_from.iter().any(|other| is_of(name, other))
+        };
+        self.splits
+            .keys()
+            .filter_map(|key| key.strip_prefix(EVALUATE))
+            .filter(is_wanted)
+            .collect()
     }
 }

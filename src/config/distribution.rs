@@ -22,11 +22,18 @@ pub struct Distribution {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Form {
     /// One of some values, each with the share of what is drawn up to it.
-    Values { values: Vec<Value>, shares: Option<Vec<f64>> },
+    Values {
+        values: Vec<Value>,
+        shares: Option<Vec<f64>>,
+    },
     /// A whole number, both ends included.
     IntUniform { min: i64, max: i64 },
     /// A real number from `base`, of which the exponential is taken and which is rounded to a multiple of `q`, if so.
-    Real { base: Base, exp: bool, q: Option<Step> },
+    Real {
+        base: Base,
+        exp: bool,
+        q: Option<Step>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,15 +57,29 @@ impl Distribution {
     /// The value below which a share `unit` of the distribution lies, as W&B's engine computes it.
     fn quantile(&self, unit: f64) -> Value {
         match &self.form {
-            Form::Values { values, shares: None } => values[place(unit, values.len() as f64) as usize].clone(),
-            Form::Values { values, shares: Some(shares) } => {
+            Form::Values {
+                values,
+                shares: None,
+            } => values[place(unit, values.len() as f64) as usize].clone(),
+            Form::Values {
+                values,
+                shares: Some(shares),
+            } => {
                 let at = shares.iter().position(|share| unit < *share);
                 values[at.unwrap_or(values.len() - 1)].clone()
             }
-            Form::IntUniform { min, max } => min.saturating_add(place(unit, (max - min) as f64 + 1.0) as i64).into(),
+            Form::IntUniform { min, max } => min
+                .saturating_add(place(unit, (max - min) as f64 + 1.0) as i64)
+                .into(),
             Form::Real { base, exp, q } => {
-                let real = if *exp { base.quantile(unit).exp() } else { base.quantile(unit) };
-                q.map_or(real.into(), |q| q.multiple((real / q.size).round_ties_even()))
+                let real = if *exp {
+                    base.quantile(unit).exp()
+                } else {
+                    base.quantile(unit)
+                };
+                q.map_or(real.into(), |q| {
+                    q.multiple((real / q.size).round_ties_even())
+                })
             }
         }
     }
@@ -68,7 +89,11 @@ impl Distribution {
     pub fn draw(&self, unit: f64) -> Value {
         let value = self.quantile(unit.clamp(DRAWN[0], DRAWN[1]));
         match self.form {
-            Form::Real { exp: true, q: Some(q), .. } if value.as_f64() == Some(0.0) => q.multiple(1.0),
+            Form::Real {
+                exp: true,
+                q: Some(q),
+                ..
+            } if value.as_f64() == Some(0.0) => q.multiple(1.0),
             _ => value,
         }
     }
@@ -78,8 +103,11 @@ impl Distribution {
         match &self.form {
             Form::Values { values, shares } => {
                 let at = values.iter().position(|known| is_same(known, value))?;
-                let share =
-                    |at: usize| shares.as_ref().map_or(at as f64 / values.len() as f64, |shares| shares[at - 1]);
+                let share = |at: usize| {
+                    shares
+                        .as_ref()
+                        .map_or(at as f64 / values.len() as f64, |shares| shares[at - 1])
+                };
                 Some((share(at + 1) + if at == 0 { 0.0 } else { share(at) }) / 2.0)
             }
             Form::IntUniform { min, max } => {
@@ -108,9 +136,11 @@ impl Distribution {
         match &self.form {
             Form::Values { shares: None, .. } => Some(self.distinct.len() as u64),
             Form::IntUniform { min, max } => max.abs_diff(*min).checked_add(1),
-            Form::Real { base: Base::Uniform { min, max }, exp: false, q: Some(q) } => {
-                Some(((max - min) / q.size).ceil() as u64)
-            }
+            Form::Real {
+                base: Base::Uniform { min, max },
+                exp: false,
+                q: Some(q),
+            } => Some(((max - min) / q.size).ceil() as u64),
             _ => None,
         }
     }
@@ -120,9 +150,17 @@ impl Distribution {
         match &self.form {
             Form::Values { values, .. } => values[self.distinct[at as usize]].clone(),
             Form::IntUniform { min, .. } => min.saturating_add_unsigned(at).into(),
-            Form::Real { base: Base::Uniform { min, .. }, q: Some(q), .. } => {
+            Form::Real {
+                base: Base::Uniform { min, .. },
+                q: Some(q),
+                ..
+            } => {
                 let value = min + at as f64 * q.size;
-                if q.is_whole && value.fract() == 0.0 { (value as i64).into() } else { value.into() }
+                if q.is_whole && value.fract() == 0.0 {
+                    (value as i64).into()
+                } else {
+                    value.into()
+                }
             }
             Form::Real { .. } => Value::Null,
         }
@@ -140,14 +178,24 @@ impl Distribution {
 /// The place of each value once: 3.0 is 3.
 fn distinct(values: &[Value]) -> Vec<usize> {
     let mut known = BTreeSet::new();
-    let name = |value: &Value| value.as_f64().map_or(value.to_string(), |number| number.to_string());
-    (0..values.len()).filter(|at| known.insert(name(&values[*at]))).collect()
+    let name = |value: &Value| {
+        value
+            .as_f64()
+            .map_or(value.to_string(), |number| number.to_string())
+    };
+    (0..values.len())
+        .filter(|at| known.insert(name(&values[*at])))
+        .collect()
 }
 
 /// Which of `count` equal parts the quantile `unit` falls into, a bound into the part below it.
 fn place(unit: f64, count: f64) -> f64 {
     let part = (unit * count).ceil().clamp(1.0, count);
-    if part > 1.0 && (part - 1.0) / count >= unit { part - 2.0 } else { part - 1.0 }
+    if part > 1.0 && (part - 1.0) / count >= unit {
+        part - 2.0
+    } else {
+        part - 1.0
+    }
 }
 
 /// Equal, as W&B compares: 3.0 is 3.
@@ -158,7 +206,11 @@ fn is_same(a: &Value, b: &Value) -> bool {
 impl Step {
     fn multiple(self, times: f64) -> Value {
         let value = times * self.size;
-        if self.is_whole { (value as i64).into() } else { value.into() }
+        if self.is_whole {
+            (value as i64).into()
+        } else {
+            value.into()
+        }
     }
 }
 
@@ -166,7 +218,9 @@ impl Base {
     fn quantile(self, unit: f64) -> f64 {
         match self {
             Base::Uniform { min, max } => min + unit * (max - min),
-            Base::Normal { mu, sigma } => mu - sigma * std::f64::consts::SQRT_2 * erf::erfc_inv(2.0 * unit),
+            Base::Normal { mu, sigma } => {
+                mu - sigma * std::f64::consts::SQRT_2 * erf::erfc_inv(2.0 * unit)
+            }
             Base::Beta { a, b } => beta::inv_beta_reg(a, b, unit),
         }
     }
@@ -176,7 +230,9 @@ impl Base {
         match self {
             Base::Uniform { min, max } => ((value - min) / (max - min)).clamp(0.0, 1.0),
             Base::Normal { sigma: 0.0, .. } => 0.5,
-            Base::Normal { mu, sigma } => erf::erfc((mu - value) / (sigma * std::f64::consts::SQRT_2)) / 2.0,
+            Base::Normal { mu, sigma } => {
+                erf::erfc((mu - value) / (sigma * std::f64::consts::SQRT_2)) / 2.0
+            }
             Base::Beta { a, b } => beta::beta_reg(a, b, value.clamp(0.0, 1.0)),
         }
     }
@@ -193,10 +249,20 @@ impl TryFrom<Map<String, Value>> for Distribution {
 
     fn try_from(written: Map<String, Value>) -> Result<Distribution, String> {
         let form = schema::read(&written)?;
-        let distinct = if let Form::Values { values, .. } = &form { distinct(values) } else { Vec::new() };
-        let distribution = Distribution { written, form, distinct };
-        let is_number =
-            |unit| !matches!(&distribution.form, Form::Real { .. }) || distribution.quantile(unit).is_number();
+        let distinct = if let Form::Values { values, .. } = &form {
+            distinct(values)
+        } else {
+            Vec::new()
+        };
+        let distribution = Distribution {
+            written,
+            form,
+            distinct,
+        };
+        let is_number = |unit| {
+            !matches!(&distribution.form, Form::Real { .. })
+                || distribution.quantile(unit).is_number()
+        };
         match DRAWN.into_iter().all(is_number) {
             true => Ok(distribution),
             false => Err("its values are too large to be numbers".to_owned()),
@@ -212,7 +278,8 @@ mod tests {
 
     /// What W&B's own engine answers.
     fn vectors() -> Value {
-        serde_json::from_str(include_str!("../../tests/data/wandb/sweeps_vectors.json")).expect("JSON")
+        serde_json::from_str(include_str!("../../tests/data/wandb/sweeps_vectors.json"))
+            .expect("JSON")
     }
 
     fn read(written: &Value) -> Result<Distribution, String> {
@@ -222,8 +289,12 @@ mod tests {
     /// The distribution `written`; where it is refused as deprecated, the one that the message names instead.
     fn read_as_told(written: &Value) -> Distribution {
         read(written).unwrap_or_else(|refusal| {
-            let instead = refusal.split("write `").nth(1).and_then(|rest| rest.strip_suffix('`'));
-            read(&crate::config::yaml::read(instead.expect("an alternative")).expect("YAML")).expect("it is taken")
+            let instead = refusal
+                .split("write `")
+                .nth(1)
+                .and_then(|rest| rest.strip_suffix('`'));
+            read(&crate::config::yaml::read(instead.expect("an alternative")).expect("YAML"))
+                .expect("it is taken")
         })
     }
 
@@ -243,10 +314,20 @@ mod tests {
         for (name, case) in cases {
             let distribution = read_as_told(&case["config"]);
             // The ends are not: there W&B gives values outside of the distribution, and none is ever drawn.
-            for (at, unit) in units.iter().enumerate().filter(|(_, unit)| (1e-9..1.0 - 1e-9).contains(*unit)) {
+            for (at, unit) in units
+                .iter()
+                .enumerate()
+                .filter(|(_, unit)| (1e-9..1.0 - 1e-9).contains(*unit))
+            {
                 let (found, wanted) = (distribution.quantile(*unit), &case["values"][at]);
-                assert!(is_near(&found, wanted), "{name} at {unit}: {found}, and not {wanted}");
-                assert!(!wanted.is_i64() || found.is_i64(), "{name} at {unit}: {found} is not whole");
+                assert!(
+                    is_near(&found, wanted),
+                    "{name} at {unit}: {found}, and not {wanted}"
+                );
+                assert!(
+                    !wanted.is_i64() || found.is_i64(),
+                    "{name} at {unit}: {found} is not whole"
+                );
             }
         }
     }
@@ -265,35 +346,68 @@ mod tests {
             }
         }
         let words = read(&json!({"values": ["a", true, null, 3]})).expect("read");
-        assert_eq!((words.unit(&json!("a")), words.unit(&json!(3.0))), (Some(0.125), Some(0.875)));
-        assert_eq!((words.unit(&json!("b")), words.quantile(0.6)), (None, Value::Null));
+        assert_eq!(
+            (words.unit(&json!("a")), words.unit(&json!(3.0))),
+            (Some(0.125), Some(0.875))
+        );
+        assert_eq!(
+            (words.unit(&json!("b")), words.quantile(0.6)),
+            (None, Value::Null)
+        );
     }
 
     #[test]
     fn a_batch_of_no_samples_is_never_drawn() {
-        let sizes = read(&json!({"distribution": "q_log_uniform_values", "q": 8, "min": 1, "max": 256})).expect("read");
-        assert_eq!((sizes.quantile(0.1), sizes.draw(0.1), sizes.draw(0.5)), (json!(0), json!(8), json!(16)));
-        let shares = read(&json!({"distribution": "q_uniform", "q": 8, "min": 0, "max": 256})).expect("read");
+        let sizes =
+            read(&json!({"distribution": "q_log_uniform_values", "q": 8, "min": 1, "max": 256}))
+                .expect("read");
+        assert_eq!(
+            (sizes.quantile(0.1), sizes.draw(0.1), sizes.draw(0.5)),
+            (json!(0), json!(8), json!(16))
+        );
+        let shares = read(&json!({"distribution": "q_uniform", "q": 8, "min": 0, "max": 256}))
+            .expect("read");
         assert_eq!(shares.draw(0.001), json!(0));
     }
 
     #[test]
     fn every_value_is_a_number() {
-        assert!(read(&json!({"distribution": "log_normal", "mu": 1e9})).expect_err("refused").contains("too large"));
+        assert!(
+            read(&json!({"distribution": "log_normal", "mu": 1e9}))
+                .expect_err("refused")
+                .contains("too large")
+        );
     }
 
     #[test]
     fn grids_hold_each_value_once() {
         let values = |written: Value| {
             let distribution = read(&written).expect("read");
-            distribution.grid_len().map(|len| (0..len).map(|at| distribution.grid_value(at)).collect::<Vec<_>>())
+            distribution.grid_len().map(|len| {
+                (0..len)
+                    .map(|at| distribution.grid_value(at))
+                    .collect::<Vec<_>>()
+            })
         };
-        assert_eq!(values(json!({"values": [3, 3.0, "3", 4]})), Some(vec![json!(3), json!("3"), json!(4)]));
-        assert_eq!(values(json!({"min": -1, "max": 1})), Some(vec![json!(-1), json!(0), json!(1)]));
+        assert_eq!(
+            values(json!({"values": [3, 3.0, "3", 4]})),
+            Some(vec![json!(3), json!("3"), json!(4)])
+        );
+        assert_eq!(
+            values(json!({"min": -1, "max": 1})),
+            Some(vec![json!(-1), json!(0), json!(1)])
+        );
         let halves = json!({"distribution": "q_uniform", "min": 0, "max": 1, "q": 0.5});
-        assert_eq!(values(halves), Some(vec![json!(0.0), json!(0.5)]), "without the largest, as W&B");
+        assert_eq!(
+            values(halves),
+            Some(vec![json!(0.0), json!(0.5)]),
+            "without the largest, as W&B"
+        );
         assert_eq!(values(json!({"min": 0.0, "max": 1})), None);
-        assert_eq!(values(json!({"values": [1, 2], "probabilities": [0.5, 0.5]})), None);
+        assert_eq!(
+            values(json!({"values": [1, 2], "probabilities": [0.5, 0.5]})),
+            None
+        );
     }
 
     proptest! {

@@ -21,7 +21,10 @@ pub enum Parameter<T = f64> {
 }
 
 /// Writes a value as people do: `64`, not `64.0`.
-fn serialize_whole<T: Serialize, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_whole<T: Serialize, S: Serializer>(
+    value: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     whole(serde_json::to_value(value).map_err(S::Error::custom)?).serialize(serializer)
 }
 
@@ -29,7 +32,10 @@ fn serialize_whole<T: Serialize, S: Serializer>(value: &T, serializer: S) -> Res
 pub fn whole(value: Value) -> Value {
     // Those that double precision tells apart.
     const MOST: f64 = 9_007_199_254_740_992.0;
-    match value.as_f64().filter(|number| value.is_f64() && number.fract() == 0.0 && number.abs() < MOST) {
+    match value
+        .as_f64()
+        .filter(|number| value.is_f64() && number.fract() == 0.0 && number.abs() < MOST)
+    {
         Some(number) => Value::from(number as i64),
         None => value,
     }
@@ -41,11 +47,17 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Parameter<T> {
         let value = Value::deserialize(deserializer)?;
         let constant = |value: Value| {
             // A user's word for the only type that is not one of a few words.
-            T::deserialize(value).map_err(|error| error.to_string().replace("expected f64", "expected a number"))
+            T::deserialize(value).map_err(|error| {
+                error
+                    .to_string()
+                    .replace("expected f64", "expected a number")
+            })
         };
         if !value.is_object() {
             let or = "; or a distribution such as `{values: [...]}`";
-            return constant(value).map(Parameter::Constant).map_err(|error| D::Error::custom(error + or));
+            return constant(value)
+                .map(Parameter::Constant)
+                .map_err(|error| D::Error::custom(error + or));
         }
         let distribution = Distribution::deserialize(value).map_err(D::Error::custom)?;
         distribution
@@ -72,7 +84,11 @@ impl<T: Clone> Parameter<T> {
 
 fn only_a_sweep_draws(name: &str) -> anyhow::Error {
     let flag = format!("give one value with `--{}`", name.replace('_', "-"));
-    hinted(format!("`{name}` is a distribution, which only a sweep draws from"), flag).into()
+    hinted(
+        format!("`{name}` is a distribution, which only a sweep draws from"),
+        flag,
+    )
+    .into()
 }
 
 impl Parameter<f64> {
@@ -89,13 +105,20 @@ impl Parameter<f64> {
     /// [`Parameter::real`] for a whole number.
     pub fn whole(&self, name: &str, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
         let value = self.real(name, *range.start() as f64..=*range.end() as f64)?;
-        ensure!(value.fract() == 0.0, "`{name}` must be a whole number, got {value}");
+        ensure!(
+            value.fract() == 0.0,
+            "`{name}` must be a whole number, got {value}"
+        );
         Ok(value as usize)
     }
 }
 
 /// Refuses a number outside `range`; `name` is the key.
-pub(super) fn check_range(name: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<()> {
+pub(super) fn check_range(
+    name: &str,
+    value: f64,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<()> {
     let (low, high) = (range.start(), range.end());
     ensure!(
         range.contains(&value),

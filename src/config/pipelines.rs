@@ -78,13 +78,16 @@ impl<'de> Deserialize<'de> for PipelineSpaces {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PipelineSpaces, A::Error> {
-                PipelineSpace::deserialize(MapAccessDeserializer::new(map)).map(PipelineSpaces::from)
+                PipelineSpace::deserialize(MapAccessDeserializer::new(map))
+                    .map(PipelineSpaces::from)
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<PipelineSpaces, A::Error> {
                 let spaces = Vec::deserialize(SeqAccessDeserializer::new(seq))?;
                 if spaces.is_empty() {
-                    return Err(A::Error::custom("a pipeline needs a search space, and the list is empty"));
+                    return Err(A::Error::custom(
+                        "a pipeline needs a search space, and the list is empty",
+                    ));
                 }
                 Ok(PipelineSpaces(spaces))
             }
@@ -108,11 +111,17 @@ pub enum TrialOrder {
 impl PipelineSpaces {
     pub(super) fn check(&self, name: &str) -> Result<()> {
         for space in &self.0 {
-            check_range(&format!("pipelines.{name}.runs"), space.runs as f64, 1.0..=MOST_TRIALS as f64)?;
+            check_range(
+                &format!("pipelines.{name}.runs"),
+                space.runs as f64,
+                1.0..=MOST_TRIALS as f64,
+            )?;
             ensure!(
                 space.method != Method::Bayes,
                 hinted(
-                    format!("`pipelines.{name}.method` is `bayes`, which is for the trials of a network"),
+                    format!(
+                        "`pipelines.{name}.method` is `bayes`, which is for the trials of a network"
+                    ),
                     "use `grid`, `random` or `sobol`"
                 )
             );

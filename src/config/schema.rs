@@ -43,12 +43,22 @@ impl<'a> Keys<'a> {
     fn of(written: &'a Map<String, Value>) -> Result<Keys<'a>, String> {
         let name = match written.get("distribution") {
             None => guess(written),
-            Some(name) => name.as_str().ok_or_else(|| format!("`distribution` must be a name, got {name}"))?,
+            Some(name) => name
+                .as_str()
+                .ok_or_else(|| format!("`distribution` must be a name, got {name}"))?,
         };
-        let (_, keys) = KNOWN.iter().find(|(known, _)| *known == name).ok_or_else(|| unknown(name, written))?;
-        let foreign = written.keys().find(|key| *key != "distribution" && !keys.contains(&key.as_str()));
+        let (_, keys) = KNOWN
+            .iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(|| unknown(name, written))?;
+        let foreign = written
+            .keys()
+            .find(|key| *key != "distribution" && !keys.contains(&key.as_str()));
         match foreign {
-            Some(key) => Err(format!("`{name}` takes {}, and no `{key}`", keys.join(" and "))),
+            Some(key) => Err(format!(
+                "`{name}` takes {}, and no `{key}`",
+                keys.join(" and ")
+            )),
             None => Ok(Keys { name, written }),
         }
     }
@@ -56,10 +66,19 @@ impl<'a> Keys<'a> {
     fn form(&self) -> Result<Form, String> {
         match self.name {
             "constant" => {
-                let value = self.written.get("value").ok_or("`constant` needs a value")?;
-                Ok(Form::Values { values: vec![value.clone()], shares: None })
+                let value = self
+                    .written
+                    .get("value")
+                    .ok_or("`constant` needs a value")?;
+                Ok(Form::Values {
+                    values: vec![value.clone()],
+                    shares: None,
+                })
             }
-            "categorical" => Ok(Form::Values { values: self.list("values")?, shares: None }),
+            "categorical" => Ok(Form::Values {
+                values: self.list("values")?,
+                shares: None,
+            }),
             "categorical_w_probabilities" => self.weighted(),
             "int_uniform" => self.whole_range(),
             name => match name.strip_prefix("q_") {
@@ -86,7 +105,11 @@ impl<'a> Keys<'a> {
     fn weighted(&self) -> Result<Form, String> {
         let values = self.list("values")?;
         let given = self.list("probabilities")?;
-        let chances: Vec<f64> = given.iter().filter_map(Value::as_f64).filter(|chance| *chance >= 0.0).collect();
+        let chances: Vec<f64> = given
+            .iter()
+            .filter_map(Value::as_f64)
+            .filter(|chance| *chance >= 0.0)
+            .collect();
         if chances.len() != values.len() || given.len() != values.len() {
             return Err(format!(
                 "`probabilities` needs a number of at least 0 for each of the {} values",
@@ -101,30 +124,49 @@ impl<'a> Keys<'a> {
             })
             .collect();
         match shares.last() {
-            Some(sum) if (sum - 1.0).abs() < 1e-8 => Ok(Form::Values { values, shares: Some(shares) }),
-            sum => Err(format!("`probabilities` must sum to 1, got {}", sum.unwrap_or(&0.0))),
+            Some(sum) if (sum - 1.0).abs() < 1e-8 => Ok(Form::Values {
+                values,
+                shares: Some(shares),
+            }),
+            sum => Err(format!(
+                "`probabilities` must sum to 1, got {}",
+                sum.unwrap_or(&0.0)
+            )),
         }
     }
 
     fn whole_range(&self) -> Result<Form, String> {
         let (min, max) = self.range()?;
-        let whole = |key: &str| self.written.get(key).and_then(Value::as_i64).filter(|whole| whole.abs() < 1 << 53);
+        let whole = |key: &str| {
+            self.written
+                .get(key)
+                .and_then(Value::as_i64)
+                .filter(|whole| whole.abs() < 1 << 53)
+        };
         match (whole("min"), whole("max")) {
             (Some(min), Some(max)) => Ok(Form::IntUniform { min, max }),
-            _ => Err(format!("`int_uniform` needs whole numbers as min and max, got {min} and {max}")),
+            _ => Err(format!(
+                "`int_uniform` needs whole numbers as min and max, got {min} and {max}"
+            )),
         }
     }
 
     fn logarithms(&self) -> Result<Base, String> {
         let (min, max) = self.range()?;
         match min > 0.0 {
-            true => Ok(Base::Uniform { min: min.ln(), max: max.ln() }),
+            true => Ok(Base::Uniform {
+                min: min.ln(),
+                max: max.ln(),
+            }),
             false => Err(format!("`{}` needs min > 0, got {min}", self.name)),
         }
     }
 
     fn normal(&self) -> Result<Base, String> {
-        let (mu, sigma) = (self.number("mu", Some(0.0))?, self.number("sigma", Some(1.0))?);
+        let (mu, sigma) = (
+            self.number("mu", Some(0.0))?,
+            self.number("sigma", Some(1.0))?,
+        );
         if sigma < 0.0 {
             Err(format!("`sigma` must be at least 0, got {sigma}"))
         } else {
@@ -138,41 +180,72 @@ impl<'a> Keys<'a> {
         if is_known {
             Ok(Base::Beta { a, b })
         } else {
-            Err(format!("`a` and `b` must be between 0.001 and 1000000, got {a} and {b}"))
+            Err(format!(
+                "`a` and `b` must be between 0.001 and 1000000, got {a} and {b}"
+            ))
         }
     }
 
     fn step(&self) -> Result<Step, String> {
         let size = self.number("q", Some(1.0))?;
-        let is_whole = self.written.get("q").is_none_or(|q| q.is_i64() || q.is_u64());
-        if size > 0.0 { Ok(Step { size, is_whole }) } else { Err(format!("`q` must be above 0, got {size}")) }
+        let is_whole = self
+            .written
+            .get("q")
+            .is_none_or(|q| q.is_i64() || q.is_u64());
+        if size > 0.0 {
+            Ok(Step { size, is_whole })
+        } else {
+            Err(format!("`q` must be above 0, got {size}"))
+        }
     }
 
     fn range(&self) -> Result<(f64, f64), String> {
         let (min, max) = (self.number("min", None)?, self.number("max", None)?);
-        if min < max { Ok((min, max)) } else { Err(format!("`{}` needs min < max, got {min} and {max}", self.name)) }
+        if min < max {
+            Ok((min, max))
+        } else {
+            Err(format!(
+                "`{}` needs min < max, got {min} and {max}",
+                self.name
+            ))
+        }
     }
 
     fn number(&self, key: &str, default: Option<f64>) -> Result<f64, String> {
         match self.written.get(key) {
             None => default.ok_or_else(|| format!("`{}` needs `{key}`", self.name)),
             Some(value) => value.as_f64().ok_or_else(|| {
-                let is_quoted = value.as_str().is_some_and(|text| text.parse::<f64>().is_ok());
-                let hint = if is_quoted { "; leave out the quotes" } else { "" };
+                let is_quoted = value
+                    .as_str()
+                    .is_some_and(|text| text.parse::<f64>().is_ok());
+                let hint = if is_quoted {
+                    "; leave out the quotes"
+                } else {
+                    ""
+                };
                 format!("`{key}` must be a number, got {value}{hint}")
             }),
         }
     }
 
     fn list(&self, key: &str) -> Result<Vec<Value>, String> {
-        let list = self.written.get(key).and_then(Value::as_array).filter(|list| !list.is_empty());
-        list.cloned().ok_or_else(|| format!("`{}` needs a list of `{key}`", self.name))
+        let list = self
+            .written
+            .get(key)
+            .and_then(Value::as_array)
+            .filter(|list| !list.is_empty());
+        list.cloned()
+            .ok_or_else(|| format!("`{}` needs a list of `{key}`", self.name))
     }
 }
 
 /// Which distribution is meant where none is named: that of the first schema of W&B's that fits.
 fn guess(written: &Map<String, Value>) -> &'static str {
-    let is_whole = |key: &str| written.get(key).is_some_and(|bound| bound.is_i64() || bound.is_u64());
+    let is_whole = |key: &str| {
+        written
+            .get(key)
+            .is_some_and(|bound| bound.is_i64() || bound.is_u64())
+    };
     if written.contains_key("value") {
         "constant"
     } else if written.contains_key("probabilities") {
@@ -192,8 +265,13 @@ fn unknown(name: &str, written: &Map<String, Value>) -> String {
     }
     let names = KNOWN.map(|(known, _)| known);
     let nearest = super::nearest(name, names.into_iter());
-    let nearest = nearest.map_or(String::new(), |nearest| format!(", did you mean `{nearest}`?"));
-    format!("unknown distribution `{name}`{nearest}; known are {}", names.join(", "))
+    let nearest = nearest.map_or(String::new(), |nearest| {
+        format!(", did you mean `{nearest}`?")
+    });
+    format!(
+        "unknown distribution `{name}`{nearest}; known are {}",
+        names.join(", ")
+    )
 }
 
 /// What to write instead: the same distribution, its bounds as values.
@@ -203,7 +281,9 @@ fn deprecated(name: &str, written: &Map<String, Value>) -> String {
         true => (-bound("max"), -bound("min")),
         false => (bound("min"), bound("max")),
     };
-    let q = written.get("q").map_or(String::new(), |q| format!(", q: {q}"));
+    let q = written
+        .get("q")
+        .map_or(String::new(), |q| format!(", q: {q}"));
     let (min, max) = (min.exp(), max.exp());
     let instead = format!("{{distribution: {name}_values, min: {min:?}, max: {max:?}{q}}}");
     format!("`{name}`, whose bounds are exponents, is no longer taken; write `{instead}`")
@@ -216,7 +296,9 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_said() {
-        let refusal = |written: Value| read(written.as_object().expect("an object")).expect_err("must be refused");
+        let refusal = |written: Value| {
+            read(written.as_object().expect("an object")).expect_err("must be refused")
+        };
         insta::assert_snapshot!(
             [
                 refusal(json!({"min": 2, "max": 1})),

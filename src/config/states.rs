@@ -40,7 +40,10 @@ impl FromStr for StateEvent {
         match text.trim() {
             INPUT => Ok(StateEvent::InputTransfer),
             OUTPUT => Ok(StateEvent::OutputTransfer),
-            number => number.parse().map(StateEvent::Number).map_err(|_| wrong(text)),
+            number => number
+                .parse()
+                .map(StateEvent::Number)
+                .map_err(|_| wrong(text)),
         }
     }
 }
@@ -62,7 +65,9 @@ impl<'de> Deserialize<'de> for StateEvent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StateEvent, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         // Flags and the environment give whole numbers, a distribution may give 12.0.
-        let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=65_535.0).contains(number));
+        let number = value
+            .as_f64()
+            .filter(|number| number.fract() == 0.0 && (0.0..=65_535.0).contains(number));
         match (number, value.as_str()) {
             (Some(number), _) => Ok(StateEvent::Number(number as u16)),
             (None, Some(text)) => text.parse().map_err(D::Error::custom),
@@ -85,22 +90,39 @@ impl StateEvents {
         let Some(listed) = &self.0 else { return Ok(()) };
         let hint = "list event numbers, as in `states: [0, 1, 4, 5, 9, 12, 13, input-transfer, output-transfer]`";
         ensure!(!listed.is_empty(), hinted("`states` lists no event", hint));
-        ensure!(listed.len() <= MOST, hinted(format!("`states` lists more than {MOST} events"), hint));
+        ensure!(
+            listed.len() <= MOST,
+            hinted(format!("`states` lists more than {MOST} events"), hint)
+        );
         for (at, event) in listed.iter().enumerate() {
-            ensure!(!listed[..at].contains(event), hinted(format!("`states` lists {event} twice"), hint));
-            let is_ignored = matches!(event, StateEvent::Number(number) if ignored.contains(number));
+            ensure!(
+                !listed[..at].contains(event),
+                hinted(format!("`states` lists {event} twice"), hint)
+            );
+            let is_ignored =
+                matches!(event, StateEvent::Number(number) if ignored.contains(number));
             ensure!(
                 !is_ignored,
                 hinted(
-                    format!("`states` lists {event}, which `preprocessing.ignore_events` leaves out"),
+                    format!(
+                        "`states` lists {event}, which `preprocessing.ignore_events` leaves out"
+                    ),
                     "leave it out of one of the two"
                 )
             );
         }
-        let is_part = |event: &StateEvent| matches!(event, StateEvent::InputTransfer | StateEvent::OutputTransfer);
+        let is_part = |event: &StateEvent| {
+            matches!(
+                event,
+                StateEvent::InputTransfer | StateEvent::OutputTransfer
+            )
+        };
         ensure!(
             !(listed.contains(&StateEvent::Number(40)) && listed.iter().any(is_part)),
-            hinted(format!("`states` lists 40 beside {INPUT} or {OUTPUT}, which are parts of it"), hint)
+            hinted(
+                format!("`states` lists 40 beside {INPUT} or {OUTPUT}, which are parts of it"),
+                hint
+            )
         );
         Ok(())
     }
@@ -108,7 +130,12 @@ impl StateEvents {
 
 impl fmt::Display for StateEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let listed = self.0.iter().flatten().map(ToString::to_string).collect::<Vec<_>>();
+        let listed = self
+            .0
+            .iter()
+            .flatten()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>();
         f.write_str(&listed.join(","))
     }
 }
@@ -119,12 +146,24 @@ mod tests {
 
     #[test]
     fn states_are_read_as_they_are_written() {
-        let states: StateEvents = serde_json::from_str("[0, 12.0, \"input-transfer\", \"13\"]").expect("read");
-        let listed = [StateEvent::Number(0), StateEvent::Number(12), StateEvent::InputTransfer, StateEvent::Number(13)];
+        let states: StateEvents =
+            serde_json::from_str("[0, 12.0, \"input-transfer\", \"13\"]").expect("read");
+        let listed = [
+            StateEvent::Number(0),
+            StateEvent::Number(12),
+            StateEvent::InputTransfer,
+            StateEvent::Number(13),
+        ];
         assert_eq!(states.0.as_deref(), Some(&listed[..]));
         assert_eq!(states.to_string(), "0,12,input-transfer,13");
-        assert_eq!(serde_json::to_string(&states).expect("written"), "[0,12,\"input-transfer\",13]");
-        assert_eq!(serde_json::from_str::<StateEvents>("null").expect("read"), StateEvents(None));
+        assert_eq!(
+            serde_json::to_string(&states).expect("written"),
+            "[0,12,\"input-transfer\",13]"
+        );
+        assert_eq!(
+            serde_json::from_str::<StateEvents>("null").expect("read"),
+            StateEvents(None)
+        );
         for text in ["[-1]", "[1.5]", "[\"transfer\"]", "[70000]", "5", "[null]"] {
             assert!(serde_json::from_str::<StateEvents>(text).is_err(), "{text}");
         }

@@ -92,7 +92,11 @@ impl Sweep {
             None => Ok(()),
             Some(EarlyTerminate::Hyperband(hyperband)) => hyperband.check(),
             Some(EarlyTerminate::Asha(Asha { min_iter, eta })) => {
-                check_range("wandb.sweep.early_terminate.min_iter", *min_iter as f64, 1.0..=epochs as f64)?;
+                check_range(
+                    "wandb.sweep.early_terminate.min_iter",
+                    *min_iter as f64,
+                    1.0..=epochs as f64,
+                )?;
                 check_eta(*eta)
             }
         }
@@ -117,7 +121,10 @@ impl Hyperband {
     pub fn bands(&self) -> Vec<usize> {
         let eta = self.eta;
         let mut bands: Vec<f64> = match (self.max_iter.zip(self.s), self.min_iter) {
-            (Some((max_iter, s)), _) => steps(max_iter, |last| last / eta).skip(1).take(s.min(100)).collect(),
+            (Some((max_iter, s)), _) => steps(max_iter, |last| last / eta)
+                .skip(1)
+                .take(s.min(100))
+                .collect(),
             (None, Some(min_iter)) => steps(min_iter, |last| last * eta).collect(),
             (None, None) => Vec::new(),
         };
@@ -146,7 +153,10 @@ fn steps(first: usize, next: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
 }
 
 fn check_eta(eta: f64) -> Result<()> {
-    ensure!(eta > 1.0 && eta.is_finite(), "`wandb.sweep.early_terminate.eta` must be above 1, got {eta}");
+    ensure!(
+        eta > 1.0 && eta.is_finite(),
+        "`wandb.sweep.early_terminate.eta` must be above 1, got {eta}"
+    );
     Ok(())
 }
 
@@ -158,7 +168,10 @@ mod tests {
     fn rungs_end_with_all_epochs() {
         let rungs = |min_iter, eta, epochs| Asha { min_iter, eta }.rungs(epochs);
         assert_eq!(rungs(1, 3.0, 20), [1, 3, 9, 20]);
-        assert_eq!((rungs(2, 2.0, 8), rungs(5, 3.0, 5)), (vec![2, 4, 8], vec![5]));
+        assert_eq!(
+            (rungs(2, 2.0, 8), rungs(5, 3.0, 5)),
+            (vec![2, 4, 8], vec![5])
+        );
         assert_eq!(rungs(1, 1.3, 4), [1, 2, 3, 4], "no rung twice");
     }
 }

@@ -39,9 +39,18 @@ impl Serialize for Threshold {
             Threshold::At(probability) => serializer.serialize_f64(probability),
             Threshold::Accuracy => serializer.serialize_str("accuracy"),
             Threshold::FMeasure => serializer.serialize_str("f_measure"),
-            Threshold::Cost { wrong_release, wrong_removal } => {
+            Threshold::Cost {
+                wrong_release,
+                wrong_removal,
+            } => {
                 let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("cost", &Cost { wrong_release, wrong_removal })?;
+                map.serialize_entry(
+                    "cost",
+                    &Cost {
+                        wrong_release,
+                        wrong_removal,
+                    },
+                )?;
                 map.end()
             }
         }
@@ -52,8 +61,14 @@ impl<'de> Deserialize<'de> for Threshold {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Threshold, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         if let Some(cost) = value.get("cost") {
-            let Cost { wrong_release, wrong_removal } = Cost::deserialize(cost).map_err(D::Error::custom)?;
-            return Ok(Threshold::Cost { wrong_release, wrong_removal });
+            let Cost {
+                wrong_release,
+                wrong_removal,
+            } = Cost::deserialize(cost).map_err(D::Error::custom)?;
+            return Ok(Threshold::Cost {
+                wrong_release,
+                wrong_removal,
+            });
         }
         match (value.as_f64(), value.as_str()) {
             (Some(probability), _) => Ok(Threshold::At(probability)),
@@ -72,12 +87,26 @@ impl Threshold {
         match *self {
             Threshold::At(probability) => check_range("training.threshold", probability, 0.0..=1.0),
             Threshold::Accuracy | Threshold::FMeasure => Ok(()),
-            Threshold::Cost { wrong_release, wrong_removal } => {
-                check_range("training.threshold.cost.wrong_release", wrong_release, 0.0..=1e9)?;
-                check_range("training.threshold.cost.wrong_removal", wrong_removal, 0.0..=1e9)?;
+            Threshold::Cost {
+                wrong_release,
+                wrong_removal,
+            } => {
+                check_range(
+                    "training.threshold.cost.wrong_release",
+                    wrong_release,
+                    0.0..=1e9,
+                )?;
+                check_range(
+                    "training.threshold.cost.wrong_removal",
+                    wrong_removal,
+                    0.0..=1e9,
+                )?;
                 ensure!(
                     wrong_release + wrong_removal > 0.0,
-                    hinted("`training.threshold.cost` is 0 for both", "`poolcast config` explains every key")
+                    hinted(
+                        "`training.threshold.cost` is 0 for both",
+                        "`poolcast config` explains every key"
+                    )
                 );
                 Ok(())
             }
@@ -91,15 +120,32 @@ mod tests {
 
     #[test]
     fn rules_are_read_as_they_are_written() {
-        for text in ["0.25", "\"accuracy\"", "\"f_measure\"", r#"{"cost":{"wrong_release":1.0,"wrong_removal":5.0}}"#] {
+        for text in [
+            "0.25",
+            "\"accuracy\"",
+            "\"f_measure\"",
+            r#"{"cost":{"wrong_release":1.0,"wrong_removal":5.0}}"#,
+        ] {
             let threshold: Threshold = serde_json::from_str(text).expect("read");
             threshold.check().expect("sound");
             assert_eq!(serde_json::to_string(&threshold).expect("written"), text);
         }
-        for text in ["\"precision\"", "null", "{}", r#"{"cost": {"wrong_release": 1}}"#, r#"{"cost": 5}"#] {
+        for text in [
+            "\"precision\"",
+            "null",
+            "{}",
+            r#"{"cost": {"wrong_release": 1}}"#,
+            r#"{"cost": 5}"#,
+        ] {
             assert!(serde_json::from_str::<Threshold>(text).is_err(), "{text}");
         }
-        for threshold in [Threshold::At(1.5), Threshold::Cost { wrong_release: 0.0, wrong_removal: 0.0 }] {
+        for threshold in [
+            Threshold::At(1.5),
+            Threshold::Cost {
+                wrong_release: 0.0,
+                wrong_removal: 0.0,
+            },
+        ] {
             assert!(threshold.check().is_err());
         }
     }

@@ -22,7 +22,10 @@ const MOST_NODES: usize = 100_000;
 /// # Errors
 /// Says in which line what cannot be read, and which key stands twice.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
-    ensure!(text.len() as u64 <= MOST_BYTES, "it is larger than {MOST_BYTES} bytes");
+    ensure!(
+        text.len() as u64 <= MOST_BYTES,
+        "it is larger than {MOST_BYTES} bytes"
+    );
     let mut budget = Budget::default();
     (budget.max_depth, budget.max_nodes) = (MOST_DEPTH, MOST_NODES);
     (budget.max_aliases, budget.max_anchors) = (1000, 1000);
@@ -33,19 +36,30 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
         leading_zero_numbers_as_strings: true,
         underscored_numbers_as_strings: true,
     };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| explain(error.without_snippet()))
+    serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| explain(error.without_snippet()))
 }
 
 fn explain(error: &Error) -> anyhow::Error {
-    let place = error.location().map_or(String::new(), |at| format!("line {}, column {}: ", at.line(), at.column()));
+    let place = error.location().map_or(String::new(), |at| {
+        format!("line {}, column {}: ", at.line(), at.column())
+    });
     match error {
         Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_ref().map_or("a key".to_owned(), |key| format!("the key `{key}`"));
-            hinted(format!("{place}{key} stands there twice"), "leave one of the two").into()
+            let key = key
+                .as_ref()
+                .map_or("a key".to_owned(), |key| format!("the key `{key}`"));
+            hinted(
+                format!("{place}{key} stands there twice"),
+                "leave one of the two",
+            )
+            .into()
         }
         Error::Budget { .. } => anyhow!("{place}it is too deep or too large"),
         _ => match UserMessageFormatter.format_message(error) {
-            text if text.contains("recursion limit") => anyhow!("{place}it is too deep or too large"),
+            text if text.contains("recursion limit") => {
+                anyhow!("{place}it is too deep or too large")
+            }
             text => anyhow!("{place}{text}"),
         },
     }
@@ -74,8 +88,7 @@ mod tests {
 
     #[test]
     fn scalars_are_those_of_yaml_1_2() {
-        let text =
-            "{a: True, b: None, c: 1.0e-3, d: ~, e: 010, f: yes, g: 1_000, h: 'x', i: , j: -3, k: 2026-01-01, l: on}";
+        let text = "{a: True, b: None, c: 1.0e-3, d: ~, e: 010, f: yes, g: 1_000, h: 'x', i: , j: -3, k: 2026-01-01, l: on}";
         let read: Value = read(text).expect("read");
         let wanted = json!({"a": true, "b": "None", "c": 0.001, "d": null, "e": "010", "f": "yes", "g": "1_000", "h": "x",
             "i": null, "j": -3, "k": "2026-01-01", "l": "on"});
@@ -85,32 +98,50 @@ mod tests {
     #[test]
     fn no_key_stands_twice() {
         let refused = refusal("a: 1\nb:\n  c: 2\n  'c': 3\n");
-        assert_eq!(refused, "error: line 4, column 3: the key `c` stands there twice\n\nhint: leave one of the two\n");
+        assert_eq!(
+            refused,
+            "error: line 4, column 3: the key `c` stands there twice\n\nhint: leave one of the two\n"
+        );
         assert!(refusal("{a: 1, a: 1}").contains("the key `a`"));
     }
 
     #[test]
     fn what_would_take_for_ever_is_refused() {
-        let bomb = (1..30)
-            .fold("a0: &a0 [x, x]\n".to_owned(), |text, n| format!("{text}a{n}: &a{n} [*a{0}, *a{0}, *a{0}]\n", n - 1));
-        for text in ["[", "{", "- ", "? ", "[{", "a: {", "&a [", "!t ["].map(|part| part.repeat(100_000 / part.len())) {
+        let bomb = (1..30).fold("a0: &a0 [x, x]\n".to_owned(), |text, n| {
+            format!("{text}a{n}: &a{n} [*a{0}, *a{0}, *a{0}]\n", n - 1)
+        });
+        for text in ["[", "{", "- ", "? ", "[{", "a: {", "&a [", "!t ["]
+            .map(|part| part.repeat(100_000 / part.len()))
+        {
             refusal(&text);
         }
-        for text in [bomb, format!("a: {}", "x".repeat(5 << 20)), format!("[{}]", "1,".repeat(200_000))] {
+        for text in [
+            bomb,
+            format!("a: {}", "x".repeat(5 << 20)),
+            format!("[{}]", "1,".repeat(200_000)),
+        ] {
             assert!(refusal(&text).contains("large"), "{:.80}", text);
         }
-        assert!(!refusal("a: [1\nb: \"secret").contains("secret"), "values are not repeated");
+        assert!(
+            !refusal("a: [1\nb: \"secret").contains("secret"),
+            "values are not repeated"
+        );
     }
 
     #[test]
     fn what_is_written_is_read_and_hides_nothing() {
         let long = "cohort in ['USA', 'China'] and age >= 18 and not antibiotics ".repeat(5);
-        let value =
-            json!({"a": null, "b": 0.003, "c": [1, {"d": "true"}], "e": {}, "f": "x: y\nz", "long": long, "g": 1e-7});
-        assert_eq!(read::<Value>(&write(&value).expect("written")).expect("read"), value);
+        let value = json!({"a": null, "b": 0.003, "c": [1, {"d": "true"}], "e": {}, "f": "x: y\nz", "long": long, "g": 1e-7});
+        assert_eq!(
+            read::<Value>(&write(&value).expect("written")).expect("read"),
+            value
+        );
         let hostile = json!({"a": "\u{1b}[31m\u{202e}\u{9b}", "\u{200b}": 1});
         let text = write(&hostile).expect("written");
-        assert!(!text.contains(|c| escape::is_hidden(c) && c != '\n'), "{text}");
+        assert!(
+            !text.contains(|c| escape::is_hidden(c) && c != '\n'),
+            "{text}"
+        );
         assert_eq!(read::<Value>(&text).expect("read"), hostile);
     }
 }

@@ -20,7 +20,9 @@ use crate::error::hinted;
 
 /// What is known of the time of the first event before it is read.
 pub(super) fn first_calendar(options: &Options) -> Calendar {
-    options.year.map_or(Calendar::new(None, 0), Calendar::in_year)
+    options
+        .year
+        .map_or(Calendar::new(None, 0), Calendar::in_year)
 }
 
 /// So many jobs may be in a pool at once until the ad of one is read again.
@@ -151,7 +153,10 @@ impl Assembly {
 
     /// What the next pieces need not tell again.
     pub(super) fn told(&self) -> Told<'_> {
-        Told { ads: &self.known, reasons: &self.log.reasons }
+        Told {
+            ads: &self.known,
+            reasons: &self.log.reasons,
+        }
     }
 
     /// A file that begins with so much of nothing but junk, or holds nothing else, is no event log.
@@ -164,7 +169,9 @@ impl Assembly {
             sound,
             hinted(
                 format!("`{}` is no HTCondor event log", path.display()),
-                format!("an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND}")
+                format!(
+                    "an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND}"
+                )
             )
         );
         Ok(())
@@ -175,7 +182,9 @@ impl Assembly {
         if self.ap.is_some() {
             return;
         }
-        let first = pieces.iter().find(|piece| !piece.records_by_number.is_empty());
+        let first = pieces
+            .iter()
+            .find(|piece| !piece.records_by_number.is_empty());
         let begins = first.and_then(|piece| piece.headers().find(|found| found.is_first));
         let later = || pieces.iter().flat_map(Piece::headers);
         let creator = |found: &FoundHeader| found.header.creator.clone();
@@ -195,7 +204,9 @@ impl Assembly {
         sink: &mut Sink<'_>,
     ) -> Result<Vec<(Stamp, Event)>> {
         self.check_headers(&mut piece);
-        let waiting = std::mem::take(&mut self.waiting).into_iter().map(|anchor| (0, anchor));
+        let waiting = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .map(|anchor| (0, anchor));
         let mut anchors = waiting.chain(piece.anchors).peekable();
         let mut ads = piece.ads.into_iter().peekable();
         let mut hosts = piece.hosts.into_iter().peekable();
@@ -214,7 +225,10 @@ impl Assembly {
                 Step::ZoneChange => steps.push((Anomaly::ZoneChange, index)),
                 Step::LongGap => steps.push((Anomaly::LongGap, index)),
                 Step::NoZoneChange => {
-                    if steps.pop_if(|(anomaly, _)| *anomaly == Anomaly::ZoneChange).is_none() {
+                    if steps
+                        .pop_if(|(anomaly, _)| *anomaly == Anomaly::ZoneChange)
+                        .is_none()
+                    {
                         self.forget_zone_change();
                     }
                 }
@@ -245,7 +259,11 @@ impl Assembly {
         for (anomaly, at) in &piece.anomalies {
             *self.log.anomalies.entry(*anomaly).or_default() += 1;
             let (line, offset) = (self.line_of(block, *at), self.log.bytes + *at as u64);
-            self.log.places.push(Place { anomaly: *anomaly, line, offset });
+            self.log.places.push(Place {
+                anomaly: *anomaly,
+                line,
+                offset,
+            });
         }
         if !piece.anomalies.is_empty() {
             self.log.places = first_places(self.log.places.iter());
@@ -259,7 +277,11 @@ impl Assembly {
     /// The line that begins at `at` in the piece of `block`, if those before it were counted.
     fn line_of(&self, block: &Block<'_>, at: usize) -> u64 {
         let within = || memchr::memchr_iter(b'\n', &block.text[..at]).count() as u64;
-        if self.read_once { self.lines + within() + 1 } else { 0 }
+        if self.read_once {
+            self.lines + within() + 1
+        } else {
+            0
+        }
     }
 
     /// Forgets the last change of zone, of an earlier piece: there was none.
@@ -267,12 +289,26 @@ impl Assembly {
         let is_change = |anomaly: &Anomaly| *anomaly == Anomaly::ZoneChange;
         if let Some(count) = self.log.anomalies.get_mut(&Anomaly::ZoneChange) {
             *count -= 1;
-            let all_placed = *count < self.log.places.iter().filter(|place| is_change(&place.anomaly)).count() as u64;
-            let last = self.log.places.iter().rposition(|place| is_change(&place.anomaly)).filter(|_| all_placed);
+            let all_placed = *count
+                < self
+                    .log
+                    .places
+                    .iter()
+                    .filter(|place| is_change(&place.anomaly))
+                    .count() as u64;
+            let last = self
+                .log
+                .places
+                .iter()
+                .rposition(|place| is_change(&place.anomaly))
+                .filter(|_| all_placed);
             last.map(|at| self.log.places.remove(at));
             self.log.anomalies.retain(|_, count| *count > 0);
         }
-        self.tail.iter().rposition(is_change).map(|at| self.tail.remove(at));
+        self.tail
+            .iter()
+            .rposition(is_change)
+            .map(|at| self.tail.remove(at));
     }
 
     /// Leaves of the headers in `piece` those that begin a generation: the first record of the log, and what can follow it.
@@ -280,8 +316,17 @@ impl Assembly {
         let (anomalies, at_begin) = (&mut piece.anomalies, self.at_begin);
         let before = &mut self.header;
         piece.anchors.retain(|(_, anchor)| {
-            let Anchor::Header(FoundHeader { stamp, header, is_first, at }) = anchor else { return true };
-            let begins = (*is_first && at_begin) || header.begins_generation(*stamp, before.as_ref());
+            let Anchor::Header(FoundHeader {
+                stamp,
+                header,
+                is_first,
+                at,
+            }) = anchor
+            else {
+                return true;
+            };
+            let begins =
+                (*is_first && at_begin) || header.begins_generation(*stamp, before.as_ref());
             if begins {
                 *before = Some(header.mark());
             } else {
@@ -306,17 +351,26 @@ impl Assembly {
         if self.elsewhere.hosts.is_empty() {
             self.events.push(event);
         } else {
-            self.elsewhere.of(&event).unwrap_or(&mut self.events).push(event);
+            self.elsewhere
+                .of(&event)
+                .unwrap_or(&mut self.events)
+                .push(event);
         }
         Ok(step)
     }
 
     /// Adds those of `ads` that stand before the event `index`, as far as they are new.
-    fn add_ads(&mut self, ads: &mut Peekable<impl Iterator<Item = (usize, AdKey, Ad)>>, index: usize) {
+    fn add_ads(
+        &mut self,
+        ads: &mut Peekable<impl Iterator<Item = (usize, AdKey, Ad)>>,
+        index: usize,
+    ) {
         while let Some((_, key, ad)) = ads.next_if(|(at, ..)| *at <= index) {
             if !self.known.meet(key.hash, key.spread) {
                 let elsewhere = self.elsewhere.jobs.get(&(ad.cluster, ad.proc));
-                elsewhere.map_or(&mut self.ads, |host| &mut self.elsewhere.hosts[*host].2).push(ad);
+                elsewhere
+                    .map_or(&mut self.ads, |host| &mut self.elsewhere.hosts[*host].2)
+                    .push(ad);
             }
         }
     }
@@ -326,7 +380,10 @@ impl Assembly {
         if self.header.is_none() && !self.ap_given {
             return self.elsewhere.enter(host);
         }
-        let first = self.elsewhere.first_host.get_or_insert_with(|| host.to_owned());
+        let first = self
+            .elsewhere
+            .first_host
+            .get_or_insert_with(|| host.to_owned());
         if first != host && self.log.hosts.len() < MOST_HOSTS {
             self.log.hosts.extend([first.clone(), host.to_owned()]);
         }
@@ -337,7 +394,9 @@ impl Assembly {
     fn date_back(&mut self, anchor: Stamp, sink: &mut Sink<'_>) -> Result<()> {
         let undated = std::mem::take(&mut self.undated);
         let stamps = undated.iter().rev().map(|(stamp, ..)| stamp.ms);
-        let first_ms = stamps.fold(anchor.ms, |near_ms, within_ms| in_year_before(within_ms, near_ms));
+        let first_ms = stamps.fold(anchor.ms, |near_ms, within_ms| {
+            in_year_before(within_ms, near_ms)
+        });
         self.calendar = Calendar::new(Some(first_ms), 0);
         let last_host = self.elsewhere.last;
         for (stamp, event, host) in undated {
@@ -370,7 +429,9 @@ impl Assembly {
     /// job ad tells the year.
     fn enter(&mut self, anchor: &Anchor, first_stamp: Stamp, sink: &mut Sink<'_>) -> Result<()> {
         match anchor {
-            Anchor::Header(FoundHeader { stamp, header, .. }) => self.enter_header(*stamp, header, first_stamp, sink),
+            Anchor::Header(FoundHeader { stamp, header, .. }) => {
+                self.enter_header(*stamp, header, first_stamp, sink)
+            }
             Anchor::Ad(stamp) if !self.calendar.is_set() => {
                 self.date_back(*stamp, sink)?;
                 self.calendar.place(*stamp);
@@ -391,20 +452,35 @@ impl Assembly {
         let local = if header.is_live { stamp } else { first_stamp };
         let offset_ms = offset_between(local, created_ms).unwrap_or(0);
         if !self.undated.is_empty() {
-            self.date_back(Stamp { ms: created_ms + offset_ms, has_year: true, zone: Zone::Known }, sink)?;
+            self.date_back(
+                Stamp {
+                    ms: created_ms + offset_ms,
+                    has_year: true,
+                    zone: Zone::Known,
+                },
+                sink,
+            )?;
         }
         self.begin_stretch(sink)?;
         (self.elsewhere.first_host, self.elsewhere.last) = (None, None);
         self.elsewhere.jobs.clear();
-        if let Some(creator) = header.creator.as_ref().filter(|name| !self.ap_given && self.ap.as_ref() != Some(*name))
+        if let Some(creator) = header
+            .creator
+            .as_ref()
+            .filter(|name| !self.ap_given && self.ap.as_ref() != Some(*name))
         {
             self.ap = Some(creator.clone());
             self.known = Known::new(JOBS_AT_ONCE);
         }
         if self.log.generation.is_none() {
             let ap = self.ap.clone().unwrap_or_default();
-            self.log.generation =
-                Some(Generation { ap, sequence: header.sequence, created_ms, offset: header.offset, bytes: 0 });
+            self.log.generation = Some(Generation {
+                ap,
+                sequence: header.sequence,
+                created_ms,
+                offset: header.offset,
+                bytes: 0,
+            });
         }
         self.calendar = Calendar::new(Some(created_ms), offset_ms);
         Ok(())
@@ -417,13 +493,21 @@ impl Assembly {
             let times = || events.iter().map(|event| event.time_ms);
             self.log.begin_ms = times().chain(self.log.begin_ms).min();
             self.log.end_ms = times().max().max(self.log.end_ms);
-            sink(Batch { ap, events, ads, stretch })?;
+            sink(Batch {
+                ap,
+                events,
+                ads,
+                stretch,
+            })?;
             events.clear();
             ads.clear();
             anyhow::Ok(())
         };
         hand_over(ap, &mut self.events, &mut self.ads)?;
-        self.elsewhere.hosts.iter_mut().try_for_each(|(host, events, ads)| hand_over(host, events, ads))
+        self.elsewhere
+            .hosts
+            .iter_mut()
+            .try_for_each(|(host, events, ads)| hand_over(host, events, ads))
     }
 
     pub(super) fn finish(mut self, path: &Path, sink: &mut Sink<'_>) -> Result<Log> {
@@ -434,25 +518,33 @@ impl Assembly {
         self.flush(sink)?;
         if !self.undated.is_empty() {
             bail!(hinted(
-                format!("`{}` has time stamps without a year, and nothing in it tells which", path.display()),
+                format!(
+                    "`{}` has time stamps without a year, and nothing in it tells which",
+                    path.display()
+                ),
                 "name the year of its first event, for instance `--year 2026`"
             ));
         }
         if !self.read_once {
             find_lines(path, &mut self.log.places)?;
         }
-        self.log.generation.iter_mut().for_each(|generation| generation.bytes = self.log.bytes);
+        self.log
+            .generation
+            .iter_mut()
+            .for_each(|generation| generation.bytes = self.log.bytes);
         // Which job was submitted to which of several access points is not kept.
         let can_resume = self.elsewhere.hosts.is_empty() && !self.calendar.may_be_wrong();
         let whole_end = self.whole_end.filter(|_| can_resume);
-        self.log.resume = whole_end.zip(self.calendar.state()).map(|(offset, clock)| Resume {
-            offset,
-            ap: self.ap,
-            clock,
-            header: self.header,
-            host: self.elsewhere.first_host,
-            tail: self.tail,
-        });
+        self.log.resume = whole_end
+            .zip(self.calendar.state())
+            .map(|(offset, clock)| Resume {
+                offset,
+                ap: self.ap,
+                clock,
+                header: self.header,
+                host: self.elsewhere.first_host,
+                tail: self.tail,
+            });
         Ok(self.log)
     }
 }
@@ -462,7 +554,10 @@ fn with_places(block: &Block<'_>, met: &[(Anomaly, usize)]) -> Vec<(Anomaly, usi
     let (mut events, mut met, mut found) = (0, met.iter().peekable(), Vec::new());
     Records::new(block.text, block.ends_log).each(|record| {
         if !matches!(record.header.number, AD_INFORMATION | GENERIC) {
-            found.extend(met.next_if(|(_, index)| *index == events).map(|(anomaly, _)| (*anomaly, record.at)));
+            found.extend(
+                met.next_if(|(_, index)| *index == events)
+                    .map(|(anomaly, _)| (*anomaly, record.at)),
+            );
             events += 1;
         }
     });
@@ -471,14 +566,19 @@ fn with_places(block: &Block<'_>, met: &[(Anomaly, usize)]) -> Vec<(Anomaly, usi
 
 /// Finds the lines of `places`, which are in order of their offsets.
 fn find_lines(path: &Path, places: &mut [Place]) -> Result<()> {
-    let Some(last) = places.last().map(|place| place.offset) else { return Ok(()) };
+    let Some(last) = places.last().map(|place| place.offset) else {
+        return Ok(());
+    };
     let mut source = Source::open(path, |_| {})?;
     let mut block = vec![0; SIZES.piece_bytes];
     let (mut start, mut line, mut next) = (0u64, 1u64, 0);
     while start <= last && next < places.len() {
         let filled = source.fill(&mut block)?;
         let mut counted = 0;
-        while let Some(place) = places.get_mut(next).filter(|place| place.offset < start + filled as u64) {
+        while let Some(place) = places
+            .get_mut(next)
+            .filter(|place| place.offset < start + filled as u64)
+        {
             let at = (place.offset - start) as usize;
             line += memchr::memchr_iter(b'\n', &block[counted..at]).count() as u64;
             (place.line, counted, next) = (line, at, next + 1);

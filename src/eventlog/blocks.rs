@@ -22,9 +22,17 @@ pub(super) struct Sizes {
 /// A piece with its events fits a core's own cache, and so does what is read for it. The fuzzer's inputs are small, and have
 /// many of both.
 pub(super) const SIZES: Sizes = if cfg!(fuzzing) {
-    Sizes { first_bytes: 1 << 10, block_bytes: 1 << 10, piece_bytes: 1 << 8 }
+    Sizes {
+        first_bytes: 1 << 10,
+        block_bytes: 1 << 10,
+        piece_bytes: 1 << 8,
+    }
 } else {
-    Sizes { first_bytes: 1 << 20, block_bytes: 1 << 18, piece_bytes: 1 << 17 }
+    Sizes {
+        first_bytes: 1 << 20,
+        block_bytes: 1 << 18,
+        piece_bytes: 1 << 17,
+    }
 };
 
 /// In a log, records end every few hundred bytes. Where none ends within so many, there is only damage, and it is cut
@@ -57,9 +65,22 @@ impl Blocks {
     /// The blocks of `source`, which is the log at `path`.
     pub(super) fn new(source: Source, path: &Path, sizes: Sizes) -> Blocks {
         let place = path.display().to_string();
-        let Sizes { first_bytes: read_bytes, block_bytes, .. } = sizes;
+        let Sizes {
+            first_bytes: read_bytes,
+            block_bytes,
+            ..
+        } = sizes;
         let block_bytes = block_bytes * rayon::current_num_threads();
-        Blocks { source, read_bytes, block_bytes, buffer: Vec::new(), filled: 0, taken: 0, at_end: false, place }
+        Blocks {
+            source,
+            read_bytes,
+            block_bytes,
+            buffer: Vec::new(),
+            filled: 0,
+            taken: 0,
+            at_end: false,
+            place,
+        }
     }
 
     pub(super) fn next(&mut self) -> Result<Option<Block<'_>>> {
@@ -72,13 +93,18 @@ impl Blocks {
             self.taken = match last_cut(text) {
                 _ if self.at_end => self.filled,
                 Some(cut) => cut,
-                None if self.filled > MOST_WITHOUT_END_BYTES => memrchr(b'\n', text).map_or(self.filled, |at| at + 1),
+                None if self.filled > MOST_WITHOUT_END_BYTES => {
+                    memrchr(b'\n', text).map_or(self.filled, |at| at + 1)
+                }
                 None => 0,
             };
         }
         self.read_bytes = self.block_bytes;
         let text = &self.buffer[..self.taken];
-        Ok((!text.is_empty()).then_some(Block { text, ends_log: self.at_end }))
+        Ok((!text.is_empty()).then_some(Block {
+            text,
+            ends_log: self.at_end,
+        }))
     }
 
     /// Reads on.
@@ -103,7 +129,10 @@ impl<'a> Block<'a> {
         let mut start = 0;
         while start < text.len() {
             let end = next_cut(text, (start + sizes.piece_bytes).min(text.len()));
-            pieces.push(Block { text: &text[start..end], ends_log: self.ends_log && end == text.len() });
+            pieces.push(Block {
+                text: &text[start..end],
+                ends_log: self.ends_log && end == text.len(),
+            });
             start = end;
         }
         pieces

@@ -133,7 +133,10 @@ impl Body<'_> {
             Body::Held(..) => 12,
             Body::Released(_) => 13,
             Body::RemoteError(..) => 21,
-            Body::InputStarted(_) | Body::InputFinished | Body::OutputStarted | Body::OutputFinished => 40,
+            Body::InputStarted(_)
+            | Body::InputFinished
+            | Body::OutputStarted
+            | Body::OutputFinished => 40,
         }
     }
 }
@@ -151,5 +154,7 @@ pub(super) fn image_kb(memory_mb: u32) -> u64 {
 pub(super) fn cpus_hundredths(usage: &Usage) -> u32 {
     let busy = (u64::from(usage.user_s) + u64::from(usage.system_s)) * 100;
     // Nothing beyond 9.99 fits its column.
-    busy.checked_div(u64::from(usage.execute_s)).unwrap_or(0).min(999) as u32
+    busy.checked_div(u64::from(usage.execute_s))
+        .unwrap_or(0)
+        .min(999) as u32
 }

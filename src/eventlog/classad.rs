@@ -25,14 +25,22 @@ pub(super) enum Form {
 impl Form {
     /// The form that begins at the start of `text`, if any: a bracket, then an attribute.
     pub(super) fn begins(text: &[u8]) -> Option<Form> {
-        const PROLOG: [&[u8]; 4] = [b"<?xml", b"<!DOCTYPE classads", b"<classads>", b"</classads>"];
+        const PROLOG: [&[u8]; 4] = [
+            b"<?xml",
+            b"<!DOCTYPE classads",
+            b"<classads>",
+            b"</classads>",
+        ];
         let attribute = |begin: &[u8]| text.strip_prefix(begin).map(<[u8]>::trim_ascii_start);
         if attribute(b"{").is_some_and(|rest| rest.starts_with(b"\"")) {
             Some(Form::Json)
         } else if attribute(b"<c>").is_some_and(|rest| rest.starts_with(b"<a n=")) {
             Some(Form::Xml)
         } else {
-            PROLOG.iter().any(|word| text.starts_with(word)).then_some(Form::Prolog)
+            PROLOG
+                .iter()
+                .any(|word| text.starts_with(word))
+                .then_some(Form::Prolog)
         }
     }
 
@@ -86,7 +94,9 @@ impl Attributes {
         let id = |name| self.int(name).unwrap_or(-1);
         let time = self.text("EventTime")?;
         let (stamp, taken) = stamp::parse(time.as_bytes())?;
-        let number = u16::try_from(self.int("EventTypeNumber")?).ok().filter(|number| *number < 1000)?;
+        let number = u16::try_from(self.int("EventTypeNumber")?)
+            .ok()
+            .filter(|number| *number < 1000)?;
         (taken == time.len()).then(|| Header {
             number,
             cluster: id("Cluster"),
@@ -101,13 +111,20 @@ impl Attributes {
 fn elements(text: &str) -> BTreeMap<String, Value> {
     let named = text.split("<a n=\"").skip(1);
     named
-        .filter_map(|rest| rest.split_once("\">").and_then(|(name, rest)| Some((name.to_owned(), value(rest)?))))
+        .filter_map(|rest| {
+            rest.split_once("\">")
+                .and_then(|(name, rest)| Some((name.to_owned(), value(rest)?)))
+        })
         .collect()
 }
 
 fn value(text: &str) -> Option<Value> {
     let text = text.trim_start();
-    let inside = |open: &str, close: &str| text.strip_prefix(open)?.split_once(close).map(|(found, _)| found);
+    let inside = |open: &str, close: &str| {
+        text.strip_prefix(open)?
+            .split_once(close)
+            .map(|(found, _)| found)
+    };
     if let Some(string) = inside("<s>", "</s>") {
         return Some(Value::String(unescape(string)));
     }
@@ -121,8 +138,16 @@ fn value(text: &str) -> Option<Value> {
 }
 
 fn unescape(text: &str) -> String {
-    let named = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
-    named.iter().fold(text.to_owned(), |text, (name, sign)| text.replace(name, sign))
+    let named = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&apos;", "'"),
+        ("&amp;", "&"),
+    ];
+    named.iter().fold(text.to_owned(), |text, (name, sign)| {
+        text.replace(name, sign)
+    })
 }
 
 #[cfg(test)]
@@ -148,17 +173,24 @@ mod tests {
             (Some(Form::Json), Some(line.len() - 1)),
             "a line each"
         );
-        let truth = Attributes::read(b"<c><a n=\"TerminatedNormally\"><b v=\"t\"/></a></c>", Form::Xml).expect("sound");
+        let truth = Attributes::read(
+            b"<c><a n=\"TerminatedNormally\"><b v=\"t\"/></a></c>",
+            Form::Xml,
+        )
+        .expect("sound");
         assert_eq!(truth.bool("TerminatedNormally"), Some(true));
     }
 
     #[test]
     fn damaged_ads_are_refused() {
         assert!(Attributes::read(b"{\n  \"Cluster\": \n}", Form::Json).is_none());
-        let no_time = Attributes::read(b"{\n \"EventTypeNumber\": 1\n}", Form::Json).expect("sound JSON");
+        let no_time =
+            Attributes::read(b"{\n \"EventTypeNumber\": 1\n}", Form::Json).expect("sound JSON");
         assert!(no_time.header().is_none());
-        let far =
-            Attributes::read(b"{ \"EventTypeNumber\": 70000, \"EventTime\": \"2024-01-02T03:04:05\" }", Form::Json);
+        let far = Attributes::read(
+            b"{ \"EventTypeNumber\": 70000, \"EventTime\": \"2024-01-02T03:04:05\" }",
+            Form::Json,
+        );
         assert!(far.expect("sound JSON").header().is_none());
     }
 }

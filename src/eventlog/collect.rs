@@ -21,7 +21,11 @@ use crate::manifest;
 use crate::shard::Format;
 
 /// What an archive's manifest says it is.
-const ARCHIVE: Format = Format { name: "archive", version: 1, rebuild: "poolcast collect LOG -o ARCHIVE" };
+const ARCHIVE: Format = Format {
+    name: "archive",
+    version: 1,
+    rebuild: "poolcast collect LOG -o ARCHIVE",
+};
 
 /// How much of a log is held in memory.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -118,14 +122,28 @@ pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<Collected> {
         }
         outcome = outcome.and(added.map(|_| ()));
     }
-    archive.find_lost(&live.iter().map(|live| &*live.known.file).collect::<Vec<_>>());
+    archive.find_lost(
+        &live
+            .iter()
+            .map(|live| &*live.known.file)
+            .collect::<Vec<_>>(),
+    );
     if archive != before {
         archive.commit(dir)?;
     }
     outcome?;
     problem.map_or(Ok(()), Err)?;
-    let newly_lost = archive.lost.iter().filter(|one| !before.lost.contains(one)).cloned().collect();
-    Ok(Collected { new_bytes: archive.bytes() - before.bytes(), newly_lost, archive })
+    let newly_lost = archive
+        .lost
+        .iter()
+        .filter(|one| !before.lost.contains(one))
+        .cloned()
+        .collect();
+    Ok(Collected {
+        new_bytes: archive.bytes() - before.bytes(),
+        newly_lost,
+        archive,
+    })
 }
 
 /// The log at `log` and its rotated generations.
@@ -133,7 +151,10 @@ pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<Collected> {
 /// # Errors
 /// Fails where none of them has a header.
 fn generations_of(log: &Path) -> Result<Found> {
-    let name = log.file_name().with_context(|| format!("`{}` is no file", log.display()))?.to_string_lossy();
+    let name = log
+        .file_name()
+        .with_context(|| format!("`{}` is no file", log.display()))?
+        .to_string_lossy();
     // From the newest name on: a rotation meanwhile shows a file twice, and hides none.
     let mut rotated = siblings(log);
     rotated.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
@@ -143,9 +164,12 @@ fn generations_of(log: &Path) -> Result<Found> {
         if path == log {
             (problem, is_readable) = (headerless(log, &found), found.is_ok());
         }
-        let Ok(Some(found)) = found.map(|(found, _)| found) else { continue };
-        let is_other =
-            live.iter().any(|other| other.known.ap != found.known.ap || other.known.file == found.known.file);
+        let Ok(Some(found)) = found.map(|(found, _)| found) else {
+            continue;
+        };
+        let is_other = live
+            .iter()
+            .any(|other| other.known.ap != found.known.ap || other.known.file == found.known.file);
         if !is_other {
             live.push(found);
         }
@@ -176,23 +200,40 @@ fn live_at(path: &Path, name: &str) -> std::io::Result<(Option<Live>, Vec<u8>)> 
 }
 
 /// Why the log itself, of which this was found, cannot be collected, and what to do where its rotated generations can be.
-fn headerless(log: &Path, found: &std::io::Result<(Option<Live>, Vec<u8>)>) -> Option<(anyhow::Error, &'static str)> {
+fn headerless(
+    log: &Path,
+    found: &std::io::Result<(Option<Live>, Vec<u8>)>,
+) -> Option<(anyhow::Error, &'static str)> {
     const AGAIN: &str = "run the same command again";
-    let passes = |why: &str| Some((anyhow::Error::from(std::io::Error::other(why.to_owned())), AGAIN));
+    let passes = |why: &str| {
+        Some((
+            anyhow::Error::from(std::io::Error::other(why.to_owned())),
+            AGAIN,
+        ))
+    };
     match found {
         Ok((Some(_), _)) => None,
-        Ok((None, head)) if head.is_empty() => passes("it is empty: it was made just now, or is being rotated"),
-        Ok((None, head)) if head.len() < HEAD_BYTES && whole_end(head) == 0 && begins_as_header(head) => {
+        Ok((None, head)) if head.is_empty() => {
+            passes("it is empty: it was made just now, or is being rotated")
+        }
+        Ok((None, head))
+            if head.len() < HEAD_BYTES && whole_end(head) == 0 && begins_as_header(head) =>
+        {
             passes("its first record is not whole: it is being rotated")
         }
         Ok((None, _)) => Some((
-            anyhow::anyhow!("it begins with something else than a header, as after logrotate's `copytruncate`"),
+            anyhow::anyhow!(
+                "it begins with something else than a header, as after logrotate's `copytruncate`"
+            ),
             "let HTCondor rotate it (EVENT_LOG_MAX_SIZE), and copy what it holds now by hand",
         )),
         Err(error) if error.kind() == ErrorKind::NotFound && !siblings(log).is_empty() => {
             passes("it is not there: it is being rotated")
         }
-        Err(error) => Some((std::io::Error::new(error.kind(), error.to_string()).into(), FIND)),
+        Err(error) => Some((
+            std::io::Error::new(error.kind(), error.to_string()).into(),
+            FIND,
+        )),
     }
 }
 
@@ -208,13 +249,22 @@ fn begin(dir: &Path) -> Result<(fs_err::File, Archive)> {
     let lock = files::lock_directory(dir)?;
     if dir.join(manifest::FILE).exists() {
         let mut archive = manifest::read::<Archive>(dir, ARCHIVE)?.body;
-        archive.generations.iter().try_for_each(|one| manifest::listed(dir, &one.file).map(drop))?;
+        archive
+            .generations
+            .iter()
+            .try_for_each(|one| manifest::listed(dir, &one.file).map(drop))?;
         archive.restore(dir)?;
         return Ok((lock, archive));
     }
     for entry in fs_err::read_dir(dir)? {
         let is_hidden = entry?.file_name().as_encoded_bytes().starts_with(b".");
-        ensure!(is_hidden, hinted(format!("`{}` is no archive", dir.display()), "name an empty or a new directory"));
+        ensure!(
+            is_hidden,
+            hinted(
+                format!("`{}` is no archive", dir.display()),
+                "name an empty or a new directory"
+            )
+        );
     }
     let archive = Archive::default();
     archive.commit(dir)?;
@@ -224,8 +274,19 @@ fn begin(dir: &Path) -> Result<(fs_err::File, Archive)> {
 /// Copies what is new in `live` to its file in `dir`, up to the last whole record; whether that was anything.
 fn append(live: &mut Live, entry: &mut Archived, dir: &Path) -> Result<bool> {
     let size = live.file.metadata()?.len();
-    let shorter = || format!("`{}` is shorter than what was collected of it", live.file.path().display());
-    ensure!(size >= entry.bytes, hinted(shorter(), "it was cut or replaced; what was collected stays"));
+    let shorter = || {
+        format!(
+            "`{}` is shorter than what was collected of it",
+            live.file.path().display()
+        )
+    };
+    ensure!(
+        size >= entry.bytes,
+        hinted(
+            shorter(),
+            "it was cut or replaced; what was collected stays"
+        )
+    );
     if size == entry.bytes {
         return Ok(false);
     }
@@ -244,7 +305,11 @@ fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<u64> {
     loop {
         filled += fill(from, &mut block[filled..])?;
         let at_end = filled < block.len();
-        let whole = if at_end { whole_end(&block[..filled]) } else { last_cut(&block).unwrap_or(filled) };
+        let whole = if at_end {
+            whole_end(&block[..filled])
+        } else {
+            last_cut(&block).unwrap_or(filled)
+        };
         to.write_all(&block[..whole])?;
         copied += whole as u64;
         if at_end {
@@ -268,9 +333,27 @@ fn whole_end(text: &[u8]) -> usize {
 
 impl Archived {
     fn of(log: &str, header: GlobalHeader) -> Archived {
-        let GlobalHeader { created_s, creator, id, sequence, offset, .. } = header;
-        let (file, ap) = (format!("{log}.{created_s}.{sequence}"), creator.unwrap_or_default());
-        Archived { file, ap, id, sequence, created_s, offset, bytes: 0 }
+        let GlobalHeader {
+            created_s,
+            creator,
+            id,
+            sequence,
+            offset,
+            ..
+        } = header;
+        let (file, ap) = (
+            format!("{log}.{created_s}.{sequence}"),
+            creator.unwrap_or_default(),
+        );
+        Archived {
+            file,
+            ap,
+            id,
+            sequence,
+            created_s,
+            offset,
+            bytes: 0,
+        }
     }
 
     fn order(&self) -> (String, i64, u64) {
@@ -286,15 +369,29 @@ impl Archive {
     /// Takes back what a killed run has left beyond what counts.
     fn restore(&mut self, dir: &Path) -> Result<()> {
         let path = |one: &Archived| dir.join(&one.file);
-        files::remove(self.generations.extract_if(.., |one| one.bytes == 0).map(|one| path(&one)))?;
+        files::remove(
+            self.generations
+                .extract_if(.., |one| one.bytes == 0)
+                .map(|one| path(&one)),
+        )?;
         for one in &self.generations {
             files::open_artefact(&path(one), u64::MAX)?;
             let file = fs_err::OpenOptions::new().write(true).open(path(one))?;
             let size = file.metadata()?.len();
-            let shorter = || format!("`{}` is shorter than its manifest says", path(one).display());
-            ensure!(size >= one.bytes, hinted(shorter(), "restore it, or collect into another directory"));
+            let shorter = || {
+                format!(
+                    "`{}` is shorter than its manifest says",
+                    path(one).display()
+                )
+            };
+            ensure!(
+                size >= one.bytes,
+                hinted(shorter(), "restore it, or collect into another directory")
+            );
             if size > one.bytes {
-                file.file().set_len(one.bytes).with_context(|| format!("cannot cut `{}`", path(one).display()))?;
+                file.file()
+                    .set_len(one.bytes)
+                    .with_context(|| format!("cannot cut `{}`", path(one).display()))?;
             }
         }
         Ok(())
@@ -302,13 +399,19 @@ impl Archive {
 
     /// The place of a generation. A new one is added, and known before its file is there.
     fn place(&mut self, known: &Archived, dir: &Path) -> Result<usize> {
-        if let Some(at) = self.generations.iter().position(|one| one.file == known.file) {
+        if let Some(at) = self
+            .generations
+            .iter()
+            .position(|one| one.file == known.file)
+        {
             let same = self.generations[at].id == known.id;
             let message = || format!("the archive has another log as `{}`", known.file);
             ensure!(same, hinted(message(), "collect it into another directory"));
             return Ok(at);
         }
-        let at = self.generations.partition_point(|one| one.order() < known.order());
+        let at = self
+            .generations
+            .partition_point(|one| one.order() < known.order());
         self.generations.insert(at, known.clone());
         self.commit(dir)?;
         Ok(at)
@@ -317,12 +420,20 @@ impl Archive {
     /// Finds what is missing: generations that nobody has seen, and the ends of those whose files are no longer there.
     fn find_lost(&mut self, live: &[&str]) {
         let pairs = self.generations.iter().zip(self.generations.iter().skip(1));
-        let lost = pairs.filter(|(one, next)| one.ap == next.ap).filter_map(|(one, next)| {
-            let bytes = next.offset.saturating_sub(one.offset + one.bytes);
-            let ends_early = bytes > 0 && next.sequence == one.sequence + 1 && !live.contains(&&*one.file);
-            let (ap, after, before) = (one.ap.clone(), one.sequence, next.sequence);
-            (before > after + 1 || ends_early).then_some(Lost { ap, after, before, bytes })
-        });
+        let lost = pairs
+            .filter(|(one, next)| one.ap == next.ap)
+            .filter_map(|(one, next)| {
+                let bytes = next.offset.saturating_sub(one.offset + one.bytes);
+                let ends_early =
+                    bytes > 0 && next.sequence == one.sequence + 1 && !live.contains(&&*one.file);
+                let (ap, after, before) = (one.ap.clone(), one.sequence, next.sequence);
+                (before > after + 1 || ends_early).then_some(Lost {
+                    ap,
+                    after,
+                    before,
+                    bytes,
+                })
+            });
         self.lost = lost.collect();
     }
 
@@ -350,13 +461,21 @@ mod tests {
     impl Writer {
         fn new(dir: &Path, rotations: usize) -> Writer {
             let log = dir.join("EventLog");
-            let mut writer = Writer { log, rotations, sequence: 0, offset: 0, written: Vec::new() };
+            let mut writer = Writer {
+                log,
+                rotations,
+                sequence: 0,
+                offset: 0,
+                written: Vec::new(),
+            };
             writer.begin();
             writer
         }
 
         fn header(&self, size: usize) -> Vec<u8> {
-            let Writer { sequence, offset, .. } = self;
+            let Writer {
+                sequence, offset, ..
+            } = self;
             let text = format!(
                 "Global JobLog: ctime=1704067140 id=0.{sequence} sequence={sequence} size={size} events=0 offset={offset} \
                  event_off=0 max_rotation=2 creator_name=<ap@x>"
@@ -372,21 +491,30 @@ mod tests {
         }
 
         fn write(&mut self, bytes: &[u8]) {
-            let mut file = fs_err::OpenOptions::new().append(true).open(&self.log).expect("opened");
+            let mut file = fs_err::OpenOptions::new()
+                .append(true)
+                .open(&self.log)
+                .expect("opened");
             file.write_all(bytes).expect("written");
             self.written.last_mut().expect("begun").extend(bytes);
         }
 
         fn rotate(&mut self) {
             let size = self.written.last().expect("begun").len();
-            let mut file = fs_err::OpenOptions::new().write(true).open(&self.log).expect("opened");
+            let mut file = fs_err::OpenOptions::new()
+                .write(true)
+                .open(&self.log)
+                .expect("opened");
             file.write_all(&self.header(size)).expect("written over");
             let name = |number: usize| match (number, self.rotations) {
                 (0, _) => self.log.clone(),
                 (_, 1) => self.log.with_extension("old"),
                 (number, _) => self.log.with_extension(number.to_string()),
             };
-            for number in (0..self.rotations).rev().filter(|number| name(*number).exists()) {
+            for number in (0..self.rotations)
+                .rev()
+                .filter(|number| name(*number).exists())
+            {
                 fs_err::rename(name(number), name(number + 1)).expect("renamed");
             }
             self.offset += size as u64;
@@ -410,8 +538,12 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         let record = "012 (1.0.0) 01/01 00:00:00 Job was held.\n\treason\n...\n";
-        let torn =
-            prop::sample::select(vec!["012 (1.0.0) 01/01 00:00:00 Job was held.\n\tre", "...\n", "\0\0\n", "000 (2."]);
+        let torn = prop::sample::select(vec![
+            "012 (1.0.0) 01/01 00:00:00 Job was held.\n\tre",
+            "...\n",
+            "\0\0\n",
+            "000 (2.",
+        ]);
         prop_oneof![
             4 => (1..5usize).prop_map(move |count| Step::Write(record.repeat(count).into_bytes())),
             1 => torn.prop_map(|text| Step::Write(text.as_bytes().to_vec())),
@@ -426,13 +558,27 @@ mod tests {
         let known = begin(dir).expect("begun").1;
         let mut archive = collect(&[log.to_owned()], dir).expect("collected").archive;
         for one in &mut archive.generations {
-            let file = fs_err::OpenOptions::new().write(true).open(dir.join(&one.file)).expect("opened");
+            let file = fs_err::OpenOptions::new()
+                .write(true)
+                .open(dir.join(&one.file))
+                .expect("opened");
             // A generation is known before its file is there.
-            let earlier = known.generations.iter().find(|known| known.file == one.file).map_or(0, |known| known.bytes);
-            file.file().set_len(one.bytes.min(earlier + copied)).expect("cut");
+            let earlier = known
+                .generations
+                .iter()
+                .find(|known| known.file == one.file)
+                .map_or(0, |known| known.bytes);
+            file.file()
+                .set_len(one.bytes.min(earlier + copied))
+                .expect("cut");
             one.bytes = earlier;
         }
-        Archive { lost: known.lost, ..archive }.commit(dir).expect("written");
+        Archive {
+            lost: known.lost,
+            ..archive
+        }
+        .commit(dir)
+        .expect("written");
     }
 
     proptest! {
@@ -479,7 +625,11 @@ mod tests {
     fn what_is_no_global_event_log_or_no_archive_is_refused() {
         let place = tempfile::tempdir().expect("a directory");
         let path = |name: &str| place.path().join(name);
-        fs_err::write(path("user.log"), "000 (1.0.0) 2024-01-01 00:00:00 Job submitted\n...\n").expect("written");
+        fs_err::write(
+            path("user.log"),
+            "000 (1.0.0) 2024-01-01 00:00:00 Job submitted\n...\n",
+        )
+        .expect("written");
         let refusal = |log: &str, dir: &str| {
             let error = collect(&[path(log)], &path(dir)).expect_err("refused");
             (
@@ -487,28 +637,52 @@ mod tests {
                 crate::error::exit_code(&error),
             )
         };
-        assert!(refusal("user.log", "a").0.contains("does not begin as a global event log does"));
+        assert!(
+            refusal("user.log", "a")
+                .0
+                .contains("does not begin as a global event log does")
+        );
         assert!(refusal("missing", "a").0.contains("cannot open the log"));
         let mut writer = Writer::new(place.path(), 1);
         fs_err::create_dir(path("mine")).expect("made");
         fs_err::write(path("mine/precious"), "x").expect("written");
-        assert!(refusal("EventLog", "mine").0.contains("`PLACE/mine` is no archive"));
+        assert!(
+            refusal("EventLog", "mine")
+                .0
+                .contains("`PLACE/mine` is no archive")
+        );
         let lock = begin(&path("b")).expect("begun");
         let (text, code) = refusal("EventLog", "b");
-        assert!(text.contains("another process adds to") && code == crate::error::EXIT_RETRY, "{text}");
+        assert!(
+            text.contains("another process adds to") && code == crate::error::EXIT_RETRY,
+            "{text}"
+        );
         drop(lock);
         writer.write(b"013 (1.0.0) 01/01 00:00:00 Job was released.\n...\n");
         collect(std::slice::from_ref(&writer.log), &path("b")).expect("collected");
         fs_err::write(&writer.log, writer.header(0)).expect("cut");
-        assert!(refusal("EventLog", "b").0.contains("is shorter than what was collected of it"));
-        let (archived, manifest) = (path("b/EventLog.1704067140.1"), path("b").join(manifest::FILE));
+        assert!(
+            refusal("EventLog", "b")
+                .0
+                .contains("is shorter than what was collected of it")
+        );
+        let (archived, manifest) = (
+            path("b/EventLog.1704067140.1"),
+            path("b").join(manifest::FILE),
+        );
         let text = fs_err::read_to_string(&manifest).expect("read");
-        fs_err::write(&manifest, text.replace("EventLog.17", "../mine/EventLog.17")).expect("written");
+        fs_err::write(
+            &manifest,
+            text.replace("EventLog.17", "../mine/EventLog.17"),
+        )
+        .expect("written");
         assert!(refusal("EventLog", "b").0.contains("which is outside it"));
         fs_err::write(&manifest, text).expect("written");
         fs_err::write(&archived, "").expect("cut");
         assert!(
-            refusal("EventLog", "b").0.contains("`PLACE/b/EventLog.1704067140.1` is shorter than its manifest says")
+            refusal("EventLog", "b")
+                .0
+                .contains("`PLACE/b/EventLog.1704067140.1` is shorter than its manifest says")
         );
     }
 }

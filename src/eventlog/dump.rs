@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::assembly::first_calendar;
 use super::blocks::{Block, Blocks, SIZES};
-use super::event::{AD_INFORMATION, HELD, NODE_TERMINATED, TERMINATED, ad_stamp, ending, event_name, hold};
+use super::event::{
+    AD_INFORMATION, HELD, NODE_TERMINATED, TERMINATED, ad_stamp, ending, event_name, hold,
+};
 use super::header::{GenerationMark, global_header};
 use super::reader::Options;
 use super::record::{Record, Records};
@@ -50,10 +52,20 @@ struct Line {
 pub fn dump(path: &Path, options: &Options, out: &mut impl Write) -> Result<()> {
     let mut blocks = Blocks::new(Source::open(path, |_| {})?, path, SIZES);
     let calendar = first_calendar(options);
-    let mut clock = Clock { calendar, knows_zone: false, new_file: None, header: None, at_begin: true };
+    let mut clock = Clock {
+        calendar,
+        knows_zone: false,
+        new_file: None,
+        header: None,
+        at_begin: true,
+    };
     let (mut offset, mut line) = (0, 1);
     while let Some(block) = blocks.next()? {
-        for Block { text: piece, ends_log } in block.split(SIZES) {
+        for Block {
+            text: piece,
+            ends_log,
+        } in block.split(SIZES)
+        {
             let mut counted = 0;
             for record in Records::new(piece, ends_log).all() {
                 line += memchr::memchr_iter(b'\n', &piece[counted..record.at]).count() as u64;
@@ -85,12 +97,16 @@ impl Clock {
         let header = record.header;
         let is = |number| header.number == number;
         let at_begin = std::mem::replace(&mut self.at_begin, false);
-        let global = global_header(record)
-            .filter(|global| at_begin || global.begins_generation(header.stamp, self.header.as_ref()));
+        let global = global_header(record).filter(|global| {
+            at_begin || global.begins_generation(header.stamp, self.header.as_ref())
+        });
         let is_header = global.is_some();
         if let Some(global) = global {
             self.header = Some(global.mark());
-            self.set(global.is_live.then_some(header.stamp), global.created_s * 1000);
+            self.set(
+                global.is_live.then_some(header.stamp),
+                global.created_s * 1000,
+            );
         } else if let Some(created_ms) = self.new_file.take() {
             self.set(Some(header.stamp), created_ms);
         }
@@ -131,10 +147,15 @@ impl Clock {
 
     fn time(&mut self, stamp: Stamp) -> (String, Option<&'static str>) {
         match self.calendar.place(stamp) {
-            Some((ms, _)) if self.knows_zone || stamp.zone == Zone::Known => (date_time(ms) + "Z", None),
+            Some((ms, _)) if self.knows_zone || stamp.zone == Zone::Known => {
+                (date_time(ms) + "Z", None)
+            }
             Some((ms, _)) => (date_time(ms + self.calendar.offset_ms()), Some("local")),
             // A leap year, so that every day exists; its digits are taken off.
-            None => (date_time(stamp.ms + LEAP_YEAR_MS)[5..].to_owned(), Some("local")),
+            None => (
+                date_time(stamp.ms + LEAP_YEAR_MS)[5..].to_owned(),
+                Some("local"),
+            ),
         }
     }
 }
@@ -150,7 +171,9 @@ mod tests {
         let mut out = Vec::new();
         dump(&path, &Options::default(), &mut out).expect("dumped");
         let text = String::from_utf8(out).expect("text");
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
     }
 
     #[test]
@@ -167,8 +190,17 @@ mod tests {
             (&found[1]["time"], &found[1]["zone"], &found[1]["signal"]),
             (&"2024-01-02T03:07:05".into(), &"local".into(), &9.into())
         );
-        assert_eq!(found[2]["time"], "2024-02-29T03:07:05", "the year of its neighbours");
-        assert_eq!((&found[2]["line"], &found[2]["offset"]), (&9.into(), &171.into()));
-        assert_eq!(lines("001 (1.2.3) 02/29 03:07:05 x\n...\n")[0]["time"], "02-29T03:07:05");
+        assert_eq!(
+            found[2]["time"], "2024-02-29T03:07:05",
+            "the year of its neighbours"
+        );
+        assert_eq!(
+            (&found[2]["line"], &found[2]["offset"]),
+            (&9.into(), &171.into())
+        );
+        assert_eq!(
+            lines("001 (1.2.3) 02/29 03:07:05 x\n...\n")[0]["time"],
+            "02-29T03:07:05"
+        );
     }
 }

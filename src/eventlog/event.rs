@@ -155,7 +155,10 @@ pub struct Request {
 
 /// The job that `header` names; `None` if HTCondor's 32 bits cannot hold its numbers.
 pub(super) fn job(header: &Header) -> Option<(i32, i32)> {
-    Some((i32::try_from(header.cluster).ok()?, i32::try_from(header.proc).ok()?))
+    Some((
+        i32::try_from(header.cluster).ok()?,
+        i32::try_from(header.proc).ok()?,
+    ))
 }
 
 /// The attributes of a record that is a ClassAd. They are read again wherever they are needed: such logs are rare, and
@@ -169,7 +172,13 @@ pub(super) fn event(record: &Record<'_>) -> Event {
     let number = record.header.number;
     let (cluster, proc) = job(&record.header).unwrap_or((-1, -1));
     let text_hash = text_hash(record);
-    let mut event = Event { cluster, proc, number, text_hash, ..Event::default() };
+    let mut event = Event {
+        cluster,
+        proc,
+        number,
+        text_hash,
+        ..Event::default()
+    };
     match number {
         HELD => (event.hold_code, event.hold_subcode) = hold(record).0.unwrap_or((0, 0)),
         TERMINATED | NODE_TERMINATED => (event.normal, event.value) = ending(record),
@@ -197,8 +206,12 @@ pub(super) fn hold<'a>(record: &Record<'a>) -> (Option<(i32, i32)>, Cow<'a, [u8]
         Content::Ad(form) => {
             let ad = attributes(record, form);
             let int = |name| ad.int(name).and_then(|n| i32::try_from(n).ok());
-            let codes = int("HoldReasonCode").map(|code| (code, int("HoldReasonSubCode").unwrap_or(0)));
-            return (codes, Cow::Owned(ad.text("HoldReason").unwrap_or_default().into()));
+            let codes =
+                int("HoldReasonCode").map(|code| (code, int("HoldReasonSubCode").unwrap_or(0)));
+            return (
+                codes,
+                Cow::Owned(ad.text("HoldReason").unwrap_or_default().into()),
+            );
         }
     };
     let mut end = body.len();
@@ -228,13 +241,24 @@ pub(super) fn ending(record: &Record<'_>) -> (u8, i32) {
         Content::Ad(form) => {
             let ad = attributes(record, form);
             let normal = ad.bool("TerminatedNormally").unwrap_or(false);
-            let value = ad.int(if normal { "ReturnValue" } else { "TerminatedBySignal" });
-            return (u8::from(normal), value.and_then(|n| i32::try_from(n).ok()).unwrap_or(0));
+            let value = ad.int(if normal {
+                "ReturnValue"
+            } else {
+                "TerminatedBySignal"
+            });
+            return (
+                u8::from(normal),
+                value.and_then(|n| i32::try_from(n).ok()).unwrap_or(0),
+            );
         }
     };
     for line in lines(body(text)) {
         let line = line.trim_ascii_start();
-        let after = |words: &[u8]| line.strip_prefix(words).and_then(leading_int).map(|(value, _)| value);
+        let after = |words: &[u8]| {
+            line.strip_prefix(words)
+                .and_then(leading_int)
+                .map(|(value, _)| value)
+        };
         if let Some(value) = after(b"(1) Normal termination (return value ") {
             return (1, value);
         }
@@ -250,7 +274,10 @@ fn transfer(record: &Record<'_>) -> i32 {
     let text = match record.content {
         Content::Text(text) => headline(text),
         Content::Ad(form) => {
-            return attributes(record, form).int("Type").filter(|kind| (1..=6).contains(kind)).unwrap_or(0) as i32;
+            return attributes(record, form)
+                .int("Type")
+                .filter(|kind| (1..=6).contains(kind))
+                .unwrap_or(0) as i32;
         }
     };
     let stage = match text {
@@ -270,7 +297,11 @@ fn transfer(record: &Record<'_>) -> i32 {
 
 fn leading_int(text: &[u8]) -> Option<(i32, &[u8])> {
     let sign = usize::from(text.first() == Some(&b'-'));
-    let end = sign + text[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let end = sign
+        + text[sign..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
     let number = std::str::from_utf8(&text[..end]).ok()?.parse().ok()?;
     Some((number, &text[end..]))
 }
@@ -278,7 +309,13 @@ fn leading_int(text: &[u8]) -> Option<(i32, &[u8])> {
 fn removed_by(record: &Record<'_>) -> RemovedBy {
     let reason = match record.content {
         Content::Text(text) => Cow::Borrowed(body(text)),
-        Content::Ad(form) => Cow::Owned(attributes(record, form).text("Reason").unwrap_or("").as_bytes().to_vec()),
+        Content::Ad(form) => Cow::Owned(
+            attributes(record, form)
+                .text("Reason")
+                .unwrap_or("")
+                .as_bytes()
+                .to_vec(),
+        ),
     };
     let holds = |words: &[u8]| memmem::find(&reason, words).is_some();
     if holds(b"evaluated to TRUE") || holds(b"evaluated to UNDEFINED") {
@@ -301,16 +338,23 @@ pub(super) struct AdKey {
 
 /// What tells the ad in an event 028 from those of other jobs; `None` when it does not carry a `GlobalJobId`.
 pub(super) fn ad_key(record: &Record<'_>) -> Option<AdKey> {
-    let (cluster, proc) = job(&record.header).map(|(cluster, proc)| (cluster.cast_unsigned(), proc.cast_unsigned()))?;
+    let (cluster, proc) = job(&record.header)
+        .map(|(cluster, proc)| (cluster.cast_unsigned(), proc.cast_unsigned()))?;
     let hash = |global_job_id: &[u8]| {
-        twox_hash::XxHash3_64::oneshot_with_seed(u64::from(cluster) << 32 | u64::from(proc), global_job_id)
+        twox_hash::XxHash3_64::oneshot_with_seed(
+            u64::from(cluster) << 32 | u64::from(proc),
+            global_job_id,
+        )
     };
     let hash = match record.content {
         Content::Text(text) => hash(value(text, &GLOBAL_JOB_ID)?),
         Content::Ad(form) => hash(attributes(record, form).text(AD_ATTRIBUTES[0])?.as_bytes()),
     };
     let spread = u64::from(cluster) + u64::from(proc) * 0x9e37;
-    Some(AdKey { hash: NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN), spread })
+    Some(AdKey {
+        hash: NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN),
+        spread,
+    })
 }
 
 /// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
@@ -320,28 +364,59 @@ pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
         Content::Text(text) => {
             let values = ad_values(text);
             let text = |at: usize| values[at].and_then(quoted);
-            let number = |at: usize| std::str::from_utf8(values[2 + at]?).ok()?.trim().parse().ok();
+            let number = |at: usize| {
+                std::str::from_utf8(values[2 + at]?)
+                    .ok()?
+                    .trim()
+                    .parse()
+                    .ok()
+            };
             ad_of(job, text(0)?, text(1), request(number))
         }
         Content::Ad(form) => {
             let ad = attributes(record, form);
             let text = |at: usize| ad.text(AD_ATTRIBUTES[at]);
-            ad_of(job, text(0)?, text(1), request(|at| ad.int(AD_ATTRIBUTES[2 + at])))
+            ad_of(
+                job,
+                text(0)?,
+                text(1),
+                request(|at| ad.int(AD_ATTRIBUTES[2 + at])),
+            )
         }
     }
 }
 
-fn ad_of((cluster, proc): (i32, i32), global_job_id: &str, owner: Option<&str>, request: Request) -> Option<Ad> {
+fn ad_of(
+    (cluster, proc): (i32, i32),
+    global_job_id: &str,
+    owner: Option<&str>,
+    request: Request,
+) -> Option<Ad> {
     let (schedd, rest) = global_job_id.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
-    Some(Ad { cluster, proc, schedd: schedd.to_owned(), submit_s, owner: owner.map(str::to_owned), request })
+    Some(Ad {
+        cluster,
+        proc,
+        schedd: schedd.to_owned(),
+        submit_s,
+        owner: owner.map(str::to_owned),
+        request,
+    })
 }
 
 /// What is read of a job's ad; the last four are its request.
-const AD_ATTRIBUTES: [&str; 6] = ["GlobalJobId", "Owner", "RequestCpus", "RequestGPUs", "RequestMemory", "RequestDisk"];
+const AD_ATTRIBUTES: [&str; 6] = [
+    "GlobalJobId",
+    "Owner",
+    "RequestCpus",
+    "RequestGPUs",
+    "RequestMemory",
+    "RequestDisk",
+];
 
 /// The line of the first of them in text.
-static GLOBAL_JOB_ID: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| line_of(AD_ATTRIBUTES[0]));
+static GLOBAL_JOB_ID: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| line_of(AD_ATTRIBUTES[0]));
 
 /// The values of [`AD_ATTRIBUTES`] in text, each from the first line that says it.
 fn ad_values(text: &[u8]) -> [Option<&[u8]>; AD_ATTRIBUTES.len()] {
@@ -355,7 +430,11 @@ fn ad_values(text: &[u8]) -> [Option<&[u8]>; AD_ATTRIBUTES.len()] {
             continue;
         }
         let said = |name: &str| line.strip_prefix(name.as_bytes())?.strip_prefix(b" = ");
-        if let Some((at, value)) = AD_ATTRIBUTES.iter().zip(0..).find_map(|(name, at)| Some((at, said(name)?))) {
+        if let Some((at, value)) = AD_ATTRIBUTES
+            .iter()
+            .zip(0..)
+            .find_map(|(name, at)| Some((at, said(name)?)))
+        {
             values[at] = values[at].or(Some(value));
         }
     }
@@ -367,7 +446,12 @@ fn request(number: impl Fn(usize) -> Option<i64>) -> Request {
     let number = |at| number(at).unwrap_or(0).max(0).cast_unsigned();
     let small = |at| u8::try_from(number(at)).unwrap_or(u8::MAX);
     let large = |n| u32::try_from(n).unwrap_or(u32::MAX);
-    Request { cpus: small(0), gpus: small(1), memory_mb: large(number(2)), disk_mb: large(number(3).div_ceil(1024)) }
+    Request {
+        cpus: small(0),
+        gpus: small(1),
+        memory_mb: large(number(2)),
+        disk_mb: large(number(3).div_ceil(1024)),
+    }
 }
 
 /// When the event happened that an event 028 annotates: this stamp has a year, which that of the record may lack.
@@ -375,7 +459,9 @@ pub(super) fn ad_stamp(record: &Record<'_>) -> Option<Stamp> {
     match record.content {
         Content::Text(text) => {
             let time = value(text, &line_of("EventTime"))?;
-            stamp::parse(quoted(time)?.as_bytes()).map(|(stamp, _)| stamp).filter(|stamp| stamp.has_year)
+            stamp::parse(quoted(time)?.as_bytes())
+                .map(|(stamp, _)| stamp)
+                .filter(|stamp| stamp.has_year)
         }
         Content::Ad(_) => None,
     }
@@ -393,7 +479,10 @@ fn value<'a>(text: &'a [u8], line: &memmem::Finder<'_>) -> Option<&'a [u8]> {
 }
 
 fn quoted(value: &[u8]) -> Option<&str> {
-    std::str::from_utf8(value.trim_ascii()).ok()?.strip_prefix('"')?.strip_suffix('"')
+    std::str::from_utf8(value.trim_ascii())
+        .ok()?
+        .strip_prefix('"')?
+        .strip_suffix('"')
 }
 
 /// The text of a header line; in a ClassAd, that of the attribute `name`.
@@ -408,7 +497,9 @@ pub(super) fn said(record: &Record<'_>, name: &str) -> Option<String> {
 pub(super) fn submit_host(record: &Record<'_>) -> Option<String> {
     let text = said(record, "SubmitHost")?;
     let address = text.split_once('<')?.1.split_once('>')?.0;
-    let alias = address.split(['?', '&']).find_map(|part| part.strip_prefix("alias="));
+    let alias = address
+        .split(['?', '&'])
+        .find_map(|part| part.strip_prefix("alias="));
     let host = alias.unwrap_or_else(|| address.split([':', '?']).next().unwrap_or(address));
     (!host.is_empty()).then(|| host.to_owned())
 }
@@ -433,23 +524,39 @@ mod tests {
     #[test]
     fn holds_keep_their_codes() {
         let hold = |body: &str| {
-            let event = parse(&format!("012 (1.0.0) 01/02 03:04:05 Job was held.\n{body}...\n"));
+            let event = parse(&format!(
+                "012 (1.0.0) 01/02 03:04:05 Job was held.\n{body}...\n"
+            ));
             (event.hold_code, event.hold_subcode)
         };
         assert_eq!(hold("\tno file\n\tCode 13 Subcode 2\n"), (13, 2));
-        assert_eq!(hold("\tfirst\n\tCode 1 Subcode 1 was said\n\tthird\n    Code 12 Subcode -256\r\n"), (12, -256));
+        assert_eq!(
+            hold("\tfirst\n\tCode 1 Subcode 1 was said\n\tthird\n    Code 12 Subcode -256\r\n"),
+            (12, -256)
+        );
         assert_eq!(hold("\tReason unspecified\n"), (0, 0));
         assert_eq!(hold(""), (0, 0));
     }
 
     #[test]
     fn ends_keep_how_and_by_whom() {
-        let end = |number: &str, body: &str| parse(&format!("{number} (1.0.0) 01/02 03:04:05 x\n{body}\n...\n"));
+        let end = |number: &str, body: &str| {
+            parse(&format!("{number} (1.0.0) 01/02 03:04:05 x\n{body}\n...\n"))
+        };
         let value = |event: Event| (event.normal, event.value);
-        assert_eq!(value(end("005", "\t(1) Normal termination (return value 3)")), (1, 3));
-        assert_eq!(value(end("005", "\t(0) Abnormal termination (signal 9)")), (0, 9));
+        assert_eq!(
+            value(end("005", "\t(1) Normal termination (return value 3)")),
+            (1, 3)
+        );
+        assert_eq!(
+            value(end("005", "\t(0) Abnormal termination (signal 9)")),
+            (0, 9)
+        );
         let removed = |reason: &str| end("009", reason).value;
-        assert_eq!(removed("\tvia condor_rm (by user u)"), RemovedBy::Person as i32);
+        assert_eq!(
+            removed("\tvia condor_rm (by user u)"),
+            RemovedBy::Person as i32
+        );
         let policy = "\tThe system macro SYSTEM_PERIODIC_REMOVE expression 'NumHolds >= 4' evaluated to TRUE";
         assert_eq!(removed(policy), RemovedBy::Policy as i32);
         assert_eq!(removed(""), RemovedBy::Unknown as i32);
@@ -457,12 +564,28 @@ mod tests {
 
     #[test]
     fn transfers_keep_which_way_and_how_far() {
-        let transfer =
-            |line: &str| parse(&format!("040 (1.0.0) 01/02 03:04:05 {line}\n\tTransferring to host: <x>\n...\n")).value;
-        let stages = ["Entered queue to transfer", "Started transferring", "Finished transferring"];
-        let found = ["input", "output"].map(|way| stages.map(|stage| transfer(&format!("{stage} {way} files"))));
+        let transfer = |line: &str| {
+            parse(&format!(
+                "040 (1.0.0) 01/02 03:04:05 {line}\n\tTransferring to host: <x>\n...\n"
+            ))
+            .value
+        };
+        let stages = [
+            "Entered queue to transfer",
+            "Started transferring",
+            "Finished transferring",
+        ];
+        let found = ["input", "output"]
+            .map(|way| stages.map(|stage| transfer(&format!("{stage} {way} files"))));
         assert_eq!(found, [[1, 2, 3], [4, 5, 6]]);
-        assert_eq!((transfer("Started transferring"), transfer("Lost input files"), transfer("")), (0, 0, 0));
+        assert_eq!(
+            (
+                transfer("Started transferring"),
+                transfer("Lost input files"),
+                transfer("")
+            ),
+            (0, 0, 0)
+        );
         let ad = |kind: i32| {
             let when = "\"EventTime\": \"2024-01-02T03:04:05\"";
             parse(&format!("{{\n  \"Cluster\": 7,\n  \"EventTypeNumber\": 40,\n  {when},\n  \"Type\": {kind}\n}}\n"))
@@ -478,10 +601,22 @@ mod tests {
             RequestCpus = 4\nRequestDisk = 1025\nRequestMemory = ifThenElse(true, 1, 2)\nRequestGPUs = 300\n...\n";
         let found = ad(&first(text)).expect("an ad");
         assert_eq!(
-            (found.schedd.as_str(), found.submit_s, found.owner.as_deref()),
+            (
+                found.schedd.as_str(),
+                found.submit_s,
+                found.owner.as_deref()
+            ),
             ("ap40.example", 1_795_225_787, Some("ada"))
         );
-        assert_eq!(found.request, Request { cpus: 4, gpus: 255, memory_mb: 0, disk_mb: 2 });
+        assert_eq!(
+            found.request,
+            Request {
+                cpus: 4,
+                gpus: 255,
+                memory_mb: 0,
+                disk_mb: 2
+            }
+        );
     }
 
     #[test]

@@ -25,10 +25,16 @@ pub fn generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found: Vec<(PathBuf, Option<GlobalHeader>)> = Vec::new();
     for log in logs {
         // What is looked at of a pipe is gone.
-        let header = if is_read_once(log) { None } else { header(log)? };
+        let header = if is_read_once(log) {
+            None
+        } else {
+            header(log)?
+        };
         for sibling in siblings(log).into_iter().filter(|_| header.is_some()) {
             let other = self::header(&sibling).unwrap_or(None);
-            if creator(&other) == creator(&header) && other.is_some() && !found.iter().any(|(path, _)| *path == sibling)
+            if creator(&other) == creator(&header)
+                && other.is_some()
+                && !found.iter().any(|(path, _)| *path == sibling)
             {
                 found.push((sibling, other));
             }
@@ -38,29 +44,52 @@ pub fn generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
         }
     }
     let group = |header: &Option<GlobalHeader>, at: usize| {
-        let same = |other: &(PathBuf, Option<GlobalHeader>)| other.1.is_some() && creator(&other.1) == creator(header);
-        if header.is_some() { found.iter().position(same).unwrap_or(at) } else { at }
+        let same = |other: &(PathBuf, Option<GlobalHeader>)| {
+            other.1.is_some() && creator(&other.1) == creator(header)
+        };
+        if header.is_some() {
+            found.iter().position(same).unwrap_or(at)
+        } else {
+            at
+        }
     };
     let place = |(at, (_, header)): (usize, &(PathBuf, Option<GlobalHeader>))| {
-        let order = header.as_ref().map_or((0, 0), |header| (header.sequence, header.created_s));
+        let order = header
+            .as_ref()
+            .map_or((0, 0), |header| (header.sequence, header.created_s));
         (group(header, at), order, at)
     };
     let mut order: Vec<_> = found.iter().enumerate().map(place).collect();
     order.sort_unstable();
-    Ok(order.into_iter().map(|(.., at)| found[at].0.clone()).collect())
+    Ok(order
+        .into_iter()
+        .map(|(.., at)| found[at].0.clone())
+        .collect())
 }
 
 /// The access point of global event logs whose headers do not name it: what the beginnings of `logs` say, if they agree. A
 /// generation in which no job was submitted says nothing.
 pub fn access_point(logs: &[PathBuf]) -> Result<Option<String>> {
     let mut names = BTreeSet::new();
-    for log in logs.iter().filter(|log| logs.len() > 1 && !is_read_once(log)) {
+    for log in logs
+        .iter()
+        .filter(|log| logs.len() > 1 && !is_read_once(log))
+    {
         // Most headers say it, and no more is read.
         if header(log)?.is_some_and(|header| header.creator.is_none()) {
             let text = &beginning(log, SIZES.first_bytes)?;
             let (ads, reasons) = (Known::new(1), Reasons::default());
-            let piece =
-                Piece::parse(&Block { text, ends_log: true }, Told { ads: &ads, reasons: &reasons }, Vec::new());
+            let piece = Piece::parse(
+                &Block {
+                    text,
+                    ends_log: true,
+                },
+                Told {
+                    ads: &ads,
+                    reasons: &reasons,
+                },
+                Vec::new(),
+            );
             names.extend(piece::access_point(&[piece]));
         }
     }
@@ -91,23 +120,42 @@ fn beginning(log: &Path, bytes: usize) -> Result<Vec<u8>> {
 
 /// The header in the first bytes of a log.
 pub(super) fn header_in(head: &[u8]) -> Option<GlobalHeader> {
-    Records::new(head, true).all().first().and_then(global_header)
+    Records::new(head, true)
+        .all()
+        .first()
+        .and_then(global_header)
 }
 
 /// Files beside `log` that are named like its rotated generations.
 pub(super) fn siblings(log: &Path) -> Vec<PathBuf> {
-    let (Some(parent), Some(name)) = (log.parent(), log.file_name().and_then(|name| name.to_str())) else {
+    let (Some(parent), Some(name)) = (log.parent(), log.file_name().and_then(|name| name.to_str()))
+    else {
         return Vec::new();
     };
-    let dir = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let dir = if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
+    };
     let is_generation = |found: &str| {
-        let suffix = found.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')).unwrap_or("");
-        let suffix = [".gz", ".xz", ".zst"].iter().find_map(|end| suffix.strip_suffix(end)).unwrap_or(suffix);
+        let suffix = found
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix('.'))
+            .unwrap_or("");
+        let suffix = [".gz", ".xz", ".zst"]
+            .iter()
+            .find_map(|end| suffix.strip_suffix(end))
+            .unwrap_or(suffix);
         suffix == "old" || (!suffix.is_empty() && suffix.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    let names =
-        fs_err::read_dir(dir).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut found: Vec<PathBuf> = names.filter(|found| is_generation(found)).map(|found| parent.join(found)).collect();
+    let names = fs_err::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut found: Vec<PathBuf> = names
+        .filter(|found| is_generation(found))
+        .map(|found| parent.join(found))
+        .collect();
     found.sort();
     found
 }
@@ -126,27 +174,46 @@ mod tests {
     #[test]
     fn headers_and_not_names_give_the_order() {
         let dir = tempfile::tempdir().expect("a directory");
-        let write = |name: &str, text: &str| fs_err::write(dir.path().join(name), text).expect("written");
+        let write =
+            |name: &str, text: &str| fs_err::write(dir.path().join(name), text).expect("written");
         write("EventLog", &log(9, "a"));
         write("EventLog.1", &log(7, "a"));
         write("EventLog.2", &log(8, "a"));
         write("EventLog.old", &log(3, "somebody else"));
-        write("EventLog.3", "000 (1.0.0) 01/28 06:28:38 Job submitted\n...\n");
+        write(
+            "EventLog.3",
+            "000 (1.0.0) 01/28 06:28:38 Job submitted\n...\n",
+        );
         write("EventLog.notes", &log(1, "a"));
-        write("user.log", "000 (1.0.0) 01/28 06:28:38 Job submitted\n...\n");
+        write(
+            "user.log",
+            "000 (1.0.0) 01/28 06:28:38 Job submitted\n...\n",
+        );
         let names = |logs: &[&str]| {
             let paths: Vec<PathBuf> = logs.iter().map(|name| dir.path().join(name)).collect();
             let found = generations(&paths).expect("found");
             found
                 .iter()
-                .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
+                .map(|path| {
+                    path.file_name()
+                        .expect("a name")
+                        .to_string_lossy()
+                        .into_owned()
+                })
                 .collect::<Vec<_>>()
         };
-        assert_eq!(names(&["EventLog"]), ["EventLog.1", "EventLog.2", "EventLog"]);
+        assert_eq!(
+            names(&["EventLog"]),
+            ["EventLog.1", "EventLog.2", "EventLog"]
+        );
         assert_eq!(
             names(&["user.log", "EventLog", "EventLog.2"]),
             ["user.log", "EventLog.1", "EventLog.2", "EventLog"]
         );
-        assert_eq!(names(&["EventLog.2"]), ["EventLog.2"], "a generation that was named stands for itself");
+        assert_eq!(
+            names(&["EventLog.2"]),
+            ["EventLog.2"],
+            "a generation that was named stands for itself"
+        );
     }
 }

@@ -39,14 +39,30 @@ pub(super) struct GenerationMark {
 
 /// Reads the text after `Global JobLog:` in an event 008 of no job.
 pub(super) fn global_header(record: &Record<'_>) -> Option<GlobalHeader> {
-    let Header { number, cluster, proc, subproc, .. } = record.header;
+    let Header {
+        number,
+        cluster,
+        proc,
+        subproc,
+        ..
+    } = record.header;
     let of_no_job = number == GENERIC && (cluster, proc, subproc) == (-1, -1, -1);
     let text = of_no_job.then(|| said(record, "Info")).flatten()?;
     let text = text.strip_prefix("Global JobLog:")?;
-    let field = |name: &str| text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name));
-    let number = |name: &str| field(name).and_then(|number| number.parse().ok()).unwrap_or(0);
+    let field = |name: &str| {
+        text.split_ascii_whitespace()
+            .find_map(|word| word.strip_prefix(name))
+    };
+    let number = |name: &str| {
+        field(name)
+            .and_then(|number| number.parse().ok())
+            .unwrap_or(0)
+    };
     let creator = field("creator_name=").map(|name| name.trim_matches(['<', '>']).to_owned());
-    let created_s = field("ctime=")?.parse().ok().filter(|s| (0..=LAST_EPOCH_MS / 1000).contains(s))?;
+    let created_s = field("ctime=")?
+        .parse()
+        .ok()
+        .filter(|s| (0..=LAST_EPOCH_MS / 1000).contains(s))?;
     let header = GlobalHeader {
         created_s,
         creator: creator.filter(|name| !name.is_empty()),
@@ -61,23 +77,44 @@ pub(super) fn global_header(record: &Record<'_>) -> Option<GlobalHeader> {
 /// Where in the header `record` the rest of an event begins that it was written over: HTCondor writes a header anew at
 /// rotation, and one with a long name of its creator outgrows its place.
 pub(super) fn overwritten(record: &Record<'_>) -> Option<usize> {
-    let Content::Text(text) = record.content else { return None };
+    let Content::Text(text) = record.content else {
+        return None;
+    };
     let rest = body(text).strip_prefix(b"...")?;
-    Some(record.whole.len() - rest.len() + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count())
+    Some(
+        record.whole.len() - rest.len()
+            + rest
+                .iter()
+                .take_while(|byte| byte.is_ascii_whitespace())
+                .count(),
+    )
 }
 
 impl GlobalHeader {
     /// What tells its generation from others.
     pub(super) fn mark(&self) -> GenerationMark {
-        let GlobalHeader { creator, sequence, created_s, .. } = self.clone();
-        GenerationMark { creator, sequence, created_s }
+        let GlobalHeader {
+            creator,
+            sequence,
+            created_s,
+            ..
+        } = self.clone();
+        GenerationMark {
+            creator,
+            sequence,
+            created_s,
+        }
     }
 
     /// Whether it begins another generation, further on in a log whose last header was that of `before`: as where
     /// generations, or the logs of several access points, were put into one file. `stamp` is its own.
     pub(super) fn begins_generation(&self, stamp: Stamp, before: Option<&GenerationMark>) -> bool {
         let created_ms = self.created_s * 1000;
-        let stamp_ms = if stamp.has_year { stamp.ms } else { in_nearest_year(stamp.ms, created_ms) };
+        let stamp_ms = if stamp.has_year {
+            stamp.ms
+        } else {
+            in_nearest_year(stamp.ms, created_ms)
+        };
         let agrees = if self.is_live {
             (stamp_ms - created_ms).abs() <= MOST_OFFSET_MS
         } else {
@@ -137,17 +174,45 @@ mod tests {
             is_live,
         };
         let before = |sequence, hours: i64| Some(header("a", sequence, hours, true).mark());
-        let begins =
-            |header: GlobalHeader, before: Option<GenerationMark>| header.begins_generation(stamp, before.as_ref());
-        assert!(begins(header("a", 3, 0, true), before(2, -5)), "the next one");
-        assert!(begins(header("a", 2, -5, true), before(3, 0)), "logs put together backwards");
-        assert!(begins(header("a", 3, 0, true), before(3, 0)), "one log twice");
-        assert!(begins(header("b", 1, 0, true), before(3, 9)), "that of another access point");
-        assert!(begins(header("a", 1, -900, false), None), "rotated long after it was begun");
-        assert!(!begins(header("a", 3, 0, true), before(2, 5)), "later by number and earlier by time");
-        assert!(!begins(header("a", 3, -5, true), before(3, 0)), "the same number again, at another time");
-        assert!(!begins(header("b", 1, 20, true), before(3, 0)), "begun at another time than it was written");
-        assert!(!begins(header("b", 1, 20, false), None), "rotated before it was begun");
+        let begins = |header: GlobalHeader, before: Option<GenerationMark>| {
+            header.begins_generation(stamp, before.as_ref())
+        };
+        assert!(
+            begins(header("a", 3, 0, true), before(2, -5)),
+            "the next one"
+        );
+        assert!(
+            begins(header("a", 2, -5, true), before(3, 0)),
+            "logs put together backwards"
+        );
+        assert!(
+            begins(header("a", 3, 0, true), before(3, 0)),
+            "one log twice"
+        );
+        assert!(
+            begins(header("b", 1, 0, true), before(3, 9)),
+            "that of another access point"
+        );
+        assert!(
+            begins(header("a", 1, -900, false), None),
+            "rotated long after it was begun"
+        );
+        assert!(
+            !begins(header("a", 3, 0, true), before(2, 5)),
+            "later by number and earlier by time"
+        );
+        assert!(
+            !begins(header("a", 3, -5, true), before(3, 0)),
+            "the same number again, at another time"
+        );
+        assert!(
+            !begins(header("b", 1, 20, true), before(3, 0)),
+            "begun at another time than it was written"
+        );
+        assert!(
+            !begins(header("b", 1, 20, false), None),
+            "rotated before it was begun"
+        );
     }
 
     #[test]

@@ -54,7 +54,14 @@ pub(super) fn write(text: &mut Text, time_ms: i64, ad: &JobAd<'_>, body: &Body<'
         ("TriggerEventTypeNumber", Value::Int(number)),
     ];
     // The record of a remote error is written without the job's ad.
-    let of_event = ["Cluster", "EventTime", "EventTypeNumber", "MyType", "Proc", "Subproc"];
+    let of_event = [
+        "Cluster",
+        "EventTime",
+        "EventTypeNumber",
+        "MyType",
+        "Proc",
+        "Subproc",
+    ];
     let is_there = |name: &str| match name {
         "NumHolds" => ad.holds > 0 && knows_job,
         _ => knows_job || of_event.contains(&name) || name.starts_with("Trigger"),
@@ -82,18 +89,23 @@ fn names(body: &Body<'_>) -> (&'static str, &'static str) {
         Body::Held(..) => ("JobHeldEvent", "ULOG_JOB_HELD"),
         Body::Released(_) => ("JobReleaseEvent", "ULOG_JOB_RELEASED"),
         Body::RemoteError(..) => ("RemoteErrorEvent", "ULOG_REMOTE_ERROR"),
-        Body::InputStarted(_) | Body::InputFinished | Body::OutputStarted | Body::OutputFinished => {
-            ("FileTransferEvent", "ULOG_FILE_TRANSFER")
-        }
+        Body::InputStarted(_)
+        | Body::InputFinished
+        | Body::OutputStarted
+        | Body::OutputFinished => ("FileTransferEvent", "ULOG_FILE_TRANSFER"),
     }
 }
 
 /// Hands on what only this kind of event has, sorted.
 fn own<'a>(ad: &JobAd<'_>, body: &Body<'a>, take: &mut impl FnMut(Attribute<'a>)) {
-    let mut each = |attributes: &[Attribute<'a>]| attributes.iter().for_each(|attribute| take(*attribute));
+    let mut each =
+        |attributes: &[Attribute<'a>]| attributes.iter().for_each(|attribute| take(*attribute));
     match *body {
         Body::Submit(address) => {
-            each(&[("StructuredNotes", Value::StructuredNotes), ("SubmitHost", Value::Address(address))]);
+            each(&[
+                ("StructuredNotes", Value::StructuredNotes),
+                ("SubmitHost", Value::Address(address)),
+            ]);
         }
         Body::Execute(slot) => each(&[
             ("ExecuteHost", Value::Address(slot.address)),
@@ -107,7 +119,9 @@ fn own<'a>(ad: &JobAd<'_>, body: &Body<'a>, take: &mut impl FnMut(Attribute<'a>)
             ("ResidentSetSize", Value::Int(i64::from(memory_mb) * 1024)),
             ("Size", Value::Int(image_kb(memory_mb).cast_signed())),
         ]),
-        Body::Aborted(reason) | Body::Released(reason) => each(&[("Reason", Value::Escaped(reason))]),
+        Body::Aborted(reason) | Body::Released(reason) => {
+            each(&[("Reason", Value::Escaped(reason))])
+        }
         Body::Held((code, subcode), reason) => each(&[
             ("HoldReason", Value::Escaped(reason)),
             ("HoldReasonCode", Value::Int(code.into())),
@@ -120,7 +134,10 @@ fn own<'a>(ad: &JobAd<'_>, body: &Body<'a>, take: &mut impl FnMut(Attribute<'a>)
             ("HoldReasonCode", Value::Int(code.into())),
             ("HoldReasonSubCode", Value::Int(subcode.into())),
         ]),
-        Body::InputStarted(slot) => each(&[("Host", Value::Address(slot.address)), ("Type", Value::Int(2))]),
+        Body::InputStarted(slot) => each(&[
+            ("Host", Value::Address(slot.address)),
+            ("Type", Value::Int(2)),
+        ]),
         Body::InputFinished => each(&[("Type", Value::Int(3))]),
         Body::OutputStarted => each(&[("Type", Value::Int(5))]),
         Body::OutputFinished => each(&[("Type", Value::Int(6))]),
@@ -147,7 +164,10 @@ fn terminated<'a>(ad: &JobAd<'_>, usage: &Usage, exit: Exit, take: &mut impl FnM
         Exit::Value(value) => ("ReturnValue", Value::Int(value.into())),
         Exit::Signal(signal) => ("TerminatedBySignal", Value::Int(signal.into())),
     };
-    let normal = ("TerminatedNormally", Value::Flag(matches!(exit, Exit::Value(_))));
+    let normal = (
+        "TerminatedNormally",
+        Value::Flag(matches!(exit, Exit::Value(_))),
+    );
     let early = [
         ("Cpus", Value::Int(ad.request_cpus.into())),
         ("CpusUsage", Value::Hundredths(cpus_hundredths(usage))),
@@ -168,12 +188,18 @@ fn terminated<'a>(ad: &JobAd<'_>, usage: &Usage, exit: Exit, take: &mut impl FnM
         ("TimeSlotBusyUsage", Value::Int(usage.busy_s.into())),
         ("TotalLocalUsage", Value::Cpu(0, 0)),
         ("TotalReceivedBytes", Value::Real(usage.received_bytes)),
-        ("TotalRemoteUsage", Value::Cpu(usage.total_user_s, usage.system_s)),
+        (
+            "TotalRemoteUsage",
+            Value::Cpu(usage.total_user_s, usage.system_s),
+        ),
         ("TotalSentBytes", Value::Real(usage.sent_bytes)),
     ];
     early.into_iter().for_each(&mut *take);
     match exit {
-        Exit::Value(_) => std::iter::once(value).chain(late).chain([normal]).for_each(&mut *take),
+        Exit::Value(_) => std::iter::once(value)
+            .chain(late)
+            .chain([normal])
+            .for_each(&mut *take),
         Exit::Signal(_) => late.into_iter().chain([value, normal]).for_each(&mut *take),
     }
     last.into_iter().for_each(take);

@@ -10,7 +10,9 @@ pub(super) struct Known<K> {
 impl<K: Copy + PartialEq> Known<K> {
     /// A table of `slots`, a power of two.
     pub(super) fn new(slots: usize) -> Known<K> {
-        Known { slots: vec![None; slots.next_power_of_two()] }
+        Known {
+            slots: vec![None; slots.next_power_of_two()],
+        }
     }
 
     /// Whether `key` is known; from now on it is. `hash` spreads the keys over the slots.
@@ -36,7 +38,8 @@ mod tests {
     #[test]
     fn keys_of_one_slot_displace_each_other() {
         let mut known = Known::new(4);
-        let met = [(7, 3), (7, 3), (8, 7), (7, 3), (9, 1), (7, 3)].map(|(key, hash)| known.meet(key, hash));
+        let met = [(7, 3), (7, 3), (8, 7), (7, 3), (9, 1), (7, 3)]
+            .map(|(key, hash)| known.meet(key, hash));
         assert_eq!(met, [false, true, false, false, false, true]);
         assert_eq!(
             [(7, 3), (8, 7), (9, 1), (9, 2)].map(|(key, hash)| known.knows(key, hash)),

@@ -31,13 +31,22 @@ pub(super) struct Marks<'a> {
 impl<'a> Marks<'a> {
     /// The marks of `text` after the byte `from`.
     pub(super) fn new(text: &'a [u8], from: usize) -> Marks<'a> {
-        Marks { text, next_window: from, window: [0; BLOCKS], next_block: BLOCKS, candidates: 0 }
+        Marks {
+            text,
+            next_window: from,
+            window: [0; BLOCKS],
+            next_block: BLOCKS,
+            candidates: 0,
+        }
     }
 
     /// Searches the next window, if there is one.
     #[inline(never)]
     fn search(&mut self) -> Option<()> {
-        let rest = self.text.get(self.next_window..).filter(|rest| !rest.is_empty())?;
+        let rest = self
+            .text
+            .get(self.next_window..)
+            .filter(|rest| !rest.is_empty())?;
         self.window = match rest.first_chunk() {
             Some(window) => candidates(window),
             None => candidates(&padded(rest)),
@@ -79,7 +88,10 @@ fn padded(rest: &[u8]) -> Window {
 }
 
 fn is_mark(text: &[u8]) -> bool {
-    matches!(text, [b'\n', b'0'..=b'9' | b'.' | b'{' | b'<', ..] | [0, b'0' | b'1', ..])
+    matches!(
+        text,
+        [b'\n', b'0'..=b'9' | b'.' | b'{' | b'<', ..] | [0, b'0' | b'1', ..]
+    )
 }
 
 /// A bit for each byte of a window that may stand before a mark: few others pass, and they are told apart later.
@@ -114,22 +126,33 @@ impl pulp::NullaryFnOnce for Avx2<'_> {
         let splat = |byte: u8| avx._mm256_set1_epi8(byte.cast_signed());
         in_parts(self.window, |before: [u8; 32], first: [u8; 32]| {
             let (before, first) = (pulp::cast(before), pulp::cast(first));
-            let ends = avx2._mm256_cmpeq_epi8(avx2._mm256_and_si256(before, splat(!b'\n')), splat(0));
-            let past_dot = avx2._mm256_sub_epi8(avx2._mm256_and_si256(first, splat(!0x40)), splat(b'.'));
-            let begins = avx2._mm256_cmpeq_epi8(avx2._mm256_min_epu8(past_dot, splat(b'<' - b'.')), past_dot);
-            u64::from(avx2._mm256_movemask_epi8(avx2._mm256_and_si256(ends, begins)).cast_unsigned())
+            let ends =
+                avx2._mm256_cmpeq_epi8(avx2._mm256_and_si256(before, splat(!b'\n')), splat(0));
+            let past_dot =
+                avx2._mm256_sub_epi8(avx2._mm256_and_si256(first, splat(!0x40)), splat(b'.'));
+            let begins = avx2
+                ._mm256_cmpeq_epi8(avx2._mm256_min_epu8(past_dot, splat(b'<' - b'.')), past_dot);
+            u64::from(
+                avx2._mm256_movemask_epi8(avx2._mm256_and_si256(ends, begins))
+                    .cast_unsigned(),
+            )
         })
     }
 }
 
 /// The words of a window, whose parts of `N` bytes `bits` looks at: what may stand before a mark, and what follows.
 #[inline(always)]
-fn in_parts<const N: usize>(window: &Window, bits: impl Fn([u8; N], [u8; N]) -> u64) -> [u64; BLOCKS] {
+fn in_parts<const N: usize>(
+    window: &Window,
+    bits: impl Fn([u8; N], [u8; N]) -> u64,
+) -> [u64; BLOCKS] {
     let part = |at: usize| window[at..at + N].try_into().expect("N bytes");
     std::array::from_fn(|block| {
         let start = block * BLOCK_BYTES;
         let parts = (0..BLOCK_BYTES).step_by(N);
-        parts.fold(0, |word, at| word | bits(part(start + at), part(start + at + 1)) << at)
+        parts.fold(0, |word, at| {
+            word | bits(part(start + at), part(start + at + 1)) << at
+        })
     })
 }
 

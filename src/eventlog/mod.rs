@@ -27,12 +27,13 @@ pub use body::{Body, Exit, Header, HoldCode, JobAd, Slot, Usage};
 pub use collect::{Archive, Archived, Collected, Lost, collect};
 pub use dump::dump;
 pub use event::{
-    ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, FILE_TRANSFER, GENERIC, HELD, RELEASED, RemovedBy, Request, SUBMIT,
-    TERMINATED, event_name,
+    ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, FILE_TRANSFER, GENERIC, HELD, RELEASED, RemovedBy,
+    Request, SUBMIT, TERMINATED, event_name,
 };
 pub use generations::{access_point, generations, sequence};
 pub use reader::{
-    Anomalies, Batch, Generation, Log, Options, Place, Resume, can_read_on, first_places, read, read_on, scan,
+    Anomalies, Batch, Generation, Log, Options, Place, Resume, can_read_on, first_places, read,
+    read_on, scan,
 };
 pub use reason::Reasons;
 pub use record::Anomaly;

@@ -85,7 +85,9 @@ impl<'a> Telling<'a> {
         if self.first_ad.is_none() {
             self.first_ad = Some((at, *record));
         }
-        let Some(key) = event::ad_key(record) else { return };
+        let Some(key) = event::ad_key(record) else {
+            return;
+        };
         // First where it is looked for faster.
         if !met.here.meet(key.hash, key.spread) && !met.before.knows(key.hash, key.spread) {
             self.ads.push((at, key, *record));
@@ -108,8 +110,16 @@ impl<'a> Telling<'a> {
 
 /// The access point, as job ads or, without any, submit events name it.
 pub(super) fn access_point(pieces: &[Piece]) -> Option<String> {
-    let schedd = pieces.iter().flat_map(|piece| &piece.ads).map(|(.., ad)| ad.schedd.clone()).next();
-    schedd.or_else(|| pieces.iter().find_map(|piece| Some(piece.hosts.first()?.1.clone())))
+    let schedd = pieces
+        .iter()
+        .flat_map(|piece| &piece.ads)
+        .map(|(.., ad)| ad.schedd.clone())
+        .next();
+    schedd.or_else(|| {
+        pieces
+            .iter()
+            .find_map(|piece| Some(piece.hosts.first()?.1.clone()))
+    })
 }
 
 impl Piece {
@@ -124,7 +134,12 @@ impl Piece {
     /// Parses one piece, but for what was `told` before; the memory of `events` is used again.
     pub(super) fn parse(block: &Block<'_>, told: Told<'_>, events: Vec<(Stamp, Event)>) -> Piece {
         let (mut piece, telling) = Piece::scan(block, Some(told.ads), events);
-        piece.hosts.extend(telling.submits.iter().filter_map(|(at, record)| Some((*at, event::submit_host(record)?))));
+        piece.hosts.extend(
+            telling
+                .submits
+                .iter()
+                .filter_map(|(at, record)| Some((*at, event::submit_host(record)?))),
+        );
         piece.hosts.dedup_by(|next, last| next.1 == last.1);
         for (at, record) in &telling.holds {
             let text = event::hold(record).1;
@@ -135,17 +150,35 @@ impl Piece {
             }
         }
         for (at, record, is_first) in &telling.generic {
-            let Some(header) = global_header(record) else { continue };
+            let Some(header) = global_header(record) else {
+                continue;
+            };
             let (stamp, is_first) = (record.header.stamp, *is_first);
-            let lost = overwritten(record).map(|within| (Anomaly::OverwrittenEvent, record.at + within));
+            let lost =
+                overwritten(record).map(|within| (Anomaly::OverwrittenEvent, record.at + within));
             piece.anomalies.extend(lost);
-            piece.anchors.push((*at, Anchor::Header(FoundHeader { stamp, header, is_first, at: record.at })));
+            piece.anchors.push((
+                *at,
+                Anchor::Header(FoundHeader {
+                    stamp,
+                    header,
+                    is_first,
+                    at: record.at,
+                }),
+            ));
         }
-        let stamped =
-            telling.first_ad.as_ref().and_then(|(at, record)| Some((*at, Anchor::Ad(event::ad_stamp(record)?))));
+        let stamped = telling
+            .first_ad
+            .as_ref()
+            .and_then(|(at, record)| Some((*at, Anchor::Ad(event::ad_stamp(record)?))));
         piece.anchors.extend(stamped);
         piece.anchors.sort_by_key(|(at, _)| *at);
-        piece.ads.extend(telling.ads.iter().filter_map(|(at, key, record)| Some((*at, *key, event::ad(record)?))));
+        piece.ads.extend(
+            telling
+                .ads
+                .iter()
+                .filter_map(|(at, key, record)| Some((*at, *key, event::ad(record)?))),
+        );
         piece
     }
 
@@ -160,7 +193,10 @@ impl Piece {
         let mut telling = Telling::default();
         let mut records = Records::new(text, *ends_log);
         let mut counts = [0u32; 1000];
-        let mut met = known.map(|before| Met { before, here: Known::new(JOBS_AT_ONCE) });
+        let mut met = known.map(|before| Met {
+            before,
+            here: Known::new(JOBS_AT_ONCE),
+        });
         let mut out_of_range = Vec::new();
         records.each(|record| {
             let header = record.header;
@@ -169,7 +205,8 @@ impl Piece {
             match header.number {
                 AD_INFORMATION => met.iter_mut().for_each(|met| telling.ad(at, record, met)),
                 GENERIC => {
-                    let is_first = at == 0 && telling.generic.is_empty() && telling.first_ad.is_none();
+                    let is_first =
+                        at == 0 && telling.generic.is_empty() && telling.first_ad.is_none();
                     telling.generic.push((at, *record, is_first));
                 }
                 number => {
@@ -188,8 +225,21 @@ impl Piece {
         let mut anomalies = records.anomalies;
         anomalies.extend(out_of_range);
         anomalies.sort_by_key(|(_, at)| *at);
-        let records_by_number = (0u16..).zip(counts.map(u64::from)).filter(|(_, count)| *count > 0).collect();
+        let records_by_number = (0u16..)
+            .zip(counts.map(u64::from))
+            .filter(|(_, count)| *count > 0)
+            .collect();
         let (bytes, whole_end) = (text.len() as u64, records.whole_end);
-        (Piece { bytes, events, records_by_number, anomalies, whole_end, ..Piece::default() }, telling)
+        (
+            Piece {
+                bytes,
+                events,
+                records_by_number,
+                anomalies,
+                whole_end,
+                ..Piece::default()
+            },
+            telling,
+        )
     }
 }

@@ -176,7 +176,11 @@ pub fn read_on(
     progress: impl Fn(u64) + Send + 'static,
     sink: &mut Sink<'_>,
 ) -> Result<Log> {
-    ensure!(begun.bytes() == resume.offset, "`{}` is read on from another place than known", path.display());
+    ensure!(
+        begun.bytes() == resume.offset,
+        "`{}` is read on from another place than known",
+        path.display()
+    );
     let source = Source::open_after(path, begun, progress)?;
     in_pool(|| read_in(SIZES, path, source, Assembly::resume(options, resume), sink))
 }
@@ -191,31 +195,58 @@ fn in_pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 /// number. What [`read`] does apart from this is to read the file, ads and reasons, and to place events in time.
 pub fn scan(text: &[u8]) -> usize {
     let (mut events, mut count) = (Vec::new(), 0);
-    for piece in (Block { text, ends_log: true }).split(SIZES) {
+    for piece in (Block {
+        text,
+        ends_log: true,
+    })
+    .split(SIZES)
+    {
         events = Piece::scan(&piece, None, events).0.events;
         count += events.len();
     }
     count
 }
 
-fn read_in(sizes: Sizes, path: &Path, source: Source, mut assembly: Assembly, sink: &mut Sink<'_>) -> Result<Log> {
+fn read_in(
+    sizes: Sizes,
+    path: &Path,
+    source: Source,
+    mut assembly: Assembly,
+    sink: &mut Sink<'_>,
+) -> Result<Log> {
     let mut blocks = Blocks::new(source, path, sizes);
     // Fresh memory costs more than parsing into it, so that of one block serves the next.
     let spares: Mutex<Vec<Vec<(Stamp, Event)>>> = Mutex::default();
-    let spare = || spares.lock().expect("no thread panics with the lock").pop().unwrap_or_default();
+    let spare = || {
+        spares
+            .lock()
+            .expect("no thread panics with the lock")
+            .pop()
+            .unwrap_or_default()
+    };
     let read_once = is_read_once(path);
     assembly.read_once = read_once;
     while let Some(block) = blocks.next()? {
         let parse = |part: &Block<'_>| {
-            let lines = if read_once { memchr::memchr_iter(b'\n', part.text).count() as u64 } else { 0 };
-            Piece { lines, ..Piece::parse(part, assembly.told(), spare()) }
+            let lines = if read_once {
+                memchr::memchr_iter(b'\n', part.text).count() as u64
+            } else {
+                0
+            };
+            Piece {
+                lines,
+                ..Piece::parse(part, assembly.told(), spare())
+            }
         };
         let parts = block.split(sizes);
         let pieces: Vec<Piece> = parts.par_iter().map(parse).collect();
         assembly.find_ap(&pieces);
         for (part, piece) in parts.iter().zip(pieces) {
             let events = assembly.add(part, piece, sink)?;
-            spares.lock().expect("no thread panics with the lock").push(events);
+            spares
+                .lock()
+                .expect("no thread panics with the lock")
+                .push(events);
         }
         assembly.check_is_log(path, false)?;
         assembly.flush(sink)?;
@@ -225,7 +256,12 @@ fn read_in(sizes: Sizes, path: &Path, source: Source, mut assembly: Assembly, si
     let can_resume = !blocks.source.is_compressed();
     let log = assembly.finish(path, sink)?;
     let resume = log.resume.filter(|_| can_resume);
-    Ok(Log { file_bytes, file_xxh3, resume, ..log })
+    Ok(Log {
+        file_bytes,
+        file_xxh3,
+        resume,
+        ..log
+    })
 }
 
 #[cfg(test)]
@@ -244,7 +280,10 @@ mod tests {
 
     impl Found {
         fn times(&self) -> Vec<String> {
-            self.events.iter().map(|(_, event)| crate::output::utc(event.time_ms)).collect()
+            self.events
+                .iter()
+                .map(|(_, event)| crate::output::utc(event.time_ms))
+                .collect()
         }
     }
 
@@ -265,10 +304,22 @@ mod tests {
             Source::open_after(&path, begun, |_| {})?
         };
         let log = read_in(sizes, &path, source, assembly, &mut |batch| {
-            events.extend(batch.events.iter().map(|event| (batch.ap.to_owned(), *event)));
+            events.extend(
+                batch
+                    .events
+                    .iter()
+                    .map(|event| (batch.ap.to_owned(), *event)),
+            );
             Ok(())
         })?;
-        Ok((Found { events, anomalies: log.anomalies.clone(), places: log.places.clone() }, log))
+        Ok((
+            Found {
+                events,
+                anomalies: log.anomalies.clone(),
+                places: log.places.clone(),
+            },
+            log,
+        ))
     }
 
     fn found(text: impl AsRef<[u8]>) -> Found {
@@ -284,10 +335,20 @@ mod tests {
             "{HEADER}000 (1.0.0) 12/31 17:59:30 s\n...\n012 (1.0.0) 12/31 18:00:10 h\n\tCode 3 Subcode 1\n...\n"
         );
         let (found, log) = read_text(text, &Options::default(), SIZES).expect("read");
-        let times: Vec<i64> = found.events.iter().map(|(_, event)| event.time_ms).collect();
+        let times: Vec<i64> = found
+            .events
+            .iter()
+            .map(|(_, event)| event.time_ms)
+            .collect();
         assert_eq!(times, [1_704_067_170_000, 1_704_067_210_000]);
-        assert_eq!((found.events[0].0.as_str(), log.end_ms), ("ap@x", Some(1_704_067_210_000)));
-        assert_eq!(log.records_by_number, BTreeMap::from([(0, 1), (8, 1), (12, 1)]));
+        assert_eq!(
+            (found.events[0].0.as_str(), log.end_ms),
+            ("ap@x", Some(1_704_067_210_000))
+        );
+        assert_eq!(
+            log.records_by_number,
+            BTreeMap::from([(0, 1), (8, 1), (12, 1)])
+        );
         assert_eq!(
             log.generation,
             Some(Generation {
@@ -303,10 +364,21 @@ mod tests {
 
     #[test]
     fn the_first_event_of_a_rotated_file_tells_the_zone_also_from_the_next_piece() {
-        let header = HEADER.replace("12/31 17:59:00", "12/31 22:00:00").replace("size=0", "size=5000");
+        let header = HEADER
+            .replace("12/31 17:59:00", "12/31 22:00:00")
+            .replace("size=0", "size=5000");
         let text = format!("{header}000 (1.0.0) 12/31 17:59:01 s\n...\n");
-        for sizes in [SIZES, Sizes { first_bytes: 64, block_bytes: 64, piece_bytes: 1 }] {
-            let found = read_text(&text, &Options::default(), sizes).expect("read").0;
+        for sizes in [
+            SIZES,
+            Sizes {
+                first_bytes: 64,
+                block_bytes: 64,
+                piece_bytes: 1,
+            },
+        ] {
+            let found = read_text(&text, &Options::default(), sizes)
+                .expect("read")
+                .0;
             assert_eq!(found.times(), ["2023-12-31 23:59:01 UTC"]);
         }
     }
@@ -314,20 +386,43 @@ mod tests {
     #[test]
     fn each_submission_of_a_job_is_told_of_once() {
         let ad = |id: &str| {
-            format!("028 (1.0.0) 2024-01-01 00:00:01 Job ad information event triggered.\n{id}Proc = 0\n...\n")
+            format!(
+                "028 (1.0.0) 2024-01-01 00:00:01 Job ad information event triggered.\n{id}Proc = 0\n...\n"
+            )
         };
         let submitted = |submit_s: i64| ad(&format!("GlobalJobId = \"schedd#1.0#{submit_s}\"\n"));
-        let text = [ad(""), submitted(5), submitted(5), ad(""), submitted(9), submitted(9)].concat();
-        for sizes in [SIZES, Sizes { first_bytes: 64, block_bytes: 64, piece_bytes: 1 }] {
+        let text = [
+            ad(""),
+            submitted(5),
+            submitted(5),
+            ad(""),
+            submitted(9),
+            submitted(9),
+        ]
+        .concat();
+        for sizes in [
+            SIZES,
+            Sizes {
+                first_bytes: 64,
+                block_bytes: 64,
+                piece_bytes: 1,
+            },
+        ] {
             let dir = tempfile::tempdir().expect("a directory");
             let path = dir.path().join("log");
             fs_err::write(&path, &text).expect("written");
             let source = Source::open(&path, |_| {}).expect("opened");
             let mut told = Vec::new();
-            let read = read_in(sizes, &path, source, Assembly::new(&Options::default()), &mut |batch| {
-                told.extend(batch.ads.iter().map(|ad| ad.submit_s));
-                Ok(())
-            });
+            let read = read_in(
+                sizes,
+                &path,
+                source,
+                Assembly::new(&Options::default()),
+                &mut |batch| {
+                    told.extend(batch.ads.iter().map(|ad| ad.submit_s));
+                    Ok(())
+                },
+            );
             read.expect("read");
             assert_eq!(told, [5, 9]);
         }
@@ -338,8 +433,14 @@ mod tests {
         let text = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
         let error = read_text(text, &Options::default(), SIZES).expect_err("no year");
         assert!(crate::error::render(&error).contains("--year"));
-        let given = Options { year: Some(2019), ..Options::default() };
-        assert_eq!(read_text(text, &given, SIZES).expect("read").0.times(), ["2019-12-31 17:59:30 UTC"]);
+        let given = Options {
+            year: Some(2019),
+            ..Options::default()
+        };
+        assert_eq!(
+            read_text(text, &given, SIZES).expect("read").0.times(),
+            ["2019-12-31 17:59:30 UTC"]
+        );
     }
 
     #[test]
@@ -354,22 +455,40 @@ mod tests {
 
     #[test]
     fn the_access_point_is_the_headers_then_the_ads_then_the_hosts() {
-        let submit =
-            "000 (1.0.0) 2024-01-01 00:00:01 Job submitted from host: <10.0.0.1:9618?alias=host.example>\n...\n";
+        let submit = "000 (1.0.0) 2024-01-01 00:00:01 Job submitted from host: <10.0.0.1:9618?alias=host.example>\n...\n";
         let ad = "028 (1.0.0) 2024-01-01 00:00:01 Job ad information event triggered.\nGlobalJobId = \"schedd#1.0#7\"\n...\n";
         let ap = |text: String| found(text).events[0].0.clone();
         assert_eq!(ap(submit.to_owned()), "host.example");
         assert_eq!(ap(format!("{submit}{ad}")), "schedd");
         assert_eq!(ap(format!("{HEADER}{submit}{ad}")), "ap@x");
-        assert_eq!(ap("001 (1.0.0) 2024-01-01 00:00:01 x\n...\n".to_owned()), "unknown");
+        assert_eq!(
+            ap("001 (1.0.0) 2024-01-01 00:00:01 x\n...\n".to_owned()),
+            "unknown"
+        );
         let other = HEADER.replace("ap@x", "ap@y");
         let both = found(format!("{HEADER}{submit}{other}{submit}"));
-        assert_eq!([&both.events[0].0, &both.events[1].0], ["ap@x", "ap@y"], "two logs put together");
-        let given = Options { ap: Some("mine".into()), ..Options::default() };
-        let first = read_text(HEADER, &given, SIZES).expect("read").1.resume.expect("whole records");
+        assert_eq!(
+            [&both.events[0].0, &both.events[1].0],
+            ["ap@x", "ap@y"],
+            "two logs put together"
+        );
+        let given = Options {
+            ap: Some("mine".into()),
+            ..Options::default()
+        };
+        let first = read_text(HEADER, &given, SIZES)
+            .expect("read")
+            .1
+            .resume
+            .expect("whole records");
         let rest = Assembly::resume(&given, &first);
-        let later = read_with(format!("{HEADER}{other}{submit}"), rest, SIZES).expect("read").0;
-        assert_eq!(later.events[0].0, "mine", "a name that was given stays, also when a log is read on");
+        let later = read_with(format!("{HEADER}{other}{submit}"), rest, SIZES)
+            .expect("read")
+            .0;
+        assert_eq!(
+            later.events[0].0, "mine",
+            "a name that was given stays, also when a log is read on"
+        );
     }
 
     /// Any job can write an event 008 of any text, by `condor_chirp ulog`.
@@ -378,18 +497,40 @@ mod tests {
         let forged = "Global JobLog: ctime=1600000000 id=0 sequence=9 size=0 creator_name=<evil>";
         let submit = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
         let held = "012 (1.0.0) 12/31 18:00:10 h\n\tCode 3 Subcode 1\n...\n";
-        let read = |between: &str| read_text(format!("{HEADER}{submit}{between}{held}"), &Options::default(), SIZES);
+        let read = |between: &str| {
+            read_text(
+                format!("{HEADER}{submit}{between}{held}"),
+                &Options::default(),
+                SIZES,
+            )
+        };
         let (sound, _) = read("").expect("read");
         let of_a_job = format!("008 (1.0.0) 12/31 18:00:00 {forged}\n...\n");
         let (found, log) = read(&of_a_job).expect("read");
-        assert_eq!((&found, log.records_by_number[&8]), (&sound, 2), "it is an event like any other");
+        assert_eq!(
+            (&found, log.records_by_number[&8]),
+            (&sound, 2),
+            "it is an event like any other"
+        );
         let of_no_job = format!("008 (-01.-01.-01) 12/31 18:00:00 {forged}\n...\n");
         let (found, log) = read(&of_no_job).expect("read");
-        assert_eq!((&found.events, log.generation.expect("one").sequence), (&sound.events, 1), "of another time");
-        assert_eq!(found.anomalies, BTreeMap::from([(Anomaly::MisplacedHeader, 1)]));
+        assert_eq!(
+            (&found.events, log.generation.expect("one").sequence),
+            (&sound.events, 1),
+            "of another time"
+        );
+        assert_eq!(
+            found.anomalies,
+            BTreeMap::from([(Anomaly::MisplacedHeader, 1)])
+        );
         assert_eq!(found.places[0].offset, (HEADER.len() + submit.len()) as u64);
-        let given = Options { year: Some(2023), ..Options::default() };
-        let first = read_text(format!("{of_a_job}{submit}{held}"), &given, SIZES).expect("read").0;
+        let given = Options {
+            year: Some(2023),
+            ..Options::default()
+        };
+        let first = read_text(format!("{of_a_job}{submit}{held}"), &given, SIZES)
+            .expect("read")
+            .0;
         assert_eq!(
             (first.events[0].0.as_str(), &first.times()[0][..4]),
             ("unknown", "2023"),
@@ -402,43 +543,97 @@ mod tests {
         let header = HEADER.replace("size=0", "size=1234567");
         let rest = "01.000.000) 12/31 17:59:01 Job submitted from host: <10.0.0.1:9618>\n...\n";
         let event = "001 (1.0.0) 12/31 17:59:02 x\n...\n";
-        let (found, _) = read_text(format!("{header}{rest}{event}"), &Options::default(), SIZES).expect("read");
+        let (found, _) =
+            read_text(format!("{header}{rest}{event}"), &Options::default(), SIZES).expect("read");
         assert_eq!(found.events.len(), 1);
-        let place = Place { anomaly: Anomaly::OverwrittenEvent, line: 3, offset: header.len() as u64 };
+        let place = Place {
+            anomaly: Anomaly::OverwrittenEvent,
+            line: 3,
+            offset: header.len() as u64,
+        };
         assert_eq!(found.places, [place]);
     }
 
     #[test]
     fn the_end_of_summer_time_is_counted_and_named() {
-        let header = HEADER.replace("12/31 17:59:00", "11/01 00:30:00").replace("1704067140", "1793511000");
+        let header = HEADER
+            .replace("12/31 17:59:00", "11/01 00:30:00")
+            .replace("1704067140", "1793511000");
         let record = |number: &str, time: &str| format!("{number} (1.0.0) 11/01 {time} x\n...\n");
-        let events = [("000", "01:00:00"), ("012", "01:50:00"), ("013", "01:05:00"), ("005", "01:10:00")];
-        let records: Vec<String> = events.iter().map(|(number, time)| record(number, time)).collect();
+        let events = [
+            ("000", "01:00:00"),
+            ("012", "01:50:00"),
+            ("013", "01:05:00"),
+            ("005", "01:10:00"),
+        ];
+        let records: Vec<String> = events
+            .iter()
+            .map(|(number, time)| record(number, time))
+            .collect();
         let text = format!("{header}{}", records.concat());
-        for sizes in [SIZES, Sizes { first_bytes: 64, block_bytes: 64, piece_bytes: 1 }] {
+        for sizes in [
+            SIZES,
+            Sizes {
+                first_bytes: 64,
+                block_bytes: 64,
+                piece_bytes: 1,
+            },
+        ] {
             let (found, log) = read_text(&text, &Options::default(), sizes).expect("read");
-            let times = ["06:00:00", "06:50:00", "07:05:00", "07:10:00"].map(|time| format!("2026-11-01 {time} UTC"));
+            let times = ["06:00:00", "06:50:00", "07:05:00", "07:10:00"]
+                .map(|time| format!("2026-11-01 {time} UTC"));
             assert_eq!(found.times(), times);
             let offset = (header.len() + records[0].len() + records[1].len()) as u64;
-            assert_eq!(found.places, [Place { anomaly: Anomaly::ZoneChange, line: 7, offset }]);
-            assert_eq!(log.resume.expect("whole records").clock.zone_ms, -6 * 3_600_000);
+            assert_eq!(
+                found.places,
+                [Place {
+                    anomaly: Anomaly::ZoneChange,
+                    line: 7,
+                    offset
+                }]
+            );
+            assert_eq!(
+                log.resume.expect("whole records").clock.zone_ms,
+                -6 * 3_600_000
+            );
         }
         let iso = records.concat().replace("11/01", "2026-11-01");
-        assert_eq!(found(iso).times()[1..3], ["2026-11-01 01:50:00 UTC", "2026-11-01 02:05:00 UTC"]);
+        assert_eq!(
+            found(iso).times()[1..3],
+            ["2026-11-01 01:50:00 UTC", "2026-11-01 02:05:00 UTC"]
+        );
     }
 
     #[test]
     fn jobs_of_two_access_points_in_one_log_are_told_apart() {
-        let record = |number: &str, rest: &str| format!("{number} (1.0.0) 2024-01-01 00:00:01 {rest}\n...\n");
-        let submit =
-            |host: &str| record("000", &format!("Job submitted from host: <10.0.0.1:9618?alias={host}&sock=x>"));
+        let record = |number: &str, rest: &str| {
+            format!("{number} (1.0.0) 2024-01-01 00:00:01 {rest}\n...\n")
+        };
+        let submit = |host: &str| {
+            record(
+                "000",
+                &format!("Job submitted from host: <10.0.0.1:9618?alias={host}&sock=x>"),
+            )
+        };
         let (held, ended) = (record("012", "h"), record("005", "e"));
         let ad = |schedd: &str| {
-            record("028", &format!("Job ad information event triggered.\nGlobalJobId = \"{schedd}#1.0#7\"\nProc = 0"))
+            record(
+                "028",
+                &format!(
+                    "Job ad information event triggered.\nGlobalJobId = \"{schedd}#1.0#7\"\nProc = 0"
+                ),
+            )
         };
         let one = |host: &str| [submit(host), ad(host), held.clone()].concat();
         let text = [one("a"), one("b"), ended.clone(), submit("a"), held.clone()].concat();
-        for sizes in [SIZES, Sizes { first_bytes: 400, block_bytes: 64, piece_bytes: 1 }] {
+        for sizes in [
+            SIZES,
+            Sizes {
+                first_bytes: 400,
+                block_bytes: 64,
+                piece_bytes: 1,
+            },
+        ] {
             let (found, log) = read_text(&text, &Options::default(), sizes).expect("read");
             let of = |ap: &str| {
                 let own = found.events.iter().filter(|(found, _)| found == ap);
@@ -447,12 +642,31 @@ mod tests {
             assert_eq!((of("a"), of("b")), (vec![0, 12, 0, 12], vec![0, 12, 5]));
             assert_eq!(log.resume, None, "it is read anew");
         }
-        let log = read_text(format!("{HEADER}{text}"), &Options::default(), SIZES).expect("read").1;
-        assert_eq!(log.hosts, BTreeSet::from(["a".to_owned(), "b".to_owned()]), "and that it may be wrong is said");
+        let log = read_text(format!("{HEADER}{text}"), &Options::default(), SIZES)
+            .expect("read")
+            .1;
+        assert_eq!(
+            log.hosts,
+            BTreeSet::from(["a".to_owned(), "b".to_owned()]),
+            "and that it may be wrong is said"
+        );
         let with_header = found(format!("{HEADER}{text}"));
-        assert!(with_header.events.iter().all(|(ap, _)| ap == "ap@x"), "a header says whose log it is");
-        let given = Options { ap: Some("mine".into()), ..Options::default() };
-        assert!(read_text(&text, &given, SIZES).expect("read").0.events.iter().all(|(ap, _)| ap == "mine"));
+        assert!(
+            with_header.events.iter().all(|(ap, _)| ap == "ap@x"),
+            "a header says whose log it is"
+        );
+        let given = Options {
+            ap: Some("mine".into()),
+            ..Options::default()
+        };
+        assert!(
+            read_text(&text, &given, SIZES)
+                .expect("read")
+                .0
+                .events
+                .iter()
+                .all(|(ap, _)| ap == "mine")
+        );
     }
 
     #[test]
@@ -461,28 +675,54 @@ mod tests {
         let json = "{\n  \"EventTypeNumber\": 5,\n  \"Cluster\": 1,\n  \"Proc\": 0,\n  \"EventTime\": \"2024-01-02T03:04:06\",\n  \"TerminatedNormally\": true,\n  \"ReturnValue\": 7\n}\n";
         let xml = "<?xml version=\"1.0\"?>\n<!DOCTYPE classads SYSTEM \"classads.dtd\">\n<classads>\n<c>\n    <a n=\"EventTypeNumber\"><i>12</i></a>\n    <a n=\"Cluster\"><i>1</i></a>\n    <a n=\"Proc\"><i>0</i></a>\n    <a n=\"HoldReasonCode\"><i>13</i></a>\n    <a n=\"HoldReasonSubCode\"><i>2</i></a>\n    <a n=\"EventTime\"><s>2024-01-02T03:04:07</s></a>\n</c>\n</classads>\n";
         let all = found(format!("{text}{json}{xml}{text}"));
-        let said: Vec<_> =
-            all.events.iter().map(|(_, e)| (e.number, e.hold_code, e.hold_subcode, e.normal, e.value)).collect();
-        assert_eq!(said, [(12, 3, 1, 0, 0), (5, 0, 0, 1, 7), (12, 13, 2, 0, 0), (12, 3, 1, 0, 0)]);
+        let said: Vec<_> = all
+            .events
+            .iter()
+            .map(|(_, e)| (e.number, e.hold_code, e.hold_subcode, e.normal, e.value))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (12, 3, 1, 0, 0),
+                (5, 0, 0, 1, 7),
+                (12, 13, 2, 0, 0),
+                (12, 3, 1, 0, 0)
+            ]
+        );
         assert!(all.anomalies.is_empty(), "{:?}", all.anomalies);
-        assert_eq!(found(xml).events.len(), 1, "a log that begins with a prolog");
+        assert_eq!(
+            found(xml).events.len(),
+            1,
+            "a log that begins with a prolog"
+        );
     }
 
     #[test]
     fn what_is_no_log_is_refused() {
         for text in ["hello\nworld\n", "{\n}\n", "<c></c>", "{\n  \"a\": 1\n}\n"] {
             let error = read_text(text, &Options::default(), SIZES).expect_err("refused");
-            assert!(error.to_string().contains("no HTCondor event log"), "{error}");
+            assert!(
+                error.to_string().contains("no HTCondor event log"),
+                "{error}"
+            );
         }
-        assert!(read_text("012 (12.0", &Options::default(), SIZES).is_ok(), "a log cut in its first line is a log");
+        assert!(
+            read_text("012 (12.0", &Options::default(), SIZES).is_ok(),
+            "a log cut in its first line is a log"
+        );
     }
 
     #[test]
     fn anomalies_have_their_places() {
         let sound = "001 (1.0.0) 2024-01-02 03:04:05 x\n...\n";
-        let all =
-            found(format!("{sound}\n{sound}junk\nmore\n{sound}012 (1.x.0) 2024-01-02 03:04:05 h\n...\n{sound}013 (1."));
-        let places: Vec<_> = all.places.iter().map(|place| (place.anomaly, place.line, place.offset)).collect();
+        let all = found(format!(
+            "{sound}\n{sound}junk\nmore\n{sound}012 (1.x.0) 2024-01-02 03:04:05 h\n...\n{sound}013 (1."
+        ));
+        let places: Vec<_> = all
+            .places
+            .iter()
+            .map(|place| (place.anomaly, place.line, place.offset))
+            .collect();
         let length = sound.len() as u64;
         let expected = [
             (Anomaly::Junk, 3, length),
@@ -517,13 +757,34 @@ mod tests {
 
     /// `event` as HTCondor writes it; `form` chooses among stamps with and without milliseconds and zone.
     fn text_of(event: &Event, form: usize) -> String {
-        let precise = ["%Y-%m-%d %H:%M:%S.%3f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%3fZ", "%Y-%m-%dT%H:%M:%SZ"];
-        let stamp = jiff::Timestamp::from_millisecond(event.time_ms).expect("in range").strftime(precise[form]);
-        let Event { number, cluster, proc, hold_code, hold_subcode, value, .. } = event;
+        let precise = [
+            "%Y-%m-%d %H:%M:%S.%3f",
+            "%Y-%m-%d %H:%M:%S",
+            "%Y-%m-%d %H:%M:%S.%3fZ",
+            "%Y-%m-%dT%H:%M:%SZ",
+        ];
+        let stamp = jiff::Timestamp::from_millisecond(event.time_ms)
+            .expect("in range")
+            .strftime(precise[form]);
+        let Event {
+            number,
+            cluster,
+            proc,
+            hold_code,
+            hold_subcode,
+            value,
+            ..
+        } = event;
         let rest = match (number, event.normal) {
-            (12, _) => format!("Job was held.\n\tsome reason\n\tCode {hold_code} Subcode {hold_subcode}"),
-            (5, 1) => format!("Job terminated.\n\t(1) Normal termination (return value {value})\n\t(0) No core file"),
-            (5, _) => format!("Job terminated.\n\t(0) Abnormal termination (signal {value})\n\t(0) No core file"),
+            (12, _) => {
+                format!("Job was held.\n\tsome reason\n\tCode {hold_code} Subcode {hold_subcode}")
+            }
+            (5, 1) => format!(
+                "Job terminated.\n\t(1) Normal termination (return value {value})\n\t(0) No core file"
+            ),
+            (5, _) => format!(
+                "Job terminated.\n\t(0) Abnormal termination (signal {value})\n\t(0) No core file"
+            ),
             (9, _) => "Job was aborted.\n\tvia condor_rm (by user ada)".to_owned(),
             _ => "Job executing on host: <10.0.0.1:9618>".to_owned(),
         };

@@ -29,12 +29,19 @@ impl Reasons {
     pub(super) fn settles(&self, hash: u32) -> bool {
         hash == 0
             || self.0.contains_key(&hash)
-            || self.0.len() == MOST_REASONS && self.0.last_key_value().is_some_and(|(last, _)| hash > *last)
+            || self.0.len() == MOST_REASONS
+                && self
+                    .0
+                    .last_key_value()
+                    .is_some_and(|(last, _)| hash > *last)
     }
 
     /// Adds those of `others`.
     pub fn extend(&mut self, others: Reasons) {
-        others.0.into_iter().for_each(|(hash, template)| self.add(hash, || template));
+        others
+            .0
+            .into_iter()
+            .for_each(|(hash, template)| self.add(hash, || template));
     }
 
     /// The template of a hold.
@@ -72,7 +79,10 @@ const WORDS: &str = "
 /// The list as a hash table, as holds are many: each word at the first free of its [`probes`].
 static KNOWN: LazyLock<Box<[u128; 1 << SLOT_BITS]>> = LazyLock::new(|| {
     let mut table = Box::new([0; 1 << SLOT_BITS]);
-    for word in WORDS.split_whitespace().filter_map(|word| packed(word.as_bytes(), word.len())) {
+    for word in WORDS
+        .split_whitespace()
+        .filter_map(|word| packed(word.as_bytes(), word.len()))
+    {
         let free = probes(word).find(|&slot| table[slot] == 0);
         free.into_iter().for_each(|slot| table[slot] = word);
     }
@@ -89,7 +99,10 @@ fn probes(word: u128) -> impl Iterator<Item = usize> {
 }
 
 fn is_known(word: u128) -> bool {
-    probes(word).map(|slot| KNOWN[slot]).take_while(|&found| found != 0).any(|found| found == word)
+    probes(word)
+        .map(|slot| KNOWN[slot])
+        .take_while(|&found| found != 0)
+        .any(|found| found == word)
 }
 
 fn mix(hash: u64, word: u128) -> u64 {
@@ -110,7 +123,11 @@ fn packed(text: &[u8], length: usize) -> Option<u128> {
     });
     letters.make_ascii_lowercase();
     // Not beyond all bits: a word has a letter at least.
-    Some(u128::from_be_bytes(letters).checked_shr(8 * (16 - length as u32)).unwrap_or(0))
+    Some(
+        u128::from_be_bytes(letters)
+            .checked_shr(8 * (16 - length as u32))
+            .unwrap_or(0),
+    )
 }
 
 /// The words of `text` as numbers: those on the list, and `None` for each of the others.
@@ -119,7 +136,10 @@ fn words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
     let (mut rest, mut names_user) = (text, false);
     std::iter::from_fn(move || {
         let word = rest.trim_ascii_start();
-        let length = word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len());
+        let length = word
+            .iter()
+            .position(u8::is_ascii_whitespace)
+            .unwrap_or(word.len());
         rest = &word[length..];
         (length > 0).then(|| {
             let begin = word[..length].iter().position(u8::is_ascii_alphanumeric)?;
@@ -146,9 +166,16 @@ pub(super) fn hash(reason: &[u8]) -> u32 {
 
 /// The words of `reason` that are on the list, in lower case; `*` where others stood.
 pub(super) fn template(reason: &[u8]) -> String {
-    let letters =
-        |word: u128| word.to_be_bytes().iter().filter(|byte| **byte != 0).map(|byte| char::from(*byte)).collect();
-    let mut kept: Vec<String> = words(reason).map(|word| word.map_or_else(|| "*".to_owned(), letters)).collect();
+    let letters = |word: u128| {
+        word.to_be_bytes()
+            .iter()
+            .filter(|byte| **byte != 0)
+            .map(|byte| char::from(*byte))
+            .collect()
+    };
+    let mut kept: Vec<String> = words(reason)
+        .map(|word| word.map_or_else(|| "*".to_owned(), letters))
+        .collect();
     kept.dedup_by(|a, b| a == "*" && b == "*");
     kept.join(" ")
 }
@@ -167,8 +194,14 @@ mod tests {
             "transfer output files failure at execution point * while sending files to access point * details * total \
              failures first failure reading from file * errno * no such file or directory"
         );
-        assert_eq!(template(b"via condor_hold (by user max)"), "via condor_hold by user *");
-        assert_eq!(template(b"waiting for Bob Smith's grant (by user bob)"), "waiting for * by user *");
+        assert_eq!(
+            template(b"via condor_hold (by user max)"),
+            "via condor_hold by user *"
+        );
+        assert_eq!(
+            template(b"waiting for Bob Smith's grant (by user bob)"),
+            "waiting for * by user *"
+        );
         assert_eq!(template(b"\xff\xfe /no/such/file  "), "*");
         assert_eq!(template(b""), "");
     }
@@ -176,9 +209,15 @@ mod tests {
     #[test]
     fn the_hash_is_that_of_the_template() {
         let same = |a: &str, b: &str| {
-            assert_eq!(template(a.as_bytes()) == template(b.as_bytes()), hash(a.as_bytes()) == hash(b.as_bytes()));
+            assert_eq!(
+                template(a.as_bytes()) == template(b.as_bytes()),
+                hash(a.as_bytes()) == hash(b.as_bytes())
+            );
         };
-        same("Job has gone over memory limit of 100 megabytes", "job has gone over memory limit of 2048 megabytes.");
+        same(
+            "Job has gone over memory limit of 100 megabytes",
+            "job has gone over memory limit of 2048 megabytes.",
+        );
         same("file x not found", "file x y not found");
         same("file x not found", "file not found");
         same("read error", "error read");
@@ -195,6 +234,10 @@ mod tests {
 
     #[test]
     fn the_list_fits_its_form() {
-        assert!(WORDS.split_whitespace().all(|word| word.len() <= 16 && word.to_lowercase() == word));
+        assert!(
+            WORDS
+                .split_whitespace()
+                .all(|word| word.len() <= 16 && word.to_lowercase() == word)
+        );
     }
 }

@@ -48,16 +48,25 @@ impl Anomaly {
             Anomaly::DamagedRecord => "a record whose header cannot be read, left out",
             Anomaly::JobIdOutOfRange => "a job number that is out of range, left out",
             Anomaly::UnfinishedRecord => "an unfinished last record, left out",
-            Anomaly::OverwrittenEvent => "an event that the log's header was written over, left out",
-            Anomaly::MisplacedHeader => "a header of a log where none can stand, taken for an event",
+            Anomaly::OverwrittenEvent => {
+                "an event that the log's header was written over, left out"
+            }
+            Anomaly::MisplacedHeader => {
+                "a header of a log where none can stand, taken for an event"
+            }
             Anomaly::ZoneChange => "a change of zone: local time went back by about an hour",
-            Anomaly::LongGap => "a gap of more than half a year, or stamps without a year out of order",
+            Anomaly::LongGap => {
+                "a gap of more than half a year, or stamps without a year out of order"
+            }
         }
     }
 
     /// Whether it is damage. A log that is being written ends anywhere, and clocks go back in autumn.
     pub fn is_damage(self) -> bool {
-        !matches!(self, Anomaly::UnfinishedRecord | Anomaly::ZoneChange | Anomaly::LongGap)
+        !matches!(
+            self,
+            Anomaly::UnfinishedRecord | Anomaly::ZoneChange | Anomaly::LongGap
+        )
     }
 }
 
@@ -94,7 +103,17 @@ pub(super) enum Content<'a> {
 /// Reads `NNN (cluster.proc.subproc) stamp` at the start of `line`; returns it with the number of bytes it took.
 #[inline(always)]
 pub(super) fn parse_header(line: &[u8]) -> Option<(Header, usize)> {
-    let [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b' ', b'(', rest @ ..] = line else { return None };
+    let [
+        a @ b'0'..=b'9',
+        b @ b'0'..=b'9',
+        c @ b'0'..=b'9',
+        b' ',
+        b'(',
+        rest @ ..,
+    ] = line
+    else {
+        return None;
+    };
     let number = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
     let (cluster, rest) = id(rest, b'.')?;
     let (proc, rest) = id(rest, b'.')?;
@@ -102,7 +121,16 @@ pub(super) fn parse_header(line: &[u8]) -> Option<(Header, usize)> {
     let rest = rest.strip_prefix(b" ")?;
     let (stamp, taken) = stamp::parse(rest)?;
     let length = line.len() - rest.len() + taken;
-    Some((Header { number, cluster, proc, subproc, stamp }, length))
+    Some((
+        Header {
+            number,
+            cluster,
+            proc,
+            subproc,
+            stamp,
+        },
+        length,
+    ))
 }
 
 /// A signed integer of up to 18 digits, perhaps after blanks, then `end`.
@@ -175,7 +203,16 @@ enum Mark {
 impl<'a> Records<'a> {
     pub(super) fn new(text: &'a [u8], ends_log: bool) -> Records<'a> {
         let (marks, anomalies) = (Marks::new(text, preamble(text)), Vec::new());
-        Records { text, ends_log, marks, begun: false, covered: 0, open: None, whole_end: Some(0), anomalies }
+        Records {
+            text,
+            ends_log,
+            marks,
+            begun: false,
+            covered: 0,
+            open: None,
+            whole_end: Some(0),
+            anomalies,
+        }
     }
 
     /// Hands all records to `take`, in order. An iterator would copy each once more, at a twentieth of the speed of it all.
@@ -202,10 +239,16 @@ impl<'a> Records<'a> {
             if let Some(record) = self.close(start) {
                 take(&record);
             }
-            self.open = Some(Open { start, header, terminator: None });
+            self.open = Some(Open {
+                start,
+                header,
+                terminator: None,
+            });
         }
         if self.open.is_some() || self.covered < self.text.len() {
-            self.finish().iter().for_each(|record| apart(&mut take, record));
+            self.finish()
+                .iter()
+                .for_each(|record| apart(&mut take, record));
         }
     }
 
@@ -228,7 +271,10 @@ impl<'a> Records<'a> {
 
     fn classify(&self, line: usize) -> Mark {
         let text = &self.text[line..];
-        let between = self.open.as_ref().is_none_or(|open| open.terminator.is_some());
+        let between = self
+            .open
+            .as_ref()
+            .is_none_or(|open| open.terminator.is_some());
         match text.first() {
             Some(b'.') if text.starts_with(b"...") => match &text[3..] {
                 [] => Mark::Terminator(line..line + 3),
@@ -273,7 +319,8 @@ impl<'a> Records<'a> {
         let end = match &open.terminator {
             Some(terminator) => {
                 self.covered = terminator.end;
-                let is_whole = self.text[..terminator.end].ends_with(b"\n") || terminator.end < self.text.len();
+                let is_whole = self.text[..terminator.end].ends_with(b"\n")
+                    || terminator.end < self.text.len();
                 self.whole_end = is_whole.then_some(terminator.end);
                 terminator.start
             }
@@ -292,23 +339,38 @@ impl<'a> Records<'a> {
         };
         self.cover(next);
         let whole = &self.text[open.start..end];
-        Some(Record { at: open.start, header, whole, content: Content::Text(&whole[length..]) })
+        Some(Record {
+            at: open.start,
+            header,
+            whole,
+            content: Content::Text(&whole[length..]),
+        })
     }
 
     /// Where the next record after `from` begins.
     fn next_start(&self, from: usize) -> Option<usize> {
         let begins = |line: &usize| matches!(self.classify(*line), Mark::Header(..) | Mark::Ad(_));
-        Marks::new(self.text, from).find(begins).or((!self.ends_log).then_some(self.text.len()))
+        Marks::new(self.text, from)
+            .find(begins)
+            .or((!self.ends_log).then_some(self.text.len()))
     }
 
     /// Reads the ClassAd that begins at `line`, if it ends before the next record begins.
     fn ad(&mut self, line: usize, form: Form) -> Option<Record<'a>> {
         // Not further than to the next record, so that a log full of torn ads is not searched to its end for each.
-        let next = if form == Form::Prolog { None } else { self.next_start(line) };
+        let next = if form == Form::Prolog {
+            None
+        } else {
+            self.next_start(line)
+        };
         let length = form.length(&self.text[line..next.unwrap_or(self.text.len())]);
         let Some(length) = length else {
             if next.is_some() {
-                self.open = Some(Open { start: line, header: None, terminator: None });
+                self.open = Some(Open {
+                    start: line,
+                    header: None,
+                    terminator: None,
+                });
                 return None;
             }
             if form != Form::Prolog {
@@ -321,7 +383,9 @@ impl<'a> Records<'a> {
         let whole = &self.text[line..line + length];
         self.covered = line + length;
         self.marks = Marks::new(self.text, self.covered - 1);
-        self.whole_end = self.text[..line + length].ends_with(b"\n").then_some(line + length);
+        self.whole_end = self.text[..line + length]
+            .ends_with(b"\n")
+            .then_some(line + length);
         if form == Form::Prolog {
             return None;
         }
@@ -333,7 +397,12 @@ impl<'a> Records<'a> {
             self.note(Anomaly::Junk, line);
             return None;
         };
-        Some(Record { at: line, header, whole, content: Content::Ad(form) })
+        Some(Record {
+            at: line,
+            header,
+            whole,
+            content: Content::Ad(form),
+        })
     }
 
     /// What a mark comes to that is neither a header at the beginning of a line nor a plain terminator in a record.
@@ -379,7 +448,10 @@ impl<'a> Records<'a> {
         if !self.ends_log {
             return self.close(end);
         }
-        let unfinished = self.open.as_ref().is_some_and(|open| open.terminator.is_none());
+        let unfinished = self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.terminator.is_none());
         if unfinished {
             let start = self.open.take().map_or(0, |open| open.start);
             self.note(Anomaly::UnfinishedRecord, start);
@@ -389,11 +461,21 @@ impl<'a> Records<'a> {
         let ended = self.text.last().is_none_or(|byte| *byte == b'\n');
         let last_line = memrchr(b'\n', self.text).map_or(0, |at| at + 1);
         let next = if ended { end } else { last_line };
-        let tail = self.open.as_ref().and_then(|open| open.terminator.clone()).map_or(self.covered, |t| t.end);
+        let tail = self
+            .open
+            .as_ref()
+            .and_then(|open| open.terminator.clone())
+            .map_or(self.covered, |t| t.end);
         let record = self.close(next.max(tail));
         if self.covered < end {
-            let may_be_header = self.text[self.covered..].iter().all(|byte| b"0123456789 (.-)/:TZ{<c".contains(byte));
-            let kind = if may_be_header { Anomaly::UnfinishedRecord } else { Anomaly::Junk };
+            let may_be_header = self.text[self.covered..]
+                .iter()
+                .all(|byte| b"0123456789 (.-)/:TZ{<c".contains(byte));
+            let kind = if may_be_header {
+                Anomaly::UnfinishedRecord
+            } else {
+                Anomaly::Junk
+            };
             self.note(kind, self.covered);
             self.covered = end;
         }
@@ -411,7 +493,11 @@ fn apart<'a>(take: &mut dyn FnMut(&Record<'a>), record: &Record<'a>) {
 
 /// The length of what a file may begin with before its first line: a byte order mark, NULs.
 fn preamble(text: &[u8]) -> usize {
-    let mark = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let mark = if text.starts_with(b"\xef\xbb\xbf") {
+        3
+    } else {
+        0
+    };
     mark + text[mark..].iter().take_while(|byte| **byte == 0).count()
 }
 
@@ -451,7 +537,8 @@ pub(super) fn last_cut(text: &[u8]) -> Option<usize> {
 /// Whether a line that ends a record stands before `at`, and one that begins a record at it.
 fn is_cut(text: &[u8], at: usize) -> bool {
     let (before, after) = text.split_at(at);
-    let ended = |end: &[u8]| before.ends_with(end) && before[..before.len() - end.len()].ends_with(b"\n");
+    let ended =
+        |end: &[u8]| before.ends_with(end) && before[..before.len() - end.len()].ends_with(b"\n");
     match after.first() {
         // A header that reaches the end of what was read may go on, and be none.
         Some(b'0'..=b'9') => {
@@ -482,7 +569,14 @@ mod tests {
         let mut records = Records::new(text.as_ref(), true);
         let mut found = Vec::new();
         records.each(|record| found.push(record.header.number));
-        (found, records.anomalies.into_iter().map(|(anomaly, _)| anomaly).collect())
+        (
+            found,
+            records
+                .anomalies
+                .into_iter()
+                .map(|(anomaly, _)| anomaly)
+                .collect(),
+        )
     }
 
     const A: &str = "001 (1.0.0) 01/02 03:04:05 Job executing\n...\n";
@@ -491,35 +585,80 @@ mod tests {
     #[test]
     fn damage_costs_at_most_the_damaged_record() {
         assert_eq!(numbers(format!("{A}{B}")), (vec![1, 12], vec![]));
-        assert_eq!(numbers(format!("{A}\n\0\0junk\n{B}")), (vec![1, 12], vec![Anomaly::Junk]));
-        assert_eq!(numbers(format!("{}{B}", A.replace("...\n", ""))), (vec![1, 12], vec![Anomaly::LostTerminator]));
-        assert_eq!(numbers(format!("{}{B}", A.replace("...\n", "..."))), (vec![1, 12], vec![Anomaly::GluedHeader]));
-        assert_eq!(numbers(format!("tail of a record\n...\n{B}")), (vec![12], vec![Anomaly::Junk]));
+        assert_eq!(
+            numbers(format!("{A}\n\0\0junk\n{B}")),
+            (vec![1, 12], vec![Anomaly::Junk])
+        );
+        assert_eq!(
+            numbers(format!("{}{B}", A.replace("...\n", ""))),
+            (vec![1, 12], vec![Anomaly::LostTerminator])
+        );
+        assert_eq!(
+            numbers(format!("{}{B}", A.replace("...\n", "..."))),
+            (vec![1, 12], vec![Anomaly::GluedHeader])
+        );
+        assert_eq!(
+            numbers(format!("tail of a record\n...\n{B}")),
+            (vec![12], vec![Anomaly::Junk])
+        );
         assert_eq!(
             numbers(format!("{A}012 (a.b.c) 01/02 03:04:05 x\n...\n{B}")),
             (vec![1, 12], vec![Anomaly::DamagedRecord])
         );
-        assert_eq!(numbers(format!("{A}{}", &B[..60])), (vec![1], vec![Anomaly::UnfinishedRecord]));
-        assert_eq!(numbers(format!("{A}{}", &B[..10])), (vec![1], vec![Anomaly::UnfinishedRecord]));
-        assert_eq!(numbers(B.trim_end()), (vec![12], vec![]), "a final log may lack its last newline");
-        assert_eq!(numbers(B.replace("\tx\n", "\tx\n...\n\ty\n")), (vec![12], vec![]), "a reason may hold dots");
+        assert_eq!(
+            numbers(format!("{A}{}", &B[..60])),
+            (vec![1], vec![Anomaly::UnfinishedRecord])
+        );
+        assert_eq!(
+            numbers(format!("{A}{}", &B[..10])),
+            (vec![1], vec![Anomaly::UnfinishedRecord])
+        );
+        assert_eq!(
+            numbers(B.trim_end()),
+            (vec![12], vec![]),
+            "a final log may lack its last newline"
+        );
+        assert_eq!(
+            numbers(B.replace("\tx\n", "\tx\n...\n\ty\n")),
+            (vec![12], vec![]),
+            "a reason may hold dots"
+        );
         assert_eq!(numbers(B.replace('\n', "\r\n")), (vec![12], vec![]));
-        assert_eq!(numbers("999 (-01.-01.-01) 01/02 03:04:05 new\n...\n"), (vec![999], vec![]));
+        assert_eq!(
+            numbers("999 (-01.-01.-01) 01/02 03:04:05 new\n...\n"),
+            (vec![999], vec![])
+        );
     }
 
     #[test]
     fn a_record_after_a_run_of_nuls_is_kept() {
-        assert_eq!(numbers(format!("{A}\0\0\0{B}")), (vec![1, 12], vec![Anomaly::Junk]));
-        assert_eq!(numbers(format!("\0\0\0{B}")), (vec![12], vec![Anomaly::Junk]));
-        assert_eq!(numbers(format!("{}\0\0\0{B}", &A[..35])), (vec![1, 12], vec![Anomaly::LostTerminator]));
-        assert_eq!(numbers(format!("\u{feff}{A}{B}")), (vec![1, 12], vec![Anomaly::Junk]), "a byte order mark");
+        assert_eq!(
+            numbers(format!("{A}\0\0\0{B}")),
+            (vec![1, 12], vec![Anomaly::Junk])
+        );
+        assert_eq!(
+            numbers(format!("\0\0\0{B}")),
+            (vec![12], vec![Anomaly::Junk])
+        );
+        assert_eq!(
+            numbers(format!("{}\0\0\0{B}", &A[..35])),
+            (vec![1, 12], vec![Anomaly::LostTerminator])
+        );
+        assert_eq!(
+            numbers(format!("\u{feff}{A}{B}")),
+            (vec![1, 12], vec![Anomaly::Junk]),
+            "a byte order mark"
+        );
     }
 
     #[test]
     fn a_header_cut_short_is_no_place_to_cut() {
         let text = b"...\n000 (1.0.0) 01/02 03:04:x\n...\n";
         assert!((0..text.len()).all(|end| last_cut(&text[..end]).is_none()));
-        assert_eq!(last_cut(&format!("{A}{}", &B[..34]).into_bytes()), Some(A.len()));
+        assert_eq!(
+            last_cut(&format!("{A}{}", &B[..34]).into_bytes()),
+            Some(A.len())
+        );
     }
 
     /// Searched to its end for each, this log would take hours.
@@ -540,7 +679,14 @@ mod tests {
         assert_eq!(ids("-01.-01.-01"), Some((-1, -1, -1)));
         assert_eq!(ids("2147483648.0.0"), Some((2_147_483_648, 0, 0)));
         assert_eq!(ids(" 1. 2. 3"), Some((1, 2, 3)));
-        for bad in ["1.2", "a.b.c", "1..3", "1.2.3.4", "1.-.0", "123456789012345678901.0.0"] {
+        for bad in [
+            "1.2",
+            "a.b.c",
+            "1..3",
+            "1.2.3.4",
+            "1.-.0",
+            "123456789012345678901.0.0",
+        ] {
             assert_eq!(ids(bad), None, "{bad}");
         }
     }

@@ -11,7 +11,8 @@ use crate::error::hinted;
 use crate::manifest::Checksum;
 
 /// What to type by those who do not know where their log is.
-pub(super) const FIND: &str = "`condor_config_val EVENT_LOG` names the global event log of an access point";
+pub(super) const FIND: &str =
+    "`condor_config_val EVENT_LOG` names the global event log of an access point";
 
 /// The path that stands for standard input.
 const STDIN: &str = "-";
@@ -28,10 +29,16 @@ pub fn is_read_once(path: &Path) -> bool {
 /// Fails when the file is missing, may not be read, or is a directory.
 pub fn open(path: &Path) -> Result<fs_err::File> {
     if path == Path::new(STDIN) {
-        let stdin = std::io::stdin().as_fd().try_clone_to_owned().context("cannot read standard input")?;
+        let stdin = std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .context("cannot read standard input")?;
         return Ok(fs_err::File::from_parts(stdin.into(), "standard input"));
     }
-    let file = fs_err::File::open(path).context(hinted(format!("cannot open the log `{}`", path.display()), FIND))?;
+    let file = fs_err::File::open(path).context(hinted(
+        format!("cannot open the log `{}`", path.display()),
+        FIND,
+    ))?;
     ensure!(
         !file.metadata()?.is_dir(),
         hinted(
@@ -59,7 +66,11 @@ impl Source {
     /// Fails as [`open`] does, and when the log is empty, be it compressed or not.
     pub(super) fn open(path: &Path, progress: impl Fn(u64) + Send + 'static) -> Result<Source> {
         let checksum = Arc::new(Mutex::new(Checksum::default()));
-        let mut file = Counted { inner: open(path)?, progress, checksum: checksum.clone() };
+        let mut file = Counted {
+            inner: open(path)?,
+            progress,
+            checksum: checksum.clone(),
+        };
         let mut head = [0; 6];
         let filled = fill(&mut file, &mut head)?;
         let empty = || hinted(format!("`{}` is empty", path.display()), FIND);
@@ -67,28 +78,58 @@ impl Source {
         let whole = Cursor::new(head).take(filled as u64).chain(file);
         let reader: Box<dyn Read + Send> = match head {
             [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
-            [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole)),
+            [0xfd, b'7', b'z', b'X', b'Z', 0] => {
+                Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole))
+            }
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(whole)?),
-            _ => return Ok(Source { reader: Box::new(whole), compressed: false, checksum }),
+            _ => {
+                return Ok(Source {
+                    reader: Box::new(whole),
+                    compressed: false,
+                    checksum,
+                });
+            }
         };
-        let mut source = Source { reader, compressed: true, checksum };
+        let mut source = Source {
+            reader,
+            compressed: true,
+            checksum,
+        };
         let mut first = [0];
         ensure!(source.fill(&mut first)? > 0, empty());
-        Ok(Source { reader: Box::new(Cursor::new(first).chain(source.reader)), ..source })
+        Ok(Source {
+            reader: Box::new(Cursor::new(first).chain(source.reader)),
+            ..source
+        })
     }
 
     /// Opens the log at `path`, which is not compressed, where what `begun` was given ends.
-    pub(super) fn open_after(path: &Path, begun: Checksum, progress: impl Fn(u64) + Send + 'static) -> Result<Source> {
+    pub(super) fn open_after(
+        path: &Path,
+        begun: Checksum,
+        progress: impl Fn(u64) + Send + 'static,
+    ) -> Result<Source> {
         let mut file = open(path)?;
         file.seek(SeekFrom::Start(begun.bytes()))?;
         let checksum = Arc::new(Mutex::new(begun));
-        let reader = Box::new(Counted { inner: file, progress, checksum: checksum.clone() });
-        Ok(Source { reader, compressed: false, checksum })
+        let reader = Box::new(Counted {
+            inner: file,
+            progress,
+            checksum: checksum.clone(),
+        });
+        Ok(Source {
+            reader,
+            compressed: false,
+            checksum,
+        })
     }
 
     /// The size of the file as far as it was read, and its checksum.
     pub(super) fn checksum(&self) -> (u64, String) {
-        self.checksum.lock().expect("no thread panics with the lock").finish()
+        self.checksum
+            .lock()
+            .expect("no thread panics with the lock")
+            .finish()
     }
 
     /// Whether the file has to be decompressed.
@@ -137,7 +178,10 @@ impl<R: Read, F: Fn(u64)> Read for Counted<R, F> {
         let step = buffer.len().min(READ_BYTES);
         let n = self.inner.read(&mut buffer[..step])?;
         (self.progress)(n as u64);
-        self.checksum.lock().expect("no thread panics with the lock").update(&buffer[..n]);
+        self.checksum
+            .lock()
+            .expect("no thread panics with the lock")
+            .update(&buffer[..n]);
         Ok(n)
     }
 }
@@ -183,18 +227,31 @@ mod tests {
             zstd::encode_all(&b""[..], 1).expect("encoded"),
         ];
         for form in &nothing {
-            assert!(read_back(form).expect_err("empty").to_string().contains("is empty"));
+            assert!(
+                read_back(form)
+                    .expect_err("empty")
+                    .to_string()
+                    .contains("is empty")
+            );
         }
         for cut in &forms[1..] {
             let error = read_back(&cut[..cut.len() / 2]).expect_err("cut short");
-            assert!(error.to_string().contains("damaged or cut short"), "{error}");
+            assert!(
+                error.to_string().contains("damaged or cut short"),
+                "{error}"
+            );
             assert_eq!(crate::error::exit_code(&error), crate::error::EXIT_NEVER);
         }
     }
 
     #[test]
     fn empty_files_and_directories_are_refused() {
-        assert!(read_back(b"").expect_err("empty").to_string().contains("is empty"));
+        assert!(
+            read_back(b"")
+                .expect_err("empty")
+                .to_string()
+                .contains("is empty")
+        );
         let dir = tempfile::tempdir().expect("a directory");
         assert!(Source::open(dir.path(), |_| {}).is_err());
     }

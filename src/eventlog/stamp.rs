@@ -59,19 +59,38 @@ pub(super) fn parse(text: &[u8]) -> Option<(Stamp, usize)> {
 #[inline(always)]
 fn plain(text: &[u8]) -> Option<(Stamp, usize)> {
     let (date_ms, clock, length, has_year) = match text {
-        [m, n, b'/', d, e, b' ', rest @ ..] => {
-            (month_start_ms(two(m, n)?, true)? + day_ms(two(d, e)?)?, rest, 14, false)
-        }
+        [m, n, b'/', d, e, b' ', rest @ ..] => (
+            month_start_ms(two(m, n)?, true)? + day_ms(two(d, e)?)?,
+            rest,
+            14,
+            false,
+        ),
         [y, z, v, w, b'-', m, n, b'-', d, e, b' ', rest @ ..] => {
             let year = Some(two(y, z)? * 100 + two(v, w)?).filter(|year| YEARS.contains(year))?;
-            (year_start_ms(year) + month_start_ms(two(m, n)?, is_leap(year))? + day_ms(two(d, e)?)?, rest, 19, true)
+            (
+                year_start_ms(year)
+                    + month_start_ms(two(m, n)?, is_leap(year))?
+                    + day_ms(two(d, e)?)?,
+                rest,
+                19,
+                true,
+            )
         }
         _ => return None,
     };
-    let [h, i, b':', m, n, b':', s, t, b' ' | b'\n', ..] = clock else { return None };
+    let [h, i, b':', m, n, b':', s, t, b' ' | b'\n', ..] = clock else {
+        return None;
+    };
     let (hour, minute, second) = (two(h, i)?, two(m, n)?, two(s, t)?);
     let ms = date_ms + ((hour * 60 + minute) * 60 + second) * 1000;
-    (hour < 24 && minute < 60 && second < 60).then_some((Stamp { ms, has_year, zone: Zone::Local }, length))
+    (hour < 24 && minute < 60 && second < 60).then_some((
+        Stamp {
+            ms,
+            has_year,
+            zone: Zone::Local,
+        },
+        length,
+    ))
 }
 
 /// A number of two digits.
@@ -93,21 +112,47 @@ fn any_form(text: &[u8]) -> Option<(Stamp, usize)> {
     }
     let hour = cursor.digits(2)?;
     let minute = cursor.eat(b':').then(|| cursor.digits(2)).flatten()?;
-    let second = if cursor.eat(b':') { cursor.digits(2)? } else { 0 };
+    let second = if cursor.eat(b':') {
+        cursor.digits(2)?
+    } else {
+        0
+    };
     if hour > 24 || minute > 59 || second > 60 {
         return None;
     }
     let ms = date_ms + ((hour * 60 + minute) * 60 + second) * 1000 + cursor.fraction_ms();
     let (zone, offset_ms) = cursor.zone();
-    Some((Stamp { ms: ms - offset_ms, has_year, zone }, cursor.at))
+    Some((
+        Stamp {
+            ms: ms - offset_ms,
+            has_year,
+            zone,
+        },
+        cursor.at,
+    ))
 }
 
 /// ISO 8601's basic form, `YYYYMMDDThhmmss`, read as the extended one.
 fn basic(text: &[u8]) -> Option<(Stamp, usize)> {
-    let digits = text.get(..15).filter(|text| text.iter().enumerate().all(|(at, b)| at == 8 || b.is_ascii_digit()))?;
+    let digits = text.get(..15).filter(|text| {
+        text.iter()
+            .enumerate()
+            .all(|(at, b)| at == 8 || b.is_ascii_digit())
+    })?;
     let part = |from: usize, to: usize| &digits[from..to];
-    let parts: [&[u8]; 11] =
-        [part(0, 4), b"-", part(4, 6), b"-", part(6, 8), b"T", part(9, 11), b":", part(11, 13), b":", part(13, 15)];
+    let parts: [&[u8]; 11] = [
+        part(0, 4),
+        b"-",
+        part(4, 6),
+        b"-",
+        part(6, 8),
+        b"T",
+        part(9, 11),
+        b":",
+        part(11, 13),
+        b":",
+        part(13, 15),
+    ];
     let rest = &text[15..text.len().min(40)];
     let (stamp, taken) = any_form(&[&parts.concat(), rest].concat())?;
     Some((stamp, taken - 4))
@@ -131,7 +176,9 @@ impl Cursor<'_> {
 
     fn digits(&mut self, count: usize) -> Option<i64> {
         let digits = self.text.get(self.at..self.at + count)?;
-        let value = digits.iter().try_fold(0, |n, d| d.is_ascii_digit().then(|| n * 10 + i64::from(d - b'0')))?;
+        let value = digits.iter().try_fold(0, |n, d| {
+            d.is_ascii_digit().then(|| n * 10 + i64::from(d - b'0'))
+        })?;
         self.at += count;
         Some(value)
     }
@@ -146,12 +193,16 @@ impl Cursor<'_> {
         let year = Some(first * 100 + self.digits(2)?).filter(|year| YEARS.contains(year))?;
         let month = self.eat(b'-').then(|| self.digits(2)).flatten()?;
         let day = self.eat(b'-').then(|| self.digits(2)).flatten()?;
-        Some((year_start_ms(year) + month_start_ms(month, is_leap(year))? + day_ms(day)?, true))
+        Some((
+            year_start_ms(year) + month_start_ms(month, is_leap(year))? + day_ms(day)?,
+            true,
+        ))
     }
 
     /// `.ddd` with any number of digits; what is finer than a millisecond is cut off.
     fn fraction_ms(&mut self) -> i64 {
-        if self.peek() != Some(b'.') || !self.text.get(self.at + 1).is_some_and(u8::is_ascii_digit) {
+        if self.peek() != Some(b'.') || !self.text.get(self.at + 1).is_some_and(u8::is_ascii_digit)
+        {
             return 0;
         }
         self.at += 1;
@@ -205,12 +256,16 @@ fn is_leap(year: i64) -> bool {
 
 fn year_start_ms(year: i64) -> i64 {
     let before = year - 1;
-    (year * 365 + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 719_527) * DAY_MS
+    (year * 365 + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 719_527)
+        * DAY_MS
 }
 
 fn year_of(ms: i64) -> i64 {
     let guess = 1970 + ms.div_euclid(DAY_MS * 365 + DAY_MS / 4);
-    (guess - 1..=guess + 1).rev().find(|&year| year_start_ms(year) <= ms).unwrap_or(guess)
+    (guess - 1..=guess + 1)
+        .rev()
+        .find(|&year| year_start_ms(year) <= ms)
+        .unwrap_or(guess)
 }
 
 /// The year, month and day of an epoch time, in UTC.
@@ -222,8 +277,16 @@ pub(super) fn civil(ms: i64) -> (i64, u32, u32) {
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (era * 400 + year + i64::from(month <= 2), month as u32, day as u32)
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    (
+        era * 400 + year + i64::from(month <= 2),
+        month as u32,
+        day as u32,
+    )
 }
 
 /// Where a stamp without a year follows so closely the one before the last, the last one alone is damaged.
@@ -291,7 +354,15 @@ impl Calendar {
     /// A calendar that knows a time that the first event does not lie before, and the offset of local time.
     pub(super) fn new(near_ms: Option<i64>, offset_ms: i64) -> Calendar {
         let (latest_ms, earlier_ms, last) = (NEVER_MS, NEVER_MS, (i64::MIN, 0));
-        Calendar { near_ms, offset_ms, latest_ms, earlier_ms, change: None, jump: None, last }
+        Calendar {
+            near_ms,
+            offset_ms,
+            latest_ms,
+            earlier_ms,
+            change: None,
+            jump: None,
+            last,
+        }
     }
 
     /// A calendar whose first event falls into `year`.
@@ -301,9 +372,20 @@ impl Calendar {
 
     /// As it was when [`Calendar::state`] was asked for.
     pub(super) fn resume(state: CalendarState) -> Calendar {
-        let CalendarState { near_ms, zone_ms, latest_ms, earlier_ms, jump } = state;
+        let CalendarState {
+            near_ms,
+            zone_ms,
+            latest_ms,
+            earlier_ms,
+            jump,
+        } = state;
         let [latest_ms, earlier_ms] = [latest_ms, earlier_ms].map(|ms| ms.unwrap_or(NEVER_MS));
-        Calendar { latest_ms, earlier_ms, jump, ..Calendar::new(Some(near_ms), zone_ms) }
+        Calendar {
+            latest_ms,
+            earlier_ms,
+            jump,
+            ..Calendar::new(Some(near_ms), zone_ms)
+        }
     }
 
     /// Whether legacy stamps can be placed.
@@ -313,14 +395,26 @@ impl Calendar {
 
     /// Whether the last stamp seemed to show a change of zone: the next one tells whether it did.
     pub(super) fn may_be_wrong(&self) -> bool {
-        self.change.is_some_and(|(_, placed_ms)| self.near_ms == Some(placed_ms))
+        self.change
+            .is_some_and(|(_, placed_ms)| self.near_ms == Some(placed_ms))
     }
 
     /// What it knows, if it knows any time.
     pub(super) fn state(&self) -> Option<CalendarState> {
-        let Calendar { offset_ms: zone_ms, jump, .. } = *self;
-        let [latest_ms, earlier_ms] = [self.latest_ms, self.earlier_ms].map(|ms| (ms > NEVER_MS).then_some(ms));
-        self.near_ms.map(|near_ms| CalendarState { near_ms, zone_ms, latest_ms, earlier_ms, jump })
+        let Calendar {
+            offset_ms: zone_ms,
+            jump,
+            ..
+        } = *self;
+        let [latest_ms, earlier_ms] =
+            [self.latest_ms, self.earlier_ms].map(|ms| (ms > NEVER_MS).then_some(ms));
+        self.near_ms.map(|near_ms| CalendarState {
+            near_ms,
+            zone_ms,
+            latest_ms,
+            earlier_ms,
+            jump,
+        })
     }
 
     /// Local time minus UTC, in ms.
@@ -331,7 +425,11 @@ impl Calendar {
     /// The epoch time of `stamp`, and how it follows the one before it; `None` for a legacy stamp while no year is known.
     #[inline]
     pub(super) fn place(&mut self, stamp: Stamp) -> Option<(i64, Step)> {
-        let offset_ms = if stamp.zone == Zone::Local { self.offset_ms } else { 0 };
+        let offset_ms = if stamp.zone == Zone::Local {
+            self.offset_ms
+        } else {
+            0
+        };
         let (local_ms, step) = match (stamp.has_year, self.near_ms) {
             (true, _) => (stamp.ms, Step::On),
             (false, Some(near_ms)) => self.in_next_year(stamp.ms, near_ms + offset_ms),
@@ -395,11 +493,12 @@ impl Calendar {
         let (last_within_ms, last_ms) = self.last;
         let same_day = within_ms.div_euclid(DAY_MS) == last_within_ms.div_euclid(DAY_MS);
         let placed = last_ms + within_ms.wrapping_sub(last_within_ms);
-        let found = if same_day && (last_ms - near_ms).abs() < DAY_MS && placed >= near_ms - MOST_BACK_MS {
-            (placed, Step::On)
-        } else {
-            self.on_another_day(within_ms, near_ms)
-        };
+        let found =
+            if same_day && (last_ms - near_ms).abs() < DAY_MS && placed >= near_ms - MOST_BACK_MS {
+                (placed, Step::On)
+            } else {
+                self.on_another_day(within_ms, near_ms)
+            };
         self.last = (within_ms, found.0);
         found
     }
@@ -410,9 +509,14 @@ impl Calendar {
         if placed - near_ms <= DAY_MS {
             return (placed, Step::On);
         }
-        let before_jump = self.jump.filter(|jump| jump.1 == near_ms).map(|jump| jump.0);
+        let before_jump = self
+            .jump
+            .filter(|jump| jump.1 == near_ms)
+            .map(|jump| jump.0);
         let alone = before_jump.map(|before_ms| (before_ms, in_next_year(within_ms, before_ms)));
-        if let Some((_, on)) = alone.filter(|(before_ms, on)| on - before_ms <= MOST_AFTER_DAMAGE_MS) {
+        if let Some((_, on)) =
+            alone.filter(|(before_ms, on)| on - before_ms <= MOST_AFTER_DAMAGE_MS)
+        {
             return (on, Step::On);
         }
         self.jump = Some((near_ms, placed));
@@ -425,45 +529,68 @@ impl Calendar {
 /// a leap year; in other years, days after 28 February come one day earlier.
 fn in_next_year(within_ms: i64, near_ms: i64) -> i64 {
     let mut years = in_years(within_ms, near_ms);
-    years.find(|ms| *ms >= near_ms - MOST_BACK_MS).unwrap_or(near_ms)
+    years
+        .find(|ms| *ms >= near_ms - MOST_BACK_MS)
+        .unwrap_or(near_ms)
 }
 
 /// The last such time that lies not far after `near_ms`.
 pub(super) fn in_year_before(within_ms: i64, near_ms: i64) -> i64 {
     let years = in_years(within_ms, near_ms);
-    years.filter(|ms| *ms <= near_ms + MOST_BACK_MS).last().unwrap_or(near_ms)
+    years
+        .filter(|ms| *ms <= near_ms + MOST_BACK_MS)
+        .last()
+        .unwrap_or(near_ms)
 }
 
 /// Such a time as near as can be to `near_ms`.
 pub(super) fn in_nearest_year(within_ms: i64, near_ms: i64) -> i64 {
-    in_years(within_ms, near_ms).min_by_key(|ms| (ms - near_ms).abs()).unwrap_or(near_ms)
+    in_years(within_ms, near_ms)
+        .min_by_key(|ms| (ms - near_ms).abs())
+        .unwrap_or(near_ms)
 }
 
 /// Such times in the years around `near_ms`. 29 February comes again after eight years at most.
 fn in_years(within_ms: i64, near_ms: i64) -> impl Iterator<Item = i64> {
     const MARCH_MS: i64 = 60 * DAY_MS;
     let centre = year_of(near_ms);
-    let exists = move |year: &i64| is_leap(*year) || !(MARCH_MS - DAY_MS..MARCH_MS).contains(&within_ms);
+    let exists =
+        move |year: &i64| is_leap(*year) || !(MARCH_MS - DAY_MS..MARCH_MS).contains(&within_ms);
     (centre - 8..=centre + 8).filter(exists).map(move |year| {
-        let skipped = if !is_leap(year) && within_ms >= MARCH_MS { DAY_MS } else { 0 };
+        let skipped = if !is_leap(year) && within_ms >= MARCH_MS {
+            DAY_MS
+        } else {
+            0
+        };
         year_start_ms(year) + within_ms - skipped
     })
 }
 
 /// `ms` as `YYYY-MM-DDThh:mm:ss`, with `.mmm` if it has milliseconds.
 pub(super) fn date_time(ms: i64) -> String {
-    let Ok(time) = jiff::Timestamp::from_millisecond(ms) else { return format!("{ms} ms") };
-    let form = if ms.rem_euclid(1000) == 0 { "%Y-%m-%dT%H:%M:%S" } else { "%Y-%m-%dT%H:%M:%S.%3f" };
+    let Ok(time) = jiff::Timestamp::from_millisecond(ms) else {
+        return format!("{ms} ms");
+    };
+    let form = if ms.rem_euclid(1000) == 0 {
+        "%Y-%m-%dT%H:%M:%S"
+    } else {
+        "%Y-%m-%dT%H:%M:%S.%3f"
+    };
     time.strftime(form).to_string()
 }
 
 /// Local time minus UTC, from one moment known both ways; `None` unless it is a plausible whole quarter of an hour.
 pub(super) fn offset_between(local: Stamp, epoch_ms: i64) -> Option<i64> {
     const QUARTER_MS: i64 = 15 * 60_000;
-    let local_ms = if local.has_year { local.ms } else { in_nearest_year(local.ms, epoch_ms) };
+    let local_ms = if local.has_year {
+        local.ms
+    } else {
+        in_nearest_year(local.ms, epoch_ms)
+    };
     let quarters = (local_ms - epoch_ms + QUARTER_MS / 2).div_euclid(QUARTER_MS);
     let off = (local_ms - epoch_ms - quarters * QUARTER_MS).abs();
-    (local.zone == Zone::Local && off <= 2_000 && quarters.abs() <= 4 * 15).then_some(quarters * QUARTER_MS)
+    (local.zone == Zone::Local && off <= 2_000 && quarters.abs() <= 4 * 15)
+        .then_some(quarters * QUARTER_MS)
 }
 
 #[cfg(test)]
@@ -472,7 +599,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn full(text: &str) -> Option<i64> {
-        parse(text.as_bytes()).filter(|(_, n)| *n == text.len()).map(|(stamp, _)| stamp.ms)
+        parse(text.as_bytes())
+            .filter(|(_, n)| *n == text.len())
+            .map(|(stamp, _)| stamp.ms)
     }
 
     #[test]
@@ -481,7 +610,10 @@ mod tests {
         assert_eq!(full("2024-01-02 03:04:05"), Some(base));
         assert_eq!(full("2024-01-02T03:04:05Z"), Some(base));
         assert_eq!(full("2024-01-02 03:04:05.123456Z"), Some(base + 123));
-        assert_eq!(full("2024-01-02 03:04:05+05:00"), Some(base - 5 * 3_600_000));
+        assert_eq!(
+            full("2024-01-02 03:04:05+05:00"),
+            Some(base - 5 * 3_600_000)
+        );
         assert_eq!(full("2024-01-02 03:04:05-0530"), Some(base + 19_800_000));
         assert_eq!(full("20240102T030405Z"), Some(base));
         assert_eq!(full("20240102T030405.5+0100"), Some(base + 500 - 3_600_000));
@@ -532,7 +664,10 @@ mod tests {
         ];
         assert_eq!(placed("2023-12-31 23:00:00", &stamps), expected);
         assert_eq!(Calendar::new(None, 0).place(stamp("03/01 10:00:00")), None);
-        assert_eq!(placed("2025-01-10 00:00:00", &["03/01 10:00:00"]), ["2025-03-01T10:00:00"]);
+        assert_eq!(
+            placed("2025-01-10 00:00:00", &["03/01 10:00:00"]),
+            ["2025-03-01T10:00:00"]
+        );
     }
 
     #[test]
@@ -543,33 +678,67 @@ mod tests {
             ("02/28 10:00:00", "2024-02-28T10:00:00"),
         ] {
             let mut calendar = Calendar::new(full("2023-03-01 09:00:00"), 0);
-            assert_eq!(calendar.place(stamp("03/01 10:00:00")), Some((full("2023-03-01 10:00:00").unwrap(), Step::On)));
-            let found = calendar.place(stamp(second)).map(|(ms, step)| (date_time(ms), step));
+            assert_eq!(
+                calendar.place(stamp("03/01 10:00:00")),
+                Some((full("2023-03-01 10:00:00").unwrap(), Step::On))
+            );
+            let found = calendar
+                .place(stamp(second))
+                .map(|(ms, step)| (date_time(ms), step));
             assert_eq!(found, Some((expected.to_owned(), Step::LongGap)));
         }
         let mut calendar = Calendar::in_year(2019);
-        assert_eq!(calendar.place(stamp("12/31 23:00:00")).map(|(ms, _)| ms), full("2019-12-31 23:00:00"));
         assert_eq!(
-            Calendar::in_year(2019).place(stamp("01/01 00:00:00")).map(|(ms, _)| ms),
+            calendar.place(stamp("12/31 23:00:00")).map(|(ms, _)| ms),
+            full("2019-12-31 23:00:00")
+        );
+        assert_eq!(
+            Calendar::in_year(2019)
+                .place(stamp("01/01 00:00:00"))
+                .map(|(ms, _)| ms),
             full("2019-01-01 00:00:00")
         );
     }
 
     #[test]
     fn one_damaged_stamp_does_not_move_the_year() {
-        let stamps = ["05/01 10:00:00", "12/01 10:00:01", "05/01 10:00:02", "09/01 10:00:03", "05/02 10:00:04"];
+        let stamps = [
+            "05/01 10:00:00",
+            "12/01 10:00:01",
+            "05/01 10:00:02",
+            "09/01 10:00:03",
+            "05/02 10:00:04",
+        ];
         let found = placed("2024-05-01 00:00:00", &stamps);
-        assert_eq!([&found[2], &found[4]], ["2024-05-01T10:00:02", "2024-05-02T10:00:04"]);
-        let gap = ["05/01 10:00:00", "09/01 10:00:00", "09/01 10:00:01", "05/02 10:00:00"];
-        assert_eq!(placed("2024-05-01 00:00:00", &gap)[3], "2025-05-02T10:00:00", "two stamps of September");
+        assert_eq!(
+            [&found[2], &found[4]],
+            ["2024-05-01T10:00:02", "2024-05-02T10:00:04"]
+        );
+        let gap = [
+            "05/01 10:00:00",
+            "09/01 10:00:00",
+            "09/01 10:00:01",
+            "05/02 10:00:00",
+        ];
+        assert_eq!(
+            placed("2024-05-01 00:00:00", &gap)[3],
+            "2025-05-02T10:00:00",
+            "two stamps of September"
+        );
     }
 
     #[test]
     fn one_damaged_stamp_does_not_change_the_zone() {
         for damaged in ["11:35:02", "10:05:02"] {
-            let times = ["10:50:00", "10:50:01", damaged, "10:50:03", "10:50:04", "12:00:00"];
+            let times = [
+                "10:50:00", "10:50:01", damaged, "10:50:03", "10:50:04", "12:00:00",
+            ];
             let mut calendar = Calendar::new(Some(0), 0);
-            let place = |time: &str| calendar.place(stamp(&format!("2026-11-01 {time}"))).expect("placed");
+            let place = |time: &str| {
+                calendar
+                    .place(stamp(&format!("2026-11-01 {time}")))
+                    .expect("placed")
+            };
             let found = times.map(place).map(|(ms, _)| date_time(ms));
             for at in [0, 1, 3, 4, 5] {
                 assert_eq!(found[at], format!("2026-11-01T{}", times[at]), "{damaged}");
@@ -580,34 +749,70 @@ mod tests {
     #[test]
     fn the_clock_goes_back_in_autumn() {
         for stamps in [
-            ["11/01 01:50:00", "11/01 01:05:00", "11/01 01:10:00", "11/01 03:00:00"],
-            ["2026-11-01 01:50:00", "2026-11-01 01:05:00", "2026-11-01 01:10:00", "2026-11-01 03:00:00"],
+            [
+                "11/01 01:50:00",
+                "11/01 01:05:00",
+                "11/01 01:10:00",
+                "11/01 03:00:00",
+            ],
+            [
+                "2026-11-01 01:50:00",
+                "2026-11-01 01:05:00",
+                "2026-11-01 01:10:00",
+                "2026-11-01 03:00:00",
+            ],
         ] {
             // Central Daylight Time, five hours west of UTC.
             let mut calendar = Calendar::new(full("2026-11-01 05:00:00"), -5 * HOUR_MS);
             let found = stamps.map(|text| calendar.place(stamp(text)).expect("placed"));
             let times = found.map(|(ms, _)| date_time(ms));
-            let expected = ["06:50:00", "07:05:00", "07:10:00", "09:00:00"].map(|time| format!("2026-11-01T{time}"));
+            let expected = ["06:50:00", "07:05:00", "07:10:00", "09:00:00"]
+                .map(|time| format!("2026-11-01T{time}"));
             assert_eq!(times, expected);
-            assert_eq!(found.map(|(_, step)| step), [Step::On, Step::ZoneChange, Step::On, Step::On]);
+            assert_eq!(
+                found.map(|(_, step)| step),
+                [Step::On, Step::ZoneChange, Step::On, Step::On]
+            );
         }
         let step = |first: &str, second: &str| {
             let mut calendar = Calendar::new(Some(0), 0);
             calendar.place(stamp(first));
             calendar.place(stamp(second)).expect("placed").1
         };
-        assert_eq!(step("2026-11-01 01:59:59", "2026-11-01 01:00:00"), Step::ZoneChange);
-        assert_eq!(step("2026-11-01 01:59:59", "2026-11-01 01:59:00"), Step::On, "daemons that write one log");
-        assert_eq!(step("2026-11-01 05:00:00", "2026-11-01 01:00:00"), Step::Back, "the clock was set");
-        assert_eq!(step("2026-11-01 01:50:00Z", "2026-11-01 01:05:00Z"), Step::Back, "no zone changes in UTC");
+        assert_eq!(
+            step("2026-11-01 01:59:59", "2026-11-01 01:00:00"),
+            Step::ZoneChange
+        );
+        assert_eq!(
+            step("2026-11-01 01:59:59", "2026-11-01 01:59:00"),
+            Step::On,
+            "daemons that write one log"
+        );
+        assert_eq!(
+            step("2026-11-01 05:00:00", "2026-11-01 01:00:00"),
+            Step::Back,
+            "the clock was set"
+        );
+        assert_eq!(
+            step("2026-11-01 01:50:00Z", "2026-11-01 01:05:00Z"),
+            Step::Back,
+            "no zone changes in UTC"
+        );
     }
 
     #[test]
     fn the_header_tells_the_zone() {
         let local = parse(b"11/21 01:49:47").expect("valid").0;
         assert_eq!(offset_between(local, 1_795_225_787_000), Some(0));
-        assert_eq!(offset_between(local, 1_795_225_787_000 + 6 * 3_600_000), Some(-6 * 3_600_000));
-        assert_eq!(offset_between(local, 1_795_225_787_000 + 400_000), None, "a rotation time tells nothing");
+        assert_eq!(
+            offset_between(local, 1_795_225_787_000 + 6 * 3_600_000),
+            Some(-6 * 3_600_000)
+        );
+        assert_eq!(
+            offset_between(local, 1_795_225_787_000 + 400_000),
+            None,
+            "a rotation time tells nothing"
+        );
     }
 
     proptest! {

@@ -3,7 +3,9 @@
 //!
 //! Stamps are `MM/DD hh:mm:ss`, HTCondor's default for global event logs. Everything is appended to one buffer.
 
-use super::body::{Body, Exit, Header, HoldCode, JobAd, Slot, Usage, allocated_mb, cpus_hundredths, image_kb};
+use super::body::{
+    Body, Exit, Header, HoldCode, JobAd, Slot, Usage, allocated_mb, cpus_hundredths, image_kb,
+};
 use super::information;
 use super::stamp::civil;
 
@@ -39,7 +41,11 @@ impl Text {
         self.line("", log.created_s, ".10030 sequence=");
         self.line("", log.sequence, " size=");
         self.line("", log.size_bytes, " events=0 offset=");
-        self.line("", log.offset_bytes, " event_off=0 max_rotation=9999 creator_name=<");
+        self.line(
+            "",
+            log.offset_bytes,
+            " event_off=0 max_rotation=9999 creator_name=<",
+        );
         self.all(&[log.creator, ">"]);
         self.bytes.resize(self.bytes.len().max(start + 256), b' ');
         self.put("\n...\n");
@@ -59,7 +65,13 @@ impl Text {
     fn body(&mut self, ad: &JobAd<'_>, body: &Body<'_>) {
         match body {
             Body::Submit(address) => {
-                self.all(&["Job submitted from host: <", address, ">\n    [ JobBatchName = \"", ad.batch, "\" ]\n"]);
+                self.all(&[
+                    "Job submitted from host: <",
+                    address,
+                    ">\n    [ JobBatchName = \"",
+                    ad.batch,
+                    "\" ]\n",
+                ]);
             }
             Body::Execute(slot) => self.execute(ad, slot),
             Body::Evicted(usage, code, reason) => self.evicted(ad, usage, *code, reason),
@@ -78,7 +90,11 @@ impl Text {
                 self.code(*code);
             }
             Body::InputStarted(slot) => {
-                self.all(&["Started transferring input files\n\tTransferring to host: <", slot.address, ">\n"]);
+                self.all(&[
+                    "Started transferring input files\n\tTransferring to host: <",
+                    slot.address,
+                    ">\n",
+                ]);
             }
             Body::InputFinished => self.put("Finished transferring input files\n"),
             Body::OutputStarted => self.put("Started transferring output files\n"),
@@ -109,15 +125,26 @@ impl Text {
 
     fn terminated(&mut self, ad: &JobAd<'_>, usage: &Usage, exit: Exit) {
         match exit {
-            Exit::Value(value) => self.line("Job terminated.\n\t(1) Normal termination (return value ", value, ")\n"),
+            Exit::Value(value) => self.line(
+                "Job terminated.\n\t(1) Normal termination (return value ",
+                value,
+                ")\n",
+            ),
             Exit::Signal(signal) => {
-                self.line("Job terminated.\n\t(0) Abnormal termination (signal ", signal, ")\n\t(0) No core file\n");
+                self.line(
+                    "Job terminated.\n\t(0) Abnormal termination (signal ",
+                    signal,
+                    ")\n\t(0) No core file\n",
+                );
             }
         }
         self.cpu_times(usage.user_s, usage.system_s, "Run");
         self.cpu_times(usage.total_user_s, usage.system_s, "Total");
         for which in ["Run", "Total"] {
-            for (bytes, direction) in [(usage.sent_bytes, " Bytes Sent"), (usage.received_bytes, " Bytes Received")] {
+            for (bytes, direction) in [
+                (usage.sent_bytes, " Bytes Sent"),
+                (usage.received_bytes, " Bytes Received"),
+            ] {
                 self.line("\t", bytes, "  -  ");
                 self.all(&[which, direction, " By Job\n"]);
             }
@@ -154,11 +181,18 @@ impl Text {
         self.cells(&[(9, ad.request_cpus.into()), (10, ad.request_cpus.into())]);
         self.put("\t   Disk (KB)            :");
         self.cells(&[(9, usage.disk_kb.into()), (9, disk_kb), (10, disk_kb)]);
-        self.put("\t   GPUs                 :                           0 \n\t   Memory (MB)          :");
-        self.cells(&[(9, usage.memory_mb.into()), (9, ad.request_memory_mb.into()), (10, allocated_mb(ad).into())]);
-        for (label, seconds) in
-            [("\t   TimeExecute (s)      :", usage.execute_s), ("\t   TimeSlotBusy (s)     :", usage.busy_s)]
-        {
+        self.put(
+            "\t   GPUs                 :                           0 \n\t   Memory (MB)          :",
+        );
+        self.cells(&[
+            (9, usage.memory_mb.into()),
+            (9, ad.request_memory_mb.into()),
+            (10, allocated_mb(ad).into()),
+        ]);
+        for (label, seconds) in [
+            ("\t   TimeExecute (s)      :", usage.execute_s),
+            ("\t   TimeSlotBusy (s)     :", usage.busy_s),
+        ] {
             self.put(label);
             self.right(seconds.into(), 9);
             self.put("                    \n");
@@ -166,14 +200,19 @@ impl Text {
     }
 
     fn cells(&mut self, cells: &[(usize, u64)]) {
-        cells.iter().for_each(|&(width, value)| self.right(value, width));
+        cells
+            .iter()
+            .for_each(|&(width, value)| self.right(value, width));
         self.put(" \n");
     }
 
     fn right(&mut self, value: u64, width: usize) {
         let mut buffer = itoa::Buffer::new();
         let digits = buffer.format(value);
-        self.bytes.extend(std::iter::repeat_n(b' ', width.saturating_sub(digits.len())));
+        self.bytes.extend(std::iter::repeat_n(
+            b' ',
+            width.saturating_sub(digits.len()),
+        ));
         self.put(digits);
     }
 
@@ -190,7 +229,11 @@ impl Text {
 
     /// The job's directory on its execution point.
     pub(super) fn scratch(&mut self, ad: &JobAd<'_>) {
-        self.line("/var/lib/condor/execute/dir_", ad.cluster % 30_000 + ad.proc, "/scratch");
+        self.line(
+            "/var/lib/condor/execute/dir_",
+            ad.cluster % 30_000 + ad.proc,
+            "/scratch",
+        );
     }
 
     /// `Usr d hh:mm:ss, Sys d hh:mm:ss`.
@@ -215,8 +258,18 @@ impl Text {
     pub(super) fn clock(&mut self, seconds: u32) {
         let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         let digit = |n: u32| b'0' + (n % 10) as u8;
-        let text = [hour / 10, hour, 99, minute / 10, minute, 99, second / 10, second];
-        self.bytes.extend_from_slice(&text.map(|n| if n == 99 { b':' } else { digit(n) }));
+        let text = [
+            hour / 10,
+            hour,
+            99,
+            minute / 10,
+            minute,
+            99,
+            second / 10,
+            second,
+        ];
+        self.bytes
+            .extend_from_slice(&text.map(|n| if n == 99 { b':' } else { digit(n) }));
     }
 
     /// A number in hundredths, with its point.
@@ -227,7 +280,8 @@ impl Text {
     }
 
     pub(super) fn two(&mut self, n: u32) {
-        self.bytes.extend_from_slice(&[b'0' + (n / 10 % 10) as u8, b'0' + (n % 10) as u8]);
+        self.bytes
+            .extend_from_slice(&[b'0' + (n / 10 % 10) as u8, b'0' + (n % 10) as u8]);
     }
 
     /// A number of at least three digits.
@@ -347,7 +401,10 @@ mod tests {
         	   TimeSlotBusy (s)     :   100005                    
         ...
         ");
-        let names: Vec<&str> = text.lines().filter_map(|line| Some(line.split_once(" = ")?.0)).collect();
+        let names: Vec<&str> = text
+            .lines()
+            .filter_map(|line| Some(line.split_once(" = ")?.0))
+            .collect();
         assert!(names.is_sorted(), "{names:?}");
     }
 
@@ -367,6 +424,12 @@ mod tests {
             text.bytes.len()
         };
         assert_eq!(length(&header), 33 + 256 + 5);
-        assert_eq!(length(&Header { size_bytes: 1 << 40, ..header }), length(&header));
+        assert_eq!(
+            length(&Header {
+                size_bytes: 1 << 40,
+                ..header
+            }),
+            length(&header)
+        );
     }
 }

@@ -9,7 +9,8 @@ use super::columns::Columns;
 use super::rows::{Row, Rows, STRETCHES};
 use super::store::{EVENTS, Gap, Source, Store, Summary, Writer};
 use crate::eventlog::{
-    ABORTED, AD_INFORMATION, Batch, EXECUTE, Event, Generation, HELD, Log, RELEASED, SUBMIT, TERMINATED, first_places,
+    ABORTED, AD_INFORMATION, Batch, EXECUTE, Event, Generation, HELD, Log, RELEASED, SUBMIT,
+    TERMINATED, first_places,
 };
 use crate::files::Staging;
 use crate::shard::Shard;
@@ -35,8 +36,17 @@ impl Builder {
     /// `salt` and name. What outgrows memory is put aside in `dir`; without it, everything stays in memory.
     pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> Builder {
         let owner_salt_digest = crate::salt::digest(salt);
-        let summary = Summary { options_key: options_key.to_owned(), owner_salt_digest, ..Summary::default() };
-        Builder { salt: salt.to_owned(), rows: Rows::new(dir), summary, stretches: (0, 0) }
+        let summary = Summary {
+            options_key: options_key.to_owned(),
+            owner_salt_digest,
+            ..Summary::default()
+        };
+        Builder {
+            salt: salt.to_owned(),
+            rows: Rows::new(dir),
+            summary,
+            stretches: (0, 0),
+        }
     }
 
     /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay in the counts.
@@ -48,10 +58,23 @@ impl Builder {
         for event in batch.events.iter().filter(own) {
             self.rows.push(Row::event(ap, stretch, event))?;
         }
-        for ad in batch.ads.iter().filter(|ad| ad.cluster >= 0 && ad.proc >= 0) {
-            let owner = ad.owner.as_deref().map_or(0, |name| owner_hash(&self.salt, name));
+        for ad in batch
+            .ads
+            .iter()
+            .filter(|ad| ad.cluster >= 0 && ad.proc >= 0)
+        {
+            let owner = ad
+                .owner
+                .as_deref()
+                .map_or(0, |name| owner_hash(&self.salt, name));
             let submit_ms = ad.submit_s.saturating_mul(1000);
-            self.rows.push(Row::ad(ap, (ad.cluster, ad.proc), submit_ms, owner, ad.request))?;
+            self.rows.push(Row::ad(
+                ap,
+                (ad.cluster, ad.proc),
+                submit_ms,
+                owner,
+                ad.request,
+            ))?;
         }
         Ok(())
     }
@@ -59,25 +82,44 @@ impl Builder {
     /// Begins with all that `store` holds. If its last log has grown, that log is taken back up to where it can be read
     /// on, and is returned: what follows is to be added and ended next.
     pub fn go_on(&mut self, store: &Store, last_has_grown: bool) -> Result<Option<Source>> {
-        self.summary = Summary { jobs: 0, gaps: Vec::new(), shards: Vec::new(), ..store.summary.clone() };
+        self.summary = Summary {
+            jobs: 0,
+            gaps: Vec::new(),
+            shards: Vec::new(),
+            ..store.summary.clone()
+        };
         // What came after the ends of all other logs is of the last one, whose order goes on.
         let others = store.summary.sources.iter().rev().skip(1);
-        let others_end_ms = others.filter_map(|source| source.end_ms).max().unwrap_or(i64::MIN);
+        let others_end_ms = others
+            .filter_map(|source| source.end_ms)
+            .max()
+            .unwrap_or(i64::MIN);
         self.stretches = (1, 1);
         let stretch = |time_ms: i64| u8::from(last_has_grown && time_ms > others_end_ms);
         for job in store.jobs().iter() {
             if job.owner != 0 || job.global_submit_s != 0 {
                 let submit_ms = job.global_submit_s * 1000;
-                self.rows.push(Row::ad(job.ap, (job.cluster, job.proc), submit_ms, job.owner, job.request))?;
+                self.rows.push(Row::ad(
+                    job.ap,
+                    (job.cluster, job.proc),
+                    submit_ms,
+                    job.owner,
+                    job.request,
+                ))?;
             }
             let events = (0..job.history.number.len()).map(|at| job.event(at));
             events
                 .map(|event| Row::event(job.ap, stretch(event.time_ms), &event))
                 .try_for_each(|row| self.rows.push(row))?;
         }
-        let Some(source) = last_has_grown.then(|| self.summary.sources.pop()).flatten() else { return Ok(None) };
+        let Some(source) = last_has_grown.then(|| self.summary.sources.pop()).flatten() else {
+            return Ok(None);
+        };
         for anomaly in source.resume.iter().flat_map(|resume| &resume.tail) {
-            self.summary.anomalies.entry(*anomaly).and_modify(|n| *n = n.saturating_sub(1));
+            self.summary
+                .anomalies
+                .entry(*anomaly)
+                .and_modify(|n| *n = n.saturating_sub(1));
         }
         self.summary.anomalies.retain(|_, n| *n > 0);
         Ok(Some(source))
@@ -94,10 +136,17 @@ impl Builder {
             *summary.anomalies.entry(*anomaly).or_default() += n;
         }
         summary.reasons.extend(log.reasons);
-        let offset = begun.and_then(|begun| begun.resume.as_ref()).map_or(0, |resume| resume.offset);
-        let earlier = begun.into_iter().flat_map(|begun| &begun.places).filter(|place| place.offset < offset);
+        let offset = begun
+            .and_then(|begun| begun.resume.as_ref())
+            .map_or(0, |resume| resume.offset);
+        let earlier = begun
+            .into_iter()
+            .flat_map(|begun| &begun.places)
+            .filter(|place| place.offset < offset);
         let begun_ms = begun.and_then(|begun| begun.begin_ms);
-        let generation = begun.and_then(|begun| begun.generation.clone()).or(log.generation);
+        let generation = begun
+            .and_then(|begun| begun.generation.clone())
+            .or(log.generation);
         let source = Source {
             name: name.to_owned(),
             bytes: log.file_bytes,
@@ -105,8 +154,16 @@ impl Builder {
             begin_ms: [begun_ms, log.begin_ms].into_iter().flatten().min(),
             end_ms: begun.and_then(|begun| begun.end_ms).max(log.end_ms),
             places: first_places(earlier.chain(&log.places)),
-            hosts: begun.map(|begun| begun.hosts.clone()).unwrap_or_default().into_iter().chain(log.hosts).collect(),
-            generation: generation.map(|generation| Generation { bytes: log.bytes, ..generation }),
+            hosts: begun
+                .map(|begun| begun.hosts.clone())
+                .unwrap_or_default()
+                .into_iter()
+                .chain(log.hosts)
+                .collect(),
+            generation: generation.map(|generation| Generation {
+                bytes: log.bytes,
+                ..generation
+            }),
             resume: log.resume,
         };
         summary.sources.push(source.clone());
@@ -115,10 +172,13 @@ impl Builder {
 
     fn ap(&mut self, name: &str) -> u32 {
         let aps = &mut self.summary.aps;
-        let index = aps.iter().position(|known| known == name).unwrap_or_else(|| {
-            aps.push(name.to_owned());
-            aps.len() - 1
-        });
+        let index = aps
+            .iter()
+            .position(|known| known == name)
+            .unwrap_or_else(|| {
+                aps.push(name.to_owned());
+                aps.len() - 1
+            });
         index as u32
     }
 
@@ -131,11 +191,18 @@ impl Builder {
                 generations.push((self.ap(&generation.ap), generation, end_ms));
             }
         }
-        generations.sort_by_key(|(ap, generation, end_ms)| (*ap, generation.sequence, generation.created_ms, *end_ms));
+        generations.sort_by_key(|(ap, generation, end_ms)| {
+            (*ap, generation.sequence, generation.created_ms, *end_ms)
+        });
         let pairs = generations.iter().zip(generations.iter().skip(1));
-        let pairs = pairs.filter(|((ap, one, _), (other, next, _))| ap == other && lacks(one, next));
+        let pairs =
+            pairs.filter(|((ap, one, _), (other, next, _))| ap == other && lacks(one, next));
         pairs
-            .map(|((ap, _, end), (_, next, _))| Gap { ap: *ap, from_ms: *end, to_ms: next.created_ms.max(*end) })
+            .map(|((ap, _, end), (_, next, _))| Gap {
+                ap: *ap,
+                from_ms: *end,
+                to_ms: next.created_ms.max(*end),
+            })
             .collect()
     }
 
@@ -161,9 +228,22 @@ impl Builder {
     fn columns(mut self, mut shard: impl FnMut(&Columns) -> Result<()>) -> Result<Summary> {
         let gaps = self.gaps();
         let sources = &self.summary.sources;
-        let begin_ms = sources.iter().filter_map(|source| source.begin_ms).min().unwrap_or(0);
-        let end_ms = sources.iter().filter_map(|source| source.end_ms).max().unwrap_or(0);
-        let mut summary = Summary { gaps, begin_ms, end_ms, ..self.summary };
+        let begin_ms = sources
+            .iter()
+            .filter_map(|source| source.begin_ms)
+            .min()
+            .unwrap_or(0);
+        let end_ms = sources
+            .iter()
+            .filter_map(|source| source.end_ms)
+            .max()
+            .unwrap_or(0);
+        let mut summary = Summary {
+            gaps,
+            begin_ms,
+            end_ms,
+            ..self.summary
+        };
         let mut columns = Columns::new(self.rows.count());
         let mut ads = Vec::new();
         self.rows.each_job(|same_id| {
@@ -188,7 +268,11 @@ fn push_jobs(same_id: &mut Vec<Row>, ads: &[Row], columns: &mut Columns) -> (usi
     let doubles = drop_doubles(same_id);
     let lives = lives(same_id);
     for job in &lives {
-        let submit_ms = job.iter().find(|row| row.number == SUBMIT).unwrap_or(&job[0]).time_ms;
+        let submit_ms = job
+            .iter()
+            .find(|row| row.number == SUBMIT)
+            .unwrap_or(&job[0])
+            .time_ms;
         let ad = ads.iter().min_by_key(|ad| (ad.time_ms - submit_ms).abs());
         columns.push_job(job, submit_ms, ad);
     }
@@ -221,16 +305,25 @@ fn is_double(kept: &[Row], row: &Row) -> Option<usize> {
     let is_near = |earlier: &&Row| row.time_ms - earlier.time_ms < SAME_TIME_MS;
     let near = kept.len() - kept.iter().rev().take_while(is_near).count();
     let said = |row: &Row| (row.number, row.text_hash);
-    (near..kept.len()).filter(|&at| said(&kept[at]) == said(row)).find(|&at| {
-        let other_log = kept[at].cpus_or_stretch != row.cpus_or_stretch;
-        let same_log = || kept[at + 1..].iter().filter(|between| between.cpus_or_stretch == row.cpus_or_stretch);
-        other_log || !same_log().any(|between| is_state(between.number))
-    })
+    (near..kept.len())
+        .filter(|&at| said(&kept[at]) == said(row))
+        .find(|&at| {
+            let other_log = kept[at].cpus_or_stretch != row.cpus_or_stretch;
+            let same_log = || {
+                kept[at + 1..]
+                    .iter()
+                    .filter(|between| between.cpus_or_stretch == row.cpus_or_stretch)
+            };
+            other_log || !same_log().any(|between| is_state(between.number))
+        })
 }
 
 /// Whether a job is in another state after an event of this number.
 fn is_state(number: u16) -> bool {
-    matches!(number, SUBMIT | EXECUTE | TERMINATED | ABORTED | HELD | RELEASED)
+    matches!(
+        number,
+        SUBMIT | EXECUTE | TERMINATED | ABORTED | HELD | RELEASED
+    )
 }
 
 /// One id can name several jobs in turn, after a job queue was wiped: a submission after an end, or long after another
@@ -240,7 +333,8 @@ fn lives(same_id: &[Row]) -> Vec<&[Row]> {
     let (mut start, mut ended, mut submit_ms) = (0, false, None);
     for (i, row) in same_id.iter().enumerate() {
         if row.number == SUBMIT {
-            let again = submit_ms.is_some_and(|submit_ms| row.time_ms - submit_ms > SAME_SUBMISSION_MS);
+            let again =
+                submit_ms.is_some_and(|submit_ms| row.time_ms - submit_ms > SAME_SUBMISSION_MS);
             if ended || again {
                 lives.push(&same_id[start..i]);
                 (start, ended) = (i, false);
@@ -261,7 +355,11 @@ fn lacks(one: &Generation, next: &Generation) -> bool {
 
 /// Never 0, which stands for an unknown owner.
 fn owner_hash(salt: &str, owner: &str) -> u64 {
-    let digest = Sha256::new().chain_update(salt).chain_update([0]).chain_update(owner).finalize();
+    let digest = Sha256::new()
+        .chain_update(salt)
+        .chain_update([0])
+        .chain_update(owner)
+        .finalize();
     u64::from_le_bytes(digest[..8].try_into().expect("eight bytes")).max(1)
 }
 
@@ -275,16 +373,31 @@ pub(crate) mod tests {
         let mut builder = Builder::new("", "", None);
         let mut in_time = events.to_vec();
         in_time.sort_by_key(|event| event.time_ms);
-        builder.add(&Batch { ap: "ap", events: &in_time, ads: &[], stretch: 0 }).expect("added");
+        builder
+            .add(&Batch {
+                ap: "ap",
+                events: &in_time,
+                ads: &[],
+                stretch: 0,
+            })
+            .expect("added");
         let times = || events.iter().map(|event| event.time_ms);
-        let log = Log { begin_ms: times().min(), end_ms: times().max(), ..Log::default() };
+        let log = Log {
+            begin_ms: times().min(),
+            end_ms: times().max(),
+            ..Log::default()
+        };
         builder.end_log("log", log, None);
         builder.store().expect("built")
     }
 
     fn store(events: &[(i32, i64, u16)]) -> Store {
-        let event =
-            |&(cluster, time_ms, number): &(i32, i64, u16)| Event { cluster, time_ms, number, ..Event::default() };
+        let event = |&(cluster, time_ms, number): &(i32, i64, u16)| Event {
+            cluster,
+            time_ms,
+            number,
+            ..Event::default()
+        };
         store_of(&events.iter().map(event).collect::<Vec<_>>())
     }
 
@@ -293,22 +406,57 @@ pub(crate) mod tests {
         let store = store(&[(2, 7, 0), (1, 10, 0), (-1, 5, 8), (1, 20, 1), (1, 30, 5)]);
         assert_eq!(store.jobs().len(), 2);
         let job = store.jobs().get(0);
-        assert_eq!((job.cluster, job.submit_ms, job.history.number), (1, 10, &[0u16, 1, 5][..]));
+        assert_eq!(
+            (job.cluster, job.submit_ms, job.history.number),
+            (1, 10, &[0u16, 1, 5][..])
+        );
     }
 
     #[test]
     fn a_number_used_again_is_another_job() {
-        let events = [(1, 10, 0), (1, 20, 5), (1, 21, 12), (1, 22, 13), (1, 23, 5), (1, 500, 0), (1, 510, 12)];
+        let events = [
+            (1, 10, 0),
+            (1, 20, 5),
+            (1, 21, 12),
+            (1, 22, 13),
+            (1, 23, 5),
+            (1, 500, 0),
+            (1, 510, 12),
+        ];
         let reused = store(&events);
-        assert_eq!(reused.jobs().len(), 2, "a hold after an end is the same job, a submission is another");
-        assert_eq!((reused.jobs().get(1).submit_ms, reused.jobs().get(1).history.number), (500, &[0u16, 12][..]));
-        assert_eq!(store(&[(1, 10, 0), (1, 900, 0)]).jobs().len(), 1, "one submission, told by two logs");
-        assert_eq!(store(&[(1, 10, 0), (1, 90_000, 0)]).jobs().len(), 2, "the end of the first was not seen");
+        assert_eq!(
+            reused.jobs().len(),
+            2,
+            "a hold after an end is the same job, a submission is another"
+        );
+        assert_eq!(
+            (
+                reused.jobs().get(1).submit_ms,
+                reused.jobs().get(1).history.number
+            ),
+            (500, &[0u16, 12][..])
+        );
+        assert_eq!(
+            store(&[(1, 10, 0), (1, 900, 0)]).jobs().len(),
+            1,
+            "one submission, told by two logs"
+        );
+        assert_eq!(
+            store(&[(1, 10, 0), (1, 90_000, 0)]).jobs().len(),
+            2,
+            "the end of the first was not seen"
+        );
     }
 
     #[test]
     fn doubles_are_dropped_and_counted() {
-        let found = store(&[(1, 10, 0), (1, 20, 12), (1, 20, 4), (1, 20, 12), (1, 3000, 12)]);
+        let found = store(&[
+            (1, 10, 0),
+            (1, 20, 12),
+            (1, 20, 4),
+            (1, 20, 12),
+            (1, 3000, 12),
+        ]);
         assert_eq!(found.jobs().get(0).history.number, [0u16, 12, 4, 12]);
         assert_eq!(found.summary.doubles, 1);
     }
@@ -317,37 +465,85 @@ pub(crate) mod tests {
     fn told(logs: &[&[(i64, u16)]]) -> (Vec<u16>, u64) {
         let mut builder = Builder::new("", "", None);
         for log in logs {
-            let event = |&(time_ms, number)| Event { cluster: 1, time_ms, number, ..Event::default() };
+            let event = |&(time_ms, number)| Event {
+                cluster: 1,
+                time_ms,
+                number,
+                ..Event::default()
+            };
             let events: Vec<Event> = log.iter().map(event).collect();
-            builder.add(&Batch { ap: "ap", events: &events, ads: &[], stretch: 0 }).expect("added");
+            builder
+                .add(&Batch {
+                    ap: "ap",
+                    events: &events,
+                    ads: &[],
+                    stretch: 0,
+                })
+                .expect("added");
             builder.end_log("log", Log::default(), None);
         }
         let store = builder.store().expect("built");
-        (store.jobs().get(0).history.number.to_vec(), store.summary.doubles)
+        (
+            store.jobs().get(0).history.number.to_vec(),
+            store.summary.doubles,
+        )
     }
 
     #[test]
     fn held_released_and_held_in_one_second_are_two_holds() {
         let burst = &[(5, 0), (20, 12), (20, 13), (20, 12)];
         assert_eq!(told(&[burst]), (vec![0, 12, 13, 12], 0));
-        assert_eq!(told(&[burst, burst]), (vec![0, 12, 13, 12], 4), "told by two logs");
-        assert_eq!(told(&[burst, &[(20, 13), (20, 12)]]), (vec![0, 12, 13, 12], 2), "the end of it");
-        assert_eq!(told(&[&[(20, 12), (20, 12), (20, 13), (20, 12), (20, 13), (20, 13)]]), (vec![12, 13, 12, 13], 2));
+        assert_eq!(
+            told(&[burst, burst]),
+            (vec![0, 12, 13, 12], 4),
+            "told by two logs"
+        );
+        assert_eq!(
+            told(&[burst, &[(20, 13), (20, 12)]]),
+            (vec![0, 12, 13, 12], 2),
+            "the end of it"
+        );
+        assert_eq!(
+            told(&[&[(20, 12), (20, 12), (20, 13), (20, 12), (20, 13), (20, 13)]]),
+            (vec![12, 13, 12, 13], 2)
+        );
     }
 
     #[test]
     fn a_hold_told_twice_within_a_second_is_one() {
-        assert_eq!(told(&[&[(5, 0), (20_123, 12), (20_124, 12), (30_000, 13)]]), (vec![0, 12, 13], 1));
-        assert_eq!(told(&[&[(20_123, 12), (20_124, 13), (20_125, 12)]]), (vec![12, 13, 12], 0));
-        assert_eq!(told(&[&[(20_123, 12), (21_123, 12)]]), (vec![12, 12], 0), "a second apart");
-        assert_eq!(told(&[&[(20_123, 12)], &[(20_000, 12), (22_000, 13)]]), (vec![12, 13], 1), "stamps of two forms");
+        assert_eq!(
+            told(&[&[(5, 0), (20_123, 12), (20_124, 12), (30_000, 13)]]),
+            (vec![0, 12, 13], 1)
+        );
+        assert_eq!(
+            told(&[&[(20_123, 12), (20_124, 13), (20_125, 12)]]),
+            (vec![12, 13, 12], 0)
+        );
+        assert_eq!(
+            told(&[&[(20_123, 12), (21_123, 12)]]),
+            (vec![12, 12], 0),
+            "a second apart"
+        );
+        assert_eq!(
+            told(&[&[(20_123, 12)], &[(20_000, 12), (22_000, 13)]]),
+            (vec![12, 13], 1),
+            "stamps of two forms"
+        );
     }
 
     #[test]
     fn ads_tell_the_owner_and_when_each_job_was_submitted() {
         let mut builder = Builder::new("salt", "", None);
-        let event = |time_ms, number| Event { cluster: 1, time_ms, number, ..Event::default() };
-        let request = |memory_mb| Request { memory_mb, ..Request::default() };
+        let event = |time_ms, number| Event {
+            cluster: 1,
+            time_ms,
+            number,
+            ..Event::default()
+        };
+        let request = |memory_mb| Request {
+            memory_mb,
+            ..Request::default()
+        };
         let ad = |submit_s, owner: &str, memory_mb| Ad {
             cluster: 1,
             proc: 0,
@@ -358,11 +554,25 @@ pub(crate) mod tests {
         };
         let events = [event(10_000, 0), event(20_000, 5), event(500_000, 0)];
         let ads = [ad(500, "eve", 7), ad(9, "ada", 100), ad(9, "ada", 200)];
-        builder.add(&Batch { ap: "s", events: &events, ads: &ads, stretch: 0 }).expect("added");
+        builder
+            .add(&Batch {
+                ap: "s",
+                events: &events,
+                ads: &ads,
+                stretch: 0,
+            })
+            .expect("added");
         let store = builder.store().expect("built");
-        let known: Vec<_> = store.jobs().iter().map(|job| (job.global_submit_s, job.owner, job.request)).collect();
+        let known: Vec<_> = store
+            .jobs()
+            .iter()
+            .map(|job| (job.global_submit_s, job.owner, job.request))
+            .collect();
         let first = "what it asked for first: later requests would tell what came after";
-        let expected = [(9, owner_hash("salt", "ada"), request(100)), (500, owner_hash("salt", "eve"), request(7))];
+        let expected = [
+            (9, owner_hash("salt", "ada"), request(100)),
+            (500, owner_hash("salt", "eve"), request(7)),
+        ];
         assert_eq!(known, expected, "{first}");
     }
 
@@ -371,24 +581,66 @@ pub(crate) mod tests {
         let gaps = |generations: &[(u64, i64, i64, u64, u64)]| {
             let mut builder = Builder::new("", "", None);
             for &(sequence, created_ms, end_ms, offset, bytes) in generations {
-                let generation = Some(Generation { ap: "ap".into(), sequence, created_ms, offset, bytes });
-                let log = Log { generation, bytes, begin_ms: Some(created_ms), end_ms: Some(end_ms), ..Log::default() };
+                let generation = Some(Generation {
+                    ap: "ap".into(),
+                    sequence,
+                    created_ms,
+                    offset,
+                    bytes,
+                });
+                let log = Log {
+                    generation,
+                    bytes,
+                    begin_ms: Some(created_ms),
+                    end_ms: Some(end_ms),
+                    ..Log::default()
+                };
                 builder.end_log("log", log, None);
             }
             let store = builder.store().expect("built");
             assert_eq!((store.summary.begin_ms, store.summary.end_ms), (100, 700));
             store.summary.gaps
         };
-        let gap = |from_ms, to_ms| Gap { ap: 0, from_ms, to_ms };
-        assert_eq!(gaps(&[(5, 600, 700, 0, 9), (2, 100, 200, 0, 9), (3, 201, 300, 0, 9)]), [gap(300, 600)]);
-        assert_eq!(gaps(&[(1, 100, 200, 0, 90), (2, 201, 300, 90, 9), (3, 301, 700, 99, 9)]), []);
-        assert_eq!(gaps(&[(1, 100, 200, 0, 80), (2, 250, 300, 90, 9), (3, 301, 700, 99, 9)]), [gap(200, 250)]);
+        let gap = |from_ms, to_ms| Gap {
+            ap: 0,
+            from_ms,
+            to_ms,
+        };
+        assert_eq!(
+            gaps(&[
+                (5, 600, 700, 0, 9),
+                (2, 100, 200, 0, 9),
+                (3, 201, 300, 0, 9)
+            ]),
+            [gap(300, 600)]
+        );
+        assert_eq!(
+            gaps(&[
+                (1, 100, 200, 0, 90),
+                (2, 201, 300, 90, 9),
+                (3, 301, 700, 99, 9)
+            ]),
+            []
+        );
+        assert_eq!(
+            gaps(&[
+                (1, 100, 200, 0, 80),
+                (2, 250, 300, 90, 9),
+                (3, 301, 700, 99, 9)
+            ]),
+            [gap(200, 250)]
+        );
     }
 
     #[test]
     fn going_on_gives_what_one_reading_gives() {
-        let event =
-            |cluster, time_ms, number, text_hash| Event { cluster, time_ms, number, text_hash, ..Event::default() };
+        let event = |cluster, time_ms, number, text_hash| Event {
+            cluster,
+            time_ms,
+            number,
+            text_hash,
+            ..Event::default()
+        };
         let ad = Ad {
             cluster: 1,
             proc: 0,
@@ -397,32 +649,81 @@ pub(crate) mod tests {
             owner: Some("ada".into()),
             request: Request::default(),
         };
-        let first = [event(1, 10, 0, 1), event(1, 20, 12, 2), event(2, 5, 0, 3), event(2, 5, 1, 3)];
+        let first = [
+            event(1, 10, 0, 1),
+            event(1, 20, 12, 2),
+            event(2, 5, 0, 3),
+            event(2, 5, 1, 3),
+        ];
         // A double of what was there before, an event of the same time, and a new job before an old one.
-        let second = [event(1, 20, 12, 2), event(1, 20, 13, 4), event(1, 30, 5, 5), event(0, 9, 0, 6)];
+        let second = [
+            event(1, 20, 12, 2),
+            event(1, 20, 13, 4),
+            event(1, 30, 5, 5),
+            event(0, 9, 0, 6),
+        ];
         let end = |builder: &mut Builder, begin_ms, end_ms| {
-            builder.end_log("log", Log { begin_ms: Some(begin_ms), end_ms: Some(end_ms), ..Log::default() }, None);
+            builder.end_log(
+                "log",
+                Log {
+                    begin_ms: Some(begin_ms),
+                    end_ms: Some(end_ms),
+                    ..Log::default()
+                },
+                None,
+            );
         };
         let mut whole = Builder::new("", "", None);
-        whole.add(&Batch { ap: "s", events: &first, ads: std::slice::from_ref(&ad), stretch: 0 }).expect("added");
+        whole
+            .add(&Batch {
+                ap: "s",
+                events: &first,
+                ads: std::slice::from_ref(&ad),
+                stretch: 0,
+            })
+            .expect("added");
         end(&mut whole, 5, 20);
         let mut builder = Builder::new("", "", None);
-        builder.add(&Batch { ap: "s", events: &first, ads: &[ad], stretch: 0 }).expect("added");
+        builder
+            .add(&Batch {
+                ap: "s",
+                events: &first,
+                ads: &[ad],
+                stretch: 0,
+            })
+            .expect("added");
         end(&mut builder, 5, 20);
         let store = builder.store().expect("built");
         let mut on = Builder::new("", "", None);
         assert_eq!(on.go_on(&store, false).expect("begun"), None);
         for builder in [&mut whole, &mut on] {
-            builder.add(&Batch { ap: "s", events: &second, ads: &[], stretch: 0 }).expect("added");
+            builder
+                .add(&Batch {
+                    ap: "s",
+                    events: &second,
+                    ads: &[],
+                    stretch: 0,
+                })
+                .expect("added");
             end(builder, 9, 30);
         }
         let (whole, on) = (whole.store().expect("built"), on.store().expect("built"));
         assert_eq!(format!("{:?}", whole.summary), format!("{:?}", on.summary));
         assert_eq!(
-            whole.jobs().iter().map(|job| format!("{job:?}")).collect::<Vec<_>>(),
-            on.jobs().iter().map(|job| format!("{job:?}")).collect::<Vec<_>>()
+            whole
+                .jobs()
+                .iter()
+                .map(|job| format!("{job:?}"))
+                .collect::<Vec<_>>(),
+            on.jobs()
+                .iter()
+                .map(|job| format!("{job:?}"))
+                .collect::<Vec<_>>()
         );
-        assert_eq!((on.jobs().len(), on.summary.doubles, on.jobs().get(1).owner), (3, 1, owner_hash("", "ada")));
+        assert_eq!(
+            (on.jobs().len(), on.summary.doubles, on.jobs().get(1).owner),
+            (3, 1, owner_hash("", "ada"))
+        );
     }
 
     #[test]

@@ -82,10 +82,13 @@ impl Columns {
     /// Adds a job: its events, of which there is one at least, and what its ad says.
     pub(super) fn push_job(&mut self, events: &[Row], submit_ms: i64, ad: Option<&Row>) {
         self.time_ms.extend(events.iter().map(|row| row.time_ms));
-        self.hold_code.extend(events.iter().map(|row| row.hold_code));
-        self.hold_subcode.extend(events.iter().map(|row| row.hold_subcode));
+        self.hold_code
+            .extend(events.iter().map(|row| row.hold_code));
+        self.hold_subcode
+            .extend(events.iter().map(|row| row.hold_subcode));
         self.value.extend(events.iter().map(|row| row.value));
-        self.text_hash.extend(events.iter().map(|row| row.text_hash));
+        self.text_hash
+            .extend(events.iter().map(|row| row.text_hash));
         self.number.extend(events.iter().map(|row| row.number));
         self.normal.extend(events.iter().map(|row| row.normal));
         self.bounds.push(self.number.len() as u64);
@@ -93,7 +96,8 @@ impl Columns {
         self.cluster.push(events[0].cluster);
         self.proc.push(events[0].proc);
         self.submit_ms.push(submit_ms);
-        self.global_submit_s.push(ad.map_or(0, |ad| ad.time_ms / 1000));
+        self.global_submit_s
+            .push(ad.map_or(0, |ad| ad.time_ms / 1000));
         self.owner.push(ad.map_or(0, Row::owner));
         let request = ad.map(Row::request).unwrap_or_default();
         self.request_cpus.push(request.cpus);
@@ -139,7 +143,9 @@ impl Columns {
             ("request_memory_mb", Column::vector(&self.request_memory_mb)),
             ("request_disk_mb", Column::vector(&self.request_disk_mb)),
         ];
-        let columns = columns.map(|(name, column)| (name.to_owned(), column)).to_vec();
+        let columns = columns
+            .map(|(name, column)| (name.to_owned(), column))
+            .to_vec();
         Layout::new(EVENTS, &serde_json::json!({}), columns)
     }
 }
@@ -168,7 +174,15 @@ pub struct Job<'a> {
 impl Job<'_> {
     /// Event `at` of its history.
     pub fn event(&self, at: usize) -> Event {
-        let History { time_ms, number, hold_code, hold_subcode, value, normal, text_hash } = self.history;
+        let History {
+            time_ms,
+            number,
+            hold_code,
+            hold_subcode,
+            value,
+            normal,
+            text_hash,
+        } = self.history;
         Event {
             time_ms: time_ms[at],
             cluster: self.cluster,
@@ -264,7 +278,15 @@ impl<'a> Part<'a> {
 
     /// Checks everything that [`Part::job`] relies on, so that no file can make it panic.
     pub(super) fn check(&self, jobs: usize, events: usize, aps: usize) -> Result<()> {
-        let History { time_ms, number, hold_code, hold_subcode, value, normal, text_hash } = self.events;
+        let History {
+            time_ms,
+            number,
+            hold_code,
+            hold_subcode,
+            value,
+            normal,
+            text_hash,
+        } = self.events;
         let of_jobs = [
             self.ap.len(),
             self.cluster.len(),
@@ -286,20 +308,37 @@ impl<'a> Part<'a> {
             normal.len(),
             text_hash.len(),
         ];
-        let as_listed =
-            of_jobs.iter().all(|&length| length == jobs) && of_events.iter().all(|&length| length == events);
-        ensure!(as_listed && self.bounds.len() == jobs + 1, "its columns have other lengths");
+        let as_listed = of_jobs.iter().all(|&length| length == jobs)
+            && of_events.iter().all(|&length| length == events);
+        ensure!(
+            as_listed && self.bounds.len() == jobs + 1,
+            "its columns have other lengths"
+        );
         // Every job has an event.
         let in_order = self.bounds.is_sorted_by(|a, b| a < b);
-        let are_all = self.bounds.first() == Some(&0) && self.bounds.last() == Some(&(events as u64));
+        let are_all =
+            self.bounds.first() == Some(&0) && self.bounds.last() == Some(&(events as u64));
         ensure!(in_order && are_all, "its job bounds are out of order");
         let seconds = |time_s: &i64| TIMES_MS.contains(&time_s.saturating_mul(1000));
-        let are_times = time_ms.iter().chain(self.submit_ms).all(|time_ms| TIMES_MS.contains(time_ms));
-        ensure!(are_times && self.global_submit_s.iter().all(seconds), "it has a time that no calendar has");
-        let are_ids = self.cluster.iter().chain(self.proc).all(|&number| number >= 0);
+        let are_times = time_ms
+            .iter()
+            .chain(self.submit_ms)
+            .all(|time_ms| TIMES_MS.contains(time_ms));
+        ensure!(
+            are_times && self.global_submit_s.iter().all(seconds),
+            "it has a time that no calendar has"
+        );
+        let are_ids = self
+            .cluster
+            .iter()
+            .chain(self.proc)
+            .all(|&number| number >= 0);
         let ids = (0..jobs).map(|at| (self.ap[at], self.cluster[at], self.proc[at]));
         ensure!(are_ids && ids.is_sorted(), "its jobs are out of order");
-        ensure!(self.ap.iter().all(|&ap| (ap as usize) < aps), "it names an unknown access point");
+        ensure!(
+            self.ap.iter().all(|&ap| (ap as usize) < aps),
+            "it names an unknown access point"
+        );
         Ok(())
     }
 
@@ -316,7 +355,8 @@ impl<'a> Part<'a> {
     /// The events of job `at` of this shard.
     #[inline]
     pub(super) fn history(&self, at: usize) -> History<'a> {
-        self.events.slice(self.bounds[at] as usize..self.bounds[at + 1] as usize)
+        self.events
+            .slice(self.bounds[at] as usize..self.bounds[at + 1] as usize)
     }
 
     /// The job `at` of this shard.

@@ -40,14 +40,51 @@ pub(super) const STRETCHES: u32 = 128;
 impl Row {
     /// `event` in one of [`STRETCHES`].
     pub(super) fn event(ap: u32, stretch: u8, event: &Event) -> Row {
-        let Event { time_ms, cluster, proc, number, normal, value, hold_code, hold_subcode, text_hash } = *event;
+        let Event {
+            time_ms,
+            cluster,
+            proc,
+            number,
+            normal,
+            value,
+            hold_code,
+            hold_subcode,
+            text_hash,
+        } = *event;
         let cpus_or_stretch = stretch;
-        Row { time_ms, ap, cluster, proc, hold_code, hold_subcode, value, text_hash, number, normal, cpus_or_stretch }
+        Row {
+            time_ms,
+            ap,
+            cluster,
+            proc,
+            hold_code,
+            hold_subcode,
+            value,
+            text_hash,
+            number,
+            normal,
+            cpus_or_stretch,
+        }
     }
 
     /// What the ad of a job says: its submission by the clock of the access point, its owner, hashed, and its request.
-    pub(super) fn ad(ap: u32, (cluster, proc): (i32, i32), submit_ms: i64, owner: u64, request: Request) -> Row {
-        let mut row = Row::event(ap, 0, &Event { time_ms: submit_ms, cluster, proc, ..Event::default() });
+    pub(super) fn ad(
+        ap: u32,
+        (cluster, proc): (i32, i32),
+        submit_ms: i64,
+        owner: u64,
+        request: Request,
+    ) -> Row {
+        let mut row = Row::event(
+            ap,
+            0,
+            &Event {
+                time_ms: submit_ms,
+                cluster,
+                proc,
+                ..Event::default()
+            },
+        );
         row.number = AD_INFORMATION;
         (row.hold_code, row.hold_subcode) = (owner as u32 as i32, (owner >> 32) as u32 as i32);
         (row.cpus_or_stretch, row.normal) = (request.cpus, request.gpus);
@@ -58,7 +95,12 @@ impl Row {
     /// The request in a row that [`Row::ad`] made.
     pub(super) fn request(&self) -> Request {
         let (cpus, gpus) = (self.cpus_or_stretch, self.normal);
-        Request { cpus, gpus, memory_mb: self.value.cast_unsigned(), disk_mb: self.text_hash }
+        Request {
+            cpus,
+            gpus,
+            memory_mb: self.value.cast_unsigned(),
+            disk_mb: self.text_hash,
+        }
     }
 
     /// The owner in a row that [`Row::ad`] made.
@@ -69,7 +111,9 @@ impl Row {
     /// What names the job, up to numbers used again: 96 bits in the order of access point, cluster and proc. They are not
     /// negative, so they compare as unsigned.
     pub(super) fn id(&self) -> u128 {
-        u128::from(self.ap) << 64 | u128::from(self.cluster as u32) << 32 | u128::from(self.proc as u32)
+        u128::from(self.ap) << 64
+            | u128::from(self.cluster as u32) << 32
+            | u128::from(self.proc as u32)
     }
 }
 
@@ -88,12 +132,19 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn new(dir: Option<PathBuf>) -> Rows {
-        Rows { dir, ..Rows::default() }
+        Rows {
+            dir,
+            ..Rows::default()
+        }
     }
 
     /// How many rows were pushed, at least.
     pub(super) fn count(&self) -> usize {
-        if self.runs.is_empty() { self.rows.len() } else { RUN_ROWS }
+        if self.runs.is_empty() {
+            self.rows.len()
+        } else {
+            RUN_ROWS
+        }
     }
 
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
@@ -126,7 +177,10 @@ impl Rows {
 
     /// Hands the rows of every id to `each`, in order of time and then as they were pushed, those of one stretch of a log as
     /// they were pushed; removes the runs.
-    pub(super) fn each_job(mut self, mut each: impl FnMut(&mut Vec<Row>) -> Result<()>) -> Result<()> {
+    pub(super) fn each_job(
+        mut self,
+        mut each: impl FnMut(&mut Vec<Row>) -> Result<()>,
+    ) -> Result<()> {
         let mut in_time = |rows: &mut Vec<Row>| {
             keep_order(rows);
             rows.sort_by_key(|row| row.time_ms);
@@ -143,7 +197,9 @@ impl Rows {
         self.write_run()?;
         (self.rows, self.order) = (Vec::new(), Vec::new());
         runs::merge(&self.runs, in_time)?;
-        self.runs.iter().try_for_each(|path| Ok(fs_err::remove_file(path)?))
+        self.runs
+            .iter()
+            .try_for_each(|path| Ok(fs_err::remove_file(path)?))
     }
 }
 
@@ -169,14 +225,21 @@ fn by_job<'a>(
 ) -> Result<impl Iterator<Item = impl ExactSizeIterator<Item = &'a Row>>> {
     u32::try_from(rows.len()).context("too many events to hold in memory")?;
     let bits = |number: u128| u128::BITS - number.leading_zeros();
-    let (place_bits, proc_bits) = (bits(rows.len() as u128), bits(differing & u128::from(u32::MAX)));
+    let (place_bits, proc_bits) = (
+        bits(rows.len() as u128),
+        bits(differing & u128::from(u32::MAX)),
+    );
     let (high_bits, low_bits) = (bits(differing >> 32), place_bits + proc_bits);
     let row = move |key: &u64| &rows[(key & ((1 << place_bits) - 1)) as usize];
     order.clear();
     if high_bits + low_bits <= u64::BITS {
         let low = |bits: u32| (1u128 << bits) - 1;
         let brief = |id: u128| (id >> 32 & low(high_bits)) << proc_bits | id & low(proc_bits);
-        order.extend((0u64..).zip(rows).map(|(at, row)| (brief(row.id()) as u64) << place_bits | at));
+        order.extend(
+            (0u64..)
+                .zip(rows)
+                .map(|(at, row)| (brief(row.id()) as u64) << place_bits | at),
+        );
         order.sort_unstable();
     } else {
         order.extend(0..rows.len() as u64);
@@ -206,7 +269,11 @@ mod tests {
             Ok(())
         };
         all.each_job(collect).expect("merged");
-        assert_eq!(fs_err::read_dir(dir.path()).expect("listed").count(), 0, "no run is left");
+        assert_eq!(
+            fs_err::read_dir(dir.path()).expect("listed").count(),
+            0,
+            "no run is left"
+        );
         found
     }
 
@@ -214,12 +281,26 @@ mod tests {
     fn row(at: usize, (cluster, time_ms, code): (i32, i64, i32)) -> Row {
         let proc = cluster % 2;
         if code == 0 {
-            let request = Request { cpus: 3, ..Request::default() };
+            let request = Request {
+                cpus: 3,
+                ..Request::default()
+            };
             return Row::ad(1, (cluster, proc), time_ms, at as u64, request);
         }
         let (hold_code, text_hash) = (code % 2 * i32::MAX, at as u32);
         let stretch = if code < 3 { 5 } else { 127 };
-        Row::event(1, stretch, &Event { cluster, proc, time_ms, hold_code, text_hash, ..Event::default() })
+        Row::event(
+            1,
+            stretch,
+            &Event {
+                cluster,
+                proc,
+                time_ms,
+                hold_code,
+                text_hash,
+                ..Event::default()
+            },
+        )
     }
 
     proptest! {
@@ -243,9 +324,28 @@ mod tests {
 
     #[test]
     fn ids_that_differ_in_all_bits_are_sorted_too() {
-        let ids = [(7, i32::MAX, 0), (0, 1, i32::MAX), (u32::MAX, 0, 1), (0, 1, 0), (7, i32::MAX, 0)];
-        let row = |(ap, cluster, proc)| Row::event(ap, 0, &Event { cluster, proc, ..Event::default() });
-        let found: Vec<usize> = sorted(&ids.map(row), usize::MAX).iter().map(Vec::len).collect();
+        let ids = [
+            (7, i32::MAX, 0),
+            (0, 1, i32::MAX),
+            (u32::MAX, 0, 1),
+            (0, 1, 0),
+            (7, i32::MAX, 0),
+        ];
+        let row = |(ap, cluster, proc)| {
+            Row::event(
+                ap,
+                0,
+                &Event {
+                    cluster,
+                    proc,
+                    ..Event::default()
+                },
+            )
+        };
+        let found: Vec<usize> = sorted(&ids.map(row), usize::MAX)
+            .iter()
+            .map(Vec::len)
+            .collect();
         let mut expected = ids.map(row);
         expected.sort_by_key(Row::id);
         assert_eq!(sorted(&ids.map(row), 2).concat(), expected);
@@ -254,18 +354,40 @@ mod tests {
 
     #[test]
     fn the_order_of_a_log_holds_within_a_stretch_of_it() {
-        let row = |(stretch, time_ms)| Row::event(0, stretch, &Event { time_ms, ..Event::default() });
+        let row = |(stretch, time_ms)| {
+            Row::event(
+                0,
+                stretch,
+                &Event {
+                    time_ms,
+                    ..Event::default()
+                },
+            )
+        };
         let ad = Row::ad(0, (0, 0), 1, 0, Request::default());
-        let mut rows = [(1, 10), (1, 30), (1, 20), (2, 5), (2, 40), (1, 7)].map(row).to_vec();
+        let mut rows = [(1, 10), (1, 30), (1, 20), (2, 5), (2, 40), (1, 7)]
+            .map(row)
+            .to_vec();
         rows.insert(1, ad);
         keep_order(&mut rows);
-        assert_eq!(rows.iter().map(|row| row.time_ms).collect::<Vec<_>>(), [10, 1, 30, 30, 5, 40, 7]);
+        assert_eq!(
+            rows.iter().map(|row| row.time_ms).collect::<Vec<_>>(),
+            [10, 1, 30, 30, 5, 40, 7]
+        );
     }
 
     #[test]
     fn owners_fit() {
-        let request = Request { cpus: 255, gpus: 1, memory_mb: u32::MAX, disk_mb: 1 << 31 };
-        assert_eq!(Row::ad(0, (1, 2), 3, 0xfedc_ba98_7654_3210, request).owner(), 0xfedc_ba98_7654_3210);
+        let request = Request {
+            cpus: 255,
+            gpus: 1,
+            memory_mb: u32::MAX,
+            disk_mb: 1 << 31,
+        };
+        assert_eq!(
+            Row::ad(0, (1, 2), 3, 0xfedc_ba98_7654_3210, request).owner(),
+            0xfedc_ba98_7654_3210
+        );
         assert_eq!(Row::ad(0, (1, 2), 3, 0, request).request(), request);
     }
 }

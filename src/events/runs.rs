@@ -56,8 +56,16 @@ where
     for job in jobs {
         let mut job = job.peekable();
         let rows = u32::try_from(job.len())?;
-        if let Some(&&Row { ap, cluster, proc, .. }) = job.peek() {
-            file.write_all(bytemuck::bytes_of(&Head { ap, cluster, proc, rows }))?;
+        if let Some(&&Row {
+            ap, cluster, proc, ..
+        }) = job.peek()
+        {
+            file.write_all(bytemuck::bytes_of(&Head {
+                ap,
+                cluster,
+                proc,
+                rows,
+            }))?;
         }
         job.try_for_each(|row| write_row(&mut file, row))?;
     }
@@ -65,18 +73,53 @@ where
 }
 
 fn write_row(file: &mut BufWriter<fs_err::File>, row: &Row) -> std::io::Result<()> {
-    let Row { time_ms, hold_code, hold_subcode, value, text_hash, number, normal, cpus_or_stretch, .. } = *row;
-    let (cpus, stretch) = if number == AD_INFORMATION { (cpus_or_stretch, 0) } else { (0, cpus_or_stretch) };
-    let codes = Codes { value, hold_code, hold_subcode, cpus: cpus.into() };
+    let Row {
+        time_ms,
+        hold_code,
+        hold_subcode,
+        value,
+        text_hash,
+        number,
+        normal,
+        cpus_or_stretch,
+        ..
+    } = *row;
+    let (cpus, stretch) = if number == AD_INFORMATION {
+        (cpus_or_stretch, 0)
+    } else {
+        (0, cpus_or_stretch)
+    };
+    let codes = Codes {
+        value,
+        hold_code,
+        hold_subcode,
+        cpus: cpus.into(),
+    };
     let has_codes = codes != Codes::zeroed();
     let has_codes_and_stretch = stretch << 1 | u8::from(has_codes);
-    file.write_all(bytemuck::bytes_of(&Brief { time_ms, text_hash, number, normal, has_codes_and_stretch }))?;
-    if has_codes { file.write_all(bytemuck::bytes_of(&codes)) } else { Ok(()) }
+    file.write_all(bytemuck::bytes_of(&Brief {
+        time_ms,
+        text_hash,
+        number,
+        normal,
+        has_codes_and_stretch,
+    }))?;
+    if has_codes {
+        file.write_all(bytemuck::bytes_of(&codes))
+    } else {
+        Ok(())
+    }
 }
 
 /// Hands the rows of every job in the runs at `paths` to `each`, which may change them; those of an earlier run first.
-pub(super) fn merge(paths: &[PathBuf], mut each: impl FnMut(&mut Vec<Row>) -> Result<()>) -> Result<()> {
-    let mut runs: Vec<Run> = paths.iter().map(|path| Run::open(path)).collect::<Result<_>>()?;
+pub(super) fn merge(
+    paths: &[PathBuf],
+    mut each: impl FnMut(&mut Vec<Row>) -> Result<()>,
+) -> Result<()> {
+    let mut runs: Vec<Run> = paths
+        .iter()
+        .map(|path| Run::open(path))
+        .collect::<Result<_>>()?;
     let mut next = BinaryHeap::new();
     for (index, run) in runs.iter_mut().enumerate() {
         next.extend(run.next()?.map(|id| Reverse((id, index))));
@@ -84,8 +127,15 @@ pub(super) fn merge(paths: &[PathBuf], mut each: impl FnMut(&mut Vec<Row>) -> Re
     let mut rows = Vec::new();
     while let Some(Reverse((id, index))) = next.pop() {
         runs[index].read(&mut rows)?;
-        next.extend(runs[index].next()?.map(|following| Reverse((following, index))));
-        if next.peek().is_none_or(|Reverse((following, _))| *following != id) {
+        next.extend(
+            runs[index]
+                .next()?
+                .map(|following| Reverse((following, index))),
+        );
+        if next
+            .peek()
+            .is_none_or(|Reverse((following, _))| *following != id)
+        {
             each(&mut rows)?;
             rows.clear();
         }
@@ -102,7 +152,10 @@ struct Run {
 impl Run {
     fn open(path: &Path) -> Result<Run> {
         let file = BufReader::with_capacity(BUFFER_BYTES, fs_err::File::open(path)?);
-        Ok(Run { file, head: Head::zeroed() })
+        Ok(Run {
+            file,
+            head: Head::zeroed(),
+        })
     }
 
     /// What names the next job.
@@ -110,23 +163,51 @@ impl Run {
         if self.file.fill_buf()?.is_empty() {
             return Ok(None);
         }
-        self.file.read_exact(bytemuck::bytes_of_mut(&mut self.head))?;
-        let Head { ap, cluster, proc, .. } = self.head;
-        Ok(Some(Row { ap, cluster, proc, ..Row::default() }.id()))
+        self.file
+            .read_exact(bytemuck::bytes_of_mut(&mut self.head))?;
+        let Head {
+            ap, cluster, proc, ..
+        } = self.head;
+        Ok(Some(
+            Row {
+                ap,
+                cluster,
+                proc,
+                ..Row::default()
+            }
+            .id(),
+        ))
     }
 
     /// Adds the rows of the job that [`Run::next`] found to `rows`.
     fn read(&mut self, rows: &mut Vec<Row>) -> Result<()> {
-        let Head { ap, cluster, proc, .. } = self.head;
+        let Head {
+            ap, cluster, proc, ..
+        } = self.head;
         for _ in 0..self.head.rows {
             let (mut brief, mut codes) = (Brief::zeroed(), Codes::zeroed());
             self.file.read_exact(bytemuck::bytes_of_mut(&mut brief))?;
             if brief.has_codes_and_stretch & 1 != 0 {
                 self.file.read_exact(bytemuck::bytes_of_mut(&mut codes))?;
             }
-            let Brief { time_ms, text_hash, number, normal, has_codes_and_stretch } = brief;
-            let Codes { value, hold_code, hold_subcode, cpus } = codes;
-            let cpus_or_stretch = if number == AD_INFORMATION { cpus as u8 } else { has_codes_and_stretch >> 1 };
+            let Brief {
+                time_ms,
+                text_hash,
+                number,
+                normal,
+                has_codes_and_stretch,
+            } = brief;
+            let Codes {
+                value,
+                hold_code,
+                hold_subcode,
+                cpus,
+            } = codes;
+            let cpus_or_stretch = if number == AD_INFORMATION {
+                cpus as u8
+            } else {
+                has_codes_and_stretch >> 1
+            };
             rows.push(Row {
                 time_ms,
                 ap,

@@ -15,7 +15,11 @@ use crate::manifest::{self, Checksum};
 use crate::shard::{Format, Shard};
 
 /// Event shards.
-pub const EVENTS: Format = Format { name: "events", version: 4, rebuild: "poolcast parse LOG... -o DIR" };
+pub const EVENTS: Format = Format {
+    name: "events",
+    version: 4,
+    rebuild: "poolcast parse LOG... -o DIR",
+};
 
 /// A log that went into a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +110,10 @@ impl Listed {
         let checked = Part::of(&shard).and_then(|part| part.check(self.jobs, self.events, aps));
         checked.with_context(|| {
             hinted(
-                format!("`{}` does not hold what its manifest says", shard.path().display()),
+                format!(
+                    "`{}` does not hold what its manifest says",
+                    shard.path().display()
+                ),
                 format!("make it anew with `{}`", EVENTS.rebuild),
             )
         })?;
@@ -123,7 +130,10 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(staging: Staging) -> Writer {
-        Writer { staging, shards: Vec::new() }
+        Writer {
+            staging,
+            shards: Vec::new(),
+        }
     }
 
     pub(super) fn shard(&mut self, columns: &Columns) -> Result<()> {
@@ -131,7 +141,12 @@ impl Writer {
         let layout = columns.layout()?;
         layout.write(&self.staging.path().join(&file))?;
         let (jobs, events) = (columns.jobs(), columns.events());
-        self.shards.push(Listed { file, jobs, events, xxh3: Checksum::of(layout.parts()) });
+        self.shards.push(Listed {
+            file,
+            jobs,
+            events,
+            xxh3: Checksum::of(layout.parts()),
+        });
         Ok(())
     }
 
@@ -159,13 +174,20 @@ impl Store {
         let own = |ap: usize| summary.gaps.iter().filter(move |gap| gap.ap as usize == ap);
         let times = |ap: usize| own(ap).map(|gap| (gap.from_ms, gap.to_ms)).collect();
         let gaps = (0..summary.aps.len()).map(times).collect();
-        Store { summary, shards: Vec::new(), starts: vec![0], gaps }
+        Store {
+            summary,
+            shards: Vec::new(),
+            starts: vec![0],
+            gaps,
+        }
     }
 
     pub(super) fn in_memory(shards: Vec<Shard>, summary: Summary) -> Result<Store> {
         let mut store = Store::empty(summary);
         for shard in &shards {
-            store.starts.push(store.starts[store.starts.len() - 1] + Part::of(shard)?.jobs());
+            store
+                .starts
+                .push(store.starts[store.starts.len() - 1] + Part::of(shard)?.jobs());
         }
         Ok(Store { shards, ..store })
     }
@@ -181,9 +203,14 @@ impl Store {
             dir.display()
         );
         let mut store = Store::empty(summary);
-        store.shards = listing.par_iter().map(|listed| listed.open(dir, aps)).collect::<Result<_>>()?;
+        store.shards = listing
+            .par_iter()
+            .map(|listed| listed.open(dir, aps))
+            .collect::<Result<_>>()?;
         for listed in &listing {
-            store.starts.push(store.starts[store.starts.len() - 1] + listed.jobs);
+            store
+                .starts
+                .push(store.starts[store.starts.len() - 1] + listed.jobs);
         }
         let found = store.starts[store.starts.len() - 1];
         ensure!(
@@ -198,8 +225,12 @@ impl Store {
 
     /// The jobs.
     pub fn jobs(&self) -> Jobs<'_> {
-        let part = |shard| Part::of(shard).expect("every column was checked when the shard was opened");
-        Jobs { starts: &self.starts, parts: self.shards.iter().map(part).collect() }
+        let part =
+            |shard| Part::of(shard).expect("every column was checked when the shard was opened");
+        Jobs {
+            starts: &self.starts,
+            parts: self.shards.iter().map(part).collect(),
+        }
     }
 
     /// Where events of the access point `ap` are missing: from and to, epoch ms.
@@ -252,7 +283,9 @@ impl<'a> Jobs<'a> {
 
     /// Every job, in order.
     pub fn iter(&self) -> impl Iterator<Item = Job<'a>> {
-        self.parts.iter().flat_map(|part| (0..part.jobs()).map(|at| part.job(at)))
+        self.parts
+            .iter()
+            .flat_map(|part| (0..part.jobs()).map(|at| part.job(at)))
     }
 }
 
@@ -265,8 +298,18 @@ mod tests {
     fn columns(jobs: usize) -> Columns {
         let mut columns = Columns::new(0);
         for cluster in 0..jobs as i32 {
-            let row =
-                |number| Row::event(0, 0, &Event { cluster, number, time_ms: i64::from(number), ..Event::default() });
+            let row = |number| {
+                Row::event(
+                    0,
+                    0,
+                    &Event {
+                        cluster,
+                        number,
+                        time_ms: i64::from(number),
+                        ..Event::default()
+                    },
+                )
+            };
             let events: Vec<Row> = (0..=cluster as u16 % 3).map(row).collect();
             let ad = Row::ad(0, (cluster, 0), 5000, 7, Request::default());
             columns.push_job(&events, i64::from(cluster), Some(&ad));
@@ -275,12 +318,19 @@ mod tests {
     }
 
     fn summary(jobs: usize) -> Summary {
-        Summary { aps: vec!["ap".into()], events_by_number: [(12, 3)].into(), jobs, ..Summary::default() }
+        Summary {
+            aps: vec!["ap".into()],
+            events_by_number: [(12, 3)].into(),
+            jobs,
+            ..Summary::default()
+        }
     }
 
     fn write(path: &Path, parts: &[Columns]) {
         let mut writer = Writer::new(Staging::new(path, false).expect("staged"));
-        parts.iter().for_each(|part| writer.shard(part).expect("written"));
+        parts
+            .iter()
+            .for_each(|part| writer.shard(part).expect("written"));
         let jobs = parts.iter().map(|part| part.jobs()).sum();
         writer.commit("key", &mut summary(jobs)).expect("committed");
     }
@@ -299,7 +349,14 @@ mod tests {
             Store::open(&path).expect("opened"),
             Store::in_memory(parts.map(shard).into(), summary(14)).expect("made"),
         );
-        assert_eq!((mapped.jobs().len(), mapped.jobs().get(12).cluster, mapped.jobs().get(12).owner), (14, 2, 7));
+        assert_eq!(
+            (
+                mapped.jobs().len(),
+                mapped.jobs().get(12).cluster,
+                mapped.jobs().get(12).owner
+            ),
+            (14, 2, 7)
+        );
         for (a, b) in store.jobs().iter().zip(mapped.jobs().iter()) {
             assert_eq!(format!("{a:?}"), format!("{b:?}"));
         }
@@ -314,9 +371,21 @@ mod tests {
         let shard = path.join("events-00000.safetensors");
         fs_err::write(&shard, columns(9).layout().expect("laid out").bytes()).expect("written");
         let error = Store::open(&path).expect_err("other columns");
-        assert!(crate::error::render(&error).contains("poolcast parse"), "{error:?}");
+        assert!(
+            crate::error::render(&error).contains("poolcast parse"),
+            "{error:?}"
+        );
         let text = fs_err::read_to_string(path.join("manifest.json")).expect("read");
-        fs_err::write(path.join("manifest.json"), text.replace("events-00000", "../events-00000")).expect("written");
-        assert!(Store::open(&path).expect_err("outside").to_string().contains("outside it"));
+        fs_err::write(
+            path.join("manifest.json"),
+            text.replace("events-00000", "../events-00000"),
+        )
+        .expect("written");
+        assert!(
+            Store::open(&path)
+                .expect_err("outside")
+                .to_string()
+                .contains("outside it")
+        );
     }
 }

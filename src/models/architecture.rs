@@ -58,23 +58,35 @@ pub trait Architecture: fmt::Debug + Sync {
 pub struct Weights(BTreeMap<String, Tensor>);
 
 impl Weights {
-    pub(super) fn new(tensors: impl IntoIterator<Item = Result<(String, Tensor)>>) -> Result<Weights> {
+    pub(super) fn new(
+        tensors: impl IntoIterator<Item = Result<(String, Tensor)>>,
+    ) -> Result<Weights> {
         Ok(Weights(tensors.into_iter().collect::<Result<_>>()?))
     }
 
     /// The same without a way back to a gradient.
     pub(super) fn detached(&self) -> Weights {
-        Weights(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.detach())).collect())
+        Weights(
+            self.0
+                .iter()
+                .map(|(name, tensor)| (name.clone(), tensor.detach()))
+                .collect(),
+        )
     }
 
     /// The parameter `name`, with the dimensions that [`Architecture::parameters`] gave it.
     pub fn get(&self, name: &str) -> Result<&Tensor> {
-        self.0.get(name).with_context(|| format!("the model has no parameter `{name}`"))
+        self.0
+            .get(name)
+            .with_context(|| format!("the model has no parameter `{name}`"))
     }
 
     /// `inputs [b, n] → [b, k]` by `name.weight` `[k, n]` and `name.bias` `[k]`, as PyTorch's `nn.Linear`.
     pub fn linear(&self, name: &str, inputs: &Tensor) -> Result<Tensor> {
-        let (weight, bias) = (self.get(&format!("{name}.weight"))?, self.get(&format!("{name}.bias"))?);
+        let (weight, bias) = (
+            self.get(&format!("{name}.weight"))?,
+            self.get(&format!("{name}.bias"))?,
+        );
         Ok(inputs.matmul(&weight.t()?)?.broadcast_add(bias)?)
     }
 }

@@ -22,10 +22,23 @@ impl<'a> Batch<'a> {
         shape.check()?;
         let cells = shape.m * shape.j;
         let b = codes.len() / cells;
-        ensure!(codes.len() == b * cells, "{} codes are not whole samples of {cells}", codes.len());
-        ensure!(statics.len() == b * shape.s, "{} static features for {b} samples of {}", statics.len(), shape.s);
+        ensure!(
+            codes.len() == b * cells,
+            "{} codes are not whole samples of {cells}",
+            codes.len()
+        );
+        ensure!(
+            statics.len() == b * shape.s,
+            "{} static features for {b} samples of {}",
+            statics.len(),
+            shape.s
+        );
         let is_known = |&code: &u8| usize::from(code) < shape.e || code == EMPTY;
-        ensure!(codes.iter().all(is_known), "a code is neither below {} nor {EMPTY}", shape.e);
+        ensure!(
+            codes.iter().all(is_known),
+            "a code is neither below {} nor {EMPTY}",
+            shape.e
+        );
         Ok(Batch { codes, statics, b })
     }
 
@@ -45,7 +58,11 @@ impl<'a> Batch<'a> {
         let piece = |start: usize| {
             let end = self.b.min(start + rows);
             let codes = &self.codes[start * cells..end * cells];
-            Batch { codes, statics: &self.statics[start * shape.s..end * shape.s], b: end - start }
+            Batch {
+                codes,
+                statics: &self.statics[start * shape.s..end * shape.s],
+                b: end - start,
+            }
         };
         (0..self.b).step_by(rows).map(piece).collect()
     }

@@ -61,7 +61,10 @@ impl Changes {
                     self.terms.truncate(start);
                     present = self.begin(shape.e, now);
                 }
-                self.frames.push(Frame { is_fresh, end: self.terms.len() as u32 });
+                self.frames.push(Frame {
+                    is_fresh,
+                    end: self.terms.len() as u32,
+                });
                 before = now;
             }
         }
@@ -87,7 +90,8 @@ impl Changes {
     fn begin(&mut self, e: usize, now: &[u8]) -> usize {
         let start = self.terms.len();
         let with_code = now.iter().enumerate().filter(|(_, code)| **code != EMPTY);
-        self.terms.extend(with_code.map(|(job, &code)| term(e, job, code, 1.0)));
+        self.terms
+            .extend(with_code.map(|(job, &code)| term(e, job, code, 1.0)));
         self.terms.len() - start
     }
 
@@ -97,12 +101,18 @@ impl Changes {
         let at = sample * self.m + frame;
         let start = if at == 0 { 0 } else { self.frames[at - 1].end };
         let Frame { is_fresh, end } = self.frames[at];
-        Change { is_fresh, terms: &self.terms[start as usize..end as usize] }
+        Change {
+            is_fresh,
+            terms: &self.terms[start as usize..end as usize],
+        }
     }
 }
 
 fn term(e: usize, job: usize, code: u8, sign: f32) -> Term {
-    Term { row: (job * e + usize::from(code)) as u32, sign }
+    Term {
+        row: (job * e + usize::from(code)) as u32,
+        sign,
+    }
 }
 
 /// Calls `found` with each position at which two slices of one length differ, eight positions at a time.
@@ -153,21 +163,37 @@ mod tests {
 
     #[test]
     fn changes_add_up_to_the_codes() {
-        let shape = Shape { e: 4, m: 70, j: 11, s: 0, hidden_size: 1, lstm_layers: 1 };
+        let shape = Shape {
+            e: 4,
+            m: 70,
+            j: 11,
+            s: 0,
+            hidden_size: 1,
+            lstm_layers: 1,
+        };
         let code = |at: usize| match at * 2_654_435_761 % 97 {
             small @ 0..4 => small as u8,
             _ => EMPTY,
         };
         // Sticky codes, then quick ones, then nothing at all.
-        let mut codes: Vec<u8> =
-            (0..3 * 770).map(|at| if at < 770 { code(at % 11 + at / 99) } else { code(at) }).collect();
+        let mut codes: Vec<u8> = (0..3 * 770)
+            .map(|at| {
+                if at < 770 {
+                    code(at % 11 + at / 99)
+                } else {
+                    code(at)
+                }
+            })
+            .collect();
         codes[1540..].fill(EMPTY);
         let mut changes = Changes::default();
         changes.find(&shape, &Batch::new(&shape, &codes, &[]).expect("a batch"));
         for (sample, codes) in codes.chunks(770).enumerate() {
             for (frame, codes) in codes.chunks(11).enumerate() {
                 let present = codes.iter().enumerate().filter(|(_, code)| **code != EMPTY);
-                let expected: Vec<u32> = present.map(|(job, &code)| (job * 4) as u32 + u32::from(code)).collect();
+                let expected: Vec<u32> = present
+                    .map(|(job, &code)| (job * 4) as u32 + u32::from(code))
+                    .collect();
                 assert_eq!(rows(&changes, sample, frame), expected);
                 assert!(changes.get(sample, frame).is_fresh || frame % RESUMMED != 0);
             }
@@ -176,7 +202,14 @@ mod tests {
 
     #[test]
     fn a_frame_never_takes_more_rows_than_it_has() {
-        let shape = Shape { e: 3, m: 2, j: 9, s: 0, hidden_size: 1, lstm_layers: 1 };
+        let shape = Shape {
+            e: 3,
+            m: 2,
+            j: 9,
+            s: 0,
+            hidden_size: 1,
+            lstm_layers: 1,
+        };
         let mut codes = vec![0u8; 18];
         codes[9..].fill(1);
         codes[17] = 0;

@@ -68,7 +68,13 @@ impl Chunk {
             states: Floats::zeros((frames + 1) * units),
         };
         let layers = (0..layout.shape.lstm_layers).map(|_| trace()).collect();
-        Chunk { rows: 0, frames, changes: Changes::default(), layers, logits: Vec::new() }
+        Chunk {
+            rows: 0,
+            frames,
+            changes: Changes::default(),
+            layers,
+            logits: Vec::new(),
+        }
     }
 
     /// Leaves the logits of the samples of `batch`, no more than the chunk was made for, by the parameters `flat`.
@@ -88,8 +94,12 @@ impl Chunk {
             }
             if start + frames < m {
                 for trace in &mut self.layers {
-                    trace.cells.copy_within(frames * units..(frames + 1) * units, 0);
-                    trace.states.copy_within(frames * units..(frames + 1) * units, 0);
+                    trace
+                        .cells
+                        .copy_within(frames * units..(frames + 1) * units, 0);
+                    trace
+                        .states
+                        .copy_within(frames * units..(frames + 1) * units, 0);
                 }
             }
         }
@@ -112,7 +122,13 @@ impl Chunk {
                 self.inputs(layout, layer, weight_ih, &bias, slots);
             }
             let is_first = frames.start + slot == 0;
-            self.step(layout, layer, &flat[place.weight_hh.clone()], slot, is_first);
+            self.step(
+                layout,
+                layer,
+                &flat[place.weight_hh.clone()],
+                slot,
+                is_first,
+            );
         }
     }
 
@@ -122,17 +138,33 @@ impl Chunk {
         let gates = gates.chunks_mut(gather::PANELS * self.frames * rows * PANEL);
         let tables = table.chunks(gather::PANELS * layout.inputs() * PANEL);
         for ((gates, table), bias) in gates.zip(tables).zip(bias.chunks(gather::PANELS * PANEL)) {
-            run(Gather { changes, frames: frames.clone(), rows, table, bias, gates });
+            run(Gather {
+                changes,
+                frames: frames.clone(),
+                rows,
+                table,
+                bias,
+                gates,
+            });
         }
     }
 
     /// What the states of the layer below add to the gates of some frames, and the bias.
-    fn inputs(&mut self, layout: &Layout, layer: usize, weights: &[f32], bias: &[f32], slots: Range<usize>) {
+    fn inputs(
+        &mut self,
+        layout: &Layout,
+        layer: usize,
+        weights: &[f32],
+        bias: &[f32],
+        slots: Range<usize>,
+    ) {
         let (rows, width) = (self.rows, layout.width);
         let (below, above) = self.layers.split_at_mut(layer);
         let states = &below[layer - 1].states[(slots.start + 1) * rows * width..];
         let gates = above[0].gates.chunks_exact_mut(self.frames * rows * PANEL);
-        let panels = weights.chunks_exact(width * PANEL).zip(bias.chunks_exact(PANEL));
+        let panels = weights
+            .chunks_exact(width * PANEL)
+            .zip(bias.chunks_exact(PANEL));
         for (gates, (panel, bias)) in gates.zip(panels) {
             run(Product {
                 out: &mut gates[slots.start * rows * PANEL..],
@@ -147,13 +179,25 @@ impl Chunk {
     }
 
     /// The states of one frame, whose gates hold what the inputs add to them.
-    fn step(&mut self, layout: &Layout, layer: usize, weights: &[f32], slot: usize, is_first: bool) {
+    fn step(
+        &mut self,
+        layout: &Layout,
+        layer: usize,
+        weights: &[f32],
+        slot: usize,
+        is_first: bool,
+    ) {
         let (rows, width) = (self.rows, layout.width);
-        let Trace { gates, cells, states } = &mut self.layers[layer];
+        let Trace {
+            gates,
+            cells,
+            states,
+        } = &mut self.layers[layer];
         let (states_before, states) = frame_and_next(states, slot, rows * width);
         let (cells_before, cells) = frame_and_next(cells, slot, rows * width);
         let gates = gates.chunks_exact_mut(self.frames * rows * PANEL);
-        for (panel, (gates, weights)) in gates.zip(weights.chunks_exact(width * PANEL)).enumerate() {
+        for (panel, (gates, weights)) in gates.zip(weights.chunks_exact(width * PANEL)).enumerate()
+        {
             let gates = &mut gates[slot * rows * PANEL..][..rows * PANEL];
             // The state before frame 0 is zero.
             if !is_first {
@@ -167,7 +211,14 @@ impl Chunk {
                     width: PANEL,
                 });
             }
-            run(Activate { gates, cells_before, cells, states, panel, row: width / LANES });
+            run(Activate {
+                gates,
+                cells_before,
+                cells,
+                states,
+                panel,
+                row: width / LANES,
+            });
         }
     }
 
@@ -177,10 +228,13 @@ impl Chunk {
         let last = last_states(&self.layers, kept, self.rows, layout.width);
         let (weights, bias) = (&flat[layout.linear_state.clone()], flat[layout.linear_bias]);
         let of_statics = &flat[layout.linear_statics.clone()];
-        let logits = last.chunks_exact(layout.width).enumerate().map(|(row, state)| {
-            let statics = &batch.statics[row * s..][..s];
-            dot(state, weights) + dot(statics, of_statics) + bias
-        });
+        let logits = last
+            .chunks_exact(layout.width)
+            .enumerate()
+            .map(|(row, state)| {
+                let statics = &batch.statics[row * s..][..s];
+                dot(state, weights) + dot(statics, of_statics) + bias
+            });
         self.logits.clear();
         self.logits.extend(logits);
     }
@@ -190,7 +244,13 @@ impl Chunk {
     pub(super) fn scatter(&self, first: usize, panels: usize, d_table: &mut [f32]) {
         let len = self.frames * self.rows * PANEL;
         let d_gates = &self.layers[0].gates[first * len..][..panels * len];
-        run(Scatter { changes: &self.changes, rows: self.rows, d_gates, d_table, panels });
+        run(Scatter {
+            changes: &self.changes,
+            rows: self.rows,
+            d_gates,
+            d_table,
+            panels,
+        });
     }
 }
 
@@ -225,9 +285,17 @@ impl Turned {
         self.hh.resize_with(count, || Floats::zeros(size));
         self.ih.resize_with(count, || Floats::zeros(size));
         for (layer, place) in layout.layers.iter().enumerate() {
-            turn(&flat[place.weight_hh.clone()], layout.width, &mut self.hh[layer]);
+            turn(
+                &flat[place.weight_hh.clone()],
+                layout.width,
+                &mut self.hh[layer],
+            );
             if layer > 0 {
-                turn(&flat[place.weight_ih.clone()], layout.width, &mut self.ih[layer]);
+                turn(
+                    &flat[place.weight_ih.clone()],
+                    layout.width,
+                    &mut self.ih[layer],
+                );
             }
         }
     }
@@ -239,8 +307,12 @@ fn turn(weights: &[f32], width: usize, turned: &mut [f32]) {
         let columns = piece.len() / (4 * width);
         for (gate, row) in piece.chunks_exact_mut(columns).enumerate() {
             let panel = &weights[gate / PANEL * width * PANEL..];
-            let of_gate = panel[index * PANEL * PANEL + gate % PANEL..].iter().step_by(PANEL);
-            row.iter_mut().zip(of_gate).for_each(|(out, weight)| *out = *weight);
+            let of_gate = panel[index * PANEL * PANEL + gate % PANEL..]
+                .iter()
+                .step_by(PANEL);
+            row.iter_mut()
+                .zip(of_gate)
+                .for_each(|(out, weight)| *out = *weight);
         }
     }
 }
@@ -310,12 +382,20 @@ impl Backward {
         let d_last = self.d_states[(m - 1) * rows * width..].chunks_exact_mut(width);
         let weights = &flat[layout.linear_state.clone()];
         for (row, (state, d_state)) in last.chunks_exact(width).zip(d_last).enumerate() {
-            let (loss, slope) = cross_entropy(chunk.logits[row], lesson.targets[row], lesson.pos_weight);
+            let (loss, slope) =
+                cross_entropy(chunk.logits[row], lesson.targets[row], lesson.pos_weight);
             self.loss += loss;
             let d = slope * lesson.scale;
-            d_state.iter_mut().zip(weights).for_each(|(out, weight)| *out = d * weight);
+            d_state
+                .iter_mut()
+                .zip(weights)
+                .for_each(|(out, weight)| *out = d * weight);
             add_scaled(&mut self.gradient[layout.linear_state.clone()], d, state);
-            add_scaled(&mut self.gradient[layout.linear_statics.clone()], d, &lesson.batch.statics[row * s..][..s]);
+            add_scaled(
+                &mut self.gradient[layout.linear_statics.clone()],
+                d,
+                &lesson.batch.statics[row * s..][..s],
+            );
             self.gradient[layout.linear_bias] += d;
         }
     }
@@ -337,17 +417,27 @@ impl Backward {
             end = frames.start;
         }
         let place = &layout.layers[layer];
-        self.gradient.copy_within(place.bias_hh.clone(), place.bias_ih.start);
+        self.gradient
+            .copy_within(place.bias_hh.clone(), place.bias_ih.start);
     }
 
     /// One frame back: its gates become the gradient of their sums, and the states before it get theirs.
-    fn step(&mut self, layout: &Layout, turned: &[f32], chunk: &mut Chunk, layer: usize, frame: usize) {
+    fn step(
+        &mut self,
+        layout: &Layout,
+        turned: &[f32],
+        chunk: &mut Chunk,
+        layer: usize,
+        frame: usize,
+    ) {
         let (rows, width, m) = (chunk.rows, layout.width, layout.shape.m);
         let units = rows * width;
         let Trace { gates, cells, .. } = &mut chunk.layers[layer];
         let (cells_before, cells) = cells[frame * units..][..2 * units].split_at(units);
         let d_bias = &mut self.gradient[layout.layers[layer].bias_hh.clone()];
-        let panels = gates.chunks_exact_mut(m * rows * PANEL).zip(d_bias.chunks_exact_mut(PANEL));
+        let panels = gates
+            .chunks_exact_mut(m * rows * PANEL)
+            .zip(d_bias.chunks_exact_mut(PANEL));
         for (panel, (gates, d_bias)) in panels.enumerate() {
             run(Deactivate {
                 gates: &mut gates[frame * rows * PANEL..][..rows * PANEL],
@@ -368,11 +458,28 @@ impl Backward {
     }
 
     /// The gradient of the states of the layer below at some frames.
-    fn inputs(&mut self, layout: &Layout, turned: &[f32], chunk: &Chunk, layer: usize, frames: Range<usize>) {
+    fn inputs(
+        &mut self,
+        layout: &Layout,
+        turned: &[f32],
+        chunk: &Chunk,
+        layer: usize,
+        frames: Range<usize>,
+    ) {
         let (rows, width, m) = (chunk.rows, layout.width, layout.shape.m);
-        let a = Rows::panels(&chunk.layers[layer].gates[frames.start * rows * PANEL..], m * rows * PANEL);
+        let a = Rows::panels(
+            &chunk.layers[layer].gates[frames.start * rows * PANEL..],
+            m * rows * PANEL,
+        );
         let out = &mut self.d_below[frames.start * rows * width..frames.end * rows * width];
-        through_weights(out, Start::Row(&[0.0; PANEL]), frames.len() * rows, width, a, turned);
+        through_weights(
+            out,
+            Start::Row(&[0.0; PANEL]),
+            frames.len() * rows,
+            width,
+            a,
+            turned,
+        );
     }
 
     /// What some frames add to the gradient of the weights of `layer`.
@@ -383,21 +490,40 @@ impl Backward {
         let place = &layout.layers[layer];
         let before = &own.states[frames.start * units..frames.end * units];
         for panel in 0..layout.panels {
-            let d = &own.gates[(panel * m + frames.start) * rows * PANEL..][..frames.len() * rows * PANEL];
+            let d = &own.gates[(panel * m + frames.start) * rows * PANEL..]
+                [..frames.len() * rows * PANEL];
             let place_of = |range: &Range<usize>| range.start + panel * width * PANEL..;
             let out = &mut self.gradient[place_of(&place.weight_hh)][..width * PANEL];
-            run(Outer { out, x: before, width, d });
+            run(Outer {
+                out,
+                x: before,
+                width,
+                d,
+            });
             if layer > 0 {
-                let inputs = &chunk.layers[layer - 1].states[(frames.start + 1) * units..(frames.end + 1) * units];
+                let inputs = &chunk.layers[layer - 1].states
+                    [(frames.start + 1) * units..(frames.end + 1) * units];
                 let out = &mut self.gradient[place_of(&place.weight_ih)][..width * PANEL];
-                run(Outer { out, x: inputs, width, d });
+                run(Outer {
+                    out,
+                    x: inputs,
+                    width,
+                    d,
+                });
             }
         }
     }
 }
 
 /// `out[rows, width] = start + a[rows, 4*width] · turned weights`.
-fn through_weights(out: &mut [f32], start: Start<'_>, rows: usize, width: usize, a: Rows<'_>, turned: &[f32]) {
+fn through_weights(
+    out: &mut [f32],
+    start: Start<'_>,
+    rows: usize,
+    width: usize,
+    a: Rows<'_>,
+    turned: &[f32],
+) {
     for (index, panel) in turned.chunks(4 * width * PANEL).enumerate() {
         let columns = panel.len() / (4 * width);
         let start = match start {
@@ -405,7 +531,15 @@ fn through_weights(out: &mut [f32], start: Start<'_>, rows: usize, width: usize,
             Start::There => Start::There,
         };
         let out = &mut out[index * PANEL..];
-        run(Product { out, out_row: width, start, rows, a, panel, width: columns });
+        run(Product {
+            out,
+            out_row: width,
+            start,
+            rows,
+            a,
+            panel,
+            width: columns,
+        });
     }
 }
 
@@ -415,9 +549,14 @@ pub(super) fn cross_entropy(logit: f32, target: f32, pos_weight: f32) -> (f64, f
     let (x, y) = (f64::from(logit), f64::from(target));
     let weight = 1.0 + (f64::from(pos_weight) - 1.0) * y;
     let loss = x.max(0.0) - x * y + (-x.abs()).exp().ln_1p();
-    (weight * loss, (weight * (1.0 / (1.0 + (-x).exp()) - y)) as f32)
+    (
+        weight * loss,
+        (weight * (1.0 / (1.0 + (-x).exp()) - y)) as f32,
+    )
 }
 
 fn add_scaled(out: &mut [f32], factor: f32, numbers: &[f32]) {
-    out.iter_mut().zip(numbers).for_each(|(out, number)| *out += factor * number);
+    out.iter_mut()
+        .zip(numbers)
+        .for_each(|(out, number)| *out += factor * number);
 }

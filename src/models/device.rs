@@ -27,7 +27,11 @@ impl FromStr for DeviceName {
             ("cpu", "") if text == "cpu" => DeviceName::Cpu,
             ("auto", "") if text == "auto" => DeviceName::Auto,
             ("cuda", "") if text == "cuda" => DeviceName::Cuda(0),
-            ("cuda", number) => DeviceName::Cuda(number.parse().context("a CUDA device has a number, as in `cuda:0`")?),
+            ("cuda", number) => DeviceName::Cuda(
+                number
+                    .parse()
+                    .context("a CUDA device has a number, as in `cuda:0`")?,
+            ),
             _ => bail!("a device is `cpu`, `cuda`, `cuda:N` or `auto`"),
         })
     }
@@ -63,11 +67,13 @@ impl DeviceName {
 
 fn cuda(number: usize) -> Result<Device> {
     if !cfg!(feature = "cuda") {
-        let hint = "use `--device cpu`, or build poolcast with `cargo build --release --features cuda`";
+        let hint =
+            "use `--device cpu`, or build poolcast with `cargo build --release --features cuda`";
         bail!(hinted("this program was built without CUDA", hint));
     }
     let hint = "see what `nvidia-smi -L` lists, or use `--device cpu`";
-    Device::new_cuda(number).with_context(|| hinted(format!("cannot use the CUDA device {number}"), hint))
+    Device::new_cuda(number)
+        .with_context(|| hinted(format!("cannot use the CUDA device {number}"), hint))
 }
 
 #[cfg(test)]
@@ -83,9 +89,14 @@ mod tests {
             ("auto", DeviceName::Auto),
         ] {
             assert_eq!(text.parse::<DeviceName>().expect("a device"), name);
-            assert_eq!(name.to_string().parse::<DeviceName>().expect("a device"), name);
+            assert_eq!(
+                name.to_string().parse::<DeviceName>().expect("a device"),
+                name
+            );
         }
-        for text in ["", "cpu:0", "cuda:", "cuda:-1", "cuda:x", "auto:", "gpu", "CUDA"] {
+        for text in [
+            "", "cpu:0", "cuda:", "cuda:-1", "cuda:x", "auto:", "gpu", "CUDA",
+        ] {
             assert!(text.parse::<DeviceName>().is_err(), "{text}");
         }
     }

@@ -16,7 +16,10 @@ pub struct Floats {
 impl Floats {
     /// `len` zeros.
     pub fn zeros(len: usize) -> Floats {
-        Floats { lines: vec![Line([0.0; 16]); len.div_ceil(16)], len }
+        Floats {
+            lines: vec![Line([0.0; 16]); len.div_ceil(16)],
+            len,
+        }
     }
 }
 

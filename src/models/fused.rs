@@ -19,7 +19,10 @@ pub(super) struct Fused {
 
 impl Fused {
     pub(super) fn new(shape: Shape) -> Fused {
-        Fused { layout: Layout::new(shape), idle: Mutex::default() }
+        Fused {
+            layout: Layout::new(shape),
+            idle: Mutex::default(),
+        }
     }
 
     /// The logits of the samples of `batch` by the parameters `flat`.

@@ -9,17 +9,29 @@ use super::simd::{multiply_add, vectors, vectors_mut};
 /// The coefficients are those of Eigen's `generic_fast_tanh_float`.
 #[inline(always)]
 fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    const NUMERATOR: [f32; 7] =
-        [-2.760_768_5e-16, 2.000_188e-13, -8.604_672e-11, 5.122_297e-8, 1.485_722_4e-5, 6.372_619_3e-4, 4.893_525e-3];
+    const NUMERATOR: [f32; 7] = [
+        -2.760_768_5e-16,
+        2.000_188e-13,
+        -8.604_672e-11,
+        5.122_297e-8,
+        1.485_722_4e-5,
+        6.372_619_3e-4,
+        4.893_525e-3,
+    ];
     const DENOMINATOR: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525e-3];
     /// From here on `tanh` is 1 in `f32`.
     const LARGEST: f32 = 7.905_311;
     let polynomial = |coefficients: &[f32], x: S::f32s| {
         let first = simd.splat_f32s(coefficients[0]);
-        coefficients[1..].iter().fold(first, |sum, &c| multiply_add(simd, sum, x, simd.splat_f32s(c)))
+        coefficients[1..].iter().fold(first, |sum, &c| {
+            multiply_add(simd, sum, x, simd.splat_f32s(c))
+        })
     };
     // In this order a number that is none stays none.
-    let x = simd.min_f32s(simd.splat_f32s(LARGEST), simd.max_f32s(simd.splat_f32s(-LARGEST), x));
+    let x = simd.min_f32s(
+        simd.splat_f32s(LARGEST),
+        simd.max_f32s(simd.splat_f32s(-LARGEST), x),
+    );
     let square = simd.mul_f32s(x, x);
     let numerator = simd.mul_f32s(x, polynomial(&NUMERATOR, square));
     simd.div_f32s(numerator, polynomial(&DENOMINATOR, square))
@@ -52,11 +64,17 @@ impl WithSimd for Activate<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let gates: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.gates).as_chunks_mut().0;
-        let before = vectors::<S>(self.cells_before)[self.panel..].iter().step_by(self.row);
+        let before = vectors::<S>(self.cells_before)[self.panel..]
+            .iter()
+            .step_by(self.row);
         let cells = vectors_mut::<S>(self.cells);
-        let states = vectors_mut::<S>(self.states)[self.panel..].iter_mut().step_by(self.row);
-        for ((gates, before), cell) in
-            gates.iter_mut().zip(before).zip(cells[self.panel..].iter_mut().step_by(self.row))
+        let states = vectors_mut::<S>(self.states)[self.panel..]
+            .iter_mut()
+            .step_by(self.row);
+        for ((gates, before), cell) in gates
+            .iter_mut()
+            .zip(before)
+            .zip(cells[self.panel..].iter_mut().step_by(self.row))
         {
             let [input, forget, new, output] = *gates;
             let (input, forget) = (sigmoid(simd, input), sigmoid(simd, forget));
@@ -65,7 +83,11 @@ impl WithSimd for Activate<'_> {
             *cell = multiply_add(simd, forget, *before, simd.mul_f32s(input, new));
         }
         // A second loop: in one, each row would wait for its cell before the processor can look at the next.
-        for ((gates, cell), state) in gates.iter().zip(cells[self.panel..].iter().step_by(self.row)).zip(states) {
+        for ((gates, cell), state) in gates
+            .iter()
+            .zip(cells[self.panel..].iter().step_by(self.row))
+            .zip(states)
+        {
             *state = simd.mul_f32s(gates[3], tanh(simd, *cell));
         }
     }
@@ -94,18 +116,30 @@ impl WithSimd for Deactivate<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let gates: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.gates).as_chunks_mut().0;
-        let before = vectors::<S>(self.cells_before)[self.panel..].iter().step_by(self.row);
-        let cells = vectors::<S>(self.cells)[self.panel..].iter().step_by(self.row);
-        let d_states = vectors::<S>(self.d_states)[self.panel..].iter().step_by(self.row);
-        let d_cells = vectors_mut::<S>(self.d_cells)[self.panel..].iter_mut().step_by(self.row);
+        let before = vectors::<S>(self.cells_before)[self.panel..]
+            .iter()
+            .step_by(self.row);
+        let cells = vectors::<S>(self.cells)[self.panel..]
+            .iter()
+            .step_by(self.row);
+        let d_states = vectors::<S>(self.d_states)[self.panel..]
+            .iter()
+            .step_by(self.row);
+        let d_cells = vectors_mut::<S>(self.d_cells)[self.panel..]
+            .iter_mut()
+            .step_by(self.row);
         let d_bias: &mut [S::f32s; 4] = &mut vectors_mut::<S>(self.d_bias).as_chunks_mut().0[0];
         let mut total = *d_bias;
         let one = simd.splat_f32s(1.0);
         // x * (1 - x) and 1 - x * x: the derivatives of sigmoid and tanh by their values.
         let of_sigmoid = |x| simd.sub_f32s(x, simd.mul_f32s(x, x));
         let of_tanh = |x| simd.sub_f32s(one, simd.mul_f32s(x, x));
-        for ((((gates, &before), &cell), &d_state), d_cell) in
-            gates.iter_mut().zip(before).zip(cells).zip(d_states).zip(d_cells)
+        for ((((gates, &before), &cell), &d_state), d_cell) in gates
+            .iter_mut()
+            .zip(before)
+            .zip(cells)
+            .zip(d_states)
+            .zip(d_cells)
         {
             let [input, forget, new, output] = *gates;
             let bent = tanh(simd, cell);
@@ -143,7 +177,9 @@ mod tests {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) {
-            let out = vectors_mut::<S>(self.tanh).iter_mut().zip(vectors_mut::<S>(self.sigmoid));
+            let out = vectors_mut::<S>(self.tanh)
+                .iter_mut()
+                .zip(vectors_mut::<S>(self.sigmoid));
             for (x, (t, s)) in vectors::<S>(self.x).iter().zip(out) {
                 (*t, *s) = (tanh(simd, *x), sigmoid(simd, *x));
             }
@@ -154,16 +190,38 @@ mod tests {
     fn curves_are_near_and_pass_on_what_is_no_number() {
         let x: Vec<f32> = (-40_000..40_000).map(|i| i as f32 / 2_000.0).collect();
         let (mut t, mut s) = (vec![0.0; x.len()], vec![0.0; x.len()]);
-        run(Curves { x: &x, tanh: &mut t, sigmoid: &mut s });
+        run(Curves {
+            x: &x,
+            tanh: &mut t,
+            sigmoid: &mut s,
+        });
         for ((x, t), s) in x.iter().map(|&x| f64::from(x)).zip(t).zip(s) {
             assert!((f64::from(t) - x.tanh()).abs() < 4e-7, "tanh({x}) = {t}");
-            assert!((f64::from(s) - 1.0 / (1.0 + (-x).exp())).abs() < 2e-7, "sigmoid({x}) = {s}");
+            assert!(
+                (f64::from(s) - 1.0 / (1.0 + (-x).exp())).abs() < 2e-7,
+                "sigmoid({x}) = {s}"
+            );
         }
-        let x = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, 1e30, -1e30, -0.0, f32::MIN_POSITIVE];
+        let x = [
+            f32::NAN,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            0.0,
+            1e30,
+            -1e30,
+            -0.0,
+            f32::MIN_POSITIVE,
+        ];
         let (mut t, mut s) = ([9.0; LANES], [9.0; LANES]);
-        run(Curves { x: &x, tanh: &mut t, sigmoid: &mut s });
+        run(Curves {
+            x: &x,
+            tanh: &mut t,
+            sigmoid: &mut s,
+        });
         assert!(t[0].is_nan() && s[0].is_nan(), "{t:?} {s:?}");
         assert_eq!((t[3], s[3]), (0.0, 0.5));
-        assert!((t[1] - 1.0).abs() < 4e-7 && (t[2] + 1.0).abs() < 4e-7 && (t[1], t[2]) == (t[4], t[5]));
+        assert!(
+            (t[1] - 1.0).abs() < 4e-7 && (t[2] + 1.0).abs() < 4e-7 && (t[1], t[2]) == (t[4], t[5])
+        );
     }
 }

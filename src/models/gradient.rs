@@ -36,8 +36,19 @@ impl Gradient {
     ///
     /// # Errors
     /// Fails when there is no sample, or not a target for each, and where a device does.
-    pub fn find(&mut self, model: &Model, batch: &Batch<'_>, targets: &[f32], pos_weight: f32) -> Result<f64> {
-        ensure!(targets.len() == batch.len(), "{} targets for {} samples", targets.len(), batch.len());
+    pub fn find(
+        &mut self,
+        model: &Model,
+        batch: &Batch<'_>,
+        targets: &[f32],
+        pos_weight: f32,
+    ) -> Result<f64> {
+        ensure!(
+            targets.len() == batch.len(),
+            "{} targets for {} samples",
+            targets.len(),
+            batch.len()
+        );
         ensure!(!batch.is_empty(), "there is no sample to learn from");
         if self.values.len() == model.flat().len() {
             self.values.fill(0.0);
@@ -70,36 +81,54 @@ impl Workplaces {
     ) -> f64 {
         let layout = &fused.layout;
         if self.shape != Some(layout.shape) {
-            *self = Workplaces { shape: Some(layout.shape), ..Workplaces::default() };
+            *self = Workplaces {
+                shape: Some(layout.shape),
+                ..Workplaces::default()
+            };
         }
         self.turned.turn(layout, flat);
         let chunks = batch.chunks(&layout.shape, TRAINED_ROWS);
         let scale = 1.0 / batch.len() as f32;
         let lessons = chunks.into_iter().zip(targets.chunks(TRAINED_ROWS));
-        let lessons: Vec<Lesson<'_>> =
-            lessons.map(|(batch, targets)| Lesson { batch, targets, scale, pos_weight }).collect();
+        let lessons: Vec<Lesson<'_>> = lessons
+            .map(|(batch, targets)| Lesson {
+                batch,
+                targets,
+                scale,
+                pos_weight,
+            })
+            .collect();
         let needed = lessons.len().min(TOGETHER);
         while self.chunks.len() < needed {
-            self.chunks.push((Chunk::for_training(layout), Backward::new(layout)));
+            self.chunks
+                .push((Chunk::for_training(layout), Backward::new(layout)));
         }
         let turned = &self.turned;
         let mut loss = 0.0;
         for lessons in lessons.chunks(TOGETHER) {
             let places = &mut self.chunks[..lessons.len()];
-            places.par_iter_mut().zip(lessons).for_each(|((chunk, backward), lesson)| {
-                chunk.forward(layout, flat, &lesson.batch);
-                backward.backward(layout, flat, turned, chunk, lesson);
-            });
+            places
+                .par_iter_mut()
+                .zip(lessons)
+                .for_each(|((chunk, backward), lesson)| {
+                    chunk.forward(layout, flat, &lesson.batch);
+                    backward.backward(layout, flat, turned, chunk, lesson);
+                });
             let (dense, table) = gradient.split_at_mut(layout.dense);
             for (_, backward) in places.iter() {
                 loss += backward.loss;
-                dense.iter_mut().zip(backward.gradient.iter()).for_each(|(sum, part)| *sum += part);
+                dense
+                    .iter_mut()
+                    .zip(backward.gradient.iter())
+                    .for_each(|(sum, part)| *sum += part);
             }
             let panel = layout.inputs() * PANEL;
             let pairs = table.par_chunks_mut(gather::PANELS * panel).enumerate();
             pairs.for_each(|(pair, d_table)| {
                 let (first, panels) = (pair * gather::PANELS, d_table.len() / panel);
-                places.iter().for_each(|(chunk, _)| chunk.scatter(first, panels, d_table));
+                places
+                    .iter()
+                    .for_each(|(chunk, _)| chunk.scatter(first, panels, d_table));
             });
         }
         loss
@@ -135,14 +164,27 @@ mod tests {
                     let is_new = cell < shape.j || generator.random_bool(changes);
                     let drawn = generator.random_range(0..=shape.e);
                     let drawn = if drawn == shape.e { EMPTY } else { drawn as u8 };
-                    sample[cell] = if is_new { drawn } else { sample[cell - shape.j] };
+                    sample[cell] = if is_new {
+                        drawn
+                    } else {
+                        sample[cell - shape.j]
+                    };
                 }
                 let empty = generator.random_range(0..shape.m);
                 sample[empty * shape.j..][..shape.j].fill(EMPTY);
             }
-            let statics = (0..b * shape.s).map(|_| generator.random_range(-1.0..1.0)).collect();
-            let targets = (0..b).map(|_| f32::from(u8::from(generator.random_bool(0.4)))).collect();
-            Samples { shape, codes, statics, targets }
+            let statics = (0..b * shape.s)
+                .map(|_| generator.random_range(-1.0..1.0))
+                .collect();
+            let targets = (0..b)
+                .map(|_| f32::from(u8::from(generator.random_bool(0.4))))
+                .collect();
+            Samples {
+                shape,
+                codes,
+                statics,
+                targets,
+            }
         }
 
         fn batch(&self) -> Batch<'_> {
@@ -151,14 +193,31 @@ mod tests {
     }
 
     fn shapes() -> impl Strategy<Value = Shape> {
-        let sizes = (1usize..8, 1usize..70, 1usize..20, 0usize..4, 1usize..45, 1usize..5);
-        sizes.prop_map(|(e, m, j, s, hidden_size, lstm_layers)| Shape { e, m, j, s, hidden_size, lstm_layers })
+        let sizes = (
+            1usize..8,
+            1usize..70,
+            1usize..20,
+            0usize..4,
+            1usize..45,
+            1usize..5,
+        );
+        sizes.prop_map(|(e, m, j, s, hidden_size, lstm_layers)| Shape {
+            e,
+            m,
+            j,
+            s,
+            hidden_size,
+            lstm_layers,
+        })
     }
 
     fn assert_near(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
         assert_eq!(found.len(), expected.len());
         for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
-            assert!((found - expected).abs() <= tolerance, "{what}[{at}]: {found}, expected {expected}");
+            assert!(
+                (found - expected).abs() <= tolerance,
+                "{what}[{at}]: {found}, expected {expected}"
+            );
         }
     }
 
@@ -189,16 +248,32 @@ mod tests {
 
     #[test]
     fn threads_do_not_show() {
-        let shape = Shape { e: 9, m: 11, j: 6, s: 1, hidden_size: 20, lstm_layers: 3 };
+        let shape = Shape {
+            e: 9,
+            m: 11,
+            j: 6,
+            s: 1,
+            hidden_size: 20,
+            lstm_layers: 3,
+        };
         let samples = Samples::new(shape, TRAINED_ROWS * TOGETHER + 3 * TRAINED_ROWS + 5, 1);
         for &architecture in ARCHITECTURES {
             let model = Model::new(architecture, shape, 1).expect("a model");
             let find = |threads: usize| {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+                let pool = rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .build()
+                    .expect("a pool");
                 pool.install(|| {
                     let mut gradient = Gradient::default();
-                    let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
-                    (loss, gradient.values().to_vec(), model.logits(&samples.batch()).expect("logits"))
+                    let loss = gradient
+                        .find(&model, &samples.batch(), &samples.targets, 1.0)
+                        .expect("a gradient");
+                    (
+                        loss,
+                        gradient.values().to_vec(),
+                        model.logits(&samples.batch()).expect("logits"),
+                    )
                 })
             };
             let one = find(1);
@@ -208,13 +283,22 @@ mod tests {
 
     #[test]
     fn a_gradient_does_not_remember_the_one_before() {
-        let shape = Shape { e: 5, m: 40, j: 3, s: 1, hidden_size: 9, lstm_layers: 2 };
+        let shape = Shape {
+            e: 5,
+            m: 40,
+            j: 3,
+            s: 1,
+            hidden_size: 9,
+            lstm_layers: 2,
+        };
         let (many, few) = (Samples::new(shape, 70, 1), Samples::new(shape, 2, 2));
         for &architecture in ARCHITECTURES {
             let model = Model::new(architecture, shape, 1).expect("a model");
             let mut gradient = Gradient::default();
             let mut find = |samples: &Samples| {
-                let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
+                let loss = gradient
+                    .find(&model, &samples.batch(), &samples.targets, 1.0)
+                    .expect("a gradient");
                 (loss, gradient.values().to_vec())
             };
             let first = find(&few);
@@ -222,40 +306,77 @@ mod tests {
             assert_eq!(find(&few), first);
             assert!(gradient.find(&model, &few.batch(), &[1.0], 1.0).is_err());
             let none = Batch::new(&shape, &[], &[]).expect("an empty batch");
-            assert!(gradient.find(&model, &none, &[], 1.0).is_err() && model.logits(&none).expect("none").is_empty());
+            assert!(
+                gradient.find(&model, &none, &[], 1.0).is_err()
+                    && model.logits(&none).expect("none").is_empty()
+            );
         }
     }
 
     /// The change of the loss along the gradient is what the gradient says it is, across more frames than one graph has.
     #[test]
     fn the_gradient_is_the_slope_of_the_loss() {
-        let shape = Shape { e: 4, m: 37, j: 3, s: 2, hidden_size: 5, lstm_layers: 2 };
+        let shape = Shape {
+            e: 4,
+            m: 37,
+            j: 3,
+            s: 2,
+            hidden_size: 5,
+            lstm_layers: 2,
+        };
         let samples = Samples::new(shape, 7, 4);
         for &architecture in ARCHITECTURES {
             let mut model = Model::new(architecture, shape, 4).expect("a model");
             let mut gradient = Gradient::default();
-            gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
+            gradient
+                .find(&model, &samples.batch(), &samples.targets, 1.0)
+                .expect("a gradient");
             let slope = gradient.values().to_vec();
             let square: f64 = slope.iter().map(|g| f64::from(*g).powi(2)).sum();
             let mut loss_at = |step: f32| {
-                model.flat_mut().iter_mut().zip(&slope).for_each(|(weight, g)| *weight += step * g);
-                let loss = gradient.find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
-                model.flat_mut().iter_mut().zip(&slope).for_each(|(weight, g)| *weight -= step * g);
+                model
+                    .flat_mut()
+                    .iter_mut()
+                    .zip(&slope)
+                    .for_each(|(weight, g)| *weight += step * g);
+                let loss = gradient
+                    .find(&model, &samples.batch(), &samples.targets, 1.0)
+                    .expect("a gradient");
+                model
+                    .flat_mut()
+                    .iter_mut()
+                    .zip(&slope)
+                    .for_each(|(weight, g)| *weight -= step * g);
                 loss
             };
             let found = (loss_at(0.02) - loss_at(-0.02)) / 0.04;
-            assert!((found / square - 1.0).abs() < 2e-3, "{}: {found} and {square}", architecture.name());
+            assert!(
+                (found / square - 1.0).abs() < 2e-3,
+                "{}: {found} and {square}",
+                architecture.name()
+            );
         }
     }
 
     /// As deep and as long as a configuration can ask for, on the stack that a thread has.
     #[test]
     fn many_layers_and_frames_do_not_exhaust_the_stack() {
-        let shape = Shape { e: 2, m: 300, j: 1, s: 1, hidden_size: 2, lstm_layers: 16 };
+        let shape = Shape {
+            e: 2,
+            m: 300,
+            j: 1,
+            s: 1,
+            hidden_size: 2,
+            lstm_layers: 16,
+        };
         let samples = Samples::new(shape, 17, 1);
         for &architecture in ARCHITECTURES {
-            let model = Model::new(architecture, shape, 1).expect("a model").in_candle(&Device::Cpu);
-            let loss = Gradient::default().find(&model, &samples.batch(), &samples.targets, 1.0).expect("a gradient");
+            let model = Model::new(architecture, shape, 1)
+                .expect("a model")
+                .in_candle(&Device::Cpu);
+            let loss = Gradient::default()
+                .find(&model, &samples.batch(), &samples.targets, 1.0)
+                .expect("a gradient");
             assert!(loss.is_finite());
         }
     }
@@ -264,13 +385,22 @@ mod tests {
     /// all samples.
     #[test]
     fn successes_count_as_much_as_they_weigh() {
-        let shape = Shape { e: 3, m: 2, j: 1, s: 0, hidden_size: 2, lstm_layers: 1 };
+        let shape = Shape {
+            e: 3,
+            m: 2,
+            j: 1,
+            s: 0,
+            hidden_size: 2,
+            lstm_layers: 1,
+        };
         let batch = Batch::new(&shape, &[0, 1, 2, 0, 1, 1], &[]).expect("a batch");
         let fused = Model::new(&LSTM, shape, 1).expect("a model");
         for mut model in [fused.in_candle(&Device::Cpu), fused] {
             model.flat_mut().fill(0.0);
             let mut gradient = Gradient::default();
-            let loss = gradient.find(&model, &batch, &[1.0, 0.0, 1.0], 3.0).expect("a gradient");
+            let loss = gradient
+                .find(&model, &batch, &[1.0, 0.0, 1.0], 3.0)
+                .expect("a gradient");
             assert!((loss - 7.0 * 2f64.ln() / 3.0).abs() < 1e-12, "{loss}");
             let bias = model.split(gradient.values())[0][0];
             assert!((bias - (0.5 - 1.5 - 1.5) / 3.0).abs() < 1e-7, "{bias}");

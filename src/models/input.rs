@@ -50,7 +50,10 @@ impl Input<'_> {
     pub fn gather(&self, table: &Tensor, frames: Range<usize>) -> Result<Tensor> {
         let rows = self.rows(frames);
         match self.device {
-            Device::Cpu => Ok(table.apply_op1(SumRows { rows, j: self.shape.j })?),
+            Device::Cpu => Ok(table.apply_op1(SumRows {
+                rows,
+                j: self.shape.j,
+            })?),
             _ => by_index(table, &rows, self.shape.j),
         }
     }
@@ -73,7 +76,10 @@ fn by_index(table: &Tensor, rows: &[u32], j: usize) -> Result<Tensor> {
     let (device, k) = (table.device(), table.dim(1)?);
     let with_zeros = Tensor::cat(&[table, &Tensor::zeros((1, k), table.dtype(), device)?], 0)?;
     let indexes = Tensor::from_slice(rows, rows.len(), device)?;
-    Ok(with_zeros.index_select(&indexes, 0)?.reshape((rows.len() / j, j, k))?.sum(1)?)
+    Ok(with_zeros
+        .index_select(&indexes, 0)?
+        .reshape((rows.len() / j, j, k))?
+        .sum(1)?)
 }
 
 /// `table [n, k] → [rows / j, k]`: sums of `j` rows each; a row beyond the table adds nothing.
@@ -86,13 +92,18 @@ impl SumRows {
     /// Calls `with` on each sum's place and each row of the table in it.
     fn for_each(&self, n: usize, mut with: impl FnMut(usize, usize)) {
         for (sum, rows) in self.rows.chunks_exact(self.j).enumerate() {
-            rows.iter().map(|&row| row as usize).filter(|row| *row < n).for_each(|row| with(sum, row));
+            rows.iter()
+                .map(|&row| row as usize)
+                .filter(|row| *row < n)
+                .for_each(|row| with(sum, row));
         }
     }
 }
 
 fn add(out: &mut [f32], numbers: &[f32]) {
-    out.iter_mut().zip(numbers).for_each(|(out, number)| *out += number);
+    out.iter_mut()
+        .zip(numbers)
+        .for_each(|(out, number)| *out += number);
 }
 
 impl CustomOp1 for SumRows {
@@ -100,20 +111,35 @@ impl CustomOp1 for SumRows {
         "sum-rows"
     }
 
-    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> candle_core::Result<(CpuStorage, candle_core::Shape)> {
+    fn cpu_fwd(
+        &self,
+        storage: &CpuStorage,
+        layout: &Layout,
+    ) -> candle_core::Result<(CpuStorage, candle_core::Shape)> {
         let (n, k) = layout.shape().dims2()?;
-        let Some((start, end)) = layout.contiguous_offsets() else { candle_core::bail!("the table is not contiguous") };
+        let Some((start, end)) = layout.contiguous_offsets() else {
+            candle_core::bail!("the table is not contiguous")
+        };
         let table = &storage.as_slice::<f32>()?[start..end];
         let mut sums = vec![0f32; self.rows.len() / self.j * k];
-        self.for_each(n, |sum, row| add(&mut sums[sum * k..][..k], &table[row * k..][..k]));
+        self.for_each(n, |sum, row| {
+            add(&mut sums[sum * k..][..k], &table[row * k..][..k])
+        });
         Ok((CpuStorage::F32(sums), (self.rows.len() / self.j, k).into()))
     }
 
-    fn bwd(&self, table: &Tensor, _sums: &Tensor, d_sums: &Tensor) -> candle_core::Result<Option<Tensor>> {
+    fn bwd(
+        &self,
+        table: &Tensor,
+        _sums: &Tensor,
+        d_sums: &Tensor,
+    ) -> candle_core::Result<Option<Tensor>> {
         let (n, k) = table.dims2()?;
         let d_sums = d_sums.flatten_all()?.to_vec1::<f32>()?;
         let mut d_table = vec![0f32; n * k];
-        self.for_each(n, |sum, row| add(&mut d_table[row * k..][..k], &d_sums[sum * k..][..k]));
+        self.for_each(n, |sum, row| {
+            add(&mut d_table[row * k..][..k], &d_sums[sum * k..][..k])
+        });
         Tensor::from_vec(d_table, (n, k), table.device()).map(Some)
     }
 }
@@ -126,17 +152,39 @@ mod tests {
 
     #[test]
     fn sums_of_rows_are_what_index_select_makes_of_them() {
-        let table = Var::from_slice(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], (4, 2), &Device::Cpu).expect("a table");
+        let table = Var::from_slice(
+            &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
+            (4, 2),
+            &Device::Cpu,
+        )
+        .expect("a table");
         let rows = [0, 3, 4, 4, 1, 1, 2, 4];
-        let factors = Tensor::from_slice(&[1f32, -1.0, 2.0, 0.5, 3.0, 1.0, -2.0, 4.0], (4, 2), &Device::Cpu);
+        let factors = Tensor::from_slice(
+            &[1f32, -1.0, 2.0, 0.5, 3.0, 1.0, -2.0, 4.0],
+            (4, 2),
+            &Device::Cpu,
+        );
         let factors = factors.expect("factors");
         let way = |sums: Tensor| {
-            let store =
-                (&sums * &factors).expect("a product").sum_all().expect("a sum").backward().expect("a gradient");
-            let d_table = store.get(table.as_tensor()).expect("of the table").to_vec2::<f32>().expect("numbers");
+            let store = (&sums * &factors)
+                .expect("a product")
+                .sum_all()
+                .expect("a sum")
+                .backward()
+                .expect("a gradient");
+            let d_table = store
+                .get(table.as_tensor())
+                .expect("of the table")
+                .to_vec2::<f32>()
+                .expect("numbers");
             (sums.to_vec2::<f32>().expect("numbers"), d_table)
         };
-        let own = way(table.apply_op1(SumRows { rows: rows.to_vec(), j: 2 }).expect("sums"));
+        let own = way(table
+            .apply_op1(SumRows {
+                rows: rows.to_vec(),
+                j: 2,
+            })
+            .expect("sums"));
         assert_eq!(own, way(by_index(&table, &rows, 2).expect("sums")));
         assert_eq!(own.0, [[8.0, 10.0], [0.0, 0.0], [6.0, 8.0], [5.0, 6.0]]);
     }

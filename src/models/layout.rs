@@ -75,13 +75,28 @@ impl Layout {
                 bias_hh: free.take(4 * width),
                 bias_ih: free.take(4 * width),
                 weight_hh: free.take(4 * width * width),
-                weight_ih: if layer == 0 { 0..0 } else { free.take(4 * width * width) },
+                weight_ih: if layer == 0 {
+                    0..0
+                } else {
+                    free.take(4 * width * width)
+                },
             })
             .collect();
         layers[0].weight_ih = free.take(4 * width * shape.e * shape.j);
         let (dense, len) = (layers[0].weight_ih.start, layers[0].weight_ih.end);
         let parts = LSTM.parts(&shape);
-        Layout { shape, parts, width, panels, layers, linear_state, linear_statics, linear_bias, dense, len }
+        Layout {
+            shape,
+            parts,
+            width,
+            panels,
+            layers,
+            linear_state,
+            linear_statics,
+            linear_bias,
+            dense,
+            len,
+        }
     }
 
     /// The inputs of the first layer: the one-hot codes.
@@ -104,7 +119,12 @@ impl Layout {
             Part::BiasHh(l) => (self.layers[l].bias_hh.start, 4 * h, 1, 1),
             Part::BiasIh(l) => (self.layers[l].bias_ih.start, 4 * h, 1, 1),
             Part::WeightHh(l) => (self.layers[l].weight_hh.start, 4 * h, h, width),
-            Part::WeightIh(0) => (self.layers[0].weight_ih.start, 4 * h, self.inputs(), self.inputs()),
+            Part::WeightIh(0) => (
+                self.layers[0].weight_ih.start,
+                4 * h,
+                self.inputs(),
+                self.inputs(),
+            ),
             Part::WeightIh(l) => (self.layers[l].weight_ih.start, 4 * h, h, width),
         };
         let statics = self.linear_statics.start;
@@ -128,13 +148,22 @@ mod tests {
     #[test]
     fn every_element_has_a_place_of_its_own() {
         for hidden_size in [1, 7, 8, 13] {
-            let layout = Layout::new(Shape { e: 5, m: 2, j: 3, s: 2, hidden_size, lstm_layers: 3 });
+            let layout = Layout::new(Shape {
+                e: 5,
+                m: 2,
+                j: 3,
+                s: 2,
+                hidden_size,
+                lstm_layers: 3,
+            });
             let parameters = LSTM.parameters(&layout.shape);
             let mut taken = vec![false; layout.len];
             for (index, parameter) in parameters.iter().enumerate() {
                 let places: Vec<usize> = layout.places(index).collect();
                 assert_eq!(places.len(), parameter.len(), "{}", parameter.name);
-                places.into_iter().for_each(|place| assert!(!std::mem::replace(&mut taken[place], true)));
+                places
+                    .into_iter()
+                    .for_each(|place| assert!(!std::mem::replace(&mut taken[place], true)));
             }
         }
     }

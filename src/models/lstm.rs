@@ -26,7 +26,11 @@ pub(super) const LSTM_STATIC: Recurrent = Recurrent {
 /// The state and the cell after a frame.
 fn step(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
     let gates = (inputs + hidden)?.chunk(4, 1)?;
-    let (input, forget, output) = (sigmoid(&gates[0])?, sigmoid(&gates[1])?, sigmoid(&gates[3])?);
+    let (input, forget, output) = (
+        sigmoid(&gates[0])?,
+        sigmoid(&gates[1])?,
+        sigmoid(&gates[3])?,
+    );
     let cell = ((forget * &states[1])? + (input * gates[2].tanh()?)?)?;
     Ok(vec![(output * cell.tanh()?)?, cell])
 }

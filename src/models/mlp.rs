@@ -25,17 +25,23 @@ impl Architecture for Mlp {
     fn parameters(&self, shape: &Shape) -> Vec<Parameter> {
         let h = shape.hidden_size;
         let linear = |name: String, n: usize, k: usize| {
-            [Parameter::new(format!("{name}.weight"), &[k, n], n), Parameter::new(format!("{name}.bias"), &[k], n)]
+            [
+                Parameter::new(format!("{name}.weight"), &[k, n], n),
+                Parameter::new(format!("{name}.bias"), &[k], n),
+            ]
         };
         let inputs = |layer| if layer == 0 { 2 * shape.e + shape.s } else { h };
-        let hidden = (0..shape.lstm_layers).flat_map(|layer| linear(format!("hidden.{layer}"), inputs(layer), h));
+        let hidden = (0..shape.lstm_layers)
+            .flat_map(|layer| linear(format!("hidden.{layer}"), inputs(layer), h));
         hidden.chain(linear("linear".to_owned(), h, 1)).collect()
     }
 
     fn logits(&self, weights: &Weights, input: &Input<'_>, _states: &[Tensor]) -> Result<Tensor> {
         let mut values = Tensor::cat(&[&last_frame(input)?, &input.statics()?], 1)?;
         for layer in 0..input.shape.lstm_layers {
-            values = weights.linear(&format!("hidden.{layer}"), &values)?.relu()?;
+            values = weights
+                .linear(&format!("hidden.{layer}"), &values)?
+                .relu()?;
         }
         Ok(weights.linear("linear", &values)?.squeeze(D::Minus1)?)
     }
@@ -46,7 +52,11 @@ fn last_frame(input: &Input<'_>) -> Result<Tensor> {
     let Shape { e, j, .. } = *input.shape;
     let mut counts = vec![0f32; input.len() * 2 * e];
     for (codes, counts) in input.samples().zip(counts.chunks_exact_mut(2 * e)) {
-        for (job, &code) in codes[codes.len() - j..].iter().enumerate().filter(|(_, code)| usize::from(**code) < e) {
+        for (job, &code) in codes[codes.len() - j..]
+            .iter()
+            .enumerate()
+            .filter(|(_, code)| usize::from(**code) < e)
+        {
             counts[usize::from(code)] += f32::from(u8::from(job == 0));
             counts[e + usize::from(code)] += 1.0 / j as f32;
         }

@@ -54,10 +54,17 @@ pub static ARCHITECTURES: &[&dyn Architecture] = &[
 /// # Errors
 /// Fails when there is none.
 pub fn architecture(name: &str) -> Result<&'static dyn Architecture> {
-    let found = ARCHITECTURES.iter().find(|architecture| architecture.name() == name);
+    let found = ARCHITECTURES
+        .iter()
+        .find(|architecture| architecture.name() == name);
     found.copied().with_context(|| {
-        let known: Vec<String> =
-            ARCHITECTURES.iter().map(|architecture| format!("`{}`", architecture.name())).collect();
-        hinted(format!("there is no model `{name}`"), format!("`model` can be {}", known.join(", ")))
+        let known: Vec<String> = ARCHITECTURES
+            .iter()
+            .map(|architecture| format!("`{}`", architecture.name()))
+            .collect();
+        hinted(
+            format!("there is no model `{name}`"),
+            format!("`model` can be {}", known.join(", ")),
+        )
     })
 }

@@ -63,8 +63,17 @@ impl Model {
     /// Fails when no model has that shape.
     pub fn new(architecture: &'static dyn Architecture, shape: Shape, seed: u64) -> Result<Model> {
         let parameters = parameters(architecture, shape)?;
-        let weights: Vec<Vec<f32>> = parameters.iter().map(|parameter| parameter.draw(seed)).collect();
-        Ok(Model::assemble(architecture, shape, parameters, &weights, None))
+        let weights: Vec<Vec<f32>> = parameters
+            .iter()
+            .map(|parameter| parameter.draw(seed))
+            .collect();
+        Ok(Model::assemble(
+            architecture,
+            shape,
+            parameters,
+            &weights,
+            None,
+        ))
     }
 
     /// A model with given weights; `weight` returns the elements of the parameter of a name, in row-major order.
@@ -78,19 +87,35 @@ impl Model {
     ) -> Result<Model> {
         let parameters = parameters(architecture, shape)?;
         let weights = parts(&parameters, weight)?;
-        Ok(Model::assemble(architecture, shape, parameters, &weights, None))
+        Ok(Model::assemble(
+            architecture,
+            shape,
+            parameters,
+            &weights,
+            None,
+        ))
     }
 
     /// The same model on `device`.
     pub fn on(self, device: &Device) -> Model {
-        if device.is_cpu() { self } else { self.in_candle(device) }
+        if device.is_cpu() {
+            self
+        } else {
+            self.in_candle(device)
+        }
     }
 
     /// The same model in candle's operations on `device`: what the fused engine is tested against, and the way to devices
     /// that it does not know.
     pub fn in_candle(&self, device: &Device) -> Model {
         let parameters = self.parameters.clone();
-        Model::assemble(self.architecture, self.shape, parameters, &self.weights(), Some(device))
+        Model::assemble(
+            self.architecture,
+            self.shape,
+            parameters,
+            &self.weights(),
+            Some(device),
+        )
     }
 
     fn assemble(
@@ -102,10 +127,21 @@ impl Model {
     ) -> Model {
         let engine = match device {
             None if architecture.is_fused() => Engine::Fused(Fused::new(shape)),
-            _ => Engine::Graph(Graph::new(architecture, shape, &parameters, device.unwrap_or(&Device::Cpu))),
+            _ => Engine::Graph(Graph::new(
+                architecture,
+                shape,
+                &parameters,
+                device.unwrap_or(&Device::Cpu),
+            )),
         };
         let flat = flatten(&engine, weights);
-        Model { architecture, shape, parameters, flat, engine }
+        Model {
+            architecture,
+            shape,
+            parameters,
+            flat,
+            engine,
+        }
     }
 
     /// Every parameter, sorted by name.
@@ -135,7 +171,12 @@ impl Model {
 
     /// The parts of a vector in the order of [`Model::flat`], such as a gradient, that belong to each parameter.
     pub fn split(&self, flat: &[f32]) -> Vec<Vec<f32>> {
-        let of = |parameter| self.engine.places(parameter).map(|place| flat[place]).collect();
+        let of = |parameter| {
+            self.engine
+                .places(parameter)
+                .map(|place| flat[place])
+                .collect()
+        };
         (0..self.parameters.len()).map(of).collect()
     }
 
@@ -169,11 +210,18 @@ fn parameters(architecture: &dyn Architecture, shape: Shape) -> Result<Vec<Param
 }
 
 /// The elements of each parameter, checked before any memory is taken: a damaged file cannot ask for more than there is.
-fn parts<'a>(parameters: &[Parameter], part: impl Fn(&str) -> Result<&'a [f32]>) -> Result<Vec<&'a [f32]>> {
+fn parts<'a>(
+    parameters: &[Parameter],
+    part: impl Fn(&str) -> Result<&'a [f32]>,
+) -> Result<Vec<&'a [f32]>> {
     let checked = |parameter: &Parameter| {
         let Parameter { name, dims, .. } = parameter;
         let (values, count) = (part(name)?, parameter.len());
-        ensure!(values.len() == count, "`{name}` has {} elements, expected {count} for {dims:?}", values.len());
+        ensure!(
+            values.len() == count,
+            "`{name}` has {} elements, expected {count} for {dims:?}",
+            values.len()
+        );
         Ok(values)
     };
     parameters.iter().map(checked).collect()
@@ -183,7 +231,10 @@ fn flatten(engine: &Engine, parts: &[impl AsRef<[f32]>]) -> Floats {
     let mut flat = Floats::zeros(engine.len());
     let numbers: &mut [f32] = &mut flat;
     for (parameter, part) in parts.iter().enumerate() {
-        engine.places(parameter).zip(part.as_ref()).for_each(|(place, &value)| numbers[place] = value);
+        engine
+            .places(parameter)
+            .zip(part.as_ref())
+            .for_each(|(place, &value)| numbers[place] = value);
     }
     flat
 }
@@ -195,26 +246,39 @@ mod tests {
     use crate::models::{ARCHITECTURES, architecture};
     use crate::tensors::EMPTY;
 
-    const SHAPE: Shape = Shape { e: 49, m: 5, j: 3, s: 2, hidden_size: 4, lstm_layers: 2 };
+    const SHAPE: Shape = Shape {
+        e: 49,
+        m: 5,
+        j: 3,
+        s: 2,
+        hidden_size: 4,
+        lstm_layers: 2,
+    };
 
     fn model(name: &str, shape: Shape, seed: u64) -> Model {
         Model::new(architecture(name).expect("a model"), shape, seed).expect("a model")
     }
 
     fn logits(model: &Model, codes: &[u8], statics: &[f32]) -> Vec<f32> {
-        model.logits(&Batch::new(&model.shape, codes, statics).expect("a batch")).expect("logits")
+        model
+            .logits(&Batch::new(&model.shape, codes, statics).expect("a batch"))
+            .expect("logits")
     }
 
     #[test]
     fn rows_do_not_touch_each_other() {
         let samples = 2 * SCORED_ROWS + 3;
-        let codes: Vec<u8> = (0..samples * 15).map(|i| if i % 7 == 0 { EMPTY } else { (i % 49) as u8 }).collect();
+        let codes: Vec<u8> = (0..samples * 15)
+            .map(|i| if i % 7 == 0 { EMPTY } else { (i % 49) as u8 })
+            .collect();
         let statics: Vec<f32> = (0..samples * 2).map(|i| i as f32 / 64.0).collect();
         for &architecture in ARCHITECTURES {
             let model = model(architecture.name(), SHAPE, 1);
             let together = logits(&model, &codes, &statics);
             let samples = codes.chunks(15).zip(statics.chunks(2));
-            let alone: Vec<f32> = samples.flat_map(|(codes, statics)| logits(&model, codes, statics)).collect();
+            let alone: Vec<f32> = samples
+                .flat_map(|(codes, statics)| logits(&model, codes, statics))
+                .collect();
             assert_eq!(together, alone, "{}", architecture.name());
             assert_ne!(together[0], together[1]);
         }
@@ -229,7 +293,11 @@ mod tests {
             let model = model(architecture.name(), SHAPE, 1);
             for (parameter, values) in model.parameters().iter().zip(model.weights()) {
                 assert_eq!(values.len(), parameter.len());
-                assert!(values.iter().all(|w| w.abs() <= parameter.bound), "{}", parameter.name);
+                assert!(
+                    values.iter().all(|w| w.abs() <= parameter.bound),
+                    "{}",
+                    parameter.name
+                );
             }
         }
     }
@@ -241,23 +309,45 @@ mod tests {
             assert!(model.parameters().is_sorted_by(|a, b| a.name < b.name));
             let weights = model.weights();
             let find = |name: &str| {
-                let at = model.parameters().iter().position(|parameter| parameter.name == name).expect("a parameter");
+                let at = model
+                    .parameters()
+                    .iter()
+                    .position(|parameter| parameter.name == name)
+                    .expect("a parameter");
                 Ok(&weights[at][..])
             };
             assert_eq!(&*model.join(find).expect("joined"), model.flat());
-            assert_eq!(model.flat().len() % 8, 0, "an optimiser goes by whole vectors");
+            assert_eq!(
+                model.flat().len() % 8,
+                0,
+                "an optimiser goes by whole vectors"
+            );
             let again = Model::with_weights(architecture, SHAPE, find).expect("a model");
-            assert_eq!((again.weights(), again.in_candle(&Device::Cpu).weights()), (weights.clone(), weights.clone()));
+            assert_eq!(
+                (again.weights(), again.in_candle(&Device::Cpu).weights()),
+                (weights.clone(), weights.clone())
+            );
         }
     }
 
     /// A step by hand, by the equations of `nn.LSTM`.
     #[test]
     fn one_cell_by_hand() {
-        let shape = Shape { e: 49, m: 2, j: 1, s: 1, hidden_size: 1, lstm_layers: 1 };
+        let shape = Shape {
+            e: 49,
+            m: 2,
+            j: 1,
+            s: 1,
+            hidden_size: 1,
+            lstm_layers: 1,
+        };
         let model = model("lstm+static", shape, 3);
-        let names = model.parameters().iter().map(|parameter| parameter.name.clone());
-        let weights: std::collections::BTreeMap<String, Vec<f32>> = names.zip(model.weights()).collect();
+        let names = model
+            .parameters()
+            .iter()
+            .map(|parameter| parameter.name.clone());
+        let weights: std::collections::BTreeMap<String, Vec<f32>> =
+            names.zip(model.weights()).collect();
         let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
         let (mut state, mut cell) = (0f32, 0f32);
         for code in [0usize, 12] {
@@ -282,8 +372,21 @@ mod tests {
             assert!(Model::with_weights(architecture, SHAPE, |_| Ok(&short)).is_err());
         }
         let lstm = architecture("lstm").expect("a model");
-        for shape in [Shape { lstm_layers: 0, ..SHAPE }, Shape { j: usize::MAX, ..SHAPE }, Shape { m: 0, ..SHAPE }] {
-            assert!(Model::with_weights(lstm, shape, |_| Ok(&short)).is_err() && Batch::new(&shape, &[], &[]).is_err());
+        for shape in [
+            Shape {
+                lstm_layers: 0,
+                ..SHAPE
+            },
+            Shape {
+                j: usize::MAX,
+                ..SHAPE
+            },
+            Shape { m: 0, ..SHAPE },
+        ] {
+            assert!(
+                Model::with_weights(lstm, shape, |_| Ok(&short)).is_err()
+                    && Batch::new(&shape, &[], &[]).is_err()
+            );
         }
         let refused = |codes: &[u8], statics: &[f32]| Batch::new(&SHAPE, codes, statics).is_err();
         assert!(!refused(&[48; 15], &[0.0; 2]) && refused(&[49; 15], &[0.0; 2]));

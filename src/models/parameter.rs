@@ -18,13 +18,21 @@ pub struct Parameter {
 impl Parameter {
     /// A parameter whose first values are uniform in `±1/sqrt(fan)`.
     pub fn new(name: impl Into<String>, dims: &[usize], fan: usize) -> Parameter {
-        Parameter { name: name.into(), dims: dims.to_vec(), bound: 1.0 / (fan as f32).sqrt(), is_table: false }
+        Parameter {
+            name: name.into(),
+            dims: dims.to_vec(),
+            bound: 1.0 / (fan as f32).sqrt(),
+            is_table: false,
+        }
     }
 
     /// The same, for a weight `[outputs, inputs]` of which a model gathers the columns of some inputs: in memory it is
     /// `[inputs, outputs]`, in files it is as it was.
     pub fn table(self) -> Parameter {
-        Parameter { is_table: true, ..self }
+        Parameter {
+            is_table: true,
+            ..self
+        }
     }
 
     /// How many elements it has.
@@ -40,6 +48,8 @@ impl Parameter {
     /// Its first values, in row-major order: they follow from `seed` and its name.
     pub(super) fn draw(&self, seed: u64) -> Vec<f32> {
         let mut generator = crate::seed::generator(seed, &format!("weights {}", self.name), &[]);
-        (0..self.len()).map(|_| generator.random_range(-self.bound..self.bound)).collect()
+        (0..self.len())
+            .map(|_| generator.random_range(-self.bound..self.bound))
+            .collect()
     }
 }

@@ -27,12 +27,22 @@ pub(super) struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// A row-major matrix `[.., width]`.
     pub(super) fn matrix(numbers: &'a [f32], width: usize) -> Rows<'a> {
-        Rows { numbers, row: width, stride: DEPTH, block: DEPTH }
+        Rows {
+            numbers,
+            row: width,
+            stride: DEPTH,
+            block: DEPTH,
+        }
     }
 
     /// The gates `[panels][.., PANEL]`, from a panel to the next `stride` numbers.
     pub(super) fn panels(numbers: &'a [f32], stride: usize) -> Rows<'a> {
-        Rows { numbers, row: PANEL, stride, block: PANEL }
+        Rows {
+            numbers,
+            row: PANEL,
+            stride,
+            block: PANEL,
+        }
     }
 
     #[inline(always)]
@@ -115,7 +125,8 @@ impl Product<'_> {
             *sums = vectors::<S>(start).as_chunks().0[0];
         }
         for (block, panel) in panel.chunks(self.a.block).enumerate() {
-            let rows: [&[f32]; R] = std::array::from_fn(|r| self.a.slice(first_block + block, row + r, panel.len()));
+            let rows: [&[f32]; R] =
+                std::array::from_fn(|r| self.a.slice(first_block + block, row + r, panel.len()));
             for (k, vectors) in panel.iter().enumerate() {
                 let factors: [S::f32s; R] = std::array::from_fn(|r| simd.splat_f32s(rows[r][k]));
                 for v in 0..V {
@@ -171,10 +182,18 @@ impl WithSimd for Outer<'_> {
 
 /// [`Outer`] for `K` rows of the result; row `r` of `x` begins at `r * width`.
 #[inline(always)]
-fn outer_tile<S: Simd, const K: usize>(simd: S, out: &mut [[S::f32s; 4]], x: &[f32], width: usize, d: &[[S::f32s; 4]]) {
+fn outer_tile<S: Simd, const K: usize>(
+    simd: S,
+    out: &mut [[S::f32s; 4]],
+    x: &[f32],
+    width: usize,
+    d: &[[S::f32s; 4]],
+) {
     let mut sums: [[S::f32s; 4]; K] = std::array::from_fn(|k| out[k]);
     for (x, d) in x.chunks(width).zip(d) {
-        let Some(factors) = x.first_chunk::<K>() else { break };
+        let Some(factors) = x.first_chunk::<K>() else {
+            break;
+        };
         let factors = factors.map(|factor| simd.splat_f32s(factor));
         for v in 0..4 {
             for k in 0..K {
@@ -202,7 +221,10 @@ mod tests {
     fn assert_near(found: &[f32], expected: &[f64]) {
         assert_eq!(found.len(), expected.len());
         for (found, expected) in found.iter().zip(expected) {
-            assert!((f64::from(*found) - expected).abs() < 1e-4, "{found} is not {expected}");
+            assert!(
+                (f64::from(*found) - expected).abs() < 1e-4,
+                "{found} is not {expected}"
+            );
         }
     }
 
@@ -215,12 +237,27 @@ mod tests {
                 let expected: Vec<f64> = (0..rows * 40)
                     .map(|at| {
                         let (r, column) = (at / 40, at % 40);
-                        let term = |k: usize| f64::from(a[r * depth + k]) * f64::from(panel[k * width + column]);
-                        f64::from(out[at]) + if column < width { (0..depth).map(term).sum() } else { 0.0 }
+                        let term = |k: usize| {
+                            f64::from(a[r * depth + k]) * f64::from(panel[k * width + column])
+                        };
+                        f64::from(out[at])
+                            + if column < width {
+                                (0..depth).map(term).sum()
+                            } else {
+                                0.0
+                            }
                     })
                     .collect();
                 let a = Rows::matrix(&a, depth);
-                run(Product { out: &mut out, out_row: 40, start: Start::There, rows, a, panel: &panel, width });
+                run(Product {
+                    out: &mut out,
+                    out_row: 40,
+                    start: Start::There,
+                    rows,
+                    a,
+                    panel: &panel,
+                    width,
+                });
                 assert_near(&out, &expected);
             }
         }
@@ -239,10 +276,21 @@ mod tests {
             .collect();
         let multiply = |a| {
             let mut out = vec![0.0; rows * 32];
-            run(Product { out: &mut out, out_row: 32, start: Start::Row(&bias), rows, a, panel: &panel, width: 32 });
+            run(Product {
+                out: &mut out,
+                out_row: 32,
+                start: Start::Row(&bias),
+                rows,
+                a,
+                panel: &panel,
+                width: 32,
+            });
             out
         };
-        assert_eq!(multiply(Rows::panels(&blocked, rows * PANEL)), multiply(Rows::matrix(&whole, blocks * PANEL)));
+        assert_eq!(
+            multiply(Rows::panels(&blocked, rows * PANEL)),
+            multiply(Rows::matrix(&whole, blocks * PANEL))
+        );
     }
 
     #[test]
@@ -252,11 +300,18 @@ mod tests {
             let mut out = numbers(3, width * PANEL);
             let expected: Vec<f64> = (0..width * PANEL)
                 .map(|at| {
-                    let term = |r: usize| f64::from(x[r * width + at / PANEL]) * f64::from(d[r * PANEL + at % PANEL]);
+                    let term = |r: usize| {
+                        f64::from(x[r * width + at / PANEL]) * f64::from(d[r * PANEL + at % PANEL])
+                    };
                     f64::from(out[at]) + (0..rows).map(term).sum::<f64>()
                 })
                 .collect();
-            run(Outer { out: &mut out, x: &x, width, d: &d });
+            run(Outer {
+                out: &mut out,
+                x: &x,
+                width,
+                d: &d,
+            });
             assert_near(&out, &expected);
         }
     }

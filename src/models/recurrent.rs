@@ -22,7 +22,8 @@ pub(super) struct Recurrent {
     pub(super) states: usize,
     /// The states `[b, h]` after a frame, from what its inputs and the state before it add to the gates, `[b, g*h]` each
     /// and each with its bias, and from the states before it.
-    pub(super) step: fn(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> candle_core::Result<Vec<Tensor>>,
+    pub(super) step:
+        fn(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> candle_core::Result<Vec<Tensor>>,
 }
 
 /// A parameter, by its place in PyTorch's module (of layer `l`) and its `nn.Linear`.
@@ -56,8 +57,9 @@ impl Recurrent {
     fn parameter(&self, part: Part, shape: &Shape) -> Parameter {
         let h = shape.hidden_size;
         let gates = self.gates * h;
-        let of_layer =
-            |kind: &str, l: usize, dims: &[usize]| Parameter::new(format!("{}.{kind}_l{l}", self.module), dims, h);
+        let of_layer = |kind: &str, l: usize, dims: &[usize]| {
+            Parameter::new(format!("{}.{kind}_l{l}", self.module), dims, h)
+        };
         match part {
             Part::LinearBias => Parameter::new("linear.bias", &[1], h),
             Part::LinearWeight => Parameter::new("linear.weight", &[1, h + shape.s], h),
@@ -105,7 +107,10 @@ impl Architecture for Recurrent {
     }
 
     fn parameters(&self, shape: &Shape) -> Vec<Parameter> {
-        self.parts(shape).into_iter().map(|part| self.parameter(part, shape)).collect()
+        self.parts(shape)
+            .into_iter()
+            .map(|part| self.parameter(part, shape))
+            .collect()
     }
 
     fn states(&self, shape: &Shape) -> usize {
@@ -123,7 +128,10 @@ impl Architecture for Recurrent {
         let mut below: Option<Vec<Tensor>> = None;
         for (layer, states) in states.chunks_exact(self.states).enumerate() {
             let inputs = self.inputs(weights, input, frames.clone(), below.as_deref(), layer)?;
-            let weight = weights.get(&format!("{}.weight_hh_l{layer}", self.module))?.t()?.contiguous()?;
+            let weight = weights
+                .get(&format!("{}.weight_hh_l{layer}", self.module))?
+                .t()?
+                .contiguous()?;
             let bias = weights.get(&format!("{}.bias_hh_l{layer}", self.module))?;
             let mut states = states.to_vec();
             let mut outputs = Vec::with_capacity(frames.len());
@@ -140,7 +148,11 @@ impl Architecture for Recurrent {
 
     fn logits(&self, weights: &Weights, input: &Input<'_>, states: &[Tensor]) -> Result<Tensor> {
         let last = &states[states.len() - self.states];
-        let features = if input.shape.s > 0 { Tensor::cat(&[last, &input.statics()?], 1)? } else { last.clone() };
+        let features = if input.shape.s > 0 {
+            Tensor::cat(&[last, &input.statics()?], 1)?
+        } else {
+            last.clone()
+        };
         Ok(weights.linear("linear", &features)?.squeeze(D::Minus1)?)
     }
 }

@@ -26,7 +26,14 @@ impl Shape {
     /// # Errors
     /// Fails when a size is zero, or larger than any configuration can make it.
     pub fn check(&self) -> Result<()> {
-        let Shape { e, m, j, s, hidden_size, lstm_layers } = *self;
+        let Shape {
+            e,
+            m,
+            j,
+            s,
+            hidden_size,
+            lstm_layers,
+        } = *self;
         let is_model = (1..=255).contains(&e)
             && (1..=10_000).contains(&m)
             && (1..=10_000).contains(&j)

@@ -39,10 +39,20 @@ pub(super) struct Boosted {
 impl Boosted {
     /// Fits on `x`, where what is missing is NaN, with classes `y` below `k`.
     pub(super) fn fit(x: &Matrix, fitting: Fitting<'_>) -> Result<Boosted> {
-        let Fitting { settings, y, k, seed, stop } = fitting;
+        let Fitting {
+            settings,
+            y,
+            k,
+            seed,
+            stop,
+        } = fitting;
         let rounds = Rounds::new(settings, x)?;
         let rows = x.by_rows();
-        let mut boosted = Boosted { base: base(y, k), trees: Vec::new(), gains: vec![0.0; x.f] };
+        let mut boosted = Boosted {
+            base: base(y, k),
+            trees: Vec::new(),
+            gains: vec![0.0; x.f],
+        };
         let outputs = boosted.base.len();
         let mut logits: Vec<f64> = y.iter().flat_map(|_| boosted.base.clone()).collect();
         for round in 0..settings.whole("n_estimators")? {
@@ -51,9 +61,15 @@ impl Boosted {
             let probabilities = probabilities_of(&logits, outputs);
             for output in 0..outputs {
                 let (gradient, hessian) = slopes(&probabilities, y, output, outputs);
-                let tree = rounds.grow(&chosen, &columns, (&gradient, &hessian), &mut boosted.gains);
+                let tree =
+                    rounds.grow(&chosen, &columns, (&gradient, &hessian), &mut boosted.gains);
                 let leaves = rows.chunks_exact(x.f).map(|row| tree.score(row));
-                logits.iter_mut().skip(output).step_by(outputs).zip(leaves).for_each(|(logit, leaf)| *logit += leaf);
+                logits
+                    .iter_mut()
+                    .skip(output)
+                    .step_by(outputs)
+                    .zip(leaves)
+                    .for_each(|(logit, leaf)| *logit += leaf);
                 boosted.trees.push(tree);
             }
         }
@@ -64,7 +80,11 @@ impl Boosted {
 /// The logits that give every row the shares of the classes, `[o]`.
 fn base(y: &[u32], k: usize) -> Vec<f64> {
     let count = |class: usize| y.iter().filter(|y| **y as usize == class).count() as f64;
-    if k == 2 { vec![(count(1) / count(0)).ln()] } else { (0..k).map(|c| (count(c) / y.len() as f64).ln()).collect() }
+    if k == 2 {
+        vec![(count(1) / count(0)).ln()]
+    } else {
+        (0..k).map(|c| (count(c) / y.len() as f64).ln()).collect()
+    }
 }
 
 /// The probability of each output's class, `[n, o]`.
@@ -80,11 +100,18 @@ fn probabilities_of(logits: &[f64], outputs: usize) -> Vec<f64> {
 
 /// The first and second derivatives of each row's loss by one logit, `[n]` each; the second is xgboost's bound for softmax.
 fn slopes(probabilities: &[f64], y: &[u32], output: usize, outputs: usize) -> (Vec<f32>, Vec<f32>) {
-    let (class, factor) = if outputs == 1 { (1, 1.0) } else { (output as u32, 2.0) };
+    let (class, factor) = if outputs == 1 {
+        (1, 1.0)
+    } else {
+        (output as u32, 2.0)
+    };
     let own = probabilities.iter().skip(output).step_by(outputs);
     let slope = |(p, y): (&f64, &u32)| {
         let truth = f64::from(*y == class);
-        ((p - truth) as f32, (factor * p * (1.0 - p)).max(LEAST_HESSIAN) as f32)
+        (
+            (p - truth) as f32,
+            (factor * p * (1.0 - p)).max(LEAST_HESSIAN) as f32,
+        )
     };
     own.zip(y).map(slope).unzip()
 }
@@ -104,7 +131,8 @@ impl Rounds {
     fn new(settings: Settings<'_>, x: &Matrix) -> Result<Rounds> {
         let real = |name: &str| settings.real(name).map(|value| value as f32);
         let columns = Columns::new(&x.x, x.n, x.f);
-        let binned = bin_matrix(&columns, &vec![1.0; x.n], BINS, f64::NAN, false).context("cannot bin the columns")?;
+        let binned = bin_matrix(&columns, &vec![1.0; x.n], BINS, f64::NAN, false)
+            .context("cannot bin the columns")?;
         let splitter = MissingImputerSplitter {
             l1: real("reg_alpha")?,
             l2: real("reg_lambda")?,
@@ -115,10 +143,23 @@ impl Rounds {
             allow_missing_splits: true,
             constraints_map: ConstraintMap::new(),
         };
-        let share = |name: &str, of: usize| settings.real(name).map(|share| ((share * of as f64) as usize).max(1));
+        let share = |name: &str, of: usize| {
+            settings
+                .real(name)
+                .map(|share| ((share * of as f64) as usize).max(1))
+        };
         let sizes = (share("subsample", x.n)?, share("colsample_bytree", x.f)?);
-        let max_depth = settings.number("max_depth").map_or(usize::MAX, |depth| depth as usize);
-        Ok(Rounds { binned, splitter, n: x.n, f: x.f, max_depth, sizes })
+        let max_depth = settings
+            .number("max_depth")
+            .map_or(usize::MAX, |depth| depth as usize);
+        Ok(Rounds {
+            binned,
+            splitter,
+            n: x.n,
+            f: x.f,
+            max_depth,
+            sizes,
+        })
     }
 
     /// The rows and the columns of a round, ascending.
@@ -132,7 +173,10 @@ impl Rounds {
             chosen.sort_unstable();
             chosen
         };
-        (choose("boosted rows", self.n, self.sizes.0), choose("boosted columns", self.f, self.sizes.1))
+        (
+            choose("boosted rows", self.n, self.sizes.0),
+            choose("boosted columns", self.f, self.sizes.1),
+        )
     }
 
     /// A tree on some rows and columns by the derivatives of each row's loss; adds what its splits gain to `gains` `[f]`.
@@ -144,7 +188,11 @@ impl Rounds {
         gains: &mut [f64],
     ) -> Tree {
         let mut grown = Grown::new();
-        let method = if rows.len() == self.n { SampleMethod::None } else { SampleMethod::Random };
+        let method = if rows.len() == self.n {
+            SampleMethod::None
+        } else {
+            SampleMethod::Random
+        };
         grown.fit(
             &Columns::new(&self.binned.binned_data, self.n, self.f),
             rows.to_vec(),
@@ -167,7 +215,13 @@ impl Rounds {
             gains[node.split_feature] += f64::from(node.split_gain).max(0.0);
             let (yes, no) = (node.left_child, node.right_child);
             let missing = node.missing_node == yes;
-            Node::Split { feature: node.split_feature, below: node.split_value, yes, no, missing }
+            Node::Split {
+                feature: node.split_feature,
+                below: node.split_value,
+                yes,
+                no,
+                missing,
+            }
         })
     }
 }
@@ -177,12 +231,19 @@ impl Model for Boosted {
         let outputs = self.base.len();
         let of_row = |row: &[f64]| {
             let mut logits = self.base.clone();
-            self.trees.iter().enumerate().for_each(|(at, tree)| logits[at % outputs] += tree.score(row));
+            self.trees
+                .iter()
+                .enumerate()
+                .for_each(|(at, tree)| logits[at % outputs] += tree.score(row));
             logits
         };
         let logits: Vec<f64> = x.by_rows().chunks_exact(x.f).flat_map(of_row).collect();
         let values = probabilities_of(&logits, outputs);
-        if outputs == 1 { values.iter().flat_map(|p| [1.0 - p, *p]).collect() } else { values }
+        if outputs == 1 {
+            values.iter().flat_map(|p| [1.0 - p, *p]).collect()
+        } else {
+            values
+        }
     }
 
     fn importances(&self, _f: usize) -> Option<Importances> {
@@ -191,9 +252,20 @@ impl Model for Boosted {
 
     fn check(&self, f: usize, k: usize) -> Result<()> {
         let outputs = if k == 2 { 1 } else { k };
-        ensure!(self.base.len() == outputs, "{} outputs for {k} classes", self.base.len());
-        ensure!(self.trees.len().is_multiple_of(outputs), "a round has not a tree for each of {outputs} outputs");
-        ensure!(self.gains.len() == f, "{} gains for {f} columns", self.gains.len());
+        ensure!(
+            self.base.len() == outputs,
+            "{} outputs for {k} classes",
+            self.base.len()
+        );
+        ensure!(
+            self.trees.len().is_multiple_of(outputs),
+            "a round has not a tree for each of {outputs} outputs"
+        );
+        ensure!(
+            self.gains.len() == f,
+            "{} gains for {f} columns",
+            self.gains.len()
+        );
         self.trees.iter().try_for_each(|tree| tree.check(f))
     }
 }

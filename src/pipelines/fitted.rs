@@ -23,7 +23,11 @@ use crate::tables::Table;
 /// The file of a fitted pipeline.
 pub const FILE: &str = "pipeline.json";
 
-const PIPELINE: Format = Format { name: "pipeline", version: 2, rebuild: "poolcast sweep run" };
+const PIPELINE: Format = Format {
+    name: "pipeline",
+    version: 2,
+    rebuild: "poolcast sweep run",
+};
 
 /// A pipeline with everything it learnt from its training rows: what to put where a value is missing, which features to
 /// look at and how to scale them, and the model.
@@ -62,7 +66,13 @@ pub fn fit(
     let parameters = effective(pipeline, parameters)?;
     check_table(table)?;
     let (present, y) = present(table)?;
-    let fitting = Fitting { settings: Settings(&parameters), y: &y, k: present.len(), seed, stop };
+    let fitting = Fitting {
+        settings: Settings(&parameters),
+        y: &y,
+        k: present.len(),
+        seed,
+        stop,
+    };
     let is_filled = pipeline != "xgb" || parameters["selection"] == "svd";
     let steps = Steps::fit(table, fitting, is_filled)?;
     let model = fit_model(pipeline, &steps.apply(table), fitting)?;
@@ -78,9 +88,18 @@ pub fn fit(
 }
 
 fn fit_model(pipeline: &str, x: &Matrix, fitting: Fitting<'_>) -> Result<AnyModel> {
-    let Fitting { settings, y, k, stop, .. } = fitting;
+    let Fitting {
+        settings,
+        y,
+        k,
+        stop,
+        ..
+    } = fitting;
     let logistic = |l1_ratio: f64| {
-        let penalty = Penalty { c: settings.real("C")?, l1_ratio };
+        let penalty = Penalty {
+            c: settings.real("C")?,
+            l1_ratio,
+        };
         Logistic::fit(x, y, k, penalty, stop).map(AnyModel::Logistic)
     };
     match pipeline {
@@ -97,28 +116,39 @@ fn fit_model(pipeline: &str, x: &Matrix, fitting: Fitting<'_>) -> Result<AnyMode
 
 fn check_table(table: &Table) -> Result<()> {
     ensure!(table.f() > 0, "the table has no features");
-    let infinite = (0..table.f()).find(|place| table.column(*place).iter().any(|value| value.is_infinite()));
-    infinite.map_or(Ok(()), |place| bail!("feature `{}` has an infinite number", table.features[place]))
+    let infinite =
+        (0..table.f()).find(|place| table.column(*place).iter().any(|value| value.is_infinite()));
+    infinite.map_or(Ok(()), |place| {
+        bail!("feature `{}` has an infinite number", table.features[place])
+    })
 }
 
 /// The classes that have rows, ascending, and each row's place among them.
 fn present(table: &Table) -> Result<(Vec<usize>, Vec<u32>)> {
     let mut seen = vec![false; table.classes.len()];
     for class in &table.y {
-        *seen.get_mut(*class as usize).with_context(|| format!("a row is of class {class}, which has no name"))? = true;
+        *seen
+            .get_mut(*class as usize)
+            .with_context(|| format!("a row is of class {class}, which has no name"))? = true;
     }
     let present: Vec<usize> = (0..seen.len()).filter(|class| seen[*class]).collect();
     ensure!(
         present.len() > 1,
         hinted(
             match present.first() {
-                Some(only) => format!("every row is of class `{}`, and a model needs two", table.classes[*only]),
+                Some(only) => format!(
+                    "every row is of class `{}`, and a model needs two",
+                    table.classes[*only]
+                ),
                 None => "the table has no rows".to_owned(),
             },
             "choose training rows of two classes at least"
         )
     );
-    let y = table.y.iter().map(|class| present.partition_point(|known| known < &(*class as usize)) as u32);
+    let y = table
+        .y
+        .iter()
+        .map(|class| present.partition_point(|known| known < &(*class as usize)) as u32);
     let y = y.collect();
     Ok((present, y))
 }
@@ -134,8 +164,14 @@ impl Fitted {
         let known = self.model.get().probabilities(&self.steps.apply(table));
         let classes = self.classes.len();
         let mut all = vec![0.0; table.n() * classes];
-        for (all, known) in all.chunks_exact_mut(classes).zip(known.chunks_exact(self.present.len())) {
-            self.present.iter().zip(known).for_each(|(class, p)| all[*class] = *p);
+        for (all, known) in all
+            .chunks_exact_mut(classes)
+            .zip(known.chunks_exact(self.present.len()))
+        {
+            self.present
+                .iter()
+                .zip(known)
+                .for_each(|(class, p)| all[*class] = *p);
         }
         Ok(all)
     }
@@ -152,20 +188,32 @@ impl Fitted {
     }
 
     fn check_features(&self, table: &Table) -> Result<()> {
-        let of = |features: &[String], place: usize| features.get(place).cloned().unwrap_or("none".to_owned());
+        let of = |features: &[String], place: usize| {
+            features.get(place).cloned().unwrap_or("none".to_owned())
+        };
         let other = (0..self.features.len().max(table.f()))
             .find(|place| self.features.get(*place) != table.features.get(*place));
         other.map_or(Ok(()), |place| {
             let (here, there) = (of(&table.features, place), of(&self.features, place));
-            let message =
-                format!("feature {} is `{here}`, and the pipeline was fitted with `{there}` there", place + 1);
-            Err(hinted(message, "give it the table's columns in the order of the training rows").into())
+            let message = format!(
+                "feature {} is `{here}`, and the pipeline was fitted with `{there}` there",
+                place + 1
+            );
+            Err(hinted(
+                message,
+                "give it the table's columns in the order of the training rows",
+            )
+            .into())
         })
     }
 
     /// Writes the pipeline to its file in `dir`.
     pub fn write(&self, dir: &Path) -> Result<()> {
-        let document = Document { format: PIPELINE.name, format_version: PIPELINE.version, body: self };
+        let document = Document {
+            format: PIPELINE.name,
+            format_version: PIPELINE.version,
+            body: self,
+        };
         crate::files::write_atomic(&dir.join(FILE), &serde_json::to_vec(&document)?)
     }
 
@@ -193,14 +241,23 @@ impl Fitted {
             )
         );
         let document: Body = serde_json::from_slice(&bytes).with_context(place)?;
-        document.body.check().with_context(|| format!("`{}` is not a sound pipeline", path.display()))?;
+        document
+            .body
+            .check()
+            .with_context(|| format!("`{}` is not a sound pipeline", path.display()))?;
         Ok(document.body)
     }
 
     fn check(&self) -> Result<()> {
         let ascending = self.present.windows(2).all(|pair| pair[0] < pair[1]);
-        let known = self.present.last().is_some_and(|last| *last < self.classes.len());
-        ensure!(self.present.len() > 1 && ascending && known, "the classes it knows are not two or more of its own");
+        let known = self
+            .present
+            .last()
+            .is_some_and(|last| *last < self.classes.len());
+        ensure!(
+            self.present.len() > 1 && ascending && known,
+            "the classes it knows are not two or more of its own"
+        );
         self.steps.check(self.features.len())?;
         self.model.get().check(self.steps.f(), self.present.len())
     }

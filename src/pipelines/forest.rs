@@ -6,7 +6,9 @@
 use anyhow::{Context as _, Result, ensure};
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
-use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
+use smartcore::ensemble::random_forest_regressor::{
+    RandomForestRegressor, RandomForestRegressorParameters,
+};
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
 use super::importances::Importances;
@@ -42,7 +44,13 @@ struct Growth {
 impl Forest {
     /// Fits on `x` with classes `y` below `k`.
     pub(super) fn fit(x: &Matrix, fitting: Fitting<'_>) -> Result<Forest> {
-        let Fitting { settings, y, k, seed, stop } = fitting;
+        let Fitting {
+            settings,
+            y,
+            k,
+            seed,
+            stop,
+        } = fitting;
         let columns = match settings.number("max_features") {
             Some(share) => (share * x.f as f64) as usize,
             None => (x.f as f64).sqrt() as usize,
@@ -77,7 +85,12 @@ pub(super) fn importances(
     stop: Stop<'_>,
 ) -> Result<Vec<f64>> {
     let columns = ((x.f as f64).sqrt() as usize).max(1);
-    let growth = Growth { trees, max_depth: None, min_samples_leaf: 1, columns };
+    let growth = Growth {
+        trees,
+        max_depth: None,
+        min_samples_leaf: 1,
+        columns,
+    };
     let mut sums = vec![0.0; x.f];
     for output in outputs(k) {
         grow(x, y, output, growth, seed, stop, |grown| {
@@ -86,13 +99,18 @@ pub(super) fn importances(
         })?;
     }
     let sum: f64 = sums.iter().sum();
-    sums.iter_mut().for_each(|share| *share /= sum.max(f64::MIN_POSITIVE));
+    sums.iter_mut()
+        .for_each(|share| *share /= sum.max(f64::MIN_POSITIVE));
     Ok(sums)
 }
 
 /// The classes that have a forest.
 fn outputs(k: usize) -> Vec<u32> {
-    if k == 2 { vec![1] } else { (0..k as u32).collect() }
+    if k == 2 {
+        vec![1]
+    } else {
+        (0..k as u32).collect()
+    }
 }
 
 /// Grows trees that tell class `output` from the others, and shows them a few at a time.
@@ -151,22 +169,34 @@ struct GrownNode {
 
 /// The trees of a forest: smartcore shows them in its serialised form alone.
 fn trees_of(grown: &Grown) -> Result<Vec<Tree>> {
-    let forest: GrownForest =
-        serde_json::from_slice(&serde_json::to_vec(grown)?).context("smartcore's forests have another form")?;
+    let forest: GrownForest = serde_json::from_slice(&serde_json::to_vec(grown)?)
+        .context("smartcore's forests have another form")?;
     let node = |node: &GrownNode| match (node.split_value, node.true_child, node.false_child) {
         (Some(value), Some(yes), Some(no)) => {
             // Its splits ask for at most the value, ours for less than a number.
-            Node::Split { feature: node.split_feature, below: value.next_up(), yes, no, missing: false }
+            Node::Split {
+                feature: node.split_feature,
+                below: value.next_up(),
+                yes,
+                no,
+                missing: false,
+            }
         }
         _ => Node::Leaf(node.output),
     };
-    Ok(forest.forest_regressor.trees.iter().map(|tree| Tree::new(|at| node(&tree.nodes[at]))).collect())
+    Ok(forest
+        .forest_regressor
+        .trees
+        .iter()
+        .map(|tree| Tree::new(|at| node(&tree.nodes[at])))
+        .collect())
 }
 
 impl Model for Forest {
     fn probabilities(&self, x: &Matrix) -> Vec<f64> {
         let vote = |trees: &Vec<Tree>, row: &[f64]| {
-            (trees.iter().map(|tree| tree.score(row)).sum::<f64>() / trees.len() as f64).clamp(0.0, 1.0)
+            (trees.iter().map(|tree| tree.score(row)).sum::<f64>() / trees.len() as f64)
+                .clamp(0.0, 1.0)
         };
         let of_row = |row: &[f64]| {
             let votes: Vec<f64> = self.forests.iter().map(|trees| vote(trees, row)).collect();
@@ -175,7 +205,16 @@ impl Model for Forest {
             }
             let sum: f64 = votes.iter().sum();
             // Where no tree gives any class a share, all are alike.
-            votes.iter().map(|vote| if sum > 0.0 { vote / sum } else { 1.0 / votes.len() as f64 }).collect()
+            votes
+                .iter()
+                .map(|vote| {
+                    if sum > 0.0 {
+                        vote / sum
+                    } else {
+                        1.0 / votes.len() as f64
+                    }
+                })
+                .collect()
         };
         x.by_rows().chunks_exact(x.f).flat_map(of_row).collect()
     }
@@ -185,9 +224,23 @@ impl Model for Forest {
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {
-        ensure!(self.gains.len() == f, "{} gains for {f} columns", self.gains.len());
-        ensure!(self.forests.len() == outputs(k).len(), "{} forests for {k} classes", self.forests.len());
-        ensure!(self.forests.iter().all(|trees| !trees.is_empty()), "a forest has no trees");
-        self.forests.iter().flatten().try_for_each(|tree| tree.check(f))
+        ensure!(
+            self.gains.len() == f,
+            "{} gains for {f} columns",
+            self.gains.len()
+        );
+        ensure!(
+            self.forests.len() == outputs(k).len(),
+            "{} forests for {k} classes",
+            self.forests.len()
+        );
+        ensure!(
+            self.forests.iter().all(|trees| !trees.is_empty()),
+            "a forest has no trees"
+        );
+        self.forests
+            .iter()
+            .flatten()
+            .try_for_each(|tree| tree.check(f))
     }
 }

@@ -24,20 +24,34 @@ impl Importances {
     /// Of coefficients `[o, f]`.
     pub(super) fn of_coefficients(coefficients: &[f64], f: usize) -> Importances {
         let largest = |most: f64, next: &f64| if next.abs() > most.abs() { *next } else { most };
-        let of = |column: usize| coefficients.iter().skip(column).step_by(f.max(1)).fold(0.0, largest);
-        Importances { measure: Measure::Coefficient, values: (0..f).map(of).collect() }
+        let of = |column: usize| {
+            coefficients
+                .iter()
+                .skip(column)
+                .step_by(f.max(1))
+                .fold(0.0, largest)
+        };
+        Importances {
+            measure: Measure::Coefficient,
+            values: (0..f).map(of).collect(),
+        }
     }
 
     /// Of what splits gained, `[f]`.
     pub(super) fn of_gains(gains: &[f64]) -> Importances {
         let sum: f64 = gains.iter().sum();
         let share = |gain: &f64| if sum > 0.0 { gain / sum } else { 0.0 };
-        Importances { measure: Measure::SplitGain, values: gains.iter().map(share).collect() }
+        Importances {
+            measure: Measure::SplitGain,
+            values: gains.iter().map(share).collect(),
+        }
     }
 
     /// The columns in order of importance, the largest first; those of no importance are left out.
     pub fn ranked(&self) -> Vec<usize> {
-        let mut places: Vec<usize> = (0..self.values.len()).filter(|at| self.values[*at] != 0.0).collect();
+        let mut places: Vec<usize> = (0..self.values.len())
+            .filter(|at| self.values[*at] != 0.0)
+            .collect();
         // A stable sort: of equals the first column comes first.
         places.sort_by(|a, b| self.values[*b].abs().total_cmp(&self.values[*a].abs()));
         places

@@ -59,12 +59,22 @@ impl<'a> Cache<'a> {
         let squares = rows.chunks_exact(f).map(|row| dot(row, row)).collect();
         // Two at least: a step looks at two rows at once.
         let room = (BUDGET / (4 * n).max(1)).max(2);
-        Cache { kernel, rows, f, squares, known: vec![None; n], asked: vec![0; n], clock: 0, room }
+        Cache {
+            kernel,
+            rows,
+            f,
+            squares,
+            known: vec![None; n],
+            asked: vec![0; n],
+            clock: 0,
+            room,
+        }
     }
 
     /// The likeness of row `i` to itself.
     pub(super) fn own(&self, i: usize) -> f64 {
-        self.kernel.by_products(self.squares[i], self.squares[i], self.squares[i])
+        self.kernel
+            .by_products(self.squares[i], self.squares[i], self.squares[i])
     }
 
     /// The likeness of row `i` to every row, `[n]`.
@@ -82,7 +92,10 @@ impl<'a> Cache<'a> {
     pub(super) fn rows(&mut self, i: usize, j: usize) -> (&[f32], &[f32]) {
         self.row(i);
         self.row(j);
-        (self.known[i].as_deref().unwrap_or_default(), self.known[j].as_deref().unwrap_or_default())
+        (
+            self.known[i].as_deref().unwrap_or_default(),
+            self.known[j].as_deref().unwrap_or_default(),
+        )
     }
 
     /// Forgets the row asked for longest ago, when there is no room for another.
@@ -99,9 +112,15 @@ impl<'a> Cache<'a> {
 
     fn find(&self, i: usize) -> Box<[f32]> {
         let own = &self.rows[i * self.f..][..self.f];
-        let likeness =
-            |(row, square): (&[f64], &f64)| self.kernel.by_products(dot(own, row), self.squares[i], *square) as f32;
-        self.rows.chunks_exact(self.f).zip(&self.squares).map(likeness).collect()
+        let likeness = |(row, square): (&[f64], &f64)| {
+            self.kernel
+                .by_products(dot(own, row), self.squares[i], *square) as f32
+        };
+        self.rows
+            .chunks_exact(self.f)
+            .zip(&self.squares)
+            .map(likeness)
+            .collect()
     }
 }
 
@@ -117,8 +136,12 @@ mod tests {
             cache.room = 2;
             for (i, j) in [(0, 1), (1, 2), (5, 0), (0, 5), (3, 3), (4, 5), (1, 0)] {
                 let (of_i, of_j) = cache.rows(i, j);
-                let direct = |i: usize, k: usize| kernel.of(&rows[2 * i..][..2], &rows[2 * k..][..2]) as f32;
-                assert!((0..6).all(|k| of_i[k] == direct(i, k) && of_j[k] == direct(j, k)), "{i} {j}");
+                let direct =
+                    |i: usize, k: usize| kernel.of(&rows[2 * i..][..2], &rows[2 * k..][..2]) as f32;
+                assert!(
+                    (0..6).all(|k| of_i[k] == direct(i, k) && of_j[k] == direct(j, k)),
+                    "{i} {j}"
+                );
                 assert!(cache.known.iter().flatten().count() <= 2);
             }
         }

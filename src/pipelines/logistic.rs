@@ -22,18 +22,37 @@ pub(super) struct Logistic {
 
 impl Logistic {
     /// Fits on `x` with classes `y` below `k`.
-    pub(super) fn fit(x: &Matrix, y: &[u32], k: usize, penalty: Penalty, stop: Stop<'_>) -> Result<Logistic> {
-        let means: Vec<f64> = (0..x.f).map(|j| x.column(j).iter().sum::<f64>() / x.n as f64).collect();
+    pub(super) fn fit(
+        x: &Matrix,
+        y: &[u32],
+        k: usize,
+        penalty: Penalty,
+        stop: Stop<'_>,
+    ) -> Result<Logistic> {
+        let means: Vec<f64> = (0..x.f)
+            .map(|j| x.column(j).iter().sum::<f64>() / x.n as f64)
+            .collect();
         let values = minimise(centred(x, &means), y, k, penalty, stop)?;
         let outputs = values.chunks_exact(x.f + 1);
-        let weights: Vec<f64> = outputs.clone().flat_map(|values| &values[..x.f]).copied().collect();
-        let mut intercepts: Vec<f64> = outputs.map(|values| values[x.f] - dot(&values[..x.f], &means)).collect();
+        let weights: Vec<f64> = outputs
+            .clone()
+            .flat_map(|values| &values[..x.f])
+            .copied()
+            .collect();
+        let mut intercepts: Vec<f64> = outputs
+            .map(|values| values[x.f] - dot(&values[..x.f], &means))
+            .collect();
         if k > 2 {
             // A softmax is blind to what all its logits share.
             let mean = intercepts.iter().sum::<f64>() / k as f64;
-            intercepts.iter_mut().for_each(|intercept| *intercept -= mean);
+            intercepts
+                .iter_mut()
+                .for_each(|intercept| *intercept -= mean);
         }
-        Ok(Logistic { weights, intercepts })
+        Ok(Logistic {
+            weights,
+            intercepts,
+        })
     }
 }
 
@@ -46,9 +65,17 @@ impl Model for Logistic {
             (0..x.f).for_each(|j| add(logits, self.weights[o * x.f + j], x.column(j)));
         }
         if outputs == 1 {
-            return logits.iter().flat_map(|logit| [sigmoid(-logit), sigmoid(*logit)]).collect();
+            return logits
+                .iter()
+                .flat_map(|logit| [sigmoid(-logit), sigmoid(*logit)])
+                .collect();
         }
-        let mut rows = Matrix { n: x.n, f: outputs, x: logits }.by_rows();
+        let mut rows = Matrix {
+            n: x.n,
+            f: outputs,
+            x: logits,
+        }
+        .by_rows();
         rows.chunks_exact_mut(outputs).for_each(softmax);
         rows
     }
@@ -59,8 +86,16 @@ impl Model for Logistic {
 
     fn check(&self, f: usize, k: usize) -> Result<()> {
         let outputs = if k == 2 { 1 } else { k };
-        ensure!(self.intercepts.len() == outputs, "{} intercepts for {k} classes", self.intercepts.len());
-        ensure!(self.weights.len() == outputs * f, "{} weights for {outputs} x {f}", self.weights.len());
+        ensure!(
+            self.intercepts.len() == outputs,
+            "{} intercepts for {k} classes",
+            self.intercepts.len()
+        );
+        ensure!(
+            self.weights.len() == outputs * f,
+            "{} weights for {outputs} x {f}",
+            self.weights.len()
+        );
         Ok(())
     }
 }
@@ -69,5 +104,9 @@ impl Model for Logistic {
 fn centred(x: &Matrix, means: &[f64]) -> Matrix {
     let columns = means.iter().enumerate();
     let values = columns.flat_map(|(j, mean)| x.column(j).iter().map(move |value| value - mean));
-    Matrix { n: x.n, f: x.f + 1, x: values.chain(std::iter::repeat_n(1.0, x.n)).collect() }
+    Matrix {
+        n: x.n,
+        f: x.f + 1,
+        x: values.chain(std::iter::repeat_n(1.0, x.n)).collect(),
+    }
 }

@@ -78,18 +78,36 @@ struct Layer {
 impl Network {
     /// Fits on `x` with classes `y` below `k`.
     pub(super) fn fit(x: &Matrix, fitting: Fitting<'_>) -> Result<Network> {
-        let Fitting { settings, y, k, seed, stop } = fitting;
+        let Fitting {
+            settings,
+            y,
+            k,
+            seed,
+            stop,
+        } = fitting;
         let activation = Activation::named(settings.word("activation")?);
         let outputs = if k == 2 { 1 } else { k };
-        let widths: Vec<usize> = [vec![x.f], settings.sizes("hidden_layer_sizes")?, vec![outputs]].concat();
+        let widths: Vec<usize> = [
+            vec![x.f],
+            settings.sizes("hidden_layer_sizes")?,
+            vec![outputs],
+        ]
+        .concat();
         let trained = Trained::new(activation, &widths, seed)?;
         let mut solver = Solver::new(trained.parameters(), settings)?;
-        let (alpha, size) = (settings.real("alpha")?, settings.whole("batch_size")?.min(x.n));
+        let (alpha, size) = (
+            settings.real("alpha")?,
+            settings.whole("batch_size")?.min(x.n),
+        );
         let rows: Vec<f32> = x.by_rows().iter().map(|value| *value as f32).collect();
         let (mut best, mut waited) = (f64::INFINITY, 0);
         for epoch in 0..settings.whole("max_iter")? {
             let mut order: Vec<usize> = (0..x.n).collect();
-            order.shuffle(&mut crate::seed::generator(seed, "network batches", &[epoch as i64]));
+            order.shuffle(&mut crate::seed::generator(
+                seed,
+                "network batches",
+                &[epoch as i64],
+            ));
             let mut sum = 0.0;
             for batch in order.chunks(size) {
                 ask(stop)?;
@@ -103,7 +121,11 @@ impl Network {
                 "the loss is not finite in epoch {}; a smaller `learning_rate_init` may help",
                 epoch + 1
             );
-            waited = if loss > best - LEAST_GAIN { waited + 1 } else { 0 };
+            waited = if loss > best - LEAST_GAIN {
+                waited + 1
+            } else {
+                0
+            };
             best = best.min(loss);
             solver.next_epoch(x.n);
             if waited > PATIENCE {
@@ -148,11 +170,16 @@ impl Solver {
         let rate = settings.real("learning_rate_init")?;
         let rule = match settings.word("solver")? {
             "sgd" => {
-                let still = |parameter: Var| anyhow::Ok((parameter.clone(), parameter.zeros_like()?));
+                let still =
+                    |parameter: Var| anyhow::Ok((parameter.clone(), parameter.zeros_like()?));
                 Rule::Momentum(parameters.into_iter().map(still).collect::<Result<_>>()?)
             }
             _ => {
-                let adam = ParamsAdamW { lr: rate, weight_decay: 0.0, ..ParamsAdamW::default() };
+                let adam = ParamsAdamW {
+                    lr: rate,
+                    weight_decay: 0.0,
+                    ..ParamsAdamW::default()
+                };
                 Rule::Adam(Box::new(AdamW::new(parameters, adam)?))
             }
         };
@@ -161,7 +188,13 @@ impl Solver {
             "adaptive" => Schedule::Adaptive,
             _ => Schedule::Constant,
         };
-        Ok(Solver { rule, schedule, first_rate: rate, rate, rows_seen: 0 })
+        Ok(Solver {
+            rule,
+            schedule,
+            first_rate: rate,
+            rate,
+            rows_seen: 0,
+        })
     }
 
     fn step(&mut self, loss: &Tensor) -> Result<()> {
@@ -171,7 +204,9 @@ impl Solver {
         };
         let gradients = loss.backward()?;
         for (parameter, last) in parameters {
-            let Some(gradient) = gradients.get(parameter) else { continue };
+            let Some(gradient) = gradients.get(parameter) else {
+                continue;
+            };
             let down = (gradient * self.rate)?;
             *last = ((&*last * MOMENTUM)? - &down)?.detach();
             // Nesterov's: from where the momentum leads.
@@ -214,9 +249,15 @@ struct Batch {
 
 impl Batch {
     fn new(rows: &[f32], f: usize, y: &[u32], outputs: usize, places: &[usize]) -> Result<Batch> {
-        let values: Vec<f32> = places.iter().flat_map(|place| &rows[place * f..][..f]).copied().collect();
+        let values: Vec<f32> = places
+            .iter()
+            .flat_map(|place| &rows[place * f..][..f])
+            .copied()
+            .collect();
         let first = u32::from(outputs == 1);
-        let own = |class: u32| (first..first + outputs as u32).map(move |own| f32::from(u8::from(own == class)));
+        let own = |class: u32| {
+            (first..first + outputs as u32).map(move |own| f32::from(u8::from(own == class)))
+        };
         let truth: Vec<f32> = places.iter().flat_map(|place| own(y[*place])).collect();
         Ok(Batch {
             rows: Tensor::from_vec(values, (places.len(), f), &Device::Cpu)?,
@@ -235,22 +276,38 @@ struct Trained {
 impl Trained {
     fn new(activation: Activation, widths: &[usize], seed: u64) -> Result<Trained> {
         // Glorot's bound is for tanh; a logistic is four times as flat.
-        let factor: f32 = if activation == Activation::Logistic { 2.0 } else { 6.0 };
+        let factor: f32 = if activation == Activation::Logistic {
+            2.0
+        } else {
+            6.0
+        };
         let layer = |(at, widths): (usize, &[usize])| {
             let [inputs, outputs] = [widths[0], widths[1]];
             let bound = (factor / (inputs + outputs) as f32).sqrt();
             let mut generator = crate::seed::generator(seed, "network weights", &[at as i64]);
-            let mut draw = |n: usize| (0..n).map(|_| generator.random_range(-bound..bound)).collect::<Vec<f32>>();
-            let weights = Tensor::from_vec(draw(inputs * outputs), (outputs, inputs), &Device::Cpu)?;
+            let mut draw = |n: usize| {
+                (0..n)
+                    .map(|_| generator.random_range(-bound..bound))
+                    .collect::<Vec<f32>>()
+            };
+            let weights =
+                Tensor::from_vec(draw(inputs * outputs), (outputs, inputs), &Device::Cpu)?;
             let biases = Tensor::from_vec(draw(outputs), outputs, &Device::Cpu)?;
             Ok((Var::from_tensor(&weights)?, Var::from_tensor(&biases)?))
         };
-        let layers = widths.windows(2).enumerate().map(layer).collect::<Result<_>>()?;
+        let layers = widths
+            .windows(2)
+            .enumerate()
+            .map(layer)
+            .collect::<Result<_>>()?;
         Ok(Trained { activation, layers })
     }
 
     fn parameters(&self) -> Vec<Var> {
-        self.layers.iter().flat_map(|(weights, biases)| [weights.clone(), biases.clone()]).collect()
+        self.layers
+            .iter()
+            .flat_map(|(weights, biases)| [weights.clone(), biases.clone()])
+            .collect()
     }
 
     /// The mean log loss of a batch and the penalty of the weights.
@@ -267,7 +324,9 @@ impl Trained {
             let softplus = (values.relu()? + (values.abs()?.neg()?.exp()? + 1.0)?.log()?)?;
             (softplus - (values * &batch.truth)?)?.sum_all()?
         } else {
-            (candle_nn::ops::log_softmax(&values, D::Minus1)? * &batch.truth)?.sum_all()?.neg()?
+            (candle_nn::ops::log_softmax(&values, D::Minus1)? * &batch.truth)?
+                .sum_all()?
+                .neg()?
         };
         let mut squares = self.layers[0].0.sqr()?.sum_all()?;
         for (weights, _) in &self.layers[1..] {
@@ -278,12 +337,28 @@ impl Trained {
 
     fn network(&self) -> Result<Network> {
         let layer = |(weights, biases): &(Var, Var)| {
-            Ok(Layer { weights: weights.flatten_all()?.to_vec1()?, biases: biases.to_vec1()? })
+            Ok(Layer {
+                weights: weights.flatten_all()?.to_vec1()?,
+                biases: biases.to_vec1()?,
+            })
         };
-        let layers = self.layers.iter().map(layer).collect::<Result<Vec<Layer>>>()?;
-        let finite = layers.iter().flat_map(|layer| layer.weights.iter().chain(&layer.biases)).all(|w| w.is_finite());
-        ensure!(finite, "the weights are no longer finite; a smaller `learning_rate_init` may help");
-        Ok(Network { activation: self.activation, layers })
+        let layers = self
+            .layers
+            .iter()
+            .map(layer)
+            .collect::<Result<Vec<Layer>>>()?;
+        let finite = layers
+            .iter()
+            .flat_map(|layer| layer.weights.iter().chain(&layer.biases))
+            .all(|w| w.is_finite());
+        ensure!(
+            finite,
+            "the weights are no longer finite; a smaller `learning_rate_init` may help"
+        );
+        Ok(Network {
+            activation: self.activation,
+            layers,
+        })
     }
 }
 
@@ -293,11 +368,18 @@ impl Model for Network {
         for (at, layer) in self.layers.iter().enumerate() {
             values = layer.apply(&values);
             if at + 1 < self.layers.len() {
-                values.x.iter_mut().for_each(|value| *value = self.activation.of(*value));
+                values
+                    .x
+                    .iter_mut()
+                    .for_each(|value| *value = self.activation.of(*value));
             }
         }
         if values.f == 1 {
-            return values.x.iter().flat_map(|logit| [sigmoid(-logit), sigmoid(*logit)]).collect();
+            return values
+                .x
+                .iter()
+                .flat_map(|logit| [sigmoid(-logit), sigmoid(*logit)])
+                .collect();
         }
         let mut rows = values.by_rows();
         rows.chunks_exact_mut(values.f).for_each(softmax);
@@ -309,11 +391,22 @@ impl Model for Network {
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {
-        let outputs = self.layers.last().context("a network has no layers")?.biases.len();
-        ensure!(outputs == if k == 2 { 1 } else { k }, "{outputs} outputs for {k} classes");
+        let outputs = self
+            .layers
+            .last()
+            .context("a network has no layers")?
+            .biases
+            .len();
+        ensure!(
+            outputs == if k == 2 { 1 } else { k },
+            "{outputs} outputs for {k} classes"
+        );
         let mut inputs = f;
         for layer in &self.layers {
-            ensure!(layer.weights.len() == inputs * layer.biases.len(), "a layer has not a weight for each pair");
+            ensure!(
+                layer.weights.len() == inputs * layer.biases.len(),
+                "a layer has not a weight for each pair"
+            );
             inputs = layer.biases.len();
         }
         Ok(())
@@ -329,6 +422,10 @@ impl Layer {
             column.fill(f64::from(self.biases[o]));
             (0..x.f).for_each(|j| add(column, f64::from(self.weights[o * x.f + j]), x.column(j)));
         }
-        Matrix { n: x.n, f: outputs, x: values }
+        Matrix {
+            n: x.n,
+            f: outputs,
+            x: values,
+        }
     }
 }

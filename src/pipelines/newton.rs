@@ -33,7 +33,13 @@ pub(super) struct Penalty {
 
 /// The values `[o, w]` of least objective: for each logit of classes `y` below `k` the weights of the columns of `x` and, last,
 /// the intercept, whose column is the last and all ones.
-pub(super) fn minimise(x: Matrix, y: &[u32], k: usize, penalty: Penalty, stop: Stop<'_>) -> Result<Vec<f64>> {
+pub(super) fn minimise(
+    x: Matrix,
+    y: &[u32],
+    k: usize,
+    penalty: Penalty,
+    stop: Stop<'_>,
+) -> Result<Vec<f64>> {
     let mut fit = Fit::new(x, y, k, penalty);
     for _ in 0..STEPS {
         ask(stop)?;
@@ -60,9 +66,22 @@ struct Fit {
 impl Fit {
     fn new(x: Matrix, y: &[u32], k: usize, penalty: Penalty) -> Fit {
         let classes: Vec<usize> = if k == 2 { vec![1] } else { (0..k).collect() };
-        let truth = classes.iter().flat_map(|class| y.iter().map(move |y| f64::from(*y as usize == *class))).collect();
-        let (values, logits) = (vec![0.0; classes.len() * x.f], vec![0.0; classes.len() * x.n]);
-        let mut fit = Fit { x, penalty, truth, values, logits, objective: 0.0 };
+        let truth = classes
+            .iter()
+            .flat_map(|class| y.iter().map(move |y| f64::from(*y as usize == *class)))
+            .collect();
+        let (values, logits) = (
+            vec![0.0; classes.len() * x.f],
+            vec![0.0; classes.len() * x.n],
+        );
+        let mut fit = Fit {
+            x,
+            penalty,
+            truth,
+            values,
+            logits,
+            objective: 0.0,
+        };
         fit.objective = fit.objective_of(&fit.logits, &fit.values);
         fit
     }
@@ -79,14 +98,25 @@ impl Fit {
         if expected.is_nan() || expected >= -TOLERANCE * self.objective.abs() {
             return Ok(false);
         }
-        let step: Vec<f64> = quadratic.values.iter().zip(&self.values).map(|(to, from)| to - from).collect();
+        let step: Vec<f64> = quadratic
+            .values
+            .iter()
+            .zip(&self.values)
+            .map(|(to, from)| to - from)
+            .collect();
         let change = self.logits_of(&step);
         let moved = |from: &[f64], by: &[f64], t: f64| -> Vec<f64> {
-            from.iter().zip(by).map(|(from, by)| from + t * by).collect()
+            from.iter()
+                .zip(by)
+                .map(|(from, by)| from + t * by)
+                .collect()
         };
         let mut t = 1.0;
         while t > 1e-10 {
-            let (values, logits) = (moved(&self.values, &step, t), moved(&self.logits, &change, t));
+            let (values, logits) = (
+                moved(&self.values, &step, t),
+                moved(&self.logits, &change, t),
+            );
             let objective = self.objective_of(&logits, &values);
             if objective <= self.objective + 0.01 * t * expected {
                 (self.values, self.logits, self.objective) = (values, logits, objective);
@@ -100,8 +130,14 @@ impl Fit {
     /// The logits that values `[o, w]` make, `[o, n]`.
     fn logits_of(&self, values: &[f64]) -> Vec<f64> {
         let mut logits = vec![0.0; self.logits.len()];
-        for (logits, values) in logits.chunks_exact_mut(self.x.n).zip(values.chunks_exact(self.x.f)) {
-            let moving = values.iter().enumerate().filter(|(_, value)| **value != 0.0);
+        for (logits, values) in logits
+            .chunks_exact_mut(self.x.n)
+            .zip(values.chunks_exact(self.x.f))
+        {
+            let moving = values
+                .iter()
+                .enumerate()
+                .filter(|(_, value)| **value != 0.0);
             moving.for_each(|(j, value)| add(logits, *value, self.x.column(j)));
         }
         logits
@@ -119,8 +155,12 @@ impl Fit {
             let base = if outputs == 1 { 0.0 } else { f64::NEG_INFINITY };
             let of = |o: usize| logits[o * n + i];
             let most = (0..outputs).fold(base, |most, o| most.max(of(o)));
-            let sum: f64 = (base - most).exp() + (0..outputs).map(|o| (of(o) - most).exp()).sum::<f64>();
-            most + sum.ln() - (0..outputs).map(|o| self.truth[o * n + i] * of(o)).sum::<f64>()
+            let sum: f64 =
+                (base - most).exp() + (0..outputs).map(|o| (of(o) - most).exp()).sum::<f64>();
+            most + sum.ln()
+                - (0..outputs)
+                    .map(|o| self.truth[o * n + i] * of(o))
+                    .sum::<f64>()
         };
         (0..n).map(row).sum()
     }
@@ -136,7 +176,11 @@ impl Fit {
     /// The factors of both penalties of one value; intercepts have none.
     fn penalties(&self, at: usize) -> (f64, f64) {
         let l1_ratio = self.penalty.l1_ratio;
-        if self.is_intercept(at) { (0.0, 0.0) } else { (l1_ratio, 1.0 - l1_ratio) }
+        if self.is_intercept(at) {
+            (0.0, 0.0)
+        } else {
+            (l1_ratio, 1.0 - l1_ratio)
+        }
     }
 
     fn is_intercept(&self, at: usize) -> bool {
@@ -149,9 +193,19 @@ impl Fit {
         if outputs == 1 {
             return self.logits.iter().map(|logit| sigmoid(*logit)).collect();
         }
-        let mut rows = Matrix { n, f: outputs, x: self.logits.clone() }.by_rows();
+        let mut rows = Matrix {
+            n,
+            f: outputs,
+            x: self.logits.clone(),
+        }
+        .by_rows();
         rows.chunks_exact_mut(outputs).for_each(softmax);
-        Matrix { n: outputs, f: n, x: rows }.by_rows()
+        Matrix {
+            n: outputs,
+            f: n,
+            x: rows,
+        }
+        .by_rows()
     }
 }
 
@@ -175,16 +229,34 @@ impl<'a> Quadratic<'a> {
     fn new(fit: &'a Fit) -> Quadratic<'a> {
         let (n, c) = (fit.x.n, fit.penalty.c);
         let probabilities = fit.probabilities();
-        let errors: Vec<f64> = probabilities.iter().zip(&fit.truth).map(|(p, y)| c * (p - y)).collect();
+        let errors: Vec<f64> = probabilities
+            .iter()
+            .zip(&fit.truth)
+            .map(|(p, y)| c * (p - y))
+            .collect();
         let spreads: Vec<f64> = probabilities.iter().map(|p| c * p * (1.0 - p)).collect();
         let columns = || (0..fit.x.f).map(|j| fit.x.column(j));
-        let square = |column: &[f64], spread: &[f64]| column.iter().zip(spread).map(|(x, s)| x * x * s).sum();
-        let begun: Vec<f64> =
-            errors.chunks_exact(n).flat_map(|errors| columns().map(move |column| dot(column, errors))).collect();
-        let curvatures =
-            spreads.chunks_exact(n).flat_map(|spread| columns().map(move |column| square(column, spread))).collect();
+        let square = |column: &[f64], spread: &[f64]| {
+            column.iter().zip(spread).map(|(x, s)| x * x * s).sum()
+        };
+        let begun: Vec<f64> = errors
+            .chunks_exact(n)
+            .flat_map(|errors| columns().map(move |column| dot(column, errors)))
+            .collect();
+        let curvatures = spreads
+            .chunks_exact(n)
+            .flat_map(|spread| columns().map(move |column| square(column, spread)))
+            .collect();
         let mixed = vec![None; fit.values.len()];
-        Quadratic { slopes: begun.clone(), begun, probabilities, curvatures, mixed, values: fit.values.clone(), fit }
+        Quadratic {
+            slopes: begun.clone(),
+            begun,
+            probabilities,
+            curvatures,
+            mixed,
+            values: fit.values.clone(),
+            fit,
+        }
     }
 
     /// Goes over all values, then over those that are not 0 until they rest, and again, until all rest.
@@ -226,16 +298,35 @@ impl<'a> Quadratic<'a> {
         let after = target.signum() * (target.abs() - l1).max(0.0) / curvature;
         if after != before {
             self.values[at] = after;
-            let Quadratic { fit, probabilities, mixed, slopes, .. } = self;
-            add(slopes, after - before, mixed[at].get_or_insert_with(|| mixed_of(fit, probabilities, at)));
+            let Quadratic {
+                fit,
+                probabilities,
+                mixed,
+                slopes,
+                ..
+            } = self;
+            add(
+                slopes,
+                after - before,
+                mixed[at].get_or_insert_with(|| mixed_of(fit, probabilities, at)),
+            );
         }
         curvature * (after - before).powi(2)
     }
 
     /// What the step should change the objective by, to first order in the loss: never above 0.
     fn expected(&self) -> f64 {
-        let moved = self.values.iter().zip(&self.fit.values).map(|(to, from)| to - from);
-        let loss: f64 = self.begun.iter().zip(moved).map(|(slope, moved)| slope * moved).sum();
+        let moved = self
+            .values
+            .iter()
+            .zip(&self.fit.values)
+            .map(|(to, from)| to - from);
+        let loss: f64 = self
+            .begun
+            .iter()
+            .zip(moved)
+            .map(|(slope, moved)| slope * moved)
+            .sum();
         loss + self.fit.penalty_of(&self.values) - self.fit.penalty_of(&self.fit.values)
     }
 }
@@ -246,9 +337,21 @@ fn mixed_of(fit: &Fit, probabilities: &[f64], at: usize) -> Box<[f64]> {
     let (output, column) = (at / x.f, x.column(at % x.f));
     let own = &probabilities[output * x.n..][..x.n];
     let of_output = |(other, p): (usize, &[f64])| {
-        let spread = |i: usize| if other == output { p[i] * (1.0 - p[i]) } else { -p[i] * own[i] };
-        let factors: Vec<f64> = (0..x.n).map(|i| penalty.c * column[i] * spread(i)).collect();
+        let spread = |i: usize| {
+            if other == output {
+                p[i] * (1.0 - p[i])
+            } else {
+                -p[i] * own[i]
+            }
+        };
+        let factors: Vec<f64> = (0..x.n)
+            .map(|i| penalty.c * column[i] * spread(i))
+            .collect();
         (0..x.f).map(move |j| dot(&factors, x.column(j)))
     };
-    probabilities.chunks_exact(x.n).enumerate().flat_map(of_output).collect()
+    probabilities
+        .chunks_exact(x.n)
+        .enumerate()
+        .flat_map(of_output)
+        .collect()
 }

@@ -52,8 +52,17 @@ pub(super) fn solve(
     let own = (0..n).map(|i| cache.own(i)).collect();
     let may = sides.iter().map(|side| May::of(*side, 0.0, c)).collect();
     let (alphas, active) = (vec![0.0; n], (0..n).collect());
-    let mut problem =
-        Problem { cache, sides, c, alphas, pulls: sides.to_vec(), own, may, active, is_nearly_done: false };
+    let mut problem = Problem {
+        cache,
+        sides,
+        c,
+        alphas,
+        pulls: sides.to_vec(),
+        own,
+        may,
+        active,
+        is_nearly_done: false,
+    };
     let mut until_shrinking = n.min(SHRUNK);
     // As libsvm: far more than any sound problem takes.
     for step in 0..10_000_000.max(100 * n) {
@@ -79,7 +88,12 @@ pub(super) fn solve(
     }
     problem.take_all();
     let rho = problem.rho();
-    let weights = problem.alphas.iter().zip(sides).map(|(alpha, side)| alpha * side).collect();
+    let weights = problem
+        .alphas
+        .iter()
+        .zip(sides)
+        .map(|(alpha, side)| alpha * side)
+        .collect();
     Ok(Solution { weights, rho })
 }
 
@@ -113,7 +127,17 @@ struct May {
 impl May {
     fn of(side: f64, alpha: f64, c: f64) -> May {
         let (below, above) = (alpha < c, alpha > 0.0);
-        if side > 0.0 { May { grow: below, shrink: above } } else { May { grow: above, shrink: below } }
+        if side > 0.0 {
+            May {
+                grow: below,
+                shrink: above,
+            }
+        } else {
+            May {
+                grow: above,
+                shrink: below,
+            }
+        }
     }
 }
 
@@ -159,7 +183,9 @@ impl Problem<'_> {
         let wanted = (self.pulls[i] - self.pulls[j]) / curvature(self.own[i], self.own[j], of_i[j]);
         let room = |side: f64, alpha: f64| if side > 0.0 { self.c - alpha } else { alpha };
         let (side_i, side_j) = (self.sides[i], self.sides[j]);
-        let step = wanted.min(room(side_i, self.alphas[i])).min(room(-side_j, self.alphas[j]));
+        let step = wanted
+            .min(room(side_i, self.alphas[i]))
+            .min(room(-side_j, self.alphas[j]));
         for k in &self.active {
             self.pulls[*k] -= step * (f64::from(of_i[*k]) - f64::from(of_j[*k]));
         }
@@ -198,11 +224,15 @@ impl Problem<'_> {
         let mut is_left_out = vec![true; n];
         self.active.iter().for_each(|k| is_left_out[*k] = false);
         let left_out: Vec<usize> = (0..n).filter(|k| is_left_out[*k]).collect();
-        left_out.iter().for_each(|k| self.pulls[*k] = self.sides[*k]);
+        left_out
+            .iter()
+            .for_each(|k| self.pulls[*k] = self.sides[*k]);
         for j in (0..n).filter(|j| self.alphas[*j] > 0.0) {
             let weight = self.sides[j] * self.alphas[j];
             let likeness = self.cache.row(j);
-            left_out.iter().for_each(|k| self.pulls[*k] -= weight * f64::from(likeness[*k]));
+            left_out
+                .iter()
+                .for_each(|k| self.pulls[*k] -= weight * f64::from(likeness[*k]));
         }
         self.active = (0..n).collect();
     }
@@ -210,16 +240,26 @@ impl Problem<'_> {
     /// The mean over rows between the bounds, where it is exact; without one the middle of what the others allow.
     fn rho(&self) -> f64 {
         let of = |chosen: fn(&May) -> bool| {
-            let rows = self.pulls.iter().zip(&self.may).filter(move |(_, may)| chosen(may));
+            let rows = self
+                .pulls
+                .iter()
+                .zip(&self.may)
+                .filter(move |(_, may)| chosen(may));
             rows.map(|(pull, _)| -pull).collect::<Vec<f64>>()
         };
         let free = of(|may| may.grow && may.shrink);
         if !free.is_empty() {
             return free.iter().sum::<f64>() / free.len() as f64;
         }
-        let lower = of(|may| may.shrink).into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let lower = of(|may| may.shrink)
+            .into_iter()
+            .fold(f64::NEG_INFINITY, f64::max);
         let upper = of(|may| may.grow).into_iter().fold(f64::INFINITY, f64::min);
-        if lower.is_finite() && upper.is_finite() { f64::midpoint(lower, upper) } else { 0.0 }
+        if lower.is_finite() && upper.is_finite() {
+            f64::midpoint(lower, upper)
+        } else {
+            0.0
+        }
     }
 }
 
@@ -231,9 +271,12 @@ mod tests {
     /// Two clouds that overlap, by rows `[n, 2]`, and their sides.
     fn clouds(n: usize) -> (Vec<f64>, Vec<f64>) {
         let mut random = crate::seed::generator(1, "clouds", &[]);
-        let sides: Vec<f64> = (0..n).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
-        let rows =
-            sides.iter().flat_map(|side| [0.6 * side, 0.0].map(|centre| centre + random.random_range(-2.0..2.0)));
+        let sides: Vec<f64> = (0..n)
+            .map(|at| if at % 2 == 0 { 1.0 } else { -1.0 })
+            .collect();
+        let rows = sides.iter().flat_map(|side| {
+            [0.6 * side, 0.0].map(|centre| centre + random.random_range(-2.0..2.0))
+        });
         let rows = rows.collect();
         (rows, sides)
     }
@@ -243,15 +286,23 @@ mod tests {
         let (rows, sides) = clouds(600);
         for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 0.7 }] {
             for c in [0.01, 1.0, 100.0] {
-                let of = |shrinking| solve(kernel, &rows, 2, &sides, Part { c, shrinking }, &|| false).expect("solved");
+                let of = |shrinking| {
+                    solve(kernel, &rows, 2, &sides, Part { c, shrinking }, &|| false)
+                        .expect("solved")
+                };
                 let (with, without) = (of(true), of(false));
                 let decision = |solution: &Solution, row: &[f64]| {
                     let all = rows.chunks_exact(2).zip(&solution.weights);
-                    all.map(|(other, weight)| weight * kernel.of(other, row)).sum::<f64>() - solution.rho
+                    all.map(|(other, weight)| weight * kernel.of(other, row))
+                        .sum::<f64>()
+                        - solution.rho
                 };
                 for row in rows.chunks_exact(2).take(50) {
                     let (ours, theirs) = (decision(&with, row), decision(&without, row));
-                    assert!((ours - theirs).abs() < 0.02 * theirs.abs().max(1.0), "{kernel:?} {c}: {ours} {theirs}");
+                    assert!(
+                        (ours - theirs).abs() < 0.02 * theirs.abs().max(1.0),
+                        "{kernel:?} {c}: {ours} {theirs}"
+                    );
                 }
             }
         }
@@ -266,17 +317,35 @@ mod tests {
         let may = sides.iter().map(|side| May::of(*side, 0.0, c)).collect();
         let (alphas, active) = (vec![0.0; n], (0..n).collect());
         let pulls = sides.clone();
-        let mut problem = Problem { cache, sides: &sides, c, alphas, pulls, own, may, active, is_nearly_done: false };
+        let mut problem = Problem {
+            cache,
+            sides: &sides,
+            c,
+            alphas,
+            pulls,
+            own,
+            may,
+            active,
+            is_nearly_done: false,
+        };
         for _ in 0..150 {
             let (i, j) = problem.worst_pair().expect("far from the end");
             problem.improve(i, j);
         }
         let before = problem.pulls.clone();
         problem.shrink();
-        assert!((1..n).contains(&problem.active.len()), "{} of {n} stay", problem.active.len());
+        assert!(
+            (1..n).contains(&problem.active.len()),
+            "{} of {n} stay",
+            problem.active.len()
+        );
         problem.take_all();
         assert_eq!(problem.active.len(), n);
-        let apart = before.iter().zip(&problem.pulls).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let apart = before
+            .iter()
+            .zip(&problem.pulls)
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f64::max);
         assert!(apart < 1e-4, "{apart}");
     }
 }

@@ -63,9 +63,20 @@ impl Steps {
             }),
             _ => None,
         };
-        let all =
-            (0..table.f()).map(|place| Column { place, fill: None, shift: 0.0, scale: 1.0, spread: 0.0 }).collect();
-        let mut steps = Steps { threshold, columns: all, components: None };
+        let all = (0..table.f())
+            .map(|place| Column {
+                place,
+                fill: None,
+                shift: 0.0,
+                scale: 1.0,
+                spread: 0.0,
+            })
+            .collect();
+        let mut steps = Steps {
+            threshold,
+            columns: all,
+            components: None,
+        };
         let raw = steps.apply(table);
         for (place, column) in steps.columns.iter_mut().enumerate() {
             column.fill = Some(median(raw.column(place)));
@@ -97,32 +108,62 @@ impl Steps {
     /// The columns as the model sees them.
     pub(super) fn apply(&self, table: &Table) -> Matrix {
         let value = |column: &Column, value: f64| {
-            let value = self.threshold.map_or(value, |threshold| threshold.apply(value));
-            let filled = if value.is_nan() { column.fill.unwrap_or(value) } else { value };
+            let value = self
+                .threshold
+                .map_or(value, |threshold| threshold.apply(value));
+            let filled = if value.is_nan() {
+                column.fill.unwrap_or(value)
+            } else {
+                value
+            };
             (filled - column.shift) / column.scale
         };
         let columns = self.columns.iter();
-        let x = columns.flat_map(|column| table.column(column.place).iter().map(move |x| value(column, *x)));
-        let columns = Matrix { n: table.n(), f: self.columns.len(), x: x.collect() };
-        let Some(components) = &self.components else { return columns };
+        let x = columns.flat_map(|column| {
+            table
+                .column(column.place)
+                .iter()
+                .map(move |x| value(column, *x))
+        });
+        let columns = Matrix {
+            n: table.n(),
+            f: self.columns.len(),
+            x: x.collect(),
+        };
+        let Some(components) = &self.components else {
+            return columns;
+        };
         let x = components.iter().flat_map(|component| {
             let sum = sum_of(&columns, &component.loadings);
-            sum.into_iter().map(|value| (value - component.shift) / component.scale)
+            sum.into_iter()
+                .map(|value| (value - component.shift) / component.scale)
         });
-        Matrix { n: table.n(), f: components.len(), x: x.collect() }
+        Matrix {
+            n: table.n(),
+            f: components.len(),
+            x: x.collect(),
+        }
     }
 
     /// How many columns the model sees.
     pub(super) fn f(&self) -> usize {
-        self.components.as_ref().map_or(self.columns.len(), Vec::len)
+        self.components
+            .as_ref()
+            .map_or(self.columns.len(), Vec::len)
     }
 
     /// What is known of the columns that the model sees, said of the `f` columns of the table.
     pub(super) fn of_table(&self, importances: &Importances, f: usize) -> Importances {
         let mut values = vec![0.0; f];
         let Some(components) = &self.components else {
-            self.columns.iter().zip(&importances.values).for_each(|(column, value)| values[column.place] = *value);
-            return Importances { measure: importances.measure, values };
+            self.columns
+                .iter()
+                .zip(&importances.values)
+                .for_each(|(column, value)| values[column.place] = *value);
+            return Importances {
+                measure: importances.measure,
+                values,
+            };
         };
         for (component, value) in components.iter().zip(&importances.values) {
             for (column, loading) in self.columns.iter().zip(&component.loadings) {
@@ -133,7 +174,10 @@ impl Steps {
                 };
             }
         }
-        Importances { measure: importances.measure, values }
+        Importances {
+            measure: importances.measure,
+            values,
+        }
     }
 
     /// The places of the table's columns that the model depends on.
@@ -145,43 +189,77 @@ impl Steps {
     pub(super) fn check(&self, f: usize) -> Result<()> {
         ensure!(self.f() > 0, "the model sees no column");
         let sound = |column: &Column| {
-            let numbers = [column.fill.unwrap_or(0.0), column.shift, column.scale, column.spread];
-            column.place < f && column.scale > 0.0 && numbers.iter().all(|number| number.is_finite())
+            let numbers = [
+                column.fill.unwrap_or(0.0),
+                column.shift,
+                column.scale,
+                column.spread,
+            ];
+            column.place < f
+                && column.scale > 0.0
+                && numbers.iter().all(|number| number.is_finite())
         };
-        ensure!(self.columns.iter().all(sound), "a column is not one of its {f}, or its scale is not a number above 0");
+        ensure!(
+            self.columns.iter().all(sound),
+            "a column is not one of its {f}, or its scale is not a number above 0"
+        );
         let sound = |component: &Component| {
-            let numbers = component.loadings.iter().chain([&component.shift, &component.scale]);
+            let numbers = component
+                .loadings
+                .iter()
+                .chain([&component.shift, &component.scale]);
             component.loadings.len() == self.columns.len()
                 && component.scale > 0.0
                 && numbers.into_iter().all(|number| number.is_finite())
         };
-        ensure!(self.components.iter().flatten().all(sound), "a component has not a number for each column");
+        ensure!(
+            self.components.iter().flatten().all(sound),
+            "a component has not a number for each column"
+        );
         Ok(())
     }
 }
 
 /// As many components of the columns of `x` as are asked for.
 fn components(x: &Matrix, fitting: Fitting<'_>) -> Result<Vec<Component>> {
-    let Fitting { settings, seed, stop, .. } = fitting;
+    let Fitting {
+        settings,
+        seed,
+        stop,
+        ..
+    } = fitting;
     let wanted = settings.whole("selection_n_components")?;
     ensure!(
         wanted <= x.f,
         hinted(
-            format!("`selection_n_components` is {wanted}, and the table has {} features", x.f),
+            format!(
+                "`selection_n_components` is {wanted}, and the table has {} features",
+                x.f
+            ),
             "ask for as many components as there are features at most"
         )
     );
     let component = |loadings: Vec<f64>| {
         let (shift, scale) = scaler(settings, &sum_of(x, &loadings))?;
-        Ok(Component { loadings, shift, scale })
+        Ok(Component {
+            loadings,
+            shift,
+            scale,
+        })
     };
-    svd::components(x, wanted, seed, stop)?.into_iter().map(component).collect()
+    svd::components(x, wanted, seed, stop)?
+        .into_iter()
+        .map(component)
+        .collect()
 }
 
 /// The sum of columns, each as often as `loadings` say: `[n]`.
 fn sum_of(x: &Matrix, loadings: &[f64]) -> Vec<f64> {
     let mut sum = vec![0.0; x.n];
-    loadings.iter().enumerate().for_each(|(place, loading)| add(&mut sum, *loading, x.column(place)));
+    loadings
+        .iter()
+        .enumerate()
+        .for_each(|(place, loading)| add(&mut sum, *loading, x.column(place)));
     sum
 }
 
@@ -189,7 +267,15 @@ fn sum_of(x: &Matrix, loadings: &[f64]) -> Vec<f64> {
 fn deviation(column: &[f64]) -> (f64, f64) {
     let n = column.len() as f64;
     let mean = column.iter().sum::<f64>() / n;
-    (mean, (column.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n).sqrt())
+    (
+        mean,
+        (column
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>()
+            / n)
+            .sqrt(),
+    )
 }
 
 impl Threshold {
@@ -206,7 +292,11 @@ impl Threshold {
 
 /// The middle of the values that are there, the mean of the two middle ones where their number is even; 0 of none.
 fn median(column: &[f64]) -> f64 {
-    let mut known: Vec<f64> = column.iter().copied().filter(|value| !value.is_nan()).collect();
+    let mut known: Vec<f64> = column
+        .iter()
+        .copied()
+        .filter(|value| !value.is_nan())
+        .collect();
     known.sort_unstable_by(f64::total_cmp);
     match known.len() {
         0 => 0.0,
@@ -222,12 +312,22 @@ fn scaler(settings: Settings<'_>, column: &[f64]) -> Result<(f64, f64)> {
         Some("standard") => deviation(column),
         Some("minmax") => {
             let least = column.iter().copied().fold(f64::INFINITY, f64::min);
-            (least, column.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least)
+            (
+                least,
+                column.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least,
+            )
         }
         Some(other) => bail!("there is no scaler `{other}`"),
     };
     // What rounding leaves of a column that never varies is no spread.
-    Ok((shift, if scale > 1e-12 * shift.abs() { scale } else { 1.0 }))
+    Ok((
+        shift,
+        if scale > 1e-12 * shift.abs() {
+            scale
+        } else {
+            1.0
+        },
+    ))
 }
 
 #[cfg(test)]
@@ -245,8 +345,18 @@ mod tests {
             classes: names(2),
             groups: vec![0; 4],
         };
-        let parameters = effective("lasso", &serde_json::from_value(parameters).expect("an object")).expect("accepted");
-        let fitting = Fitting { settings: Settings(&parameters), y: &x.y, k: 2, seed: 1, stop: &|| false };
+        let parameters = effective(
+            "lasso",
+            &serde_json::from_value(parameters).expect("an object"),
+        )
+        .expect("accepted");
+        let fitting = Fitting {
+            settings: Settings(&parameters),
+            y: &x.y,
+            k: 2,
+            seed: 1,
+            stop: &|| false,
+        };
         let steps = Steps::fit(&x, fitting, true).expect("fitted");
         let seen = steps.apply(&x).x;
         (steps, seen)
@@ -255,22 +365,30 @@ mod tests {
     #[test]
     fn the_missing_take_the_median() {
         let x = [[1.0, f64::NAN, 2.0, 9.0], [f64::NAN; 4]];
-        assert_eq!(steps(json!({"scaler": "none"}), &x).1, [1.0, 2.0, 2.0, 9.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(
+            steps(json!({"scaler": "none"}), &x).1,
+            [1.0, 2.0, 2.0, 9.0, 0.0, 0.0, 0.0, 0.0]
+        );
     }
 
     #[test]
     fn scalers_are_those_of_scikit_learn() {
         let x = [[1.0, 3.0, 1.0, 3.0], [5.0; 4]];
-        assert_eq!(steps(json!({"scaler": "standard"}), &x).1, [-1.0, 1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
-        assert_eq!(steps(json!({"scaler": "minmax"}), &x).1, [0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(
+            steps(json!({"scaler": "standard"}), &x).1,
+            [-1.0, 1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+        );
+        assert_eq!(
+            steps(json!({"scaler": "minmax"}), &x).1,
+            [0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+        );
     }
 
     #[test]
     fn a_threshold_makes_the_small_zero_and_drops_what_is_zero_then() {
         let x = [[0.0, 1.0, 2.0, 3.0], [0.5, 0.0, -1.0, 0.0]];
         let of = |mode: &str| {
-            let parameters =
-                json!({"scaler": "none", "selection": "threshold", "selection_threshold": 2, "selection_mode": mode});
+            let parameters = json!({"scaler": "none", "selection": "threshold", "selection_threshold": 2, "selection_mode": mode});
             steps(parameters, &x).1
         };
         assert_eq!(of("hard"), [0.0, 0.0, 2.0, 3.0]);

@@ -43,18 +43,36 @@ struct Machine {
 impl Svc {
     /// Fits on `x` with classes `y` below `k`.
     pub(super) fn fit(x: &Matrix, fitting: Fitting<'_>) -> Result<Svc> {
-        let Fitting { settings, y, k, seed, stop } = fitting;
+        let Fitting {
+            settings,
+            y,
+            k,
+            seed,
+            stop,
+        } = fitting;
         let kernel = match settings.word("kernel")? {
             "linear" => Kernel::Linear,
-            _ => Kernel::Rbf { gamma: settings.number("gamma").unwrap_or_else(|| scale(x)) },
+            _ => Kernel::Rbf {
+                gamma: settings.number("gamma").unwrap_or_else(|| scale(x)),
+            },
         };
-        let (fit, rows) = (Part { c: settings.real("C")?, shrinking: settings.flag("shrinking")? }, x.by_rows());
+        let (fit, rows) = (
+            Part {
+                c: settings.real("C")?,
+                shrinking: settings.flag("shrinking")?,
+            },
+            x.by_rows(),
+        );
         let mut machines = Vec::new();
         for (a, b) in pairs(k) {
             let pair = Pair::new(kernel, fit, (&rows, x.f), y, (a as u32, b as u32));
             let (slope, offset) = pair.sigmoid(seed, stop)?;
             let all: Vec<usize> = (0..pair.sides.len()).collect();
-            machines.push(Machine { slope, offset, ..pair.machine(&all, stop)? });
+            machines.push(Machine {
+                slope,
+                offset,
+                ..pair.machine(&all, stop)?
+            });
         }
         Ok(Svc { kernel, machines })
     }
@@ -63,23 +81,37 @@ impl Svc {
 impl Model for Svc {
     fn probabilities(&self, x: &Matrix) -> Vec<f64> {
         let k = classes(self.machines.len());
-        x.by_rows().chunks_exact(x.f).flat_map(|row| self.row(row, k)).collect()
+        x.by_rows()
+            .chunks_exact(x.f)
+            .flat_map(|row| self.row(row, k))
+            .collect()
     }
 
     fn importances(&self, f: usize) -> Option<Importances> {
         // A linear machine has its coefficients as its only vector; one that never saw two classes has none.
         let coefficients = |machine: &Machine| match machine.vectors.len() {
             0 => vec![0.0; f],
-            _ => machine.vectors.iter().map(|value| value * machine.weights[0]).collect(),
+            _ => machine
+                .vectors
+                .iter()
+                .map(|value| value * machine.weights[0])
+                .collect(),
         };
         let all: Vec<f64> = self.machines.iter().flat_map(coefficients).collect();
         (self.kernel == Kernel::Linear).then(|| Importances::of_coefficients(&all, f))
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {
-        ensure!(self.machines.len() == k * (k - 1) / 2, "{} machines for {k} classes", self.machines.len());
+        ensure!(
+            self.machines.len() == k * (k - 1) / 2,
+            "{} machines for {k} classes",
+            self.machines.len()
+        );
         let sound = |machine: &Machine| machine.vectors.len() == machine.weights.len() * f;
-        ensure!(self.machines.iter().all(sound), "a machine has other support vectors than weights");
+        ensure!(
+            self.machines.iter().all(sound),
+            "a machine has other support vectors than weights"
+        );
         Ok(())
     }
 }
@@ -89,7 +121,11 @@ impl Svc {
     fn row(&self, row: &[f64], k: usize) -> Vec<f64> {
         let second = |machine: &Machine| {
             let p = sigmoid(machine.slope * machine.decision(self.kernel, row) + machine.offset);
-            if k == 2 { p } else { p.clamp(CERTAIN, 1.0 - CERTAIN) }
+            if k == 2 {
+                p
+            } else {
+                p.clamp(CERTAIN, 1.0 - CERTAIN)
+            }
         };
         if k == 2 {
             let p = second(&self.machines[0]);
@@ -107,7 +143,10 @@ impl Svc {
 impl Machine {
     fn decision(&self, kernel: Kernel, row: &[f64]) -> f64 {
         let vectors = self.vectors.chunks_exact(row.len()).zip(&self.weights);
-        vectors.map(|(vector, weight)| weight * kernel.of(vector, row)).sum::<f64>() - self.rho
+        vectors
+            .map(|(vector, weight)| weight * kernel.of(vector, row))
+            .sum::<f64>()
+            - self.rho
     }
 }
 
@@ -126,7 +165,11 @@ fn scale(x: &Matrix) -> f64 {
     let n = x.x.len() as f64;
     let mean = x.x.iter().sum::<f64>() / n;
     let variance = x.x.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
-    if variance > 0.0 { 1.0 / (x.f as f64 * variance) } else { 1.0 }
+    if variance > 0.0 {
+        1.0 / (x.f as f64 * variance)
+    } else {
+        1.0
+    }
 }
 
 /// The rows of two classes.
@@ -142,12 +185,33 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(kernel: Kernel, fit: Part, (rows, f): (&[f64], usize), y: &[u32], classes: (u32, u32)) -> Pair {
+    fn new(
+        kernel: Kernel,
+        fit: Part,
+        (rows, f): (&[f64], usize),
+        y: &[u32],
+        classes: (u32, u32),
+    ) -> Pair {
         let own = |y: u32| y == classes.0 || y == classes.1;
-        let chosen = rows.chunks_exact(f).zip(y).filter(|(_, y)| own(**y)).flat_map(|(row, _)| row);
+        let chosen = rows
+            .chunks_exact(f)
+            .zip(y)
+            .filter(|(_, y)| own(**y))
+            .flat_map(|(row, _)| row);
         let rows = chosen.copied().collect();
-        let sides = y.iter().filter(|y| own(**y)).map(|y| if *y == classes.1 { 1.0 } else { -1.0 }).collect();
-        Pair { kernel, fit, rows, f, sides, classes }
+        let sides = y
+            .iter()
+            .filter(|y| own(**y))
+            .map(|y| if *y == classes.1 { 1.0 } else { -1.0 })
+            .collect();
+        Pair {
+            kernel,
+            fit,
+            rows,
+            f,
+            sides,
+            classes,
+        }
     }
 
     fn row(&self, i: usize) -> &[f64] {
@@ -159,12 +223,25 @@ impl Pair {
         let rows: Vec<f64> = places.iter().flat_map(|i| self.row(*i)).copied().collect();
         let sides: Vec<f64> = places.iter().map(|i| self.sides[*i]).collect();
         let Solution { weights, rho } = if sides.windows(2).all(|pair| pair[0] == pair[1]) {
-            Solution { weights: Vec::new(), rho: -*sides.first().context("no rows to fit")? }
+            Solution {
+                weights: Vec::new(),
+                rho: -*sides.first().context("no rows to fit")?,
+            }
         } else {
             solve(self.kernel, &rows, self.f, &sides, self.fit, stop)?
         };
-        let mut machine = Machine { vectors: Vec::new(), weights: Vec::new(), rho, slope: 1.0, offset: 0.0 };
-        for (row, weight) in rows.chunks_exact(self.f).zip(weights).filter(|(_, weight)| *weight != 0.0) {
+        let mut machine = Machine {
+            vectors: Vec::new(),
+            weights: Vec::new(),
+            rho,
+            slope: 1.0,
+            offset: 0.0,
+        };
+        for (row, weight) in rows
+            .chunks_exact(self.f)
+            .zip(weights)
+            .filter(|(_, weight)| *weight != 0.0)
+        {
             machine.vectors.extend_from_slice(row);
             machine.weights.push(weight);
         }
@@ -182,12 +259,14 @@ impl Pair {
         let folds = self.folds(seed);
         let mut decisions = vec![0.0; self.sides.len()];
         for fold in 0..FOLDS {
-            let (held, others): (Vec<usize>, Vec<usize>) = (0..folds.len()).partition(|i| folds[*i] == fold);
+            let (held, others): (Vec<usize>, Vec<usize>) =
+                (0..folds.len()).partition(|i| folds[*i] == fold);
             if held.is_empty() || others.is_empty() {
                 continue;
             }
             let machine = self.machine(&others, stop)?;
-            held.iter().for_each(|i| decisions[*i] = machine.decision(self.kernel, self.row(*i)));
+            held.iter()
+                .for_each(|i| decisions[*i] = machine.decision(self.kernel, self.row(*i)));
         }
         Ok(platt::fit(&decisions, &self.sides))
     }
@@ -198,9 +277,13 @@ impl Pair {
         let mut generator = crate::seed::generator(seed, "svc folds", &parts);
         let mut folds = vec![0; self.sides.len()];
         for side in [-1.0, 1.0] {
-            let mut rows: Vec<usize> = (0..folds.len()).filter(|i| self.sides[*i] == side).collect();
+            let mut rows: Vec<usize> = (0..folds.len())
+                .filter(|i| self.sides[*i] == side)
+                .collect();
             rows.shuffle(&mut generator);
-            rows.iter().enumerate().for_each(|(at, row)| folds[*row] = at % FOLDS);
+            rows.iter()
+                .enumerate()
+                .for_each(|(at, row)| folds[*row] = at % FOLDS);
         }
         folds
     }

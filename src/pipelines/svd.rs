@@ -25,7 +25,9 @@ pub(super) fn components(x: &Matrix, k: usize, seed: u64, stop: Stop<'_>) -> Res
     let directions = (wanted + SPARE).min(n).min(f);
     let columns = Tensor::from_slice(&x.x, (f, n), &Device::Cpu)?;
     let mut generator = crate::seed::generator(seed, "singular vectors", &[]);
-    let random: Vec<f64> = (0..directions * f).map(|_| generator.random_range(-1.0..1.0)).collect();
+    let random: Vec<f64> = (0..directions * f)
+        .map(|_| generator.random_range(-1.0..1.0))
+        .collect();
     let mut rows = Tensor::from_vec(random, (directions, f), &Device::Cpu)?;
     for _ in 0..ITERATIONS {
         ask(stop)?;
@@ -44,7 +46,10 @@ pub(super) fn components(x: &Matrix, k: usize, seed: u64, stop: Stop<'_>) -> Res
     let small = small.to_vec2::<f64>()?;
     let component = |at: &usize| {
         let mut component = vec![0.0; f];
-        small.iter().enumerate().for_each(|(row, values)| add(&mut component, *found.V.get((row, *at)), values));
+        small
+            .iter()
+            .enumerate()
+            .for_each(|(row, values)| add(&mut component, *found.V.get((row, *at)), values));
         directed(&component)
     };
     Ok(order.iter().take(wanted).map(component).collect())
@@ -53,8 +58,15 @@ pub(super) fn components(x: &Matrix, k: usize, seed: u64, stop: Stop<'_>) -> Res
 /// Of length one, its entry of largest size above 0; one without length stays as it is.
 fn directed(vector: &[f64]) -> Vec<f64> {
     let length = dot(vector, vector).sqrt();
-    let largest = vector.iter().fold(0.0, |most: f64, next| if next.abs() > most.abs() { *next } else { most });
-    let factor = if length > 0.0 { largest.signum() / length } else { 0.0 };
+    let largest = vector.iter().fold(
+        0.0,
+        |most: f64, next| if next.abs() > most.abs() { *next } else { most },
+    );
+    let factor = if length > 0.0 {
+        largest.signum() / length
+    } else {
+        0.0
+    };
     vector.iter().map(|value| factor * value).collect()
 }
 
@@ -72,7 +84,11 @@ fn orthonormal(rows: &Tensor) -> Result<Tensor> {
             });
         }
         let length = dot(&row, &row).sqrt();
-        let factor = if length > 1e-13 * before { 1.0 / length } else { 0.0 };
+        let factor = if length > 1e-13 * before {
+            1.0 / length
+        } else {
+            0.0
+        };
         row.iter_mut().for_each(|value| *value *= factor);
         done.push(row);
     }
@@ -87,9 +103,14 @@ mod tests {
     fn known(n: usize, f: usize, rank: usize) -> (Matrix, Vec<Vec<f64>>) {
         let mut generator = crate::seed::generator(3, "known", &[]);
         let mut random = |rows: usize, of: usize| {
-            let values: Vec<f64> = (0..rows * of).map(|_| generator.random_range(-1.0..1.0)).collect();
+            let values: Vec<f64> = (0..rows * of)
+                .map(|_| generator.random_range(-1.0..1.0))
+                .collect();
             let rows = Tensor::from_vec(values, (rows, of), &Device::Cpu).expect("a tensor");
-            orthonormal(&rows).expect("orthonormal").to_vec2::<f64>().expect("rows")
+            orthonormal(&rows)
+                .expect("orthonormal")
+                .to_vec2::<f64>()
+                .expect("rows")
         };
         let (left, right) = (random(rank, n), random(rank, f));
         let mut x = vec![0.0; f * n];
@@ -109,8 +130,21 @@ mod tests {
             let found = components(&x, 4, 1, &|| false).expect("found");
             assert_eq!(found.len(), 4);
             for (found, known) in found.iter().zip(&right) {
-                assert!((dot(found, known).abs() - 1.0).abs() < 1e-9, "{n} x {f}: {}", dot(found, known));
-                assert!(found.iter().fold(0.0, |most: f64, v| if v.abs() > most.abs() { *v } else { most }) > 0.0);
+                assert!(
+                    (dot(found, known).abs() - 1.0).abs() < 1e-9,
+                    "{n} x {f}: {}",
+                    dot(found, known)
+                );
+                assert!(
+                    found
+                        .iter()
+                        .fold(0.0, |most: f64, v| if v.abs() > most.abs() {
+                            *v
+                        } else {
+                            most
+                        })
+                        > 0.0
+                );
             }
         }
     }

@@ -51,7 +51,13 @@ impl Tree {
             }
             let (feature, value, missing) = match node(at) {
                 Node::Leaf(value) => (LEAF, value, 0),
-                Node::Split { feature, below, yes, no, missing } => {
+                Node::Split {
+                    feature,
+                    below,
+                    yes,
+                    no,
+                    missing,
+                } => {
                     ahead.push((no, Some(place)));
                     ahead.push((yes, None));
                     (feature as u32, below, u8::from(missing))
@@ -70,8 +76,16 @@ impl Tree {
         let mut at = 0;
         while self.features[at] != LEAF {
             let value = row[self.features[at] as usize];
-            let first = if value.is_nan() { self.missing[at] == 1 } else { value < self.values[at] };
-            at = if first { at + 1 } else { self.others[at] as usize };
+            let first = if value.is_nan() {
+                self.missing[at] == 1
+            } else {
+                value < self.values[at]
+            };
+            at = if first {
+                at + 1
+            } else {
+                self.others[at] as usize
+            };
         }
         self.values[at]
     }
@@ -80,10 +94,14 @@ impl Tree {
     pub(super) fn check(&self, f: usize) -> Result<()> {
         let n = self.features.len();
         let lengths = [self.values.len(), self.others.len(), self.missing.len()];
-        ensure!(n > 0 && lengths == [n; 3], "a tree's columns have other lengths than its {n} nodes");
+        ensure!(
+            n > 0 && lengths == [n; 3],
+            "a tree's columns have other lengths than its {n} nodes"
+        );
         let sound = |at: usize| {
             let other = self.others[at] as usize;
-            self.features[at] == LEAF || ((self.features[at] as usize) < f && at + 1 < n && at < other && other < n)
+            self.features[at] == LEAF
+                || ((self.features[at] as usize) < f && at + 1 < n && at < other && other < n)
         };
         ensure!((0..n).all(sound), "a tree leads outside itself");
         Ok(())
@@ -95,7 +113,13 @@ mod tests {
     use super::*;
 
     fn split(feature: usize, below: f64, yes: usize, no: usize, missing: bool) -> Node {
-        Node::Split { feature, below, yes, no, missing }
+        Node::Split {
+            feature,
+            below,
+            yes,
+            no,
+            missing,
+        }
     }
 
     fn tree() -> Tree {
@@ -111,8 +135,14 @@ mod tests {
 
     #[test]
     fn rows_come_to_their_leaves() {
-        let scores =
-            [[0.5, 9.0], [f64::NAN, 9.0], [1.0, 4.9], [1.0, 5.0], [1.0, f64::NAN]].map(|row| tree().score(&row));
+        let scores = [
+            [0.5, 9.0],
+            [f64::NAN, 9.0],
+            [1.0, 4.9],
+            [1.0, 5.0],
+            [1.0, f64::NAN],
+        ]
+        .map(|row| tree().score(&row));
         assert_eq!(scores, [20.0, 20.0, 10.0, 30.0, 30.0]);
     }
 

@@ -110,13 +110,32 @@ pub(super) struct State {
 impl State {
     /// The chances of what can stop a run, each given that nothing before it did, in the order a run meets them.
     fn chances(&self, pool: &Pool, user: &User) -> [(Outcome, f64); 14] {
-        let fault = |cause| (Outcome::Held(cause), f64::from(u8::from(self.fault == Some(cause))));
+        let fault = |cause| {
+            (
+                Outcome::Held(cause),
+                f64::from(u8::from(self.fault == Some(cause))),
+            )
+        };
         let outage = |is_down| if is_down { OUTAGE_FAILS } else { 0.0 };
-        let glitch = |origin: Option<usize>| if origin.is_some() { TRANSFER_FAILS } else { 0.0 };
-        let given_up = if user.gives_up && self.holds >= 3 { GIVEN_UP } else { REMOVED_BY_POLICY };
+        let glitch = |origin: Option<usize>| {
+            if origin.is_some() {
+                TRANSFER_FAILS
+            } else {
+                0.0
+            }
+        };
+        let given_up = if user.gives_up && self.holds >= 3 {
+            GIVEN_UP
+        } else {
+            REMOVED_BY_POLICY
+        };
         let (lost, fails) = (user.loses_output, user.fails);
         let memory = (self.memory - 1.0 + MEMORY_SPREAD) / (2.0 * MEMORY_SPREAD);
-        let failing = if user.exit_hold.is_some() { Outcome::Held(Cause::Policy) } else { Outcome::FailingExit };
+        let failing = if user.exit_hold.is_some() {
+            Outcome::Held(Cause::Policy)
+        } else {
+            Outcome::FailingExit
+        };
         [
             fault(Cause::MissingInput),
             fault(Cause::WrongUrl),
@@ -137,7 +156,12 @@ impl State {
 
     /// The probability that the next run ends well.
     pub(super) fn success(&self, pool: &Pool, user: &User) -> f64 {
-        (1.0 - self.too_long()) * self.chances(pool, user).iter().map(|(_, chance)| 1.0 - chance).product::<f64>()
+        (1.0 - self.too_long())
+            * self
+                .chances(pool, user)
+                .iter()
+                .map(|(_, chance)| 1.0 - chance)
+                .product::<f64>()
     }
 
     /// Draws how the next run ends.
@@ -146,19 +170,31 @@ impl State {
             return Outcome::Held(Cause::Duration);
         }
         let chances = self.chances(pool, user);
-        let met = chances.into_iter().find(|(_, chance)| *chance > 0.0 && rng.random::<f64>() < *chance);
+        let met = chances
+            .into_iter()
+            .find(|(_, chance)| *chance > 0.0 && rng.random::<f64>() < *chance);
         met.map_or(Outcome::Success, |(outcome, _)| outcome)
     }
 
     fn too_long(&self) -> f64 {
-        if self.fault == Some(Cause::Duration) { 0.95 } else { TOO_LONG }
+        if self.fault == Some(Cause::Duration) {
+            0.95
+        } else {
+            TOO_LONG
+        }
     }
 
     /// The state after somebody mended what `cause` was.
     pub(super) fn mended(&self, cause: Cause) -> State {
         match cause {
-            Cause::Memory => State { memory: self.memory / 2.0, ..*self },
-            _ if self.fault == Some(cause) && cause != Cause::Duration => State { fault: None, ..*self },
+            Cause::Memory => State {
+                memory: self.memory / 2.0,
+                ..*self
+            },
+            _ if self.fault == Some(cause) && cause != Cause::Duration => State {
+                fault: None,
+                ..*self
+            },
             _ => *self,
         }
     }
@@ -171,14 +207,28 @@ pub(super) fn mend_chance(user: &User, way: Way) -> f64 {
 
 /// The probability of success after a release whose moment and whose repair are not known yet, given the state at the
 /// hold: the origins go on as Markov chains, and the delay has the distribution of the user's habit.
-pub(super) fn success_at_hold(state: &State, cause: Cause, way: Way, hold_ms: i64, pool: &Pool, user: &User) -> f64 {
+pub(super) fn success_at_hold(
+    state: &State,
+    cause: Cause,
+    way: Way,
+    hold_ms: i64,
+    pool: &Pool,
+    user: &User,
+) -> f64 {
     let mend = mend_chance(user, way);
     let at = |down| {
         let state = State { down, ..*state };
         (1.0 - mend) * state.success(pool, user) + mend * state.mended(cause).success(pool, user)
     };
-    let ends = [at((false, false)), at((false, true)), at((true, false)), at((true, true))];
-    let given = |origin: Option<usize>, is_down, delay_ms| origin.map_or(0.0, |_| down_chance(is_down, delay_ms));
+    let ends = [
+        at((false, false)),
+        at((false, true)),
+        at((true, false)),
+        at((true, true)),
+    ];
+    let given = |origin: Option<usize>, is_down, delay_ms| {
+        origin.map_or(0.0, |_| down_chance(is_down, delay_ms))
+    };
     let one = |step: u32| {
         let quantile = (f64::from(step) + 0.5) / f64::from(QUANTILES);
         let delay_ms = user.release.delay_ms(way, hold_ms, quantile);

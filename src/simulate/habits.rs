@@ -35,12 +35,16 @@ pub(super) enum Way {
 impl Release {
     pub(super) fn new(rng: &mut ChaCha8Rng) -> Release {
         let automatic_s = (rng.random::<f64>() < 0.3).then(|| 300 * rng.random_range(1..=6));
-        Release { automatic_s, slowest_s: 1800.0 * 36f64.powf(rng.random()) }
+        Release {
+            automatic_s,
+            slowest_s: 1800.0 * 36f64.powf(rng.random()),
+        }
     }
 
     /// Who decides about a job at its hold number `holds`, for hold reason code `code`.
     pub(super) fn way(&self, holds: u32, code: i32) -> Way {
-        let frees = self.automatic_s.is_some() && holds <= MOST_AUTOMATIC && ![1, 46, 47].contains(&code);
+        let frees =
+            self.automatic_s.is_some() && holds <= MOST_AUTOMATIC && ![1, 46, 47].contains(&code);
         if frees { Way::Automatic } else { Way::ByHand }
     }
 
@@ -48,7 +52,9 @@ impl Release {
     pub(super) fn delay_ms(&self, way: Way, hold_ms: i64, quantile: f64) -> i64 {
         match (way, self.automatic_s) {
             // Periodic expressions are evaluated every few minutes.
-            (Way::Automatic, Some(after_s)) => i64::from(after_s) * 1000 + (quantile * 300_000.0) as i64,
+            (Way::Automatic, Some(after_s)) => {
+                i64::from(after_s) * 1000 + (quantile * 300_000.0) as i64
+            }
             _ => {
                 let waited_s = self.slowest_s * HAND_SPREAD.powf(quantile - 1.0);
                 let release_ms = hold_ms + (waited_s * 1000.0) as i64;
@@ -61,7 +67,10 @@ impl Release {
 /// `time_ms`, or the begin of the next working day, when it is done within two hours.
 fn in_office_hours(time_ms: i64, quantile: f64) -> i64 {
     let is_weekend = |day: i64| (day + 3).rem_euclid(7) >= 5;
-    let (mut day, hour) = (time_ms.div_euclid(DAY_MS), time_ms.rem_euclid(DAY_MS) / (60 * MINUTE_MS));
+    let (mut day, hour) = (
+        time_ms.div_euclid(DAY_MS),
+        time_ms.rem_euclid(DAY_MS) / (60 * MINUTE_MS),
+    );
     if !is_weekend(day) && (OFFICE_FROM_H..OFFICE_TO_H).contains(&hour) {
         return time_ms;
     }
@@ -80,19 +89,36 @@ mod tests {
 
     #[test]
     fn nobody_releases_by_hand_at_night() {
-        let by_hand = Release { automatic_s: None, slowest_s: 7200.0 };
+        let by_hand = Release {
+            automatic_s: None,
+            slowest_s: 7200.0,
+        };
         // Friday 2026-01-09 22:30 UTC, then Saturday.
         let friday_ms = 1_767_997_800_000;
         assert_eq!(by_hand.delay_ms(Way::ByHand, friday_ms, 0.0), 720_000);
         let late_ms = friday_ms + by_hand.delay_ms(Way::ByHand, friday_ms, 1.0);
-        assert_eq!(late_ms, 1_768_222_800_000 + 120 * MINUTE_MS, "on Monday, at the end of the first two hours");
+        assert_eq!(
+            late_ms,
+            1_768_222_800_000 + 120 * MINUTE_MS,
+            "on Monday, at the end of the first two hours"
+        );
     }
 
     #[test]
     fn periodic_release_ends_after_four_holds() {
-        let automatic = Release { automatic_s: Some(600), slowest_s: 7200.0 };
+        let automatic = Release {
+            automatic_s: Some(600),
+            slowest_s: 7200.0,
+        };
         assert_eq!(automatic.way(4, 13), Way::Automatic);
-        assert_eq!([automatic.way(5, 13), automatic.way(1, 1), automatic.way(1, 47)], [Way::ByHand; 3]);
+        assert_eq!(
+            [
+                automatic.way(5, 13),
+                automatic.way(1, 1),
+                automatic.way(1, 47)
+            ],
+            [Way::ByHand; 3]
+        );
         assert_eq!(automatic.delay_ms(Way::Automatic, 0, 0.5), 750_000);
     }
 }

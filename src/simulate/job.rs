@@ -48,8 +48,15 @@ impl<'a> Job<'a> {
         rng: &'a mut ChaCha8Rng,
         lives: &'a mut Lives,
     ) {
-        let fault = cluster.fault.filter(|_| rng.random::<f64>() < cluster.faulty_share);
-        let state = State { fault, memory: cluster.memory, down: (false, false), holds: 0 };
+        let fault = cluster
+            .fault
+            .filter(|_| rng.random::<f64>() < cluster.faulty_share);
+        let state = State {
+            fault,
+            memory: cluster.memory,
+            down: (false, false),
+            holds: 0,
+        };
         let mut job = Job {
             pool,
             user: &pool.users[cluster.user],
@@ -75,18 +82,27 @@ impl<'a> Job<'a> {
     /// From the submission to the first hold, if there is one.
     fn first(&mut self) -> Option<Cause> {
         self.now_ms += 2000 + exponential(self.rng, FIRST_WAIT_MS) as i64;
-        if let Some(removed_ms) = self.cluster.removed_ms.filter(|removed_ms| *removed_ms < self.now_ms) {
+        if let Some(removed_ms) = self
+            .cluster
+            .removed_ms
+            .filter(|removed_ms| *removed_ms < self.now_ms)
+        {
             self.now_ms = removed_ms.max(self.cluster.submit_ms + 1000 + i64::from(self.proc));
             self.removed_by_person();
             return None;
         }
-        let starts_well = self.state.fault.is_none() && !self.pool.is_down(self.user.input, self.now_ms);
+        let starts_well =
+            self.state.fault.is_none() && !self.pool.is_down(self.user.input, self.now_ms);
         let run = self.evicted_once(starts_well);
         let back_ms = self.now_ms + run.input_ms + run.execute_ms;
         // Until its first release nothing is planted: a run meets what the origins really do.
         self.look_at_origins(self.now_ms, back_ms);
         let outcome = self.state.draw(self.pool, self.user, self.rng);
-        match self.cluster.removed_ms.filter(|removed_ms| (self.now_ms..back_ms).contains(removed_ms)) {
+        match self
+            .cluster
+            .removed_ms
+            .filter(|removed_ms| (self.now_ms..back_ms).contains(removed_ms))
+        {
             Some(removed_ms) if run.reaches_execution(outcome) => {
                 self.run_until(&run, removed_ms - self.now_ms - run.input_ms);
                 self.removed_by_person();
@@ -98,14 +114,19 @@ impl<'a> Job<'a> {
 
     fn look_at_origins(&mut self, input_ms: i64, output_ms: i64) {
         let down = |origin, time_ms| self.pool.is_down(origin, time_ms);
-        self.state.down = (down(self.user.input, input_ms), down(self.user.output, output_ms));
+        self.state.down = (
+            down(self.user.input, input_ms),
+            down(self.user.output, output_ms),
+        );
     }
 
     /// Held for `cause`, released, run again, and so on.
     fn held(&mut self, first: Cause) {
         let mut cause = first;
         while self.now_ms < self.pool.end_ms {
-            let Some(at) = self.release(cause) else { return };
+            let Some(at) = self.release(cause) else {
+                return;
+            };
             let outcome = self.state.draw(self.pool, self.user, self.rng);
             if self.rng.random::<f64>() < REMOVED_IDLE {
                 self.now_ms += 1000 + exponential(self.rng, LATER_WAIT_MS) as i64;
@@ -144,7 +165,11 @@ impl<'a> Job<'a> {
             cause,
         };
         let at = self.lives.cycles.len();
-        self.lives.cycles.push(Cycle { truth, code, label: None });
+        self.lives.cycles.push(Cycle {
+            truth,
+            code,
+            label: None,
+        });
         let quantile = self.rng.random();
         self.now_ms += self.user.release.delay_ms(way, hold_ms, quantile);
         if !self.is_released(cause, way) || self.now_ms >= self.pool.end_ms {
@@ -167,7 +192,14 @@ impl<'a> Job<'a> {
     /// The state that the job will be released in if nobody mends anything: some memory requests grow by themselves.
     fn grown(&self, cause: Cause) -> State {
         let grows = self.user.grows && cause == Cause::Memory;
-        State { memory: if grows { self.state.memory.min(1.0 / 1.3) } else { self.state.memory }, ..self.state }
+        State {
+            memory: if grows {
+                self.state.memory.min(1.0 / 1.3)
+            } else {
+                self.state.memory
+            },
+            ..self.state
+        }
     }
 
     fn release_reason(&self, way: Way) -> Arc<str> {
@@ -201,7 +233,10 @@ impl<'a> Job<'a> {
     }
 
     fn removed_by_person(&mut self) {
-        self.aborted(Arc::from(format!("via condor_rm (by user {})", self.user.name)));
+        self.aborted(Arc::from(format!(
+            "via condor_rm (by user {})",
+            self.user.name
+        )));
     }
 
     pub(super) fn aborted(&mut self, reason: Arc<str>) {

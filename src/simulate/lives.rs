@@ -90,14 +90,24 @@ impl Slices {
 
 impl Lives {
     pub(super) fn new(slices: Slices) -> Lives {
-        Lives { slices, ..Lives::default() }
+        Lives {
+            slices,
+            ..Lives::default()
+        }
     }
 
     /// Keeps an event, unless the log has ended.
     pub(super) fn push(&mut self, event: Timed) {
-        let Slices { start_ms, end_ms, slice_ms } = self.slices;
+        let Slices {
+            start_ms,
+            end_ms,
+            slice_ms,
+        } = self.slices;
         if event.time_ms < end_ms {
-            self.events.entry((event.time_ms - start_ms) / slice_ms).or_default().push(event);
+            self.events
+                .entry((event.time_ms - start_ms) / slice_ms)
+                .or_default()
+                .push(event);
         }
     }
 }
@@ -113,13 +123,18 @@ pub(super) struct Piece {
 /// Writes `events` as text.
 pub(super) fn format(events: &[Timed], pool: &Pool) -> Piece {
     const TYPICAL_BYTES: usize = 1024;
-    let mut text = Text { bytes: Vec::with_capacity(events.len() * TYPICAL_BYTES) };
+    let mut text = Text {
+        bytes: Vec::with_capacity(events.len() * TYPICAL_BYTES),
+    };
     let mut ends = Vec::with_capacity(events.len());
     for event in events {
         text.event(event.time_ms, &event.ad(pool), &event.body(pool));
         ends.push((text.bytes.len(), event.time_ms));
     }
-    Piece { bytes: text.bytes, ends }
+    Piece {
+        bytes: text.bytes,
+        ends,
+    }
 }
 
 impl Timed {
@@ -149,7 +164,9 @@ impl Timed {
             What::ImageSize(memory_mb) => Body::ImageSize(*memory_mb),
             What::OutputStarted => Body::OutputStarted,
             What::OutputFinished => Body::OutputFinished,
-            What::RemoteError(slot, code, message) => Body::RemoteError(slot.of(pool), *code, message),
+            What::RemoteError(slot, code, message) => {
+                Body::RemoteError(slot.of(pool), *code, message)
+            }
             What::Evicted(usage, code, reason) => Body::Evicted(usage, *code, reason),
             What::Terminated(usage, exit) => Body::Terminated(usage, *exit),
             What::Held(code, reason) => Body::Held(*code, reason),
@@ -161,7 +178,12 @@ impl Timed {
 
 impl Slot {
     fn of(self, pool: &Pool) -> eventlog::Slot<'_> {
-        let Host { name, address } = &pool.sites[usize::from(self.site)].hosts[usize::from(self.host)];
-        eventlog::Slot { number: self.number, host: name, address }
+        let Host { name, address } =
+            &pool.sites[usize::from(self.site)].hosts[usize::from(self.host)];
+        eventlog::Slot {
+            number: self.number,
+            host: name,
+            address,
+        }
     }
 }

@@ -67,7 +67,9 @@ pub struct Settings {
 impl Settings {
     /// As many days as make 20,000 jobs a day, and at least a week.
     pub fn usual_days(jobs: u64) -> u32 {
-        u32::try_from(jobs.div_ceil(20_000)).unwrap_or(u32::MAX).max(7)
+        u32::try_from(jobs.div_ceil(20_000))
+            .unwrap_or(u32::MAX)
+            .max(7)
     }
 }
 
@@ -90,24 +92,46 @@ pub fn simulate(
     // The truth first: a log that stands alone is taken for somebody's, and never replaced.
     truth_file.commit(truth)?;
     let (bytes, rotated) = writer.finish()?;
-    Ok(Summary { bytes, rotated, ..summary.count(&cycles) })
+    Ok(Summary {
+        bytes,
+        rotated,
+        ..summary.count(&cycles)
+    })
 }
 
 /// Makes sure that nothing but an earlier simulation is replaced, and removes its rotated generations.
 fn clear(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
-    ensure!(log != truth, hinted("the log and its truth cannot be one file", "name another file with `--truth`"));
+    ensure!(
+        log != truth,
+        hinted(
+            "the log and its truth cannot be one file",
+            "name another file with `--truth`"
+        )
+    );
     let oldest = writer::generation(log, 1);
     for path in [log, truth, &oldest] {
         let place = path.display();
-        ensure!(!path.is_dir(), hinted(format!("`{place}` is a directory, not a file"), "name a file in it"));
+        ensure!(
+            !path.is_dir(),
+            hinted(
+                format!("`{place}` is a directory, not a file"),
+                "name a file in it"
+            )
+        );
         ensure!(
             overwrite || !path.exists(),
-            hinted(format!("`{place}` exists already"), "name another file; `--help` says how one is replaced")
+            hinted(
+                format!("`{place}` exists already"),
+                "name another file; `--help` says how one is replaced"
+            )
         );
     }
     if log.exists() || oldest.exists() {
         read_truth(truth).map_err(|cause| {
-            let message = format!("`{}` has no truth beside it, so it is not replaced", log.display());
+            let message = format!(
+                "`{}` has no truth beside it, so it is not replaced",
+                log.display()
+            );
             cause.context(hinted(message, "name another file"))
         })?;
     }
@@ -139,20 +163,27 @@ fn pool_life(
         let (written, next) = rayon::join(
             || write(&ready),
             || {
-                let lives =
-                    submitted.par_chunks(CLUSTERS_PER_TASK).map(|some| live(some, settings.seed, &pool, slices));
+                let lives = submitted
+                    .par_chunks(CLUSTERS_PER_TASK)
+                    .map(|some| live(some, settings.seed, &pool, slices));
                 for lives in lives.collect::<Vec<Lives>>() {
                     summary.jobs += lives.jobs;
                     summary.held_jobs += lives.held_jobs;
                     summary.removed_jobs += lives.removed_jobs;
                     cycles.extend(lives.cycles);
-                    lives.events.into_iter().for_each(|(slice, events)| later.entry(slice).or_default().push(events));
+                    lives
+                        .events
+                        .into_iter()
+                        .for_each(|(slice, events)| later.entry(slice).or_default().push(events));
                 }
                 text(later.remove(&number).unwrap_or_default(), &pool)
             },
         );
         written?;
-        summary.records += next.iter().map(|piece| 2 * piece.ends.len() as u64).sum::<u64>();
+        summary.records += next
+            .iter()
+            .map(|piece| 2 * piece.ends.len() as u64)
+            .sum::<u64>();
         progress(summary.jobs - jobs_before);
         ready = next;
     }
@@ -174,14 +205,21 @@ fn live(submitted: &[Submission], seed: u64, pool: &Pool, slices: Slices) -> Liv
 fn text(events: Vec<Vec<Timed>>, pool: &Pool) -> Vec<Piece> {
     let mut events: Vec<Timed> = events.into_iter().flatten().collect();
     events.par_sort_unstable_by_key(Timed::key);
-    events.par_chunks(EVENTS_PER_PIECE).map(|events| lives::format(events, pool)).collect()
+    events
+        .par_chunks(EVENTS_PER_PIECE)
+        .map(|events| lives::format(events, pool))
+        .collect()
 }
 
 fn slices(settings: &Settings) -> Slices {
     let span_ms = i64::from(settings.days) * DAY_MS;
     let slice_ms = span_ms / (settings.jobs.cast_signed() / SLICE_JOBS).max(1);
     let slice_ms = slice_ms.clamp(SHORTEST_SLICE_MS, LONGEST_SLICE_MS);
-    Slices { start_ms: settings.start_ms, end_ms: settings.start_ms + span_ms, slice_ms }
+    Slices {
+        start_ms: settings.start_ms,
+        end_ms: settings.start_ms + span_ms,
+        slice_ms,
+    }
 }
 
 #[cfg(test)]
@@ -191,31 +229,56 @@ mod tests {
     const START_MS: i64 = 1_767_571_200_000;
 
     fn cycles(seed: u64, jobs: u64, days: u32) -> (Summary, Vec<Cycle>) {
-        let settings = Settings { seed, jobs, days, start_ms: START_MS, rotate_bytes: None };
-        let (summary, cycles) = pool_life(&settings, |_| Ok(()), |_| ()).expect("nothing is written");
+        let settings = Settings {
+            seed,
+            jobs,
+            days,
+            start_ms: START_MS,
+            rotate_bytes: None,
+        };
+        let (summary, cycles) =
+            pool_life(&settings, |_| Ok(()), |_| ()).expect("nothing is written");
         (summary.count(&cycles), cycles)
     }
 
     /// Holds with what was predicted and what came, where the log tells; those at its end are known only if it came fast.
     fn known(cycles: &[Cycle], days: u32, p: impl Fn(&Truth) -> f64) -> Vec<(Truth, f64, f64)> {
         let until_ms = START_MS + i64::from(days - 5) * DAY_MS;
-        let early = cycles.iter().filter(|cycle| cycle.truth.hold_time_ms < until_ms);
-        early.filter_map(|cycle| Some((cycle.truth, p(&cycle.truth), f64::from(u8::from(cycle.label?))))).collect()
+        let early = cycles
+            .iter()
+            .filter(|cycle| cycle.truth.hold_time_ms < until_ms);
+        early
+            .filter_map(|cycle| {
+                Some((
+                    cycle.truth,
+                    p(&cycle.truth),
+                    f64::from(u8::from(cycle.label?)),
+                ))
+            })
+            .collect()
     }
 
     /// The deviation of what came from what was predicted, in standard errors, for each tenth of probability. Holds of
     /// one cause on one day may share their fate, such as the end of an outage, and so enter as one.
     fn z_scores(known: &[(Truth, f64, f64)]) -> Vec<f64> {
         let tenth = |low: usize| {
-            let within = known.iter().filter(|(_, p, _)| ((p * 10.0) as usize).min(9) == low);
+            let within = known
+                .iter()
+                .filter(|(_, p, _)| ((p * 10.0) as usize).min(9) == low);
             let mut sums: BTreeMap<(i64, String), (f64, f64)> = BTreeMap::new();
             for (truth, p, came) in within {
-                let sum = sums.entry((truth.hold_time_ms / DAY_MS, truth.cause.name())).or_default();
+                let sum = sums
+                    .entry((truth.hold_time_ms / DAY_MS, truth.cause.name()))
+                    .or_default();
                 *sum = (sum.0 + came - p, sum.1 + p * (1.0 - p));
             }
             let deviation: f64 = sums.values().map(|sum| sum.0).sum();
             let variance: f64 = sums.values().map(|sum| sum.1.max(sum.0 * sum.0)).sum();
-            if variance > 0.0 { deviation / variance.sqrt() } else { 0.0 }
+            if variance > 0.0 {
+                deviation / variance.sqrt()
+            } else {
+                0.0
+            }
         };
         (0..10).map(tenth).collect()
     }
@@ -224,28 +287,60 @@ mod tests {
     fn what_comes_is_as_probable_as_planted() {
         let days = 120;
         let (_, cycles) = cycles(1, 20_000, days);
-        for (name, p) in [("release", (|truth| truth.p_release) as fn(&Truth) -> f64), ("hold", |truth| truth.p_hold)] {
+        for (name, p) in [
+            ("release", (|truth| truth.p_release) as fn(&Truth) -> f64),
+            ("hold", |truth| truth.p_hold),
+        ] {
             let known = known(&cycles, days, p);
-            let count = |low, high| known.iter().filter(|(_, p, _)| (low..high).contains(p)).count();
+            let count = |low, high| {
+                known
+                    .iter()
+                    .filter(|(_, p, _)| (low..high).contains(p))
+                    .count()
+            };
             let spread = [count(0.0, 0.3), count(0.3, 0.7), count(0.7, 1.1)];
-            assert!(spread.iter().all(|count| *count > 20) && known.len() > 800, "p_{name}: {spread:?}");
+            assert!(
+                spread.iter().all(|count| *count > 20) && known.len() > 800,
+                "p_{name}: {spread:?}"
+            );
             let z_scores = z_scores(&known);
-            assert!(z_scores.iter().all(|z| z.abs() < 4.0), "p_{name}: {z_scores:?}");
-            let mean = |value: fn(&(Truth, f64, f64)) -> f64| known.iter().map(value).sum::<f64>() / known.len() as f64;
+            assert!(
+                z_scores.iter().all(|z| z.abs() < 4.0),
+                "p_{name}: {z_scores:?}"
+            );
+            let mean = |value: fn(&(Truth, f64, f64)) -> f64| {
+                known.iter().map(value).sum::<f64>() / known.len() as f64
+            };
             let (predicted, came) = (mean(|row| row.1), mean(|row| row.2));
-            assert!((predicted - came).abs() < 0.03, "p_{name}: {predicted} predicted, {came} came");
+            assert!(
+                (predicted - came).abs() < 0.03,
+                "p_{name}: {predicted} predicted, {came} came"
+            );
         }
     }
 
     #[test]
     fn there_is_something_to_learn_that_codes_do_not_tell() {
         let (summary, cycles) = cycles(1, 20_000, 14);
-        let (best, by_code) =
-            (summary.best_roc_auc.expect("both labels"), summary.by_code_roc_auc.expect("both labels"));
-        assert!((0.83..0.97).contains(&best) && (0.55..0.77).contains(&by_code), "{best} at best, {by_code} by code");
-        let of = |cause| cycles.iter().filter(|cycle| cycle.truth.cause == cause).count();
+        let (best, by_code) = (
+            summary.best_roc_auc.expect("both labels"),
+            summary.by_code_roc_auc.expect("both labels"),
+        );
+        assert!(
+            (0.83..0.97).contains(&best) && (0.55..0.77).contains(&by_code),
+            "{best} at best, {by_code} by code"
+        );
+        let of = |cause| {
+            cycles
+                .iter()
+                .filter(|cycle| cycle.truth.cause == cause)
+                .count()
+        };
         let (outages, wrong_urls) = (of(Cause::InputOutage), of(Cause::WrongUrl));
-        assert!(outages > 50 && wrong_urls > 50, "{outages} holds by outages, {wrong_urls} by wrong addresses");
+        assert!(
+            outages > 50 && wrong_urls > 50,
+            "{outages} holds by outages, {wrong_urls} by wrong addresses"
+        );
         let share = summary.held_jobs as f64 / summary.jobs as f64;
         assert!((0.02..0.1).contains(&share), "{share} of the jobs are held");
     }
@@ -255,11 +350,23 @@ mod tests {
         let (_, cycles) = cycles(2, 2000, 7);
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("truth");
-        crate::files::write_atomic(&path, &truth::encode(&cycles).expect("encoded")).expect("written");
+        crate::files::write_atomic(&path, &truth::encode(&cycles).expect("encoded"))
+            .expect("written");
         let read = read_truth(&path).expect("read");
         let key = |truth: &Truth| (truth.cluster, truth.proc, truth.earlier_holds);
         assert!(read.is_sorted_by_key(key) && read.len() == cycles.len());
-        let bits = |truth: &Truth| (key(truth), truth.p_hold.to_bits(), truth.p_release.is_nan(), truth.cause);
-        assert!(read.iter().zip(&cycles).all(|(read, cycle)| bits(read) == bits(&cycle.truth)));
+        let bits = |truth: &Truth| {
+            (
+                key(truth),
+                truth.p_hold.to_bits(),
+                truth.p_release.is_nan(),
+                truth.cause,
+            )
+        };
+        assert!(
+            read.iter()
+                .zip(&cycles)
+                .all(|(read, cycle)| bits(read) == bits(&cycle.truth))
+        );
     }
 }

@@ -19,10 +19,19 @@ pub(super) struct Origin {
 
 impl Origin {
     /// An origin that is up at `from_ms`, followed until `to_ms`.
-    pub(super) fn new(name: &'static str, from_ms: i64, to_ms: i64, rng: &mut ChaCha8Rng) -> Origin {
+    pub(super) fn new(
+        name: &'static str,
+        from_ms: i64,
+        to_ms: i64,
+        rng: &mut ChaCha8Rng,
+    ) -> Origin {
         let (mut switches_ms, mut now_ms) = (Vec::new(), from_ms);
         while now_ms < to_ms {
-            let mean_ms = if switches_ms.len() % 2 == 0 { UP_MEAN_MS } else { DOWN_MEAN_MS };
+            let mean_ms = if switches_ms.len() % 2 == 0 {
+                UP_MEAN_MS
+            } else {
+                DOWN_MEAN_MS
+            };
             now_ms += exponential(rng, mean_ms) as i64 + 1;
             switches_ms.push(now_ms);
         }
@@ -31,7 +40,10 @@ impl Origin {
 
     /// Whether it is down at `time_ms`.
     pub(super) fn is_down(&self, time_ms: i64) -> bool {
-        self.switches_ms.partition_point(|switch_ms| *switch_ms <= time_ms) % 2 == 1
+        self.switches_ms
+            .partition_point(|switch_ms| *switch_ms <= time_ms)
+            % 2
+            == 1
     }
 }
 
@@ -64,7 +76,10 @@ mod tests {
                 .collect();
             let share = seen.iter().filter(|down| **down).count() as f64 / seen.len() as f64;
             let expected = down_chance(state, lag * HOUR_MS);
-            assert!((share - expected).abs() < 0.01, "lag {lag}, down {state}: {share} instead of {expected}");
+            assert!(
+                (share - expected).abs() < 0.01,
+                "lag {lag}, down {state}: {share} instead of {expected}"
+            );
         }
     }
 }

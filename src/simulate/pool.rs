@@ -14,14 +14,21 @@ pub(super) const SCHEDD: &str = "ap40.pool.example";
 pub(super) const SCHEDD_ADDRESS: &str =
     "10.128.4.40:9618?addrs=10.128.4.40-9618&alias=ap40.pool.example&noUDP&sock=schedd_2058_43af";
 
-const ORIGINS: [&str; 6] = ["ospool/ap40", "ospool/uw-shared", "igwn", "path-facility", "chtc/staging", "ncar"];
+const ORIGINS: [&str; 6] = [
+    "ospool/ap40",
+    "ospool/uw-shared",
+    "igwn",
+    "path-facility",
+    "chtc/staging",
+    "ncar",
+];
 const SITES: [&str; 15] = [
-    "aurora", "birch", "cedar", "delta", "ember", "fjord", "glacier", "harbor", "iris", "juniper", "krill", "lagoon",
-    "mesa", "nimbus", "orchid",
+    "aurora", "birch", "cedar", "delta", "ember", "fjord", "glacier", "harbor", "iris", "juniper",
+    "krill", "lagoon", "mesa", "nimbus", "orchid",
 ];
 const NAMES: [&str; 16] = [
-    "ada", "bela", "chen", "dara", "emil", "fatou", "goro", "hanna", "ines", "jonas", "kavya", "lena", "mira", "noor",
-    "omar", "priya",
+    "ada", "bela", "chen", "dara", "emil", "fatou", "goro", "hanna", "ines", "jonas", "kavya",
+    "lena", "mira", "noor", "omar", "priya",
 ];
 /// One user for so many jobs, but at least so many.
 const JOBS_PER_USER: u64 = 150;
@@ -102,24 +109,47 @@ impl Pool {
         let end_ms = settings.start_ms + i64::from(settings.days) * DAY_MS;
         let origins = (0..rng.random_range(3..=ORIGINS.len()))
             // Runs that the log no longer shows are followed, too.
-            .map(|at| Origin::new(ORIGINS[at], settings.start_ms, end_ms + 60 * DAY_MS, &mut rng))
+            .map(|at| {
+                Origin::new(
+                    ORIGINS[at],
+                    settings.start_ms,
+                    end_ms + 60 * DAY_MS,
+                    &mut rng,
+                )
+            })
             .collect::<Vec<_>>();
-        let sites = (0..rng.random_range(8..=SITES.len())).map(|at| Site::new(at, &mut rng)).collect::<Vec<_>>();
+        let sites = (0..rng.random_range(8..=SITES.len()))
+            .map(|at| Site::new(at, &mut rng))
+            .collect::<Vec<_>>();
         let site_fault = sites.iter().map(|site| site.fault).sum::<f64>() / sites.len() as f64;
         let count = (settings.jobs / JOBS_PER_USER).max(FEWEST_USERS);
-        let users = (0..count)
-            .map(|at| User::new(at, origins.len(), &mut generator(settings.seed, "user", &[at.cast_signed()])));
+        let users = (0..count).map(|at| {
+            User::new(
+                at,
+                origins.len(),
+                &mut generator(settings.seed, "user", &[at.cast_signed()]),
+            )
+        });
         let weights = (0..count).scan(0.0, |sum, rank| {
             *sum += 1.0 / (rank as f64 + 4.0);
             Some(*sum)
         });
-        Pool { end_ms, users: users.collect(), activity: weights.collect(), sites, origins, site_fault }
+        Pool {
+            end_ms,
+            users: users.collect(),
+            activity: weights.collect(),
+            sites,
+            origins,
+            site_fault,
+        }
     }
 
     /// A user, the more likely the more active.
     pub(super) fn any_user(&self, rng: &mut ChaCha8Rng) -> usize {
         let at = rng.random::<f64>() * self.activity.last().copied().unwrap_or(0.0);
-        self.activity.partition_point(|sum| *sum <= at).min(self.users.len() - 1)
+        self.activity
+            .partition_point(|sum| *sum <= at)
+            .min(self.users.len() - 1)
     }
 
     /// A site, or one where a job just failed to start.
@@ -146,20 +176,33 @@ impl User {
         let chance = |rng: &mut ChaCha8Rng, p: f64| rng.random::<f64>() < p;
         // Most people rarely make mistakes, few often.
         let rare = |rng: &mut ChaCha8Rng, most: f64| most * rng.random::<f64>().powi(4);
-        let origin = |rng: &mut ChaCha8Rng, p: f64| chance(rng, p).then(|| rng.random_range(0..origins));
+        let origin =
+            |rng: &mut ChaCha8Rng, p: f64| chance(rng, p).then(|| rng.random_range(0..origins));
         let (input, output) = (origin(rng, 0.45), origin(rng, 0.15));
         let fails = rare(rng, 0.35);
         User {
-            name: format!("{}{:02}", NAMES[rank as usize % NAMES.len()], rank / NAMES.len() as u64),
+            name: format!(
+                "{}{:02}",
+                NAMES[rank as usize % NAMES.len()],
+                rank / NAMES.len() as u64
+            ),
             faults: 0.003 + rare(rng, 0.05),
             fails,
             loses_output: rare(rng, 0.01),
             release: Release::new(rng),
             removes_held: rng.random_range(0.05..0.35),
-            fixes: if chance(rng, 0.5) { rng.random_range(0.0..0.15) } else { rng.random_range(0.8..1.0) },
+            fixes: if chance(rng, 0.5) {
+                rng.random_range(0.0..0.15)
+            } else {
+                rng.random_range(0.8..1.0)
+            },
             grows: chance(rng, 0.45),
             tight_memory: rare(rng, 0.06),
-            holds: if chance(rng, 0.2) { rng.random_range(0.002..0.03) } else { 0.0 },
+            holds: if chance(rng, 0.2) {
+                rng.random_range(0.002..0.03)
+            } else {
+                0.0
+            },
             exit_hold: chance(rng, 0.12).then(|| rng.random_range(1..4)),
             gives_up: chance(rng, 0.2),
             input,
@@ -178,12 +221,22 @@ impl Site {
             let address = format!("10.{}.{}.{}", 16 + at, host / 8, 10 + host % 8);
             let host = format!("e{:04}.{name}.example", 2000 + 7 * host);
             let pid = rng.random_range(1000..90_000);
-            let address = format!("{address}:9618?addrs={address}-9618&alias={host}&noUDP&sock=startd_{pid}_43af");
-            Host { name: host, address }
+            let address = format!(
+                "{address}:9618?addrs={address}-9618&alias={host}&noUDP&sock=startd_{pid}_43af"
+            );
+            Host {
+                name: host,
+                address,
+            }
         });
         let hosts = hosts.collect();
         let evicts = if is_bad { 0.08 } else { 0.02 };
         let fault = if is_bad { 0.012 } else { 0.0002 };
-        Site { hosts, evicts, fault, is_pilot: rng.random::<f64>() < 0.6 }
+        Site {
+            hosts,
+            evicts,
+            fault,
+            is_pilot: rng.random::<f64>() < 0.6,
+        }
     }
 }

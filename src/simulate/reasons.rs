@@ -29,7 +29,14 @@ impl Place<'_> {
             Cause::WrongUrl | Cause::InputOutage | Cause::InputGlitch => (13, 256),
             Cause::MissingExecutable | Cause::Site => (6, 2),
             Cause::Memory => (if self.is_pilot { 21 } else { 34 }, 102),
-            Cause::Duration => (if self.variant.is_multiple_of(2) { 47 } else { 46 }, 0),
+            Cause::Duration => (
+                if self.variant.is_multiple_of(2) {
+                    47
+                } else {
+                    46
+                },
+                0,
+            ),
             Cause::Policy => (3, self.user.exit_hold.unwrap_or(0)),
             Cause::MissingOutput | Cause::LostOutput => (12, 2),
             Cause::OutputOutage | Cause::OutputGlitch => (12, 256),
@@ -78,7 +85,11 @@ impl Place<'_> {
     }
 
     fn plugin(&self, direction: &str, error: &str) -> String {
-        let origin = if direction == "input" { self.user.input } else { self.user.output };
+        let origin = if direction == "input" {
+            self.user.input
+        } else {
+            self.user.output
+        };
         let origin = origin.map_or("ospool/ap40", |at| self.pool.origins[at].name);
         format!(
             "Transfer {direction} files failure at execution point {} using protocol osdf. Details: Pelican Client Error: \
@@ -98,7 +109,9 @@ impl Place<'_> {
             0 => {
                 "Attempt #3: from cache: Transfer.TimedOut Error: Error code 6003: request failed (HTTP status 504): upstream timed out"
             }
-            1 => "Attempt #3: from cache: Contact.ConnectionSetup Error: Error code 3005: connection refused",
+            1 => {
+                "Attempt #3: from cache: Contact.ConnectionSetup Error: Error code 3005: connection refused"
+            }
             _ => {
                 "Attempt #1: from cache: Specification.FileNotFound Error: Error code 5011: request failed (HTTP status \
                  404): Unable to open (...Path...); no such file or directory"

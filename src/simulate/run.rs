@@ -33,7 +33,12 @@ impl Job<'_> {
         let part = self.rng.random_range(0.05..0.9);
         self.run_until(&run, (run.execute_ms as f64 * part) as i64);
         let reason = Arc::from("startd draining: the machine is needed for other work");
-        self.evict((1014, 0), &reason, (run.execute_ms as f64 * part) as i64, &run);
+        self.evict(
+            (1014, 0),
+            &reason,
+            (run.execute_ms as f64 * part) as i64,
+            &run,
+        );
         self.now_ms += exponential(self.rng, LATER_WAIT_MS) as i64 + 1000;
         self.next_run(None)
     }
@@ -41,9 +46,15 @@ impl Job<'_> {
     /// Draws where the next run takes place, and how long its parts take.
     pub(super) fn next_run(&mut self, outcome: Option<Outcome>) -> Run {
         let rng = &mut *self.rng;
-        let site = self.pool.any_site(outcome == Some(Outcome::Held(Cause::Site)), rng);
+        let site = self
+            .pool
+            .any_site(outcome == Some(Outcome::Held(Cause::Site)), rng);
         let host = rng.random_range(0..self.pool.sites[site].hosts.len());
-        let slot = Slot { site: site as u16, host: host as u16, number: rng.random_range(1..65) };
+        let slot = Slot {
+            site: site as u16,
+            host: host as u16,
+            number: rng.random_range(1..65),
+        };
         let spread = 2f64.powf(rng.random_range(-1.0..1.0));
         Run {
             site,
@@ -65,7 +76,11 @@ impl Job<'_> {
         };
         let stops_early = outcome == Outcome::RemovedByPolicy
             || matches!(cause, Some(Cause::Person | Cause::Memory | Cause::Duration));
-        let part = if stops_early { self.rng.random_range(0.05..0.95) } else { 1.0 };
+        let part = if stops_early {
+            self.rng.random_range(0.05..0.95)
+        } else {
+            1.0
+        };
         let execute_ms = (run.execute_ms as f64 * part) as i64;
         self.run_until(run, execute_ms);
         if stops_early {
@@ -87,7 +102,9 @@ impl Job<'_> {
     }
 
     fn fail_to_start(&mut self, run: &Run, outcome: Outcome) -> Option<Cause> {
-        let Outcome::Held(cause) = outcome else { return None };
+        let Outcome::Held(cause) = outcome else {
+            return None;
+        };
         self.runs = true;
         self.push(What::InputStarted(run.slot));
         self.now_ms += run.input_ms;
@@ -106,7 +123,11 @@ impl Job<'_> {
         self.push(What::Executing(run.slot));
         let begin_ms = self.now_ms;
         let peak_mb = self.peak_mb();
-        for (report, after_s) in REPORTS_S.into_iter().enumerate().filter(|(_, after_s)| after_s * 1000 < execute_ms) {
+        for (report, after_s) in REPORTS_S
+            .into_iter()
+            .enumerate()
+            .filter(|(_, after_s)| after_s * 1000 < execute_ms)
+        {
             self.now_ms = begin_ms + after_s * 1000;
             self.push(What::ImageSize(peak_mb * (report as u32 + 2) / 5));
         }
@@ -135,7 +156,11 @@ impl Job<'_> {
     /// Goes on hold, out of a run: 021 where the starter met an error, 004 and 012 with the same code.
     fn hold(&mut self, cause: Cause, run: &Run, execute_ms: i64, starter_says: bool) {
         let site = &self.pool.sites[run.site];
-        let slot = format!("slot1_{}@{}", run.slot.number, site.hosts[usize::from(run.slot.host)].name);
+        let slot = format!(
+            "slot1_{}@{}",
+            run.slot.number,
+            site.hosts[usize::from(run.slot.host)].name
+        );
         let place = Place {
             pool: self.pool,
             user: self.user,
@@ -146,11 +171,17 @@ impl Job<'_> {
             is_pilot: site.is_pilot,
             variant: self.rng.random(),
         };
-        let (code, reason): (HoldCode, Arc<str>) = (place.code(cause), Arc::from(place.reason(cause)));
+        let (code, reason): (HoldCode, Arc<str>) =
+            (place.code(cause), Arc::from(place.reason(cause)));
         if starter_says {
-            let details =
-                reason.split_once("Details: ").map(|(_, details)| format!("Failed to transfer files: {details}"));
-            self.push(What::RemoteError(run.slot, code, details.map_or(reason.clone(), Arc::from)));
+            let details = reason
+                .split_once("Details: ")
+                .map(|(_, details)| format!("Failed to transfer files: {details}"));
+            self.push(What::RemoteError(
+                run.slot,
+                code,
+                details.map_or(reason.clone(), Arc::from),
+            ));
         }
         // Both are written within the second, by two daemons.
         self.now_ms = if self.now_ms.rem_euclid(1000) > 950 {
@@ -179,7 +210,11 @@ impl Job<'_> {
             user_s,
             system_s: execute_s / 50,
             total_user_s: self.total_user_s,
-            sent_bytes: if execute_ms == run.execute_ms { 2048 + execute_s * 13 } else { 0 },
+            sent_bytes: if execute_ms == run.execute_ms {
+                2048 + execute_s * 13
+            } else {
+                0
+            },
             received_bytes: (run.input_ms * 977) as u32,
             memory_mb: if execute_s > 0 { self.peak_mb() } else { 0 },
             disk_kb: 500 + (run.input_ms / 3) as u32,
@@ -192,7 +227,14 @@ impl Job<'_> {
 impl Run {
     pub(super) fn reaches_execution(&self, outcome: Outcome) -> bool {
         use Cause::{InputGlitch, InputOutage, MissingExecutable, MissingInput, Site, WrongUrl};
-        let early = [MissingInput, WrongUrl, InputOutage, InputGlitch, MissingExecutable, Site];
+        let early = [
+            MissingInput,
+            WrongUrl,
+            InputOutage,
+            InputGlitch,
+            MissingExecutable,
+            Site,
+        ];
         !matches!(outcome, Outcome::Held(cause) if early.contains(&cause))
     }
 }

@@ -42,12 +42,17 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// Draws what was not decided at submission; with the generator of its jobs.
-    pub(super) fn new(submission: &Submission, seed: u64, pool: &Pool) -> (Arc<Cluster>, ChaCha8Rng) {
+    pub(super) fn new(
+        submission: &Submission,
+        seed: u64,
+        pool: &Pool,
+    ) -> (Arc<Cluster>, ChaCha8Rng) {
         let mut rng = generator(seed, "cluster", &[submission.id.into()]);
         let user = &pool.users[submission.user];
         let chance = |rng: &mut ChaCha8Rng, p: f64| rng.random::<f64>() < p;
         let is_tight = chance(&mut rng, user.tight_memory);
-        let fault = chance(&mut rng, user.faults).then(|| any_fault(user.input.is_some(), &mut rng));
+        let fault =
+            chance(&mut rng, user.faults).then(|| any_fault(user.input.is_some(), &mut rng));
         let removed = chance(&mut rng, REMOVED);
         let cluster = Cluster {
             id: submission.id,
@@ -56,14 +61,23 @@ impl Cluster {
             size: submission.size,
             batch: format!("run{}", submission.id % 97),
             fault,
-            faulty_share: if chance(&mut rng, 0.6) { 1.0 } else { rng.random_range(0.1..0.9) },
-            memory: if is_tight { rng.random_range(1.0..1.6) } else { rng.random_range(0.2..0.85) },
+            faulty_share: if chance(&mut rng, 0.6) {
+                1.0
+            } else {
+                rng.random_range(0.1..0.9)
+            },
+            memory: if is_tight {
+                rng.random_range(1.0..1.6)
+            } else {
+                rng.random_range(0.2..0.85)
+            },
             run_s: user.run_s * 3f64.powf(rng.random_range(-1.0..1.0)),
             request_cpus: if chance(&mut rng, 0.85) { 1 } else { 4 },
             request_memory_mb: user.request_memory_mb,
             request_disk_kb: 1 << rng.random_range(20..24),
-            removed_ms: removed
-                .then(|| submission.submit_ms + 1000 + exponential(&mut rng, 2.0 * HOUR_MS as f64) as i64),
+            removed_ms: removed.then(|| {
+                submission.submit_ms + 1000 + exponential(&mut rng, 2.0 * HOUR_MS as f64) as i64
+            }),
         };
         (Arc::new(cluster), rng)
     }
@@ -112,7 +126,15 @@ impl Submissions {
         shares.iter_mut().for_each(|share| *share /= total);
         let jobs = settings.jobs;
         let rng = generator(settings.seed, "submissions", &[]);
-        Submissions { jobs, start_ms, rng, shares, submitted: 0, next_id: 1, now_ms: start_ms }
+        Submissions {
+            jobs,
+            start_ms,
+            rng,
+            shares,
+            submitted: 0,
+            next_id: 1,
+            now_ms: start_ms,
+        }
     }
 
     /// What is submitted before `to_ms`, and was not yet handed out.
@@ -122,10 +144,17 @@ impl Submissions {
         while self.submitted < wanted.min(self.jobs) {
             let submit_ms = self.rng.random_range(self.now_ms..to_ms);
             let user = pool.any_user(&mut self.rng);
-            let size = (1.0 - self.rng.random::<f64>()).powf(-1.0 / 1.15).min(LARGEST) as u64;
+            let size = (1.0 - self.rng.random::<f64>())
+                .powf(-1.0 / 1.15)
+                .min(LARGEST) as u64;
             let size = size.min(self.jobs - self.submitted);
             self.submitted += size;
-            found.push(Submission { id: 0, user, submit_ms, size: size as u32 });
+            found.push(Submission {
+                id: 0,
+                user,
+                submit_ms,
+                size: size as u32,
+            });
         }
         self.now_ms = to_ms;
         found.sort_by_key(|submission| submission.submit_ms);
@@ -140,7 +169,13 @@ impl Submissions {
     fn share(&self, time_ms: i64) -> f64 {
         let hours = (time_ms - self.start_ms) as f64 / HOUR_MS as f64;
         let whole = (hours as usize).min(self.shares.len());
-        let at = |hour: usize| if hour == 0 { 0.0 } else { self.shares[hour - 1] };
+        let at = |hour: usize| {
+            if hour == 0 {
+                0.0
+            } else {
+                self.shares[hour - 1]
+            }
+        };
         match whole == self.shares.len() {
             true => 1.0,
             false => at(whole) + (at(whole + 1) - at(whole)) * (hours - whole as f64),
@@ -162,15 +197,32 @@ mod tests {
 
     #[test]
     fn exactly_as_many_jobs_as_asked_for_in_time_order() {
-        let settings = Settings { seed: 3, jobs: 5000, days: 7, start_ms: 1_767_571_200_000, rotate_bytes: None };
+        let settings = Settings {
+            seed: 3,
+            jobs: 5000,
+            days: 7,
+            start_ms: 1_767_571_200_000,
+            rotate_bytes: None,
+        };
         let pool = Pool::new(&settings);
         let mut submissions = Submissions::new(&settings);
         let mut all = Vec::new();
         for hour in 1..=7 * 24 {
             let made = submissions.until(settings.start_ms + hour * HOUR_MS, &pool);
-            all.extend(made.iter().map(|submission| Cluster::new(submission, settings.seed, &pool).0));
+            all.extend(
+                made.iter()
+                    .map(|submission| Cluster::new(submission, settings.seed, &pool).0),
+            );
         }
-        assert_eq!(all.iter().map(|cluster| u64::from(cluster.size)).sum::<u64>(), 5000);
-        assert!(all.windows(2).all(|two| two[0].submit_ms <= two[1].submit_ms && two[0].id + 1 == two[1].id));
+        assert_eq!(
+            all.iter()
+                .map(|cluster| u64::from(cluster.size))
+                .sum::<u64>(),
+            5000
+        );
+        assert!(
+            all.windows(2)
+                .all(|two| two[0].submit_ms <= two[1].submit_ms && two[0].id + 1 == two[1].id)
+        );
     }
 }

@@ -56,26 +56,36 @@ impl Summary {
         let mut by_code: BTreeMap<HoldCode, CodeCount> = BTreeMap::new();
         for cycle in cycles {
             let (hold_code, hold_subcode) = cycle.code;
-            let count =
-                by_code.entry(cycle.code).or_insert(CodeCount { hold_code, hold_subcode, ..CodeCount::default() });
+            let count = by_code.entry(cycle.code).or_insert(CodeCount {
+                hold_code,
+                hold_subcode,
+                ..CodeCount::default()
+            });
             count.holds += 1;
             count.released += u64::from(cycle.truth.release_time_ms >= 0);
             count.known += u64::from(cycle.label.is_some());
             count.succeeded += u64::from(cycle.label == Some(true));
         }
-        let known: Vec<(&Cycle, bool)> = cycles.iter().filter_map(|cycle| Some((cycle, cycle.label?))).collect();
+        let known: Vec<(&Cycle, bool)> = cycles
+            .iter()
+            .filter_map(|cycle| Some((cycle, cycle.label?)))
+            .collect();
         let labels: Vec<bool> = known.iter().map(|(_, label)| *label).collect();
         let roc_auc = |score: &dyn Fn(&Cycle) -> f64| {
             let scores: Vec<f64> = known.iter().map(|(cycle, _)| score(cycle)).collect();
             Scores::of(&scores, &labels, 0.5).roc_auc
         };
-        let rate =
-            |code: &HoldCode| by_code.get(code).map_or(0.0, |count| count.succeeded as f64 / count.known.max(1) as f64);
+        let rate = |code: &HoldCode| {
+            by_code.get(code).map_or(0.0, |count| {
+                count.succeeded as f64 / count.known.max(1) as f64
+            })
+        };
         self.best_roc_auc = roc_auc(&|cycle| cycle.truth.p_hold);
         self.by_code_roc_auc = roc_auc(&|cycle| rate(&cycle.code));
         self.holds = cycles.len() as u64;
         self.by_code = by_code.into_values().collect();
-        self.by_code.sort_by_key(|count| std::cmp::Reverse(count.holds));
+        self.by_code
+            .sort_by_key(|count| std::cmp::Reverse(count.holds));
         self
     }
 }

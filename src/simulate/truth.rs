@@ -10,7 +10,11 @@ use crate::eventlog::HoldCode;
 use crate::shard::{self, Column, Format, Shard};
 
 /// Truth files.
-pub const TRUTH: Format = Format { name: "truth", version: 1, rebuild: "poolcast simulate" };
+pub const TRUTH: Format = Format {
+    name: "truth",
+    version: 1,
+    rebuild: "poolcast simulate",
+};
 
 /// A hold cycle as a truth file has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +52,9 @@ struct Notes {
 }
 
 fn notes() -> Notes {
-    Notes { causes: Cause::ALL.iter().map(|cause| cause.name()).collect() }
+    Notes {
+        causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),
+    }
 }
 
 /// The bytes of a truth file over `cycles`, which are sorted.
@@ -56,7 +62,12 @@ pub(super) fn encode(cycles: &[Cycle]) -> Result<Vec<u8>> {
     fn column<T>(cycles: &[Cycle], value: impl Fn(&Truth) -> T) -> Vec<T> {
         cycles.iter().map(|cycle| value(&cycle.truth)).collect()
     }
-    let place = |cause| Cause::ALL.iter().position(|known| *known == cause).unwrap_or(0) as u8;
+    let place = |cause| {
+        Cause::ALL
+            .iter()
+            .position(|known| *known == cause)
+            .unwrap_or(0) as u8
+    };
     let cluster = column(cycles, |truth| truth.cluster);
     let proc = column(cycles, |truth| truth.proc);
     let earlier_holds = column(cycles, |truth| truth.earlier_holds);
@@ -75,25 +86,60 @@ pub(super) fn encode(cycles: &[Cycle]) -> Result<Vec<u8>> {
         ("p_hold", Column::vector(&p_hold)),
         ("cause", Column::vector(&cause)),
     ];
-    shard::encode(TRUTH, &notes(), columns.map(|(name, column)| (name.to_owned(), column)).into())
+    shard::encode(
+        TRUTH,
+        &notes(),
+        columns
+            .map(|(name, column)| (name.to_owned(), column))
+            .into(),
+    )
 }
 
 /// Reads the truth file at `path`; its rows are sorted by cluster, proc and earlier holds.
 pub fn read_truth(path: &Path) -> Result<Vec<Truth>> {
     let shard = Shard::open(path, TRUTH)?;
     let cause_names = shard.notes::<Notes>()?.causes;
-    let named: Vec<Option<Cause>> =
-        cause_names.iter().map(|name| Cause::ALL.into_iter().find(|cause| cause.name() == *name)).collect();
-    let (cluster, proc) = (shard.column::<i32>("cluster")?, shard.column::<i32>("proc")?);
-    let (earlier_holds, cause) = (shard.column::<u32>("earlier_holds")?, shard.column::<u8>("cause")?);
-    let (hold, release) = (shard.column::<i64>("hold_time_ms")?, shard.column::<i64>("release_time_ms")?);
-    let (p_release, p_hold) = (shard.column::<f64>("p_release")?, shard.column::<f64>("p_hold")?);
-    let lengths =
-        [proc.len(), earlier_holds.len(), cause.len(), hold.len(), release.len(), p_release.len(), p_hold.len()];
-    ensure!(lengths.iter().all(|len| *len == cluster.len()), "the columns of `{}` differ in length", path.display());
+    let named: Vec<Option<Cause>> = cause_names
+        .iter()
+        .map(|name| Cause::ALL.into_iter().find(|cause| cause.name() == *name))
+        .collect();
+    let (cluster, proc) = (
+        shard.column::<i32>("cluster")?,
+        shard.column::<i32>("proc")?,
+    );
+    let (earlier_holds, cause) = (
+        shard.column::<u32>("earlier_holds")?,
+        shard.column::<u8>("cause")?,
+    );
+    let (hold, release) = (
+        shard.column::<i64>("hold_time_ms")?,
+        shard.column::<i64>("release_time_ms")?,
+    );
+    let (p_release, p_hold) = (
+        shard.column::<f64>("p_release")?,
+        shard.column::<f64>("p_hold")?,
+    );
+    let lengths = [
+        proc.len(),
+        earlier_holds.len(),
+        cause.len(),
+        hold.len(),
+        release.len(),
+        p_release.len(),
+        p_hold.len(),
+    ];
+    ensure!(
+        lengths.iter().all(|len| *len == cluster.len()),
+        "the columns of `{}` differ in length",
+        path.display()
+    );
     let row = |at: usize| {
         let cause = named.get(usize::from(cause[at])).copied().flatten();
-        ensure!(cause.is_some(), "`{}` has a cause that this program does not know", path.display());
+        ensure!(
+            cause.is_some(),
+            "`{}` has a cause that this program does not know",
+            path.display()
+        );
         Ok(Truth {
             cluster: cluster[at],
             proc: proc[at],
@@ -111,6 +157,8 @@ pub fn read_truth(path: &Path) -> Result<Vec<Truth>> {
 /// The planted probability of one hold; `truth` is sorted as [`read_truth`] gives it.
 pub fn p_hold(truth: &[Truth], job: (i32, i32), earlier_holds: u32) -> Option<f64> {
     let key = |truth: &Truth| ((truth.cluster, truth.proc), truth.earlier_holds);
-    let at = truth.binary_search_by_key(&(job, earlier_holds), key).ok()?;
+    let at = truth
+        .binary_search_by_key(&(job, earlier_holds), key)
+        .ok()?;
     Some(truth[at].p_hold)
 }

@@ -51,7 +51,9 @@ impl LogWriter {
     }
 
     fn write_piece(&mut self, piece: &Piece) -> Result<()> {
-        let Some((_, first_ms)) = piece.ends.first() else { return Ok(()) };
+        let Some((_, first_ms)) = piece.ends.first() else {
+            return Ok(());
+        };
         if self.created_ms.is_none() {
             self.created_ms = Some((*first_ms, *first_ms));
             self.begin_file(*first_ms)?;
@@ -105,7 +107,8 @@ impl LogWriter {
         file.write_all(&header)?;
         // A temporary name of its own for each.
         let next = Growing::new(&generation(&self.path, self.rotated.len() + 1))?;
-        self.rotated.push(std::mem::replace(&mut self.current, next));
+        self.rotated
+            .push(std::mem::replace(&mut self.current, next));
         self.offset_bytes += self.size_bytes;
         self.size_bytes = 0;
         self.created_ms = self.created_ms.map(|(began_ms, _)| (began_ms, now_ms));

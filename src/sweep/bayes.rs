@@ -24,9 +24,17 @@ const MOST_BEST: usize = 25;
 
 /// The point that trial `trial` tries, given the trials in `history`. One that runs still, or failed, counts as bad: so
 /// trials that are suggested at once differ.
-pub(super) fn point(space: &Space, goal: Goal, seed: u64, trial: usize, history: &[Observed]) -> Point {
-    let mut known: Vec<(f64, Vec<f64>)> =
-        history.iter().filter_map(|one| Some((loss(one, goal), space.units(&one.point)?))).collect();
+pub(super) fn point(
+    space: &Space,
+    goal: Goal,
+    seed: u64,
+    trial: usize,
+    history: &[Observed],
+) -> Point {
+    let mut known: Vec<(f64, Vec<f64>)> = history
+        .iter()
+        .filter_map(|one| Some((loss(one, goal), space.units(&one.point)?)))
+        .collect();
     let finished = known.iter().filter(|(loss, _)| loss.is_finite()).count();
     if finished < STARTUP || space.parameters().is_empty() {
         return space.at(&random(space, seed, trial));
@@ -34,17 +42,32 @@ pub(super) fn point(space: &Space, goal: Goal, seed: u64, trial: usize, history:
     known.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let count = finished.div_ceil(10).min(MOST_BEST);
     let units: Vec<Vec<f64>> = known.into_iter().map(|(_, units)| units).collect();
-    let (best, others) = (Density::of(space, &units[..count]), Density::of(space, &units[count..]));
+    let (best, others) = (
+        Density::of(space, &units[..count]),
+        Density::of(space, &units[count..]),
+    );
     let mut generator = crate::seed::generator(seed, "bayes", &[trial as i64]);
-    let candidates: Vec<Point> = (0..CANDIDATES).map(|_| space.at(&best.draw(&mut generator))).collect();
-    let gain = |point: &Point| space.units(point).map_or(f64::NEG_INFINITY, |at| best.log_at(&at) - others.log_at(&at));
-    let promising = candidates.into_iter().map(|point| (gain(&point), point)).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let candidates: Vec<Point> = (0..CANDIDATES)
+        .map(|_| space.at(&best.draw(&mut generator)))
+        .collect();
+    let gain = |point: &Point| {
+        space.units(point).map_or(f64::NEG_INFINITY, |at| {
+            best.log_at(&at) - others.log_at(&at)
+        })
+    };
+    let promising = candidates
+        .into_iter()
+        .map(|point| (gain(&point), point))
+        .max_by(|(a, _), (b, _)| a.total_cmp(b));
     promising.map_or_else(|| space.at(&random(space, seed, trial)), |(_, point)| point)
 }
 
 /// The value to make small; infinite where there is none.
 fn loss(observed: &Observed, goal: Goal) -> f64 {
-    observed.value.filter(|value| value.is_finite()).map_or(f64::INFINITY, |value| goal.loss(value))
+    observed
+        .value
+        .filter(|value| value.is_finite())
+        .map_or(f64::INFINITY, |value| goal.loss(value))
 }
 
 /// A density over the quantiles: the mean of a kernel around each of some points and of a flat one.
@@ -69,16 +92,25 @@ impl Density<'_> {
         let axis = |categories: Option<usize>| match categories {
             None => Axis::Scale(width),
             // One flat observation is divided among as many kernels as there are.
-            Some(count) => Axis::Categories { count, own: 1.0 / (1.0 + 1.0 / (n + 1.0)) },
+            Some(count) => Axis::Categories {
+                count,
+                own: 1.0 / (1.0 + 1.0 / (n + 1.0)),
+            },
         };
         Density {
             centres,
-            axes: space.parameters().iter().map(|(_, distribution)| axis(distribution.categories())).collect(),
+            axes: space
+                .parameters()
+                .iter()
+                .map(|(_, distribution)| axis(distribution.categories()))
+                .collect(),
         }
     }
 
     fn draw(&self, generator: &mut impl Rng) -> Vec<f64> {
-        let centre = self.centres.get(generator.random_range(0..=self.centres.len()));
+        let centre = self
+            .centres
+            .get(generator.random_range(0..=self.centres.len()));
         self.axes
             .iter()
             .enumerate()
@@ -92,7 +124,9 @@ impl Density<'_> {
     fn log_at(&self, units: &[f64]) -> f64 {
         let kernel = |centre: &Vec<f64>| -> f64 {
             let along = self.axes.iter().zip(centre).zip(units);
-            along.map(|((axis, centre), unit)| axis.at(*centre, *unit)).product()
+            along
+                .map(|((axis, centre), unit)| axis.at(*centre, *unit))
+                .product()
         };
         let sum: f64 = 1.0 + self.centres.iter().map(kernel).sum::<f64>();
         (sum / (self.centres.len() + 1) as f64).ln()
@@ -105,7 +139,9 @@ impl Axis {
         match self {
             Axis::Scale(width) => {
                 let (low, high) = cut(centre, *width);
-                normal_quantile(low + unit * (high - low)).mul_add(*width, centre).clamp(0.0, 1.0)
+                normal_quantile(low + unit * (high - low))
+                    .mul_add(*width, centre)
+                    .clamp(0.0, 1.0)
             }
             Axis::Categories { own, .. } => {
                 if unit < *own {
@@ -123,7 +159,8 @@ impl Axis {
             Axis::Scale(width) => {
                 let (low, high) = cut(centre, *width);
                 let off = (unit - centre) / width;
-                (-off * off / 2.0).exp() / (width * (2.0 * std::f64::consts::PI).sqrt() * (high - low))
+                (-off * off / 2.0).exp()
+                    / (width * (2.0 * std::f64::consts::PI).sqrt() * (high - low))
             }
             Axis::Categories { count, own } => {
                 let is_own = (unit - centre).abs() < 1e-9;
@@ -164,12 +201,18 @@ mod tests {
             while history.len() < TRIALS {
                 let before = history.len();
                 for trial in before + 1..=before + at_once {
-                    let point = suggest(space, method, Goal::Maximize, seed, trial, &history).expect("a point");
+                    let point = suggest(space, method, Goal::Maximize, seed, trial, &history)
+                        .expect("a point");
                     history.push(Observed { point, value: None });
                 }
-                history[before..].iter_mut().for_each(|one| one.value = Some(-value(&one.point)));
+                history[before..]
+                    .iter_mut()
+                    .for_each(|one| one.value = Some(-value(&one.point)));
             }
-            history.iter().filter_map(|one| one.value).fold(f64::NEG_INFINITY, f64::max)
+            history
+                .iter()
+                .filter_map(|one| one.value)
+                .fold(f64::NEG_INFINITY, f64::max)
         };
         let mut bests: Vec<f64> = (0..SEEDS).map(|seed| -best(seed)).collect();
         bests.sort_by(f64::total_cmp);
@@ -196,7 +239,13 @@ mod tests {
             [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
         ];
         let x: Vec<f64> = point.values().filter_map(Value::as_f64).collect();
-        let term = |i: usize| ALPHA[i] * (-(0..6).map(|j| A[i][j] * (x[j] - P[i][j]).powi(2)).sum::<f64>()).exp();
+        let term = |i: usize| {
+            ALPHA[i]
+                * (-(0..6)
+                    .map(|j| A[i][j] * (x[j] - P[i][j]).powi(2))
+                    .sum::<f64>())
+                .exp()
+        };
         -(0..4).map(term).sum::<f64>()
     }
 
@@ -225,27 +274,50 @@ mod tests {
             "layers": {"min": 1, "max": 16},
         }));
         let medians = |space: &Space, value| {
-            let runs = [(Method::Random, 1), (Method::Sobol, 1), (Method::Bayes, 1), (Method::Bayes, 4)];
+            let runs = [
+                (Method::Random, 1),
+                (Method::Sobol, 1),
+                (Method::Bayes, 1),
+                (Method::Bayes, 4),
+            ];
             runs.map(|(method, at_once)| median(&bests(space, method, at_once, value)))
         };
         let (hartmann, mixed) = (medians(&six, hartmann), medians(&mixture, mixed));
         for at in [2, 3] {
-            assert!(hartmann[at] < hartmann[0] - 0.5 && hartmann[at] < hartmann[1] - 0.5, "{hartmann:?}");
-            assert!(mixed[at] < mixed[0] / 3.0 && mixed[at] < mixed[1] / 3.0, "{mixed:?}");
+            assert!(
+                hartmann[at] < hartmann[0] - 0.5 && hartmann[at] < hartmann[1] - 0.5,
+                "{hartmann:?}"
+            );
+            assert!(
+                mixed[at] < mixed[0] / 3.0 && mixed[at] < mixed[1] / 3.0,
+                "{mixed:?}"
+            );
         }
     }
 
     #[test]
     fn what_is_known_of_another_space_is_left_out() {
         let space = space(&json!({"a": {"values": [1, 2]}}));
-        let other = Observed { point: Point::from([("b".to_owned(), json!(1))]), value: Some(1.0) };
+        let other = Observed {
+            point: Point::from([("b".to_owned(), json!(1))]),
+            value: Some(1.0),
+        };
         let history = vec![other; 50];
         assert_eq!(
             point(&space, Goal::Minimize, 1, 3, &history),
             space.at(&random(&space, 1, 3)),
             "as if nothing was known"
         );
-        let failed = vec![Observed { point: space.at(&[0.1]), value: Some(f64::NAN) }; 50];
-        assert_eq!(point(&space, Goal::Maximize, 1, 3, &failed), space.at(&random(&space, 1, 3)));
+        let failed = vec![
+            Observed {
+                point: space.at(&[0.1]),
+                value: Some(f64::NAN)
+            };
+            50
+        ];
+        assert_eq!(
+            point(&space, Goal::Maximize, 1, 3, &failed),
+            space.at(&random(&space, 1, 3))
+        );
     }
 }

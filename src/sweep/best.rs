@@ -13,7 +13,10 @@ use crate::manifest;
 use crate::training::{Epoch, Metrics};
 
 /// What decides where the sweep's metric is defined for no trial, as F-measure without a success among samples and predictions.
-const LOSS: Metric = Metric { name: MetricName::ValidationLoss, goal: Goal::Minimize };
+const LOSS: Metric = Metric {
+    name: MetricName::ValidationLoss,
+    goal: Goal::Minimize,
+};
 
 /// The file in a sweep's directory that names the best trial.
 pub const BEST_FILE: &str = "best.json";
@@ -59,11 +62,25 @@ impl Best {
     pub fn of(metric: &Metric, trials: Vec<TrialResult>) -> Result<Best> {
         let by = |metric| leader(metric, &trials).map(|(trial, value)| (metric, trial, value));
         let (metric, trial, value) = by(metric).or_else(|| by(&LOSS)).with_context(|| {
-            let why =
-                trials.iter().find_map(|trial| Some(format!("; trial {}: {}", trial.trial, trial.error.as_ref()?)));
-            format!("none of the {} trials finished{}", trials.len(), why.unwrap_or_default())
+            let why = trials.iter().find_map(|trial| {
+                Some(format!(
+                    "; trial {}: {}",
+                    trial.trial,
+                    trial.error.as_ref()?
+                ))
+            });
+            format!(
+                "none of the {} trials finished{}",
+                trials.len(),
+                why.unwrap_or_default()
+            )
         })?;
-        Ok(Best { trial, metric: metric.clone(), value, trials })
+        Ok(Best {
+            trial,
+            metric: metric.clone(),
+            value,
+            trials,
+        })
     }
 }
 
@@ -71,9 +88,14 @@ impl Best {
 fn leader(metric: &Metric, trials: &[TrialResult]) -> Option<(usize, f64)> {
     let ranked = trials.iter().filter_map(|trial| {
         let metrics = trial.metrics.as_ref()?;
-        Some((trial.trial, (metrics.value(metric.name)?, metrics.value(LOSS.name)?)))
+        Some((
+            trial.trial,
+            (metrics.value(metric.name)?, metrics.value(LOSS.name)?),
+        ))
     });
-    ranked.min_by(|a, b| metric.goal.order(a.1, b.1)).map(|(trial, (value, _))| (trial, value))
+    ranked
+        .min_by(|a, b| metric.goal.order(a.1, b.1))
+        .map(|(trial, (value, _))| (trial, value))
 }
 
 /// The run that `path` means: a run itself, or the best trial of a sweep's directory.
@@ -86,7 +108,14 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
         return Ok(path.to_owned());
     }
     let hint = "name the directory that `poolcast train` or `poolcast run` wrote";
-    Err(hinted(format!("`{}` is neither a run nor a sweep with a best trial", path.display()), hint).into())
+    Err(hinted(
+        format!(
+            "`{}` is neither a run nor a sweep with a best trial",
+            path.display()
+        ),
+        hint,
+    )
+    .into())
 }
 
 #[cfg(test)]
@@ -94,15 +123,38 @@ mod tests {
     use super::*;
     use crate::training::{Scores, Status};
 
-    const F_MEASURE: Metric = Metric { name: MetricName::ValidationFMeasure, goal: Goal::Maximize };
+    const F_MEASURE: Metric = Metric {
+        name: MetricName::ValidationFMeasure,
+        goal: Goal::Maximize,
+    };
 
     fn trial(trial: usize, loss: Option<f64>, f_measure: Option<f64>) -> TrialResult {
-        let (status, validation_loss) = loss.map_or((Status::NonFinite, 0.1), |loss| (Status::Finished, loss));
-        let validation = Scores { f_measure, ..Scores::default() };
-        let best = Epoch { epoch: 1, train_loss: 0.0, validation_loss, validation, is_best: true };
-        let metrics =
-            Metrics { status, metric: LOSS, epochs: 1, last: Some(best.clone()), best: Some(best), calibration: None };
-        TrialResult { trial, error: None, metrics: Some(metrics) }
+        let (status, validation_loss) =
+            loss.map_or((Status::NonFinite, 0.1), |loss| (Status::Finished, loss));
+        let validation = Scores {
+            f_measure,
+            ..Scores::default()
+        };
+        let best = Epoch {
+            epoch: 1,
+            train_loss: 0.0,
+            validation_loss,
+            validation,
+            is_best: true,
+        };
+        let metrics = Metrics {
+            status,
+            metric: LOSS,
+            epochs: 1,
+            last: Some(best.clone()),
+            best: Some(best),
+            calibration: None,
+        };
+        TrialResult {
+            trial,
+            error: None,
+            metrics: Some(metrics),
+        }
     }
 
     #[test]
@@ -110,11 +162,20 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let with_loss = |number, loss| trial(number, loss, None);
         let losses = [None, Some(0.5), Some(0.4), Some(0.4)];
-        let best = Best::of(&LOSS, (1..).zip(losses).map(|(number, loss)| with_loss(number, loss)).collect());
+        let best = Best::of(
+            &LOSS,
+            (1..)
+                .zip(losses)
+                .map(|(number, loss)| with_loss(number, loss))
+                .collect(),
+        );
         let best = best.expect("chosen");
         manifest::write_json(&dir.path().join(BEST_FILE), &best).expect("written");
         assert_eq!((best.trial, best.value, best.trials.len()), (3, 0.4, 4));
-        assert_eq!(resolve(dir.path()).expect("resolved"), trial_dir(dir.path(), 3));
+        assert_eq!(
+            resolve(dir.path()).expect("resolved"),
+            trial_dir(dir.path(), 3)
+        );
         assert!(Best::of(&LOSS, vec![with_loss(1, None)]).is_err());
         assert!(resolve(&dir.path().join("nowhere")).is_err());
     }
@@ -122,13 +183,29 @@ mod tests {
     #[test]
     fn of_equals_the_one_with_less_loss_wins_and_the_undefined_come_last() {
         let best = |trials: [(Option<f64>, Option<f64>); 3]| {
-            let trials = (1..).zip(trials).map(|(number, (loss, f_measure))| trial(number, loss, f_measure));
+            let trials = (1..)
+                .zip(trials)
+                .map(|(number, (loss, f_measure))| trial(number, loss, f_measure));
             let best = Best::of(&F_MEASURE, trials.collect()).expect("chosen");
             (best.trial, best.metric.name, best.value)
         };
         let by_f = MetricName::ValidationFMeasure;
-        assert_eq!(best([(Some(0.1), None), (Some(0.9), Some(0.0)), (Some(0.8), Some(0.0))]), (3, by_f, 0.0));
-        assert_eq!(best([(Some(0.9), Some(0.5)), (Some(0.1), Some(0.4)), (None, Some(0.9))]), (1, by_f, 0.5));
+        assert_eq!(
+            best([
+                (Some(0.1), None),
+                (Some(0.9), Some(0.0)),
+                (Some(0.8), Some(0.0))
+            ]),
+            (3, by_f, 0.0)
+        );
+        assert_eq!(
+            best([
+                (Some(0.9), Some(0.5)),
+                (Some(0.1), Some(0.4)),
+                (None, Some(0.9))
+            ]),
+            (1, by_f, 0.5)
+        );
         let undefined = [(Some(0.9), None), (Some(0.1), None), (None, None)];
         assert_eq!(best(undefined), (2, MetricName::ValidationLoss, 0.1));
     }

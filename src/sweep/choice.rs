@@ -62,25 +62,52 @@ pub(super) const MOST_COMPARED: usize = 1000;
 /// # Errors
 /// Fails where the rows of a split cannot be read.
 pub fn choices(sweep: &Sweep, outcomes: &mut Outcomes) -> Result<Vec<Choice>> {
-    let splits: BTreeSet<Option<Arc<str>>> = outcomes.all().iter().map(|outcome| outcome.split.clone()).collect();
+    let splits: BTreeSet<Option<Arc<str>>> = outcomes
+        .all()
+        .iter()
+        .map(|outcome| outcome.split.clone())
+        .collect();
     let chosen = splits.into_iter().map(|split| {
         let all = outcomes.all().iter().enumerate();
-        let places: Vec<usize> =
-            all.filter(|(_, one)| one.split == split && one.value.is_some()).map(|(at, _)| at).collect();
+        let places: Vec<usize> = all
+            .filter(|(_, one)| one.split == split && one.value.is_some())
+            .map(|(at, _)| at)
+            .collect();
         choice(sweep, split, outcomes, &places)
     });
-    Ok(chosen.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    Ok(chosen
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .flatten()
+        .collect())
 }
 
 /// The choice among the outcomes at `places`.
-fn choice(sweep: &Sweep, split: Option<Arc<str>>, outcomes: &mut Outcomes, places: &[usize]) -> Result<Option<Choice>> {
+fn choice(
+    sweep: &Sweep,
+    split: Option<Arc<str>>,
+    outcomes: &mut Outcomes,
+    places: &[usize],
+) -> Result<Option<Choice>> {
     let metric = sweep.config.wandb.sweep.metric.clone();
     let compared = || places.iter().map(|at| &outcomes.all()[*at]);
-    let Some(Leader { trial, value }) = Leader::of(&metric, compared()) else { return Ok(None) };
+    let Some(Leader { trial, value }) = Leader::of(&metric, compared()) else {
+        return Ok(None);
+    };
     let names: BTreeSet<&Arc<str>> = compared().map(|outcome| &outcome.pipeline).collect();
-    let of = |name: &str| Leader::of(&metric, compared().filter(|outcome| &*outcome.pipeline == name));
-    let pipelines = names.into_iter().filter_map(|name| Some((name.to_string(), of(name)?))).collect();
-    let row = outcomes.row_of(trial)?.context("the best trial has a row")?;
+    let of = |name: &str| {
+        Leader::of(
+            &metric,
+            compared().filter(|outcome| &*outcome.pipeline == name),
+        )
+    };
+    let pipelines = names
+        .into_iter()
+        .filter_map(|name| Some((name.to_string(), of(name)?)))
+        .collect();
+    let row = outcomes
+        .row_of(trial)?
+        .context("the best trial has a row")?;
     let mut choice = Choice {
         split: split.map(|split| split.to_string()),
         trials: places.len(),
@@ -96,7 +123,10 @@ fn choice(sweep: &Sweep, split: Option<Arc<str>>, outcomes: &mut Outcomes, place
         pipelines,
     };
     let rows = match places.len() <= MOST_COMPARED {
-        true => places.iter().map(|at| outcomes.row(*at)).collect::<Result<Vec<_>>>()?,
+        true => places
+            .iter()
+            .map(|at| outcomes.row(*at))
+            .collect::<Result<Vec<_>>>()?,
         false => Vec::new(),
     };
     choice.estimate(sweep, &row, &rows)?;
@@ -110,39 +140,75 @@ impl Choice {
         let source = source::rows(sweep, &best.config)?;
         let predicted = |row: &Row| source::predictions(sweep, row, &source).ok();
         if let (Some(validate), Some(own)) = (&source.validate, predicted(best)) {
-            self.validation = truth(validate).interval(&self.metric, &doubles(&own.validation), resamples, seed);
+            self.validation =
+                truth(validate).interval(&self.metric, &doubles(&own.validation), resamples, seed);
         }
         if let Some((table, probabilities)) = source::test(sweep, best)? {
-            self.test = truth(&table).interval(&self.metric, &doubles(&probabilities), resamples, seed);
+            self.test =
+                truth(&table).interval(&self.metric, &doubles(&probabilities), resamples, seed);
         }
         // Its model may have been removed, as by `--keep 0`.
         if best.fit.is_some()
             && let Ok(fitted) = Fitted::open(&trial_dir(&sweep.dir, best.trial))
         {
             for (name, table) in &source.evaluate {
-                let estimate = truth(table).interval(&self.metric, &fitted.probabilities(table)?, resamples, seed);
+                let estimate = truth(table).interval(
+                    &self.metric,
+                    &fitted.probabilities(table)?,
+                    resamples,
+                    seed,
+                );
                 self.evaluation.insert(name.clone(), estimate);
             }
             let held_out = source.validate.as_ref().or(source.evaluate.values().next());
-            self.importances = Some(FeatureImportances::of(&fitted, held_out, &self.metric, seed));
+            self.importances = Some(FeatureImportances::of(
+                &fitted,
+                held_out,
+                &self.metric,
+                seed,
+            ));
         }
         let all: Option<Vec<Predictions>> = rows.iter().map(predicted).collect();
-        self.corrected =
-            all.filter(|all| !all.is_empty()).and_then(|all| corrected(&self.metric, &source, &all, resamples, seed));
+        self.corrected = all
+            .filter(|all| !all.is_empty())
+            .and_then(|all| corrected(&self.metric, &source, &all, resamples, seed));
         Ok(())
     }
 }
 
 fn truth(table: &Table) -> Truth<'_> {
-    Truth { y: &table.y, groups: &table.groups, classes: table.classes.len() }
+    Truth {
+        y: &table.y,
+        groups: &table.groups,
+        classes: table.classes.len(),
+    }
 }
 
 /// Of the rows that every trial predicted: in folds, if there are any, else those held out.
-fn corrected(metric: &Metric, rows: &Rows, all: &[Predictions], resamples: usize, seed: u64) -> Option<Estimate> {
+fn corrected(
+    metric: &Metric,
+    rows: &Rows,
+    all: &[Predictions],
+    resamples: usize,
+    seed: u64,
+) -> Option<Estimate> {
     let classes = rows.train.classes.len();
     let has_folds = all.iter().all(|one| !one.folds.is_empty());
-    let table = if has_folds { &rows.train } else { rows.validate.as_ref()? };
-    let of: Vec<&[f32]> = all.iter().map(|one| if has_folds { &one.folds[..] } else { &one.validation[..] }).collect();
+    let table = if has_folds {
+        &rows.train
+    } else {
+        rows.validate.as_ref()?
+    };
+    let of: Vec<&[f32]> = all
+        .iter()
+        .map(|one| {
+            if has_folds {
+                &one.folds[..]
+            } else {
+                &one.validation[..]
+            }
+        })
+        .collect();
     if of.iter().any(|values| values.len() != table.n() * classes) {
         return None;
     }
@@ -151,7 +217,12 @@ fn corrected(metric: &Metric, rows: &Rows, all: &[Predictions], resamples: usize
     let table = table.rows(&known);
     let trials: Vec<Vec<f64>> = of
         .iter()
-        .map(|values| known.iter().flat_map(|row| doubles(&values[row * classes..][..classes])).collect())
+        .map(|values| {
+            known
+                .iter()
+                .flat_map(|row| doubles(&values[row * classes..][..classes]))
+                .collect()
+        })
         .collect();
     truth(&table).corrected(metric, &trials, resamples, seed)
 }

@@ -27,9 +27,22 @@ pub const CHOSEN_FILE: &str = "chosen.files";
 
 /// The row of `trial`, which `config` describes, and of which no part has left one.
 pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<Row> {
-    let budget = if config.pipelines.is_empty() { config.epochs } else { 1 };
-    let row = Row::begin(&queue::Token::new(queue::Item { trial, budget }), "", config)?;
-    Ok(Row { ended: How::Quarantined, error: Some(error.to_owned()), began: String::new(), ..row })
+    let budget = if config.pipelines.is_empty() {
+        config.epochs
+    } else {
+        1
+    };
+    let row = Row::begin(
+        &queue::Token::new(queue::Item { trial, budget }),
+        "",
+        config,
+    )?;
+    Ok(Row {
+        ended: How::Quarantined,
+        error: Some(error.to_owned()),
+        began: String::new(),
+        ..row
+    })
 }
 
 /// Leaves in `out` the results of `sweep`, all of whose trials have ended as `rows` say: its rows, its best network, its
@@ -41,18 +54,42 @@ pub fn conclude(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<()> {
     fs_err::create_dir_all(out)?;
     let best = choose(sweep, rows);
     let leaders = leaders(sweep, rows);
-    let best = if leaders.is_empty() { Some(best?) } else { best.ok() };
+    let best = if leaders.is_empty() {
+        Some(best?)
+    } else {
+        best.ok()
+    };
 
-    let mut needed = [crate::config::FILE, manifest::FILE, ROWS_FILE].map(str::to_owned).to_vec();
+    let mut needed = [crate::config::FILE, manifest::FILE, ROWS_FILE]
+        .map(str::to_owned)
+        .to_vec();
     let mut need = |path: PathBuf, names: &[&str]| {
-        let path = path.strip_prefix(&sweep.dir).unwrap_or(&path).to_string_lossy().into_owned();
+        let path = path
+            .strip_prefix(&sweep.dir)
+            .unwrap_or(&path)
+            .to_string_lossy()
+            .into_owned();
         needed.extend(names.iter().map(|name| format!("{path}/{name}")));
     };
     if let Some(best) = &best {
         manifest::write_json(&out.join(BEST_FILE), best)?;
-        let row = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
-        need(trial_dir(&sweep.dir, best.trial), &["manifest.json", "model.safetensors", "metrics.json", "config.yaml"]);
-        need(tensors_dir(&sweep.dir, &row.config)?, &["manifest.json", "test-*.safetensors"]);
+        let row = rows
+            .iter()
+            .find(|row| row.trial == best.trial)
+            .context("the best trial has a row")?;
+        need(
+            trial_dir(&sweep.dir, best.trial),
+            &[
+                "manifest.json",
+                "model.safetensors",
+                "metrics.json",
+                "config.yaml",
+            ],
+        );
+        need(
+            tensors_dir(&sweep.dir, &row.config)?,
+            &["manifest.json", "test-*.safetensors"],
+        );
     }
     for row in &leaders {
         need(trial_dir(&sweep.dir, row.trial), &["*"]);
@@ -63,12 +100,18 @@ pub fn conclude(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<()> {
     }
     // What a choice is worth without its luck follows from what every trial predicted.
     for row in rows.iter().filter(|row| row.fit.is_some()) {
-        need(trial_dir(&sweep.dir, row.trial), &["predictions.safetensors"]);
+        need(
+            trial_dir(&sweep.dir, row.trial),
+            &["predictions.safetensors"],
+        );
     }
     needed.sort_unstable();
     needed.dedup();
 
-    files::write_atomic(&out.join(CHOSEN_FILE), (needed.join("\n") + "\n").as_bytes())?;
+    files::write_atomic(
+        &out.join(CHOSEN_FILE),
+        (needed.join("\n") + "\n").as_bytes(),
+    )?;
     files::write_atomic(&out.join(TABLE_FILE), csv(rows).as_bytes())?;
     manifest::write_json_lines(&out.join(ROWS_FILE), rows)?;
     manifest::write(out, SWEEP, &key(&sweep.config, &sweep.plan)?, &sweep.plan)
@@ -77,10 +120,17 @@ pub fn conclude(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<()> {
 /// The rows of the best pipelines, one of each split.
 fn leaders<'a>(sweep: &Sweep, rows: &'a [Row]) -> Vec<&'a Row> {
     let fits = || rows.iter().filter(|row| row.fit.is_some());
-    let splits: std::collections::BTreeSet<Option<&str>> = fits().map(|row| row.split.as_deref()).collect();
+    let splits: std::collections::BTreeSet<Option<&str>> =
+        fits().map(|row| row.split.as_deref()).collect();
     let of_split = |split| {
-        let of_split: Vec<Row> = fits().filter(|row| row.split.as_deref() == split).cloned().collect();
-        let leader = Leader::of(&sweep.config.wandb.sweep.metric, Outcomes::of_rows(of_split).all())?;
+        let of_split: Vec<Row> = fits()
+            .filter(|row| row.split.as_deref() == split)
+            .cloned()
+            .collect();
+        let leader = Leader::of(
+            &sweep.config.wandb.sweep.metric,
+            Outcomes::of_rows(of_split).all(),
+        )?;
         rows.iter().find(|row| row.trial == leader.trial)
     };
     splits.into_iter().filter_map(of_split).collect()
@@ -103,7 +153,9 @@ pub struct Judged {
 pub fn judge(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<Judged> {
     fs_err::create_dir_all(out)?;
     let network = choose(sweep, rows).ok();
-    let network = network.map(|best| judge_network(sweep, rows, best, out)).transpose()?;
+    let network = network
+        .map(|best| judge_network(sweep, rows, best, out))
+        .transpose()?;
     let choices = if sweep.config.pipelines.is_empty() {
         Vec::new()
     } else {
@@ -115,14 +167,34 @@ pub fn judge(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<Judged> {
     Ok(Judged { network, choices })
 }
 
-fn judge_network(sweep: &Sweep, rows: &[Row], best: Best, out: &Path) -> Result<(Best, Evaluation)> {
-    let row = rows.iter().find(|row| row.trial == best.trial).context("the best trial has a row")?;
-    let (dir, beside) = (trial_dir(&sweep.dir, best.trial), trial_dir(out, best.trial));
+fn judge_network(
+    sweep: &Sweep,
+    rows: &[Row],
+    best: Best,
+    out: &Path,
+) -> Result<(Best, Evaluation)> {
+    let row = rows
+        .iter()
+        .find(|row| row.trial == best.trial)
+        .context("the best trial has a row")?;
+    let (dir, beside) = (
+        trial_dir(&sweep.dir, best.trial),
+        trial_dir(out, best.trial),
+    );
     let dataset = dataset_of_side(sweep, &row.config, Side::Test)?;
-    let evaluation = evaluate(&Run::open(&dir)?, &dataset, Side::Test, sweep.config.evaluation.resamples, None)?;
+    let evaluation = evaluate(
+        &Run::open(&dir)?,
+        &dataset,
+        Side::Test,
+        sweep.config.evaluation.resamples,
+        None,
+    )?;
     fs_err::create_dir_all(&beside)?;
     manifest::write_json(&Evaluation::path(&beside, Side::Test), &evaluation)?;
     manifest::write_json(&out.join(BEST_FILE), &best)?;
-    files::write_atomic(&out.join(INFO_FILE), info(&sweep.dir, &best, Some(&evaluation))?.as_bytes())?;
+    files::write_atomic(
+        &out.join(INFO_FILE),
+        info(&sweep.dir, &best, Some(&evaluation))?.as_bytes(),
+    )?;
     Ok((best, evaluation))
 }

@@ -53,16 +53,29 @@ impl Draws {
     pub(super) fn of(config: &Config, pipeline: &str) -> Result<Draws> {
         let spaces = config.pipelines[pipeline].all();
         let read = |(at, written)| {
-            let of_list = || if spaces.len() > 1 { format!("space {} of ", at + 1) } else { String::new() };
+            let of_list = || {
+                if spaces.len() > 1 {
+                    format!("space {} of ", at + 1)
+                } else {
+                    String::new()
+                }
+            };
             DrawnSpace::of(config, pipeline, at, written)
                 .with_context(|| format!("cannot use {}`pipelines.{pipeline}`", of_list()))
         };
         let spaces: Vec<DrawnSpace> = spaces.iter().enumerate().map(read).collect::<Result<_>>()?;
         let all: u64 = spaces.iter().map(|space| space.count).sum();
         ensure!(all <= MOST_TRIALS, too_many(pipeline, all));
-        let mut draws =
-            Draws { pipeline: pipeline.to_owned(), seed: config.seed, spaces, distinct: Vec::new(), repeats: 0 };
-        draws.distinct = draws.distinct().with_context(|| format!("cannot use `pipelines.{pipeline}`"))?;
+        let mut draws = Draws {
+            pipeline: pipeline.to_owned(),
+            seed: config.seed,
+            spaces,
+            distinct: Vec::new(),
+            repeats: 0,
+        };
+        draws.distinct = draws
+            .distinct()
+            .with_context(|| format!("cannot use `pipelines.{pipeline}`"))?;
         draws.repeats = all as usize - draws.distinct.len();
         Ok(draws)
     }
@@ -80,13 +93,17 @@ impl Draws {
 
     /// The draws that differ from all before them in what has an effect.
     fn distinct(&self) -> Result<Vec<(u32, u32)>> {
-        let places =
-            |(at, space): (usize, &DrawnSpace)| (1..=space.count as u32).map(move |number| (at as u32, number));
+        let places = |(at, space): (usize, &DrawnSpace)| {
+            (1..=space.count as u32).map(move |number| (at as u32, number))
+        };
         let all: Vec<(u32, u32)> = self.spaces.iter().enumerate().flat_map(places).collect();
         let digest = |(at, number): &(u32, u32)| -> Result<u128> {
             let drawn = self.spaces[*at as usize].draw(self.seed, *number as usize)?;
             let effective = effective(&self.pipeline, &drawn.parameters)?;
-            Ok(XxHash3_128::oneshot(&serde_json::to_vec(&(effective, drawn.samples))?))
+            Ok(XxHash3_128::oneshot(&serde_json::to_vec(&(
+                effective,
+                drawn.samples,
+            ))?))
         };
         let digests: Vec<Result<u128>> = all.par_iter().map(digest).collect();
         let mut known = HashSet::with_capacity(all.len());
@@ -102,28 +119,54 @@ impl Draws {
 
 impl DrawnSpace {
     /// The space at place `at` of those of `pipeline`.
-    fn of(config: &Config, pipeline: &str, at: usize, written: &PipelineSpace) -> Result<DrawnSpace> {
+    fn of(
+        config: &Config,
+        pipeline: &str,
+        at: usize,
+        written: &PipelineSpace,
+    ) -> Result<DrawnSpace> {
         // Hyper-parameters of one name in two spaces are drawn apart.
-        let prefix = if at == 0 { format!("{pipeline}.") } else { format!("{pipeline}.{at}.") };
+        let prefix = if at == 0 {
+            format!("{pipeline}.")
+        } else {
+            format!("{pipeline}.{at}.")
+        };
         let space = space(config, &prefix, written)?;
         let count = match written.method {
             Method::Grid => grid_len(&space)?,
             _ => written.runs as u64,
         };
         ensure!(count <= MOST_TRIALS, too_many(pipeline, count));
-        Ok(DrawnSpace { written: written.clone(), prefix, space, count })
+        Ok(DrawnSpace {
+            written: written.clone(),
+            prefix,
+            space,
+            count,
+        })
     }
 
     fn draw(&self, seed: u64, number: usize) -> Result<Drawn> {
-        let mut samples = suggest(&self.space, self.written.method, Goal::Minimize, seed, number, &[])?;
+        let mut samples = suggest(
+            &self.space,
+            self.written.method,
+            Goal::Minimize,
+            seed,
+            number,
+            &[],
+        )?;
         let own = self.written.parameters.iter().map(|(key, parameter)| {
             let value = match parameter {
                 Parameter::Constant(value) => value.clone(),
-                Parameter::Drawn(_) => samples.remove(&format!("{}{key}", self.prefix)).unwrap_or_default(),
+                Parameter::Drawn(_) => samples
+                    .remove(&format!("{}{key}", self.prefix))
+                    .unwrap_or_default(),
             };
             (key.clone(), value)
         });
-        Ok(Drawn { parameters: own.collect(), samples })
+        Ok(Drawn {
+            parameters: own.collect(),
+            samples,
+        })
     }
 }
 
@@ -136,7 +179,11 @@ fn space(config: &Config, prefix: &str, written: &PipelineSpace) -> Result<Space
     let mut all: Map<String, Value> = written.parameters.iter().filter_map(drawn).collect();
     if !config.data.is_given() {
         let of_samples = serde_json::to_value(&config.preprocessing.parameters)?;
-        let of_samples = of_samples.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
+        let of_samples = of_samples
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(_, value)| value.is_object());
         all.extend(of_samples.map(|(key, value)| (key.clone(), value.clone())));
     }
     Space::read(&all)
@@ -144,7 +191,9 @@ fn space(config: &Config, prefix: &str, written: &PipelineSpace) -> Result<Space
 
 fn too_many(pipeline: &str, points: u64) -> crate::error::Hinted {
     hinted(
-        format!("`pipelines.{pipeline}` has {points} points, and a sweep at most {MOST_TRIALS} trials"),
+        format!(
+            "`pipelines.{pipeline}` has {points} points, and a sweep at most {MOST_TRIALS} trials"
+        ),
         "give it a list of spaces, so that what one choice alone needs multiplies nothing else; or draw fewer values, or try \
          some of them with `method: random`",
     )

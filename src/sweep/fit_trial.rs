@@ -51,7 +51,10 @@ impl FitTrial<'_> {
         let term = self.term;
         let fit: Fit = self.task.fit(rows, &move || term.is_over())?;
         let metric = self.config.wandb.sweep.metric.name;
-        let loss = fit.scores.watched(MetricName::ValidationLoss).unwrap_or(f64::INFINITY);
+        let loss = fit
+            .scores
+            .watched(MetricName::ValidationLoss)
+            .unwrap_or(f64::INFINITY);
         let rank = fit.scores.watched(metric).map(|value| (value, loss));
         let kind = (true, self.row.split.clone());
         let dir = self.queue.work_dir(self.attempt.token);

@@ -17,7 +17,11 @@ use crate::training::ClassScores;
 use crate::{files, manifest, pipelines};
 
 /// Directories of fitted pipelines.
-pub const FIT: Format = Format { name: "fit", version: 2, rebuild: "poolcast sweep run DIR" };
+pub const FIT: Format = Format {
+    name: "fit",
+    version: 2,
+    rebuild: "poolcast sweep run DIR",
+};
 
 const PREDICTIONS: &str = "predictions.safetensors";
 
@@ -42,7 +46,10 @@ impl Rows {
     /// # Errors
     /// Fails when there is no such split.
     pub fn of_split(samples: &Samples, name: &str) -> Result<Rows> {
-        let sides = samples.splits.get(name).with_context(|| format!("the table has no split `{name}`"))?;
+        let sides = samples
+            .splits
+            .get(name)
+            .with_context(|| format!("the table has no split `{name}`"))?;
         let all: Vec<usize> = sides.rows().collect();
         // Classes of other splits are none of this one's.
         let table = samples.table.rows(&all).with_present_classes();
@@ -53,11 +60,23 @@ impl Rows {
             table.rows(&rows)
         };
         let (train, validate) = (next(sides.train.len()), next(sides.validate.len()));
-        let evaluate = sides.evaluate.iter().map(|(name, rows)| (name.clone(), next(rows.len()))).collect();
-        let times: Option<Vec<f64>> =
-            samples.times.as_ref().map(|times| sides.train.iter().map(|row| times[*row]).collect());
+        let evaluate = sides
+            .evaluate
+            .iter()
+            .map(|(name, rows)| (name.clone(), next(rows.len())))
+            .collect();
+        let times: Option<Vec<f64>> = samples
+            .times
+            .as_ref()
+            .map(|times| sides.train.iter().map(|row| times[*row]).collect());
         let key = content_key(&table, sides, times.as_deref())?;
-        Ok(Rows { train, times, validate: (validate.n() > 0).then_some(validate), evaluate, key })
+        Ok(Rows {
+            train,
+            times,
+            validate: (validate.n() > 0).then_some(validate),
+            evaluate,
+            key,
+        })
     }
 }
 
@@ -71,7 +90,11 @@ fn content_key(table: &Table, sides: &Sides, times: Option<&[f64]>) -> Result<St
     checksum.update(bytemuck::cast_slice(&table.y));
     checksum.update(bytemuck::cast_slice(&groups));
     checksum.update(bytemuck::cast_slice(times.unwrap_or_default()));
-    let evaluate: Vec<(&String, usize)> = sides.evaluate.iter().map(|(name, rows)| (name, rows.len())).collect();
+    let evaluate: Vec<(&String, usize)> = sides
+        .evaluate
+        .iter()
+        .map(|(name, rows)| (name, rows.len()))
+        .collect();
     let sizes = (sides.train.len(), sides.validate.len(), evaluate);
     manifest::key(&(checksum.finish(), &table.features, &table.classes, sizes))
 }
@@ -94,7 +117,10 @@ impl FitScores {
     /// The value that a sweep chooses by: the mean over the folds, else that of the rows held out. Where there are both, the
     /// latter has no part in the choice.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
-        self.mean.as_ref().or(self.validation.as_ref())?.watched(name)
+        self.mean
+            .as_ref()
+            .or(self.validation.as_ref())?
+            .watched(name)
     }
 }
 
@@ -123,7 +149,9 @@ pub struct Task {
 impl Task {
     /// The task of the trial `config`; `None` for one of a network.
     pub fn of(config: &Config) -> Result<Option<Task>> {
-        let Some((pipeline, spaces)) = config.pipelines.first_key_value() else { return Ok(None) };
+        let Some((pipeline, spaces)) = config.pipelines.first_key_value() else {
+            return Ok(None);
+        };
         let constant = |(name, value): (&String, &crate::config::Parameter<serde_json::Value>)| {
             Ok((name.clone(), value.constant(name)?))
         };
@@ -143,7 +171,15 @@ impl Task {
     pub fn key(&self, rows: &Rows) -> Result<String> {
         let cv = self.cv.map(|cv| (cv.k, cv.folds));
         let parameters = effective(&self.pipeline, &self.parameters)?;
-        manifest::key(&(FIT.version, &self.pipeline, parameters, &self.split, cv, self.seed, &rows.key))
+        manifest::key(&(
+            FIT.version,
+            &self.pipeline,
+            parameters,
+            &self.split,
+            cv,
+            self.seed,
+            &rows.key,
+        ))
     }
 
     /// Fits each fold and then all rows, until `stop` says so.
@@ -152,9 +188,13 @@ impl Task {
     /// Fails with [`pipelines::Stopped`] where it was stopped, and where the rows cannot be divided or fitted.
     pub fn fit(&self, rows: &Rows, stop: &(dyn Fn() -> bool + Sync)) -> Result<Fit> {
         let classes = rows.train.classes.len();
-        let divided = self.cv.map(|cv| folds(&rows.train, rows.times.as_deref(), cv, self.seed)).transpose()?;
+        let divided = self
+            .cv
+            .map(|cv| folds(&rows.train, rows.times.as_deref(), cv, self.seed))
+            .transpose()?;
         let divided = divided.unwrap_or_default();
-        let (mut scores, mut predictions, mut seconds) = (Vec::new(), Predictions::default(), Vec::new());
+        let (mut scores, mut predictions, mut seconds) =
+            (Vec::new(), Predictions::default(), Vec::new());
         let mut learn = |table: &Table, number: usize| {
             let began = Instant::now();
             let seed = crate::seed::generator(self.seed, "fit", &[number as i64]).random();
@@ -162,7 +202,14 @@ impl Task {
             seconds.push(began.elapsed().as_secs_f64());
             fitted
         };
-        predictions.folds = vec![f32::NAN; if divided.is_empty() { 0 } else { rows.train.n() * classes }];
+        predictions.folds = vec![
+            f32::NAN;
+            if divided.is_empty() {
+                0
+            } else {
+                rows.train.n() * classes
+            }
+        ];
         for (fold, number) in divided.iter().zip(1..) {
             let fitted = learn(&rows.train.rows(&fold.train), number)?;
             let tested = rows.train.rows(&fold.test);
@@ -182,13 +229,25 @@ impl Task {
             anyhow::Ok(ClassScores::of(&probabilities, &table.y, classes))
         });
         let mean = (!scores.is_empty()).then(|| ClassScores::mean(&scores));
-        let evaluated = rows
-            .evaluate
-            .iter()
-            .map(|(name, table)| Ok((name.clone(), ClassScores::of(&model.probabilities(table)?, &table.y, classes))));
+        let evaluated = rows.evaluate.iter().map(|(name, table)| {
+            Ok((
+                name.clone(),
+                ClassScores::of(&model.probabilities(table)?, &table.y, classes),
+            ))
+        });
         let evaluation = evaluated.collect::<Result<_>>()?;
-        let scores = FitScores { folds: scores, mean, validation: validated.transpose()?, evaluation };
-        Ok(Fit { scores, predictions, model, seconds })
+        let scores = FitScores {
+            folds: scores,
+            mean,
+            validation: validated.transpose()?,
+            evaluation,
+        };
+        Ok(Fit {
+            scores,
+            predictions,
+            model,
+            seconds,
+        })
     }
 }
 
@@ -227,7 +286,10 @@ impl Predictions {
     pub fn read(dir: &Path) -> Result<Predictions> {
         let shard = Shard::open(&dir.join(PREDICTIONS), FIT)?;
         let column = |name| anyhow::Ok(shard.column::<f32>(name)?.to_vec());
-        Ok(Predictions { folds: column("folds")?, validation: column("validation")? })
+        Ok(Predictions {
+            folds: column("folds")?,
+            validation: column("validation")?,
+        })
     }
 }
 
@@ -246,6 +308,9 @@ pub(super) fn remove_model(dir: &Path) -> Result<()> {
 pub(super) fn check(task: &Task) -> Result<()> {
     let checked = pipelines::check(&task.pipeline, &task.parameters);
     checked.with_context(|| format!("cannot use `pipelines.{}`", task.pipeline))?;
-    ensure!(task.split.is_some() || task.cv.is_none(), "folds are for tables");
+    ensure!(
+        task.split.is_some() || task.cv.is_none(),
+        "folds are for tables"
+    );
     Ok(())
 }

@@ -18,7 +18,11 @@ use crate::manifest;
 use crate::shard::Format;
 
 /// Folders of sweeps.
-pub const SWEEP: Format = Format { name: "sweep", version: 3, rebuild: "poolcast sweep init CONFIG -o DIR" };
+pub const SWEEP: Format = Format {
+    name: "sweep",
+    version: 3,
+    rebuild: "poolcast sweep init CONFIG -o DIR",
+};
 
 /// The priority of items that nobody prefers.
 const PRIORITY: u8 = 100;
@@ -52,7 +56,10 @@ impl Sweep {
     /// Fails where something else than a sweep is.
     pub fn init(dir: &Path, config: &Config, source_key: &str, anew: bool) -> Result<Sweep> {
         check_place(dir)?;
-        let plan = Plan { trials: Trials::of(config)?.count(), source_key: source_key.to_owned() };
+        let plan = Plan {
+            trials: Trials::of(config)?.count(),
+            source_key: source_key.to_owned(),
+        };
         let key = key(config, &plan)?;
         if !anew && manifest::finished_key(dir, SWEEP).as_ref() == Some(&key) {
             config.write(dir)?;
@@ -77,7 +84,10 @@ impl Sweep {
         let sweep = Sweep::open(dir)?;
         ensure!(
             serde_json::to_value(config)? == serde_json::to_value(&sweep.config)?,
-            hinted(format!("`{}` holds another sweep", dir.display()), "name another directory")
+            hinted(
+                format!("`{}` holds another sweep", dir.display()),
+                "name another directory"
+            )
         );
         Ok(Some(sweep))
     }
@@ -93,7 +103,12 @@ impl Sweep {
 
     /// The sweep of `config` in `dir`, also where no manifest says so yet.
     pub fn new(dir: &Path, config: Config, plan: Plan) -> Sweep {
-        Sweep { dir: dir.to_owned(), config, plan, trials: OnceLock::new() }
+        Sweep {
+            dir: dir.to_owned(),
+            config,
+            plan,
+            trials: OnceLock::new(),
+        }
     }
 
     /// Its trials; found once, as a large grid takes a moment.
@@ -114,10 +129,13 @@ impl Sweep {
             // It ended in between.
             Err(_) if self.is_finished() => Ok(None),
             queue => {
-                let most = Item { trial: self.plan.trials, budget: self.config.epochs };
-                queue
-                    .map(|queue| Some(queue.up_to(most)))
-                    .with_context(|| format!("cannot go on with the sweep in `{}`", self.dir.display()))
+                let most = Item {
+                    trial: self.plan.trials,
+                    budget: self.config.epochs,
+                };
+                queue.map(|queue| Some(queue.up_to(most))).with_context(|| {
+                    format!("cannot go on with the sweep in `{}`", self.dir.display())
+                })
             }
         }
     }
@@ -129,7 +147,11 @@ impl Sweep {
 
     /// Adds what there is to do next to `queue`, once everything in it has ended; seals it when that was the last.
     /// `prepare` is given the configurations of the trials, and has to make their tensors.
-    pub(super) fn fill(&self, queue: &Queue, prepare: impl Fn(&[Config]) -> Result<()>) -> Result<()> {
+    pub(super) fn fill(
+        &self,
+        queue: &Queue,
+        prepare: impl Fn(&[Config]) -> Result<()>,
+    ) -> Result<()> {
         let (tokens, added) = (queue.items()?, queue.added()?);
         // A listing that is made while names change may show an item twice, or not at all; of those that have ended none does.
         // Others may have put more there.
@@ -142,7 +164,8 @@ impl Sweep {
             // Tables are joined already.
             if !self.config.data.is_given() {
                 let items = chunks.iter().flat_map(|chunk| chunk.items());
-                let configs = items.map(|item| rounds::trial_config(self.trials()?, item.trial, &rows));
+                let configs =
+                    items.map(|item| rounds::trial_config(self.trials()?, item.trial, &rows));
                 prepare(&configs.collect::<Result<Vec<_>>>()?)?;
             }
             queue.add(added, PRIORITY, &chunks)?;
@@ -156,17 +179,28 @@ impl Sweep {
 
     /// The row of an item that no worker survived; `rows` has those of earlier trials.
     pub(super) fn quarantined(&self, queue: &Queue, item: Item, rows: &[Row]) -> Result<Row> {
-        Row::quarantined(item, queue.settings.tries, &rounds::trial_config(self.trials()?, item.trial, rows)?)
+        Row::quarantined(
+            item,
+            queue.settings.tries,
+            &rounds::trial_config(self.trials()?, item.trial, rows)?,
+        )
     }
 }
 
 /// Fails where an artefact of another kind is, which no sweep may replace.
 pub fn check_place(dir: &Path) -> Result<()> {
     let path = dir.join(manifest::FILE);
-    let found: serde_json::Value = if path.exists() { manifest::read_json(&path)? } else { return Ok(()) };
+    let found: serde_json::Value = if path.exists() {
+        manifest::read_json(&path)?
+    } else {
+        return Ok(());
+    };
     ensure!(
         found["format"] == SWEEP.name,
-        hinted(format!("`{}` holds {}, not a sweep", dir.display(), found["format"]), "name another directory")
+        hinted(
+            format!("`{}` holds {}, not a sweep", dir.display(), found["format"]),
+            "name another directory"
+        )
     );
     Ok(())
 }
@@ -178,9 +212,23 @@ pub(super) fn queue_dir(dir: &Path) -> PathBuf {
 
 /// The digest of everything that decides the results of a sweep.
 pub(super) fn key(config: &Config, plan: &Plan) -> Result<String> {
-    let Config { seed, runs, epochs, earlystop_threshold, earlystop_min_delta, .. } = config;
+    let Config {
+        seed,
+        runs,
+        epochs,
+        earlystop_threshold,
+        earlystop_min_delta,
+        ..
+    } = config;
     let ends = (epochs, earlystop_threshold, earlystop_min_delta);
-    let sweep = (seed, runs, ends, &config.wandb.sweep, &config.preprocessing, &config.training);
+    let sweep = (
+        seed,
+        runs,
+        ends,
+        &config.wandb.sweep,
+        &config.preprocessing,
+        &config.training,
+    );
     let sweep = (sweep, &config.data, &config.pipelines);
     manifest::key(&(SWEEP.version, sweep, plan))
 }

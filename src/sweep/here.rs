@@ -48,7 +48,9 @@ pub fn run_here(
         // Who leaves without an error leaves as nothing is left to do, and with the last one nothing would ever happen.
         let is_last = left.fetch_sub(1, Ordering::Relaxed) == 1;
         stop.fetch_or(worked.is_ok() || is_last, Ordering::Relaxed);
-        worked.err().and_then(|error| failure.lock().ok()?.replace(error));
+        worked
+            .err()
+            .and_then(|error| failure.lock().ok()?.replace(error));
     };
     let managed = std::thread::scope(|scope| {
         (0..hands.workers).for_each(|_| drop(scope.spawn(work)));

@@ -37,12 +37,20 @@ pub struct FeatureImportance {
 
 impl FeatureImportances {
     /// Those of `fitted`, permuted on `held_out`, by `metric`.
-    pub(super) fn of(fitted: &Fitted, held_out: Option<&Table>, metric: &Metric, seed: u64) -> FeatureImportances {
+    pub(super) fn of(
+        fitted: &Fitted,
+        held_out: Option<&Table>,
+        metric: &Metric,
+        seed: u64,
+    ) -> FeatureImportances {
         let own = fitted.importances();
-        let mut places = own.as_ref().map_or_else(|| fitted.used_features(), Importances::ranked);
+        let mut places = own
+            .as_ref()
+            .map_or_else(|| fitted.used_features(), Importances::ranked);
         let permuted = &places[..places.len().min(PERMUTED)];
-        let permuted: Vec<Option<f64>> =
-            held_out.map_or(Vec::new(), |table| permutations(fitted, table, permuted, metric, seed));
+        let permuted: Vec<Option<f64>> = held_out.map_or(Vec::new(), |table| {
+            permutations(fitted, table, permuted, metric, seed)
+        });
         let mut features: Vec<FeatureImportance> = places
             .drain(..)
             .enumerate()
@@ -54,31 +62,58 @@ impl FeatureImportances {
             .collect();
         if own.is_none() {
             features.retain(|feature| feature.permutation.is_some());
-            features.sort_by(|a, b| b.permutation.unwrap_or(0.0).total_cmp(&a.permutation.unwrap_or(0.0)));
+            features.sort_by(|a, b| {
+                b.permutation
+                    .unwrap_or(0.0)
+                    .total_cmp(&a.permutation.unwrap_or(0.0))
+            });
         }
-        FeatureImportances { measure: own.map(|own| own.measure), features }
+        FeatureImportances {
+            measure: own.map(|own| own.measure),
+            features,
+        }
     }
 }
 
 /// What the metric loses by each of the features at `places`; none where it is not defined.
-fn permutations(fitted: &Fitted, table: &Table, places: &[usize], metric: &Metric, seed: u64) -> Vec<Option<f64>> {
+fn permutations(
+    fitted: &Fitted,
+    table: &Table,
+    places: &[usize],
+    metric: &Metric,
+    seed: u64,
+) -> Vec<Option<f64>> {
     let n = table.n();
     let loss = |table: &Table| {
-        let value = score(metric.name, &fitted.probabilities(table).ok()?, &table.y, table.classes.len())?;
+        let value = score(
+            metric.name,
+            &fitted.probabilities(table).ok()?,
+            &table.y,
+            table.classes.len(),
+        )?;
         Some(metric.goal.loss(value))
     };
-    let Some(before) = loss(table) else { return Vec::new() };
+    let Some(before) = loss(table) else {
+        return Vec::new();
+    };
     let permuted = |table: &mut Table, place: &usize| {
         let column = table.column(*place).to_vec();
         let mut sum = 0.0;
         for repeat in 0..REPEATS {
             let mut order = column.clone();
-            order.shuffle(&mut crate::seed::generator(seed, "permutation", &[*place as i64, repeat as i64]));
+            order.shuffle(&mut crate::seed::generator(
+                seed,
+                "permutation",
+                &[*place as i64, repeat as i64],
+            ));
             table.x[place * n..][..n].copy_from_slice(&order);
             sum += loss(table)? - before;
         }
         table.x[place * n..][..n].copy_from_slice(&column);
         Some(sum / REPEATS as f64)
     };
-    places.par_iter().map_init(|| table.clone(), permuted).collect()
+    places
+        .par_iter()
+        .map_init(|| table.clone(), permuted)
+        .collect()
 }

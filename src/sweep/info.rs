@@ -26,40 +26,88 @@ pub fn write_best(dir: &Path, best: &Best) -> Result<()> {
 /// What is known of the best trial: why it was chosen, its scores on the test samples where it was evaluated on them, its
 /// hyper-parameters, where its model is. `evaluation` are those scores, if they are not beside the model yet.
 pub fn info(dir: &Path, best: &Best, evaluation: Option<&Evaluation>) -> Result<String> {
-    let (run, relative) = (trial_dir(dir, best.trial), trial_dir(Path::new(""), best.trial));
-    let failed: Vec<String> = best.trials.iter().filter(|trial| trial.best().is_none()).map(failure).collect();
-    let chosen = best.trials.iter().find(|trial| trial.trial == best.trial).and_then(|trial| trial.best());
+    let (run, relative) = (
+        trial_dir(dir, best.trial),
+        trial_dir(Path::new(""), best.trial),
+    );
+    let failed: Vec<String> = best
+        .trials
+        .iter()
+        .filter(|trial| trial.best().is_none())
+        .map(failure)
+        .collect();
+    let chosen = best
+        .trials
+        .iter()
+        .find(|trial| trial.trial == best.trial)
+        .and_then(|trial| trial.best());
     let mut lines = vec![
         ("trial".to_owned(), best.trial.to_string()),
         ("metric".to_owned(), best.metric.name.to_string()),
-        ("goal".to_owned(), format!("{:?}", best.metric.goal).to_lowercase()),
+        (
+            "goal".to_owned(),
+            format!("{:?}", best.metric.goal).to_lowercase(),
+        ),
         ("value".to_owned(), best.value.to_string()),
-        ("epoch".to_owned(), chosen.map_or(String::new(), |epoch| epoch.epoch.to_string())),
-        ("model".to_owned(), relative.join("model.safetensors").display().to_string()),
-        ("model_sha256".to_owned(), Run::open(&run)?.summary.model_sha256),
+        (
+            "epoch".to_owned(),
+            chosen.map_or(String::new(), |epoch| epoch.epoch.to_string()),
+        ),
+        (
+            "model".to_owned(),
+            relative.join("model.safetensors").display().to_string(),
+        ),
+        (
+            "model_sha256".to_owned(),
+            Run::open(&run)?.summary.model_sha256,
+        ),
         ("trials".to_owned(), best.trials.len().to_string()),
         ("failed".to_owned(), failed.len().to_string()),
     ];
-    lines.extend(failed.into_iter().map(|failure| ("failed_trial".to_owned(), failure)));
+    lines.extend(
+        failed
+            .into_iter()
+            .map(|failure| ("failed_trial".to_owned(), failure)),
+    );
     lines.extend(test_scores(&run, evaluation.cloned())?);
-    lines.extend(parameters(&Config::read(&run)?)?.into_iter().map(|(name, value)| (name, plain(&value))));
-    Ok(lines.into_iter().map(|(key, value)| format!("{} = {}\n", escape::value(&key), escape::value(&value))).collect())
+    lines.extend(
+        parameters(&Config::read(&run)?)?
+            .into_iter()
+            .map(|(name, value)| (name, plain(&value))),
+    );
+    Ok(lines
+        .into_iter()
+        .map(|(key, value)| format!("{} = {}\n", escape::value(&key), escape::value(&value)))
+        .collect())
 }
 
 /// A trial without a model, and why.
 fn failure(trial: &TrialResult) -> String {
-    let why = trial.error.as_deref().unwrap_or("its loss was no number").replace('\n', " ");
+    let why = trial
+        .error
+        .as_deref()
+        .unwrap_or("its loss was no number")
+        .replace('\n', " ");
     format!("{}: {why}", trial.trial)
 }
 
 fn test_scores(run: &Path, evaluation: Option<Evaluation>) -> Result<Vec<(String, String)>> {
     let path = Evaluation::path(run, Side::Test);
     let is_beside = evaluation.is_none() && path.is_file();
-    let beside = is_beside.then(|| manifest::read_json::<Evaluation>(&path)).transpose()?;
+    let beside = is_beside
+        .then(|| manifest::read_json::<Evaluation>(&path))
+        .transpose()?;
     let evaluation = evaluation.or(beside);
-    let scores = evaluation.and_then(|evaluation| evaluation.methods.into_iter().next()).map(|model| model.scores);
-    let defined = scores.into_iter().flatten().filter_map(|score| Some((score.name, score.value?)));
-    Ok(defined.map(|(name, value)| (format!("test_{name}"), value.to_string())).collect())
+    let scores = evaluation
+        .and_then(|evaluation| evaluation.methods.into_iter().next())
+        .map(|model| model.scores);
+    let defined = scores
+        .into_iter()
+        .flatten()
+        .filter_map(|score| Some((score.name, score.value?)));
+    Ok(defined
+        .map(|(name, value)| (format!("test_{name}"), value.to_string()))
+        .collect())
 }
 
 /// Writes what is known of the best trial of each split for people, as [`write_best`] does: each line begins with the name of the
@@ -67,19 +115,39 @@ fn test_scores(run: &Path, evaluation: Option<Evaluation>) -> Result<Vec<(String
 pub(super) fn write_choices(dir: &Path, choices: &[Choice], outcomes: &mut Outcomes) -> Result<()> {
     let mut text = String::new();
     for choice in choices {
-        let split = choice.split.as_ref().map_or(String::new(), |split| format!("{}.", escape::value(split)));
+        let split = choice
+            .split
+            .as_ref()
+            .map_or(String::new(), |split| format!("{}.", escape::value(split)));
         for (key, value) in of_choice(dir, choice, outcomes)? {
-            text.push_str(&format!("{split}{} = {}\n", escape::value(&key), escape::value(&value)));
+            text.push_str(&format!(
+                "{split}{} = {}\n",
+                escape::value(&key),
+                escape::value(&value)
+            ));
         }
     }
     files::write_atomic(&dir.join(INFO_FILE), text.as_bytes())
 }
 
-fn of_choice(dir: &Path, choice: &Choice, outcomes: &mut Outcomes) -> Result<Vec<(String, String)>> {
-    let row = outcomes.row_of(choice.trial)?.context("the best trial has a row")?;
+fn of_choice(
+    dir: &Path,
+    choice: &Choice,
+    outcomes: &mut Outcomes,
+) -> Result<Vec<(String, String)>> {
+    let row = outcomes
+        .row_of(choice.trial)?
+        .context("the best trial has a row")?;
     let model = trial_dir(dir, choice.trial).join(pipelines::FILE);
-    let relative = model.strip_prefix(dir).unwrap_or(&model).display().to_string();
-    let all = outcomes.all().iter().filter(|outcome| outcome.split.as_deref() == choice.split.as_deref());
+    let relative = model
+        .strip_prefix(dir)
+        .unwrap_or(&model)
+        .display()
+        .to_string();
+    let all = outcomes
+        .all()
+        .iter()
+        .filter(|outcome| outcome.split.as_deref() == choice.split.as_deref());
     let mut lines = vec![
         ("trial", choice.trial.to_string()),
         ("pipeline", choice.pipeline.clone()),
@@ -89,11 +157,27 @@ fn of_choice(dir: &Path, choice: &Choice, outcomes: &mut Outcomes) -> Result<Vec
         ("model", relative),
         ("model_sha256", manifest::digest(&fs_err::read(&model)?)),
         ("trials", all.clone().count().to_string()),
-        ("failed", all.filter(|outcome| outcome.value.is_none()).count().to_string()),
+        (
+            "failed",
+            all.filter(|outcome| outcome.value.is_none())
+                .count()
+                .to_string(),
+        ),
     ];
-    for (name, estimate) in [("corrected", choice.corrected), ("held_out", choice.validation)] {
+    for (name, estimate) in [
+        ("corrected", choice.corrected),
+        ("held_out", choice.validation),
+    ] {
         lines.extend(estimate.map(|estimate| (name, estimate.value.to_string())));
     }
-    let lines = lines.into_iter().map(|(key, value)| (key.to_owned(), value));
-    Ok(lines.chain(row.parameters.into_iter().map(|(name, value)| (name, plain(&value)))).collect())
+    let lines = lines
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value));
+    Ok(lines
+        .chain(
+            row.parameters
+                .into_iter()
+                .map(|(name, value)| (name, plain(&value))),
+        )
+        .collect())
 }

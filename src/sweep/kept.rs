@@ -25,7 +25,11 @@ struct Candidate {
 impl Kept {
     /// Those of the best `keep` of each kind stay.
     pub(super) fn new(goal: Goal, keep: usize) -> Kept {
-        Kept { goal, keep, best: BTreeMap::new() }
+        Kept {
+            goal,
+            keep,
+            best: BTreeMap::new(),
+        }
     }
 
     /// Whether `trial` may be among the best of its kind.
@@ -41,7 +45,11 @@ impl Kept {
         if best.iter().all(|known| known.trial != trial) {
             best.insert(self.place(&best, candidate), candidate);
         }
-        let worst = if best.len() > self.keep { best.pop() } else { None };
+        let worst = if best.len() > self.keep {
+            best.pop()
+        } else {
+            None
+        };
         self.best.insert(kind, best);
         worst.map(|worst| worst.trial)
     }
@@ -57,7 +65,10 @@ impl Kept {
 
     /// The trials that are among the best.
     pub(super) fn trials(&self) -> impl Iterator<Item = usize> {
-        self.best.values().flatten().map(|candidate| candidate.trial)
+        self.best
+            .values()
+            .flatten()
+            .map(|candidate| candidate.trial)
     }
 }
 

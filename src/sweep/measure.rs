@@ -36,7 +36,15 @@ pub fn measure(sweep: &Sweep, trial: usize, limit: Duration, dir: &Path) -> Resu
     let dataset = source::dataset(sweep, &config)?;
     let (began, share) = (Instant::now(), Mutex::new(1.0));
     let hear = |news: Progress<'_>| {
-        let Progress::Batch { epoch, batch, batches, .. } = news else { return ControlFlow::Continue(()) };
+        let Progress::Batch {
+            epoch,
+            batch,
+            batches,
+            ..
+        } = news
+        else {
+            return ControlFlow::Continue(());
+        };
         if began.elapsed() <= limit {
             return ControlFlow::Continue(());
         }

@@ -96,20 +96,66 @@ impl Names {
     }
 
     fn outcome(&self, row: ShortRow) -> Outcome {
-        let ShortRow { trial, budget, ended, value, seconds, .. } = row;
-        let of_network = row.metrics.and_then(|metrics| metrics.value(MetricName::ValidationLoss));
+        let ShortRow {
+            trial,
+            budget,
+            ended,
+            value,
+            seconds,
+            ..
+        } = row;
+        let of_network = row
+            .metrics
+            .and_then(|metrics| metrics.value(MetricName::ValidationLoss));
         let is_fit = row.fit.is_some();
-        let of_fit = row.fit.and_then(|fit| fit.mean.or(fit.validation)?.loss).filter(|loss| loss.is_finite());
+        let of_fit = row
+            .fit
+            .and_then(|fit| fit.mean.or(fit.validation)?.loss)
+            .filter(|loss| loss.is_finite());
         let loss = of_fit.or(of_network).unwrap_or(f64::INFINITY);
-        let (pipeline, split) = (self.shared(&row.pipeline), row.split.map(|split| self.shared(&split)));
-        Outcome { trial, budget, ended, value, seconds, pipeline, split, is_fit, loss }
+        let (pipeline, split) = (
+            self.shared(&row.pipeline),
+            row.split.map(|split| self.shared(&split)),
+        );
+        Outcome {
+            trial,
+            budget,
+            ended,
+            value,
+            seconds,
+            pipeline,
+            split,
+            is_fit,
+            loss,
+        }
     }
 
     fn outcome_of(&self, row: &Row) -> Outcome {
-        let (value, loss) = row.rank().map_or((None, f64::INFINITY), |(value, loss)| (Some(value), loss));
-        let Row { trial, budget, ended, seconds, .. } = *row;
-        let (pipeline, split) = (self.shared(&row.pipeline), row.split.as_deref().map(|split| self.shared(split)));
-        Outcome { trial, budget, ended, value, seconds, pipeline, split, is_fit: row.fit.is_some(), loss }
+        let (value, loss) = row
+            .rank()
+            .map_or((None, f64::INFINITY), |(value, loss)| (Some(value), loss));
+        let Row {
+            trial,
+            budget,
+            ended,
+            seconds,
+            ..
+        } = *row;
+        let (pipeline, split) = (
+            self.shared(&row.pipeline),
+            row.split.as_deref().map(|split| self.shared(split)),
+        );
+        Outcome {
+            trial,
+            budget,
+            ended,
+            value,
+            seconds,
+            pipeline,
+            split,
+            is_fit: row.fit.is_some(),
+            loss,
+        }
     }
 }
 
@@ -145,8 +191,16 @@ impl Outcomes {
     pub fn of_rows(rows: Vec<Row>) -> Outcomes {
         let names = Names::default();
         let all = rows.iter().map(|row| names.outcome_of(row)).collect();
-        let places = rows.into_iter().map(|row| Place::Row(Box::new(row))).collect();
-        Outcomes { all, places, reader: Reader::default(), file: None }
+        let places = rows
+            .into_iter()
+            .map(|row| Place::Row(Box::new(row)))
+            .collect();
+        Outcomes {
+            all,
+            places,
+            reader: Reader::default(),
+            file: None,
+        }
     }
 
     /// Those of trials of `tokens`, which are chunks of `queue`.
@@ -160,12 +214,26 @@ impl Outcomes {
         }
         for row in given_up(sweep, queue, tokens)? {
             let item = row.item();
-            if last.get(&item.trial).is_none_or(|(known, ..)| *known < item) {
-                last.insert(item.trial, (item, names.outcome_of(&row), Place::Row(Box::new(row))));
+            if last
+                .get(&item.trial)
+                .is_none_or(|(known, ..)| *known < item)
+            {
+                last.insert(
+                    item.trial,
+                    (item, names.outcome_of(&row), Place::Row(Box::new(row))),
+                );
             }
         }
-        let (all, places) = last.into_values().map(|(_, outcome, place)| (outcome, place)).unzip();
-        Ok(Outcomes { all, places, reader: Reader::default(), file: None })
+        let (all, places) = last
+            .into_values()
+            .map(|(_, outcome, place)| (outcome, place))
+            .unzip();
+        Ok(Outcomes {
+            all,
+            places,
+            reader: Reader::default(),
+            file: None,
+        })
     }
 
     fn of_file(sweep: &Sweep) -> Result<Outcomes> {
@@ -175,14 +243,25 @@ impl Outcomes {
         let (mut all, mut places) = (Vec::new(), Vec::new());
         while lines.read_until(b'\n', &mut line)? > 0 {
             let row = serde_json::from_slice::<ShortRow>(&line);
-            let broken = || format!("cannot read `{}`, line {}", path.display(), places.len() + 1);
+            let broken = || {
+                format!(
+                    "cannot read `{}`, line {}",
+                    path.display(),
+                    places.len() + 1
+                )
+            };
             all.push(names.outcome(row.with_context(broken)?));
             places.push(Place::Line(first_byte, line.len()));
             first_byte += line.len() as u64;
             line.clear();
         }
         let file = fs_err::File::open(&path)?;
-        Ok(Outcomes { all, places, reader: Reader::default(), file: Some((path, file)) })
+        Ok(Outcomes {
+            all,
+            places,
+            reader: Reader::default(),
+            file: Some((path, file)),
+        })
     }
 
     /// Each in short.
@@ -200,14 +279,17 @@ impl Outcomes {
                 let (path, file) = self.file.as_ref().context("the rows come from a file")?;
                 let mut line = vec![0; *bytes];
                 file.read_exact_at(&mut line, *first_byte)?;
-                serde_json::from_slice(&line).with_context(|| format!("cannot read `{}`", path.display()))
+                serde_json::from_slice(&line)
+                    .with_context(|| format!("cannot read `{}`", path.display()))
             }
         }
     }
 
     /// The whole row of `trial`, if it has ended.
     pub fn row_of(&mut self, trial: usize) -> Result<Option<Row>> {
-        let at = self.all.binary_search_by_key(&trial, |outcome| outcome.trial);
+        let at = self
+            .all
+            .binary_search_by_key(&trial, |outcome| outcome.trial);
         at.ok().map(|at| self.row(at)).transpose()
     }
 }
@@ -215,13 +297,19 @@ impl Outcomes {
 /// The rows of networks among the trials of `tokens` that have ended, in order, those of each rung.
 pub(super) fn network_rows(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Vec<Row>> {
     let networks = suggest::count(&sweep.config)?;
-    let tokens: Vec<Token> = tokens.iter().filter(|token| token.chunk.first.trial <= networks).cloned().collect();
+    let tokens: Vec<Token> = tokens
+        .iter()
+        .filter(|token| token.chunk.first.trial <= networks)
+        .cloned()
+        .collect();
     if tokens.is_empty() {
         return Ok(Vec::new());
     }
     let mut reader = Reader::default();
     let found = queue.find_results(&tokens, |_: IgnoredAny| ())?;
-    let read = found.into_iter().map(|(item, found)| Ok((item, reader.read(&found)?)));
+    let read = found
+        .into_iter()
+        .map(|(item, found)| Ok((item, reader.read(&found)?)));
     let mut rows: BTreeMap<Item, Row> = read.collect::<Result<_>>()?;
     let mut lost: Vec<Item> = tokens.iter().flat_map(Token::given_up).collect();
     lost.sort_unstable();
@@ -240,9 +328,17 @@ fn given_up(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Vec<Row>> 
         return Ok(Vec::new());
     }
     // What a trial tries may follow from earlier ones.
-    let known = if rounds::learns(&sweep.config) { network_rows(sweep, queue, tokens)? } else { Vec::new() };
+    let known = if rounds::learns(&sweep.config) {
+        network_rows(sweep, queue, tokens)?
+    } else {
+        Vec::new()
+    };
     let row = |item: Item| {
-        let earlier: Vec<Row> = known.iter().filter(|row| row.item() < item).cloned().collect();
+        let earlier: Vec<Row> = known
+            .iter()
+            .filter(|row| row.item() < item)
+            .cloned()
+            .collect();
         sweep.quarantined(queue, item, &earlier)
     };
     items.into_iter().map(row).collect()

@@ -25,7 +25,9 @@ use super::trials::check_pipeline;
 use crate::config::Config;
 use crate::models::Device;
 use crate::tensors::{self, Dataset};
-use crate::training::{self, Epoch, Metrics, Mode, NonFinite, Progress, Status, read_history, train_until};
+use crate::training::{
+    self, Epoch, Metrics, Mode, NonFinite, Progress, Status, read_history, train_until,
+};
 use crate::{files, manifest};
 
 /// The rows of a part, in its directory: one JSON document a line.
@@ -68,14 +70,26 @@ pub enum PartEnd {
 /// The rows that the part in `dir` has so far.
 pub fn part_rows(dir: &Path) -> Result<Vec<Row>> {
     let path = dir.join(PART_ROWS);
-    if path.is_file() { manifest::read_json_lines(&path) } else { Ok(Vec::new()) }
+    if path.is_file() {
+        manifest::read_json_lines(&path)
+    } else {
+        Ok(Vec::new())
+    }
 }
 
 /// The trainings of networks that the part in `dir` was left in, each with the epochs that it has gone through.
 pub fn part_at_work(dir: &Path) -> Vec<(usize, usize)> {
-    let entries = fs_err::read_dir(dir.join("work")).into_iter().flatten().flatten();
+    let entries = fs_err::read_dir(dir.join("work"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let epochs = |entry: fs_err::DirEntry| {
-        let trial = entry.file_name().to_str()?.strip_prefix("trial-")?.parse().ok()?;
+        let trial = entry
+            .file_name()
+            .to_str()?
+            .strip_prefix("trial-")?
+            .parse()
+            .ok()?;
         Some((trial, read_history(&entry.path()).ok()?.len()))
     };
     entries.filter_map(epochs).collect()
@@ -102,7 +116,11 @@ impl Part<'_> {
         fs_err::create_dir_all(self.dir)?;
         let mut rows = self.known(trials)?;
         let mut begun = self.begun()?;
-        let mut left: Vec<usize> = trials.iter().copied().filter(|trial| !rows.contains_key(trial)).collect();
+        let mut left: Vec<usize> = trials
+            .iter()
+            .copied()
+            .filter(|trial| !rows.contains_key(trial))
+            .collect();
         // A job may have died of a trial. The others come first, so that it takes no result but its own.
         left.sort_by_key(|trial| (begun.contains(trial), *trial));
 
@@ -157,16 +175,26 @@ impl Part<'_> {
     fn begun(&self) -> Result<BTreeSet<usize>> {
         let path = self.dir.join(BEGUN);
         // A file that was cut short says nothing, and nothing depends on it but an order.
-        Ok(if path.is_file() { manifest::read_json(&path).unwrap_or_default() } else { BTreeSet::new() })
+        Ok(if path.is_file() {
+            manifest::read_json(&path).unwrap_or_default()
+        } else {
+            BTreeSet::new()
+        })
     }
 
     /// Not synced: it has to outlast this process, and not the machine.
     fn note_begun(&self, begun: &BTreeSet<usize>) -> Result<()> {
-        Ok(fs_err::write(self.dir.join(BEGUN), serde_json::to_vec(begun)?)?)
+        Ok(fs_err::write(
+            self.dir.join(BEGUN),
+            serde_json::to_vec(begun)?,
+        )?)
     }
 
     fn save(&self, rows: &BTreeMap<usize, Row>) -> Result<()> {
-        manifest::write_json_lines(&self.dir.join(PART_ROWS), &rows.values().collect::<Vec<_>>())
+        manifest::write_json_lines(
+            &self.dir.join(PART_ROWS),
+            &rows.values().collect::<Vec<_>>(),
+        )
     }
 
     fn is_time(&self) -> bool {
@@ -188,7 +216,12 @@ impl Part<'_> {
         let task = Task::of(&config)?;
         let budget = if task.is_some() { 1 } else { config.epochs };
         let mut row = Row::begin(&Token::new(Item { trial, budget }), &self.worker, &config)?;
-        let term = Term { began: Instant::now(), limit: Duration::MAX, stop: self.stop, attempt: None };
+        let term = Term {
+            began: Instant::now(),
+            limit: Duration::MAX,
+            stop: self.stop,
+            attempt: None,
+        };
         if let Err(error) = check(&config) {
             return Ok(Attempted::of(term.failed(row, How::Invalid, &error)));
         }
@@ -199,11 +232,12 @@ impl Part<'_> {
             Some(task) => self.fitted(&mut row, task, &config, sources, term),
             None => self.trained(&mut row, &config, sources, progress),
         }));
-        let outcome = match reached.unwrap_or_else(|_| Err(anyhow!("it panicked, and said why on stderr"))) {
-            Ok(Reached::FarEnough) => return Ok(Attempted::FarEnough),
-            Ok(Reached::End) => Ok(()),
-            Err(error) => Err(error),
-        };
+        let outcome =
+            match reached.unwrap_or_else(|_| Err(anyhow!("it panicked, and said why on stderr"))) {
+                Ok(Reached::FarEnough) => return Ok(Attempted::FarEnough),
+                Ok(Reached::End) => Ok(()),
+                Err(error) => Err(error),
+            };
         let attempted = Attempted::of(term.end(row, outcome)?);
         if let Attempted::Ended(row) = &attempted {
             self.publish(trial, row)?;
@@ -255,12 +289,18 @@ impl Part<'_> {
             if let Progress::Epoch(epoch) = news {
                 progress(trial, epoch);
             }
-            if self.is_time() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if self.is_time() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         let ends = |epochs: &[Epoch]| epochs.len() >= self.until_epoch;
         let trained = train_until(dataset, config, &dir, Mode::Resume, self.device, ends, hear);
         let metrics = match trained {
-            Ok(run) if run.metrics.status == Status::TerminatedEarly => return Ok(Reached::FarEnough),
+            Ok(run) if run.metrics.status == Status::TerminatedEarly => {
+                return Ok(Reached::FarEnough);
+            }
             Ok(run) => run.metrics,
             Err(error) if error.is::<NonFinite>() => {
                 row.trained(Metrics::read(&dir)?, &read_history(&dir)?);
@@ -303,7 +343,9 @@ fn check(config: &Config) -> Result<()> {
     if !config.pipelines.is_empty() {
         return check_pipeline(config);
     }
-    tensors::Settings::of(config).and(training::Settings::of(config)).map(drop)
+    tensors::Settings::of(config)
+        .and(training::Settings::of(config))
+        .map(drop)
 }
 
 impl Sources {
@@ -327,7 +369,9 @@ impl Sources {
     fn rows(&mut self, sweep: &Sweep, config: &Config) -> Result<&Rows> {
         let name = match config.data.is_given() {
             true => config.data.split_names.join(","),
-            false => tensors_dir(&sweep.dir, config)?.to_string_lossy().into_owned(),
+            false => tensors_dir(&sweep.dir, config)?
+                .to_string_lossy()
+                .into_owned(),
         };
         let kept = self.rows.take().filter(|(known, _)| *known == name);
         let (_, rows) = match kept {

@@ -58,11 +58,26 @@ pub fn manage_trials(
         }
         let text = match news {
             News::Seated(None) => format!("managing {}", many(trials, "trial")),
-            News::Seated(Some(dead)) => format!("managing {} in place of {dead}, which is dead", many(trials, "trial")),
-            News::Ended(census) => format!("{} of {} have ended, {} run", census.ended(), census.all(), census.leased),
+            News::Seated(Some(dead)) => format!(
+                "managing {} in place of {dead}, which is dead",
+                many(trials, "trial")
+            ),
+            News::Ended(census) => format!(
+                "{} of {} have ended, {} run",
+                census.ended(),
+                census.all(),
+                census.leased
+            ),
             News::Lost(lost) => {
-                let what = if lost.quarantined { "it is quarantined" } else { "it is ready again" };
-                format!("trial {}: attempt {} was lost with {}; {what}", lost.item.trial, lost.attempt, lost.worker)
+                let what = if lost.quarantined {
+                    "it is quarantined"
+                } else {
+                    "it is ready again"
+                };
+                format!(
+                    "trial {}: attempt {} was lost with {}; {what}",
+                    lost.item.trial, lost.attempt, lost.worker
+                )
             }
         };
         log(&sweep.dir, &text);
@@ -70,11 +85,20 @@ pub fn manage_trials(
     };
     let finish = |census: &Census| {
         let outcomes = finish(sweep, queue, census, keep)?;
-        let count = |is: fn(How) -> bool| outcomes.all().iter().filter(|outcome| is(outcome.ended)).count();
+        let count = |is: fn(How) -> bool| {
+            outcomes
+                .all()
+                .iter()
+                .filter(|outcome| is(outcome.ended))
+                .count()
+        };
         let quarantined = count(|how| how == How::Quarantined);
         let failed = count(|how| !matches!(how, How::Done | How::Quarantined));
         let done = count(|how| how == How::Done);
-        log(&sweep.dir, &format!("over: {done} done, {failed} failed, {quarantined} quarantined"));
+        log(
+            &sweep.dir,
+            &format!("over: {done} done, {failed} failed, {quarantined} quarantined"),
+        );
         queue.remove();
         Ok(())
     };
@@ -105,7 +129,11 @@ fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: usize) -> Result<
     let tokens = queue.items()?;
     let ended: usize = tokens.iter().map(|token| token.ended).sum();
     let are_all = census.sealed.is_none_or(|sealed| ended >= sealed);
-    ensure!(are_all, "the queue of `{}` changed while it was read", sweep.dir.display());
+    ensure!(
+        are_all,
+        "the queue of `{}` changed while it was read",
+        sweep.dir.display()
+    );
     let mut outcomes = Outcomes::of_queue(sweep, queue, &tokens)?;
     publish_left(sweep, queue, &mut outcomes)?;
     let networks = network_rows(sweep, queue, &tokens)?;
@@ -130,18 +158,28 @@ fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: usize) -> Result<
 
 /// Gives what workers that were killed left their trials' names, and removes what an earlier sweep left there.
 fn publish_left(sweep: &Sweep, queue: &Queue, outcomes: &mut Outcomes) -> Result<()> {
-    let left = queue.begun_trials()?.into_iter().chain(trial_dirs(&sweep.dir)?.into_iter().map(|(trial, _)| trial));
+    let left = queue
+        .begun_trials()?
+        .into_iter()
+        .chain(trial_dirs(&sweep.dir)?.into_iter().map(|(trial, _)| trial));
     for trial in left.collect::<BTreeSet<usize>>() {
-        let Some(row) = outcomes.row_of(trial)? else { continue };
+        let Some(row) = outcomes.row_of(trial)? else {
+            continue;
+        };
         let state = State::Leased(row.worker.clone());
-        let token = Token { attempt: row.attempt, ..Token::new(row.item()).with(state) };
+        let token = Token {
+            attempt: row.attempt,
+            ..Token::new(row.item()).with(state)
+        };
         publish(sweep, queue, &token, &row)?;
     }
     Ok(())
 }
 
 fn write_rows(path: &Path, outcomes: &mut Outcomes) -> Result<()> {
-    write_lines(path, outcomes, |row, line| Ok(serde_json::to_writer(line, row)?))
+    write_lines(path, outcomes, |row, line| {
+        Ok(serde_json::to_writer(line, row)?)
+    })
 }
 
 fn write_table(path: &Path, outcomes: &mut Outcomes) -> Result<()> {
@@ -180,7 +218,9 @@ fn write_lines(
 /// The rows of the trials that have ended, in their order; of a trial that is promoted from rung to rung the last.
 pub fn rows(sweep: &Sweep) -> Result<Vec<Row>> {
     let mut outcomes = Outcomes::of(sweep)?;
-    (0..outcomes.all().len()).map(|at| outcomes.row(at)).collect()
+    (0..outcomes.all().len())
+        .map(|at| outcomes.row(at))
+        .collect()
 }
 
 /// The last row of each trial.
@@ -197,7 +237,11 @@ pub fn choose(sweep: &Sweep, rows: &[Row]) -> Result<Best> {
     let networks = rows.iter().filter(|row| row.config.pipelines.is_empty());
     let trials = networks.map(|row| {
         let (metrics, error) = (row.metrics.clone(), row.error.clone());
-        TrialResult { trial: row.trial, error, metrics }
+        TrialResult {
+            trial: row.trial,
+            error,
+            metrics,
+        }
     });
     Best::of(&sweep.config.wandb.sweep.metric, trials.collect())
 }
@@ -208,7 +252,9 @@ fn prune(sweep: &Sweep, outcomes: &Outcomes, keep: usize) -> Result<()> {
     let all = outcomes.all();
     let kept = kept(sweep, all, keep);
     for (trial, dir) in trial_dirs(&sweep.dir)? {
-        let Ok(at) = all.binary_search_by_key(&trial, |outcome| outcome.trial) else { continue };
+        let Ok(at) = all.binary_search_by_key(&trial, |outcome| outcome.trial) else {
+            continue;
+        };
         match all[at].value.is_some() && !kept.contains(&trial) {
             true if all[at].is_fit => files::remove([dir])?,
             true => training::remove_model(&dir)?,
@@ -238,7 +284,15 @@ pub fn cleanup(sweep: &Sweep, keep: Option<usize>) -> Result<()> {
 
 /// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
 pub(super) fn clear(dir: &Path) -> Result<()> {
-    let names = [manifest::FILE, ROWS_FILE, TABLE_FILE, BEST_FILE, SELECTION_FILE, INFO_FILE, LOG_FILE];
+    let names = [
+        manifest::FILE,
+        ROWS_FILE,
+        TABLE_FILE,
+        BEST_FILE,
+        SELECTION_FILE,
+        INFO_FILE,
+        LOG_FILE,
+    ];
     let of_results = names.map(|name| dir.join(name));
     files::remove(of_results.into_iter().chain([queue_dir(dir)]))
 }

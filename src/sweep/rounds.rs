@@ -24,12 +24,31 @@ const ROUND: usize = 4;
 pub(super) fn next(trials: &Trials, rows: &[Row], is_first: bool) -> Result<Vec<Chunk>> {
     let config = trials.config();
     let count = count(config)?;
-    let begun = rows.iter().map(|row| row.trial).filter(|trial| *trial <= count).max().unwrap_or(0);
+    let begun = rows
+        .iter()
+        .map(|row| row.trial)
+        .filter(|trial| *trial <= count)
+        .max()
+        .unwrap_or(0);
     if begun < count || is_first {
-        let last = if learns(config) { count.min(begun + ROUND) } else { count };
-        let networks = (begun + 1..=last).map(|trial| Item { trial, budget: first_rung(config) }.into());
+        let last = if learns(config) {
+            count.min(begun + ROUND)
+        } else {
+            count
+        };
+        let networks = (begun + 1..=last).map(|trial| {
+            Item {
+                trial,
+                budget: first_rung(config),
+            }
+            .into()
+        });
         // Trials of pipelines learn from nobody, and know no epochs.
-        let fits = if is_first { trials.of_pipelines() } else { Vec::new() };
+        let fits = if is_first {
+            trials.of_pipelines()
+        } else {
+            Vec::new()
+        };
         return Ok(trials.arrange(networks.chain(fits).collect()));
     }
     let items = asha_of(config).map_or(Vec::new(), |asha| climb(config, asha, rows));
@@ -44,7 +63,8 @@ pub(super) fn is_single(config: &Config) -> bool {
 /// Whether what a trial tries, or when it ends, depends on trials of earlier rounds.
 pub(super) fn learns(config: &Config) -> bool {
     let sweep = &config.wandb.sweep;
-    sweep.method == Method::Bayes || matches!(sweep.early_terminate, Some(EarlyTerminate::Hyperband(_)))
+    sweep.method == Method::Bayes
+        || matches!(sweep.early_terminate, Some(EarlyTerminate::Hyperband(_)))
 }
 
 /// The configuration of `trial`, counted from 1; `rows` has those of all trials of earlier rounds.
@@ -55,14 +75,26 @@ pub(super) fn trial_config(trials: &Trials, trial: usize, rows: &[Row]) -> Resul
     }
     let before = before_round(trial);
     let observed = |row: &Row| -> Result<_> {
-        Ok((row.trial, Observed { point: point(config, &row.config)?, value: value(config, row, first_rung(config)) }))
+        Ok((
+            row.trial,
+            Observed {
+                point: point(config, &row.config)?,
+                value: value(config, row, first_rung(config)),
+            },
+        ))
     };
-    let known = rows.iter().filter(|row| row.trial <= before && row.budget == first_rung(config)).map(observed);
+    let known = rows
+        .iter()
+        .filter(|row| row.trial <= before && row.budget == first_rung(config))
+        .map(observed);
     let known: BTreeMap<usize, Observed> = known.collect::<Result<_>>()?;
     let mut history: Vec<Observed> = known.into_values().collect();
     for earlier in before + 1..trial {
         let drawn = trials.draw(earlier, &history)?;
-        history.push(Observed { point: point(config, &drawn)?, value: None });
+        history.push(Observed {
+            point: point(config, &drawn)?,
+            value: None,
+        });
     }
     trials.draw(trial, &history)
 }
@@ -74,12 +106,25 @@ pub(super) fn ends(config: &Config, item: Item, rows: &[Row], epochs: &[Epoch]) 
         return true;
     }
     let sweep = &config.wandb.sweep;
-    let Some(EarlyTerminate::Hyperband(hyperband)) = &sweep.early_terminate else { return false };
-    let known = rows.iter().filter(|row| row.trial <= before_round(item.trial));
-    let own = epochs.iter().filter_map(|epoch| epoch.watched(sweep.metric.name)).collect();
+    let Some(EarlyTerminate::Hyperband(hyperband)) = &sweep.early_terminate else {
+        return false;
+    };
+    let known = rows
+        .iter()
+        .filter(|row| row.trial <= before_round(item.trial));
+    let own = epochs
+        .iter()
+        .filter_map(|epoch| epoch.watched(sweep.metric.name))
+        .collect();
     let all: Vec<Trajectory> = known
-        .map(|row| Trajectory { is_running: false, values: row.values.iter().copied().flatten().collect() })
-        .chain([Trajectory { is_running: true, values: own }])
+        .map(|row| Trajectory {
+            is_running: false,
+            values: row.values.iter().copied().flatten().collect(),
+        })
+        .chain([Trajectory {
+            is_running: true,
+            values: own,
+        }])
         .collect();
     !stopped(hyperband, sweep.metric.goal, &all).is_empty()
 }
@@ -110,16 +155,40 @@ fn climb(config: &Config, asha: &Asha, rows: &[Row]) -> Vec<Item> {
         .filter(|row| row.config.pipelines.is_empty())
         .filter_map(|row| {
             let rung = rungs.iter().position(|budget| *budget == row.budget)?;
-            Some(Done { item: asha::Item { trial: row.trial, rung }, value: value(config, row, row.budget) })
+            Some(Done {
+                item: asha::Item {
+                    trial: row.trial,
+                    rung,
+                },
+                value: value(config, row, row.budget),
+            })
         })
         .collect();
     let begun: BTreeSet<asha::Item> = done.iter().map(|done| done.item).collect();
-    let items = promoted(rungs.len(), asha.eta, config.wandb.sweep.metric.goal, &done, &begun);
-    items.into_iter().map(|item| Item { trial: item.trial, budget: rungs[item.rung] }).collect()
+    let items = promoted(
+        rungs.len(),
+        asha.eta,
+        config.wandb.sweep.metric.goal,
+        &done,
+        &begun,
+    );
+    items
+        .into_iter()
+        .map(|item| Item {
+            trial: item.trial,
+            budget: rungs[item.rung],
+        })
+        .collect()
 }
 
 /// The best value of a trial within so many epochs; `None` where it failed.
 fn value(config: &Config, row: &Row, epochs: usize) -> Option<f64> {
     let values = row.values.iter().take(epochs).copied().flatten();
-    config.wandb.sweep.metric.goal.best(values, |value| *value).filter(|_| row.error.is_none())
+    config
+        .wandb
+        .sweep
+        .metric
+        .goal
+        .best(values, |value| *value)
+        .filter(|_| row.error.is_none())
 }

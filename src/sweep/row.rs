@@ -92,14 +92,21 @@ impl Row {
             values: Vec::new(),
             attempt: token.attempt,
             worker: worker.to_owned(),
-            began: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+            began: jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+                .to_string(),
             seconds: 0.0,
             seed: config.seed,
             pipeline: match config.pipelines.first_key_value() {
                 Some((name, _)) => name.clone(),
                 None => config.training.parameters.model.constant("model")?,
             },
-            split: config.data.split_names.first().cloned().filter(|_| config.data.is_given()),
+            split: config
+                .data
+                .split_names
+                .first()
+                .cloned()
+                .filter(|_| config.data.is_given()),
             parameters: parameters(config)?,
             metrics: None,
             fit: None,
@@ -112,22 +119,38 @@ impl Row {
 
     /// The loss and the scores that it was judged by: on the validation samples, or the means over folds.
     pub fn scores(&self) -> Option<(f64, Scores)> {
-        let of_fit = self.fit.as_ref().and_then(|fit| fit.mean.or(fit.validation));
-        let of_network = || self.metrics.as_ref()?.of_model().map(|epoch| (epoch.validation_loss, epoch.validation));
-        of_fit.map(|scores| (scores.loss, scores.scores)).or_else(of_network)
+        let of_fit = self
+            .fit
+            .as_ref()
+            .and_then(|fit| fit.mean.or(fit.validation));
+        let of_network = || {
+            self.metrics
+                .as_ref()?
+                .of_model()
+                .map(|epoch| (epoch.validation_loss, epoch.validation))
+        };
+        of_fit
+            .map(|scores| (scores.loss, scores.scores))
+            .or_else(of_network)
     }
 
     /// What trials are compared by, where they have it: their value, and among equals their validation loss.
     pub(super) fn rank(&self) -> Option<(f64, f64)> {
         let loss = MetricName::ValidationLoss;
         let of_fit = self.fit.as_ref().and_then(|fit| fit.watched(loss));
-        let of_network = self.metrics.as_ref().and_then(|metrics| metrics.value(loss));
+        let of_network = self
+            .metrics
+            .as_ref()
+            .and_then(|metrics| metrics.value(loss));
         Some((self.value?, of_fit.or(of_network).unwrap_or(f64::INFINITY)))
     }
 
     /// What it is the row of.
     pub(super) fn item(&self) -> Item {
-        Item { trial: self.trial, budget: self.budget }
+        Item {
+            trial: self.trial,
+            budget: self.budget,
+        }
     }
 
     /// Takes over what a training came to.
@@ -145,8 +168,20 @@ impl Row {
     /// The row of an item that no worker survived.
     pub(super) fn quarantined(item: Item, tries: u32, config: &Config) -> Result<Row> {
         let error = format!("{tries} workers died of it or lost it, one after the other");
-        let row = Row::begin(&Token { attempt: tries, ..Token::new(item) }, "", config)?;
-        Ok(Row { ended: How::Quarantined, error: Some(error), began: String::new(), ..row })
+        let row = Row::begin(
+            &Token {
+                attempt: tries,
+                ..Token::new(item)
+            },
+            "",
+            config,
+        )?;
+        Ok(Row {
+            ended: How::Quarantined,
+            error: Some(error),
+            began: String::new(),
+            ..row
+        })
     }
 }
 
@@ -161,7 +196,10 @@ pub(super) fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
         Some(pipeline) => all.extend(super::trials::parameters(pipeline)),
         None => all.extend(object(serde_json::to_value(&config.training.parameters)?)),
     }
-    Ok(all.into_iter().map(|(name, value)| (name, whole(value))).collect())
+    Ok(all
+        .into_iter()
+        .map(|(name, value)| (name, whole(value)))
+        .collect())
 }
 
 /// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves the configuration out.
@@ -176,21 +214,30 @@ pub(super) struct CsvColumns {
 impl CsvColumns {
     /// Has columns for what `row` has, too.
     pub(super) fn add(&mut self, row: &Row) {
-        self.evaluations.extend(row.fit.iter().flat_map(|fit| fit.evaluation.keys().cloned()));
+        self.evaluations.extend(
+            row.fit
+                .iter()
+                .flat_map(|fit| fit.evaluation.keys().cloned()),
+        );
         self.parameters.extend(row.parameters.keys().cloned());
     }
 
     /// The first line.
     pub(super) fn head(&self) -> String {
         let mut columns = [
-            "trial", "pipeline", "split", "budget", "ended", "error", "value", "folds", "attempt", "worker", "began",
-            "seconds", "seed",
+            "trial", "pipeline", "split", "budget", "ended", "error", "value", "folds", "attempt",
+            "worker", "began", "seconds", "seed",
         ]
         .map(str::to_owned)
         .to_vec();
-        columns.extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
+        columns
+            .extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
         columns.extend(Scores::NAMES.map(|name| format!("validation_{name}")));
-        columns.extend(self.evaluations.iter().map(|name| format!("evaluation_{name}")));
+        columns.extend(
+            self.evaluations
+                .iter()
+                .map(|name| format!("evaluation_{name}")),
+        );
         columns.extend(self.parameters.iter().cloned());
         csv_line(&columns)
     }
@@ -198,7 +245,10 @@ impl CsvColumns {
     /// The line of `row`.
     pub(super) fn line(&self, row: &Row) -> String {
         let held_out = row.fit.as_ref().and_then(|fit| fit.validation);
-        let best = row.metrics.as_ref().and_then(|metrics| metrics.best.as_ref());
+        let best = row
+            .metrics
+            .as_ref()
+            .and_then(|metrics| metrics.best.as_ref());
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let mut cells = vec![
             row.trial.to_string(),
@@ -208,25 +258,38 @@ impl CsvColumns {
             row.ended.to_string(),
             row.error.clone().unwrap_or_default(),
             number(row.value),
-            row.fit.as_ref().map_or(String::new(), |fit| folds(fit, row.config.wandb.sweep.metric.name)),
+            row.fit.as_ref().map_or(String::new(), |fit| {
+                folds(fit, row.config.wandb.sweep.metric.name)
+            }),
             row.attempt.to_string(),
             row.worker.clone(),
             row.began.clone(),
             format!("{:.3}", row.seconds),
             row.seed.to_string(),
-            row.metrics.as_ref().map_or(String::new(), |metrics| metrics.epochs.to_string()),
+            row.metrics
+                .as_ref()
+                .map_or(String::new(), |metrics| metrics.epochs.to_string()),
             best.map_or(String::new(), |best| best.epoch.to_string()),
             number(best.map(|best| best.train_loss)),
-            number(best.map(|best| best.validation_loss).or(held_out.map(|scores| scores.loss))),
+            number(
+                best.map(|best| best.validation_loss)
+                    .or(held_out.map(|scores| scores.loss)),
+            ),
         ];
-        let scores = best.map(|best| best.validation).or(held_out.map(|scores| scores.scores));
+        let scores = best
+            .map(|best| best.validation)
+            .or(held_out.map(|scores| scores.scores));
         let scores = scores.map_or([None; Scores::NAMES.len()], |scores| scores.values());
         cells.extend(scores.map(number));
         cells.extend(self.evaluations.iter().map(|name| {
             let scores = row.fit.as_ref().and_then(|fit| fit.evaluation.get(name));
             number(scores.and_then(|scores| scores.watched(row.config.wandb.sweep.metric.name)))
         }));
-        cells.extend(self.parameters.iter().map(|name| row.parameters.get(name).map_or(String::new(), plain)));
+        cells.extend(
+            self.parameters
+                .iter()
+                .map(|name| row.parameters.get(name).map_or(String::new(), plain)),
+        );
         csv_line(&cells)
     }
 }
@@ -235,26 +298,35 @@ impl CsvColumns {
 pub(super) fn csv(rows: &[Row]) -> String {
     let mut columns = CsvColumns::default();
     rows.iter().for_each(|row| columns.add(row));
-    std::iter::once(columns.head()).chain(rows.iter().map(|row| columns.line(row))).collect()
+    std::iter::once(columns.head())
+        .chain(rows.iter().map(|row| columns.line(row)))
+        .collect()
 }
 
 /// The metric of each fold, between spaces.
 fn folds(fit: &FitScores, metric: MetricName) -> String {
-    let of = |fold: &ClassScores| fold.watched(metric).map_or("-".to_owned(), |value| value.to_string());
+    let of = |fold: &ClassScores| {
+        fold.watched(metric)
+            .map_or("-".to_owned(), |value| value.to_string())
+    };
     fit.folds.iter().map(of).collect::<Vec<_>>().join(" ")
 }
 
 /// A word without its quotes; anything else as JSON.
 pub fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// `cells` as a line of CSV.
 pub fn csv_line(cells: &[String]) -> String {
-    let quoted = cells.iter().map(|cell| match cell.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.clone(),
-    });
+    let quoted = cells
+        .iter()
+        .map(|cell| match cell.contains(['"', ',', '\n', '\r']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        });
     quoted.collect::<Vec<_>>().join(",") + "\n"
 }
 
@@ -265,6 +337,9 @@ mod tests {
     #[test]
     fn cells_are_quoted_where_they_must_be() {
         let cells = ["1", "a,b", "say \"no\"", "two\nlines"].map(str::to_owned);
-        assert_eq!(csv_line(&cells), "1,\"a,b\",\"say \"\"no\"\"\",\"two\nlines\"\n");
+        assert_eq!(
+            csv_line(&cells),
+            "1,\"a,b\",\"say \"\"no\"\"\",\"two\nlines\"\n"
+        );
     }
 }

@@ -47,16 +47,32 @@ impl Truth<'_> {
     /// Rows by whole groups, drawn with replacement.
     fn resamples(&self, count: usize, seed: u64) -> impl IndexedParallelIterator<Item = Resample> {
         let mut members: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-        self.groups.iter().enumerate().for_each(|(row, group)| members.entry(*group).or_default().push(row));
+        self.groups
+            .iter()
+            .enumerate()
+            .for_each(|(row, group)| members.entry(*group).or_default().push(row));
         let members: Vec<Vec<usize>> = members.into_values().collect();
         (0..count).into_par_iter().map(move |number| {
             let mut random = crate::seed::generator(seed, "selection", &[number as i64]);
             let mut times = vec![0; members.len()];
             (0..members.len()).for_each(|_| times[random.random_range(0..members.len())] += 1);
-            let rows = |group: usize, times: usize| std::iter::repeat_n(&members[group], times).flatten().copied();
-            let drawn = times.iter().enumerate().flat_map(|(group, times)| rows(group, *times));
-            let left = times.iter().enumerate().flat_map(|(group, times)| rows(group, usize::from(*times == 0)));
-            Resample { drawn: drawn.collect(), left: left.collect() }
+            let rows = |group: usize, times: usize| {
+                std::iter::repeat_n(&members[group], times)
+                    .flatten()
+                    .copied()
+            };
+            let drawn = times
+                .iter()
+                .enumerate()
+                .flat_map(|(group, times)| rows(group, *times));
+            let left = times
+                .iter()
+                .enumerate()
+                .flat_map(|(group, times)| rows(group, usize::from(*times == 0)));
+            Resample {
+                drawn: drawn.collect(),
+                left: left.collect(),
+            }
         })
     }
 
@@ -69,19 +85,35 @@ impl Truth<'_> {
     }
 
     /// The score of one trial's `probabilities` `[n, classes]`, with its interval; `None` where it is not defined.
-    pub fn interval(&self, metric: &Metric, probabilities: &[f64], resamples: usize, seed: u64) -> Option<Estimate> {
+    pub fn interval(
+        &self,
+        metric: &Metric,
+        probabilities: &[f64],
+        resamples: usize,
+        seed: u64,
+    ) -> Option<Estimate> {
         let all: Vec<usize> = (0..self.y.len()).collect();
         let value = self.score(metric, probabilities, &all)?;
         let values = self.resamples(resamples, seed);
-        let values: Vec<f64> = values.filter_map(|rows| self.score(metric, probabilities, &rows.drawn)).collect();
+        let values: Vec<f64> = values
+            .filter_map(|rows| self.score(metric, probabilities, &rows.drawn))
+            .collect();
         let (low, high) = percentiles(values, resamples)?;
         Some(Estimate { value, low, high })
     }
 
     /// What the best of `trials` is worth: the probabilities `[n, classes]` of each, all of the same rows.
-    pub fn corrected(&self, metric: &Metric, trials: &[Vec<f64>], resamples: usize, seed: u64) -> Option<Estimate> {
+    pub fn corrected(
+        &self,
+        metric: &Metric,
+        trials: &[Vec<f64>],
+        resamples: usize,
+        seed: u64,
+    ) -> Option<Estimate> {
         let draw = |rows: Resample| {
-            let values = trials.iter().filter_map(|trial| Some((trial, self.score(metric, trial, &rows.drawn)?)));
+            let values = trials
+                .iter()
+                .filter_map(|trial| Some((trial, self.score(metric, trial, &rows.drawn)?)));
             let (best, _) = metric.goal.best(values, |(_, value)| *value)?;
             self.score(metric, best, &rows.left)
         };
@@ -97,15 +129,25 @@ mod tests {
     use super::*;
     use crate::config::{Goal, MetricName};
 
-    const METRIC: Metric = Metric { name: MetricName::ValidationRocAuc, goal: Goal::Maximize };
+    const METRIC: Metric = Metric {
+        name: MetricName::ValidationRocAuc,
+        goal: Goal::Maximize,
+    };
 
     /// Fifty trials that predict `strength` of the truth and noise else, of 200 rows.
     fn trials(strength: f64, seed: u64) -> (Vec<u32>, Vec<Vec<f64>>) {
         let mut random = crate::seed::generator(seed, "noise", &[]);
         let y: Vec<u32> = (0..200).map(|_| random.random_range(0..2)).collect();
         let trials = (0..50).map(|_| {
-            let chance = |class: &u32| strength * f64::from(*class) + (1.0 - strength) * random.random::<f64>();
-            y.iter().map(chance).collect::<Vec<f64>>().into_iter().flat_map(|p| [1.0 - p, p]).collect()
+            let chance = |class: &u32| {
+                strength * f64::from(*class) + (1.0 - strength) * random.random::<f64>()
+            };
+            y.iter()
+                .map(chance)
+                .collect::<Vec<f64>>()
+                .into_iter()
+                .flat_map(|p| [1.0 - p, p])
+                .collect()
         });
         let trials = trials.collect();
         (y, trials)
@@ -117,9 +159,16 @@ mod tests {
         for seed in 0..5 {
             let (y, trials) = trials(0.0, seed);
             let groups: Vec<u64> = (0..200).collect();
-            let truth = Truth { y: &y, groups: &groups, classes: 2 };
+            let truth = Truth {
+                y: &y,
+                groups: &groups,
+                classes: 2,
+            };
             let all: Vec<usize> = (0..200).collect();
-            let best = trials.iter().filter_map(|trial| truth.score(&METRIC, trial, &all)).fold(0.0, f64::max);
+            let best = trials
+                .iter()
+                .filter_map(|trial| truth.score(&METRIC, trial, &all))
+                .fold(0.0, f64::max);
             let corrected = truth.corrected(&METRIC, &trials, 200, 1).expect("defined");
             assert!(corrected.low < 0.5 && corrected.high > 0.5, "{corrected:?}");
             naive += best / 5.0;
@@ -133,15 +182,38 @@ mod tests {
     fn what_is_no_luck_stays() {
         let (y, trials) = trials(0.3, 1);
         let groups: Vec<u64> = (0..200).collect();
-        let truth = Truth { y: &y, groups: &groups, classes: 2 };
-        let corrected = truth.corrected(&METRIC, &trials[..1], 400, 1).expect("defined");
-        let own = truth.interval(&METRIC, &trials[0], 400, 1).expect("defined");
-        assert!((corrected.value - own.value).abs() < 0.01, "with one trial nothing is chosen");
+        let truth = Truth {
+            y: &y,
+            groups: &groups,
+            classes: 2,
+        };
+        let corrected = truth
+            .corrected(&METRIC, &trials[..1], 400, 1)
+            .expect("defined");
+        let own = truth
+            .interval(&METRIC, &trials[0], 400, 1)
+            .expect("defined");
+        assert!(
+            (corrected.value - own.value).abs() < 0.01,
+            "with one trial nothing is chosen"
+        );
         assert!(own.low < own.value && own.value < own.high && own.high - own.low > 0.05);
         let of_pairs: Vec<u64> = (0..200).map(|row| row / 20).collect();
-        let wider = Truth { groups: &of_pairs, ..truth }.interval(&METRIC, &trials[0], 400, 1).expect("defined");
-        assert_ne!((wider.low, wider.high), (own.low, own.high), "whole groups are drawn");
-        let one_class = Truth { y: &vec![0; 200], ..truth };
+        let wider = Truth {
+            groups: &of_pairs,
+            ..truth
+        }
+        .interval(&METRIC, &trials[0], 400, 1)
+        .expect("defined");
+        assert_ne!(
+            (wider.low, wider.high),
+            (own.low, own.high),
+            "whole groups are drawn"
+        );
+        let one_class = Truth {
+            y: &vec![0; 200],
+            ..truth
+        };
         assert_eq!(one_class.corrected(&METRIC, &trials, 20, 1), None);
     }
 }

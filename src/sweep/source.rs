@@ -59,12 +59,22 @@ pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
         let side = |side| features(&dataset, side);
         let (train, validate) = (side(Side::Train)?, Some(side(Side::Validate)?));
         let validate = validate.filter(|table| table.n() > 0);
-        return Ok(Rows { train, times: None, validate, evaluate: BTreeMap::new(), key: dataset.key });
+        return Ok(Rows {
+            train,
+            times: None,
+            validate,
+            evaluate: BTreeMap::new(),
+            key: dataset.key,
+        });
     }
     let dir = table_dir(&sweep.dir);
     let key = manifest::read::<serde_json::Value>(&dir, TABLE)?.key;
     check_same(&dir, &key, &sweep.plan.source_key)?;
-    let split = config.data.split_names.first().context("a trial over tables has a split")?;
+    let split = config
+        .data
+        .split_names
+        .first()
+        .context("a trial over tables has a split")?;
     Rows::of_split(&Samples::open(&dir)?, split)
 }
 
@@ -73,7 +83,11 @@ pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
 /// # Errors
 /// Fails where they are not what they were when the sweep began.
 pub(super) fn dataset(sweep: &Sweep, config: &Config) -> Result<Dataset> {
-    checked(sweep, config, Dataset::open(&tensors_dir(&sweep.dir, config)?)?)
+    checked(
+        sweep,
+        config,
+        Dataset::open(&tensors_dir(&sweep.dir, config)?)?,
+    )
 }
 
 /// One side of them, where the others need not be.
@@ -81,7 +95,11 @@ pub(super) fn dataset(sweep: &Sweep, config: &Config) -> Result<Dataset> {
 /// # Errors
 /// Fails where they are not what they were when the sweep began.
 pub(super) fn dataset_of_side(sweep: &Sweep, config: &Config, side: Side) -> Result<Dataset> {
-    checked(sweep, config, Dataset::open_side(&tensors_dir(&sweep.dir, config)?, side)?)
+    checked(
+        sweep,
+        config,
+        Dataset::open_side(&tensors_dir(&sweep.dir, config)?, side)?,
+    )
 }
 
 fn checked(sweep: &Sweep, config: &Config, dataset: Dataset) -> Result<Dataset> {
@@ -94,7 +112,10 @@ fn check_same(dir: &Path, found: &str, wanted: &str) -> Result<()> {
     ensure!(
         found == wanted,
         hinted(
-            format!("`{}` is not what it was when the sweep began", dir.display()),
+            format!(
+                "`{}` is not what it was when the sweep began",
+                dir.display()
+            ),
             "begin anew in another directory with `poolcast sweep init CONFIG -o DIR`"
         )
     );
@@ -109,13 +130,27 @@ pub(super) fn predictions(sweep: &Sweep, row: &Row, rows: &Rows) -> Result<Predi
     let dir = &trial_dir(&sweep.dir, row.trial);
     let found = match &row.fit {
         Some(_) => Predictions::read(dir)?,
-        None => Predictions { folds: Vec::new(), validation: of_network(sweep, row, Side::Validate)? },
+        None => Predictions {
+            folds: Vec::new(),
+            validation: of_network(sweep, row, Side::Validate)?,
+        },
     };
     let classes = rows.train.classes.len();
-    let fits =
-        [(&found.folds, rows.train.n()), (&found.validation, rows.validate.as_ref().map_or(0, |table| table.n()))];
-    let fits = fits.iter().all(|(values, n)| values.is_empty() || values.len() == n * classes);
-    ensure!(fits, "the predictions in `{}` are of other rows", dir.display());
+    let fits = [
+        (&found.folds, rows.train.n()),
+        (
+            &found.validation,
+            rows.validate.as_ref().map_or(0, |table| table.n()),
+        ),
+    ];
+    let fits = fits
+        .iter()
+        .all(|(values, n)| values.is_empty() || values.len() == n * classes);
+    ensure!(
+        fits,
+        "the predictions in `{}` are of other rows",
+        dir.display()
+    );
     Ok(found)
 }
 
@@ -123,7 +158,10 @@ pub(super) fn predictions(sweep: &Sweep, row: &Row, rows: &Rows) -> Result<Predi
 fn of_network(sweep: &Sweep, row: &Row, side: Side) -> Result<Vec<f32>> {
     let run = Run::open(&trial_dir(&sweep.dir, row.trial))?;
     let successes = probabilities(&run, &dataset(sweep, &row.config)?, side)?;
-    Ok(successes.into_iter().flat_map(|p| [1.0 - p as f32, p as f32]).collect())
+    Ok(successes
+        .into_iter()
+        .flat_map(|p| [1.0 - p as f32, p as f32])
+        .collect())
 }
 
 /// The test side of samples of logs, and what the trial of `row` predicts of it, `[n, 2]`; tables have none.
@@ -138,7 +176,11 @@ pub(super) fn test(sweep: &Sweep, row: &Row) -> Result<Option<(Table, Vec<f32>)>
     let probabilities = match &row.fit {
         Some(_) => {
             let fitted = Fitted::open(&trial_dir(&sweep.dir, row.trial))?;
-            fitted.probabilities(&table)?.into_iter().map(|p| p as f32).collect()
+            fitted
+                .probabilities(&table)?
+                .into_iter()
+                .map(|p| p as f32)
+                .collect()
         }
         None => of_network(sweep, row, Side::Test)?,
     };

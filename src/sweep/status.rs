@@ -51,8 +51,13 @@ pub struct Leader {
 
 impl Leader {
     /// The best of `outcomes`, the first of equals; `None` where none has a value.
-    pub(super) fn of<'a>(metric: &Metric, outcomes: impl IntoIterator<Item = &'a Outcome>) -> Option<Leader> {
-        let ranked = outcomes.into_iter().filter_map(|outcome| Some((outcome.trial, outcome.rank()?)));
+    pub(super) fn of<'a>(
+        metric: &Metric,
+        outcomes: impl IntoIterator<Item = &'a Outcome>,
+    ) -> Option<Leader> {
+        let ranked = outcomes
+            .into_iter()
+            .filter_map(|outcome| Some((outcome.trial, outcome.rank()?)));
         let (trial, (value, _)) = ranked.min_by(|a, b| metric.goal.order(a.1, b.1))?;
         Some(Leader { trial, value })
     }
@@ -95,24 +100,44 @@ pub struct Running {
 /// Looks how far `sweep` is.
 pub fn status(sweep: &Sweep) -> Result<Status> {
     let Some(queue) = sweep.queue()? else {
-        return Ok(Status::of(sweep, Outcomes::of(sweep)?.all(), Vec::new(), None));
+        return Ok(Status::of(
+            sweep,
+            Outcomes::of(sweep)?.all(),
+            Vec::new(),
+            None,
+        ));
     };
     let tokens = queue.items()?;
-    let mut running: Vec<Running> = tokens.iter().filter_map(|token| Running::of(&queue, token)).collect();
+    let mut running: Vec<Running> = tokens
+        .iter()
+        .filter_map(|token| Running::of(&queue, token))
+        .collect();
     running.sort_by_key(|running| running.trial);
     // A trial that was promoted has ended at one rung, and goes on at the next.
-    let goes_on: BTreeSet<usize> = tokens.iter().flat_map(Token::open).map(|item| item.trial).collect();
+    let goes_on: BTreeSet<usize> = tokens
+        .iter()
+        .flat_map(Token::open)
+        .map(|item| item.trial)
+        .collect();
     let mut ended = Outcomes::of_queue(sweep, &queue, &tokens)?.all().to_vec();
     ended.retain(|outcome| !goes_on.contains(&outcome.trial));
     let manager = queue.manager().map(|worker| Heard::of(&queue, worker));
     let mut status = Status::of(sweep, &ended, running, manager);
-    status.ready = sweep.plan.trials.saturating_sub(ended.len() + status.running.len());
+    status.ready = sweep
+        .plan
+        .trials
+        .saturating_sub(ended.len() + status.running.len());
     (status.is_over, status.is_paused) = (false, queue.is_paused());
     Ok(status)
 }
 
 impl Status {
-    fn of(sweep: &Sweep, ended: &[Outcome], running: Vec<Running>, manager: Option<Heard>) -> Status {
+    fn of(
+        sweep: &Sweep,
+        ended: &[Outcome],
+        running: Vec<Running>,
+        manager: Option<Heard>,
+    ) -> Status {
         let metric = sweep.config.wandb.sweep.metric.clone();
         let mut failed = BTreeMap::new();
         for outcome in ended.iter().filter(|outcome| outcome.ended != How::Done) {
@@ -121,9 +146,14 @@ impl Status {
         let best = Leader::of(&metric, ended);
         let rest = sweep.plan.trials.saturating_sub(ended.len());
         let mean_s = ended.iter().map(|outcome| outcome.seconds).sum::<f64>() / ended.len() as f64;
-        let rate_per_s = Some(running.len() as f64 / mean_s).filter(|rate| rate.is_finite() && *rate > 0.0);
+        let rate_per_s =
+            Some(running.len() as f64 / mean_s).filter(|rate| rate.is_finite() && *rate > 0.0);
         let done = ended.len() - failed.values().sum::<usize>();
-        let remaining_s = if rest == 0 { Some(0.0) } else { rate_per_s.map(|rate| rest as f64 / rate) };
+        let remaining_s = if rest == 0 {
+            Some(0.0)
+        } else {
+            rate_per_s.map(|rate| rest as f64 / rate)
+        };
         let rate_per_hour = rate_per_s.map(|rate| 3600.0 * rate);
         Status {
             trials: sweep.plan.trials,
@@ -145,24 +175,38 @@ impl Status {
 impl Heard {
     fn of(queue: &Queue, worker: String) -> Heard {
         let heartbeat_s = queue.beat(&worker).map(|(_, age)| age.as_secs_f64());
-        Heard { worker, heartbeat_s }
+        Heard {
+            worker,
+            heartbeat_s,
+        }
     }
 }
 
 impl Running {
     fn of(queue: &Queue, token: &Token) -> Option<Running> {
-        let State::Leased(worker) = &token.state else { return None };
+        let State::Leased(worker) = &token.state else {
+            return None;
+        };
         let beat = queue.beat(worker);
         let age = beat.as_ref().map(|(_, age)| age.as_secs_f64());
         // A heart beats now and then, and may last have spoken of an earlier trial.
-        let work = beat.and_then(|(beat, _)| beat.work).filter(|work| token.open().any(|item| item == work.item));
+        let work = beat
+            .and_then(|(beat, _)| beat.work)
+            .filter(|work| token.open().any(|item| item == work.item));
         // It may be further in its chunk than the chunk says.
         let item = work.as_ref().map_or(token.item(), |work| work.item);
         Some(Running {
             trial: item.trial,
             budget: item.budget,
-            attempt: if item == token.item() { token.attempt } else { 1 },
-            by: Heard { worker: worker.clone(), heartbeat_s: age },
+            attempt: if item == token.item() {
+                token.attempt
+            } else {
+                1
+            },
+            by: Heard {
+                worker: worker.clone(),
+                heartbeat_s: age,
+            },
             seconds: work.as_ref().zip(age).map(|(work, age)| work.seconds + age),
             epoch: work.as_ref().map(|work| work.epoch),
             value: work.and_then(|work| work.value),

@@ -36,7 +36,9 @@ impl Term<'_> {
     /// # Errors
     /// Fails with what is no trial's fault, such as a full disk.
     pub(super) fn end(self, row: Row, outcome: Result<()>) -> Result<Ended<Row>> {
-        let Err(error) = outcome else { return Ok(Ended::Done(self.row(row, How::Done))) };
+        let Err(error) = outcome else {
+            return Ok(Ended::Done(self.row(row, How::Done)));
+        };
         let is_stopped = error.is::<training::Stopped>() || error.is::<pipelines::Stopped>();
         if is_stopped && self.began.elapsed() > self.limit {
             let error = error.context(format!("it took longer than {} s", self.limit.as_secs()));
@@ -52,11 +54,21 @@ impl Term<'_> {
 
     /// The end of a trial that would fail again.
     pub(super) fn failed(self, row: Row, how: How, error: &anyhow::Error) -> Ended<Row> {
-        Ended::Done(self.row(Row { error: Some(format!("{error:#}")), ..row }, how))
+        Ended::Done(self.row(
+            Row {
+                error: Some(format!("{error:#}")),
+                ..row
+            },
+            how,
+        ))
     }
 
     fn row(self, row: Row, ended: How) -> Row {
-        Row { ended, seconds: self.began.elapsed().as_secs_f64(), ..row }
+        Row {
+            ended,
+            seconds: self.began.elapsed().as_secs_f64(),
+            ..row
+        }
     }
 }
 

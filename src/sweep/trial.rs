@@ -21,7 +21,9 @@ use super::trial_files::{Keeper, trial_dir};
 use crate::config::Config;
 use crate::models::Device;
 use crate::tensors::{self, Dataset};
-use crate::training::{self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, read_history, train_until};
+use crate::training::{
+    self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, read_history, train_until,
+};
 use crate::{files, manifest};
 
 /// The directory of the tensors that the trial `config` needs; trials with equal sizes share it.
@@ -29,8 +31,15 @@ pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
     let settings = tensors::Settings::of(config)?;
     let (j, m, timeframe_len_s) = (settings.j, settings.m, settings.timeframe_len_s);
     let states = settings.states.to_string();
-    let states = if states.is_empty() { states } else { format!("-{:.8}", manifest::digest(states.as_bytes())) };
-    let name = format!("j{j}-m{m}-t{timeframe_len_s}-{}-{}{states}", settings.context, settings.vocabulary);
+    let states = if states.is_empty() {
+        states
+    } else {
+        format!("-{:.8}", manifest::digest(states.as_bytes()))
+    };
+    let name = format!(
+        "j{j}-m{m}-t{timeframe_len_s}-{}-{}{states}",
+        settings.context, settings.vocabulary
+    );
     Ok(out.join("tensors").join(name))
 }
 
@@ -49,13 +58,28 @@ pub fn work_trials(
 ) -> Result<Tally> {
     let (keeper, sources) = (Keeper::new(sweep, queue), Sources::default());
     let attempt = |attempt: &Attempt<'_>| {
-        let term = Term { began: Instant::now(), limit, stop, attempt: Some(attempt) };
+        let term = Term {
+            began: Instant::now(),
+            limit,
+            stop,
+            attempt: Some(attempt),
+        };
         let trial = Trial::new(sweep, queue, attempt, term)?;
         match Task::of(&trial.config)? {
             Some(task) => {
                 let Trial { row, config, .. } = trial;
-                FitTrial { sweep, queue, attempt, term, config: &config, task, row, keeper: &keeper, sources: &sources }
-                    .run()
+                FitTrial {
+                    sweep,
+                    queue,
+                    attempt,
+                    term,
+                    config: &config,
+                    task,
+                    row,
+                    keeper: &keeper,
+                    sources: &sources,
+                }
+                .run()
             }
             None => trial.run(&progress),
         }
@@ -63,7 +87,10 @@ pub fn work_trials(
     work(queue, limit, stop, attempt, |token, row: &Row| {
         // A worker that slept for long comes with a rung that others have gone beyond.
         let is_behind = row.fit.is_none() && {
-            let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item().trial));
+            let (from, to) = (
+                queue.work_dir(token),
+                trial_dir(&sweep.dir, token.item().trial),
+            );
             manifest::finished_key(&to, RUN) == row.key && epochs_of(&from) < epochs_of(&to)
         };
         // Where this fails the manager does it in the end.
@@ -91,20 +118,38 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    fn new(sweep: &'a Sweep, queue: &'a Queue, attempt: &'a Attempt<'a>, term: Term<'a>) -> Result<Trial<'a>> {
+    fn new(
+        sweep: &'a Sweep,
+        queue: &'a Queue,
+        attempt: &'a Attempt<'a>,
+        term: Term<'a>,
+    ) -> Result<Trial<'a>> {
         let (trials, trial) = (sweep.trials()?, attempt.token.item().trial);
         let learns = rounds::learns(&sweep.config) && trial <= suggest::count(&sweep.config)?;
-        let known = if learns { network_rows(sweep, queue, &queue.items()?)? } else { Vec::new() };
+        let known = if learns {
+            network_rows(sweep, queue, &queue.items()?)?
+        } else {
+            Vec::new()
+        };
         let config = rounds::trial_config(trials, trial, &known)?;
         let row = Row::begin(attempt.token, attempt.worker(), &config)?;
-        Ok(Trial { sweep, queue, attempt, known, config, row, term })
+        Ok(Trial {
+            sweep,
+            queue,
+            attempt,
+            known,
+            config,
+            row,
+            term,
+        })
     }
 
     fn run(mut self, progress: &(impl Fn(usize, &Epoch) + Sync)) -> Result<Ended<Row>> {
-        let settings = match tensors::Settings::of(&self.config).and(training::Settings::of(&self.config)) {
-            Ok(settings) => settings,
-            Err(error) => return Ok(self.term.failed(self.row, How::Invalid, &error)),
-        };
+        let settings =
+            match tensors::Settings::of(&self.config).and(training::Settings::of(&self.config)) {
+                Ok(settings) => settings,
+                Err(error) => return Ok(self.term.failed(self.row, How::Invalid, &error)),
+            };
         // Data that this worker does not find is no fault of the trial.
         let dataset = source::dataset(self.sweep, &self.config)?;
         let key = settings.key(&dataset.key)?;
@@ -134,7 +179,8 @@ impl<'a> Trial<'a> {
     ) -> Result<(Metrics, Vec<Epoch>)> {
         let trial = self.attempt.token.item().trial;
         let before = trial_dir(&self.sweep.dir, trial);
-        if manifest::finished_key(&before, RUN).as_deref() == Some(key) && self.may_be_here(&before) {
+        if manifest::finished_key(&before, RUN).as_deref() == Some(key) && self.may_be_here(&before)
+        {
             let (metrics, history) = (Run::open(&before)?.metrics, read_history(&before)?);
             if metrics.status != Status::TerminatedEarly || self.ends(&history) {
                 return Ok((metrics, history));
@@ -152,18 +198,32 @@ impl<'a> Trial<'a> {
             Progress::Batch { .. } => ControlFlow::Continue(()),
         };
         let ends = |epochs: &[Epoch]| self.ends(epochs);
-        let run = train_until(dataset, &self.config, dir, Mode::Resume, &Device::Cpu, ends, hear)?;
+        let run = train_until(
+            dataset,
+            &self.config,
+            dir,
+            Mode::Resume,
+            &Device::Cpu,
+            ends,
+            hear,
+        )?;
         Ok((run.metrics, read_history(dir)?))
     }
 
     /// Whether the trial ends after `epochs`.
     fn ends(&self, epochs: &[Epoch]) -> bool {
-        rounds::ends(&self.sweep.config, self.attempt.token.item(), &self.known, epochs)
+        rounds::ends(
+            &self.sweep.config,
+            self.attempt.token.item(),
+            &self.known,
+            epochs,
+        )
     }
 
     /// Whether this trial, too, comes to the last epoch of the training in `dir`, which may be of another sweep.
     fn may_be_here(&self, dir: &Path) -> bool {
-        read_history(dir).is_ok_and(|history| !(1..history.len()).any(|epochs| self.ends(&history[..epochs])))
+        read_history(dir)
+            .is_ok_and(|history| !(1..history.len()).any(|epochs| self.ends(&history[..epochs])))
     }
 
     /// Begins where an earlier attempt, or the rung below, was.
@@ -174,7 +234,9 @@ impl<'a> Trial<'a> {
         let before = trial_dir(&self.sweep.dir, self.attempt.token.item().trial);
         let mut earlier = self.queue.other_dirs(self.attempt.token)?;
         earlier.push(before.clone());
-        earlier.retain(|dir| training::checkpoint_key(dir).as_deref() == Some(key) && self.may_be_here(dir));
+        earlier.retain(|dir| {
+            training::checkpoint_key(dir).as_deref() == Some(key) && self.may_be_here(dir)
+        });
         match earlier.iter().max_by_key(|dir| epochs_of(dir)) {
             // Its rung counts until this one does.
             Some(earlier) if *earlier == before => training::copy_checkpoint(earlier, dir),

@@ -25,7 +25,9 @@ pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
     let name = format!("trial-{trial:04}");
     match trial <= FLAT {
         true => out.join("trials").join(name),
-        false => thousands(out).join(format!("{:04}", trial / 1000)).join(name),
+        false => thousands(out)
+            .join(format!("{:04}", trial / 1000))
+            .join(name),
     }
 }
 
@@ -36,21 +38,42 @@ fn thousands(out: &Path) -> PathBuf {
 /// The directories of trials in the sweep directory `out` that there are.
 pub(super) fn trial_dirs(out: &Path) -> Result<Vec<(usize, PathBuf)>> {
     let entries = |dir: PathBuf| -> Result<Vec<PathBuf>> {
-        let found = if dir.is_dir() { Some(fs_err::read_dir(dir)?) } else { None };
-        found.into_iter().flatten().map(|entry| Ok(entry?.path())).collect()
+        let found = if dir.is_dir() {
+            Some(fs_err::read_dir(dir)?)
+        } else {
+            None
+        };
+        found
+            .into_iter()
+            .flatten()
+            .map(|entry| Ok(entry?.path()))
+            .collect()
     };
     let mut paths = entries(out.join("trials"))?;
     for thousand in entries(thousands(out))? {
         paths.extend(entries(thousand)?);
     }
-    let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix("trial-")?.parse().ok();
-    let trials = paths.into_iter().filter_map(|path| Some((number(&path)?, path)));
-    Ok(trials.filter(|(trial, path)| trial_dir(out, *trial) == *path).collect())
+    let number = |path: &Path| {
+        path.file_name()?
+            .to_str()?
+            .strip_prefix("trial-")?
+            .parse()
+            .ok()
+    };
+    let trials = paths
+        .into_iter()
+        .filter_map(|path| Some((number(&path)?, path)));
+    Ok(trials
+        .filter(|(trial, path)| trial_dir(out, *trial) == *path)
+        .collect())
 }
 
 /// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier sweep left there.
 pub(super) fn publish(sweep: &Sweep, queue: &Queue, token: &Token, row: &Row) -> Result<()> {
-    let (from, to) = (queue.work_dir(token), trial_dir(&sweep.dir, token.item().trial));
+    let (from, to) = (
+        queue.work_dir(token),
+        trial_dir(&sweep.dir, token.item().trial),
+    );
     let (is_new, is_there) = (from.exists(), to.exists());
     let found = || manifest::finished_key(&to, RUN).or_else(|| manifest::finished_key(&to, FIT));
     let is_anothers = || row.key.is_none() || found().is_some_and(|key| Some(key) != row.key);
@@ -87,12 +110,23 @@ pub(super) struct Keeper<'a> {
 
 impl<'a> Keeper<'a> {
     pub(super) fn new(sweep: &'a Sweep, queue: &'a Queue) -> Keeper<'a> {
-        Keeper { sweep, queue, kept: RefCell::new(None), compares: Cell::new(None) }
+        Keeper {
+            sweep,
+            queue,
+            kept: RefCell::new(None),
+            compares: Cell::new(None),
+        }
     }
 
     /// What is kept of the fit of `trial`, which has a value if `rank` says so.
-    pub(super) fn keeps(&self, kind: &Kind, rank: Option<(f64, f64)>, trial: usize) -> Result<Keeps> {
-        let may_be_best = rank.is_none_or(|rank| self.with_kept(|kept| kept.may_be_best(kind, rank, trial)));
+    pub(super) fn keeps(
+        &self,
+        kind: &Kind,
+        rank: Option<(f64, f64)>,
+        trial: usize,
+    ) -> Result<Keeps> {
+        let may_be_best =
+            rank.is_none_or(|rank| self.with_kept(|kept| kept.may_be_best(kind, rank, trial)));
         Ok(match may_be_best {
             true => Keeps::All,
             false if self.compares()? => Keeps::Predictions,
@@ -105,11 +139,16 @@ impl<'a> Keeper<'a> {
         publish(self.sweep, self.queue, token, row)?;
         let dir = trial_dir(&self.sweep.dir, row.trial);
         let may_go_on = rounds::asha_of(&self.sweep.config).is_some()
-            && row.metrics.as_ref().is_some_and(|metrics| metrics.status == Status::TerminatedEarly);
+            && row
+                .metrics
+                .as_ref()
+                .is_some_and(|metrics| metrics.status == Status::TerminatedEarly);
         if row.fit.is_none() && !may_go_on {
             training::remove_checkpoint(&dir)?;
         }
-        let Some(rank) = row.rank() else { return Ok(()) };
+        let Some(rank) = row.rank() else {
+            return Ok(());
+        };
         let kind = (row.fit.is_some(), row.split.clone());
         match self.with_kept(|kept| kept.add(kind, rank, row.trial)) {
             Some(trial) => self.drop_files(row.fit.is_some(), &trial_dir(&self.sweep.dir, trial)),
@@ -122,7 +161,12 @@ impl<'a> Keeper<'a> {
             true if self.compares()? => fits::remove_model(dir),
             true => files::remove([dir.to_owned()]),
             // What trials are compared by may follow from the model; and a trial may go on from a rung.
-            false if !self.sweep.config.pipelines.is_empty() || rounds::asha_of(&self.sweep.config).is_some() => Ok(()),
+            false
+                if !self.sweep.config.pipelines.is_empty()
+                    || rounds::asha_of(&self.sweep.config).is_some() =>
+            {
+                Ok(())
+            }
             false => training::remove_model(dir),
         }
     }
@@ -130,7 +174,12 @@ impl<'a> Keeper<'a> {
     fn with_kept<T>(&self, ask: impl FnOnce(&mut Kept) -> T) -> T {
         let mut kept = self.kept.borrow_mut();
         // Said by the manager before it added the first trial.
-        let new = || Kept::new(self.sweep.config.wandb.sweep.metric.goal, self.queue.kept().unwrap_or(usize::MAX));
+        let new = || {
+            Kept::new(
+                self.sweep.config.wandb.sweep.metric.goal,
+                self.queue.kept().unwrap_or(usize::MAX),
+            )
+        };
         ask(kept.get_or_insert_with(new))
     }
 
@@ -157,11 +206,16 @@ mod tests {
         }
         let mut found = trial_dirs(out.path()).expect("listed");
         found.sort();
-        assert_eq!(found, all.map(|trial| (trial, trial_dir(out.path(), trial))));
+        assert_eq!(
+            found,
+            all.map(|trial| (trial, trial_dir(out.path(), trial)))
+        );
         let parents = (1..=1_000_000).map(|trial| trial_dir(Path::new(""), trial));
         let mut entries = std::collections::BTreeMap::<PathBuf, usize>::new();
         for dir in parents {
-            *entries.entry(dir.parent().expect("a parent").to_owned()).or_default() += 1;
+            *entries
+                .entry(dir.parent().expect("a parent").to_owned())
+                .or_default() += 1;
         }
         assert!(entries.values().all(|count| *count <= 1000));
         assert!(entries[Path::new("trials")] < 1000 && entries.len() <= 1001);

@@ -11,7 +11,9 @@ use super::fits::{Task, check};
 use super::queue::{Chunk, Item, MOST_OF_CHUNK};
 use super::space::{Point, set};
 use super::suggest::{self, Observed};
-use crate::config::{Config, MOST_TRIALS, Method, Parameter, PipelineSpace, PipelineSpaces, TrialOrder};
+use crate::config::{
+    Config, MOST_TRIALS, Method, Parameter, PipelineSpace, PipelineSpaces, TrialOrder,
+};
 use crate::error::hinted;
 
 /// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many workers have something to do.
@@ -43,10 +45,14 @@ impl Trials {
             true => config.data.chosen()?.into_iter().map(Some).collect(),
             false => vec![None],
         };
-        let pipelines: Vec<Draws> =
-            config.pipelines.keys().map(|name| Draws::of(config, name)).collect::<Result<_>>()?;
+        let pipelines: Vec<Draws> = config
+            .pipelines
+            .keys()
+            .map(|name| Draws::of(config, name))
+            .collect::<Result<_>>()?;
         let draws: usize = pipelines.iter().map(Draws::len).sum();
-        let count = (networks + splits.len() * draws).min(config.wandb.sweep.run_cap.unwrap_or(usize::MAX));
+        let count =
+            (networks + splits.len() * draws).min(config.wandb.sweep.run_cap.unwrap_or(usize::MAX));
         ensure!(
             count > 0,
             hinted(
@@ -61,8 +67,19 @@ impl Trials {
                 "try fewer splits or pipelines, or draw fewer"
             )
         );
-        let common = Config { runs: 0, pipelines: BTreeMap::new(), ..config.clone() };
-        Ok(Trials { config: config.clone(), common, networks, count, splits, pipelines })
+        let common = Config {
+            runs: 0,
+            pipelines: BTreeMap::new(),
+            ..config.clone()
+        };
+        Ok(Trials {
+            config: config.clone(),
+            common,
+            networks,
+            count,
+            splits,
+            pipelines,
+        })
     }
 
     /// The configuration of the sweep.
@@ -77,7 +94,12 @@ impl Trials {
 
     /// How many draws of pipelines, over all splits, repeat others and are no trials.
     pub fn repeats(&self) -> usize {
-        self.splits.len() * self.pipelines.iter().map(|draws| draws.repeats).sum::<usize>()
+        self.splits.len()
+            * self
+                .pipelines
+                .iter()
+                .map(|draws| draws.repeats)
+                .sum::<usize>()
     }
 
     /// The configuration of trial `trial`, without any distribution; `history` is what is known of the network's other
@@ -87,15 +109,37 @@ impl Trials {
     /// Fails for a trial that there is not.
     pub fn draw(&self, trial: usize, history: &[Observed]) -> Result<Config> {
         if trial <= self.networks {
-            return Ok(Config { pipelines: BTreeMap::new(), ..suggest::draw(&self.config, trial, history)? });
+            return Ok(Config {
+                pipelines: BTreeMap::new(),
+                ..suggest::draw(&self.config, trial, history)?
+            });
         }
-        let (split, pipeline, place) = self.place(trial).with_context(|| format!("the sweep has no trial {trial}"))?;
+        let (split, pipeline, place) = self
+            .place(trial)
+            .with_context(|| format!("the sweep has no trial {trial}"))?;
         let draws = &self.pipelines[pipeline];
-        let Drawn { parameters, samples } = draws.get(place)?;
-        let parameters = parameters.into_iter().map(|(name, value)| (name, Parameter::Constant(value))).collect();
-        let fixed = PipelineSpace { method: Method::Random, runs: 1, parameters };
-        let common = if samples.is_empty() { self.common.clone() } else { set(&self.common, &samples)? };
-        let mut drawn = Config { pipelines: [(draws.pipeline.clone(), fixed.into())].into(), ..common };
+        let Drawn {
+            parameters,
+            samples,
+        } = draws.get(place)?;
+        let parameters = parameters
+            .into_iter()
+            .map(|(name, value)| (name, Parameter::Constant(value)))
+            .collect();
+        let fixed = PipelineSpace {
+            method: Method::Random,
+            runs: 1,
+            parameters,
+        };
+        let common = if samples.is_empty() {
+            self.common.clone()
+        } else {
+            set(&self.common, &samples)?
+        };
+        let mut drawn = Config {
+            pipelines: [(draws.pipeline.clone(), fixed.into())].into(),
+            ..common
+        };
         drawn.data.split_names = self.splits[split].iter().cloned().collect();
         Ok(drawn)
     }
@@ -103,7 +147,9 @@ impl Trials {
     /// The split and the pipeline of a trial, and which of the pipeline's draws it is, all from 0.
     fn place(&self, trial: usize) -> Option<(usize, usize, usize)> {
         let draws: usize = self.pipelines.iter().map(Draws::len).sum();
-        let place = trial.checked_sub(self.networks + 1).filter(|_| trial <= self.count)?;
+        let place = trial
+            .checked_sub(self.networks + 1)
+            .filter(|_| trial <= self.count)?;
         let (split, mut rest) = (place / draws, place % draws);
         for (pipeline, draws) in self.pipelines.iter().enumerate() {
             if rest < draws.len() {
@@ -123,7 +169,10 @@ impl Trials {
             let end = (next + draws.len()).min(self.count + 1);
             let first = |trial| Item { trial, budget: 1 };
             let begin = (next..end).step_by(size);
-            chunks.extend(begin.map(|trial| Chunk { first: first(trial), count: size.min(end - trial) }));
+            chunks.extend(begin.map(|trial| Chunk {
+                first: first(trial),
+                count: size.min(end - trial),
+            }));
             next = end;
         }
         chunks
@@ -136,7 +185,8 @@ impl Trials {
 
     /// Puts `chunks` in the order in which they are to be begun.
     pub(super) fn arrange(&self, chunks: Vec<Chunk>) -> Vec<Chunk> {
-        let generator = |name: &str, parts: &[i64]| crate::seed::generator(self.config.seed, name, parts);
+        let generator =
+            |name: &str, parts: &[i64]| crate::seed::generator(self.config.seed, name, parts);
         if self.config.trial_order == TrialOrder::Shuffled {
             let mut chunks = chunks;
             // Whatever part of them is done says something of all.
@@ -146,16 +196,29 @@ impl Trials {
         let mut splits: BTreeMap<usize, BTreeMap<usize, Vec<Chunk>>> = BTreeMap::new();
         for chunk in chunks {
             // The network is one more kind, before the pipelines.
-            let (split, kind) =
-                self.place(chunk.first.trial).map_or((0, 0), |(split, pipeline, _)| (split, 1 + pipeline));
-            splits.entry(split).or_default().entry(kind).or_default().push(chunk);
+            let (split, kind) = self
+                .place(chunk.first.trial)
+                .map_or((0, 0), |(split, pipeline, _)| (split, 1 + pipeline));
+            splits
+                .entry(split)
+                .or_default()
+                .entry(kind)
+                .or_default()
+                .push(chunk);
         }
         let in_turn = |(split, kinds): (usize, BTreeMap<usize, Vec<Chunk>>)| {
             let shuffled = |(kind, mut chunks): (usize, Vec<Chunk>)| {
-                chunks.shuffle(&mut generator("interleaved order", &[split as i64, kind as i64]));
-                chunks.into_iter().enumerate().map(move |(turn, chunk)| ((turn, kind), chunk))
+                chunks.shuffle(&mut generator(
+                    "interleaved order",
+                    &[split as i64, kind as i64],
+                ));
+                chunks
+                    .into_iter()
+                    .enumerate()
+                    .map(move |(turn, chunk)| ((turn, kind), chunk))
             };
-            let mut turns: Vec<((usize, usize), Chunk)> = kinds.into_iter().flat_map(shuffled).collect();
+            let mut turns: Vec<((usize, usize), Chunk)> =
+                kinds.into_iter().flat_map(shuffled).collect();
             turns.sort_unstable_by_key(|(turn, _)| *turn);
             turns.into_iter().map(|(_, chunk)| chunk)
         };
@@ -175,7 +238,9 @@ pub(super) fn parameters(spaces: &PipelineSpaces) -> Point {
         Parameter::Drawn(distribution) => json!(distribution),
     };
     let parameters = spaces.all().iter().flat_map(|space| &space.parameters);
-    parameters.map(|(name, parameter)| (name.clone(), value(parameter))).collect()
+    parameters
+        .map(|(name, parameter)| (name.clone(), value(parameter)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -190,15 +255,29 @@ mod tests {
             "pipelines.enet",
             json!({"runs": 3, "parameters": {"C": {"min": 0.1, "max": 1.0}, "scaler": "minmax"}}),
         );
-        flags.insert("pipelines.lasso", json!({"method": "grid", "parameters": {"C": {"values": [1, 2]}}}));
+        flags.insert(
+            "pipelines.lasso",
+            json!({"method": "grid", "parameters": {"C": {"values": [1, 2]}}}),
+        );
         Config::load(None, &flags)
     }
 
     fn tables() -> Vec<(&'static str, Value)> {
         let splits = json!({"train_A": "a == 1", "validate_A": "a == 2", "B": "a == 3"});
-        let words = [("features", "f.csv"), ("metadata", "m.csv"), ("index", "i"), ("target", "t")];
-        let mut all: Vec<(&'static str, Value)> = vec![("data.splits", splits), ("data.cv", json!(3))];
-        all.extend(words.map(|(key, word)| (Box::leak(format!("data.{key}").into_boxed_str()) as &str, json!(word))));
+        let words = [
+            ("features", "f.csv"),
+            ("metadata", "m.csv"),
+            ("index", "i"),
+            ("target", "t"),
+        ];
+        let mut all: Vec<(&'static str, Value)> =
+            vec![("data.splits", splits), ("data.cv", json!(3))];
+        all.extend(words.map(|(key, word)| {
+            (
+                Box::leak(format!("data.{key}").into_boxed_str()) as &str,
+                json!(word),
+            )
+        }));
         all
     }
 
@@ -209,7 +288,11 @@ mod tests {
             let drawn = trials.draw(trial, &[]).expect("drawn");
             check_pipeline(&drawn).expect("usable");
             let task = Task::of(&drawn).expect("read").expect("a pipeline");
-            (task.split.unwrap_or_default(), task.pipeline, task.parameters["C"].to_string())
+            (
+                task.split.unwrap_or_default(),
+                task.pipeline,
+                task.parameters["C"].to_string(),
+            )
         };
         (1..=trials.count()).map(name).collect()
     }
@@ -217,8 +300,13 @@ mod tests {
     #[test]
     fn each_split_tries_each_pipeline() {
         let found = all(&config(&tables()).expect("a configuration"));
-        let names: Vec<String> = found.iter().map(|(split, name, _)| format!("{split} {name}")).collect();
-        let of = |split: &str| ["enet", "enet", "enet", "lasso", "lasso"].map(|name| format!("{split} {name}"));
+        let names: Vec<String> = found
+            .iter()
+            .map(|(split, name, _)| format!("{split} {name}"))
+            .collect();
+        let of = |split: &str| {
+            ["enet", "enet", "enet", "lasso", "lasso"].map(|name| format!("{split} {name}"))
+        };
         assert_eq!(names, [of("A"), of("B")].concat());
         assert_eq!((&found[3].2[..], &found[4].2[..]), ("1", "2"));
         for at in 0..5 {
@@ -230,23 +318,42 @@ mod tests {
     #[test]
     fn a_trial_alone_is_a_sweep_of_one() {
         let whole = config(&tables()).expect("a configuration");
-        let trial = Trials::of(&whole).expect("counted").draw(7, &[]).expect("drawn");
+        let trial = Trials::of(&whole)
+            .expect("counted")
+            .draw(7, &[])
+            .expect("drawn");
         let alone = Trials::of(&trial).expect("counted");
         assert_eq!(alone.count(), 1);
         let again = alone.draw(1, &[]).expect("drawn");
-        assert_eq!(serde_json::to_value(&again).expect("JSON"), serde_json::to_value(&trial).expect("JSON"));
+        assert_eq!(
+            serde_json::to_value(&again).expect("JSON"),
+            serde_json::to_value(&trial).expect("JSON")
+        );
     }
 
     #[test]
     fn pipelines_stand_beside_the_network_on_samples_of_logs() {
-        let changes = [("runs", json!(2)), ("preprocessing.parameters.j", json!({"values": [5, 10]}))];
+        let changes = [
+            ("runs", json!(2)),
+            ("preprocessing.parameters.j", json!({"values": [5, 10]})),
+        ];
         let config = config(&changes).expect("a configuration");
         let trials = Trials::of(&config).expect("counted");
-        assert_eq!(trials.count(), 2 + 3 + 4, "and the grid has the samples' sizes, too");
+        assert_eq!(
+            trials.count(),
+            2 + 3 + 4,
+            "and the grid has the samples' sizes, too"
+        );
         let network = trials.draw(2, &[]).expect("drawn");
         assert!(network.pipelines.is_empty() && Task::of(&network).expect("read").is_none());
         let trial = trials.draw(9, &[]).expect("drawn");
-        assert_eq!((trial.runs, Space::of(&trial).expect("a space").parameters().len()), (0, 0));
+        assert_eq!(
+            (
+                trial.runs,
+                Space::of(&trial).expect("a space").parameters().len()
+            ),
+            (0, 0)
+        );
         assert_eq!(Trials::of(&trial).expect("counted").count(), 1);
         assert!(trials.draw(10, &[]).is_err());
     }
@@ -260,8 +367,14 @@ mod tests {
     }
 
     fn drawn(trials: &Trials) -> Vec<Point> {
-        let one = |trial| Task::of(&trials.draw(trial, &[]).expect("drawn")).expect("read").expect("a pipeline");
-        (1..=trials.count()).map(|trial| one(trial).parameters).collect()
+        let one = |trial| {
+            Task::of(&trials.draw(trial, &[]).expect("drawn"))
+                .expect("read")
+                .expect("a pipeline")
+        };
+        (1..=trials.count())
+            .map(|trial| one(trial).parameters)
+            .collect()
     }
 
     #[test]
@@ -272,25 +385,42 @@ mod tests {
             "parameters": {"kernel": "rbf", "C": {"values": [1, 2]}, "gamma": {"values": [0.1, 0.2]}},
         });
         let drawn_rbf = json!({"runs": 2, "parameters": {"C": {"min": 1.0, "max": 2.0}}});
-        let trials = Trials::of(&of_pipelines(json!({"svc": [linear, rbf, drawn_rbf]}))).expect("counted");
+        let trials =
+            Trials::of(&of_pipelines(json!({"svc": [linear, rbf, drawn_rbf]}))).expect("counted");
         let points = drawn(&trials);
         let of = |kernel: &str, c: i32| json!({"kernel": kernel, "C": c});
-        assert_eq!(json!(points[..3]), json!([of("linear", 1), of("linear", 2), of("linear", 3)]));
-        let gammas: Vec<(&Value, &Value)> = points[3..7].iter().map(|point| (&point["C"], &point["gamma"])).collect();
-        assert_eq!(json!(gammas), json!([[1, 0.1], [1, 0.2], [2, 0.1], [2, 0.2]]), "the last by name varies fastest");
+        assert_eq!(
+            json!(points[..3]),
+            json!([of("linear", 1), of("linear", 2), of("linear", 3)])
+        );
+        let gammas: Vec<(&Value, &Value)> = points[3..7]
+            .iter()
+            .map(|point| (&point["C"], &point["gamma"]))
+            .collect();
+        assert_eq!(
+            json!(gammas),
+            json!([[1, 0.1], [1, 0.2], [2, 0.1], [2, 0.2]]),
+            "the last by name varies fastest"
+        );
         assert_eq!((points.len(), trials.repeats()), (9, 0));
         // What comes later in the list changes nothing of what is before it.
         let longer = json!({"svc": [linear, rbf, drawn_rbf, drawn_rbf]});
         let longer = drawn(&Trials::of(&of_pipelines(longer)).expect("counted"));
         assert_eq!(longer[..9], points[..]);
-        assert_ne!(longer[9]["C"], points[7]["C"], "equal spaces are drawn apart");
+        assert_ne!(
+            longer[9]["C"], points[7]["C"],
+            "equal spaces are drawn apart"
+        );
     }
 
     #[test]
     fn a_list_is_written_as_it_was_read() {
         let space = json!({"method": "grid", "runs": 1, "parameters": {"C": {"values": [1, 2]}}});
         for written in [json!({"lasso": space}), json!({"lasso": [space, space]})] {
-            assert_eq!(serde_json::to_value(of_pipelines(written.clone()).pipelines).expect("JSON"), written);
+            assert_eq!(
+                serde_json::to_value(of_pipelines(written.clone()).pipelines).expect("JSON"),
+                written
+            );
         }
     }
 
@@ -305,11 +435,24 @@ mod tests {
             {"method": "grid", "parameters": {"gamma": {"values": [0.1, 0.2, 0.3]}}},
             {"method": "grid", "parameters": {"kernel": {"values": ["linear", "rbf"]}, "gamma": 0.2}},
         ]});
-        let (product, sum) = [product, sum].map(|space| Trials::of(&of_pipelines(space)).expect("counted")).into();
-        assert_eq!((product.count(), product.repeats()), (4, 2), "a linear kernel has no gamma");
+        let (product, sum) = [product, sum]
+            .map(|space| Trials::of(&of_pipelines(space)).expect("counted"))
+            .into();
+        assert_eq!(
+            (product.count(), product.repeats()),
+            (4, 2),
+            "a linear kernel has no gamma"
+        );
         assert_eq!((sum.count(), sum.repeats()), (4, 2));
-        let gammas: Vec<Value> = drawn(&product).iter().map(|point| point["gamma"].clone()).collect();
-        assert_eq!(json!(gammas), json!([0.1, 0.1, 0.2, 0.3]), "the first of equals stays");
+        let gammas: Vec<Value> = drawn(&product)
+            .iter()
+            .map(|point| point["gamma"].clone())
+            .collect();
+        assert_eq!(
+            json!(gammas),
+            json!([0.1, 0.1, 0.2, 0.3]),
+            "the first of equals stays"
+        );
     }
 
     #[test]
@@ -320,13 +463,22 @@ mod tests {
         flags.insert("pipelines", json!({"lasso": grid(1500), "enet": grid(700)}));
         for (cap, size) in [(json!(null), 4), (json!(999), 1), (json!(2100), 2)] {
             flags.insert("wandb.sweep.run_cap", cap);
-            let trials = Trials::of(&Config::load(None, &flags).expect("a configuration")).expect("counted");
+            let trials =
+                Trials::of(&Config::load(None, &flags).expect("a configuration")).expect("counted");
             let chunks = trials.of_pipelines();
-            let all: Vec<usize> = chunks.iter().flat_map(|chunk| chunk.items()).map(|item| item.trial).collect();
+            let all: Vec<usize> = chunks
+                .iter()
+                .flat_map(|chunk| chunk.items())
+                .map(|item| item.trial)
+                .collect();
             assert_eq!(all, (1..=trials.count()).collect::<Vec<usize>>());
             assert!(chunks.len() >= 999 && chunks.iter().all(|chunk| chunk.count <= size));
             for chunk in chunks {
-                let place = |item: Item| trials.place(item.trial).map(|(split, pipeline, _)| (split, pipeline));
+                let place = |item: Item| {
+                    trials
+                        .place(item.trial)
+                        .map(|(split, pipeline, _)| (split, pipeline))
+                };
                 assert!(chunk.items().all(|item| place(item) == place(chunk.first)));
             }
         }
@@ -335,27 +487,54 @@ mod tests {
     #[test]
     fn pipelines_take_turns_where_they_are_asked_to() {
         let mut flags: BTreeMap<&str, Value> = tables().into_iter().collect();
-        let grid = |values: Value| json!({"method": "grid", "parameters": {"C": {"values": values}}});
-        flags.insert("pipelines", json!({"lasso": grid(json!([1, 2, 3, 4, 5])), "enet": grid(json!([1, 2]))}));
+        let grid =
+            |values: Value| json!({"method": "grid", "parameters": {"C": {"values": values}}});
+        flags.insert(
+            "pipelines",
+            json!({"lasso": grid(json!([1, 2, 3, 4, 5])), "enet": grid(json!([1, 2]))}),
+        );
         let begun = |order: &str| {
             flags.insert("trial_order", json!(order));
-            let trials = Trials::of(&Config::load(None, &flags).expect("a configuration")).expect("counted");
-            let task = |chunk: &Chunk| Task::of(&trials.draw(chunk.first.trial, &[]).expect("drawn"));
+            let trials =
+                Trials::of(&Config::load(None, &flags).expect("a configuration")).expect("counted");
+            let task =
+                |chunk: &Chunk| Task::of(&trials.draw(chunk.first.trial, &[]).expect("drawn"));
             let arranged = trials.arrange(trials.of_pipelines());
-            let tasks = arranged.iter().map(|chunk| task(chunk).expect("read").expect("a pipeline"));
-            let names: Vec<String> =
-                tasks.map(|task| format!("{} {}", task.split.unwrap_or_default(), task.pipeline)).collect();
-            (arranged.into_iter().map(|chunk| chunk.first.trial).collect::<Vec<usize>>(), names)
+            let tasks = arranged
+                .iter()
+                .map(|chunk| task(chunk).expect("read").expect("a pipeline"));
+            let names: Vec<String> = tasks
+                .map(|task| format!("{} {}", task.split.unwrap_or_default(), task.pipeline))
+                .collect();
+            (
+                arranged
+                    .into_iter()
+                    .map(|chunk| chunk.first.trial)
+                    .collect::<Vec<usize>>(),
+                names,
+            )
         };
         let mut begun = begun;
         let (trials, names) = begun("interleaved");
         let of = |split: &str| {
-            ["enet", "lasso", "enet", "lasso", "lasso", "lasso", "lasso"].map(|name| format!("{split} {name}"))
+            ["enet", "lasso", "enet", "lasso", "lasso", "lasso", "lasso"]
+                .map(|name| format!("{split} {name}"))
         };
         assert_eq!(names, [of("A"), of("B")].concat());
-        let sorted = |trials: &[usize]| trials.iter().copied().collect::<std::collections::BTreeSet<usize>>();
+        let sorted = |trials: &[usize]| {
+            trials
+                .iter()
+                .copied()
+                .collect::<std::collections::BTreeSet<usize>>()
+        };
         assert_eq!(sorted(&trials), (1..=14).collect());
-        assert_ne!(trials.iter().filter(|trial| (3..8).contains(*trial)).collect::<Vec<_>>(), [&3, &4, &5, &6, &7]);
+        assert_ne!(
+            trials
+                .iter()
+                .filter(|trial| (3..8).contains(*trial))
+                .collect::<Vec<_>>(),
+            [&3, &4, &5, &6, &7]
+        );
         let (shuffled, _) = begun("shuffled");
         assert!(sorted(&shuffled) == sorted(&trials) && shuffled != trials);
     }
@@ -371,7 +550,10 @@ mod tests {
         insta::assert_snapshot!(
             [
                 refusal(&[("data.split_names", json!(["A", "b"]))]),
-                refusal(&[("data.split_names", json!(["B"])), ("data.validate", json!(true))]),
+                refusal(&[
+                    ("data.split_names", json!(["B"])),
+                    ("data.validate", json!(true))
+                ]),
                 refusal(&[("data.cv", Value::Null)]),
                 refusal(&[("data.cv", json!(1))]),
                 refusal(&[("data.target", Value::Null)]),
@@ -383,7 +565,10 @@ mod tests {
                     "pipelines.rf",
                     json!({"method": "grid", "parameters": {"C": {"min": 1, "max": 1_000_000_000}}})
                 )]),
-                refusal(&[("pipelines.rf", json!({"parameters": {"C": {"min": 2, "max": 1}}}))]),
+                refusal(&[(
+                    "pipelines.rf",
+                    json!({"parameters": {"C": {"min": 2, "max": 1}}})
+                )]),
                 refusal(&[(
                     "pipelines.rf",
                     json!({"method": "grid", "parameters": {"max_depth": {"min": 0.5, "max": 1.0}}})
@@ -392,7 +577,10 @@ mod tests {
                 refusal(&[("pipelines.rf", json!(5))]),
                 refusal(&[("pipelines.rf", json!([{}, {"parametrs": {}}]))]),
                 refusal(&[("pipelines.rf", json!([{}, {"method": "grid"}]))]),
-                refusal(&[("pipelines.rf", json!([{}, {"parameters": {"max_depth": 0.5}}]))]),
+                refusal(&[(
+                    "pipelines.rf",
+                    json!([{}, {"parameters": {"max_depth": 0.5}}])
+                )]),
             ]
             .join("\n")
         );

@@ -38,20 +38,35 @@ impl Columns {
     /// # Errors
     /// Fails where two rows are called the same, and where one has no name.
     pub fn read(path: &Path, index: &str) -> Result<Columns> {
-        let head = |names: &[String]| Ok((place(names, index)?, names.to_vec(), vec![Vec::new(); names.len()]));
+        let head = |names: &[String]| {
+            Ok((
+                place(names, index)?,
+                names.to_vec(),
+                vec![Vec::new(); names.len()],
+            ))
+        };
         let (at, names, values) = read(path, head, |(_, _, values), _, cells| {
-            values.iter_mut().zip(cells).for_each(|(column, cell): (&mut Vec<Value>, _)| column.push(Value::of(cell)));
+            values
+                .iter_mut()
+                .zip(cells)
+                .for_each(|(column, cell): (&mut Vec<Value>, _)| column.push(Value::of(cell)));
             Ok(())
         })?;
         let broken = || format!("cannot use the table `{}`", path.display());
-        let named = (1..)
-            .zip(&values[at])
-            .map(|(row, value): (usize, &Value)| value.name().with_context(|| format!("row {row} has no `{index}`")));
+        let named = (1..).zip(&values[at]).map(|(row, value): (usize, &Value)| {
+            value
+                .name()
+                .with_context(|| format!("row {row} has no `{index}`"))
+        });
         let index: Vec<String> = named.collect::<Result<_>>().with_context(broken)?;
         check_index(&index, &names[at]).with_context(broken)?;
         let mut columns: Vec<Column> = values.into_iter().map(Column::of).collect();
         columns[at] = Column::Texts(index.iter().cloned().map(Some).collect());
-        Ok(Columns { index, names, columns })
+        Ok(Columns {
+            index,
+            names,
+            columns,
+        })
     }
 
     /// The column called `name`.
@@ -65,9 +80,18 @@ impl Columns {
 
 impl Column {
     fn of(values: Vec<Value>) -> Column {
-        let all = |is: fn(&Value) -> bool| values.iter().all(|value| *value == Value::Missing || is(value));
+        let all = |is: fn(&Value) -> bool| {
+            values
+                .iter()
+                .all(|value| *value == Value::Missing || is(value))
+        };
         if all(|value| value.number().is_some()) {
-            Column::Numbers(values.iter().map(|value| value.number().unwrap_or(f64::NAN)).collect())
+            Column::Numbers(
+                values
+                    .iter()
+                    .map(|value| value.number().unwrap_or(f64::NAN))
+                    .collect(),
+            )
         } else if all(|value| value.bool().is_some()) {
             Column::Bools(values.iter().map(Value::bool).collect())
         } else {
@@ -78,7 +102,9 @@ impl Column {
     /// What stands in row `at`, in words; `None` for what is missing.
     pub fn name(&self, at: usize) -> Option<String> {
         match self {
-            Column::Numbers(values) => Some(values[at]).filter(|value| !value.is_nan()).map(|value| value.to_string()),
+            Column::Numbers(values) => Some(values[at])
+                .filter(|value| !value.is_nan())
+                .map(|value| value.to_string()),
             Column::Bools(values) => values[at].map(|value| value.to_string()),
             Column::Texts(values) => values[at].clone(),
         }
@@ -148,9 +174,16 @@ pub(super) fn place(names: &[String], name: &str) -> Result<usize> {
         match nearest(name, names.iter().map(String::as_str)) {
             Some(nearest) => bail!(hinted(message, format!("did you mean `{nearest}`?"))),
             None => {
-                let all: Vec<String> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
+                let all: Vec<String> = names
+                    .iter()
+                    .take(20)
+                    .map(|name| format!("`{name}`"))
+                    .collect();
                 let more = if names.len() > all.len() { ", ..." } else { "" };
-                bail!(hinted(message, format!("there are {}{more}", all.join(", "))))
+                bail!(hinted(
+                    message,
+                    format!("there are {}{more}", all.join(", "))
+                ))
             }
         }
     };

@@ -21,24 +21,38 @@ pub fn features(dataset: &Dataset, side: Side) -> Result<Table> {
         .enumerate()
         .map(|(at, facts)| {
             let states = of_codes(dataset.codes(side, at), j, e);
-            states.into_iter().chain(facts.statics().map(f64::from)).collect()
+            states
+                .into_iter()
+                .chain(facts.statics().map(f64::from))
+                .collect()
         })
         .collect();
     let features = names(e);
-    let x = (0..features.len()).flat_map(|column| rows.iter().map(move |row| row[column])).collect();
+    let x = (0..features.len())
+        .flat_map(|column| rows.iter().map(move |row| row[column]))
+        .collect();
     Ok(Table {
         features,
         x,
-        y: dataset.column::<u8>(side, "label")?.into_iter().map(u32::from).collect(),
+        y: dataset
+            .column::<u8>(side, "label")?
+            .into_iter()
+            .map(u32::from)
+            .collect(),
         classes: ["failure", "success"].map(str::to_owned).to_vec(),
-        groups: dataset.column::<u32>(side, "group")?.into_iter().map(u64::from).collect(),
+        groups: dataset
+            .column::<u32>(side, "group")?
+            .into_iter()
+            .map(u64::from)
+            .collect(),
     })
 }
 
 /// The names of the columns.
 fn names(e: usize) -> Vec<String> {
-    let states =
-        ["frames", "last", "share"].into_iter().flat_map(|kind| (0..e).map(move |state| format!("{kind}_{state:03}")));
+    let states = ["frames", "last", "share"]
+        .into_iter()
+        .flat_map(|kind| (0..e).map(move |state| format!("{kind}_{state:03}")));
     states.chain(Facts::names()).collect()
 }
 
@@ -52,11 +66,19 @@ fn of_codes(codes: &[u8], j: usize, e: usize) -> Vec<f64> {
             sums[usize::from(code)] += by;
         }
     };
-    codes.chunks_exact(j).for_each(|frame| count(frames, frame[0], 1.0));
-    if let Some((held, context)) = codes.chunks_exact(j).next_back().and_then(<[u8]>::split_first) {
+    codes
+        .chunks_exact(j)
+        .for_each(|frame| count(frames, frame[0], 1.0));
+    if let Some((held, context)) = codes
+        .chunks_exact(j)
+        .next_back()
+        .and_then(<[u8]>::split_first)
+    {
         count(last, *held, 1.0);
         let known = context.iter().filter(|code| **code != EMPTY).count();
-        context.iter().for_each(|code| count(shares, *code, 1.0 / known as f64));
+        context
+            .iter()
+            .for_each(|code| count(shares, *code, 1.0 / known as f64));
     }
     columns
 }
@@ -80,7 +102,10 @@ mod tests {
     #[test]
     fn empty_places_are_no_state() {
         assert_eq!(of_codes(&[EMPTY; 6], 3, 2), [0.0; 6]);
-        assert_eq!(of_codes(&[1, EMPTY, 0, 1], 4, 2), [0.0, 1.0, 0.0, 1.0, 0.5, 0.5]);
+        assert_eq!(
+            of_codes(&[1, EMPTY, 0, 1], 4, 2),
+            [0.0, 1.0, 0.0, 1.0, 0.5, 0.5]
+        );
         assert_eq!(of_codes(&[1, 1], 1, 2), [0.0, 2.0, 0.0, 1.0, 0.0, 0.0]);
     }
 
@@ -96,23 +121,60 @@ mod tests {
         };
         let life = |job: i32| {
             let last = if job % 3 == 0 { 12 } else { 5 };
-            [(0, 0), (5, 1), (20, 12), (30, 13), (40, last)].map(|(s, number)| event(job, s, number))
+            [(0, 0), (5, 1), (20, 12), (30, 13), (40, last)]
+                .map(|(s, number)| event(job, s, number))
         };
         let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<Event>>());
         let keys = [("j", 2), ("m", 3), ("timeframe_len", 5)];
-        let keys = keys.map(|(key, value)| (["preprocessing.parameters.", key].concat(), value.into()));
+        let keys =
+            keys.map(|(key, value)| (["preprocessing.parameters.", key].concat(), value.into()));
         let keys: BTreeMap<String, serde_json::Value> = keys.into_iter().collect();
-        let keys = keys.iter().map(|(key, value)| (&**key, value.clone())).collect();
-        let settings = tensors::Settings::of(&Config::load(None, &keys).expect("a configuration")).expect("settings");
+        let keys = keys
+            .iter()
+            .map(|(key, value)| (&**key, value.clone()))
+            .collect();
+        let settings = tensors::Settings::of(&Config::load(None, &keys).expect("a configuration"))
+            .expect("settings");
         let dir = tempfile::tempdir().expect("a directory");
-        tensors::build(&store, &settings, "events", &dir.path().join("tensors"), false, |_| {}).expect("built");
+        tensors::build(
+            &store,
+            &settings,
+            "events",
+            &dir.path().join("tensors"),
+            false,
+            |_| {},
+        )
+        .expect("built");
         let dataset = Dataset::open(&dir.path().join("tensors")).expect("opened");
         let table = features(&dataset, Side::Train).expect("a table");
-        assert_eq!((table.n(), table.f()), (dataset.len(Side::Train), table.features.len()));
-        let column = |name: &str| table.column(table.features.iter().position(|known| known == name).expect(name));
-        assert!(column("frames_001").iter().all(|frames| *frames == 2.0), "run for two frames, then held");
-        assert!(column("last_012").iter().chain(column("hold_code_13")).all(|last| *last == 1.0));
-        assert_eq!(table.groups.iter().collect::<BTreeSet<_>>().len(), table.n(), "a cluster each");
+        assert_eq!(
+            (table.n(), table.f()),
+            (dataset.len(Side::Train), table.features.len())
+        );
+        let column = |name: &str| {
+            table.column(
+                table
+                    .features
+                    .iter()
+                    .position(|known| known == name)
+                    .expect(name),
+            )
+        };
+        assert!(
+            column("frames_001").iter().all(|frames| *frames == 2.0),
+            "run for two frames, then held"
+        );
+        assert!(
+            column("last_012")
+                .iter()
+                .chain(column("hold_code_13"))
+                .all(|last| *last == 1.0)
+        );
+        assert_eq!(
+            table.groups.iter().collect::<BTreeSet<_>>().len(),
+            table.n(),
+            "a cluster each"
+        );
         assert!(table.y.contains(&0) && table.y.contains(&1));
     }
 

@@ -22,7 +22,9 @@ pub(super) enum Cell<'a> {
 }
 
 /// What a CSV file says in place of a value that is missing: the words that pandas takes for one, but for the odd ones.
-const MISSING: [&str; 9] = ["", "NA", "N/A", "NaN", "nan", "<NA>", "None", "null", "NULL"];
+const MISSING: [&str; 9] = [
+    "", "NA", "N/A", "NaN", "nan", "<NA>", "None", "null", "NULL",
+];
 
 /// Reads the table `path`, told apart by content: `head` gets the names of its columns, `row` each row with its place for
 /// messages: `line 7` of a CSV file, `row 6` of a Parquet file.
@@ -34,7 +36,11 @@ pub(super) fn read<S>(
     head: impl FnOnce(&[String]) -> Result<S>,
     row: impl FnMut(&mut S, &str, &[Cell<'_>]) -> Result<()>,
 ) -> Result<S> {
-    let read = if is_parquet(path)? { parquet(path, head, row) } else { csv(path, head, row) };
+    let read = if is_parquet(path)? {
+        parquet(path, head, row)
+    } else {
+        csv(path, head, row)
+    };
     read.with_context(|| format!("cannot use the table `{}`", path.display()))
 }
 
@@ -51,7 +57,9 @@ fn csv<S>(
     head: impl FnOnce(&[String]) -> Result<S>,
     mut row: impl FnMut(&mut S, &str, &[Cell<'_>]) -> Result<()>,
 ) -> Result<S> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(fs_err::File::open(path)?);
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .from_reader(fs_err::File::open(path)?);
     let names: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
     check(&names)?;
     let mut table = head(&names)?;
@@ -65,7 +73,11 @@ fn csv<S>(
 }
 
 fn written(text: &str) -> Cell<'_> {
-    if MISSING.contains(&text) { Cell::Missing } else { Cell::Written(text) }
+    if MISSING.contains(&text) {
+        Cell::Missing
+    } else {
+        Cell::Written(text)
+    }
 }
 
 fn parquet<S>(
@@ -75,14 +87,20 @@ fn parquet<S>(
 ) -> Result<S> {
     let reader = SerializedFileReader::new(fs_err::File::open(path)?.into_parts().0)?;
     let schema = reader.metadata().file_metadata().schema();
-    let names: Vec<String> = schema.get_fields().iter().map(|field| field.name().to_owned()).collect();
+    let names: Vec<String> = schema
+        .get_fields()
+        .iter()
+        .map(|field| field.name().to_owned())
+        .collect();
     check(&names)?;
     let mut table = head(&names)?;
     for (number, read) in (1..).zip(reader.get_row_iter(None)?) {
         let read: Row = read.with_context(|| format!("row {number}"))?;
         let cells: Result<Vec<Cell<'_>>> = read
             .get_column_iter()
-            .map(|(name, field)| cell(field).with_context(|| format!("column `{name}`, row {number}")))
+            .map(|(name, field)| {
+                cell(field).with_context(|| format!("column `{name}`, row {number}"))
+            })
             .collect();
         row(&mut table, &format!("row {number}"), &cells?)?;
     }
@@ -90,13 +108,21 @@ fn parquet<S>(
 }
 
 fn cell(field: &Field) -> Result<Cell<'_>> {
-    let number = |value: f64| if value.is_nan() { Cell::Missing } else { Cell::Number(value) };
+    let number = |value: f64| {
+        if value.is_nan() {
+            Cell::Missing
+        } else {
+            Cell::Number(value)
+        }
+    };
     Ok(match field {
         Field::Null => Cell::Missing,
         Field::Bool(value) => Cell::Bool(*value),
         Field::Byte(value) => number((*value).into()),
         Field::Short(value) => number((*value).into()),
-        Field::Int(value) | Field::Date(value) | Field::TimeMillis(value) => number((*value).into()),
+        Field::Int(value) | Field::Date(value) | Field::TimeMillis(value) => {
+            number((*value).into())
+        }
         Field::Long(value)
         | Field::TimeMicros(value)
         | Field::TimestampMillis(value)
@@ -117,10 +143,20 @@ fn check(names: &[String]) -> Result<()> {
     for (at, name) in names.iter().enumerate() {
         ensure!(
             !name.is_empty(),
-            hinted(format!("column {} has no name", at + 1), "name every column in its first row")
+            hinted(
+                format!("column {} has no name", at + 1),
+                "name every column in its first row"
+            )
         );
-        ensure!(!names[..at].contains(name), "two columns are called `{name}`");
+        ensure!(
+            !names[..at].contains(name),
+            "two columns are called `{name}`"
+        );
     }
-    ensure!(names.len() > 1, "it has {} columns, and a table an index and others", names.len());
+    ensure!(
+        names.len() > 1,
+        "it has {} columns, and a table an index and others",
+        names.len()
+    );
     Ok(())
 }

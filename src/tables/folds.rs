@@ -47,19 +47,35 @@ pub fn folds(table: &Table, times: Option<&[f64]>, cv: Cv, seed: u64) -> Result<
         Folds::LeaveOneGroupOut => {
             ensure!(
                 is_grouped && distinct.len() > 1,
-                hinted("there are no groups to leave out one by one", "name their column in `data.group`")
+                hinted(
+                    "there are no groups to leave out one by one",
+                    "name their column in `data.group`"
+                )
             );
-            let parts: Vec<usize> = table.groups.iter().map(|group| distinct.range(..group).count()).collect();
+            let parts: Vec<usize> = table
+                .groups
+                .iter()
+                .map(|group| distinct.range(..group).count())
+                .collect();
             of_parts(&parts, distinct.len())
         }
         Folds::Time => by_time(table, times, cv.k)?,
     };
-    folds.iter().enumerate().try_for_each(|(number, fold)| check(table, fold, number + 1))?;
+    folds
+        .iter()
+        .enumerate()
+        .try_for_each(|(number, fold)| check(table, fold, number + 1))?;
     Ok(folds)
 }
 
 fn enough(found: usize, what: &str, k: usize) -> Result<()> {
-    ensure!(found >= k, hinted(format!("{found} {what} do not make {k} folds"), "ask for fewer with `--cv`"));
+    ensure!(
+        found >= k,
+        hinted(
+            format!("{found} {what} do not make {k} folds"),
+            "ask for fewer with `--cv`"
+        )
+    );
     Ok(())
 }
 
@@ -74,21 +90,35 @@ fn check(table: &Table, fold: &Fold, number: usize) -> Result<()> {
             )
         );
     }
-    ensure!(!fold.test.is_empty(), hinted(format!("fold {number} has no row to test on"), "ask for fewer folds"));
+    ensure!(
+        !fold.test.is_empty(),
+        hinted(
+            format!("fold {number} has no row to test on"),
+            "ask for fewer folds"
+        )
+    );
     Ok(())
 }
 
 /// The fold of each row `parts` → folds.
 fn of_parts(parts: &[usize], k: usize) -> Vec<Fold> {
-    let rows = |keep: &dyn Fn(usize) -> bool| (0..parts.len()).filter(|row| keep(parts[*row])).collect();
-    (0..k).map(|part| Fold { train: rows(&|other| other != part), test: rows(&|other| other == part) }).collect()
+    let rows =
+        |keep: &dyn Fn(usize) -> bool| (0..parts.len()).filter(|row| keep(parts[*row])).collect();
+    (0..k)
+        .map(|part| Fold {
+            train: rows(&|other| other != part),
+            test: rows(&|other| other == part),
+        })
+        .collect()
 }
 
 fn stratified(table: &Table, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
     let mut parts = vec![0; table.n()];
     let mut dealt = 0;
     for class in 0..table.classes.len() {
-        let mut rows: Vec<usize> = (0..table.n()).filter(|row| table.y[*row] as usize == class).collect();
+        let mut rows: Vec<usize> = (0..table.n())
+            .filter(|row| table.y[*row] as usize == class)
+            .collect();
         rows.shuffle(random);
         for row in rows {
             parts[row] = dealt % k;
@@ -115,15 +145,21 @@ fn stratified_groups(table: &Table, k: usize, random: &mut ChaCha8Rng) -> Vec<us
         let best = (0..k)
             .map(|part| {
                 let share = |other: usize, class: usize| {
-                    (folds[other][class] + if other == part { counts[class] } else { 0.0 }) / totals[class].max(1.0)
+                    (folds[other][class] + if other == part { counts[class] } else { 0.0 })
+                        / totals[class].max(1.0)
                 };
-                let uneven = |class| variance(&(0..k).map(|other| share(other, class)).collect::<Vec<_>>()).sqrt();
+                let uneven = |class| {
+                    variance(&(0..k).map(|other| share(other, class)).collect::<Vec<_>>()).sqrt()
+                };
                 let size: f64 = folds[part].iter().sum();
                 ((0..classes).map(uneven).sum::<f64>(), size, part)
             })
             .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))
             .map_or(0, |(_, _, part)| part);
-        folds[best].iter_mut().zip(&counts).for_each(|(sum, count)| *sum += count);
+        folds[best]
+            .iter_mut()
+            .zip(&counts)
+            .for_each(|(sum, count)| *sum += count);
         part_of.insert(group, best);
     }
     table.groups.iter().map(|group| part_of[group]).collect()
@@ -131,23 +167,37 @@ fn stratified_groups(table: &Table, k: usize, random: &mut ChaCha8Rng) -> Vec<us
 
 fn variance(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64
+    values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / values.len() as f64
 }
 
 fn by_time(table: &Table, times: Option<&[f64]>, k: usize) -> Result<Vec<Fold>> {
     let Some(times) = times else {
-        return Err(hinted("folds by time need the time of each row", "name its column in `data.time`").into());
+        return Err(hinted(
+            "folds by time need the time of each row",
+            "name its column in `data.time`",
+        )
+        .into());
     };
     enough(table.n(), "rows", k + 1)?;
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let cuts: Vec<f64> = (1..=k).map(|part| sorted[part * sorted.len() / (k + 1)]).collect();
+    let cuts: Vec<f64> = (1..=k)
+        .map(|part| sorted[part * sorted.len() / (k + 1)])
+        .collect();
     let part = |row: &usize| cuts.iter().filter(|cut| times[*row] >= **cut).count();
     let fold = |number: usize| {
         let test: Vec<usize> = (0..table.n()).filter(|row| part(row) == number).collect();
         let tested: BTreeSet<u64> = test.iter().map(|row| table.groups[*row]).collect();
-        let train = (0..table.n()).filter(|row| part(row) < number && !tested.contains(&table.groups[*row]));
-        Fold { train: train.collect(), test }
+        let train = (0..table.n())
+            .filter(|row| part(row) < number && !tested.contains(&table.groups[*row]));
+        Fold {
+            train: train.collect(),
+            test,
+        }
     };
     Ok((1..=k).map(fold).collect())
 }
@@ -159,9 +209,17 @@ mod tests {
 
     fn table(y: &[u32], groups: Option<&[u64]>) -> Table {
         let n = y.len();
-        let classes = (0..=y.iter().copied().max().unwrap_or(0)).map(|class| class.to_string()).collect();
+        let classes = (0..=y.iter().copied().max().unwrap_or(0))
+            .map(|class| class.to_string())
+            .collect();
         let groups = groups.map_or_else(|| (0..n as u64).collect(), <[u64]>::to_vec);
-        Table { features: vec!["a".to_owned()], x: vec![0.0; n], y: y.to_vec(), classes, groups }
+        Table {
+            features: vec!["a".to_owned()],
+            x: vec![0.0; n],
+            y: y.to_vec(),
+            classes,
+            groups,
+        }
     }
 
     fn cv(k: usize, folds: Folds) -> Cv {
@@ -172,7 +230,10 @@ mod tests {
     fn is_partition(table: &Table, folds: &[Fold]) -> bool {
         (0..table.n()).all(|row| {
             let tested = folds.iter().filter(|fold| fold.test.contains(&row)).count();
-            tested == 1 && folds.iter().all(|fold| fold.train.contains(&row) != fold.test.contains(&row))
+            tested == 1
+                && folds
+                    .iter()
+                    .all(|fold| fold.train.contains(&row) != fold.test.contains(&row))
         })
     }
 
@@ -225,7 +286,9 @@ mod tests {
     fn classes_stay_even_over_groups() {
         // Thirty groups of ten; every third one is mostly of the second class.
         let groups: Vec<u64> = (0..300).map(|row| row / 10).collect();
-        let y: Vec<u32> = (0..300u64).map(|row| u32::from((row / 10) % 3 == 0 && row % 10 > 1)).collect();
+        let y: Vec<u32> = (0..300u64)
+            .map(|row| u32::from((row / 10) % 3 == 0 && row % 10 > 1))
+            .collect();
         let table = table(&y, Some(&groups));
         for fold in folds(&table, None, cv(5, Folds::Stratified), 3).expect("folds") {
             let positives = fold.test.iter().filter(|row| y[**row] == 1).count();
@@ -238,7 +301,9 @@ mod tests {
     #[test]
     fn what_makes_no_folds_is_refused() {
         let refusal = |y: &[u32], groups: Option<&[u64]>, k, kind| {
-            crate::error::render(&folds(&table(y, groups), None, cv(k, kind), 1).expect_err("refused"))
+            crate::error::render(
+                &folds(&table(y, groups), None, cv(k, kind), 1).expect_err("refused"),
+            )
         };
         insta::assert_snapshot!(
             [
@@ -246,7 +311,12 @@ mod tests {
                 refusal(&[0, 1, 0, 0], None, 2, Folds::Stratified),
                 refusal(&[0, 1, 0, 1], Some(&[1, 1, 2, 2]), 3, Folds::Stratified),
                 refusal(&[0, 1, 0, 1], None, 2, Folds::LeaveOneGroupOut),
-                refusal(&[0, 0, 1, 1], Some(&[1, 1, 2, 2]), 2, Folds::LeaveOneGroupOut),
+                refusal(
+                    &[0, 0, 1, 1],
+                    Some(&[1, 1, 2, 2]),
+                    2,
+                    Folds::LeaveOneGroupOut
+                ),
                 refusal(&[0, 1, 0, 1], None, 2, Folds::Time),
             ]
             .join("\n")

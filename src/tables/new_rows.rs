@@ -15,13 +15,25 @@ use crate::error::hinted;
 ///
 /// # Errors
 /// Fails for a column that is missing or not asked for, and names it; and as tables of features do.
-pub fn new_rows(path: &Path, index: &str, features: &[String], classes: &[String]) -> Result<(Vec<String>, Table)> {
-    let Numbers { index: names, features: found, columns } =
-        Numbers::read(path, index, |found| check_columns(found, features))
-            .with_context(|| format!("cannot predict the rows of `{}`", path.display()))?;
+pub fn new_rows(
+    path: &Path,
+    index: &str,
+    features: &[String],
+    classes: &[String],
+) -> Result<(Vec<String>, Table)> {
+    let Numbers {
+        index: names,
+        features: found,
+        columns,
+    } = Numbers::read(path, index, |found| check_columns(found, features))
+        .with_context(|| format!("cannot predict the rows of `{}`", path.display()))?;
     let place = |feature: &String| found.iter().position(|known| known == feature);
-    let places = features.iter().map(|feature| place(feature).context("every feature was found"));
-    let x = places.map(|place| Ok(&columns[place?])).collect::<Result<Vec<_>>>()?;
+    let places = features
+        .iter()
+        .map(|feature| place(feature).context("every feature was found"));
+    let x = places
+        .map(|place| Ok(&columns[place?]))
+        .collect::<Result<Vec<_>>>()?;
     let n = names.len();
     let table = Table {
         features: features.to_vec(),
@@ -35,13 +47,20 @@ pub fn new_rows(path: &Path, index: &str, features: &[String], classes: &[String
 
 fn check_columns(found: &[String], features: &[String]) -> Result<()> {
     let others = |all: &[String], but: &[String]| {
-        all.iter().filter(|name| !but.contains(name)).cloned().collect::<Vec<String>>()
+        all.iter()
+            .filter(|name| !but.contains(name))
+            .cloned()
+            .collect::<Vec<String>>()
     };
     let (missing, unknown) = (others(features, found), others(found, features));
-    let said = [("it has no column", &missing), ("the pipeline knows no column", &unknown)];
+    let said = [
+        ("it has no column", &missing),
+        ("the pipeline knows no column", &unknown),
+    ];
     let said = said.into_iter().filter(|(_, names)| !names.is_empty());
-    let said: Vec<String> =
-        said.map(|(what, names)| format!("{what} {}", list(names.iter().map(String::as_str)))).collect();
+    let said: Vec<String> = said
+        .map(|(what, names)| format!("{what} {}", list(names.iter().map(String::as_str))))
+        .collect();
     ensure!(
         said.is_empty(),
         hinted(

@@ -24,15 +24,33 @@ impl Numbers {
     ///
     /// # Errors
     /// Fails where `check` does, which is given the names of the other columns before any row is read; for a cell that is no finite number, and names its column and place; and for two rows of the same name.
-    pub(super) fn read(path: &Path, index: &str, check: impl FnOnce(&[String]) -> Result<()>) -> Result<Numbers> {
+    pub(super) fn read(
+        path: &Path,
+        index: &str,
+        check: impl FnOnce(&[String]) -> Result<()>,
+    ) -> Result<Numbers> {
         let head = |names: &[String]| {
             let at = place(names, index)?;
-            let features: Vec<String> = names.iter().filter(|name| *name != index).cloned().collect();
+            let features: Vec<String> = names
+                .iter()
+                .filter(|name| *name != index)
+                .cloned()
+                .collect();
             check(&features)?;
-            Ok((at, Numbers { index: Vec::new(), columns: vec![Vec::new(); features.len()], features }))
+            Ok((
+                at,
+                Numbers {
+                    index: Vec::new(),
+                    columns: vec![Vec::new(); features.len()],
+                    features,
+                },
+            ))
         };
-        let (_, numbers) = read(path, head, |(at, numbers), place, cells| numbers.add(*at, place, cells))?;
-        check_index(&numbers.index, index).with_context(|| format!("cannot use the table `{}`", path.display()))?;
+        let (_, numbers) = read(path, head, |(at, numbers), place, cells| {
+            numbers.add(*at, place, cells)
+        })?;
+        check_index(&numbers.index, index)
+            .with_context(|| format!("cannot use the table `{}`", path.display()))?;
         Ok(numbers)
     }
 
@@ -62,7 +80,10 @@ fn number(cell: &Cell<'_>) -> Result<f64> {
         Cell::Number(number) => Some(number),
         Cell::Bool(value) => Some(f64::from(u8::from(value))),
         Cell::Text(_) => None,
-        Cell::Written(text) => text.parse().ok().or_else(|| truth(text).map(|value| f64::from(u8::from(value)))),
+        Cell::Written(text) => text
+            .parse()
+            .ok()
+            .or_else(|| truth(text).map(|value| f64::from(u8::from(value)))),
     };
     let found = || match *cell {
         Cell::Text(text) | Cell::Written(text) => format!("`{text}`"),

@@ -82,38 +82,72 @@ impl Sheet {
 
     /// The rows as JSON, an object each.
     pub fn json(&self) -> serde_json::Value {
-        let row = |row| self.columns.iter().map(|(name, cells)| (name.clone(), cells.json(row))).collect();
-        serde_json::Value::Array((0..self.n()).map(row).map(serde_json::Value::Object).collect())
+        let row = |row| {
+            self.columns
+                .iter()
+                .map(|(name, cells)| (name.clone(), cells.json(row)))
+                .collect()
+        };
+        serde_json::Value::Array(
+            (0..self.n())
+                .map(row)
+                .map(serde_json::Value::Object)
+                .collect(),
+        )
     }
 
     /// Writes the file `path`: Parquet where its name ends in `.parquet`, else CSV.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
-        let bytes = if is_parquet { self.parquet()? } else { self.csv()?.into_bytes() };
+        let is_parquet = path
+            .extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
+        let bytes = if is_parquet {
+            self.parquet()?
+        } else {
+            self.csv()?.into_bytes()
+        };
         crate::files::write_atomic(path, &bytes)
     }
 
     fn parquet(&self) -> Result<Vec<u8>> {
         let field = |(name, cells): &(String, Cells)| {
             let (physical, logical) = cells.kind();
-            let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
+            let field =
+                Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
             anyhow::Ok(Arc::new(field.with_logical_type(logical).build()?))
         };
         let fields = self.columns.iter().map(field).collect::<Result<Vec<_>>>()?;
-        let schema = Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?);
+        let schema = Arc::new(
+            Type::group_type_builder("schema")
+                .with_fields(fields)
+                .build()?,
+        );
         let compression = Compression::ZSTD(ZstdLevel::try_new(3)?);
-        let properties = Arc::new(WriterProperties::builder().set_compression(compression).build());
+        let properties = Arc::new(
+            WriterProperties::builder()
+                .set_compression(compression)
+                .build(),
+        );
         let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties)?;
         let mut rows = writer.next_row_group()?;
         for (_, cells) in &self.columns {
             let mut column = rows.next_column()?.context("a column for each field")?;
             match cells {
                 Cells::Texts(cells) => {
-                    let cells: Vec<ByteArray> = cells.iter().map(|cell| cell.as_str().into()).collect();
-                    column.typed::<ByteArrayType>().write_batch(&cells, None, None)?;
+                    let cells: Vec<ByteArray> =
+                        cells.iter().map(|cell| cell.as_str().into()).collect();
+                    column
+                        .typed::<ByteArrayType>()
+                        .write_batch(&cells, None, None)?;
                 }
-                Cells::Reals(cells) => drop(column.typed::<DoubleType>().write_batch(cells, None, None)?),
-                Cells::Wholes(cells) => drop(column.typed::<Int64Type>().write_batch(cells, None, None)?),
+                Cells::Reals(cells) => {
+                    column
+                        .typed::<DoubleType>()
+                        .write_batch(cells, None, None)?;
+                }
+                Cells::Wholes(cells) => {
+                    column.typed::<Int64Type>().write_batch(cells, None, None)?;
+                }
             }
             column.close()?;
         }
@@ -129,11 +163,18 @@ mod tests {
 
     fn sheet() -> Sheet {
         let columns = [
-            ("id", Cells::Texts(["a,1", "say \"no\""].map(str::to_owned).to_vec())),
+            (
+                "id",
+                Cells::Texts(["a,1", "say \"no\""].map(str::to_owned).to_vec()),
+            ),
             ("p", Cells::Reals(vec![0.1, 1.0 / 3.0])),
             ("code", Cells::Wholes(vec![-1, 1 << 53])),
         ];
-        Sheet { columns: columns.map(|(name, cells)| (name.to_owned(), cells)).to_vec() }
+        Sheet {
+            columns: columns
+                .map(|(name, cells)| (name.to_owned(), cells))
+                .to_vec(),
+        }
     }
 
     #[test]
@@ -155,9 +196,15 @@ mod tests {
                 rows.push(cells.iter().map(word).collect::<Vec<_>>().join(" | "));
                 Ok(())
             });
-            let wanted = ["a,1 | 0.1 | -1", "say \"no\" | 0.3333333333333333 | 9007199254740992"];
+            let wanted = [
+                "a,1 | 0.1 | -1",
+                "say \"no\" | 0.3333333333333333 | 9007199254740992",
+            ];
             assert_eq!(found.expect("read"), wanted, "{name}");
         }
-        assert_eq!(sheet().json()[1], serde_json::json!({"id": "say \"no\"", "p": 1.0 / 3.0, "code": 1u64 << 53}));
+        assert_eq!(
+            sheet().json()[1],
+            serde_json::json!({"id": "say \"no\"", "p": 1.0 / 3.0, "code": 1u64 << 53})
+        );
     }
 }

@@ -14,7 +14,11 @@ use crate::manifest::{self, Checksum};
 use crate::shard::{Column, Format, Layout};
 
 /// Directories of joined tables.
-pub const TABLE: Format = Format { name: "table", version: 2, rebuild: "poolcast sweep init CONFIG -o DIR" };
+pub const TABLE: Format = Format {
+    name: "table",
+    version: 2,
+    rebuild: "poolcast sweep init CONFIG -o DIR",
+};
 
 const FILE: &str = "table.safetensors";
 
@@ -37,7 +41,15 @@ pub fn key(data: &Data) -> Result<String> {
         checksum.read(fs_err::File::open(path)?)?;
         anyhow::Ok(checksum.finish())
     };
-    let Data { index, target, group, time, splits, validate, .. } = data;
+    let Data {
+        index,
+        target,
+        group,
+        time,
+        splits,
+        validate,
+        ..
+    } = data;
     let asked = (index, target, group, time, splits, validate, data.chosen()?);
     manifest::key(&(checksum(&data.features)?, checksum(&data.metadata)?, asked))
 }
@@ -45,17 +57,35 @@ pub fn key(data: &Data) -> Result<String> {
 impl Samples {
     /// Writes them to the directory `dir`, in place of others; `key` is that of what they were made from.
     pub fn write(&self, dir: &Path, key: &str) -> Result<()> {
-        let Samples { table, names, times, splits } = self;
+        let Samples {
+            table,
+            names,
+            times,
+            splits,
+        } = self;
         let mut columns = vec![
-            ("x".to_owned(), Column::new(&table.x, &[table.f(), table.n()])),
+            (
+                "x".to_owned(),
+                Column::new(&table.x, &[table.f(), table.n()]),
+            ),
             ("y".to_owned(), Column::vector(&table.y)),
             ("groups".to_owned(), Column::vector(&table.groups)),
         ];
-        columns.extend(times.as_ref().map(|times| ("times".to_owned(), Column::vector(times))));
+        columns.extend(
+            times
+                .as_ref()
+                .map(|times| ("times".to_owned(), Column::vector(times))),
+        );
         let (features, classes) = (table.features.clone(), table.classes.clone());
         let layout = Layout::new(TABLE, &key, columns)?;
         let xxh3 = Checksum::of(layout.parts());
-        let body = Body { xxh3, features, classes, names: names.clone(), splits: splits.clone() };
+        let body = Body {
+            xxh3,
+            features,
+            classes,
+            names: names.clone(),
+            splits: splits.clone(),
+        };
         let staging = Staging::new(dir, true)?;
         layout.write(&staging.path().join(FILE))?;
         manifest::write(staging.path(), TABLE, key, &body)?;
@@ -67,9 +97,19 @@ impl Samples {
     /// # Errors
     /// Fails on a directory without samples, with those of another version, and with numbers that do not fit together.
     pub fn open(dir: &Path) -> Result<Samples> {
-        let Body { xxh3, features, classes, names, splits } = manifest::read(dir, TABLE)?.body;
+        let Body {
+            xxh3,
+            features,
+            classes,
+            names,
+            splits,
+        } = manifest::read(dir, TABLE)?.body;
         let shard = manifest::open_shard(dir, FILE, &xxh3, TABLE)?;
-        let times = shard.names().any(|name| name == "times").then(|| shard.column::<f64>("times")).transpose()?;
+        let times = shard
+            .names()
+            .any(|name| name == "times")
+            .then(|| shard.column::<f64>("times"))
+            .transpose()?;
         let table = Table {
             x: shard.column("x")?.to_vec(),
             y: shard.column("y")?.to_vec(),
@@ -79,11 +119,29 @@ impl Samples {
         };
         let n = names.len();
         let fits = table.x.len() == n * table.f()
-            && [table.y.len(), table.groups.len(), times.map_or(n, <[f64]>::len)].iter().all(|len| *len == n)
-            && table.y.iter().all(|class| (*class as usize) < table.classes.len())
+            && [
+                table.y.len(),
+                table.groups.len(),
+                times.map_or(n, <[f64]>::len),
+            ]
+            .iter()
+            .all(|len| *len == n)
+            && table
+                .y
+                .iter()
+                .all(|class| (*class as usize) < table.classes.len())
             && splits.values().flat_map(Sides::rows).all(|row| row < n);
-        ensure!(fits, "the numbers and names in `{}` do not fit together", dir.display());
-        Ok(Samples { table, names, times: times.map(<[f64]>::to_vec), splits })
+        ensure!(
+            fits,
+            "the numbers and names in `{}` do not fit together",
+            dir.display()
+        );
+        Ok(Samples {
+            table,
+            names,
+            times: times.map(<[f64]>::to_vec),
+            splits,
+        })
     }
 }
 
@@ -94,18 +152,48 @@ mod tests {
     #[test]
     fn samples_are_read_back() {
         let dir = tempfile::tempdir().expect("a directory");
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<String>>()
+        };
         let x = vec![1.0, 2.0, 3.0, 4.0];
         let (features, classes) = (words(&["a", "b"]), words(&["-", "+"]));
-        let table = Table { features, x, y: vec![0, 1], classes, groups: vec![7, 7] };
-        let splits = BTreeMap::from([("A".to_owned(), Sides { train: vec![0, 1], ..Sides::default() })]);
-        let samples = Samples { table, names: words(&["r", "s"]), times: Some(vec![0.5, 1.5]), splits };
+        let table = Table {
+            features,
+            x,
+            y: vec![0, 1],
+            classes,
+            groups: vec![7, 7],
+        };
+        let splits = BTreeMap::from([(
+            "A".to_owned(),
+            Sides {
+                train: vec![0, 1],
+                ..Sides::default()
+            },
+        )]);
+        let samples = Samples {
+            table,
+            names: words(&["r", "s"]),
+            times: Some(vec![0.5, 1.5]),
+            splits,
+        };
         let path = dir.path().join("table");
         samples.write(&path, "k").expect("written");
         assert_eq!(Samples::open(&path).expect("read"), samples);
         assert_eq!(manifest::finished_key(&path, TABLE).as_deref(), Some("k"));
-        let broken = Samples { names: words(&["r"]), ..samples };
+        let broken = Samples {
+            names: words(&["r"]),
+            ..samples
+        };
         broken.write(&path, "k").expect("written");
-        assert!(Samples::open(&path).expect_err("refused").to_string().contains("do not fit together"));
+        assert!(
+            Samples::open(&path)
+                .expect_err("refused")
+                .to_string()
+                .contains("do not fit together")
+        );
     }
 }

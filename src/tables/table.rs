@@ -52,7 +52,10 @@ impl Table {
         let present: Vec<usize> = (0..self.classes.len()).filter(is_there).collect();
         let place = |class: u32| present.partition_point(|known| *known < class as usize) as u32;
         let y = self.y.iter().map(|class| place(*class)).collect();
-        let classes = present.iter().map(|class| self.classes[*class].clone()).collect();
+        let classes = present
+            .iter()
+            .map(|class| self.classes[*class].clone())
+            .collect();
         Table { y, classes, ..self }
     }
 }
@@ -73,7 +76,10 @@ mod tests {
             groups: vec![7, 8, 9],
         };
         let rows = table.rows(&[2, 0]);
-        assert_eq!((rows.column(0), rows.column(1)), (&[3.0, 1.0][..], &[30.0, 10.0][..]));
+        assert_eq!(
+            (rows.column(0), rows.column(1)),
+            (&[3.0, 1.0][..], &[30.0, 10.0][..])
+        );
         assert_eq!((&rows.y[..], &rows.groups[..]), (&[0, 0][..], &[9, 7][..]));
         let ones = table.rows(&[1, 1]).with_present_classes();
         assert_eq!((ones.y, ones.classes), (vec![0, 0], vec!["+".to_owned()]));

@@ -71,15 +71,31 @@ pub fn audit(dataset: &Dataset) -> Result<Audit> {
     let columns = |side| Ok((side, Columns::of(dataset, side)?));
     let sides: Vec<(Side, Columns)> = Side::ALL.into_iter().map(columns).collect::<Result<_>>()?;
     let pairs = [(0, 1), (0, 2), (1, 2)];
-    let shared = pairs.iter().map(|&(a, b)| common(dataset, &sides[a], &sides[b])).collect::<Result<_>>()?;
-    let test_from_ms = dataset.column::<i64>(Side::Test, "hold_time_ms")?.into_iter().min().unwrap_or(i64::MAX);
+    let shared = pairs
+        .iter()
+        .map(|&(a, b)| common(dataset, &sides[a], &sides[b]))
+        .collect::<Result<_>>()?;
+    let test_from_ms = dataset
+        .column::<i64>(Side::Test, "hold_time_ms")?
+        .into_iter()
+        .min()
+        .unwrap_or(i64::MAX);
     let (mut windows_after_test, mut outcomes_after_test) = (0, 0);
     for side in [Side::Train, Side::Validate] {
         let outcomes: Vec<i64> = dataset.column(side, "outcome_time_ms")?;
         outcomes_after_test += outcomes.into_iter().filter(|&ms| ms > test_from_ms).count();
-        windows_after_test += window_ends(dataset, side)?.into_iter().filter(|&ms| ms > test_from_ms).count();
+        windows_after_test += window_ends(dataset, side)?
+            .into_iter()
+            .filter(|&ms| ms > test_from_ms)
+            .count();
     }
-    Ok(Audit { test_from_ms, shared, windows_after_test, outcomes_after_test, by_code: by_code(dataset)? })
+    Ok(Audit {
+        test_from_ms,
+        shared,
+        windows_after_test,
+        outcomes_after_test,
+        by_code: by_code(dataset)?,
+    })
 }
 
 impl Columns {
@@ -102,7 +118,11 @@ fn digest(codes: &[u8]) -> u128 {
     twox_hash::XxHash3_128::oneshot(codes)
 }
 
-fn common(dataset: &Dataset, (from, a): &(Side, Columns), (to, b): &(Side, Columns)) -> Result<Shared> {
+fn common(
+    dataset: &Dataset,
+    (from, a): &(Side, Columns),
+    (to, b): &(Side, Columns),
+) -> Result<Shared> {
     let labels: Vec<u8> = dataset.column(*to, "label")?;
     let (mut duplicates, mut duplicates_of_one_label) = (0, 0);
     for (index, label) in labels.into_iter().enumerate() {
@@ -123,11 +143,24 @@ fn common(dataset: &Dataset, (from, a): &(Side, Columns), (to, b): &(Side, Colum
 
 /// When the window of each sample ends, epoch ms.
 fn window_ends(dataset: &Dataset, side: Side) -> Result<Vec<i64>> {
-    let Settings { window, m, timeframe_len_s, .. } = dataset.summary.settings;
+    let Settings {
+        window,
+        m,
+        timeframe_len_s,
+        ..
+    } = dataset.summary.settings;
     let hold_ms: Vec<i64> = dataset.column(side, "hold_time_ms")?;
     let since_submit_s: Vec<u32> = dataset.column(side, "since_submit_s")?;
     let end = |(hold_ms, since_s): (i64, u32)| {
-        Frames::new(window, hold_ms, hold_ms - i64::from(since_s) * 1000, m, timeframe_len_s).stretch().1
+        Frames::new(
+            window,
+            hold_ms,
+            hold_ms - i64::from(since_s) * 1000,
+            m,
+            timeframe_len_s,
+        )
+        .stretch()
+        .1
     };
     Ok(hold_ms.into_iter().zip(since_submit_s).map(end).collect())
 }
@@ -140,8 +173,15 @@ fn by_code(dataset: &Dataset) -> Result<Vec<CodeShare>> {
         let labels: Vec<u8> = dataset.column(side, "label")?;
         for ((hold_code, hold_subcode), label) in codes.into_iter().zip(subcodes).zip(labels) {
             let none = || Side::ALL.map(|side| (side, 0)).into();
-            let empty = || CodeShare { hold_code, hold_subcode, samples: none(), successes: none() };
-            let share = shares.entry((hold_code, hold_subcode)).or_insert_with(empty);
+            let empty = || CodeShare {
+                hold_code,
+                hold_subcode,
+                samples: none(),
+                successes: none(),
+            };
+            let share = shares
+                .entry((hold_code, hold_subcode))
+                .or_insert_with(empty);
             *share.samples.entry(side).or_default() += 1;
             *share.successes.entry(side).or_default() += usize::from(label);
         }

@@ -8,7 +8,9 @@ use rayon::prelude::*;
 
 use super::context::Activity;
 use super::cycles::{Cycle, LeftOut, Outcome, cycles};
-use super::dataset::{HEADER_BYTES, Listed, ROW_BYTES, Row, Side, SideSummary, Summary, TENSORS, write_shard};
+use super::dataset::{
+    HEADER_BYTES, Listed, ROW_BYTES, Row, Side, SideSummary, Summary, TENSORS, write_shard,
+};
 use super::facts::Facts;
 use super::record::Records;
 use super::sampler::Sampler;
@@ -83,11 +85,27 @@ pub fn build(
     replace: bool,
     progress: impl Fn(Progress) + Sync,
 ) -> Result<Summary> {
-    let (Found { cycles, samples, mut left_out }, (records, sampler)) = rayon::join(
+    let (
+        Found {
+            cycles,
+            samples,
+            mut left_out,
+        },
+        (records, sampler),
+    ) = rayon::join(
         || labelled(store, settings),
-        || rayon::join(|| Records::new(store), || Sampler::new(store, settings.clone())),
+        || {
+            rayon::join(
+                || Records::new(store),
+                || Sampler::new(store, settings.clone()),
+            )
+        },
     );
-    let source = Source { jobs: store.jobs(), records, sampler };
+    let source = Source {
+        jobs: store.jobs(),
+        records,
+        sampler,
+    };
     ensure!(
         !samples.is_empty(),
         hinted(
@@ -95,22 +113,42 @@ pub fn build(
             "parse a longer log: held jobs must be released and end, or be held again, within it"
         )
     );
-    let members: Vec<Member> =
-        samples.iter().map(|sample| Member { hold_ms: sample.hold_ms, group: sample.group }).collect();
+    let members: Vec<Member> = samples
+        .iter()
+        .map(|sample| Member {
+            hold_ms: sample.hold_ms,
+            group: sample.group,
+        })
+        .collect();
     let placed = sides(&members, settings.split, settings.fractions, settings.seed);
     let outside = placed.iter().filter(|side| side.is_none()).count();
     left_out.extend((outside > 0).then_some((LeftOut::ClusterOnTwoSides, outside)));
     let staging = Staging::new(dir, replace)?;
-    let of_side =
-        |side| samples.iter().zip(&placed).filter(move |(_, at)| **at == Some(side)).map(|(sample, _)| *sample);
+    let of_side = |side| {
+        samples
+            .iter()
+            .zip(&placed)
+            .filter(move |(_, at)| **at == Some(side))
+            .map(|(sample, _)| *sample)
+    };
     let sides = Side::ALL.map(|side| (side, of_side(side).collect::<Vec<Sample>>()));
-    let bytes = sides.iter().map(|(_, samples)| bytes_of(samples.len(), settings)).sum();
+    let bytes = sides
+        .iter()
+        .map(|(_, samples)| bytes_of(samples.len(), settings))
+        .sum();
     files::check_space(dir, bytes)?;
     progress(Progress::Planned { bytes });
     let mut shards = write_sides(&source, settings, &sides, staging.path(), &progress)?;
-    let summary = |(side, samples): &(Side, Vec<Sample>)| (*side, summary_of(samples, shards.remove(side)));
+    let summary =
+        |(side, samples): &(Side, Vec<Sample>)| (*side, summary_of(samples, shards.remove(side)));
     let splits = sides.iter().map(summary).collect();
-    let summary = Summary { settings: settings.clone(), e: settings.e(), cycles_total: cycles, left_out, splits };
+    let summary = Summary {
+        settings: settings.clone(),
+        e: settings.e(),
+        cycles_total: cycles,
+        left_out,
+        splits,
+    };
     manifest::write(staging.path(), TENSORS, key, &summary)?;
     staging.commit()?;
     Ok(summary)
@@ -119,10 +157,12 @@ pub fn build(
 /// The labelled cycles of all jobs, in order of hold time.
 fn labelled(store: &Store, settings: &Settings) -> Found {
     let jobs = store.jobs();
-    let found = (0..jobs.len()).into_par_iter().fold(Found::default, |mut found, index| {
-        cycles_of(store, settings, index as u32, &jobs.get(index), &mut found);
-        found
-    });
+    let found = (0..jobs.len())
+        .into_par_iter()
+        .fold(Found::default, |mut found, index| {
+            cycles_of(store, settings, index as u32, &jobs.get(index), &mut found);
+            found
+        });
     let mut found = found.reduce(Found::default, Found::join);
     // Jobs are in order of access point and cluster, so those of a cluster follow each other.
     let (mut group, mut last) = (0, None);
@@ -132,7 +172,9 @@ fn labelled(store: &Store, settings: &Settings) -> Found {
         group += u32::from(last.is_some() && last != cluster);
         (last, sample.group) = (cluster, group);
     }
-    found.samples.par_sort_by_key(|sample| (sample.hold_ms, sample.job, sample.cycle.earlier_holds));
+    found
+        .samples
+        .par_sort_by_key(|sample| (sample.hold_ms, sample.job, sample.cycle.earlier_holds));
     found
 }
 
@@ -140,7 +182,10 @@ impl Found {
     fn join(mut self, mut other: Found) -> Found {
         self.cycles += other.cycles;
         self.samples.append(&mut other.samples);
-        other.left_out.into_iter().for_each(|(reason, n)| *self.left_out.entry(reason).or_default() += n);
+        other
+            .left_out
+            .into_iter()
+            .for_each(|(reason, n)| *self.left_out.entry(reason).or_default() += n);
         self
     }
 }
@@ -149,12 +194,24 @@ fn cycles_of(store: &Store, settings: &Settings, index: u32, job: &Job<'_>, foun
     for cycle in cycles(job.history, settings.label, store.gaps(job.ap)) {
         found.cycles += 1;
         let left_out = match cycle.outcome {
-            _ if settings.exclude_hold_codes.contains(&job.history.hold_code[cycle.hold]) => LeftOut::HoldCodeExcluded,
-            _ if settings.cycles == Cycles::First && cycle.earlier_holds > 0 => LeftOut::NotTheFirst,
+            _ if settings
+                .exclude_hold_codes
+                .contains(&job.history.hold_code[cycle.hold]) =>
+            {
+                LeftOut::HoldCodeExcluded
+            }
+            _ if settings.cycles == Cycles::First && cycle.earlier_holds > 0 => {
+                LeftOut::NotTheFirst
+            }
             Outcome::LeftOut(reason) => reason,
             Outcome::Label(_) => {
                 let hold_ms = job.history.time_ms[cycle.hold];
-                found.samples.push(Sample { hold_ms, job: index, group: 0, cycle });
+                found.samples.push(Sample {
+                    hold_ms,
+                    job: index,
+                    group: 0,
+                    cycle,
+                });
                 continue;
             }
         };
@@ -203,8 +260,16 @@ fn summary_of(samples: &[Sample], shards: Option<Vec<Listed>>) -> SideSummary {
     SideSummary {
         samples: samples.len(),
         successes: samples.iter().filter(|sample| sample.is_success()).count(),
-        from_ms: samples.iter().map(|sample| sample.hold_ms).min().unwrap_or(0),
-        to_ms: samples.iter().map(|sample| sample.hold_ms).max().unwrap_or(0),
+        from_ms: samples
+            .iter()
+            .map(|sample| sample.hold_ms)
+            .min()
+            .unwrap_or(0),
+        to_ms: samples
+            .iter()
+            .map(|sample| sample.hold_ms)
+            .max()
+            .unwrap_or(0),
         shards: shards.unwrap_or_default(),
     }
 }
@@ -224,7 +289,9 @@ fn write_sides(
             let activity = source.sampler.activity(chapter.iter().map(Sample::hold));
             for samples in chapter.chunks(per_shard) {
                 let place = (*side, file_name(*side, index));
-                writer.add(place, |made| made.make(source, samples, &activity, m * j, progress))?;
+                writer.add(place, |made| {
+                    made.make(source, samples, &activity, m * j, progress)
+                })?;
                 index += 1;
             }
         }
@@ -248,7 +315,15 @@ struct Writer {
 impl Writer {
     fn new(&Settings { m, j, .. }: &Settings, dir: &Path) -> Writer {
         let (made, spare) = (Made::default(), Made::default());
-        Writer { m, j, dir: dir.to_owned(), written: BTreeMap::new(), place: None, made, spare }
+        Writer {
+            m,
+            j,
+            dir: dir.to_owned(),
+            written: BTreeMap::new(),
+            place: None,
+            made,
+            spare,
+        }
     }
 
     /// Makes the shard of one side that is to stand in the file at `place`.
@@ -257,7 +332,9 @@ impl Writer {
         std::thread::scope(|scope| {
             let written = scope.spawn(|| self.write());
             make(&mut spare);
-            written.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            written
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })?;
         self.spare = std::mem::replace(&mut self.made, spare);
         self.place = Some(place);
@@ -266,9 +343,20 @@ impl Writer {
 
     /// Writes what was made last.
     fn write(&mut self) -> Result<()> {
-        let Some((side, file)) = self.place.take() else { return Ok(()) };
-        let xxh3 = write_shard(&self.dir.join(&file), &self.made.codes, &self.made.rows, self.m, self.j)?;
-        self.written.entry(side).or_default().push(Listed { file, xxh3 });
+        let Some((side, file)) = self.place.take() else {
+            return Ok(());
+        };
+        let xxh3 = write_shard(
+            &self.dir.join(&file),
+            &self.made.codes,
+            &self.made.rows,
+            self.m,
+            self.j,
+        )?;
+        self.written
+            .entry(side)
+            .or_default()
+            .push(Listed { file, xxh3 });
         Ok(())
     }
 
@@ -298,14 +386,25 @@ impl Made {
         progress: &(impl Fn(Progress) + Sync),
     ) {
         self.codes.resize(samples.len() * cells, EMPTY);
-        let at_once = samples.len().div_ceil(rayon::current_num_threads()).clamp(1, AT_ONCE);
-        let batches = self.codes.par_chunks_mut(at_once * cells).zip(samples.par_chunks(at_once));
+        let at_once = samples
+            .len()
+            .div_ceil(rayon::current_num_threads())
+            .clamp(1, AT_ONCE);
+        let batches = self
+            .codes
+            .par_chunks_mut(at_once * cells)
+            .zip(samples.par_chunks(at_once));
         batches.for_each(|(codes, batch)| {
             let holds: Vec<(usize, Cycle)> = batch.iter().map(Sample::hold).collect();
             source.sampler.batch(&holds, activity, codes);
-            progress(Progress::Made { samples: batch.len() as u64 });
+            progress(Progress::Made {
+                samples: batch.len() as u64,
+            });
         });
-        samples.par_iter().map(|sample| sample.row(source)).collect_into_vec(&mut self.rows);
+        samples
+            .par_iter()
+            .map(|sample| sample.row(source))
+            .collect_into_vec(&mut self.rows);
     }
 }
 
@@ -317,7 +416,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn settings() -> Settings {
-        let mut settings = Settings::of(&Config::load(None, &BTreeMap::new()).expect("defaults")).expect("settings");
+        let mut settings = Settings::of(&Config::load(None, &BTreeMap::new()).expect("defaults"))
+            .expect("settings");
         (settings.j, settings.m, settings.timeframe_len_s) = (4, 5, 10);
         settings
     }
@@ -340,17 +440,44 @@ mod tests {
         let cycle = cycles(store.jobs().get(job).history, Label::Next, &[])[0];
         let mut codes = vec![0; settings.m * settings.j];
         Sampler::new(store, settings.clone()).codes(job, &cycle, &mut codes);
-        (codes, Facts::at(&store.jobs().get(job), &cycle, &Records::new(store)))
+        (
+            codes,
+            Facts::at(&store.jobs().get(job), &cycle, &Records::new(store)),
+        )
     }
 
     #[test]
     fn too_few_jobs_leave_the_row_empty() {
-        let store = store(&[(1, 0, 0), (1, 20, 1), (1, 40, 12), (2, 35, 0), (3, 41, 0), (4, -50, 0), (4, -1, 5)]);
+        let store = store(&[
+            (1, 0, 0),
+            (1, 20, 1),
+            (1, 40, 12),
+            (2, 35, 0),
+            (3, 41, 0),
+            (4, -50, 0),
+            (4, -1, 5),
+        ]);
         let (codes, _) = sample(&store, 0, &settings());
-        let column = |k: usize| codes.iter().skip(k).step_by(4).copied().collect::<Vec<u8>>();
+        let column = |k: usize| {
+            codes
+                .iter()
+                .skip(k)
+                .step_by(4)
+                .copied()
+                .collect::<Vec<u8>>()
+        };
         assert_eq!(column(0), [0, 0, 1, 1, 12]);
-        assert_eq!(column(1), [EMPTY, EMPTY, EMPTY, EMPTY, 0], "job 2 alone: 3 comes later, 4 ended before the window");
-        assert!(column(2).iter().chain(&column(3)).all(|&cell| cell == EMPTY));
+        assert_eq!(
+            column(1),
+            [EMPTY, EMPTY, EMPTY, EMPTY, 0],
+            "job 2 alone: 3 comes later, 4 ended before the window"
+        );
+        assert!(
+            column(2)
+                .iter()
+                .chain(&column(3))
+                .all(|&cell| cell == EMPTY)
+        );
     }
 
     proptest! {

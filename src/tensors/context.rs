@@ -23,14 +23,23 @@ impl Context {
         match choice {
             config::Context::Uniform => Context::Uniform(spans),
             config::Context::Recent => Context::Recent(spans),
-            config::Context::SameOwnerFirst => Context::SameOwnerFirst(spans, Spans::by_owner(jobs)),
+            config::Context::SameOwnerFirst => {
+                Context::SameOwnerFirst(spans, Spans::by_owner(jobs))
+            }
         }
     }
 
     /// What samples with these windows, of up to `count` jobs each, need to know of them all.
-    pub(super) fn activity(&self, jobs: &Jobs<'_>, windows: impl Iterator<Item = Stretch>, count: usize) -> Activity {
+    pub(super) fn activity(
+        &self,
+        jobs: &Jobs<'_>,
+        windows: impl Iterator<Item = Stretch>,
+        count: usize,
+    ) -> Activity {
         match self {
-            Context::Recent(spans) => Activity::of(jobs, spans, &windows.collect::<Vec<_>>(), count),
+            Context::Recent(spans) => {
+                Activity::of(jobs, spans, &windows.collect::<Vec<_>>(), count)
+            }
             _ => Activity::default(),
         }
     }
@@ -94,13 +103,18 @@ impl Moment {
 /// it so.
 fn moments(job: u32, history: History<'_>) -> impl Iterator<Item = Moment> {
     let (mut has_ended, mut is_active) = (false, false);
-    history.number.iter().enumerate().filter_map(move |(at, &number)| {
-        let had_ended = has_ended;
-        has_ended = ended(had_ended, number);
-        is_active |= !(had_ended && has_ended);
-        let is_last = history.time_ms.get(at + 1) != Some(&history.time_ms[at]);
-        (is_last && std::mem::take(&mut is_active)).then(|| Moment::new(history.time_ms[at], job, has_ended))
-    })
+    history
+        .number
+        .iter()
+        .enumerate()
+        .filter_map(move |(at, &number)| {
+            let had_ended = has_ended;
+            has_ended = ended(had_ended, number);
+            is_active |= !(had_ended && has_ended);
+            let is_last = history.time_ms.get(at + 1) != Some(&history.time_ms[at]);
+            (is_last && std::mem::take(&mut is_active))
+                .then(|| Moment::new(history.time_ms[at], job, has_ended))
+        })
 }
 
 impl Activity {
@@ -113,7 +127,8 @@ impl Activity {
             let (mut before, mut events) = (Vec::new(), Vec::new());
             for &job in part {
                 let mut moments = moments(job, jobs.history(job as usize)).peekable();
-                let until_first = std::iter::from_fn(|| moments.next_if(|moment| moment.time_ms() <= first_ms));
+                let until_first =
+                    std::iter::from_fn(|| moments.next_if(|moment| moment.time_ms() <= first_ms));
                 before.extend(until_first.last());
                 events.extend(moments.take_while(|moment| moment.time_ms() <= to_ms));
             }
@@ -135,7 +150,9 @@ impl Activity {
 
     /// Adds the jobs that were active last, latest first, until `chosen` has `count`.
     fn latest(&self, (from_ms, to_ms): Stretch, count: usize, chosen: &mut Vec<u32>) {
-        let known = self.events.partition_point(|event| event.time_ms() <= to_ms);
+        let known = self
+            .events
+            .partition_point(|event| event.time_ms() <= to_ms);
         let mut gone = Vec::new();
         for event in self.events[..known].iter().rev() {
             if chosen.len() >= count {
@@ -143,7 +160,11 @@ impl Activity {
             }
             let job = event.job();
             if !chosen.contains(&job) && !gone.contains(&job) {
-                let jobs = if event.has_ended() && event.time_ms() < from_ms { &mut gone } else { &mut *chosen };
+                let jobs = if event.has_ended() && event.time_ms() < from_ms {
+                    &mut gone
+                } else {
+                    &mut *chosen
+                };
                 jobs.push(job);
             }
         }
@@ -170,8 +191,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn store(events: &[(i32, i64, u16)]) -> Store {
-        let event =
-            |&(cluster, s, number): &(i32, i64, u16)| Event { cluster, time_ms: s * 1000, number, ..Event::default() };
+        let event = |&(cluster, s, number): &(i32, i64, u16)| Event {
+            cluster,
+            time_ms: s * 1000,
+            number,
+            ..Event::default()
+        };
         store_of(&events.iter().map(event).collect::<Vec<_>>())
     }
 
@@ -197,11 +222,20 @@ mod tests {
         }
     }
 
-    fn chosen(choice: config::Context, events: &[(i32, i64, u16)], window: Stretch, count: usize) -> Vec<u32> {
+    fn chosen(
+        choice: config::Context,
+        events: &[(i32, i64, u16)],
+        window: Stretch,
+        count: usize,
+    ) -> Vec<u32> {
         let store = store(events);
         let jobs = store.jobs();
         let context = Context::new(choice, &jobs);
-        let others = [(window.0 - 50_000, window.1 - 50_000), window, (window.0 + 50_000, window.1 + 50_000)];
+        let others = [
+            (window.0 - 50_000, window.1 - 50_000),
+            window,
+            (window.0 + 50_000, window.1 + 50_000),
+        ];
         let activity = context.activity(&jobs, others.into_iter(), count + 1);
         let mut generator = generator(1, &jobs.get(0), 0);
         let mut chosen = vec![0];
@@ -212,8 +246,24 @@ mod tests {
     #[test]
     fn recent_jobs_come_in_the_order_of_their_last_events() {
         // Jobs 0 to 5: the primary; active at 70 and 100; at 90; ended at 40; ended at 95; active only later.
-        let events = [(0, 0, 0), (0, 100, 12), (1, 0, 0), (1, 70, 1), (1, 100, 4), (2, 0, 0), (2, 90, 1), (3, 0, 0)];
-        let more = [(3, 40, 5), (4, 0, 0), (4, 95, 5), (5, 101, 0), (6, 0, 0), (2, 110, 12)];
+        let events = [
+            (0, 0, 0),
+            (0, 100, 12),
+            (1, 0, 0),
+            (1, 70, 1),
+            (1, 100, 4),
+            (2, 0, 0),
+            (2, 90, 1),
+            (3, 0, 0),
+        ];
+        let more = [
+            (3, 40, 5),
+            (4, 0, 0),
+            (4, 95, 5),
+            (5, 101, 0),
+            (6, 0, 0),
+            (2, 110, 12),
+        ];
         let events = [&events[..], &more].concat();
         let recent = |count| chosen(config::Context::Recent, &events, (50_000, 100_000), count);
         assert_eq!(recent(9), [1, 4, 2, 6]);
@@ -222,8 +272,19 @@ mod tests {
 
     #[test]
     fn all_choices_leave_out_the_primary_and_those_that_do_not_exist() {
-        let events = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (2, 10, 9), (3, 60, 0), (4, 200, 0)];
-        for choice in [config::Context::Uniform, config::Context::Recent, config::Context::SameOwnerFirst] {
+        let events = [
+            (0, 0, 0),
+            (1, 0, 0),
+            (2, 0, 0),
+            (2, 10, 9),
+            (3, 60, 0),
+            (4, 200, 0),
+        ];
+        for choice in [
+            config::Context::Uniform,
+            config::Context::Recent,
+            config::Context::SameOwnerFirst,
+        ] {
             let mut found = chosen(choice, &events, (50_000, 100_000), 9);
             found.sort_unstable();
             assert_eq!(found, [1, 3], "{choice}");

@@ -63,14 +63,21 @@ pub enum LeftOut {
 impl LeftOut {
     /// The reason as reports name it.
     pub fn name(self) -> String {
-        serde_json::to_value(self).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|value| value.as_str().map(str::to_owned))
+            .unwrap_or_default()
     }
 }
 
 /// The hold cycles of a job, in order; `gaps` are where events of its access point are missing.
 pub fn cycles(history: History<'_>, label: config::Label, gaps: &[(i64, i64)]) -> Vec<Cycle> {
     // Most jobs were never held, which a look at all events at once tells, by vectors, sooner than one after another.
-    if !history.number.iter().fold(false, |held, &number| held | (number == HELD)) {
+    if !history
+        .number
+        .iter()
+        .fold(false, |held, &number| held | (number == HELD))
+    {
         return Vec::new();
     }
     let holds = (0..history.number.len()).filter(|&at| history.number[at] == HELD);
@@ -83,8 +90,17 @@ pub fn cycles(history: History<'_>, label: config::Label, gaps: &[(i64, i64)]) -
             };
             let (from_ms, to_ms) = (history.time_ms[hold], history.time_ms[decided]);
             let missing = gaps.iter().any(|gap| gap.0 < to_ms && from_ms < gap.1);
-            let outcome = if missing { Outcome::LeftOut(LeftOut::AcrossGap) } else { outcome };
-            Cycle { hold, earlier_holds, outcome, decided }
+            let outcome = if missing {
+                Outcome::LeftOut(LeftOut::AcrossGap)
+            } else {
+                outcome
+            };
+            Cycle {
+                hold,
+                earlier_holds,
+                outcome,
+                decided,
+            }
         })
         .collect()
 }
@@ -102,7 +118,9 @@ fn next_outcome(history: History<'_>, hold: usize) -> (Outcome, usize) {
             (HELD | TERMINATED, false) => Outcome::LeftOut(LeftOut::NoReleaseSeen),
             (HELD, true) => Outcome::Label(false),
             (TERMINATED, true) => Outcome::Label(history.normal[at] == 1 && history.value[at] == 0),
-            (ABORTED, true) if history.value[at] == RemovedBy::Policy as i32 => Outcome::Label(false),
+            (ABORTED, true) if history.value[at] == RemovedBy::Policy as i32 => {
+                Outcome::Label(false)
+            }
             (ABORTED, true) => Outcome::LeftOut(LeftOut::RemovedAfterRelease),
             _ => continue,
         };
@@ -118,14 +136,20 @@ fn next_outcome(history: History<'_>, hold: usize) -> (Outcome, usize) {
 /// The removal in the second before the hold at `hold`. Two daemons write them, and a removed job is not held.
 fn removed_with(history: History<'_>, hold: usize) -> Option<usize> {
     let is_near = |at: &usize| history.time_ms[hold] - history.time_ms[*at] <= 1000;
-    (0..hold).rev().take_while(is_near).find(|&at| history.number[at] == ABORTED)
+    (0..hold)
+        .rev()
+        .take_while(is_near)
+        .find(|&at| history.number[at] == ABORTED)
 }
 
 /// The published rule: normal termination is success whatever the exit code, removal is failure.
 fn final_outcome(history: History<'_>) -> (Outcome, usize) {
     let ended = |at: &usize| matches!(history.number[*at], TERMINATED | ABORTED);
     match (0..history.number.len()).rev().find(ended) {
-        Some(at) => (Outcome::Label(history.number[at] == TERMINATED && history.normal[at] == 1), at),
+        Some(at) => (
+            Outcome::Label(history.number[at] == TERMINATED && history.normal[at] == 1),
+            at,
+        ),
         None => (Outcome::LeftOut(LeftOut::LogEnds), history.number.len() - 1),
     }
 }
@@ -135,7 +159,10 @@ pub(super) mod tests {
     use super::*;
 
     /// Calls `test` with a history of (number, normal, value), one event a second.
-    pub(in crate::tensors) fn with_history<T>(events: &[(u16, u8, i32)], test: impl Fn(History<'_>) -> T) -> T {
+    pub(in crate::tensors) fn with_history<T>(
+        events: &[(u16, u8, i32)],
+        test: impl Fn(History<'_>) -> T,
+    ) -> T {
         let number: Vec<u16> = events.iter().map(|event| event.0).collect();
         let normal: Vec<u8> = events.iter().map(|event| event.1).collect();
         let value: Vec<i32> = events.iter().map(|event| event.2).collect();
@@ -157,57 +184,121 @@ pub(super) mod tests {
 
     fn next(after: &[(u16, u8, i32)]) -> Outcome {
         let events = [&[(0, 0, 0), (1, 0, 0), HOLD], after].concat();
-        with_history(&events, |history| cycles(history, config::Label::Next, &[])[0].outcome)
+        with_history(&events, |history| {
+            cycles(history, config::Label::Next, &[])[0].outcome
+        })
     }
 
     #[test]
     fn every_rule_of_next() {
-        assert_eq!(next(&[RELEASE, (1, 0, 0), (4, 0, 0), (5, 1, 0)]), Outcome::Label(true));
-        assert_eq!(next(&[RELEASE, (5, 1, 1)]), Outcome::Label(false), "a failing exit code");
-        assert_eq!(next(&[RELEASE, (5, 0, 9)]), Outcome::Label(false), "a signal");
-        assert_eq!(next(&[RELEASE, HOLD, RELEASE, (5, 1, 0)]), Outcome::Label(false), "held again");
-        assert_eq!(next(&[RELEASE, (9, 0, 2)]), Outcome::Label(false), "removed by policy");
-        assert_eq!(next(&[RELEASE, (9, 0, 1)]), Outcome::LeftOut(LeftOut::RemovedAfterRelease));
-        assert_eq!(next(&[RELEASE, (9, 0, 0)]), Outcome::LeftOut(LeftOut::RemovedAfterRelease));
-        assert_eq!(next(&[(9, 0, 2)]), Outcome::LeftOut(LeftOut::RemovedWhileHeld));
-        assert_eq!(next(&[HOLD, RELEASE, (5, 1, 0)]), Outcome::LeftOut(LeftOut::NoReleaseSeen));
+        assert_eq!(
+            next(&[RELEASE, (1, 0, 0), (4, 0, 0), (5, 1, 0)]),
+            Outcome::Label(true)
+        );
+        assert_eq!(
+            next(&[RELEASE, (5, 1, 1)]),
+            Outcome::Label(false),
+            "a failing exit code"
+        );
+        assert_eq!(
+            next(&[RELEASE, (5, 0, 9)]),
+            Outcome::Label(false),
+            "a signal"
+        );
+        assert_eq!(
+            next(&[RELEASE, HOLD, RELEASE, (5, 1, 0)]),
+            Outcome::Label(false),
+            "held again"
+        );
+        assert_eq!(
+            next(&[RELEASE, (9, 0, 2)]),
+            Outcome::Label(false),
+            "removed by policy"
+        );
+        assert_eq!(
+            next(&[RELEASE, (9, 0, 1)]),
+            Outcome::LeftOut(LeftOut::RemovedAfterRelease)
+        );
+        assert_eq!(
+            next(&[RELEASE, (9, 0, 0)]),
+            Outcome::LeftOut(LeftOut::RemovedAfterRelease)
+        );
+        assert_eq!(
+            next(&[(9, 0, 2)]),
+            Outcome::LeftOut(LeftOut::RemovedWhileHeld)
+        );
+        assert_eq!(
+            next(&[HOLD, RELEASE, (5, 1, 0)]),
+            Outcome::LeftOut(LeftOut::NoReleaseSeen)
+        );
         assert_eq!(next(&[(5, 1, 0)]), Outcome::LeftOut(LeftOut::NoReleaseSeen));
-        assert_eq!(next(&[RELEASE, (1, 0, 0)]), Outcome::LeftOut(LeftOut::LogEnds));
+        assert_eq!(
+            next(&[RELEASE, (1, 0, 0)]),
+            Outcome::LeftOut(LeftOut::LogEnds)
+        );
         assert_eq!(next(&[]), Outcome::LeftOut(LeftOut::StillHeld));
     }
 
     #[test]
     fn a_job_removed_and_held_in_one_second_is_not_held() {
         let outcome = |events: &[(u16, u8, i32)], last: usize| {
-            with_history(events, |h| cycles(h, config::Label::Next, &[])[last].outcome)
+            with_history(events, |h| {
+                cycles(h, config::Label::Next, &[])[last].outcome
+            })
         };
         let removed = Outcome::LeftOut(LeftOut::RemovedWhileHeld);
-        assert_eq!(outcome(&[(0, 0, 0), (9, 0, 1), HOLD], 0), removed, "written after the removal");
-        assert_eq!(outcome(&[(0, 0, 0), HOLD, (9, 0, 1)], 0), removed, "and before it");
+        assert_eq!(
+            outcome(&[(0, 0, 0), (9, 0, 1), HOLD], 0),
+            removed,
+            "written after the removal"
+        );
+        assert_eq!(
+            outcome(&[(0, 0, 0), HOLD, (9, 0, 1)], 0),
+            removed,
+            "and before it"
+        );
         let other = &[(0, 0, 0), (9, 0, 1), (6, 0, 0), (6, 0, 0), HOLD];
-        assert_eq!(outcome(other, 0), Outcome::LeftOut(LeftOut::StillHeld), "long after: the next job of this number");
+        assert_eq!(
+            outcome(other, 0),
+            Outcome::LeftOut(LeftOut::StillHeld),
+            "long after: the next job of this number"
+        );
     }
 
     #[test]
     fn final_is_the_published_rule() {
-        let outcome =
-            |events: &[(u16, u8, i32)]| with_history(events, |h| cycles(h, config::Label::Final, &[])[0].outcome);
+        let outcome = |events: &[(u16, u8, i32)]| {
+            with_history(events, |h| cycles(h, config::Label::Final, &[])[0].outcome)
+        };
         assert_eq!(
             outcome(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 1)]),
             Outcome::Label(true),
             "exit 1 counts as success"
         );
         assert_eq!(outcome(&[HOLD, (9, 0, 1)]), Outcome::Label(false));
-        assert_eq!(outcome(&[HOLD, RELEASE]), Outcome::LeftOut(LeftOut::LogEnds));
+        assert_eq!(
+            outcome(&[HOLD, RELEASE]),
+            Outcome::LeftOut(LeftOut::LogEnds)
+        );
     }
 
     #[test]
     fn each_hold_is_a_cycle() {
-        let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| cycles(h, config::Label::Next, &[]));
+        let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| {
+            cycles(h, config::Label::Next, &[])
+        });
         let expected = [(0, 0, false, 2), (2, 1, true, 4)];
         assert_eq!(found.len(), 2);
         for (cycle, (hold, earlier_holds, label, decided)) in found.into_iter().zip(expected) {
-            assert_eq!(cycle, Cycle { hold, earlier_holds, outcome: Outcome::Label(label), decided });
+            assert_eq!(
+                cycle,
+                Cycle {
+                    hold,
+                    earlier_holds,
+                    outcome: Outcome::Label(label),
+                    decided
+                }
+            );
         }
     }
 }

@@ -19,10 +19,26 @@ use crate::manifest::{self, Checksum};
 use crate::shard::{Column, Format, Layout, Shard};
 
 /// Tensor shards.
-pub const TENSORS: Format = Format { name: "tensors", version: 4, rebuild: "poolcast tensors EVENTS -o DIR" };
+pub const TENSORS: Format = Format {
+    name: "tensors",
+    version: 4,
+    rebuild: "poolcast tensors EVENTS -o DIR",
+};
 
 /// A side of the split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the words say it")]
 pub enum Side {
@@ -104,21 +120,43 @@ pub(super) struct Row {
 }
 
 /// Writes one shard of samples; returns its digest.
-pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: usize) -> Result<String> {
+pub(super) fn write_shard(
+    path: &Path,
+    codes: &[u8],
+    rows: &[Row],
+    m: usize,
+    j: usize,
+) -> Result<String> {
     let label: Vec<u8> = rows.iter().map(|row| u8::from(row.label)).collect();
     let hold_time_ms: Vec<i64> = rows.iter().map(|row| row.hold_ms).collect();
     let outcome_time_ms: Vec<i64> = rows.iter().map(|row| row.outcome_ms).collect();
     let ints = |field: fn(&Row) -> i32| rows.iter().map(field).collect::<Vec<i32>>();
     let (cluster, proc) = (ints(|row| row.cluster), ints(|row| row.proc));
-    let (hold_code, hold_subcode) = (ints(|row| row.facts.hold_code), ints(|row| row.facts.hold_subcode));
+    let (hold_code, hold_subcode) = (
+        ints(|row| row.facts.hold_code),
+        ints(|row| row.facts.hold_subcode),
+    );
     let words = |field: fn(&Row) -> u32| rows.iter().map(field).collect::<Vec<u32>>();
     let bytes = |field: fn(&Row) -> u8| rows.iter().map(field).collect::<Vec<u8>>();
     let (earlier_holds, group) = (words(|row| row.facts.earlier_holds), words(|row| row.group));
     let subcode_family = bytes(|row| row.facts.subcode_family());
     let since_submit_s = words(|row| row.facts.since_submit_s);
-    let (cpus, gpus) = (bytes(|row| row.facts.request.cpus), bytes(|row| row.facts.request.gpus));
-    let (memory_mb, disk_mb) = (words(|row| row.facts.request.memory_mb), words(|row| row.facts.request.disk_mb));
-    let [cluster_successes, cluster_failures, owner_successes, owner_failures, ended_well, ended_badly] = [
+    let (cpus, gpus) = (
+        bytes(|row| row.facts.request.cpus),
+        bytes(|row| row.facts.request.gpus),
+    );
+    let (memory_mb, disk_mb) = (
+        words(|row| row.facts.request.memory_mb),
+        words(|row| row.facts.request.disk_mb),
+    );
+    let [
+        cluster_successes,
+        cluster_failures,
+        owner_successes,
+        owner_failures,
+        ended_well,
+        ended_badly,
+    ] = [
         words(|row| row.facts.record.cluster.successes),
         words(|row| row.facts.record.cluster.failures),
         words(|row| row.facts.record.owner.successes),
@@ -150,7 +188,9 @@ pub(super) fn write_shard(path: &Path, codes: &[u8], rows: &[Row], m: usize, j: 
         ("cluster_ended_well", Column::vector(&ended_well)),
         ("cluster_ended_badly", Column::vector(&ended_badly)),
     ];
-    let columns = columns.map(|(name, column)| (name.to_owned(), column)).to_vec();
+    let columns = columns
+        .map(|(name, column)| (name.to_owned(), column))
+        .to_vec();
     let layout = Layout::new(TENSORS, &serde_json::json!({}), columns)?;
     layout.write(path)?;
     Ok(Checksum::of(layout.parts()))
@@ -189,20 +229,31 @@ impl Dataset {
         let manifest = manifest::read::<Summary>(dir, TENSORS)?;
         let summary = manifest.body;
         let Settings { m, j, .. } = summary.settings;
-        summary.settings.check().with_context(|| format!("`{}` has strange settings", dir.display()))?;
+        summary
+            .settings
+            .check()
+            .with_context(|| format!("`{}` has strange settings", dir.display()))?;
         let e = summary.settings.e();
         ensure!(
             summary.e == e,
             hinted(
-                format!("`{}` has e = {}, and this program uses {e}", dir.display(), summary.e),
+                format!(
+                    "`{}` has e = {}, and this program uses {e}",
+                    dir.display(),
+                    summary.e
+                ),
                 format!("make it anew with `{}`", TENSORS.rebuild)
             )
         );
         let mut sides = BTreeMap::new();
         for &side in wanted {
             let listed = summary.splits.get(&side);
-            let listed = listed.with_context(|| format!("`{}` has no {} side", dir.display(), side.name()))?;
-            let opened = listed.shards.par_iter().map(|shard| shard.open(dir, e, (m, j)));
+            let listed = listed
+                .with_context(|| format!("`{}` has no {} side", dir.display(), side.name()))?;
+            let opened = listed
+                .shards
+                .par_iter()
+                .map(|shard| shard.open(dir, e, (m, j)));
             let opened: Vec<(Shard, Counts)> = opened.collect::<Result<_>>()?;
             let (mut shards, mut starts, mut successes) = (Vec::new(), vec![0], 0);
             for (shard, counts) in opened {
@@ -221,12 +272,19 @@ impl Dataset {
             );
             sides.insert(side, Shards { shards, starts });
         }
-        Ok(Dataset { summary, key: manifest.key, sides })
+        Ok(Dataset {
+            summary,
+            key: manifest.key,
+            sides,
+        })
     }
 
     /// How many samples `side` has.
     pub fn len(&self, side: Side) -> usize {
-        self.summary.splits.get(&side).map_or(0, |listed| listed.samples)
+        self.summary
+            .splits
+            .get(&side)
+            .map_or(0, |listed| listed.samples)
     }
 
     /// Whether `side` has no sample.
@@ -242,7 +300,9 @@ impl Dataset {
         let size = self.summary.settings.m * self.summary.settings.j;
         let Shards { shards, starts } = &self.sides[&side];
         let at = starts.partition_point(|&start| start <= index) - 1;
-        let codes: &[u8] = shards[at].column("codes").expect("checked when the shard was opened");
+        let codes: &[u8] = shards[at]
+            .column("codes")
+            .expect("checked when the shard was opened");
         &codes[(index - starts[at]) * size..][..size]
     }
 
@@ -254,10 +314,17 @@ impl Dataset {
     pub fn facts(&self, side: Side) -> Result<Vec<Facts>> {
         let mut all = Vec::with_capacity(self.len(side));
         for shard in self.shards(side) {
-            let (hold_code, hold_subcode) = (shard.column("hold_code")?, shard.column("hold_subcode")?);
-            let (earlier_holds, since_submit_s) = (shard.column("earlier_holds")?, shard.column("since_submit_s")?);
+            let (hold_code, hold_subcode) =
+                (shard.column("hold_code")?, shard.column("hold_subcode")?);
+            let (earlier_holds, since_submit_s) = (
+                shard.column("earlier_holds")?,
+                shard.column("since_submit_s")?,
+            );
             let (cpus, gpus) = (shard.column("request_cpus")?, shard.column("request_gpus")?);
-            let (memory_mb, disk_mb) = (shard.column("request_memory_mb")?, shard.column("request_disk_mb")?);
+            let (memory_mb, disk_mb) = (
+                shard.column("request_memory_mb")?,
+                shard.column("request_disk_mb")?,
+            );
             let cluster = tallies(shard, "cluster_successes", "cluster_failures")?;
             let owner = tallies(shard, "owner_successes", "owner_failures")?;
             let ends = tallies(shard, "cluster_ended_well", "cluster_ended_badly")?;
@@ -272,7 +339,11 @@ impl Dataset {
                     memory_mb: memory_mb[sample],
                     disk_mb: disk_mb[sample],
                 },
-                record: Record { cluster: cluster[sample], owner: owner[sample], ends: ends[sample] },
+                record: Record {
+                    cluster: cluster[sample],
+                    owner: owner[sample],
+                    ends: ends[sample],
+                },
             }));
         }
         Ok(all)
@@ -312,19 +383,31 @@ impl Listed {
 
 /// The tally of each sample, from two columns.
 fn tallies(shard: &Shard, successes: &str, failures: &str) -> Result<Vec<Tally>> {
-    let (successes, failures): (&[u32], &[u32]) = (shard.column(successes)?, shard.column(failures)?);
+    let (successes, failures): (&[u32], &[u32]) =
+        (shard.column(successes)?, shard.column(failures)?);
     let both = successes.iter().zip(failures);
-    Ok(both.map(|(&successes, &failures)| Tally { successes, failures }).collect())
+    Ok(both
+        .map(|(&successes, &failures)| Tally {
+            successes,
+            failures,
+        })
+        .collect())
 }
 
 /// Checks everything that readers rely on, so that no file can make them panic.
 fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<Counts> {
     let shape = shard.shape("codes")?;
-    ensure!(shape.len() == 3 && shape[1..] == [m, j], "`codes` has shape {shape:?}, expected [n, {m}, {j}]");
+    ensure!(
+        shape.len() == 3 && shape[1..] == [m, j],
+        "`codes` has shape {shape:?}, expected [n, {m}, {j}]"
+    );
     let n = shape[0];
     let codes: &[u8] = shard.column("codes")?;
     let known = |&cell: &u8| usize::from(cell) < e || cell == EMPTY;
-    ensure!(codes.iter().all(known), "`codes` holds an event type that is not below {e}");
+    ensure!(
+        codes.iter().all(known),
+        "`codes` holds an event type that is not below {e}"
+    );
     let lengths = [
         shard.column::<u8>("label")?.len(),
         shard.column::<i64>("hold_time_ms")?.len(),
@@ -348,10 +431,27 @@ fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<Counts> {
         shard.column::<u32>("cluster_ended_well")?.len(),
         shard.column::<u32>("cluster_ended_badly")?.len(),
     ];
-    ensure!(lengths.iter().all(|&length| length == n), "its columns have other lengths than its {n} samples");
+    ensure!(
+        lengths.iter().all(|&length| length == n),
+        "its columns have other lengths than its {n} samples"
+    );
     let label: &[u8] = shard.column("label")?;
-    ensure!(label.iter().all(|&label| label <= 1), "a label is neither 0 nor 1");
-    let times_ms = shard.column::<i64>("hold_time_ms")?.iter().chain(shard.column::<i64>("outcome_time_ms")?);
-    ensure!(times_ms.into_iter().all(|time_ms| TIMES_MS.contains(time_ms)), "it has a time that no calendar has");
-    Ok(Counts { samples: n, successes: label.iter().filter(|&&label| label == 1).count() })
+    ensure!(
+        label.iter().all(|&label| label <= 1),
+        "a label is neither 0 nor 1"
+    );
+    let times_ms = shard
+        .column::<i64>("hold_time_ms")?
+        .iter()
+        .chain(shard.column::<i64>("outcome_time_ms")?);
+    ensure!(
+        times_ms
+            .into_iter()
+            .all(|time_ms| TIMES_MS.contains(time_ms)),
+        "it has a time that no calendar has"
+    );
+    Ok(Counts {
+        samples: n,
+        successes: label.iter().filter(|&&label| label == 1).count(),
+    })
 }

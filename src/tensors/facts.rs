@@ -11,8 +11,18 @@ const CODES: usize = 51;
 const FAMILIES: usize = 10;
 const NUMBERS: usize = 12;
 /// In the order of [`super::family::Family`].
-const FAMILY_NAMES: [&str; FAMILIES] =
-    ["none", "missing", "permission", "disk", "timeout", "network", "plugin", "memory", "cpu", "other"];
+const FAMILY_NAMES: [&str; FAMILIES] = [
+    "none",
+    "missing",
+    "permission",
+    "disk",
+    "timeout",
+    "network",
+    "plugin",
+    "memory",
+    "cpu",
+    "other",
+];
 const NUMBER_NAMES: [&str; NUMBERS] = [
     "earlier_holds",
     "since_submit",
@@ -68,9 +78,16 @@ impl Facts {
 
     /// What each number of [`Facts::statics`] is, `[s]`.
     pub fn names() -> Vec<String> {
-        let codes = (0..CODES - 1).map(|code| format!("hold_code_{code}")).chain(["hold_code_other".to_owned()]);
-        let words = FAMILY_NAMES.iter().map(|family| format!("subcode_{family}"));
-        codes.chain(words).chain(NUMBER_NAMES.map(str::to_owned)).collect()
+        let codes = (0..CODES - 1)
+            .map(|code| format!("hold_code_{code}"))
+            .chain(["hold_code_other".to_owned()]);
+        let words = FAMILY_NAMES
+            .iter()
+            .map(|family| format!("subcode_{family}"));
+        codes
+            .chain(words)
+            .chain(NUMBER_NAMES.map(str::to_owned))
+            .collect()
     }
 
     /// The facts as numbers near 1 `[s]`: the hold code and the family of the subcode one-hot; logarithms of counts, times
@@ -82,10 +99,16 @@ impl Facts {
         statics[CODES + usize::from(self.subcode_family())] = 1.0;
         let count = |n: u32| (n as f32).ln_1p();
         let size = |n: u32| (n as f32).ln_1p() / 10.0;
-        let share =
-            |t: Tally| (t.successes as f32 - t.failures as f32) / (t.successes as f32 + t.failures as f32 + 2.0);
+        let share = |t: Tally| {
+            (t.successes as f32 - t.failures as f32)
+                / (t.successes as f32 + t.failures as f32 + 2.0)
+        };
         let cases = |t: Tally| count(t.successes.saturating_add(t.failures)) / 4.0;
-        let Record { cluster, owner, ends } = self.record;
+        let Record {
+            cluster,
+            owner,
+            ends,
+        } = self.record;
         let numbers: [f32; NUMBERS] = [
             count(self.earlier_holds),
             size(self.since_submit_s),
@@ -111,12 +134,27 @@ mod tests {
 
     #[test]
     fn every_fact_has_its_place() {
-        let tally = Tally { successes: 6, failures: 2 };
-        let record = Record { owner: tally, ..Record::default() };
-        let facts = Facts { hold_code: 13, hold_subcode: 2, earlier_holds: 1, record, ..Facts::default() };
+        let tally = Tally {
+            successes: 6,
+            failures: 2,
+        };
+        let record = Record {
+            owner: tally,
+            ..Record::default()
+        };
+        let facts = Facts {
+            hold_code: 13,
+            hold_subcode: 2,
+            earlier_holds: 1,
+            record,
+            ..Facts::default()
+        };
         let statics = facts.statics();
         let set: Vec<usize> = (0..STATICS).filter(|&at| statics[at] != 0.0).collect();
-        assert_eq!(set, [13, CODES + 1, CODES + FAMILIES, STATICS - 4, STATICS - 3]);
+        assert_eq!(
+            set,
+            [13, CODES + 1, CODES + FAMILIES, STATICS - 4, STATICS - 3]
+        );
         assert_eq!(statics[STATICS - 4], 0.4);
     }
 
@@ -124,17 +162,37 @@ mod tests {
     fn every_number_has_a_name() {
         let names = Facts::names();
         assert_eq!(names.len(), STATICS);
-        assert_eq!((names[13].as_str(), names[CODES + 1].as_str()), ("hold_code_13", "subcode_missing"));
+        assert_eq!(
+            (names[13].as_str(), names[CODES + 1].as_str()),
+            ("hold_code_13", "subcode_missing")
+        );
         assert_eq!(names[STATICS - 4], "owner_success");
     }
 
     #[test]
     fn strange_numbers_have_the_last_place() {
         for hold_code in [-1, 50, i32::MAX] {
-            assert_eq!(Facts { hold_code, ..Facts::default() }.statics()[CODES - 1], 1.0);
+            assert_eq!(
+                Facts {
+                    hold_code,
+                    ..Facts::default()
+                }
+                .statics()[CODES - 1],
+                1.0
+            );
         }
-        let most = Tally { successes: u32::MAX, failures: u32::MAX };
-        let facts = Facts { record: Record { cluster: most, owner: most, ends: most }, ..Facts::default() };
+        let most = Tally {
+            successes: u32::MAX,
+            failures: u32::MAX,
+        };
+        let facts = Facts {
+            record: Record {
+                cluster: most,
+                owner: most,
+                ends: most,
+            },
+            ..Facts::default()
+        };
         assert!(facts.statics().iter().all(|number| number.is_finite()));
     }
 }

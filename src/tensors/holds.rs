@@ -51,7 +51,9 @@ pub fn hold_counts(store: &Store) -> Vec<HoldCount> {
         }
     }
     for (kind, count) in &mut kinds {
-        let most = reasons.get(kind).and_then(|own| own.iter().max_by_key(|(_, n)| **n));
+        let most = reasons
+            .get(kind)
+            .and_then(|own| own.iter().max_by_key(|(_, n)| **n));
         count.reason = most.map(|(reason, _)| (*reason).to_owned());
     }
     let mut counts: Vec<HoldCount> = kinds.into_values().collect();
@@ -75,9 +77,19 @@ mod tests {
             ..Event::default()
         };
         // Succeeded; held again and then still held; released when the log ends; another code.
-        let events = [(1, 0, 12, 3), (1, 1, 13, 0), (1, 2, 5, 0), (2, 0, 12, 3), (2, 1, 13, 0), (2, 2, 12, 3)];
+        let events = [
+            (1, 0, 12, 3),
+            (1, 1, 13, 0),
+            (1, 2, 5, 0),
+            (2, 0, 12, 3),
+            (2, 1, 13, 0),
+            (2, 2, 12, 3),
+        ];
         let events = [&events[..], &[(3, 0, 12, 3), (3, 1, 13, 0), (4, 0, 12, 9)]].concat();
-        let events: Vec<Event> = events.into_iter().map(|(a, b, c, d)| event(a, b, c, d)).collect();
+        let events: Vec<Event> = events
+            .into_iter()
+            .map(|(a, b, c, d)| event(a, b, c, d))
+            .collect();
         let counts = hold_counts(&crate::events::store_of(&events));
         let expected = HoldCount {
             hold_code: 3,
@@ -90,6 +102,9 @@ mod tests {
             reason: None,
         };
         assert_eq!(counts[0], expected);
-        assert_eq!((counts[1].hold_code, counts[1].holds, counts[1].released), (9, 1, 0));
+        assert_eq!(
+            (counts[1].hold_code, counts[1].holds, counts[1].released),
+            (9, 1, 0)
+        );
     }
 }

@@ -74,7 +74,10 @@ impl Records {
     pub fn new(store: &Store) -> Records {
         let jobs = store.jobs();
         let cuts = cuts(&jobs, AT_ONCE);
-        let parts: Vec<_> = cuts.par_windows(2).map(|cut| Clusters::of(store, &jobs, cut[0]..cut[1])).collect();
+        let parts: Vec<_> = cuts
+            .par_windows(2)
+            .map(|cut| Clusters::of(store, &jobs, cut[0]..cut[1]))
+            .collect();
         let mut clusters = Vec::with_capacity(parts.len());
         let mut owners = Owners::default();
         for (part, of_owners) in parts {
@@ -83,7 +86,13 @@ impl Records {
                 owners.entry(key).or_default().append(&mut outcomes);
             }
         }
-        Records { clusters, owners: owners.into_iter().map(|(key, outcomes)| (key, running(outcomes))).collect() }
+        Records {
+            clusters,
+            owners: owners
+                .into_iter()
+                .map(|(key, outcomes)| (key, running(outcomes)))
+                .collect(),
+        }
     }
 
     /// What was known in the second of a hold.
@@ -92,10 +101,15 @@ impl Records {
         let tally = |tallies: Option<&Tallies>| {
             let tallies = tallies.map_or(&[][..], Vec::as_slice);
             let known = tallies.partition_point(|(decided_ms, _)| *decided_ms <= hold_ms);
-            tallies[..known].last().map_or(Tally::default(), |(_, tally)| *tally)
+            tallies[..known]
+                .last()
+                .map_or(Tally::default(), |(_, tally)| *tally)
         };
         let (cluster, reason) = (cluster(job), reason(job, cycle));
-        let part = self.clusters.partition_point(|part| part.first <= cluster).checked_sub(1);
+        let part = self
+            .clusters
+            .partition_point(|part| part.first <= cluster)
+            .checked_sub(1);
         let part = part.map(|part| &self.clusters[part]);
         Record {
             cluster: tally(part.and_then(|part| part.holds.get(&(cluster, reason)))),
@@ -108,7 +122,8 @@ impl Records {
 /// Where to cut the jobs, so that the parts have about `at_once` of them and clusters stay whole. Jobs are in order of access
 /// point and cluster, so those of a cluster follow each other.
 fn cuts(jobs: &Jobs<'_>, at_once: usize) -> Vec<usize> {
-    let begins = |&index: &usize| index == 0 || cluster(&jobs.get(index)) != cluster(&jobs.get(index - 1));
+    let begins =
+        |&index: &usize| index == 0 || cluster(&jobs.get(index)) != cluster(&jobs.get(index - 1));
     let next = |from: usize| (from..jobs.len()).find(begins).unwrap_or(jobs.len());
     let mut cuts: Vec<usize> = (0..jobs.len()).step_by(at_once).map(next).collect();
     cuts.push(jobs.len());
@@ -121,7 +136,11 @@ impl Clusters {
     fn of(store: &Store, jobs: &Jobs<'_>, range: Range<usize>) -> (Clusters, Owners) {
         let jobs: Vec<Job<'_>> = range.map(|index| jobs.get(index)).collect();
         let first = cluster(&jobs[0]);
-        let mut clusters = Clusters { first, holds: HashMap::default(), ends: HashMap::default() };
+        let mut clusters = Clusters {
+            first,
+            holds: HashMap::default(),
+            ends: HashMap::default(),
+        };
         let mut owners = Owners::default();
         for own in jobs.chunk_by(|a, b| cluster(a) == cluster(b)) {
             clusters.add(store, own, &mut owners);
@@ -137,8 +156,13 @@ impl Clusters {
             add_ends(&job.history, &mut ended);
             for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
                 was_held = true;
-                let Outcome::Label(label) = cycle.outcome else { continue };
-                let (reason, outcome) = (reason(job, &cycle), (job.history.time_ms[cycle.decided], label));
+                let Outcome::Label(label) = cycle.outcome else {
+                    continue;
+                };
+                let (reason, outcome) = (
+                    reason(job, &cycle),
+                    (job.history.time_ms[cycle.decided], label),
+                );
                 holds.entry(reason).or_default().push(outcome);
                 if job.owner != 0 {
                     owners.entry((job.owner, reason)).or_default().push(outcome);
@@ -146,7 +170,11 @@ impl Clusters {
             }
         }
         let own = cluster(&jobs[0]);
-        self.holds.extend(holds.into_iter().map(|(reason, outcomes)| ((own, reason), running(outcomes))));
+        self.holds.extend(
+            holds
+                .into_iter()
+                .map(|(reason, outcomes)| ((own, reason), running(outcomes))),
+        );
         self.ends.extend(was_held.then(|| (own, running(ended))));
     }
 }
@@ -155,7 +183,10 @@ impl Clusters {
 fn add_ends(history: &History<'_>, ended: &mut Outcomes) {
     for (at, &number) in history.number.iter().enumerate() {
         if number == TERMINATED {
-            ended.push((history.time_ms[at], history.normal[at] == 1 && history.value[at] == 0));
+            ended.push((
+                history.time_ms[at],
+                history.normal[at] == 1 && history.value[at] == 0,
+            ));
         }
     }
 }
@@ -166,7 +197,10 @@ fn cluster(job: &Job<'_>) -> (u32, i32) {
 }
 
 fn reason(job: &Job<'_>, cycle: &Cycle) -> Reason {
-    (job.history.hold_code[cycle.hold], job.history.hold_subcode[cycle.hold])
+    (
+        job.history.hold_code[cycle.hold],
+        job.history.hold_subcode[cycle.hold],
+    )
 }
 
 fn running(mut outcomes: Outcomes) -> Tallies {
@@ -210,15 +244,34 @@ mod tests {
             .collect();
         let store = store_of(&events);
         let jobs = store.jobs();
-        let job = jobs.iter().find(|job| (job.cluster, job.proc) == (1, proc)).expect("the job");
+        let job = jobs
+            .iter()
+            .find(|job| (job.cluster, job.proc) == (1, proc))
+            .expect("the job");
         let cycle = cycles(job.history, Label::Next, &[])[0];
         Records::new(&store).at(&job, &cycle)
     }
 
     #[test]
     fn clusters_stay_whole() {
-        let event = |(cluster, proc)| Event { cluster, proc, ..Event::default() };
-        let store = store_of(&[(1, 0), (2, 0), (2, 1), (2, 2), (2, 3), (3, 0), (4, 0), (4, 1)].map(event));
+        let event = |(cluster, proc)| Event {
+            cluster,
+            proc,
+            ..Event::default()
+        };
+        let store = store_of(
+            &[
+                (1, 0),
+                (2, 0),
+                (2, 1),
+                (2, 2),
+                (2, 3),
+                (3, 0),
+                (4, 0),
+                (4, 1),
+            ]
+            .map(event),
+        );
         assert_eq!(cuts(&store.jobs(), 1), [0, 1, 5, 6, 8]);
         assert_eq!(cuts(&store.jobs(), 3), [0, 5, 6, 8]);
         assert_eq!(cuts(&store.jobs(), 100), [0, 8]);
@@ -234,7 +287,8 @@ mod tests {
             normal: 1,
             ..Event::default()
         };
-        let first = |cluster| [(0, 12), (5, 13), (9, 5)].map(|(s, number)| event(cluster, 0, s, number));
+        let first =
+            |cluster| [(0, 12), (5, 13), (9, 5)].map(|(s, number)| event(cluster, 0, s, number));
         let events: Vec<Event> = (0..AT_ONCE as i32)
             .flat_map(|cluster| [&first(cluster)[..], &[event(cluster, 1, 20, 12)]].concat())
             .collect();
@@ -243,7 +297,10 @@ mod tests {
         assert!(jobs.len() > AT_ONCE);
         for job in jobs.iter().filter(|job| job.proc == 1) {
             let record = records.at(&job, &cycles(job.history, Label::Next, &[])[0]);
-            let one = Tally { successes: 1, failures: 0 };
+            let one = Tally {
+                successes: 1,
+                failures: 0,
+            };
             assert_eq!((record.cluster, record.ends), (one, one), "{}", job.id());
         }
     }
@@ -253,8 +310,20 @@ mod tests {
         assert_eq!(record_of(0), Record::default());
         assert_eq!(record_of(1), Record::default());
         // Proc 0 ended at 10, and proc 1 was held again in the very second of the hold.
-        assert_eq!(record_of(2).cluster, Tally { successes: 1, failures: 1 });
+        assert_eq!(
+            record_of(2).cluster,
+            Tally {
+                successes: 1,
+                failures: 1
+            }
+        );
         assert_eq!(record_of(2).owner, Tally::default(), "the owner is unknown");
-        assert_eq!(record_of(2).ends, Tally { successes: 1, failures: 0 });
+        assert_eq!(
+            record_of(2).ends,
+            Tally {
+                successes: 1,
+                failures: 0
+            }
+        );
     }
 }

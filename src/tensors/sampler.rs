@@ -24,7 +24,12 @@ impl<'a> Sampler<'a> {
     pub fn new(store: &'a Store, settings: Settings) -> Sampler<'a> {
         let jobs = store.jobs();
         let states = States::new(&settings);
-        Sampler { context: Context::new(settings.context, &jobs), jobs, settings, states }
+        Sampler {
+            context: Context::new(settings.context, &jobs),
+            jobs,
+            settings,
+            states,
+        }
     }
 
     /// Writes the codes `[m, j]` of one hold of job `job`: column 0 is that job, the others are jobs that exist in its
@@ -36,7 +41,8 @@ impl<'a> Sampler<'a> {
 
     /// What is looked up once for many samples, which are best near in time.
     pub(super) fn activity(&self, samples: impl Iterator<Item = (usize, Cycle)>) -> Activity {
-        let windows = samples.map(|(index, cycle)| self.frames(&self.jobs.get(index), &cycle).stretch());
+        let windows =
+            samples.map(|(index, cycle)| self.frames(&self.jobs.get(index), &cycle).stretch());
         self.context.activity(&self.jobs, windows, self.settings.j)
     }
 
@@ -52,7 +58,10 @@ impl<'a> Sampler<'a> {
         let Settings { j, m, .. } = self.settings;
         let mut jobs = vec![Vec::new(); TOGETHER];
         let mut histories = vec![Vec::new(); TOGETHER];
-        let together = codes.chunks_mut(TOGETHER * m * j).zip(samples.chunks(TOGETHER)).zip(framed.chunks(TOGETHER));
+        let together = codes
+            .chunks_mut(TOGETHER * m * j)
+            .zip(samples.chunks(TOGETHER))
+            .zip(framed.chunks(TOGETHER));
         for ((codes, samples), framed) in together {
             for ((jobs, &(index, _)), sample) in jobs.iter_mut().zip(samples).zip(framed) {
                 self.choose(index, sample, activity, jobs);
@@ -63,28 +72,59 @@ impl<'a> Sampler<'a> {
                 self.look_up(sample, jobs, histories);
             }
             fetch(histories.iter().flatten(), first_looks);
-            for ((codes, histories), (.., frames)) in codes.chunks_exact_mut(m * j).zip(histories).zip(framed) {
+            for ((codes, histories), (.., frames)) in
+                codes.chunks_exact_mut(m * j).zip(histories).zip(framed)
+            {
                 self.states.fill(codes, histories, *frames);
             }
         }
     }
 
     fn frames(&self, job: &Job<'_>, cycle: &Cycle) -> Frames {
-        let Settings { m, window, timeframe_len_s, .. } = self.settings;
-        Frames::new(window, job.history.time_ms[cycle.hold], job.submit_ms, m, timeframe_len_s)
+        let Settings {
+            m,
+            window,
+            timeframe_len_s,
+            ..
+        } = self.settings;
+        Frames::new(
+            window,
+            job.history.time_ms[cycle.hold],
+            job.submit_ms,
+            m,
+            timeframe_len_s,
+        )
     }
 
     /// The jobs of a sample, the held one first.
-    fn choose(&self, index: usize, sample: &(Job<'a>, Cycle, Frames), activity: &Activity, jobs: &mut Vec<u32>) {
+    fn choose(
+        &self,
+        index: usize,
+        sample: &(Job<'a>, Cycle, Frames),
+        activity: &Activity,
+        jobs: &mut Vec<u32>,
+    ) {
         let (primary, cycle, frames) = sample;
         let mut generator = context::generator(self.settings.seed, primary, cycle.earlier_holds);
         jobs.clear();
         jobs.push(index as u32);
-        self.context.choose(primary.owner, frames.stretch(), self.settings.j, activity, &mut generator, jobs);
+        self.context.choose(
+            primary.owner,
+            frames.stretch(),
+            self.settings.j,
+            activity,
+            &mut generator,
+            jobs,
+        );
     }
 
     /// What is known of the jobs in a sample, the held one first.
-    fn look_up(&self, (primary, cycle, _): &(Job<'a>, Cycle, Frames), jobs: &[u32], histories: &mut Vec<History<'a>>) {
+    fn look_up(
+        &self,
+        (primary, cycle, _): &(Job<'a>, Cycle, Frames),
+        jobs: &[u32],
+        histories: &mut Vec<History<'a>>,
+    ) {
         let visible = match self.settings.window {
             Window::Hold => cycle.hold + 1,
             Window::Life => primary.history.number.len(),
@@ -102,9 +142,13 @@ fn fetch<T>(of: impl Iterator<Item = T>, read: impl Fn(T) -> u64) {
 
 /// Of a history, what the search for a time and the states after it begin with.
 fn first_looks(history: &History<'_>) -> u64 {
-    let times = [history.time_ms.first(), history.time_ms.get(history.time_ms.len() / 2), history.time_ms.last()];
-    times
-        .into_iter()
-        .flatten()
-        .fold(history.number.first().map_or(0, |&number| number.into()), |all, time_ms| all ^ time_ms.cast_unsigned())
+    let times = [
+        history.time_ms.first(),
+        history.time_ms.get(history.time_ms.len() / 2),
+        history.time_ms.last(),
+    ];
+    times.into_iter().flatten().fold(
+        history.number.first().map_or(0, |&number| number.into()),
+        |all, time_ms| all ^ time_ms.cast_unsigned(),
+    )
 }

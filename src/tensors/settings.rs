@@ -59,7 +59,9 @@ impl Settings {
         let settings = Settings {
             j: parameters.j.whole("j", 1..=MOST)?,
             m: parameters.m.whole("m", 1..=MOST)?,
-            timeframe_len_s: parameters.timeframe_len.whole("timeframe_len", 1..=31_536_000)? as u32,
+            timeframe_len_s: parameters
+                .timeframe_len
+                .whole("timeframe_len", 1..=31_536_000)? as u32,
             context: parameters.context.constant("context")?,
             vocabulary: parameters.vocabulary.constant("vocabulary")?,
             states,
@@ -78,7 +80,12 @@ impl Settings {
 
     /// Fails for samples of a size that nobody means.
     pub(super) fn check(&self) -> Result<()> {
-        let Settings { j, m, timeframe_len_s, .. } = *self;
+        let Settings {
+            j,
+            m,
+            timeframe_len_s,
+            ..
+        } = *self;
         ensure!(
             (1..=MOST).contains(&j) && (1..=MOST).contains(&m) && timeframe_len_s > 0,
             "`j` and `m` must be between 1 and {MOST}, and a frame has a second at least"
@@ -86,7 +93,10 @@ impl Settings {
         ensure!(
             j * m <= MOST_CELLS,
             hinted(
-                format!("samples of {j} jobs and {m} frames have {} cells each, and {MOST_CELLS} are the most", j * m),
+                format!(
+                    "samples of {j} jobs and {m} frames have {} cells each, and {MOST_CELLS} are the most",
+                    j * m
+                ),
                 "choose a smaller `j` or `m`; the published search space has 100 each at most"
             )
         );

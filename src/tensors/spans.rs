@@ -24,7 +24,12 @@ struct Span {
 
 impl Span {
     fn new(job: u32, begin_ms: i64, end_ms: i64) -> Span {
-        Span { job, begin_ms, end_ms, has_next: false }
+        Span {
+            job,
+            begin_ms,
+            end_ms,
+            has_next: false,
+        }
     }
 }
 
@@ -55,10 +60,12 @@ pub(super) type Stretch = (i64, i64);
 impl Spans {
     /// The spans of all jobs.
     pub(super) fn of(jobs: &Jobs<'_>) -> Spans {
-        let spans = (0..jobs.len()).into_par_iter().fold(Vec::new, |mut spans, job| {
-            add_spans(&mut spans, job as u32, jobs.history(job));
-            spans
-        });
+        let spans = (0..jobs.len())
+            .into_par_iter()
+            .fold(Vec::new, |mut spans, job| {
+                add_spans(&mut spans, job as u32, jobs.history(job));
+                spans
+            });
         Spans::new(spans.collect::<Vec<_>>().concat())
     }
 
@@ -68,7 +75,9 @@ impl Spans {
         for (index, job) in jobs.iter().enumerate().filter(|(_, job)| job.owner != 0) {
             add_spans(own.entry(job.owner).or_default(), index as u32, job.history);
         }
-        own.into_iter().map(|(owner, spans)| (owner, Spans::new(spans))).collect()
+        own.into_iter()
+            .map(|(owner, spans)| (owner, Spans::new(spans)))
+            .collect()
     }
 
     /// `spans` are in order of their jobs, those of one job in order of time.
@@ -76,24 +85,41 @@ impl Spans {
         for at in 1..spans.len() {
             spans[at - 1].has_next = spans[at - 1].job == spans[at].job;
         }
-        let revived: BTreeSet<u32> = spans.iter().filter(|span| span.has_next).map(|span| span.job).collect();
+        let revived: BTreeSet<u32> = spans
+            .iter()
+            .filter(|span| span.has_next)
+            .map(|span| span.job)
+            .collect();
         // The order of equals is that of the jobs.
         spans.par_sort_by_key(|span| span.begin_ms);
         let (mut again_ms, mut last) = (BTreeMap::new(), BTreeMap::new());
-        for (index, span) in (0u32..).zip(&spans).filter(|(_, span)| revived.contains(&span.job)) {
+        for (index, span) in (0u32..)
+            .zip(&spans)
+            .filter(|(_, span)| revived.contains(&span.job))
+        {
             if let Some(earlier) = last.insert(span.job, index) {
                 again_ms.insert(earlier, span.begin_ms);
             }
         }
-        Spans { checkpoints: checkpoints(&spans), spans, again_ms }
+        Spans {
+            checkpoints: checkpoints(&spans),
+            spans,
+            again_ms,
+        }
     }
 
     /// Spans among which are all that exist in `window`: the list of a checkpoint, and a range of spans begun since.
     fn candidates(&self, (from_ms, to_ms): Stretch) -> (&[u32], std::ops::Range<usize>) {
         let begun = self.spans.partition_point(|span| span.begin_ms <= to_ms);
-        match self.checkpoints.partition_point(|checkpoint| checkpoint.at_ms <= from_ms) {
+        match self
+            .checkpoints
+            .partition_point(|checkpoint| checkpoint.at_ms <= from_ms)
+        {
             0 => (&[], 0..begun),
-            n => (&self.checkpoints[n - 1].alive, self.checkpoints[n - 1].begun..begun),
+            n => (
+                &self.checkpoints[n - 1].alive,
+                self.checkpoints[n - 1].begun..begun,
+            ),
         }
     }
 
@@ -101,7 +127,13 @@ impl Spans {
     /// before its beginning. Of a job with several such spans, only the last counts.
     fn existing(&self, index: u32, (from_ms, to_ms): Stretch) -> Option<u32> {
         let span = &self.spans[index as usize];
-        let is_last = || !span.has_next || self.again_ms.get(&index).is_none_or(|&again_ms| again_ms > to_ms);
+        let is_last = || {
+            !span.has_next
+                || self
+                    .again_ms
+                    .get(&index)
+                    .is_none_or(|&again_ms| again_ms > to_ms)
+        };
         (span.end_ms >= from_ms && is_last()).then_some(span.job)
     }
 
@@ -114,7 +146,13 @@ impl Spans {
 
     /// Draws jobs that exist in `window` without replacement, each as likely, until `drawn` has `count` of them or all;
     /// `drawn` may hold some already.
-    pub(super) fn draw(&self, window: Stretch, count: usize, generator: &mut impl Rng, drawn: &mut Vec<u32>) {
+    pub(super) fn draw(
+        &self,
+        window: Stretch,
+        count: usize,
+        generator: &mut impl Rng,
+        drawn: &mut Vec<u32>,
+    ) {
         let (alive, since) = self.candidates(window);
         let total = alive.len() + since.len();
         let mut tries = if total > 4 * count { 8 * count } else { 0 };
@@ -126,17 +164,27 @@ impl Spans {
             tries -= missing;
             picked.extend((0..missing).map(|_| generator.random_range(0..total)));
             for at in &mut picked {
-                *at = alive.get(*at).map_or_else(|| since.start + *at - alive.len(), |&index| index as usize);
+                *at = alive
+                    .get(*at)
+                    .map_or_else(|| since.start + *at - alive.len(), |&index| index as usize);
             }
-            found.extend(picked.drain(..).map(|index| self.existing(index as u32, window)));
+            found.extend(
+                picked
+                    .drain(..)
+                    .map(|index| self.existing(index as u32, window)),
+            );
             for job in found.drain(..).flatten() {
                 drawn.extend((!drawn.contains(&job)).then_some(job));
             }
         }
         if drawn.len() < count {
-            let mut rest: Vec<u32> = self.all(window).filter(|job| !drawn.contains(job)).collect();
+            let mut rest: Vec<u32> = self
+                .all(window)
+                .filter(|job| !drawn.contains(job))
+                .collect();
             let missing = (count - drawn.len()).min(rest.len());
-            let (chosen, _) = rand::seq::SliceRandom::partial_shuffle(&mut rest[..], generator, missing);
+            let (chosen, _) =
+                rand::seq::SliceRandom::partial_shuffle(&mut rest[..], generator, missing);
             drawn.extend_from_slice(chosen);
         }
     }
@@ -171,22 +219,49 @@ pub(super) fn ended(had_ended: bool, number: u16) -> bool {
 
 /// The checkpoints of `spans`, which are in order of their beginnings.
 fn checkpoints(spans: &[Span]) -> Vec<Checkpoint> {
-    let mut ends: Vec<i64> = spans.iter().map(|span| span.end_ms).filter(|&end_ms| end_ms != i64::MAX).collect();
+    let mut ends: Vec<i64> = spans
+        .iter()
+        .map(|span| span.end_ms)
+        .filter(|&end_ms| end_ms != i64::MAX)
+        .collect();
     ends.par_sort_unstable();
     let mut checkpoints: Vec<Checkpoint> = Vec::new();
     let (mut begun, mut ended, mut next) = (0, 0, MIN_CHANGES);
-    while let Some(begin_ms) = spans.get(begun).map(|span| span.begin_ms).or(ends.get(ended).copied()) {
-        let at_ms = ends.get(ended).map_or(begin_ms, |&end_ms| end_ms.min(begin_ms));
-        begun += spans[begun..].iter().take_while(|span| span.begin_ms <= at_ms).count();
-        ended += ends[ended..].iter().take_while(|&&end_ms| end_ms <= at_ms).count();
+    while let Some(begin_ms) = spans
+        .get(begun)
+        .map(|span| span.begin_ms)
+        .or(ends.get(ended).copied())
+    {
+        let at_ms = ends
+            .get(ended)
+            .map_or(begin_ms, |&end_ms| end_ms.min(begin_ms));
+        begun += spans[begun..]
+            .iter()
+            .take_while(|span| span.begin_ms <= at_ms)
+            .count();
+        ended += ends[ended..]
+            .iter()
+            .take_while(|&&end_ms| end_ms <= at_ms)
+            .count();
         if begun + ended < next {
             continue;
         }
-        let (alive, since) = checkpoints.last().map_or((&[][..], 0), |last| (&last.alive[..], last.begun));
-        let candidates = alive.iter().copied().chain((since..begun).map(|index| index as u32));
-        let alive: Vec<u32> = candidates.filter(|&index| spans[index as usize].end_ms >= at_ms).collect();
+        let (alive, since) = checkpoints
+            .last()
+            .map_or((&[][..], 0), |last| (&last.alive[..], last.begun));
+        let candidates = alive
+            .iter()
+            .copied()
+            .chain((since..begun).map(|index| index as u32));
+        let alive: Vec<u32> = candidates
+            .filter(|&index| spans[index as usize].end_ms >= at_ms)
+            .collect();
         next = begun + ended + MIN_CHANGES.max(alive.len() / 2);
-        checkpoints.push(Checkpoint { at_ms, begun, alive });
+        checkpoints.push(Checkpoint {
+            at_ms,
+            begun,
+            alive,
+        });
     }
     checkpoints
 }
@@ -203,7 +278,11 @@ mod tests {
 
     fn spans(of: &[(i64, Option<i64>)]) -> Spans {
         let span = |(job, &(begin_ms, length)): (u32, &(i64, Option<i64>))| {
-            Span::new(job, begin_ms, length.map_or(i64::MAX, |length| begin_ms + length))
+            Span::new(
+                job,
+                begin_ms,
+                length.map_or(i64::MAX, |length| begin_ms + length),
+            )
         };
         Spans::new((0..).zip(of).map(span).collect())
     }
@@ -254,7 +333,9 @@ mod tests {
     #[test]
     fn each_existing_job_is_as_likely() {
         // 4,000 jobs of which every 40th lives on: picks among them are mostly rejected until the list is small.
-        let of: Vec<(i64, Option<i64>)> = (0..4000).map(|job| (job, (job % 40 != 0).then_some(300))).collect();
+        let of: Vec<(i64, Option<i64>)> = (0..4000)
+            .map(|job| (job, (job % 40 != 0).then_some(300)))
+            .collect();
         let (found, window) = (spans(&of), (5000, 5010));
         let mut counts = [0usize; 4000];
         for seed in 0..4000 {
@@ -264,7 +345,10 @@ mod tests {
         }
         let drawn: Vec<usize> = counts.into_iter().filter(|&n| n > 0).collect();
         assert_eq!(drawn.len(), 100);
-        assert!(drawn.iter().all(|&n| (300..500).contains(&n)), "400 on average, 20 the standard deviation: {drawn:?}");
+        assert!(
+            drawn.iter().all(|&n| (300..500).contains(&n)),
+            "400 on average, 20 the standard deviation: {drawn:?}"
+        );
     }
 
     #[test]

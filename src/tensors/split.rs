@@ -20,10 +20,20 @@ pub(super) struct Member {
 /// `time`: two moments divide the holds by `fractions`; holds of one millisecond stay together. A cluster belongs to the
 /// latest side it has holds on, and its holds on earlier sides are left out: so the test side holds every labelled hold
 /// after its moment, and nothing of a tested cluster was learned from.
-pub(super) fn sides(members: &[Member], split: Split, fractions: [f64; 3], seed: u64) -> Vec<Option<Side>> {
+pub(super) fn sides(
+    members: &[Member],
+    split: Split,
+    fractions: [f64; 3],
+    seed: u64,
+) -> Vec<Option<Side>> {
     match split {
         Split::Time => by_time(members, fractions),
-        Split::Cluster => by_group(members, |member, _| u64::from(member.group), fractions, seed),
+        Split::Cluster => by_group(
+            members,
+            |member, _| u64::from(member.group),
+            fractions,
+            seed,
+        ),
         Split::Random => by_group(members, |_, index| index as u64, fractions, seed),
     }
 }
@@ -31,7 +41,12 @@ pub(super) fn sides(members: &[Member], split: Split, fractions: [f64; 3], seed:
 fn by_time(members: &[Member], fractions: [f64; 3]) -> Vec<Option<Side>> {
     let mut times: Vec<i64> = members.iter().map(|member| member.hold_ms).collect();
     times.sort_unstable();
-    let cut = |share: f64| times.get((share * times.len() as f64).round() as usize).copied().unwrap_or(i64::MAX);
+    let cut = |share: f64| {
+        times
+            .get((share * times.len() as f64).round() as usize)
+            .copied()
+            .unwrap_or(i64::MAX)
+    };
     let (validate_ms, test_ms) = (cut(fractions[0]), cut(fractions[0] + fractions[1]));
     let own: Vec<Side> = members
         .iter()
@@ -41,13 +56,21 @@ fn by_time(members: &[Member], fractions: [f64; 3]) -> Vec<Option<Side>> {
             _ => Side::Train,
         })
         .collect();
-    let groups = members.iter().map(|member| member.group as usize + 1).max().unwrap_or(0);
+    let groups = members
+        .iter()
+        .map(|member| member.group as usize + 1)
+        .max()
+        .unwrap_or(0);
     let mut latest = vec![Side::Train; groups];
     for (member, &side) in members.iter().zip(&own) {
         let latest = &mut latest[member.group as usize];
         *latest = side.max(*latest);
     }
-    members.iter().zip(own).map(|(member, side)| (latest[member.group as usize] == side).then_some(side)).collect()
+    members
+        .iter()
+        .zip(own)
+        .map(|(member, side)| (latest[member.group as usize] == side).then_some(side))
+        .collect()
 }
 
 /// Shuffles whole groups and deals them out until each side has its share.
@@ -58,7 +81,10 @@ fn by_group(
     seed: u64,
 ) -> Vec<Option<Side>> {
     let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
-    members.iter().enumerate().for_each(|(i, member)| *sizes.entry(group(member, i)).or_default() += 1);
+    members
+        .iter()
+        .enumerate()
+        .for_each(|(i, member)| *sizes.entry(group(member, i)).or_default() += 1);
     let mut order: Vec<(u64, usize)> = sizes.into_iter().collect();
     order.shuffle(&mut crate::seed::generator(seed, "split", &[]));
     let total = members.len() as f64;
@@ -74,7 +100,11 @@ fn by_group(
         side_of.insert(id, side);
         dealt += size;
     }
-    members.iter().enumerate().map(|(i, member)| side_of.get(&group(member, i)).copied()).collect()
+    members
+        .iter()
+        .enumerate()
+        .map(|(i, member)| side_of.get(&group(member, i)).copied())
+        .collect()
 }
 
 #[cfg(test)]
@@ -86,8 +116,12 @@ mod tests {
 
     #[test]
     fn earlier_holds_of_a_later_cluster_are_left_out() {
-        let members: Vec<Member> =
-            (0..10).map(|i| Member { hold_ms: i, group: if i == 9 { 0 } else { i as u32 } }).collect();
+        let members: Vec<Member> = (0..10)
+            .map(|i| Member {
+                hold_ms: i,
+                group: if i == 9 { 0 } else { i as u32 },
+            })
+            .collect();
         let found = sides(&members, Split::Time, FRACTIONS, 1);
         assert_eq!(found[0], None, "cluster 0 is held again on the test side");
         assert_eq!(found[1..6], [Some(Side::Train); 5]);

@@ -22,8 +22,16 @@ impl Settings {
     /// `e`: how many states there are. Those that are listed; else the event numbers 0 to 47 of the current HTCondor and one
     /// place for all others. With `hold-codes` also the hold codes 0 to 49 and one place for all others.
     pub fn e(&self) -> usize {
-        let events = self.states.0.as_ref().map_or(usize::from(OTHER) + 1, Vec::len);
-        let holds = if self.vocabulary == Vocabulary::HoldCodes { usize::from(HOLDS) } else { 0 };
+        let events = self
+            .states
+            .0
+            .as_ref()
+            .map_or(usize::from(OTHER) + 1, Vec::len);
+        let holds = if self.vocabulary == Vocabulary::HoldCodes {
+            usize::from(HOLDS)
+        } else {
+            0
+        };
         events + holds
     }
 }
@@ -38,24 +46,39 @@ pub(super) struct Frames {
 
 impl Frames {
     /// `window = hold`: `t_k = t_hold - (m-1-k) * timeframe_len`; `window = life`: `t_k = t_submit + k * timeframe_len`.
-    pub(super) fn new(window: Window, hold_ms: i64, submit_ms: i64, m: usize, timeframe_len_s: u32) -> Frames {
+    pub(super) fn new(
+        window: Window,
+        hold_ms: i64,
+        submit_ms: i64,
+        m: usize,
+        timeframe_len_s: u32,
+    ) -> Frames {
         let length_ms = i64::from(timeframe_len_s) * 1000;
         let first_ms = match window {
             Window::Hold => hold_ms - (m as i64 - 1) * length_ms,
             Window::Life => submit_ms,
         };
-        Frames { first_ms, length_ms, m }
+        Frames {
+            first_ms,
+            length_ms,
+            m,
+        }
     }
 
     /// The first moment and the last, epoch ms.
     pub(super) fn stretch(&self) -> (i64, i64) {
-        (self.first_ms, self.first_ms + (self.m as i64 - 1) * self.length_ms)
+        (
+            self.first_ms,
+            self.first_ms + (self.m as i64 - 1) * self.length_ms,
+        )
     }
 
     /// How many frames stand before `time_ms`: the place of the first at or after it, `m` or more if there is none.
     #[inline]
     fn before(self, time_ms: i64) -> usize {
-        let since_ms = time_ms.saturating_sub(self.first_ms).saturating_add(self.length_ms - 1);
+        let since_ms = time_ms
+            .saturating_sub(self.first_ms)
+            .saturating_add(self.length_ms - 1);
         // Exact, as these are whole numbers below 2^53, and faster than to divide them as such; before the first frame it is 0.
         (since_ms as f64 / self.length_ms as f64) as u32 as usize
     }
@@ -98,7 +121,11 @@ impl States {
             *held = APART;
         }
         let holds = listed.map_or(OTHER + 1, |listed| listed.len() as u8);
-        States { by_number, transfers, holds }
+        States {
+            by_number,
+            transfers,
+            holds,
+        }
     }
 
     #[inline]
@@ -138,7 +165,13 @@ impl States {
     }
 
     /// Writes the states of one job where they change.
-    fn mark(&self, codes: &mut [u8], (column, j): (usize, usize), job: &History<'_>, frames: Frames) {
+    fn mark(
+        &self,
+        codes: &mut [u8],
+        (column, j): (usize, usize),
+        job: &History<'_>,
+        frames: Frames,
+    ) {
         let first = skippable(job.time_ms, frames.first_ms);
         codes[column] = self.before(job, first);
         for at in first..job.number.len() {
@@ -176,17 +209,30 @@ mod tests {
     use proptest::prelude::*;
 
     fn settings(vocabulary: Vocabulary, states: &str) -> Settings {
-        let config = crate::config::Config::load(None, &std::collections::BTreeMap::new()).expect("defaults");
+        let config = crate::config::Config::load(None, &std::collections::BTreeMap::new())
+            .expect("defaults");
         let settings = Settings::of(&config).expect("settings");
-        Settings { vocabulary, states: serde_json::from_str(states).expect("states"), ..settings }
+        Settings {
+            vocabulary,
+            states: serde_json::from_str(states).expect("states"),
+            ..settings
+        }
     }
 
-    fn codes_of(vocabulary: Vocabulary, events: (&[i64], &[u16], &[i32]), frames: Frames) -> Vec<u8> {
+    fn codes_of(
+        vocabulary: Vocabulary,
+        events: (&[i64], &[u16], &[i32]),
+        frames: Frames,
+    ) -> Vec<u8> {
         codes_of_states(&settings(vocabulary, "null"), events, frames)
     }
 
     /// The value of an event is its hold code.
-    fn codes_of_states(settings: &Settings, events: (&[i64], &[u16], &[i32]), frames: Frames) -> Vec<u8> {
+    fn codes_of_states(
+        settings: &Settings,
+        events: (&[i64], &[u16], &[i32]),
+        frames: Frames,
+    ) -> Vec<u8> {
         let (time_ms, number, hold_code) = events;
         let (zeros, bytes) = (vec![0; number.len()], vec![0; number.len()]);
         let history = History {
@@ -203,7 +249,12 @@ mod tests {
         codes
     }
 
-    fn column_of(vocabulary: Vocabulary, events: &[(i64, u16, i32)], visible: usize, frames: Frames) -> Vec<u8> {
+    fn column_of(
+        vocabulary: Vocabulary,
+        events: &[(i64, u16, i32)],
+        visible: usize,
+        frames: Frames,
+    ) -> Vec<u8> {
         let events = &events[..visible];
         let time_ms: Vec<i64> = events.iter().map(|event| event.0 * 60_000).collect();
         let number: Vec<u16> = events.iter().map(|event| event.1).collect();
@@ -212,7 +263,10 @@ mod tests {
     }
 
     fn column(events: &[(i64, u16)], visible: usize, frames: Frames) -> Vec<u8> {
-        let events: Vec<_> = events.iter().map(|&(minute, number)| (minute, number, 0)).collect();
+        let events: Vec<_> = events
+            .iter()
+            .map(|&(minute, number)| (minute, number, 0))
+            .collect();
         column_of(Vocabulary::Events, &events, visible, frames)
     }
 
@@ -243,7 +297,10 @@ mod tests {
     fn the_worked_example() {
         let events = [(1, 0), (3, 1), (4, 2), (5, 3), (7, 4), (10, 2), (13, 5)];
         let frames = Frames::new(Window::Life, 0, 60_000, 14, 60);
-        assert_eq!(column(&events, 7, frames), [0, 0, 1, 2, 3, 3, 4, 4, 4, 2, 2, 2, 5, 5]);
+        assert_eq!(
+            column(&events, 7, frames),
+            [0, 0, 1, 2, 3, 3, 4, 4, 4, 2, 2, 2, 5, 5]
+        );
     }
 
     #[test]
@@ -258,21 +315,34 @@ mod tests {
     #[test]
     fn the_state_before_the_first_frame_is_the_last_that_counts() {
         let frames = Frames::new(Window::Life, 0, 240_000, 2, 60);
-        assert_eq!(column(&[(1, 0), (2, 1), (3, 28), (5, 28)], 4, frames), [1, 1]);
+        assert_eq!(
+            column(&[(1, 0), (2, 1), (3, 28), (5, 28)], 4, frames),
+            [1, 1]
+        );
         assert_eq!(column(&[(3, 28), (5, 1)], 2, frames), [EMPTY, 1]);
     }
 
     #[test]
     fn unknown_numbers_share_one_place() {
         let frames = Frames::new(Window::Life, 0, 0, 3, 60);
-        assert_eq!(column(&[(0, 47), (1, 48), (2, 300)], 3, frames), [47, OTHER, OTHER]);
+        assert_eq!(
+            column(&[(0, 47), (1, 48), (2, 300)], 3, frames),
+            [47, OTHER, OTHER]
+        );
         assert_eq!(settings(Vocabulary::Events, "null").e(), 49);
     }
 
     #[test]
     fn hold_codes_are_states_of_their_own() {
         let frames = Frames::new(Window::Life, 0, 0, 6, 60);
-        let events = [(0, 1, 0), (1, 12, 0), (2, 12, 13), (3, 12, 49), (4, 12, 50), (5, 12, -7)];
+        let events = [
+            (0, 1, 0),
+            (1, 12, 0),
+            (2, 12, 13),
+            (3, 12, 49),
+            (4, 12, 50),
+            (5, 12, -7),
+        ];
         let found = column_of(Vocabulary::HoldCodes, &events, 6, frames);
         assert_eq!(found, [1, 49, 62, 98, 99, 99]);
         assert_eq!(settings(Vocabulary::HoldCodes, "null").e(), 100);
@@ -282,23 +352,51 @@ mod tests {
     fn states_are_those_that_are_listed() {
         let frames = Frames::new(Window::Life, 0, 0, 7, 60);
         // Submitted, input, executing, image size, output, held for 13, an unknown transfer.
-        let events = [(0, 0, 0), (1, 40, 2), (2, 1, 0), (3, 6, 0), (4, 40, 6), (5, 12, 13), (6, 40, 0)];
+        let events = [
+            (0, 0, 0),
+            (1, 40, 2),
+            (2, 1, 0),
+            (3, 6, 0),
+            (4, 40, 6),
+            (5, 12, 13),
+            (6, 40, 0),
+        ];
         let codes = |vocabulary, states: &str| {
             let time_ms: Vec<i64> = events.iter().map(|event| event.0 * 60_000).collect();
             let number: Vec<u16> = events.iter().map(|event| event.1).collect();
             let value: Vec<i32> = events.iter().map(|event| event.2).collect();
-            codes_of_states(&settings(vocabulary, states), (&time_ms, &number, &value), frames)
+            codes_of_states(
+                &settings(vocabulary, states),
+                (&time_ms, &number, &value),
+                frames,
+            )
         };
         let published = "[0, \"input-transfer\", 1, 12, \"output-transfer\", 5]";
         assert_eq!(codes(Vocabulary::Events, published), [0, 1, 2, 2, 4, 3, 3]);
         assert_eq!(settings(Vocabulary::Events, published).e(), 6);
-        assert_eq!(codes(Vocabulary::HoldCodes, published), [0, 1, 2, 2, 4, 19, 19]);
+        assert_eq!(
+            codes(Vocabulary::HoldCodes, published),
+            [0, 1, 2, 2, 4, 19, 19]
+        );
         assert_eq!(settings(Vocabulary::HoldCodes, published).e(), 57);
-        assert_eq!(codes(Vocabulary::Events, "[40, 1]"), [EMPTY, 0, 1, 1, 0, 0, 0]);
-        assert_eq!(codes(Vocabulary::Events, "[\"output-transfer\"]"), [EMPTY, EMPTY, EMPTY, EMPTY, 0, 0, 0]);
-        assert_eq!(codes(Vocabulary::HoldCodes, "[0]"), [0; 7], "holds are none of them");
+        assert_eq!(
+            codes(Vocabulary::Events, "[40, 1]"),
+            [EMPTY, 0, 1, 1, 0, 0, 0]
+        );
+        assert_eq!(
+            codes(Vocabulary::Events, "[\"output-transfer\"]"),
+            [EMPTY, EMPTY, EMPTY, EMPTY, 0, 0, 0]
+        );
+        assert_eq!(
+            codes(Vocabulary::HoldCodes, "[0]"),
+            [0; 7],
+            "holds are none of them"
+        );
         let most: Vec<u16> = (0..150).collect();
-        let most = settings(Vocabulary::HoldCodes, &serde_json::to_string(&most).expect("JSON"));
+        let most = settings(
+            Vocabulary::HoldCodes,
+            &serde_json::to_string(&most).expect("JSON"),
+        );
         assert!(most.e() <= usize::from(APART));
     }
 }

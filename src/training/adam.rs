@@ -37,7 +37,11 @@ pub struct Adam {
 impl Adam {
     /// Before the first step of so many parameters.
     pub fn new(parameters: usize) -> Adam {
-        Adam { first: Floats::zeros(parameters), second: Floats::zeros(parameters), step: 0 }
+        Adam {
+            first: Floats::zeros(parameters),
+            second: Floats::zeros(parameters),
+            step: 0,
+        }
     }
 
     /// Moves every weight against its gradient.
@@ -47,11 +51,29 @@ impl Adam {
         let second_correction = (1.0 - BETA2.powi(step)).sqrt();
         let rate = (rule.learning_rate * second_correction / (1.0 - BETA1.powi(step))) as f32;
         let epsilon = (EPSILON * second_correction) as f32;
-        let (keep, scale) = ((1.0 - rule.learning_rate * rule.weight_decay) as f32, rule.scale(gradient));
-        let moments = self.first.par_chunks_mut(PIECE).zip(self.second.par_chunks_mut(PIECE));
-        let pieces = weights.par_chunks_mut(PIECE).zip(gradient.par_chunks(PIECE)).zip(moments);
+        let (keep, scale) = (
+            (1.0 - rule.learning_rate * rule.weight_decay) as f32,
+            rule.scale(gradient),
+        );
+        let moments = self
+            .first
+            .par_chunks_mut(PIECE)
+            .zip(self.second.par_chunks_mut(PIECE));
+        let pieces = weights
+            .par_chunks_mut(PIECE)
+            .zip(gradient.par_chunks(PIECE))
+            .zip(moments);
         pieces.for_each(|((weights, gradient), (first, second))| {
-            run(Move { weights, gradient, first, second, rate, epsilon, keep, scale });
+            run(Move {
+                weights,
+                gradient,
+                first,
+                second,
+                rate,
+                epsilon,
+                keep,
+                scale,
+            });
         });
     }
 }
@@ -63,8 +85,19 @@ impl Rule {
             return 1.0;
         }
         // Pieces and their order are fixed, so that the sum does not depend on threads.
-        let squares = |piece: &[f32]| piece.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>();
-        let norm = gradient.par_chunks(PIECE).map(squares).collect::<Vec<f64>>().iter().sum::<f64>().sqrt();
+        let squares = |piece: &[f32]| {
+            piece
+                .iter()
+                .map(|&g| f64::from(g) * f64::from(g))
+                .sum::<f64>()
+        };
+        let norm = gradient
+            .par_chunks(PIECE)
+            .map(squares)
+            .collect::<Vec<f64>>()
+            .iter()
+            .sum::<f64>()
+            .sqrt();
         (self.clip_grad_norm / (norm + 1e-6)).min(1.0) as f32
     }
 }
@@ -96,10 +129,17 @@ impl Kernel for Move<'_> {
         let [keep2, add2] = [BETA2, 1.0 - BETA2].map(|factor| simd.splat_f32s(factor as f32));
         let (rate, epsilon) = (simd.splat_f32s(-self.rate), simd.splat_f32s(self.epsilon));
         let (keep, scale) = (simd.splat_f32s(self.keep), simd.splat_f32s(self.scale));
-        for (((weight, &g), first), second) in weights.iter_mut().zip(gradient).zip(first).zip(second) {
+        for (((weight, &g), first), second) in
+            weights.iter_mut().zip(gradient).zip(first).zip(second)
+        {
             let g = simd.mul_f32s(scale, g);
             *first = multiply_add(simd, keep1, *first, simd.mul_f32s(add1, g));
-            *second = multiply_add(simd, keep2, *second, simd.mul_f32s(simd.mul_f32s(add2, g), g));
+            *second = multiply_add(
+                simd,
+                keep2,
+                *second,
+                simd.mul_f32s(simd.mul_f32s(add2, g), g),
+            );
             let spread = simd.add_f32s(simd.sqrt_f32s(*second), epsilon);
             let kept = simd.mul_f32s(keep, *weight);
             *weight = simd.add_f32s(kept, simd.div_f32s(simd.mul_f32s(rate, *first), spread));
@@ -114,24 +154,42 @@ mod tests {
     /// Two steps by the equations, one weight at a time.
     #[test]
     fn decay_and_clipping_by_hand() {
-        let rule = Rule { learning_rate: 0.1, weight_decay: 0.5, clip_grad_norm: 1.0 };
-        let gradients = [[3.0f32, -4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.3, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]];
+        let rule = Rule {
+            learning_rate: 0.1,
+            weight_decay: 0.5,
+            clip_grad_norm: 1.0,
+        };
+        let gradients = [
+            [3.0f32, -4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [0.3, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        ];
         let mut weights = [1.0f32, -2.0, 4.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         let mut adam = Adam::new(weights.len());
         let (mut expected, mut first, mut second) = (weights.map(f64::from), [0.0; 8], [0.0; 8]);
         for (gradient, step) in gradients.iter().zip(1..) {
             adam.step(&mut weights, gradient, &rule);
-            let norm = gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
+            let norm = gradient
+                .iter()
+                .map(|&g| f64::from(g).powi(2))
+                .sum::<f64>()
+                .sqrt();
             for at in 0..8 {
                 let g = f64::from(gradient[at]) * (1.0 / norm).min(1.0);
                 first[at] = BETA1 * first[at] + (1.0 - BETA1) * g;
                 second[at] = BETA2 * second[at] + (1.0 - BETA2) * g * g;
-                let (mean, square) = (first[at] / (1.0 - BETA1.powi(step)), second[at] / (1.0 - BETA2.powi(step)));
-                expected[at] = expected[at] * (1.0 - 0.1 * 0.5) - 0.1 * mean / (square.sqrt() + EPSILON);
+                let (mean, square) = (
+                    first[at] / (1.0 - BETA1.powi(step)),
+                    second[at] / (1.0 - BETA2.powi(step)),
+                );
+                expected[at] =
+                    expected[at] * (1.0 - 0.1 * 0.5) - 0.1 * mean / (square.sqrt() + EPSILON);
             }
         }
         for (weight, expected) in weights.iter().zip(expected) {
-            assert!((f64::from(*weight) - expected).abs() < 1e-6, "{weight} instead of {expected}");
+            assert!(
+                (f64::from(*weight) - expected).abs() < 1e-6,
+                "{weight} instead of {expected}"
+            );
         }
     }
 }

@@ -48,7 +48,11 @@ impl Rates {
         let mut overall = Rate::default();
         let mut by_code = std::collections::BTreeMap::new();
         for ((hold_code, hold_subcode), label) in codes.into_iter().zip(subcodes).zip(labels) {
-            let empty = Rate { hold_code, hold_subcode, ..Rate::default() };
+            let empty = Rate {
+                hold_code,
+                hold_subcode,
+                ..Rate::default()
+            };
             let own = by_code.entry((hold_code, hold_subcode)).or_insert(empty);
             for rate in [own, &mut overall] {
                 rate.holds += 1;
@@ -57,11 +61,18 @@ impl Rates {
         }
         let spanned = &dataset.summary.splits[&side];
         let (from_ms, to_ms) = (spanned.from_ms, spanned.to_ms);
-        Ok(Rates { overall, by_code: by_code.into_values().collect(), from_ms, to_ms })
+        Ok(Rates {
+            overall,
+            by_code: by_code.into_values().collect(),
+            from_ms,
+            to_ms,
+        })
     }
 
     /// The rate of one kind of hold; `None` if training saw none.
     pub fn get(&self, hold_code: i32, hold_subcode: i32) -> Option<&Rate> {
-        self.by_code.iter().find(|rate| (rate.hold_code, rate.hold_subcode) == (hold_code, hold_subcode))
+        self.by_code
+            .iter()
+            .find(|rate| (rate.hold_code, rate.hold_subcode) == (hold_code, hold_subcode))
     }
 }

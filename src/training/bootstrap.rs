@@ -20,20 +20,32 @@ pub(super) fn intervals(
     threshold: f64,
 ) -> [Option<(f64, f64)>; SCORES] {
     let mut members: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    groups.iter().enumerate().for_each(|(sample, group)| members.entry(*group).or_default().push(sample));
+    groups
+        .iter()
+        .enumerate()
+        .for_each(|(sample, group)| members.entry(*group).or_default().push(sample));
     let members: Vec<Vec<usize>> = members.into_values().collect();
     let drawn: Vec<[Option<f64>; SCORES]> = (0..resamples)
         .into_par_iter()
         .map(|resample| {
             let mut generator = crate::seed::generator(seed, "bootstrap", &[resample as i64]);
-            let picks = (0..members.len()).map(|_| &members[generator.random_range(0..members.len())]);
+            let picks =
+                (0..members.len()).map(|_| &members[generator.random_range(0..members.len())]);
             let samples: Vec<usize> = picks.flatten().copied().collect();
-            let probabilities: Vec<f64> = samples.iter().map(|&sample| probabilities[sample]).collect();
+            let probabilities: Vec<f64> = samples
+                .iter()
+                .map(|&sample| probabilities[sample])
+                .collect();
             let labels: Vec<bool> = samples.iter().map(|&sample| labels[sample]).collect();
             Scores::of(&probabilities, &labels, threshold).values()
         })
         .collect();
-    std::array::from_fn(|score| percentiles(drawn.iter().filter_map(|values| values[score]).collect(), resamples))
+    std::array::from_fn(|score| {
+        percentiles(
+            drawn.iter().filter_map(|values| values[score]).collect(),
+            resamples,
+        )
+    })
 }
 
 /// The 2.5 % and 97.5 % points of what `resamples` gave, unless most gave nothing.
@@ -52,15 +64,22 @@ mod tests {
         // Runs of eight holds share their fate: four runs of five are predicted right.
         let labels: Vec<bool> = (0..400).map(|i| i % 2 == 0).collect();
         let right = |i: usize| !(i / 8).is_multiple_of(5);
-        let probabilities: Vec<f64> = (0..400).map(|i| if labels[i] == right(i) { 0.9 } else { 0.1 }).collect();
+        let probabilities: Vec<f64> = (0..400)
+            .map(|i| if labels[i] == right(i) { 0.9 } else { 0.1 })
+            .collect();
         let width = |groups: Vec<u32>| {
-            let (low, high) = intervals(&probabilities, &labels, &groups, 500, 1, 0.5)[0].expect("defined");
+            let (low, high) =
+                intervals(&probabilities, &labels, &groups, 500, 1, 0.5)[0].expect("defined");
             assert!(low < 0.8 && 0.8 < high, "the accuracy is 0.8");
             high - low
         };
         let single = width((0..400).collect());
         let runs = width((0..400).map(|i| i / 8).collect());
         assert!((0.05..0.12).contains(&single), "{single}");
-        assert!((2.0..4.0).contains(&(runs / single)), "about the root of eight: {}", runs / single);
+        assert!(
+            (2.0..4.0).contains(&(runs / single)),
+            "about the root of eight: {}",
+            runs / single
+        );
     }
 }

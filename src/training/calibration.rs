@@ -25,9 +25,16 @@ impl Calibration {
     /// Fits the temperature to `logits` and `labels`, then chooses the threshold.
     pub(super) fn fit(logits: &[f32], labels: &[bool], threshold: Threshold) -> Calibration {
         let temperature = temperature(logits, labels);
-        let probabilities: Vec<f64> = logits.iter().map(|&x| probability(f64::from(x) / temperature)).collect();
+        let probabilities: Vec<f64> = logits
+            .iter()
+            .map(|&x| probability(f64::from(x) / temperature))
+            .collect();
         let threshold = choose(&probabilities, labels, threshold);
-        Calibration { temperature, threshold, validation: Scores::of(&probabilities, labels, threshold) }
+        Calibration {
+            temperature,
+            threshold,
+            validation: Scores::of(&probabilities, labels, threshold),
+        }
     }
 
     /// The probability that a logit stands for.
@@ -52,7 +59,11 @@ fn temperature(logits: &[f32], labels: &[bool]) -> f64 {
     let (mut low, mut high) = INVERSE;
     for _ in 0..100 {
         let middle = (low + high) / 2.0;
-        if slope(middle) < 0.0 { low = middle } else { high = middle }
+        if slope(middle) < 0.0 {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     2.0 / (low + high)
 }
@@ -73,10 +84,13 @@ impl Counts {
         match threshold {
             Threshold::At(_) => 0.0,
             Threshold::Accuracy => self.right_success + self.right_failure,
-            Threshold::FMeasure => 2.0 * self.right_success / (2.0 * self.right_success + wrong).max(1.0),
-            Threshold::Cost { wrong_release, wrong_removal } => {
-                -(wrong_release * self.wrong_success + wrong_removal * self.wrong_failure)
+            Threshold::FMeasure => {
+                2.0 * self.right_success / (2.0 * self.right_success + wrong).max(1.0)
             }
+            Threshold::Cost {
+                wrong_release,
+                wrong_removal,
+            } => -(wrong_release * self.wrong_success + wrong_removal * self.wrong_failure),
         }
     }
 }
@@ -86,11 +100,19 @@ fn choose(probabilities: &[f64], labels: &[bool], threshold: Threshold) -> f64 {
     if let Threshold::At(threshold) = threshold {
         return threshold;
     }
-    let mut order: Vec<(f64, bool)> = probabilities.iter().copied().zip(labels.iter().copied()).collect();
+    let mut order: Vec<(f64, bool)> = probabilities
+        .iter()
+        .copied()
+        .zip(labels.iter().copied())
+        .collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut counts = Counts::default();
     for &(_, label) in &order {
-        *(if label { &mut counts.right_success } else { &mut counts.wrong_success }) += 1.0;
+        *(if label {
+            &mut counts.right_success
+        } else {
+            &mut counts.wrong_success
+        }) += 1.0;
     }
     let first = order.first().map_or(1.0, |(probability, _)| *probability);
     let mut best = (counts.value(threshold), between(0.0, first));
@@ -134,7 +156,10 @@ mod tests {
     fn drawn(n: usize) -> (Vec<f32>, Vec<bool>) {
         let mut generator = crate::seed::generator(1, "calibration", &[]);
         let logits: Vec<f32> = (0..n).map(|_| generator.random_range(-3.0..3.0)).collect();
-        let labels = logits.iter().map(|&x| generator.random_bool(probability(f64::from(x)))).collect();
+        let labels = logits
+            .iter()
+            .map(|&x| generator.random_bool(probability(f64::from(x))))
+            .collect();
         (logits, labels)
     }
 
@@ -146,11 +171,21 @@ mod tests {
             let found = temperature(&boasting, &labels) / f64::from(factor);
             assert!((found - 1.0).abs() < 0.05, "{found}");
             let fitted = Calibration::fit(&boasting, &labels, Threshold::At(0.5));
-            let raw: Vec<f64> = boasting.iter().map(|&x| probability(f64::from(x))).collect();
+            let raw: Vec<f64> = boasting
+                .iter()
+                .map(|&x| probability(f64::from(x)))
+                .collect();
             let (before, after) = (Scores::of(&raw, &labels, 0.5), fitted.validation);
             assert!(after.ece.expect("defined") < 0.02, "{after:?}");
-            assert!(factor == 1.0 || after.brier < before.brier && after.ece < before.ece, "{before:?} {after:?}");
-            assert_eq!((after.roc_auc, after.accuracy), (before.roc_auc, before.accuracy), "the order is the same");
+            assert!(
+                factor == 1.0 || after.brier < before.brier && after.ece < before.ece,
+                "{before:?} {after:?}"
+            );
+            assert_eq!(
+                (after.roc_auc, after.accuracy),
+                (before.roc_auc, before.accuracy),
+                "the order is the same"
+            );
         }
     }
 
@@ -170,8 +205,14 @@ mod tests {
             assert!(fitted.threshold.is_finite());
         }
         assert_eq!(temperature(&[], &[]), 1.0);
-        assert!((temperature(&[1.0, -1.0], &[true, false]) * INVERSE.1 - 1.0).abs() < 1e-9, "all right");
-        assert!((temperature(&[1.0, -1.0], &[false, true]) * INVERSE.0 - 1.0).abs() < 1e-9, "all wrong");
+        assert!(
+            (temperature(&[1.0, -1.0], &[true, false]) * INVERSE.1 - 1.0).abs() < 1e-9,
+            "all right"
+        );
+        assert!(
+            (temperature(&[1.0, -1.0], &[false, true]) * INVERSE.0 - 1.0).abs() < 1e-9,
+            "all wrong"
+        );
         assert!(temperature(&[f32::MAX, f32::MIN, 0.0], &[true, true, false]).is_finite());
     }
 
@@ -179,7 +220,12 @@ mod tests {
     fn thresholds_by_hand() {
         let (probabilities, labels) = ([0.1, 0.2, 0.3, 0.4, 0.9], [false, true, false, true, true]);
         let chosen = |threshold| choose(&probabilities, &labels, threshold);
-        let cost = |wrong_release, wrong_removal| chosen(Threshold::Cost { wrong_release, wrong_removal });
+        let cost = |wrong_release, wrong_removal| {
+            chosen(Threshold::Cost {
+                wrong_release,
+                wrong_removal,
+            })
+        };
         assert_eq!(chosen(Threshold::At(0.7)), 0.7);
         // From 0.2 on and from 0.4 on four of five are right; the latter is nearer to 0.5.
         assert!((chosen(Threshold::Accuracy) - 0.35).abs() < 1e-12);
@@ -187,9 +233,20 @@ mod tests {
         assert!((chosen(Threshold::FMeasure) - 0.15).abs() < 1e-12);
         assert!((cost(1.0, 10.0) - 0.15).abs() < 1e-12);
         assert!((cost(10.0, 1.0) - 0.35).abs() < 1e-12);
-        assert!((cost(0.0, 1.0) - 0.15).abs() < 1e-12, "of those that miss no success the nearest to 0.5");
-        assert_eq!(choose(&[0.2, 0.9], &[false, true], Threshold::Accuracy), 0.5, "0.5 where it is as good");
-        assert_eq!(choose(&[0.4, 0.6], &[true, false], Threshold::Accuracy), 0.2, "the lower of two as near");
+        assert!(
+            (cost(0.0, 1.0) - 0.15).abs() < 1e-12,
+            "of those that miss no success the nearest to 0.5"
+        );
+        assert_eq!(
+            choose(&[0.2, 0.9], &[false, true], Threshold::Accuracy),
+            0.5,
+            "0.5 where it is as good"
+        );
+        assert_eq!(
+            choose(&[0.4, 0.6], &[true, false], Threshold::Accuracy),
+            0.2,
+            "the lower of two as near"
+        );
         assert_eq!(choose(&[0.0, 1.0], &[true, true], Threshold::Accuracy), 0.0);
         assert!(choose(&[1.0], &[false], Threshold::Accuracy) <= 1.0);
         assert_eq!(choose(&[], &[], Threshold::FMeasure), 0.5);

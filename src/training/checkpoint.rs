@@ -18,7 +18,11 @@ use crate::shard::{self, Column, Format, Shard};
 /// The checkpoint's file name in a run.
 pub(super) const FILE: &str = "checkpoint.safetensors";
 
-const FORMAT: Format = Format { name: "checkpoint", version: 3, rebuild: "poolcast train TENSORS -o RUN" };
+const FORMAT: Format = Format {
+    name: "checkpoint",
+    version: 3,
+    rebuild: "poolcast train TENSORS -o RUN",
+};
 
 /// The state of a training between two batches. What is random in an epoch, the order of its samples, follows from the
 /// seed and the epoch by name, so the state of that generator is the epoch and the place in it.
@@ -54,21 +58,48 @@ pub fn checkpoint_key(dir: &Path) -> Option<String> {
 /// Copies the checkpoint of the training in `from` to the directory `to`, where it goes on.
 pub fn copy_checkpoint(from: &Path, to: &Path) -> Result<()> {
     fs_err::create_dir_all(to)?;
-    crate::files::write_atomic(&to.join(FILE), &crate::files::read_artefact(&from.join(FILE), u64::MAX)?)
+    crate::files::write_atomic(
+        &to.join(FILE),
+        &crate::files::read_artefact(&from.join(FILE), u64::MAX)?,
+    )
 }
 
 impl Checkpoint {
     /// Writes the checkpoint of the training called `key` to the run `dir`.
     pub(super) fn write(&self, dir: &Path, key: &str) -> Result<()> {
-        let Checkpoint { batch, loss_sum, .. } = *self;
+        let Checkpoint {
+            batch, loss_sum, ..
+        } = *self;
         let (key, history) = (key.to_owned(), self.history.clone());
-        let notes = Notes { key, step: self.adam.step, history, batch, loss_sum };
+        let notes = Notes {
+            key,
+            step: self.adam.step,
+            history,
+            batch,
+            loss_sum,
+        };
         let weights = self.model.weights();
-        let (first, second) = (self.model.split(&self.adam.first), self.model.split(&self.adam.second));
-        let groups = [("weights", &weights), ("first", &first), ("second", &second), ("best", &self.best)];
-        let names: Vec<&str> = self.model.parameters().iter().map(|parameter| &*parameter.name).collect();
+        let (first, second) = (
+            self.model.split(&self.adam.first),
+            self.model.split(&self.adam.second),
+        );
+        let groups = [
+            ("weights", &weights),
+            ("first", &first),
+            ("second", &second),
+            ("best", &self.best),
+        ];
+        let names: Vec<&str> = self
+            .model
+            .parameters()
+            .iter()
+            .map(|parameter| &*parameter.name)
+            .collect();
         let columns = groups.iter().flat_map(|(group, vectors)| {
-            names.iter().zip(*vectors).map(move |(name, vector)| (format!("{group}/{name}"), Column::vector(vector)))
+            names
+                .iter()
+                .zip(*vectors)
+                .map(move |(name, vector)| (format!("{group}/{name}"), Column::vector(vector)))
         });
         shard::write(&dir.join(FILE), FORMAT, &notes, columns.collect())
     }
@@ -84,18 +115,37 @@ impl Checkpoint {
         ensure!(
             notes.key == key,
             hinted(
-                format!("`{}` belongs to a training on other tensors or with other settings", path.display()),
+                format!(
+                    "`{}` belongs to a training on other tensors or with other settings",
+                    path.display()
+                ),
                 "use its tensors and settings, or name another directory"
             )
         );
         let column = |group: &str, name: &str| shard.column(&format!("{group}/{name}"));
         let group = |group: &str| model.join(|name| column(group, name));
         let weights = group("weights")?;
-        let adam = Adam { first: group("first")?, second: group("second")?, step: notes.step };
+        let adam = Adam {
+            first: group("first")?,
+            second: group("second")?,
+            step: notes.step,
+        };
         let best = model.split(&group("best")?);
         model.flat_mut().copy_from_slice(&weights);
-        let Notes { history, batch, loss_sum, .. } = notes;
-        Ok(Checkpoint { model, adam, best, history, batch, loss_sum })
+        let Notes {
+            history,
+            batch,
+            loss_sum,
+            ..
+        } = notes;
+        Ok(Checkpoint {
+            model,
+            adam,
+            best,
+            history,
+            batch,
+            loss_sum,
+        })
     }
 
     /// The epoch at work, counted from 1.
@@ -130,20 +180,44 @@ impl<'a> Keeper<'a> {
         every: Duration,
         hear: &'a (dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync),
     ) -> Keeper<'a> {
-        Keeper { dir, key, every, last: Instant::now(), hear }
+        Keeper {
+            dir,
+            key,
+            every,
+            last: Instant::now(),
+            hear,
+        }
     }
 
     /// After a batch, one of `batches`: writes a checkpoint if it is time for one.
     ///
     /// # Errors
     /// Fails with [`Stopped`], the checkpoint being written, when the listener wants no more.
-    pub(super) fn after_batch(&mut self, state: &Checkpoint, batches: usize, loss: f64) -> Result<()> {
+    pub(super) fn after_batch(
+        &mut self,
+        state: &Checkpoint,
+        batches: usize,
+        loss: f64,
+    ) -> Result<()> {
         let (epoch, batch) = (state.epoch(), state.batch);
-        let stops = (self.hear)(Progress::Batch { epoch, batch, batches, loss }).is_break();
+        let stops = (self.hear)(Progress::Batch {
+            epoch,
+            batch,
+            batches,
+            loss,
+        })
+        .is_break();
         if stops || self.last.elapsed() >= self.every {
             self.write(state)?;
         }
-        ensure!(!stops, Stopped { epoch, batch, batches });
+        ensure!(
+            !stops,
+            Stopped {
+                epoch,
+                batch,
+                batches
+            }
+        );
         Ok(())
     }
 
@@ -152,7 +226,10 @@ impl<'a> Keeper<'a> {
         self.write(state)?;
         write_history(self.dir, &state.history)?;
         // A wish to stop is heard again after the next batch, if there is one.
-        let _ = state.history.last().map(|epoch| (self.hear)(Progress::Epoch(epoch)));
+        let _ = state
+            .history
+            .last()
+            .map(|epoch| (self.hear)(Progress::Epoch(epoch)));
         Ok(())
     }
 

@@ -6,8 +6,11 @@ use crate::config::{Goal, Metric};
 /// Over after `epochs`, or once the watched metric has not improved for `earlystop_threshold` of them: by no more than
 /// `earlystop_min_delta` against the last improvement.
 pub(super) fn is_over(history: &[Epoch], settings: &Settings) -> bool {
-    let without_gain =
-        without_gain(watched(history, &settings.metric), settings.metric.goal, settings.earlystop_min_delta);
+    let without_gain = without_gain(
+        watched(history, &settings.metric),
+        settings.metric.goal,
+        settings.earlystop_min_delta,
+    );
     history.len() >= settings.epochs || without_gain >= settings.earlystop_threshold
 }
 
@@ -28,7 +31,9 @@ fn without_gain(values: impl Iterator<Item = Option<f64>>, goal: Goal, min_delta
     let (mut best, mut since) = (None, 0);
     for value in values {
         since += 1;
-        if let Some(value) = value.filter(|value| best.is_none_or(|best| goal.is_gain(*value, best, min_delta))) {
+        if let Some(value) =
+            value.filter(|value| best.is_none_or(|best| goal.is_gain(*value, best, min_delta)))
+        {
             (best, since) = (Some(value), 0);
         }
     }
@@ -42,12 +47,29 @@ mod tests {
     #[test]
     fn gains_are_counted_against_the_last_one() {
         let minimize = |values: &[f64], min_delta| {
-            without_gain(values.iter().map(|value| Some(*value)), Goal::Minimize, min_delta)
+            without_gain(
+                values.iter().map(|value| Some(*value)),
+                Goal::Minimize,
+                min_delta,
+            )
         };
-        assert_eq!(minimize(&[3.0, 2.0, 2.0, 2.5], 0.0), 2, "as good is no gain");
-        assert_eq!(minimize(&[3.0, 2.75, 2.5, 2.25], 0.5), 0, "small steps add up to a gain");
-        assert_eq!(minimize(&[3.0, 2.75, 2.5], 0.5), 2, "by more, not by as much");
-        let maximize = |values: &[Option<f64>]| without_gain(values.iter().copied(), Goal::Maximize, 0.0);
+        assert_eq!(
+            minimize(&[3.0, 2.0, 2.0, 2.5], 0.0),
+            2,
+            "as good is no gain"
+        );
+        assert_eq!(
+            minimize(&[3.0, 2.75, 2.5, 2.25], 0.5),
+            0,
+            "small steps add up to a gain"
+        );
+        assert_eq!(
+            minimize(&[3.0, 2.75, 2.5], 0.5),
+            2,
+            "by more, not by as much"
+        );
+        let maximize =
+            |values: &[Option<f64>]| without_gain(values.iter().copied(), Goal::Maximize, 0.0);
         assert_eq!(maximize(&[None, Some(0.5), Some(0.4), None]), 2);
         assert_eq!((maximize(&[None, None]), maximize(&[])), (2, 0));
         assert_eq!(maximize(&[Some(f64::NEG_INFINITY), Some(0.1)]), 0);

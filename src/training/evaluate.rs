@@ -88,7 +88,11 @@ pub fn evaluate(
     best: Option<Vec<f64>>,
 ) -> Result<Evaluation> {
     check_fit(run, dataset)?;
-    ensure!(!dataset.is_empty(side), "there are no {} samples to evaluate on", side.name());
+    ensure!(
+        !dataset.is_empty(side),
+        "there are no {} samples to evaluate on",
+        side.name()
+    );
     let samples = Samples::new(dataset, side, run.model.shape)?;
     let (logits, labels) = (score(&run.model, &samples)?, &samples.labels);
     let groups: Vec<u32> = dataset.column(side, "group")?;
@@ -96,21 +100,40 @@ pub fn evaluate(
     let overall = rates.overall.share();
     let codes: Vec<i32> = dataset.column(side, "hold_code")?;
     let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
-    let by_code =
-        codes.iter().zip(&subcodes).map(|(&code, &sub)| rates.get(code, sub).map_or(overall, |rate| rate.share()));
+    let by_code = codes
+        .iter()
+        .zip(&subcodes)
+        .map(|(&code, &sub)| rates.get(code, sub).map_or(overall, |rate| rate.share()));
     let seed = run.summary.training.seed;
     let at = |threshold, name: &str, probabilities: Vec<f64>| {
         let values = Scores::of(&probabilities, labels, threshold).values();
         let intervals = intervals(&probabilities, labels, &groups, resamples, seed, threshold);
         let all = Scores::NAMES.iter().zip(values).zip(intervals);
-        let scores = all.map(|((name, value), interval)| Score { name: (*name).to_owned(), value, interval });
-        Method { name: name.to_owned(), scores: scores.collect() }
+        let scores = all.map(|((name, value), interval)| Score {
+            name: (*name).to_owned(),
+            value,
+            interval,
+        });
+        Method {
+            name: name.to_owned(),
+            scores: scores.collect(),
+        }
     };
     let method = |name: &str, probabilities| at(0.5, name, probabilities);
-    let raw: Vec<f64> = logits.iter().map(|&logit| probability(f64::from(logit))).collect();
-    let calibrated = logits.iter().map(|&logit| run.calibration.probability(logit)).collect();
+    let raw: Vec<f64> = logits
+        .iter()
+        .map(|&logit| probability(f64::from(logit)))
+        .collect();
+    let calibrated = logits
+        .iter()
+        .map(|&logit| run.calibration.probability(logit))
+        .collect();
     let mut methods = vec![
-        at(run.calibration.threshold, run.model.architecture.name(), calibrated),
+        at(
+            run.calibration.threshold,
+            run.model.architecture.name(),
+            calibrated,
+        ),
         method("always majority", vec![overall; labels.len()]),
         method("rate by hold code", by_code.collect()),
     ];
@@ -121,7 +144,10 @@ pub fn evaluate(
         split: dataset.summary.settings.split,
         samples: labels.len(),
         successes: labels.iter().filter(|label| **label).count(),
-        clusters: groups.iter().collect::<std::collections::BTreeSet<_>>().len(),
+        clusters: groups
+            .iter()
+            .collect::<std::collections::BTreeSet<_>>()
+            .len(),
         resamples,
         train_samples: train.samples,
         train_successes: train.successes,
@@ -141,21 +167,35 @@ pub fn evaluate(
 pub fn probabilities(run: &Run, dataset: &Dataset, side: Side) -> Result<Vec<f64>> {
     check_fit(run, dataset)?;
     let logits = score(&run.model, &Samples::new(dataset, side, run.model.shape)?)?;
-    Ok(logits.iter().map(|&logit| run.calibration.probability(logit)).collect())
+    Ok(logits
+        .iter()
+        .map(|&logit| run.calibration.probability(logit))
+        .collect())
 }
 
 fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
     let (model, tensors) = (&run.summary.tensors, &dataset.summary.settings);
     let made = |s: &crate::tensors::Settings| {
         let choices = format!("{:?} windows and {:?} labels", s.window, s.label).to_lowercase();
-        let states = s.states.0.as_ref().map_or(String::new(), |_| format!(", states {}", s.states));
+        let states = s
+            .states
+            .0
+            .as_ref()
+            .map_or(String::new(), |_| format!(", states {}", s.states));
         let jobs = format!("context {}, vocabulary {}{states}", s.context, s.vocabulary);
-        format!("j = {}, m = {}, timeframe_len = {}, {jobs}, {choices}", s.j, s.m, s.timeframe_len_s)
+        format!(
+            "j = {}, m = {}, timeframe_len = {}, {jobs}, {choices}",
+            s.j, s.m, s.timeframe_len_s
+        )
     };
     ensure!(
         made(model) == made(tensors),
         hinted(
-            format!("the model was trained on samples with {}; the tensors have {}", made(model), made(tensors)),
+            format!(
+                "the model was trained on samples with {}; the tensors have {}",
+                made(model),
+                made(tensors)
+            ),
             format!(
                 "make fitting tensors with `poolcast tensors EVENTS -o DIR --j {} --m {} --timeframe-len {} --context {} \
                  --vocabulary {}{}`",
@@ -164,7 +204,11 @@ fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
                 model.timeframe_len_s,
                 model.context,
                 model.vocabulary,
-                model.states.0.as_ref().map_or(String::new(), |_| format!(" --states {}", model.states))
+                model
+                    .states
+                    .0
+                    .as_ref()
+                    .map_or(String::new(), |_| format!(" --states {}", model.states))
             )
         )
     );

@@ -28,13 +28,21 @@ impl<'a> HoldModel<'a> {
     pub fn new(store: &'a Store, run: &'a Run) -> HoldModel<'a> {
         let sampler = Sampler::new(store, run.summary.tensors.clone());
         let records = (run.model.shape.s > 0).then(|| Records::new(store));
-        HoldModel { store, run, sampler, records }
+        HoldModel {
+            store,
+            run,
+            sampler,
+            records,
+        }
     }
 
     /// The calibrated probability that the release of each hold ends well; a hold is the place of its job, and its cycle.
     pub fn probabilities(&self, holds: &[(usize, Cycle)]) -> Result<Vec<f64>> {
         let of_some = |holds: &[(usize, Cycle)]| self.some(holds);
-        let all: Vec<Vec<f64>> = holds.par_chunks(TOGETHER).map(of_some).collect::<Result<_>>()?;
+        let all: Vec<Vec<f64>> = holds
+            .par_chunks(TOGETHER)
+            .map(of_some)
+            .collect::<Result<_>>()?;
         Ok(all.concat())
     }
 
@@ -47,12 +55,20 @@ impl<'a> HoldModel<'a> {
         }
         let jobs = self.store.jobs();
         let statics = |records: &Records| {
-            let of = |(job, cycle): &(usize, Cycle)| Facts::at(&jobs.get(*job), cycle, records).statics();
+            let of = |(job, cycle): &(usize, Cycle)| {
+                Facts::at(&jobs.get(*job), cycle, records).statics()
+            };
             holds.iter().flat_map(of).collect::<Vec<f32>>()
         };
         let statics = self.records.as_ref().map(statics).unwrap_or_default();
-        let logits = self.run.model.logits(&Batch::new(&self.run.model.shape, &codes, &statics)?)?;
-        Ok(logits.iter().map(|&logit| self.run.calibration.probability(logit)).collect())
+        let logits =
+            self.run
+                .model
+                .logits(&Batch::new(&self.run.model.shape, &codes, &statics)?)?;
+        Ok(logits
+            .iter()
+            .map(|&logit| self.run.calibration.probability(logit))
+            .collect())
     }
 }
 
@@ -85,7 +101,10 @@ pub fn predict_holds(store: &Store, run: &Run) -> Result<Vec<HoldPrediction>> {
     let jobs = store.jobs();
     let of_job = |job: usize| {
         let cycles = cycles(jobs.history(job), Label::Next, store.gaps(jobs.get(job).ap));
-        cycles.into_iter().map(move |cycle| (job, cycle)).collect::<Vec<_>>()
+        cycles
+            .into_iter()
+            .map(move |cycle| (job, cycle))
+            .collect::<Vec<_>>()
     };
     let holds: Vec<(usize, Cycle)> = (0..jobs.len()).flat_map(of_job).collect();
     let found = HoldModel::new(store, run).probabilities(&holds)?;
@@ -111,11 +130,19 @@ pub fn predict_holds(store: &Store, run: &Run) -> Result<Vec<HoldPrediction>> {
 /// Fails when the tensors are not those the model was made for.
 pub fn predict_samples(dataset: &Dataset, run: &Run) -> Result<Vec<HoldPrediction>> {
     let mut all = Vec::new();
-    for side in Side::ALL.into_iter().filter(|side| !dataset.is_empty(*side)) {
-        let (clusters, procs) = (dataset.column::<i32>(side, "cluster")?, dataset.column::<i32>(side, "proc")?);
+    for side in Side::ALL
+        .into_iter()
+        .filter(|side| !dataset.is_empty(*side))
+    {
+        let (clusters, procs) = (
+            dataset.column::<i32>(side, "cluster")?,
+            dataset.column::<i32>(side, "proc")?,
+        );
         let times = dataset.column::<i64>(side, "hold_time_ms")?;
-        let (codes, subcodes): (Vec<i32>, Vec<i32>) =
-            (dataset.column(side, "hold_code")?, dataset.column(side, "hold_subcode")?);
+        let (codes, subcodes): (Vec<i32>, Vec<i32>) = (
+            dataset.column(side, "hold_code")?,
+            dataset.column(side, "hold_subcode")?,
+        );
         for (at, probability) in probabilities(run, dataset, side)?.into_iter().enumerate() {
             all.push(HoldPrediction {
                 side: Some(side),

@@ -38,8 +38,16 @@ pub(super) const SCORES: usize = Scores::NAMES.len();
 
 impl Scores {
     /// The scores' names, in the order of [`Scores::values`].
-    pub const NAMES: [&'static str; 8] =
-        ["accuracy", "precision", "recall", "f_measure", "roc_auc", "average_precision", "brier", "ece"];
+    pub const NAMES: [&'static str; 8] = [
+        "accuracy",
+        "precision",
+        "recall",
+        "f_measure",
+        "roc_auc",
+        "average_precision",
+        "brier",
+        "ece",
+    ];
 
     /// What people call the score `name`.
     pub fn title(name: &str) -> String {
@@ -57,11 +65,16 @@ impl Scores {
         let n = labels.len() as f64;
         let count = |predicted: bool, label: bool| {
             let pairs = probabilities.iter().zip(labels);
-            pairs.filter(|(p, l)| (**p >= threshold) == predicted && **l == label).count() as f64
+            pairs
+                .filter(|(p, l)| (**p >= threshold) == predicted && **l == label)
+                .count() as f64
         };
         let (tp, fp, misses) = (count(true, true), count(true, false), count(false, true));
         let ratio = |a: f64, b: f64| (b > 0.0).then(|| a / b);
-        let squares = probabilities.iter().zip(labels).map(|(p, &label)| (p - f64::from(u8::from(label))).powi(2));
+        let squares = probabilities
+            .iter()
+            .zip(labels)
+            .map(|(p, &label)| (p - f64::from(u8::from(label))).powi(2));
         Scores {
             accuracy: ratio(tp + count(false, false), n),
             precision: ratio(tp, tp + fp),
@@ -76,14 +89,50 @@ impl Scores {
 
     /// The scores in the order of [`Scores::NAMES`].
     pub fn values(&self) -> [Option<f64>; SCORES] {
-        let Scores { accuracy, precision, recall, f_measure, roc_auc, average_precision, brier, ece } = *self;
-        [accuracy, precision, recall, f_measure, roc_auc, average_precision, brier, ece]
+        let Scores {
+            accuracy,
+            precision,
+            recall,
+            f_measure,
+            roc_auc,
+            average_precision,
+            brier,
+            ece,
+        } = *self;
+        [
+            accuracy,
+            precision,
+            recall,
+            f_measure,
+            roc_auc,
+            average_precision,
+            brier,
+            ece,
+        ]
     }
 
     /// The scores whose values in the order of [`Scores::NAMES`] these are.
     pub(super) fn from_values(values: [Option<f64>; SCORES]) -> Scores {
-        let [accuracy, precision, recall, f_measure, roc_auc, average_precision, brier, ece] = values;
-        Scores { accuracy, precision, recall, f_measure, roc_auc, average_precision, brier, ece }
+        let [
+            accuracy,
+            precision,
+            recall,
+            f_measure,
+            roc_auc,
+            average_precision,
+            brier,
+            ece,
+        ] = values;
+        Scores {
+            accuracy,
+            precision,
+            recall,
+            f_measure,
+            roc_auc,
+            average_precision,
+            brier,
+            ece,
+        }
     }
 
     /// The score that a sweep or early stopping watches; `loss` is the cross-entropy on the same samples.
@@ -115,7 +164,13 @@ fn steps(scores: &[f64], labels: &[bool]) -> Vec<(f64, f64)> {
     let mut order: Vec<(f64, bool)> = scores.iter().copied().zip(labels.iter().copied()).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0));
     let same = order.chunk_by(|a, b| a.0 == b.0);
-    same.map(|ties| (ties.iter().filter(|(_, label)| *label).count() as f64, ties.len() as f64)).collect()
+    same.map(|ties| {
+        (
+            ties.iter().filter(|(_, label)| *label).count() as f64,
+            ties.len() as f64,
+        )
+    })
+    .collect()
 }
 
 /// The probability that a positive scores above a negative, ties counting half (Mann and Whitney).
@@ -154,13 +209,18 @@ mod tests {
     fn scores_by_hand() {
         let labels = [false, false, true, true, true];
         let scores = Scores::of(&[0.1, 0.6, 0.35, 0.6, 0.9], &labels, 0.5);
-        let close = |value: Option<f64>, expected: f64| assert!((value.expect("defined") - expected).abs() < 1e-12);
+        let close = |value: Option<f64>, expected: f64| {
+            assert!((value.expect("defined") - expected).abs() < 1e-12)
+        };
         close(scores.accuracy, 3.0 / 5.0);
         close(scores.precision, 2.0 / 3.0);
         close(scores.recall, 2.0 / 3.0);
         close(scores.f_measure, 2.0 / 3.0);
         close(scores.roc_auc, (1.0 + 2.0 + 1.5) / 6.0);
-        close(scores.average_precision, (1.0 + 2.0 / 3.0 + 3.0 / 4.0) / 3.0);
+        close(
+            scores.average_precision,
+            (1.0 + 2.0 / 3.0 + 3.0 / 4.0) / 3.0,
+        );
         close(scores.brier, (0.01 + 0.36 + 0.4225 + 0.16 + 0.01) / 5.0);
         // Bins 2, 6, 9 and 14 of 15; both 0.6 are in the ninth, of which one succeeded.
         close(scores.ece, (0.1 + 0.65 + 0.2 + 0.1) / 5.0);
@@ -172,10 +232,16 @@ mod tests {
     #[test]
     fn undefined_scores_are_absent() {
         let scores = Scores::of(&[0.2, 0.3], &[false, false], 0.5);
-        assert_eq!((scores.precision, scores.recall, scores.roc_auc), (None, None, None));
+        assert_eq!(
+            (scores.precision, scores.recall, scores.roc_auc),
+            (None, None, None)
+        );
         assert_eq!(scores.accuracy, Some(1.0));
         let ties = Scores::of(&[0.4; 4], &[true, false, false, false], 0.5);
-        assert_eq!((ties.roc_auc, ties.average_precision), (Some(0.5), Some(0.25)));
+        assert_eq!(
+            (ties.roc_auc, ties.average_precision),
+            (Some(0.5), Some(0.25))
+        );
         assert_eq!(Scores::of(&[], &[], 0.5), Scores::default());
     }
 

@@ -68,7 +68,9 @@ impl Metrics {
 
     /// The epoch whose weights the model has; `None` for a training that left no model.
     pub fn of_model(&self) -> Option<&Epoch> {
-        self.best.as_ref().filter(|_| self.status != Status::NonFinite)
+        self.best
+            .as_ref()
+            .filter(|_| self.status != Status::NonFinite)
     }
 
     /// The value of the model that a sweep chooses by `name`; `None` also where it is not defined.

@@ -19,9 +19,17 @@ use crate::tensors::{self, Dataset, STATICS, Side};
 use crate::{files, manifest};
 
 /// Finished trainings.
-pub const RUN: Format = Format { name: "run", version: 3, rebuild: "poolcast train TENSORS -o RUN" };
+pub const RUN: Format = Format {
+    name: "run",
+    version: 3,
+    rebuild: "poolcast train TENSORS -o RUN",
+};
 
-const MODEL: Format = Format { name: "model", version: 3, rebuild: RUN.rebuild };
+const MODEL: Format = Format {
+    name: "model",
+    version: 3,
+    rebuild: RUN.rebuild,
+};
 const MODEL_FILE: &str = "model.safetensors";
 const HISTORY_FILE: &str = "history.jsonl";
 
@@ -90,16 +98,27 @@ impl Run {
         calibration: Calibration,
     ) -> Result<Run> {
         let shape = state.model.shape;
-        let status = match (state.history.len() >= settings.epochs, early_stopping::is_over(&state.history, settings)) {
+        let status = match (
+            state.history.len() >= settings.epochs,
+            early_stopping::is_over(&state.history, settings),
+        ) {
             (true, _) => Status::Finished,
             (false, true) => Status::StoppedEarly,
             (false, false) => Status::TerminatedEarly,
         };
         let metrics = Metrics::of(status, settings, state, Some(calibration));
-        ensure!(metrics.best.is_some(), "the watched metric was never defined on the validation samples");
+        ensure!(
+            metrics.best.is_some(),
+            "the watched metric was never defined on the validation samples"
+        );
         let parameters = state.model.parameters().iter().zip(&state.best);
-        let columns = parameters.map(|(p, weights)| (p.name.clone(), Column::new(weights, &p.dims))).collect();
-        let notes = Notes { model: settings.model.clone(), shape };
+        let columns = parameters
+            .map(|(p, weights)| (p.name.clone(), Column::new(weights, &p.dims)))
+            .collect();
+        let notes = Notes {
+            model: settings.model.clone(),
+            shape,
+        };
         let model = shard::encode(MODEL, &notes, columns)?;
         files::write_atomic(&dir.join(MODEL_FILE), &model)?;
         metrics.write(dir)?;
@@ -131,33 +150,54 @@ impl Run {
         );
         let found = manifest::read::<RunSummary>(dir, RUN)?;
         let summary = found.body;
-        let architecture =
-            summary.training.architecture().with_context(|| format!("cannot use `{}`", dir.display()))?;
+        let architecture = summary
+            .training
+            .architecture()
+            .with_context(|| format!("cannot use `{}`", dir.display()))?;
         let path = dir.join(MODEL_FILE);
         let shard = Shard::open(&path, MODEL)?;
-        let notes = Notes { model: summary.training.model.clone(), shape: summary.shape };
+        let notes = Notes {
+            model: summary.training.model.clone(),
+            shape: summary.shape,
+        };
         ensure!(
-            shard.notes::<Notes>()? == notes && manifest::digest(shard.bytes()) == summary.model_sha256,
+            shard.notes::<Notes>()? == notes
+                && manifest::digest(shard.bytes()) == summary.model_sha256,
             hinted(
-                format!("`{}` is not the model that its manifest speaks of", path.display()),
+                format!(
+                    "`{}` is not the model that its manifest speaks of",
+                    path.display()
+                ),
                 "train it anew into another directory with `poolcast train TENSORS -o RUN`"
             )
         );
         ensure!(
             summary.shape.s == statics(architecture),
             hinted(
-                format!("the model takes {} static features, and this program knows {STATICS}", summary.shape.s),
+                format!(
+                    "the model takes {} static features, and this program knows {STATICS}",
+                    summary.shape.s
+                ),
                 "train it anew into another directory with `poolcast train TENSORS -o RUN`"
             )
         );
         let model = Model::with_weights(architecture, summary.shape, |name| shard.column(name))?;
         let (metrics, calibration) = open_metrics(dir, &summary.metrics_sha256)?;
-        Ok(Run { summary, key: found.key, model, calibration, metrics })
+        Ok(Run {
+            summary,
+            key: found.key,
+            model,
+            calibration,
+            metrics,
+        })
     }
 
     /// The same run with its model on `device`.
     pub fn on(self, device: &Device) -> Run {
-        Run { model: self.model.on(device), ..self }
+        Run {
+            model: self.model.on(device),
+            ..self
+        }
     }
 
     /// Removes what an earlier training left, the manifest first, and what its model scored.
@@ -169,7 +209,12 @@ impl Run {
     /// Makes of a run one that has not finished: only its checkpoint remains, and its history.
     pub(super) fn reopen(dir: &Path) -> Result<()> {
         let scored = Side::ALL.map(|side| Evaluation::path(dir, side));
-        files::remove([manifest::FILE, MODEL_FILE, METRICS_FILE].map(|file| dir.join(file)).into_iter().chain(scored))
+        files::remove(
+            [manifest::FILE, MODEL_FILE, METRICS_FILE]
+                .map(|file| dir.join(file))
+                .into_iter()
+                .chain(scored),
+        )
     }
 }
 
@@ -184,7 +229,10 @@ pub fn remove_checkpoint(dir: &Path) -> Result<()> {
 }
 
 fn metrics_digest(dir: &Path) -> Result<String> {
-    Ok(manifest::digest(&files::read_artefact(&dir.join(METRICS_FILE), 1 << 30)?))
+    Ok(manifest::digest(&files::read_artefact(
+        &dir.join(METRICS_FILE),
+        1 << 30,
+    )?))
 }
 
 /// What `metrics.json` says, if it is the file that the manifest speaks of.
@@ -193,7 +241,10 @@ fn open_metrics(dir: &Path, sha256: &str) -> Result<(Metrics, Calibration)> {
     let is_known = metrics_digest(dir)? == sha256;
     let calibration = metrics.calibration.filter(|_| is_known).with_context(|| {
         hinted(
-            format!("`{}` is not the file that its manifest speaks of", dir.join(METRICS_FILE).display()),
+            format!(
+                "`{}` is not the file that its manifest speaks of",
+                dir.join(METRICS_FILE).display()
+            ),
             "train it anew into another directory with `poolcast train TENSORS -o RUN`",
         )
     })?;

@@ -20,16 +20,38 @@ impl<'a> Samples<'a> {
         let labels: Vec<u8> = dataset.column(side, "label")?;
         let statics = match shape.s {
             0 => Vec::new(),
-            _ => dataset.facts(side)?.iter().flat_map(|facts| facts.statics()).collect(),
+            _ => dataset
+                .facts(side)?
+                .iter()
+                .flat_map(|facts| facts.statics())
+                .collect(),
         };
-        Ok(Samples { dataset, side, shape, labels: labels.into_iter().map(|label| label == 1).collect(), statics })
+        Ok(Samples {
+            dataset,
+            side,
+            shape,
+            labels: labels.into_iter().map(|label| label == 1).collect(),
+            statics,
+        })
     }
 
     /// Calls `with` on the samples at `places`.
-    pub(super) fn batch<T>(&self, places: &[usize], with: impl FnOnce(&Batch<'_>) -> T) -> Result<T> {
+    pub(super) fn batch<T>(
+        &self,
+        places: &[usize],
+        with: impl FnOnce(&Batch<'_>) -> T,
+    ) -> Result<T> {
         let s = self.shape.s;
-        let codes: Vec<u8> = places.iter().flat_map(|&at| self.dataset.codes(self.side, at)).copied().collect();
-        let statics: Vec<f32> = places.iter().flat_map(|&at| &self.statics[at * s..][..s]).copied().collect();
+        let codes: Vec<u8> = places
+            .iter()
+            .flat_map(|&at| self.dataset.codes(self.side, at))
+            .copied()
+            .collect();
+        let statics: Vec<f32> = places
+            .iter()
+            .flat_map(|&at| &self.statics[at * s..][..s])
+            .copied()
+            .collect();
         Ok(with(&Batch::new(&self.shape, &codes, &statics)?))
     }
 }

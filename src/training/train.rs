@@ -69,7 +69,9 @@ impl Settings {
             hidden_size: parameters.hidden_size.whole("hidden_size", 1..=4096)?,
             learning_rate: parameters.learning_rate.real("learning_rate", 0.0..=10.0)?,
             weight_decay: parameters.weight_decay.real("weight_decay", 0.0..=1000.0)?,
-            clip_grad_norm: parameters.clip_grad_norm.real("clip_grad_norm", 0.0..=1e9)?,
+            clip_grad_norm: parameters
+                .clip_grad_norm
+                .real("clip_grad_norm", 0.0..=1e9)?,
             batch_size: parameters.batch_size.whole("batch_size", 1..=1_000_000)?,
             pos_weight: parameters.pos_weight.real("pos_weight", 1e-6..=1e6)?,
             epochs: config.epochs,
@@ -212,14 +214,29 @@ pub fn train_until(
     let (to_learn, to_watch) = (samples(Side::Train)?, samples(Side::Validate)?);
     config.write(dir)?;
     write_history(dir, &state.history)?;
-    let mut keeper = Keeper::new(dir, &key, Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes), &hear);
-    let trained = epochs(&mut state, (&to_learn, &to_watch), &settings, &ends, &mut keeper);
+    let mut keeper = Keeper::new(
+        dir,
+        &key,
+        Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes),
+        &hear,
+    );
+    let trained = epochs(
+        &mut state,
+        (&to_learn, &to_watch),
+        &settings,
+        &ends,
+        &mut keeper,
+    );
     if trained.as_ref().is_err_and(|error| error.is::<NonFinite>()) {
         Metrics::of(Status::NonFinite, &settings, &state, None).write(dir)?;
     }
     trained?;
     state.model.set_weights(&state.best);
-    let calibration = Calibration::fit(&score(&state.model, &to_watch)?, &to_watch.labels, settings.threshold);
+    let calibration = Calibration::fit(
+        &score(&state.model, &to_watch)?,
+        &to_watch.labels,
+        settings.threshold,
+    );
     Run::finish(dir, &key, dataset, &settings, &state, calibration)
 }
 
@@ -276,25 +293,48 @@ fn begin(
     );
     fs_err::create_dir_all(dir)?;
     let architecture = settings.architecture()?;
-    let model = Model::new(architecture, shape(dataset, settings, architecture), settings.seed)?.on(device);
+    let model = Model::new(
+        architecture,
+        shape(dataset, settings, architecture),
+        settings.seed,
+    )?
+    .on(device);
     if started && mode == Mode::Resume {
         return Checkpoint::read(dir, key, model);
     }
     Run::clear(dir)?;
     let (adam, best) = (Adam::new(model.flat().len()), model.weights());
-    Ok(Checkpoint { adam, best, model, history: Vec::new(), batch: 0, loss_sum: 0.0 })
+    Ok(Checkpoint {
+        adam,
+        best,
+        model,
+        history: Vec::new(),
+        batch: 0,
+        loss_sum: 0.0,
+    })
 }
 
 /// How many static features a model of this program takes.
 pub(super) fn statics(architecture: &dyn Architecture) -> usize {
-    if architecture.takes_statics() { STATICS } else { 0 }
+    if architecture.takes_statics() {
+        STATICS
+    } else {
+        0
+    }
 }
 
 fn shape(dataset: &Dataset, settings: &Settings, architecture: &dyn Architecture) -> Shape {
     let tensors = &dataset.summary.settings;
     let (hidden_size, lstm_layers) = (settings.hidden_size, settings.lstm_layers);
     let s = statics(architecture);
-    Shape { e: dataset.summary.e, m: tensors.m, j: tensors.j, s, hidden_size, lstm_layers }
+    Shape {
+        e: dataset.summary.e,
+        m: tensors.m,
+        j: tensors.j,
+        s,
+        hidden_size,
+        lstm_layers,
+    }
 }
 
 /// What came of the epoch at work, after which the samples to watch have these `logits`.
@@ -307,12 +347,21 @@ fn ended(
     let (epoch, labels) = (state.epoch(), &to_watch.labels);
     let train_loss = state.loss_sum / to_learn.labels.len() as f64;
     let validation_loss = cross_entropy(logits, labels);
-    let probabilities: Vec<f64> = logits.iter().map(|&logit| probability(f64::from(logit))).collect();
+    let probabilities: Vec<f64> = logits
+        .iter()
+        .map(|&logit| probability(f64::from(logit)))
+        .collect();
     let validation = Scores::of(&probabilities, labels, 0.5);
     ensure!(validation_loss.is_finite(), NonFinite { epoch });
     let value = validation.watched(settings.metric.name, validation_loss);
     let is_best = early_stopping::is_best(&state.history, value, &settings.metric);
-    Ok(Epoch { epoch, train_loss, validation_loss, validation, is_best })
+    Ok(Epoch {
+        epoch,
+        train_loss,
+        validation_loss,
+        validation,
+        is_best,
+    })
 }
 
 /// What is left of one pass over the training samples, in an order that follows from seed and epoch.
@@ -324,17 +373,42 @@ fn learn(
     keeper: &mut Keeper<'_>,
 ) -> Result<()> {
     let epoch = state.epoch();
-    let Settings { learning_rate, weight_decay, clip_grad_norm, .. } = *settings;
-    let rule = Rule { learning_rate, weight_decay, clip_grad_norm };
+    let Settings {
+        learning_rate,
+        weight_decay,
+        clip_grad_norm,
+        ..
+    } = *settings;
+    let rule = Rule {
+        learning_rate,
+        weight_decay,
+        clip_grad_norm,
+    };
     let (labels, pos_weight) = (&samples.labels, settings.pos_weight as f32);
     let mut order: Vec<usize> = (0..labels.len()).collect();
-    order.shuffle(&mut crate::seed::generator(settings.seed, "shuffle", &[epoch as i64]));
+    order.shuffle(&mut crate::seed::generator(
+        settings.seed,
+        "shuffle",
+        &[epoch as i64],
+    ));
     let batches = order.chunks(settings.batch_size);
-    let (count, mut seen) = (batches.len(), labels.len().min(state.batch.saturating_mul(settings.batch_size)));
+    let (count, mut seen) = (
+        batches.len(),
+        labels
+            .len()
+            .min(state.batch.saturating_mul(settings.batch_size)),
+    );
     for batch in batches.skip(state.batch) {
-        let targets: Vec<f32> = batch.iter().map(|&i| f32::from(u8::from(labels[i]))).collect();
-        let loss = samples.batch(batch, |batch| gradient.find(&state.model, batch, &targets, pos_weight))??;
-        state.adam.step(state.model.flat_mut(), gradient.values(), &rule);
+        let targets: Vec<f32> = batch
+            .iter()
+            .map(|&i| f32::from(u8::from(labels[i])))
+            .collect();
+        let loss = samples.batch(batch, |batch| {
+            gradient.find(&state.model, batch, &targets, pos_weight)
+        })??;
+        state
+            .adam
+            .step(state.model.flat_mut(), gradient.values(), &rule);
         state.batch += 1;
         state.loss_sum += loss * batch.len() as f64;
         ensure!(state.loss_sum.is_finite(), NonFinite { epoch });
@@ -347,7 +421,9 @@ fn learn(
 /// The logit of every sample.
 pub(super) fn score(model: &Model, samples: &Samples<'_>) -> Result<Vec<f32>> {
     let places: Vec<usize> = (0..samples.labels.len()).collect();
-    let scored = places.chunks(SCORED_AT_ONCE).map(|places| samples.batch(places, |batch| model.logits(batch))?);
+    let scored = places
+        .chunks(SCORED_AT_ONCE)
+        .map(|places| samples.batch(places, |batch| model.logits(batch))?);
     Ok(scored.collect::<Result<Vec<Vec<f32>>>>()?.concat())
 }
 
@@ -374,11 +450,26 @@ mod tests {
         };
         let life = |job: i32| {
             let last = if job % 3 == 0 { 12 } else { 5 };
-            [(0, 0), (i64::from(job % 7), 1), (20, 12), (30, 13), (40, last)].map(|(s, number)| event(job, s, number))
+            [
+                (0, 0),
+                (i64::from(job % 7), 1),
+                (20, 12),
+                (30, 13),
+                (40, last),
+            ]
+            .map(|(s, number)| event(job, s, number))
         };
         let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<Event>>());
         let settings = tensors::Settings::of(&config(&[])).expect("settings");
-        tensors::build(&store, &settings, "events", &dir.join("tensors"), false, |_| {}).expect("built");
+        tensors::build(
+            &store,
+            &settings,
+            "events",
+            &dir.join("tensors"),
+            false,
+            |_| {},
+        )
+        .expect("built");
         Dataset::open(&dir.join("tensors")).expect("opened")
     }
 
@@ -396,9 +487,16 @@ mod tests {
     }
 
     fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-        let files = fs_err::read_dir(dir).expect("listed").map(|file| file.expect("a file"));
+        let files = fs_err::read_dir(dir)
+            .expect("listed")
+            .map(|file| file.expect("a file"));
         files
-            .map(|file| (file.file_name().to_string_lossy().into(), fs_err::read(file.path()).expect("read")))
+            .map(|file| {
+                (
+                    file.file_name().to_string_lossy().into(),
+                    fs_err::read(file.path()).expect("read"),
+                )
+            })
             .collect()
     }
 
@@ -406,7 +504,9 @@ mod tests {
     fn for_batches(count: usize) -> impl Fn(Progress<'_>) -> ControlFlow<()> + Sync {
         let heard = AtomicUsize::new(0);
         move |progress| match progress {
-            Progress::Batch { .. } if heard.fetch_add(1, Ordering::Relaxed) + 1 == count => ControlFlow::Break(()),
+            Progress::Batch { .. } if heard.fetch_add(1, Ordering::Relaxed) + 1 == count => {
+                ControlFlow::Break(())
+            }
             _ => ControlFlow::Continue(()),
         }
     }
@@ -416,7 +516,14 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (dataset, config) = (dataset(dir.path()), config(&[]));
         let run = |name: &str, mode, batches| {
-            train(&dataset, &config, &dir.path().join(name), mode, &Device::Cpu, for_batches(batches))
+            train(
+                &dataset,
+                &config,
+                &dir.path().join(name),
+                mode,
+                &Device::Cpu,
+                for_batches(batches),
+            )
         };
         run("whole", Mode::New, 0).expect("trained");
         let whole = files(&dir.path().join("whole"));
@@ -427,7 +534,10 @@ mod tests {
             let at = error.downcast_ref::<Stopped>().expect("a stop");
             assert_eq!((at.epoch - 1) * at.batches + at.batch, stop);
             run(&name, Mode::Resume, 0).expect("trained");
-            assert!(files(&dir.path().join(&name)) == whole, "stopped after batch {stop}");
+            assert!(
+                files(&dir.path().join(&name)) == whole,
+                "stopped after batch {stop}"
+            );
         }
         // Again and again, with a single batch each time.
         let mut stops = 0;
@@ -435,7 +545,10 @@ mod tests {
             assert!(error.is::<Stopped>(), "{error}");
             stops += 1;
         }
-        assert_eq!((stops, files(&dir.path().join("often")) == whole), (batches, true));
+        assert_eq!(
+            (stops, files(&dir.path().join("often")) == whole),
+            (batches, true)
+        );
     }
 
     #[test]
@@ -445,15 +558,26 @@ mod tests {
         let run = |name: &str, epochs: usize| {
             let dir = dir.path().join(name);
             let ends = |history: &[Epoch]| history.len() >= epochs;
-            let run = train_until(&dataset, &config, &dir, Mode::Resume, &Device::Cpu, ends, for_batches(0))
-                .expect("trained");
+            let run = train_until(
+                &dataset,
+                &config,
+                &dir,
+                Mode::Resume,
+                &Device::Cpu,
+                ends,
+                for_batches(0),
+            )
+            .expect("trained");
             (run.metrics.status, run.metrics.epochs, files(&dir))
         };
         let whole = run("whole", 9);
         assert_eq!((whole.0, whole.1), (Status::Finished, 3));
         let ended = run("ended", 1);
         assert_eq!((ended.0, ended.1), (Status::TerminatedEarly, 1));
-        assert!(ended.2.contains_key("model.safetensors"), "its best weights remain");
+        assert!(
+            ended.2.contains_key("model.safetensors"),
+            "its best weights remain"
+        );
         assert!(run("ended", 1) == ended, "nothing is done twice");
         assert_eq!(run("ended", 2).1, 2);
         assert!(run("ended", 9) == whole);
@@ -466,7 +590,15 @@ mod tests {
         let dataset = dataset(dir.path());
         let run = |name: &str, minutes: f64| {
             let config = config(&[("training.checkpoint_minutes", json!(minutes))]);
-            train(&dataset, &config, &dir.path().join(name), Mode::New, &Device::Cpu, for_batches(0)).expect("trained");
+            train(
+                &dataset,
+                &config,
+                &dir.path().join(name),
+                Mode::New,
+                &Device::Cpu,
+                for_batches(0),
+            )
+            .expect("trained");
             let mut files = files(&dir.path().join(name));
             files.remove("config.yaml");
             files

@@ -19,8 +19,14 @@ fn a_rule_answers_by_itself() {
     assert_eq!(json.code, Some(10));
     let document: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
     let advice = &document["advice"][0];
-    assert_eq!((&document["schema_version"], &advice["action"]), (&1.into(), &"fix".into()));
-    assert!(advice["probability"].is_null() && advice["like_cases"].is_null(), "no odds where a rule decides");
+    assert_eq!(
+        (&document["schema_version"], &advice["action"]),
+        (&1.into(), &"fix".into())
+    );
+    assert!(
+        advice["probability"].is_null() && advice["like_cases"].is_null(),
+        "no odds where a rule decides"
+    );
 }
 
 #[test]
@@ -30,22 +36,40 @@ fn all_held_jobs_are_those_of_the_queue() {
     assert_eq!(outcome.code, Some(40), "they differ");
     let document: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
     let advice = document["advice"].as_array().expect("a list");
-    let found: Vec<&str> = advice.iter().map(|advice| advice["job"].as_str().expect("an id")).collect();
+    let found: Vec<&str> = advice
+        .iter()
+        .map(|advice| advice["job"].as_str().expect("an id"))
+        .collect();
     let queue = queue();
-    let mut held: Vec<&serde_json::Value> = queue.iter().filter(|ad| ad["JobStatus"] == 5).collect();
+    let mut held: Vec<&serde_json::Value> =
+        queue.iter().filter(|ad| ad["JobStatus"] == 5).collect();
     held.sort_by_key(|ad| (ad["ClusterId"].as_i64(), ad["ProcId"].as_i64()));
-    assert_eq!(found, held.iter().map(|ad| format!("{}.{}", ad["ClusterId"], ad["ProcId"])).collect::<Vec<_>>());
+    assert_eq!(
+        found,
+        held.iter()
+            .map(|ad| format!("{}.{}", ad["ClusterId"], ad["ProcId"]))
+            .collect::<Vec<_>>()
+    );
     for (advice, ad) in advice.iter().zip(held) {
-        assert_eq!((&advice["hold_code"], &advice["hold_subcode"]), (&ad["HoldReasonCode"], &ad["HoldReasonSubCode"]));
+        assert_eq!(
+            (&advice["hold_code"], &advice["hold_subcode"]),
+            (&ad["HoldReasonCode"], &ad["HoldReasonSubCode"])
+        );
         let since_s = advice["held_since_ms"].as_i64().expect("ms") / 1000;
-        assert!((since_s - ad["EnteredCurrentStatus"].as_i64().expect("s")).abs() <= 1, "{advice}");
+        assert!(
+            (since_s - ad["EnteredCurrentStatus"].as_i64().expect("s")).abs() <= 1,
+            "{advice}"
+        );
     }
 }
 
 #[test]
 fn the_model_answers_where_no_rule_does() {
     let place = Place::with_run();
-    let filters = [(r"unchanged: \d+ %", "unchanged: ## %"), (r"\d\.\d{2}\b", "#.##")];
+    let filters = [
+        (r"unchanged: \d+ %", "unchanged: ## %"),
+        (r"\d\.\d{2}\b", "#.##"),
+    ];
     insta::with_settings!({filters => filters}, {
         insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1185.0"), @"
         exit 40
@@ -65,8 +89,14 @@ fn the_model_answers_where_no_rule_does() {
 fn a_cluster_at_once() {
     let place = Place::with_run();
     let text = place.run("advise run --log EventLog.xz 1185").stdout;
-    let heads: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();
-    assert_eq!(heads, [0, 1, 2, 3].map(|proc| format!("1185.{proc}: NO ADVICE")));
+    let heads: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with(' ') && !line.is_empty())
+        .collect();
+    assert_eq!(
+        heads,
+        [0, 1, 2, 3].map(|proc| format!("1185.{proc}: NO ADVICE"))
+    );
 }
 
 #[test]
@@ -74,16 +104,31 @@ fn enough_evidence_gives_an_answer_and_too_little_none() {
     let place = Place::with_run();
     let action = |settings: &str| {
         place.copy("run", settings);
-        let config = fs_err::read_to_string(place.path(settings).join("config.yaml")).expect("read");
+        let config =
+            fs_err::read_to_string(place.path(settings).join("config.yaml")).expect("read");
         let (before, rest) = config.split_once("advice:\n").expect("a key");
-        let after: Vec<&str> = rest.lines().skip_while(|line| line.starts_with(' ')).collect();
+        let after: Vec<&str> = rest
+            .lines()
+            .skip_while(|line| line.starts_with(' '))
+            .collect();
         let advice = match settings {
-            "release" => "{release_from: 0.0, fix_below: 0.0, remove_from_holds: 5, min_like_cases: 20}",
-            "fix" => "{release_from: 1.0, fix_below: 1.0, remove_from_holds: 5, min_like_cases: 20}",
-            "remove" => "{release_from: 1.0, fix_below: 1.0, remove_from_holds: 1, min_like_cases: 20}",
-            _ => "{release_from: 0.0, fix_below: 0.0, remove_from_holds: 5, min_like_cases: 1000000}",
+            "release" => {
+                "{release_from: 0.0, fix_below: 0.0, remove_from_holds: 5, min_like_cases: 20}"
+            }
+            "fix" => {
+                "{release_from: 1.0, fix_below: 1.0, remove_from_holds: 5, min_like_cases: 20}"
+            }
+            "remove" => {
+                "{release_from: 1.0, fix_below: 1.0, remove_from_holds: 1, min_like_cases: 20}"
+            }
+            _ => {
+                "{release_from: 0.0, fix_below: 0.0, remove_from_holds: 5, min_like_cases: 1000000}"
+            }
         };
-        place.write(&format!("{settings}/config.yaml"), format!("{before}advice: {advice}\n{}\n", after.join("\n")));
+        place.write(
+            &format!("{settings}/config.yaml"),
+            format!("{before}advice: {advice}\n{}\n", after.join("\n")),
+        );
         // How good the model is has no part in this test.
         fs_err::remove_file(place.path(settings).join("evaluation-test.json")).expect("removed");
         let outcome = place.run(&format!("advise {settings} --log EventLog.xz 1185.0"));
@@ -91,13 +136,37 @@ fn enough_evidence_gives_an_answer_and_too_little_none() {
         (
             outcome.code,
             first,
-            outcome.stdout.lines().rfind(|line| line.contains("condor_")).map(str::trim).map(str::to_owned),
+            outcome
+                .stdout
+                .lines()
+                .rfind(|line| line.contains("condor_"))
+                .map(str::trim)
+                .map(str::to_owned),
         )
     };
-    let said = |code, first: &str, last: Option<&str>| (Some(code), first.to_owned(), last.map(str::to_owned));
-    assert_eq!(action("release"), said(0, "1185.0: RELEASE AS IT IS", Some("run: condor_release 1185.0")));
-    assert_eq!(action("fix"), said(10, "1185.0: FIX, THEN RELEASE", Some("once it is fixed: condor_release 1185.0")));
-    assert_eq!(action("remove"), said(20, "1185.0: REMOVE", Some("run: condor_rm 1185.0")));
+    let said = |code, first: &str, last: Option<&str>| {
+        (Some(code), first.to_owned(), last.map(str::to_owned))
+    };
+    assert_eq!(
+        action("release"),
+        said(
+            0,
+            "1185.0: RELEASE AS IT IS",
+            Some("run: condor_release 1185.0")
+        )
+    );
+    assert_eq!(
+        action("fix"),
+        said(
+            10,
+            "1185.0: FIX, THEN RELEASE",
+            Some("once it is fixed: condor_release 1185.0")
+        )
+    );
+    assert_eq!(
+        action("remove"),
+        said(20, "1185.0: REMOVE", Some("run: condor_rm 1185.0"))
+    );
     assert_eq!(action("few"), said(40, "1185.0: NO ADVICE", None));
 }
 
@@ -185,7 +254,10 @@ fn missing_pieces_are_named() {
 #[test]
 fn nobody_is_held() {
     let place = Place::with_run();
-    place.write("EventLog", "000 (1.0.0) 2026-11-21 01:50:00 Job submitted from host: <10.0.0.1:9618>\n...\n");
+    place.write(
+        "EventLog",
+        "000 (1.0.0) 2026-11-21 01:50:00 Job submitted from host: <10.0.0.1:9618>\n...\n",
+    );
     insta::assert_snapshot!(place.run("advise run --log EventLog"), @"
     exit 40
     no job is held when the log ends
@@ -212,12 +284,29 @@ fn what_happens_in_one_second_keeps_its_order() {
     let said = |records: &[(u16, u32)]| {
         place.write("EventLog", log_of(records));
         let outcome = place.run("advise run --log EventLog");
-        (outcome.code, outcome.stdout.lines().next().unwrap_or_default().to_owned())
+        (
+            outcome.code,
+            outcome.stdout.lines().next().unwrap_or_default().to_owned(),
+        )
     };
-    assert_eq!(said(&[(0, 0), (12, 5), (13, 5), (12, 5)]), (Some(10), "1.0: FIX, THEN RELEASE".to_owned()));
-    assert_eq!(said(&[(0, 0), (12, 5), (12, 5), (13, 5)]).1, "no job is held when the log ends");
-    assert_eq!(said(&[(0, 0), (9, 5), (12, 5)]).1, "no job is held when the log ends", "removed");
-    assert_eq!(said(&[(0, 0), (12, 5), (9, 5)]).1, "no job is held when the log ends", "removed");
+    assert_eq!(
+        said(&[(0, 0), (12, 5), (13, 5), (12, 5)]),
+        (Some(10), "1.0: FIX, THEN RELEASE".to_owned())
+    );
+    assert_eq!(
+        said(&[(0, 0), (12, 5), (12, 5), (13, 5)]).1,
+        "no job is held when the log ends"
+    );
+    assert_eq!(
+        said(&[(0, 0), (9, 5), (12, 5)]).1,
+        "no job is held when the log ends",
+        "removed"
+    );
+    assert_eq!(
+        said(&[(0, 0), (12, 5), (9, 5)]).1,
+        "no job is held when the log ends",
+        "removed"
+    );
 }
 
 #[test]
@@ -243,6 +332,14 @@ fn a_pipe_is_advised_on() {
     let log = fs_err::File::open(place.path("EventLog")).expect("opened");
     let mut command = place.command("advise run --log - 1.0");
     // What was read before is not read again, as of a pipe.
-    let outcome = crate::place::Outcome::of(command.stdin(log.into_file()).output().expect("the program starts"));
-    assert_eq!((outcome.code, outcome.stdout), (Some(10), place.run("advise run --log EventLog 1.0").stdout));
+    let outcome = crate::place::Outcome::of(
+        command
+            .stdin(log.into_file())
+            .output()
+            .expect("the program starts"),
+    );
+    assert_eq!(
+        (outcome.code, outcome.stdout),
+        (Some(10), place.run("advise run --log EventLog 1.0").stdout)
+    );
 }

@@ -10,13 +10,18 @@ fn generation(sequence: u32, offset: usize, events: &str) -> String {
         "Global JobLog: ctime={ctime} id=0.{sequence} sequence={sequence} size=0 events=0 offset={offset} event_off=0 \
          max_rotation=1 creator_name=<>"
     );
-    format!("008 (-01.-01.-01) 11/21 01:{:02}:00 {text:<256}\n...\n{events}", 10 * sequence)
+    format!(
+        "008 (-01.-01.-01) 11/21 01:{:02}:00 {text:<256}\n...\n{events}",
+        10 * sequence
+    )
 }
 
-const SUBMIT: &str = "000 (1.0.0) 11/21 01:11:00 Job submitted from host: <10.0.0.1:9618?alias=ap.example>\n...\n";
+const SUBMIT: &str =
+    "000 (1.0.0) 11/21 01:11:00 Job submitted from host: <10.0.0.1:9618?alias=ap.example>\n...\n";
 const HELD: &str = "012 (1.0.0) 11/21 01:12:00 Job was held.\n\tx\n\tCode 12 Subcode 2\n...\n";
 const RELEASED: &str = "013 (1.0.0) 11/21 01:21:00 Job was released.\n...\n";
-const ENDED: &str = "005 (1.0.0) 11/21 01:31:00 Job terminated.\n\t(1) Normal termination (return value 0)\n...\n";
+const ENDED: &str =
+    "005 (1.0.0) 11/21 01:31:00 Job terminated.\n\t(1) Normal termination (return value 0)\n...\n";
 
 #[test]
 fn an_archive_is_the_log_across_rotations() {
@@ -32,7 +37,10 @@ fn an_archive_is_the_log_across_rotations() {
     exit 0
     archive: 450 bytes, 0 of them new; generations: 1
     ");
-    let (first, second) = (format!("{first}{RELEASED}"), generation(2, first.len() + RELEASED.len(), ENDED));
+    let (first, second) = (
+        format!("{first}{RELEASED}"),
+        generation(2, first.len() + RELEASED.len(), ENDED),
+    );
     place.write("EventLog.old", &first);
     place.write("EventLog", &second);
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
@@ -41,10 +49,18 @@ fn an_archive_is_the_log_across_rotations() {
     ");
     let archive = place.files("archive");
     let names: Vec<&str> = archive.keys().map(String::as_str).collect();
-    assert_eq!(names, ["EventLog.1795223400.1", "EventLog.1795224000.2", "manifest.json"]);
+    assert_eq!(
+        names,
+        [
+            "EventLog.1795223400.1",
+            "EventLog.1795224000.2",
+            "manifest.json"
+        ]
+    );
     assert!(archive[names[0]] == first.as_bytes() && archive[names[1]] == second.as_bytes());
-    let mut parse =
-        place.command("parse archive/EventLog.1795224000.2 archive/EventLog.1795223400.1 -o events --stats");
+    let mut parse = place.command(
+        "parse archive/EventLog.1795224000.2 archive/EventLog.1795223400.1 -o events --stats",
+    );
     insta::assert_snapshot!(crate::place::Outcome::of(parse.output().expect("it starts")), @"
     exit 0
     EventLog.1795223400.1, EventLog.1795224000.2: 6 records of 1 job at ap.example, 2026-11-21 01:11:00 UTC to 2026-11-21 01:31:00 UTC
@@ -82,10 +98,14 @@ fn what_was_rotated_away_is_missed_and_a_gap() {
     ");
     let lost = place.json("collect EventLog -o archive --json")["lost"].clone();
     insta::assert_snapshot!(lost, @r#"[{"after":1,"ap":"","before":2,"bytes":49},{"after":2,"ap":"","before":4,"bytes":8119}]"#);
-    let names =
-        ["1795223400.1", "1795224000.2", "1795225200.4"].map(|name| format!("archive/EventLog.{name}")).join(" ");
+    let names = ["1795223400.1", "1795224000.2", "1795225200.4"]
+        .map(|name| format!("archive/EventLog.{name}"))
+        .join(" ");
     let parsed = place.stdout(&format!("parse {names} -o events"));
-    let gaps: Vec<&str> = parsed.lines().filter(|line| line.contains("a gap")).collect();
+    let gaps: Vec<&str> = parsed
+        .lines()
+        .filter(|line| line.contains("a gap"))
+        .collect();
     insta::assert_snapshot!(gaps.join("\n"), @"
     a gap at ap.example: 2026-11-21 01:12:00 UTC to 2026-11-21 01:20:00 UTC
     a gap at ap.example: 2026-11-21 01:31:00 UTC to 2026-11-21 01:40:00 UTC
@@ -139,7 +159,10 @@ fn a_log_that_was_cut_is_not_taken_for_collected() {
     hint: let HTCondor rotate it (EVENT_LOG_MAX_SIZE), and copy what it holds now by hand
     ");
     let archive = place.files("archive");
-    assert!(archive["EventLog.1795223400.1"] == format!("{first}{RELEASED}").as_bytes(), "the copy's end is there");
+    assert!(
+        archive["EventLog.1795223400.1"] == format!("{first}{RELEASED}").as_bytes(),
+        "the copy's end is there"
+    );
 }
 
 /// HTCondor gives the full log another name, and then makes the new one.
@@ -157,12 +180,17 @@ fn the_instant_of_rotation_is_worth_a_retry() {
     ");
     assert!(place.files("archive")["EventLog.1795223400.1"] == first.as_bytes());
     let second = generation(2, first.len(), ENDED);
-    for (written, why) in
-        [(0, "it is empty"), (3, "its first record is not whole"), (100, "its first record is not whole")]
-    {
+    for (written, why) in [
+        (0, "it is empty"),
+        (3, "its first record is not whole"),
+        (100, "its first record is not whole"),
+    ] {
         place.write("EventLog", &second[..written]);
         let outcome = place.run("collect EventLog -o archive");
-        assert!(outcome.code == Some(1) && outcome.stderr.contains(why), "{outcome}");
+        assert!(
+            outcome.code == Some(1) && outcome.stderr.contains(why),
+            "{outcome}"
+        );
     }
     place.write("EventLog", &second);
     place.stdout("collect EventLog -o archive");
@@ -179,8 +207,14 @@ fn a_store_whose_log_has_rotated_says_how_to_go_on() {
     place.write("EventLog", &first);
     place.stdout("parse EventLog -o events");
     // HTCondor writes the header of a full log anew.
-    place.write("EventLog.old", format!("{first}{RELEASED}").replace("size=0 events=0", "size=9 events=3"));
-    place.write("EventLog", generation(2, first.len() + RELEASED.len(), ENDED));
+    place.write(
+        "EventLog.old",
+        format!("{first}{RELEASED}").replace("size=0 events=0", "size=9 events=3"),
+    );
+    place.write(
+        "EventLog",
+        generation(2, first.len() + RELEASED.len(), ENDED),
+    );
     insta::assert_snapshot!(place.run("parse EventLog -o events"), @"
     exit 2
     also reading the rotated generation `EventLog.old`

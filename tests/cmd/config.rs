@@ -4,18 +4,31 @@ use crate::place::Place;
 
 #[test]
 fn the_defaults_are_printed_as_they_are_documented() {
-    assert_eq!(Place::new().stdout("config"), include_str!("../../config/default.yaml"));
+    assert_eq!(
+        Place::new().stdout("config"),
+        include_str!("../../config/default.yaml")
+    );
 }
 
 #[test]
 fn layers_are_merged_and_the_environment_wins_over_the_file() {
     let place = Place::new();
-    place.write("c.yaml", "seed: 5\ntraining: {parameters: {hidden_size: 16}}\n");
+    place.write(
+        "c.yaml",
+        "seed: 5\ntraining: {parameters: {hidden_size: 16}}\n",
+    );
     let mut command = place.command("config c.yaml");
-    let output = command.env("POOLCAST_TRAINING__PARAMETERS__HIDDEN_SIZE", "64").output().expect("it starts");
+    let output = command
+        .env("POOLCAST_TRAINING__PARAMETERS__HIDDEN_SIZE", "64")
+        .output()
+        .expect("it starts");
     let text = String::from_utf8(output.stdout).expect("text");
     for line in ["seed: 5", "    hidden_size: 64", "    lstm_layers: 1"] {
-        assert!(text.lines().any(|found| found.trim_end_matches(".0") == line), "{line} is missing in\n{text}");
+        assert!(
+            text.lines()
+                .any(|found| found.trim_end_matches(".0") == line),
+            "{line} is missing in\n{text}"
+        );
     }
 }
 
@@ -162,32 +175,60 @@ training:
 fn the_published_file_loads() {
     let place = Place::new();
     place.write("p.yaml", PUBLISHED);
-    let loaded = place.command("config p.yaml").env("POOLCAST_WANDB__ENABLE", "false").output().expect("it starts");
-    assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
+    let loaded = place
+        .command("config p.yaml")
+        .env("POOLCAST_WANDB__ENABLE", "false")
+        .output()
+        .expect("it starts");
+    assert_eq!(
+        loaded.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&loaded.stderr)
+    );
     let loaded = String::from_utf8(loaded.stdout).expect("text");
 
     // The bundled file is the same but for whose it is.
     let bundled = include_str!("../../config/sweep.yaml").replace("name: sweep", "name: a name");
     place.write(
         "b.yaml",
-        bundled.replace("entity: null", "entity: someone").replace("project: poolcast", "project: distributed-ml"),
+        bundled
+            .replace("entity: null", "entity: someone")
+            .replace("project: poolcast", "project: distributed-ml"),
     );
     assert_eq!(place.stdout("config b.yaml"), loaded);
-    for line in
-        ["runs: 100", "epochs: 20", "      name: validation_f_measure", "      goal: maximize", "  sweep_id: null"]
-    {
-        assert!(loaded.lines().any(|found| found == line), "{line} is missing in\n{loaded}");
+    for line in [
+        "runs: 100",
+        "epochs: 20",
+        "      name: validation_f_measure",
+        "      goal: maximize",
+        "  sweep_id: null",
+    ] {
+        assert!(
+            loaded.lines().any(|found| found == line),
+            "{line} is missing in\n{loaded}"
+        );
     }
 }
 
 #[test]
 fn metrics_have_other_names_too() {
     let place = Place::new();
-    for (name, known) in
-        [("validate_loss", "validation_loss"), ("val_loss", "validation_loss"), ("val_f1", "validation_f_measure")]
-    {
-        place.write("c.yaml", format!("wandb: {{sweep: {{metric: {{name: {name}, goal: minimize}}}}}}"));
-        assert!(place.stdout("config c.yaml").contains(&format!("name: {known}\n")), "{name}");
+    for (name, known) in [
+        ("validate_loss", "validation_loss"),
+        ("val_loss", "validation_loss"),
+        ("val_f1", "validation_f_measure"),
+    ] {
+        place.write(
+            "c.yaml",
+            format!("wandb: {{sweep: {{metric: {{name: {name}, goal: minimize}}}}}}"),
+        );
+        assert!(
+            place
+                .stdout("config c.yaml")
+                .contains(&format!("name: {known}\n")),
+            "{name}"
+        );
     }
 }
 
@@ -195,15 +236,35 @@ fn metrics_have_other_names_too() {
 fn the_environment_is_seen_without_a_file_and_gives_no_secret_away() {
     let place = Place::new();
     let with = |name: &str, value: &str| {
-        crate::place::Outcome::of(place.command("config").env(name, value).output().expect("it starts"))
+        crate::place::Outcome::of(
+            place
+                .command("config")
+                .env(name, value)
+                .output()
+                .expect("it starts"),
+        )
     };
     let seen = with("POOLCAST_SEED", "77");
-    assert!(seen.code == Some(0) && seen.stdout.contains("seed: 77\n"), "{seen}");
-    assert_eq!(with("POOLCAST_SEED", "1").stdout, include_str!("../../config/default.yaml"));
-    for name in ["POOLCAST_WANDB__API_KEY", "POOLCAST_API_KEY", "POOLCAST_wandb__Api_Key", "POOLCAST_TOKEN"] {
+    assert!(
+        seen.code == Some(0) && seen.stdout.contains("seed: 77\n"),
+        "{seen}"
+    );
+    assert_eq!(
+        with("POOLCAST_SEED", "1").stdout,
+        include_str!("../../config/default.yaml")
+    );
+    for name in [
+        "POOLCAST_WANDB__API_KEY",
+        "POOLCAST_API_KEY",
+        "POOLCAST_wandb__Api_Key",
+        "POOLCAST_TOKEN",
+    ] {
         let refused = with(name, "s3cr3t-value");
         assert_eq!(refused.code, Some(2), "{refused}");
-        assert!(refused.stderr.contains(name) && refused.stderr.contains("WANDB_API_KEY"), "{refused}");
+        assert!(
+            refused.stderr.contains(name) && refused.stderr.contains("WANDB_API_KEY"),
+            "{refused}"
+        );
         assert!(!refused.to_string().contains("s3cr3t"), "{refused}");
     }
     insta::assert_snapshot!(with("POOLCAST_WANDB__API_KEY", "s3cr3t-value"), @"

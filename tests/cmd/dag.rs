@@ -30,12 +30,19 @@ fn file(place: &Place, name: &str) -> String {
 #[test]
 fn the_dag_of_a_sweep() {
     let place = place("");
-    assert_eq!(place.stdout("dag small.yaml"), "3 trials on 2 different tensors in 2 jobs: out/pipeline.dag\n");
+    assert_eq!(
+        place.stdout("dag small.yaml"),
+        "3 trials on 2 different tensors in 2 jobs: out/pipeline.dag\n"
+    );
     insta::assert_snapshot!("pipeline", file(&place, "pipeline.dag"));
-    assert!(place.files("out/events") == place.files("events"), "the events are taken over");
+    assert!(
+        place.files("out/events") == place.files("events"),
+        "the events are taken over"
+    );
     let shown = place.stdout("dag small.yaml -o elsewhere --dry-run");
     assert!(
-        shown.contains("==> condor/trials.sub <==") && shown.contains("JOB trials-0002 condor/trials.sub"),
+        shown.contains("==> condor/trials.sub <==")
+            && shown.contains("JOB trials-0002 condor/trials.sub"),
         "{shown}"
     );
     assert!(!place.path("elsewhere").exists());
@@ -58,10 +65,18 @@ fn a_log_that_is_here_is_parsed_here_and_does_not_travel() {
     place.write("small.yaml", format!("{SMALL}dag: {{image: {IMAGE}}}\n"));
     // How long a trial takes is measured once.
     let first = place.run("dag small.yaml");
-    assert!(first.code == Some(0) && first.stderr.contains("trial 1, network: about "), "{first}");
+    assert!(
+        first.code == Some(0) && first.stderr.contains("trial 1, network: about "),
+        "{first}"
+    );
     let dag = file(&place, "pipeline.dag");
-    assert!(!dag.contains("EventLog") && !dag.contains("JOB parse"), "{dag}");
-    assert!(place.path("out/events/manifest.json").exists() && !place.path("out/.measured").exists());
+    assert!(
+        !dag.contains("EventLog") && !dag.contains("JOB parse"),
+        "{dag}"
+    );
+    assert!(
+        place.path("out/events/manifest.json").exists() && !place.path("out/.measured").exists()
+    );
     let before = place.files("out");
     let again = place.run("dag small.yaml");
     assert!(!again.stderr.contains("about"), "{again}");
@@ -71,7 +86,10 @@ fn a_log_that_is_here_is_parsed_here_and_does_not_travel() {
 #[test]
 fn a_job_parses_where_it_is_told_to_and_logs_that_are_elsewhere() {
     let place = Place::with_log();
-    let logs = SMALL.replace("[EventLog.xz]", "[EventLog.xz, osdf:///ospool/ap40/data/me/EventLog.1]");
+    let logs = SMALL.replace(
+        "[EventLog.xz]",
+        "[EventLog.xz, osdf:///ospool/ap40/data/me/EventLog.1]",
+    );
     place.write("small.yaml", format!("{logs}dag: {{image: {IMAGE}}}\n"));
     place.stdout("dag small.yaml");
     let parse = |place: &Place| {
@@ -88,7 +106,10 @@ fn a_job_parses_where_it_is_told_to_and_logs_that_are_elsewhere() {
     RETRY parse 2 UNLESS-EXIT 2
     "#);
     let place = Place::with_log();
-    place.write("small.yaml", format!("{SMALL}dag: {{image: {IMAGE}, parse_in_job: true}}\n"));
+    place.write(
+        "small.yaml",
+        format!("{SMALL}dag: {{image: {IMAGE}, parse_in_job: true}}\n"),
+    );
     place.stdout("dag small.yaml");
     insta::assert_snapshot!(parse(&place), @r#"
     JOB parse condor/parse.sub
@@ -107,18 +128,27 @@ fn jobs_on_hold_and_failures_are_named_with_the_reason() {
         )
     };
     let dag = "[\n  Type = \"DagStatus\";\n  DagStatus = 3;\n  JobProcsHeld = 1;\n]\n";
-    let nodes =
-        [node("parse", 6, 0), node("tensors-a", 5, 0), node("tensors-b", 5, 0), node("trials-0001", 3, 1)].concat();
+    let nodes = [
+        node("parse", 6, 0),
+        node("tensors-a", 5, 0),
+        node("tensors-b", 5, 0),
+        node("trials-0001", 3, 1),
+    ]
+    .concat();
     place.write("out/pipeline.status", format!("{dag}{nodes}"));
     // The access point's disk was full when the job's output came.
-    let submitted = "000 (2.0.0) 2026-11-22 01:00:14 Job submitted from host: <10.0.0.1:9618>\n...\n";
+    let submitted =
+        "000 (2.0.0) 2026-11-22 01:00:14 Job submitted from host: <10.0.0.1:9618>\n...\n";
     let held = "012 (2.0.0) 2026-11-22 01:00:19 Job was held.\n\tNo space left on device\n\tCode 12 Subcode 28\n...\n";
     place.write("out/logs/trials-0001.log", format!("{submitted}{held}"));
     place.write(
         "out/logs/parse.err",
         "note: x\nerror: cannot parse `EventLog`\n  caused by: it is no log\nerror: later\n",
     );
-    place.write("out/tensors/b.failed", "tensors-b: exit code 2: there is no hold\n");
+    place.write(
+        "out/tensors/b.failed",
+        "tensors-b: exit code 2: there is no hold\n",
+    );
     insta::assert_snapshot!(place.stdout("sweep status out"), @"
     the DAG runs; jobs on hold, which it waits for: 1
              done  at work  waiting  failed
@@ -131,19 +161,35 @@ fn jobs_on_hold_and_failures_are_named_with_the_reason() {
       trials-0001 is held: 12/28 output files could not be transferred back: no space left
     ");
     // DAGMan was not heard of for long.
-    let dag =
-        dag.replace("  DagStatus", "  Timestamp = 1399674138; /* x */\n  DagStatus").replace("Held = 1", "Held = 0");
-    place.write("out/pipeline.status", format!("{dag}{}", node("best", 5, 0)));
+    let dag = dag
+        .replace(
+            "  DagStatus",
+            "  Timestamp = 1399674138; /* x */\n  DagStatus",
+        )
+        .replace("Held = 1", "Held = 0");
+    place.write(
+        "out/pipeline.status",
+        format!("{dag}{}", node("best", 5, 0)),
+    );
     let status = place.stdout("sweep status out");
-    assert!(status.starts_with("the DAG runs\nas of ") && status.contains("\nDAGMan is silent: "), "{status}");
-    assert!(status.contains("\nall jobs are done, and DAGMan has not ended"), "{status}");
+    assert!(
+        status.starts_with("the DAG runs\nas of ") && status.contains("\nDAGMan is silent: "),
+        "{status}"
+    );
+    assert!(
+        status.contains("\nall jobs are done, and DAGMan has not ended"),
+        "{status}"
+    );
     assert!(place.json("sweep status out --json")["silent_s"].as_u64() > Some(300));
 }
 
 #[test]
 fn one_job_an_epoch_as_published() {
     let place = place("");
-    place.write("small.yaml", small(&SMALL.replace("runs: 3", "runs: 1"), ", per_epoch: true"));
+    place.write(
+        "small.yaml",
+        small(&SMALL.replace("runs: 3", "runs: 1"), ", per_epoch: true"),
+    );
     place.stdout("dag small.yaml");
     insta::assert_snapshot!("pipeline-per-epoch", file(&place, "pipeline.dag"));
 }
@@ -152,10 +198,19 @@ fn one_job_an_epoch_as_published() {
 fn submit_files_hold_what_the_site_and_the_configuration_add() {
     let place = Place::with_run();
     place.write("site.sub", "# OSPool\n+JobDurationCategory = \"Medium\"\n");
-    place.write("small.yaml", small(SMALL, ", submit: {trials: {request_gpus: 1, request_memory: 8GB}}"));
+    place.write(
+        "small.yaml",
+        small(
+            SMALL,
+            ", submit: {trials: {request_gpus: 1, request_memory: 8GB}}",
+        ),
+    );
     place.stdout("dag small.yaml --site site.sub");
     let train = file(&place, "condor/trials.sub");
-    let added = train.split("# The site\n").nth(1).expect("the site's commands");
+    let added = train
+        .split("# The site\n")
+        .nth(1)
+        .expect("the site's commands");
     insta::assert_snapshot!(added, @r#"
     # OSPool
     +JobDurationCategory = "Medium"
@@ -172,14 +227,21 @@ fn submit_files_hold_what_the_site_and_the_configuration_add() {
 #[test]
 fn sites_are_known_by_name() {
     let place = place("");
-    for (name, command) in [("ospool", "+JobDurationCategory"), ("chtc", "want_campus_pools"), ("pool", "notification")]
-    {
+    for (name, command) in [
+        ("ospool", "+JobDurationCategory"),
+        ("chtc", "want_campus_pools"),
+        ("pool", "notification"),
+    ] {
         let shown = place.stdout(&format!("dag small.yaml --site {name} --dry-run"));
         assert!(shown.contains(&format!("\n{command} ")), "{name}: {shown}");
     }
     // A path is one, whatever it is called.
     place.write("ospool", "+Mine = true\n");
-    assert!(place.stdout("dag small.yaml --site ./ospool --dry-run").contains("\n+Mine = true\n"));
+    assert!(
+        place
+            .stdout("dag small.yaml --site ./ospool --dry-run")
+            .contains("\n+Mine = true\n")
+    );
 }
 
 #[test]
@@ -189,9 +251,17 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
     fs_err::copy(place.path("EventLog.xz"), place.path("a b/EventLog.xz")).expect("copied");
     place.write("image.sif", "");
     let refused = |change: &dyn Fn(String) -> String, args: &str| {
-        place.write("bad.yaml", change(format!("{SMALL}dag: {{image: {IMAGE}, parse_in_job: true}}\n")));
+        place.write(
+            "bad.yaml",
+            change(format!(
+                "{SMALL}dag: {{image: {IMAGE}, parse_in_job: true}}\n"
+            )),
+        );
         let text = place.run(&format!("dag bad.yaml {args}")).to_string();
-        assert!(!place.path("out").exists() && !place.path("a b/out").exists(), "{text}");
+        assert!(
+            !place.path("out").exists() && !place.path("a b/out").exists(),
+            "{text}"
+        );
         text.replace(&*place.path("").to_string_lossy(), "/home/me/")
     };
     let with = |from: &'static str, to: &'static str| move |text: String| text.replace(from, to);
@@ -318,7 +388,12 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
 fn away_from_an_access_point_nothing_is_submitted() {
     let place = place("");
     let mut command = place.command("dag small.yaml --submit");
-    let outcome = Outcome::of(command.env("PATH", place.path("")).output().expect("it starts"));
+    let outcome = Outcome::of(
+        command
+            .env("PATH", place.path(""))
+            .output()
+            .expect("it starts"),
+    );
     insta::assert_snapshot!(outcome, @"
     exit 2
     3 trials on 2 different tensors in 2 jobs: out/pipeline.dag
@@ -331,9 +406,18 @@ fn away_from_an_access_point_nothing_is_submitted() {
 
 /// What every trial came to, by file.
 fn trials(place: &Place, dir: &str) -> BTreeMap<String, Vec<u8>> {
-    let kept = ["model.safetensors", "metrics.json", "pipeline.json", "predictions.safetensors"];
+    let kept = [
+        "model.safetensors",
+        "metrics.json",
+        "pipeline.json",
+        "predictions.safetensors",
+    ];
     let is_kept = |name: &str| kept.iter().any(|kept| name.ends_with(kept));
-    place.files(&format!("{dir}/trials")).into_iter().filter(|(name, _)| is_kept(name)).collect()
+    place
+        .files(&format!("{dir}/trials"))
+        .into_iter()
+        .filter(|(name, _)| is_kept(name))
+        .collect()
 }
 
 /// The rows of a sweep, but for what says when trials were made and by whom.
@@ -342,7 +426,14 @@ fn rows(place: &Place, dir: &str) -> Vec<serde_json::Value> {
     let timeless = |line: &str| {
         let mut row: serde_json::Value = serde_json::from_str(line).expect("JSON");
         let row_object = row.as_object_mut().expect("an object");
-        for key in ["worker", "began", "seconds", "fit_seconds", "config", "attempt"] {
+        for key in [
+            "worker",
+            "began",
+            "seconds",
+            "fit_seconds",
+            "config",
+            "attempt",
+        ] {
             row_object.remove(key);
         }
         row
@@ -356,20 +447,38 @@ fn nodes_give_the_bytes_of_a_run_on_one_machine() {
     let place = place(", submit: {trials: {minutes: 0.001}}");
     place.stdout("dag small.yaml -o dag");
     assert!(
-        place.stdout("sweep status dag").starts_with("DAGMan has not begun\n3 trials: 0 done, 0 failed, 3 to come\n")
+        place
+            .stdout("sweep status dag")
+            .starts_with("DAGMan has not begun\n3 trials: 0 done, 0 failed, 3 to come\n")
     );
     assert_eq!(nodes::run(&place, "dag"), 0);
     place.stdout("run small.yaml -o here");
     assert_eq!(trials(&place, "dag/poolcast").len(), 6);
-    assert!(trials(&place, "dag/poolcast") == trials(&place, "here"), "other trials");
+    assert!(
+        trials(&place, "dag/poolcast") == trials(&place, "here"),
+        "other trials"
+    );
     assert_eq!(rows(&place, "dag/poolcast"), rows(&place, "here"));
     for name in ["best.json", "bestmodel.info"] {
-        assert!(place.files("dag/poolcast")[name] == place.files("here")[name], "another {name}");
+        assert!(
+            place.files("dag/poolcast")[name] == place.files("here")[name],
+            "another {name}"
+        );
     }
-    assert!(place.stdout("sweep status dag").contains("3 trials: 3 done, 0 failed, 0 to come\nbest: trial "));
+    assert!(
+        place
+            .stdout("sweep status dag")
+            .contains("3 trials: 3 done, 0 failed, 0 to come\nbest: trial ")
+    );
     // A best trial chosen again is the same, and a DAG's directory stands for it.
-    assert_eq!(place.stdout("sweep best dag").into_bytes(), place.files("dag/poolcast")["bestmodel.info"]);
-    assert_eq!(place.run("advise dag --log EventLog.xz 1161.0").code, Some(10));
+    assert_eq!(
+        place.stdout("sweep best dag").into_bytes(),
+        place.files("dag/poolcast")["bestmodel.info"]
+    );
+    assert_eq!(
+        place.run("advise dag --log EventLog.xz 1161.0").code,
+        Some(10)
+    );
     tidied(&place);
 }
 
@@ -381,51 +490,104 @@ fn no_job_gets_more_than_it_needs() {
     let of = |node: &str| given[node].iter().map(String::as_str).collect::<Vec<_>>();
     assert_eq!(
         of("best"),
-        ["config.yaml", "events/manifest.json", "rows/parts.json", "rows/trials-0001.jsonl", "rows/trials-0002.jsonl"]
+        [
+            "config.yaml",
+            "events/manifest.json",
+            "rows/parts.json",
+            "rows/trials-0001.jsonl",
+            "rows/trials-0002.jsonl"
+        ]
     );
-    let best = place.json("sweep best out --json")["trial"].as_u64().expect("a trial");
+    let best = place.json("sweep best out --json")["trial"]
+        .as_u64()
+        .expect("a trial");
     let evaluate = of("evaluate");
-    let models: Vec<_> = evaluate.iter().filter(|name| name.contains("/trials/")).collect();
-    assert!(models.len() == 4 && models.iter().all(|name| name.contains(&format!("trial-000{best}/"))), "{evaluate:?}");
-    assert!(!evaluate.iter().any(|name| name.contains("checkpoint") || name.contains("train-")), "{evaluate:?}");
-    assert!(evaluate.iter().any(|name| name.contains("/test-00000")), "{evaluate:?}");
+    let models: Vec<_> = evaluate
+        .iter()
+        .filter(|name| name.contains("/trials/"))
+        .collect();
+    assert!(
+        models.len() == 4
+            && models
+                .iter()
+                .all(|name| name.contains(&format!("trial-000{best}/"))),
+        "{evaluate:?}"
+    );
+    assert!(
+        !evaluate
+            .iter()
+            .any(|name| name.contains("checkpoint") || name.contains("train-")),
+        "{evaluate:?}"
+    );
+    assert!(
+        evaluate.iter().any(|name| name.contains("/test-00000")),
+        "{evaluate:?}"
+    );
     let trials = of("trials-0001");
-    assert!(trials.iter().all(|name| !name.starts_with("trials/") && !name.ends_with(".xz")), "{trials:?}");
+    assert!(
+        trials
+            .iter()
+            .all(|name| !name.starts_with("trials/") && !name.ends_with(".xz")),
+        "{trials:?}"
+    );
 }
 
 #[test]
 fn pipelines_over_tables_are_packed_and_give_the_rows_of_sweep_run() {
     let place = crate::pipelines::place(&[], "");
     let table = fs_err::read_to_string(place.path("table.yaml")).expect("read");
-    place.write("dag.yaml", format!("{table}dag: {{image: {IMAGE}, trials_per_job: 5}}\n"));
-    assert_eq!(place.stdout("dag dag.yaml -o dag"), "20 trials in 5 jobs: dag/pipeline.dag\n");
+    place.write(
+        "dag.yaml",
+        format!("{table}dag: {{image: {IMAGE}, trials_per_job: 5}}\n"),
+    );
+    assert_eq!(
+        place.stdout("dag dag.yaml -o dag"),
+        "20 trials in 5 jobs: dag/pipeline.dag\n"
+    );
     assert_eq!(nodes::run(&place, "dag"), 0);
     place.stdout("sweep run sweep");
     assert_eq!(rows(&place, "dag/tables"), rows(&place, "sweep"));
-    assert!(trials(&place, "dag/tables") == trials(&place, "sweep"), "other models or predictions");
+    assert!(
+        trials(&place, "dag/tables") == trials(&place, "sweep"),
+        "other models or predictions"
+    );
     let kept = |dir: &str| place.files(dir)["selection.json"].clone();
     assert!(kept("dag/tables") == kept("sweep"), "another choice");
-    assert_eq!(place.stdout("sweep best dag").lines().next(), place.stdout("sweep best sweep").lines().next());
+    assert_eq!(
+        place.stdout("sweep best dag").lines().next(),
+        place.stdout("sweep best sweep").lines().next()
+    );
     // Once all is done only the models of the best stay.
-    place.write("dag/pipeline.status", "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n");
+    place.write(
+        "dag/pipeline.status",
+        "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n",
+    );
     place.stdout("sweep cleanup dag --keep 1");
-    let models = trials(&place, "dag/tables").into_keys().filter(|name| name.ends_with("pipeline.json"));
+    let models = trials(&place, "dag/tables")
+        .into_keys()
+        .filter(|name| name.ends_with("pipeline.json"));
     assert_eq!(models.count(), 2, "one of each split");
 }
 
 #[test]
 fn pipelines_beside_the_network_are_trials_of_a_dag_too() {
     let place = place("");
-    let both =
-        SMALL.replace("runs: 3", "runs: 2") + "pipelines: {lasso: {runs: 2, parameters: {C: {min: 0.1, max: 1.0}}}}\n";
+    let both = SMALL.replace("runs: 3", "runs: 2")
+        + "pipelines: {lasso: {runs: 2, parameters: {C: {min: 0.1, max: 1.0}}}}\n";
     place.write("small.yaml", small(&both, ""));
     place.stdout("dag small.yaml -o dag");
     assert_eq!(nodes::run(&place, "dag"), 0);
     place.stdout("run small.yaml -o here");
     assert_eq!(rows(&place, "dag/poolcast"), rows(&place, "here"));
-    assert!(trials(&place, "dag/poolcast") == trials(&place, "here"), "other trials");
+    assert!(
+        trials(&place, "dag/poolcast") == trials(&place, "here"),
+        "other trials"
+    );
     for name in ["best.json", "bestmodel.info"] {
-        assert!(place.files("dag/poolcast")[name] == place.files("here")[name], "another {name}");
+        assert!(
+            place.files("dag/poolcast")[name] == place.files("here")[name],
+            "another {name}"
+        );
     }
     assert!(place.files("dag/poolcast").contains_key("selection.json"));
 }
@@ -437,10 +599,27 @@ fn another_attempt_does_only_what_is_missing() {
     assert_eq!(nodes::run(&place, "out"), 0);
     let trained = |place: &Place| {
         let mut command = place.command("sweep trials out 1-3 -o mine");
-        let outcome = Outcome::of(command.env("POOLCAST_LOG", "info").output().expect("it starts"));
+        let outcome = Outcome::of(
+            command
+                .env("POOLCAST_LOG", "info")
+                .output()
+                .expect("it starts"),
+        );
         assert_eq!(outcome.code, Some(0), "{outcome}");
-        let trial = |line: &str| Some(line.split_once("trial ")?.1.split_once(": epoch   1 ")?.0.to_owned());
-        outcome.stderr.lines().filter_map(trial).collect::<Vec<String>>()
+        let trial = |line: &str| {
+            Some(
+                line.split_once("trial ")?
+                    .1
+                    .split_once(": epoch   1 ")?
+                    .0
+                    .to_owned(),
+            )
+        };
+        outcome
+            .stderr
+            .lines()
+            .filter_map(trial)
+            .collect::<Vec<String>>()
     };
     assert_eq!(trained(&place), ["1", "2", "3"]);
     let rows = file_rows(&place);
@@ -457,7 +636,10 @@ fn file_rows(place: &Place) -> Vec<(u64, serde_json::Value)> {
     let text = fs_err::read_to_string(place.path("mine/rows.jsonl")).expect("read");
     let row = |line: &str| {
         let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
-        (row["trial"].as_u64().expect("a number"), row["metrics"].clone())
+        (
+            row["trial"].as_u64().expect("a number"),
+            row["metrics"].clone(),
+        )
     };
     text.lines().map(row).collect()
 }
@@ -472,7 +654,10 @@ fn tidied(place: &Place) {
     ");
     place.write("dag/mine", "x");
     place.write("dag/pipeline.dag.nodes.log", "");
-    place.write("dag/pipeline.status", "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n");
+    place.write(
+        "dag/pipeline.status",
+        "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n",
+    );
     let before = place.files("dag");
     let said = place.stdout("sweep cleanup dag --dry-run");
     assert!(place.files("dag") == before, "nothing moves");
@@ -487,9 +672,20 @@ fn tidied(place: &Place) {
         true => (format!("poolcast/{name}"), bytes),
         false => (name, bytes),
     };
-    assert!(place.files("dag") == before.into_iter().map(moved).collect(), "everything is there, and nothing else");
-    assert_eq!(place.stdout("sweep cleanup dag"), "everything is in dag/poolcast\n");
-    assert_eq!(place.run("advise dag/poolcast --log EventLog.xz 1161.0").code, Some(10));
+    assert!(
+        place.files("dag") == before.into_iter().map(moved).collect(),
+        "everything is there, and nothing else"
+    );
+    assert_eq!(
+        place.stdout("sweep cleanup dag"),
+        "everything is in dag/poolcast\n"
+    );
+    assert_eq!(
+        place
+            .run("advise dag/poolcast --log EventLog.xz 1161.0")
+            .code,
+        Some(10)
+    );
     insta::assert_snapshot!(place.run("dag small.yaml -o dag"), @"
     exit 2
     error: `dag/poolcast` holds a finished sweep of this name
@@ -510,7 +706,12 @@ fn tidied(place: &Place) {
 
 /// One trial of one epoch.
 fn one(more: &str) -> String {
-    small(&SMALL.replace("runs: 3", "runs: 1").replace("epochs: 3", "epochs: 1"), more)
+    small(
+        &SMALL
+            .replace("runs: 3", "runs: 1")
+            .replace("epochs: 3", "epochs: 1"),
+        more,
+    )
 }
 
 #[test]
@@ -520,7 +721,10 @@ fn a_dag_that_is_to_be_left_as_it_is() {
     place.stdout("dag small.yaml");
     assert_eq!(nodes::run(&place, "out"), 0);
     assert!(place.path("out/bestmodel.info").exists() && !place.path("out/poolcast").exists());
-    place.write("out/pipeline.status", "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n");
+    place.write(
+        "out/pipeline.status",
+        "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n",
+    );
     insta::assert_snapshot!(place.stdout("sweep cleanup out"), @"
     out/pipeline.report -> out/poolcast/pipeline.report
     out/best.json -> out/poolcast/best.json
@@ -539,11 +743,18 @@ fn a_dag_that_is_to_be_left_as_it_is() {
     out/pipeline.status -> out/poolcast/pipeline.status
     out/pipeline.dag -> out/poolcast/pipeline.dag
     ");
-    assert_eq!(place.stdout("sweep cleanup out"), "everything is in out/poolcast\n");
+    assert_eq!(
+        place.stdout("sweep cleanup out"),
+        "everything is in out/poolcast\n"
+    );
     assert!(!place.path("out/parts").exists());
     // What is left is a sweep's directory.
     assert_eq!(place.stdout("sweep cleanup out/poolcast --keep 1"), "");
-    assert!(place.stdout("sweep evaluate out").contains("\ntest_roc_auc = "));
+    assert!(
+        place
+            .stdout("sweep evaluate out")
+            .contains("\ntest_roc_auc = ")
+    );
 }
 
 #[test]
@@ -555,7 +766,10 @@ fn nothing_is_replaced_by_what_a_dag_leaves() {
     place.write("out/poolcast/logs", "mine");
     assert_eq!(nodes::run(&place, "out"), 0);
     let report = file(&place, "pipeline.report");
-    assert!(report.ends_with("\nnothing was moved: poolcast/logs is there already\n"), "{report}");
+    assert!(
+        report.ends_with("\nnothing was moved: poolcast/logs is there already\n"),
+        "{report}"
+    );
     assert!(place.path("out/bestmodel.info").exists());
 }
 
@@ -563,11 +777,21 @@ fn nothing_is_replaced_by_what_a_dag_leaves() {
 fn a_trial_that_fails_is_recorded_and_the_best_of_the_others_is_chosen() {
     let place = place("");
     // At this rate weights either jump about or, with that decay, grow ten thousandfold a step; two trials share a job.
-    let rates =
-        SMALL.replace("{distribution: uniform, min: 0.001, max: 0.02}", "10, weight_decay: {values: [1000, 0]}");
-    let rates = rates.replace("{values: [lstm, gru, mlp]}", "lstm").replace("{values: [4, 8]}", "4");
-    place.write("small.yaml", small(&(rates + "wandb: {sweep: {method: grid}}\n"), ""));
-    assert_eq!(place.stdout("dag small.yaml"), "4 trials on 2 different tensors in 2 jobs: out/pipeline.dag\n");
+    let rates = SMALL.replace(
+        "{distribution: uniform, min: 0.001, max: 0.02}",
+        "10, weight_decay: {values: [1000, 0]}",
+    );
+    let rates = rates
+        .replace("{values: [lstm, gru, mlp]}", "lstm")
+        .replace("{values: [4, 8]}", "4");
+    place.write(
+        "small.yaml",
+        small(&(rates + "wandb: {sweep: {method: grid}}\n"), ""),
+    );
+    assert_eq!(
+        place.stdout("dag small.yaml"),
+        "4 trials on 2 different tensors in 2 jobs: out/pipeline.dag\n"
+    );
     // Two trials need these.
     place.write("out/tensors/j3-m4-t10-uniform-events.yaml", "epoch: 3\n");
     assert_eq!(nodes::run(&place, "out"), 0);
@@ -586,7 +810,10 @@ fn a_trial_that_fails_is_recorded_and_the_best_of_the_others_is_chosen() {
     everything is in out/poolcast
     ");
     let left = place.files("out/poolcast");
-    assert!(!left.contains_key("trials/trial-0002/metrics.json") && !left.contains_key("logs/trials-0001.err"));
+    assert!(
+        !left.contains_key("trials/trial-0002/metrics.json")
+            && !left.contains_key("logs/trials-0001.err")
+    );
 }
 
 #[test]
@@ -607,16 +834,24 @@ fn a_dag_without_a_trial_that_works_has_failed() {
 #[test]
 fn a_chain_of_epochs_ends_where_a_whole_training_does() {
     let place = place("");
-    let sweep = SMALL.replace("runs: 3", "runs: 1\nearlystop_threshold: 1").replace("epochs: 3", "epochs: 5");
+    let sweep = SMALL
+        .replace("runs: 3", "runs: 1\nearlystop_threshold: 1")
+        .replace("epochs: 3", "epochs: 5");
     // What learns nothing stops after its second epoch.
     let sweep = sweep.replace("{distribution: uniform, min: 0.001, max: 0.02}", "0");
     place.write("small.yaml", small(&sweep, ", per_epoch: true"));
     place.stdout("dag small.yaml -o dag");
     assert_eq!(nodes::run(&place, "dag"), 0);
     place.stdout("run small.yaml -o here");
-    assert!(trials(&place, "dag/poolcast") == trials(&place, "here"), "another trial");
-    let logs: Vec<String> =
-        place.files("dag/poolcast/logs").into_keys().filter(|name| name.starts_with("trials")).collect();
+    assert!(
+        trials(&place, "dag/poolcast") == trials(&place, "here"),
+        "another trial"
+    );
+    let logs: Vec<String> = place
+        .files("dag/poolcast/logs")
+        .into_keys()
+        .filter(|name| name.starts_with("trials"))
+        .collect();
     assert_eq!(logs, ["trials-0001-0001.err", "trials-0001-0002.err"]);
 }
 
@@ -625,17 +860,40 @@ fn what_is_no_trials_fault_stays_a_failure() {
     let place = place("");
     place.stdout("dag small.yaml");
     let script = |words: &[&str]| {
-        let status = std::process::Command::new("/bin/sh").args(words).current_dir(place.path("out")).status();
+        let status = std::process::Command::new("/bin/sh")
+            .args(words)
+            .current_dir(place.path("out"))
+            .status();
         status.expect("it starts").code()
     };
     let ended = |code: &str, retry: &str| {
         let (own, part) = ("rows/trials-0001.failed", "parts/trials-0001");
-        let code = script(&["condor/node.sh", "ended", own, "logs/x.err", "trials-0001", code, retry, "2", part]);
-        (code, fs_err::read_to_string(place.path("out").join(own)).ok())
+        let code = script(&[
+            "condor/node.sh",
+            "ended",
+            own,
+            "logs/x.err",
+            "trials-0001",
+            code,
+            retry,
+            "2",
+            part,
+        ]);
+        (
+            code,
+            fs_err::read_to_string(place.path("out").join(own)).ok(),
+        )
     };
-    place.write("out/logs/x.err", "error: cannot write `a`\n  caused by: disk full\n");
+    place.write(
+        "out/logs/x.err",
+        "error: cannot write `a`\n  caused by: disk full\n",
+    );
     assert_eq!(ended("1", "0"), (Some(1), None), "another attempt may help");
-    assert_eq!(ended("-1001", "2"), (Some(1), None), "it was never submitted");
+    assert_eq!(
+        ended("-1001", "2"),
+        (Some(1), None),
+        "it was never submitted"
+    );
     let record = |text: &str| (Some(0), Some(format!("trials-0001: {text}\n")));
     // What the job has done before it died is kept.
     fs_err::create_dir_all(place.path("out/parts/trials-0001/trials/trial-0001")).expect("made");
@@ -643,14 +901,32 @@ fn what_is_no_trials_fault_stays_a_failure() {
     place.write("out/parts/trials-0001/rows.jsonl", "");
     assert_eq!(ended("1", "2"), record("exit code 1: cannot write `a`"));
     assert!(
-        place.path("out/trials/trial-0001/metrics.json").exists() && place.path("out/rows/trials-0001.jsonl").exists()
+        place.path("out/trials/trial-0001/metrics.json").exists()
+            && place.path("out/rows/trials-0001.jsonl").exists()
     );
-    assert_eq!(ended("-9", "2"), record("killed by signal 9: cannot write `a`"));
-    assert_eq!(ended("-1002", "2"), record("removed from the queue: cannot write `a`"));
-    assert_eq!(ended("2", "0"), record("exit code 2: cannot write `a`"), "it will never work");
+    assert_eq!(
+        ended("-9", "2"),
+        record("killed by signal 9: cannot write `a`")
+    );
+    assert_eq!(
+        ended("-1002", "2"),
+        record("removed from the queue: cannot write `a`")
+    );
+    assert_eq!(
+        ended("2", "0"),
+        record("exit code 2: cannot write `a`"),
+        "it will never work"
+    );
     assert_eq!(ended("0", "1"), (Some(0), None), "it works after all");
     // A job names what its evaluation needs, and is believed no more than that.
-    for name in ["../secret", "/etc/passwd", "trials/a b", "-t", ".ssh/id", "trials/$(id)"] {
+    for name in [
+        "../secret",
+        "/etc/passwd",
+        "trials/a b",
+        "-t",
+        ".ssh/id",
+        "trials/$(id)",
+    ] {
         place.write("out/chosen.files", format!("{name}\n"));
         assert_eq!(script(&["condor/node.sh", "chosen"]), Some(1), "{name}");
     }

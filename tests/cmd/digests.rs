@@ -9,13 +9,20 @@ use crate::place::{Outcome, Place};
 type Reader = (&'static str, &'static str);
 
 /// The verbs that open events, and those that open tensors.
-const READERS: [Reader; 3] =
-    [("events", "tensors IN -o out"), ("tensors", "train IN -o out --epochs 1"), ("tensors", "evaluate run IN")];
+const READERS: [Reader; 3] = [
+    ("events", "tensors IN -o out"),
+    ("tensors", "train IN -o out --epochs 1"),
+    ("tensors", "evaluate run IN"),
+];
 
 fn shards(dir: &Path) -> Vec<String> {
-    let names = fs_err::read_dir(dir).expect("listed").map(|entry| entry.expect("an entry").file_name());
+    let names = fs_err::read_dir(dir)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").file_name());
     let names = names.map(|name| name.to_string_lossy().into_owned());
-    names.filter(|name| name.ends_with(".safetensors")).collect()
+    names
+        .filter(|name| name.ends_with(".safetensors"))
+        .collect()
 }
 
 /// Where the elements of tensor `name` stand in the bytes of a shard.
@@ -23,21 +30,33 @@ fn place_of(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
     let (length, rest) = bytes.split_at(8);
     let length = u64::from_le_bytes(length.try_into().expect("eight bytes")) as usize;
     let header: serde_json::Value = serde_json::from_slice(&rest[..length]).expect("a header");
-    let offset = |end: usize| 8 + length + header[name]["data_offsets"][end].as_u64().expect("an offset") as usize;
+    let offset = |end: usize| {
+        8 + length
+            + header[name]["data_offsets"][end]
+                .as_u64()
+                .expect("an offset") as usize
+    };
     offset(0)..offset(1)
 }
 
 /// The names of the tensors in the bytes of a shard.
 fn tensors(bytes: &[u8]) -> Vec<String> {
     let length = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
-    let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).expect("a header");
+    let header: serde_json::Value =
+        serde_json::from_slice(&bytes[8..8 + length]).expect("a header");
     let names = header.as_object().expect("an object").keys();
-    names.filter(|name| *name != "__metadata__").cloned().collect()
+    names
+        .filter(|name| *name != "__metadata__")
+        .cloned()
+        .collect()
 }
 
 fn refused(outcome: &Outcome, path: &str) {
     assert_eq!(outcome.code, Some(2), "{path}\n{outcome}");
-    assert!(outcome.stderr.contains(&format!("`{path}`")), "{path}\n{outcome}");
+    assert!(
+        outcome.stderr.contains(&format!("`{path}`")),
+        "{path}\n{outcome}"
+    );
 }
 
 #[test]
@@ -74,7 +93,10 @@ fn a_sweep_refuses_changed_events_and_tables() {
 
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     std::os::unix::fs::symlink(root.join("tests"), place.path("tests")).expect("linked");
-    place.write("table.yaml", fs_err::read(root.join("config/table.yaml")).expect("read"));
+    place.write(
+        "table.yaml",
+        fs_err::read(root.join("config/table.yaml")).expect("read"),
+    );
     place.stdout("sweep init table.yaml -o tables");
     let shard = "tables/table/table.safetensors";
     let mut bytes = fs_err::read(place.path(shard)).expect("read");
@@ -92,7 +114,10 @@ fn the_impatient_are_not_made_to_wait() {
     let at = place_of(&bytes, "proc").start;
     bytes[at] ^= 1;
     fs_err::write(&shard, bytes).expect("written");
-    refused(&place.run("train changed -o out --epochs 1"), "changed/train-00000.safetensors");
+    refused(
+        &place.run("train changed -o out --epochs 1"),
+        "changed/train-00000.safetensors",
+    );
     place.stdout("train changed -o out --epochs 1 --no-verify");
 }
 
@@ -101,25 +126,44 @@ fn what_is_no_regular_file_never_hangs() {
     let place = Place::with_run();
     for (kind, args) in READERS {
         place.copy(kind, "IN");
-        for name in shards(&place.path("IN")).into_iter().chain(["manifest.json".to_owned()]) {
+        for name in shards(&place.path("IN"))
+            .into_iter()
+            .chain(["manifest.json".to_owned()])
+        {
             let path = place.path("IN").join(&name);
             let bytes = fs_err::read(&path).expect("read");
             for what in ["pipe", "zero", "directory"] {
                 fs_err::remove_file(&path).expect("removed");
                 match what {
-                    "pipe" => assert!(Command::new("mkfifo").arg(&path).status().expect("it runs").success()),
+                    "pipe" => assert!(
+                        Command::new("mkfifo")
+                            .arg(&path)
+                            .status()
+                            .expect("it runs")
+                            .success()
+                    ),
                     "zero" => std::os::unix::fs::symlink("/dev/zero", &path).expect("linked"),
                     _ => fs_err::create_dir(&path).expect("made"),
                 }
                 let mut limited = Command::new("timeout");
                 let program = place.command(args);
-                limited.arg("60").arg(program.get_program()).args(program.get_args());
+                limited
+                    .arg("60")
+                    .arg(program.get_program())
+                    .args(program.get_args());
                 limited.current_dir(place.path(".")).env_clear();
                 let outcome = Outcome::of(limited.output().expect("it starts"));
                 assert_eq!(outcome.code, Some(2), "{what} as {name}\n{outcome}");
-                assert!(outcome.stderr.contains("`IN"), "{what} as {name}\n{outcome}");
-                if what == "directory" { fs_err::remove_dir(&path) } else { fs_err::remove_file(&path) }
-                    .expect("removed");
+                assert!(
+                    outcome.stderr.contains("`IN"),
+                    "{what} as {name}\n{outcome}"
+                );
+                if what == "directory" {
+                    fs_err::remove_dir(&path)
+                } else {
+                    fs_err::remove_file(&path)
+                }
+                .expect("removed");
                 fs_err::write(&path, &bytes).expect("written");
             }
         }
@@ -142,9 +186,18 @@ fn no_column_of_any_bytes_makes_a_panic() {
     let place = small();
     // Of each artefact one shard, by the verb that reads it.
     let readers = [
-        ("events/events", "tensors events -o out --no-verify --overwrite --context same-owner-first --j 3 --m 3"),
-        ("tensors/train", "train tensors -o out --no-verify --overwrite --epochs 1 --hidden-size 2"),
-        ("tensors/test", "evaluate run tensors --no-verify --resamples 10"),
+        (
+            "events/events",
+            "tensors events -o out --no-verify --overwrite --context same-owner-first --j 3 --m 3",
+        ),
+        (
+            "tensors/train",
+            "train tensors -o out --no-verify --overwrite --epochs 1 --hidden-size 2",
+        ),
+        (
+            "tensors/test",
+            "evaluate run tensors --no-verify --resamples 10",
+        ),
     ];
     for (shard, args) in readers {
         let path = place.path(&format!("{shard}-00000.safetensors"));
@@ -153,10 +206,14 @@ fn no_column_of_any_bytes_makes_a_panic() {
             for pattern in [[0xff; 8], [0, 0, 0, 0, 0, 0, 0, 0x80]] {
                 let mut changed = bytes.clone();
                 let column = &mut changed[place_of(&bytes, &name)];
-                column.iter_mut().zip(pattern.iter().cycle()).for_each(|(byte, new)| *byte = *new);
+                column
+                    .iter_mut()
+                    .zip(pattern.iter().cycle())
+                    .for_each(|(byte, new)| *byte = *new);
                 fs_err::write(&path, changed).expect("written");
                 let outcome = place.run(args);
-                let is_told = matches!(outcome.code, Some(0..=2)) && !outcome.stderr.contains("panicked");
+                let is_told =
+                    matches!(outcome.code, Some(0..=2)) && !outcome.stderr.contains("panicked");
                 assert!(is_told, "{shard}: {name} of {pattern:?}\n{outcome}");
             }
         }
@@ -174,5 +231,8 @@ fn a_job_without_events_is_refused() {
     fs_err::write(&path, bytes).expect("written");
     let outcome = place.run("tensors events -o out --no-verify");
     refused(&outcome, "events/events-00000.safetensors");
-    assert!(outcome.stderr.contains("its job bounds are out of order"), "{outcome}");
+    assert!(
+        outcome.stderr.contains("its job bounds are out of order"),
+        "{outcome}"
+    );
 }

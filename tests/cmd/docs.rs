@@ -16,7 +16,10 @@ fn read(name: &str) -> String {
 /// The fenced blocks of `text` in the language `language`.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
-    text.split(&fence).skip(1).map(|rest| rest.split("```").next().expect("a block")).collect()
+    text.split(&fence)
+        .skip(1)
+        .map(|rest| rest.split("```").next().expect("a block"))
+        .collect()
 }
 
 /// A place that looks like the top of the repository.
@@ -34,7 +37,9 @@ fn is_shown(found: &[&str], shown: &[&str]) -> bool {
         [] => found.is_empty(),
         ["...", rest @ ..] => (0..=found.len()).any(|skipped| is_shown(&found[skipped..], rest)),
         [line, rest @ ..] => found.split_first().is_some_and(|(first, others)| {
-            let same = line.strip_suffix("...").map_or(first == line, |begin| first.starts_with(begin));
+            let same = line
+                .strip_suffix("...")
+                .map_or(first == line, |begin| first.starts_with(begin));
             same && is_shown(others, rest)
         }),
     }
@@ -42,7 +47,12 @@ fn is_shown(found: &[&str], shown: &[&str]) -> bool {
 
 #[test]
 fn the_session_in_docs_is_true() {
-    let sessions = [("docs/stages.md", 7), ("docs/simulation.md", 2), ("docs/dag.md", 3), ("docs/pipelines.md", 4)];
+    let sessions = [
+        ("docs/stages.md", 7),
+        ("docs/simulation.md", 2),
+        ("docs/dag.md", 3),
+        ("docs/pipelines.md", 4),
+    ];
     for (document, count) in sessions {
         let sessions = read(document);
         let sessions = blocks(&sessions, "console");
@@ -54,10 +64,20 @@ fn the_session_in_docs_is_true() {
 #[test]
 fn the_configurations_in_docs_load() {
     let place = Place::new();
-    let documents = ["docs/sweeps.md", "docs/dag.md", "docs/ospool.md", "docs/pipelines.md"].map(read).concat();
+    let documents = [
+        "docs/sweeps.md",
+        "docs/dag.md",
+        "docs/ospool.md",
+        "docs/pipelines.md",
+    ]
+    .map(read)
+    .concat();
     let configurations = blocks(&documents, "yaml");
     assert!(configurations.len() > 6);
-    for text in configurations.into_iter().chain([&read("config/sweep.yaml")[..]]) {
+    for text in configurations
+        .into_iter()
+        .chain([&read("config/sweep.yaml")[..]])
+    {
         place.write("c.yaml", text);
         place.stdout("config c.yaml");
     }
@@ -67,21 +87,36 @@ fn the_configurations_in_docs_load() {
 fn follow(place: &Place, sessions: &[&str]) {
     for session in sessions {
         let (command, shown) = session.split_once('\n').expect("a command and its output");
-        let args = command.strip_prefix("$ poolcast ").expect("a call of poolcast");
+        let args = command
+            .strip_prefix("$ poolcast ")
+            .expect("a call of poolcast");
         let outcome = place.run(args);
         let found: Vec<&str> = outcome.stdout.lines().collect();
-        assert!(is_shown(&found, &shown.lines().collect::<Vec<_>>()), "{command}\n{outcome}\nis not as shown\n{shown}");
+        assert!(
+            is_shown(&found, &shown.lines().collect::<Vec<_>>()),
+            "{command}\n{outcome}\nis not as shown\n{shown}"
+        );
     }
 }
 
 #[test]
 fn the_commands_of_the_readme_are_those_of_ci() {
     let readme = read("README.md");
-    let commands: Vec<&str> = blocks(&readme, "sh").into_iter().map(str::trim_end).collect();
-    assert_eq!(commands.len(), 2, "exactly two for a newcomer: {commands:?}");
+    let commands: Vec<&str> = blocks(&readme, "sh")
+        .into_iter()
+        .map(str::trim_end)
+        .collect();
+    assert_eq!(
+        commands.len(),
+        2,
+        "exactly two for a newcomer: {commands:?}"
+    );
     let scripts = read("ci/quickstart") + &read("ci/check");
     for command in commands {
-        assert!(scripts.lines().any(|line| line.starts_with(command)), "`{command}` is not run by CI");
+        assert!(
+            scripts.lines().any(|line| line.starts_with(command)),
+            "`{command}` is not run by CI"
+        );
     }
 }
 
@@ -89,15 +124,29 @@ fn the_commands_of_the_readme_are_those_of_ci() {
 #[test]
 fn the_commands_for_containers_are_those_of_ci() {
     let version = env!("CARGO_PKG_VERSION");
-    let script = read("ci/image-podman").replace("$name", "poolcast").replace("$version", version);
+    let script = read("ci/image-podman")
+        .replace("$name", "poolcast")
+        .replace("$version", version);
     let document = read("docs/containers.md");
-    let typed = |line: &&str| line.starts_with("    podman load ") || line.starts_with("    podman run ");
-    let commands: Vec<&str> = document.lines().filter(typed).map(str::trim_start).collect();
+    let typed =
+        |line: &&str| line.starts_with("    podman load ") || line.starts_with("    podman run ");
+    let commands: Vec<&str> = document
+        .lines()
+        .filter(typed)
+        .map(str::trim_start)
+        .collect();
     assert_eq!(commands.len(), 2);
     for command in commands {
-        assert!(script.lines().any(|line| line == command), "`{command}` is not run by CI");
+        assert!(
+            script.lines().any(|line| line == command),
+            "`{command}` is not run by CI"
+        );
     }
-    assert!(read("Containerfile").lines().any(|line| line == format!("ARG VERSION={version}")));
+    assert!(
+        read("Containerfile")
+            .lines()
+            .any(|line| line == format!("ARG VERSION={version}"))
+    );
     assert_eq!(read(".dockerignore"), read(".containerignore"));
 }
 
@@ -112,8 +161,13 @@ fn the_readme_shows_what_the_quickstart_prints() {
         line[..cut.unwrap_or(line.len())].to_owned()
     };
     for line in shown.lines() {
-        let found = printed.lines().any(|printed| without_scores(printed) == without_scores(line));
-        assert!(found, "the README shows `{line}`, which is not in\n{printed}");
+        let found = printed
+            .lines()
+            .any(|printed| without_scores(printed) == without_scores(line));
+        assert!(
+            found,
+            "the README shows `{line}`, which is not in\n{printed}"
+        );
     }
 }
 
@@ -123,11 +177,21 @@ fn a_new_model_is_what_its_document_shows() {
     let document = read("docs/new-model.md");
     let mut shown = 0;
     for (at, _) in document.match_indices("```rust\n") {
-        let file = document[..at].rsplit('`').nth(1).expect("a file named before the code");
-        let code = document[at..].trim_start_matches("```rust\n").split("```").next().expect("code");
+        let file = document[..at]
+            .rsplit('`')
+            .nth(1)
+            .expect("a file named before the code");
+        let code = document[at..]
+            .trim_start_matches("```rust\n")
+            .split("```")
+            .next()
+            .expect("code");
         let source = read(file);
         assert!(source.contains(code), "{file} does not contain\n{code}");
-        assert!(code.lines().count() == 1 || source == code, "{file} is not all of\n{code}");
+        assert!(
+            code.lines().count() == 1 || source == code,
+            "{file} is not all of\n{code}"
+        );
         shown += 1;
     }
     assert_eq!(shown, 4);
@@ -135,15 +199,26 @@ fn a_new_model_is_what_its_document_shows() {
 
 #[test]
 fn links_and_named_files_exist() {
-    let documents =
-        fs_err::read_dir(root().join("docs")).expect("listed").map(|file| file.expect("a file").file_name());
+    let documents = fs_err::read_dir(root().join("docs"))
+        .expect("listed")
+        .map(|file| file.expect("a file").file_name());
     let documents = documents.map(|name| format!("docs/{}", name.to_string_lossy()));
-    for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(str::to_owned).into_iter().chain(documents) {
+    for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(documents)
+    {
         let text = read(&document);
-        let is_file =
-            |word: &&str| ["src/", "ci/", "docs/", "tests/", "config/", ".ci/"].iter().any(|top| word.starts_with(top));
+        let is_file = |word: &&str| {
+            ["src/", "ci/", "docs/", "tests/", "config/", ".ci/"]
+                .iter()
+                .any(|top| word.starts_with(top))
+        };
         for word in text.split('`').skip(1).step_by(2).filter(is_file) {
-            assert!(Path::new(&root()).join(word).exists(), "{document} names `{word}`, which does not exist");
+            assert!(
+                Path::new(&root()).join(word).exists(),
+                "{document} names `{word}`, which does not exist"
+            );
         }
     }
 }

@@ -34,17 +34,36 @@ fn baselines_are_what_they_say() {
     let place = Place::with_run();
     place.copy("run", "mine");
     let json = place.json("evaluate mine tensors --side validate --resamples 50 --json");
-    let (samples, successes) = (json["samples"].as_f64().expect("n"), json["successes"].as_f64().expect("n"));
+    let (samples, successes) = (
+        json["samples"].as_f64().expect("n"),
+        json["successes"].as_f64().expect("n"),
+    );
     let score = |method: usize, name: &str| {
-        let scores = json["methods"][method]["scores"].as_array().expect("scores");
-        scores.iter().find(|score| score["name"] == name).expect("a score")["value"].as_f64()
+        let scores = json["methods"][method]["scores"]
+            .as_array()
+            .expect("scores");
+        scores
+            .iter()
+            .find(|score| score["name"] == name)
+            .expect("a score")["value"]
+            .as_f64()
     };
     assert_eq!(json["methods"][1]["name"], "always majority");
-    assert_eq!(score(1, "accuracy"), Some((samples - successes) / samples), "failure is the majority on train");
-    assert_eq!((score(1, "roc_auc"), score(1, "precision")), (Some(0.5), None));
+    assert_eq!(
+        score(1, "accuracy"),
+        Some((samples - successes) / samples),
+        "failure is the majority on train"
+    );
+    assert_eq!(
+        (score(1, "roc_auc"), score(1, "precision")),
+        (Some(0.5), None)
+    );
     assert_eq!(
         json,
-        serde_json::from_slice::<serde_json::Value>(&place.files("mine")["evaluation-validate.json"]).expect("JSON")
+        serde_json::from_slice::<serde_json::Value>(
+            &place.files("mine")["evaluation-validate.json"]
+        )
+        .expect("JSON")
     );
     let again = place.json("evaluate mine tensors --side validate --resamples 50 --json");
     assert_eq!(again, json, "the intervals are seeded");
@@ -57,7 +76,12 @@ fn other_tensors_of_the_same_sizes_are_scored_with_a_note() {
     place.stdout("tensors events -o other --j 5 --m 6 --timeframe-len 10 --split random");
     let outcome = place.run("evaluate mine other --resamples 10");
     assert_eq!(outcome.code, Some(0), "{outcome}");
-    assert!(outcome.stderr.starts_with("note: the model was trained on other tensors"), "{outcome}");
+    assert!(
+        outcome
+            .stderr
+            .starts_with("note: the model was trained on other tensors"),
+        "{outcome}"
+    );
     assert!(outcome.stdout.contains("split by random"), "{outcome}");
 }
 
@@ -115,7 +139,10 @@ fn what_does_not_fit_is_named() {
 #[test]
 fn what_validation_chose_is_what_scores() {
     let place = Place::with_run();
-    place.write("cost.yaml", "training: {threshold: {cost: {wrong_release: 1, wrong_removal: 50}}}\nepochs: 2\n");
+    place.write(
+        "cost.yaml",
+        "training: {threshold: {cost: {wrong_release: 1, wrong_removal: 50}}}\nepochs: 2\n",
+    );
     let trained = place.json("train tensors -o mine --config cost.yaml --hidden-size 8 --json");
     let calibration = &trained["calibration"];
     let evaluated = place.json("evaluate mine tensors --side validate --resamples 10 --json");
@@ -131,11 +158,18 @@ fn what_validation_chose_is_what_scores() {
     for (name, value) in model {
         assert_eq!(*value, calibration["validation"][name], "{name}");
     }
-    assert_eq!(calibration["validation"]["recall"], 1.0, "no wrong removal at that price\n{calibration}");
+    assert_eq!(
+        calibration["validation"]["recall"], 1.0,
+        "no wrong removal at that price\n{calibration}"
+    );
     assert_eq!(evaluated["uncalibrated"], trained["best"]["validation"]);
     let metrics = place.path("mine/metrics.json");
     let text = fs_err::read_to_string(&metrics).expect("read");
-    fs_err::write(&metrics, text.replace("\"temperature\"", "\"temperature\" ")).expect("written");
+    fs_err::write(
+        &metrics,
+        text.replace("\"temperature\"", "\"temperature\" "),
+    )
+    .expect("written");
     insta::assert_snapshot!(place.run("evaluate mine tensors"), @"
     exit 2
     error: `mine/metrics.json` is not the file that its manifest speaks of

@@ -5,9 +5,20 @@ use crate::place::{Outcome, Place};
 /// The verbs that `--help` names.
 fn verbs(place: &Place) -> Vec<String> {
     let help = place.stdout("--help");
-    let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("a list");
-    let names = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let names = names.map(|line| line.split_ascii_whitespace().next().expect("a name").to_owned());
+    let listed = help
+        .split("Commands:\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n\n").next())
+        .expect("a list");
+    let names = listed
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.map(|line| {
+        line.split_ascii_whitespace()
+            .next()
+            .expect("a name")
+            .to_owned()
+    });
     names.filter(|name| name != "help").collect()
 }
 
@@ -17,12 +28,21 @@ fn every_verb_explains_itself() {
     insta::assert_snapshot!("poolcast", place.stdout("--help"));
     for verb in verbs(&place) {
         let help = place.stdout(&format!("{verb} --help"));
-        assert!(help.contains(&format!("Example: poolcast {verb}")), "{verb} shows no example");
+        assert!(
+            help.contains(&format!("Example: poolcast {verb}")),
+            "{verb} shows no example"
+        );
         insta::assert_snapshot!(verb.clone(), help);
     }
-    for step in ["init", "manage", "work", "run", "status", "best", "evaluate", "trials", "conclude", "cleanup"] {
+    for step in [
+        "init", "manage", "work", "run", "status", "best", "evaluate", "trials", "conclude",
+        "cleanup",
+    ] {
         let help = place.stdout(&format!("sweep {step} --help"));
-        assert!(help.contains(&format!("Example: poolcast sweep {step}")), "sweep {step} shows no example");
+        assert!(
+            help.contains(&format!("Example: poolcast sweep {step}")),
+            "sweep {step} shows no example"
+        );
         insta::assert_snapshot!(format!("sweep-{step}"), help);
     }
 }
@@ -61,7 +81,10 @@ fn unknown_words_are_usage_errors() {
 fn a_closed_pipe_is_no_error() {
     let place = Place::new();
     let mut command = place.command("config");
-    let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("the program starts");
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
@@ -73,11 +96,21 @@ fn the_version_says_what_the_program_is_built_of() {
     assert_eq!(place.stdout("-V"), number);
     let version = place.stdout("--version");
     assert!(version.starts_with(&number), "{version}");
-    let features = if cfg!(feature = "cuda") { "cuda" } else { "none" };
+    let features = if cfg!(feature = "cuda") {
+        "cuda"
+    } else {
+        "none"
+    };
     let about: Vec<&str> = version.lines().skip(1).collect();
     assert!(about[0].starts_with("commit: "), "{version}");
-    assert!(about[1].starts_with("target: ") && about[1].contains(std::env::consts::ARCH), "{version}");
-    assert!(about[2].starts_with(&format!("features: {features}")), "{version}");
+    assert!(
+        about[1].starts_with("target: ") && about[1].contains(std::env::consts::ARCH),
+        "{version}"
+    );
+    assert!(
+        about[2].starts_with(&format!("features: {features}")),
+        "{version}"
+    );
 }
 
 /// Bash itself asks the script.
@@ -94,9 +127,19 @@ fn bash_completes_verbs_steps_and_options() {
         (&["poolcast", "tensors", "--split", "ti"], "time"),
     ] {
         let mut bash = std::process::Command::new("bash");
-        let bash = bash.current_dir(place.path("")).args(["-euc", ask, "-"]).args(words).output().expect("bash starts");
+        let bash = bash
+            .current_dir(place.path(""))
+            .args(["-euc", ask, "-"])
+            .args(words)
+            .output()
+            .expect("bash starts");
         let found = String::from_utf8(bash.stdout).expect("text");
-        assert_eq!(found.trim_end(), completed, "{words:?}\n{}", String::from_utf8_lossy(&bash.stderr));
+        assert_eq!(
+            found.trim_end(),
+            completed,
+            "{words:?}\n{}",
+            String::from_utf8_lossy(&bash.stderr)
+        );
     }
 }
 
@@ -105,7 +148,9 @@ fn every_shell_has_its_completions() {
     let place = Place::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = place.stdout(&format!("completions {shell}"));
-        let missing = verbs(&place).into_iter().find(|verb| !script.contains(verb.as_str()));
+        let missing = verbs(&place)
+            .into_iter()
+            .find(|verb| !script.contains(verb.as_str()));
         assert_eq!(missing, None, "{shell}");
     }
     assert_eq!(place.run("completions tcsh").code, Some(2));
@@ -121,7 +166,10 @@ fn every_verb_has_a_manual_page() {
     for verb in verbs(&place) {
         let page = String::from_utf8(pages[&format!("poolcast-{verb}.1")].clone()).expect("text");
         assert!(page.contains(&format!(".TH poolcast-{verb} 1 ")), "{page}");
-        assert!(page.contains(&format!("Example: poolcast {verb}")), "{page}");
+        assert!(
+            page.contains(&format!("Example: poolcast {verb}")),
+            "{page}"
+        );
     }
     for page in ["poolcast.1", "poolcast-sweep-init.1"] {
         assert!(pages.contains_key(page), "no {page}");
@@ -134,17 +182,34 @@ fn quiet_leaves_errors_only() {
     let place = Place::with_log();
     place.stdout("parse EventLog.xz -o events");
     // Nothing is new, which is a note; and there is no such file, which is an error.
-    for (flag, variable, is_said) in
-        [("", "", true), ("-q", "", false), ("--quiet", "info", false), ("", "error", false), ("-v", "error", true)]
-    {
+    for (flag, variable, is_said) in [
+        ("", "", true),
+        ("-q", "", false),
+        ("--quiet", "info", false),
+        ("", "error", false),
+        ("-v", "error", true),
+    ] {
         let mut command = place.command(&format!("{flag} parse EventLog.xz -o events"));
-        let command = if variable.is_empty() { &mut command } else { command.env("POOLCAST_LOG", variable) };
+        let command = if variable.is_empty() {
+            &mut command
+        } else {
+            command.env("POOLCAST_LOG", variable)
+        };
         let outcome = Outcome::of(command.output().expect("the program starts"));
         assert_eq!(outcome.code, Some(0), "{outcome}");
-        assert_eq!(outcome.stderr.contains("nothing new in the logs"), is_said, "{flag} {variable}\n{outcome}");
+        assert_eq!(
+            outcome.stderr.contains("nothing new in the logs"),
+            is_said,
+            "{flag} {variable}\n{outcome}"
+        );
         assert!(is_said || outcome.stderr.is_empty(), "{outcome}");
     }
-    assert!(place.run("-q parse absent -o other").stderr.starts_with("error: "));
+    assert!(
+        place
+            .run("-q parse absent -o other")
+            .stderr
+            .starts_with("error: ")
+    );
     insta::assert_snapshot!(place.run("-q -v config"), @"
     exit 2
     error: the argument '--quiet' cannot be used with '--verbose...'
@@ -160,10 +225,18 @@ fn verbose_is_as_the_variable() {
     let place = Place::new();
     let asked = place.run("-vv --threads 2 config").stderr;
     assert!(asked.contains("2 threads"), "{asked}");
-    let by_variable = place.command("--threads 2 config").env("POOLCAST_LOG", "debug").output().expect("it starts");
+    let by_variable = place
+        .command("--threads 2 config")
+        .env("POOLCAST_LOG", "debug")
+        .output()
+        .expect("it starts");
     assert_eq!(Outcome::of(by_variable).stderr, asked);
     assert_eq!(place.run("-v --threads 2 config").stderr, "");
-    let wrong = place.command("config").env("POOLCAST_LOG", "a=b=c").output().expect("it starts");
+    let wrong = place
+        .command("config")
+        .env("POOLCAST_LOG", "a=b=c")
+        .output()
+        .expect("it starts");
     insta::assert_snapshot!(Outcome::of(wrong), @r#"
     exit 2
     error: cannot use POOLCAST_LOG=`a=b=c`

@@ -8,7 +8,13 @@ use crate::place::Place;
 use crate::run::SMALL;
 
 fn make_pipe(place: &Place, name: &str) {
-    assert!(Command::new("mkfifo").arg(place.path(name)).status().expect("mkfifo runs").success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(place.path(name))
+            .status()
+            .expect("mkfifo runs")
+            .success()
+    );
 }
 
 #[test]
@@ -16,11 +22,18 @@ fn what_does_not_belong_into_a_queue_stops_nobody() {
     let place = Place::with_log();
     place.write("small.yaml", SMALL);
     place.stdout("sweep init small.yaml -o sweep");
-    let mut manager =
-        place.command("sweep manage sweep").stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut manager = place
+        .command("sweep manage sweep")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
     let began = Instant::now();
     while !place.path("sweep/queue/sealed.json").exists() {
-        assert!(began.elapsed() < Duration::from_secs(120), "it takes too long");
+        assert!(
+            began.elapsed() < Duration::from_secs(120),
+            "it takes too long"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     manager.kill().expect("killed");
@@ -29,30 +42,62 @@ fn what_does_not_belong_into_a_queue_stops_nobody() {
     // Results: a pipe, an endless device, a terabyte. Workers: a pipe. A pipe for the log.
     make_pipe(&place, "sweep/queue/results/pipe.jsonl");
     symlink("/dev/zero", place.path("sweep/queue/results/zero.jsonl")).expect("linked");
-    fs_err::File::create(place.path("sweep/queue/results/hole.jsonl")).expect("made").set_len(1 << 40).expect("sparse");
+    fs_err::File::create(place.path("sweep/queue/results/hole.jsonl"))
+        .expect("made")
+        .set_len(1 << 40)
+        .expect("sparse");
     make_pipe(&place, "sweep/queue/workers/ghost");
     fs_err::remove_file(place.path("sweep/status.log")).expect("removed");
     make_pipe(&place, "sweep/status.log");
 
     // Items: of no trial, of too many epochs, one that a ghost says is done, one in a pipe, and directories that are none.
     let items = place.path("sweep/queue/items");
-    let mut segments = fs_err::read_dir(&items).expect("listed").map(|entry| entry.expect("an entry").path());
-    let segment =
-        segments.find(|path| path.join("t000001-e000003.a1.ready").exists()).expect("the first trial is ready");
-    for name in ["t000000-e000003.a1.ready", "t000077-e000003.a1.ready", "t000001-e000099.a1.ready"] {
+    let mut segments = fs_err::read_dir(&items)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").path());
+    let segment = segments
+        .find(|path| path.join("t000001-e000003.a1.ready").exists())
+        .expect("the first trial is ready");
+    for name in [
+        "t000000-e000003.a1.ready",
+        "t000077-e000003.a1.ready",
+        "t000001-e000099.a1.ready",
+    ] {
         fs_err::write(segment.join(name), "").expect("written");
     }
     fs_err::write(segment.join("t000001-e000003.a1.done.ghost"), "").expect("written");
-    let name = segment.file_name().expect("a name").to_string_lossy().into_owned();
-    make_pipe(&place, &format!("sweep/queue/items/{name}/t000002-e000003.a9.ready"));
+    let name = segment
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    make_pipe(
+        &place,
+        &format!("sweep/queue/items/{name}/t000002-e000003.a9.ready"),
+    );
     fs_err::write(items.join("p200.b000007.s00000.n1"), "").expect("written");
     symlink("/", items.join("p200.b000008.s00000.n1")).expect("linked");
 
     let outcome = place.run("sweep run sweep --threads 2");
     assert_eq!(outcome.code, Some(0), "{outcome}");
-    assert!(outcome.stdout.starts_with("3 trials: 3 done, 0 failed, 0 running, 0 ready\n"), "{outcome}");
-    for name in ["pipe.jsonl", "zero.jsonl", "t000077-e000003", "t000001-e000099", "p200.b000007", "p200.b000008"] {
-        assert!(outcome.stderr.contains(name), "`{name}` is not named in\n{outcome}");
+    assert!(
+        outcome
+            .stdout
+            .starts_with("3 trials: 3 done, 0 failed, 0 running, 0 ready\n"),
+        "{outcome}"
+    );
+    for name in [
+        "pipe.jsonl",
+        "zero.jsonl",
+        "t000077-e000003",
+        "t000001-e000099",
+        "p200.b000007",
+        "p200.b000008",
+    ] {
+        assert!(
+            outcome.stderr.contains(name),
+            "`{name}` is not named in\n{outcome}"
+        );
     }
 }
 
@@ -62,7 +107,11 @@ const HOSTILE: &str = "h\u{1b}]0;t\u{7}\u{9b}31m\u{202e}\u{200b}\u{e0041}\r\nfak
 /// A place whose names and texts are hostile, wherever it can have some.
 fn hostile_place() -> Place {
     let place = Place::with_run();
-    symlink(place.path("EventLog.xz"), place.path(&format!("{HOSTILE}.xz"))).expect("linked");
+    symlink(
+        place.path("EventLog.xz"),
+        place.path(&format!("{HOSTILE}.xz")),
+    )
+    .expect("linked");
     let escaped = serde_json::to_string(HOSTILE).expect("JSON");
 
     // A log of an access point and of a reason.
@@ -76,7 +125,13 @@ fn hostile_place() -> Place {
     place.write("ap.log", log);
 
     // Configurations: a sweep, pipelines over tables, and some that are refused.
-    place.write("sweep.yaml", SMALL.replace("runs: 3", &format!("runs: 1\nwandb: {{sweep: {{name: {escaped}}}}}")));
+    place.write(
+        "sweep.yaml",
+        SMALL.replace(
+            "runs: 3",
+            &format!("runs: 1\nwandb: {{sweep: {{name: {escaped}}}}}"),
+        ),
+    );
     place.write("key.yaml", format!("{{{escaped}: 1}}"));
     place.write("twice.yaml", format!("{{{escaped}: 1, {escaped}: 2}}"));
     place.write("word.yaml", format!("preprocessing: {{window: {escaped}}}"));
@@ -85,10 +140,14 @@ fn hostile_place() -> Place {
     place.write("raw.yaml", format!("seed: \"{HOSTILE}\"\n"));
     place.write(
         "image.yaml",
-        SMALL.to_owned() + &format!("dag: {{image: {escaped}, submit: {{train: {{{escaped}: 1}}}}}}"),
+        SMALL.to_owned()
+            + &format!("dag: {{image: {escaped}, submit: {{train: {{{escaped}: 1}}}}}}"),
     );
     place.write("features.csv", "run,a\n1,1\n2,2\n3,3\n4,4\n");
-    place.write("metadata.csv", format!("run,class\n1,\"{HOSTILE}\"\n2,b\n3,\"{HOSTILE}\"\n4,b\n"));
+    place.write(
+        "metadata.csv",
+        format!("run,class\n1,\"{HOSTILE}\"\n2,b\n3,\"{HOSTILE}\"\n4,b\n"),
+    );
     let tables = |split: &str, filter: &str| {
         let data = serde_json::json!({
             "out": "tables", "runs": 0, "pipelines": {"lasso": {}},
@@ -140,13 +199,30 @@ fn no_verb_sends_what_is_hidden_to_a_terminal() {
         &["collect", "ap.log", "-o", "archive"],
         &["collect", "ap.log", "-o", "archive", "--json"],
         &["collect", h, "-o", "archive"],
-        &["tensors", h, "-o", "tensors-of-h", "--j", "3", "--m", "4", "--audit"],
+        &[
+            "tensors",
+            h,
+            "-o",
+            "tensors-of-h",
+            "--j",
+            "3",
+            "--m",
+            "4",
+            "--audit",
+        ],
         &["tensors", "ap", "-o", "ap-tensors"],
         &["tensors", "foreign", "-o", "none"],
         &["tensors", "broken", "-o", "none"],
         &["tensors", "events", "-o", "none", "-c", "key.yaml"],
         &["tensors", "events", "-o", "none", "--window", h],
-        &["train", "tensors-of-h", "-o", "run/../h-run", "--epochs", "1"],
+        &[
+            "train",
+            "tensors-of-h",
+            "-o",
+            "run/../h-run",
+            "--epochs",
+            "1",
+        ],
         &["train", h, "-o", "none"],
         &["train", "tensors", "-o", "none", "--model", h],
         &["train", "tensors", "-o", "none", "--device", h],
@@ -161,8 +237,18 @@ fn no_verb_sends_what_is_hidden_to_a_terminal() {
         &["advise", "run", "--log", "ap.log", h],
         &["advise", h, "--log", "ap.log"],
         &["simulate", "-o", &option[2..], "--truth", h],
-        &["simulate", "-o", "simulated", "--truth", "truth", "--start", h],
-        &["simulate", "-o", "h-sim", "--truth", "h-truth", "--jobs", "50"],
+        &[
+            "simulate",
+            "-o",
+            "simulated",
+            "--truth",
+            "truth",
+            "--start",
+            h,
+        ],
+        &[
+            "simulate", "-o", "h-sim", "--truth", "h-truth", "--jobs", "50",
+        ],
         &["config", "sweep.yaml"],
         &["config", "key.yaml"],
         &["config", "twice.yaml"],
@@ -189,31 +275,66 @@ fn no_verb_sends_what_is_hidden_to_a_terminal() {
         &["sweep", "work", "foreign"],
         &["sweep", "manage", "broken"],
         &["sweep", "cleanup", h],
-        &["dag", "sweep.yaml", "-o", "h-dag", "--image", "x.sif", "--dry-run"],
+        &[
+            "dag",
+            "sweep.yaml",
+            "-o",
+            "h-dag",
+            "--image",
+            "x.sif",
+            "--dry-run",
+        ],
         &["dag", "image.yaml", "-o", "h-dag", "--dry-run"],
         &["dag", "image.yaml", "-o", h, "--image", h],
         &["completions", h],
     ];
     let check = |place: &Place, calls: &[&str], environment: &[(&str, &str)]| {
         let mut command = place.command("");
-        let output = command.args(calls).envs(environment.iter().copied()).output().expect("it starts");
+        let output = command
+            .args(calls)
+            .envs(environment.iter().copied())
+            .output()
+            .expect("it starts");
         for bytes in [output.stdout, output.stderr] {
-            let text = String::from_utf8(bytes).unwrap_or_else(|error| panic!("{calls:?}: {error}"));
-            let hidden = text.chars().find(|c| poolcast::escape::is_hidden(*c) && *c != '\n' && *c != '\t');
+            let text =
+                String::from_utf8(bytes).unwrap_or_else(|error| panic!("{calls:?}: {error}"));
+            let hidden = text
+                .chars()
+                .find(|c| poolcast::escape::is_hidden(*c) && *c != '\n' && *c != '\t');
             assert!(hidden.is_none(), "{calls:?} shows {hidden:?} in\n{text:?}");
-            assert!(!text.lines().any(|line| line.trim_start().starts_with("fake: line")), "{calls:?} forges\n{text}");
+            assert!(
+                !text
+                    .lines()
+                    .any(|line| line.trim_start().starts_with("fake: line")),
+                "{calls:?} forges\n{text}"
+            );
         }
         output.status.code()
     };
     for call in calls {
         let code = check(&place, call, &[]);
-        assert!(code.is_some_and(|code| code != 101), "{call:?} ended with {code:?}");
+        assert!(
+            code.is_some_and(|code| code != 101),
+            "{call:?} ended with {code:?}"
+        );
     }
-    check(&place, &["parse", "ap.log", "-o", "ap3"], &[("POOLCAST_LOG", h)]);
+    check(
+        &place,
+        &["parse", "ap.log", "-o", "ap3"],
+        &[("POOLCAST_LOG", h)],
+    );
     check(&place, &["config"], &[("POOLCAST_SEED", h)]);
     check(&place, &["config"], &[("POOLCAST_OUT", h)]);
     let path = format!("{}:/usr/bin:/bin", place.path("bin").display());
     place.write("plain.yaml", SMALL);
-    let submit = ["dag", "plain.yaml", "-o", "h-submit", "--image", "x.sif", "--submit"];
+    let submit = [
+        "dag",
+        "plain.yaml",
+        "-o",
+        "h-submit",
+        "--image",
+        "x.sif",
+        "--submit",
+    ];
     assert_eq!(check(&place, &submit, &[("PATH", &path)]), Some(2));
 }

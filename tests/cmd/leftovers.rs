@@ -9,8 +9,13 @@ use crate::place::{Outcome, Place};
 
 /// The names of what is being written in `dir`.
 fn temporary(dir: &Path) -> Vec<String> {
-    let names = fs_err::read_dir(dir).expect("listed").map(|entry| entry.expect("an entry").file_name());
-    names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.ends_with(".tmp")).collect()
+    let names = fs_err::read_dir(dir)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").file_name());
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".tmp"))
+        .collect()
 }
 
 #[test]
@@ -18,7 +23,10 @@ fn what_a_killed_call_left_is_removed_by_the_next_one() {
     let place = Place::with_run();
     fs_err::create_dir(place.path("work")).expect("made");
     // Large enough to be at it when it is killed.
-    let mut child = place.command("tensors events -o work/large --j 1500 --m 1500").spawn().expect("it starts");
+    let mut child = place
+        .command("tensors events -o work/large --j 1500 --m 1500")
+        .spawn()
+        .expect("it starts");
     let mut found = Vec::new();
     while found.is_empty() {
         assert!(child.try_wait().expect("asked").is_none(), "it ended");
@@ -31,7 +39,10 @@ fn what_a_killed_call_left_is_removed_by_the_next_one() {
 
     let outcome = place.run("tensors events -o work/small --j 3 --m 3");
     let note = format!("removed `work/{}`, which a killed call left", found[0]);
-    assert!(outcome.code == Some(0) && outcome.stderr.contains(&note), "{outcome}");
+    assert!(
+        outcome.code == Some(0) && outcome.stderr.contains(&note),
+        "{outcome}"
+    );
     assert_eq!(temporary(&place.path("work")), Vec::<String>::new());
 }
 
@@ -39,10 +50,16 @@ fn what_a_killed_call_left_is_removed_by_the_next_one() {
 fn who_comes_second_says_so() {
     let place = Place::with_run();
     let staging = Staging::new(&place.path("out"), false).expect("staged");
-    let busy = format!("another call, process {}, is writing `out`", std::process::id());
+    let busy = format!(
+        "another call, process {}, is writing `out`",
+        std::process::id()
+    );
     for args in ["tensors events -o out", "parse EventLog.xz -o out"] {
         let outcome = place.run(args);
-        assert!(outcome.code == Some(1) && outcome.stderr.contains(&busy), "{args}\n{outcome}");
+        assert!(
+            outcome.code == Some(1) && outcome.stderr.contains(&busy),
+            "{args}\n{outcome}"
+        );
     }
     drop(staging);
     place.stdout("tensors events -o out --j 3 --m 3");
@@ -50,31 +67,51 @@ fn who_comes_second_says_so() {
     fs_err::create_dir(place.path("shared")).expect("made");
     let _lock = lock_directory(&place.path("shared")).expect("locked");
     place.write("small.yaml", "logs: [EventLog.xz]\nruns: 1\nepochs: 1\n");
-    for args in ["sweep init small.yaml -o shared", "dag small.yaml -o shared --image docker://x"] {
+    for args in [
+        "sweep init small.yaml -o shared",
+        "dag small.yaml -o shared --image docker://x",
+    ] {
         let outcome = place.run(args);
         let says_so = outcome.stderr.contains("another process adds to `shared`");
         assert!(outcome.code == Some(1) && says_so, "{args}\n{outcome}");
     }
-    assert_eq!(fs_err::read_dir(place.path("shared")).expect("listed").count(), 0);
+    assert_eq!(
+        fs_err::read_dir(place.path("shared"))
+            .expect("listed")
+            .count(),
+        0
+    );
 }
 
 #[test]
 fn of_two_calls_into_one_new_folder_one_wins() {
     let place = Place::with_run();
     place.write("small.yaml", "logs: [EventLog.xz]\nruns: 1\nepochs: 1\n");
-    for args in ["tensors events -o out --j 3 --m 3", "sweep init small.yaml -o out"] {
+    for args in [
+        "tensors events -o out --j 3 --m 3",
+        "sweep init small.yaml -o out",
+    ] {
         let children = [(); 2].map(|()| {
             let mut command = place.command(args);
-            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+            command
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::piped());
             command.spawn().expect("it starts")
         });
-        let outcomes = children.map(|child| Outcome::of(child.wait_with_output().expect("it ends")));
-        let won = outcomes.iter().filter(|outcome| outcome.code == Some(0)).count();
+        let outcomes =
+            children.map(|child| Outcome::of(child.wait_with_output().expect("it ends")));
+        let won = outcomes
+            .iter()
+            .filter(|outcome| outcome.code == Some(0))
+            .count();
         // A sweep that is there and the same is no reason to fail.
         let is_sound = won == 1 || (won == 2 && args.starts_with("sweep"));
         assert!(is_sound, "{args}\n{}\n{}", outcomes[0], outcomes[1]);
         for lost in outcomes.iter().filter(|outcome| outcome.code != Some(0)) {
-            assert!(matches!(lost.code, Some(1 | 2)) && lost.stderr.contains("`out"), "{args}\n{lost}");
+            assert!(
+                matches!(lost.code, Some(1 | 2)) && lost.stderr.contains("`out"),
+                "{args}\n{lost}"
+            );
         }
         assert_eq!(temporary(&place.path(".")), Vec::<String>::new());
         if args.starts_with("tensors") {
@@ -90,7 +127,10 @@ fn of_two_calls_into_one_new_folder_one_wins() {
 fn tensors_say_how_large_they_are_and_refuse_what_nobody_means() {
     let place = Place::with_run();
     let outcome = place.run("tensors events -o out --j 10 --m 10");
-    assert!(outcome.code == Some(0) && outcome.stderr.starts_with("writing 254."), "{outcome}");
+    assert!(
+        outcome.code == Some(0) && outcome.stderr.starts_with("writing 254."),
+        "{outcome}"
+    );
     let bytes: usize = place.files("out").values().map(Vec::len).sum();
     assert!((250_000..270_000).contains(&bytes), "{bytes}");
     insta::assert_snapshot!(place.run("tensors events -o huge --j 5000 --m 5000"), @"

@@ -33,10 +33,21 @@ pub(crate) fn run_and_list(place: &Place, dir: &str) -> (i32, BTreeMap<String, V
             failed += 1;
         }
     }
-    let report = text.lines().find_map(|line| line.strip_prefix("SCRIPT POST report ")).expect("a report");
+    let report = text
+        .lines()
+        .find_map(|line| line.strip_prefix("SCRIPT POST report "))
+        .expect("a report");
     let status = if failed == 0 { "0" } else { "2" };
-    let report = report.replace("$DAG_STATUS", status).replace("$FAILED_COUNT", &failed.to_string());
-    (script(&dir, &report.split(' ').map(str::to_owned).collect::<Vec<_>>()), given)
+    let report = report
+        .replace("$DAG_STATUS", status)
+        .replace("$FAILED_COUNT", &failed.to_string());
+    (
+        script(
+            &dir,
+            &report.split(' ').map(str::to_owned).collect::<Vec<_>>(),
+        ),
+        given,
+    )
 }
 
 fn nodes(text: &str) -> Vec<Node> {
@@ -44,13 +55,19 @@ fn nodes(text: &str) -> Vec<Node> {
     for line in text.lines() {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["JOB", name, submit_file] => {
-                nodes.push(Node { name: name.to_owned(), submit_file: submit_file.to_owned(), ..Node::default() })
-            }
+            ["JOB", name, submit_file] => nodes.push(Node {
+                name: name.to_owned(),
+                submit_file: submit_file.to_owned(),
+                ..Node::default()
+            }),
             ["VARS", ..] => nodes.last_mut().expect("a node").macros = macros(line),
             ["SCRIPT", _, "report", ..] => {}
-            ["SCRIPT", "PRE", ..] => nodes.last_mut().expect("a node").before = Some(words[3..].to_vec()),
-            ["SCRIPT", "POST", ..] => nodes.last_mut().expect("a node").after = Some(words[3..].to_vec()),
+            ["SCRIPT", "PRE", ..] => {
+                nodes.last_mut().expect("a node").before = Some(words[3..].to_vec())
+            }
+            ["SCRIPT", "POST", ..] => {
+                nodes.last_mut().expect("a node").after = Some(words[3..].to_vec())
+            }
             _ => {}
         }
     }
@@ -59,12 +76,26 @@ fn nodes(text: &str) -> Vec<Node> {
 
 fn macros(line: &str) -> Words {
     let quoted: Vec<&str> = line.split('"').collect();
-    let name = |before: &str| before.rsplit(' ').next().expect("a name").trim_end_matches('=').to_lowercase();
-    quoted.chunks_exact(2).map(|pair| (name(pair[0]), pair[1].to_owned())).collect()
+    let name = |before: &str| {
+        before
+            .rsplit(' ')
+            .next()
+            .expect("a name")
+            .trim_end_matches('=')
+            .to_lowercase()
+    };
+    quoted
+        .chunks_exact(2)
+        .map(|pair| (name(pair[0]), pair[1].to_owned()))
+        .collect()
 }
 
 fn script(dir: &Path, words: &[String]) -> i32 {
-    let status = Command::new(&words[0]).args(&words[1..]).current_dir(dir).status().expect("it starts");
+    let status = Command::new(&words[0])
+        .args(&words[1..])
+        .current_dir(dir)
+        .status()
+        .expect("it starts");
     status.code().expect("a code")
 }
 
@@ -72,7 +103,11 @@ impl Node {
     /// Whether it succeeded, as DAGMan sees it.
     fn run(&self, place: &Place, dir: &Path, given: &mut BTreeMap<String, Vec<String>>) -> bool {
         for retry in 0..=2 {
-            match self.before.as_deref().map_or(0, |before| script(dir, before)) {
+            match self
+                .before
+                .as_deref()
+                .map_or(0, |before| script(dir, before))
+            {
                 0 => {}
                 10 => return true,
                 _ => continue,
@@ -101,24 +136,47 @@ impl Node {
     fn job(&self, place: &Place, dir: &Path, given: &mut BTreeMap<String, Vec<String>>) -> i32 {
         let commands = self.commands(dir);
         let list = |name: &str| -> Vec<String> {
-            commands.get(name).into_iter().flat_map(|all| all.split(',')).map(|one| one.trim().to_owned()).collect()
+            commands
+                .get(name)
+                .into_iter()
+                .flat_map(|all| all.split(','))
+                .map(|one| one.trim().to_owned())
+                .collect()
         };
         let sandbox = tempfile::tempdir().expect("a directory");
         for input in list("transfer_input_files") {
-            let name = if input.starts_with('/') { input.rsplit('/').next().expect("a name") } else { &input };
+            let name = if input.starts_with('/') {
+                input.rsplit('/').next().expect("a name")
+            } else {
+                &input
+            };
             copy(&dir.join(&input), &sandbox.path().join(name));
         }
-        given.insert(self.name.clone(), crate::place::files(sandbox.path()).into_keys().collect());
+        given.insert(
+            self.name.clone(),
+            crate::place::files(sandbox.path()).into_keys().collect(),
+        );
         let outcome = loop {
             let mut command = place.command(commands["arguments"].trim_matches('"'));
-            let outcome = Outcome::of(command.current_dir(sandbox.path()).output().expect("it starts"));
-            if outcome.code != commands.get("checkpoint_exit_code").map(|code| code.parse().expect("a code")) {
+            let outcome = Outcome::of(
+                command
+                    .current_dir(sandbox.path())
+                    .output()
+                    .expect("it starts"),
+            );
+            if outcome.code
+                != commands
+                    .get("checkpoint_exit_code")
+                    .map(|code| code.parse().expect("a code"))
+            {
                 break outcome;
             }
         };
         fs_err::write(dir.join(&commands["error"]), &outcome.stderr).expect("written");
         if outcome.code == Some(0) || commands["when_to_transfer_output"] == "ON_EXIT_OR_EVICT" {
-            list("transfer_output_files").iter().for_each(|name| copy(&sandbox.path().join(name), &dir.join(name)));
+            list("transfer_output_files")
+                .iter()
+                .for_each(|name| copy(&sandbox.path().join(name), &dir.join(name)));
         }
         outcome.code.expect("it was not killed")
     }
@@ -131,17 +189,28 @@ impl Node {
         for (name, value) in lines.filter_map(|line| line.split_once('=')) {
             commands.insert(name.trim().to_lowercase(), value.trim().to_owned());
         }
-        commands.iter().map(|(name, value)| (name.clone(), expanded(value, &commands))).collect()
+        commands
+            .iter()
+            .map(|(name, value)| (name.clone(), expanded(value, &commands)))
+            .collect()
     }
 }
 
 /// `text` with its macros, `$(name)` or `$(name:default)`, replaced.
 fn expanded(text: &str, commands: &Words) -> String {
-    let Some((before, rest)) = text.split_once("$(") else { return text.to_owned() };
+    let Some((before, rest)) = text.split_once("$(") else {
+        return text.to_owned();
+    };
     let (name, after) = rest.split_once(')').expect("a macro ends");
     let (name, default) = name.split_once(':').unwrap_or((name, ""));
-    let value = commands.get(&name.to_lowercase()).map_or(default, String::as_str);
-    format!("{before}{}{}", expanded(value, commands), expanded(after, commands))
+    let value = commands
+        .get(&name.to_lowercase())
+        .map_or(default, String::as_str);
+    format!(
+        "{before}{}{}",
+        expanded(value, commands),
+        expanded(after, commands)
+    )
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -151,7 +220,10 @@ fn copy(from: &Path, to: &Path) {
         return;
     }
     fs_err::create_dir_all(to).expect("made");
-    for entry in fs_err::read_dir(from).expect("listed").map(|entry| entry.expect("an entry")) {
+    for entry in fs_err::read_dir(from)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry"))
+    {
         copy(&entry.path(), &to.join(entry.file_name()));
     }
 }

@@ -56,7 +56,9 @@ fn the_bundled_log() {
 fn every_job_of_history_and_queue_is_there_once() {
     let place = Place::with_log();
     let gel = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gel");
-    let history = liblzma::read::XzDecoder::new(fs_err::File::open(gel.join("history.json.xz")).expect("opened"));
+    let history = liblzma::read::XzDecoder::new(
+        fs_err::File::open(gel.join("history.json.xz")).expect("opened"),
+    );
     let history: Vec<serde_json::Value> = serde_json::from_reader(history).expect("JSON");
     let queue = queue();
     let parsed = place.json("parse EventLog.xz -o events --json");
@@ -75,23 +77,34 @@ fn compression_is_told_by_content_and_nothing_depends_on_it() {
     let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
     xz.write_all(SMALL.as_bytes()).expect("written");
     place.write("EventLog", xz.finish().expect("ended"));
-    place.write("log.gz", zstd::encode_all(SMALL.as_bytes(), 1).expect("encoded"));
+    place.write(
+        "log.gz",
+        zstd::encode_all(SMALL.as_bytes(), 1).expect("encoded"),
+    );
     let shards = |log: &str| {
         place.stdout(&format!("parse {log} -o events-{log}"));
         let mut files = place.files(&format!("events-{log}"));
-        files.remove("manifest.json").expect("it names the log and its digest");
+        files
+            .remove("manifest.json")
+            .expect("it names the log and its digest");
         files
     };
     let plain = shards("plain.xz");
     assert_eq!(plain.len(), 1);
-    assert!(["EventLog.1", "EventLog", "log.gz"].iter().all(|log| shards(log) == plain));
+    assert!(
+        ["EventLog.1", "EventLog", "log.gz"]
+            .iter()
+            .all(|log| shards(log) == plain)
+    );
 }
 
 #[test]
 fn threads_change_no_byte() {
     let place = Place::with_log();
     let files = |threads: u32| {
-        place.stdout(&format!("--threads {threads} parse EventLog.xz -o events-{threads}"));
+        place.stdout(&format!(
+            "--threads {threads} parse EventLog.xz -o events-{threads}"
+        ));
         place.files(&format!("events-{threads}"))
     };
     let one = files(1);
@@ -198,9 +211,17 @@ fn what_is_no_log_is_named() {
     let place = Place::new();
     place.write("empty", "");
     place.write("notes.txt", "Meeting at ten\n012 was the room\n");
-    place.write("noise", (0..9999u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect::<Vec<u8>>());
+    place.write(
+        "noise",
+        (0..9999u32)
+            .flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes())
+            .collect::<Vec<u8>>(),
+    );
     place.write("log.json", "{ \"EventTypeNumber\": 12, \"Cluster\": 1 }\n");
-    place.write("cut.xz", &fs_err::read(Place::with_log().path("EventLog.xz")).expect("read")[..5000]);
+    place.write(
+        "cut.xz",
+        &fs_err::read(Place::with_log().path("EventLog.xz")).expect("read")[..5000],
+    );
     fs_err::create_dir(place.path("logs")).expect("made");
     let refused = |log: &str| {
         let outcome = place.run(&format!("parse {log} -o events"));
@@ -289,7 +310,12 @@ fn an_earlier_result_stays_until_a_new_one_is_whole() {
     hint: name another directory; `--help` says how one is replaced
     ");
     place.write("notes.txt", "no log\n");
-    assert_eq!(place.run("parse EventLog notes.txt -o events --overwrite").code, Some(2));
+    assert_eq!(
+        place
+            .run("parse EventLog notes.txt -o events --overwrite")
+            .code,
+        Some(2)
+    );
     assert_eq!(place.files("events"), before);
     place.write("EventLog", SMALL.replace("(002.", "(003."));
     place.stdout("parse EventLog -o events --overwrite");
@@ -323,7 +349,10 @@ fn rotated_generations_are_found_ordered_and_joined() {
     let ended = "005 (1.0.0) 11/21 01:31:00 Job terminated.\n\t(1) Normal termination (return value 0)\n...\n";
     place.write("EventLog.2", generation(1, 10, &format!("{submit}{held}")));
     // The release is in both: a writer that had not noticed the rotation.
-    place.write("EventLog.1", generation(2, 20, &format!("{held}{released}")));
+    place.write(
+        "EventLog.1",
+        generation(2, 20, &format!("{held}{released}")),
+    );
     place.write("EventLog", generation(3, 30, &format!("{released}{ended}")));
     insta::assert_snapshot!(place.run("parse EventLog -o events --stats"), @"
     exit 0
@@ -357,7 +386,11 @@ fn rotated_generations_are_found_ordered_and_joined() {
       12/2: *
     also reading the rotated generation `EventLog.2`
     ");
-    assert_eq!(place.run("tensors gap -o tensors --j 1 --m 2").code, Some(2), "no label across a gap");
+    assert_eq!(
+        place.run("tensors gap -o tensors --j 1 --m 2").code,
+        Some(2),
+        "no label across a gap"
+    );
 }
 
 #[test]
@@ -397,24 +430,46 @@ fn a_log_that_has_grown_is_read_on_to_the_same_bytes() {
     let place = Place::with_log();
     let mut text = Vec::new();
     let log = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
-    liblzma::read::XzDecoder::new(log).read_to_end(&mut text).expect("read");
+    liblzma::read::XzDecoder::new(log)
+        .read_to_end(&mut text)
+        .expect("read");
     // The first two stops are within a record.
     for end in [1_000_003, 20_000_001, text.len(), text.len()] {
         place.write("EventLog", &text[..end]);
         let outcome = place.run("parse EventLog -o events");
         assert_eq!(outcome.code, Some(0), "{outcome}");
-        let said = if end == 1_000_003 { "" } else { "going on after byte" };
-        assert!(outcome.stderr.contains(said) || outcome.stderr.contains("nothing new"), "{outcome}");
+        let said = if end == 1_000_003 {
+            ""
+        } else {
+            "going on after byte"
+        };
+        assert!(
+            outcome.stderr.contains(said) || outcome.stderr.contains("nothing new"),
+            "{outcome}"
+        );
     }
     place.stdout("parse EventLog -o anew");
-    assert!(place.files("events") == place.files("anew"), "reading on and reading anew differ");
-    place.write("EventLog.2026", "000 (7777.0.0) 2026-11-22 01:00:00 Job submitted from host: <10.0.0.1:9618>\n...\n");
+    assert!(
+        place.files("events") == place.files("anew"),
+        "reading on and reading anew differ"
+    );
+    place.write(
+        "EventLog.2026",
+        "000 (7777.0.0) 2026-11-22 01:00:00 Job submitted from host: <10.0.0.1:9618>\n...\n",
+    );
     place.stdout("parse EventLog EventLog.2026 -o events");
     place.stdout("parse EventLog EventLog.2026 -o anew --overwrite");
-    assert!(place.files("events") == place.files("anew"), "one log more differs");
+    assert!(
+        place.files("events") == place.files("anew"),
+        "one log more differs"
+    );
     text[5000] ^= 1;
     place.write("EventLog", &text);
-    assert_eq!(place.run("parse EventLog -o events").code, Some(2), "its beginning has changed: it is another log");
+    assert_eq!(
+        place.run("parse EventLog -o events").code,
+        Some(2),
+        "its beginning has changed: it is another log"
+    );
 }
 
 #[test]
@@ -423,22 +478,30 @@ fn no_free_text_enters_the_store() {
     let reason = "\tCannot access initial working directory /home/evelyn/thesis: Permission denied";
     let ad = "028 (001.000.000) 11/21 01:50:00 Job ad information event triggered.\nOwner = \"evelyn\"\n\
               GlobalJobId = \"ap.example#1.0#1795225800\"\nCmd = \"/home/evelyn/run.sh\"\n...\n";
-    let text =
-        SMALL.replace("\tTransfer output files failure", reason).replacen("001 (001", &format!("{ad}001 (001"), 1);
+    let text = SMALL
+        .replace("\tTransfer output files failure", reason)
+        .replacen("001 (001", &format!("{ad}001 (001"), 1);
     place.write("EventLog", text);
     let stats = place.stdout("parse EventLog -o events --stats");
     let reason = "12/2: cannot access initial working directory * permission denied\n";
     assert!(stats.ends_with(reason), "{stats}");
     for (name, bytes) in place.files("events") {
         let text = String::from_utf8_lossy(&bytes);
-        assert!(!text.contains("evelyn") && !text.contains("thesis"), "{name}");
+        assert!(
+            !text.contains("evelyn") && !text.contains("thesis"),
+            "{name}"
+        );
     }
 }
 
 /// `SMALL`, forged by job 1.
 fn forged() -> String {
     let text = "Global JobLog: ctime=1600000000 id=0 sequence=9 size=0 creator_name=<evil>";
-    SMALL.replacen("001 (001", &format!("008 (001.000.000) 11/21 01:50:05 {text}\n...\n001 (001"), 1)
+    SMALL.replacen(
+        "001 (001",
+        &format!("008 (001.000.000) 11/21 01:50:05 {text}\n...\n001 (001"),
+        1,
+    )
 }
 
 #[test]
@@ -451,14 +514,22 @@ fn a_job_forges_no_header() {
         "{text}"
     );
     let dumped = place.stdout("parse EventLog --dump");
-    let times: Vec<&str> = dumped.lines().filter_map(|line| line.split("\"time\":\"").nth(1)?.get(..20)).collect();
-    assert!(times.is_sorted() && times[2] == "2026-11-21T01:50:05Z", "{times:?}");
+    let times: Vec<&str> = dumped
+        .lines()
+        .filter_map(|line| line.split("\"time\":\"").nth(1)?.get(..20))
+        .collect();
+    assert!(
+        times.is_sorted() && times[2] == "2026-11-21T01:50:05Z",
+        "{times:?}"
+    );
 }
 
 #[test]
 fn a_header_that_outgrew_its_place_is_damage() {
     let place = Place::new();
-    let grown = SMALL.replace("size=0", "size=1000123").replacen("000 (001", "01", 1);
+    let grown = SMALL
+        .replace("size=0", "size=1000123")
+        .replacen("000 (001", "01", 1);
     place.write("EventLog", grown);
     let text = place.stdout("parse EventLog -o events");
     assert!(
@@ -508,9 +579,16 @@ fn summer_time_ends_within_a_log() {
     ");
     let times = |log: &str| -> Vec<String> {
         let lines = place.stdout(&format!("parse {log} --dump"));
-        lines.lines().filter_map(|line| Some(line.split("\"time\":\"").nth(1)?.get(11..19)?.to_owned())).collect()
+        lines
+            .lines()
+            .filter_map(|line| Some(line.split("\"time\":\"").nth(1)?.get(11..19)?.to_owned()))
+            .collect()
     };
-    assert_eq!(times("user.log"), ["01:40:00", "01:50:00", "01:05:00", "01:10:00"], "as they are written");
+    assert_eq!(
+        times("user.log"),
+        ["01:40:00", "01:50:00", "01:05:00", "01:10:00"],
+        "as they are written"
+    );
 }
 
 #[test]
@@ -525,15 +603,24 @@ fn years_that_cannot_be_are_refused() {
     ");
     place.write("config.yaml", "logs: [user.log]\nparse: {year: 2101}\n");
     assert!(place.run("run config.yaml").stderr.contains("parse.year"));
-    place.write("far.log", "001 (1.0.0) 2026-11-21 01:50:00 x\n...\n001 (1.0.0) 9999-11-21 01:50:00 x\n...\n");
+    place.write(
+        "far.log",
+        "001 (1.0.0) 2026-11-21 01:50:00 x\n...\n001 (1.0.0) 9999-11-21 01:50:00 x\n...\n",
+    );
     let text = place.stdout("parse far.log -o events");
-    assert!(text.contains("1 x a record whose header cannot be read, left out\n      far.log: line 3"), "{text}");
+    assert!(
+        text.contains("1 x a record whose header cannot be read, left out\n      far.log: line 3"),
+        "{text}"
+    );
 }
 
 /// The program with `args`, which reads `input` on its standard input.
 fn piped(place: &Place, args: &str, input: &[u8]) -> Outcome {
     let mut command = place.command(args);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let input = input.to_vec();
@@ -554,7 +641,11 @@ fn pipes_are_read_like_files() {
         files
     };
     for log in ["-", "/dev/stdin", "/dev/fd/0"] {
-        let outcome = piped(&place, &format!("parse {log} -o piped --overwrite"), SMALL.as_bytes());
+        let outcome = piped(
+            &place,
+            &format!("parse {log} -o piped --overwrite"),
+            SMALL.as_bytes(),
+        );
         assert_eq!(outcome.code, Some(0), "{log}: {outcome}");
         assert!(shards("file") == shards("piped"), "{log}");
     }
@@ -562,16 +653,25 @@ fn pipes_are_read_like_files() {
     let log = fs_err::read(place.path("EventLog.xz")).expect("read");
     place.stdout("parse EventLog.xz -o whole");
     let outcome = piped(&place, "parse - -o piped --overwrite", &log);
-    assert!(outcome.stdout.starts_with("standard input: 94,113 records"), "{outcome}");
+    assert!(
+        outcome.stdout.starts_with("standard input: 94,113 records"),
+        "{outcome}"
+    );
     assert!(shards("whole") == shards("piped"));
     let fifo = place.path("fifo");
-    let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&fifo)
+        .status()
+        .expect("mkfifo");
     assert!(made.success());
     let writer = std::thread::spawn(move || fs_err::write(fifo, SMALL).expect("written"));
     place.stdout("parse fifo -o piped --overwrite");
     writer.join().expect("written");
     assert!(shards("file") == shards("piped"));
-    assert_eq!(piped(&place, "parse - --dump", SMALL.as_bytes()).stdout, place.stdout("parse EventLog --dump"));
+    assert_eq!(
+        piped(&place, "parse - --dump", SMALL.as_bytes()).stdout,
+        place.stdout("parse EventLog --dump")
+    );
 }
 
 #[test]
@@ -606,11 +706,19 @@ fn an_empty_archive_is_an_empty_log() {
     let place = Place::new();
     let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     place.write("log.gz", gzip.finish().expect("ended"));
-    place.write("log.xz", liblzma::write::XzEncoder::new(Vec::new(), 1).finish().expect("ended"));
+    place.write(
+        "log.xz",
+        liblzma::write::XzEncoder::new(Vec::new(), 1)
+            .finish()
+            .expect("ended"),
+    );
     place.write("log.zst", zstd::encode_all(&b""[..], 1).expect("encoded"));
     for log in ["log.gz", "log.xz", "log.zst"] {
         let outcome = place.run(&format!("parse {log} -o events"));
-        assert!(outcome.code == Some(2) && outcome.stderr.contains(&format!("`{log}` is empty")), "{outcome}");
+        assert!(
+            outcome.code == Some(2) && outcome.stderr.contains(&format!("`{log}` is empty")),
+            "{outcome}"
+        );
     }
 }
 
@@ -618,18 +726,47 @@ fn an_empty_archive_is_an_empty_log() {
 fn a_reader_that_goes_away_is_no_error_and_a_full_disk_is_one() {
     let place = Place::with_log();
     let mut command = place.command("parse EventLog.xz --dump");
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
     let mut first = [0; 10];
-    child.stdout.take().expect("a pipe").read_exact(&mut first).expect("read");
+    child
+        .stdout
+        .take()
+        .expect("a pipe")
+        .read_exact(&mut first)
+        .expect("read");
     let output = child.wait_with_output().expect("ended");
-    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(0), &b""[..])
+    );
     place.write("config.yaml", "logs: [EventLog.xz]\n");
-    for args in
-        ["parse EventLog.xz --dump", "parse EventLog.xz -o events", "config", "--help", "--version", "parse --help"]
-    {
-        let full = fs_err::OpenOptions::new().write(true).open("/dev/full").expect("opened");
-        let outcome = Outcome::of(place.command(args).stdout(full.into_file()).output().expect("the program starts"));
-        assert!(outcome.code == Some(1) && outcome.stderr.contains("No space left on device"), "{args}: {outcome}");
+    for args in [
+        "parse EventLog.xz --dump",
+        "parse EventLog.xz -o events",
+        "config",
+        "--help",
+        "--version",
+        "parse --help",
+    ] {
+        let full = fs_err::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("opened");
+        let outcome = Outcome::of(
+            place
+                .command(args)
+                .stdout(full.into_file())
+                .output()
+                .expect("the program starts"),
+        );
+        assert!(
+            outcome.code == Some(1) && outcome.stderr.contains("No space left on device"),
+            "{args}: {outcome}"
+        );
     }
 }
 
@@ -659,14 +796,22 @@ fn jobs_of_two_access_points_in_one_log_stay_apart() {
     ");
     place.write(
         "shared.log",
-        own("one.example", 0) + &own("two.example", 1) + &own("two.example", 1).replace("(1.", "(2."),
+        own("one.example", 0)
+            + &own("two.example", 1)
+            + &own("two.example", 1).replace("(1.", "(2."),
     );
     let grown = place.run("parse shared.log -o events");
-    assert!(grown.code == Some(0) && grown.stderr.contains("read anew"), "{grown}");
+    assert!(
+        grown.code == Some(0) && grown.stderr.contains("read anew"),
+        "{grown}"
+    );
     place.stdout("parse shared.log -o anew");
     assert!(place.files("events") == place.files("anew"));
     let (header, _) = SMALL.split_once("000 (").expect("a header");
-    place.write("EventLog", header.to_owned() + &own("one.example", 0) + &own("two.example", 1));
+    place.write(
+        "EventLog",
+        header.to_owned() + &own("one.example", 0) + &own("two.example", 1),
+    );
     let said = "EventLog: jobs of several hosts, taken for those of one access point; equal ids are one job: one.example, two.example";
     assert!(place.stdout("parse EventLog -o named").contains(said));
 }

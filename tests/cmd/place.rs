@@ -20,13 +20,19 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Place {
-        Place { dir: tempfile::tempdir().expect("a directory") }
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        }
     }
 
     /// A place where the bundled log stands as `EventLog.xz`.
     pub(crate) fn with_log() -> Place {
         let place = Place::new();
-        symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join(LOG), place.path("EventLog.xz")).expect("linked");
+        symlink(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(LOG),
+            place.path("EventLog.xz"),
+        )
+        .expect("linked");
         place
     }
 
@@ -84,7 +90,11 @@ impl Place {
 fn command(dir: &Path, args: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_poolcast"));
     // A zone with daylight saving time: nothing printed or stored may depend on it.
-    command.args(args.split_ascii_whitespace()).current_dir(dir).env_clear().env("TZ", "America/Chicago");
+    command
+        .args(args.split_ascii_whitespace())
+        .current_dir(dir)
+        .env_clear()
+        .env("TZ", "America/Chicago");
     // No test makes or reads the salt of the user who runs it.
     command.env("POOLCAST_OWNER_SALT_FILE", &*SALT);
     command
@@ -92,10 +102,17 @@ fn command(dir: &Path, args: &str) -> Command {
 
 pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
-    for entry in fs_err::read_dir(dir).expect("listed").map(|entry| entry.expect("an entry")) {
+    for entry in fs_err::read_dir(dir)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry"))
+    {
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.path().is_dir() {
-            found.extend(files(&entry.path()).into_iter().map(|(below, bytes)| (format!("{name}/{below}"), bytes)));
+            found.extend(
+                files(&entry.path())
+                    .into_iter()
+                    .map(|(below, bytes)| (format!("{name}/{below}"), bytes)),
+            );
         } else {
             found.insert(name, fs_err::read(entry.path()).expect("read"));
         }
@@ -106,8 +123,12 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Whether a file or directory of this name lies anywhere below `dir`, where a program may be at work: what goes away while
 /// it is looked at is passed over.
 pub(crate) fn has_file(dir: &Path, name: &str) -> bool {
-    let Ok(entries) = fs_err::read_dir(dir) else { return false };
-    entries.filter_map(Result::ok).any(|entry| entry.file_name() == name || has_file(&entry.path(), name))
+    let Ok(entries) = fs_err::read_dir(dir) else {
+        return false;
+    };
+    entries
+        .filter_map(Result::ok)
+        .any(|entry| entry.file_name() == name || has_file(&entry.path(), name))
 }
 
 /// What `condor_q -json` says of the jobs that had not ended when the bundled log did.
@@ -126,13 +147,19 @@ pub(crate) struct Outcome {
 impl Outcome {
     pub(crate) fn of(output: Output) -> Outcome {
         let text = |bytes| String::from_utf8(bytes).expect("text");
-        Outcome { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Outcome {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code = self.code.map_or("killed".to_owned(), |code| code.to_string());
+        let code = self
+            .code
+            .map_or("killed".to_owned(), |code| code.to_string());
         write!(f, "exit {code}\n{}{}", self.stdout, self.stderr)
     }
 }
@@ -140,9 +167,16 @@ impl fmt::Display for Outcome {
 /// A file with a salt to hash owners with.
 static SALT: LazyLock<PathBuf> = LazyLock::new(|| {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("owner-salt-{}", std::process::id()));
+    let path =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("owner-salt-{}", std::process::id()));
     let mut options = fs_err::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path).expect("made");
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&path)
+        .expect("made");
     file.write_all(b"the salt of all tests\n").expect("written");
     path
 });

@@ -19,7 +19,9 @@ fn place(splits: &str) -> Place {
     symlink(root.join("tests"), place.path("tests")).expect("linked");
     let text = fs_err::read_to_string(root.join("config/table.yaml")).expect("read");
     place.write("table.yaml", text + "evaluation: {resamples: 50}\n");
-    place.stdout(&format!("sweep init table.yaml -o sweep --split-names {splits} --pipeline-names lasso"));
+    place.stdout(&format!(
+        "sweep init table.yaml -o sweep --split-names {splits} --pipeline-names lasso"
+    ));
     place.stdout("sweep run sweep");
     symlink(root.join(FEATURES), place.path("new.csv")).expect("linked");
     place
@@ -33,7 +35,10 @@ fn cells(text: &str) -> (Vec<String>, Vec<Vec<String>>) {
 }
 
 fn table(head: &[String], rows: &[Vec<String>]) -> String {
-    std::iter::once(&head.to_vec()).chain(rows).map(|line| line.join(",") + "\n").collect()
+    std::iter::once(&head.to_vec())
+        .chain(rows)
+        .map(|line| line.join(",") + "\n")
+        .collect()
 }
 
 #[test]
@@ -41,29 +46,60 @@ fn rows_get_what_the_fit_said_of_them() {
     let place = place("A1");
     let printed = place.stdout("predict sweep new.csv");
     let (head, rows) = cells(&printed);
-    assert_eq!(head, ["run", "probability_healthy", "probability_ill"].map(str::to_owned), "{printed}");
-    let of: BTreeMap<&str, f32> =
-        rows.iter().map(|row| (&row[0][..], row[1].parse::<f64>().expect("a number") as f32)).collect();
-    assert_eq!(of.len(), fs_err::read_to_string(place.path("new.csv")).expect("read").lines().count() - 1);
+    assert_eq!(
+        head,
+        ["run", "probability_healthy", "probability_ill"].map(str::to_owned),
+        "{printed}"
+    );
+    let of: BTreeMap<&str, f32> = rows
+        .iter()
+        .map(|row| (&row[0][..], row[1].parse::<f64>().expect("a number") as f32))
+        .collect();
+    assert_eq!(
+        of.len(),
+        fs_err::read_to_string(place.path("new.csv"))
+            .expect("read")
+            .lines()
+            .count()
+            - 1
+    );
 
-    let trial = place.json("sweep best sweep --json")[0]["trial"].as_u64().expect("a trial");
+    let trial = place.json("sweep best sweep --json")[0]["trial"]
+        .as_u64()
+        .expect("a trial");
     let dir = format!("sweep/trials/trial-{trial:04}");
     let samples = Samples::open(&place.path("sweep/table")).expect("read");
-    let kept = Predictions::read(&place.path(&dir)).expect("read").validation;
+    let kept = Predictions::read(&place.path(&dir))
+        .expect("read")
+        .validation;
     let held_out = &samples.splits["A1"].validate;
     assert!(!held_out.is_empty() && kept.len() == 2 * held_out.len());
     for (row, kept) in held_out.iter().zip(kept.chunks_exact(2)) {
-        assert_eq!(of[&samples.names[*row][..]], kept[0], "{}", samples.names[*row]);
+        assert_eq!(
+            of[&samples.names[*row][..]],
+            kept[0],
+            "{}",
+            samples.names[*row]
+        );
     }
-    assert_eq!(place.stdout(&format!("predict {dir} new.csv -o -")), printed, "a trial is a model, too");
+    assert_eq!(
+        place.stdout(&format!("predict {dir} new.csv -o -")),
+        printed,
+        "a trial is a model, too"
+    );
 
     // By name, wherever a column stands; the class is not known, and no row is.
     let (mut head, mut rows) = cells(&fs_err::read_to_string(place.path("new.csv")).expect("read"));
-    std::iter::once(&mut head).chain(&mut rows).for_each(|line| line.reverse());
+    std::iter::once(&mut head)
+        .chain(&mut rows)
+        .for_each(|line| line.reverse());
     rows.truncate(3);
     place.write("turned.csv", table(&head, &rows));
     let turned = place.stdout("predict sweep turned.csv");
-    assert_eq!(turned.lines().collect::<Vec<_>>(), printed.lines().take(4).collect::<Vec<_>>());
+    assert_eq!(
+        turned.lines().collect::<Vec<_>>(),
+        printed.lines().take(4).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -71,25 +107,44 @@ fn csv_parquet_and_json_say_the_same() {
     let place = place("A1");
     let printed = place.stdout("predict sweep new.csv");
     let rows = printed.lines().count() - 1;
-    assert_eq!(place.stdout("predict sweep new.csv -o p.csv"), format!("{rows} rows in p.csv\n"));
-    assert_eq!(fs_err::read_to_string(place.path("p.csv")).expect("read"), printed);
+    assert_eq!(
+        place.stdout("predict sweep new.csv -o p.csv"),
+        format!("{rows} rows in p.csv\n")
+    );
+    assert_eq!(
+        fs_err::read_to_string(place.path("p.csv")).expect("read"),
+        printed
+    );
     let json = place.json("predict sweep new.csv --json");
     let (_, first) = cells(&printed);
     assert_eq!(json.as_array().map(Vec::len), Some(rows));
-    assert_eq!(json[0]["probability_healthy"].as_f64(), first[0][1].parse().ok());
+    assert_eq!(
+        json[0]["probability_healthy"].as_f64(),
+        first[0][1].parse().ok()
+    );
     place.stdout("predict sweep new.csv -o p.parquet");
-    assert!(fs_err::read(place.path("p.parquet")).expect("read").starts_with(b"PAR1"));
+    assert!(
+        fs_err::read(place.path("p.parquet"))
+            .expect("read")
+            .starts_with(b"PAR1")
+    );
     // What was predicted is a table of numbers, too: it is read as one.
     let refused = place.run("predict sweep p.parquet");
     assert!(
-        refused.code == Some(2) && refused.stderr.contains("`probability_healthy`, `probability_ill`"),
+        refused.code == Some(2)
+            && refused
+                .stderr
+                .contains("`probability_healthy`, `probability_ill`"),
         "{refused}"
     );
     let parquet = place.stdout("predict sweep tests/data/table/features.parquet");
     assert_eq!(parquet, printed);
 
     let refused = place.run("predict sweep new.csv -o p.csv");
-    assert!(refused.code == Some(2) && refused.stderr.contains("`p.csv` exists already"), "{refused}");
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("`p.csv` exists already"),
+        "{refused}"
+    );
     place.stdout("predict sweep new.csv -o p.csv --overwrite");
 }
 
@@ -99,29 +154,60 @@ fn what_cannot_be_predicted_is_said() {
     let refused = |args: &str, words: &[&str]| {
         let refused = place.run(args);
         assert_eq!(refused.code, Some(2), "{args}: {refused}");
-        assert!(words.iter().all(|word| refused.stderr.contains(word)), "{args}: {refused}");
+        assert!(
+            words.iter().all(|word| refused.stderr.contains(word)),
+            "{args}: {refused}"
+        );
     };
-    refused("predict sweep new.csv", &["for each of the splits A1, B2", "hint: choose with `--split A1`"]);
-    refused("predict sweep new.csv --split C3", &["no split `C3`", "its splits are A1, B2"]);
+    refused(
+        "predict sweep new.csv",
+        &[
+            "for each of the splits A1, B2",
+            "hint: choose with `--split A1`",
+        ],
+    );
+    refused(
+        "predict sweep new.csv --split C3",
+        &["no split `C3`", "its splits are A1, B2"],
+    );
     place.stdout("predict sweep new.csv --split B2");
 
     let (head, rows) = cells(&fs_err::read_to_string(place.path("new.csv")).expect("read"));
     let changed = |names: &[(&str, &str)]| {
         let renamed = |name: &String| {
-            names.iter().find(|(from, _)| from == name).map_or(name.clone(), |(_, to)| (*to).to_owned())
+            names
+                .iter()
+                .find(|(from, _)| from == name)
+                .map_or(name.clone(), |(_, to)| (*to).to_owned())
         };
-        place.write("changed.csv", table(&head.iter().map(renamed).collect::<Vec<_>>(), &rows));
+        place.write(
+            "changed.csv",
+            table(&head.iter().map(renamed).collect::<Vec<_>>(), &rows),
+        );
     };
     changed(&[(&head[1], "condition")]);
     let missing = format!("it has no column `{}`", head[1]);
     let predict = "predict sweep changed.csv --split A1";
-    refused(predict, &[&missing, "the pipeline knows no column `condition`", "in any order"]);
+    refused(
+        predict,
+        &[
+            &missing,
+            "the pipeline knows no column `condition`",
+            "in any order",
+        ],
+    );
     changed(&[(&head[0], "id")]);
     refused(predict, &["there is no column `run`"]);
-    place.write("changed.csv", table(&head, &[vec!["many".to_owned(); head.len()]]));
+    place.write(
+        "changed.csv",
+        table(&head, &[vec!["many".to_owned(); head.len()]]),
+    );
     refused(predict, &["`many` is not a number", "line 2"]);
     refused("predict sweep nowhere.csv --split A1", &["nowhere.csv"]);
-    refused("predict sweep --log EventLog --split A1", &["predicts the rows of a table, and no log"]);
+    refused(
+        "predict sweep --log EventLog --split A1",
+        &["predicts the rows of a table, and no log"],
+    );
     refused("predict sweep", &["required"]);
     refused("predict nowhere new.csv", &["neither a run nor a sweep"]);
 }
@@ -130,44 +216,83 @@ fn what_cannot_be_predicted_is_said() {
 fn a_network_predicts_every_hold() {
     let place = Place::with_run();
     let holds = |args: &str| -> Vec<Value> {
-        place.json(&format!("predict run {args} --json")).as_array().expect("rows").clone()
+        place
+            .json(&format!("predict run {args} --json"))
+            .as_array()
+            .expect("rows")
+            .clone()
     };
     let of_log = holds("--log EventLog.xz");
     assert_eq!(of_log, holds("events"), "a store says what its log does");
     let held = place.json("parse EventLog.xz -o again --json");
     let all = held["holds"].as_u64().or(held["kinds"]["hold"].as_u64());
     assert!(all.is_none_or(|all| all == of_log.len() as u64), "{held}");
-    let key = |row: &Value| (row["job"].to_string(), row["held_at"].to_string(), row["hold_code"].to_string());
-    let by_hold: BTreeMap<_, f64> =
-        of_log.iter().map(|row| (key(row), row["probability"].as_f64().expect("a number"))).collect();
+    let key = |row: &Value| {
+        (
+            row["job"].to_string(),
+            row["held_at"].to_string(),
+            row["hold_code"].to_string(),
+        )
+    };
+    let by_hold: BTreeMap<_, f64> = of_log
+        .iter()
+        .map(|row| (key(row), row["probability"].as_f64().expect("a number")))
+        .collect();
     assert_eq!(by_hold.len(), of_log.len(), "a row a hold");
 
     let of_samples = holds("tensors");
     assert!(!of_samples.is_empty() && of_samples.len() < of_log.len());
-    let sides: std::collections::BTreeSet<&str> = of_samples.iter().filter_map(|row| row["side"].as_str()).collect();
-    assert_eq!(sides.into_iter().collect::<Vec<_>>(), ["test", "train", "validate"]);
+    let sides: std::collections::BTreeSet<&str> = of_samples
+        .iter()
+        .filter_map(|row| row["side"].as_str())
+        .collect();
+    assert_eq!(
+        sides.into_iter().collect::<Vec<_>>(),
+        ["test", "train", "validate"]
+    );
     for row in &of_samples {
-        let (here, there) = (row["probability"].as_f64().expect("a number"), by_hold[&key(row)]);
+        let (here, there) = (
+            row["probability"].as_f64().expect("a number"),
+            by_hold[&key(row)],
+        );
         assert!((here - there).abs() < 1e-6, "{row}: {there}");
     }
 
     // What advice says of a held job is what is said of its last hold.
     let advice = place.run("advise run --log EventLog.xz --json").stdout;
     let advice: Value = serde_json::from_str(&advice).expect("JSON");
-    let advised = advice["advice"].as_array().expect("advice").iter().filter(|one| one["probability"].is_number());
+    let advised = advice["advice"]
+        .as_array()
+        .expect("advice")
+        .iter()
+        .filter(|one| one["probability"].is_number());
     let mut compared = 0;
     for one in advised {
         let of_job = of_log.iter().filter(|row| row["job"] == one["job"]);
-        let last = of_job.max_by_key(|row| row["held_at"].to_string()).expect("a hold");
+        let last = of_job
+            .max_by_key(|row| row["held_at"].to_string())
+            .expect("a hold");
         assert!(
-            (last["probability"].as_f64().unwrap_or(9.0) - one["probability"].as_f64().unwrap_or(0.0)).abs() < 1e-9
+            (last["probability"].as_f64().unwrap_or(9.0)
+                - one["probability"].as_f64().unwrap_or(0.0))
+            .abs()
+                < 1e-9
         );
         compared += 1;
     }
     assert!(compared > 0);
 
     let refused = place.run("predict run tests");
-    assert!(refused.code == Some(2) && refused.stderr.contains("holds neither events nor tensors"), "{refused}");
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("holds neither events nor tensors"),
+        "{refused}"
+    );
     let refused = place.run("predict run events --split A1");
-    assert!(refused.code == Some(2) && refused.stderr.contains("`--split` is for sweeps over tables"), "{refused}");
+    assert!(
+        refused.code == Some(2)
+            && refused
+                .stderr
+                .contains("`--split` is for sweeps over tables"),
+        "{refused}"
+    );
 }

@@ -19,14 +19,23 @@ fn log() -> String {
     };
     let mut log = String::new();
     for job in 1..=9 {
-        log += &event("000", job, job, "Job submitted from host: <10.0.0.1:9618?alias=ap>");
+        log += &event(
+            "000",
+            job,
+            job,
+            "Job submitted from host: <10.0.0.1:9618?alias=ap>",
+        );
         log += &ad(job, if job % 2 == 0 { "ada" } else { "eve" });
     }
     for job in 1..=9 {
         let held = "Job was held.\n\tTransfer failed\n\tCode 13 Subcode 2";
         log += &event("012", job, 10 + job, held);
         log += &event("013", job, 20 + job, "Job was released.");
-        let end = if job % 3 == 0 { held } else { "Job terminated.\n\t(1) Normal termination (return value 0)" };
+        let end = if job % 3 == 0 {
+            held
+        } else {
+            "Job terminated.\n\t(1) Normal termination (return value 0)"
+        };
         log += &event(if job % 3 == 0 { "012" } else { "005" }, job, 30 + job, end);
     }
     log
@@ -36,20 +45,37 @@ fn log() -> String {
 fn at_home(place: &Place, home: &str, file_mode: &str, args: &str) -> Outcome {
     let program = env!("CARGO_BIN_EXE_poolcast");
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("umask 022; exec {program} {args}")]).current_dir(place.path(".")).env_clear();
-    command.env("HOME", place.path(home)).env("POOLCAST_FILE_MODE", file_mode).env("PATH", "/usr/bin:/bin");
+    command
+        .args(["-c", &format!("umask 022; exec {program} {args}")])
+        .current_dir(place.path("."))
+        .env_clear();
+    command
+        .env("HOME", place.path(home))
+        .env("POOLCAST_FILE_MODE", file_mode)
+        .env("PATH", "/usr/bin:/bin");
     Outcome::of(command.output().expect("it starts"))
 }
 
 fn mode(path: &Path) -> u32 {
-    fs_err::symlink_metadata(path).expect("there").permissions().mode() & 0o777
+    fs_err::symlink_metadata(path)
+        .expect("there")
+        .permissions()
+        .mode()
+        & 0o777
 }
 
 /// The modes of directories, and of files, in and below `dir`.
 fn modes(dir: &Path, directories: &mut Vec<u32>, files: &mut Vec<u32>) {
     directories.push(mode(dir));
-    for entry in fs_err::read_dir(dir).expect("listed").map(|entry| entry.expect("an entry").path()) {
-        if entry.is_dir() { modes(&entry, directories, files) } else { files.push(mode(&entry)) }
+    for entry in fs_err::read_dir(dir)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").path())
+    {
+        if entry.is_dir() {
+            modes(&entry, directories, files)
+        } else {
+            files.push(mode(&entry))
+        }
     }
 }
 
@@ -76,8 +102,14 @@ fn files_are_for_their_user_alone_unless_asked_otherwise() {
         }
         let (mut directories, mut files) = (Vec::new(), Vec::new());
         modes(&place.path(name), &mut directories, &mut files);
-        assert!(directories.iter().all(|mode| *mode == directory), "{name}: {directories:?}");
-        assert!(files.len() > 15 && files.iter().all(|mode| *mode == file), "{name}: {files:?}");
+        assert!(
+            directories.iter().all(|mode| *mode == directory),
+            "{name}: {directories:?}"
+        );
+        assert!(
+            files.len() > 15 && files.iter().all(|mode| *mode == file),
+            "{name}: {files:?}"
+        );
     }
     insta::assert_snapshot!(at_home(&place, "home", "everybody", "config"), @"
     exit 2
@@ -94,20 +126,40 @@ fn a_salt_is_made_once_and_kept() {
     let first = at_home(&place, "home", "", "parse log -o one --json");
     let salt = place.path("home/.config/poolcast/owner-salt");
     assert_eq!((first.code, mode(&salt)), (Some(0), 0o600), "{first}");
-    assert!(first.stderr.starts_with("note: made `") && first.stderr.ends_with("keep it\n"), "{first}");
+    assert!(
+        first.stderr.starts_with("note: made `") && first.stderr.ends_with("keep it\n"),
+        "{first}"
+    );
     let second = at_home(&place, "home", "", "parse log -o two --json");
-    assert_eq!((second.code, second.stderr.as_str()), (Some(0), ""), "{second}");
+    assert_eq!(
+        (second.code, second.stderr.as_str()),
+        (Some(0), ""),
+        "{second}"
+    );
     assert!(place.files("one") == place.files("two"), "the same salt");
 
     let text = fs_err::read_to_string(&salt).expect("read");
-    let contains = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    let contains = |bytes: &[u8], text: &str| {
+        bytes
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
+    };
     let secret = text.trim();
-    assert!(secret.len() == 64 && !place.files("one").values().any(|bytes| contains(bytes, secret)));
+    assert!(
+        secret.len() == 64
+            && !place
+                .files("one")
+                .values()
+                .any(|bytes| contains(bytes, secret))
+    );
 
     // A file that everybody can read is no secret.
     fs_err::set_permissions(&salt, std::fs::Permissions::from_mode(0o644)).expect("set");
     let third = at_home(&place, "home", "", "parse log -o three");
-    assert!(third.stderr.contains("others can read the salt of owners"), "{third}");
+    assert!(
+        third.stderr.contains("others can read the salt of owners"),
+        "{third}"
+    );
     assert!(place.files("one") == place.files("three"));
 }
 
@@ -122,17 +174,29 @@ fn nothing_learned_depends_on_the_salt() {
             "tensors NAME/events -o NAME/tensors --j 4 --m 4 --timeframe-len 5 --context same-owner-first --split random",
             "train NAME/tensors -o NAME/run --epochs 2 --hidden-size 4 --model lstm+static",
         ] {
-            let outcome = at_home(&place, &format!("home-{name}"), "", &args.replace("NAME", name));
+            let outcome = at_home(
+                &place,
+                &format!("home-{name}"),
+                "",
+                &args.replace("NAME", name),
+            );
             assert_eq!(outcome.code, Some(0), "{args}\n{outcome}");
         }
     };
     make("one");
     make("two");
-    assert!(place.files("one/events") != place.files("two/events"), "owners have other hashes");
+    assert!(
+        place.files("one/events") != place.files("two/events"),
+        "owners have other hashes"
+    );
     let (one, two) = (place.files("one/tensors"), place.files("two/tensors"));
     assert!(one == two && one.len() == 5, "{:?}", one.keys());
     let (one, two) = (place.files("one/run"), place.files("two/run"));
-    assert!(one == two && one.contains_key("model.safetensors"), "{:?}", one.keys());
+    assert!(
+        one == two && one.contains_key("model.safetensors"),
+        "{:?}",
+        one.keys()
+    );
 }
 
 #[test]
@@ -143,7 +207,12 @@ fn a_store_is_not_read_on_with_another_salt() {
     place.write("log", first);
     let parse = |salt: &str| {
         let mut command = place.command("parse log -o events");
-        Outcome::of(command.env("POOLCAST_OWNER_SALT", salt).output().expect("it starts"))
+        Outcome::of(
+            command
+                .env("POOLCAST_OWNER_SALT", salt)
+                .output()
+                .expect("it starts"),
+        )
     };
     assert_eq!(parse("one").code, Some(0));
     assert_eq!(parse("two").code, Some(0), "there is nothing to read");
@@ -155,7 +224,10 @@ fn a_store_is_not_read_on_with_another_salt() {
     hint: set `POOLCAST_OWNER_SALT_FILE` to the file of that salt, or name another directory
     ");
     let outcome = parse("one");
-    assert!(outcome.code == Some(0) && outcome.stderr.contains("going on after byte"), "{outcome}");
+    assert!(
+        outcome.code == Some(0) && outcome.stderr.contains("going on after byte"),
+        "{outcome}"
+    );
 }
 
 #[test]
@@ -167,18 +239,31 @@ fn where_no_salt_can_be_kept_one_serves_a_store_alone() {
     let outcome = at_home(&place, "home", "", "parse log -o events");
     assert_eq!(outcome.code, Some(0), "{outcome}");
     let note = "note: owners are hashed with a salt for this store alone";
-    assert!(outcome.stderr.starts_with(note) && outcome.stderr.contains("POOLCAST_OWNER_SALT_FILE"), "{outcome}");
+    assert!(
+        outcome.stderr.starts_with(note) && outcome.stderr.contains("POOLCAST_OWNER_SALT_FILE"),
+        "{outcome}"
+    );
 
     // A file that was asked for must be there to keep.
     let mut command = place.command("parse log -o other");
-    command.env_remove("POOLCAST_OWNER_SALT").env("POOLCAST_OWNER_SALT_FILE", "home/salt");
+    command
+        .env_remove("POOLCAST_OWNER_SALT")
+        .env("POOLCAST_OWNER_SALT_FILE", "home/salt");
     let outcome = Outcome::of(command.output().expect("it starts"));
     assert!(
-        outcome.code == Some(2) && outcome.stderr.contains("cannot keep the salt of owners in `home/salt`"),
+        outcome.code == Some(2)
+            && outcome
+                .stderr
+                .contains("cannot keep the salt of owners in `home/salt`"),
         "{outcome}"
     );
     let mut command = place.command("parse log -o other");
-    command.env_remove("POOLCAST_OWNER_SALT").env("POOLCAST_OWNER_SALT_FILE", "secrets/salt");
+    command
+        .env_remove("POOLCAST_OWNER_SALT")
+        .env("POOLCAST_OWNER_SALT_FILE", "secrets/salt");
     let outcome = Outcome::of(command.output().expect("it starts"));
-    assert!(outcome.code == Some(0) && mode(&place.path("secrets/salt")) == 0o600, "{outcome}");
+    assert!(
+        outcome.code == Some(0) && mode(&place.path("secrets/salt")) == 0o600,
+        "{outcome}"
+    );
 }

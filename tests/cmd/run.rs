@@ -19,7 +19,8 @@ evaluation: {resamples: 50}
 /// What is in the directory `name`, but for what says when trials were made and by whom.
 fn timeless(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files = place.files(name);
-    files.retain(|name, _| !["results.jsonl", "results.csv", "status.log"].contains(&name.as_str()));
+    files
+        .retain(|name, _| !["results.jsonl", "results.csv", "status.log"].contains(&name.as_str()));
     files
 }
 
@@ -41,27 +42,57 @@ fn everything_is_left_and_a_second_run_changes_nothing() {
         "The best trial on holds",
         "Advice on the 8 jobs",
     ] {
-        assert!(first.stdout.lines().any(|line| line.starts_with(heading)), "no `{heading}` in\n{first}");
+        assert!(
+            first.stdout.lines().any(|line| line.starts_with(heading)),
+            "no `{heading}` in\n{first}"
+        );
     }
     let before = place.files("out");
-    for name in
-        ["config.yaml", "events/manifest.json", "trials/trial-0003/model.safetensors", "best.json", "report.json"]
-    {
+    for name in [
+        "config.yaml",
+        "events/manifest.json",
+        "trials/trial-0003/model.safetensors",
+        "best.json",
+        "report.json",
+    ] {
         assert!(before.contains_key(name), "{name} is missing");
     }
-    assert!(before.keys().any(|name| name.starts_with("trials/") && name.ends_with("evaluation-test.json")));
+    assert!(
+        before
+            .keys()
+            .any(|name| name.starts_with("trials/") && name.ends_with("evaluation-test.json"))
+    );
     let trained = |model: &str| first.stdout.split_whitespace().any(|word| word == model);
-    assert!(["lstm", "gru", "mlp"].iter().filter(|model| trained(model)).count() > 1, "one model alone in\n{first}");
+    assert!(
+        ["lstm", "gru", "mlp"]
+            .iter()
+            .filter(|model| trained(model))
+            .count()
+            > 1,
+        "one model alone in\n{first}"
+    );
     let second = place.run("run small.yaml");
     assert_eq!(second.code, Some(0), "{second}");
-    assert_eq!(second.stderr.matches("done before").count(), 2, "events and trials\n{second}");
+    assert_eq!(
+        second.stderr.matches("done before").count(),
+        2,
+        "events and trials\n{second}"
+    );
     assert_eq!(place.files("out"), before);
     assert_eq!(second.stdout, first.stdout);
     let before = timeless(&place, "out");
     place.stdout("run small.yaml --overwrite");
-    assert_eq!(timeless(&place, "out"), before, "anew, and yet the same bytes");
+    assert_eq!(
+        timeless(&place, "out"),
+        before,
+        "anew, and yet the same bytes"
+    );
     let best = place.run("advise out --log EventLog.xz 1161.0");
-    assert_eq!(best.code, Some(10), "a directory with a best trial stands for that trial's run\n{best}");
+    assert_eq!(
+        best.code,
+        Some(10),
+        "a directory with a best trial stands for that trial's run\n{best}"
+    );
 }
 
 #[test]
@@ -75,11 +106,18 @@ fn a_killed_run_goes_on_to_the_same_bytes() {
         .spawn()
         .expect("it starts");
     let has_checkpoint = || {
-        let trials = fs_err::read_dir(place.path("killed/queue/running")).into_iter().flatten();
-        trials.filter_map(Result::ok).any(|dir| dir.path().join("checkpoint.safetensors").exists())
+        let trials = fs_err::read_dir(place.path("killed/queue/running"))
+            .into_iter()
+            .flatten();
+        trials
+            .filter_map(Result::ok)
+            .any(|dir| dir.path().join("checkpoint.safetensors").exists())
     };
     while !has_checkpoint() {
-        assert!(child.try_wait().expect("asked").is_none(), "it ended before it wrote a checkpoint");
+        assert!(
+            child.try_wait().expect("asked").is_none(),
+            "it ended before it wrote a checkpoint"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
     child.kill().expect("killed");
@@ -88,9 +126,14 @@ fn a_killed_run_goes_on_to_the_same_bytes() {
     let named_by_place = |name: &String| name != "config.yaml" && !name.ends_with("/config.yaml");
     let files = |name: &str| {
         let files = timeless(&place, name).into_iter();
-        files.filter(|(name, _)| named_by_place(name) && !name.contains("/.")).collect::<Vec<_>>()
+        files
+            .filter(|(name, _)| named_by_place(name) && !name.contains("/."))
+            .collect::<Vec<_>>()
     };
-    assert!(files("killed") == files("whole"), "a resumed run differs from a whole one");
+    assert!(
+        files("killed") == files("whole"),
+        "a resumed run differs from a whole one"
+    );
 }
 
 #[test]
@@ -109,7 +152,10 @@ fn a_trial_whose_loss_is_no_number_is_left_out() {
     let place = place();
     // At this rate weights either jump about or, with that decay, grow ten thousandfold a step.
     let rate = "learning_rate: {distribution: uniform, min: 0.001, max: 0.02}";
-    place.write("wild.yaml", SMALL.replace(rate, "learning_rate: 10, weight_decay: {values: [0, 1000]}"));
+    place.write(
+        "wild.yaml",
+        SMALL.replace(rate, "learning_rate: 10, weight_decay: {values: [0, 1000]}"),
+    );
     let first = place.json("run wild.yaml --json");
     let trials = first["best"]["trials"].as_array().expect("trials");
     let is_wild = |trial: &serde_json::Value| trial["status"] == "non-finite";
@@ -119,12 +165,24 @@ fn a_trial_whose_loss_is_no_number_is_left_out() {
     assert!(!is_wild(&trials[best - 1]));
     for (trial, number) in trials.iter().zip(1..) {
         let path = place.path(&format!("out/trials/trial-{number:04}/metrics.json"));
-        let metrics: serde_json::Value = serde_json::from_slice(&fs_err::read(path).expect("read")).expect("JSON");
-        assert!(["status", "epochs", "best", "calibration"].iter().all(|key| metrics[key] == trial[key]), "{metrics}");
+        let metrics: serde_json::Value =
+            serde_json::from_slice(&fs_err::read(path).expect("read")).expect("JSON");
+        assert!(
+            ["status", "epochs", "best", "calibration"]
+                .iter()
+                .all(|key| metrics[key] == trial[key]),
+            "{metrics}"
+        );
     }
-    assert_eq!(place.json("run wild.yaml --json"), first, "again, from what is there");
+    assert_eq!(
+        place.json("run wild.yaml --json"),
+        first,
+        "again, from what is there"
+    );
     assert!(
-        place.stdout("run wild.yaml").contains("the loss is not finite in epoch 1; a smaller learning rate may help")
+        place
+            .stdout("run wild.yaml")
+            .contains("the loss is not finite in epoch 1; a smaller learning rate may help")
     );
 }
 
@@ -132,12 +190,20 @@ fn a_trial_whose_loss_is_no_number_is_left_out() {
 fn sweep(keys: &str, lines: &str) -> String {
     // So little is learned that F-measures are equal.
     let metric = "metric: {name: validation_loss, goal: minimize}";
-    format!("{}wandb: {{sweep: {{{keys}, {metric}}}}}\n{lines}", SMALL.replace("runs: 3\nepochs: 3\n", ""))
+    format!(
+        "{}wandb: {{sweep: {{{keys}, {metric}}}}}\n{lines}",
+        SMALL.replace("runs: 3\nepochs: 3\n", "")
+    )
 }
 
 /// The `key` of each trial.
 fn of_trials(report: &serde_json::Value, key: &str) -> Vec<serde_json::Value> {
-    report["best"]["trials"].as_array().expect("trials").iter().map(|trial| trial[key].clone()).collect()
+    report["best"]["trials"]
+        .as_array()
+        .expect("trials")
+        .iter()
+        .map(|trial| trial[key].clone())
+        .collect()
 }
 
 #[test]
@@ -150,52 +216,103 @@ fn a_grid_is_made_whole() {
     place.stdout("run grid.yaml");
     let sizes = |trial: usize| {
         let text =
-            fs_err::read_to_string(place.path(&format!("out/trials/trial-{trial:04}/config.yaml"))).expect("read");
-        ["hidden_size: ", "j: "]
-            .map(|key| text.split(key).nth(1).expect("a key").lines().next().expect("a line").to_owned())
+            fs_err::read_to_string(place.path(&format!("out/trials/trial-{trial:04}/config.yaml")))
+                .expect("read");
+        ["hidden_size: ", "j: "].map(|key| {
+            text.split(key)
+                .nth(1)
+                .expect("a key")
+                .lines()
+                .next()
+                .expect("a line")
+                .to_owned()
+        })
     };
     let expected = [["4", "3"], ["4", "5"], ["8", "3"], ["8", "5"]];
-    assert_eq!([1, 2, 3, 4].map(sizes).map(|sizes| sizes.map(|size| size.trim_end_matches(".0").to_owned())), expected);
-    place.write("grid.yaml", grid.replace("method: grid", "method: grid, run_cap: 3"));
-    assert_eq!(of_trials(&place.json("run grid.yaml -o capped --json"), "trial").len(), 3);
+    assert_eq!(
+        [1, 2, 3, 4]
+            .map(sizes)
+            .map(|sizes| sizes.map(|size| size.trim_end_matches(".0").to_owned())),
+        expected
+    );
+    place.write(
+        "grid.yaml",
+        grid.replace("method: grid", "method: grid, run_cap: 3"),
+    );
+    assert_eq!(
+        of_trials(&place.json("run grid.yaml -o capped --json"), "trial").len(),
+        3
+    );
 }
 
 #[test]
 fn sweeps_that_learn_are_the_same_with_any_number_of_threads_and_again() {
     let place = place();
-    place.write("bayes.yaml", sweep("method: bayes", "runs: 14\nepochs: 1\n"));
+    place.write(
+        "bayes.yaml",
+        sweep("method: bayes", "runs: 14\nepochs: 1\n"),
+    );
     let hyperband = "early_terminate: {type: hyperband, min_iter: 1, eta: 2}";
     place.write("hyperband.yaml", sweep(hyperband, "runs: 10\nepochs: 3\n"));
     place.write(
         "asha.yaml",
-        sweep("method: sobol, early_terminate: {type: asha, min_iter: 1, eta: 2}", "runs: 8\nepochs: 4\n"),
+        sweep(
+            "method: sobol, early_terminate: {type: asha, min_iter: 1, eta: 2}",
+            "runs: 8\nepochs: 4\n",
+        ),
     );
     for (name, epochs) in [("bayes", 1), ("hyperband", 3), ("asha", 4)] {
-        let one = place.json(&format!("run {name}.yaml -o one --threads 1 --overwrite --json"));
+        let one = place.json(&format!(
+            "run {name}.yaml -o one --threads 1 --overwrite --json"
+        ));
         let files = |dir: &str| {
             let mut files = timeless(&place, dir);
             files.retain(|name, _| !name.ends_with("config.yaml"));
             files
         };
-        let two = place.json(&format!("run {name}.yaml -o two --threads 2 --overwrite --json"));
-        assert!(one == two && files("one") == files("two"), "{name}: threads matter");
+        let two = place.json(&format!(
+            "run {name}.yaml -o two --threads 2 --overwrite --json"
+        ));
+        assert!(
+            one == two && files("one") == files("two"),
+            "{name}: threads matter"
+        );
         assert_eq!(place.json(&format!("run {name}.yaml -o two --json")), two);
-        assert!(files("one") == files("two"), "{name}: a second run changes something");
+        assert!(
+            files("one") == files("two"),
+            "{name}: a second run changes something"
+        );
         let statuses = of_trials(&one, "status");
-        let whole = statuses.iter().filter(|status| *status == "finished").count();
+        let whole = statuses
+            .iter()
+            .filter(|status| *status == "finished")
+            .count();
         match name {
             "bayes" => assert_eq!(whole, 14, "{statuses:?}"),
             _ => assert!((1..statuses.len()).contains(&whole), "{statuses:?}"),
         }
         for (status, trained) in statuses.iter().zip(of_trials(&one, "epochs")) {
-            assert_eq!(status == "finished", trained == epochs, "{name}: {status} after {trained}");
-            assert!(status == "finished" || status == "terminated early", "{status}");
+            assert_eq!(
+                status == "finished",
+                trained == epochs,
+                "{name}: {status} after {trained}"
+            );
+            assert!(
+                status == "finished" || status == "terminated early",
+                "{status}"
+            );
         }
         if name == "asha" {
-            let mut trained: Vec<u64> =
-                of_trials(&one, "epochs").iter().filter_map(serde_json::Value::as_u64).collect();
+            let mut trained: Vec<u64> = of_trials(&one, "epochs")
+                .iter()
+                .filter_map(serde_json::Value::as_u64)
+                .collect();
             trained.sort_unstable();
-            assert_eq!(trained, [1, 1, 1, 1, 2, 2, 4, 4], "half of each rung is promoted");
+            assert_eq!(
+                trained,
+                [1, 1, 1, 1, 2, 2, 4, 4],
+                "half of each rung is promoted"
+            );
         }
     }
 }

@@ -10,7 +10,9 @@ use crate::place::Place;
 const SMALL: &str = "--jobs 400 --days 7";
 
 fn simulated(place: &Place, log: &str, more: &str) -> Vec<u8> {
-    place.stdout(&format!("{more} simulate -o {log} --truth {log}.truth {SMALL}"));
+    place.stdout(&format!(
+        "{more} simulate -o {log} --truth {log}.truth {SMALL}"
+    ));
     fs_err::read(place.path(log)).expect("read")
 }
 
@@ -21,24 +23,36 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     assert!(one == simulated(&place, "three", "--threads 3"));
     let truth = |name: &str| fs_err::read(place.path(name)).expect("read");
     assert!(truth("one.truth") == truth("three.truth"));
-    place.stdout(&format!("simulate -o other --truth other.truth {SMALL} --seed 2"));
+    place.stdout(&format!(
+        "simulate -o other --truth other.truth {SMALL} --seed 2"
+    ));
     assert!(one != fs_err::read(place.path("other")).expect("read"));
 }
 
 #[test]
 fn parse_finds_every_job_and_every_hold_that_the_truth_knows() {
     let place = Place::new();
-    let summary = place.json("simulate -o EventLog --truth truth --jobs 1000 --start 2024-02-26 --json");
+    let summary =
+        place.json("simulate -o EventLog --truth truth --jobs 1000 --start 2024-02-26 --json");
     let parsed = place.json("parse EventLog -o events --strict --json");
-    assert_eq!((&parsed["jobs"], &summary["jobs"]), (&1000.into(), &1000.into()));
-    let holds: BTreeSet<_> =
-        dumped(&place, "EventLog").into_iter().filter(|event| event["type"] == 12).map(key).collect();
+    assert_eq!(
+        (&parsed["jobs"], &summary["jobs"]),
+        (&1000.into(), &1000.into())
+    );
+    let holds: BTreeSet<_> = dumped(&place, "EventLog")
+        .into_iter()
+        .filter(|event| event["type"] == 12)
+        .map(key)
+        .collect();
     let truth = read_truth(&place.path("truth")).expect("read");
     assert!(truth.len() > 20 && holds.len() == truth.len());
     for row in truth {
         let time = jiff::Timestamp::from_millisecond(row.hold_time_ms).expect("in range");
         let time = time.strftime("%Y-%m-%dT%H:%M:%S").to_string();
-        assert!(holds.contains(&(row.cluster.into(), row.proc.into(), time)), "{row:?}");
+        assert!(
+            holds.contains(&(row.cluster.into(), row.proc.into(), time)),
+            "{row:?}"
+        );
     }
 }
 
@@ -47,22 +61,34 @@ fn dumped(place: &Place, log: &str) -> Vec<Value> {
     let text = place.stdout(&format!("parse {log} --dump"));
     let event = |line| {
         let mut event: Value = serde_json::from_str(line).expect("JSON");
-        event.as_object_mut().expect("an object").retain(|name, _| name != "line" && name != "offset");
+        event
+            .as_object_mut()
+            .expect("an object")
+            .retain(|name, _| name != "line" && name != "offset");
         event
     };
-    text.lines().map(event).filter(|event| event["type"] != 8).collect()
+    text.lines()
+        .map(event)
+        .filter(|event| event["type"] != 8)
+        .collect()
 }
 
 fn key(event: Value) -> (i64, i64, String) {
     let number = |name: &str| event[name].as_i64().expect("a number");
-    (number("cluster"), number("proc"), event["time"].as_str().expect("a time")[..19].to_owned())
+    (
+        number("cluster"),
+        number("proc"),
+        event["time"].as_str().expect("a time")[..19].to_owned(),
+    )
 }
 
 #[test]
 fn a_rotated_log_is_read_back_as_the_whole_one() {
     let place = Place::new();
     simulated(&place, "whole", "");
-    place.stdout(&format!("simulate -o cut --truth cut.truth {SMALL} --rotate-bytes 500000"));
+    place.stdout(&format!(
+        "simulate -o cut --truth cut.truth {SMALL} --rotate-bytes 500000"
+    ));
     assert!(place.path("cut.2").exists());
     assert!(dumped(&place, "whole") == dumped(&place, "cut"));
     place.stdout("parse cut -o events --strict");
@@ -73,8 +99,9 @@ fn nothing_else_is_replaced() {
     let place = Place::new();
     simulated(&place, "EventLog", "");
     place.write("precious", "x");
-    let call =
-        |log: &str, truth: &str, more: &str| place.run(&format!("simulate -o {log} --truth {truth} {SMALL} {more}"));
+    let call = |log: &str, truth: &str, more: &str| {
+        place.run(&format!("simulate -o {log} --truth {truth} {SMALL} {more}"))
+    };
     insta::assert_snapshot!(call("EventLog", "EventLog.truth", ""), @"
     exit 2
     error: `EventLog` exists already
@@ -96,9 +123,16 @@ fn nothing_else_is_replaced() {
     hint: name another file with `--truth`
     ");
     assert_eq!(fs_err::read(place.path("precious")).expect("read"), b"x");
-    place.stdout(&format!("simulate -o cut --truth truth {SMALL} --rotate-bytes 500000"));
-    place.stdout(&format!("simulate -o cut --truth truth {SMALL} --overwrite"));
-    assert!(!place.path("cut.1").exists(), "generations of the earlier log would be read with the new one");
+    place.stdout(&format!(
+        "simulate -o cut --truth truth {SMALL} --rotate-bytes 500000"
+    ));
+    place.stdout(&format!(
+        "simulate -o cut --truth truth {SMALL} --overwrite"
+    ));
+    assert!(
+        !place.path("cut.1").exists(),
+        "generations of the earlier log would be read with the new one"
+    );
 }
 
 #[test]
@@ -106,23 +140,38 @@ fn a_model_stands_beside_the_best_possible() {
     let place = Place::new();
     place.stdout("simulate -o log --truth truth --jobs 12000 --seed 1");
     place.stdout("parse log -o events");
-    place.stdout("tensors events -o tensors --j 2 --m 3 --timeframe-len 3600 --vocabulary hold-codes");
+    place.stdout(
+        "tensors events -o tensors --j 2 --m 3 --timeframe-len 3600 --vocabulary hold-codes",
+    );
     place.stdout("train tensors -o run --epochs 1 --hidden-size 4");
     let scores = place.json("evaluate run tensors --truth truth --resamples 10 --json");
     let methods = scores["methods"].as_array().expect("methods");
     let roc_auc = |name: &str| {
-        let own = methods.iter().find(|method| method["name"] == name).expect("the method");
-        let score = own["scores"].as_array().expect("scores").iter().find(|score| score["name"] == "roc_auc");
+        let own = methods
+            .iter()
+            .find(|method| method["name"] == name)
+            .expect("the method");
+        let score = own["scores"]
+            .as_array()
+            .expect("scores")
+            .iter()
+            .find(|score| score["name"] == "roc_auc");
         score.expect("an area")["value"].as_f64().expect("a number")
     };
     assert!(roc_auc("best possible") > roc_auc("rate by hold code"));
     place.stdout("simulate -o other --truth untruth --jobs 1000 --seed 4");
     let refusal = place.run("evaluate run tensors --truth untruth");
-    assert!(refusal.code == Some(2) && refusal.stderr.contains("does not know all holds"), "{refusal}");
+    assert!(
+        refusal.code == Some(2) && refusal.stderr.contains("does not know all holds"),
+        "{refusal}"
+    );
     let refusal = place.run("tensors events -o more --j 2 --m 3 --timeframe-len 3600");
     assert_eq!(refusal.code, Some(0), "{refusal}");
     let refusal = place.run("evaluate run more");
-    assert!(refusal.code == Some(2) && refusal.stderr.contains("--vocabulary hold-codes"), "{refusal}");
+    assert!(
+        refusal.code == Some(2) && refusal.stderr.contains("--vocabulary hold-codes"),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -132,19 +181,37 @@ fn what_else_is_known_of_a_job_enters_scores_and_advice() {
     place.stdout("parse log -o events");
     place.stdout("tensors events -o tensors --j 1 --m 2 --timeframe-len 3600");
     let roc_auc = |model: &str| {
-        place.stdout(&format!("train tensors -o {model} --epochs 5 --hidden-size 4 --model {model}"));
+        place.stdout(&format!(
+            "train tensors -o {model} --epochs 5 --hidden-size 4 --model {model}"
+        ));
         let scores = place.json(&format!("evaluate {model} tensors --resamples 10 --json"));
-        scores["methods"][0]["scores"][4]["value"].as_f64().expect("an area")
+        scores["methods"][0]["scores"][4]["value"]
+            .as_f64()
+            .expect("an area")
     };
     let (plain, with_static) = (roc_auc("lstm"), roc_auc("lstm+static"));
-    assert!(with_static > plain + 0.05, "{with_static} with, {plain} without");
+    assert!(
+        with_static > plain + 0.05,
+        "{with_static} with, {plain} without"
+    );
     let odds = |model: &str| {
         let outcome = place.run(&format!("advise {model} --log log --json"));
         let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
         let advice = document["advice"].as_array().expect("a list").clone();
-        advice.iter().map(|advice| advice["probability"].clone()).collect::<Vec<Value>>()
+        advice
+            .iter()
+            .map(|advice| advice["probability"].clone())
+            .collect::<Vec<Value>>()
     };
     let (plain, with_static) = (odds("lstm"), odds("lstm+static"));
-    let distinct = |odds: &[Value]| odds.iter().map(Value::to_string).collect::<std::collections::BTreeSet<_>>().len();
-    assert!(distinct(&with_static) > distinct(&plain), "only the latter tells jobs with equal frames apart");
+    let distinct = |odds: &[Value]| {
+        odds.iter()
+            .map(Value::to_string)
+            .collect::<std::collections::BTreeSet<_>>()
+            .len()
+    };
+    assert!(
+        distinct(&with_static) > distinct(&plain),
+        "only the latter tells jobs with equal frames apart"
+    );
 }

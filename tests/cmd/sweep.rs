@@ -12,30 +12,44 @@ use crate::run::SMALL;
 /// A place with a sweep of `trials` small trials in `sweep`.
 fn place(trials: usize) -> Place {
     let place = Place::with_log();
-    place.write("small.yaml", SMALL.replace("runs: 3", &format!("runs: {trials}")));
+    place.write(
+        "small.yaml",
+        SMALL.replace("runs: 3", &format!("runs: {trials}")),
+    );
     let printed = place.stdout("sweep init small.yaml -o sweep");
     assert!(
-        printed.starts_with(&format!("{trials} trial")) && printed.ends_with(" to be done in sweep\n"),
+        printed.starts_with(&format!("{trials} trial"))
+            && printed.ends_with(" to be done in sweep\n"),
         "{printed}"
     );
     place
 }
 
 fn start(place: &Place, args: &str) -> Child {
-    place.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+    place
+        .command(args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts")
 }
 
 fn wait(mut until: impl FnMut() -> bool) {
     let began = Instant::now();
     while !until() {
-        assert!(began.elapsed() < Duration::from_secs(120), "it takes too long");
+        assert!(
+            began.elapsed() < Duration::from_secs(120),
+            "it takes too long"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 fn rows(place: &Place) -> Vec<Value> {
     let text = fs_err::read_to_string(place.path("sweep/results.jsonl")).expect("read");
-    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
 }
 
 /// What the trials came to, but for what says when and by whom.
@@ -43,7 +57,10 @@ fn timeless(place: &Place) -> Vec<Value> {
     let mut rows = rows(place);
     for row in &mut rows {
         for name in ["began", "seconds", "fit_seconds", "worker", "attempt"] {
-            row.as_object_mut().expect("an object").remove(name).expect("it is there");
+            row.as_object_mut()
+                .expect("an object")
+                .remove(name)
+                .expect("it is there");
         }
     }
     rows
@@ -51,47 +68,96 @@ fn timeless(place: &Place) -> Vec<Value> {
 
 fn models(place: &Place) -> BTreeMap<String, Vec<u8>> {
     let files = place.files("sweep/trials").into_iter();
-    files.filter(|(name, _)| name.ends_with("model.safetensors")).collect()
+    files
+        .filter(|(name, _)| name.ends_with("model.safetensors"))
+        .collect()
 }
 
 #[test]
 fn a_sweep_leaves_rows_from_which_trials_are_made_again() {
     let place = place(3);
     let status = place.json("sweep status sweep --json");
-    assert_eq!((&status["trials"], &status["ready"], &status["done"]), (&3.into(), &3.into(), &0.into()));
-    assert!(place.stdout("sweep init small.yaml -o sweep").contains("3 trials"), "again, and nothing changes");
+    assert_eq!(
+        (&status["trials"], &status["ready"], &status["done"]),
+        (&3.into(), &3.into(), &0.into())
+    );
+    assert!(
+        place
+            .stdout("sweep init small.yaml -o sweep")
+            .contains("3 trials"),
+        "again, and nothing changes"
+    );
     let printed = place.stdout("sweep run sweep --threads 2");
-    assert!(printed.starts_with("3 trials: 3 done, 0 failed, 0 running, 0 ready\nbest: trial "), "{printed}");
+    assert!(
+        printed.starts_with("3 trials: 3 done, 0 failed, 0 running, 0 ready\nbest: trial "),
+        "{printed}"
+    );
     assert!(!place.path("sweep/queue").exists());
-    assert!(!place.files("sweep").keys().any(|name| name.contains("checkpoint")), "what has ended needs none");
+    assert!(
+        !place
+            .files("sweep")
+            .keys()
+            .any(|name| name.contains("checkpoint")),
+        "what has ended needs none"
+    );
     let found = rows(&place);
-    assert_eq!(found.iter().map(|row| row["trial"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(2), Some(3)]);
+    assert_eq!(
+        found
+            .iter()
+            .map(|row| row["trial"].as_u64())
+            .collect::<Vec<_>>(),
+        [Some(1), Some(2), Some(3)]
+    );
     let best = place.json("sweep best sweep --json");
-    let least = found.iter().filter_map(|row| row["value"].as_f64()).fold(f64::MAX, f64::min);
-    assert_eq!((best["value"].as_f64(), best["ended"].as_str()), (Some(least), Some("done")));
+    let least = found
+        .iter()
+        .filter_map(|row| row["value"].as_f64())
+        .fold(f64::MAX, f64::min);
+    assert_eq!(
+        (best["value"].as_f64(), best["ended"].as_str()),
+        (Some(least), Some("done"))
+    );
     let table = fs_err::read_to_string(place.path("sweep/results.csv")).expect("read");
     assert!(
         table.lines().count() == 4
-            && table.starts_with("trial,pipeline,split,budget,ended,error,value,folds,attempt,worker,"),
+            && table
+                .starts_with("trial,pipeline,split,budget,ended,error,value,folds,attempt,worker,"),
         "{table}"
     );
     let log = fs_err::read_to_string(place.path("sweep/status.log")).expect("read");
-    assert!(log.contains(" managing 3 trials\n") && log.ends_with(" over: 3 done, 0 failed, 0 quarantined\n"), "{log}");
+    assert!(
+        log.contains(" managing 3 trials\n")
+            && log.ends_with(" over: 3 done, 0 failed, 0 quarantined\n"),
+        "{log}"
+    );
     // From the row alone.
     let row = &found[1];
     place.write("row.yaml", row["config"].to_string());
     let parameters = &row["parameters"];
-    let name = format!("j{}-m4-t10-uniform-events", parameters["j"].as_f64().expect("a number"));
+    let name = format!(
+        "j{}-m4-t10-uniform-events",
+        parameters["j"].as_f64().expect("a number")
+    );
     place.stdout(&format!("train sweep/tensors/{name} -o again -c row.yaml"));
-    assert!(place.files("again")["model.safetensors"] == models(&place)["trial-0002/model.safetensors"]);
+    assert!(
+        place.files("again")["model.safetensors"] == models(&place)["trial-0002/model.safetensors"]
+    );
     // It is over, and stays so.
     let before = place.files("sweep");
     for step in ["run", "manage", "work", "status", "cleanup"] {
-        assert_eq!(place.run(&format!("sweep {step} sweep")).code, Some(0), "{step}");
+        assert_eq!(
+            place.run(&format!("sweep {step} sweep")).code,
+            Some(0),
+            "{step}"
+        );
     }
     assert!(place.files("sweep") == before);
     let advice = place.run("advise sweep --log EventLog.xz 1161.0");
-    assert_eq!(advice.code, Some(10), "a sweep stands for its best trial\n{advice}");
+    assert_eq!(
+        advice.code,
+        Some(10),
+        "a sweep stands for its best trial\n{advice}"
+    );
 }
 
 #[test]
@@ -100,17 +166,27 @@ fn a_sweep_draws_which_events_are_states() {
     let states = "m: 4, states: {values: [null, [0, 1, 12, 13, input-transfer, output-transfer]]},";
     place.write(
         "small.yaml",
-        SMALL.replace("m: 4,", states).replace("runs: 3", "runs: 5").replace("epochs: 3", "epochs: 1"),
+        SMALL
+            .replace("m: 4,", states)
+            .replace("runs: 3", "runs: 5")
+            .replace("epochs: 3", "epochs: 1"),
     );
     place.stdout("sweep init small.yaml -o sweep");
     place.stdout("sweep run sweep");
-    let found = fs_err::read_dir(place.path("sweep/tensors")).expect("listed").map(|entry| {
-        let manifest = entry.expect("an entry").path().join("manifest.json");
-        let manifest: Value = serde_json::from_slice(&fs_err::read(manifest).expect("read")).expect("JSON");
-        manifest["e"].as_u64().expect("a number")
-    });
+    let found = fs_err::read_dir(place.path("sweep/tensors"))
+        .expect("listed")
+        .map(|entry| {
+            let manifest = entry.expect("an entry").path().join("manifest.json");
+            let manifest: Value =
+                serde_json::from_slice(&fs_err::read(manifest).expect("read")).expect("JSON");
+            manifest["e"].as_u64().expect("a number")
+        });
     assert_eq!(found.collect::<BTreeSet<u64>>(), BTreeSet::from([6, 49]));
-    assert!(rows(&place).iter().all(|row| row["error"].is_null()), "{:?}", rows(&place));
+    assert!(
+        rows(&place).iter().all(|row| row["error"].is_null()),
+        "{:?}",
+        rows(&place)
+    );
 }
 
 #[test]
@@ -119,44 +195,94 @@ fn the_models_of_the_best_are_kept() {
     place.stdout("sweep run sweep --keep 2");
     assert_eq!(models(&place).len(), 2);
     place.stdout("sweep cleanup sweep --keep 1");
-    let best = place.json("sweep best sweep --json")["trial"].as_u64().expect("a number");
-    assert_eq!(models(&place).into_keys().collect::<Vec<_>>(), [format!("trial-{best:04}/model.safetensors")]);
+    let best = place.json("sweep best sweep --json")["trial"]
+        .as_u64()
+        .expect("a number");
+    assert_eq!(
+        models(&place).into_keys().collect::<Vec<_>>(),
+        [format!("trial-{best:04}/model.safetensors")]
+    );
     assert!(place.path("sweep/trials/trial-0001/metrics.json").exists());
 }
 
 #[test]
 fn all_trials_are_listed_the_best_first() {
     let place = place(3);
-    assert!(place.stdout("sweep list sweep").starts_with("rank  trial  state"), "and nothing below it yet");
+    assert!(
+        place
+            .stdout("sweep list sweep")
+            .starts_with("rank  trial  state"),
+        "and nothing below it yet"
+    );
     place.stdout("sweep run sweep");
     let best = place.json("sweep best sweep --json");
     let listed = place.json("sweep list sweep --json");
     let listed = listed.as_array().expect("a list");
-    let numbers = |key: &str| listed.iter().map(|one| one[key].as_f64().expect("a number")).collect::<Vec<_>>();
+    let numbers = |key: &str| {
+        listed
+            .iter()
+            .map(|one| one[key].as_f64().expect("a number"))
+            .collect::<Vec<_>>()
+    };
     assert_eq!((listed.len(), &listed[0]["trial"]), (3, &best["trial"]));
     assert_eq!(numbers("rank"), [1.0, 2.0, 3.0]);
-    assert!(numbers("value").is_sorted_by(|a, b| a >= b), "F-measures fall");
+    assert!(
+        numbers("value").is_sorted_by(|a, b| a >= b),
+        "F-measures fall"
+    );
     for one in listed {
-        assert_eq!((&one["state"], &one["budget"], &one["epochs"]), (&"done".into(), &3.into(), &3.into()));
-        assert!(one["seconds"].is_f64() && one["metrics"]["loss"].is_f64() && one["parameters"]["j"].is_i64(), "{one}");
+        assert_eq!(
+            (&one["state"], &one["budget"], &one["epochs"]),
+            (&"done".into(), &3.into(), &3.into())
+        );
+        assert!(
+            one["seconds"].is_f64()
+                && one["metrics"]["loss"].is_f64()
+                && one["parameters"]["j"].is_i64(),
+            "{one}"
+        );
     }
     let table = place.stdout("sweep list sweep --top 1");
     assert_eq!(table.lines().count(), 2, "{table}");
     let lines: Vec<&str> = table.lines().collect();
-    assert_eq!(lines[0].find("  with"), lines[1].find("  batch_size="), "parameters begin below their head: {table}");
+    assert_eq!(
+        lines[0].find("  with"),
+        lines[1].find("  batch_size="),
+        "parameters begin below their head: {table}"
+    );
     let is_whole = |parameter: &str| !parameter.ends_with(".0");
-    let mut parameters = table.split_whitespace().filter(|word| word.contains('=')).peekable();
-    assert!(parameters.peek().is_some() && parameters.all(is_whole), "whole numbers print whole: {table}");
+    let mut parameters = table
+        .split_whitespace()
+        .filter(|word| word.contains('='))
+        .peekable();
+    assert!(
+        parameters.peek().is_some() && parameters.all(is_whole),
+        "whole numbers print whole: {table}"
+    );
     let csv = place.stdout("sweep list sweep --csv");
-    assert!(csv.starts_with("rank,trial,state,seconds,budget,epochs,value,accuracy,"), "{csv}");
+    assert!(
+        csv.starts_with("rank,trial,state,seconds,budget,epochs,value,accuracy,"),
+        "{csv}"
+    );
     assert_eq!(csv.lines().count(), 4);
-    for name in ["sweep/results.jsonl", "sweep/results.csv", "sweep/bestmodel.info", "sweep/config.yaml"] {
+    for name in [
+        "sweep/results.jsonl",
+        "sweep/results.csv",
+        "sweep/bestmodel.info",
+        "sweep/config.yaml",
+    ] {
         let text = fs_err::read_to_string(place.path(name)).expect("read");
         for number in ["j", "m", "hidden_size", "batch_size"] {
             let whole = text.contains(&format!("\"{number}\":")) || !name.ends_with("jsonl");
-            let words = text.split(['"', ':', ' ', ',', '\n']).filter(|word| word.ends_with(".0")).collect::<Vec<_>>();
+            let words = text
+                .split(['"', ':', ' ', ',', '\n'])
+                .filter(|word| word.ends_with(".0"))
+                .collect::<Vec<_>>();
             let known = |word: &&str| ["4.0", "8.0", "3.0", "5.0"].contains(word);
-            assert!(whole && !words.iter().any(known), "{number} in {name}: {words:?}");
+            assert!(
+                whole && !words.iter().any(known),
+                "{number} in {name}: {words:?}"
+            );
         }
     }
 }
@@ -164,20 +290,38 @@ fn all_trials_are_listed_the_best_first() {
 #[test]
 fn a_paused_sweep_waits_and_goes_on() {
     let place = Place::with_log();
-    place.write("long.yaml", SMALL.replace("epochs: 3", "epochs: 100000\nearlystop_threshold: 100000"));
+    place.write(
+        "long.yaml",
+        SMALL.replace("epochs: 3", "epochs: 100000\nearlystop_threshold: 100000"),
+    );
     place.stdout("sweep init long.yaml -o sweep");
     let paused = place.run("sweep pause sweep");
-    assert!(paused.code == Some(0) && paused.stderr.starts_with("paused: "), "{paused}");
-    assert!(place.run("sweep pause sweep").stderr.contains("paused already"));
+    assert!(
+        paused.code == Some(0) && paused.stderr.starts_with("paused: "),
+        "{paused}"
+    );
+    assert!(
+        place
+            .run("sweep pause sweep")
+            .stderr
+            .contains("paused already")
+    );
     let mut run = start(&place, "sweep run sweep --threads 1");
     let running = || {
         let status = place.json("sweep status sweep --json");
-        (status["running"].as_array().map_or(0, Vec::len), status["is_paused"] == true)
+        (
+            status["running"].as_array().map_or(0, Vec::len),
+            status["is_paused"] == true,
+        )
     };
     wait(|| place.path("sweep/queue/sealed.json").exists());
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(running(), (0, true), "nobody takes anything");
-    assert!(place.stdout("sweep status sweep --once").contains("\npaused: nobody takes a trial"));
+    assert!(
+        place
+            .stdout("sweep status sweep --once")
+            .contains("\npaused: nobody takes a trial")
+    );
     assert!(place.run("sweep resume sweep").stderr.contains("go on"));
     wait(|| running() == (1, false));
     let begun = || has_file(&place.path("sweep/queue/running"), "checkpoint.safetensors");
@@ -185,17 +329,30 @@ fn a_paused_sweep_waits_and_goes_on() {
     // In the middle of a training: it leaves a checkpoint, and nothing counts as lost.
     place.stdout("sweep pause sweep");
     wait(|| running() == (0, true));
-    assert!(begun() && run.try_wait().expect("asked").is_none(), "it waits");
+    assert!(
+        begun() && run.try_wait().expect("asked").is_none(),
+        "it waits"
+    );
     place.stdout("sweep resume sweep");
     wait(|| running() == (1, false));
     // Told to stop, and begun again: never two copies of a trial's files.
     for _ in 0..2 {
-        let sent = std::process::Command::new("kill").args(["-s", "INT", &run.id().to_string()]).status();
+        let sent = std::process::Command::new("kill")
+            .args(["-s", "INT", &run.id().to_string()])
+            .status();
         assert!(sent.expect("kill starts").success());
         assert_eq!(run.wait().expect("it ended").code(), Some(1));
         let dirs = fs_err::read_dir(place.path("sweep/queue/running")).expect("listed");
         let trials: Vec<String> = dirs
-            .map(|dir| dir.expect("listed").file_name().to_string_lossy().split('.').next().unwrap_or("").to_owned())
+            .map(|dir| {
+                dir.expect("listed")
+                    .file_name()
+                    .to_string_lossy()
+                    .split('.')
+                    .next()
+                    .unwrap_or("")
+                    .to_owned()
+            })
             .collect();
         let distinct: BTreeSet<&String> = trials.iter().collect();
         assert_eq!(distinct.len(), trials.len(), "{trials:?}");
@@ -207,7 +364,10 @@ fn a_paused_sweep_waits_and_goes_on() {
     let ended = place.run("sweep run sweep --trial-timeout 1");
     assert_eq!(ended.code, Some(2), "{ended}");
     let over = place.run("sweep pause sweep");
-    assert!(over.code == Some(2) && over.stderr.contains("have ended"), "{over}");
+    assert!(
+        over.code == Some(2) && over.stderr.contains("have ended"),
+        "{over}"
+    );
 }
 
 /// A place with 2,100 fits of one pipeline on a small table in `sweep`.
@@ -215,12 +375,20 @@ fn many_fits() -> Place {
     let place = Place::new();
     let rows = (0..24).map(|row| {
         let (class, wave) = (row % 2, f64::from(row * row % 7));
-        (format!("r{row},{wave},{}\n", f64::from(class) * 2.0 + wave), format!("r{row},{class},{}\n", row % 4 < 2))
+        (
+            format!("r{row},{wave},{}\n", f64::from(class) * 2.0 + wave),
+            format!("r{row},{class},{}\n", row % 4 < 2),
+        )
     });
     let (features, metadata): (Vec<String>, Vec<String>) = rows.unzip();
     place.write("features.csv", format!("id,a,b\n{}", features.concat()));
-    place.write("metadata.csv", format!("id,ill,learned\n{}", metadata.concat()));
-    let values: Vec<String> = (1..=2100).map(|at| format!("{}", f64::from(at) / 64.0)).collect();
+    place.write(
+        "metadata.csv",
+        format!("id,ill,learned\n{}", metadata.concat()),
+    );
+    let values: Vec<String> = (1..=2100)
+        .map(|at| format!("{}", f64::from(at) / 64.0))
+        .collect();
     place.write(
         "fits.yaml",
         format!(
@@ -231,16 +399,26 @@ fn many_fits() -> Place {
             values.join(", ")
         ),
     );
-    assert_eq!(place.stdout("sweep init fits.yaml -o sweep"), "2,100 trials are to be done in sweep\n");
+    assert_eq!(
+        place.stdout("sweep init fits.yaml -o sweep"),
+        "2,100 trials are to be done in sweep\n"
+    );
     place
 }
 
 /// The most entries of a directory under `dir`, and how many of them there are.
 fn entries(dir: &std::path::Path) -> (usize, usize) {
-    let paths = fs_err::read_dir(dir).expect("listed").map(|entry| entry.expect("an entry").path());
+    let paths = fs_err::read_dir(dir)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").path());
     let paths: Vec<_> = paths.collect();
-    let below = paths.iter().filter(|path| path.is_dir()).map(|path| entries(path));
-    below.fold((paths.len(), 1), |(most, count), (below, dirs)| (most.max(below), count + dirs))
+    let below = paths
+        .iter()
+        .filter(|path| path.is_dir())
+        .map(|path| entries(path));
+    below.fold((paths.len(), 1), |(most, count), (below, dirs)| {
+        (most.max(below), count + dirs)
+    })
 }
 
 #[test]
@@ -249,8 +427,14 @@ fn short_fits_come_in_chunks_and_few_leave_files() {
     whole.stdout("sweep run sweep --threads 1 --keep 3");
     let place = many_fits();
     let mut manager = start(&place, "sweep manage sweep --keep 3");
-    let mut workers: Vec<Child> = (0..2).map(|_| start(&place, "sweep work sweep --threads 1")).collect();
-    let ended = || place.json("sweep status sweep --json")["done"].as_u64().expect("a number");
+    let mut workers: Vec<Child> = (0..2)
+        .map(|_| start(&place, "sweep work sweep --threads 1"))
+        .collect();
+    let ended = || {
+        place.json("sweep status sweep --json")["done"]
+            .as_u64()
+            .expect("a number")
+    };
     for least in [100, 400] {
         wait(|| ended() >= least);
         let mut worker = workers.remove(0);
@@ -258,10 +442,19 @@ fn short_fits_come_in_chunks_and_few_leave_files() {
         worker.wait().expect("it ended");
         workers.push(start(&place, "sweep work sweep --threads 1"));
     }
-    let trials = || if place.path("sweep/trials").exists() { entries(&place.path("sweep/trials")).1 } else { 0 };
+    let trials = || {
+        if place.path("sweep/trials").exists() {
+            entries(&place.path("sweep/trials")).1
+        } else {
+            0
+        }
+    };
     // Of each of the four workers the three best, the directories above them, and what has no successor yet.
     let under_way = (entries(&place.path("sweep")).0, trials());
-    assert!(under_way.0 <= 1000 && under_way.1 < 100, "it prunes as it goes: {under_way:?}");
+    assert!(
+        under_way.0 <= 1000 && under_way.1 < 100,
+        "it prunes as it goes: {under_way:?}"
+    );
     workers.push(manager);
     for mut worker in workers {
         assert_eq!(worker.wait().expect("it ended").code(), Some(0));
@@ -273,15 +466,38 @@ fn short_fits_come_in_chunks_and_few_leave_files() {
         files.retain(|name, _| !name.ends_with("config.yaml"));
         files
     };
-    assert!(models(&place) == models(&whole) && models(&place).len() == 3 * 3, "{:?}", models(&place).keys());
+    assert!(
+        models(&place) == models(&whole) && models(&place).len() == 3 * 3,
+        "{:?}",
+        models(&place).keys()
+    );
     assert!(entries(&place.path("sweep")).0 <= 1000);
     let info = fs_err::read_to_string(place.path("sweep/bestmodel.info")).expect("read");
     let best = place.json("sweep best sweep --json");
-    assert!(info.starts_with(&format!("A.trial = {}\nA.pipeline = lasso\n", best[0]["trial"])), "{info}");
-    assert!(info.contains("\nA.trials = 2100\nA.failed = 0\n") && info.contains("\nA.C = "), "{info}");
-    assert_eq!(place.stdout("sweep list sweep --csv --top 7").lines().count(), 8);
+    assert!(
+        info.starts_with(&format!(
+            "A.trial = {}\nA.pipeline = lasso\n",
+            best[0]["trial"]
+        )),
+        "{info}"
+    );
+    assert!(
+        info.contains("\nA.trials = 2100\nA.failed = 0\n") && info.contains("\nA.C = "),
+        "{info}"
+    );
+    assert_eq!(
+        place
+            .stdout("sweep list sweep --csv --top 7")
+            .lines()
+            .count(),
+        8
+    );
     manager = start(&place, "sweep manage sweep");
-    assert_eq!(manager.wait().expect("it ended").code(), Some(0), "it is over, and stays so");
+    assert_eq!(
+        manager.wait().expect("it ended").code(),
+        Some(0),
+        "it is over, and stays so"
+    );
 }
 
 #[test]
@@ -304,13 +520,21 @@ fn killed_managers_and_workers_change_nothing() {
     worker.kill().expect("killed");
     worker.wait().expect("it ended");
     // The first worker finds the lease of the dead one; without a manager, too.
-    let outcomes: Vec<Child> = (0..2).map(|_| start(&place, "sweep work sweep --threads 1")).collect();
+    let outcomes: Vec<Child> = (0..2)
+        .map(|_| start(&place, "sweep work sweep --threads 1"))
+        .collect();
     for mut worker in outcomes {
         assert_eq!(worker.wait().expect("it ended").code(), Some(0));
     }
     let status = place.json("sweep status sweep --json");
-    assert_eq!((&status["done"], status["running"].as_array().map(Vec::len)), (&4.into(), Some(0)));
-    assert!(!place.path("sweep/results.jsonl").exists(), "results are the manager's");
+    assert_eq!(
+        (&status["done"], status["running"].as_array().map(Vec::len)),
+        (&4.into(), Some(0))
+    );
+    assert!(
+        !place.path("sweep/results.jsonl").exists(),
+        "results are the manager's"
+    );
     place.stdout("sweep manage sweep");
     assert_eq!(timeless(&place), timeless(&whole));
     assert!(models(&place) == models(&whole));
@@ -323,9 +547,14 @@ fn a_second_manager_leaves_and_a_stopped_worker_gives_back() {
     let place = Place::with_log();
     place.write(
         "long.yaml",
-        SMALL.replace("epochs: 3", "epochs: 100000, earlystop_threshold: 100000").replace(", ", "\n"),
+        SMALL
+            .replace("epochs: 3", "epochs: 100000, earlystop_threshold: 100000")
+            .replace(", ", "\n"),
     );
-    place.write("long.yaml", SMALL.replace("epochs: 3", "epochs: 100000\nearlystop_threshold: 100000"));
+    place.write(
+        "long.yaml",
+        SMALL.replace("epochs: 3", "epochs: 100000\nearlystop_threshold: 100000"),
+    );
     place.stdout("sweep init long.yaml -o sweep");
     let mut manager = start(&place, "sweep manage sweep");
     wait(|| place.path("sweep/queue/sealed.json").exists());
@@ -333,22 +562,37 @@ fn a_second_manager_leaves_and_a_stopped_worker_gives_back() {
     assert_eq!(second.code, Some(1), "{second}");
     assert!(second.stderr.contains("`sweep` is managed by "), "{second}");
     let worker = start(&place, "sweep work sweep");
-    wait(|| place.json("sweep status sweep --json")["running"].as_array().is_some_and(|running| !running.is_empty()));
-    let killed = std::process::Command::new("kill").args(["-s", "TERM", &worker.id().to_string()]).status();
+    wait(|| {
+        place.json("sweep status sweep --json")["running"]
+            .as_array()
+            .is_some_and(|running| !running.is_empty())
+    });
+    let killed = std::process::Command::new("kill")
+        .args(["-s", "TERM", &worker.id().to_string()])
+        .status();
     assert!(killed.expect("kill starts").success());
     let worker = worker.wait_with_output().expect("it ended");
     assert_eq!(worker.status.code(), Some(1));
     let status = place.json("sweep status sweep --json");
-    assert_eq!((&status["ready"], status["running"].as_array().map(Vec::len)), (&3.into(), Some(0)), "{status}");
+    assert_eq!(
+        (&status["ready"], status["running"].as_array().map(Vec::len)),
+        (&3.into(), Some(0)),
+        "{status}"
+    );
     manager.kill().expect("killed");
     manager.wait().expect("it ended");
     let late = place.run("sweep run sweep --trial-timeout 1");
     assert_eq!(late.code, Some(2), "{late}");
     assert!(late.stdout.contains("failed, time-limit: 3"), "{late}");
-    assert!(late.stderr.contains("none of the 3 trials finished"), "{late}");
     assert!(
-        rows(&place).iter().all(|row| row["error"].as_str().is_some_and(|error| error.contains("longer than 1 s")))
+        late.stderr.contains("none of the 3 trials finished"),
+        "{late}"
     );
+    assert!(rows(&place).iter().all(|row| {
+        row["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("longer than 1 s"))
+    }));
 }
 
 #[test]
@@ -358,16 +602,24 @@ fn a_trial_that_cannot_be_fails_alone_and_once() {
     let config = fs_err::read_to_string(&path).expect("read");
     let (begin, rest) = config.split_once("hidden_size:").expect("it is there");
     let (_, end) = rest.split_once("learning_rate:").expect("it is there");
-    fs_err::write(&path, format!("{begin}hidden_size:\n      values: [4, 99999]\n    learning_rate:{end}"))
-        .expect("written");
+    fs_err::write(
+        &path,
+        format!("{begin}hidden_size:\n      values: [4, 99999]\n    learning_rate:{end}"),
+    )
+    .expect("written");
     let outcome = place.run("sweep run sweep");
     let found = rows(&place);
-    let invalid: Vec<&Value> = found.iter().filter(|row| row["ended"] == "invalid").collect();
+    let invalid: Vec<&Value> = found
+        .iter()
+        .filter(|row| row["ended"] == "invalid")
+        .collect();
     assert!(!invalid.is_empty(), "{outcome}");
     for row in invalid {
         assert_eq!(row["attempt"], 1, "not tried again");
         assert!(
-            row["error"].as_str().is_some_and(|error| error.contains("hidden_size") && error.contains("99999")),
+            row["error"]
+                .as_str()
+                .is_some_and(|error| error.contains("hidden_size") && error.contains("99999")),
             "{row}"
         );
     }
@@ -417,8 +669,9 @@ fn what_is_no_sweep_is_named() {
     "#);
     let newer = |name: &str| {
         let path = place.path(name);
-        let text =
-            fs_err::read_to_string(&path).expect("read").replace("\"format_version\": ", "\"format_version\": 7");
+        let text = fs_err::read_to_string(&path)
+            .expect("read")
+            .replace("\"format_version\": ", "\"format_version\": 7");
         fs_err::write(path, text).expect("written");
     };
     newer("sweep/queue/manifest.json");
@@ -455,33 +708,64 @@ fn workers_make_the_trials_that_learn_from_others_as_one_machine_does() {
     for (keys, runs) in [
         ("method: bayes", 6),
         ("early_terminate: {type: hyperband, min_iter: 1, eta: 2}", 6),
-        ("method: sobol, early_terminate: {type: asha, min_iter: 1, eta: 2}", 6),
+        (
+            "method: sobol, early_terminate: {type: asha, min_iter: 1, eta: 2}",
+            6,
+        ),
     ] {
-        let sweep = format!("{}wandb: {{sweep: {{{keys}}}}}\n", SMALL.replace("runs: 3", &format!("runs: {runs}")));
+        let sweep = format!(
+            "{}wandb: {{sweep: {{{keys}}}}}\n",
+            SMALL.replace("runs: 3", &format!("runs: {runs}"))
+        );
         place.write("learns.yaml", &sweep);
         place.stdout("run learns.yaml -o whole --threads 1 --overwrite");
         place.stdout("sweep init learns.yaml -o sweep --overwrite");
-        let mut workers: Vec<Child> = (0..3).map(|_| start(&place, "sweep work sweep --threads 1")).collect();
+        let mut workers: Vec<Child> = (0..3)
+            .map(|_| start(&place, "sweep work sweep --threads 1"))
+            .collect();
         let mut killed = start(&place, "sweep manage sweep");
-        wait(|| fs_err::read_dir(place.path("sweep/trials")).is_ok_and(|mut trials| trials.next().is_some()));
+        wait(|| {
+            fs_err::read_dir(place.path("sweep/trials"))
+                .is_ok_and(|mut trials| trials.next().is_some())
+        });
         killed.kill().expect("killed");
         killed.wait().expect("it ended");
         place.stdout("sweep manage sweep");
-        assert!(workers.iter_mut().all(|worker| worker.wait().expect("it ended").success()), "{keys}");
+        assert!(
+            workers
+                .iter_mut()
+                .all(|worker| worker.wait().expect("it ended").success()),
+            "{keys}"
+        );
         let models = |name: &str| {
             let mut files = place.files(name);
             files.retain(|name, _| {
-                name.starts_with("trials/") && !name.ends_with("config.yaml") && !name.ends_with("evaluation-test.json")
+                name.starts_with("trials/")
+                    && !name.ends_with("config.yaml")
+                    && !name.ends_with("evaluation-test.json")
             });
             files
         };
         let (here, whole) = (models("sweep"), models("whole"));
-        assert!(!here.keys().any(|name| name.contains("checkpoint")), "{keys}: what has ended needs no checkpoint");
+        assert!(
+            !here.keys().any(|name| name.contains("checkpoint")),
+            "{keys}: what has ended needs no checkpoint"
+        );
         let names: BTreeSet<&String> = here.keys().chain(whole.keys()).collect();
-        let differ: Vec<_> = names.into_iter().filter(|name| here.get(*name) != whole.get(*name)).collect();
+        let differ: Vec<_> = names
+            .into_iter()
+            .filter(|name| here.get(*name) != whole.get(*name))
+            .collect();
         assert!(differ.is_empty(), "{keys}: workers matter for {differ:?}");
-        let trials: Vec<u64> = rows(&place).iter().filter_map(|row| row["trial"].as_u64()).collect();
-        assert_eq!(trials, (1..=runs).collect::<Vec<u64>>(), "{keys}: one row a trial");
+        let trials: Vec<u64> = rows(&place)
+            .iter()
+            .filter_map(|row| row["trial"].as_u64())
+            .collect();
+        assert_eq!(
+            trials,
+            (1..=runs).collect::<Vec<u64>>(),
+            "{keys}: one row a trial"
+        );
     }
 }
 
@@ -489,12 +773,34 @@ fn workers_make_the_trials_that_learn_from_others_as_one_machine_does() {
 fn a_run_ends_what_workers_began() {
     let place = place(3);
     let mut worker = start(&place, "sweep run sweep --threads 1");
-    wait(|| fs_err::read_dir(place.path("sweep/trials")).is_ok_and(|mut trials| trials.next().is_some()));
+    wait(|| {
+        fs_err::read_dir(place.path("sweep/trials")).is_ok_and(|mut trials| trials.next().is_some())
+    });
     worker.kill().expect("killed");
     worker.wait().expect("it ended");
-    let first = place.path("sweep/trials").read_dir().expect("listed").next().expect("a trial").expect("listed").path();
-    let before = first.join("model.safetensors").metadata().expect("a model").modified().expect("a time");
+    let first = place
+        .path("sweep/trials")
+        .read_dir()
+        .expect("listed")
+        .next()
+        .expect("a trial")
+        .expect("listed")
+        .path();
+    let before = first
+        .join("model.safetensors")
+        .metadata()
+        .expect("a model")
+        .modified()
+        .expect("a time");
     assert_eq!(place.run("run small.yaml -o sweep").code, Some(0));
     assert_eq!(rows(&place).len(), 3);
-    assert_eq!(first.join("model.safetensors").metadata().expect("a model").modified().expect("a time"), before);
+    assert_eq!(
+        first
+            .join("model.safetensors")
+            .metadata()
+            .expect("a model")
+            .modified()
+            .expect("a time"),
+        before
+    );
 }

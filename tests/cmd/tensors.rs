@@ -19,32 +19,63 @@ fn the_bundled_log() {
     writing 157.83 kB to `new`
     ");
     let json = place.json("tensors events -o json --j 5 --m 6 --timeframe-len 10 --json");
-    assert_eq!(json["cycles_total"], 2119, "as many as the log has records 012, but for six that are there twice");
-    let samples: u64 =
-        ["train", "validate", "test"].iter().map(|s| json["splits"][s]["samples"].as_u64().expect("n")).sum();
-    let left_out: u64 = json["left_out"].as_object().expect("a map").values().map(|n| n.as_u64().expect("n")).sum();
-    assert_eq!(samples + left_out, 2119, "every hold cycle is a sample or is counted as left out");
-    assert_eq!(place.files("new"), place.files("json"), "the same call gives the same bytes");
+    assert_eq!(
+        json["cycles_total"], 2119,
+        "as many as the log has records 012, but for six that are there twice"
+    );
+    let samples: u64 = ["train", "validate", "test"]
+        .iter()
+        .map(|s| json["splits"][s]["samples"].as_u64().expect("n"))
+        .sum();
+    let left_out: u64 = json["left_out"]
+        .as_object()
+        .expect("a map")
+        .values()
+        .map(|n| n.as_u64().expect("n"))
+        .sum();
+    assert_eq!(
+        samples + left_out,
+        2119,
+        "every hold cycle is a sample or is counted as left out"
+    );
+    assert_eq!(
+        place.files("new"),
+        place.files("json"),
+        "the same call gives the same bytes"
+    );
 }
 
 #[test]
 fn threads_change_no_byte_and_the_seed_does() {
     let place = Place::with_run();
     let files = |name: &str, flags: &str| {
-        place.stdout(&format!("{flags} tensors events -o {name} --j 9 --m 4 --timeframe-len 30"));
+        place.stdout(&format!(
+            "{flags} tensors events -o {name} --j 9 --m 4 --timeframe-len 30"
+        ));
         place.files(name)
     };
     let one = files("one", "--threads 1");
-    assert_eq!((files("two", "--threads 2") == one, files("eight", "--threads 8") == one), (true, true));
+    assert_eq!(
+        (
+            files("two", "--threads 2") == one,
+            files("eight", "--threads 8") == one
+        ),
+        (true, true)
+    );
     place.stdout("tensors events -o seed --j 9 --m 4 --timeframe-len 30 --seed 2");
-    assert_ne!(place.files("seed")["train-00000.safetensors"], one["train-00000.safetensors"]);
+    assert_ne!(
+        place.files("seed")["train-00000.safetensors"],
+        one["train-00000.safetensors"]
+    );
 }
 
 #[test]
 fn every_choice_of_the_contract_is_there() {
     let place = Place::with_run();
     let text = |flags: &str| {
-        place.stdout(&format!("tensors events -o out --overwrite --j 3 --m 4 --timeframe-len 10 {flags}"))
+        place.stdout(&format!(
+            "tensors events -o out --overwrite --j 3 --m 4 --timeframe-len 10 {flags}"
+        ))
     };
     insta::assert_snapshot!(text("--window life --label final --split random"), @"
     2,119 hold cycles; samples of j = 3 jobs, m = 4 frames of 10 s, split by random
@@ -108,7 +139,10 @@ fn events_that_cannot_be_used_are_named() {
     ");
     place.copy("events", "old");
     let manifest = fs_err::read_to_string(place.path("old/manifest.json")).expect("read");
-    place.write("old/manifest.json", manifest.replace("\"format_version\": 4", "\"format_version\": 3"));
+    place.write(
+        "old/manifest.json",
+        manifest.replace("\"format_version\": 4", "\"format_version\": 3"),
+    );
     insta::assert_snapshot!(place.run("tensors old -o out"), @"
     exit 2
     error: `old` has events format version 3, and this program reads version 4
@@ -146,7 +180,10 @@ fn values_out_of_range_are_refused_before_anything_is_written() {
 
     For more information, try '--help'.
     ");
-    place.write("c.yaml", "preprocessing: {parameters: {m: {min: 5, max: 9}}}");
+    place.write(
+        "c.yaml",
+        "preprocessing: {parameters: {m: {min: 5, max: 9}}}",
+    );
     insta::assert_snapshot!(place.run("tensors events -o out --config c.yaml"), @"
     exit 2
     error: `m` is a distribution, which only a sweep draws from
@@ -163,7 +200,10 @@ fn values_out_of_range_are_refused_before_anything_is_written() {
     hint: name another directory; `--help` says how one is replaced
     ");
     let again = place.run("tensors events -o mine --j 5 --m 6 --timeframe-len 10");
-    assert_eq!((again.code, again.stderr.as_str()), (Some(0), "nothing new: `mine` holds these tensors already\n"));
+    assert_eq!(
+        (again.code, again.stderr.as_str()),
+        (Some(0), "nothing new: `mine` holds these tensors already\n")
+    );
     assert_eq!(place.files("mine"), before);
 }
 
@@ -187,7 +227,11 @@ fn a_log_without_an_outcome_gives_no_samples() {
 #[test]
 fn an_audit_shows_what_a_random_split_leaks() {
     let place = Place::with_run();
-    let audit = |flags: &str| place.stdout(&format!("tensors events -o out --overwrite --j 1 --m 4 --audit {flags}"));
+    let audit = |flags: &str| {
+        place.stdout(&format!(
+            "tensors events -o out --overwrite --j 1 --m 4 --audit {flags}"
+        ))
+    };
     insta::assert_snapshot!(audit(""), @"
     2,119 hold cycles; samples of j = 1 job, m = 4 frames of 60 s, split by time
       train                            867  29.4 % success
@@ -236,22 +280,46 @@ fn an_audit_shows_what_a_random_split_leaks() {
 fn contexts_and_vocabularies_are_choices() {
     let place = Place::with_run();
     let shards = |name: &str, flags: &str| {
-        place.stdout(&format!("tensors events -o {name} --j 9 --m 4 --timeframe-len 30 {flags}"));
-        place.files(name).remove("train-00000.safetensors").expect("a shard")
+        place.stdout(&format!(
+            "tensors events -o {name} --j 9 --m 4 --timeframe-len 30 {flags}"
+        ));
+        place
+            .files(name)
+            .remove("train-00000.safetensors")
+            .expect("a shard")
     };
-    let all = [shards("uniform", ""), shards("recent", "--context recent"), shards("codes", "--vocabulary hold-codes")];
-    assert!((0..3).all(|a| (0..a).all(|b| all[a] != all[b])), "each choice gives other samples");
+    let all = [
+        shards("uniform", ""),
+        shards("recent", "--context recent"),
+        shards("codes", "--vocabulary hold-codes"),
+    ];
+    assert!(
+        (0..3).all(|a| (0..a).all(|b| all[a] != all[b])),
+        "each choice gives other samples"
+    );
     assert_eq!(shards("again", "--context recent --threads 3"), all[1]);
-    assert_eq!(shards("owner", "--context same-owner-first"), all[0], "one owner owns all jobs of this log");
+    assert_eq!(
+        shards("owner", "--context same-owner-first"),
+        all[0],
+        "one owner owns all jobs of this log"
+    );
     let listed = "0,input-transfer,1,12,output-transfer,5";
     assert_ne!(shards("listed", &format!("--states {listed}")), all[0]);
-    let json = place.json(&format!("tensors events -o six --j 2 --m 4 --timeframe-len 30 --states {listed} --json"));
+    let json = place.json(&format!(
+        "tensors events -o six --j 2 --m 4 --timeframe-len 30 --states {listed} --json"
+    ));
     assert_eq!(json["e"], 6, "{json}");
-    for (states, wrong) in
-        [("12,12", "12 twice"), ("40,input-transfer", "parts of it"), ("28", "ignore_events"), ("x", "got x")]
-    {
+    for (states, wrong) in [
+        ("12,12", "12 twice"),
+        ("40,input-transfer", "parts of it"),
+        ("28", "ignore_events"),
+        ("x", "got x"),
+    ] {
         let refusal = place.run(&format!("tensors events -o none --states {states}"));
-        assert!(refusal.code == Some(2) && refusal.stderr.contains(wrong), "{refusal}");
+        assert!(
+            refusal.code == Some(2) && refusal.stderr.contains(wrong),
+            "{refusal}"
+        );
     }
     let refusal = place.run("tensors events -o none --context newest");
     assert_eq!(refusal.code, Some(2), "{refusal}");

@@ -5,10 +5,19 @@ use crate::place::Place;
 fn threads(flag: &str, environment: &[(&str, &str)]) -> String {
     let place = Place::new();
     let mut command = place.command(&format!("{flag} config"));
-    let output = command.envs(environment.iter().copied()).env("POOLCAST_LOG", "debug").output().expect("it starts");
+    let output = command
+        .envs(environment.iter().copied())
+        .env("POOLCAST_LOG", "debug")
+        .output()
+        .expect("it starts");
     let text = String::from_utf8(output.stderr).expect("text");
-    assert!(!text.contains('\x1b'), "colours are for terminals, and jobs write to files: {text:?}");
-    text.lines().find_map(|line| line.split(' ').rev().nth(1).map(str::to_owned)).expect("a line on threads")
+    assert!(
+        !text.contains('\x1b'),
+        "colours are for terminals, and jobs write to files: {text:?}"
+    );
+    text.lines()
+        .find_map(|line| line.split(' ').rev().nth(1).map(str::to_owned))
+        .expect("a line on threads")
 }
 
 #[test]
@@ -17,7 +26,13 @@ fn the_flag_wins_then_rayon_then_omp() {
     assert_eq!(threads("--threads 2", &[rayon, omp]), "2");
     assert_eq!(threads("", &[rayon, omp]), "3");
     assert_eq!(threads("", &[omp]), "5", "what HTCondor sets in a job");
-    let cores = std::thread::available_parallelism().expect("known").to_string();
+    let cores = std::thread::available_parallelism()
+        .expect("known")
+        .to_string();
     assert_eq!(threads("", &[]), cores);
-    assert_eq!(threads("", &[("OMP_NUM_THREADS", "none")]), cores, "no number");
+    assert_eq!(
+        threads("", &[("OMP_NUM_THREADS", "none")]),
+        cores,
+        "no number"
+    );
 }

@@ -20,9 +20,18 @@ fn the_same_seed_gives_the_same_bytes() {
     };
     let one = train("one", "--threads 1");
     assert_eq!(train("again", "--threads 1"), one);
-    assert_eq!((train("two", "--threads 2") == one, train("eight", "--threads 8") == one), (true, true));
+    assert_eq!(
+        (
+            train("two", "--threads 2") == one,
+            train("eight", "--threads 8") == one
+        ),
+        (true, true)
+    );
     place.stdout(&format!("train tensors -o seed {SETTINGS} --seed 2"));
-    assert_ne!(place.files("seed")["model.safetensors"], one["model.safetensors"]);
+    assert_ne!(
+        place.files("seed")["model.safetensors"],
+        one["model.safetensors"]
+    );
 }
 
 /// Large enough that products are cut up for threads.
@@ -32,7 +41,9 @@ fn threads_do_not_show_in_any_model() {
     for model in ["lstm", "gru", "mlp", "lstm+static"] {
         let train = |threads: usize| {
             let settings = "--hidden-size 90 --lstm-layers 2 --epochs 1 --batch-size 300";
-            place.stdout(&format!("--threads {threads} train tensors -o {model}-{threads} --model {model} {settings}"));
+            place.stdout(&format!(
+                "--threads {threads} train tensors -o {model}-{threads} --model {model} {settings}"
+            ));
             place.files(&format!("{model}-{threads}"))
         };
         let one = train(1);
@@ -49,14 +60,20 @@ fn every_model_resumes_is_scored_and_gives_advice() {
         let killed = format!("killed-{model}");
         kill_after(&place, &killed, 1, &settings);
         place.stdout(&format!("train tensors -o {killed} {settings} --resume"));
-        assert!(sound(&place, &killed) == place.files(model), "{model}: a resumed training differs from a whole one");
-        let manifest: serde_json::Value = serde_json::from_slice(&place.files(model)["manifest.json"]).expect("JSON");
+        assert!(
+            sound(&place, &killed) == place.files(model),
+            "{model}: a resumed training differs from a whole one"
+        );
+        let manifest: serde_json::Value =
+            serde_json::from_slice(&place.files(model)["manifest.json"]).expect("JSON");
         assert_eq!(manifest["training"]["model"], model);
         let scores = place.json(&format!("evaluate {model} tensors --resamples 10 --json"));
         assert_eq!(scores["methods"][0]["name"], model);
         let advice = place.run(&format!("advise {model} --log EventLog.xz 1185.0 --json"));
         let advice: serde_json::Value = serde_json::from_str(&advice.stdout).expect("JSON");
-        let probability = advice["advice"][0]["probability"].as_f64().expect("a probability");
+        let probability = advice["advice"][0]["probability"]
+            .as_f64()
+            .expect("a probability");
         assert!((0.0..1.0).contains(&probability), "{model}");
     }
 }
@@ -65,7 +82,8 @@ fn every_model_resumes_is_scored_and_gives_advice() {
 fn a_run_of_a_model_that_nobody_knows_is_refused() {
     let place = Place::with_run();
     place.copy("run", "foreign");
-    let manifest = String::from_utf8(place.files("foreign")["manifest.json"].clone()).expect("text");
+    let manifest =
+        String::from_utf8(place.files("foreign")["manifest.json"].clone()).expect("text");
     let damaged = |from: &str, to: &str| {
         assert!(manifest.contains(from));
         place.write("foreign/manifest.json", manifest.replace(from, to));
@@ -122,17 +140,28 @@ fn what_this_program_cannot_train_on_is_named() {
 
 /// The files in `name`, but for those that a kill left half-written.
 fn sound(place: &Place, name: &str) -> std::collections::BTreeMap<String, Vec<u8>> {
-    place.files(name).into_iter().filter(|(name, _)| !name.starts_with('.')).collect()
+    place
+        .files(name)
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with('.'))
+        .collect()
 }
 
 /// Kills a training with SIGKILL once it has reported `epochs` epochs and works on the next.
 fn kill_after(place: &Place, name: &str, epochs: usize, settings: &str) {
     let mut command = place.command(&format!("train tensors -o {name} {settings}"));
-    let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = command
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
     let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     assert_eq!(lines.take(epochs).filter(Result::is_ok).count(), epochs);
     child.kill().expect("killed");
-    assert_eq!(child.wait().expect("it ended").code(), None, "it was too fast to be killed");
+    assert_eq!(
+        child.wait().expect("it ended").code(),
+        None,
+        "it was too fast to be killed"
+    );
 
     // Whether the kill falls into a write is chance, and the next call would say so. leftovers.rs shows what it does then.
     for entry in fs_err::read_dir(place.path(name)).expect("listed") {
@@ -150,7 +179,10 @@ fn a_killed_training_resumes_to_the_same_bytes() {
     for epochs in [1, 2] {
         let name = format!("killed-{epochs}");
         kill_after(&place, &name, epochs, MANY_BATCHES);
-        assert!(!place.path(&name).join("manifest.json").exists(), "it had not finished");
+        assert!(
+            !place.path(&name).join("manifest.json").exists(),
+            "it had not finished"
+        );
         let early = place.run(&format!("evaluate {name} tensors"));
         assert_eq!(early.code, Some(2), "{early}");
         let resumed = place.run(&format!("train tensors -o {name} {MANY_BATCHES} --resume"));
@@ -163,11 +195,20 @@ fn a_killed_training_resumes_to_the_same_bytes() {
 /// A training that writes a checkpoint after each batch, and works on a batch after the first so many checkpoints.
 fn begun(place: &Place, args: &str, name: &str, checkpoints: usize) -> Child {
     let mut command = place.command(&format!("train tensors -o {name} {MANY_BATCHES} {args}"));
-    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the program starts");
+    let mut child = command
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program starts");
     let (path, mut seen, mut last) = (place.path(name).join("checkpoint.safetensors"), 0, None);
     while seen < checkpoints {
-        assert!(child.try_wait().expect("asked").is_none(), "it was too fast to be stopped");
-        let written = fs_err::metadata(&path).ok().and_then(|file| file.modified().ok());
+        assert!(
+            child.try_wait().expect("asked").is_none(),
+            "it was too fast to be stopped"
+        );
+        let written = fs_err::metadata(&path)
+            .ok()
+            .and_then(|file| file.modified().ok());
         seen += usize::from(written > last);
         last = written.max(last);
         std::thread::sleep(Duration::from_millis(1));
@@ -177,12 +218,18 @@ fn begun(place: &Place, args: &str, name: &str, checkpoints: usize) -> Child {
 
 /// How many epochs a training has ended.
 fn epochs_done(outcome: &Outcome) -> usize {
-    outcome.stderr.lines().filter(|line| line.starts_with("epoch ")).count()
+    outcome
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("epoch "))
+        .count()
 }
 
 /// Sends a signal, waits for the end.
 fn signal(child: Child, name: &str) -> Outcome {
-    let killed = std::process::Command::new("kill").args(["-s", name, &child.id().to_string()]).status();
+    let killed = std::process::Command::new("kill")
+        .args(["-s", name, &child.id().to_string()])
+        .status();
     assert!(killed.expect("kill starts").success());
     Outcome::of(child.wait_with_output().expect("it ended"))
 }
@@ -190,7 +237,11 @@ fn signal(child: Child, name: &str) -> Outcome {
 /// What a run holds, but for what a kill left behind and for how often checkpoints were written.
 fn result(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
     let counts = |name: &String| !name.starts_with('.') && name != "config.yaml";
-    place.files(name).into_iter().filter(|(name, _)| counts(name)).collect()
+    place
+        .files(name)
+        .into_iter()
+        .filter(|(name, _)| counts(name))
+        .collect()
 }
 
 #[test]
@@ -199,22 +250,49 @@ fn a_signal_in_an_epoch_costs_nothing() {
     place.stdout(&format!("train tensors -o whole {MANY_BATCHES}"));
     let whole = result(&place, "whole");
     let often = "--checkpoint-minutes 0";
-    for (checkpoints, name, code) in
-        [(3, "TERM", 1), (9, "INT", 1), (20, "TERM", 85), (70, "KILL", -1), (5, "KILL", -1)]
-    {
+    for (checkpoints, name, code) in [
+        (3, "TERM", 1),
+        (9, "INT", 1),
+        (20, "TERM", 85),
+        (70, "KILL", -1),
+        (5, "KILL", -1),
+    ] {
         let dir = format!("stopped-{checkpoints}");
         let flags = if code == 85 { "--self-checkpoint" } else { "" };
-        let outcome = signal(begun(&place, &format!("{often} {flags} --threads 2"), &dir, checkpoints), name);
+        let outcome = signal(
+            begun(
+                &place,
+                &format!("{often} {flags} --threads 2"),
+                &dir,
+                checkpoints,
+            ),
+            name,
+        );
         assert_eq!(outcome.code.unwrap_or(-1), code, "{outcome}");
-        assert!(!place.path(&dir).join("manifest.json").exists(), "it had not finished");
+        assert!(
+            !place.path(&dir).join("manifest.json").exists(),
+            "it had not finished"
+        );
         // Elsewhere, as on another machine: what is known is what lies in the directory.
         let moved = format!("moved-{checkpoints}");
         fs_err::rename(place.path(&dir), place.path(&moved)).expect("moved");
-        let flags = if code == 85 { "--self-checkpoint" } else { "--resume" };
-        let resumed = place.run(&format!("--threads 1 train tensors -o {moved} {MANY_BATCHES} {flags}"));
+        let flags = if code == 85 {
+            "--self-checkpoint"
+        } else {
+            "--resume"
+        };
+        let resumed = place.run(&format!(
+            "--threads 1 train tensors -o {moved} {MANY_BATCHES} {flags}"
+        ));
         assert_eq!(resumed.code, Some(0), "{resumed}");
-        assert!(checkpoints < 56 || epochs_done(&resumed) < 40, "it began anew\n{resumed}");
-        assert!(result(&place, &moved) == whole, "{name} after {checkpoints} checkpoints shows");
+        assert!(
+            checkpoints < 56 || epochs_done(&resumed) < 40,
+            "it began anew\n{resumed}"
+        );
+        assert!(
+            result(&place, &moved) == whole,
+            "{name} after {checkpoints} checkpoints shows"
+        );
     }
 }
 
@@ -222,7 +300,12 @@ fn a_signal_in_an_epoch_costs_nothing() {
 fn a_stop_says_how_to_go_on() {
     let place = Place::with_run();
     let stopped = signal(begun(&place, "--checkpoint-minutes 0", "out", 2), "TERM");
-    let filters = || vec![(r"(?m)^epoch .*\n", ""), (r"epoch \d+ after \d+ of", "epoch # after # of")];
+    let filters = || {
+        vec![
+            (r"(?m)^epoch .*\n", ""),
+            (r"epoch \d+ after \d+ of", "epoch # after # of"),
+        ]
+    };
     insta::with_settings!({filters => filters()}, {
         insta::assert_snapshot!(stopped, @"
         exit 1
@@ -231,7 +314,10 @@ fn a_stop_says_how_to_go_on() {
         hint: the same command goes on from there with `--resume`
         ");
     });
-    let job = signal(begun(&place, "--checkpoint-minutes 0 --self-checkpoint", "job", 2), "TERM");
+    let job = signal(
+        begun(&place, "--checkpoint-minutes 0 --self-checkpoint", "job", 2),
+        "TERM",
+    );
     insta::with_settings!({filters => filters()}, {
         insta::assert_snapshot!(job, @"
         exit 85
@@ -248,10 +334,21 @@ fn a_job_leaves_again_and_again_and_ends_the_same() {
     let settings = "--batch-size 256 --epochs 2 --hidden-size 4";
     place.stdout(&format!("train tensors -o whole {settings}"));
     let command = format!("train tensors -o job {settings} --self-checkpoint=0");
-    let codes: Vec<_> = (0..20).map(|_| place.run(&command).code).take_while(|code| *code == Some(85)).collect();
-    assert!((2..20).contains(&codes.len()), "a batch each time: {codes:?}");
-    assert!(result(&place, "job") == result(&place, "whole"), "when it left shows");
-    let never = place.run(&format!("train tensors -o never {settings} --self-checkpoint=-1"));
+    let codes: Vec<_> = (0..20)
+        .map(|_| place.run(&command).code)
+        .take_while(|code| *code == Some(85))
+        .collect();
+    assert!(
+        (2..20).contains(&codes.len()),
+        "a batch each time: {codes:?}"
+    );
+    assert!(
+        result(&place, "job") == result(&place, "whole"),
+        "when it left shows"
+    );
+    let never = place.run(&format!(
+        "train tensors -o never {settings} --self-checkpoint=-1"
+    ));
     assert_eq!(never.code, Some(2), "{never}");
 }
 
@@ -276,10 +373,17 @@ fn a_finished_training_is_left_as_it_is() {
     hint: use its tensors and settings, or name another directory
     ");
     let resumed = place.run(&format!("train tensors -o mine {SETTINGS} --resume"));
-    assert_eq!((resumed.code, resumed.stderr.as_str()), (Some(0), note), "nothing is trained again");
+    assert_eq!(
+        (resumed.code, resumed.stderr.as_str()),
+        (Some(0), note),
+        "nothing is trained again"
+    );
     assert_eq!(place.files("mine"), before);
     place.stdout("train tensors -o mine --hidden-size 9 --epochs 1 --overwrite");
-    assert_ne!(place.files("mine")["model.safetensors"], before["model.safetensors"]);
+    assert_ne!(
+        place.files("mine")["model.safetensors"],
+        before["model.safetensors"]
+    );
 }
 
 #[test]
@@ -287,17 +391,36 @@ fn early_stopping_keeps_the_best_weights() {
     let place = Place::with_run();
     let json = place
         .json("train tensors -o out --hidden-size 8 --learning-rate 0.05 --epochs 60 --earlystop-threshold 3 --json");
-    let (epochs, best) = (json["epochs"].as_u64().expect("n"), json["best"]["epoch"].as_u64().expect("n"));
+    let (epochs, best) = (
+        json["epochs"].as_u64().expect("n"),
+        json["best"]["epoch"].as_u64().expect("n"),
+    );
     assert!(epochs < 60, "it never stopped");
     assert_eq!(epochs - best, 3);
     let files = place.files("out");
     let metrics: serde_json::Value = serde_json::from_slice(&files["metrics.json"]).expect("JSON");
-    assert_eq!((&metrics, &metrics["status"]), (&json, &serde_json::json!("stopped early")));
+    assert_eq!(
+        (&metrics, &metrics["status"]),
+        (&json, &serde_json::json!("stopped early"))
+    );
     assert_eq!(metrics["last"]["epoch"], metrics["epochs"]);
-    let lines = std::str::from_utf8(&files["history.jsonl"]).expect("text").lines();
-    let history: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(line).expect("an epoch")).collect();
-    assert!(history.iter().zip(1..).all(|(epoch, number)| epoch["epoch"] == number), "each once");
-    let losses: Vec<f64> = history.iter().map(|epoch| epoch["validation_loss"].as_f64().expect("a loss")).collect();
+    let lines = std::str::from_utf8(&files["history.jsonl"])
+        .expect("text")
+        .lines();
+    let history: Vec<serde_json::Value> = lines
+        .map(|line| serde_json::from_str(line).expect("an epoch"))
+        .collect();
+    assert!(
+        history
+            .iter()
+            .zip(1..)
+            .all(|(epoch, number)| epoch["epoch"] == number),
+        "each once"
+    );
+    let losses: Vec<f64> = history
+        .iter()
+        .map(|epoch| epoch["validation_loss"].as_f64().expect("a loss"))
+        .collect();
     assert_eq!(losses.len() as u64, epochs);
     assert!(losses.iter().all(|loss| *loss >= losses[best as usize - 1]));
 }
@@ -357,8 +480,13 @@ fn what_cannot_be_trained_is_named() {
 /// Where tensor `name` lies in the shard `bytes`.
 fn tensor_at(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
     let header = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
-    let header_json: serde_json::Value = serde_json::from_slice(&bytes[8..8 + header]).expect("a header");
-    let offset = |k: usize| header_json[name]["data_offsets"][k].as_u64().expect("an offset") as usize;
+    let header_json: serde_json::Value =
+        serde_json::from_slice(&bytes[8..8 + header]).expect("a header");
+    let offset = |k: usize| {
+        header_json[name]["data_offsets"][k]
+            .as_u64()
+            .expect("an offset") as usize
+    };
     8 + header + offset(0)..8 + header + offset(1)
 }
 
@@ -372,10 +500,17 @@ fn a_loss_that_is_no_number_stops_the_training() {
     bytes[weights].copy_from_slice(&f32::NAN.to_le_bytes());
     fs_err::write(&path, &bytes).expect("written");
     let outcome = place.run(&format!("train tensors -o out {MANY_BATCHES} --resume"));
-    let metrics: serde_json::Value = serde_json::from_slice(&place.files("out")["metrics.json"]).expect("JSON");
+    let metrics: serde_json::Value =
+        serde_json::from_slice(&place.files("out")["metrics.json"]).expect("JSON");
     let epochs = metrics["epochs"].as_u64().expect("a number");
-    assert!(metrics["status"] == "non-finite" && epochs == metrics["last"]["epoch"] && epochs > 0, "{metrics}");
-    let expected = format!("error: the loss is not finite in epoch {}; a smaller learning rate may help\n", epochs + 1);
+    assert!(
+        metrics["status"] == "non-finite" && epochs == metrics["last"]["epoch"] && epochs > 0,
+        "{metrics}"
+    );
+    let expected = format!(
+        "error: the loss is not finite in epoch {}; a smaller learning rate may help\n",
+        epochs + 1
+    );
     assert_eq!((outcome.code, outcome.stderr), (Some(2), expected));
     bytes.truncate(100);
     fs_err::write(&path, &bytes).expect("written");
@@ -396,7 +531,10 @@ fn checkpoints_of_another_version_are_refused_by_name() {
     let path = place.path("out/checkpoint.safetensors");
     let text = fs_err::read(&path).expect("read");
     let (version, old) = (&br#"format_version\":3"#[..], &br#"format_version\":2"#[..]);
-    let at = text.windows(version.len()).position(|bytes| bytes == version).expect("a version");
+    let at = text
+        .windows(version.len())
+        .position(|bytes| bytes == version)
+        .expect("a version");
     fs_err::write(&path, [&text[..at], old, &text[at + old.len()..]].concat()).expect("written");
     insta::assert_snapshot!(place.run(&format!("train tensors -o out {MANY_BATCHES} --resume")), @"
     exit 2
@@ -412,10 +550,21 @@ fn weights_and_gains_change_what_they_should() {
     let place = Place::with_run();
     let recall = |flags: &str| {
         let name = flags.replace([' ', '-', '.'], "");
-        let json = place.json(&format!("train tensors -o out{name} {SETTINGS} {flags} --json"));
-        (json["last"]["validation"]["recall"].as_f64().expect("a recall"), json["epochs"].as_u64().expect("a number"))
+        let json = place.json(&format!(
+            "train tensors -o out{name} {SETTINGS} {flags} --json"
+        ));
+        (
+            json["last"]["validation"]["recall"]
+                .as_f64()
+                .expect("a recall"),
+            json["epochs"].as_u64().expect("a number"),
+        )
     };
     let (plain, weighted) = (recall(""), recall("--pos-weight 20"));
     assert!(weighted.0 > plain.0.max(0.9), "{weighted:?} and {plain:?}");
-    assert_eq!(recall("--earlystop-min-delta 1000 --earlystop-threshold 2").1, 3, "no gain is large enough");
+    assert_eq!(
+        recall("--earlystop-min-delta 1000 --earlystop-threshold 2").1,
+        3,
+        "no gain is large enough"
+    );
 }

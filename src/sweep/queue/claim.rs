@@ -37,7 +37,15 @@ impl<'a> Claimer<'a> {
     pub(super) fn new(queue: &'a Queue, worker: &str) -> Claimer<'a> {
         let random = crate::seed::generator(0, worker, &[]);
         let (ready, looked, closed) = (Vec::new(), Instant::now(), HashSet::new());
-        Claimer { queue, worker: worker.to_owned(), random, home: String::new(), ready, looked, closed }
+        Claimer {
+            queue,
+            worker: worker.to_owned(),
+            random,
+            home: String::new(),
+            ready,
+            looked,
+            closed,
+        }
     }
 
     /// Takes a chunk; `None` if none is ready, or the queue is paused.
@@ -50,7 +58,9 @@ impl<'a> Claimer<'a> {
         }
         loop {
             for _ in 0..LOST {
-                let Some(standing) = self.ready.pop() else { break };
+                let Some(standing) = self.ready.pop() else {
+                    break;
+                };
                 if let Some(lease) = standing.claim(&self.worker)? {
                     return Ok(Some(lease));
                 }

@@ -16,7 +16,11 @@ use crate::shard::Format;
 use crate::temporary;
 
 /// Queues.
-pub const QUEUE: Format = Format { name: "queue", version: 2, rebuild: "poolcast sweep init CONFIG -o DIR" };
+pub const QUEUE: Format = Format {
+    name: "queue",
+    version: 2,
+    rebuild: "poolcast sweep init CONFIG -o DIR",
+};
 
 /// The most chunks in one directory.
 const SEGMENT: usize = 1000;
@@ -54,7 +58,11 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { heartbeat_s: 10.0, lease_s: 120.0, tries: 5 }
+        Settings {
+            heartbeat_s: 10.0,
+            lease_s: 120.0,
+            tries: 5,
+        }
     }
 }
 
@@ -101,10 +109,16 @@ impl Standing {
             // On NFS a rename can succeed and its answer get lost; then the second try finds nothing to rename.
             Err(_) if target.try_exists().unwrap_or(false) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).with_context(|| format!("cannot rename to `{}`", target.display())),
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("cannot rename to `{}`", target.display()));
+            }
             Ok(()) => {}
         }
-        Ok(Some(Standing { dir: self.dir.clone(), token }))
+        Ok(Some(Standing {
+            dir: self.dir.clone(),
+            token,
+        }))
     }
 
     /// Gives the chunk the state `token`, which others might give it, too; `false` if somebody was faster.
@@ -112,14 +126,18 @@ impl Standing {
         match self.rename(token) {
             (_, Ok(())) => Ok(true),
             (_, Err(error)) if error.kind() == ErrorKind::NotFound => Ok(false),
-            (target, Err(error)) => Err(error).with_context(|| format!("cannot rename to `{}`", target.display())),
+            (target, Err(error)) => {
+                Err(error).with_context(|| format!("cannot rename to `{}`", target.display()))
+            }
         }
     }
 
     /// Says that the first `ended` trials of a lease have ended, after their results are on disk: the lease as it is then, or
     /// the chunk's last state; `None` if the lease was lost before.
     pub(super) fn acknowledge(&self, ended: usize) -> Result<Option<Standing>> {
-        let State::Leased(worker) = &self.token.state else { return Ok(None) };
+        let State::Leased(worker) = &self.token.state else {
+            return Ok(None);
+        };
         self.become_own(self.token.with_ended(ended, worker))
     }
 
@@ -130,9 +148,14 @@ impl Standing {
 
     /// Takes a lease from a worker that is dead: the next attempt at the trial it was at, which is given up after `tries`.
     pub(super) fn lose(&self, tries: u32) -> Result<Option<Token>> {
-        let State::Leased(worker) = &self.token.state else { return Ok(None) };
+        let State::Leased(worker) = &self.token.state else {
+            return Ok(None);
+        };
         let next = match self.token.attempt < tries {
-            true => Token { attempt: self.token.attempt + 1, ..self.token.with(State::Ready) },
+            true => Token {
+                attempt: self.token.attempt + 1,
+                ..self.token.with(State::Ready)
+            },
             false => self.token.with_lost(worker),
         };
         Ok(self.turn_into(&next)?.then_some(next))
@@ -146,7 +169,10 @@ impl Queue {
         for name in ["items", "workers", "results", "running", "seat"] {
             fs_err::create_dir(staging.path().join(name))?;
         }
-        let seat = Token::new(Item { trial: 0, budget: 0 });
+        let seat = Token::new(Item {
+            trial: 0,
+            budget: 0,
+        });
         create_empty(&staging.path().join("seat").join(seat.name()))?;
         manifest::write(staging.path(), QUEUE, "", &settings)?;
         staging.commit()?;
@@ -159,8 +185,16 @@ impl Queue {
     /// Fails on a folder that is no queue, or one of another version.
     pub fn open(dir: &Path) -> Result<Queue> {
         let settings = manifest::read::<Settings>(dir, QUEUE)?.body;
-        let most = Item { trial: usize::MAX, budget: usize::MAX };
-        Ok(Queue { dir: dir.to_owned(), settings, most, named: Arc::default() })
+        let most = Item {
+            trial: usize::MAX,
+            budget: usize::MAX,
+        };
+        Ok(Queue {
+            dir: dir.to_owned(),
+            settings,
+            most,
+            named: Arc::default(),
+        })
     }
 
     /// The same queue, of items up to `most` alone: any others are skipped and named.
@@ -174,7 +208,10 @@ impl Queue {
         if named.len() <= NAMED && named.insert(path.to_owned()) {
             match named.len() {
                 0..=NAMED => tracing::warn!("`{}` is skipped: {why}", path.display()),
-                _ => tracing::warn!("more in `{}` does not belong there, and is skipped", self.dir.display()),
+                _ => tracing::warn!(
+                    "more in `{}` does not belong there, and is skipped",
+                    self.dir.display()
+                ),
             }
         }
     }
@@ -193,10 +230,16 @@ impl Queue {
     /// often they were killed: `batch` names the call.
     pub fn add(&self, batch: usize, priority: u8, chunks: &[Chunk]) -> Result<()> {
         // Directory after directory is taken from: small ones, so that the order counts, but not too many of them.
-        let size = chunks.len().div_ceil(SEGMENTS).clamp(SEGMENT_LEAST, SEGMENT);
+        let size = chunks
+            .len()
+            .div_ceil(SEGMENTS)
+            .clamp(SEGMENT_LEAST, SEGMENT);
         for (number, chunks) in chunks.chunks(size).enumerate() {
             let count = chunks.len();
-            self.add_segment(&format!("p{priority:03}.b{batch:06}.s{number:05}.n{count}"), chunks)?;
+            self.add_segment(
+                &format!("p{priority:03}.b{batch:06}.s{number:05}.n{count}"),
+                chunks,
+            )?;
         }
         Ok(())
     }
@@ -208,8 +251,11 @@ impl Queue {
             return Ok(());
         }
         temporary::remove_leftovers(&self.path("items"));
-        let (temporary, ()) = temporary::make_beside(&target, "tmp", |path| fs_err::create_dir(path))?;
-        let made = chunks.iter().try_for_each(|chunk| create_empty(&temporary.join(Token::new(*chunk).name())));
+        let (temporary, ()) =
+            temporary::make_beside(&target, "tmp", |path| fs_err::create_dir(path))?;
+        let made = chunks
+            .iter()
+            .try_for_each(|chunk| create_empty(&temporary.join(Token::new(*chunk).name())));
         let made = made.and_then(|()| sync_directory(&temporary));
         if let Err(error) = made.and_then(|()| Ok(fs_err::rename(&temporary, &target)?)) {
             let _ = fs_err::remove_dir_all(&temporary);
@@ -229,7 +275,9 @@ impl Queue {
         match read_regular(&path, SEALED_BYTES) {
             Ok(text) => {
                 let count = serde_json::from_slice(&text);
-                count.map(Some).with_context(|| format!("cannot read `{}`", path.display()))
+                count
+                    .map(Some)
+                    .with_context(|| format!("cannot read `{}`", path.display()))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
@@ -243,7 +291,10 @@ impl Queue {
 
     /// Says that nobody takes anything until [`Queue::resume`]; `false` if that was said before.
     pub fn pause(&self) -> Result<bool> {
-        let made = fs_err::OpenOptions::new().write(true).create_new(true).open(self.path(PAUSED));
+        let made = fs_err::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(self.path(PAUSED));
         match made {
             Ok(file) => file.sync_all()?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
@@ -267,7 +318,14 @@ impl Queue {
         let entries = fs_err::read_dir(self.path("items"))?.filter_map(|entry| entry.ok());
         let mut names = Vec::new();
         for entry in entries {
-            let Some(name) = entry.file_name().into_string().ok().filter(|name| size(name).is_some()) else { continue };
+            let Some(name) = entry
+                .file_name()
+                .into_string()
+                .ok()
+                .filter(|name| size(name).is_some())
+            else {
+                continue;
+            };
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => names.push(name),
                 _ => self.skip(&entry.path(), "it is no directory of items"),
@@ -295,7 +353,12 @@ impl Queue {
     /// Every chunk of the queue.
     pub fn items(&self) -> Result<Vec<Token>> {
         let segments = self.segments()?.into_iter().map(|name| self.segment(&name));
-        Ok(segments.collect::<Result<Vec<_>>>()?.into_iter().flatten().map(|standing| standing.token).collect())
+        Ok(segments
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .map(|standing| standing.token)
+            .collect())
     }
 
     /// Where the worker of `token` works on it: a directory of this attempt alone.
@@ -317,14 +380,20 @@ impl Queue {
             })
             .collect();
         found.sort_by(|a, b| b.cmp(a));
-        Ok(found.into_iter().map(|(_, _, name)| self.path("running").join(name)).filter(|dir| *dir != own).collect())
+        Ok(found
+            .into_iter()
+            .map(|(_, _, name)| self.path("running").join(name))
+            .filter(|dir| *dir != own)
+            .collect())
     }
 
     /// The trials that somebody began and whose files are still here.
     pub fn begun_trials(&self) -> Result<BTreeSet<usize>> {
         let entries = fs_err::read_dir(self.path("running"))?.filter_map(|entry| entry.ok());
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        Ok(names.filter_map(|name| Some(Item::parse(name.split('.').next()?)?.trial)).collect())
+        Ok(names
+            .filter_map(|name| Some(Item::parse(name.split('.').next()?)?.trial))
+            .collect())
     }
 
     /// Says of how many of the best trials workers keep the files.
@@ -348,7 +417,10 @@ impl Queue {
     /// Fails when an acknowledged result cannot be read: its disk has lost it.
     pub fn results<R: DeserializeOwned>(&self, tokens: &[Token]) -> Result<HashMap<Item, R>> {
         let found = self.find_results(tokens, |result: R| result)?;
-        Ok(found.into_iter().map(|(item, found)| (item, found.kept)).collect())
+        Ok(found
+            .into_iter()
+            .map(|(item, found)| (item, found.kept))
+            .collect())
     }
 
     /// As [`Queue::results`], in order; of each result `keep` says what is kept of it, and [`journal::Reader`] reads it whole.
@@ -359,7 +431,10 @@ impl Queue {
     ) -> Result<BTreeMap<Item, Found<T>>> {
         let mut by_first: BTreeMap<(usize, usize), Vec<&Token>> = BTreeMap::new();
         for token in tokens {
-            by_first.entry((token.chunk.first.budget, token.chunk.first.trial)).or_default().push(token);
+            by_first
+                .entry((token.chunk.first.budget, token.chunk.first.trial))
+                .or_default()
+                .push(token);
         }
         // The chunks of a sweep do not overlap, but for what others put there.
         let holder = |written: &Written<'_, R>| {
@@ -372,16 +447,24 @@ impl Queue {
             };
             let before = by_first.range(..=(budget, trial)).next_back();
             let mut tokens = before.into_iter().flat_map(|(_, tokens)| tokens);
-            tokens.find(|token| token.has_result(written.item) && is_named(token)).copied()
+            tokens
+                .find(|token| token.has_result(written.item) && is_named(token))
+                .copied()
         };
         let mut best: BTreeMap<Item, (Rank, Found<T>)> = BTreeMap::new();
         journal::read(
             &self.path("results"),
             |path, why| self.skip(path, why),
             |written: Written<'_, R>| {
-                let Some(token) = holder(&written) else { return };
+                let Some(token) = holder(&written) else {
+                    return;
+                };
                 // Attempts follow each other, and those after the acknowledged one began behind it. Equal ones came to the same.
-                let rank = (written.ended, written.attempt, token.state.worker() == Some(written.worker));
+                let rank = (
+                    written.ended,
+                    written.attempt,
+                    token.state.worker() == Some(written.worker),
+                );
                 match best.get(&written.item) {
                     Some((known, _)) if *known > rank => {}
                     _ => drop(best.insert(written.item, (rank, written.keep(&keep)))),
@@ -389,16 +472,28 @@ impl Queue {
             },
         )?;
         for token in tokens {
-            let Some(item) = token.with_results().find(|item| !best.contains_key(item)) else { continue };
+            let Some(item) = token.with_results().find(|item| !best.contains_key(item)) else {
+                continue;
+            };
             if by_first[&(token.chunk.first.budget, token.chunk.first.trial)].len() > 1 {
-                self.skip(Path::new(&token.name()), "its trials have another file, and this one no result");
+                self.skip(
+                    Path::new(&token.name()),
+                    "its trials have another file, and this one no result",
+                );
                 continue;
             }
             let worker = token.state.worker().unwrap_or("of a worker");
             let place = self.path("results").join(format!("{worker}.jsonl"));
-            bail!("`{}` has lost the result of trial {}", place.display(), item.trial);
+            bail!(
+                "`{}` has lost the result of trial {}",
+                place.display(),
+                item.trial
+            );
         }
-        Ok(best.into_iter().map(|(item, (_, found))| (item, found)).collect())
+        Ok(best
+            .into_iter()
+            .map(|(item, (_, found))| (item, found))
+            .collect())
     }
 
     /// Removes the queue. What is left where a worker adds a file at this moment is no queue any more.
@@ -414,7 +509,12 @@ pub(super) fn standings(dir: &Path) -> Result<Vec<Standing>> {
     let files = fs_err::read_dir(dir)?.filter_map(|entry| entry.ok());
     let files = files.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     let tokens = files.filter_map(|entry| Token::parse(entry.file_name().to_str()?));
-    Ok(tokens.map(|token| Standing { dir: dir.to_owned(), token }).collect())
+    Ok(tokens
+        .map(|token| Standing {
+            dir: dir.to_owned(),
+            token,
+        })
+        .collect())
 }
 
 /// The part of a directory's name that says its priority.
@@ -425,20 +525,36 @@ pub(super) fn priority(segment: &str) -> &str {
 /// How many items a directory of items has. A listing made while files are renamed may show more or fewer.
 pub(super) fn size(segment: &str) -> Option<usize> {
     let parts: Vec<&str> = segment.split('.').collect();
-    let [priority, batch, number, count] = parts[..] else { return None };
-    let is_number = |part: &str, letter| part.strip_prefix(letter).is_some_and(|rest| rest.parse::<usize>().is_ok());
+    let [priority, batch, number, count] = parts[..] else {
+        return None;
+    };
+    let is_number = |part: &str, letter| {
+        part.strip_prefix(letter)
+            .is_some_and(|rest| rest.parse::<usize>().is_ok())
+    };
     let known = is_number(priority, 'p') && is_number(batch, 'b') && is_number(number, 's');
-    let count = known.then(|| count.strip_prefix('n')?.parse().ok()).flatten();
+    let count = known
+        .then(|| count.strip_prefix('n')?.parse().ok())
+        .flatten();
     count.filter(|count| *count <= SEGMENT)
 }
 
 /// The name of an attempt by its worker, whatever came of it.
 fn attempt_name(token: &Token) -> String {
-    format!("{}.a{}.{}", token.chunk.first, token.attempt, token.state.worker().unwrap_or("nobody"))
+    format!(
+        "{}.a{}.{}",
+        token.chunk.first,
+        token.attempt,
+        token.state.worker().unwrap_or("nobody")
+    )
 }
 
 fn create_empty(path: &Path) -> Result<()> {
-    Ok(fs_err::OpenOptions::new().write(true).create_new(true).open(path).map(drop)?)
+    Ok(fs_err::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map(drop)?)
 }
 
 #[cfg(test)]
@@ -459,17 +575,31 @@ mod tests {
     }
 
     fn queue(dir: &Path, count: usize) -> Queue {
-        let queue = Queue::create(&dir.join("queue"), Settings { tries: 3, ..Settings::default() }).expect("made");
+        let queue = Queue::create(
+            &dir.join("queue"),
+            Settings {
+                tries: 3,
+                ..Settings::default()
+            },
+        )
+        .expect("made");
         queue.add(0, 100, &chunks(count)).expect("added");
         queue
     }
 
     fn all(queue: &Queue) -> Vec<Standing> {
-        queue.segments().expect("listed").iter().flat_map(|name| queue.segment(name).expect("listed")).collect()
+        queue
+            .segments()
+            .expect("listed")
+            .iter()
+            .flat_map(|name| queue.segment(name).expect("listed"))
+            .collect()
     }
 
     fn append(journal: &mut Journal, token: &Token, result: &str) {
-        journal.add(token.item(), token.ended, token.attempt, &result).expect("added");
+        journal
+            .add(token.item(), token.ended, token.attempt, &result)
+            .expect("added");
         journal.sync().expect("written");
     }
 
@@ -481,9 +611,15 @@ mod tests {
         fs_err::create_dir(leftover).expect("what a killed manager leaves");
         all(&queue)[0].claim("w").expect("claimed").expect("ready");
         queue.add(0, 100, &chunks(700)).expect("nothing to add");
-        assert_eq!((queue.segments().expect("listed").len(), all(&queue).len()), (11, 700));
+        assert_eq!(
+            (queue.segments().expect("listed").len(), all(&queue).len()),
+            (11, 700)
+        );
         queue.add(1, 200, &chunks(1)).expect("added");
-        assert!(queue.segments().expect("listed")[0].starts_with("p200."), "the greater priority comes first");
+        assert!(
+            queue.segments().expect("listed")[0].starts_with("p200."),
+            "the greater priority comes first"
+        );
         assert_eq!(queue.sealed().expect("read"), None);
         queue.seal(701).expect("sealed");
         assert_eq!(queue.sealed().expect("read"), Some(701));
@@ -493,23 +629,50 @@ mod tests {
     fn who_lost_a_lease_cannot_acknowledge_and_the_first_result_stays() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(dir.path(), 1);
-        let sleeper = all(&queue)[0].claim("sleeper").expect("claimed").expect("ready");
+        let sleeper = all(&queue)[0]
+            .claim("sleeper")
+            .expect("claimed")
+            .expect("ready");
         assert!(all(&queue)[0].lose(3).expect("lost").is_some());
-        assert!(sleeper.acknowledge(1).expect("asked").is_none(), "it woke before anybody took the item");
-        let next = all(&queue)[0].claim("next").expect("claimed").expect("ready");
-        assert!(sleeper.acknowledge(1).expect("asked").is_none() && !sleeper.give_back().expect("asked"));
+        assert!(
+            sleeper.acknowledge(1).expect("asked").is_none(),
+            "it woke before anybody took the item"
+        );
+        let next = all(&queue)[0]
+            .claim("next")
+            .expect("claimed")
+            .expect("ready");
+        assert!(
+            sleeper.acknowledge(1).expect("asked").is_none()
+                && !sleeper.give_back().expect("asked")
+        );
         let write = |worker: &str, token: &Token, result: &str| {
-            append(&mut Journal::new(&queue.path("results"), worker), token, result);
+            append(
+                &mut Journal::new(&queue.path("results"), worker),
+                token,
+                result,
+            );
         };
         write("sleeper", &sleeper.token, "late");
         write("next", &next.token, "in time");
         assert!(next.acknowledge(1).expect("acknowledged").is_some());
-        assert!(sleeper.acknowledge(1).expect("asked").is_none() && sleeper.lose(3).expect("asked").is_none());
-        let results: HashMap<Item, String> = queue.results(&queue.items().expect("listed")).expect("read");
+        assert!(
+            sleeper.acknowledge(1).expect("asked").is_none()
+                && sleeper.lose(3).expect("asked").is_none()
+        );
+        let results: HashMap<Item, String> = queue
+            .results(&queue.items().expect("listed"))
+            .expect("read");
         assert_eq!(results[&items(1)[0]], "in time");
         fs_err::remove_file(queue.path("results").join("next.jsonl")).expect("removed");
-        let lost = queue.results::<String>(&queue.items().expect("listed")).expect_err("it is gone").to_string();
-        assert!(lost.contains("next.jsonl") && lost.contains("trial 1"), "{lost}");
+        let lost = queue
+            .results::<String>(&queue.items().expect("listed"))
+            .expect_err("it is gone")
+            .to_string();
+        assert!(
+            lost.contains("next.jsonl") && lost.contains("trial 1"),
+            "{lost}"
+        );
     }
 
     #[test]
@@ -522,9 +685,15 @@ mod tests {
             lease.lose(3).expect("lost").expect("it was leased");
         }
         let token = &all(&queue)[0].token;
-        assert_eq!((&token.state, token.given_up().next()), (&State::Done("w".to_owned()), Some(items(1)[0])));
         assert_eq!(
-            queue.results::<String>(std::slice::from_ref(token)).expect("read").len(),
+            (&token.state, token.given_up().next()),
+            (&State::Done("w".to_owned()), Some(items(1)[0]))
+        );
+        assert_eq!(
+            queue
+                .results::<String>(std::slice::from_ref(token))
+                .expect("read")
+                .len(),
             0,
             "and it has no result"
         );
@@ -537,11 +706,18 @@ mod tests {
         assert!(refused(dir.path()).contains("holds no queue"));
         queue(dir.path(), 1);
         let path = dir.path().join("queue/manifest.json");
-        let text =
-            fs_err::read_to_string(&path).expect("read").replace("\"format_version\": 2", "\"format_version\": 9");
+        let text = fs_err::read_to_string(&path)
+            .expect("read")
+            .replace("\"format_version\": 2", "\"format_version\": 9");
         fs_err::write(&path, text).expect("written");
-        assert!(refused(&dir.path().join("queue")).contains("version 9, and this program reads version 2"));
-        assert!(Queue::create(&dir.path().join("queue"), Settings::default()).is_err(), "never replaced");
+        assert!(
+            refused(&dir.path().join("queue"))
+                .contains("version 9, and this program reads version 2")
+        );
+        assert!(
+            Queue::create(&dir.path().join("queue"), Settings::default()).is_err(),
+            "never replaced"
+        );
     }
 
     /// What a worker or a watcher does next, with the lease at that place among those ever given; `Trial` ends so many more of

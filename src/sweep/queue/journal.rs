@@ -42,8 +42,18 @@ pub(super) struct Written<'a, R> {
 impl<R> Written<'_, R> {
     /// What is kept of it.
     pub(super) fn keep<T>(self, keep: impl Fn(R) -> T) -> Found<T> {
-        let Written { path, offset, bytes, .. } = self;
-        Found { kept: keep(self.result), path: Arc::clone(path), offset, bytes }
+        let Written {
+            path,
+            offset,
+            bytes,
+            ..
+        } = self;
+        Found {
+            kept: keep(self.result),
+            path: Arc::clone(path),
+            offset,
+            bytes,
+        }
     }
 }
 
@@ -60,8 +70,21 @@ pub struct Found<T> {
 impl<T> Found<T> {
     /// Where it stands, and what was kept.
     pub fn split(self) -> (Found<()>, T) {
-        let Found { kept, path, offset, bytes } = self;
-        (Found { kept: (), path, offset, bytes }, kept)
+        let Found {
+            kept,
+            path,
+            offset,
+            bytes,
+        } = self;
+        (
+            Found {
+                kept: (),
+                path,
+                offset,
+                bytes,
+            },
+            kept,
+        )
     }
 }
 
@@ -91,7 +114,9 @@ impl Reader {
         let mut line = vec![0; found.bytes];
         file.read_exact_at(&mut line, found.offset)?;
         let line = serde_json::from_slice::<Line<R>>(&line);
-        Ok(line.with_context(|| format!("cannot read `{}`", found.path.display()))?.result)
+        Ok(line
+            .with_context(|| format!("cannot read `{}`", found.path.display()))?
+            .result)
     }
 }
 
@@ -109,13 +134,32 @@ pub(super) struct Journal {
 impl Journal {
     /// The journal of `worker` in the directory `dir`; its file is made with the first result.
     pub(super) fn new(dir: &Path, worker: &str) -> Journal {
-        Journal { path: dir.join(format!("{worker}.jsonl")), file: None, end_bytes: 0, waiting: Vec::new() }
+        Journal {
+            path: dir.join(format!("{worker}.jsonl")),
+            file: None,
+            end_bytes: 0,
+            waiting: Vec::new(),
+        }
     }
 
     /// Adds a result of the trial `item`, in an attempt that began when `ended` trials of the chunk had ended;
     /// [`Journal::sync`] writes it.
-    pub(super) fn add(&mut self, item: Item, ended: usize, attempt: u32, result: &impl Serialize) -> Result<()> {
-        serde_json::to_writer(&mut self.waiting, &Line { item, ended, attempt, result })?;
+    pub(super) fn add(
+        &mut self,
+        item: Item,
+        ended: usize,
+        attempt: u32,
+        result: &impl Serialize,
+    ) -> Result<()> {
+        serde_json::to_writer(
+            &mut self.waiting,
+            &Line {
+                item,
+                ended,
+                attempt,
+                result,
+            },
+        )?;
         self.waiting.push(b'\n');
         Ok(())
     }
@@ -127,7 +171,9 @@ impl Journal {
     pub(super) fn sync(&mut self) -> Result<()> {
         let lines = std::mem::take(&mut self.waiting);
         self.open()?;
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         if let Err(error) = file.write_all(&lines).and_then(|()| file.sync_data()) {
             // Should this fail too, the rest of a line stands before the next one, and neither counts.
             file.set_len(self.end_bytes)?;
@@ -139,7 +185,12 @@ impl Journal {
 
     fn open(&mut self) -> Result<()> {
         if self.file.is_none() {
-            self.file = Some(fs_err::OpenOptions::new().append(true).create_new(true).open(&self.path)?);
+            self.file = Some(
+                fs_err::OpenOptions::new()
+                    .append(true)
+                    .create_new(true)
+                    .open(&self.path)?,
+            );
             self.path.parent().map_or(Ok(()), sync_directory)?;
         }
         Ok(())
@@ -155,11 +206,20 @@ pub(super) fn read<R: DeserializeOwned>(
 ) -> Result<()> {
     for entry in fs_err::read_dir(dir)? {
         let path = entry?.path();
-        let worker = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jsonl"));
-        let Some(worker) = worker.filter(|name| is_worker(name)) else { continue };
+        let worker = path
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_suffix(".jsonl"));
+        let Some(worker) = worker.filter(|name| is_worker(name)) else {
+            continue;
+        };
         let mut file = match open_regular(&path, u64::MAX) {
             Ok(file) => BufReader::with_capacity(1 << 16, file),
-            Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::InvalidData | ErrorKind::PermissionDenied
+                ) =>
+            {
                 skip(&path, &error.to_string());
                 continue;
             }
@@ -167,15 +227,35 @@ pub(super) fn read<R: DeserializeOwned>(
         };
         let shared: Arc<Path> = Arc::from(path.as_path());
         let (mut line, mut offset) = (Vec::new(), 0);
-        while file.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
+        while file
+            .by_ref()
+            .take(LINE_BYTES)
+            .read_until(b'\n', &mut line)?
+            > 0
+        {
             if !line.ends_with(b"\n") {
                 if line.len() as u64 == LINE_BYTES {
                     skip(&path, "it has a line that is too long");
                 }
                 break;
             }
-            if let Ok(Line { item, ended, attempt, result }) = serde_json::from_slice::<Line<R>>(&line) {
-                each(Written { item, ended, attempt, worker, result, path: &shared, offset, bytes: line.len() });
+            if let Ok(Line {
+                item,
+                ended,
+                attempt,
+                result,
+            }) = serde_json::from_slice::<Line<R>>(&line)
+            {
+                each(Written {
+                    item,
+                    ended,
+                    attempt,
+                    worker,
+                    result,
+                    path: &shared,
+                    offset,
+                    bytes: line.len(),
+                });
             }
             offset += line.len() as u64;
             line.clear();
@@ -188,7 +268,10 @@ pub(super) fn read<R: DeserializeOwned>(
 mod tests {
     use super::*;
 
-    const ITEM: Item = Item { trial: 3, budget: 5 };
+    const ITEM: Item = Item {
+        trial: 3,
+        budget: 5,
+    };
 
     fn append(journal: &mut Journal, attempt: u32, result: &str) {
         journal.add(ITEM, 0, attempt, &result).expect("added");
@@ -201,7 +284,12 @@ mod tests {
         let each = |written: Written<'_, String>| {
             let key = (written.attempt, written.worker.to_owned());
             let kept = written.keep(|result| result);
-            assert_eq!(Reader::default().read::<String, _>(&kept).expect("read again"), kept.kept);
+            assert_eq!(
+                Reader::default()
+                    .read::<String, _>(&kept)
+                    .expect("read again"),
+                kept.kept
+            );
             found.insert(key, kept.kept);
         };
         read(dir, skip, each).expect("read");
@@ -214,16 +302,28 @@ mod tests {
         let mut journal = Journal::new(dir.path(), "w");
         append(&mut journal, 1, "first");
         journal.add(ITEM, 0, 2, &"second").expect("added");
-        assert_eq!(found(dir.path(), |_, _| ()).len(), 1, "not written before it is synced");
+        assert_eq!(
+            found(dir.path(), |_, _| ()).len(),
+            1,
+            "not written before it is synced"
+        );
         append(&mut journal, 2, "again");
         let path = dir.path().join("w.jsonl");
         let whole = fs_err::read(&path).expect("read");
         let torn = &whole[..whole.len() - 1];
         fs_err::write(dir.path().join("torn.jsonl"), torn).expect("written");
-        fs_err::write(dir.path().join("junk.jsonl"), b"\xff\x00{}\n\n{\"item\":3}\n").expect("written");
+        fs_err::write(
+            dir.path().join("junk.jsonl"),
+            b"\xff\x00{}\n\n{\"item\":3}\n",
+        )
+        .expect("written");
         fs_err::write(dir.path().join("..jsonl"), &whole).expect("written");
         let results = found(dir.path(), |path, _| panic!("{path:?} is a journal"));
-        let of = |attempt, worker: &str| results.get(&(attempt, worker.to_owned())).map(String::as_str);
+        let of = |attempt, worker: &str| {
+            results
+                .get(&(attempt, worker.to_owned()))
+                .map(String::as_str)
+        };
         assert_eq!(
             (of(1, "w"), of(2, "w"), of(1, "torn"), of(2, "torn")),
             (Some("first"), Some("again"), Some("first"), Some("second"))
@@ -236,18 +336,35 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join(name);
         append(&mut Journal::new(dir.path(), "w"), 1, "first");
-        assert!(std::process::Command::new("mkfifo").arg(at("pipe.jsonl")).status().expect("mkfifo runs").success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(at("pipe.jsonl"))
+                .status()
+                .expect("mkfifo runs")
+                .success()
+        );
         std::os::unix::fs::symlink("/dev/zero", at("zero.jsonl")).expect("linked");
         fs_err::create_dir(at("directory.jsonl")).expect("made");
-        fs_err::File::create(at("hole.jsonl")).expect("made").set_len(1 << 40).expect("sparse");
+        fs_err::File::create(at("hole.jsonl"))
+            .expect("made")
+            .set_len(1 << 40)
+            .expect("sparse");
         let skipped = std::cell::RefCell::new(Vec::new());
         let results = found(dir.path(), |path, _| {
-            skipped.borrow_mut().push(path.file_name().expect("a name").to_string_lossy().into_owned());
+            skipped.borrow_mut().push(
+                path.file_name()
+                    .expect("a name")
+                    .to_string_lossy()
+                    .into_owned(),
+            );
         });
         assert_eq!(results.len(), 1);
         let mut skipped = skipped.into_inner();
         skipped.sort();
-        assert_eq!(skipped, ["directory.jsonl", "hole.jsonl", "pipe.jsonl", "zero.jsonl"]);
+        assert_eq!(
+            skipped,
+            ["directory.jsonl", "hole.jsonl", "pipe.jsonl", "zero.jsonl"]
+        );
     }
 
     #[test]
@@ -256,13 +373,20 @@ mod tests {
         let mut journal = Journal::new(dir.path(), "w");
         append(&mut journal, 1, "1");
         let before = fs_err::read(dir.path().join("w.jsonl")).expect("read");
-        let full = fs_err::OpenOptions::new().write(true).open("/dev/full").expect("opened");
+        let full = fs_err::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("opened");
         let real = journal.file.replace(full);
         journal.add(ITEM, 0, 2, &"2").expect("added");
         assert!(journal.sync().is_err());
         journal.file = real;
         append(&mut journal, 3, "3");
         let after = fs_err::read(dir.path().join("w.jsonl")).expect("read");
-        assert!(after.starts_with(&before) && after.ends_with(b"\n") && found(dir.path(), |_, _| ()).len() == 2);
+        assert!(
+            after.starts_with(&before)
+                && after.ends_with(b"\n")
+                && found(dir.path(), |_, _| ()).len() == 2
+        );
     }
 }

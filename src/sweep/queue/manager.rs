@@ -50,7 +50,10 @@ pub fn manage(
     };
     hear(News::Seated(dead.as_deref()));
     let mut watch = Watch::new(queue);
-    let (mut pace, mut patience) = (Pace::new(queue.settings.heartbeat_s / 2.0), Patience::new(&queue.settings));
+    let (mut pace, mut patience) = (
+        Pace::new(queue.settings.heartbeat_s / 2.0),
+        Patience::new(&queue.settings),
+    );
     let mut ended = 0;
     loop {
         if !seat.is_ours() {
@@ -81,7 +84,11 @@ pub fn manage(
     }
 }
 
-fn round(queue: &Queue, fill: &impl Fn(&Queue) -> Result<()>, watch: &mut Watch<'_>) -> Result<(Census, Vec<Lost>)> {
+fn round(
+    queue: &Queue,
+    fill: &impl Fn(&Queue) -> Result<()>,
+    watch: &mut Watch<'_>,
+) -> Result<(Census, Vec<Lost>)> {
     if queue.sealed()?.is_none() {
         fill(queue)?;
     }

@@ -20,7 +20,10 @@ impl Pace {
 
     /// Waits up to `most_s` at a time.
     pub fn new(most_s: f64) -> Pace {
-        Pace { next: Self::LEAST, most: Duration::from_secs_f64(most_s) }
+        Pace {
+            next: Self::LEAST,
+            most: Duration::from_secs_f64(most_s),
+        }
     }
 
     /// Begins anew with short waits.
@@ -32,7 +35,11 @@ impl Pace {
     pub fn wait(&mut self, stop: &AtomicBool) {
         let until = Instant::now() + self.next;
         while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(until.saturating_duration_since(Instant::now()).min(Self::LEAST));
+            std::thread::sleep(
+                until
+                    .saturating_duration_since(Instant::now())
+                    .min(Self::LEAST),
+            );
         }
         self.next = (self.next * 3 / 2).min(self.most);
     }
@@ -48,7 +55,11 @@ pub(super) struct Patience {
 
 impl Patience {
     pub(super) fn new(settings: &Settings) -> Patience {
-        Patience { most_s: settings.lease_s, since: None, pace: Pace::new(settings.lease_s / 8.0) }
+        Patience {
+            most_s: settings.lease_s,
+            since: None,
+            pace: Pace::new(settings.lease_s / 8.0),
+        }
     }
 
     /// Something succeeded.

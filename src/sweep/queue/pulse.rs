@@ -94,19 +94,41 @@ impl Pulse {
         let process = Process::current();
         let worker = process.worker_name();
         let path = queue.path("workers").join(&worker);
-        let file = fs_err::OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let file = fs_err::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
         let shared = Arc::<Shared>::default();
-        let mut heart = Heart { file, beat: Beat { beat: 0, process, work: None }, queue: queue.clone() };
+        let mut heart = Heart {
+            file,
+            beat: Beat {
+                beat: 0,
+                process,
+                work: None,
+            },
+            queue: queue.clone(),
+        };
         heart.beat(&shared)?;
         let listening = Arc::clone(&shared);
-        let thread =
-            std::thread::Builder::new().name("heartbeat".to_owned()).spawn(move || heart.run(&listening, &path))?;
-        Ok(Pulse { worker, shared, thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("heartbeat".to_owned())
+            .spawn(move || heart.run(&listening, &path))?;
+        Ok(Pulse {
+            worker,
+            shared,
+            thread: Some(thread),
+        })
     }
 
     /// Says what the worker begins. Past `limit` by a whole lease, the heart stops: who has not come back by then hangs.
     pub(super) fn begin(&self, item: Item, limit: Duration) {
-        self.shared.lock().0 = Some(Doing { item, since: Instant::now(), limit, epoch: 0, value: None });
+        self.shared.lock().0 = Some(Doing {
+            item,
+            since: Instant::now(),
+            limit,
+            epoch: 0,
+            value: None,
+        });
         self.shared.changed.notify_all();
     }
 
@@ -153,11 +175,15 @@ impl Heart {
         let mut last = Instant::now();
         let mut guard = shared.lock();
         while !guard.1 {
-            let (now, waited) =
-                shared.changed.wait_timeout(guard, every.min(LISTEN)).unwrap_or_else(PoisonError::into_inner);
+            let (now, waited) = shared
+                .changed
+                .wait_timeout(guard, every.min(LISTEN))
+                .unwrap_or_else(PoisonError::into_inner);
             drop(now);
             if waited.timed_out() {
-                shared.paused.store(self.queue.is_paused(), Ordering::Relaxed);
+                shared
+                    .paused
+                    .store(self.queue.is_paused(), Ordering::Relaxed);
             }
             // What it begins is told at once, unless it begins something new all the time.
             if last.elapsed() >= if waited.timed_out() { every } else { SOON } {
@@ -172,11 +198,12 @@ impl Heart {
 
     fn beat(&mut self, shared: &Shared) -> Result<()> {
         let lease = Duration::from_secs_f64(self.queue.settings.lease_s);
-        let work = shared
-            .lock()
-            .0
-            .as_ref()
-            .map(|doing| (doing.work(), doing.since.elapsed() > doing.limit.saturating_add(lease)));
+        let work = shared.lock().0.as_ref().map(|doing| {
+            (
+                doing.work(),
+                doing.since.elapsed() > doing.limit.saturating_add(lease),
+            )
+        });
         if work.as_ref().is_some_and(|(_, hangs)| *hangs) {
             return Ok(());
         }
@@ -192,8 +219,19 @@ impl Heart {
 
 impl Doing {
     fn work(&self) -> Work {
-        let Doing { item, since, epoch, value, .. } = *self;
-        Work { item, seconds: since.elapsed().as_secs_f64(), epoch, value }
+        let Doing {
+            item,
+            since,
+            epoch,
+            value,
+            ..
+        } = *self;
+        Work {
+            item,
+            seconds: since.elapsed().as_secs_f64(),
+            epoch,
+            value,
+        }
     }
 }
 
@@ -208,7 +246,10 @@ impl Queue {
     /// What the worker's file says, and how old it is by the clocks of its host and this one: to be shown, not to judge by.
     pub fn beat(&self, worker: &str) -> Option<(Beat, Duration)> {
         let beat = read_beat(&self.heard(worker)?)?;
-        let written = fs_err::metadata(self.path("workers").join(worker)).ok()?.modified().ok()?;
+        let written = fs_err::metadata(self.path("workers").join(worker))
+            .ok()?
+            .modified()
+            .ok()?;
         Some((beat, written.elapsed().unwrap_or_default()))
     }
 }

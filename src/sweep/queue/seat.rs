@@ -40,21 +40,41 @@ impl Seat {
             for seat in standings(&dir(queue))? {
                 let State::Leased(other) = &seat.token.state else {
                     if let Some(lease) = seat.claim(&pulse.worker)? {
-                        return Ok(Seated::Here(Seat { lease, _pulse: pulse }, None));
+                        return Ok(Seated::Here(
+                            Seat {
+                                lease,
+                                _pulse: pulse,
+                            },
+                            None,
+                        ));
                     }
                     continue;
                 };
                 match watch.judge(other, watched) {
                     Verdict::Lives => return Ok(Seated::Elsewhere(other.clone())),
-                    Verdict::Silent if watch.is_running_here(other) => return Ok(Seated::Elsewhere(other.clone())),
+                    Verdict::Silent if watch.is_running_here(other) => {
+                        return Ok(Seated::Elsewhere(other.clone()));
+                    }
                     Verdict::Silent => {}
                     Verdict::Dead => {
-                        let next =
-                            Token { attempt: seat.token.attempt.saturating_add(1), ..seat.token.with(State::Ready) };
+                        let next = Token {
+                            attempt: seat.token.attempt.saturating_add(1),
+                            ..seat.token.with(State::Ready)
+                        };
                         if seat.turn_into(&next)?
-                            && let Some(lease) = (Standing { token: next, ..seat.clone() }).claim(&pulse.worker)?
+                            && let Some(lease) = (Standing {
+                                token: next,
+                                ..seat.clone()
+                            })
+                            .claim(&pulse.worker)?
                         {
-                            return Ok(Seated::Here(Seat { lease, _pulse: pulse }, Some(other.clone())));
+                            return Ok(Seated::Here(
+                                Seat {
+                                    lease,
+                                    _pulse: pulse,
+                                },
+                                Some(other.clone()),
+                            ));
                         }
                     }
                 }
@@ -83,10 +103,13 @@ fn dir(queue: &Queue) -> PathBuf {
 impl Queue {
     /// The manager in the seat, dead or alive.
     pub fn manager(&self) -> Option<String> {
-        standings(&dir(self)).ok()?.into_iter().find_map(|seat| match seat.token.state {
-            State::Leased(worker) => Some(worker),
-            _ => None,
-        })
+        standings(&dir(self))
+            .ok()?
+            .into_iter()
+            .find_map(|seat| match seat.token.state {
+                State::Leased(worker) => Some(worker),
+                _ => None,
+            })
     }
 }
 
@@ -98,15 +121,26 @@ mod tests {
     #[test]
     fn one_manager_sits_and_a_dead_one_is_replaced() {
         let dir = tempfile::tempdir().expect("a directory");
-        let settings = Settings { heartbeat_s: 0.02, lease_s: 0.2, tries: 3 };
+        let settings = Settings {
+            heartbeat_s: 0.02,
+            lease_s: 0.2,
+            tries: 3,
+        };
         let queue = Queue::create(&dir.path().join("queue"), settings).expect("made");
         let stop = AtomicBool::new(false);
         let take = || Seat::take(&queue, &stop).expect("asked");
-        let Seated::Here(first, None) = take() else { panic!("the seat was free") };
-        let Seated::Elsewhere(name) = take() else { panic!("the seat was taken") };
+        let Seated::Here(first, None) = take() else {
+            panic!("the seat was free")
+        };
+        let Seated::Elsewhere(name) = take() else {
+            panic!("the seat was taken")
+        };
         assert_eq!(
             (name.as_str(), queue.manager().as_deref()),
-            (first._pulse.worker.as_str(), Some(first._pulse.worker.as_str()))
+            (
+                first._pulse.worker.as_str(),
+                Some(first._pulse.worker.as_str())
+            )
         );
         // Its file stands still and says nothing of its process, as with a host that has lost its power.
         let file = queue.path("workers").join(first._pulse.worker.as_str());
@@ -116,8 +150,13 @@ mod tests {
         let again = standings(&super::dir(&queue)).expect("listed")[0]
             .claim(lost.token.state.worker().expect("leased"))
             .expect("claimed");
-        let old = Seat { lease: again.expect("ready"), _pulse: Pulse::start(&queue).expect("a heart") };
-        let Seated::Here(second, Some(dead)) = take() else { panic!("the seat is free again") };
+        let old = Seat {
+            lease: again.expect("ready"),
+            _pulse: Pulse::start(&queue).expect("a heart"),
+        };
+        let Seated::Here(second, Some(dead)) = take() else {
+            panic!("the seat is free again")
+        };
         assert!(State::Leased(dead) == lost.token.state && second.is_ours() && !old.is_ours());
         drop(old);
         assert!(second.is_ours(), "who lost the seat cannot give it away");

@@ -15,7 +15,10 @@ impl Item {
     /// What the beginning of a name says.
     pub(super) fn parse(name: &str) -> Option<Item> {
         let (trial, budget) = name.strip_prefix('t')?.split_once("-e")?;
-        Some(Item { trial: trial.parse().ok()?, budget: budget.parse().ok()? })
+        Some(Item {
+            trial: trial.parse().ok()?,
+            budget: budget.parse().ok()?,
+        })
     }
 }
 
@@ -46,7 +49,10 @@ impl Chunk {
 
     /// The one at place `at`, from 0.
     pub(super) fn item(self, at: usize) -> Item {
-        Item { trial: self.first.trial + at, ..self.first }
+        Item {
+            trial: self.first.trial + at,
+            ..self.first
+        }
     }
 
     /// The place of `item`, if it is one of them.
@@ -56,10 +62,14 @@ impl Chunk {
     }
 
     fn parse(name: &str) -> Option<Chunk> {
-        let (first, count) =
-            name.split_once("-n").map_or((name, Some(1)), |(first, count)| (first, count.parse().ok()));
+        let (first, count) = name
+            .split_once("-n")
+            .map_or((name, Some(1)), |(first, count)| {
+                (first, count.parse().ok())
+            });
         let (first, count) = (Item::parse(first)?, count?);
-        let is_known = (1..=MOST_OF_CHUNK).contains(&count) && first.trial.checked_add(count).is_some();
+        let is_known =
+            (1..=MOST_OF_CHUNK).contains(&count) && first.trial.checked_add(count).is_some();
         is_known.then_some(Chunk { first, count })
     }
 }
@@ -107,7 +117,9 @@ impl State {
             "done" => State::Done,
             _ => return None,
         };
-        worker.filter(|name| is_worker(name)).map(|name| named(name.to_owned()))
+        worker
+            .filter(|name| is_worker(name))
+            .map(|name| named(name.to_owned()))
     }
 }
 
@@ -130,35 +142,66 @@ pub struct Token {
 impl Token {
     /// A chunk before anybody took it.
     pub fn new(chunk: impl Into<Chunk>) -> Token {
-        Token { chunk: chunk.into(), ended: 0, lost: 0, attempt: 1, state: State::Ready }
+        Token {
+            chunk: chunk.into(),
+            ended: 0,
+            lost: 0,
+            attempt: 1,
+            state: State::Ready,
+        }
     }
 
     /// The same attempt in another state.
     pub fn with(&self, state: State) -> Token {
-        Token { state, ..self.clone() }
+        Token {
+            state,
+            ..self.clone()
+        }
     }
 
     /// The same lease, or the last state, once the first `ended` trials have ended.
     pub(super) fn with_ended(&self, ended: usize, worker: &str) -> Token {
-        let (state, attempt): (fn(String) -> State, u32) =
-            if ended == self.chunk.count { (State::Done, self.attempt) } else { (State::Leased, 1) };
-        Token { ended, attempt, state: state(worker.to_owned()), ..self.clone() }
+        let (state, attempt): (fn(String) -> State, u32) = if ended == self.chunk.count {
+            (State::Done, self.attempt)
+        } else {
+            (State::Leased, 1)
+        };
+        Token {
+            ended,
+            attempt,
+            state: state(worker.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// What it is after a lease was lost for the last time that counts: the next trial is given up.
     pub(super) fn with_lost(&self, worker: &str) -> Token {
         let (lost, ended) = (self.lost | 1 << self.ended, self.ended + 1);
-        let state = if ended == self.chunk.count { State::Done(worker.to_owned()) } else { State::Ready };
+        let state = if ended == self.chunk.count {
+            State::Done(worker.to_owned())
+        } else {
+            State::Ready
+        };
         // Of a chunk that ends with it the name says how often it was tried.
         let attempt = if state.is_last() { self.attempt } else { 1 };
-        Token { lost, ended, attempt, state, ..self.clone() }
+        Token {
+            lost,
+            ended,
+            attempt,
+            state,
+            ..self.clone()
+        }
     }
 
     /// The trial at place `at` of the chunk, as if it were alone.
     pub(super) fn alone(&self, at: usize) -> Token {
         // Only the next trial was begun by those who lost the lease.
         let attempt = if at == self.ended { self.attempt } else { 1 };
-        Token { attempt, state: self.state.clone(), ..Token::new(self.chunk.item(at)) }
+        Token {
+            attempt,
+            state: self.state.clone(),
+            ..Token::new(self.chunk.item(at))
+        }
     }
 
     /// The trial that is next: all those before it have ended. Of a chunk of one, that one.
@@ -168,12 +211,16 @@ impl Token {
 
     /// The trials that have results.
     pub fn with_results(&self) -> impl Iterator<Item = Item> {
-        (0..self.ended).filter(|at| self.lost >> at & 1 == 0).map(|at| self.chunk.item(at))
+        (0..self.ended)
+            .filter(|at| self.lost >> at & 1 == 0)
+            .map(|at| self.chunk.item(at))
     }
 
     /// The trials that were given up.
     pub fn given_up(&self) -> impl Iterator<Item = Item> {
-        (0..self.ended).filter(|at| self.lost >> at & 1 == 1).map(|at| self.chunk.item(at))
+        (0..self.ended)
+            .filter(|at| self.lost >> at & 1 == 1)
+            .map(|at| self.chunk.item(at))
     }
 
     /// The trials that have not ended.
@@ -183,18 +230,41 @@ impl Token {
 
     /// Whether `item` is one of its trials that have results.
     pub(super) fn has_result(&self, item: Item) -> bool {
-        self.chunk.place(item).is_some_and(|at| at < self.ended && self.lost >> at & 1 == 0)
+        self.chunk
+            .place(item)
+            .is_some_and(|at| at < self.ended && self.lost >> at & 1 == 0)
     }
 
     /// The name of its file.
     pub fn name(&self) -> String {
-        let Token { chunk, ended, lost, attempt, state } = self;
+        let Token {
+            chunk,
+            ended,
+            lost,
+            attempt,
+            state,
+        } = self;
         let (word, worker) = state.parts();
-        let count = if chunk.count > 1 { format!("-n{}", chunk.count) } else { String::new() };
-        let ended = if *ended > 0 && !state.is_last() { format!(".d{ended}") } else { String::new() };
-        let lost = if *lost > 0 { format!(".q{lost:x}") } else { String::new() };
+        let count = if chunk.count > 1 {
+            format!("-n{}", chunk.count)
+        } else {
+            String::new()
+        };
+        let ended = if *ended > 0 && !state.is_last() {
+            format!(".d{ended}")
+        } else {
+            String::new()
+        };
+        let lost = if *lost > 0 {
+            format!(".q{lost:x}")
+        } else {
+            String::new()
+        };
         let worker = worker.map_or(String::new(), |worker| format!(".{worker}"));
-        format!("{}{count}{ended}{lost}.a{attempt}.{word}{worker}", chunk.first)
+        format!(
+            "{}{count}{ended}{lost}.a{attempt}.{word}{worker}",
+            chunk.first
+        )
     }
 
     /// Whether nothing more will happen to the chunk.
@@ -206,14 +276,26 @@ impl Token {
     pub fn parse(name: &str) -> Option<Token> {
         let mut parts = name.split('.').peekable();
         let chunk = Chunk::parse(parts.next()?)?;
-        let mut optional = |letter| parts.next_if(|part| part.starts_with(letter)).map(|part| part.split_at(1).1);
+        let mut optional = |letter| {
+            parts
+                .next_if(|part| part.starts_with(letter))
+                .map(|part| part.split_at(1).1)
+        };
         let (ended, lost) = (optional('d'), optional('q'));
-        let (ended, lost) =
-            (ended.map_or(Some(0), |n| n.parse().ok()), lost.map_or(Some(0), |n| u64::from_str_radix(n, 16).ok()));
+        let (ended, lost) = (
+            ended.map_or(Some(0), |n| n.parse().ok()),
+            lost.map_or(Some(0), |n| u64::from_str_radix(n, 16).ok()),
+        );
         let attempt = parts.next()?.strip_prefix('a')?.parse().ok()?;
         let state = State::of(parts.next()?, parts.next())?;
         let ended = if state.is_last() { chunk.count } else { ended? };
-        let token = Token { chunk, ended, lost: lost?, attempt, state };
+        let token = Token {
+            chunk,
+            ended,
+            lost: lost?,
+            attempt,
+            state,
+        };
         let is_known = token.has_ended() || token.ended < chunk.count;
         let lost_have_ended = token.lost.checked_shr(token.ended as u32).unwrap_or(0) == 0;
         // Numbers that are written in another way would be another file.
@@ -223,7 +305,10 @@ impl Token {
 
 /// Whether `name` can be that of a worker, and so of a file.
 pub(super) fn is_worker(name: &str) -> bool {
-    (1..=100).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    (1..=100).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 #[cfg(test)]
@@ -234,15 +319,38 @@ mod tests {
     use crate::process::Process;
 
     fn any_token() -> impl Strategy<Value = Token> {
-        let chunks = (0..usize::MAX - MOST_OF_CHUNK, any::<usize>(), 1..=MOST_OF_CHUNK);
+        let chunks = (
+            0..usize::MAX - MOST_OF_CHUNK,
+            any::<usize>(),
+            1..=MOST_OF_CHUNK,
+        );
         let far = (any::<prop::sample::Index>(), any::<u64>(), any::<u32>());
-        (chunks, far, 0..3_usize, "[a-zA-Z0-9_-]{1,100}").prop_map(|((trial, budget, count), far, state, worker)| {
-            let state = [|_| State::Ready, State::Leased, State::Done][state](worker);
-            let (ended, lost, attempt) = far;
-            let ended = if state.is_last() { count } else { ended.index(count) };
-            let lost = if ended == MOST_OF_CHUNK { lost } else { lost & ((1 << ended) - 1) };
-            Token { chunk: Chunk { first: Item { trial, budget }, count }, ended, lost, attempt, state }
-        })
+        (chunks, far, 0..3_usize, "[a-zA-Z0-9_-]{1,100}").prop_map(
+            |((trial, budget, count), far, state, worker)| {
+                let state = [|_| State::Ready, State::Leased, State::Done][state](worker);
+                let (ended, lost, attempt) = far;
+                let ended = if state.is_last() {
+                    count
+                } else {
+                    ended.index(count)
+                };
+                let lost = if ended == MOST_OF_CHUNK {
+                    lost
+                } else {
+                    lost & ((1 << ended) - 1)
+                };
+                Token {
+                    chunk: Chunk {
+                        first: Item { trial, budget },
+                        count,
+                    },
+                    ended,
+                    lost,
+                    attempt,
+                    state,
+                }
+            },
+        )
     }
 
     proptest! {

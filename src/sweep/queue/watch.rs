@@ -28,13 +28,19 @@ pub struct Census {
 impl Census {
     /// Counts the trials of `tokens`.
     pub fn of<'a>(tokens: impl Iterator<Item = &'a Token>) -> Census {
-        tokens.fold(Census::default(), |census, token| census.plus(Census::one(token)))
+        tokens.fold(Census::default(), |census, token| {
+            census.plus(Census::one(token))
+        })
     }
 
     fn one(token: &Token) -> Census {
         let quarantined = token.lost.count_ones() as usize;
         let open = token.chunk.count - token.ended;
-        let mut census = Census { done: token.ended - quarantined, quarantined, ..Census::default() };
+        let mut census = Census {
+            done: token.ended - quarantined,
+            quarantined,
+            ..Census::default()
+        };
         match token.state {
             State::Ready => census.ready = open,
             State::Leased(_) => census.leased = open,
@@ -114,7 +120,13 @@ impl<'a> Watch<'a> {
     /// Begins to watch.
     pub(super) fn new(queue: &'a Queue) -> Watch<'a> {
         let (seen, closed) = (HashMap::new(), HashMap::new());
-        Watch { queue, process: Process::current(), seen, closed, looked: None }
+        Watch {
+            queue,
+            process: Process::current(),
+            seen,
+            closed,
+            looked: None,
+        }
     }
 
     /// Looks at every item that has not ended, and takes the leases of the dead from them. `idle` is the name of a worker
@@ -122,7 +134,10 @@ impl<'a> Watch<'a> {
     pub(super) fn look(&mut self, idle: Option<&str>) -> Result<(Census, Vec<Lost>)> {
         let watched = self.watched();
         // Before the items: whoever seals has added all items before.
-        let mut all = Census { sealed: self.queue.sealed()?, ..Census::default() };
+        let mut all = Census {
+            sealed: self.queue.sealed()?,
+            ..Census::default()
+        };
         let (mut lost, mut verdicts) = (Vec::new(), HashMap::new());
         for name in self.queue.segments()? {
             all = all.plus(match self.closed.get(&name) {
@@ -144,17 +159,30 @@ impl<'a> Watch<'a> {
     ) -> Result<Census> {
         let found = self.queue.segment(name)?;
         for standing in &found {
-            let State::Leased(worker) = &standing.token.state else { continue };
+            let State::Leased(worker) = &standing.token.state else {
+                continue;
+            };
             if idle == Some(worker) {
                 standing.give_back()?;
                 continue;
             }
-            let verdict = *verdicts.entry(worker.clone()).or_insert_with(|| self.judge(worker, watched));
+            let verdict = *verdicts
+                .entry(worker.clone())
+                .or_insert_with(|| self.judge(worker, watched));
             if verdict == Verdict::Dead
                 && let Some(next) = standing.lose(self.queue.settings.tries)?
             {
-                let (item, attempt, worker) = (standing.token.item(), standing.token.attempt, worker.clone());
-                lost.push(Lost { item, attempt, worker, quarantined: next.ended > standing.token.ended });
+                let (item, attempt, worker) = (
+                    standing.token.item(),
+                    standing.token.attempt,
+                    worker.clone(),
+                );
+                lost.push(Lost {
+                    item,
+                    attempt,
+                    worker,
+                    quarantined: next.ended > standing.token.ended,
+                });
             }
         }
         let census = Census::of(found.iter().map(|standing| &standing.token));
@@ -169,25 +197,41 @@ impl<'a> Watch<'a> {
     /// did not see then counts for little.
     pub(super) fn watched(&mut self) -> Duration {
         let most = Duration::from_secs_f64(self.queue.settings.lease_s / 4.0);
-        self.looked.replace(Instant::now()).map_or(Duration::ZERO, |looked| looked.elapsed().min(most))
+        self.looked
+            .replace(Instant::now())
+            .map_or(Duration::ZERO, |looked| looked.elapsed().min(most))
     }
 
     /// What became of `worker`, after `watched` more.
     pub(super) fn judge(&mut self, worker: &str, watched: Duration) -> Verdict {
         let beat = self.queue.heard(worker);
-        let fate = beat.as_deref().and_then(read_beat).map_or(Fate::Unknown, |beat| beat.process.fate(&self.process));
+        let fate = beat
+            .as_deref()
+            .and_then(read_beat)
+            .map_or(Fate::Unknown, |beat| beat.process.fate(&self.process));
         let is_new = !self.seen.contains_key(worker);
         let seen = self.seen.entry(worker.to_owned()).or_default();
         if fate == Fate::Gone {
             return Verdict::Dead;
         }
         if is_new || seen.beat != beat {
-            *seen = Seen { beat, unchanged: Duration::ZERO };
-            return if is_new { Verdict::Silent } else { Verdict::Lives };
+            *seen = Seen {
+                beat,
+                unchanged: Duration::ZERO,
+            };
+            return if is_new {
+                Verdict::Silent
+            } else {
+                Verdict::Lives
+            };
         }
         seen.unchanged += watched;
         let is_over = seen.unchanged.as_secs_f64() >= self.queue.settings.lease_s;
-        if is_over { Verdict::Dead } else { Verdict::Silent }
+        if is_over {
+            Verdict::Dead
+        } else {
+            Verdict::Silent
+        }
     }
 
     /// Whether `worker` is of this host, and at work.

@@ -80,7 +80,10 @@ pub fn work<R: Serialize>(
 ) -> Result<Tally> {
     let mut worker = Worker::new(queue, limit)?;
     let mut tally = Tally::default();
-    let (mut pace, mut patience) = (Pace::new(queue.settings.lease_s / 8.0), Patience::new(&queue.settings));
+    let (mut pace, mut patience) = (
+        Pace::new(queue.settings.lease_s / 8.0),
+        Patience::new(&queue.settings),
+    );
     loop {
         tally.stopped = stop.load(Ordering::Relaxed);
         if tally.stopped || !queue.exists() {
@@ -128,7 +131,14 @@ impl<'a> Worker<'a> {
         let pulse = Pulse::start(queue)?;
         let (claimer, watch) = (Claimer::new(queue, &pulse.worker), Watch::new(queue));
         let journal = Journal::new(&queue.path("results"), &pulse.worker);
-        Ok(Worker { queue, limit, claimer, watch, journal, pulse })
+        Ok(Worker {
+            queue,
+            limit,
+            claimer,
+            watch,
+            journal,
+            pulse,
+        })
     }
 
     fn step<R: Serialize>(
@@ -140,10 +150,18 @@ impl<'a> Worker<'a> {
     ) -> Result<Step> {
         let Some(lease) = self.claimer.claim()? else {
             let (census, _) = self.watch.look(Some(&self.pulse.worker))?;
-            return Ok(if census.is_over() { Step::Over } else { Step::Idle });
+            return Ok(if census.is_over() {
+                Step::Over
+            } else {
+                Step::Idle
+            });
         };
         self.pulse.resume();
-        let mut held = Some(Held { lease, results: Vec::new(), since: Instant::now() });
+        let mut held = Some(Held {
+            lease,
+            results: Vec::new(),
+            since: Instant::now(),
+        });
         while let Some(holding) = held.take() {
             let may_go_on = !stop.load(Ordering::Relaxed) && !self.pulse.is_paused();
             held = self.go_on(holding, may_go_on, attempt, acknowledged, tally)?;
@@ -167,7 +185,12 @@ impl<'a> Worker<'a> {
             false => Ok(Ok(Ended::Stopped)),
             true => {
                 self.pulse.begin(token.item(), self.limit);
-                let attempt = || attempt(&Attempt { token: &token, pulse: &self.pulse });
+                let attempt = || {
+                    attempt(&Attempt {
+                        token: &token,
+                        pulse: &self.pulse,
+                    })
+                };
                 let outcome = catch_unwind(AssertUnwindSafe(attempt));
                 self.pulse.end();
                 outcome
@@ -175,7 +198,10 @@ impl<'a> Worker<'a> {
         };
         let kept = match outcome {
             Ok(Ok(Ended::Done(result))) => {
-                match self.journal.add(token.item(), ended, held.lease.token.attempt, &result) {
+                match self
+                    .journal
+                    .add(token.item(), ended, held.lease.token.attempt, &result)
+                {
                     Ok(()) => {
                         held.results.push((token, result));
                         // After a lost lease one at a time, so that the next one is blamed on the right trial.
@@ -191,7 +217,9 @@ impl<'a> Worker<'a> {
             other => other,
         };
         // No more of this chunk, but what has ended counts.
-        let Some(held) = self.acknowledge(held, acknowledged, tally)? else { return Ok(None) };
+        let Some(held) = self.acknowledge(held, acknowledged, tally)? else {
+            return Ok(None);
+        };
         let Ok(ended) = kept else {
             // It panicked, and said so on stderr: as bad as a worker that died.
             let tries = self.queue.settings.tries;
@@ -212,7 +240,11 @@ impl<'a> Worker<'a> {
     ) -> Result<Option<Held<R>>> {
         let Held { lease, results, .. } = held;
         if results.is_empty() {
-            return Ok(Some(Held { lease, results, since: Instant::now() }));
+            return Ok(Some(Held {
+                lease,
+                results,
+                since: Instant::now(),
+            }));
         }
         if let Err(error) = self.journal.sync() {
             self.insist(|| lease.give_back().map(drop))?;
@@ -226,9 +258,15 @@ impl<'a> Worker<'a> {
             return Ok(None);
         };
         tally.acknowledged += results.len();
-        results.iter().for_each(|(token, result)| acknowledged(token, result));
+        results
+            .iter()
+            .for_each(|(token, result)| acknowledged(token, result));
         let is_left = !lease.token.has_ended();
-        Ok(is_left.then(|| Held { lease, results: Vec::new(), since: Instant::now() }))
+        Ok(is_left.then(|| Held {
+            lease,
+            results: Vec::new(),
+            since: Instant::now(),
+        }))
     }
 
     /// Does what must be done while this worker's heart beats, as nobody else will: again and again, as long as a lease
@@ -238,7 +276,10 @@ impl<'a> Worker<'a> {
         let (mut pace, never) = (Pace::new(1.0), AtomicBool::new(false));
         loop {
             match change() {
-                Err(_) if since.elapsed().as_secs_f64() < self.queue.settings.lease_s && self.queue.exists() => {
+                Err(_)
+                    if since.elapsed().as_secs_f64() < self.queue.settings.lease_s
+                        && self.queue.exists() =>
+                {
                     pace.wait(&never);
                 }
                 changed => return changed,
@@ -252,12 +293,18 @@ mod tests {
     use super::*;
     use crate::sweep::queue::{Census, Chunk, Item, Settings, State};
 
-    const FAST: Settings = Settings { heartbeat_s: 0.02, lease_s: 0.3, tries: 3 };
+    const FAST: Settings = Settings {
+        heartbeat_s: 0.02,
+        lease_s: 0.3,
+        tries: 3,
+    };
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn queue(dir: &tempfile::TempDir, count: usize) -> Queue {
         let queue = Queue::create(&dir.path().join("queue"), FAST).expect("made");
-        let chunks: Vec<Chunk> = (1..=count).map(|trial| Item { trial, budget: 1 }.into()).collect();
+        let chunks: Vec<Chunk> = (1..=count)
+            .map(|trial| Item { trial, budget: 1 }.into())
+            .collect();
         queue.add(0, 100, &chunks).expect("added");
         queue.seal(count).expect("sealed");
         queue
@@ -286,21 +333,52 @@ mod tests {
         let tally = work(&queue, HOUR, &stop, attempt, |token, result| {
             heard.push((token.item().trial, token.attempt, *result))
         });
-        assert_eq!(tally.expect("worked"), Tally { acknowledged: 3, late: 0, stopped: false });
+        assert_eq!(
+            tally.expect("worked"),
+            Tally {
+                acknowledged: 3,
+                late: 0,
+                stopped: false
+            }
+        );
         heard.sort();
-        assert_eq!(heard, [(1, 1, 1), (2, 1, 2), (3, 1, 3)], "an error that passes is no attempt");
-        assert_eq!(census(&queue), Census { done: 3, quarantined: 1, ..Census::default() });
-        let results = queue.results::<usize>(&queue.items().expect("listed")).expect("read");
+        assert_eq!(
+            heard,
+            [(1, 1, 1), (2, 1, 2), (3, 1, 3)],
+            "an error that passes is no attempt"
+        );
+        assert_eq!(
+            census(&queue),
+            Census {
+                done: 3,
+                quarantined: 1,
+                ..Census::default()
+            }
+        );
+        let results = queue
+            .results::<usize>(&queue.items().expect("listed"))
+            .expect("read");
         assert_eq!(results.len(), 3);
-        assert_eq!(fs_err::read_dir(queue.path("workers")).expect("listed").count(), 0, "it has left");
+        assert_eq!(
+            fs_err::read_dir(queue.path("workers"))
+                .expect("listed")
+                .count(),
+            0,
+            "it has left"
+        );
     }
 
     #[test]
     fn a_chunk_is_done_trial_by_trial() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = Queue::create(&dir.path().join("queue"), FAST).expect("made");
-        let first = Item { trial: 11, budget: 1 };
-        queue.add(0, 100, &[Chunk { first, count: 6 }]).expect("added");
+        let first = Item {
+            trial: 11,
+            budget: 1,
+        };
+        queue
+            .add(0, 100, &[Chunk { first, count: 6 }])
+            .expect("added");
         queue.seal(6).expect("sealed");
         let stop = AtomicBool::new(false);
         let (mut begun, mut passing, mut heard) = (Vec::new(), true, Vec::new());
@@ -309,7 +387,9 @@ mod tests {
             begun.push((trial, number));
             match trial {
                 12 => panic!("on purpose"),
-                13 if std::mem::take(&mut passing) => Err(std::io::Error::other("it passes").into()),
+                13 if std::mem::take(&mut passing) => {
+                    Err(std::io::Error::other("it passes").into())
+                }
                 15 => {
                     stop.store(true, Ordering::Relaxed);
                     Ok(Ended::Done(trial))
@@ -317,21 +397,65 @@ mod tests {
                 _ => Ok(Ended::Done(trial)),
             }
         };
-        let mut acknowledged = |token: &Token, result: &usize| heard.push((token.item().trial, *result));
+        let mut acknowledged =
+            |token: &Token, result: &usize| heard.push((token.item().trial, *result));
         let tally = work(&queue, HOUR, &stop, &mut attempt, &mut acknowledged).expect("worked");
-        assert_eq!(tally, Tally { acknowledged: 4, late: 0, stopped: true });
+        assert_eq!(
+            tally,
+            Tally {
+                acknowledged: 4,
+                late: 0,
+                stopped: true
+            }
+        );
         let one = |queue: &Queue| queue.items().expect("listed").remove(0);
         let token = one(&queue);
-        assert_eq!((token.ended, token.given_up().next().map(|item| item.trial)), (5, Some(12)), "{token:?}");
-        assert_eq!(census(&queue), Census { ready: 1, done: 4, quarantined: 1, ..Census::default() });
+        assert_eq!(
+            (token.ended, token.given_up().next().map(|item| item.trial)),
+            (5, Some(12)),
+            "{token:?}"
+        );
+        assert_eq!(
+            census(&queue),
+            Census {
+                ready: 1,
+                done: 4,
+                quarantined: 1,
+                ..Census::default()
+            }
+        );
         stop.store(false, Ordering::Relaxed);
         work(&queue, HOUR, &stop, &mut attempt, &mut acknowledged).expect("worked");
-        assert_eq!(begun, [(11, 1), (12, 1), (12, 2), (12, 3), (13, 1), (13, 1), (14, 1), (15, 1), (16, 1)]);
+        assert_eq!(
+            begun,
+            [
+                (11, 1),
+                (12, 1),
+                (12, 2),
+                (12, 3),
+                (13, 1),
+                (13, 1),
+                (14, 1),
+                (15, 1),
+                (16, 1)
+            ]
+        );
         assert_eq!(heard, [11, 13, 14, 15, 16].map(|trial| (trial, trial)));
         let results = queue.results::<usize>(&[one(&queue)]).expect("read");
-        assert_eq!(results.into_values().collect::<std::collections::BTreeSet<_>>(), [11, 13, 14, 15, 16].into());
-        let lines = queue.path("results").read_dir().expect("listed").map(|entry| entry.expect("an entry").path());
-        let lines: usize = lines.map(|path| fs_err::read_to_string(path).expect("read").lines().count()).sum();
+        assert_eq!(
+            results
+                .into_values()
+                .collect::<std::collections::BTreeSet<_>>(),
+            [11, 13, 14, 15, 16].into()
+        );
+        let lines = queue
+            .path("results")
+            .read_dir()
+            .expect("listed")
+            .map(|entry| entry.expect("an entry").path());
+        let lines: usize = lines
+            .map(|path| fs_err::read_to_string(path).expect("read").lines().count())
+            .sum();
         assert_eq!(lines, 5, "nothing is done twice");
     }
 
@@ -349,12 +473,20 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let is_stopped = attempt.token.item().trial == 1 && begun.load(Ordering::Relaxed) < 3;
-            Ok(if is_stopped { Ended::Stopped } else { Ended::Done(0) })
+            Ok(if is_stopped {
+                Ended::Stopped
+            } else {
+                Ended::Done(0)
+            })
         };
         std::thread::scope(|scope| {
-            let worker = scope.spawn(|| work(&queue, HOUR, &stop, attempt, |_, _| ()).expect("worked"));
+            let worker =
+                scope.spawn(|| work(&queue, HOUR, &stop, attempt, |_, _| ()).expect("worked"));
             std::thread::sleep(Duration::from_millis(50));
-            assert_eq!((begun.load(Ordering::Relaxed), census(&queue).ready), (0, 2));
+            assert_eq!(
+                (begun.load(Ordering::Relaxed), census(&queue).ready),
+                (0, 2)
+            );
             // The first trial pauses the queue again whenever it is begun, and is given back.
             while census(&queue).ended() < 2 {
                 queue.resume().expect("resumed");
@@ -362,7 +494,13 @@ mod tests {
             }
             assert_eq!(worker.join().expect("it ended").acknowledged, 2);
         });
-        assert!(queue.items().expect("listed").iter().all(|token| token.attempt == 1));
+        assert!(
+            queue
+                .items()
+                .expect("listed")
+                .iter()
+                .all(|token| token.attempt == 1)
+        );
     }
 
     #[test]
@@ -379,16 +517,29 @@ mod tests {
             Ok(Ended::Done("late"))
         };
         std::thread::scope(|scope| {
-            let hung = scope.spawn(|| work(&queue, Duration::ZERO, &stop, hung, |_, _| ()).expect("worked"));
+            let hung = scope
+                .spawn(|| work(&queue, Duration::ZERO, &stop, hung, |_, _| ()).expect("worked"));
             while census(&queue).leased == 0 {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            let other = work(&queue, HOUR, &stop, |_| Ok(Ended::Done("in time")), |_, _| ()).expect("worked");
-            assert_eq!((other.acknowledged, hung.join().expect("it ended").late), (1, 1));
+            let other = work(
+                &queue,
+                HOUR,
+                &stop,
+                |_| Ok(Ended::Done("in time")),
+                |_, _| (),
+            )
+            .expect("worked");
+            assert_eq!(
+                (other.acknowledged, hung.join().expect("it ended").late),
+                (1, 1)
+            );
         });
         let token = &queue.items().expect("listed")[0];
         assert!(matches!(token.state, State::Done(_)) && token.attempt == 2);
-        let results = queue.results::<String>(std::slice::from_ref(token)).expect("read");
+        let results = queue
+            .results::<String>(std::slice::from_ref(token))
+            .expect("read");
         assert_eq!(results[&token.chunk.first], "in time");
     }
 
@@ -401,9 +552,25 @@ mod tests {
             stop.store(true, Ordering::Relaxed);
             Ok(Ended::Stopped)
         };
-        assert!(work(&queue, HOUR, &stop, attempt, |_, _| ()).expect("worked").stopped);
-        assert_eq!(census(&queue), Census { ready: 2, ..Census::default() });
-        assert!(queue.items().expect("listed").iter().all(|token| token.attempt == 1));
+        assert!(
+            work(&queue, HOUR, &stop, attempt, |_, _| ())
+                .expect("worked")
+                .stopped
+        );
+        assert_eq!(
+            census(&queue),
+            Census {
+                ready: 2,
+                ..Census::default()
+            }
+        );
+        assert!(
+            queue
+                .items()
+                .expect("listed")
+                .iter()
+                .all(|token| token.attempt == 1)
+        );
     }
 
     #[test]
@@ -420,6 +587,10 @@ mod tests {
             began.elapsed().as_secs_f64() >= FAST.lease_s
                 && crate::error::exit_code(&error) == crate::error::EXIT_RETRY
         );
-        assert_eq!(census(&queue).ready, 2, "nothing is lost, and nothing quarantined");
+        assert_eq!(
+            census(&queue).ready,
+            2,
+            "nothing is lost, and nothing quarantined"
+        );
     }
 }

@@ -34,7 +34,12 @@ pub(super) enum Value<'a> {
 }
 
 pub(super) fn bind<'a>(node: &'a Node, columns: &'a Columns) -> Result<Bound<'a>> {
-    let all = |nodes: &'a [Node]| nodes.iter().map(|node| bind(node, columns)).collect::<Result<Vec<_>>>();
+    let all = |nodes: &'a [Node]| {
+        nodes
+            .iter()
+            .map(|node| bind(node, columns))
+            .collect::<Result<Vec<_>>>()
+    };
     Ok(match node {
         Node::Or(nodes) => Bound::Or(all(nodes)?),
         Node::And(nodes) => Bound::And(all(nodes)?),
@@ -43,8 +48,15 @@ pub(super) fn bind<'a>(node: &'a Node, columns: &'a Columns) -> Result<Bound<'a>
         Node::Is(operand) => {
             let side = side(operand, columns)?;
             if side.kind() != "a truth value" && !side.is_empty() {
-                let message = format!("{} is {}, and not true or false", name(operand), side.kind());
-                bail!(hinted(message, "compare it with something, as in `age >= 18` or `flag == 1`"));
+                let message = format!(
+                    "{} is {}, and not true or false",
+                    name(operand),
+                    side.kind()
+                );
+                bail!(hinted(
+                    message,
+                    "compare it with something, as in `age >= 18` or `flag == 1`"
+                ));
             }
             Bound::Is(side)
         }
@@ -53,7 +65,10 @@ pub(super) fn bind<'a>(node: &'a Node, columns: &'a Columns) -> Result<Bound<'a>
             check(left, sides.0, right, sides.1)?;
             let is_order = !matches!(comparison, Comparison::Equal | Comparison::Unequal);
             if is_order && sides.0.kind() == "a truth value" {
-                bail!("{} is a truth value, which is neither less nor greater than another", name(left));
+                bail!(
+                    "{} is a truth value, which is neither less nor greater than another",
+                    name(left)
+                );
             }
             Bound::Compare(sides.0, *comparison, sides.1)
         }
@@ -79,7 +94,13 @@ fn side<'a>(operand: &'a Operand, columns: &'a Columns) -> Result<Side<'a>> {
 
 fn check(left: &Operand, a: Side<'_>, right: &Operand, b: Side<'_>) -> Result<()> {
     if a.kind() != b.kind() && !a.is_empty() && !b.is_empty() {
-        bail!("{} is {}, and {} is {}", name(left), a.kind(), name(right), b.kind());
+        bail!(
+            "{} is {}, and {} is {}",
+            name(left),
+            a.kind(),
+            name(right),
+            b.kind()
+        );
     }
     Ok(())
 }
@@ -113,9 +134,9 @@ impl<'a> Side<'a> {
     fn at(self, row: usize) -> Option<Value<'a>> {
         match self {
             Side::Value(value) => Some(value),
-            Side::Column(Column::Numbers(values)) => {
-                Some(values[row]).filter(|value| !value.is_nan()).map(Value::Number)
-            }
+            Side::Column(Column::Numbers(values)) => Some(values[row])
+                .filter(|value| !value.is_nan())
+                .map(Value::Number),
             Side::Column(Column::Texts(values)) => values[row].as_deref().map(Value::Text),
             Side::Column(Column::Bools(values)) => values[row].map(Value::Bool),
         }
@@ -127,7 +148,9 @@ impl Bound<'_> {
     pub(super) fn at(&self, row: usize) -> Option<bool> {
         match self {
             Bound::Or(parts) => any(parts.iter().map(|part| part.at(row))),
-            Bound::And(parts) => any(parts.iter().map(|part| Some(!part.at(row)?))).map(|value| !value),
+            Bound::And(parts) => {
+                any(parts.iter().map(|part| Some(!part.at(row)?))).map(|value| !value)
+            }
             Bound::Not(part) => part.at(row).map(|value| !value),
             Bound::IsMissing(side) => Some(side.at(row).is_none()),
             Bound::Is(side) => side.at(row).map(|value| value == Value::Bool(true)),

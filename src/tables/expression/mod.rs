@@ -34,7 +34,9 @@ impl Expression {
     /// Fails for a column that is not there, and names the nearest, and where a number is compared with a text.
     pub fn select(&self, columns: &Columns) -> Result<Vec<usize>> {
         let bound = bind::bind(&self.root, columns)?;
-        Ok((0..columns.index.len()).filter(|row| bound.at(*row) == Some(true)).collect())
+        Ok((0..columns.index.len())
+            .filter(|row| bound.at(*row) == Some(true))
+            .collect())
     }
 }
 
@@ -62,13 +64,19 @@ e,'quoted',65,TRUE,2019-12-31,5
     fn selected(text: &str) -> Result<String> {
         let columns = columns();
         let rows = Expression::parse(text)?.select(&columns)?;
-        Ok(rows.iter().map(|row| columns.index[*row].as_str()).collect())
+        Ok(rows
+            .iter()
+            .map(|row| columns.index[*row].as_str())
+            .collect())
     }
 
     #[test]
     fn rows_are_selected() {
         for (text, rows) in [
-            ("cohort in ['USA', 'China'] and age >= 18 and not antibiotics", ""),
+            (
+                "cohort in ['USA', 'China'] and age >= 18 and not antibiotics",
+                "",
+            ),
             ("cohort in ['USA', \"China\"] and age >= 17", "ab"),
             ("cohort not in ['USA', 'China']", "ce"),
             ("not antibiotics", "ac"),
@@ -140,23 +148,40 @@ e,'quoted',65,TRUE,2019-12-31,5
                 (Some(age), 4) => Some(age > other),
                 (Some(age), _) => Some(age >= other),
             };
-            let text = if at == 6 { format!("age {op}") } else { format!("age {op} {bound}") };
+            let text = if at == 6 {
+                format!("age {op}")
+            } else {
+                format!("age {op} {bound}")
+            };
             (text, ages.map(of).to_vec())
         });
         leaf.prop_recursive(4, 24, 2, |inner| {
             prop_oneof![
                 inner.clone().prop_map(|(text, all)| {
-                    (format!("not ({text})"), all.into_iter().map(|value| value.map(|value| !value)).collect())
+                    (
+                        format!("not ({text})"),
+                        all.into_iter()
+                            .map(|value| value.map(|value| !value))
+                            .collect(),
+                    )
                 }),
-                (inner.clone(), inner.clone(), any::<bool>()).prop_map(|((a, left), (b, right), is_and)| {
-                    let both = left.into_iter().zip(right).map(|pair| match (pair, is_and) {
-                        ((Some(false), _) | (_, Some(false)), true) => Some(false),
-                        ((Some(true), _) | (_, Some(true)), false) => Some(true),
-                        ((Some(_), Some(_)), is_and) => Some(is_and),
-                        _ => None,
-                    });
-                    (format!("({a}) {} ({b})", if is_and { "and" } else { "or" }), both.collect())
-                }),
+                (inner.clone(), inner.clone(), any::<bool>()).prop_map(
+                    |((a, left), (b, right), is_and)| {
+                        let both = left
+                            .into_iter()
+                            .zip(right)
+                            .map(|pair| match (pair, is_and) {
+                                ((Some(false), _) | (_, Some(false)), true) => Some(false),
+                                ((Some(true), _) | (_, Some(true)), false) => Some(true),
+                                ((Some(_), Some(_)), is_and) => Some(is_and),
+                                _ => None,
+                            });
+                        (
+                            format!("({a}) {} ({b})", if is_and { "and" } else { "or" }),
+                            both.collect(),
+                        )
+                    }
+                ),
             ]
         })
     }

@@ -46,7 +46,11 @@ struct Parser {
 }
 
 pub(super) fn parse(text: &str) -> Result<Node> {
-    let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0 };
+    let mut parser = Parser {
+        tokens: tokens(text)?,
+        next: 0,
+        depth: 0,
+    };
     let root = parser.or()?;
     match parser.peek() {
         Token::End => Ok(root),
@@ -88,7 +92,11 @@ impl Parser {
         while self.takes_word("or") {
             parts.push(self.and()?);
         }
-        Ok(if parts.len() == 1 { parts.remove(0) } else { Node::Or(parts) })
+        Ok(if parts.len() == 1 {
+            parts.remove(0)
+        } else {
+            Node::Or(parts)
+        })
     }
 
     fn and(&mut self) -> Result<Node> {
@@ -96,12 +104,20 @@ impl Parser {
         while self.takes_word("and") {
             parts.push(self.not()?);
         }
-        Ok(if parts.len() == 1 { parts.remove(0) } else { Node::And(parts) })
+        Ok(if parts.len() == 1 {
+            parts.remove(0)
+        } else {
+            Node::And(parts)
+        })
     }
 
     fn not(&mut self) -> Result<Node> {
         self.depth += 1;
-        ensure!(self.depth <= DEEPEST, "character {}: nested deeper than {DEEPEST}", self.tokens[self.next].0);
+        ensure!(
+            self.depth <= DEEPEST,
+            "character {}: nested deeper than {DEEPEST}",
+            self.tokens[self.next].0
+        );
         let node = if self.takes_word("not") {
             Node::Not(Box::new(self.not()?))
         } else if self.takes(&Token::Sign("(")) {
@@ -136,12 +152,16 @@ impl Parser {
                 self.expected("`in`")
             };
         }
-        let Some(comparison) = self.sign() else { return Ok(Node::Is(left)) };
+        let Some(comparison) = self.sign() else {
+            return Ok(Node::Is(left));
+        };
         Ok(Node::Compare(left, comparison, self.operand()?))
     }
 
     fn sign(&mut self) -> Option<Comparison> {
-        let Token::Sign(sign) = self.peek() else { return None };
+        let Token::Sign(sign) = self.peek() else {
+            return None;
+        };
         let comparison = match *sign {
             "==" => Comparison::Equal,
             "!=" => Comparison::Unequal,
@@ -163,7 +183,11 @@ impl Parser {
         while self.takes(&Token::Sign(",")) {
             values.push(self.value()?);
         }
-        if self.takes(&Token::Sign("]")) { Ok(values) } else { self.expected("`,` or `]`") }
+        if self.takes(&Token::Sign("]")) {
+            Ok(values)
+        } else {
+            self.expected("`,` or `]`")
+        }
     }
 
     fn value(&mut self) -> Result<Operand> {
@@ -183,7 +207,9 @@ impl Parser {
             Token::Name(name) => Operand::Column(name),
             Token::Word(word) => match word.as_str() {
                 "true" | "false" => Operand::Bool(word == "true"),
-                "and" | "or" | "not" | "in" | "is" | "missing" => return self.expected("a column or a value"),
+                "and" | "or" | "not" | "in" | "is" | "missing" => {
+                    return self.expected("a column or a value");
+                }
                 _ => Operand::Column(word),
             },
             Token::Sign(_) | Token::End => return self.expected("a column or a value"),
@@ -194,5 +220,9 @@ impl Parser {
 }
 
 fn negate(node: Node, negated: bool) -> Node {
-    if negated { Node::Not(Box::new(node)) } else { node }
+    if negated {
+        Node::Not(Box::new(node))
+    } else {
+        node
+    }
 }

@@ -57,9 +57,18 @@ fn token(rest: &str, first: char, at: usize) -> Result<(Token, usize)> {
     let until = |ends: fn(char) -> bool| rest.find(ends).unwrap_or(rest.len());
     match first {
         '\'' | '"' | '`' => {
-            let Some(len) = rest[1..].find(first) else { bail!("character {at}: the text after {first} has no end") };
+            let Some(len) = rest[1..].find(first) else {
+                bail!("character {at}: the text after {first} has no end")
+            };
             let text = rest[1..=len].to_owned();
-            Ok((if first == '`' { Token::Name(text) } else { Token::Text(text) }, len + 2))
+            Ok((
+                if first == '`' {
+                    Token::Name(text)
+                } else {
+                    Token::Text(text)
+                },
+                len + 2,
+            ))
         }
         '0'..='9' | '-' | '+' | '.' => {
             let mut last = ' ';
@@ -86,7 +95,10 @@ fn token(rest: &str, first: char, at: usize) -> Result<(Token, usize)> {
                 '!' | '~' => "write `not`",
                 _ => "put names with other characters between backticks, and texts between quotes",
             };
-            bail!(hinted(format!("character {at}: `{other}` means nothing here"), hint))
+            bail!(hinted(
+                format!("character {at}: `{other}` means nothing here"),
+                hint
+            ))
         }
     }
 }

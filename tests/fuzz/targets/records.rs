@@ -34,27 +34,40 @@ fuzz_target!(init: one_thread(), |text: &[u8]| {
 
 /// Runs the reader on the thread that calls it: otherwise the threads of a pool would be woken for every input.
 fn one_thread() {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .use_current_thread();
     pool.build_global().expect("the first pool");
 }
 
 fn new_file() -> NamedTempFile {
     let memory = Path::new("/dev/shm");
-    let file = if memory.is_dir() { NamedTempFile::new_in(memory) } else { NamedTempFile::new() };
+    let file = if memory.is_dir() {
+        NamedTempFile::new_in(memory)
+    } else {
+        NamedTempFile::new()
+    };
     file.expect("a temporary file")
 }
 
 /// Makes `text` all that is in `file`.
 fn write<'a>(file: &'a mut NamedTempFile, text: &[u8]) -> &'a Path {
     let handle = file.as_file_mut();
-    handle.set_len(0).and_then(|()| handle.rewind()).and_then(|()| handle.write_all(text)).expect("written");
+    handle
+        .set_len(0)
+        .and_then(|()| handle.rewind())
+        .and_then(|()| handle.write_all(text))
+        .expect("written");
     file.path()
 }
 
 /// Reads the log at `path`, in which a scan found so many events.
 fn check(path: &Path, scanned: usize) {
     // With a year every event has its place in time, so none is left out.
-    let options = Options { year: Some(2024), ..Options::default() };
+    let options = Options {
+        year: Some(2024),
+        ..Options::default()
+    };
     let mut events = 0;
     let log = eventlog::read(path, &options, |_| {}, &mut |batch| {
         events += batch.events.len();
@@ -65,13 +78,23 @@ fn check(path: &Path, scanned: usize) {
     let Ok(log) = log else { return };
     dumped.expect("what can be read can be dumped");
     let lines = lines.iter().filter(|byte| **byte == b'\n').count();
-    assert_eq!(lines as u64, log.records_by_number.values().sum::<u64>(), "lines and records");
+    assert_eq!(
+        lines as u64,
+        log.records_by_number.values().sum::<u64>(),
+        "lines and records"
+    );
     assert_eq!(events as u64, records_of_jobs(&log), "events and records");
     // A log that was compressed is not what was scanned.
-    assert!(events == scanned || log.bytes != log.file_bytes, "{events} events read, {scanned} scanned");
+    assert!(
+        events == scanned || log.bytes != log.file_bytes,
+        "{events} events read, {scanned} scanned"
+    );
 }
 
 fn records_of_jobs(log: &Log) -> u64 {
-    let of_jobs = log.records_by_number.iter().filter(|(number, _)| ![GENERIC, AD_INFORMATION].contains(number));
+    let of_jobs = log
+        .records_by_number
+        .iter()
+        .filter(|(number, _)| ![GENERIC, AD_INFORMATION].contains(number));
     of_jobs.map(|(_, count)| count).sum()
 }

@@ -6,14 +6,24 @@ use libfuzzer_sys::fuzz_target;
 use poolcast_fuzz::shard::{Element, Format, Shard};
 
 /// That of the seeds.
-const FORMAT: Format = Format { name: "fuzz", version: 1, rebuild: "ci/fuzz" };
+const FORMAT: Format = Format {
+    name: "fuzz",
+    version: 1,
+    rebuild: "ci/fuzz",
+};
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(shard) = Shard::from_bytes(bytes, FORMAT) else { return };
+    let Ok(shard) = Shard::from_bytes(bytes, FORMAT) else {
+        return;
+    };
     assert_eq!(shard.bytes(), bytes);
     drop(shard.notes::<Vec<String>>());
     for name in shard.names() {
-        let elements = shard.shape(name).expect("every tensor has a shape").iter().product();
+        let elements = shard
+            .shape(name)
+            .expect("every tensor has a shape")
+            .iter()
+            .product();
         let readable = [
             reads::<u8>(&shard, name, elements),
             reads::<u16>(&shard, name, elements),
@@ -23,7 +33,10 @@ fuzz_target!(|bytes: &[u8]| {
             reads::<u64>(&shard, name, elements),
             reads::<f32>(&shard, name, elements),
         ];
-        assert!(readable.into_iter().filter(|read| *read).count() <= 1, "`{name}` is of two types");
+        assert!(
+            readable.into_iter().filter(|read| *read).count() <= 1,
+            "`{name}` is of two types"
+        );
     }
 });
 
