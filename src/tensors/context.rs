@@ -129,21 +129,30 @@ impl Activity {
                 let mut moments = moments(job, jobs.history(job as usize)).peekable();
                 let until_first =
                     std::iter::from_fn(|| moments.next_if(|moment| moment.time_ms() <= first_ms));
-                before.extend(until_first.last());
+                let last_before = until_first.last();
+                let later = events.len();
                 events.extend(moments.take_while(|moment| moment.time_ms() <= to_ms));
+                let ends_later = events[later..].iter().any(|moment| moment.has_ended());
+                before.extend(last_before.map(|moment| (moment, ends_later)));
             }
             (before, events)
         });
         let (before, events): (Vec<_>, Vec<_>) = parts.unzip();
         let (mut before, mut events) = (before.concat(), events.concat());
         before.par_sort_unstable_by(|a, b| b.cmp(a));
-        // A sample may pass over jobs that had ended, but takes each other one that it comes to.
+
+        // A sample may pass over a job that ends before its window, and takes each other one that
+        // it comes to. So only jobs that no window can miss count as found.
         let mut missing = count;
-        events.extend(before.into_iter().take_while(|moment| {
-            let is_wanted = missing > 0;
-            missing = missing.saturating_sub(usize::from(!moment.has_ended()));
-            is_wanted
-        }));
+        for (moment, ends_later) in before {
+            if missing == 0 {
+                break;
+            }
+            if !moment.has_ended() && !ends_later {
+                missing -= 1;
+            }
+            events.push(moment);
+        }
         events.par_sort_unstable();
         Activity { events }
     }
@@ -241,6 +250,21 @@ mod tests {
         let mut chosen = vec![0];
         context.choose(0, window, count + 1, &activity, &mut generator, &mut chosen);
         chosen.split_off(1)
+    }
+
+    #[test]
+    fn a_job_that_ends_between_two_windows_leaves_no_gap_in_the_later_one() {
+        let created = [1, 2, 3, 4].map(|cluster| (cluster, 0, 0));
+        let events = [&created[..], &[(0, 1, 0), (3, 302, 5)]].concat();
+        let store = store(&events);
+        let jobs = store.jobs();
+        let context = Context::new(config::Context::Recent, &jobs);
+        let windows = [(0, 1_000), (302_001, 302_001)];
+        let activity = context.activity(&jobs, windows.into_iter(), 3);
+
+        let mut chosen = vec![0];
+        activity.latest(windows[1], 3, &mut chosen);
+        assert_eq!(chosen, [0, 4, 2]);
     }
 
     #[test]
