@@ -30,6 +30,7 @@ pub mod tables;
 pub mod pipelines;
 pub mod models;
 pub mod training;
+pub mod queue;
 pub mod sweep;
 pub mod condor;
 pub mod advice;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 23] = [
     "escape",
     "error",
     "output",
@@ -22,6 +22,7 @@ const ORDER: [&str; 22] = [
     "pipelines",
     "models",
     "training",
+    "queue",
     "sweep",
     "condor",
     "advice",

@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use poolcast::sweep::queue::{
+use poolcast::queue::{
     Census, Chunk, Ended, Item, MOST_OF_CHUNK, Managed, Queue, Settings, Token, manage, work,
 };
 use rand::rngs::SmallRng;

@@ -19,7 +19,7 @@ use crate::cli::{
 use crate::condor::{self, is_dag, results};
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, early, hinted};
-use crate::sweep::queue::{Managed, Queue};
+use crate::queue::{Managed, Queue};
 use crate::sweep::{self, Hands, Outcomes, Row, Running, Status, Sweep};
 use crate::training::Epoch;
 use crate::{escape, manifest, output};

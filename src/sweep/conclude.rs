@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
+use super::BEST_FILE;
 use super::best::Best;
 use super::choice::{Choice, SELECTION_FILE, choices};
 use super::folder::{SWEEP, Sweep, key};
@@ -16,8 +17,8 @@ use super::source::{dataset_of_side, table_dir};
 use super::status::Leader;
 use super::trial::tensors_dir;
 use super::trial_files::trial_dir;
-use super::{BEST_FILE, queue};
 use crate::config::Config;
+use crate::queue::{Item, Token};
 use crate::tensors::Side;
 use crate::training::{Evaluation, Run, evaluate};
 use crate::{files, manifest};
@@ -32,11 +33,7 @@ pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<Row> {
     } else {
         1
     };
-    let row = Row::begin(
-        &queue::Token::new(queue::Item { trial, budget }),
-        "",
-        config,
-    )?;
+    let row = Row::begin(&Token::new(Item { trial, budget }), "", config)?;
     Ok(Row {
         ended: How::Quarantined,
         error: Some(error.to_owned()),

@@ -4,13 +4,13 @@ use anyhow::Result;
 
 use super::fits::{self, Fit, FitScores, Rows, Task, finished};
 use super::folder::Sweep;
-use super::queue::{Attempt, Ended, Queue};
 use super::row::{How, Row};
 use super::source::Sources;
 use super::term::Term;
 use super::trial_files::{Keeper, Keeps, trial_dir};
 use super::trials::check_pipeline;
 use crate::config::{Config, MetricName};
+use crate::queue::{Attempt, Ended, Queue};
 
 /// A trial of a pipeline at work.
 pub(super) struct FitTrial<'a> {

@@ -7,7 +7,6 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::outcomes::network_rows;
-use super::queue::{Item, Queue, Settings, Token};
 use super::results;
 use super::rounds;
 use super::row::Row;
@@ -15,6 +14,7 @@ use super::trials::Trials;
 use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
+use crate::queue::{Item, Queue, Settings, Token};
 use crate::shard::Format;
 
 /// Folders of sweeps.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::folder::Sweep;
-use super::queue::{Managed, Queue};
 use super::results::manage_trials;
 use super::row::Row;
 use super::trial::work_trials;
 use crate::config::Config;
+use crate::queue::{Managed, Queue};
 use crate::training::Epoch;
 
 /// How [`run_here`] goes about it.

@@ -17,7 +17,6 @@ mod kept;
 mod measure;
 mod outcomes;
 mod part;
-pub mod queue;
 mod results;
 mod rounds;
 mod row;

@@ -13,12 +13,12 @@ use serde::de::IgnoredAny;
 
 use super::folder::Sweep;
 use super::kept::Kind;
-use super::queue::{Found, Item, Queue, Reader, Token};
 use super::results::ROWS_FILE;
 use super::rounds;
 use super::row::{How, Row};
 use super::suggest;
 use crate::config::MetricName;
+use crate::queue::{Found, Item, Queue, Reader, Token};
 use crate::training::Metrics;
 
 /// What came of a trial, in short.

@@ -15,7 +15,6 @@ use anyhow::{Context as _, Result, anyhow};
 
 use super::fits::{Rows, Task};
 use super::folder::Sweep;
-use super::queue::{Ended, Item, Token};
 use super::row::{How, Row};
 use super::source;
 use super::term::Term;
@@ -24,6 +23,7 @@ use super::trial_files::trial_dir;
 use super::trials::check_pipeline;
 use crate::config::Config;
 use crate::models::Device;
+use crate::queue::{Ended, Item, Token};
 use crate::tensors::{self, Dataset};
 use crate::training::{
     self, Epoch, Metrics, Mode, NonFinite, Progress, Status, read_history, train_until,

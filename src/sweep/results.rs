@@ -12,13 +12,13 @@ use super::choice::{SELECTION_FILE, choices, kept};
 use super::folder::{Sweep, queue_dir};
 use super::info::{INFO_FILE, write_best, write_choices};
 use super::outcomes::{Outcomes, network_rows};
-use super::queue::{Census, Managed, News, Queue, State, Token, manage};
 use super::row::{CsvColumns, How, Row};
 use super::trial_files::{publish, trial_dir, trial_dirs};
 use crate::config::Config;
 use crate::error::hinted;
 use crate::files::Growing;
 use crate::output::many;
+use crate::queue::{Census, Managed, News, Queue, State, Token, manage};
 use crate::{files, manifest, training};
 
 /// One row a trial, one JSON document a line; there once all trials have ended.

@@ -8,12 +8,12 @@ use anyhow::Result;
 
 use super::asha::{self, Done, promoted};
 use super::hyperband::{Trajectory, stopped};
-use super::queue::{Chunk, Item};
 use super::row::Row;
 use super::space::point;
 use super::suggest::{Observed, count};
 use super::trials::Trials;
 use crate::config::{Asha, Config, EarlyTerminate, Method};
+use crate::queue::{Chunk, Item};
 use crate::training::Epoch;
 
 /// The trials of a round where trials learn from others; those of one round do not know what came of each other.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::fits::FitScores;
-use super::queue::{Item, Token};
 use crate::config::{Config, MetricName, whole};
+use crate::queue::{Item, Token};
 use crate::training::{ClassScores, Epoch, Metrics, Scores, Status};
 
 /// How a trial ended.

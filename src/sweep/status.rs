@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::folder::Sweep;
 use super::outcomes::{Outcome, Outcomes};
-use super::queue::{Queue, State, Token};
 use super::row::{How, Row};
 use crate::config::Metric;
+use crate::queue::{Queue, State, Token};
 
 /// How far a sweep is.
 #[derive(Debug, Serialize)]

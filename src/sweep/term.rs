@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::queue::{Attempt, Ended};
 use super::row::{How, Row};
 use crate::error::{EXIT_RETRY, exit_code};
+use crate::queue::{Attempt, Ended};
 use crate::training::NonFinite;
 use crate::{pipelines, training};
 

@@ -11,7 +11,6 @@ use super::fit_trial::FitTrial;
 use super::fits::Task;
 use super::folder::Sweep;
 use super::outcomes::network_rows;
-use super::queue::{Attempt, Ended, Queue, Tally, work};
 use super::rounds;
 use super::row::{How, Row};
 use super::source::{self, Sources};
@@ -20,6 +19,7 @@ use super::term::Term;
 use super::trial_files::{Keeper, trial_dir};
 use crate::config::Config;
 use crate::models::Device;
+use crate::queue::{Attempt, Ended, Queue, Tally, work};
 use crate::tensors::{self, Dataset};
 use crate::training::{
     self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, read_history, train_until,

@@ -9,10 +9,10 @@ use super::choice::MOST_COMPARED;
 use super::fits::{self, FIT};
 use super::folder::Sweep;
 use super::kept::{Kept, Kind};
-use super::queue::{Queue, Token};
 use super::rounds;
 use super::row::Row;
 use super::suggest;
+use crate::queue::{Queue, Token};
 use crate::training::{RUN, Status};
 use crate::{files, manifest, training};
 

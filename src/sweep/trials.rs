@@ -8,13 +8,13 @@ use serde_json::json;
 
 use super::draws::{Drawn, Draws};
 use super::fits::{Task, check};
-use super::queue::{Chunk, Item, MOST_OF_CHUNK};
 use super::space::{Point, set};
 use super::suggest::{self, Observed};
 use crate::config::{
     Config, MOST_TRIALS, Method, Parameter, PipelineSpace, PipelineSpaces, TrialOrder,
 };
 use crate::error::hinted;
+use crate::queue::{Chunk, Item, MOST_OF_CHUNK};
 
 /// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many workers have something to do.
 const CHUNKS: usize = 1000;

@@ -116,7 +116,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::queue::Settings;
+    use crate::queue::Settings;
 
     #[test]
     fn one_manager_sits_and_a_dead_one_is_replaced() {

@@ -564,7 +564,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sweep::queue::journal::Journal;
+    use crate::queue::journal::Journal;
 
     fn items(count: usize) -> Vec<Item> {
         (1..=count).map(|trial| Item { trial, budget: 5 }).collect()

@@ -291,7 +291,7 @@ impl<'a> Worker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::queue::{Census, Chunk, Item, Settings, State};
+    use crate::queue::{Census, Chunk, Item, Settings, State};
 
     const FAST: Settings = Settings {
         heartbeat_s: 0.02,
