@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use poolcast::manifest::{read_json, write_json};
-use poolcast::pipelines::{Parameters, fit};
-use poolcast::tables::Table;
+use poolcast::pipelines::{HyperParameters, fit_pipeline};
+use poolcast::tables::FeatureTable;
 use processor::processor_s;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Case {
     table: String,
     pipeline: String,
-    parameters: Parameters,
+    parameters: HyperParameters,
     /// The first of the training rows that are fitted on.
     rows: usize,
 }
@@ -43,10 +43,10 @@ fn main() -> Result<()> {
     for (number, case) in cases.iter().enumerate() {
         let read = |side: &str| table(&dir.join(format!("{}-{side}.csv", case.table)));
         let train = read("train")?;
-        let train = train.rows(&(0..case.rows.min(train.n())).collect::<Vec<_>>());
+        let train = train.select_rows(&(0..case.rows.min(train.row_count())).collect::<Vec<_>>());
         let test = read("test")?;
         let begun = processor_s()?;
-        let fitted = fit(&case.pipeline, &case.parameters, &train, 1, &|| false)?;
+        let fitted = fit_pipeline(&case.pipeline, &case.parameters, &train, 1, &|| false)?;
         let cpu_s = processor_s()? - begun;
         let out = dir.join(number.to_string());
         fs_err::create_dir_all(&out)?;
@@ -63,7 +63,7 @@ fn main() -> Result<()> {
 }
 
 /// Numbers without a header, the class last.
-fn table(path: &Path) -> Result<Table> {
+fn table(path: &Path) -> Result<FeatureTable> {
     let text = fs_err::read_to_string(path)?;
     let rows = text.lines().map(|line| {
         line.split(',')
@@ -80,7 +80,7 @@ fn table(path: &Path) -> Result<Table> {
         .map(|class| *class as u32)
         .collect();
     let names = |n: usize| (0..n).map(|at| at.to_string()).collect();
-    Ok(Table {
+    Ok(FeatureTable {
         features: names(f),
         x: (0..f)
             .flat_map(|column| rows.iter().map(move |row| row[column]))

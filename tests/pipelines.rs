@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use poolcast::config::{Config, Parameter};
 use poolcast::pipelines::{
-    FILE, Fitted, Measure, PIPELINES, Parameters, Stopped, check, fit, names,
+    FitStopped, FittedPipeline, HyperParameters, ImportanceMeasure, PIPELINE_FILE, PIPELINE_NAMES,
+    check_hyper_parameters, fit_pipeline, hyper_parameter_names,
 };
 use poolcast::sweep::Trials;
-use poolcast::tables::Table;
+use poolcast::tables::FeatureTable;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ struct Rows {
 struct Case {
     table: String,
     pipeline: String,
-    parameters: Parameters,
+    parameters: HyperParameters,
     auc: f64,
     /// Over as many the AUC is the mean.
     seeds: u64,
@@ -49,31 +50,31 @@ fn expected() -> Expected {
 }
 
 /// The training rows and the others.
-fn tables(rows: &Rows) -> (Table, Table) {
+fn tables(rows: &Rows) -> (FeatureTable, FeatureTable) {
     let names = |n: usize| (0..n).map(|at| at.to_string()).collect::<Vec<_>>();
     let classes = *rows.y.iter().max().expect("rows") as usize + 1;
-    let table = Table {
+    let table = FeatureTable {
         features: names(rows.x.len()),
         x: rows.x.concat(),
         y: rows.y.clone(),
         classes: names(classes),
         groups: vec![0; rows.y.len()],
     };
-    let places: Vec<usize> = (0..table.n()).collect();
+    let places: Vec<usize> = (0..table.row_count()).collect();
     let (train, test) = places.split_at(rows.train);
-    (table.rows(train), table.rows(test))
+    (table.select_rows(train), table.select_rows(test))
 }
 
-fn fitted(case: &Case, table: &Table, seed: u64) -> Fitted {
-    fit(&case.pipeline, &case.parameters, table, seed, &|| false).expect("fitted")
+fn fitted(case: &Case, table: &FeatureTable, seed: u64) -> FittedPipeline {
+    fit_pipeline(&case.pipeline, &case.parameters, table, seed, &|| false).expect("fitted")
 }
 
 /// The pipeline with these hyper-parameters on a hundred rows.
-fn small(pipeline: &str, parameters: Value) -> Fitted {
+fn small(pipeline: &str, parameters: Value) -> FittedPipeline {
     let (table, _) = tables(&expected().tables["two"]);
-    let table = table.rows(&(0..100).collect::<Vec<_>>());
+    let table = table.select_rows(&(0..100).collect::<Vec<_>>());
     let parameters = serde_json::from_value(parameters).expect("an object");
-    fit(pipeline, &parameters, &table, 1, &|| false).expect("fitted")
+    fit_pipeline(pipeline, &parameters, &table, 1, &|| false).expect("fitted")
 }
 
 /// Hyper-parameters under which each pipeline is quickly fitted.
@@ -86,10 +87,11 @@ fn quick(pipeline: &str) -> Value {
 }
 
 /// The file of a pipeline.
-fn file(fitted: &Fitted) -> Value {
+fn file(fitted: &FittedPipeline) -> Value {
     let dir = tempfile::tempdir().expect("a directory");
     fitted.write(dir.path()).expect("written");
-    serde_json::from_slice(&fs_err::read(dir.path().join(FILE)).expect("read")).expect("JSON")
+    serde_json::from_slice(&fs_err::read(dir.path().join(PIPELINE_FILE)).expect("read"))
+        .expect("JSON")
 }
 
 fn close(what: &str, ours: &[f64], theirs: &[f64], tolerance: f64) {
@@ -196,7 +198,7 @@ fn what_splits_gain_is_what_it_is_to_xgboost_and_scikit_learn() {
         let ours = fitted(case, &train, 1)
             .importances()
             .expect("trees have them");
-        assert_eq!(ours.measure, Measure::SplitGain);
+        assert_eq!(ours.measure, ImportanceMeasure::SplitGain);
         let what = format!("{} {} {:?}", case.table, case.pipeline, case.parameters);
         assert!(
             (ours.values.iter().sum::<f64>() - 1.0).abs() < 1e-9,
@@ -370,8 +372,8 @@ fn every_hyper_parameter_has_an_effect() {
         let body = file(&small(pipeline, parameters))["body"].clone();
         (body["steps"].clone(), body["model"].clone())
     };
-    for pipeline in PIPELINES {
-        for name in names(pipeline).expect("a pipeline") {
+    for pipeline in PIPELINE_NAMES {
+        for name in hyper_parameter_names(pipeline).expect("a pipeline") {
             let change = changes().into_iter().find(|(known, ..)| *known == name);
             let change = match (pipeline, name) {
                 // The same machine in less time: src/pipelines/smo.rs.
@@ -393,7 +395,7 @@ fn every_hyper_parameter_has_an_effect() {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
-    for pipeline in PIPELINES {
+    for pipeline in PIPELINE_NAMES {
         let bytes = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
@@ -407,7 +409,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
             pool.install(|| small(pipeline, parameters))
                 .write(dir.path())
                 .expect("written");
-            fs_err::read(dir.path().join(FILE)).expect("read")
+            fs_err::read(dir.path().join(PIPELINE_FILE)).expect("read")
         };
         assert!(bytes(1) == bytes(4), "{pipeline}");
     }
@@ -416,13 +418,13 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 #[test]
 fn a_file_gives_back_what_was_written() {
     let (_, test) = tables(&expected().tables["two"]);
-    for pipeline in PIPELINES {
+    for pipeline in PIPELINE_NAMES {
         let fitted = small(pipeline, quick(pipeline));
         let dir = tempfile::tempdir().expect("a directory");
         fitted.write(dir.path()).expect("written");
-        let read = Fitted::open(dir.path()).expect("sound");
+        let read = FittedPipeline::open(dir.path()).expect("sound");
         assert!(read == fitted, "{pipeline}");
-        let scored = |fitted: &Fitted| fitted.probabilities(&test).expect("scored");
+        let scored = |fitted: &FittedPipeline| fitted.probabilities(&test).expect("scored");
         assert_eq!(scored(&read), scored(&fitted));
         for row in scored(&read).chunks_exact(2) {
             assert!(
@@ -440,11 +442,14 @@ fn files_that_are_not_sound_are_refused() {
         change(&mut document);
         let dir = tempfile::tempdir().expect("a directory");
         fs_err::write(
-            dir.path().join(FILE),
+            dir.path().join(PIPELINE_FILE),
             serde_json::to_vec(&document).expect("JSON"),
         )
         .expect("written");
-        format!("{:#}", Fitted::open(dir.path()).expect_err("is refused"))
+        format!(
+            "{:#}",
+            FittedPipeline::open(dir.path()).expect_err("is refused")
+        )
     };
     assert!(refusal(|document| document["format_version"] = json!(9)).contains("format version 9"));
     assert!(refusal(|document| document["body"]["present"] = json!([0])).contains("two or more"));
@@ -465,11 +470,12 @@ fn files_that_are_not_sound_are_refused() {
 #[test]
 fn a_wish_to_stop_is_heard() {
     let (table, _) = tables(&expected().tables["two"]);
-    for pipeline in PIPELINES {
+    for pipeline in PIPELINE_NAMES {
         let asked = AtomicUsize::new(0);
         let stop = || asked.fetch_add(1, Ordering::Relaxed) == 2;
-        let error = fit(pipeline, &Parameters::new(), &table, 1, &stop).expect_err("stopped");
-        assert!(error.is::<Stopped>(), "{pipeline}: {error}");
+        let error =
+            fit_pipeline(pipeline, &HyperParameters::new(), &table, 1, &stop).expect_err("stopped");
+        assert!(error.is::<FitStopped>(), "{pipeline}: {error}");
     }
 }
 
@@ -477,7 +483,7 @@ fn a_wish_to_stop_is_heard() {
 fn what_is_missing_is_no_obstacle() {
     let (mut table, mut test) = tables(&expected().tables["two"]);
     // Every fifth number of the first feature, and the whole second feature.
-    let n = table.n();
+    let n = table.row_count();
     table.x[..n]
         .iter_mut()
         .step_by(5)
@@ -487,9 +493,9 @@ fn what_is_missing_is_no_obstacle() {
         .iter_mut()
         .step_by(7)
         .for_each(|value| *value = f64::NAN);
-    for pipeline in PIPELINES {
+    for pipeline in PIPELINE_NAMES {
         let parameters = serde_json::from_value(quick(pipeline)).expect("an object");
-        let fitted = fit(pipeline, &parameters, &table, 1, &|| false).expect("fitted");
+        let fitted = fit_pipeline(pipeline, &parameters, &table, 1, &|| false).expect("fitted");
         let probabilities = fitted.probabilities(&test).expect("scored");
         assert!(
             probabilities.iter().all(|p| (0.0..=1.0).contains(p)),
@@ -503,9 +509,10 @@ fn a_class_without_rows_has_probability_zero() {
     let (mut table, test) = tables(&expected().tables["two"]);
     table.classes.insert(0, "never".to_owned());
     table.y.iter_mut().for_each(|class| *class += 1);
-    for pipeline in PIPELINES {
-        let parameters: Parameters = serde_json::from_value(quick(pipeline)).expect("an object");
-        let fitted = fit(pipeline, &parameters, &table, 1, &|| false).expect("fitted");
+    for pipeline in PIPELINE_NAMES {
+        let parameters: HyperParameters =
+            serde_json::from_value(quick(pipeline)).expect("an object");
+        let fitted = fit_pipeline(pipeline, &parameters, &table, 1, &|| false).expect("fitted");
         let rows = fitted.probabilities(&test).expect("scored");
         assert!(
             rows.chunks_exact(3)
@@ -518,12 +525,13 @@ fn a_class_without_rows_has_probability_zero() {
 #[test]
 fn tables_that_teach_nothing_are_refused() {
     let (table, test) = tables(&expected().tables["two"]);
-    let refusal = |change: &dyn Fn(&mut Table)| {
+    let refusal = |change: &dyn Fn(&mut FeatureTable)| {
         let mut table = table.clone();
         change(&mut table);
         format!(
             "{:#}",
-            fit("lasso", &Parameters::new(), &table, 1, &|| false).expect_err("is refused")
+            fit_pipeline("lasso", &HyperParameters::new(), &table, 1, &|| false)
+                .expect_err("is refused")
         )
     };
     assert_eq!(
@@ -531,7 +539,7 @@ fn tables_that_teach_nothing_are_refused() {
         "every row is of class `1`, and a model needs two"
     );
     assert_eq!(
-        refusal(&|table| *table = table.rows(&[])),
+        refusal(&|table| *table = table.select_rows(&[])),
         "the table has no rows"
     );
     assert_eq!(
@@ -539,7 +547,7 @@ fn tables_that_teach_nothing_are_refused() {
         "feature `0` has an infinite number"
     );
     let none = json!({"selection": "lasso", "selection_C": 1e-6});
-    let error = fit(
+    let error = fit_pipeline(
         "lasso",
         &serde_json::from_value(none).expect("an object"),
         &table,
@@ -580,7 +588,7 @@ fn the_search_spaces_hold_what_the_pipelines_take() {
             .pipelines
             .keys()
             .collect::<std::collections::BTreeSet<_>>(),
-        PIPELINES.map(String::from).iter().collect()
+        PIPELINE_NAMES.map(String::from).iter().collect()
     );
     for (pipeline, space) in spaces.pipelines {
         for step in 0..=20 {
@@ -593,7 +601,7 @@ fn the_search_spaces_hold_what_the_pipelines_take() {
                 .iter()
                 .map(|(name, parameter)| (name.clone(), draw(parameter)))
                 .collect();
-            check(&pipeline, &parameters)
+            check_hyper_parameters(&pipeline, &parameters)
                 .unwrap_or_else(|error| panic!("{}", poolcast::error::render(&error)));
         }
     }
@@ -626,7 +634,7 @@ fn the_published_grids_have_49640_points_a_split() {
         ("rf", 1470),
         ("nn", 24_192),
     ];
-    assert_eq!(counts.map(|(name, _)| name), PIPELINES);
+    assert_eq!(counts.map(|(name, _)| name), PIPELINE_NAMES);
     for (name, count) in counts {
         let trials = Trials::of(&published(&[name])).expect("counted");
         assert_eq!((trials.count(), trials.repeats()), (count, 0), "{name}");

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use poolcast::config::Config;
-use poolcast::tables::Samples;
+use poolcast::tables::JoinedTable;
 use serde_json::{Value, json};
 
 /// The samples of `config/table.yaml` with the files of this kind.
-fn samples(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<Samples> {
+fn samples(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<JoinedTable> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = |name: &str| json!(root.join(format!("tests/data/table/{name}.{kind}")));
     let mut flags = std::collections::BTreeMap::from([
@@ -15,7 +15,7 @@ fn samples(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<Samp
         ("data.metadata", file("metadata")),
     ]);
     flags.extend(changes.iter().cloned());
-    Samples::read(&Config::load(Some(&root.join("config/table.yaml")), &flags)?.data)
+    JoinedTable::read(&Config::load(Some(&root.join("config/table.yaml")), &flags)?.data)
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn parquet_says_what_csv_says() {
     );
     assert_eq!(csv.table.features, parquet.table.features);
     // NaN is not equal to itself.
-    let bits = |samples: &Samples| {
+    let bits = |samples: &JoinedTable| {
         samples
             .table
             .x
@@ -41,9 +41,9 @@ fn parquet_says_what_csv_says() {
     };
     assert_eq!(bits(&csv), bits(&parquet));
     assert!(
-        csv.table.x.iter().any(|x| x.is_nan()) && csv.table.n() == 240,
+        csv.table.x.iter().any(|x| x.is_nan()) && csv.table.row_count() == 240,
         "{}",
-        csv.table.n()
+        csv.table.row_count()
     );
     assert_eq!(csv.table.classes, ["healthy", "ill"]);
     assert_eq!(csv.splits.keys().collect::<Vec<_>>(), ["A1", "B2"]);
@@ -68,7 +68,7 @@ fn a_broken_parquet_file_is_an_error() {
     let broken = dir.path().join("broken.parquet");
     let read = |bytes: &[u8]| {
         fs_err::write(&broken, bytes).expect("written");
-        poolcast::tables::Columns::read(&broken, "run")
+        poolcast::tables::MetadataTable::read(&broken, "run")
     };
     assert!(read(&whole).is_ok());
     for len in [4, 5, 12, 100, whole.len() / 2, whole.len() - 1] {

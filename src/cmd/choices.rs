@@ -13,7 +13,7 @@ use crate::error::{Hinted, early, hinted};
 use crate::escape;
 use crate::manifest;
 use crate::output;
-use crate::pipelines::Measure;
+use crate::pipelines::ImportanceMeasure;
 use crate::sweep::{
     self, Choice, Estimate, FeatureImportance, Outcomes, Row, SELECTION_FILE, Sweep,
 };
@@ -188,8 +188,8 @@ fn importances(choice: &Choice) -> String {
         return String::new();
     };
     let measure = importances.measure.map_or("-", |measure| match measure {
-        Measure::Coefficient => "coefficient",
-        Measure::SplitGain => "split gain",
+        ImportanceMeasure::Coefficient => "coefficient",
+        ImportanceMeasure::SplitGain => "split gain",
     });
     let metric = metric_name(choice);
     let head = vec![

@@ -9,10 +9,10 @@ use crate::cli::PredictArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
 use crate::events::{Builder, EVENTS, Store};
-use crate::pipelines::Fitted;
+use crate::pipelines::FittedPipeline;
 use crate::salt::Salt;
 use crate::sweep::{self, FIT, SWEEP, Sweep};
-use crate::tables::{Cells, Sheet, new_rows};
+use crate::tables::{OutputCells, OutputTable, read_new_rows};
 use crate::tensors::{Dataset, TENSORS};
 use crate::training::{HoldPrediction, Run, predict_holds, predict_samples};
 use crate::{condor, manifest, output};
@@ -42,7 +42,7 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
             sheet.write(file)?;
             output::data(&format!(
                 "{} rows in {}\n",
-                output::count(sheet.n() as u64),
+                output::count(sheet.row_count() as u64),
                 file.display()
             ))?;
         }
@@ -115,7 +115,7 @@ fn fit(place: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
 }
 
 /// What the pipeline in `dir` says of each row of a table.
-fn of_table(dir: &Path, args: &PredictArgs) -> Result<Sheet> {
+fn of_table(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     // Also says which version another one is of.
     manifest::read::<serde_json::Value>(dir, FIT)?;
     let config = Config::read(dir)?;
@@ -135,7 +135,7 @@ fn of_table(dir: &Path, args: &PredictArgs) -> Result<Sheet> {
             "name a CSV or Parquet file",
         )
     })?;
-    let fitted = Fitted::open(dir).with_context(|| {
+    let fitted = FittedPipeline::open(dir).with_context(|| {
         hinted(
             format!("`{}` has no model that can be used", dir.display()),
             "`sweep run --keep` removes all but the best; a trial's row makes its model again: docs/pipelines.md",
@@ -145,7 +145,7 @@ fn of_table(dir: &Path, args: &PredictArgs) -> Result<Sheet> {
         .data
         .index
         .context("a pipeline over tables has an index")?;
-    let (names, rows) = new_rows(table, &index, &fitted.features, &fitted.classes)?;
+    let (names, rows) = read_new_rows(table, &index, &fitted.features, &fitted.classes)?;
     let probabilities = fitted.probabilities(&rows)?;
     let k = fitted.classes.len();
     let of_class = |(class, name): (usize, &String)| {
@@ -155,18 +155,18 @@ fn of_table(dir: &Path, args: &PredictArgs) -> Result<Sheet> {
             .step_by(k)
             .copied()
             .collect();
-        (format!("probability_{name}"), Cells::Reals(cells))
+        (format!("probability_{name}"), OutputCells::Floats(cells))
     };
     let classes = fitted.classes.iter().enumerate().map(of_class);
-    Ok(Sheet {
-        columns: std::iter::once((index, Cells::Texts(names)))
+    Ok(OutputTable {
+        columns: std::iter::once((index, OutputCells::Texts(names)))
             .chain(classes)
             .collect(),
     })
 }
 
 /// What the network that `place` means says of each hold.
-fn of_network(place: &Path, args: &PredictArgs) -> Result<Sheet> {
+fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
     ensure!(
         args.split.is_none(),
         hinted(
@@ -208,11 +208,11 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<Sheet> {
 }
 
 /// A row a hold.
-fn sheet(holds: &[HoldPrediction]) -> Sheet {
+fn sheet(holds: &[HoldPrediction]) -> OutputTable {
     let texts =
-        |of: &dyn Fn(&HoldPrediction) -> String| Cells::Texts(holds.iter().map(of).collect());
+        |of: &dyn Fn(&HoldPrediction) -> String| OutputCells::Texts(holds.iter().map(of).collect());
     let wholes = |of: fn(&HoldPrediction) -> i32| {
-        Cells::Wholes(holds.iter().map(|hold| of(hold).into()).collect())
+        OutputCells::Integers(holds.iter().map(|hold| of(hold).into()).collect())
     };
     let mut columns = Vec::new();
     if holds.iter().any(|hold| hold.side.is_some()) {
@@ -235,10 +235,10 @@ fn sheet(holds: &[HoldPrediction]) -> Sheet {
         ("hold_subcode", wholes(|hold| hold.hold_subcode)),
         (
             "probability",
-            Cells::Reals(holds.iter().map(|hold| hold.probability).collect()),
+            OutputCells::Floats(holds.iter().map(|hold| hold.probability).collect()),
         ),
     ]);
-    Sheet {
+    OutputTable {
         columns: columns
             .into_iter()
             .map(|(name, cells)| (name.to_owned(), cells))

@@ -14,7 +14,7 @@ use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::events::{Builder, Store};
 use crate::files::{LockedDirectory, Staging};
 use crate::sweep::{self, Best, Choice, Outcomes, Row, Sweep, Trials};
-use crate::tables::{self as table, Samples};
+use crate::tables::{self as table, JoinedTable};
 use crate::tensors::{Dataset, Settings, Side, TENSORS};
 use crate::training::{Evaluation, Run};
 use crate::{escape, eventlog, events, files, manifest, output};
@@ -153,12 +153,15 @@ pub(super) fn make_tensors(sweep: &Sweep, events: &Path, trials: &[Config]) -> R
 
 /// Joins the tables; returns their digest.
 pub(super) fn tables(config: &Config) -> Result<String> {
-    let (dir, key) = (sweep::table_dir(&config.out), table::key(&config.data)?);
+    let (dir, key) = (
+        sweep::table_dir(&config.out),
+        table::joined_table_key(&config.data)?,
+    );
     if manifest::finished_key(&dir, table::TABLE).as_ref() == Some(&key) {
         output::note("tables: joined before");
         return Ok(key);
     }
-    Samples::read(&config.data)?.write(&dir, &key)?;
+    JoinedTable::read(&config.data)?.write(&dir, &key)?;
     Ok(key)
 }
 

@@ -14,7 +14,7 @@ use forust_ml::tree::Tree as Grown;
 use rand::seq::index::sample;
 use serde::{Deserialize, Serialize};
 
-use super::importances::Importances;
+use super::importances::ColumnImportances;
 use super::matrix::{Matrix, sigmoid, softmax};
 use super::model::{Fitting, Model};
 use super::parameters::Settings;
@@ -246,8 +246,8 @@ impl Model for Boosted {
         }
     }
 
-    fn importances(&self, _f: usize) -> Option<Importances> {
-        Some(Importances::of_gains(&self.gains))
+    fn importances(&self, _f: usize) -> Option<ColumnImportances> {
+        Some(ColumnImportances::of_gains(&self.gains))
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {

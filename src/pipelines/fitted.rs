@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use super::boosting::Boosted;
 use super::forest::Forest;
-use super::importances::Importances;
+use super::importances::ColumnImportances;
 use super::logistic::Logistic;
 use super::matrix::Matrix;
 use super::model::{AnyModel, Fitting};
 use super::network::Network;
 use super::newton::Penalty;
-use super::parameters::{Parameters, Settings, effective};
+use super::parameters::{HyperParameters, Settings, effective_hyper_parameters};
 use super::steps::Steps;
 use super::svc::Svc;
 use crate::error::hinted;
 use crate::shard::Format;
-use crate::tables::Table;
+use crate::tables::FeatureTable;
 
 /// The file of a fitted pipeline.
-pub const FILE: &str = "pipeline.json";
+pub const PIPELINE_FILE: &str = "pipeline.json";
 
 const PIPELINE: Format = Format {
     name: "pipeline",
@@ -32,11 +32,11 @@ const PIPELINE: Format = Format {
 /// A pipeline with everything it learnt from its training rows: what to put where a value is missing, which features to
 /// look at and how to scale them, and the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fitted {
+pub struct FittedPipeline {
     /// Its name.
     pub pipeline: String,
     /// The hyper-parameters that had an effect, defaults included.
-    pub parameters: Parameters,
+    pub parameters: HyperParameters,
     /// The features of the table it was fitted on, in order.
     pub features: Vec<String>,
     /// The classes of that table.
@@ -54,16 +54,16 @@ pub struct Fitted {
 /// The same seed gives the same model, whatever the number of threads. `stop` is asked between iterations, trees and epochs.
 ///
 /// # Errors
-/// Fails with [`super::Stopped`] once `stop` says so; as [`effective`] does; on a table with fewer than two classes, without
+/// Fails with [`super::FitStopped`] once `stop` says so; as [`effective_hyper_parameters`] does; on a table with fewer than two classes, without
 /// columns, or with an infinite number; and when the selection leaves no feature.
-pub fn fit(
+pub fn fit_pipeline(
     pipeline: &str,
-    parameters: &Parameters,
-    table: &Table,
+    parameters: &HyperParameters,
+    table: &FeatureTable,
     seed: u64,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Fitted> {
-    let parameters = effective(pipeline, parameters)?;
+) -> Result<FittedPipeline> {
+    let parameters = effective_hyper_parameters(pipeline, parameters)?;
     check_table(table)?;
     let (present, y) = present(table)?;
     let fitting = Fitting {
@@ -76,7 +76,7 @@ pub fn fit(
     let is_filled = pipeline != "xgb" || parameters["selection"] == "svd";
     let steps = Steps::fit(table, fitting, is_filled)?;
     let model = fit_model(pipeline, &steps.apply(table), fitting)?;
-    Ok(Fitted {
+    Ok(FittedPipeline {
         pipeline: pipeline.to_owned(),
         features: table.features.clone(),
         classes: table.classes.clone(),
@@ -114,17 +114,17 @@ fn fit_model(pipeline: &str, x: &Matrix, fitting: Fitting<'_>) -> Result<AnyMode
     }
 }
 
-fn check_table(table: &Table) -> Result<()> {
-    ensure!(table.f() > 0, "the table has no features");
-    let infinite =
-        (0..table.f()).find(|place| table.column(*place).iter().any(|value| value.is_infinite()));
+fn check_table(table: &FeatureTable) -> Result<()> {
+    ensure!(table.column_count() > 0, "the table has no features");
+    let infinite = (0..table.column_count())
+        .find(|place| table.column(*place).iter().any(|value| value.is_infinite()));
     infinite.map_or(Ok(()), |place| {
         bail!("feature `{}` has an infinite number", table.features[place])
     })
 }
 
 /// The classes that have rows, ascending, and each row's place among them.
-fn present(table: &Table) -> Result<(Vec<usize>, Vec<u32>)> {
+fn present(table: &FeatureTable) -> Result<(Vec<usize>, Vec<u32>)> {
     let mut seen = vec![false; table.classes.len()];
     for class in &table.y {
         *seen
@@ -153,17 +153,17 @@ fn present(table: &Table) -> Result<(Vec<usize>, Vec<u32>)> {
     Ok((present, y))
 }
 
-impl Fitted {
+impl FittedPipeline {
     /// The probability of each class, row by row: `[n, classes]`.
     ///
     /// # Errors
     /// Fails when the table has other features than the pipeline was fitted on, or an infinite number.
-    pub fn probabilities(&self, table: &Table) -> Result<Vec<f64>> {
+    pub fn probabilities(&self, table: &FeatureTable) -> Result<Vec<f64>> {
         self.check_features(table)?;
         check_table(table)?;
         let known = self.model.get().probabilities(&self.steps.apply(table));
         let classes = self.classes.len();
-        let mut all = vec![0.0; table.n() * classes];
+        let mut all = vec![0.0; table.row_count() * classes];
         for (all, known) in all
             .chunks_exact_mut(classes)
             .zip(known.chunks_exact(self.present.len()))
@@ -177,8 +177,8 @@ impl Fitted {
     }
 
     /// What the model makes of each feature, `[features]`; none where that cannot be read off it.
-    pub fn importances(&self) -> Option<Importances> {
-        let of_columns = self.model.get().importances(self.steps.f())?;
+    pub fn importances(&self) -> Option<ColumnImportances> {
+        let of_columns = self.model.get().importances(self.steps.column_count())?;
         Some(self.steps.of_table(&of_columns, self.features.len()))
     }
 
@@ -187,11 +187,11 @@ impl Fitted {
         self.steps.places()
     }
 
-    fn check_features(&self, table: &Table) -> Result<()> {
+    fn check_features(&self, table: &FeatureTable) -> Result<()> {
         let of = |features: &[String], place: usize| {
             features.get(place).cloned().unwrap_or("none".to_owned())
         };
-        let other = (0..self.features.len().max(table.f()))
+        let other = (0..self.features.len().max(table.column_count()))
             .find(|place| self.features.get(*place) != table.features.get(*place));
         other.map_or(Ok(()), |place| {
             let (here, there) = (of(&table.features, place), of(&self.features, place));
@@ -214,15 +214,15 @@ impl Fitted {
             format_version: PIPELINE.version,
             body: self,
         };
-        crate::files::write_atomic(&dir.join(FILE), &serde_json::to_vec(&document)?)
+        crate::files::write_atomic(&dir.join(PIPELINE_FILE), &serde_json::to_vec(&document)?)
     }
 
     /// Reads the pipeline in `dir`.
     ///
     /// # Errors
     /// Fails when there is none, when it is of another version, and when it is not sound.
-    pub fn open(dir: &Path) -> Result<Fitted> {
-        let path = dir.join(FILE);
+    pub fn open(dir: &Path) -> Result<FittedPipeline> {
+        let path = dir.join(PIPELINE_FILE);
         let bytes = crate::files::read_artefact(&path, 1 << 32)?;
         let place = || format!("cannot read `{}`", path.display());
         let head: Head = serde_json::from_slice(&bytes).with_context(place)?;
@@ -259,7 +259,9 @@ impl Fitted {
             "the classes it knows are not two or more of its own"
         );
         self.steps.check(self.features.len())?;
-        self.model.get().check(self.steps.f(), self.present.len())
+        self.model
+            .get()
+            .check(self.steps.column_count(), self.present.len())
     }
 }
 
@@ -267,7 +269,7 @@ impl Fitted {
 struct Document<'a> {
     format: &'a str,
     format_version: u32,
-    body: &'a Fitted,
+    body: &'a FittedPipeline,
 }
 
 #[derive(Deserialize)]
@@ -278,5 +280,5 @@ struct Head {
 
 #[derive(Deserialize)]
 struct Body {
-    body: Fitted,
+    body: FittedPipeline,
 }

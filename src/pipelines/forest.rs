@@ -11,7 +11,7 @@ use smartcore::ensemble::random_forest_regressor::{
 };
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
-use super::importances::Importances;
+use super::importances::ColumnImportances;
 use super::matrix::Matrix;
 use super::model::{Fitting, Model};
 use super::stop::{Stop, ask};
@@ -219,8 +219,8 @@ impl Model for Forest {
         x.by_rows().chunks_exact(x.f).flat_map(of_row).collect()
     }
 
-    fn importances(&self, _f: usize) -> Option<Importances> {
-        Some(Importances::of_gains(&self.gains))
+    fn importances(&self, _f: usize) -> Option<ColumnImportances> {
+        Some(ColumnImportances::of_gains(&self.gains))
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {

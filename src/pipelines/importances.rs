@@ -1,9 +1,9 @@
 //! What a model makes of each of its columns.
 
-/// How [`Importances`] were found.
+/// How [`ColumnImportances`] were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Measure {
+pub enum ImportanceMeasure {
     /// What a logit or a decision changes by where the column grows by one after scaling, or by one standard deviation where
     /// the model sees components; of several classes that of the largest size.
     Coefficient,
@@ -13,16 +13,16 @@ pub enum Measure {
 
 /// The importance of every column.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Importances {
+pub struct ColumnImportances {
     /// How it was found.
-    pub measure: Measure,
+    pub measure: ImportanceMeasure,
     /// `[f]`.
     pub values: Vec<f64>,
 }
 
-impl Importances {
+impl ColumnImportances {
     /// Of coefficients `[o, f]`.
-    pub(super) fn of_coefficients(coefficients: &[f64], f: usize) -> Importances {
+    pub(super) fn of_coefficients(coefficients: &[f64], f: usize) -> ColumnImportances {
         let largest = |most: f64, next: &f64| if next.abs() > most.abs() { *next } else { most };
         let of = |column: usize| {
             coefficients
@@ -31,18 +31,18 @@ impl Importances {
                 .step_by(f.max(1))
                 .fold(0.0, largest)
         };
-        Importances {
-            measure: Measure::Coefficient,
+        ColumnImportances {
+            measure: ImportanceMeasure::Coefficient,
             values: (0..f).map(of).collect(),
         }
     }
 
     /// Of what splits gained, `[f]`.
-    pub(super) fn of_gains(gains: &[f64]) -> Importances {
+    pub(super) fn of_gains(gains: &[f64]) -> ColumnImportances {
         let sum: f64 = gains.iter().sum();
         let share = |gain: &f64| if sum > 0.0 { gain / sum } else { 0.0 };
-        Importances {
-            measure: Measure::SplitGain,
+        ColumnImportances {
+            measure: ImportanceMeasure::SplitGain,
             values: gains.iter().map(share).collect(),
         }
     }

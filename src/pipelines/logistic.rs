@@ -5,7 +5,7 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::importances::Importances;
+use super::importances::ColumnImportances;
 use super::matrix::{Matrix, add, dot, sigmoid, softmax};
 use super::model::Model;
 use super::newton::{Penalty, minimise};
@@ -80,8 +80,8 @@ impl Model for Logistic {
         rows
     }
 
-    fn importances(&self, f: usize) -> Option<Importances> {
-        Some(Importances::of_coefficients(&self.weights, f))
+    fn importances(&self, f: usize) -> Option<ColumnImportances> {
+        Some(ColumnImportances::of_coefficients(&self.weights, f))
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {

@@ -1,7 +1,7 @@
 //! A table → a fitted pipeline → probabilities of classes.
 //!
 //! A pipeline fills what is missing, selects features, scales them and fits one classical model, all of it on the rows of one
-//! table: [`fit`]. Its hyper-parameters have scikit-learn's and xgboost's names: [`check`].
+//! table: [`fit_pipeline`]. Its hyper-parameters have scikit-learn's and xgboost's names: [`check_hyper_parameters`].
 
 mod boosting;
 mod fitted;
@@ -23,7 +23,10 @@ mod svc;
 mod svd;
 mod tree;
 
-pub use fitted::{FILE, Fitted, fit};
-pub use importances::{Importances, Measure};
-pub use parameters::{PIPELINES, Parameters, check, effective, names};
-pub use stop::Stopped;
+pub use fitted::{FittedPipeline, PIPELINE_FILE, fit_pipeline};
+pub use importances::{ColumnImportances, ImportanceMeasure};
+pub use parameters::{
+    HyperParameters, PIPELINE_NAMES, check_hyper_parameters, effective_hyper_parameters,
+    hyper_parameter_names,
+};
+pub use stop::FitStopped;

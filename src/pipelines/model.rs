@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::boosting::Boosted;
 use super::forest::Forest;
-use super::importances::Importances;
+use super::importances::ColumnImportances;
 use super::logistic::Logistic;
 use super::matrix::Matrix;
 use super::network::Network;
@@ -34,7 +34,7 @@ pub(super) trait Model {
     fn probabilities(&self, x: &Matrix) -> Vec<f64>;
 
     /// What the model makes of each of its `f` columns; none where that cannot be read off it.
-    fn importances(&self, f: usize) -> Option<Importances>;
+    fn importances(&self, f: usize) -> Option<ColumnImportances>;
 
     /// Refuses what no fit leaves, as a file from elsewhere may hold it.
     fn check(&self, f: usize, k: usize) -> Result<()>;

@@ -12,7 +12,7 @@ use rand::Rng as _;
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
-use super::importances::Importances;
+use super::importances::ColumnImportances;
 use super::matrix::{Matrix, add, sigmoid, softmax};
 use super::model::{Fitting, Model};
 use super::parameters::Settings;
@@ -386,7 +386,7 @@ impl Model for Network {
         rows
     }
 
-    fn importances(&self, _f: usize) -> Option<Importances> {
+    fn importances(&self, _f: usize) -> Option<ColumnImportances> {
         None
     }
 

@@ -11,7 +11,7 @@ use crate::config::nearest;
 use crate::error::hinted;
 
 /// Hyper-parameters by name, as a sweep draws them.
-pub type Parameters = BTreeMap<String, Value>;
+pub type HyperParameters = BTreeMap<String, Value>;
 
 /// What a hyper-parameter can be.
 #[derive(Debug, Clone, Copy)]
@@ -155,7 +155,7 @@ const TABLE: [(&str, &[Parameter]); 7] = [
 ];
 
 /// The names of the pipelines.
-pub const PIPELINES: [&str; 7] = ["lasso", "ridge", "enet", "svc", "xgb", "rf", "nn"];
+pub const PIPELINE_NAMES: [&str; 7] = ["lasso", "ridge", "enet", "svc", "xgb", "rf", "nn"];
 
 fn parameters_of(pipeline: &str) -> Result<impl Iterator<Item = &'static Parameter>> {
     let own = TABLE
@@ -165,7 +165,7 @@ fn parameters_of(pipeline: &str) -> Result<impl Iterator<Item = &'static Paramet
     let own = own.with_context(|| {
         hinted(
             format!("there is no pipeline `{pipeline}`"),
-            format!("a pipeline is one of {}", words(&PIPELINES)),
+            format!("a pipeline is one of {}", words(&PIPELINE_NAMES)),
         )
     })?;
     Ok(own.iter().chain(SELECTION))
@@ -175,7 +175,7 @@ fn parameters_of(pipeline: &str) -> Result<impl Iterator<Item = &'static Paramet
 ///
 /// # Errors
 /// Fails when there is no such pipeline.
-pub fn names(pipeline: &str) -> Result<Vec<&'static str>> {
+pub fn hyper_parameter_names(pipeline: &str) -> Result<Vec<&'static str>> {
     Ok(parameters_of(pipeline)?
         .map(|parameter| parameter.name)
         .collect())
@@ -186,8 +186,11 @@ pub fn names(pipeline: &str) -> Result<Vec<&'static str>> {
 ///
 /// # Errors
 /// Fails when there is no such pipeline, and on a name that is not known, a value of another kind or out of range.
-pub fn effective(pipeline: &str, parameters: &Parameters) -> Result<Parameters> {
-    let mut effective = Parameters::new();
+pub fn effective_hyper_parameters(
+    pipeline: &str,
+    parameters: &HyperParameters,
+) -> Result<HyperParameters> {
+    let mut effective = HyperParameters::new();
     for parameter in parameters_of(pipeline)? {
         let default = || serde_json::from_str(parameter.default).expect("the defaults are JSON");
         let value = parameters
@@ -217,12 +220,12 @@ pub fn effective(pipeline: &str, parameters: &Parameters) -> Result<Parameters> 
     Ok(effective)
 }
 
-/// Refuses hyper-parameters that [`effective`] refuses.
+/// Refuses hyper-parameters that [`effective_hyper_parameters`] refuses.
 ///
 /// # Errors
-/// As [`effective`].
-pub fn check(pipeline: &str, parameters: &Parameters) -> Result<()> {
-    effective(pipeline, parameters).map(drop)
+/// As [`effective_hyper_parameters`].
+pub fn check_hyper_parameters(pipeline: &str, parameters: &HyperParameters) -> Result<()> {
+    effective_hyper_parameters(pipeline, parameters).map(drop)
 }
 
 fn wrong(pipeline: &str, parameter: &Parameter, value: &Value) -> anyhow::Error {
@@ -335,9 +338,9 @@ fn whole(value: &Value, least: u32, most: u32) -> Option<Value> {
         .then(|| Value::from(real as u64))
 }
 
-/// What [`effective`] gave, by the type it was found to have.
+/// What [`effective_hyper_parameters`] gave, by the type it was found to have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Settings<'a>(pub(super) &'a Parameters);
+pub(super) struct Settings<'a>(pub(super) &'a HyperParameters);
 
 impl<'a> Settings<'a> {
     /// A number; none for a word.
@@ -397,25 +400,27 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn parameters(value: Value) -> Parameters {
+    fn parameters(value: Value) -> HyperParameters {
         serde_json::from_value(value).expect("an object")
     }
 
     fn refusal(pipeline: &str, value: Value) -> String {
-        crate::error::render(&check(pipeline, &parameters(value)).expect_err("is refused"))
+        crate::error::render(
+            &check_hyper_parameters(pipeline, &parameters(value)).expect_err("is refused"),
+        )
     }
 
     #[test]
     fn every_default_is_accepted() {
         for (place, (pipeline, _)) in TABLE.iter().enumerate() {
-            assert_eq!(PIPELINES[place], *pipeline);
-            check(pipeline, &Parameters::new()).expect("defaults");
+            assert_eq!(PIPELINE_NAMES[place], *pipeline);
+            check_hyper_parameters(pipeline, &HyperParameters::new()).expect("defaults");
         }
     }
 
     #[test]
     fn what_has_no_effect_is_no_difference() {
-        let of = |value| effective("svc", &parameters(value)).expect("accepted");
+        let of = |value| effective_hyper_parameters("svc", &parameters(value)).expect("accepted");
         assert_eq!(
             of(json!({"kernel": "linear", "gamma": 0.5})),
             of(json!({"kernel": "linear"}))
@@ -426,7 +431,8 @@ mod tests {
         );
         assert_eq!(of(json!({"selection_C": 3})), of(json!({"C": 1.0})));
         let depth = |depth: Value| {
-            effective("xgb", &parameters(json!({"max_depth": depth}))).expect("accepted")
+            effective_hyper_parameters("xgb", &parameters(json!({"max_depth": depth})))
+                .expect("accepted")
         };
         assert_eq!(depth(json!(0)), depth(Value::Null), "both are no limit");
         assert_ne!(depth(json!(6)), depth(Value::Null));
@@ -469,7 +475,7 @@ mod tests {
 
     #[test]
     fn numbers_are_taken_as_distributions_give_them() {
-        let sizes = effective(
+        let sizes = effective_hyper_parameters(
             "nn",
             &parameters(json!({"hidden_layer_sizes": 50.0, "max_iter": 20.0})),
         );

@@ -4,14 +4,14 @@
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::importances::{Importances, Measure};
+use super::importances::{ColumnImportances, ImportanceMeasure};
 use super::matrix::{Matrix, add};
 use super::model::Fitting;
 use super::parameters::Settings;
 use super::selection::select;
 use super::svd;
 use crate::error::hinted;
-use crate::tables::Table;
+use crate::tables::FeatureTable;
 
 /// The steps, fitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ struct Column {
 
 impl Steps {
     /// Learns the steps from `table`. Where `fills` says no, the model sees what is missing as NaN.
-    pub(super) fn fit(table: &Table, fitting: Fitting<'_>, fills: bool) -> Result<Steps> {
+    pub(super) fn fit(table: &FeatureTable, fitting: Fitting<'_>, fills: bool) -> Result<Steps> {
         let settings = fitting.settings;
         let threshold = match settings.word("selection")? {
             "threshold" => Some(Threshold {
@@ -63,7 +63,7 @@ impl Steps {
             }),
             _ => None,
         };
-        let all = (0..table.f())
+        let all = (0..table.column_count())
             .map(|place| Column {
                 place,
                 fill: None,
@@ -93,7 +93,10 @@ impl Steps {
         ensure!(
             !kept.is_empty(),
             hinted(
-                format!("the selection leaves none of the {} features", table.f()),
+                format!(
+                    "the selection leaves none of the {} features",
+                    table.column_count()
+                ),
                 "let it keep more: a larger `selection_C`, or smaller limits"
             )
         );
@@ -106,7 +109,7 @@ impl Steps {
     }
 
     /// The columns as the model sees them.
-    pub(super) fn apply(&self, table: &Table) -> Matrix {
+    pub(super) fn apply(&self, table: &FeatureTable) -> Matrix {
         let value = |column: &Column, value: f64| {
             let value = self
                 .threshold
@@ -126,7 +129,7 @@ impl Steps {
                 .map(move |x| value(column, *x))
         });
         let columns = Matrix {
-            n: table.n(),
+            n: table.row_count(),
             f: self.columns.len(),
             x: x.collect(),
         };
@@ -139,28 +142,28 @@ impl Steps {
                 .map(|value| (value - component.shift) / component.scale)
         });
         Matrix {
-            n: table.n(),
+            n: table.row_count(),
             f: components.len(),
             x: x.collect(),
         }
     }
 
     /// How many columns the model sees.
-    pub(super) fn f(&self) -> usize {
+    pub(super) fn column_count(&self) -> usize {
         self.components
             .as_ref()
             .map_or(self.columns.len(), Vec::len)
     }
 
     /// What is known of the columns that the model sees, said of the `f` columns of the table.
-    pub(super) fn of_table(&self, importances: &Importances, f: usize) -> Importances {
+    pub(super) fn of_table(&self, importances: &ColumnImportances, f: usize) -> ColumnImportances {
         let mut values = vec![0.0; f];
         let Some(components) = &self.components else {
             self.columns
                 .iter()
                 .zip(&importances.values)
                 .for_each(|(column, value)| values[column.place] = *value);
-            return Importances {
+            return ColumnImportances {
                 measure: importances.measure,
                 values,
             };
@@ -168,13 +171,15 @@ impl Steps {
         for (component, value) in components.iter().zip(&importances.values) {
             for (column, loading) in self.columns.iter().zip(&component.loadings) {
                 values[column.place] += match importances.measure {
-                    Measure::Coefficient => value / component.scale * loading * column.spread,
+                    ImportanceMeasure::Coefficient => {
+                        value / component.scale * loading * column.spread
+                    }
                     // The squares of a component's loadings sum to one.
-                    Measure::SplitGain => value * loading * loading,
+                    ImportanceMeasure::SplitGain => value * loading * loading,
                 };
             }
         }
-        Importances {
+        ColumnImportances {
             measure: importances.measure,
             values,
         }
@@ -187,7 +192,7 @@ impl Steps {
 
     /// Refuses columns outside a table of `f`, and numbers that no fit leaves.
     pub(super) fn check(&self, f: usize) -> Result<()> {
-        ensure!(self.f() > 0, "the model sees no column");
+        ensure!(self.column_count() > 0, "the model sees no column");
         let sound = |column: &Column| {
             let numbers = [
                 column.fill.unwrap_or(0.0),
@@ -333,19 +338,19 @@ fn scaler(settings: Settings<'_>, column: &[f64]) -> Result<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipelines::effective;
+    use crate::pipelines::effective_hyper_parameters;
     use serde_json::json;
 
     fn steps(parameters: serde_json::Value, x: &[[f64; 4]]) -> (Steps, Vec<f64>) {
         let names = |n: usize| (0..n).map(|at| at.to_string()).collect();
-        let x = Table {
+        let x = FeatureTable {
             features: names(x.len()),
             x: x.concat(),
             y: vec![0, 1, 0, 1],
             classes: names(2),
             groups: vec![0; 4],
         };
-        let parameters = effective(
+        let parameters = effective_hyper_parameters(
             "lasso",
             &serde_json::from_value(parameters).expect("an object"),
         )

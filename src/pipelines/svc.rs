@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
-use super::importances::Importances;
+use super::importances::ColumnImportances;
 use super::kernel::Kernel;
 use super::matrix::{Matrix, sigmoid};
 use super::model::{Fitting, Model};
@@ -87,7 +87,7 @@ impl Model for Svc {
             .collect()
     }
 
-    fn importances(&self, f: usize) -> Option<Importances> {
+    fn importances(&self, f: usize) -> Option<ColumnImportances> {
         // A linear machine has its coefficients as its only vector; one that never saw two classes has none.
         let coefficients = |machine: &Machine| match machine.vectors.len() {
             0 => vec![0.0; f],
@@ -98,7 +98,7 @@ impl Model for Svc {
                 .collect(),
         };
         let all: Vec<f64> = self.machines.iter().flat_map(coefficients).collect();
-        (self.kernel == Kernel::Linear).then(|| Importances::of_coefficients(&all, f))
+        (self.kernel == Kernel::Linear).then(|| ColumnImportances::of_coefficients(&all, f))
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {

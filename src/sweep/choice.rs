@@ -17,8 +17,8 @@ use super::source;
 use super::status::Leader;
 use super::trial_files::trial_dir;
 use crate::config::Metric;
-use crate::pipelines::Fitted;
-use crate::tables::Table;
+use crate::pipelines::FittedPipeline;
+use crate::tables::FeatureTable;
 
 /// The file that keeps the choices.
 pub const SELECTION_FILE: &str = "selection.json";
@@ -149,7 +149,7 @@ impl Choice {
         }
         // Its model may have been removed, as by `--keep 0`.
         if best.fit.is_some()
-            && let Ok(fitted) = Fitted::open(&trial_dir(&sweep.dir, best.trial))
+            && let Ok(fitted) = FittedPipeline::open(&trial_dir(&sweep.dir, best.trial))
         {
             for (name, table) in &source.evaluate {
                 let estimate = truth(table).interval(
@@ -176,7 +176,7 @@ impl Choice {
     }
 }
 
-fn truth(table: &Table) -> Truth<'_> {
+fn truth(table: &FeatureTable) -> Truth<'_> {
     Truth {
         y: &table.y,
         groups: &table.groups,
@@ -209,12 +209,15 @@ fn corrected(
             }
         })
         .collect();
-    if of.iter().any(|values| values.len() != table.n() * classes) {
+    if of
+        .iter()
+        .any(|values| values.len() != table.row_count() * classes)
+    {
         return None;
     }
     let is_known = |row: &usize| of.iter().all(|values| !values[row * classes].is_nan());
-    let known: Vec<usize> = (0..table.n()).filter(is_known).collect();
-    let table = table.rows(&known);
+    let known: Vec<usize> = (0..table.row_count()).filter(is_known).collect();
+    let table = table.select_rows(&known);
     let trials: Vec<Vec<f64>> = of
         .iter()
         .map(|values| {

@@ -11,7 +11,7 @@ use super::space::{Point, Space};
 use super::suggest::{grid_len, suggest};
 use crate::config::{Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace};
 use crate::error::hinted;
-use crate::pipelines::effective;
+use crate::pipelines::effective_hyper_parameters;
 
 /// The trials of one pipeline, the same on each split, so that splits can be compared.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Draws {
         let all: Vec<(u32, u32)> = self.spaces.iter().enumerate().flat_map(places).collect();
         let digest = |(at, number): &(u32, u32)| -> Result<u128> {
             let drawn = self.spaces[*at as usize].draw(self.seed, *number as usize)?;
-            let effective = effective(&self.pipeline, &drawn.parameters)?;
+            let effective = effective_hyper_parameters(&self.pipeline, &drawn.parameters)?;
             Ok(XxHash3_128::oneshot(&serde_json::to_vec(&(
                 effective,
                 drawn.samples,

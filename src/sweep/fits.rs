@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Cv, MetricName};
 use crate::manifest::Checksum;
-use crate::pipelines::{Fitted, Parameters, effective};
+use crate::pipelines::{FittedPipeline, HyperParameters, effective_hyper_parameters};
 use crate::shard::{self, Column, Format, Shard};
-use crate::tables::{Samples, Sides, Table, folds};
+use crate::tables::{FeatureTable, JoinedTable, SplitRows, cross_validation_folds};
 use crate::training::ClassScores;
 use crate::{files, manifest, pipelines};
 
@@ -29,13 +29,13 @@ const PREDICTIONS: &str = "predictions.safetensors";
 #[derive(Debug)]
 pub struct Rows {
     /// Learned from, and divided into folds.
-    pub train: Table,
+    pub train: FeatureTable,
     /// When each row of `train` was, if that is known.
     pub times: Option<Vec<f64>>,
     /// Held out.
-    pub validate: Option<Table>,
+    pub validate: Option<FeatureTable>,
     /// Further rows to score on, by name.
-    pub evaluate: BTreeMap<String, Table>,
+    pub evaluate: BTreeMap<String, FeatureTable>,
     /// The digest of where they come from.
     pub key: String,
 }
@@ -45,19 +45,19 @@ impl Rows {
     ///
     /// # Errors
     /// Fails when there is no such split.
-    pub fn of_split(samples: &Samples, name: &str) -> Result<Rows> {
+    pub fn of_split(samples: &JoinedTable, name: &str) -> Result<Rows> {
         let sides = samples
             .splits
             .get(name)
             .with_context(|| format!("the table has no split `{name}`"))?;
-        let all: Vec<usize> = sides.rows().collect();
+        let all: Vec<usize> = sides.all_rows().collect();
         // Classes of other splits are none of this one's.
-        let table = samples.table.rows(&all).with_present_classes();
+        let table = samples.table.select_rows(&all).with_present_classes();
         let mut begin = 0;
         let mut next = |count: usize| {
             let rows: Vec<usize> = (begin..begin + count).collect();
             begin += count;
-            table.rows(&rows)
+            table.select_rows(&rows)
         };
         let (train, validate) = (next(sides.train.len()), next(sides.validate.len()));
         let evaluate = sides
@@ -73,7 +73,7 @@ impl Rows {
         Ok(Rows {
             train,
             times,
-            validate: (validate.n() > 0).then_some(validate),
+            validate: (validate.row_count() > 0).then_some(validate),
             evaluate,
             key,
         })
@@ -81,7 +81,7 @@ impl Rows {
 }
 
 /// The digest of what is in a split, whatever other splits are there: groups count by their order, and not by their numbers.
-fn content_key(table: &Table, sides: &Sides, times: Option<&[f64]>) -> Result<String> {
+fn content_key(table: &FeatureTable, sides: &SplitRows, times: Option<&[f64]>) -> Result<String> {
     let groups: BTreeSet<u64> = table.groups.iter().copied().collect();
     let rank: BTreeMap<u64, u64> = groups.into_iter().zip(0..).collect();
     let groups: Vec<u64> = table.groups.iter().map(|group| rank[group]).collect();
@@ -139,7 +139,7 @@ pub struct Task {
     /// The pipeline's name.
     pub pipeline: String,
     /// Its hyper-parameters.
-    pub parameters: Parameters,
+    pub parameters: HyperParameters,
     /// The split it learns from, of tables.
     pub split: Option<String>,
     cv: Option<Cv>,
@@ -156,7 +156,9 @@ impl Task {
             Ok((name.clone(), value.constant(name)?))
         };
         let parameters = spaces.all().iter().flat_map(|space| &space.parameters);
-        let parameters = parameters.map(constant).collect::<Result<Parameters>>()?;
+        let parameters = parameters
+            .map(constant)
+            .collect::<Result<HyperParameters>>()?;
         Ok(Some(Task {
             pipeline: pipeline.clone(),
             parameters,
@@ -170,7 +172,7 @@ impl Task {
     /// effect.
     pub fn key(&self, rows: &Rows) -> Result<String> {
         let cv = self.cv.map(|cv| (cv.k, cv.folds));
-        let parameters = effective(&self.pipeline, &self.parameters)?;
+        let parameters = effective_hyper_parameters(&self.pipeline, &self.parameters)?;
         manifest::key(&(
             FIT.version,
             &self.pipeline,
@@ -185,20 +187,21 @@ impl Task {
     /// Fits each fold and then all rows, until `stop` says so.
     ///
     /// # Errors
-    /// Fails with [`pipelines::Stopped`] where it was stopped, and where the rows cannot be divided or fitted.
+    /// Fails with [`pipelines::FitStopped`] where it was stopped, and where the rows cannot be divided or fitted.
     pub fn fit(&self, rows: &Rows, stop: &(dyn Fn() -> bool + Sync)) -> Result<Fit> {
         let classes = rows.train.classes.len();
         let divided = self
             .cv
-            .map(|cv| folds(&rows.train, rows.times.as_deref(), cv, self.seed))
+            .map(|cv| cross_validation_folds(&rows.train, rows.times.as_deref(), cv, self.seed))
             .transpose()?;
         let divided = divided.unwrap_or_default();
         let (mut scores, mut predictions, mut seconds) =
             (Vec::new(), Predictions::default(), Vec::new());
-        let mut learn = |table: &Table, number: usize| {
+        let mut learn = |table: &FeatureTable, number: usize| {
             let began = Instant::now();
             let seed = crate::seed::generator(self.seed, "fit", &[number as i64]).random();
-            let fitted = pipelines::fit(&self.pipeline, &self.parameters, table, seed, stop);
+            let fitted =
+                pipelines::fit_pipeline(&self.pipeline, &self.parameters, table, seed, stop);
             seconds.push(began.elapsed().as_secs_f64());
             fitted
         };
@@ -207,12 +210,12 @@ impl Task {
             if divided.is_empty() {
                 0
             } else {
-                rows.train.n() * classes
+                rows.train.row_count() * classes
             }
         ];
         for (fold, number) in divided.iter().zip(1..) {
-            let fitted = learn(&rows.train.rows(&fold.train), number)?;
-            let tested = rows.train.rows(&fold.test);
+            let fitted = learn(&rows.train.select_rows(&fold.train), number)?;
+            let tested = rows.train.select_rows(&fold.test);
             let probabilities = fitted.probabilities(&tested)?;
             scores.push(ClassScores::of(&probabilities, &tested.y, classes));
             for (row, of_row) in fold.test.iter().zip(probabilities.chunks_exact(classes)) {
@@ -259,7 +262,7 @@ pub struct Fit {
     /// What it predicted.
     pub predictions: Predictions,
     /// Fitted to all rows that are learned from.
-    pub model: Fitted,
+    pub model: FittedPipeline,
     /// How long each fit took: the folds, then the model.
     pub seconds: Vec<f64>,
 }
@@ -301,12 +304,12 @@ pub(super) fn finished(dir: &Path, key: &str) -> Option<FitScores> {
 
 /// Removes the model in `dir`; it can be made again from the row.
 pub(super) fn remove_model(dir: &Path) -> Result<()> {
-    files::remove([dir.join(pipelines::FILE)])
+    files::remove([dir.join(pipelines::PIPELINE_FILE)])
 }
 
 /// Fails for hyper-parameters that the pipeline does not know, or cannot use.
 pub(super) fn check(task: &Task) -> Result<()> {
-    let checked = pipelines::check(&task.pipeline, &task.parameters);
+    let checked = pipelines::check_hyper_parameters(&task.pipeline, &task.parameters);
     checked.with_context(|| format!("cannot use `pipelines.{}`", task.pipeline))?;
     ensure!(
         task.split.is_some() || task.cv.is_none(),

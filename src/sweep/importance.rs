@@ -5,8 +5,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Metric;
-use crate::pipelines::{Fitted, Importances, Measure};
-use crate::tables::Table;
+use crate::pipelines::{ColumnImportances, FittedPipeline, ImportanceMeasure};
+use crate::tables::FeatureTable;
 use crate::training::score;
 
 /// How often the rows of a feature are put in another order.
@@ -18,7 +18,7 @@ const PERMUTED: usize = 100;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeatureImportances {
     /// What the model itself says; none of a network and of machines with a kernel.
-    pub measure: Option<Measure>,
+    pub measure: Option<ImportanceMeasure>,
     /// The features that matter, the most important first: by the model itself, else by permutation.
     pub features: Vec<FeatureImportance>,
 }
@@ -38,15 +38,15 @@ pub struct FeatureImportance {
 impl FeatureImportances {
     /// Those of `fitted`, permuted on `held_out`, by `metric`.
     pub(super) fn of(
-        fitted: &Fitted,
-        held_out: Option<&Table>,
+        fitted: &FittedPipeline,
+        held_out: Option<&FeatureTable>,
         metric: &Metric,
         seed: u64,
     ) -> FeatureImportances {
         let own = fitted.importances();
         let mut places = own
             .as_ref()
-            .map_or_else(|| fitted.used_features(), Importances::ranked);
+            .map_or_else(|| fitted.used_features(), ColumnImportances::ranked);
         let permuted = &places[..places.len().min(PERMUTED)];
         let permuted: Vec<Option<f64>> = held_out.map_or(Vec::new(), |table| {
             permutations(fitted, table, permuted, metric, seed)
@@ -77,14 +77,14 @@ impl FeatureImportances {
 
 /// What the metric loses by each of the features at `places`; none where it is not defined.
 fn permutations(
-    fitted: &Fitted,
-    table: &Table,
+    fitted: &FittedPipeline,
+    table: &FeatureTable,
     places: &[usize],
     metric: &Metric,
     seed: u64,
 ) -> Vec<Option<f64>> {
-    let n = table.n();
-    let loss = |table: &Table| {
+    let n = table.row_count();
+    let loss = |table: &FeatureTable| {
         let value = score(
             metric.name,
             &fitted.probabilities(table).ok()?,
@@ -96,7 +96,7 @@ fn permutations(
     let Some(before) = loss(table) else {
         return Vec::new();
     };
-    let permuted = |table: &mut Table, place: &usize| {
+    let permuted = |table: &mut FeatureTable, place: &usize| {
         let column = table.column(*place).to_vec();
         let mut sum = 0.0;
         for repeat in 0..REPEATS {

@@ -138,7 +138,7 @@ fn of_choice(
     let row = outcomes
         .row_of(choice.trial)?
         .context("the best trial has a row")?;
-    let model = trial_dir(dir, choice.trial).join(pipelines::FILE);
+    let model = trial_dir(dir, choice.trial).join(pipelines::PIPELINE_FILE);
     let relative = model
         .strip_prefix(dir)
         .unwrap_or(&model)

@@ -26,7 +26,7 @@ pub fn measure(sweep: &Sweep, trial: usize, limit: Duration, dir: &Path) -> Resu
         let began = Instant::now();
         let fitted = task.fit(&rows, &|| began.elapsed() > limit);
         if let Err(error) = fitted.map(drop)
-            && !error.is::<pipelines::Stopped>()
+            && !error.is::<pipelines::FitStopped>()
         {
             return Err(error);
         }

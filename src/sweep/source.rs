@@ -15,8 +15,8 @@ use super::trial_files::trial_dir;
 use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
-use crate::pipelines::Fitted;
-use crate::tables::{Samples, TABLE, Table, features};
+use crate::pipelines::FittedPipeline;
+use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
 use crate::tensors::{self, Dataset, Side};
 use crate::training::{Run, probabilities};
 
@@ -56,9 +56,9 @@ impl Sources {
 pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
     if !config.data.is_given() {
         let dataset = dataset(sweep, config)?;
-        let side = |side| features(&dataset, side);
+        let side = |side| sample_features(&dataset, side);
         let (train, validate) = (side(Side::Train)?, Some(side(Side::Validate)?));
-        let validate = validate.filter(|table| table.n() > 0);
+        let validate = validate.filter(|table| table.row_count() > 0);
         return Ok(Rows {
             train,
             times: None,
@@ -75,7 +75,7 @@ pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
         .split_names
         .first()
         .context("a trial over tables has a split")?;
-    Rows::of_split(&Samples::open(&dir)?, split)
+    Rows::of_split(&JoinedTable::open(&dir)?, split)
 }
 
 /// The samples of logs that the trial `config` of `sweep` learns from.
@@ -137,10 +137,10 @@ pub(super) fn predictions(sweep: &Sweep, row: &Row, rows: &Rows) -> Result<Predi
     };
     let classes = rows.train.classes.len();
     let fits = [
-        (&found.folds, rows.train.n()),
+        (&found.folds, rows.train.row_count()),
         (
             &found.validation,
-            rows.validate.as_ref().map_or(0, |table| table.n()),
+            rows.validate.as_ref().map_or(0, |table| table.row_count()),
         ),
     ];
     let fits = fits
@@ -165,17 +165,17 @@ fn of_network(sweep: &Sweep, row: &Row, side: Side) -> Result<Vec<f32>> {
 }
 
 /// The test side of samples of logs, and what the trial of `row` predicts of it, `[n, 2]`; tables have none.
-pub(super) fn test(sweep: &Sweep, row: &Row) -> Result<Option<(Table, Vec<f32>)>> {
+pub(super) fn test(sweep: &Sweep, row: &Row) -> Result<Option<(FeatureTable, Vec<f32>)>> {
     if row.config.data.is_given() {
         return Ok(None);
     }
-    let table = features(&dataset(sweep, &row.config)?, Side::Test)?;
-    if table.n() == 0 {
+    let table = sample_features(&dataset(sweep, &row.config)?, Side::Test)?;
+    if table.row_count() == 0 {
         return Ok(None);
     }
     let probabilities = match &row.fit {
         Some(_) => {
-            let fitted = Fitted::open(&trial_dir(&sweep.dir, row.trial))?;
+            let fitted = FittedPipeline::open(&trial_dir(&sweep.dir, row.trial))?;
             fitted
                 .probabilities(&table)?
                 .into_iter()

@@ -39,7 +39,7 @@ impl Term<'_> {
         let Err(error) = outcome else {
             return Ok(Ended::Done(self.row(row, How::Done)));
         };
-        let is_stopped = error.is::<training::Stopped>() || error.is::<pipelines::Stopped>();
+        let is_stopped = error.is::<training::Stopped>() || error.is::<pipelines::FitStopped>();
         if is_stopped && self.began.elapsed() > self.limit {
             let error = error.context(format!("it took longer than {} s", self.limit.as_secs()));
             return Ok(self.failed(row, How::TimeLimit, &error));

@@ -11,16 +11,16 @@ use crate::error::hinted;
 
 /// The columns of a table, by name, and the name of each row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Columns {
+pub struct MetadataTable {
     /// What each row is called, `[n]`.
     pub index: Vec<String>,
     names: Vec<String>,
-    columns: Vec<Column>,
+    columns: Vec<MetadataColumn>,
 }
 
 /// One column, `[n]`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Column {
+pub enum MetadataColumn {
     /// What is missing is NaN.
     Numbers(Vec<f64>),
     /// Truth values.
@@ -29,7 +29,7 @@ pub enum Column {
     Texts(Vec<Option<String>>),
 }
 
-impl Columns {
+impl MetadataTable {
     /// Reads the table `path`, whose rows are called what its column `index` says.
     ///
     /// In a CSV file a column is of numbers where all its cells are, of truth values where all are true or false, else of
@@ -37,7 +37,7 @@ impl Columns {
     ///
     /// # Errors
     /// Fails where two rows are called the same, and where one has no name.
-    pub fn read(path: &Path, index: &str) -> Result<Columns> {
+    pub fn read(path: &Path, index: &str) -> Result<MetadataTable> {
         let head = |names: &[String]| {
             Ok((
                 place(names, index)?,
@@ -60,9 +60,9 @@ impl Columns {
         });
         let index: Vec<String> = named.collect::<Result<_>>().with_context(broken)?;
         check_index(&index, &names[at]).with_context(broken)?;
-        let mut columns: Vec<Column> = values.into_iter().map(Column::of).collect();
-        columns[at] = Column::Texts(index.iter().cloned().map(Some).collect());
-        Ok(Columns {
+        let mut columns: Vec<MetadataColumn> = values.into_iter().map(MetadataColumn::of).collect();
+        columns[at] = MetadataColumn::Texts(index.iter().cloned().map(Some).collect());
+        Ok(MetadataTable {
             index,
             names,
             columns,
@@ -73,40 +73,40 @@ impl Columns {
     ///
     /// # Errors
     /// Names the nearest where there is none.
-    pub fn column(&self, name: &str) -> Result<&Column> {
+    pub fn column(&self, name: &str) -> Result<&MetadataColumn> {
         Ok(&self.columns[place(&self.names, name)?])
     }
 }
 
-impl Column {
-    fn of(values: Vec<Value>) -> Column {
+impl MetadataColumn {
+    fn of(values: Vec<Value>) -> MetadataColumn {
         let all = |is: fn(&Value) -> bool| {
             values
                 .iter()
                 .all(|value| *value == Value::Missing || is(value))
         };
         if all(|value| value.number().is_some()) {
-            Column::Numbers(
+            MetadataColumn::Numbers(
                 values
                     .iter()
                     .map(|value| value.number().unwrap_or(f64::NAN))
                     .collect(),
             )
         } else if all(|value| value.bool().is_some()) {
-            Column::Bools(values.iter().map(Value::bool).collect())
+            MetadataColumn::Bools(values.iter().map(Value::bool).collect())
         } else {
-            Column::Texts(values.iter().map(Value::name).collect())
+            MetadataColumn::Texts(values.iter().map(Value::name).collect())
         }
     }
 
     /// What stands in row `at`, in words; `None` for what is missing.
     pub fn name(&self, at: usize) -> Option<String> {
         match self {
-            Column::Numbers(values) => Some(values[at])
+            MetadataColumn::Numbers(values) => Some(values[at])
                 .filter(|value| !value.is_nan())
                 .map(|value| value.to_string()),
-            Column::Bools(values) => values[at].map(|value| value.to_string()),
-            Column::Texts(values) => values[at].clone(),
+            MetadataColumn::Bools(values) => values[at].map(|value| value.to_string()),
+            MetadataColumn::Texts(values) => values[at].clone(),
         }
     }
 }

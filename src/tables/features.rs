@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::Table;
+use super::FeatureTable;
 use crate::tensors::{Dataset, EMPTY, Facts, Side};
 
 /// The samples of one side as rows, for models that see no order of time: of each state the frames that the held job spent in
@@ -12,7 +12,7 @@ use crate::tensors::{Dataset, EMPTY, Facts, Side};
 ///
 /// # Errors
 /// Fails when a shard cannot be read.
-pub fn features(dataset: &Dataset, side: Side) -> Result<Table> {
+pub fn sample_features(dataset: &Dataset, side: Side) -> Result<FeatureTable> {
     let settings = &dataset.summary.settings;
     let (e, j) = (dataset.summary.e, settings.j);
     let rows: Vec<Vec<f64>> = dataset
@@ -31,7 +31,7 @@ pub fn features(dataset: &Dataset, side: Side) -> Result<Table> {
     let x = (0..features.len())
         .flat_map(|column| rows.iter().map(move |row| row[column]))
         .collect();
-    Ok(Table {
+    Ok(FeatureTable {
         features,
         x,
         y: dataset
@@ -146,9 +146,9 @@ mod tests {
         )
         .expect("built");
         let dataset = Dataset::open(&dir.path().join("tensors")).expect("opened");
-        let table = features(&dataset, Side::Train).expect("a table");
+        let table = sample_features(&dataset, Side::Train).expect("a table");
         assert_eq!(
-            (table.n(), table.f()),
+            (table.row_count(), table.column_count()),
             (dataset.len(Side::Train), table.features.len())
         );
         let column = |name: &str| {
@@ -172,7 +172,7 @@ mod tests {
         );
         assert_eq!(
             table.groups.iter().collect::<BTreeSet<_>>().len(),
-            table.n(),
+            table.row_count(),
             "a cluster each"
         );
         assert!(table.y.contains(&0) && table.y.contains(&1));

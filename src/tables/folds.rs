@@ -6,13 +6,13 @@ use anyhow::{Result, ensure};
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::Table;
+use super::FeatureTable;
 use crate::config::{Cv, Folds};
 use crate::error::hinted;
 
 /// The rows of a table that one fit learns from and those it is tested on, each ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fold {
+pub struct CrossValidationFold {
     /// What is learned from.
     pub train: Vec<usize>,
     /// What is tested on.
@@ -31,17 +31,22 @@ pub struct Fold {
 ///
 /// # Errors
 /// Fails with fewer rows or groups than folds, and where a fold could not learn from every class.
-pub fn folds(table: &Table, times: Option<&[f64]>, cv: Cv, seed: u64) -> Result<Vec<Fold>> {
+pub fn cross_validation_folds(
+    table: &FeatureTable,
+    times: Option<&[f64]>,
+    cv: Cv,
+    seed: u64,
+) -> Result<Vec<CrossValidationFold>> {
     let mut random = crate::seed::generator(seed, "folds", &[]);
     let distinct: BTreeSet<u64> = table.groups.iter().copied().collect();
-    let is_grouped = distinct.len() < table.n();
+    let is_grouped = distinct.len() < table.row_count();
     let folds = match cv.folds {
         Folds::Stratified if is_grouped => {
             enough(distinct.len(), "groups", cv.k)?;
             of_parts(&stratified_groups(table, cv.k, &mut random), cv.k)
         }
         Folds::Stratified => {
-            enough(table.n(), "rows", cv.k)?;
+            enough(table.row_count(), "rows", cv.k)?;
             of_parts(&stratified(table, cv.k, &mut random), cv.k)
         }
         Folds::LeaveOneGroupOut => {
@@ -80,7 +85,7 @@ fn enough(found: usize, what: &str, k: usize) -> Result<()> {
 }
 
 /// A fold must learn from every class, and be tested on something.
-fn check(table: &Table, fold: &Fold, number: usize) -> Result<()> {
+fn check(table: &FeatureTable, fold: &CrossValidationFold, number: usize) -> Result<()> {
     for (class, name) in table.classes.iter().enumerate() {
         ensure!(
             fold.train.iter().any(|row| table.y[*row] as usize == class),
@@ -101,22 +106,22 @@ fn check(table: &Table, fold: &Fold, number: usize) -> Result<()> {
 }
 
 /// The fold of each row `parts` → folds.
-fn of_parts(parts: &[usize], k: usize) -> Vec<Fold> {
+fn of_parts(parts: &[usize], k: usize) -> Vec<CrossValidationFold> {
     let rows =
         |keep: &dyn Fn(usize) -> bool| (0..parts.len()).filter(|row| keep(parts[*row])).collect();
     (0..k)
-        .map(|part| Fold {
+        .map(|part| CrossValidationFold {
             train: rows(&|other| other != part),
             test: rows(&|other| other == part),
         })
         .collect()
 }
 
-fn stratified(table: &Table, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
-    let mut parts = vec![0; table.n()];
+fn stratified(table: &FeatureTable, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
+    let mut parts = vec![0; table.row_count()];
     let mut dealt = 0;
     for class in 0..table.classes.len() {
-        let mut rows: Vec<usize> = (0..table.n())
+        let mut rows: Vec<usize> = (0..table.row_count())
             .filter(|row| table.y[*row] as usize == class)
             .collect();
         rows.shuffle(random);
@@ -128,7 +133,7 @@ fn stratified(table: &Table, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
     parts
 }
 
-fn stratified_groups(table: &Table, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
+fn stratified_groups(table: &FeatureTable, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
     let classes = table.classes.len();
     let mut counts: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     let mut totals = vec![0.0_f64; classes];
@@ -174,7 +179,11 @@ fn variance(values: &[f64]) -> f64 {
         / values.len() as f64
 }
 
-fn by_time(table: &Table, times: Option<&[f64]>, k: usize) -> Result<Vec<Fold>> {
+fn by_time(
+    table: &FeatureTable,
+    times: Option<&[f64]>,
+    k: usize,
+) -> Result<Vec<CrossValidationFold>> {
     let Some(times) = times else {
         return Err(hinted(
             "folds by time need the time of each row",
@@ -182,7 +191,7 @@ fn by_time(table: &Table, times: Option<&[f64]>, k: usize) -> Result<Vec<Fold>> 
         )
         .into());
     };
-    enough(table.n(), "rows", k + 1)?;
+    enough(table.row_count(), "rows", k + 1)?;
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
     let cuts: Vec<f64> = (1..=k)
@@ -190,11 +199,13 @@ fn by_time(table: &Table, times: Option<&[f64]>, k: usize) -> Result<Vec<Fold>> 
         .collect();
     let part = |row: &usize| cuts.iter().filter(|cut| times[*row] >= **cut).count();
     let fold = |number: usize| {
-        let test: Vec<usize> = (0..table.n()).filter(|row| part(row) == number).collect();
+        let test: Vec<usize> = (0..table.row_count())
+            .filter(|row| part(row) == number)
+            .collect();
         let tested: BTreeSet<u64> = test.iter().map(|row| table.groups[*row]).collect();
-        let train = (0..table.n())
+        let train = (0..table.row_count())
             .filter(|row| part(row) < number && !tested.contains(&table.groups[*row]));
-        Fold {
+        CrossValidationFold {
             train: train.collect(),
             test,
         }
@@ -207,13 +218,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn table(y: &[u32], groups: Option<&[u64]>) -> Table {
+    fn table(y: &[u32], groups: Option<&[u64]>) -> FeatureTable {
         let n = y.len();
         let classes = (0..=y.iter().copied().max().unwrap_or(0))
             .map(|class| class.to_string())
             .collect();
         let groups = groups.map_or_else(|| (0..n as u64).collect(), <[u64]>::to_vec);
-        Table {
+        FeatureTable {
             features: vec!["a".to_owned()],
             x: vec![0.0; n],
             y: y.to_vec(),
@@ -227,8 +238,8 @@ mod tests {
     }
 
     /// Every row is tested once, and learned from in every other fold.
-    fn is_partition(table: &Table, folds: &[Fold]) -> bool {
-        (0..table.n()).all(|row| {
+    fn is_partition(table: &FeatureTable, folds: &[CrossValidationFold]) -> bool {
+        (0..table.row_count()).all(|row| {
             let tested = folds.iter().filter(|fold| fold.test.contains(&row)).count();
             tested == 1
                 && folds
@@ -241,13 +252,13 @@ mod tests {
         #[test]
         fn strata_are_even(y in prop::collection::vec(0..3u32, 0..80), k in 2..7usize, seed in 0..5u64) {
             let table = table(&y, None);
-            let Ok(folds) = folds(&table, None, cv(k, Folds::Stratified), seed) else {
+            let Ok(folds) = cross_validation_folds(&table, None, cv(k, Folds::Stratified), seed) else {
                 let least = (0..table.classes.len() as u32).map(|class| y.iter().filter(|y| **y == class).count()).min();
                 prop_assert!(y.len() < k || least < Some(2));
                 return Ok(());
             };
             prop_assert!(is_partition(&table, &folds));
-            let spread = |count: &dyn Fn(&Fold) -> usize| {
+            let spread = |count: &dyn Fn(&CrossValidationFold) -> usize| {
                 let counts: Vec<usize> = folds.iter().map(count).collect();
                 counts.iter().max().expect("folds") - counts.iter().min().expect("folds")
             };
@@ -255,7 +266,7 @@ mod tests {
             for class in 0..3 {
                 prop_assert!(spread(&|fold| fold.test.iter().filter(|row| y[**row] == class).count()) <= 1);
             }
-            prop_assert_eq!(&super::folds(&table, None, cv(k, Folds::Stratified), seed).expect("again"), &folds);
+            prop_assert_eq!(&cross_validation_folds(&table, None, cv(k, Folds::Stratified), seed).expect("again"), &folds);
         }
 
         #[test]
@@ -267,7 +278,7 @@ mod tests {
             let (y, groups): (Vec<u32>, Vec<u64>) = rows.iter().map(|row| (row.0, row.1)).unzip();
             let times: Vec<f64> = rows.iter().map(|row| f64::from(row.2)).collect();
             let table = table(&y, Some(&groups));
-            let Ok(folds) = folds(&table, Some(&times), cv(k, kind), 1) else { return Ok(()) };
+            let Ok(folds) = cross_validation_folds(&table, Some(&times), cv(k, kind), 1) else { return Ok(()) };
             for fold in &folds {
                 let tested: BTreeSet<u64> = fold.test.iter().map(|row| groups[*row]).collect();
                 prop_assert!(fold.train.iter().all(|row| !tested.contains(&groups[*row])));
@@ -290,11 +301,15 @@ mod tests {
             .map(|row| u32::from((row / 10) % 3 == 0 && row % 10 > 1))
             .collect();
         let table = table(&y, Some(&groups));
-        for fold in folds(&table, None, cv(5, Folds::Stratified), 3).expect("folds") {
+        for fold in
+            cross_validation_folds(&table, None, cv(5, Folds::Stratified), 3).expect("folds")
+        {
             let positives = fold.test.iter().filter(|row| y[**row] == 1).count();
             assert_eq!((fold.test.len(), positives), (60, 16));
         }
-        let other = |seed| folds(&table, None, cv(5, Folds::Stratified), seed).expect("folds");
+        let other = |seed| {
+            cross_validation_folds(&table, None, cv(5, Folds::Stratified), seed).expect("folds")
+        };
         assert_ne!(other(1), other(2));
     }
 
@@ -302,7 +317,8 @@ mod tests {
     fn what_makes_no_folds_is_refused() {
         let refusal = |y: &[u32], groups: Option<&[u64]>, k, kind| {
             crate::error::render(
-                &folds(&table(y, groups), None, cv(k, kind), 1).expect_err("refused"),
+                &cross_validation_folds(&table(y, groups), None, cv(k, kind), 1)
+                    .expect_err("refused"),
             )
         };
         insta::assert_snapshot!(

@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::columns::{Column, Columns};
-use super::expression::Expression;
+use super::columns::{MetadataColumn, MetadataTable};
+use super::expression::RowFilter;
 use super::numbers::Numbers;
-use super::table::Table;
+use super::table::FeatureTable;
 use crate::config::{Data, EVALUATE, WHOLE};
 use crate::error::{Hinted, hinted};
 
@@ -18,20 +18,20 @@ const LISTED: usize = 5;
 
 /// The rows that some split names, joined by name, and which of them stand on which side.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Samples {
+pub struct JoinedTable {
     /// Features, classes and groups; without a column of groups each row is one of its own.
-    pub table: Table,
+    pub table: FeatureTable,
     /// What each row is called, `[n]`.
     pub names: Vec<String>,
     /// When each row was, `[n]`, if a column says so.
     pub times: Option<Vec<f64>>,
     /// The splits by name.
-    pub splits: BTreeMap<String, Sides>,
+    pub splits: BTreeMap<String, SplitRows>,
 }
 
 /// The rows of a split, ascending.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Sides {
+pub struct SplitRows {
     /// Learned from.
     pub train: Vec<usize>,
     /// Held out; empty where nothing is.
@@ -41,9 +41,9 @@ pub struct Sides {
     pub evaluate: BTreeMap<String, Vec<usize>>,
 }
 
-impl Sides {
+impl SplitRows {
     /// The rows of all sides; one of several sides more than once.
-    pub fn rows(&self) -> impl Iterator<Item = usize> {
+    pub fn all_rows(&self) -> impl Iterator<Item = usize> {
         self.train
             .iter()
             .chain(&self.validate)
@@ -62,13 +62,13 @@ impl Sides {
     }
 }
 
-impl Samples {
+impl JoinedTable {
     /// Reads and joins what `data` names.
     ///
     /// # Errors
     /// Fails for a row of a split without features or class, for a split with one class, and for a row or a group that a
     /// split would learn from and validate on; the message names some.
-    pub fn read(data: &Data) -> Result<Samples> {
+    pub fn read(data: &Data) -> Result<JoinedTable> {
         let given = |key: &Option<String>, name: &str| {
             key.clone()
                 .with_context(|| format!("`data.{name}` is missing"))
@@ -76,7 +76,7 @@ impl Samples {
         let path = |key: &Option<std::path::PathBuf>| key.clone().context("`data` names no tables");
         let index = given(&data.index, "index")?;
         let metadata = path(&data.metadata)?;
-        let columns = Columns::read(&metadata, &index)?;
+        let columns = MetadataTable::read(&metadata, &index)?;
         let in_metadata = || format!("cannot use the table `{}`", metadata.display());
         let target = columns
             .column(&given(&data.target, "target")?)
@@ -94,7 +94,7 @@ impl Samples {
             .transpose()
             .with_context(in_metadata)?;
         let splits = sides(data, &columns)?;
-        let rows: BTreeSet<usize> = splits.values().flat_map(Sides::rows).collect();
+        let rows: BTreeSet<usize> = splits.values().flat_map(SplitRows::all_rows).collect();
         let rows: Vec<usize> = rows.into_iter().collect();
         let names: Vec<String> = rows.iter().map(|row| columns.index[*row].clone()).collect();
         let (classes, y) = classes(target, &rows, &names).with_context(in_metadata)?;
@@ -104,7 +104,7 @@ impl Samples {
             .transpose()
             .with_context(in_metadata)?;
         let (features, x) = features(&path(&data.features)?, &index, &names)?;
-        let table = Table {
+        let table = FeatureTable {
             features,
             x,
             y,
@@ -125,14 +125,14 @@ impl Samples {
                 .collect();
             (
                 name,
-                Sides {
+                SplitRows {
                     train: placed(sides.train),
                     validate: placed(sides.validate),
                     evaluate,
                 },
             )
         });
-        let samples = Samples {
+        let samples = JoinedTable {
             table,
             names,
             times,
@@ -231,21 +231,21 @@ pub(super) fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String 
 }
 
 /// The rows of the metadata that each chosen split names.
-fn sides(data: &Data, columns: &Columns) -> Result<BTreeMap<String, Sides>> {
+fn sides(data: &Data, columns: &MetadataTable) -> Result<BTreeMap<String, SplitRows>> {
     if data.splits.is_empty() {
         let train = (0..columns.index.len()).collect();
         return Ok([(
             WHOLE.to_owned(),
-            Sides {
+            SplitRows {
                 train,
-                ..Sides::default()
+                ..SplitRows::default()
             },
         )]
         .into());
     }
     let select = |name: &str| {
         let rows =
-            Expression::parse(&data.splits[name]).and_then(|expression| expression.select(columns));
+            RowFilter::parse(&data.splits[name]).and_then(|expression| expression.select(columns));
         let rows = rows.with_context(|| format!("cannot use `data.splits.{name}`"))?;
         let hint = "change the filter; rows where it is unknown are not selected";
         ensure!(
@@ -262,9 +262,9 @@ fn sides(data: &Data, columns: &Columns) -> Result<BTreeMap<String, Sides>> {
         } else {
             &name
         })?;
-        let mut sides = Sides {
+        let mut sides = SplitRows {
             train: learned,
-            ..Sides::default()
+            ..SplitRows::default()
         };
         if data.splits.contains_key(&train) && data.splits.contains_key(&validate) {
             sides.validate = select(&validate)?;
@@ -315,7 +315,11 @@ fn sides(data: &Data, columns: &Columns) -> Result<BTreeMap<String, Sides>> {
 }
 
 /// The names of the classes, numbers by size and texts by alphabet, and the class of each of `rows`.
-fn classes(target: &Column, rows: &[usize], names: &[String]) -> Result<(Vec<String>, Vec<u32>)> {
+fn classes(
+    target: &MetadataColumn,
+    rows: &[usize],
+    names: &[String],
+) -> Result<(Vec<String>, Vec<u32>)> {
     let found: Vec<Option<String>> = rows.iter().map(|row| target.name(*row)).collect();
     let missing: Vec<&str> = names
         .iter()
@@ -338,7 +342,7 @@ fn classes(target: &Column, rows: &[usize], names: &[String]) -> Result<(Vec<Str
         .collect::<BTreeSet<_>>()
         .into_iter()
         .collect();
-    if matches!(target, Column::Numbers(_)) {
+    if matches!(target, MetadataColumn::Numbers(_)) {
         let number = |name: &str| name.parse().unwrap_or(f64::NAN);
         classes.sort_by(|a, b| number(a).total_cmp(&number(b)));
     }
@@ -356,7 +360,7 @@ fn classes(target: &Column, rows: &[usize], names: &[String]) -> Result<(Vec<Str
     Ok((classes, y))
 }
 
-fn groups(column: Option<&Column>, rows: &[usize], names: &[String]) -> Result<Vec<u64>> {
+fn groups(column: Option<&MetadataColumn>, rows: &[usize], names: &[String]) -> Result<Vec<u64>> {
     let Some(column) = column else {
         return Ok((0..rows.len() as u64).collect());
     };
@@ -379,11 +383,11 @@ fn groups(column: Option<&Column>, rows: &[usize], names: &[String]) -> Result<V
 }
 
 /// Numbers as they are; texts as dates or moments, in seconds.
-fn times(column: &Column, rows: &[usize], names: &[String]) -> Result<Vec<f64>> {
+fn times(column: &MetadataColumn, rows: &[usize], names: &[String]) -> Result<Vec<f64>> {
     let time = |row: usize| match column {
-        Column::Numbers(values) => Some(values[row]).filter(|value| !value.is_nan()),
-        Column::Texts(values) => values[row].as_deref().and_then(moment),
-        Column::Bools(_) => None,
+        MetadataColumn::Numbers(values) => Some(values[row]).filter(|value| !value.is_nan()),
+        MetadataColumn::Texts(values) => values[row].as_deref().and_then(moment),
+        MetadataColumn::Bools(_) => None,
     };
     let found = rows.iter().zip(names).map(|(row, name)| {
         let hint =
@@ -452,7 +456,7 @@ r5,well,p5,2020-01-06,W
 ";
 
     /// What comes of the tables when the configuration is this one with some replacements.
-    fn read(replacements: &[(&str, &str)]) -> Result<Samples> {
+    fn read(replacements: &[(&str, &str)]) -> Result<JoinedTable> {
         let dir = tempfile::tempdir().expect("a directory");
         let replaced = |text: &str| {
             replacements
@@ -479,7 +483,7 @@ r5,well,p5,2020-01-06,W
         {
             *table = dir.path().join(&*table);
         }
-        Samples::read(&data)
+        JoinedTable::read(&data)
     }
 
     #[test]
@@ -501,10 +505,10 @@ r5,well,p5,2020-01-06,W
         );
         assert_eq!(
             samples.splits["A"],
-            Sides {
+            SplitRows {
                 train: vec![0, 1],
                 validate: vec![2, 3],
-                ..Sides::default()
+                ..SplitRows::default()
             }
         );
         let times = samples.times.expect("known");
@@ -518,9 +522,9 @@ r5,well,p5,2020-01-06,W
         let together = read(&[("\"validate\":true", "\"validate\":false")]).expect("read");
         assert_eq!(
             together.splits["A"],
-            Sides {
+            SplitRows {
                 train: vec![0, 1, 2, 3],
-                ..Sides::default()
+                ..SplitRows::default()
             }
         );
     }
@@ -554,9 +558,9 @@ r5,well,p5,2020-01-06,W
             samples.splits,
             [(
                 "all".to_owned(),
-                Sides {
+                SplitRows {
                     train: vec![0, 1, 2, 3, 4],
-                    ..Sides::default()
+                    ..SplitRows::default()
                 }
             )]
             .into()

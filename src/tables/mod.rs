@@ -1,4 +1,4 @@
-//! Samples, or tables of the user's own → one [`Table`] of numbers that any classical model learns from.
+//! Samples, or tables of the user's own → one [`FeatureTable`] of numbers that any classical model learns from.
 
 mod columns;
 mod expression;
@@ -12,12 +12,12 @@ mod sheet;
 mod store;
 mod table;
 
-pub use columns::{Column, Columns};
-pub use expression::Expression;
-pub use features::features;
-pub use folds::{Fold, folds};
-pub use join::{Samples, Sides};
-pub use new_rows::new_rows;
-pub use sheet::{Cells, Sheet};
-pub use store::{TABLE, key};
-pub use table::Table;
+pub use columns::{MetadataColumn, MetadataTable};
+pub use expression::RowFilter;
+pub use features::sample_features;
+pub use folds::{CrossValidationFold, cross_validation_folds};
+pub use join::{JoinedTable, SplitRows};
+pub use new_rows::read_new_rows;
+pub use sheet::{OutputCells, OutputTable};
+pub use store::{TABLE, joined_table_key};
+pub use table::FeatureTable;

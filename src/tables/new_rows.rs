@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::join::list;
 use super::numbers::Numbers;
-use super::table::Table;
+use super::table::FeatureTable;
 use crate::error::hinted;
 
 /// The rows of the table `path`, which are called what its column `index` says: their names `[n]`, and their numbers in the
@@ -15,12 +15,12 @@ use crate::error::hinted;
 ///
 /// # Errors
 /// Fails for a column that is missing or not asked for, and names it; and as tables of features do.
-pub fn new_rows(
+pub fn read_new_rows(
     path: &Path,
     index: &str,
     features: &[String],
     classes: &[String],
-) -> Result<(Vec<String>, Table)> {
+) -> Result<(Vec<String>, FeatureTable)> {
     let Numbers {
         index: names,
         features: found,
@@ -35,7 +35,7 @@ pub fn new_rows(
         .map(|place| Ok(&columns[place?]))
         .collect::<Result<Vec<_>>>()?;
     let n = names.len();
-    let table = Table {
+    let table = FeatureTable {
         features: features.to_vec(),
         x: x.into_iter().flatten().copied().collect(),
         y: vec![0; n],

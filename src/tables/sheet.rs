@@ -12,61 +12,61 @@ use parquet::schema::types::Type;
 
 /// The cells of one column.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cells {
+pub enum OutputCells {
     /// Texts.
     Texts(Vec<String>),
     /// Numbers.
-    Reals(Vec<f64>),
+    Floats(Vec<f64>),
     /// Whole numbers.
-    Wholes(Vec<i64>),
+    Integers(Vec<i64>),
 }
 
 /// Columns of one length, each with its name.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Sheet {
+pub struct OutputTable {
     /// In the order in which they are written.
-    pub columns: Vec<(String, Cells)>,
+    pub columns: Vec<(String, OutputCells)>,
 }
 
-impl Cells {
+impl OutputCells {
     fn len(&self) -> usize {
         match self {
-            Cells::Texts(cells) => cells.len(),
-            Cells::Reals(cells) => cells.len(),
-            Cells::Wholes(cells) => cells.len(),
+            OutputCells::Texts(cells) => cells.len(),
+            OutputCells::Floats(cells) => cells.len(),
+            OutputCells::Integers(cells) => cells.len(),
         }
     }
 
     /// A cell as text; a number so that it is read back to the bit.
     fn text(&self, row: usize) -> String {
         match self {
-            Cells::Texts(cells) => cells[row].clone(),
-            Cells::Reals(cells) => cells[row].to_string(),
-            Cells::Wholes(cells) => cells[row].to_string(),
+            OutputCells::Texts(cells) => cells[row].clone(),
+            OutputCells::Floats(cells) => cells[row].to_string(),
+            OutputCells::Integers(cells) => cells[row].to_string(),
         }
     }
 
     fn json(&self, row: usize) -> serde_json::Value {
         match self {
-            Cells::Texts(cells) => cells[row].clone().into(),
-            Cells::Reals(cells) => cells[row].into(),
-            Cells::Wholes(cells) => cells[row].into(),
+            OutputCells::Texts(cells) => cells[row].clone().into(),
+            OutputCells::Floats(cells) => cells[row].into(),
+            OutputCells::Integers(cells) => cells[row].into(),
         }
     }
 
     /// What Parquet calls such a column.
     fn kind(&self) -> (Physical, Option<LogicalType>) {
         match self {
-            Cells::Texts(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Cells::Reals(_) => (Physical::DOUBLE, None),
-            Cells::Wholes(_) => (Physical::INT64, None),
+            OutputCells::Texts(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            OutputCells::Floats(_) => (Physical::DOUBLE, None),
+            OutputCells::Integers(_) => (Physical::INT64, None),
         }
     }
 }
 
-impl Sheet {
+impl OutputTable {
     /// How many rows there are.
-    pub fn n(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         self.columns.first().map_or(0, |(_, cells)| cells.len())
     }
 
@@ -74,7 +74,7 @@ impl Sheet {
     pub fn csv(&self) -> Result<String> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(self.columns.iter().map(|(name, _)| name))?;
-        for row in 0..self.n() {
+        for row in 0..self.row_count() {
             writer.write_record(self.columns.iter().map(|(_, cells)| cells.text(row)))?;
         }
         String::from_utf8(writer.into_inner()?).context("names and cells are texts")
@@ -89,7 +89,7 @@ impl Sheet {
                 .collect()
         };
         serde_json::Value::Array(
-            (0..self.n())
+            (0..self.row_count())
                 .map(row)
                 .map(serde_json::Value::Object)
                 .collect(),
@@ -110,7 +110,7 @@ impl Sheet {
     }
 
     fn parquet(&self) -> Result<Vec<u8>> {
-        let field = |(name, cells): &(String, Cells)| {
+        let field = |(name, cells): &(String, OutputCells)| {
             let (physical, logical) = cells.kind();
             let field =
                 Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
@@ -133,19 +133,19 @@ impl Sheet {
         for (_, cells) in &self.columns {
             let mut column = rows.next_column()?.context("a column for each field")?;
             match cells {
-                Cells::Texts(cells) => {
+                OutputCells::Texts(cells) => {
                     let cells: Vec<ByteArray> =
                         cells.iter().map(|cell| cell.as_str().into()).collect();
                     column
                         .typed::<ByteArrayType>()
                         .write_batch(&cells, None, None)?;
                 }
-                Cells::Reals(cells) => {
+                OutputCells::Floats(cells) => {
                     column
                         .typed::<DoubleType>()
                         .write_batch(cells, None, None)?;
                 }
-                Cells::Wholes(cells) => {
+                OutputCells::Integers(cells) => {
                     column.typed::<Int64Type>().write_batch(cells, None, None)?;
                 }
             }
@@ -161,16 +161,16 @@ mod tests {
     use super::*;
     use crate::tables::file::{Cell, read};
 
-    fn sheet() -> Sheet {
+    fn sheet() -> OutputTable {
         let columns = [
             (
                 "id",
-                Cells::Texts(["a,1", "say \"no\""].map(str::to_owned).to_vec()),
+                OutputCells::Texts(["a,1", "say \"no\""].map(str::to_owned).to_vec()),
             ),
-            ("p", Cells::Reals(vec![0.1, 1.0 / 3.0])),
-            ("code", Cells::Wholes(vec![-1, 1 << 53])),
+            ("p", OutputCells::Floats(vec![0.1, 1.0 / 3.0])),
+            ("code", OutputCells::Integers(vec![-1, 1 << 53])),
         ];
-        Sheet {
+        OutputTable {
             columns: columns
                 .map(|(name, cells)| (name.to_owned(), cells))
                 .to_vec(),

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::join::{Samples, Sides};
-use super::table::Table;
+use super::join::{JoinedTable, SplitRows};
+use super::table::FeatureTable;
 use crate::config::Data;
 use crate::files::Staging;
 use crate::manifest::{self, Checksum};
@@ -30,11 +30,11 @@ struct Body {
     features: Vec<String>,
     classes: Vec<String>,
     names: Vec<String>,
-    splits: BTreeMap<String, Sides>,
+    splits: BTreeMap<String, SplitRows>,
 }
 
 /// The digest of everything that the samples of `data` come from: both files, and what is asked of them.
-pub fn key(data: &Data) -> Result<String> {
+pub fn joined_table_key(data: &Data) -> Result<String> {
     let checksum = |path: &Option<std::path::PathBuf>| {
         let mut checksum = Checksum::default();
         let path = path.as_ref().context("`data` names no tables")?;
@@ -54,10 +54,10 @@ pub fn key(data: &Data) -> Result<String> {
     manifest::key(&(checksum(&data.features)?, checksum(&data.metadata)?, asked))
 }
 
-impl Samples {
+impl JoinedTable {
     /// Writes them to the directory `dir`, in place of others; `key` is that of what they were made from.
     pub fn write(&self, dir: &Path, key: &str) -> Result<()> {
-        let Samples {
+        let JoinedTable {
             table,
             names,
             times,
@@ -66,7 +66,7 @@ impl Samples {
         let mut columns = vec![
             (
                 "x".to_owned(),
-                Column::new(&table.x, &[table.f(), table.n()]),
+                Column::new(&table.x, &[table.column_count(), table.row_count()]),
             ),
             ("y".to_owned(), Column::vector(&table.y)),
             ("groups".to_owned(), Column::vector(&table.groups)),
@@ -96,7 +96,7 @@ impl Samples {
     ///
     /// # Errors
     /// Fails on a directory without samples, with those of another version, and with numbers that do not fit together.
-    pub fn open(dir: &Path) -> Result<Samples> {
+    pub fn open(dir: &Path) -> Result<JoinedTable> {
         let Body {
             xxh3,
             features,
@@ -110,7 +110,7 @@ impl Samples {
             .any(|name| name == "times")
             .then(|| shard.column::<f64>("times"))
             .transpose()?;
-        let table = Table {
+        let table = FeatureTable {
             x: shard.column("x")?.to_vec(),
             y: shard.column("y")?.to_vec(),
             groups: shard.column("groups")?.to_vec(),
@@ -118,7 +118,7 @@ impl Samples {
             classes,
         };
         let n = names.len();
-        let fits = table.x.len() == n * table.f()
+        let fits = table.x.len() == n * table.column_count()
             && [
                 table.y.len(),
                 table.groups.len(),
@@ -130,13 +130,16 @@ impl Samples {
                 .y
                 .iter()
                 .all(|class| (*class as usize) < table.classes.len())
-            && splits.values().flat_map(Sides::rows).all(|row| row < n);
+            && splits
+                .values()
+                .flat_map(SplitRows::all_rows)
+                .all(|row| row < n);
         ensure!(
             fits,
             "the numbers and names in `{}` do not fit together",
             dir.display()
         );
-        Ok(Samples {
+        Ok(JoinedTable {
             table,
             names,
             times: times.map(<[f64]>::to_vec),
@@ -160,7 +163,7 @@ mod tests {
         };
         let x = vec![1.0, 2.0, 3.0, 4.0];
         let (features, classes) = (words(&["a", "b"]), words(&["-", "+"]));
-        let table = Table {
+        let table = FeatureTable {
             features,
             x,
             y: vec![0, 1],
@@ -169,12 +172,12 @@ mod tests {
         };
         let splits = BTreeMap::from([(
             "A".to_owned(),
-            Sides {
+            SplitRows {
                 train: vec![0, 1],
-                ..Sides::default()
+                ..SplitRows::default()
             },
         )]);
-        let samples = Samples {
+        let samples = JoinedTable {
             table,
             names: words(&["r", "s"]),
             times: Some(vec![0.5, 1.5]),
@@ -182,15 +185,15 @@ mod tests {
         };
         let path = dir.path().join("table");
         samples.write(&path, "k").expect("written");
-        assert_eq!(Samples::open(&path).expect("read"), samples);
+        assert_eq!(JoinedTable::open(&path).expect("read"), samples);
         assert_eq!(manifest::finished_key(&path, TABLE).as_deref(), Some("k"));
-        let broken = Samples {
+        let broken = JoinedTable {
             names: words(&["r"]),
             ..samples
         };
         broken.write(&path, "k").expect("written");
         assert!(
-            Samples::open(&path)
+            JoinedTable::open(&path)
                 .expect_err("refused")
                 .to_string()
                 .contains("do not fit together")

@@ -2,7 +2,7 @@
 
 /// What a classical model learns from: `x` `[f, n]`, column by column, and `y` `[n]`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct FeatureTable {
     /// The name of each column, `[f]`.
     pub features: Vec<String>,
     /// The numbers, `[f, n]`; what is missing is NaN.
@@ -15,29 +15,29 @@ pub struct Table {
     pub groups: Vec<u64>,
 }
 
-impl Table {
+impl FeatureTable {
     /// Rows.
-    pub fn n(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         self.y.len()
     }
 
     /// Columns.
-    pub fn f(&self) -> usize {
+    pub fn column_count(&self) -> usize {
         self.features.len()
     }
 
     /// One column, `[n]`.
     pub fn column(&self, place: usize) -> &[f64] {
-        &self.x[place * self.n()..][..self.n()]
+        &self.x[place * self.row_count()..][..self.row_count()]
     }
 
     /// The table of the rows at these places, in this order.
-    pub fn rows(&self, places: &[usize]) -> Table {
-        let x = (0..self.f()).flat_map(|column| {
+    pub fn select_rows(&self, places: &[usize]) -> FeatureTable {
+        let x = (0..self.column_count()).flat_map(|column| {
             let column = self.column(column);
             places.iter().map(move |place| column[*place])
         });
-        Table {
+        FeatureTable {
             x: x.collect(),
             y: places.iter().map(|place| self.y[*place]).collect(),
             groups: places.iter().map(|place| self.groups[*place]).collect(),
@@ -47,7 +47,7 @@ impl Table {
     }
 
     /// The same rows, of classes that have none left out.
-    pub fn with_present_classes(self) -> Table {
+    pub fn with_present_classes(self) -> FeatureTable {
         let is_there = |class: &usize| self.y.iter().any(|y| *y as usize == *class);
         let present: Vec<usize> = (0..self.classes.len()).filter(is_there).collect();
         let place = |class: u32| present.partition_point(|known| *known < class as usize) as u32;
@@ -56,7 +56,7 @@ impl Table {
             .iter()
             .map(|class| self.classes[*class].clone())
             .collect();
-        Table { y, classes, ..self }
+        FeatureTable { y, classes, ..self }
     }
 }
 
@@ -68,20 +68,20 @@ mod tests {
     fn rows_are_taken_in_the_order_asked_for() {
         let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
         let x = vec![1.0, 2.0, 3.0, 10.0, 20.0, 30.0];
-        let table = Table {
+        let table = FeatureTable {
             features: names(["a", "b"]),
             x,
             y: vec![0, 1, 0],
             classes: names(["-", "+"]),
             groups: vec![7, 8, 9],
         };
-        let rows = table.rows(&[2, 0]);
+        let rows = table.select_rows(&[2, 0]);
         assert_eq!(
             (rows.column(0), rows.column(1)),
             (&[3.0, 1.0][..], &[30.0, 10.0][..])
         );
         assert_eq!((&rows.y[..], &rows.groups[..]), (&[0, 0][..], &[9, 7][..]));
-        let ones = table.rows(&[1, 1]).with_present_classes();
+        let ones = table.select_rows(&[1, 1]).with_present_classes();
         assert_eq!((ones.y, ones.classes), (vec![0, 0], vec!["+".to_owned()]));
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use poolcast::sweep::Predictions;
-use poolcast::tables::Samples;
+use poolcast::tables::JoinedTable;
 use serde_json::Value;
 
 use crate::place::Place;
@@ -68,7 +68,7 @@ fn rows_get_what_the_fit_said_of_them() {
         .as_u64()
         .expect("a trial");
     let dir = format!("sweep/trials/trial-{trial:04}");
-    let samples = Samples::open(&place.path("sweep/table")).expect("read");
+    let samples = JoinedTable::open(&place.path("sweep/table")).expect("read");
     let kept = Predictions::read(&place.path(&dir))
         .expect("read")
         .validation;

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use super::parse::{Comparison, Node, Operand};
 use crate::error::hinted;
-use crate::tables::columns::{Column, Columns};
+use crate::tables::columns::{MetadataColumn, MetadataTable};
 
 /// A filter whose columns are found and whose comparisons are of like with like.
 pub(super) enum Bound<'a> {
@@ -22,7 +22,7 @@ pub(super) enum Bound<'a> {
 /// What is compared: a value, or a column's in the row.
 #[derive(Clone, Copy)]
 pub(super) enum Side<'a> {
-    Column(&'a Column),
+    Column(&'a MetadataColumn),
     Value(Value<'a>),
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Value<'a> {
     Bool(bool),
 }
 
-pub(super) fn bind<'a>(node: &'a Node, columns: &'a Columns) -> Result<Bound<'a>> {
+pub(super) fn bind<'a>(node: &'a Node, columns: &'a MetadataTable) -> Result<Bound<'a>> {
     let all = |nodes: &'a [Node]| {
         nodes
             .iter()
@@ -83,7 +83,7 @@ pub(super) fn bind<'a>(node: &'a Node, columns: &'a Columns) -> Result<Bound<'a>
     })
 }
 
-fn side<'a>(operand: &'a Operand, columns: &'a Columns) -> Result<Side<'a>> {
+fn side<'a>(operand: &'a Operand, columns: &'a MetadataTable) -> Result<Side<'a>> {
     Ok(match operand {
         Operand::Column(name) => Side::Column(columns.column(name)?),
         Operand::Number(number) => Side::Value(Value::Number(*number)),
@@ -117,16 +117,18 @@ fn name(operand: &Operand) -> String {
 impl<'a> Side<'a> {
     fn kind(self) -> &'static str {
         match self {
-            Side::Column(Column::Numbers(_)) | Side::Value(Value::Number(_)) => "a number",
-            Side::Column(Column::Texts(_)) | Side::Value(Value::Text(_)) => "a text",
-            Side::Column(Column::Bools(_)) | Side::Value(Value::Bool(_)) => "a truth value",
+            Side::Column(MetadataColumn::Numbers(_)) | Side::Value(Value::Number(_)) => "a number",
+            Side::Column(MetadataColumn::Texts(_)) | Side::Value(Value::Text(_)) => "a text",
+            Side::Column(MetadataColumn::Bools(_)) | Side::Value(Value::Bool(_)) => "a truth value",
         }
     }
 
     /// Whether nothing is known of it: a column without any value is of every kind.
     fn is_empty(self) -> bool {
         match self {
-            Side::Column(Column::Numbers(values)) => values.iter().all(|value| value.is_nan()),
+            Side::Column(MetadataColumn::Numbers(values)) => {
+                values.iter().all(|value| value.is_nan())
+            }
             _ => false,
         }
     }
@@ -134,11 +136,11 @@ impl<'a> Side<'a> {
     fn at(self, row: usize) -> Option<Value<'a>> {
         match self {
             Side::Value(value) => Some(value),
-            Side::Column(Column::Numbers(values)) => Some(values[row])
+            Side::Column(MetadataColumn::Numbers(values)) => Some(values[row])
                 .filter(|value| !value.is_nan())
                 .map(Value::Number),
-            Side::Column(Column::Texts(values)) => values[row].as_deref().map(Value::Text),
-            Side::Column(Column::Bools(values)) => values[row].map(Value::Bool),
+            Side::Column(MetadataColumn::Texts(values)) => values[row].as_deref().map(Value::Text),
+            Side::Column(MetadataColumn::Bools(values)) => values[row].map(Value::Bool),
         }
     }
 }

@@ -9,30 +9,30 @@ mod token;
 
 use anyhow::{Context as _, Result};
 
-use super::columns::Columns;
+use super::columns::MetadataTable;
 use parse::Node;
 
 /// A filter over the columns of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Expression {
+pub struct RowFilter {
     root: Node,
 }
 
-impl Expression {
+impl RowFilter {
     /// Reads `text`.
     ///
     /// # Errors
     /// Says at which character it cannot go on, and what may stand there.
-    pub fn parse(text: &str) -> Result<Expression> {
+    pub fn parse(text: &str) -> Result<RowFilter> {
         let root = parse::parse(text).with_context(|| format!("cannot read `{text}`"))?;
-        Ok(Expression { root })
+        Ok(RowFilter { root })
     }
 
     /// The rows of `columns` for which it is true, ascending.
     ///
     /// # Errors
     /// Fails for a column that is not there, and names the nearest, and where a number is compared with a text.
-    pub fn select(&self, columns: &Columns) -> Result<Vec<usize>> {
+    pub fn select(&self, columns: &MetadataTable) -> Result<Vec<usize>> {
         let bound = bind::bind(&self.root, columns)?;
         Ok((0..columns.index.len())
             .filter(|row| bound.at(*row) == Some(true))
@@ -54,16 +54,16 @@ d,USA,,,,4
 e,'quoted',65,TRUE,2019-12-31,5
 ";
 
-    fn columns() -> Columns {
+    fn columns() -> MetadataTable {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("t.csv");
         crate::files::write_atomic(&path, TABLE.as_bytes()).expect("written");
-        Columns::read(&path, "run").expect("read")
+        MetadataTable::read(&path, "run").expect("read")
     }
 
     fn selected(text: &str) -> Result<String> {
         let columns = columns();
-        let rows = Expression::parse(text)?.select(&columns)?;
+        let rows = RowFilter::parse(text)?.select(&columns)?;
         Ok(rows
             .iter()
             .map(|row| columns.index[*row].as_str())
@@ -190,14 +190,14 @@ e,'quoted',65,TRUE,2019-12-31,5
         #[test]
         fn logic_has_three_values((text, truth) in any_expression()) {
             let columns = columns();
-            let rows = Expression::parse(&text).expect("read").select(&columns).expect("selected");
+            let rows = RowFilter::parse(&text).expect("read").select(&columns).expect("selected");
             let wanted: Vec<usize> = (0..5).filter(|row| truth[*row] == Some(true)).collect();
             prop_assert_eq!(rows, wanted, "{}", text);
         }
 
         #[test]
         fn nothing_panics(text in "\\PC{0,40}|([a-z(\\[ ',]|and |or |not |in |is |age|[0-9.<>=!-]){0,30}") {
-            let _ = Expression::parse(&text).and_then(|expression| expression.select(&columns()));
+            let _ = RowFilter::parse(&text).and_then(|expression| expression.select(&columns()));
         }
     }
 }
