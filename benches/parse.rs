@@ -1,7 +1,7 @@
 //! How fast a log becomes events, and a store, in GB of log per second of processor time.
 //!
 //! `cargo bench --bench parse -- LOG [SECONDS]` prints one line a stage. Processor time and not wall time, as machines are
-//! shared; `ci/bench-parse` runs it beside HTCondor's own reader.
+//! shared; `ci/bench/parse` runs it beside HTCondor's own reader.
 
 mod processor;
 

@@ -1,4 +1,4 @@
-//! Fits the pipelines that `ci/pipelines_peer.py make DIR` asks for, and leaves beside its tables what it learnt.
+//! Fits the pipelines that `ci/proof/pipelines_peer.py make DIR` asks for, and leaves beside its tables what it learnt.
 //!
 //! `cargo bench --bench pipelines -- DIR` reads `cases.json`, a list of `{table, pipeline, parameters, rows}`, and the tables
 //! `TABLE-train.csv` and `TABLE-test.csv`: numbers without a header, the class last. For case 3 it writes `3/pipeline.json`,

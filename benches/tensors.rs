@@ -1,7 +1,7 @@
 //! How fast a mapped event store becomes tensors, in samples per second of processor time and of wall time.
 //!
 //! `cargo bench --bench tensors -- EVENTS [J M TIMEFRAME_LEN]...` prints a line for each size and way to choose context
-//! jobs, the median of some rounds; `ci/bench-tensors` runs it beside a builder in Python that follows the published one.
+//! jobs, the median of some rounds; `ci/bench/tensors` runs it beside a builder in Python that follows the published one.
 
 mod processor;
 

@@ -2,7 +2,7 @@
 //! then every trial must have exactly one result. Without arguments a small proof, as `cargo test` runs it. Trials come in chunks:
 //! some alone, as networks do, most of them in a row, as fits do.
 //!
-//! `ci/queue` and `ci/bench-queue` call this program with more. Trials here are a number and a short sleep: it is the queue
+//! `ci/proof/queue` and `ci/bench/queue` call this program with more. Trials here are a number and a short sleep: it is the queue
 //! that is tried, through the library, and no verb of poolcast.
 
 use std::collections::HashMap;

@@ -111,7 +111,7 @@ fn the_commands_of_the_readme_are_those_of_ci() {
         2,
         "exactly two for a newcomer: {commands:?}"
     );
-    let scripts = read("ci/quickstart") + &read("ci/check");
+    let scripts = read("ci/proof/quickstart") + &read("ci/gate/check");
     for command in commands {
         assert!(
             scripts.lines().any(|line| line.starts_with(command)),
@@ -124,7 +124,7 @@ fn the_commands_of_the_readme_are_those_of_ci() {
 #[test]
 fn the_commands_for_containers_are_those_of_ci() {
     let version = env!("CARGO_PKG_VERSION");
-    let script = read("ci/image-podman")
+    let script = read("ci/image/podman")
         .replace("$name", "poolcast")
         .replace("$version", version);
     let document = read("docs/containers.md");

@@ -1,5 +1,5 @@
 //! The nodes of a DAG, run one by one on this machine: what DAGMan and HTCondor make of `pipeline.dag` and its submit files,
-//! as far as these use it. `ci/end-to-end` runs them on a pool.
+//! as far as these use it. `ci/proof/end-to-end` runs them on a pool.
 
 use std::collections::BTreeMap;
 use std::path::Path;

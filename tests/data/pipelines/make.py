@@ -1,6 +1,6 @@
 """Makes expected.json: small tables, and what scikit-learn and xgboost learn from them.
 
-    ci/pipelines-venv && target/pipelines-venv/bin/python tests/data/pipelines/make.py
+    ci/proof/pipelines-venv && target/pipelines-venv/bin/python tests/data/pipelines/make.py
 """
 
 import json

@@ -9,7 +9,7 @@ use poolcast_fuzz::shard::{Element, Format, Shard};
 const FORMAT: Format = Format {
     name: "fuzz",
     version: 1,
-    rebuild: "ci/fuzz",
+    rebuild: "ci/proof/fuzz",
 };
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,0 +1,130 @@
+"""The other side of ci/proof/pipelines: makes the tables and cases, then fits the same and compares.
+
+    pipelines_peer.py make DIR      DIR/cases.json, and a table for training and one for testing of each kind
+    pipelines_peer.py compare DIR   after `cargo bench --bench pipelines -- DIR`
+"""
+
+import json
+import pathlib
+import sys
+import time
+import warnings
+
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from xgboost import XGBClassifier
+
+warnings.filterwarnings("ignore")
+AUC_APART = 0.01
+COEFFICIENT_APART = 5e-5
+
+# Name, training rows, test rows, classes. Of an even number of classes an L1 penalty alone leaves coefficients undecided: it
+# does not change while all those of a feature move together between the middle two.
+TABLES = [("two", 20_000, 10_000, 2), ("three", 6_000, 4_000, 3)]
+# Pipeline, hyper-parameters, and the rows that its kernel's square can bear.
+CASES = [
+    ("lasso", {"C": 0.1}, 20_000),
+    ("lasso", {"C": 0.003}, 20_000),
+    ("ridge", {"C": 0.1}, 20_000),
+    ("ridge", {"C": 1.0, "selection": "svd", "selection_n_components": 20}, 20_000),
+    ("enet", {"C": 0.1, "l1_ratio": 0.5}, 20_000),
+    ("enet", {"C": 0.01, "l1_ratio": 0.1}, 20_000),
+    ("svc", {"C": 1.0, "kernel": "linear"}, 3_000),
+    ("svc", {"C": 1.0, "kernel": "rbf"}, 5_000),
+    ("svc", {"C": 1.0, "kernel": "rbf", "shrinking": False}, 5_000),
+    ("xgb", {"n_estimators": 300, "max_depth": 6, "learning_rate": 0.1}, 20_000),
+    ("xgb", {"n_estimators": 150, "max_depth": 4, "learning_rate": 0.1, "subsample": 0.7, "colsample_bytree": 0.5}, 20_000),
+    ("xgb", {"n_estimators": 50, "max_depth": None, "learning_rate": 0.1, "min_child_weight": 5}, 6_000),
+    ("rf", {"n_estimators": 100}, 20_000),
+    ("nn", {"hidden_layer_sizes": [100], "max_iter": 30, "alpha": 0.01}, 20_000),
+    ("nn", {"hidden_layer_sizes": [50], "max_iter": 20, "solver": "sgd", "learning_rate": "adaptive", "learning_rate_init": 0.1}, 20_000),
+]
+
+
+def make(directory):
+    for seed, (name, train, test, classes) in enumerate(TABLES):
+        # Correlated columns, but none that is a sum of others: among those no solver's coefficients would be the only ones.
+        x, y = make_classification(
+            train + test, n_features=60, n_informative=25, n_redundant=0, n_classes=classes, n_clusters_per_class=8 // classes,
+            weights=[0.7] if classes == 2 else None, flip_y=0.1, class_sep=0.7, random_state=seed,
+        )
+        rows = np.column_stack([x.round(4), y])
+        for side, part in (("train", rows[:train]), ("test", rows[train:])):
+            np.savetxt(directory / f"{name}-{side}.csv", part, delimiter=",", fmt="%.10g")
+    cases = [
+        {"table": name, "pipeline": pipeline, "parameters": parameters, "rows": rows}
+        for name, *_ in TABLES
+        for pipeline, parameters, rows in CASES
+    ]
+    (directory / "cases.json").write_text(json.dumps(cases))
+
+
+LOGISTIC = {"lasso": 1.0, "ridge": 0.0, "enet": None}
+
+
+def model(pipeline, p):
+    if pipeline in LOGISTIC:
+        ratio = p.get("l1_ratio", LOGISTIC[pipeline])
+        logistic = LogisticRegression(
+            solver="saga", l1_ratio=ratio, C=p["C"], tol=1e-7, max_iter=100_000, random_state=1
+        )
+        components = p.get("selection_n_components")
+        first = TruncatedSVD(components, n_iter=10, random_state=1) if components else "passthrough"
+        return make_pipeline(first, StandardScaler(), logistic)
+    if pipeline == "svc":
+        return make_pipeline(StandardScaler(), SVC(**p, probability=True, random_state=1))
+    if pipeline == "xgb":
+        # To xgboost None is its default, and 0 no limit.
+        return XGBClassifier(**{**p, "max_depth": p["max_depth"] or 0}, n_jobs=1, random_state=1)
+    if pipeline == "rf":
+        return RandomForestClassifier(**p, random_state=1)
+    return make_pipeline(StandardScaler(), MLPClassifier(**p, random_state=1))
+
+
+def scores(y, p):
+    """The AUC, of more than two classes the mean of each against the rest, and the Brier score of all classes."""
+    auc = roc_auc_score(y, p[:, 1] if p.shape[1] == 2 else p, multi_class="ovr")
+    brier = ((p - np.eye(p.shape[1])[y]) ** 2).sum(axis=1).mean()
+    return auc, brier / 2 if p.shape[1] == 2 else brier
+
+
+def read(path):
+    rows = np.loadtxt(path, delimiter=",")
+    return rows[:, :-1], rows[:, -1].astype(int)
+
+
+def compare(directory):
+    failed = 0
+    print(f"{'':43} {'AUC':>15} {'Brier':>15} {'CPU s':>15}")
+    for number, case in enumerate(json.loads((directory / "cases.json").read_text())):
+        x, y = (part[: case["rows"]] for part in read(directory / f"{case['table']}-train.csv"))
+        x_test, y_test = read(directory / f"{case['table']}-test.csv")
+        begun = time.process_time()
+        fitted = model(case["pipeline"], case["parameters"]).fit(x, y)
+        theirs_s = time.process_time() - begun
+        ours = json.loads((directory / str(number) / "scores.json").read_text())
+        p = np.array(ours["probabilities"]).reshape(len(y_test), -1)
+        (auc, brier), (their_auc, their_brier) = scores(y_test, p), scores(y_test, fitted.predict_proba(x_test))
+        line = f"{auc:.4f} / {their_auc:.4f} {brier:.4f} / {their_brier:.4f} {ours['cpu_s']:6.2f} / {theirs_s:6.2f}"
+        wrong = abs(auc - their_auc) > AUC_APART
+        if case["pipeline"] in LOGISTIC and "selection" not in case["parameters"]:
+            body = json.loads((directory / str(number) / "pipeline.json").read_text())["body"]
+            weights = np.array(body["model"]["logistic"]["weights"]).reshape(fitted[-1].coef_.shape)
+            apart = abs(weights - fitted[-1].coef_).max()
+            line += f"  coefficients {apart:.1e} apart, {(weights != 0).sum()} / {(fitted[-1].coef_ != 0).sum()} not 0"
+            wrong |= apart > COEFFICIENT_APART
+        failed += wrong
+        parameters = ", ".join(str(value) for value in case["parameters"].values())
+        print(f"{case['table']:6}{case['pipeline']:6}{parameters:31} {line}{'  FAILED' if wrong else ''}", flush=True)
+    sys.exit(f"{failed} cases differ" if failed else 0)
+
+
+{"make": make, "compare": compare}[sys.argv[1]](pathlib.Path(sys.argv[2]))
