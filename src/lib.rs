@@ -31,6 +31,7 @@ pub mod pipelines;
 pub mod models;
 pub mod training;
 pub mod queue;
+pub mod search;
 pub mod sweep;
 pub mod condor;
 pub mod advice;

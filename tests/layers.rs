@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 24] = [
     "escape",
     "error",
     "output",
@@ -23,6 +23,7 @@ const ORDER: [&str; 23] = [
     "models",
     "training",
     "queue",
+    "search",
     "sweep",
     "condor",
     "advice",

@@ -38,7 +38,7 @@ struct Report<'a> {
 /// Goes through every stage; what an earlier run finished is kept unless it was made from something else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
-    let networks = sweep::networks(&config)
+    let networks = sweep::network_trial_count(&config)
         .with_context(|| format!("cannot use `{}`", args.config.display()))?;
     ensure!(
         !config.data.is_given() && networks > 0,
@@ -210,7 +210,7 @@ fn check(config: &Config, file: &Path) -> Result<()> {
     );
     // Making the trials of pipelines has checked them.
     let check = |trials: &Trials| -> Result<()> {
-        for trial in 1..=sweep::networks(config)? {
+        for trial in 1..=sweep::network_trial_count(config)? {
             let trial = trials.draw(trial, &[])?;
             Settings::of(&trial).and(crate::training::Settings::of(&trial))?;
         }

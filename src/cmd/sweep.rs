@@ -226,7 +226,7 @@ impl TrialProgress {
     /// Begins with what was done before.
     fn new(sweep: &Sweep) -> Result<TrialProgress> {
         let (networks, trials, epochs) = (
-            sweep::networks(&sweep.config)?,
+            sweep::network_trial_count(&sweep.config)?,
             sweep.plan.trials,
             sweep.config.epochs,
         );

@@ -13,10 +13,10 @@ use serde::de::IgnoredAny;
 
 use super::folder::Sweep;
 use super::kept::Kind;
+use super::network_draws::network_trial_count;
 use super::results::ROWS_FILE;
 use super::rounds;
 use super::row::{How, Row};
-use super::suggest;
 use crate::config::MetricName;
 use crate::queue::{Found, Item, Queue, Reader, Token};
 use crate::training::Metrics;
@@ -296,7 +296,7 @@ impl Outcomes {
 
 /// The rows of networks among the trials of `tokens` that have ended, in order, those of each rung.
 pub(super) fn network_rows(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Vec<Row>> {
-    let networks = suggest::count(&sweep.config)?;
+    let networks = network_trial_count(&sweep.config)?;
     let tokens: Vec<Token> = tokens
         .iter()
         .filter(|token| token.chunk.first.trial <= networks)

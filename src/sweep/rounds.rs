@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
-use super::asha::{self, Done, promoted};
-use super::hyperband::{Trajectory, stopped};
+use super::network_draws::network_trial_count;
 use super::row::Row;
-use super::space::point;
-use super::suggest::{Observed, count};
 use super::trials::Trials;
 use crate::config::{Asha, Config, EarlyTerminate, Method};
 use crate::queue::{Chunk, Item};
+use crate::search::pruners::asha::{RungItem, RungResult, promoted_items};
+use crate::search::pruners::hyperband::{Trajectory, stopped_trials};
+use crate::search::{ObservedTrial, point_of_trial};
 use crate::training::Epoch;
 
 /// The trials of a round where trials learn from others; those of one round do not know what came of each other.
@@ -23,7 +23,7 @@ const ROUND: usize = 4;
 /// the best. Nothing, when the sweep is over. `rows` are those of networks; `is_first` says that nothing was added before.
 pub(super) fn next(trials: &Trials, rows: &[Row], is_first: bool) -> Result<Vec<Chunk>> {
     let config = trials.config();
-    let count = count(config)?;
+    let count = network_trial_count(config)?;
     let begun = rows
         .iter()
         .map(|row| row.trial)
@@ -77,8 +77,8 @@ pub(super) fn trial_config(trials: &Trials, trial: usize, rows: &[Row]) -> Resul
     let observed = |row: &Row| -> Result<_> {
         Ok((
             row.trial,
-            Observed {
-                point: point(config, &row.config)?,
+            ObservedTrial {
+                point: point_of_trial(config, &row.config)?,
                 value: value(config, row, first_rung(config)),
             },
         ))
@@ -87,12 +87,12 @@ pub(super) fn trial_config(trials: &Trials, trial: usize, rows: &[Row]) -> Resul
         .iter()
         .filter(|row| row.trial <= before && row.budget == first_rung(config))
         .map(observed);
-    let known: BTreeMap<usize, Observed> = known.collect::<Result<_>>()?;
-    let mut history: Vec<Observed> = known.into_values().collect();
+    let known: BTreeMap<usize, ObservedTrial> = known.collect::<Result<_>>()?;
+    let mut history: Vec<ObservedTrial> = known.into_values().collect();
     for earlier in before + 1..trial {
         let drawn = trials.draw(earlier, &history)?;
-        history.push(Observed {
-            point: point(config, &drawn)?,
+        history.push(ObservedTrial {
+            point: point_of_trial(config, &drawn)?,
             value: None,
         });
     }
@@ -126,7 +126,7 @@ pub(super) fn ends(config: &Config, item: Item, rows: &[Row], epochs: &[Epoch]) 
             values: own,
         }])
         .collect();
-    !stopped(hyperband, sweep.metric.goal, &all).is_empty()
+    !stopped_trials(hyperband, sweep.metric.goal, &all).is_empty()
 }
 
 /// The last trial before the round of `trial`.
@@ -150,13 +150,13 @@ pub(super) fn asha_of(config: &Config) -> Option<&Asha> {
 /// The trials that are promoted, each to its next rung.
 fn climb(config: &Config, asha: &Asha, rows: &[Row]) -> Vec<Item> {
     let rungs = asha.rungs(config.epochs);
-    let done: Vec<Done> = rows
+    let done: Vec<RungResult> = rows
         .iter()
         .filter(|row| row.config.pipelines.is_empty())
         .filter_map(|row| {
             let rung = rungs.iter().position(|budget| *budget == row.budget)?;
-            Some(Done {
-                item: asha::Item {
+            Some(RungResult {
+                item: RungItem {
                     trial: row.trial,
                     rung,
                 },
@@ -164,8 +164,8 @@ fn climb(config: &Config, asha: &Asha, rows: &[Row]) -> Vec<Item> {
             })
         })
         .collect();
-    let begun: BTreeSet<asha::Item> = done.iter().map(|done| done.item).collect();
-    let items = promoted(
+    let begun: BTreeSet<RungItem> = done.iter().map(|done| done.item).collect();
+    let items = promoted_items(
         rungs.len(),
         asha.eta,
         config.wandb.sweep.metric.goal,

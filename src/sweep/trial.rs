@@ -10,11 +10,11 @@ use anyhow::Result;
 use super::fit_trial::FitTrial;
 use super::fits::Task;
 use super::folder::Sweep;
+use super::network_draws::network_trial_count;
 use super::outcomes::network_rows;
 use super::rounds;
 use super::row::{How, Row};
 use super::source::{self, Sources};
-use super::suggest;
 use super::term::Term;
 use super::trial_files::{Keeper, trial_dir};
 use crate::config::Config;
@@ -125,7 +125,7 @@ impl<'a> Trial<'a> {
         term: Term<'a>,
     ) -> Result<Trial<'a>> {
         let (trials, trial) = (sweep.trials()?, attempt.token.item().trial);
-        let learns = rounds::learns(&sweep.config) && trial <= suggest::count(&sweep.config)?;
+        let learns = rounds::learns(&sweep.config) && trial <= network_trial_count(&sweep.config)?;
         let known = if learns {
             network_rows(sweep, queue, &queue.items()?)?
         } else {

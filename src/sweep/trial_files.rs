@@ -9,9 +9,9 @@ use super::choice::MOST_COMPARED;
 use super::fits::{self, FIT};
 use super::folder::Sweep;
 use super::kept::{Kept, Kind};
+use super::network_draws::network_trial_count;
 use super::rounds;
 use super::row::Row;
-use super::suggest;
 use crate::queue::{Queue, Token};
 use crate::training::{RUN, Status};
 use crate::{files, manifest, training};
@@ -187,7 +187,8 @@ impl<'a> Keeper<'a> {
         if let Some(compares) = self.compares.get() {
             return Ok(compares);
         }
-        let compared = self.sweep.trials()?.fits_of_split() + suggest::count(&self.sweep.config)?;
+        let compared =
+            self.sweep.trials()?.fits_of_split() + network_trial_count(&self.sweep.config)?;
         self.compares.set(Some(compared <= MOST_COMPARED));
         Ok(compared <= MOST_COMPARED)
     }

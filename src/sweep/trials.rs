@@ -6,15 +6,15 @@ use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 use serde_json::json;
 
-use super::draws::{Drawn, Draws};
 use super::fits::{Task, check};
-use super::space::{Point, set};
-use super::suggest::{self, Observed};
+use super::network_draws::{draw_network_trial, network_trial_count};
+use super::pipeline_draws::{PipelineDraw, PipelineDraws};
 use crate::config::{
     Config, MOST_TRIALS, Method, Parameter, PipelineSpace, PipelineSpaces, TrialOrder,
 };
 use crate::error::hinted;
 use crate::queue::{Chunk, Item, MOST_OF_CHUNK};
+use crate::search::{ObservedTrial, SearchPoint, trial_at};
 
 /// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many workers have something to do.
 const CHUNKS: usize = 1000;
@@ -29,28 +29,28 @@ pub struct Trials {
     count: usize,
     /// The splits of tables; of samples of logs there is one, without a name.
     splits: Vec<Option<String>>,
-    pipelines: Vec<Draws>,
+    pipelines: Vec<PipelineDraws>,
 }
 
 impl Trials {
-    /// Those of the sweep that `config` describes. Draws of a pipeline that differ only in hyper-parameters without effect are
+    /// Those of the sweep that `config` describes. PipelineDraws of a pipeline that differ only in hyper-parameters without effect are
     /// one trial.
     ///
     /// # Errors
     /// Fails for a grid that cannot be made, for hyper-parameters that a pipeline cannot have, and for a sweep without trials
     /// or with too many.
     pub fn of(config: &Config) -> Result<Trials> {
-        let networks = suggest::count(config)?;
+        let networks = network_trial_count(config)?;
         let splits = match config.data.is_given() {
             true => config.data.chosen()?.into_iter().map(Some).collect(),
             false => vec![None],
         };
-        let pipelines: Vec<Draws> = config
+        let pipelines: Vec<PipelineDraws> = config
             .pipelines
             .keys()
-            .map(|name| Draws::of(config, name))
+            .map(|name| PipelineDraws::of(config, name))
             .collect::<Result<_>>()?;
-        let draws: usize = pipelines.iter().map(Draws::len).sum();
+        let draws: usize = pipelines.iter().map(PipelineDraws::len).sum();
         let count =
             (networks + splits.len() * draws).min(config.wandb.sweep.run_cap.unwrap_or(usize::MAX));
         ensure!(
@@ -107,18 +107,18 @@ impl Trials {
     ///
     /// # Errors
     /// Fails for a trial that there is not.
-    pub fn draw(&self, trial: usize, history: &[Observed]) -> Result<Config> {
+    pub fn draw(&self, trial: usize, history: &[ObservedTrial]) -> Result<Config> {
         if trial <= self.networks {
             return Ok(Config {
                 pipelines: BTreeMap::new(),
-                ..suggest::draw(&self.config, trial, history)?
+                ..draw_network_trial(&self.config, trial, history)?
             });
         }
         let (split, pipeline, place) = self
             .place(trial)
             .with_context(|| format!("the sweep has no trial {trial}"))?;
         let draws = &self.pipelines[pipeline];
-        let Drawn {
+        let PipelineDraw {
             parameters,
             samples,
         } = draws.get(place)?;
@@ -134,7 +134,7 @@ impl Trials {
         let common = if samples.is_empty() {
             self.common.clone()
         } else {
-            set(&self.common, &samples)?
+            trial_at(&self.common, &samples)?
         };
         let mut drawn = Config {
             pipelines: [(draws.pipeline.clone(), fixed.into())].into(),
@@ -146,7 +146,7 @@ impl Trials {
 
     /// The split and the pipeline of a trial, and which of the pipeline's draws it is, all from 0.
     fn place(&self, trial: usize) -> Option<(usize, usize, usize)> {
-        let draws: usize = self.pipelines.iter().map(Draws::len).sum();
+        let draws: usize = self.pipelines.iter().map(PipelineDraws::len).sum();
         let place = trial
             .checked_sub(self.networks + 1)
             .filter(|_| trial <= self.count)?;
@@ -180,7 +180,7 @@ impl Trials {
 
     /// How many trials of pipelines there are on each split.
     pub(super) fn fits_of_split(&self) -> usize {
-        self.pipelines.iter().map(Draws::len).sum()
+        self.pipelines.iter().map(PipelineDraws::len).sum()
     }
 
     /// Puts `chunks` in the order in which they are to be begun.
@@ -232,7 +232,7 @@ pub fn check_pipeline(trial: &Config) -> Result<()> {
 }
 
 /// The hyper-parameters of a pipeline's trial.
-pub(super) fn parameters(spaces: &PipelineSpaces) -> Point {
+pub(super) fn parameters(spaces: &PipelineSpaces) -> SearchPoint {
     let value = |parameter: &Parameter<serde_json::Value>| match parameter {
         Parameter::Constant(value) => value.clone(),
         Parameter::Drawn(distribution) => json!(distribution),
@@ -246,7 +246,7 @@ pub(super) fn parameters(spaces: &PipelineSpaces) -> Point {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::space::Space;
+    use crate::search::SearchSpace;
     use serde_json::Value;
 
     fn config(changes: &[(&'static str, Value)]) -> Result<Config> {
@@ -350,7 +350,10 @@ mod tests {
         assert_eq!(
             (
                 trial.runs,
-                Space::of(&trial).expect("a space").parameters().len()
+                SearchSpace::from_config(&trial)
+                    .expect("a space")
+                    .parameters()
+                    .len()
             ),
             (0, 0)
         );
@@ -366,7 +369,7 @@ mod tests {
         Config::load(None, &flags).expect("a configuration")
     }
 
-    fn drawn(trials: &Trials) -> Vec<Point> {
+    fn drawn(trials: &Trials) -> Vec<SearchPoint> {
         let one = |trial| {
             Task::of(&trials.draw(trial, &[]).expect("drawn"))
                 .expect("read")

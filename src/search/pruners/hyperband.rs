@@ -4,7 +4,7 @@ use crate::config::{Goal, Hyperband};
 
 /// The values of a trial, one an epoch in which the watched metric is defined.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Trajectory {
+pub struct Trajectory {
     /// Whether it trains still.
     pub is_running: bool,
     /// Its values in order.
@@ -13,7 +13,7 @@ pub(super) struct Trajectory {
 
 /// The places in `trials` of those to stop: those whose value is worse than the best part in `eta` of all values at the
 /// highest band that they have reached.
-pub(super) fn stopped(hyperband: &Hyperband, goal: Goal, trials: &[Trajectory]) -> Vec<usize> {
+pub fn stopped_trials(hyperband: &Hyperband, goal: Goal, trials: &[Trajectory]) -> Vec<usize> {
     let losses: Vec<Vec<f64>> = trials
         .iter()
         .map(|trial| trial.values.iter().map(|value| goal.loss(*value)).collect())
@@ -22,7 +22,8 @@ pub(super) fn stopped(hyperband: &Hyperband, goal: Goal, trials: &[Trajectory]) 
     let is_behind = |losses_of_one: &Vec<f64>| {
         let reached = bands.iter().rfind(|band| **band <= losses_of_one.len());
         reached.is_some_and(|band| {
-            judged(hyperband, losses_of_one, *band) > threshold(hyperband, &losses, *band)
+            loss_at_band(hyperband, losses_of_one, *band)
+                > loss_threshold(hyperband, &losses, *band)
         })
     };
     let places = trials
@@ -34,7 +35,7 @@ pub(super) fn stopped(hyperband: &Hyperband, goal: Goal, trials: &[Trajectory]) 
 }
 
 /// The loss by which a trial is judged at `band`: the one there, or else the least so far.
-fn judged(hyperband: &Hyperband, losses: &[f64], band: usize) -> f64 {
+fn loss_at_band(hyperband: &Hyperband, losses: &[f64], band: usize) -> f64 {
     if hyperband.strict {
         losses[band - 1]
     } else {
@@ -43,7 +44,7 @@ fn judged(hyperband: &Hyperband, losses: &[f64], band: usize) -> f64 {
 }
 
 /// The largest loss with which a trial goes on beyond `band`; infinite where no trial has reached it.
-fn threshold(hyperband: &Hyperband, losses: &[Vec<f64>], band: usize) -> f64 {
+fn loss_threshold(hyperband: &Hyperband, losses: &[Vec<f64>], band: usize) -> f64 {
     let mut there: Vec<f64> = losses
         .iter()
         .filter_map(|losses| losses.get(band - 1).copied())
@@ -61,7 +62,7 @@ mod tests {
 
     /// A case of W&B's engine: the rule, the names of the trials, the trials, and the case.
     fn cases() -> Vec<(Hyperband, Vec<String>, Vec<Trajectory>, Value)> {
-        let vectors = include_str!("../../tests/data/wandb/sweeps_vectors.json");
+        let vectors = include_str!("../../../tests/data/wandb/sweeps_vectors.json");
         let vectors: Value = serde_json::from_str(vectors).expect("JSON");
         let case = |case: &Value| {
             let rule = serde_json::from_value(case["early_terminate"].clone()).expect("a rule");
@@ -110,12 +111,12 @@ mod tests {
             {
                 let wanted = wanted.as_f64().unwrap_or(f64::INFINITY);
                 assert_eq!(
-                    threshold(&hyperband, &losses, *band),
+                    loss_threshold(&hyperband, &losses, *band),
                     wanted,
                     "{rule} at {band}"
                 );
             }
-            let found: Vec<&String> = stopped(&hyperband, Goal::Minimize, &trials)
+            let found: Vec<&String> = stopped_trials(&hyperband, Goal::Minimize, &trials)
                 .into_iter()
                 .map(|at| &names[at])
                 .collect();
@@ -130,12 +131,12 @@ mod tests {
     #[test]
     fn to_maximize_is_to_minimize_the_negative() {
         for (hyperband, _, mut trials, _) in cases() {
-            let least = stopped(&hyperband, Goal::Minimize, &trials);
+            let least = stopped_trials(&hyperband, Goal::Minimize, &trials);
             trials
                 .iter_mut()
                 .flat_map(|trial| &mut trial.values)
                 .for_each(|value| *value = -*value);
-            assert_eq!(stopped(&hyperband, Goal::Maximize, &trials), least);
+            assert_eq!(stopped_trials(&hyperband, Goal::Maximize, &trials), least);
         }
     }
 }

@@ -13,16 +13,16 @@ const SECTIONS: [&str; 2] = ["preprocessing", "training"];
 
 /// What a sweep draws from: each parameter's name and distribution, in W&B's order: by name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Space {
+pub struct SearchSpace {
     parameters: Vec<(String, Distribution)>,
 }
 
 /// A point of a search space: the value of each parameter. A parameter within another has a dotted name.
-pub type Point = BTreeMap<String, Value>;
+pub type SearchPoint = BTreeMap<String, Value>;
 
-impl Space {
+impl SearchSpace {
     /// The space of `config`: its parameters that are distributions.
-    pub fn of(config: &Config) -> Result<Space> {
+    pub fn from_config(config: &Config) -> Result<SearchSpace> {
         let config = serde_json::to_value(config)?;
         let parameters = SECTIONS
             .iter()
@@ -30,7 +30,7 @@ impl Space {
         let drawn = parameters
             .flatten()
             .filter(|(_, written)| written.is_object());
-        Space::read(
+        SearchSpace::from_parameters(
             &drawn
                 .map(|(name, written)| (name.clone(), written.clone()))
                 .collect(),
@@ -41,15 +41,15 @@ impl Space {
     ///
     /// # Errors
     /// Fails for what W&B's schema refuses, and names the parameter.
-    pub fn read(parameters: &Map<String, Value>) -> Result<Space> {
-        let mut space = Space {
+    pub fn from_parameters(parameters: &Map<String, Value>) -> Result<SearchSpace> {
+        let mut space = SearchSpace {
             parameters: Vec::new(),
         };
-        space.add("", parameters)?;
+        space.add_parameters("", parameters)?;
         Ok(space)
     }
 
-    fn add(&mut self, above: &str, parameters: &Map<String, Value>) -> Result<()> {
+    fn add_parameters(&mut self, above: &str, parameters: &Map<String, Value>) -> Result<()> {
         ensure!(
             !parameters.is_empty() || above.is_empty(),
             "`{}parameters` is empty",
@@ -62,7 +62,9 @@ impl Space {
                 .as_object()
                 .with_context(|| format!("`{name}` must be a distribution, got {written}"))?;
             match written.get("parameters").and_then(Value::as_object) {
-                Some(within) if written.len() == 1 => self.add(&format!("{name}."), within)?,
+                Some(within) if written.len() == 1 => {
+                    self.add_parameters(&format!("{name}."), within)?
+                }
                 _ => {
                     let read = Distribution::try_from(written.clone()).map_err(anyhow::Error::msg);
                     self.parameters.push((
@@ -80,16 +82,16 @@ impl Space {
         &self.parameters
     }
 
-    /// The point at `units`, one quantile in 0..1 a parameter.
-    pub fn at(&self, units: &[f64]) -> Point {
-        let parameters = self.parameters.iter().zip(units);
+    /// The point at `quantiles`, one quantile in 0..1 a parameter.
+    pub fn point_at(&self, quantiles: &[f64]) -> SearchPoint {
+        let parameters = self.parameters.iter().zip(quantiles);
         parameters
-            .map(|((name, distribution), unit)| (name.clone(), distribution.draw(*unit)))
+            .map(|((name, distribution), quantile)| (name.clone(), distribution.draw(*quantile)))
             .collect()
     }
 
     /// The quantiles of `point`, one a parameter; `None` for a point of another space.
-    pub fn units(&self, point: &Point) -> Option<Vec<f64>> {
+    pub fn quantiles(&self, point: &SearchPoint) -> Option<Vec<f64>> {
         self.parameters
             .iter()
             .map(|(name, distribution)| distribution.unit(point.get(name)?))
@@ -98,10 +100,13 @@ impl Space {
 }
 
 /// The configuration `config` with the values of `point` in place of its distributions.
-pub(super) fn set(config: &Config, point: &Point) -> Result<Config> {
-    let mut set = serde_json::to_value(config)?;
+///
+/// # Errors
+/// Fails for a value that the configuration cannot have.
+pub fn trial_at(config: &Config, point: &SearchPoint) -> Result<Config> {
+    let mut trial = serde_json::to_value(config)?;
     for section in SECTIONS {
-        let parameters = set[section]["parameters"]
+        let parameters = trial[section]["parameters"]
             .as_object_mut()
             .into_iter()
             .flatten();
@@ -111,15 +116,15 @@ pub(super) fn set(config: &Config, point: &Point) -> Result<Config> {
             }
         }
     }
-    serde_json::from_value(set).context(hinted(
+    serde_json::from_value(trial).context(hinted(
         "a point of the search space is no configuration",
         "`poolcast config` explains every key",
     ))
 }
 
 /// The point that the configuration of a trial of `config` was made from.
-pub fn point(config: &Config, trial: &Config) -> Result<Point> {
-    let space = Space::of(config)?;
+pub fn point_of_trial(config: &Config, trial: &Config) -> Result<SearchPoint> {
+    let space = SearchSpace::from_config(config)?;
     let trial = serde_json::to_value(trial)?;
     let value = |name: &String| {
         SECTIONS
@@ -172,35 +177,42 @@ mod tests {
                 json!({"min": 0.0, "max": 0.1}),
             ),
         ]);
-        let space = Space::of(&config).expect("a space");
+        let space = SearchSpace::from_config(&config).expect("a space");
         let names: Vec<&str> = space
             .parameters()
             .iter()
             .map(|(name, _)| name.as_str())
             .collect();
         assert_eq!(names, ["context", "j", "learning_rate"]);
-        let drawn = space.at(&[0.75, 0.5, 0.25]);
+        let drawn = space.point_at(&[0.75, 0.5, 0.25]);
         assert_eq!(
             serde_json::to_value(&drawn).expect("JSON"),
             json!({"context": "recent", "j": 5, "learning_rate": 0.025})
         );
-        let trial = set(&config, &drawn).expect("set");
+        let trial = trial_at(&config, &drawn).expect("drawn");
         assert_eq!(
-            point(&config, &trial).expect("a point")["learning_rate"],
+            point_of_trial(&config, &trial).expect("a point")["learning_rate"],
             json!(0.025)
         );
-        assert!(Space::of(&trial).expect("a space").parameters().is_empty());
-        assert_eq!(space.units(&drawn), Some(vec![0.75, 0.45, 0.25]));
-        assert_eq!(space.units(&Point::new()), None);
+        assert!(
+            SearchSpace::from_config(&trial)
+                .expect("a space")
+                .parameters()
+                .is_empty()
+        );
+        assert_eq!(space.quantiles(&drawn), Some(vec![0.75, 0.45, 0.25]));
+        assert_eq!(space.quantiles(&SearchPoint::new()), None);
     }
 
     #[test]
     fn parameters_are_found_within_others() {
-        let space = |parameters: Value| Space::read(parameters.as_object().expect("an object"));
+        let space = |parameters: Value| {
+            SearchSpace::from_parameters(parameters.as_object().expect("an object"))
+        };
         let nested = space(
             json!({"b": {"value": null}, "a": {"parameters": {"d": {"values": ["x"]}, "c": {"value": true}}}}),
         );
-        let drawn = nested.expect("a space").at(&[0.5, 0.5, 0.5]);
+        let drawn = nested.expect("a space").point_at(&[0.5, 0.5, 0.5]);
         assert_eq!(
             serde_json::to_value(drawn).expect("JSON"),
             json!({"a.c": true, "a.d": "x", "b": null})

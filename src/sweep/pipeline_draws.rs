@@ -7,18 +7,17 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use twox_hash::XxHash3_128;
 
-use super::space::{Point, Space};
-use super::suggest::{grid_len, suggest};
 use crate::config::{Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace};
 use crate::error::hinted;
 use crate::pipelines::effective_hyper_parameters;
+use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
 
 /// The trials of one pipeline, the same on each split, so that splits can be compared.
 #[derive(Debug)]
-pub(super) struct Draws {
+pub(super) struct PipelineDraws {
     pub(super) pipeline: String,
     seed: u64,
-    spaces: Vec<DrawnSpace>,
+    spaces: Vec<PipelineSubspace>,
     /// The space of each trial, and which of its draws it is, from 1.
     distinct: Vec<(u32, u32)>,
     /// How many draws repeat an earlier one, and are no trials.
@@ -27,30 +26,30 @@ pub(super) struct Draws {
 
 /// What a trial draws.
 #[derive(Debug)]
-pub(super) struct Drawn {
+pub(super) struct PipelineDraw {
     /// Every hyper-parameter that the search space names.
-    pub(super) parameters: Point,
+    pub(super) parameters: SearchPoint,
     /// The sizes of the samples of logs.
-    pub(super) samples: Point,
+    pub(super) samples: SearchPoint,
 }
 
 /// One search space of a pipeline.
 #[derive(Debug)]
-struct DrawnSpace {
+struct PipelineSubspace {
     written: PipelineSpace,
     /// What the names of its own hyper-parameters begin with in `space`: `lasso.C`.
     prefix: String,
-    space: Space,
+    space: SearchSpace,
     /// How many it draws.
     count: u64,
 }
 
-impl Draws {
+impl PipelineDraws {
     /// Those of `pipeline` in `config`.
     ///
     /// # Errors
     /// Fails for hyper-parameters that the pipeline cannot have, and for a grid that cannot be made.
-    pub(super) fn of(config: &Config, pipeline: &str) -> Result<Draws> {
+    pub(super) fn of(config: &Config, pipeline: &str) -> Result<PipelineDraws> {
         let spaces = config.pipelines[pipeline].all();
         let read = |(at, written)| {
             let of_list = || {
@@ -60,13 +59,14 @@ impl Draws {
                     String::new()
                 }
             };
-            DrawnSpace::of(config, pipeline, at, written)
+            PipelineSubspace::of(config, pipeline, at, written)
                 .with_context(|| format!("cannot use {}`pipelines.{pipeline}`", of_list()))
         };
-        let spaces: Vec<DrawnSpace> = spaces.iter().enumerate().map(read).collect::<Result<_>>()?;
+        let spaces: Vec<PipelineSubspace> =
+            spaces.iter().enumerate().map(read).collect::<Result<_>>()?;
         let all: u64 = spaces.iter().map(|space| space.count).sum();
         ensure!(all <= MOST_TRIALS, too_many(pipeline, all));
-        let mut draws = Draws {
+        let mut draws = PipelineDraws {
             pipeline: pipeline.to_owned(),
             seed: config.seed,
             spaces,
@@ -86,14 +86,14 @@ impl Draws {
     }
 
     /// What the trial at `place` draws, from 0.
-    pub(super) fn get(&self, place: usize) -> Result<Drawn> {
+    pub(super) fn get(&self, place: usize) -> Result<PipelineDraw> {
         let (space, number) = self.distinct[place];
         self.spaces[space as usize].draw(self.seed, number as usize)
     }
 
     /// The draws that differ from all before them in what has an effect.
     fn distinct(&self) -> Result<Vec<(u32, u32)>> {
-        let places = |(at, space): (usize, &DrawnSpace)| {
+        let places = |(at, space): (usize, &PipelineSubspace)| {
             (1..=space.count as u32).map(move |number| (at as u32, number))
         };
         let all: Vec<(u32, u32)> = self.spaces.iter().enumerate().flat_map(places).collect();
@@ -117,14 +117,14 @@ impl Draws {
     }
 }
 
-impl DrawnSpace {
+impl PipelineSubspace {
     /// The space at place `at` of those of `pipeline`.
     fn of(
         config: &Config,
         pipeline: &str,
         at: usize,
         written: &PipelineSpace,
-    ) -> Result<DrawnSpace> {
+    ) -> Result<PipelineSubspace> {
         // Hyper-parameters of one name in two spaces are drawn apart.
         let prefix = if at == 0 {
             format!("{pipeline}.")
@@ -133,11 +133,11 @@ impl DrawnSpace {
         };
         let space = space(config, &prefix, written)?;
         let count = match written.method {
-            Method::Grid => grid_len(&space)?,
+            Method::Grid => grid_point_count(&space)?,
             _ => written.runs as u64,
         };
         ensure!(count <= MOST_TRIALS, too_many(pipeline, count));
-        Ok(DrawnSpace {
+        Ok(PipelineSubspace {
             written: written.clone(),
             prefix,
             space,
@@ -145,15 +145,15 @@ impl DrawnSpace {
         })
     }
 
-    fn draw(&self, seed: u64, number: usize) -> Result<Drawn> {
-        let mut samples = suggest(
-            &self.space,
-            self.written.method,
-            Goal::Minimize,
+    fn draw(&self, seed: u64, number: usize) -> Result<PipelineDraw> {
+        let sampler = Sampler {
+            space: &self.space,
+            method: self.written.method,
+            // Trials of pipelines learn from no other trial, so that a goal changes nothing.
+            goal: Goal::Minimize,
             seed,
-            number,
-            &[],
-        )?;
+        };
+        let mut samples = sampler.suggest(number, &[])?;
         let own = self.written.parameters.iter().map(|(key, parameter)| {
             let value = match parameter {
                 Parameter::Constant(value) => value.clone(),
@@ -163,7 +163,7 @@ impl DrawnSpace {
             };
             (key.clone(), value)
         });
-        Ok(Drawn {
+        Ok(PipelineDraw {
             parameters: own.collect(),
             samples,
         })
@@ -171,7 +171,7 @@ impl DrawnSpace {
 }
 
 /// What trials draw from: the hyper-parameters of the space `written`, and on samples of logs those of the samples.
-fn space(config: &Config, prefix: &str, written: &PipelineSpace) -> Result<Space> {
+fn space(config: &Config, prefix: &str, written: &PipelineSpace) -> Result<SearchSpace> {
     let drawn = |(key, parameter): (&String, &Parameter<Value>)| match parameter {
         Parameter::Constant(_) => None,
         Parameter::Drawn(distribution) => Some((format!("{prefix}{key}"), json!(distribution))),
@@ -186,7 +186,7 @@ fn space(config: &Config, prefix: &str, written: &PipelineSpace) -> Result<Space
             .filter(|(_, value)| value.is_object());
         all.extend(of_samples.map(|(key, value)| (key.clone(), value.clone())));
     }
-    Space::read(&all)
+    SearchSpace::from_parameters(&all)
 }
 
 fn too_many(pipeline: &str, points: u64) -> crate::error::Hinted {

@@ -9,12 +9,13 @@
 use rand::Rng;
 use statrs::function::erf::{erfc, erfc_inv};
 
-use super::space::{Point, Space};
-use super::suggest::{Observed, random};
+use super::random;
 use crate::config::Goal;
+use crate::search::observed_trial::ObservedTrial;
+use crate::search::space::{SearchPoint, SearchSpace};
 
 /// Trials that are drawn at random before anything is learned from them.
-const STARTUP: usize = 10;
+const STARTUP_TRIALS: usize = 10;
 
 /// Points of which the most promising one is tried.
 const CANDIDATES: usize = 24;
@@ -22,48 +23,53 @@ const CANDIDATES: usize = 24;
 /// The most trials that count as the best.
 const MOST_BEST: usize = 25;
 
-/// The point that trial `trial` tries, given the trials in `history`. One that runs still, or failed, counts as bad: so
-/// trials that are suggested at once differ.
-pub(super) fn point(
-    space: &Space,
+/// The point that trial `trial` tries, given the trials in `history`. A trial that still runs, or that failed, counts as a
+/// bad one: so trials that are suggested at once differ.
+pub(in crate::search) fn point(
+    space: &SearchSpace,
     goal: Goal,
     seed: u64,
     trial: usize,
-    history: &[Observed],
-) -> Point {
+    history: &[ObservedTrial],
+) -> SearchPoint {
     let mut known: Vec<(f64, Vec<f64>)> = history
         .iter()
-        .filter_map(|one| Some((loss(one, goal), space.units(&one.point)?)))
+        .filter_map(|one| Some((trial_loss(one, goal), space.quantiles(&one.point)?)))
         .collect();
     let finished = known.iter().filter(|(loss, _)| loss.is_finite()).count();
-    if finished < STARTUP || space.parameters().is_empty() {
-        return space.at(&random(space, seed, trial));
+    if finished < STARTUP_TRIALS || space.parameters().is_empty() {
+        return space.point_at(&random::quantiles(space, seed, trial));
     }
+
     known.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let count = finished.div_ceil(10).min(MOST_BEST);
-    let units: Vec<Vec<f64>> = known.into_iter().map(|(_, units)| units).collect();
-    let (best, others) = (
-        Density::of(space, &units[..count]),
-        Density::of(space, &units[count..]),
-    );
+    let best_count = finished.div_ceil(10).min(MOST_BEST);
+    let ordered: Vec<Vec<f64>> = known.into_iter().map(|(_, quantiles)| quantiles).collect();
+    let best = ParzenEstimator::new(space, &ordered[..best_count]);
+    let others = ParzenEstimator::new(space, &ordered[best_count..]);
+
     let mut generator = crate::seed::generator(seed, "bayes", &[trial as i64]);
-    let candidates: Vec<Point> = (0..CANDIDATES)
-        .map(|_| space.at(&best.draw(&mut generator)))
+    let candidates: Vec<SearchPoint> = (0..CANDIDATES)
+        .map(|_| space.point_at(&best.draw_quantiles(&mut generator)))
         .collect();
-    let gain = |point: &Point| {
-        space.units(point).map_or(f64::NEG_INFINITY, |at| {
-            best.log_at(&at) - others.log_at(&at)
+
+    // The expected improvement grows with the ratio of the two densities.
+    let gain = |point: &SearchPoint| {
+        space.quantiles(point).map_or(f64::NEG_INFINITY, |at| {
+            best.log_density(&at) - others.log_density(&at)
         })
     };
-    let promising = candidates
+    candidates
         .into_iter()
         .map(|point| (gain(&point), point))
-        .max_by(|(a, _), (b, _)| a.total_cmp(b));
-    promising.map_or_else(|| space.at(&random(space, seed, trial)), |(_, point)| point)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map_or_else(
+            || space.point_at(&random::quantiles(space, seed, trial)),
+            |(_, point)| point,
+        )
 }
 
 /// The value to make small; infinite where there is none.
-fn loss(observed: &Observed, goal: Goal) -> f64 {
+fn trial_loss(observed: &ObservedTrial, goal: Goal) -> f64 {
     observed
         .value
         .filter(|value| value.is_finite())
@@ -71,80 +77,83 @@ fn loss(observed: &Observed, goal: Goal) -> f64 {
 }
 
 /// A density over the quantiles: the mean of a kernel around each of some points and of a flat one.
-struct Density<'a> {
+struct ParzenEstimator<'a> {
     centres: &'a [Vec<f64>],
-    axes: Vec<Axis>,
+    kernels: Vec<ParameterKernel>,
 }
 
 /// What a kernel is like along one parameter.
-enum Axis {
+enum ParameterKernel {
     /// A normal distribution of this width, cut off at 0 and 1.
     Scale(f64),
     /// The centre's own category, and each of so many with the rest of the chance.
     Categories { count: usize, own: f64 },
 }
 
-impl Density<'_> {
-    fn of<'a>(space: &Space, centres: &'a [Vec<f64>]) -> Density<'a> {
-        let (n, d) = (centres.len() as f64, space.parameters().len() as f64);
+impl ParzenEstimator<'_> {
+    fn new<'a>(space: &SearchSpace, centres: &'a [Vec<f64>]) -> ParzenEstimator<'a> {
+        let n = centres.len() as f64;
+        let d = space.parameters().len() as f64;
         let least = 1.0 / (n + 1.0).min(100.0);
         let width = (0.2 * n.max(1.0).powf(-1.0 / (d + 4.0))).max(least);
-        let axis = |categories: Option<usize>| match categories {
-            None => Axis::Scale(width),
+        let kernel = |categories: Option<usize>| match categories {
+            None => ParameterKernel::Scale(width),
             // One flat observation is divided among as many kernels as there are.
-            Some(count) => Axis::Categories {
+            Some(count) => ParameterKernel::Categories {
                 count,
                 own: 1.0 / (1.0 + 1.0 / (n + 1.0)),
             },
         };
-        Density {
+        ParzenEstimator {
             centres,
-            axes: space
+            kernels: space
                 .parameters()
                 .iter()
-                .map(|(_, distribution)| axis(distribution.categories()))
+                .map(|(_, distribution)| kernel(distribution.categories()))
                 .collect(),
         }
     }
 
-    fn draw(&self, generator: &mut impl Rng) -> Vec<f64> {
+    fn draw_quantiles(&self, generator: &mut impl Rng) -> Vec<f64> {
         let centre = self
             .centres
             .get(generator.random_range(0..=self.centres.len()));
-        self.axes
+        self.kernels
             .iter()
             .enumerate()
-            .map(|(at, axis)| {
-                let unit: f64 = generator.random();
-                centre.map_or(unit, |centre| axis.draw(centre[at], unit, generator))
+            .map(|(at, kernel)| {
+                let share: f64 = generator.random();
+                centre.map_or(share, |centre| {
+                    kernel.draw_quantile(centre[at], share, generator)
+                })
             })
             .collect()
     }
 
-    fn log_at(&self, units: &[f64]) -> f64 {
-        let kernel = |centre: &Vec<f64>| -> f64 {
-            let along = self.axes.iter().zip(centre).zip(units);
-            along
-                .map(|((axis, centre), unit)| axis.at(*centre, *unit))
+    fn log_density(&self, quantiles: &[f64]) -> f64 {
+        let density_around = |centre: &Vec<f64>| -> f64 {
+            let parameters = self.kernels.iter().zip(centre).zip(quantiles);
+            parameters
+                .map(|((kernel, centre), quantile)| kernel.density(*centre, *quantile))
                 .product()
         };
-        let sum: f64 = 1.0 + self.centres.iter().map(kernel).sum::<f64>();
+        let sum: f64 = 1.0 + self.centres.iter().map(density_around).sum::<f64>();
         (sum / (self.centres.len() + 1) as f64).ln()
     }
 }
 
-impl Axis {
-    /// Where a kernel around `centre` has its quantile `unit`.
-    fn draw(&self, centre: f64, unit: f64, generator: &mut impl Rng) -> f64 {
+impl ParameterKernel {
+    /// Where a kernel around `centre` has `share` of itself below; a category is drawn.
+    fn draw_quantile(&self, centre: f64, share: f64, generator: &mut impl Rng) -> f64 {
         match self {
-            Axis::Scale(width) => {
-                let (low, high) = cut(centre, *width);
-                normal_quantile(low + unit * (high - low))
+            ParameterKernel::Scale(width) => {
+                let (low, high) = shares_outside(centre, *width);
+                normal_quantile(low + share * (high - low))
                     .mul_add(*width, centre)
                     .clamp(0.0, 1.0)
             }
-            Axis::Categories { own, .. } => {
-                if unit < *own {
+            ParameterKernel::Categories { own, .. } => {
+                if share < *own {
                     centre
                 } else {
                     generator.random()
@@ -153,17 +162,17 @@ impl Axis {
         }
     }
 
-    /// The density of a kernel around `centre` at `unit`, where 1 is flat.
-    fn at(&self, centre: f64, unit: f64) -> f64 {
+    /// The density of a kernel around `centre` at `quantile`, where 1 is flat.
+    fn density(&self, centre: f64, quantile: f64) -> f64 {
         match self {
-            Axis::Scale(width) => {
-                let (low, high) = cut(centre, *width);
-                let off = (unit - centre) / width;
+            ParameterKernel::Scale(width) => {
+                let (low, high) = shares_outside(centre, *width);
+                let off = (quantile - centre) / width;
                 (-off * off / 2.0).exp()
                     / (width * (2.0 * std::f64::consts::PI).sqrt() * (high - low))
             }
-            Axis::Categories { count, own } => {
-                let is_own = (unit - centre).abs() < 1e-9;
+            ParameterKernel::Categories { count, own } => {
+                let is_own = (quantile - centre).abs() < 1e-9;
                 (1.0 - own) + if is_own { own * *count as f64 } else { 0.0 }
             }
         }
@@ -171,7 +180,7 @@ impl Axis {
 }
 
 /// The shares of a normal distribution below 0 and below 1.
-fn cut(centre: f64, width: f64) -> (f64, f64) {
+fn shares_outside(centre: f64, width: f64) -> (f64, f64) {
     let below = |bound: f64| erfc((centre - bound) / (width * std::f64::consts::SQRT_2)) / 2.0;
     (below(0.0), below(1.0))
 }
@@ -184,26 +193,36 @@ fn normal_quantile(share: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::config::Method;
-    use crate::sweep::suggest::suggest;
+    use crate::search::Sampler;
     use serde_json::{Value, json};
 
     const SEEDS: u64 = 20;
     const TRIALS: usize = 100;
 
-    fn space(parameters: &Value) -> Space {
-        Space::read(parameters.as_object().expect("an object")).expect("a space")
+    fn space(parameters: &Value) -> SearchSpace {
+        SearchSpace::from_parameters(parameters.as_object().expect("an object")).expect("a space")
     }
 
     /// The best values of a hundred trials, made `at_once`, one a seed, ascending.
-    fn bests(space: &Space, method: Method, at_once: usize, value: fn(&Point) -> f64) -> Vec<f64> {
+    fn bests(
+        space: &SearchSpace,
+        method: Method,
+        at_once: usize,
+        value: fn(&SearchPoint) -> f64,
+    ) -> Vec<f64> {
         let best = |seed| {
-            let mut history: Vec<Observed> = Vec::new();
+            let mut history: Vec<ObservedTrial> = Vec::new();
             while history.len() < TRIALS {
                 let before = history.len();
                 for trial in before + 1..=before + at_once {
-                    let point = suggest(space, method, Goal::Maximize, seed, trial, &history)
-                        .expect("a point");
-                    history.push(Observed { point, value: None });
+                    let sampler = Sampler {
+                        space,
+                        method,
+                        goal: Goal::Maximize,
+                        seed,
+                    };
+                    let point = sampler.suggest(trial, &history).expect("a point");
+                    history.push(ObservedTrial { point, value: None });
                 }
                 history[before..]
                     .iter_mut()
@@ -224,7 +243,7 @@ mod tests {
     }
 
     /// The function of Hartmann in six dimensions; its least value is -3.322.
-    fn hartmann(point: &Point) -> f64 {
+    fn hartmann(point: &SearchPoint) -> f64 {
         const ALPHA: [f64; 4] = [1.0, 1.2, 3.0, 3.2];
         const A: [[f64; 6]; 4] = [
             [10.0, 3.0, 17.0, 3.5, 1.7, 8.0],
@@ -250,7 +269,7 @@ mod tests {
     }
 
     /// A category that decides which rate is the best, and a number of layers; its least value is 0.
-    fn mixed(point: &Point) -> f64 {
+    fn mixed(point: &SearchPoint) -> f64 {
         let number = |name: &str| point[name].as_f64().expect("a number");
         let (cost, rate) = match point["kind"].as_str() {
             Some("a") => (0.0, -3.0),
@@ -273,7 +292,7 @@ mod tests {
             "rate": {"distribution": "log_uniform_values", "min": 1e-5, "max": 1e-1},
             "layers": {"min": 1, "max": 16},
         }));
-        let medians = |space: &Space, value| {
+        let medians = |space: &SearchSpace, value| {
             let runs = [
                 (Method::Random, 1),
                 (Method::Sobol, 1),
@@ -298,26 +317,26 @@ mod tests {
     #[test]
     fn what_is_known_of_another_space_is_left_out() {
         let space = space(&json!({"a": {"values": [1, 2]}}));
-        let other = Observed {
-            point: Point::from([("b".to_owned(), json!(1))]),
+        let other = ObservedTrial {
+            point: SearchPoint::from([("b".to_owned(), json!(1))]),
             value: Some(1.0),
         };
         let history = vec![other; 50];
         assert_eq!(
             point(&space, Goal::Minimize, 1, 3, &history),
-            space.at(&random(&space, 1, 3)),
+            space.point_at(&random::quantiles(&space, 1, 3)),
             "as if nothing was known"
         );
         let failed = vec![
-            Observed {
-                point: space.at(&[0.1]),
+            ObservedTrial {
+                point: space.point_at(&[0.1]),
                 value: Some(f64::NAN)
             };
             50
         ];
         assert_eq!(
             point(&space, Goal::Maximize, 1, 3, &failed),
-            space.at(&random(&space, 1, 3))
+            space.point_at(&random::quantiles(&space, 1, 3))
         );
     }
 }
