@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use poolcast::eventlog::{self, Options};
+use poolcast::eventlog::{self, ReadOptions};
 use poolcast::events::{Builder, Store};
 use poolcast::files::Staging;
 use poolcast::output;
@@ -48,7 +48,7 @@ fn measure(
 /// Reads a log; returns the number of its events, and its size when it is not compressed.
 fn read(log: &Path) -> Result<(u64, u64)> {
     let mut events = 0;
-    let read = eventlog::read(log, &Options::default(), |_| {}, &mut |batch| {
+    let read = eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
         events += batch.events.len() as u64;
         Ok(())
     })?;
@@ -58,7 +58,7 @@ fn read(log: &Path) -> Result<(u64, u64)> {
 fn store(log: &Path, dir: &Path) -> Result<()> {
     let staging = Staging::new(dir, true)?;
     let mut builder = Builder::new("", "", Some(staging.path().to_owned()));
-    let read = eventlog::read(log, &Options::default(), |_| {}, &mut |batch| {
+    let read = eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
         builder.add(&batch)
     })?;
     builder.end_log("log", read, None);

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::cli::CollectArgs;
 use crate::error::EXIT_DONE;
 use crate::escape;
-use crate::eventlog::{self, Lost};
+use crate::eventlog::{self, LostEvents};
 use crate::output;
 
 /// Adds what is new, and says what was rotated away before.
@@ -30,8 +30,8 @@ pub fn run(args: &CollectArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn note(lost: &Lost) -> String {
-    let Lost {
+fn note(lost: &LostEvents) -> String {
+    let LostEvents {
         ap,
         after,
         before,

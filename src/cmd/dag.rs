@@ -13,7 +13,7 @@ use crate::cli::{DagArgs, SweepCleanupArgs, SweepShowArgs};
 use crate::condor::{self, Counts, DAG_FILE, Measured, Nodes, Plan, Source};
 use crate::config::{Config, MetricName};
 use crate::error::{EXIT_DONE, early};
-use crate::eventlog::{self, HELD, Options};
+use crate::eventlog::{self, HELD, ReadOptions};
 use crate::events::{EVENTS as EVENTS_FORMAT, Store};
 use crate::files::{self, LockedDirectory, Staging};
 use crate::sweep::{self, Leader, Sweep, Trials};
@@ -329,7 +329,7 @@ fn held_text(dir: &Path, nodes: &Nodes) -> String {
 /// Why a job was held last.
 fn last_hold(log: &Path) -> Result<Option<String>> {
     let mut last = None;
-    eventlog::read(log, &Options::default(), |_| {}, &mut |batch| {
+    eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
         last = batch
             .events
             .iter()

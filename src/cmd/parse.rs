@@ -9,7 +9,7 @@ use crate::advice;
 use crate::cli::ParseArgs;
 use crate::error::{EXIT_DONE, hinted};
 use crate::escape;
-use crate::eventlog::{self, Batch, Options, event_name};
+use crate::eventlog::{self, EventBatch, ReadOptions, event_name};
 use crate::events::{Builder, EVENTS, Source, Store, Summary};
 use crate::files::Staging;
 use crate::manifest::{self, Checksum};
@@ -66,7 +66,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn dump(logs: &[PathBuf], options: &Options) -> Result<u8> {
+fn dump(logs: &[PathBuf], options: &ReadOptions) -> Result<u8> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     logs.iter()
         .try_for_each(|log| eventlog::dump(log, options, &mut out))?;
@@ -76,7 +76,7 @@ fn dump(logs: &[PathBuf], options: &Options) -> Result<u8> {
 
 /// The logs to read: those that were named, and rotated generations of them.
 pub(super) fn logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let all = eventlog::generations(named)?;
+    let all = eventlog::find_generations(named)?;
     for found in all.iter().filter(|log| !named.contains(log)) {
         output::note(&format!(
             "also reading the rotated generation `{}`",
@@ -87,11 +87,15 @@ pub(super) fn logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 /// How to read `logs`, with what is given of the access point and the year.
-pub(super) fn options(ap: Option<String>, year: Option<i16>, logs: &[PathBuf]) -> Result<Options> {
-    Ok(Options {
+pub(super) fn options(
+    ap: Option<String>,
+    year: Option<i16>,
+    logs: &[PathBuf],
+) -> Result<ReadOptions> {
+    Ok(ReadOptions {
         ap,
         year,
-        likely_ap: eventlog::access_point(logs)?,
+        likely_ap: eventlog::likely_access_point(logs)?,
     })
 }
 
@@ -125,7 +129,7 @@ fn name(path: &Path) -> String {
 }
 
 /// The digest of everything that events depend on.
-pub(super) fn key(sources: &[Source], options: &Options) -> Result<String> {
+pub(super) fn key(sources: &[Source], options: &ReadOptions) -> Result<String> {
     let contents: Vec<_> = sources
         .iter()
         .map(|source| (&source.name, source.bytes, &source.xxh3))
@@ -143,7 +147,7 @@ pub(super) fn salt() -> Result<Salt> {
 /// Reads logs into `builder`, with a progress bar; returns what they are.
 pub(super) fn read(
     logs: &[PathBuf],
-    options: &Options,
+    options: &ReadOptions,
     builder: &mut Builder,
 ) -> Result<Vec<Source>> {
     let total = logs
@@ -168,7 +172,7 @@ pub(super) fn read(
 }
 
 /// The digest of what decides how any log is read.
-pub(super) fn options_key(options: &Options) -> Result<String> {
+pub(super) fn options_key(options: &ReadOptions) -> Result<String> {
     manifest::key(options)
 }
 
@@ -188,7 +192,7 @@ enum Earlier {
 ///
 /// # Errors
 /// Fails where the log has rotated since, and where its owners were hashed with another salt: neither can be read on.
-fn earlier(out: &Path, logs: &[PathBuf], options: &Options, salt: &Salt) -> Result<Earlier> {
+fn earlier(out: &Path, logs: &[PathBuf], options: &ReadOptions, salt: &Salt) -> Result<Earlier> {
     if manifest::finished_key(out, EVENTS).is_none()
         || logs.iter().any(|log| eventlog::is_read_once(log))
     {
@@ -268,7 +272,7 @@ fn refuse_rotated(out: &Path, source: &Source, logs: &[PathBuf]) -> Result<()> {
         return Ok(());
     };
     let is_later = |log: &PathBuf| {
-        Ok(eventlog::sequence(log)?.is_some_and(|sequence| sequence > known.sequence))
+        Ok(eventlog::sequence_number(log)?.is_some_and(|sequence| sequence > known.sequence))
     };
     let later = logs.iter().map(is_later).collect::<Result<Vec<bool>>>()?;
     let (name, place) = (&source.name, out.display());
@@ -294,7 +298,7 @@ fn go_on(
     store: &Store,
     begun: &Checksum,
     logs: &[PathBuf],
-    options: &Options,
+    options: &ReadOptions,
     builder: &mut Builder,
 ) -> Result<Vec<Source>> {
     let mut sources = store.summary.sources.clone();
@@ -310,7 +314,7 @@ fn go_on(
                 log.display(),
                 resume.offset
             ));
-            let sink = &mut |batch: Batch<'_>| builder.add(&batch);
+            let sink = &mut |batch: EventBatch<'_>| builder.add(&batch);
             let read = eventlog::read_on(log, options, resume, begun.clone(), |_| {}, sink)?;
             let source = builder.end_log(&name(log), read, Some(&earlier));
             sources.pop();

@@ -203,7 +203,7 @@ fn source(config: &mut Config) -> Result<Source> {
     );
     let (far, near): (Vec<PathBuf>, Vec<PathBuf>) =
         config.logs.iter().cloned().partition(|log| is_address(log));
-    let near = eventlog::generations(&readable(&near)?)?;
+    let near = eventlog::find_generations(&readable(&near)?)?;
     let in_job = config.dag.parse_in_job || !far.is_empty();
     config.logs = near.into_iter().chain(far).collect();
     if in_job {

@@ -8,18 +8,20 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 
 use super::blocks::{Block, SIZES};
-use super::event::{AD_INFORMATION, Ad, AdKey, Event, GENERIC, SUBMIT};
+use super::event::{AD_INFORMATION, AdKey, GENERIC, JobAd, JobEvent, SUBMIT};
 use super::header::{GenerationMark, GlobalHeader};
 use super::known::Known;
 use super::piece::{self, Anchor, FoundHeader, Piece, Told};
-use super::reader::{Batch, Generation, Log, Options, Place, Resume, first_places};
+use super::reader::{
+    AnomalyPlace, EventBatch, LogGeneration, LogSummary, ReadOptions, ResumePoint, first_places,
+};
 use super::record::{Anomaly, Records};
 use super::source::{FIND, Source};
 use super::stamp::{Calendar, Stamp, Step, Zone, in_year_before, offset_between};
 use crate::error::hinted;
 
 /// What is known of the time of the first event before it is read.
-pub(super) fn first_calendar(options: &Options) -> Calendar {
+pub(super) fn first_calendar(options: &ReadOptions) -> Calendar {
     options
         .year
         .map_or(Calendar::new(None, 0), Calendar::in_year)
@@ -35,7 +37,7 @@ const MOST_JUNK_BYTES: u64 = 8 << 20;
 const MOST_HOSTS: usize = 8;
 
 /// Where the events of a log go.
-pub(super) type Sink<'a> = dyn FnMut(Batch<'_>) -> Result<()> + Send + 'a;
+pub(super) type Sink<'a> = dyn FnMut(EventBatch<'_>) -> Result<()> + Send + 'a;
 
 /// Jobs that were submitted to other access points than that of their log, which has no header to say whose it is: users'
 /// logs may be shared, and logs put together. Equal ids are told apart by the host in their last event 000.
@@ -44,7 +46,7 @@ struct Elsewhere {
     /// The host that the first job was submitted from.
     first_host: Option<String>,
     /// The others, with what was not yet handed over.
-    hosts: Vec<(String, Vec<Event>, Vec<Ad>)>,
+    hosts: Vec<(String, Vec<JobEvent>, Vec<JobAd>)>,
     /// The index in `hosts` of the last host that was named; `None` for the first.
     last: Option<usize>,
     /// The index in `hosts` for each job that was submitted from one.
@@ -65,7 +67,7 @@ impl Elsewhere {
     }
 
     /// The events and ads of the host that `event` belongs to; `None` for the first.
-    fn of(&mut self, event: &Event) -> Option<&mut Vec<Event>> {
+    fn of(&mut self, event: &JobEvent) -> Option<&mut Vec<JobEvent>> {
         let job = (event.cluster, event.proc);
         if event.number == SUBMIT {
             match self.last {
@@ -79,7 +81,7 @@ impl Elsewhere {
 
 /// Puts the pieces of one file together, in order.
 pub(super) struct Assembly {
-    pub(super) log: Log,
+    pub(super) log: LogSummary,
     calendar: Calendar,
     ap: Option<String>,
     /// Whether `ap` is final: given by the caller.
@@ -88,21 +90,21 @@ pub(super) struct Assembly {
     likely_ap: Option<String>,
     /// Whether the file is known to be an event log.
     is_log: bool,
-    events: Vec<Event>,
-    ads: Vec<Ad>,
+    events: Vec<JobEvent>,
+    ads: Vec<JobAd>,
     /// Jobs of other access points than `ap`.
     elsewhere: Elsewhere,
     /// Whose ads were read.
     known: Known<NonZeroU64>,
     /// Events without a year from before anything told it, each with what was the last host then.
-    undated: Vec<(Stamp, Event, Option<usize>)>,
+    undated: Vec<(Stamp, JobEvent, Option<usize>)>,
     /// Anchors before an event that is still to come: it is in the next piece.
     waiting: Vec<Anchor>,
     /// The last header of a global event log.
     header: Option<GenerationMark>,
     /// Whether no record was read yet.
     at_begin: bool,
-    /// As in [`Batch`].
+    /// As in [`EventBatch`].
     stretch: u32,
     /// Whether the log cannot be read again, to find the lines of places.
     pub(super) read_once: bool,
@@ -115,9 +117,9 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    pub(super) fn new(options: &Options) -> Assembly {
+    pub(super) fn new(options: &ReadOptions) -> Assembly {
         Assembly {
-            log: Log::default(),
+            log: LogSummary::default(),
             calendar: first_calendar(options),
             ap: options.ap.clone(),
             ap_given: options.ap.is_some(),
@@ -140,7 +142,7 @@ impl Assembly {
     }
 
     /// As it was when `resume` was noted, but for the counts.
-    pub(super) fn resume(options: &Options, resume: &Resume) -> Assembly {
+    pub(super) fn resume(options: &ReadOptions, resume: &ResumePoint) -> Assembly {
         let mut assembly = Assembly::new(options);
         (assembly.ap, assembly.is_log) = (resume.ap.clone(), true);
         assembly.calendar = Calendar::resume(resume.clock);
@@ -202,7 +204,7 @@ impl Assembly {
         block: &Block<'_>,
         mut piece: Piece,
         sink: &mut Sink<'_>,
-    ) -> Result<Vec<(Stamp, Event)>> {
+    ) -> Result<Vec<(Stamp, JobEvent)>> {
         self.check_headers(&mut piece);
         let waiting = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -259,7 +261,7 @@ impl Assembly {
         for (anomaly, at) in &piece.anomalies {
             *self.log.anomalies.entry(*anomaly).or_default() += 1;
             let (line, offset) = (self.line_of(block, *at), self.log.bytes + *at as u64);
-            self.log.places.push(Place {
+            self.log.places.push(AnomalyPlace {
                 anomaly: *anomaly,
                 line,
                 offset,
@@ -336,7 +338,7 @@ impl Assembly {
         });
     }
 
-    fn place(&mut self, stamp: Stamp, event: Event, sink: &mut Sink<'_>) -> Result<Step> {
+    fn place(&mut self, stamp: Stamp, event: JobEvent, sink: &mut Sink<'_>) -> Result<Step> {
         if stamp.has_year && !self.undated.is_empty() {
             self.date_back(stamp, sink)?;
         }
@@ -347,7 +349,7 @@ impl Assembly {
         if step == Step::Back {
             self.begin_stretch(sink)?;
         }
-        let event = Event { time_ms, ..event };
+        let event = JobEvent { time_ms, ..event };
         if self.elsewhere.hosts.is_empty() {
             self.events.push(event);
         } else {
@@ -362,7 +364,7 @@ impl Assembly {
     /// Adds those of `ads` that stand before the event `index`, as far as they are new.
     fn add_ads(
         &mut self,
-        ads: &mut Peekable<impl Iterator<Item = (usize, AdKey, Ad)>>,
+        ads: &mut Peekable<impl Iterator<Item = (usize, AdKey, JobAd)>>,
         index: usize,
     ) {
         while let Some((_, key, ad)) = ads.next_if(|(at, ..)| *at <= index) {
@@ -474,7 +476,7 @@ impl Assembly {
         }
         if self.log.generation.is_none() {
             let ap = self.ap.clone().unwrap_or_default();
-            self.log.generation = Some(Generation {
+            self.log.generation = Some(LogGeneration {
                 ap,
                 sequence: header.sequence,
                 created_ms,
@@ -489,11 +491,11 @@ impl Assembly {
     pub(super) fn flush(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         let stretch = self.stretch;
         let ap = self.ap.as_deref().unwrap_or("unknown");
-        let mut hand_over = |ap: &str, events: &mut Vec<Event>, ads: &mut Vec<Ad>| {
+        let mut hand_over = |ap: &str, events: &mut Vec<JobEvent>, ads: &mut Vec<JobAd>| {
             let times = || events.iter().map(|event| event.time_ms);
             self.log.begin_ms = times().chain(self.log.begin_ms).min();
             self.log.end_ms = times().max().max(self.log.end_ms);
-            sink(Batch {
+            sink(EventBatch {
                 ap,
                 events,
                 ads,
@@ -510,7 +512,7 @@ impl Assembly {
             .try_for_each(|(host, events, ads)| hand_over(host, events, ads))
     }
 
-    pub(super) fn finish(mut self, path: &Path, sink: &mut Sink<'_>) -> Result<Log> {
+    pub(super) fn finish(mut self, path: &Path, sink: &mut Sink<'_>) -> Result<LogSummary> {
         for anchor in std::mem::take(&mut self.waiting) {
             let (Anchor::Header(FoundHeader { stamp, .. }) | Anchor::Ad(stamp)) = &anchor;
             self.enter(&anchor, *stamp, sink)?;
@@ -537,7 +539,7 @@ impl Assembly {
         let whole_end = self.whole_end.filter(|_| can_resume);
         self.log.resume = whole_end
             .zip(self.calendar.state())
-            .map(|(offset, clock)| Resume {
+            .map(|(offset, clock)| ResumePoint {
                 offset,
                 ap: self.ap,
                 clock,
@@ -565,7 +567,7 @@ fn with_places(block: &Block<'_>, met: &[(Anomaly, usize)]) -> Vec<(Anomaly, usi
 }
 
 /// Finds the lines of `places`, which are in order of their offsets.
-fn find_lines(path: &Path, places: &mut [Place]) -> Result<()> {
+fn find_lines(path: &Path, places: &mut [AnomalyPlace]) -> Result<()> {
     let Some(last) = places.last().map(|place| place.offset) else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 
 /// What all records of a job share.
 #[derive(Debug, Clone, Copy)]
-pub struct JobAd<'a> {
+pub struct JobDescription<'a> {
     /// The job's cluster.
     pub cluster: u32,
     /// The job's proc.
@@ -29,7 +29,7 @@ pub struct JobAd<'a> {
 
 /// A slot of an execution point.
 #[derive(Debug, Clone, Copy)]
-pub struct Slot<'a> {
+pub struct DynamicSlot<'a> {
     /// The number of the dynamic slot.
     pub number: u32,
     /// The name of the execution point.
@@ -40,7 +40,7 @@ pub struct Slot<'a> {
 
 /// What a run used. Bytes sent are those from the execution point to the access point.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Usage {
+pub struct ResourceUsage {
     /// User time of this run, in seconds.
     pub user_s: u32,
     /// System time of this run, in seconds.
@@ -63,7 +63,7 @@ pub struct Usage {
 
 /// How a job ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum JobExit {
     /// It returned a value.
     Value(u8),
     /// A signal killed it.
@@ -72,7 +72,7 @@ pub enum Exit {
 
 /// What the header of a global event log says of its file.
 #[derive(Debug, Clone, Copy)]
-pub struct Header<'a> {
+pub struct LogHeader<'a> {
     /// The schedd that writes the log.
     pub creator: &'a str,
     /// When the first of its files was created, epoch seconds.
@@ -92,15 +92,15 @@ pub type HoldCode = (i32, i32);
 
 /// What an event says beyond whose it is and when it was.
 #[derive(Debug, Clone, Copy)]
-pub enum Body<'a> {
+pub enum EventBody<'a> {
     /// 000, from the schedd at this address, without `<` and `>`.
     Submit(&'a str),
     /// 001.
-    Execute(Slot<'a>),
+    Execute(DynamicSlot<'a>),
     /// 004; a job that is held out of a run has the codes of the hold.
-    Evicted(&'a Usage, HoldCode, &'a str),
+    Evicted(&'a ResourceUsage, HoldCode, &'a str),
     /// 005.
-    Terminated(&'a Usage, Exit),
+    Terminated(&'a ResourceUsage, JobExit),
     /// 006: the memory in MiB.
     ImageSize(u32),
     /// 009, and why.
@@ -110,9 +110,9 @@ pub enum Body<'a> {
     /// 013, and how.
     Released(&'a str),
     /// 021, from the starter.
-    RemoteError(Slot<'a>, HoldCode, &'a str),
+    RemoteError(DynamicSlot<'a>, HoldCode, &'a str),
     /// 040: input starts to be transferred.
-    InputStarted(Slot<'a>),
+    InputStarted(DynamicSlot<'a>),
     /// 040: input is there.
     InputFinished,
     /// 040: output starts to be transferred.
@@ -121,28 +121,28 @@ pub enum Body<'a> {
     OutputFinished,
 }
 
-impl Body<'_> {
+impl EventBody<'_> {
     pub(super) fn number(&self) -> u32 {
         match self {
-            Body::Submit(_) => 0,
-            Body::Execute(_) => 1,
-            Body::Evicted(..) => 4,
-            Body::Terminated(..) => 5,
-            Body::ImageSize(_) => 6,
-            Body::Aborted(_) => 9,
-            Body::Held(..) => 12,
-            Body::Released(_) => 13,
-            Body::RemoteError(..) => 21,
-            Body::InputStarted(_)
-            | Body::InputFinished
-            | Body::OutputStarted
-            | Body::OutputFinished => 40,
+            EventBody::Submit(_) => 0,
+            EventBody::Execute(_) => 1,
+            EventBody::Evicted(..) => 4,
+            EventBody::Terminated(..) => 5,
+            EventBody::ImageSize(_) => 6,
+            EventBody::Aborted(_) => 9,
+            EventBody::Held(..) => 12,
+            EventBody::Released(_) => 13,
+            EventBody::RemoteError(..) => 21,
+            EventBody::InputStarted(_)
+            | EventBody::InputFinished
+            | EventBody::OutputStarted
+            | EventBody::OutputFinished => 40,
         }
     }
 }
 
 /// Slots are cut in steps of memory.
-pub(super) fn allocated_mb(ad: &JobAd<'_>) -> u32 {
+pub(super) fn allocated_mb(ad: &JobDescription<'_>) -> u32 {
     ad.request_memory_mb.div_ceil(128) * 128
 }
 
@@ -151,7 +151,7 @@ pub(super) fn image_kb(memory_mb: u32) -> u64 {
 }
 
 /// The cores that were busy on average, in hundredths.
-pub(super) fn cpus_hundredths(usage: &Usage) -> u32 {
+pub(super) fn cpus_hundredths(usage: &ResourceUsage) -> u32 {
     let busy = (u64::from(usage.user_s) + u64::from(usage.system_s)) * 100;
     // Nothing beyond 9.99 fits its column.
     busy.checked_div(u64::from(usage.execute_s))

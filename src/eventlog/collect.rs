@@ -32,7 +32,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 
 /// One generation in an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Archived {
+pub struct ArchivedGeneration {
     /// Its file in the archive.
     pub file: String,
     /// The access point, as the log's header names it.
@@ -51,7 +51,7 @@ pub struct Archived {
 
 /// What was rotated away before it was collected, between two generations of one access point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lost {
+pub struct LostEvents {
     /// The access point.
     pub ap: String,
     /// The generation that the archive has the beginning of.
@@ -64,29 +64,29 @@ pub struct Lost {
 
 /// What an archive holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Archive {
+pub struct LogArchive {
     /// Its generations, by access point and in the order they were written.
-    pub generations: Vec<Archived>,
+    pub generations: Vec<ArchivedGeneration>,
     /// What is missing between them.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostEvents>,
 }
 
 /// What came of collecting.
 #[derive(Debug, Clone, Serialize)]
-pub struct Collected {
+pub struct CollectOutcome {
     /// Bytes that are new in the archive.
     pub new_bytes: u64,
     /// What was found to be missing.
-    pub newly_lost: Vec<Lost>,
+    pub newly_lost: Vec<LostEvents>,
     /// All that the archive holds.
     #[serde(flatten)]
-    pub archive: Archive,
+    pub archive: LogArchive,
 }
 
 /// A file of the log; open, it stays the same whatever it is renamed to.
 struct Live {
     file: fs_err::File,
-    known: Archived,
+    known: ArchivedGeneration,
 }
 
 /// What a log and its rotated generations are at one moment.
@@ -104,7 +104,7 @@ struct Found {
 /// Fails for a log without the header of a global event log, also after it has copied the rotated generations that have one:
 /// as something that passes where the log is being rotated, so that it is missing, empty or without a whole record. Fails for
 /// a directory that is no archive or that another process is adding to.
-pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<Collected> {
+pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<CollectOutcome> {
     let (mut live, mut problem) = (Vec::new(), None);
     for log in logs {
         let found = generations_of(log)?;
@@ -139,7 +139,7 @@ pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<Collected> {
         .filter(|one| !before.lost.contains(one))
         .cloned()
         .collect();
-    Ok(Collected {
+    Ok(CollectOutcome {
         new_bytes: archive.bytes() - before.bytes(),
         newly_lost,
         archive,
@@ -195,7 +195,7 @@ fn live_at(path: &Path, name: &str) -> std::io::Result<(Option<Live>, Vec<u8>)> 
     let mut head = vec![0; HEAD_BYTES];
     let filled = fill(&mut file, &mut head)?;
     head.truncate(filled);
-    let known = header_in(&head).map(|header| Archived::of(name, header));
+    let known = header_in(&head).map(|header| ArchivedGeneration::of(name, header));
     Ok((known.map(|known| Live { file, known }), head))
 }
 
@@ -244,11 +244,11 @@ fn begins_as_header(head: &[u8]) -> bool {
 }
 
 /// Locks the archive `dir`, and reads what it holds; an empty or missing directory becomes one.
-fn begin(dir: &Path) -> Result<(fs_err::File, Archive)> {
+fn begin(dir: &Path) -> Result<(fs_err::File, LogArchive)> {
     fs_err::create_dir_all(dir)?;
     let lock = files::lock_directory(dir)?;
     if dir.join(manifest::FILE).exists() {
-        let mut archive = manifest::read::<Archive>(dir, ARCHIVE)?.body;
+        let mut archive = manifest::read::<LogArchive>(dir, ARCHIVE)?.body;
         archive
             .generations
             .iter()
@@ -266,13 +266,13 @@ fn begin(dir: &Path) -> Result<(fs_err::File, Archive)> {
             )
         );
     }
-    let archive = Archive::default();
+    let archive = LogArchive::default();
     archive.commit(dir)?;
     Ok((lock, archive))
 }
 
 /// Copies what is new in `live` to its file in `dir`, up to the last whole record; whether that was anything.
-fn append(live: &mut Live, entry: &mut Archived, dir: &Path) -> Result<bool> {
+fn append(live: &mut Live, entry: &mut ArchivedGeneration, dir: &Path) -> Result<bool> {
     let size = live.file.metadata()?.len();
     let shorter = || {
         format!(
@@ -331,8 +331,8 @@ fn whole_end(text: &[u8]) -> usize {
     records.whole_end.unwrap_or(0).max(terminator)
 }
 
-impl Archived {
-    fn of(log: &str, header: GlobalHeader) -> Archived {
+impl ArchivedGeneration {
+    fn of(log: &str, header: GlobalHeader) -> ArchivedGeneration {
         let GlobalHeader {
             created_s,
             creator,
@@ -345,7 +345,7 @@ impl Archived {
             format!("{log}.{created_s}.{sequence}"),
             creator.unwrap_or_default(),
         );
-        Archived {
+        ArchivedGeneration {
             file,
             ap,
             id,
@@ -361,14 +361,14 @@ impl Archived {
     }
 }
 
-impl Archive {
+impl LogArchive {
     fn bytes(&self) -> u64 {
         self.generations.iter().map(|one| one.bytes).sum()
     }
 
     /// Takes back what a killed run has left beyond what counts.
     fn restore(&mut self, dir: &Path) -> Result<()> {
-        let path = |one: &Archived| dir.join(&one.file);
+        let path = |one: &ArchivedGeneration| dir.join(&one.file);
         files::remove(
             self.generations
                 .extract_if(.., |one| one.bytes == 0)
@@ -398,7 +398,7 @@ impl Archive {
     }
 
     /// The place of a generation. A new one is added, and known before its file is there.
-    fn place(&mut self, known: &Archived, dir: &Path) -> Result<usize> {
+    fn place(&mut self, known: &ArchivedGeneration, dir: &Path) -> Result<usize> {
         if let Some(at) = self
             .generations
             .iter()
@@ -427,7 +427,7 @@ impl Archive {
                 let ends_early =
                     bytes > 0 && next.sequence == one.sequence + 1 && !live.contains(&&*one.file);
                 let (ap, after, before) = (one.ap.clone(), one.sequence, next.sequence);
-                (before > after + 1 || ends_early).then_some(Lost {
+                (before > after + 1 || ends_early).then_some(LostEvents {
                     ap,
                     after,
                     before,
@@ -573,7 +573,7 @@ mod tests {
                 .expect("cut");
             one.bytes = earlier;
         }
-        Archive {
+        LogArchive {
             lost: known.lost,
             ..archive
         }

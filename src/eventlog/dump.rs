@@ -12,7 +12,7 @@ use super::event::{
     AD_INFORMATION, HELD, NODE_TERMINATED, TERMINATED, ad_stamp, ending, event_name, hold,
 };
 use super::header::{GenerationMark, global_header};
-use super::reader::Options;
+use super::reader::ReadOptions;
 use super::record::{Record, Records};
 use super::source::Source;
 use super::stamp::{Calendar, Stamp, Zone, date_time, offset_between};
@@ -49,7 +49,7 @@ struct Line {
 ///
 /// # Errors
 /// Fails as [`super::read`] does, but for stamps without a year, which are written without one; and when `out` fails.
-pub fn dump(path: &Path, options: &Options, out: &mut impl Write) -> Result<()> {
+pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<()> {
     let mut blocks = Blocks::new(Source::open(path, |_| {})?, path, SIZES);
     let calendar = first_calendar(options);
     let mut clock = Clock {
@@ -169,7 +169,7 @@ mod tests {
         let path = dir.path().join("log");
         fs_err::write(&path, text).expect("written");
         let mut out = Vec::new();
-        dump(&path, &Options::default(), &mut out).expect("dumped");
+        dump(&path, &ReadOptions::default(), &mut out).expect("dumped");
         let text = String::from_utf8(out).expect("text");
         text.lines()
             .map(|line| serde_json::from_str(line).expect("JSON"))

@@ -89,7 +89,7 @@ pub fn event_name(number: u16) -> &'static str {
 
 /// One event of one job. Which fields mean something depends on the number; the others are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Event {
+pub struct JobEvent {
     /// Epoch time.
     pub time_ms: i64,
     /// The job's cluster; negative when the event belongs to no job.
@@ -101,7 +101,7 @@ pub struct Event {
     /// 005: 1 if the job ended by itself and not by a signal.
     pub normal: u8,
     /// 005: the return value or the signal. 009: who removed the job, as in [`RemovedBy`]. 012: the bits of what stands for
-    /// the template of its reason in [`super::Reasons`], or 0. 040: HTCondor's type of the transfer: 1 to 3 of input, which is
+    /// the template of its reason in [`super::ReasonTemplates`], or 0. 040: HTCondor's type of the transfer: 1 to 3 of input, which is
     /// queued, has started, has finished, 4 to 6 of output; 0 if it does not say.
     pub value: i32,
     /// 012: the hold reason code.
@@ -125,7 +125,7 @@ pub enum RemovedBy {
 
 /// What event 028 tells about its job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Ad {
+pub struct JobAd {
     /// The job's cluster.
     pub cluster: i32,
     /// The job's proc.
@@ -137,12 +137,12 @@ pub struct Ad {
     /// `Owner`.
     pub owner: Option<String>,
     /// What it asks for.
-    pub request: Request,
+    pub request: ResourceRequest,
 }
 
 /// The resources a job asks for, where its ad has them as numbers; 0 where it does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Request {
+pub struct ResourceRequest {
     /// `RequestCpus`; 255 stands for more, too.
     pub cpus: u8,
     /// `RequestGPUs`; 255 stands for more, too.
@@ -168,16 +168,16 @@ fn attributes(record: &Record<'_>, form: Form) -> Attributes {
 }
 
 /// The event in `record`; its time is filled in by who knows the year, the reason of a hold by who keeps templates.
-pub(super) fn event(record: &Record<'_>) -> Event {
+pub(super) fn event(record: &Record<'_>) -> JobEvent {
     let number = record.header.number;
     let (cluster, proc) = job(&record.header).unwrap_or((-1, -1));
     let text_hash = text_hash(record);
-    let mut event = Event {
+    let mut event = JobEvent {
         cluster,
         proc,
         number,
         text_hash,
-        ..Event::default()
+        ..JobEvent::default()
     };
     match number {
         HELD => (event.hold_code, event.hold_subcode) = hold(record).0.unwrap_or((0, 0)),
@@ -269,7 +269,7 @@ pub(super) fn ending(record: &Record<'_>) -> (u8, i32) {
     (0, 0)
 }
 
-/// The type of a file transfer, as in [`Event::value`].
+/// The type of a file transfer, as in [`JobEvent::value`].
 fn transfer(record: &Record<'_>) -> i32 {
     let text = match record.content {
         Content::Text(text) => headline(text),
@@ -358,7 +358,7 @@ pub(super) fn ad_key(record: &Record<'_>) -> Option<AdKey> {
 }
 
 /// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
-pub(super) fn ad(record: &Record<'_>) -> Option<Ad> {
+pub(super) fn ad(record: &Record<'_>) -> Option<JobAd> {
     let job = job(&record.header)?;
     match record.content {
         Content::Text(text) => {
@@ -390,11 +390,11 @@ fn ad_of(
     (cluster, proc): (i32, i32),
     global_job_id: &str,
     owner: Option<&str>,
-    request: Request,
-) -> Option<Ad> {
+    request: ResourceRequest,
+) -> Option<JobAd> {
     let (schedd, rest) = global_job_id.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
-    Some(Ad {
+    Some(JobAd {
         cluster,
         proc,
         schedd: schedd.to_owned(),
@@ -442,11 +442,11 @@ fn ad_values(text: &[u8]) -> [Option<&[u8]>; AD_ATTRIBUTES.len()] {
 }
 
 /// The request, from the last four of [`AD_ATTRIBUTES`].
-fn request(number: impl Fn(usize) -> Option<i64>) -> Request {
+fn request(number: impl Fn(usize) -> Option<i64>) -> ResourceRequest {
     let number = |at| number(at).unwrap_or(0).max(0).cast_unsigned();
     let small = |at| u8::try_from(number(at)).unwrap_or(u8::MAX);
     let large = |n| u32::try_from(n).unwrap_or(u32::MAX);
-    Request {
+    ResourceRequest {
         cpus: small(0),
         gpus: small(1),
         memory_mb: large(number(2)),
@@ -517,7 +517,7 @@ mod tests {
         Records::new(text.as_bytes(), true).all()[0]
     }
 
-    fn parse(text: &str) -> Event {
+    fn parse(text: &str) -> JobEvent {
         event(&first(text))
     }
 
@@ -543,7 +543,7 @@ mod tests {
         let end = |number: &str, body: &str| {
             parse(&format!("{number} (1.0.0) 01/02 03:04:05 x\n{body}\n...\n"))
         };
-        let value = |event: Event| (event.normal, event.value);
+        let value = |event: JobEvent| (event.normal, event.value);
         assert_eq!(
             value(end("005", "\t(1) Normal termination (return value 3)")),
             (1, 3)
@@ -610,7 +610,7 @@ mod tests {
         );
         assert_eq!(
             found.request,
-            Request {
+            ResourceRequest {
                 cpus: 4,
                 gpus: 255,
                 memory_mb: 0,

@@ -9,7 +9,7 @@ use super::blocks::{Block, SIZES};
 use super::header::{GlobalHeader, global_header};
 use super::known::Known;
 use super::piece::{self, Piece, Told};
-use super::reason::Reasons;
+use super::reason::ReasonTemplates;
 use super::record::Records;
 use super::source::{Source, is_read_once};
 
@@ -21,7 +21,7 @@ pub(super) const HEAD_BYTES: usize = 1 << 16;
 ///
 /// HTCondor names the generations of `EventLog` `EventLog.old`, or `EventLog.1` (newest) to `EventLog.N`; ours may be
 /// compressed, too.
-pub fn generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found: Vec<(PathBuf, Option<GlobalHeader>)> = Vec::new();
     for log in logs {
         // What is looked at of a pipe is gone.
@@ -69,7 +69,7 @@ pub fn generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 /// The access point of global event logs whose headers do not name it: what the beginnings of `logs` say, if they agree. A
 /// generation in which no job was submitted says nothing.
-pub fn access_point(logs: &[PathBuf]) -> Result<Option<String>> {
+pub fn likely_access_point(logs: &[PathBuf]) -> Result<Option<String>> {
     let mut names = BTreeSet::new();
     for log in logs
         .iter()
@@ -78,7 +78,7 @@ pub fn access_point(logs: &[PathBuf]) -> Result<Option<String>> {
         // Most headers say it, and no more is read.
         if header(log)?.is_some_and(|header| header.creator.is_none()) {
             let text = &beginning(log, SIZES.first_bytes)?;
-            let (ads, reasons) = (Known::new(1), Reasons::default());
+            let (ads, reasons) = (Known::new(1), ReasonTemplates::default());
             let piece = Piece::parse(
                 &Block {
                     text,
@@ -97,7 +97,7 @@ pub fn access_point(logs: &[PathBuf]) -> Result<Option<String>> {
 }
 
 /// Which generation of a global event log the file `log` is: 1 more with each rotation. `None` for any other log.
-pub fn sequence(log: &Path) -> Result<Option<u64>> {
+pub fn sequence_number(log: &Path) -> Result<Option<u64>> {
     Ok(header(log)?.map(|header| header.sequence))
 }
 
@@ -191,7 +191,7 @@ mod tests {
         );
         let names = |logs: &[&str]| {
             let paths: Vec<PathBuf> = logs.iter().map(|name| dir.path().join(name)).collect();
-            let found = generations(&paths).expect("found");
+            let found = find_generations(&paths).expect("found");
             found
                 .iter()
                 .map(|path| {

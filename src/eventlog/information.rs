@@ -1,8 +1,11 @@
 //! An event and the ad of its job → the attributes of event 028, sorted by name as HTCondor sorts them.
 
-use super::body::{Body, Exit, JobAd, Slot, Usage, allocated_mb, cpus_hundredths, image_kb};
+use super::body::{
+    DynamicSlot, EventBody, JobDescription, JobExit, ResourceUsage, allocated_mb, cpus_hundredths,
+    image_kb,
+};
 use super::stamp::civil;
-use super::text::Text;
+use super::text::LogBuffer;
 
 /// A value of an attribute, in the forms that ClassAds write differently.
 #[derive(Clone, Copy)]
@@ -18,7 +21,7 @@ enum Value<'a> {
     Escaped(&'a str),
     /// An address in angle brackets.
     Address(&'a str),
-    Slot(Slot<'a>),
+    Slot(DynamicSlot<'a>),
     /// User and system time.
     Cpu(u32, u32),
     /// Epoch time in milliseconds.
@@ -31,10 +34,15 @@ enum Value<'a> {
 type Attribute<'a> = (&'static str, Value<'a>);
 
 /// Writes the headline and the attributes of an event 028.
-pub(super) fn write(text: &mut Text, time_ms: i64, ad: &JobAd<'_>, body: &Body<'_>) {
+pub(super) fn write(
+    text: &mut LogBuffer,
+    time_ms: i64,
+    ad: &JobDescription<'_>,
+    body: &EventBody<'_>,
+) {
     let (type_name, trigger) = names(body);
     let number = i64::from(body.number());
-    let knows_job = !matches!(body, Body::RemoteError(..));
+    let knows_job = !matches!(body, EventBody::RemoteError(..));
     let shared = [
         ("Cluster", Value::Int(ad.cluster.into())),
         ("CurrentHosts", Value::Int(ad.runs.into())),
@@ -78,73 +86,77 @@ pub(super) fn write(text: &mut Text, time_ms: i64, ad: &JobAd<'_>, body: &Body<'
 }
 
 /// The type of the event as its ad names it, and its number's name.
-fn names(body: &Body<'_>) -> (&'static str, &'static str) {
+fn names(body: &EventBody<'_>) -> (&'static str, &'static str) {
     match body {
-        Body::Submit(_) => ("SubmitEvent", "ULOG_SUBMIT"),
-        Body::Execute(_) => ("ExecuteEvent", "ULOG_EXECUTE"),
-        Body::Evicted(..) => ("JobEvictedEvent", "ULOG_JOB_EVICTED"),
-        Body::Terminated(..) => ("JobTerminatedEvent", "ULOG_JOB_TERMINATED"),
-        Body::ImageSize(_) => ("JobImageSizeEvent", "ULOG_IMAGE_SIZE"),
-        Body::Aborted(_) => ("JobAbortedEvent", "ULOG_JOB_ABORTED"),
-        Body::Held(..) => ("JobHeldEvent", "ULOG_JOB_HELD"),
-        Body::Released(_) => ("JobReleaseEvent", "ULOG_JOB_RELEASED"),
-        Body::RemoteError(..) => ("RemoteErrorEvent", "ULOG_REMOTE_ERROR"),
-        Body::InputStarted(_)
-        | Body::InputFinished
-        | Body::OutputStarted
-        | Body::OutputFinished => ("FileTransferEvent", "ULOG_FILE_TRANSFER"),
+        EventBody::Submit(_) => ("SubmitEvent", "ULOG_SUBMIT"),
+        EventBody::Execute(_) => ("ExecuteEvent", "ULOG_EXECUTE"),
+        EventBody::Evicted(..) => ("JobEvictedEvent", "ULOG_JOB_EVICTED"),
+        EventBody::Terminated(..) => ("JobTerminatedEvent", "ULOG_JOB_TERMINATED"),
+        EventBody::ImageSize(_) => ("JobImageSizeEvent", "ULOG_IMAGE_SIZE"),
+        EventBody::Aborted(_) => ("JobAbortedEvent", "ULOG_JOB_ABORTED"),
+        EventBody::Held(..) => ("JobHeldEvent", "ULOG_JOB_HELD"),
+        EventBody::Released(_) => ("JobReleaseEvent", "ULOG_JOB_RELEASED"),
+        EventBody::RemoteError(..) => ("RemoteErrorEvent", "ULOG_REMOTE_ERROR"),
+        EventBody::InputStarted(_)
+        | EventBody::InputFinished
+        | EventBody::OutputStarted
+        | EventBody::OutputFinished => ("FileTransferEvent", "ULOG_FILE_TRANSFER"),
     }
 }
 
 /// Hands on what only this kind of event has, sorted.
-fn own<'a>(ad: &JobAd<'_>, body: &Body<'a>, take: &mut impl FnMut(Attribute<'a>)) {
+fn own<'a>(ad: &JobDescription<'_>, body: &EventBody<'a>, take: &mut impl FnMut(Attribute<'a>)) {
     let mut each =
         |attributes: &[Attribute<'a>]| attributes.iter().for_each(|attribute| take(*attribute));
     match *body {
-        Body::Submit(address) => {
+        EventBody::Submit(address) => {
             each(&[
                 ("StructuredNotes", Value::StructuredNotes),
                 ("SubmitHost", Value::Address(address)),
             ]);
         }
-        Body::Execute(slot) => each(&[
+        EventBody::Execute(slot) => each(&[
             ("ExecuteHost", Value::Address(slot.address)),
             ("ExecuteProps", Value::ExecuteProps),
             ("SlotName", Value::Slot(slot)),
         ]),
-        Body::Evicted(usage, code, reason) => each(&evicted(usage, code, reason)),
-        Body::Terminated(usage, exit) => terminated(ad, usage, exit, take),
-        Body::ImageSize(memory_mb) => each(&[
+        EventBody::Evicted(usage, code, reason) => each(&evicted(usage, code, reason)),
+        EventBody::Terminated(usage, exit) => terminated(ad, usage, exit, take),
+        EventBody::ImageSize(memory_mb) => each(&[
             ("MemoryUsage", Value::Int(memory_mb.into())),
             ("ResidentSetSize", Value::Int(i64::from(memory_mb) * 1024)),
             ("Size", Value::Int(image_kb(memory_mb).cast_signed())),
         ]),
-        Body::Aborted(reason) | Body::Released(reason) => {
+        EventBody::Aborted(reason) | EventBody::Released(reason) => {
             each(&[("Reason", Value::Escaped(reason))])
         }
-        Body::Held((code, subcode), reason) => each(&[
+        EventBody::Held((code, subcode), reason) => each(&[
             ("HoldReason", Value::Escaped(reason)),
             ("HoldReasonCode", Value::Int(code.into())),
             ("HoldReasonSubCode", Value::Int(subcode.into())),
         ]),
-        Body::RemoteError(slot, (code, subcode), message) => each(&[
+        EventBody::RemoteError(slot, (code, subcode), message) => each(&[
             ("Daemon", Value::Plain("starter")),
             ("ErrorMsg", Value::Escaped(message)),
             ("ExecuteHost", Value::Slot(slot)),
             ("HoldReasonCode", Value::Int(code.into())),
             ("HoldReasonSubCode", Value::Int(subcode.into())),
         ]),
-        Body::InputStarted(slot) => each(&[
+        EventBody::InputStarted(slot) => each(&[
             ("Host", Value::Address(slot.address)),
             ("Type", Value::Int(2)),
         ]),
-        Body::InputFinished => each(&[("Type", Value::Int(3))]),
-        Body::OutputStarted => each(&[("Type", Value::Int(5))]),
-        Body::OutputFinished => each(&[("Type", Value::Int(6))]),
+        EventBody::InputFinished => each(&[("Type", Value::Int(3))]),
+        EventBody::OutputStarted => each(&[("Type", Value::Int(5))]),
+        EventBody::OutputFinished => each(&[("Type", Value::Int(6))]),
     }
 }
 
-fn evicted<'a>(usage: &Usage, (code, subcode): (i32, i32), reason: &'a str) -> [Attribute<'a>; 10] {
+fn evicted<'a>(
+    usage: &ResourceUsage,
+    (code, subcode): (i32, i32),
+    reason: &'a str,
+) -> [Attribute<'a>; 10] {
     [
         ("Checkpointed", Value::Flag(false)),
         ("Reason", Value::Escaped(reason)),
@@ -159,14 +171,19 @@ fn evicted<'a>(usage: &Usage, (code, subcode): (i32, i32), reason: &'a str) -> [
     ]
 }
 
-fn terminated<'a>(ad: &JobAd<'_>, usage: &Usage, exit: Exit, take: &mut impl FnMut(Attribute<'a>)) {
+fn terminated<'a>(
+    ad: &JobDescription<'_>,
+    usage: &ResourceUsage,
+    exit: JobExit,
+    take: &mut impl FnMut(Attribute<'a>),
+) {
     let value = match exit {
-        Exit::Value(value) => ("ReturnValue", Value::Int(value.into())),
-        Exit::Signal(signal) => ("TerminatedBySignal", Value::Int(signal.into())),
+        JobExit::Value(value) => ("ReturnValue", Value::Int(value.into())),
+        JobExit::Signal(signal) => ("TerminatedBySignal", Value::Int(signal.into())),
     };
     let normal = (
         "TerminatedNormally",
-        Value::Flag(matches!(exit, Exit::Value(_))),
+        Value::Flag(matches!(exit, JobExit::Value(_))),
     );
     let early = [
         ("Cpus", Value::Int(ad.request_cpus.into())),
@@ -196,17 +213,17 @@ fn terminated<'a>(ad: &JobAd<'_>, usage: &Usage, exit: Exit, take: &mut impl FnM
     ];
     early.into_iter().for_each(&mut *take);
     match exit {
-        Exit::Value(_) => std::iter::once(value)
+        JobExit::Value(_) => std::iter::once(value)
             .chain(late)
             .chain([normal])
             .for_each(&mut *take),
-        Exit::Signal(_) => late.into_iter().chain([value, normal]).for_each(&mut *take),
+        JobExit::Signal(_) => late.into_iter().chain([value, normal]).for_each(&mut *take),
     }
     last.into_iter().for_each(take);
 }
 
 /// Writes `name = value` and a line feed.
-fn put(text: &mut Text, ad: &JobAd<'_>, (name, value): Attribute<'_>) {
+fn put(text: &mut LogBuffer, ad: &JobDescription<'_>, (name, value): Attribute<'_>) {
     text.all(&[name, " = "]);
     match value {
         Value::Int(value) => text.int(value),
@@ -226,13 +243,13 @@ fn put(text: &mut Text, ad: &JobAd<'_>, (name, value): Attribute<'_>) {
     text.put("\n");
 }
 
-fn quoted(text: &mut Text, write: impl FnOnce(&mut Text)) {
+fn quoted(text: &mut LogBuffer, write: impl FnOnce(&mut LogBuffer)) {
     text.put("\"");
     write(text);
     text.put("\"");
 }
 
-fn escaped(text: &mut Text, value: &str) {
+fn escaped(text: &mut LogBuffer, value: &str) {
     quoted(text, |text| {
         for part in value.split_inclusive(['"', '\\']) {
             let plain = part.strip_suffix(['"', '\\']).unwrap_or(part);
@@ -245,7 +262,7 @@ fn escaped(text: &mut Text, value: &str) {
 }
 
 /// `YYYY-MM-DDThh:mm:ss.mmm`.
-fn event_time(text: &mut Text, time_ms: i64) {
+fn event_time(text: &mut LogBuffer, time_ms: i64) {
     let (year, month, day) = civil(time_ms);
     text.line("", year, "-");
     text.two(month);
@@ -258,14 +275,14 @@ fn event_time(text: &mut Text, time_ms: i64) {
     text.two(ms % 100);
 }
 
-fn global_job_id(text: &mut Text, ad: &JobAd<'_>) {
+fn global_job_id(text: &mut LogBuffer, ad: &JobDescription<'_>) {
     text.all(&["\"", ad.schedd]);
     text.line("#", ad.cluster, ".");
     text.line("", ad.proc, "#");
     text.line("", ad.submit_s, "\"");
 }
 
-fn execute_props(text: &mut Text, ad: &JobAd<'_>) {
+fn execute_props(text: &mut LogBuffer, ad: &JobDescription<'_>) {
     text.line("[ Cpus = ", ad.request_cpus, "; Disk = ");
     text.line("", ad.request_disk_kb, "; GPUs = 0; Memory = ");
     text.line("", allocated_mb(ad), "; CondorScratchDir = \"");

@@ -23,19 +23,21 @@ mod source;
 mod stamp;
 mod text;
 
-pub use body::{Body, Exit, Header, HoldCode, JobAd, Slot, Usage};
-pub use collect::{Archive, Archived, Collected, Lost, collect};
+pub use body::{
+    DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogHeader, ResourceUsage,
+};
+pub use collect::{ArchivedGeneration, CollectOutcome, LogArchive, LostEvents, collect};
 pub use dump::dump;
 pub use event::{
-    ABORTED, AD_INFORMATION, Ad, EXECUTE, Event, FILE_TRANSFER, GENERIC, HELD, RELEASED, RemovedBy,
-    Request, SUBMIT, TERMINATED, event_name,
+    ABORTED, AD_INFORMATION, EXECUTE, FILE_TRANSFER, GENERIC, HELD, JobAd, JobEvent, RELEASED,
+    RemovedBy, ResourceRequest, SUBMIT, TERMINATED, event_name,
 };
-pub use generations::{access_point, generations, sequence};
+pub use generations::{find_generations, likely_access_point, sequence_number};
 pub use reader::{
-    Anomalies, Batch, Generation, Log, Options, Place, Resume, can_read_on, first_places, read,
-    read_on, scan,
+    AnomalyCounts, AnomalyPlace, EventBatch, LogGeneration, LogSummary, ReadOptions, ResumePoint,
+    can_read_on, first_places, read, read_on, scan,
 };
-pub use reason::Reasons;
+pub use reason::ReasonTemplates;
 pub use record::Anomaly;
 pub use source::{is_read_once, open};
-pub use text::Text;
+pub use text::LogBuffer;

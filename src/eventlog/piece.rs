@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use super::blocks::Block;
-use super::event::{self, AD_INFORMATION, Ad, AdKey, Event, GENERIC, HELD, SUBMIT};
+use super::event::{self, AD_INFORMATION, AdKey, GENERIC, HELD, JobAd, JobEvent, SUBMIT};
 use super::header::{GlobalHeader, global_header, overwritten};
 use super::known::Known;
-use super::reason::{self, Reasons};
+use super::reason::{self, ReasonTemplates};
 use super::record::{Anomaly, Content, Record, Records, headline};
 use super::stamp::Stamp;
 
@@ -36,12 +36,12 @@ pub(super) struct Piece {
     pub(super) bytes: u64,
     /// How many lines end in it, where the log cannot be read again to find out.
     pub(super) lines: u64,
-    pub(super) events: Vec<(Stamp, Event)>,
+    pub(super) events: Vec<(Stamp, JobEvent)>,
     /// Each with the number of events before it.
     pub(super) anchors: Vec<(usize, Anchor)>,
     /// Each with the number of events before it.
-    pub(super) ads: Vec<(usize, AdKey, Ad)>,
-    pub(super) reasons: Reasons,
+    pub(super) ads: Vec<(usize, AdKey, JobAd)>,
+    pub(super) reasons: ReasonTemplates,
     /// The hosts that jobs were submitted from, each with the first event 000 that names it after another.
     pub(super) hosts: Vec<(usize, String)>,
     pub(super) records_by_number: BTreeMap<u16, u64>,
@@ -68,7 +68,7 @@ pub(super) struct Telling<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Told<'a> {
     pub(super) ads: &'a Known<NonZeroU64>,
-    pub(super) reasons: &'a Reasons,
+    pub(super) reasons: &'a ReasonTemplates,
 }
 
 /// Whose ads were met: one follows every event, and the first of a job says it all.
@@ -132,7 +132,11 @@ impl Piece {
     }
 
     /// Parses one piece, but for what was `told` before; the memory of `events` is used again.
-    pub(super) fn parse(block: &Block<'_>, told: Told<'_>, events: Vec<(Stamp, Event)>) -> Piece {
+    pub(super) fn parse(
+        block: &Block<'_>,
+        told: Told<'_>,
+        events: Vec<(Stamp, JobEvent)>,
+    ) -> Piece {
         let (mut piece, telling) = Piece::scan(block, Some(told.ads), events);
         piece.hosts.extend(
             telling
@@ -187,7 +191,7 @@ impl Piece {
     pub(super) fn scan<'a>(
         Block { text, ends_log }: &Block<'a>,
         known: Option<&Known<NonZeroU64>>,
-        mut events: Vec<(Stamp, Event)>,
+        mut events: Vec<(Stamp, JobEvent)>,
     ) -> (Piece, Telling<'a>) {
         events.clear();
         let mut telling = Telling::default();

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::assembly::{Assembly, Sink};
 use super::blocks::{Block, Blocks, SIZES, Sizes};
-use super::event::{Ad, Event};
+use super::event::{JobAd, JobEvent};
 use super::header::GenerationMark;
 use super::piece::Piece;
-use super::reason::Reasons;
+use super::reason::ReasonTemplates;
 use super::record::{Anomaly, begins_record};
 use super::source::{Source, fill, is_read_once, open};
 use super::stamp::{CalendarState, Stamp};
@@ -24,9 +24,9 @@ use crate::manifest::Checksum;
 const PLACES: usize = 20;
 
 /// Of `places`, the first 20 of each kind.
-pub fn first_places<'a>(places: impl Iterator<Item = &'a Place>) -> Vec<Place> {
-    let mut counts = Anomalies::new();
-    let is_among_first = |place: &&Place| {
+pub fn first_places<'a>(places: impl Iterator<Item = &'a AnomalyPlace>) -> Vec<AnomalyPlace> {
+    let mut counts = AnomalyCounts::new();
+    let is_among_first = |place: &&AnomalyPlace| {
         let count = counts.entry(place.anomaly).or_default();
         *count += 1;
         *count <= PLACES as u64
@@ -36,25 +36,25 @@ pub fn first_places<'a>(places: impl Iterator<Item = &'a Place>) -> Vec<Place> {
 
 /// What the log itself does not say.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Options {
+pub struct ReadOptions {
     /// The name of the access point; without it the log is asked.
     pub ap: Option<String>,
     /// The year of the first event, for legacy stamps in a log that says nothing of its year. From 1970 to 2100.
     pub year: Option<i16>,
-    /// What other generations say of the access point ([`super::access_point`]), for one that does not.
+    /// What other generations say of the access point ([`super::likely_access_point`]), for one that does not.
     #[serde(skip)]
     pub likely_ap: Option<String>,
 }
 
 /// Events of one access point, in file order; 008 and 028 are none.
 #[derive(Debug)]
-pub struct Batch<'a> {
+pub struct EventBatch<'a> {
     /// The access point.
     pub ap: &'a str,
     /// The events.
-    pub events: &'a [Event],
+    pub events: &'a [JobEvent],
     /// What 028 records say of their jobs: the first of a job, and perhaps later ones.
-    pub ads: &'a [Ad],
+    pub ads: &'a [JobAd],
     /// The stretch of its log that the events are of, counted from 0. Within one, they are in the order in which they
     /// happened, whatever their stamps; another begins with each header of a global event log, and where stamps go back.
     pub stretch: u32,
@@ -62,7 +62,7 @@ pub struct Batch<'a> {
 
 /// Where in a log an anomaly was met.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct AnomalyPlace {
     /// What was met.
     pub anomaly: Anomaly,
     /// The line, counted from 1.
@@ -73,7 +73,7 @@ pub struct Place {
 
 /// The place of a log among the generations of an access point's global event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Generation {
+pub struct LogGeneration {
     /// The access point.
     pub ap: String,
     /// Grows by one with each rotation.
@@ -89,11 +89,11 @@ pub struct Generation {
 }
 
 /// How often each anomaly was met.
-pub type Anomalies = BTreeMap<Anomaly, u64>;
+pub type AnomalyCounts = BTreeMap<Anomaly, u64>;
 
 /// Where a log that grows can be read on, and what is known there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resume {
+pub struct ResumePoint {
     /// The end of the last whole record.
     pub offset: u64,
     /// The access point of the events there.
@@ -113,18 +113,18 @@ pub struct Resume {
 
 /// A whole log, read.
 #[derive(Debug, Clone, Default)]
-pub struct Log {
+pub struct LogSummary {
     /// How many records of each event number.
     pub records_by_number: BTreeMap<u16, u64>,
     /// What a sound log would not hold.
-    pub anomalies: Anomalies,
+    pub anomalies: AnomalyCounts,
     /// The first of each kind, with their places.
-    pub places: Vec<Place>,
+    pub places: Vec<AnomalyPlace>,
     /// The hosts that jobs were submitted from, if these are several, and yet the log is of one access point, as its header or
     /// the caller says.
     pub hosts: BTreeSet<String>,
     /// The templates of hold reasons.
-    pub reasons: Reasons,
+    pub reasons: ReasonTemplates,
     /// The earliest time stamp of an event.
     pub begin_ms: Option<i64>,
     /// The latest one.
@@ -136,29 +136,29 @@ pub struct Log {
     /// The checksum of the file.
     pub file_xxh3: String,
     /// What its first header says, if that numbers generations.
-    pub generation: Option<Generation>,
+    pub generation: Option<LogGeneration>,
     /// Where it can be read on, if it can.
-    pub resume: Option<Resume>,
+    pub resume: Option<ResumePoint>,
 }
 
 /// Reads the log at `path`; `sink` takes its events, `progress` hears of every read from the disk, in bytes.
 ///
 /// # Errors
 /// Fails when the file cannot be read, is empty, a directory, a damaged archive or no event log, and when `sink` fails.
-/// Damage within the log is counted in [`Log::anomalies`] and is no error.
+/// Damage within the log is counted in [`LogSummary::anomalies`] and is no error.
 pub fn read(
     path: &Path,
-    options: &Options,
+    options: &ReadOptions,
     progress: impl Fn(u64) + Send + 'static,
     sink: &mut Sink<'_>,
-) -> Result<Log> {
+) -> Result<LogSummary> {
     let source = Source::open(path, progress)?;
     in_pool(|| read_in(SIZES, path, source, Assembly::new(options), sink))
 }
 
 /// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins there. What looked like the
 /// end of a record may have been a line of its text.
-pub fn can_read_on(path: &Path, resume: &Resume) -> Result<bool> {
+pub fn can_read_on(path: &Path, resume: &ResumePoint) -> Result<bool> {
     let mut file = open(path)?;
     file.seek(SeekFrom::Start(resume.offset))?;
     let mut head = [0; 256];
@@ -170,12 +170,12 @@ pub fn can_read_on(path: &Path, resume: &Resume) -> Result<bool> {
 /// `begun` was given all that stands before.
 pub fn read_on(
     path: &Path,
-    options: &Options,
-    resume: &Resume,
+    options: &ReadOptions,
+    resume: &ResumePoint,
     begun: Checksum,
     progress: impl Fn(u64) + Send + 'static,
     sink: &mut Sink<'_>,
-) -> Result<Log> {
+) -> Result<LogSummary> {
     ensure!(
         begun.bytes() == resume.offset,
         "`{}` is read on from another place than known",
@@ -213,10 +213,10 @@ fn read_in(
     source: Source,
     mut assembly: Assembly,
     sink: &mut Sink<'_>,
-) -> Result<Log> {
+) -> Result<LogSummary> {
     let mut blocks = Blocks::new(source, path, sizes);
     // Fresh memory costs more than parsing into it, so that of one block serves the next.
-    let spares: Mutex<Vec<Vec<(Stamp, Event)>>> = Mutex::default();
+    let spares: Mutex<Vec<Vec<(Stamp, JobEvent)>>> = Mutex::default();
     let spare = || {
         spares
             .lock()
@@ -256,7 +256,7 @@ fn read_in(
     let can_resume = !blocks.source.is_compressed();
     let log = assembly.finish(path, sink)?;
     let resume = log.resume.filter(|_| can_resume);
-    Ok(Log {
+    Ok(LogSummary {
         file_bytes,
         file_xxh3,
         resume,
@@ -273,9 +273,9 @@ mod tests {
     /// What was read of a log.
     #[derive(Debug, Clone, PartialEq)]
     struct Found {
-        events: Vec<(String, Event)>,
-        anomalies: Anomalies,
-        places: Vec<Place>,
+        events: Vec<(String, JobEvent)>,
+        anomalies: AnomalyCounts,
+        places: Vec<AnomalyPlace>,
     }
 
     impl Found {
@@ -287,11 +287,19 @@ mod tests {
         }
     }
 
-    fn read_text(text: impl AsRef<[u8]>, options: &Options, sizes: Sizes) -> Result<(Found, Log)> {
+    fn read_text(
+        text: impl AsRef<[u8]>,
+        options: &ReadOptions,
+        sizes: Sizes,
+    ) -> Result<(Found, LogSummary)> {
         read_with(text, Assembly::new(options), sizes)
     }
 
-    fn read_with(text: impl AsRef<[u8]>, assembly: Assembly, sizes: Sizes) -> Result<(Found, Log)> {
+    fn read_with(
+        text: impl AsRef<[u8]>,
+        assembly: Assembly,
+        sizes: Sizes,
+    ) -> Result<(Found, LogSummary)> {
         let dir = tempfile::tempdir()?;
         let path = dir.path().join("log");
         fs_err::write(&path, &text)?;
@@ -323,7 +331,9 @@ mod tests {
     }
 
     fn found(text: impl AsRef<[u8]>) -> Found {
-        read_text(text, &Options::default(), SIZES).expect("read").0
+        read_text(text, &ReadOptions::default(), SIZES)
+            .expect("read")
+            .0
     }
 
     const HEADER: &str = "008 (-01.-01.-01) 12/31 17:59:00 Global JobLog: ctime=1704067140 id=0 sequence=1 size=0 events=0 offset=0 event_off=0 max_rotation=5 creator_name=<ap@x>\n...\n";
@@ -334,7 +344,7 @@ mod tests {
         let text = format!(
             "{HEADER}000 (1.0.0) 12/31 17:59:30 s\n...\n012 (1.0.0) 12/31 18:00:10 h\n\tCode 3 Subcode 1\n...\n"
         );
-        let (found, log) = read_text(text, &Options::default(), SIZES).expect("read");
+        let (found, log) = read_text(text, &ReadOptions::default(), SIZES).expect("read");
         let times: Vec<i64> = found
             .events
             .iter()
@@ -351,7 +361,7 @@ mod tests {
         );
         assert_eq!(
             log.generation,
-            Some(Generation {
+            Some(LogGeneration {
                 ap: "ap@x".into(),
                 sequence: 1,
                 created_ms: 1_704_067_140_000,
@@ -376,7 +386,7 @@ mod tests {
                 piece_bytes: 1,
             },
         ] {
-            let found = read_text(&text, &Options::default(), sizes)
+            let found = read_text(&text, &ReadOptions::default(), sizes)
                 .expect("read")
                 .0;
             assert_eq!(found.times(), ["2023-12-31 23:59:01 UTC"]);
@@ -417,7 +427,7 @@ mod tests {
                 sizes,
                 &path,
                 source,
-                Assembly::new(&Options::default()),
+                Assembly::new(&ReadOptions::default()),
                 &mut |batch| {
                     told.extend(batch.ads.iter().map(|ad| ad.submit_s));
                     Ok(())
@@ -431,11 +441,11 @@ mod tests {
     #[test]
     fn a_year_is_never_guessed() {
         let text = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
-        let error = read_text(text, &Options::default(), SIZES).expect_err("no year");
+        let error = read_text(text, &ReadOptions::default(), SIZES).expect_err("no year");
         assert!(crate::error::render(&error).contains("--year"));
-        let given = Options {
+        let given = ReadOptions {
             year: Some(2019),
-            ..Options::default()
+            ..ReadOptions::default()
         };
         assert_eq!(
             read_text(text, &given, SIZES).expect("read").0.times(),
@@ -472,9 +482,9 @@ mod tests {
             ["ap@x", "ap@y"],
             "two logs put together"
         );
-        let given = Options {
+        let given = ReadOptions {
             ap: Some("mine".into()),
-            ..Options::default()
+            ..ReadOptions::default()
         };
         let first = read_text(HEADER, &given, SIZES)
             .expect("read")
@@ -500,7 +510,7 @@ mod tests {
         let read = |between: &str| {
             read_text(
                 format!("{HEADER}{submit}{between}{held}"),
-                &Options::default(),
+                &ReadOptions::default(),
                 SIZES,
             )
         };
@@ -524,9 +534,9 @@ mod tests {
             BTreeMap::from([(Anomaly::MisplacedHeader, 1)])
         );
         assert_eq!(found.places[0].offset, (HEADER.len() + submit.len()) as u64);
-        let given = Options {
+        let given = ReadOptions {
             year: Some(2023),
-            ..Options::default()
+            ..ReadOptions::default()
         };
         let first = read_text(format!("{of_a_job}{submit}{held}"), &given, SIZES)
             .expect("read")
@@ -543,10 +553,14 @@ mod tests {
         let header = HEADER.replace("size=0", "size=1234567");
         let rest = "01.000.000) 12/31 17:59:01 Job submitted from host: <10.0.0.1:9618>\n...\n";
         let event = "001 (1.0.0) 12/31 17:59:02 x\n...\n";
-        let (found, _) =
-            read_text(format!("{header}{rest}{event}"), &Options::default(), SIZES).expect("read");
+        let (found, _) = read_text(
+            format!("{header}{rest}{event}"),
+            &ReadOptions::default(),
+            SIZES,
+        )
+        .expect("read");
         assert_eq!(found.events.len(), 1);
-        let place = Place {
+        let place = AnomalyPlace {
             anomaly: Anomaly::OverwrittenEvent,
             line: 3,
             offset: header.len() as u64,
@@ -579,14 +593,14 @@ mod tests {
                 piece_bytes: 1,
             },
         ] {
-            let (found, log) = read_text(&text, &Options::default(), sizes).expect("read");
+            let (found, log) = read_text(&text, &ReadOptions::default(), sizes).expect("read");
             let times = ["06:00:00", "06:50:00", "07:05:00", "07:10:00"]
                 .map(|time| format!("2026-11-01 {time} UTC"));
             assert_eq!(found.times(), times);
             let offset = (header.len() + records[0].len() + records[1].len()) as u64;
             assert_eq!(
                 found.places,
-                [Place {
+                [AnomalyPlace {
                     anomaly: Anomaly::ZoneChange,
                     line: 7,
                     offset
@@ -634,7 +648,7 @@ mod tests {
                 piece_bytes: 1,
             },
         ] {
-            let (found, log) = read_text(&text, &Options::default(), sizes).expect("read");
+            let (found, log) = read_text(&text, &ReadOptions::default(), sizes).expect("read");
             let of = |ap: &str| {
                 let own = found.events.iter().filter(|(found, _)| found == ap);
                 own.map(|(_, event)| event.number).collect::<Vec<_>>()
@@ -642,7 +656,7 @@ mod tests {
             assert_eq!((of("a"), of("b")), (vec![0, 12, 0, 12], vec![0, 12, 5]));
             assert_eq!(log.resume, None, "it is read anew");
         }
-        let log = read_text(format!("{HEADER}{text}"), &Options::default(), SIZES)
+        let log = read_text(format!("{HEADER}{text}"), &ReadOptions::default(), SIZES)
             .expect("read")
             .1;
         assert_eq!(
@@ -655,9 +669,9 @@ mod tests {
             with_header.events.iter().all(|(ap, _)| ap == "ap@x"),
             "a header says whose log it is"
         );
-        let given = Options {
+        let given = ReadOptions {
             ap: Some("mine".into()),
-            ..Options::default()
+            ..ReadOptions::default()
         };
         assert!(
             read_text(&text, &given, SIZES)
@@ -700,14 +714,14 @@ mod tests {
     #[test]
     fn what_is_no_log_is_refused() {
         for text in ["hello\nworld\n", "{\n}\n", "<c></c>", "{\n  \"a\": 1\n}\n"] {
-            let error = read_text(text, &Options::default(), SIZES).expect_err("refused");
+            let error = read_text(text, &ReadOptions::default(), SIZES).expect_err("refused");
             assert!(
                 error.to_string().contains("no HTCondor event log"),
                 "{error}"
             );
         }
         assert!(
-            read_text("012 (12.0", &Options::default(), SIZES).is_ok(),
+            read_text("012 (12.0", &ReadOptions::default(), SIZES).is_ok(),
             "a log cut in its first line is a log"
         );
     }
@@ -756,7 +770,7 @@ mod tests {
     ];
 
     /// `event` as HTCondor writes it; `form` chooses among stamps with and without milliseconds and zone.
-    fn text_of(event: &Event, form: usize) -> String {
+    fn text_of(event: &JobEvent, form: usize) -> String {
         let precise = [
             "%Y-%m-%d %H:%M:%S.%3f",
             "%Y-%m-%d %H:%M:%S",
@@ -766,7 +780,7 @@ mod tests {
         let stamp = jiff::Timestamp::from_millisecond(event.time_ms)
             .expect("in range")
             .strftime(precise[form]);
-        let Event {
+        let JobEvent {
             number,
             cluster,
             proc,
@@ -801,8 +815,8 @@ mod tests {
         ) {
             let text: String = parts.iter().map(|&part| PARTS[part]).collect();
             let text = format!("{}{text}", PARTS[0]);
-            let whole = read_text(&text, &Options::default(), SIZES).expect("read").0;
-            let cut = read_text(&text, &Options::default(), Sizes { first_bytes: block_bytes, block_bytes, piece_bytes }).expect("read").0;
+            let whole = read_text(&text, &ReadOptions::default(), SIZES).expect("read").0;
+            let cut = read_text(&text, &ReadOptions::default(), Sizes { first_bytes: block_bytes, block_bytes, piece_bytes }).expect("read").0;
             prop_assert_eq!(whole, cut);
         }
 
@@ -817,7 +831,7 @@ mod tests {
         ) {
             let number = [12u16, 5, 5, 9, 1][kind];
             let precise_ms = if form % 2 == 0 { time_ms } else { time_ms / 1000 * 1000 };
-            let events: Vec<Event> = jobs.iter().map(|&(cluster, proc)| Event {
+            let events: Vec<JobEvent> = jobs.iter().map(|&(cluster, proc)| JobEvent {
                 time_ms: precise_ms,
                 cluster,
                 proc,
@@ -829,9 +843,9 @@ mod tests {
                 text_hash: 0,
             }).collect();
             let text: String = events.iter().map(|event| text_of(event, form)).collect();
-            let options = Options { year: None, ..Options::default() };
+            let options = ReadOptions { year: None, ..ReadOptions::default() };
             let read = read_text(text, &options, SIZES).expect("read").0;
-            let back: Vec<Event> = read.events.into_iter().map(|(_, event)| Event { text_hash: 0, ..event }).collect();
+            let back: Vec<JobEvent> = read.events.into_iter().map(|(_, event)| JobEvent { text_hash: 0, ..event }).collect();
             prop_assert_eq!(back, events);
             prop_assert!(read.anomalies.is_empty());
         }
@@ -841,15 +855,15 @@ mod tests {
         fn reading_on_makes_no_difference(parts in proptest::collection::vec(0..PARTS.len(), 1..20), cut in 0..2000usize) {
             let text: String = parts.iter().map(|&part| PARTS[part]).collect();
             let text = format!("{}{text}", PARTS[0]);
-            let (whole, whole_log) = read_text(&text, &Options::default(), SIZES).expect("read");
+            let (whole, whole_log) = read_text(&text, &ReadOptions::default(), SIZES).expect("read");
             let cut = (PARTS[0].len() + cut).min(text.len());
-            let (first, first_log) = read_text(&text.as_bytes()[..cut], &Options::default(), SIZES).expect("read");
-            let begins = |resume: &Resume| {
+            let (first, first_log) = read_text(&text.as_bytes()[..cut], &ReadOptions::default(), SIZES).expect("read");
+            let begins = |resume: &ResumePoint| {
                 let rest = &text.as_bytes()[resume.offset as usize..];
                 rest.is_empty() || begins_record(rest)
             };
             if let Some(resume) = first_log.resume.filter(begins) {
-                let (second, second_log) = read_with(&text, Assembly::resume(&Options::default(), &resume), SIZES).expect("read");
+                let (second, second_log) = read_with(&text, Assembly::resume(&ReadOptions::default(), &resume), SIZES).expect("read");
                 let mut events = first.events;
                 events.extend(second.events);
                 prop_assert_eq!(events, whole.events);
@@ -880,7 +894,7 @@ mod tests {
                 // The line feed of the last terminator may be missing.
                 whole += usize::from(end <= cut + 1);
             }
-            if let Ok((found, _)) = read_text(&text.as_bytes()[..cut], &Options::default(), SIZES) {
+            if let Ok((found, _)) = read_text(&text.as_bytes()[..cut], &ReadOptions::default(), SIZES) {
                 // A cut in the middle of a reason that holds a terminator looks like an end.
                 let early = found.events.len() - whole;
                 prop_assert!(early <= usize::from(parts.contains(&2)), "{} events of {whole} records", found.events.len());
@@ -893,7 +907,7 @@ mod tests {
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), parts in proptest::collection::vec(0..PARTS.len(), 0..4)) {
             let mut text: Vec<u8> = parts.iter().flat_map(|&part| PARTS[part].bytes()).collect();
             text.extend(bytes);
-            drop(read_text(&text, &Options { year: Some(2024), ..Options::default() }, Sizes { first_bytes: 100, block_bytes: 100, piece_bytes: 30 }));
+            drop(read_text(&text, &ReadOptions { year: Some(2024), ..ReadOptions::default() }, Sizes { first_bytes: 100, block_bytes: 100, piece_bytes: 30 }));
         }
     }
 }

@@ -5,16 +5,16 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::event::Event;
+use super::event::JobEvent;
 
 /// So many templates are kept; those with the lowest hashes, so that the order of reading has no influence.
 const MOST_REASONS: usize = 4096;
 
 /// Templates of hold reasons, by what stands for them in events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Reasons(BTreeMap<u32, String>);
+pub struct ReasonTemplates(BTreeMap<u32, String>);
 
-impl Reasons {
+impl ReasonTemplates {
     /// Adds a template that may be there already.
     pub fn add(&mut self, hash: u32, template: impl FnOnce() -> String) {
         if hash != 0 {
@@ -37,7 +37,7 @@ impl Reasons {
     }
 
     /// Adds those of `others`.
-    pub fn extend(&mut self, others: Reasons) {
+    pub fn extend(&mut self, others: ReasonTemplates) {
         others
             .0
             .into_iter()
@@ -45,7 +45,7 @@ impl Reasons {
     }
 
     /// The template of a hold.
-    pub fn get(&self, hold: &Event) -> Option<&str> {
+    pub fn get(&self, hold: &JobEvent) -> Option<&str> {
         self.0.get(&hold.value.cast_unsigned()).map(String::as_str)
     }
 }
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn so_many_templates_are_kept_whatever_their_order() {
-        let (mut up, mut down) = (Reasons::default(), Reasons::default());
+        let (mut up, mut down) = (ReasonTemplates::default(), ReasonTemplates::default());
         (1..5000).for_each(|n| up.add(n, String::new));
         (1..5000).rev().for_each(|n| down.add(n, String::new));
         assert_eq!((up.0.len(), &up), (MOST_REASONS, &down));

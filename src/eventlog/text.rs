@@ -4,21 +4,22 @@
 //! Stamps are `MM/DD hh:mm:ss`, HTCondor's default for global event logs. Everything is appended to one buffer.
 
 use super::body::{
-    Body, Exit, Header, HoldCode, JobAd, Slot, Usage, allocated_mb, cpus_hundredths, image_kb,
+    DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogHeader, ResourceUsage,
+    allocated_mb, cpus_hundredths, image_kb,
 };
 use super::information;
 use super::stamp::civil;
 
 /// Text being written.
 #[derive(Debug, Default)]
-pub struct Text {
+pub struct LogBuffer {
     /// What was written so far.
     pub bytes: Vec<u8>,
 }
 
-impl Text {
+impl LogBuffer {
     /// Appends the record of an event, and the 028 that follows it. `time_ms` is epoch time; stamps are UTC.
-    pub fn event(&mut self, time_ms: i64, ad: &JobAd<'_>, body: &Body<'_>) {
+    pub fn event(&mut self, time_ms: i64, ad: &JobDescription<'_>, body: &EventBody<'_>) {
         self.head(body.number(), time_ms, ad);
         self.body(ad, body);
         self.put("...\n");
@@ -29,7 +30,7 @@ impl Text {
 
     /// Appends the header of a global event log: its text is padded to 256 bytes, so that it can be written anew at rotation.
     /// `stamp_ms` is when it is written, epoch time.
-    pub fn header(&mut self, stamp_ms: i64, log: &Header<'_>) {
+    pub fn header(&mut self, stamp_ms: i64, log: &LogHeader<'_>) {
         self.put("008 (-01.-01.-01) ");
         self.stamp(stamp_ms);
         self.put(" ");
@@ -51,7 +52,7 @@ impl Text {
         self.put("\n...\n");
     }
 
-    fn head(&mut self, number: u32, time_ms: i64, ad: &JobAd<'_>) {
+    fn head(&mut self, number: u32, time_ms: i64, ad: &JobDescription<'_>) {
         self.padded(number);
         self.put(" (");
         self.padded(ad.cluster);
@@ -62,9 +63,9 @@ impl Text {
         self.put(" ");
     }
 
-    fn body(&mut self, ad: &JobAd<'_>, body: &Body<'_>) {
+    fn body(&mut self, ad: &JobDescription<'_>, body: &EventBody<'_>) {
         match body {
-            Body::Submit(address) => {
+            EventBody::Submit(address) => {
                 self.all(&[
                     "Job submitted from host: <",
                     address,
@@ -73,36 +74,36 @@ impl Text {
                     "\" ]\n",
                 ]);
             }
-            Body::Execute(slot) => self.execute(ad, slot),
-            Body::Evicted(usage, code, reason) => self.evicted(ad, usage, *code, reason),
-            Body::Terminated(usage, exit) => self.terminated(ad, usage, *exit),
-            Body::ImageSize(memory_mb) => self.image_size(*memory_mb),
-            Body::Aborted(reason) => self.all(&["Job was aborted.\n\t", reason, "\n"]),
-            Body::Held(code, reason) => {
+            EventBody::Execute(slot) => self.execute(ad, slot),
+            EventBody::Evicted(usage, code, reason) => self.evicted(ad, usage, *code, reason),
+            EventBody::Terminated(usage, exit) => self.terminated(ad, usage, *exit),
+            EventBody::ImageSize(memory_mb) => self.image_size(*memory_mb),
+            EventBody::Aborted(reason) => self.all(&["Job was aborted.\n\t", reason, "\n"]),
+            EventBody::Held(code, reason) => {
                 self.all(&["Job was held.\n\t", reason, "\n\tCode "]);
                 self.code(*code);
             }
-            Body::Released(reason) => self.all(&["Job was released.\n\t", reason, "\n"]),
-            Body::RemoteError(slot, code, message) => {
+            EventBody::Released(reason) => self.all(&["Job was released.\n\t", reason, "\n"]),
+            EventBody::RemoteError(slot, code, message) => {
                 self.put("Error from starter on ");
                 self.slot(slot);
                 self.all(&[":\n\t", message, "\n\tCode "]);
                 self.code(*code);
             }
-            Body::InputStarted(slot) => {
+            EventBody::InputStarted(slot) => {
                 self.all(&[
                     "Started transferring input files\n\tTransferring to host: <",
                     slot.address,
                     ">\n",
                 ]);
             }
-            Body::InputFinished => self.put("Finished transferring input files\n"),
-            Body::OutputStarted => self.put("Started transferring output files\n"),
-            Body::OutputFinished => self.put("Finished transferring output files\n"),
+            EventBody::InputFinished => self.put("Finished transferring input files\n"),
+            EventBody::OutputStarted => self.put("Started transferring output files\n"),
+            EventBody::OutputFinished => self.put("Finished transferring output files\n"),
         }
     }
 
-    fn execute(&mut self, ad: &JobAd<'_>, slot: &Slot<'_>) {
+    fn execute(&mut self, ad: &JobDescription<'_>, slot: &DynamicSlot<'_>) {
         self.all(&["Job executing on host: <", slot.address, ">\n\tSlotName: "]);
         self.slot(slot);
         self.put("\n\tCondorScratchDir = \"");
@@ -112,7 +113,13 @@ impl Text {
         self.line("\tMemory = ", allocated_mb(ad), "\n");
     }
 
-    fn evicted(&mut self, ad: &JobAd<'_>, usage: &Usage, code: HoldCode, reason: &str) {
+    fn evicted(
+        &mut self,
+        ad: &JobDescription<'_>,
+        usage: &ResourceUsage,
+        code: HoldCode,
+        reason: &str,
+    ) {
         self.put("Job was evicted. Code ");
         self.code(code);
         self.put("\t(0) CPU times\n");
@@ -123,14 +130,14 @@ impl Text {
         self.table(ad, usage);
     }
 
-    fn terminated(&mut self, ad: &JobAd<'_>, usage: &Usage, exit: Exit) {
+    fn terminated(&mut self, ad: &JobDescription<'_>, usage: &ResourceUsage, exit: JobExit) {
         match exit {
-            Exit::Value(value) => self.line(
+            JobExit::Value(value) => self.line(
                 "Job terminated.\n\t(1) Normal termination (return value ",
                 value,
                 ")\n",
             ),
-            Exit::Signal(signal) => {
+            JobExit::Signal(signal) => {
                 self.line(
                     "Job terminated.\n\t(0) Abnormal termination (signal ",
                     signal,
@@ -174,7 +181,7 @@ impl Text {
     }
 
     /// The table of resources; its cells are right-aligned under the words of its header.
-    fn table(&mut self, ad: &JobAd<'_>, usage: &Usage) {
+    fn table(&mut self, ad: &JobDescription<'_>, usage: &ResourceUsage) {
         let disk_kb = ad.request_disk_kb;
         self.put("\tPartitionable Resources :    Usage  Request Allocated \n\t   Cpus                 :     ");
         self.hundredths(cpus_hundredths(usage));
@@ -222,13 +229,13 @@ impl Text {
     }
 
     /// `slot1_N@host`.
-    pub(super) fn slot(&mut self, slot: &Slot<'_>) {
+    pub(super) fn slot(&mut self, slot: &DynamicSlot<'_>) {
         self.line("slot1_", slot.number, "@");
         self.put(slot.host);
     }
 
     /// The job's directory on its execution point.
-    pub(super) fn scratch(&mut self, ad: &JobAd<'_>) {
+    pub(super) fn scratch(&mut self, ad: &JobDescription<'_>) {
         self.line(
             "/var/lib/condor/execute/dir_",
             ad.cluster % 30_000 + ad.proc,
@@ -315,7 +322,7 @@ impl Text {
 mod tests {
     use super::*;
 
-    const AD: JobAd<'_> = JobAd {
+    const AD: JobDescription<'_> = JobDescription {
         cluster: 11,
         proc: 1,
         submit_s: 1_795_225_803,
@@ -330,15 +337,15 @@ mod tests {
     };
     const TIME_MS: i64 = 1_795_225_807_019;
 
-    fn written(body: &Body<'_>) -> String {
-        let mut text = Text::default();
+    fn written(body: &EventBody<'_>) -> String {
+        let mut text = LogBuffer::default();
         text.event(TIME_MS, &AD, body);
         String::from_utf8(text.bytes).expect("text")
     }
 
     #[test]
     fn a_hold_and_its_ad() {
-        insta::assert_snapshot!(written(&Body::Held((13, 2), "no \"in\\put\"")), @r#"
+        insta::assert_snapshot!(written(&EventBody::Held((13, 2), "no \"in\\put\"")), @r#"
         012 (011.001.000) 11/21 01:50:07 Job was held.
         	no "in\put"
         	Code 13 Subcode 2
@@ -369,7 +376,7 @@ mod tests {
 
     #[test]
     fn an_end_and_its_table() {
-        let usage = Usage {
+        let usage = ResourceUsage {
             user_s: 90_061,
             system_s: 3,
             total_user_s: 90_100,
@@ -380,7 +387,7 @@ mod tests {
             execute_s: 100_000,
             busy_s: 100_005,
         };
-        let text = written(&Body::Terminated(&usage, Exit::Value(0)));
+        let text = written(&EventBody::Terminated(&usage, JobExit::Value(0)));
         insta::assert_snapshot!(text.split("028").next().expect("a record"), @"
         005 (011.001.000) 11/21 01:50:07 Job terminated.
         	(1) Normal termination (return value 0)
@@ -410,7 +417,7 @@ mod tests {
 
     #[test]
     fn headers_keep_their_length() {
-        let header = Header {
+        let header = LogHeader {
             creator: "ap.example",
             began_s: 1_795_225_787,
             created_s: 1_795_225_787,
@@ -418,14 +425,14 @@ mod tests {
             size_bytes: 0,
             offset_bytes: 0,
         };
-        let length = |header: &Header<'_>| {
-            let mut text = Text::default();
+        let length = |header: &LogHeader<'_>| {
+            let mut text = LogBuffer::default();
             text.header(TIME_MS, header);
             text.bytes.len()
         };
         assert_eq!(length(&header), 33 + 256 + 5);
         assert_eq!(
-            length(&Header {
+            length(&LogHeader {
                 size_bytes: 1 << 40,
                 ..header
             }),

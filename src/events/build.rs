@@ -9,8 +9,8 @@ use super::columns::Columns;
 use super::rows::{Row, Rows, STRETCHES};
 use super::store::{EVENTS, Gap, Source, Store, Summary, Writer};
 use crate::eventlog::{
-    ABORTED, AD_INFORMATION, Batch, EXECUTE, Event, Generation, HELD, Log, RELEASED, SUBMIT,
-    TERMINATED, first_places,
+    ABORTED, AD_INFORMATION, EXECUTE, EventBatch, HELD, JobEvent, LogGeneration, LogSummary,
+    RELEASED, SUBMIT, TERMINATED, first_places,
 };
 use crate::files::Staging;
 use crate::shard::Shard;
@@ -50,9 +50,9 @@ impl Builder {
     }
 
     /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay in the counts.
-    pub fn add(&mut self, batch: &Batch<'_>) -> Result<()> {
+    pub fn add(&mut self, batch: &EventBatch<'_>) -> Result<()> {
         let ap = self.ap(batch.ap);
-        let own = |event: &&Event| event.cluster >= 0 && event.proc >= 0;
+        let own = |event: &&JobEvent| event.cluster >= 0 && event.proc >= 0;
         self.stretches.1 = self.stretches.0 + batch.stretch;
         let stretch = (self.stretches.1 % STRETCHES) as u8;
         for event in batch.events.iter().filter(own) {
@@ -126,7 +126,7 @@ impl Builder {
     }
 
     /// Ends a log whose events were added; `begun` is what was known of it before, if it was read on.
-    pub fn end_log(&mut self, name: &str, log: Log, begun: Option<&Source>) -> Source {
+    pub fn end_log(&mut self, name: &str, log: LogSummary, begun: Option<&Source>) -> Source {
         self.stretches = (self.stretches.1 + 1, self.stretches.1 + 1);
         let summary = &mut self.summary;
         for (number, n) in &log.records_by_number {
@@ -160,7 +160,7 @@ impl Builder {
                 .into_iter()
                 .chain(log.hosts)
                 .collect(),
-            generation: generation.map(|generation| Generation {
+            generation: generation.map(|generation| LogGeneration {
                 bytes: log.bytes,
                 ..generation
             }),
@@ -348,7 +348,7 @@ fn lives(same_id: &[Row]) -> Vec<&[Row]> {
 }
 
 /// Whether something is missing between the generations `one` and `next`, of which the writer has said where it begins.
-fn lacks(one: &Generation, next: &Generation) -> bool {
+fn lacks(one: &LogGeneration, next: &LogGeneration) -> bool {
     let ends_early = one.bytes > 0 && one.offset + one.bytes < next.offset;
     next.sequence > one.sequence + 1 || (next.sequence == one.sequence + 1 && ends_early)
 }
@@ -366,15 +366,15 @@ fn owner_hash(salt: &str, owner: &str) -> u64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::eventlog::{Ad, Request};
+    use crate::eventlog::{JobAd, ResourceRequest};
 
     /// A store in memory of `events`, all of one log; for tests of other modules, too.
-    pub(crate) fn store_of(events: &[Event]) -> Store {
+    pub(crate) fn store_of(events: &[JobEvent]) -> Store {
         let mut builder = Builder::new("", "", None);
         let mut in_time = events.to_vec();
         in_time.sort_by_key(|event| event.time_ms);
         builder
-            .add(&Batch {
+            .add(&EventBatch {
                 ap: "ap",
                 events: &in_time,
                 ads: &[],
@@ -382,21 +382,21 @@ pub(crate) mod tests {
             })
             .expect("added");
         let times = || events.iter().map(|event| event.time_ms);
-        let log = Log {
+        let log = LogSummary {
             begin_ms: times().min(),
             end_ms: times().max(),
-            ..Log::default()
+            ..LogSummary::default()
         };
         builder.end_log("log", log, None);
         builder.store().expect("built")
     }
 
     fn store(events: &[(i32, i64, u16)]) -> Store {
-        let event = |&(cluster, time_ms, number): &(i32, i64, u16)| Event {
+        let event = |&(cluster, time_ms, number): &(i32, i64, u16)| JobEvent {
             cluster,
             time_ms,
             number,
-            ..Event::default()
+            ..JobEvent::default()
         };
         store_of(&events.iter().map(event).collect::<Vec<_>>())
     }
@@ -465,22 +465,22 @@ pub(crate) mod tests {
     fn told(logs: &[&[(i64, u16)]]) -> (Vec<u16>, u64) {
         let mut builder = Builder::new("", "", None);
         for log in logs {
-            let event = |&(time_ms, number)| Event {
+            let event = |&(time_ms, number)| JobEvent {
                 cluster: 1,
                 time_ms,
                 number,
-                ..Event::default()
+                ..JobEvent::default()
             };
-            let events: Vec<Event> = log.iter().map(event).collect();
+            let events: Vec<JobEvent> = log.iter().map(event).collect();
             builder
-                .add(&Batch {
+                .add(&EventBatch {
                     ap: "ap",
                     events: &events,
                     ads: &[],
                     stretch: 0,
                 })
                 .expect("added");
-            builder.end_log("log", Log::default(), None);
+            builder.end_log("log", LogSummary::default(), None);
         }
         let store = builder.store().expect("built");
         (
@@ -534,17 +534,17 @@ pub(crate) mod tests {
     #[test]
     fn ads_tell_the_owner_and_when_each_job_was_submitted() {
         let mut builder = Builder::new("salt", "", None);
-        let event = |time_ms, number| Event {
+        let event = |time_ms, number| JobEvent {
             cluster: 1,
             time_ms,
             number,
-            ..Event::default()
+            ..JobEvent::default()
         };
-        let request = |memory_mb| Request {
+        let request = |memory_mb| ResourceRequest {
             memory_mb,
-            ..Request::default()
+            ..ResourceRequest::default()
         };
-        let ad = |submit_s, owner: &str, memory_mb| Ad {
+        let ad = |submit_s, owner: &str, memory_mb| JobAd {
             cluster: 1,
             proc: 0,
             schedd: "s".into(),
@@ -555,7 +555,7 @@ pub(crate) mod tests {
         let events = [event(10_000, 0), event(20_000, 5), event(500_000, 0)];
         let ads = [ad(500, "eve", 7), ad(9, "ada", 100), ad(9, "ada", 200)];
         builder
-            .add(&Batch {
+            .add(&EventBatch {
                 ap: "s",
                 events: &events,
                 ads: &ads,
@@ -581,19 +581,19 @@ pub(crate) mod tests {
         let gaps = |generations: &[(u64, i64, i64, u64, u64)]| {
             let mut builder = Builder::new("", "", None);
             for &(sequence, created_ms, end_ms, offset, bytes) in generations {
-                let generation = Some(Generation {
+                let generation = Some(LogGeneration {
                     ap: "ap".into(),
                     sequence,
                     created_ms,
                     offset,
                     bytes,
                 });
-                let log = Log {
+                let log = LogSummary {
                     generation,
                     bytes,
                     begin_ms: Some(created_ms),
                     end_ms: Some(end_ms),
-                    ..Log::default()
+                    ..LogSummary::default()
                 };
                 builder.end_log("log", log, None);
             }
@@ -634,20 +634,20 @@ pub(crate) mod tests {
 
     #[test]
     fn going_on_gives_what_one_reading_gives() {
-        let event = |cluster, time_ms, number, text_hash| Event {
+        let event = |cluster, time_ms, number, text_hash| JobEvent {
             cluster,
             time_ms,
             number,
             text_hash,
-            ..Event::default()
+            ..JobEvent::default()
         };
-        let ad = Ad {
+        let ad = JobAd {
             cluster: 1,
             proc: 0,
             schedd: "s".into(),
             submit_s: 0,
             owner: Some("ada".into()),
-            request: Request::default(),
+            request: ResourceRequest::default(),
         };
         let first = [
             event(1, 10, 0, 1),
@@ -665,17 +665,17 @@ pub(crate) mod tests {
         let end = |builder: &mut Builder, begin_ms, end_ms| {
             builder.end_log(
                 "log",
-                Log {
+                LogSummary {
                     begin_ms: Some(begin_ms),
                     end_ms: Some(end_ms),
-                    ..Log::default()
+                    ..LogSummary::default()
                 },
                 None,
             );
         };
         let mut whole = Builder::new("", "", None);
         whole
-            .add(&Batch {
+            .add(&EventBatch {
                 ap: "s",
                 events: &first,
                 ads: std::slice::from_ref(&ad),
@@ -685,7 +685,7 @@ pub(crate) mod tests {
         end(&mut whole, 5, 20);
         let mut builder = Builder::new("", "", None);
         builder
-            .add(&Batch {
+            .add(&EventBatch {
                 ap: "s",
                 events: &first,
                 ads: &[ad],
@@ -698,7 +698,7 @@ pub(crate) mod tests {
         assert_eq!(on.go_on(&store, false).expect("begun"), None);
         for builder in [&mut whole, &mut on] {
             builder
-                .add(&Batch {
+                .add(&EventBatch {
                     ap: "s",
                     events: &second,
                     ads: &[],

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use super::rows::Row;
 use super::store::EVENTS;
-use crate::eventlog::{Event, Request};
+use crate::eventlog::{JobEvent, ResourceRequest};
 use crate::shard::{Column, Layout, Shard};
 
 /// A shard is closed after the job that fills it; histories are never split. Larger ones would touch more memory for the first
@@ -166,14 +166,14 @@ pub struct Job<'a> {
     /// A salted hash of its owner; 0 if unknown.
     pub owner: u64,
     /// What it asked for when it was submitted.
-    pub request: Request,
+    pub request: ResourceRequest,
     /// Its events.
     pub history: History<'a>,
 }
 
 impl Job<'_> {
     /// Event `at` of its history.
-    pub fn event(&self, at: usize) -> Event {
+    pub fn event(&self, at: usize) -> JobEvent {
         let History {
             time_ms,
             number,
@@ -183,7 +183,7 @@ impl Job<'_> {
             normal,
             text_hash,
         } = self.history;
-        Event {
+        JobEvent {
             time_ms: time_ms[at],
             cluster: self.cluster,
             proc: self.proc,
@@ -202,9 +202,9 @@ impl Job<'_> {
     }
 }
 
-/// The events of one job in order of time; slices of equal length. The fields mean what they mean in [`Event`].
+/// The events of one job in order of time; slices of equal length. The fields mean what they mean in [`JobEvent`].
 #[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "named as the fields of Event")]
+#[expect(missing_docs, reason = "named as the fields of JobEvent")]
 pub struct History<'a> {
     pub time_ms: &'a [i64],
     pub number: &'a [u16],
@@ -369,7 +369,7 @@ impl<'a> Part<'a> {
             submit_ms: self.submit_ms[at],
             global_submit_s: self.global_submit_s[at],
             owner: self.owner[at],
-            request: Request {
+            request: ResourceRequest {
                 cpus: self.request_cpus[at],
                 gpus: self.request_gpus[at],
                 memory_mb: self.request_memory_mb[at],

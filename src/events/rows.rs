@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use super::runs;
-use crate::eventlog::{AD_INFORMATION, Event, Request};
+use crate::eventlog::{AD_INFORMATION, JobEvent, ResourceRequest};
 
 /// How many rows are held in memory before they are sorted and written as a run. More would not save time: what is touched
 /// for the first time costs more than a merge of more runs.
@@ -39,8 +39,8 @@ pub(super) const STRETCHES: u32 = 128;
 
 impl Row {
     /// `event` in one of [`STRETCHES`].
-    pub(super) fn event(ap: u32, stretch: u8, event: &Event) -> Row {
-        let Event {
+    pub(super) fn event(ap: u32, stretch: u8, event: &JobEvent) -> Row {
+        let JobEvent {
             time_ms,
             cluster,
             proc,
@@ -73,16 +73,16 @@ impl Row {
         (cluster, proc): (i32, i32),
         submit_ms: i64,
         owner: u64,
-        request: Request,
+        request: ResourceRequest,
     ) -> Row {
         let mut row = Row::event(
             ap,
             0,
-            &Event {
+            &JobEvent {
                 time_ms: submit_ms,
                 cluster,
                 proc,
-                ..Event::default()
+                ..JobEvent::default()
             },
         );
         row.number = AD_INFORMATION;
@@ -93,9 +93,9 @@ impl Row {
     }
 
     /// The request in a row that [`Row::ad`] made.
-    pub(super) fn request(&self) -> Request {
+    pub(super) fn request(&self) -> ResourceRequest {
         let (cpus, gpus) = (self.cpus_or_stretch, self.normal);
-        Request {
+        ResourceRequest {
             cpus,
             gpus,
             memory_mb: self.value.cast_unsigned(),
@@ -281,9 +281,9 @@ mod tests {
     fn row(at: usize, (cluster, time_ms, code): (i32, i64, i32)) -> Row {
         let proc = cluster % 2;
         if code == 0 {
-            let request = Request {
+            let request = ResourceRequest {
                 cpus: 3,
-                ..Request::default()
+                ..ResourceRequest::default()
             };
             return Row::ad(1, (cluster, proc), time_ms, at as u64, request);
         }
@@ -292,13 +292,13 @@ mod tests {
         Row::event(
             1,
             stretch,
-            &Event {
+            &JobEvent {
                 cluster,
                 proc,
                 time_ms,
                 hold_code,
                 text_hash,
-                ..Event::default()
+                ..JobEvent::default()
             },
         )
     }
@@ -335,10 +335,10 @@ mod tests {
             Row::event(
                 ap,
                 0,
-                &Event {
+                &JobEvent {
                     cluster,
                     proc,
-                    ..Event::default()
+                    ..JobEvent::default()
                 },
             )
         };
@@ -358,13 +358,13 @@ mod tests {
             Row::event(
                 0,
                 stretch,
-                &Event {
+                &JobEvent {
                     time_ms,
-                    ..Event::default()
+                    ..JobEvent::default()
                 },
             )
         };
-        let ad = Row::ad(0, (0, 0), 1, 0, Request::default());
+        let ad = Row::ad(0, (0, 0), 1, 0, ResourceRequest::default());
         let mut rows = [(1, 10), (1, 30), (1, 20), (2, 5), (2, 40), (1, 7)]
             .map(row)
             .to_vec();
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn owners_fit() {
-        let request = Request {
+        let request = ResourceRequest {
             cpus: 255,
             gpus: 1,
             memory_mb: u32::MAX,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{Columns, History, Job, Part};
 use crate::error::hinted;
-use crate::eventlog::{Anomalies, Generation, Place, Reasons, Resume};
+use crate::eventlog::{AnomalyCounts, AnomalyPlace, LogGeneration, ReasonTemplates, ResumePoint};
 use crate::files::Staging;
 use crate::manifest::{self, Checksum};
 use crate::shard::{Format, Shard};
@@ -35,14 +35,14 @@ pub struct Source {
     /// The last one.
     pub end_ms: Option<i64>,
     /// The first anomalies of each kind, with their places.
-    pub places: Vec<Place>,
+    pub places: Vec<AnomalyPlace>,
     /// The hosts that its jobs were submitted from, if these are several and it is taken for that of one access point.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hosts: BTreeSet<String>,
     /// Its place among the generations of a global event log.
-    pub generation: Option<Generation>,
+    pub generation: Option<LogGeneration>,
     /// Where it can be read on when it has grown.
-    pub resume: Option<Resume>,
+    pub resume: Option<ResumePoint>,
 }
 
 /// A time in which events of an access point are missing: a generation of its log was not there.
@@ -70,9 +70,9 @@ pub struct Summary {
     /// Records of each event number, 008 and 028 included, which are not kept as events.
     pub events_by_number: BTreeMap<u16, u64>,
     /// What a sound log would not hold.
-    pub anomalies: Anomalies,
+    pub anomalies: AnomalyCounts,
     /// The templates of hold reasons.
-    pub reasons: Reasons,
+    pub reasons: ReasonTemplates,
     /// The first time stamp, epoch ms.
     pub begin_ms: i64,
     /// The last time stamp, epoch ms: what is not known by then is not known.
@@ -293,7 +293,7 @@ impl<'a> Jobs<'a> {
 mod tests {
     use super::super::rows::Row;
     use super::*;
-    use crate::eventlog::{Event, Request};
+    use crate::eventlog::{JobEvent, ResourceRequest};
 
     fn columns(jobs: usize) -> Columns {
         let mut columns = Columns::new(0);
@@ -302,16 +302,16 @@ mod tests {
                 Row::event(
                     0,
                     0,
-                    &Event {
+                    &JobEvent {
                         cluster,
                         number,
                         time_ms: i64::from(number),
-                        ..Event::default()
+                        ..JobEvent::default()
                     },
                 )
             };
             let events: Vec<Row> = (0..=cluster as u16 % 3).map(row).collect();
-            let ad = Row::ad(0, (cluster, 0), 5000, 7, Request::default());
+            let ad = Row::ad(0, (cluster, 0), 5000, 7, ResourceRequest::default());
             columns.push_job(&events, i64::from(cluster), Some(&ad));
         }
         columns

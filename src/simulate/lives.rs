@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::pool::{Host, Pool, SCHEDD, SCHEDD_ADDRESS};
 use super::submissions::Cluster;
 use super::truth::Cycle;
-use crate::eventlog::{self, Body, Exit, HoldCode, JobAd, Text, Usage};
+use crate::eventlog::{
+    self, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, ResourceUsage,
+};
 
 /// A slot in the pool.
 #[derive(Debug, Clone, Copy)]
@@ -27,8 +29,8 @@ pub(super) enum What {
     OutputStarted,
     OutputFinished,
     RemoteError(Slot, HoldCode, Arc<str>),
-    Evicted(Box<Usage>, HoldCode, Arc<str>),
-    Terminated(Box<Usage>, Exit),
+    Evicted(Box<ResourceUsage>, HoldCode, Arc<str>),
+    Terminated(Box<ResourceUsage>, JobExit),
     Held(HoldCode, Arc<str>),
     Released(Arc<str>),
     Aborted(Arc<str>),
@@ -123,7 +125,7 @@ pub(super) struct Piece {
 /// Writes `events` as text.
 pub(super) fn format(events: &[Timed], pool: &Pool) -> Piece {
     const TYPICAL_BYTES: usize = 1024;
-    let mut text = Text {
+    let mut text = LogBuffer {
         bytes: Vec::with_capacity(events.len() * TYPICAL_BYTES),
     };
     let mut ends = Vec::with_capacity(events.len());
@@ -138,9 +140,9 @@ pub(super) fn format(events: &[Timed], pool: &Pool) -> Piece {
 }
 
 impl Timed {
-    fn ad<'a>(&'a self, pool: &'a Pool) -> JobAd<'a> {
+    fn ad<'a>(&'a self, pool: &'a Pool) -> JobDescription<'a> {
         let cluster = &*self.cluster;
-        JobAd {
+        JobDescription {
             cluster: cluster.id,
             proc: self.proc,
             submit_s: cluster.submit_ms.div_euclid(1000),
@@ -155,32 +157,32 @@ impl Timed {
         }
     }
 
-    fn body<'a>(&'a self, pool: &'a Pool) -> Body<'a> {
+    fn body<'a>(&'a self, pool: &'a Pool) -> EventBody<'a> {
         match &self.what {
-            What::Submitted => Body::Submit(SCHEDD_ADDRESS),
-            What::InputStarted(slot) => Body::InputStarted(slot.of(pool)),
-            What::InputFinished => Body::InputFinished,
-            What::Executing(slot) => Body::Execute(slot.of(pool)),
-            What::ImageSize(memory_mb) => Body::ImageSize(*memory_mb),
-            What::OutputStarted => Body::OutputStarted,
-            What::OutputFinished => Body::OutputFinished,
+            What::Submitted => EventBody::Submit(SCHEDD_ADDRESS),
+            What::InputStarted(slot) => EventBody::InputStarted(slot.of(pool)),
+            What::InputFinished => EventBody::InputFinished,
+            What::Executing(slot) => EventBody::Execute(slot.of(pool)),
+            What::ImageSize(memory_mb) => EventBody::ImageSize(*memory_mb),
+            What::OutputStarted => EventBody::OutputStarted,
+            What::OutputFinished => EventBody::OutputFinished,
             What::RemoteError(slot, code, message) => {
-                Body::RemoteError(slot.of(pool), *code, message)
+                EventBody::RemoteError(slot.of(pool), *code, message)
             }
-            What::Evicted(usage, code, reason) => Body::Evicted(usage, *code, reason),
-            What::Terminated(usage, exit) => Body::Terminated(usage, *exit),
-            What::Held(code, reason) => Body::Held(*code, reason),
-            What::Released(reason) => Body::Released(reason),
-            What::Aborted(reason) => Body::Aborted(reason),
+            What::Evicted(usage, code, reason) => EventBody::Evicted(usage, *code, reason),
+            What::Terminated(usage, exit) => EventBody::Terminated(usage, *exit),
+            What::Held(code, reason) => EventBody::Held(*code, reason),
+            What::Released(reason) => EventBody::Released(reason),
+            What::Aborted(reason) => EventBody::Aborted(reason),
         }
     }
 }
 
 impl Slot {
-    fn of(self, pool: &Pool) -> eventlog::Slot<'_> {
+    fn of(self, pool: &Pool) -> eventlog::DynamicSlot<'_> {
         let Host { name, address } =
             &pool.sites[usize::from(self.site)].hosts[usize::from(self.host)];
-        eventlog::Slot {
+        eventlog::DynamicSlot {
             number: self.number,
             host: name,
             address,

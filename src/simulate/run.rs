@@ -9,7 +9,7 @@ use super::job::{Job, LATER_WAIT_MS};
 use super::lives::{Slot, What};
 use super::outages::exponential;
 use super::reasons::Place;
-use crate::eventlog::{Exit, HoldCode, Usage};
+use crate::eventlog::{HoldCode, JobExit, ResourceUsage};
 
 /// Memory is reported so long after the start, in seconds.
 const REPORTS_S: [i64; 3] = [20, 600, 3600];
@@ -143,10 +143,10 @@ impl Job<'_> {
         self.now_ms += 30;
         let usage = Box::new(self.usage(run.execute_ms, run));
         let exit = match outcome {
-            Outcome::Success => Exit::Value(0),
+            Outcome::Success => JobExit::Value(0),
             _ => match self.rng.random_range(0..20) {
-                0 => Exit::Signal(11),
-                value => Exit::Value([1, 1, 2, 127][value % 4]),
+                0 => JobExit::Signal(11),
+                value => JobExit::Value([1, 1, 2, 127][value % 4]),
             },
         };
         self.runs = false;
@@ -202,11 +202,11 @@ impl Job<'_> {
         self.runs = false;
     }
 
-    fn usage(&mut self, execute_ms: i64, run: &Run) -> Usage {
+    fn usage(&mut self, execute_ms: i64, run: &Run) -> ResourceUsage {
         let execute_s = (execute_ms / 1000).max(0) as u32;
         let user_s = (f64::from(execute_s) * self.rng.random_range(0.6..0.99)) as u32;
         self.total_user_s += user_s;
-        Usage {
+        ResourceUsage {
             user_s,
             system_s: execute_s / 50,
             total_user_s: self.total_user_s,

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::lives::Piece;
 use super::pool::SCHEDD;
-use crate::eventlog::{Header, Text};
+use crate::eventlog::{LogBuffer, LogHeader};
 use crate::files::Growing;
 
 /// A log that is being written; nothing appears under its name before [`LogWriter::finish`].
@@ -86,7 +86,7 @@ impl LogWriter {
 
     fn header(&self, stamp_ms: i64, size_bytes: u64) -> Vec<u8> {
         let (began_ms, created_ms) = self.created_ms.unwrap_or((stamp_ms, stamp_ms));
-        let header = Header {
+        let header = LogHeader {
             creator: SCHEDD,
             began_s: began_ms.div_euclid(1000),
             created_s: created_ms.div_euclid(1000),
@@ -94,7 +94,7 @@ impl LogWriter {
             size_bytes,
             offset_bytes: self.offset_bytes,
         };
-        let mut text = Text::default();
+        let mut text = LogBuffer::default();
         text.header(stamp_ms, &header);
         text.bytes
     }

@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
-    use crate::eventlog::Event;
+    use crate::eventlog::JobEvent;
     use crate::{events, tensors};
 
     #[test]
@@ -111,20 +111,20 @@ mod tests {
 
     #[test]
     fn a_row_is_a_sample() {
-        let event = |cluster: i32, s: i64, number: u16| Event {
+        let event = |cluster: i32, s: i64, number: u16| JobEvent {
             cluster,
             time_ms: 1000 * (100 * i64::from(cluster) + s),
             number,
             normal: u8::from(number == 5),
             hold_code: if number == 12 { 13 } else { 0 },
-            ..Event::default()
+            ..JobEvent::default()
         };
         let life = |job: i32| {
             let last = if job % 3 == 0 { 12 } else { 5 };
             [(0, 0), (5, 1), (20, 12), (30, 13), (40, last)]
                 .map(|(s, number)| event(job, s, number))
         };
-        let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<Event>>());
+        let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<JobEvent>>());
         let keys = [("j", 2), ("m", 3), ("timeframe_len", 5)];
         let keys =
             keys.map(|(key, value)| (["preprocessing.parameters.", key].concat(), value.into()));

@@ -412,7 +412,7 @@ impl Made {
 mod tests {
     use super::*;
     use crate::config::{Config, Context, Label, Vocabulary};
-    use crate::eventlog::Event;
+    use crate::eventlog::JobEvent;
     use proptest::prelude::*;
 
     fn settings() -> Settings {
@@ -424,14 +424,14 @@ mod tests {
 
     /// Jobs 1 to 5 are procs of one cluster.
     fn store(events: &[(i32, i64, u16)]) -> Store {
-        let event = |&(job, s, number): &(i32, i64, u16)| Event {
+        let event = |&(job, s, number): &(i32, i64, u16)| JobEvent {
             cluster: job.max(5),
             proc: job,
             time_ms: s * 1000,
             number,
             normal: u8::from(number == 5),
             hold_code: if number == 12 { 13 } else { 0 },
-            ..Event::default()
+            ..JobEvent::default()
         };
         crate::events::store_of(&events.iter().map(event).collect::<Vec<_>>())
     }

@@ -195,16 +195,16 @@ pub(super) fn generator(seed: u64, job: &Job<'_>, earlier_holds: u32) -> impl Rn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eventlog::Event;
+    use crate::eventlog::JobEvent;
     use crate::events::{Store, store_of};
     use proptest::prelude::*;
 
     fn store(events: &[(i32, i64, u16)]) -> Store {
-        let event = |&(cluster, s, number): &(i32, i64, u16)| Event {
+        let event = |&(cluster, s, number): &(i32, i64, u16)| JobEvent {
             cluster,
             time_ms: s * 1000,
             number,
-            ..Event::default()
+            ..JobEvent::default()
         };
         store_of(&events.iter().map(event).collect::<Vec<_>>())
     }

@@ -13,7 +13,7 @@ use super::record::{Record, Tally};
 use super::settings::Settings;
 use super::window::EMPTY;
 use crate::error::hinted;
-use crate::eventlog::Request;
+use crate::eventlog::ResourceRequest;
 use crate::events::TIMES_MS;
 use crate::manifest::{self, Checksum};
 use crate::shard::{Column, Format, Layout, Shard};
@@ -333,7 +333,7 @@ impl Dataset {
                 hold_subcode: hold_subcode[sample],
                 earlier_holds: earlier_holds[sample],
                 since_submit_s: since_submit_s[sample],
-                request: Request {
+                request: ResourceRequest {
                     cpus: cpus[sample],
                     gpus: gpus[sample],
                     memory_mb: memory_mb[sample],

@@ -3,7 +3,7 @@
 use super::cycles::Cycle;
 use super::family::family;
 use super::record::{Record, Records, Tally};
-use crate::eventlog::Request;
+use crate::eventlog::ResourceRequest;
 use crate::events::Job;
 
 /// Hold codes 0 to 49 have a place of their own, all others share one.
@@ -52,7 +52,7 @@ pub struct Facts {
     /// Since the submission.
     pub since_submit_s: u32,
     /// What the job asked for when it was submitted.
-    pub request: Request,
+    pub request: ResourceRequest,
     /// What had become of the jobs around it.
     pub record: Record,
 }

@@ -64,17 +64,17 @@ pub fn hold_counts(store: &Store) -> Vec<HoldCount> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eventlog::Event;
+    use crate::eventlog::JobEvent;
 
     #[test]
     fn what_is_not_known_counts_neither_way() {
-        let event = |cluster, s: i64, number, hold_code| Event {
+        let event = |cluster, s: i64, number, hold_code| JobEvent {
             cluster,
             time_ms: s * 1000,
             number,
             normal: 1,
             hold_code,
-            ..Event::default()
+            ..JobEvent::default()
         };
         // Succeeded; held again and then still held; released when the log ends; another code.
         let events = [
@@ -86,7 +86,7 @@ mod tests {
             (2, 2, 12, 3),
         ];
         let events = [&events[..], &[(3, 0, 12, 3), (3, 1, 13, 0), (4, 0, 12, 9)]].concat();
-        let events: Vec<Event> = events
+        let events: Vec<JobEvent> = events
             .into_iter()
             .map(|(a, b, c, d)| event(a, b, c, d))
             .collect();

@@ -216,7 +216,7 @@ fn running(mut outcomes: Outcomes) -> Tallies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eventlog::Event;
+    use crate::eventlog::JobEvent;
     use crate::events::store_of;
 
     /// Seconds and numbers of the events of procs 0, 1 and 2 of one cluster, and of another cluster; all held for 13.
@@ -228,17 +228,17 @@ mod tests {
             (1, 2, held_released_and(12, 5)),
             (2, 0, held_released_and(0, 5)),
         ];
-        let events: Vec<Event> = lives
+        let events: Vec<JobEvent> = lives
             .iter()
             .flat_map(|&(cluster, proc, events)| {
-                events.map(|(s, number)| Event {
+                events.map(|(s, number)| JobEvent {
                     cluster,
                     proc,
                     number,
                     time_ms: s * 1000,
                     normal: u8::from(number == 5),
                     hold_code: if number == 12 { 13 } else { 0 },
-                    ..Event::default()
+                    ..JobEvent::default()
                 })
             })
             .collect();
@@ -254,10 +254,10 @@ mod tests {
 
     #[test]
     fn clusters_stay_whole() {
-        let event = |(cluster, proc)| Event {
+        let event = |(cluster, proc)| JobEvent {
             cluster,
             proc,
-            ..Event::default()
+            ..JobEvent::default()
         };
         let store = store_of(
             &[
@@ -279,17 +279,17 @@ mod tests {
 
     #[test]
     fn clusters_far_apart_have_records() {
-        let event = |cluster, proc, s: i64, number| Event {
+        let event = |cluster, proc, s: i64, number| JobEvent {
             cluster,
             proc,
             number,
             time_ms: s * 1000,
             normal: 1,
-            ..Event::default()
+            ..JobEvent::default()
         };
         let first =
             |cluster| [(0, 12), (5, 13), (9, 5)].map(|(s, number)| event(cluster, 0, s, number));
-        let events: Vec<Event> = (0..AT_ONCE as i32)
+        let events: Vec<JobEvent> = (0..AT_ONCE as i32)
             .flat_map(|cluster| [&first(cluster)[..], &[event(cluster, 1, 20, 12)]].concat())
             .collect();
         let store = store_of(&events);

@@ -435,18 +435,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eventlog::Event;
+    use crate::eventlog::JobEvent;
     use crate::{events, tensors};
 
     /// 60 jobs, each held once and released; two of three then succeed, the others are held again.
     fn dataset(dir: &Path) -> Dataset {
-        let event = |cluster: i32, s: i64, number: u16| Event {
+        let event = |cluster: i32, s: i64, number: u16| JobEvent {
             cluster,
             time_ms: 1000 * (100 * i64::from(cluster) + s),
             number,
             normal: u8::from(number == 5),
             hold_code: if number == 12 { 13 } else { 0 },
-            ..Event::default()
+            ..JobEvent::default()
         };
         let life = |job: i32| {
             let last = if job % 3 == 0 { 12 } else { 5 };
@@ -459,7 +459,7 @@ mod tests {
             ]
             .map(|(s, number)| event(job, s, number))
         };
-        let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<Event>>());
+        let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<JobEvent>>());
         let settings = tensors::Settings::of(&config(&[])).expect("settings");
         tensors::build(
             &store,

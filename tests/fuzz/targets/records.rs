@@ -8,7 +8,7 @@ use std::io::{Seek as _, Write as _};
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use poolcast_fuzz::eventlog::{self, AD_INFORMATION, GENERIC, Log, Options};
+use poolcast_fuzz::eventlog::{self, AD_INFORMATION, GENERIC, LogSummary, ReadOptions};
 use poolcast_fuzz::manifest::Checksum;
 use tempfile::NamedTempFile;
 
@@ -21,12 +21,12 @@ fuzz_target!(init: one_thread(), |text: &[u8]| {
     let scanned = eventlog::scan(text);
     FILE.with_borrow_mut(|file| {
         let half = write(file, &text[..text.len() / 2]);
-        let resume = eventlog::read(half, &Options::default(), |_| {}, &mut |_| Ok(())).ok().and_then(|log| log.resume);
+        let resume = eventlog::read(half, &ReadOptions::default(), |_| {}, &mut |_| Ok(())).ok().and_then(|log| log.resume);
         let whole = write(file, text);
         if let Some(resume) = resume.filter(|resume| eventlog::can_read_on(whole, resume).expect("readable")) {
             let mut begun = Checksum::default();
             begun.update(&text[..resume.offset as usize]);
-            drop(eventlog::read_on(whole, &Options::default(), &resume, begun, |_| {}, &mut |_| Ok(())));
+            drop(eventlog::read_on(whole, &ReadOptions::default(), &resume, begun, |_| {}, &mut |_| Ok(())));
         }
         check(whole, scanned);
     });
@@ -64,9 +64,9 @@ fn write<'a>(file: &'a mut NamedTempFile, text: &[u8]) -> &'a Path {
 /// Reads the log at `path`, in which a scan found so many events.
 fn check(path: &Path, scanned: usize) {
     // With a year every event has its place in time, so none is left out.
-    let options = Options {
+    let options = ReadOptions {
         year: Some(2024),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let mut events = 0;
     let log = eventlog::read(path, &options, |_| {}, &mut |batch| {
@@ -91,7 +91,7 @@ fn check(path: &Path, scanned: usize) {
     );
 }
 
-fn records_of_jobs(log: &Log) -> u64 {
+fn records_of_jobs(log: &LogSummary) -> u64 {
     let of_jobs = log
         .records_by_number
         .iter()
