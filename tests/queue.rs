@@ -12,14 +12,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use poolcast::queue::{
-    Census, Chunk, Ended, Item, MOST_OF_CHUNK, Managed, Queue, Settings, Token, manage, work,
+    AttemptOutcome, ChunkEntry, ItemStateCounts, MAX_CHUNK_TRIALS, ManagerOutcome, Queue,
+    QueueSettings, TrialChunk, WorkItem, run_manager, run_worker,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
 /// Short leases, so that many are lost in little time.
-const SHORT: Settings = Settings {
+const SHORT: QueueSettings = QueueSettings {
     heartbeat_s: 0.2,
     lease_s: 3.0,
     tries: 20,
@@ -80,18 +81,18 @@ fn worker(dir: &Path, sleep_us: usize) {
     let Ok(queue) = Queue::open(dir) else { return };
     let sleep = Duration::from_micros(sleep_us as u64);
     let padding = "x".repeat(200);
-    let outcome = work(
+    let outcome = run_worker(
         &queue,
         LIMIT,
         &AtomicBool::new(false),
         |attempt| {
             std::thread::sleep(sleep);
-            let trial = attempt.token.item().trial;
+            let trial = attempt.entry.next_item().trial;
             if sleep_us > 0 && trial.is_multiple_of(POISON) {
                 // As a trial that needs more memory than there is.
                 std::process::abort();
             }
-            Ok(Ended::Done(Answer {
+            Ok(AttemptOutcome::Done(Answer {
                 square: trial * trial,
                 padding: padding.clone(),
             }))
@@ -113,30 +114,32 @@ fn manager(dir: &Path, items: usize) -> bool {
         return false;
     };
     let fill = |queue: &Queue| {
-        queue.add(0, 100, &chunks(items))?;
+        queue.add_chunks(0, 100, &chunks(items))?;
         queue.seal(items)
     };
     let managed =
-        manage(&queue, &AtomicBool::new(false), fill, |_| (), |_| Ok(())).expect("managed");
-    matches!(managed, Managed::Over(_))
+        run_manager(&queue, &AtomicBool::new(false), fill, |_| (), |_| Ok(())).expect("managed");
+    matches!(managed, ManagerOutcome::AllEnded(_))
 }
 
-fn all(items: usize) -> Vec<Item> {
-    (1..=items).map(|trial| Item { trial, budget: 1 }).collect()
+fn all(items: usize) -> Vec<WorkItem> {
+    (1..=items)
+        .map(|trial| WorkItem { trial, budget: 1 })
+        .collect()
 }
 
 /// A tenth of the trials alone, the others in chunks of 1 to 64.
-fn chunks(items: usize) -> Vec<Chunk> {
+fn chunks(items: usize) -> Vec<TrialChunk> {
     let mut random = SmallRng::seed_from_u64(3);
     let (mut chunks, mut next) = (Vec::new(), 1);
     while next <= items {
         let count = if next * 10 <= items {
             1
         } else {
-            random.random_range(1..=MOST_OF_CHUNK.min(items + 1 - next))
+            random.random_range(1..=MAX_CHUNK_TRIALS.min(items + 1 - next))
         };
-        chunks.push(Chunk {
-            first: Item {
+        chunks.push(TrialChunk {
+            first: WorkItem {
                 trial: next,
                 budget: 1,
             },
@@ -252,7 +255,7 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
     let past_lease = Duration::from_secs_f64(SHORT.lease_s + 2.0);
     let (mut kills, mut stops, mut manager_kills) = (0, 0, 0);
     // What has ended, as seen on the way, and who has ended it of a chunk that is over: it must stay so.
-    let mut ends: HashMap<Item, (usize, u64, Option<String>)> = HashMap::new();
+    let mut ends: HashMap<WorkItem, (usize, u64, Option<String>)> = HashMap::new();
     while began.elapsed() < Duration::from_secs(seconds) && !is_over(&queue) {
         match random.random_range(0..10) {
             0 | 1 if crew.stopped.len() < workers / 4 => {
@@ -276,7 +279,7 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
         remember(&queue, &mut ends);
         std::thread::sleep(Duration::from_millis(random.random_range(20..200)));
     }
-    let under_fire = Census::of(queue.items().expect("listed").iter());
+    let under_fire = ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter());
     // Those still asleep sleep past their leases, so that they lose them.
     while crew
         .stopped
@@ -294,7 +297,7 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
         assert!(
             began.elapsed() < Duration::from_secs(10 * seconds + 60),
             "it takes too long: {:?}",
-            queue.items()
+            queue.chunk_entries()
         );
         crew.fill(workers);
         managers.fill(1);
@@ -319,52 +322,55 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
 }
 
 fn is_over(queue: &Queue) -> bool {
-    let census = Census::of(queue.items().expect("listed").iter());
+    let counts = ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter());
     queue
-        .sealed()
+        .sealed_trials()
         .expect("read")
-        .is_some_and(|sealed| census.ended() == sealed)
+        .is_some_and(|sealed| counts.ended() == sealed)
 }
 
 /// What was acknowledged is never changed.
-fn remember(queue: &Queue, ends: &mut HashMap<Item, (usize, u64, Option<String>)>) {
-    for token in queue.items().expect("listed") {
-        let worker = token
+fn remember(queue: &Queue, ends: &mut HashMap<WorkItem, (usize, u64, Option<String>)>) {
+    for entry in queue.chunk_entries().expect("listed") {
+        let worker = entry
             .state
             .worker()
-            .filter(|_| token.has_ended())
+            .filter(|_| entry.has_ended())
             .map(str::to_owned);
-        let (ended, lost, last) = ends.entry(token.chunk.first).or_default();
+        let (ended, lost, last) = ends.entry(entry.chunk.first).or_default();
         assert!(
-            token.ended >= *ended && token.lost & *lost == *lost,
-            "no trial of {token:?} comes back"
+            entry.ended >= *ended && entry.lost & *lost == *lost,
+            "no trial of {entry:?} comes back"
         );
         assert!(
             last.is_none() || *last == worker,
-            "{token:?} had ended by {last:?}"
+            "{entry:?} had ended by {last:?}"
         );
-        (*ended, *lost, *last) = (token.ended, token.lost, worker);
+        (*ended, *lost, *last) = (entry.ended, entry.lost, worker);
     }
 }
 
 /// Every trial but those that kill their workers has one result, that of the attempt that was acknowledged; returns how many
 /// results were of later attempts than the first.
 fn check(dir: &Path, queue: &Queue, items: usize, poisonous: usize) -> usize {
-    let tokens = queue.items().expect("listed");
-    let mut found: Vec<Item> = tokens
+    let entries = queue.chunk_entries().expect("listed");
+    let mut found: Vec<WorkItem> = entries
         .iter()
-        .flat_map(|token| token.chunk.items())
+        .flat_map(|entry| entry.chunk.items())
         .collect();
     found.sort();
     assert_eq!(found, all(items), "each trial once");
-    assert!(tokens.iter().all(Token::has_ended), "{tokens:?}");
-    let results = queue.results::<Answer>(&tokens).expect("read");
+    assert!(entries.iter().all(ChunkEntry::has_ended), "{entries:?}");
+    let results = queue.results::<Answer>(&entries).expect("read");
     assert_eq!(
         results.len(),
         items - poisonous,
         "all but those that kill their workers"
     );
-    let given_up: Vec<Item> = tokens.iter().flat_map(Token::given_up).collect();
+    let given_up: Vec<WorkItem> = entries
+        .iter()
+        .flat_map(ChunkEntry::given_up_items)
+        .collect();
     assert!(
         given_up.len() == poisonous
             && given_up
@@ -415,11 +421,11 @@ fn tallies(dir: &Path) -> Vec<(usize, usize)> {
 fn fill_disk(dir: &Path, items: usize, workers: usize) {
     let place = dir.join("queue");
     let queue = Queue::create(&place, SHORT).expect("made");
-    queue.add(0, 100, &chunks(items)).expect("added");
+    queue.add_chunks(0, 100, &chunks(items)).expect("added");
     queue.seal(items).expect("sealed");
     let text = place.to_str().expect("a plain name");
     let mut crew = Crew::new(&["work", text, "5000"], workers);
-    let count = || Census::of(queue.items().expect("listed").iter());
+    let count = || ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter());
     wait(|| count().done > items / 10);
     let ballast: PathBuf = dir.join("ballast");
     let mut file = fs_err::File::create(&ballast).expect("made");
@@ -457,9 +463,9 @@ fn wait(mut until: impl FnMut() -> bool) {
 /// Measures claims and acknowledgements a second, between a tenth and nine tenths of the items.
 fn bench(dir: &Path, items: usize, workers: usize) {
     let place = dir.join(format!("queue-{workers}"));
-    let queue = Queue::create(&place, Settings::default()).expect("made");
+    let queue = Queue::create(&place, QueueSettings::default()).expect("made");
     let began = Instant::now();
-    queue.add(0, 100, &chunks(items)).expect("added");
+    queue.add_chunks(0, 100, &chunks(items)).expect("added");
     let put_s = began.elapsed().as_secs_f64();
     queue.seal(items).expect("sealed");
     let text = place.to_str().expect("a plain name");
@@ -489,5 +495,5 @@ fn reached(queue: &Queue, items: usize) -> (usize, Instant) {
 }
 
 fn done(queue: &Queue) -> usize {
-    Census::of(queue.items().expect("listed").iter()).done
+    ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter()).done
 }

@@ -19,7 +19,7 @@ use crate::cli::{
 use crate::condor::{self, is_dag, results};
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, early, hinted};
-use crate::queue::{Managed, Queue};
+use crate::queue::{ManagerOutcome, Queue};
 use crate::sweep::{self, Hands, Outcomes, Row, Running, Status, Sweep};
 use crate::training::Epoch;
 use crate::{escape, manifest, output};
@@ -92,7 +92,7 @@ fn manage(args: &SweepManageArgs) -> Result<u8> {
         prepare,
         output::note,
     )? {
-        Managed::Over(_) => summary(&sweep),
+        ManagerOutcome::AllEnded(_) => summary(&sweep),
         managed => Ok(not_over(&managed, &sweep)),
     }
 }
@@ -104,7 +104,7 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
         output::note("all trials have ended");
         return Ok(EXIT_DONE);
     };
-    if queue.sealed()?.is_none() {
+    if queue.sealed_trials()?.is_none() {
         output::note("waiting for `poolcast sweep manage` to fill the queue");
     }
     note_pause(&queue, &sweep);
@@ -204,7 +204,7 @@ pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: usize
     );
     progress.bar.finish_and_clear();
     let managed = managed?;
-    let is_over = matches!(managed, Managed::Over(_));
+    let is_over = matches!(managed, ManagerOutcome::AllEnded(_));
     if !is_over {
         not_over(&managed, sweep);
     }
@@ -345,10 +345,12 @@ pub(super) fn tell(trial: usize, epoch: &Epoch) {
     tracing::info!("trial {trial}: {}", line(epoch));
 }
 
-fn not_over(managed: &Managed, sweep: &Sweep) -> u8 {
+fn not_over(managed: &ManagerOutcome, sweep: &Sweep) -> u8 {
     let place = sweep.dir.display();
     match managed {
-        Managed::Elsewhere(other) => output::note(&format!("`{place}` is managed by {other}")),
+        ManagerOutcome::OtherManager(other) => {
+            output::note(&format!("`{place}` is managed by {other}"))
+        }
         _ => output::note(&format!(
             "the sweep in `{place}` was stopped; the same command goes on from there"
         )),

@@ -8,8 +8,8 @@ use anyhow::Result;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::folder::{Queue, Standing, priority, size};
-use super::token::State;
+use super::chunk_entry::ChunkState;
+use super::item_store::{ChunkFile, Queue, segment_priority, segment_size};
 
 /// What was ready so long ago is looked up anew.
 const FRESH: Duration = Duration::from_secs(1);
@@ -19,25 +19,25 @@ const LOST: usize = 2;
 
 /// Takes items for one worker.
 #[derive(Debug)]
-pub(super) struct Claimer<'a> {
+pub(super) struct ChunkClaimer<'a> {
     queue: &'a Queue,
     worker: String,
     random: ChaCha8Rng,
     /// The directory that this worker keeps to while something is ready there.
     home: String,
     /// What was ready when it was looked up.
-    ready: Vec<Standing>,
+    ready: Vec<ChunkFile>,
     looked: Instant,
     /// Directories in which nothing more will happen.
     closed: HashSet<String>,
 }
 
-impl<'a> Claimer<'a> {
+impl<'a> ChunkClaimer<'a> {
     /// For the worker called `worker`. The order in which it takes items has no influence on results.
-    pub(super) fn new(queue: &'a Queue, worker: &str) -> Claimer<'a> {
+    pub(super) fn new(queue: &'a Queue, worker: &str) -> ChunkClaimer<'a> {
         let random = crate::seed::generator(0, worker, &[]);
         let (ready, looked, closed) = (Vec::new(), Instant::now(), HashSet::new());
-        Claimer {
+        ChunkClaimer {
             queue,
             worker: worker.to_owned(),
             random,
@@ -49,7 +49,7 @@ impl<'a> Claimer<'a> {
     }
 
     /// Takes a chunk; `None` if none is ready, or the queue is paused.
-    pub(super) fn claim(&mut self) -> Result<Option<Standing>> {
+    pub(super) fn claim(&mut self) -> Result<Option<ChunkFile>> {
         if self.queue.is_paused() {
             return Ok(None);
         }
@@ -58,10 +58,10 @@ impl<'a> Claimer<'a> {
         }
         loop {
             for _ in 0..LOST {
-                let Some(standing) = self.ready.pop() else {
+                let Some(file) = self.ready.pop() else {
                     break;
                 };
-                if let Some(lease) = standing.claim(&self.worker)? {
+                if let Some(lease) = file.claim(&self.worker)? {
                     return Ok(Some(lease));
                 }
             }
@@ -76,9 +76,9 @@ impl<'a> Claimer<'a> {
     fn look(&mut self) -> Result<()> {
         self.looked = Instant::now();
         self.ready.clear();
-        let mut open: Vec<String> = self.queue.segments()?;
+        let mut open: Vec<String> = self.queue.segment_names()?;
         open.retain(|name| !self.closed.contains(name));
-        for group in open.chunk_by_mut(|a, b| priority(a) == priority(b)) {
+        for group in open.chunk_by_mut(|a, b| segment_priority(a) == segment_priority(b)) {
             group.sort_by_key(|name| *name != self.home);
             for name in group.iter() {
                 self.look_into(name)?;
@@ -92,12 +92,12 @@ impl<'a> Claimer<'a> {
     }
 
     fn look_into(&mut self, name: &str) -> Result<()> {
-        let mut found = self.queue.segment(name)?;
-        let is_over = found.iter().all(|standing| standing.token.state.is_last());
-        if is_over && size(name).is_some_and(|size| found.len() >= size) {
+        let mut found = self.queue.chunk_files(name)?;
+        let is_over = found.iter().all(|file| file.entry.state.is_final());
+        if is_over && segment_size(name).is_some_and(|size| found.len() >= size) {
             self.closed.insert(name.to_owned());
         }
-        found.retain(|standing| standing.token.state == State::Ready);
+        found.retain(|file| file.entry.state == ChunkState::Ready);
         found.shuffle(&mut self.random);
         self.ready = found;
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::token::{Item, is_worker};
+use super::chunk_entry::{WorkItem, is_worker_name};
 use crate::files::{open_regular, sync_directory};
 
 /// The longest line of a journal; what follows a longer one is not read.
@@ -17,8 +17,8 @@ const LINE_BYTES: u64 = 64 << 20;
 
 /// A line of a journal.
 #[derive(Serialize, Deserialize)]
-struct Line<R> {
-    item: Item,
+struct JournalLine<R> {
+    item: WorkItem,
     /// How many trials of the chunk had ended before, as the lease said.
     #[serde(default)]
     ended: usize,
@@ -27,8 +27,8 @@ struct Line<R> {
 }
 
 /// A result as its line says.
-pub(super) struct Written<'a, R> {
-    pub(super) item: Item,
+pub(super) struct JournalResult<'a, R> {
+    pub(super) item: WorkItem,
     /// How many trials of the chunk had ended when the attempt began: later attempts begin with no fewer.
     pub(super) ended: usize,
     pub(super) attempt: u32,
@@ -39,90 +39,74 @@ pub(super) struct Written<'a, R> {
     bytes: usize,
 }
 
-impl<R> Written<'_, R> {
-    /// What is kept of it.
-    pub(super) fn keep<T>(self, keep: impl Fn(R) -> T) -> Found<T> {
-        let Written {
-            path,
-            offset,
-            bytes,
-            ..
-        } = self;
-        Found {
+impl<R> JournalResult<'_, R> {
+    /// What `keep` takes of the result, and where its line stands.
+    pub(super) fn keep<T>(self, keep: impl Fn(R) -> T) -> StoredResult<T> {
+        StoredResult {
             kept: keep(self.result),
-            path: Arc::clone(path),
-            offset,
-            bytes,
+            place: JournalPlace {
+                path: Arc::clone(self.path),
+                offset: self.offset,
+                bytes: self.bytes,
+            },
         }
     }
 }
 
 /// What was kept of a result, and where it stands whole.
 #[derive(Debug, Clone)]
-pub struct Found<T> {
+pub struct StoredResult<T> {
     /// What was kept.
     pub kept: T,
-    path: Arc<Path>,
-    offset: u64,
-    bytes: usize,
+    /// Where the whole result stands.
+    pub place: JournalPlace,
 }
 
-impl<T> Found<T> {
-    /// Where it stands, and what was kept.
-    pub fn split(self) -> (Found<()>, T) {
-        let Found {
-            kept,
-            path,
-            offset,
-            bytes,
-        } = self;
-        (
-            Found {
-                kept: (),
-                path,
-                offset,
-                bytes,
-            },
-            kept,
-        )
-    }
+/// A line of a journal.
+#[derive(Debug, Clone)]
+pub struct JournalPlace {
+    path: Arc<Path>,
+    /// Of its first byte.
+    offset: u64,
+    /// The length of the line, with its line feed.
+    bytes: usize,
 }
 
 /// Reads results whole, one at a time.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct ResultReader {
     open: HashMap<Arc<Path>, fs_err::File>,
 }
 
-impl Reader {
+impl ResultReader {
     /// The most files that it keeps open.
     const MOST_OPEN: usize = 100;
 
-    /// The result that was found.
+    /// The result at `place`.
     ///
     /// # Errors
     /// Fails where its file has changed since.
-    pub fn read<R: DeserializeOwned, T>(&mut self, found: &Found<T>) -> Result<R> {
+    pub fn read<R: DeserializeOwned>(&mut self, place: &JournalPlace) -> Result<R> {
         use fs_err::os::unix::fs::FileExt as _;
-        if self.open.len() >= Self::MOST_OPEN && !self.open.contains_key(&found.path) {
+        if self.open.len() >= Self::MOST_OPEN && !self.open.contains_key(&place.path) {
             self.open.clear();
         }
-        let file = match self.open.entry(Arc::clone(&found.path)) {
+        let file = match self.open.entry(Arc::clone(&place.path)) {
             Entry::Occupied(file) => file.into_mut(),
-            Entry::Vacant(place) => place.insert(open_regular(&found.path, u64::MAX)?),
+            Entry::Vacant(vacant) => vacant.insert(open_regular(&place.path, u64::MAX)?),
         };
-        let mut line = vec![0; found.bytes];
-        file.read_exact_at(&mut line, found.offset)?;
-        let line = serde_json::from_slice::<Line<R>>(&line);
+        let mut line = vec![0; place.bytes];
+        file.read_exact_at(&mut line, place.offset)?;
+        let line = serde_json::from_slice::<JournalLine<R>>(&line);
         Ok(line
-            .with_context(|| format!("cannot read `{}`", found.path.display()))?
+            .with_context(|| format!("cannot read `{}`", place.path.display()))?
             .result)
     }
 }
 
 /// The journal of one worker, open to be written.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct ResultJournal {
     path: PathBuf,
     file: Option<fs_err::File>,
     /// Where the last whole line ends.
@@ -131,10 +115,10 @@ pub(super) struct Journal {
     waiting: Vec<u8>,
 }
 
-impl Journal {
+impl ResultJournal {
     /// The journal of `worker` in the directory `dir`; its file is made with the first result.
-    pub(super) fn new(dir: &Path, worker: &str) -> Journal {
-        Journal {
+    pub(super) fn new(dir: &Path, worker: &str) -> ResultJournal {
+        ResultJournal {
             path: dir.join(format!("{worker}.jsonl")),
             file: None,
             end_bytes: 0,
@@ -143,17 +127,17 @@ impl Journal {
     }
 
     /// Adds a result of the trial `item`, in an attempt that began when `ended` trials of the chunk had ended;
-    /// [`Journal::sync`] writes it.
+    /// [`ResultJournal::sync`] writes it.
     pub(super) fn add(
         &mut self,
-        item: Item,
+        item: WorkItem,
         ended: usize,
         attempt: u32,
         result: &impl Serialize,
     ) -> Result<()> {
         serde_json::to_writer(
             &mut self.waiting,
-            &Line {
+            &JournalLine {
                 item,
                 ended,
                 attempt,
@@ -202,14 +186,14 @@ impl Journal {
 pub(super) fn read<R: DeserializeOwned>(
     dir: &Path,
     skip: impl Fn(&Path, &str),
-    mut each: impl FnMut(Written<'_, R>),
+    mut each: impl FnMut(JournalResult<'_, R>),
 ) -> Result<()> {
     for entry in fs_err::read_dir(dir)? {
         let path = entry?.path();
         let worker = path
             .file_name()
             .and_then(|name| name.to_str()?.strip_suffix(".jsonl"));
-        let Some(worker) = worker.filter(|name| is_worker(name)) else {
+        let Some(worker) = worker.filter(|name| is_worker_name(name)) else {
             continue;
         };
         let mut file = match open_regular(&path, u64::MAX) {
@@ -239,14 +223,14 @@ pub(super) fn read<R: DeserializeOwned>(
                 }
                 break;
             }
-            if let Ok(Line {
+            if let Ok(JournalLine {
                 item,
                 ended,
                 attempt,
                 result,
-            }) = serde_json::from_slice::<Line<R>>(&line)
+            }) = serde_json::from_slice::<JournalLine<R>>(&line)
             {
-                each(Written {
+                each(JournalResult {
                     item,
                     ended,
                     attempt,
@@ -268,12 +252,12 @@ pub(super) fn read<R: DeserializeOwned>(
 mod tests {
     use super::*;
 
-    const ITEM: Item = Item {
+    const ITEM: WorkItem = WorkItem {
         trial: 3,
         budget: 5,
     };
 
-    fn append(journal: &mut Journal, attempt: u32, result: &str) {
+    fn append(journal: &mut ResultJournal, attempt: u32, result: &str) {
         journal.add(ITEM, 0, attempt, &result).expect("added");
         journal.sync().expect("written");
     }
@@ -281,12 +265,12 @@ mod tests {
     /// What is found by attempt and worker.
     fn found(dir: &Path, skip: impl Fn(&Path, &str)) -> HashMap<(u32, String), String> {
         let mut found = HashMap::new();
-        let each = |written: Written<'_, String>| {
+        let each = |written: JournalResult<'_, String>| {
             let key = (written.attempt, written.worker.to_owned());
             let kept = written.keep(|result| result);
             assert_eq!(
-                Reader::default()
-                    .read::<String, _>(&kept)
+                ResultReader::default()
+                    .read::<String>(&kept.place)
                     .expect("read again"),
                 kept.kept
             );
@@ -299,7 +283,7 @@ mod tests {
     #[test]
     fn whole_lines_count_and_torn_ones_do_not() {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut journal = Journal::new(dir.path(), "w");
+        let mut journal = ResultJournal::new(dir.path(), "w");
         append(&mut journal, 1, "first");
         journal.add(ITEM, 0, 2, &"second").expect("added");
         assert_eq!(
@@ -335,7 +319,7 @@ mod tests {
     fn what_is_no_journal_is_skipped() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join(name);
-        append(&mut Journal::new(dir.path(), "w"), 1, "first");
+        append(&mut ResultJournal::new(dir.path(), "w"), 1, "first");
         assert!(
             std::process::Command::new("mkfifo")
                 .arg(at("pipe.jsonl"))
@@ -370,7 +354,7 @@ mod tests {
     #[test]
     fn what_a_full_disk_cut_off_is_taken_back() {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut journal = Journal::new(dir.path(), "w");
+        let mut journal = ResultJournal::new(dir.path(), "w");
         append(&mut journal, 1, "1");
         let before = fs_err::read(dir.path().join("w.jsonl")).expect("read");
         let full = fs_err::OpenOptions::new()

@@ -4,29 +4,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 
-use super::folder::Queue;
-use super::patience::{Pace, Patience};
-use super::seat::{Seat, Seated};
-use super::watch::{Census, Lost, Watch};
+use super::backoff::{Backoff, RetryBackoff};
+use super::item_store::Queue;
+use super::leader::{LeaderElection, Leadership};
+use super::lease_monitor::{ItemStateCounts, LeaseMonitor, LostLease};
 
 /// What a manager sees.
 #[derive(Debug)]
-pub enum News<'a> {
+pub enum ManagerEvent<'a> {
     /// It took the seat; a dead manager's name, if it had it.
-    Seated(Option<&'a str>),
+    BecameLeader(Option<&'a str>),
     /// A worker lost its lease.
-    Lost(&'a Lost),
+    LeaseLost(&'a LostLease),
     /// More items have ended.
-    Ended(&'a Census),
+    ItemsEnded(&'a ItemStateCounts),
 }
 
 /// How managing ended.
 #[derive(Debug)]
-pub enum Managed {
+pub enum ManagerOutcome {
     /// All items have ended.
-    Over(Census),
+    AllEnded(ItemStateCounts),
     /// Another manager lives.
-    Elsewhere(String),
+    OtherManager(String),
     /// It was told to stop; another may go on at any time.
     Stopped,
 }
@@ -36,49 +36,52 @@ pub enum Managed {
 ///
 /// # Errors
 /// Errors that can pass are borne for as long as a lease lasts.
-pub fn manage(
+pub fn run_manager(
     queue: &Queue,
     stop: &AtomicBool,
     fill: impl Fn(&Queue) -> Result<()>,
-    mut hear: impl FnMut(News<'_>),
-    finish: impl FnOnce(&Census) -> Result<()>,
-) -> Result<Managed> {
-    let (seat, dead) = match Seat::take(queue, stop)? {
-        Seated::Here(seat, dead) => (seat, dead),
-        Seated::Elsewhere(other) => return Ok(Managed::Elsewhere(other)),
-        Seated::Stopped => return Ok(Managed::Stopped),
+    mut hear: impl FnMut(ManagerEvent<'_>),
+    finish: impl FnOnce(&ItemStateCounts) -> Result<()>,
+) -> Result<ManagerOutcome> {
+    let (seat, dead) = match Leadership::take(queue, stop)? {
+        LeaderElection::Here(seat, dead) => (seat, dead),
+        LeaderElection::Elsewhere(other) => return Ok(ManagerOutcome::OtherManager(other)),
+        LeaderElection::Stopped => return Ok(ManagerOutcome::Stopped),
     };
-    hear(News::Seated(dead.as_deref()));
-    let mut watch = Watch::new(queue);
+    hear(ManagerEvent::BecameLeader(dead.as_deref()));
+    let mut watch = LeaseMonitor::new(queue);
     let (mut pace, mut patience) = (
-        Pace::new(queue.settings.heartbeat_s / 2.0),
-        Patience::new(&queue.settings),
+        Backoff::new(queue.settings.heartbeat_s / 2.0),
+        RetryBackoff::new(&queue.settings),
     );
     let mut ended = 0;
     loop {
         if !seat.is_ours() {
-            return Ok(Managed::Elsewhere(queue.manager().unwrap_or_default()));
+            return Ok(ManagerOutcome::OtherManager(
+                queue.leader_name().unwrap_or_default(),
+            ));
         }
         // Asked before it looks: who sets it after the last item has ended is told that all is over.
         let is_last = stop.load(Ordering::Relaxed);
         match round(queue, &fill, &mut watch) {
             Err(error) => patience.bear(error, stop)?,
-            Ok((census, lost)) => {
+            Ok((counts, lost)) => {
                 patience.reset();
-                lost.iter().for_each(|lost| hear(News::Lost(lost)));
-                if census.ended() > ended {
-                    ended = census.ended();
-                    hear(News::Ended(&census));
+                lost.iter()
+                    .for_each(|lost| hear(ManagerEvent::LeaseLost(lost)));
+                if counts.ended() > ended {
+                    ended = counts.ended();
+                    hear(ManagerEvent::ItemsEnded(&counts));
                     pace.reset();
                 }
-                if census.is_over() {
-                    finish(&census)?;
-                    return Ok(Managed::Over(census));
+                if counts.is_over() {
+                    finish(&counts)?;
+                    return Ok(ManagerOutcome::AllEnded(counts));
                 }
             }
         }
         if is_last {
-            return Ok(Managed::Stopped);
+            return Ok(ManagerOutcome::Stopped);
         }
         pace.wait(stop);
     }
@@ -87,9 +90,9 @@ pub fn manage(
 fn round(
     queue: &Queue,
     fill: &impl Fn(&Queue) -> Result<()>,
-    watch: &mut Watch<'_>,
-) -> Result<(Census, Vec<Lost>)> {
-    if queue.sealed()?.is_none() {
+    watch: &mut LeaseMonitor<'_>,
+) -> Result<(ItemStateCounts, Vec<LostLease>)> {
+    if queue.sealed_trials()?.is_none() {
         fill(queue)?;
     }
     watch.look(None)

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde::Serialize;
 
-use super::claim::Claimer;
-use super::folder::{Queue, Standing};
-use super::journal::Journal;
-use super::patience::{Pace, Patience};
-use super::pulse::Pulse;
-use super::token::Token;
-use super::watch::Watch;
+use super::backoff::{Backoff, RetryBackoff};
+use super::chunk_entry::ChunkEntry;
+use super::claim::ChunkClaimer;
+use super::heartbeat::Heartbeat;
+use super::item_store::{ChunkFile, Queue};
+use super::journal::ResultJournal;
+use super::lease_monitor::LeaseMonitor;
 
 /// Results of short trials wait so long for others, and are synced together.
 const TOGETHER: Duration = Duration::from_millis(500);
 
 /// How an attempt at a trial ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ended<R> {
+pub enum AttemptOutcome<R> {
     /// With this result, be it that it will never work.
     Done(R),
     /// It was told to stop, and may go on elsewhere.
@@ -29,32 +29,32 @@ pub enum Ended<R> {
 
 /// An attempt at a trial.
 #[derive(Debug)]
-pub struct Attempt<'a> {
+pub struct TrialAttempt<'a> {
     /// The trial, alone, and the number of this attempt.
-    pub token: &'a Token,
-    pulse: &'a Pulse,
+    pub entry: &'a ChunkEntry,
+    heartbeat: &'a Heartbeat,
 }
 
-impl Attempt<'_> {
+impl TrialAttempt<'_> {
     /// Who makes it.
     pub fn worker(&self) -> &str {
-        &self.pulse.worker
+        &self.heartbeat.worker
     }
 
     /// Whether it is to stop, as the queue is paused.
     pub fn is_paused(&self) -> bool {
-        self.pulse.is_paused()
+        self.heartbeat.is_paused()
     }
 
     /// Says how far it is, for others to see.
-    pub fn epoch(&self, epoch: usize, value: Option<f64>) {
-        self.pulse.epoch(epoch, value);
+    pub fn report_epoch(&self, epoch: usize, value: Option<f64>) {
+        self.heartbeat.report_epoch(epoch, value);
     }
 }
 
 /// What a worker did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct WorkerTally {
     /// Trials that it acknowledged.
     pub acknowledged: usize,
     /// Trials whose lease it had lost when it wanted to.
@@ -71,18 +71,18 @@ pub struct Tally {
 /// # Errors
 /// An error of `attempt` is one that can pass: the chunk is given back, and the trial does not count as tried. The worker waits
 /// and goes on; when nothing else has happened for as long as a lease lasts, it fails with that error.
-pub fn work<R: Serialize>(
+pub fn run_worker<R: Serialize>(
     queue: &Queue,
     limit: Duration,
     stop: &AtomicBool,
-    mut attempt: impl FnMut(&Attempt<'_>) -> Result<Ended<R>>,
-    mut acknowledged: impl FnMut(&Token, &R),
-) -> Result<Tally> {
-    let mut worker = Worker::new(queue, limit)?;
-    let mut tally = Tally::default();
+    mut attempt: impl FnMut(&TrialAttempt<'_>) -> Result<AttemptOutcome<R>>,
+    mut acknowledged: impl FnMut(&ChunkEntry, &R),
+) -> Result<WorkerTally> {
+    let mut worker = QueueWorker::new(queue, limit)?;
+    let mut tally = WorkerTally::default();
     let (mut pace, mut patience) = (
-        Pace::new(queue.settings.lease_s / 8.0),
-        Patience::new(&queue.settings),
+        Backoff::new(queue.settings.lease_s / 8.0),
+        RetryBackoff::new(&queue.settings),
     );
     loop {
         tally.stopped = stop.load(Ordering::Relaxed);
@@ -90,12 +90,12 @@ pub fn work<R: Serialize>(
             return Ok(tally);
         }
         match worker.step(stop, &mut attempt, &mut acknowledged, &mut tally) {
-            Ok(Step::Over) => return Ok(tally),
-            Ok(Step::Worked) => {
+            Ok(WorkerStep::Over) => return Ok(tally),
+            Ok(WorkerStep::Worked) => {
                 patience.reset();
                 pace.reset();
             }
-            Ok(Step::Idle) => pace.wait(stop),
+            Ok(WorkerStep::Idle) => pace.wait(stop),
             Err(_) if !queue.exists() => return Ok(tally),
             Err(error) => patience.bear(error, stop)?,
         }
@@ -103,109 +103,112 @@ pub fn work<R: Serialize>(
 }
 
 /// A chunk at work.
-struct Held<R> {
-    lease: Standing,
+struct ChunkInProgress<R> {
+    lease: ChunkFile,
     /// What its next trials came to: not yet on disk.
-    results: Vec<(Token, R)>,
+    results: Vec<(ChunkEntry, R)>,
     /// When the last results were synced.
     since: Instant,
 }
 
-enum Step {
+enum WorkerStep {
     Worked,
     Idle,
     Over,
 }
 
-struct Worker<'a> {
+struct QueueWorker<'a> {
     queue: &'a Queue,
     limit: Duration,
-    claimer: Claimer<'a>,
-    watch: Watch<'a>,
-    journal: Journal,
-    pulse: Pulse,
+    claimer: ChunkClaimer<'a>,
+    watch: LeaseMonitor<'a>,
+    journal: ResultJournal,
+    heartbeat: Heartbeat,
 }
 
-impl<'a> Worker<'a> {
-    fn new(queue: &'a Queue, limit: Duration) -> Result<Worker<'a>> {
-        let pulse = Pulse::start(queue)?;
-        let (claimer, watch) = (Claimer::new(queue, &pulse.worker), Watch::new(queue));
-        let journal = Journal::new(&queue.path("results"), &pulse.worker);
-        Ok(Worker {
+impl<'a> QueueWorker<'a> {
+    fn new(queue: &'a Queue, limit: Duration) -> Result<QueueWorker<'a>> {
+        let heartbeat = Heartbeat::start(queue)?;
+        let (claimer, watch) = (
+            ChunkClaimer::new(queue, &heartbeat.worker),
+            LeaseMonitor::new(queue),
+        );
+        let journal = ResultJournal::new(&queue.path("results"), &heartbeat.worker);
+        Ok(QueueWorker {
             queue,
             limit,
             claimer,
             watch,
             journal,
-            pulse,
+            heartbeat,
         })
     }
 
     fn step<R: Serialize>(
         &mut self,
         stop: &AtomicBool,
-        attempt: &mut impl FnMut(&Attempt<'_>) -> Result<Ended<R>>,
-        acknowledged: &mut impl FnMut(&Token, &R),
-        tally: &mut Tally,
-    ) -> Result<Step> {
+        attempt: &mut impl FnMut(&TrialAttempt<'_>) -> Result<AttemptOutcome<R>>,
+        acknowledged: &mut impl FnMut(&ChunkEntry, &R),
+        tally: &mut WorkerTally,
+    ) -> Result<WorkerStep> {
         let Some(lease) = self.claimer.claim()? else {
-            let (census, _) = self.watch.look(Some(&self.pulse.worker))?;
-            return Ok(if census.is_over() {
-                Step::Over
+            let (counts, _) = self.watch.look(Some(&self.heartbeat.worker))?;
+            return Ok(if counts.is_over() {
+                WorkerStep::Over
             } else {
-                Step::Idle
+                WorkerStep::Idle
             });
         };
-        self.pulse.resume();
-        let mut held = Some(Held {
+        self.heartbeat.resume();
+        let mut held = Some(ChunkInProgress {
             lease,
             results: Vec::new(),
             since: Instant::now(),
         });
         while let Some(holding) = held.take() {
-            let may_go_on = !stop.load(Ordering::Relaxed) && !self.pulse.is_paused();
+            let may_go_on = !stop.load(Ordering::Relaxed) && !self.heartbeat.is_paused();
             held = self.go_on(holding, may_go_on, attempt, acknowledged, tally)?;
         }
-        Ok(Step::Worked)
+        Ok(WorkerStep::Worked)
     }
 
     /// Does the next trial of a chunk, or gives the rest of it back; what is still held after that.
     fn go_on<R: Serialize>(
         &mut self,
-        mut held: Held<R>,
+        mut held: ChunkInProgress<R>,
         may_go_on: bool,
-        attempt: &mut impl FnMut(&Attempt<'_>) -> Result<Ended<R>>,
-        acknowledged: &mut impl FnMut(&Token, &R),
-        tally: &mut Tally,
-    ) -> Result<Option<Held<R>>> {
-        let Token { chunk, ended, .. } = held.lease.token;
+        attempt: &mut impl FnMut(&TrialAttempt<'_>) -> Result<AttemptOutcome<R>>,
+        acknowledged: &mut impl FnMut(&ChunkEntry, &R),
+        tally: &mut WorkerTally,
+    ) -> Result<Option<ChunkInProgress<R>>> {
+        let ChunkEntry { chunk, ended, .. } = held.lease.entry;
         let at = ended + held.results.len();
-        let token = held.lease.token.alone(at);
+        let entry = held.lease.entry.single_item(at);
         let outcome = match may_go_on {
-            false => Ok(Ok(Ended::Stopped)),
+            false => Ok(Ok(AttemptOutcome::Stopped)),
             true => {
-                self.pulse.begin(token.item(), self.limit);
+                self.heartbeat.begin_item(entry.next_item(), self.limit);
                 let attempt = || {
-                    attempt(&Attempt {
-                        token: &token,
-                        pulse: &self.pulse,
+                    attempt(&TrialAttempt {
+                        entry: &entry,
+                        heartbeat: &self.heartbeat,
                     })
                 };
                 let outcome = catch_unwind(AssertUnwindSafe(attempt));
-                self.pulse.end();
+                self.heartbeat.end_item();
                 outcome
             }
         };
         let kept = match outcome {
-            Ok(Ok(Ended::Done(result))) => {
+            Ok(Ok(AttemptOutcome::Done(result))) => {
                 match self
                     .journal
-                    .add(token.item(), ended, held.lease.token.attempt, &result)
+                    .add(entry.next_item(), ended, held.lease.entry.attempt, &result)
                 {
                     Ok(()) => {
-                        held.results.push((token, result));
+                        held.results.push((entry, result));
                         // After a lost lease one at a time, so that the next one is blamed on the right trial.
-                        let is_last = at + 1 == chunk.count || held.lease.token.attempt > 1;
+                        let is_last = at + 1 == chunk.count || held.lease.entry.attempt > 1;
                         if !is_last && held.since.elapsed() < TOGETHER {
                             return Ok(Some(held));
                         }
@@ -223,7 +226,7 @@ impl<'a> Worker<'a> {
         let Ok(ended) = kept else {
             // It panicked, and said so on stderr: as bad as a worker that died.
             let tries = self.queue.settings.tries;
-            self.insist(|| held.lease.lose(tries).map(drop))?;
+            self.insist(|| held.lease.revoke(tries).map(drop))?;
             return Ok(None);
         };
         self.insist(|| held.lease.give_back().map(drop))?;
@@ -234,13 +237,13 @@ impl<'a> Worker<'a> {
     /// lease not lost.
     fn acknowledge<R: Serialize>(
         &mut self,
-        held: Held<R>,
-        acknowledged: &mut impl FnMut(&Token, &R),
-        tally: &mut Tally,
-    ) -> Result<Option<Held<R>>> {
-        let Held { lease, results, .. } = held;
+        held: ChunkInProgress<R>,
+        acknowledged: &mut impl FnMut(&ChunkEntry, &R),
+        tally: &mut WorkerTally,
+    ) -> Result<Option<ChunkInProgress<R>>> {
+        let ChunkInProgress { lease, results, .. } = held;
         if results.is_empty() {
-            return Ok(Some(Held {
+            return Ok(Some(ChunkInProgress {
                 lease,
                 results,
                 since: Instant::now(),
@@ -250,7 +253,7 @@ impl<'a> Worker<'a> {
             self.insist(|| lease.give_back().map(drop))?;
             return Err(error);
         }
-        let ended = lease.token.ended + results.len();
+        let ended = lease.entry.ended + results.len();
         let mut next = None;
         self.insist(|| lease.acknowledge(ended).map(|lease| next = lease))?;
         let Some(lease) = next else {
@@ -260,9 +263,9 @@ impl<'a> Worker<'a> {
         tally.acknowledged += results.len();
         results
             .iter()
-            .for_each(|(token, result)| acknowledged(token, result));
-        let is_left = !lease.token.has_ended();
-        Ok(is_left.then(|| Held {
+            .for_each(|(entry, result)| acknowledged(entry, result));
+        let is_left = !lease.entry.has_ended();
+        Ok(is_left.then(|| ChunkInProgress {
             lease,
             results: Vec::new(),
             since: Instant::now(),
@@ -273,7 +276,7 @@ impl<'a> Worker<'a> {
     /// lasts. Who gives up leaves, and its leases are lost.
     fn insist(&self, mut change: impl FnMut() -> Result<()>) -> Result<()> {
         let since = Instant::now();
-        let (mut pace, never) = (Pace::new(1.0), AtomicBool::new(false));
+        let (mut pace, never) = (Backoff::new(1.0), AtomicBool::new(false));
         loop {
             match change() {
                 Err(_)
@@ -291,9 +294,9 @@ impl<'a> Worker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Census, Chunk, Item, Settings, State};
+    use crate::queue::{ChunkState, ItemStateCounts, QueueSettings, TrialChunk, WorkItem};
 
-    const FAST: Settings = Settings {
+    const FAST: QueueSettings = QueueSettings {
         heartbeat_s: 0.02,
         lease_s: 0.3,
         tries: 3,
@@ -302,16 +305,16 @@ mod tests {
 
     fn queue(dir: &tempfile::TempDir, count: usize) -> Queue {
         let queue = Queue::create(&dir.path().join("queue"), FAST).expect("made");
-        let chunks: Vec<Chunk> = (1..=count)
-            .map(|trial| Item { trial, budget: 1 }.into())
+        let chunks: Vec<TrialChunk> = (1..=count)
+            .map(|trial| WorkItem { trial, budget: 1 }.into())
             .collect();
-        queue.add(0, 100, &chunks).expect("added");
+        queue.add_chunks(0, 100, &chunks).expect("added");
         queue.seal(count).expect("sealed");
         queue
     }
 
-    fn census(queue: &Queue) -> Census {
-        Census::of(queue.items().expect("listed").iter())
+    fn counts(queue: &Queue) -> ItemStateCounts {
+        ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter())
     }
 
     #[test]
@@ -320,22 +323,22 @@ mod tests {
         let queue = queue(&dir, 4);
         let mut heard = Vec::new();
         let (mut passing, stop) = (true, AtomicBool::new(false));
-        let attempt = |attempt: &Attempt<'_>| {
-            let trial = attempt.token.item().trial;
+        let attempt = |attempt: &TrialAttempt<'_>| {
+            let trial = attempt.entry.next_item().trial;
             match trial {
-                1 => Ok(Ended::Done(trial)),
-                2 => Ok(Ended::Done(trial)),
+                1 => Ok(AttemptOutcome::Done(trial)),
+                2 => Ok(AttemptOutcome::Done(trial)),
                 3 if std::mem::take(&mut passing) => Err(std::io::Error::other("it passes").into()),
-                3 => Ok(Ended::Done(trial)),
+                3 => Ok(AttemptOutcome::Done(trial)),
                 _ => panic!("on purpose"),
             }
         };
-        let tally = work(&queue, HOUR, &stop, attempt, |token, result| {
-            heard.push((token.item().trial, token.attempt, *result))
+        let tally = run_worker(&queue, HOUR, &stop, attempt, |entry, result| {
+            heard.push((entry.next_item().trial, entry.attempt, *result))
         });
         assert_eq!(
             tally.expect("worked"),
-            Tally {
+            WorkerTally {
                 acknowledged: 3,
                 late: 0,
                 stopped: false
@@ -348,15 +351,15 @@ mod tests {
             "an error that passes is no attempt"
         );
         assert_eq!(
-            census(&queue),
-            Census {
+            counts(&queue),
+            ItemStateCounts {
                 done: 3,
                 quarantined: 1,
-                ..Census::default()
+                ..ItemStateCounts::default()
             }
         );
         let results = queue
-            .results::<usize>(&queue.items().expect("listed"))
+            .results::<usize>(&queue.chunk_entries().expect("listed"))
             .expect("read");
         assert_eq!(results.len(), 3);
         assert_eq!(
@@ -372,18 +375,18 @@ mod tests {
     fn a_chunk_is_done_trial_by_trial() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = Queue::create(&dir.path().join("queue"), FAST).expect("made");
-        let first = Item {
+        let first = WorkItem {
             trial: 11,
             budget: 1,
         };
         queue
-            .add(0, 100, &[Chunk { first, count: 6 }])
+            .add_chunks(0, 100, &[TrialChunk { first, count: 6 }])
             .expect("added");
         queue.seal(6).expect("sealed");
         let stop = AtomicBool::new(false);
         let (mut begun, mut passing, mut heard) = (Vec::new(), true, Vec::new());
-        let mut attempt = |attempt: &Attempt<'_>| {
-            let (trial, number) = (attempt.token.item().trial, attempt.token.attempt);
+        let mut attempt = |attempt: &TrialAttempt<'_>| {
+            let (trial, number) = (attempt.entry.next_item().trial, attempt.entry.attempt);
             begun.push((trial, number));
             match trial {
                 12 => panic!("on purpose"),
@@ -392,40 +395,44 @@ mod tests {
                 }
                 15 => {
                     stop.store(true, Ordering::Relaxed);
-                    Ok(Ended::Done(trial))
+                    Ok(AttemptOutcome::Done(trial))
                 }
-                _ => Ok(Ended::Done(trial)),
+                _ => Ok(AttemptOutcome::Done(trial)),
             }
         };
         let mut acknowledged =
-            |token: &Token, result: &usize| heard.push((token.item().trial, *result));
-        let tally = work(&queue, HOUR, &stop, &mut attempt, &mut acknowledged).expect("worked");
+            |entry: &ChunkEntry, result: &usize| heard.push((entry.next_item().trial, *result));
+        let tally =
+            run_worker(&queue, HOUR, &stop, &mut attempt, &mut acknowledged).expect("worked");
         assert_eq!(
             tally,
-            Tally {
+            WorkerTally {
                 acknowledged: 4,
                 late: 0,
                 stopped: true
             }
         );
-        let one = |queue: &Queue| queue.items().expect("listed").remove(0);
-        let token = one(&queue);
+        let one = |queue: &Queue| queue.chunk_entries().expect("listed").remove(0);
+        let entry = one(&queue);
         assert_eq!(
-            (token.ended, token.given_up().next().map(|item| item.trial)),
+            (
+                entry.ended,
+                entry.given_up_items().next().map(|item| item.trial)
+            ),
             (5, Some(12)),
-            "{token:?}"
+            "{entry:?}"
         );
         assert_eq!(
-            census(&queue),
-            Census {
+            counts(&queue),
+            ItemStateCounts {
                 ready: 1,
                 done: 4,
                 quarantined: 1,
-                ..Census::default()
+                ..ItemStateCounts::default()
             }
         );
         stop.store(false, Ordering::Relaxed);
-        work(&queue, HOUR, &stop, &mut attempt, &mut acknowledged).expect("worked");
+        run_worker(&queue, HOUR, &stop, &mut attempt, &mut acknowledged).expect("worked");
         assert_eq!(
             begun,
             [
@@ -466,29 +473,30 @@ mod tests {
         assert!(queue.pause().expect("paused") && !queue.pause().expect("again"));
         let stop = AtomicBool::new(false);
         let begun = std::sync::atomic::AtomicUsize::new(0);
-        let attempt = |attempt: &Attempt<'_>| {
+        let attempt = |attempt: &TrialAttempt<'_>| {
             begun.fetch_add(1, Ordering::Relaxed);
-            while attempt.token.item().trial == 1 && !attempt.is_paused() {
+            while attempt.entry.next_item().trial == 1 && !attempt.is_paused() {
                 queue.pause()?;
                 std::thread::sleep(Duration::from_millis(1));
             }
-            let is_stopped = attempt.token.item().trial == 1 && begun.load(Ordering::Relaxed) < 3;
+            let is_stopped =
+                attempt.entry.next_item().trial == 1 && begun.load(Ordering::Relaxed) < 3;
             Ok(if is_stopped {
-                Ended::Stopped
+                AttemptOutcome::Stopped
             } else {
-                Ended::Done(0)
+                AttemptOutcome::Done(0)
             })
         };
         std::thread::scope(|scope| {
-            let worker =
-                scope.spawn(|| work(&queue, HOUR, &stop, attempt, |_, _| ()).expect("worked"));
+            let worker = scope
+                .spawn(|| run_worker(&queue, HOUR, &stop, attempt, |_, _| ()).expect("worked"));
             std::thread::sleep(Duration::from_millis(50));
             assert_eq!(
-                (begun.load(Ordering::Relaxed), census(&queue).ready),
+                (begun.load(Ordering::Relaxed), counts(&queue).ready),
                 (0, 2)
             );
             // The first trial pauses the queue again whenever it is begun, and is given back.
-            while census(&queue).ended() < 2 {
+            while counts(&queue).ended() < 2 {
                 queue.resume().expect("resumed");
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -496,10 +504,10 @@ mod tests {
         });
         assert!(
             queue
-                .items()
+                .chunk_entries()
                 .expect("listed")
                 .iter()
-                .all(|token| token.attempt == 1)
+                .all(|entry| entry.attempt == 1)
         );
     }
 
@@ -509,24 +517,25 @@ mod tests {
         let queue = queue(&dir, 1);
         let stop = AtomicBool::new(false);
         // Its heart stops, as it comes back neither at its limit nor a lease later, but when another has the item done.
-        let hung = |_: &Attempt<'_>| {
-            let mut pace = Pace::new(0.02);
-            while census(&queue).done == 0 {
+        let hung = |_: &TrialAttempt<'_>| {
+            let mut pace = Backoff::new(0.02);
+            while counts(&queue).done == 0 {
                 pace.wait(&AtomicBool::new(false));
             }
-            Ok(Ended::Done("late"))
+            Ok(AttemptOutcome::Done("late"))
         };
         std::thread::scope(|scope| {
-            let hung = scope
-                .spawn(|| work(&queue, Duration::ZERO, &stop, hung, |_, _| ()).expect("worked"));
-            while census(&queue).leased == 0 {
+            let hung = scope.spawn(|| {
+                run_worker(&queue, Duration::ZERO, &stop, hung, |_, _| ()).expect("worked")
+            });
+            while counts(&queue).leased == 0 {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            let other = work(
+            let other = run_worker(
                 &queue,
                 HOUR,
                 &stop,
-                |_| Ok(Ended::Done("in time")),
+                |_| Ok(AttemptOutcome::Done("in time")),
                 |_, _| (),
             )
             .expect("worked");
@@ -535,12 +544,12 @@ mod tests {
                 (1, 1)
             );
         });
-        let token = &queue.items().expect("listed")[0];
-        assert!(matches!(token.state, State::Done(_)) && token.attempt == 2);
+        let entry = &queue.chunk_entries().expect("listed")[0];
+        assert!(matches!(entry.state, ChunkState::Done(_)) && entry.attempt == 2);
         let results = queue
-            .results::<String>(std::slice::from_ref(token))
+            .results::<String>(std::slice::from_ref(entry))
             .expect("read");
-        assert_eq!(results[&token.chunk.first], "in time");
+        assert_eq!(results[&entry.chunk.first], "in time");
     }
 
     #[test]
@@ -548,28 +557,28 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(&dir, 2);
         let stop = AtomicBool::new(false);
-        let attempt = |_: &Attempt<'_>| -> Result<Ended<()>> {
+        let attempt = |_: &TrialAttempt<'_>| -> Result<AttemptOutcome<()>> {
             stop.store(true, Ordering::Relaxed);
-            Ok(Ended::Stopped)
+            Ok(AttemptOutcome::Stopped)
         };
         assert!(
-            work(&queue, HOUR, &stop, attempt, |_, _| ())
+            run_worker(&queue, HOUR, &stop, attempt, |_, _| ())
                 .expect("worked")
                 .stopped
         );
         assert_eq!(
-            census(&queue),
-            Census {
+            counts(&queue),
+            ItemStateCounts {
                 ready: 2,
-                ..Census::default()
+                ..ItemStateCounts::default()
             }
         );
         assert!(
             queue
-                .items()
+                .chunk_entries()
                 .expect("listed")
                 .iter()
-                .all(|token| token.attempt == 1)
+                .all(|entry| entry.attempt == 1)
         );
     }
 
@@ -579,16 +588,16 @@ mod tests {
         let queue = queue(&dir, 2);
         let stop = AtomicBool::new(false);
         let began = Instant::now();
-        let attempt = |_: &Attempt<'_>| -> Result<Ended<()>> {
+        let attempt = |_: &TrialAttempt<'_>| -> Result<AttemptOutcome<()>> {
             Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into())
         };
-        let error = work(&queue, HOUR, &stop, attempt, |_, _| ()).expect_err("it leaves");
+        let error = run_worker(&queue, HOUR, &stop, attempt, |_, _| ()).expect_err("it leaves");
         assert!(
             began.elapsed().as_secs_f64() >= FAST.lease_s
                 && crate::error::exit_code(&error) == crate::error::EXIT_RETRY
         );
         assert_eq!(
-            census(&queue).ready,
+            counts(&queue).ready,
             2,
             "nothing is lost, and nothing quarantined"
         );

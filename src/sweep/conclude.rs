@@ -18,7 +18,7 @@ use super::status::Leader;
 use super::trial::tensors_dir;
 use super::trial_files::trial_dir;
 use crate::config::Config;
-use crate::queue::{Item, Token};
+use crate::queue::{ChunkEntry, WorkItem};
 use crate::tensors::Side;
 use crate::training::{Evaluation, Run, evaluate};
 use crate::{files, manifest};
@@ -33,7 +33,7 @@ pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<Row> {
     } else {
         1
     };
-    let row = Row::begin(&Token::new(Item { trial, budget }), "", config)?;
+    let row = Row::begin(&ChunkEntry::new(WorkItem { trial, budget }), "", config)?;
     Ok(Row {
         ended: How::Quarantined,
         error: Some(error.to_owned()),

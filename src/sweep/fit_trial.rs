@@ -10,13 +10,13 @@ use super::term::Term;
 use super::trial_files::{Keeper, Keeps, trial_dir};
 use super::trials::check_pipeline;
 use crate::config::{Config, MetricName};
-use crate::queue::{Attempt, Ended, Queue};
+use crate::queue::{AttemptOutcome, Queue, TrialAttempt};
 
 /// A trial of a pipeline at work.
 pub(super) struct FitTrial<'a> {
     pub(super) sweep: &'a Sweep,
     pub(super) queue: &'a Queue,
-    pub(super) attempt: &'a Attempt<'a>,
+    pub(super) attempt: &'a TrialAttempt<'a>,
     pub(super) term: Term<'a>,
     pub(super) config: &'a Config,
     pub(super) task: Task,
@@ -28,7 +28,7 @@ pub(super) struct FitTrial<'a> {
 impl FitTrial<'_> {
     /// Fits until it is done or its term is over, which is asked for between iterations, trees and epochs: it ends the trial,
     /// and never its worker.
-    pub(super) fn run(mut self) -> Result<Ended<Row>> {
+    pub(super) fn run(mut self) -> Result<AttemptOutcome<Row>> {
         if let Err(error) = check_pipeline(self.config) {
             return Ok(self.term.failed(self.row, How::Invalid, &error));
         }
@@ -57,7 +57,7 @@ impl FitTrial<'_> {
             .unwrap_or(f64::INFINITY);
         let rank = fit.scores.watched(metric).map(|value| (value, loss));
         let kind = (true, self.row.split.clone());
-        let dir = self.queue.work_dir(self.attempt.token);
+        let dir = self.queue.work_dir(self.attempt.entry);
         match self.keeper.keeps(&kind, rank, self.row.trial)? {
             Keeps::All => fit.write(&dir, self.config, key)?,
             Keeps::Predictions => {

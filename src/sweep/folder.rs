@@ -14,7 +14,7 @@ use super::trials::Trials;
 use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
-use crate::queue::{Item, Queue, Settings, Token};
+use crate::queue::{ChunkEntry, Queue, QueueSettings, WorkItem};
 use crate::shard::Format;
 
 /// Folders of sweeps.
@@ -67,7 +67,7 @@ impl Sweep {
         }
         results::clear(dir)?;
         config.write(dir)?;
-        Queue::create(&queue_dir(dir), Settings::default())?;
+        Queue::create(&queue_dir(dir), QueueSettings::default())?;
         manifest::write(dir, SWEEP, &key, &plan)?;
         Sweep::open(dir)
     }
@@ -129,13 +129,15 @@ impl Sweep {
             // It ended in between.
             Err(_) if self.is_finished() => Ok(None),
             queue => {
-                let most = Item {
+                let most = WorkItem {
                     trial: self.plan.trials,
                     budget: self.config.epochs,
                 };
-                queue.map(|queue| Some(queue.up_to(most))).with_context(|| {
-                    format!("cannot go on with the sweep in `{}`", self.dir.display())
-                })
+                queue
+                    .map(|queue| Some(queue.limited_to(most)))
+                    .with_context(|| {
+                        format!("cannot go on with the sweep in `{}`", self.dir.display())
+                    })
             }
         }
     }
@@ -152,14 +154,14 @@ impl Sweep {
         queue: &Queue,
         prepare: impl Fn(&[Config]) -> Result<()>,
     ) -> Result<()> {
-        let (tokens, added) = (queue.items()?, queue.added()?);
+        let (entries, added) = (queue.chunk_entries()?, queue.added_chunks()?);
         // A listing that is made while names change may show an item twice, or not at all; of those that have ended none does.
         // Others may have put more there.
-        if tokens.len() < added || !tokens.iter().all(Token::has_ended) {
+        if entries.len() < added || !entries.iter().all(ChunkEntry::has_ended) {
             return Ok(());
         }
-        let rows = network_rows(self, queue, &tokens)?;
-        let chunks = rounds::next(self.trials()?, &rows, tokens.is_empty())?;
+        let rows = network_rows(self, queue, &entries)?;
+        let chunks = rounds::next(self.trials()?, &rows, entries.is_empty())?;
         if !chunks.is_empty() {
             // Tables are joined already.
             if !self.config.data.is_given() {
@@ -168,17 +170,17 @@ impl Sweep {
                     items.map(|item| rounds::trial_config(self.trials()?, item.trial, &rows));
                 prepare(&configs.collect::<Result<Vec<_>>>()?)?;
             }
-            queue.add(added, PRIORITY, &chunks)?;
+            queue.add_chunks(added, PRIORITY, &chunks)?;
         }
         if chunks.is_empty() || rounds::is_single(&self.config) {
-            let all = tokens.iter().map(|token| token.chunk).chain(chunks);
+            let all = entries.iter().map(|entry| entry.chunk).chain(chunks);
             queue.seal(all.map(|chunk| chunk.count).sum())?;
         }
         Ok(())
     }
 
     /// The row of an item that no worker survived; `rows` has those of earlier trials.
-    pub(super) fn quarantined(&self, queue: &Queue, item: Item, rows: &[Row]) -> Result<Row> {
+    pub(super) fn quarantined(&self, queue: &Queue, item: WorkItem, rows: &[Row]) -> Result<Row> {
         Row::quarantined(
             item,
             queue.settings.tries,

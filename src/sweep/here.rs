@@ -11,7 +11,7 @@ use super::results::manage_trials;
 use super::row::Row;
 use super::trial::work_trials;
 use crate::config::Config;
-use crate::queue::{Managed, Queue};
+use crate::queue::{ManagerOutcome, Queue};
 use crate::training::Epoch;
 
 /// How [`run_here`] goes about it.
@@ -40,7 +40,7 @@ pub fn run_here(
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&Row) + Sync,
     say: impl Fn(&str) + Sync,
-) -> Result<Managed> {
+) -> Result<ManagerOutcome> {
     let stop = hands.stop;
     let (left, failure) = (AtomicUsize::new(hands.workers), Mutex::new(None));
     let work = || {
@@ -55,13 +55,13 @@ pub fn run_here(
     let managed = std::thread::scope(|scope| {
         (0..hands.workers).for_each(|_| drop(scope.spawn(work)));
         let managed = manage_trials(sweep, queue, hands.keep, stop, &prepare, &say);
-        if !matches!(managed, Ok(Managed::Elsewhere(_))) {
+        if !matches!(managed, Ok(ManagerOutcome::OtherManager(_))) {
             stop.store(true, Ordering::Relaxed);
         }
         managed
     })?;
     match (managed, failure.into_inner().ok().flatten()) {
-        (Managed::Over(census), _) => Ok(Managed::Over(census)),
+        (ManagerOutcome::AllEnded(counts), _) => Ok(ManagerOutcome::AllEnded(counts)),
         (_, Some(error)) => Err(error),
         (managed, None) => Ok(managed),
     }

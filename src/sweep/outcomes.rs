@@ -18,7 +18,7 @@ use super::results::ROWS_FILE;
 use super::rounds;
 use super::row::{How, Row};
 use crate::config::MetricName;
-use crate::queue::{Found, Item, Queue, Reader, Token};
+use crate::queue::{ChunkEntry, JournalPlace, Queue, ResultReader, StoredResult, WorkItem};
 use crate::training::Metrics;
 
 /// What came of a trial, in short.
@@ -162,7 +162,7 @@ impl Names {
 /// Where a row stands whole.
 #[derive(Debug)]
 enum Place {
-    Journal(Found<()>),
+    Journal(JournalPlace),
     /// In the file of all rows: its first byte, and how many it has.
     Line(u64, usize),
     /// In memory.
@@ -174,7 +174,7 @@ enum Place {
 pub struct Outcomes {
     all: Vec<Outcome>,
     places: Vec<Place>,
-    reader: Reader,
+    reader: ResultReader,
     file: Option<(PathBuf, fs_err::File)>,
 }
 
@@ -182,7 +182,7 @@ impl Outcomes {
     /// Those of `sweep` so far.
     pub fn of(sweep: &Sweep) -> Result<Outcomes> {
         match sweep.queue()? {
-            Some(queue) => Outcomes::of_queue(sweep, &queue, &queue.items()?),
+            Some(queue) => Outcomes::of_queue(sweep, &queue, &queue.chunk_entries()?),
             None => Outcomes::of_file(sweep),
         }
     }
@@ -198,21 +198,28 @@ impl Outcomes {
         Outcomes {
             all,
             places,
-            reader: Reader::default(),
+            reader: ResultReader::default(),
             file: None,
         }
     }
 
-    /// Those of trials of `tokens`, which are chunks of `queue`.
-    pub(super) fn of_queue(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Outcomes> {
+    /// Those of trials of `entries`, which are chunks of `queue`.
+    pub(super) fn of_queue(
+        sweep: &Sweep,
+        queue: &Queue,
+        entries: &[ChunkEntry],
+    ) -> Result<Outcomes> {
         let names = Names::default();
-        let found = queue.find_results(tokens, |row: ShortRow| names.outcome(row))?;
+        let found = queue.find_results(entries, |row: ShortRow| names.outcome(row))?;
         let mut last = BTreeMap::new();
         for (item, found) in found {
-            let (place, outcome) = found.split();
+            let StoredResult {
+                kept: outcome,
+                place,
+            } = found;
             last.insert(item.trial, (item, outcome, Place::Journal(place)));
         }
-        for row in given_up(sweep, queue, tokens)? {
+        for row in given_up(sweep, queue, entries)? {
             let item = row.item();
             if last
                 .get(&item.trial)
@@ -231,7 +238,7 @@ impl Outcomes {
         Ok(Outcomes {
             all,
             places,
-            reader: Reader::default(),
+            reader: ResultReader::default(),
             file: None,
         })
     }
@@ -259,7 +266,7 @@ impl Outcomes {
         Ok(Outcomes {
             all,
             places,
-            reader: Reader::default(),
+            reader: ResultReader::default(),
             file: Some((path, file)),
         })
     }
@@ -273,7 +280,7 @@ impl Outcomes {
     pub fn row(&mut self, at: usize) -> Result<Row> {
         use fs_err::os::unix::fs::FileExt as _;
         match &self.places[at] {
-            Place::Journal(found) => self.reader.read(found),
+            Place::Journal(place) => self.reader.read(place),
             Place::Row(row) => Ok(Row::clone(row)),
             Place::Line(first_byte, bytes) => {
                 let (path, file) = self.file.as_ref().context("the rows come from a file")?;
@@ -294,24 +301,31 @@ impl Outcomes {
     }
 }
 
-/// The rows of networks among the trials of `tokens` that have ended, in order, those of each rung.
-pub(super) fn network_rows(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Vec<Row>> {
+/// The rows of networks among the trials of `entries` that have ended, in order, those of each rung.
+pub(super) fn network_rows(
+    sweep: &Sweep,
+    queue: &Queue,
+    entries: &[ChunkEntry],
+) -> Result<Vec<Row>> {
     let networks = network_trial_count(&sweep.config)?;
-    let tokens: Vec<Token> = tokens
+    let entries: Vec<ChunkEntry> = entries
         .iter()
-        .filter(|token| token.chunk.first.trial <= networks)
+        .filter(|entry| entry.chunk.first.trial <= networks)
         .cloned()
         .collect();
-    if tokens.is_empty() {
+    if entries.is_empty() {
         return Ok(Vec::new());
     }
-    let mut reader = Reader::default();
-    let found = queue.find_results(&tokens, |_: IgnoredAny| ())?;
+    let mut reader = ResultReader::default();
+    let found = queue.find_results(&entries, |_: IgnoredAny| ())?;
     let read = found
         .into_iter()
-        .map(|(item, found)| Ok((item, reader.read(&found)?)));
-    let mut rows: BTreeMap<Item, Row> = read.collect::<Result<_>>()?;
-    let mut lost: Vec<Item> = tokens.iter().flat_map(Token::given_up).collect();
+        .map(|(item, found)| Ok((item, reader.read(&found.place)?)));
+    let mut rows: BTreeMap<WorkItem, Row> = read.collect::<Result<_>>()?;
+    let mut lost: Vec<WorkItem> = entries
+        .iter()
+        .flat_map(ChunkEntry::given_up_items)
+        .collect();
     lost.sort_unstable();
     for item in lost {
         let earlier: Vec<Row> = rows.range(..item).map(|(_, row)| row.clone()).collect();
@@ -322,18 +336,21 @@ pub(super) fn network_rows(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Re
 }
 
 /// The rows of trials that too many workers died of.
-fn given_up(sweep: &Sweep, queue: &Queue, tokens: &[Token]) -> Result<Vec<Row>> {
-    let items: Vec<Item> = tokens.iter().flat_map(Token::given_up).collect();
+fn given_up(sweep: &Sweep, queue: &Queue, entries: &[ChunkEntry]) -> Result<Vec<Row>> {
+    let items: Vec<WorkItem> = entries
+        .iter()
+        .flat_map(ChunkEntry::given_up_items)
+        .collect();
     if items.is_empty() {
         return Ok(Vec::new());
     }
     // What a trial tries may follow from earlier ones.
     let known = if rounds::learns(&sweep.config) {
-        network_rows(sweep, queue, tokens)?
+        network_rows(sweep, queue, entries)?
     } else {
         Vec::new()
     };
-    let row = |item: Item| {
+    let row = |item: WorkItem| {
         let earlier: Vec<Row> = known
             .iter()
             .filter(|row| row.item() < item)

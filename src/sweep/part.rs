@@ -23,7 +23,7 @@ use super::trial_files::trial_dir;
 use super::trials::check_pipeline;
 use crate::config::Config;
 use crate::models::Device;
-use crate::queue::{Ended, Item, Token};
+use crate::queue::{AttemptOutcome, ChunkEntry, WorkItem};
 use crate::tensors::{self, Dataset};
 use crate::training::{
     self, Epoch, Metrics, Mode, NonFinite, Progress, Status, read_history, train_until,
@@ -215,7 +215,11 @@ impl Part<'_> {
         let config = self.sweep.trials()?.draw(trial, &[])?;
         let task = Task::of(&config)?;
         let budget = if task.is_some() { 1 } else { config.epochs };
-        let mut row = Row::begin(&Token::new(Item { trial, budget }), &self.worker, &config)?;
+        let mut row = Row::begin(
+            &ChunkEntry::new(WorkItem { trial, budget }),
+            &self.worker,
+            &config,
+        )?;
         let term = Term {
             began: Instant::now(),
             limit: Duration::MAX,
@@ -324,10 +328,10 @@ enum Attempted {
 }
 
 impl Attempted {
-    fn of(ended: Ended<Row>) -> Attempted {
+    fn of(ended: AttemptOutcome<Row>) -> Attempted {
         match ended {
-            Ended::Done(row) => Attempted::Ended(Box::new(row)),
-            Ended::Stopped => Attempted::Left,
+            AttemptOutcome::Done(row) => Attempted::Ended(Box::new(row)),
+            AttemptOutcome::Stopped => Attempted::Left,
         }
     }
 }

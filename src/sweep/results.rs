@@ -18,7 +18,9 @@ use crate::config::Config;
 use crate::error::hinted;
 use crate::files::Growing;
 use crate::output::many;
-use crate::queue::{Census, Managed, News, Queue, State, Token, manage};
+use crate::queue::{
+    ChunkEntry, ChunkState, ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_manager,
+};
 use crate::{files, manifest, training};
 
 /// One row a trial, one JSON document a line; there once all trials have ended.
@@ -45,11 +47,11 @@ pub fn manage_trials(
     stop: &std::sync::atomic::AtomicBool,
     prepare: impl Fn(&[Config]) -> Result<()>,
     say: impl Fn(&str),
-) -> Result<Managed> {
+) -> Result<ManagerOutcome> {
     let trials = sweep.plan.trials;
     let mut said: Option<Instant> = None;
-    let hear = |news: News<'_>| {
-        if matches!(news, News::Ended(_)) {
+    let hear = |news: ManagerEvent<'_>| {
+        if matches!(news, ManagerEvent::ItemsEnded(_)) {
             // Trials may end by the thousand a second.
             if said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
                 return;
@@ -57,18 +59,18 @@ pub fn manage_trials(
             said = Some(Instant::now());
         }
         let text = match news {
-            News::Seated(None) => format!("managing {}", many(trials, "trial")),
-            News::Seated(Some(dead)) => format!(
+            ManagerEvent::BecameLeader(None) => format!("managing {}", many(trials, "trial")),
+            ManagerEvent::BecameLeader(Some(dead)) => format!(
                 "managing {} in place of {dead}, which is dead",
                 many(trials, "trial")
             ),
-            News::Ended(census) => format!(
+            ManagerEvent::ItemsEnded(counts) => format!(
                 "{} of {} have ended, {} run",
-                census.ended(),
-                census.all(),
-                census.leased
+                counts.ended(),
+                counts.total(),
+                counts.leased
             ),
-            News::Lost(lost) => {
+            ManagerEvent::LeaseLost(lost) => {
                 let what = if lost.quarantined {
                     "it is quarantined"
                 } else {
@@ -83,8 +85,8 @@ pub fn manage_trials(
         log(&sweep.dir, &text);
         say(&text);
     };
-    let finish = |census: &Census| {
-        let outcomes = finish(sweep, queue, census, keep)?;
+    let finish = |counts: &ItemStateCounts| {
+        let outcomes = finish(sweep, queue, counts, keep)?;
         let count = |is: fn(How) -> bool| {
             outcomes
                 .all()
@@ -104,14 +106,14 @@ pub fn manage_trials(
     };
     // Before anybody takes a trial: which files workers keep.
     let fill = |queue: &Queue| {
-        if queue.kept() != Some(keep) {
-            queue.set_kept(keep)?;
+        if queue.kept_trials() != Some(keep) {
+            queue.set_kept_trials(keep)?;
         }
         sweep.fill(queue, &prepare)
     };
-    match manage(queue, stop, fill, hear, finish) {
+    match run_manager(queue, stop, fill, hear, finish) {
         // Another manager was faster, and has removed the queue.
-        Err(_) if sweep.is_finished() => Ok(Managed::Over(Census::default())),
+        Err(_) if sweep.is_finished() => Ok(ManagerOutcome::AllEnded(ItemStateCounts::default())),
         managed => managed,
     }
 }
@@ -125,18 +127,18 @@ fn log(dir: &Path, text: &str) {
 }
 
 /// Leaves the results; the rows come last, and say that all is there.
-fn finish(sweep: &Sweep, queue: &Queue, census: &Census, keep: usize) -> Result<Outcomes> {
-    let tokens = queue.items()?;
-    let ended: usize = tokens.iter().map(|token| token.ended).sum();
-    let are_all = census.sealed.is_none_or(|sealed| ended >= sealed);
+fn finish(sweep: &Sweep, queue: &Queue, counts: &ItemStateCounts, keep: usize) -> Result<Outcomes> {
+    let entries = queue.chunk_entries()?;
+    let ended: usize = entries.iter().map(|entry| entry.ended).sum();
+    let are_all = counts.sealed.is_none_or(|sealed| ended >= sealed);
     ensure!(
         are_all,
         "the queue of `{}` changed while it was read",
         sweep.dir.display()
     );
-    let mut outcomes = Outcomes::of_queue(sweep, queue, &tokens)?;
+    let mut outcomes = Outcomes::of_queue(sweep, queue, &entries)?;
     publish_left(sweep, queue, &mut outcomes)?;
-    let networks = network_rows(sweep, queue, &tokens)?;
+    let networks = network_rows(sweep, queue, &entries)?;
     for row in &networks {
         training::remove_checkpoint(&trial_dir(&sweep.dir, row.trial))?;
     }
@@ -166,12 +168,12 @@ fn publish_left(sweep: &Sweep, queue: &Queue, outcomes: &mut Outcomes) -> Result
         let Some(row) = outcomes.row_of(trial)? else {
             continue;
         };
-        let state = State::Leased(row.worker.clone());
-        let token = Token {
+        let state = ChunkState::Leased(row.worker.clone());
+        let entry = ChunkEntry {
             attempt: row.attempt,
-            ..Token::new(row.item()).with(state)
+            ..ChunkEntry::new(row.item()).with_state(state)
         };
-        publish(sweep, queue, &token, &row)?;
+        publish(sweep, queue, &entry, &row)?;
     }
     Ok(())
 }

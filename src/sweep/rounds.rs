@@ -10,7 +10,7 @@ use super::network_draws::network_trial_count;
 use super::row::Row;
 use super::trials::Trials;
 use crate::config::{Asha, Config, EarlyTerminate, Method};
-use crate::queue::{Chunk, Item};
+use crate::queue::{TrialChunk, WorkItem};
 use crate::search::pruners::asha::{RungItem, RungResult, promoted_items};
 use crate::search::pruners::hyperband::{Trajectory, stopped_trials};
 use crate::search::{ObservedTrial, point_of_trial};
@@ -21,7 +21,7 @@ const ROUND: usize = 4;
 
 /// What to add to the queue of a sweep of `trials` once everything in it has ended: the next round of trials, or further rungs of
 /// the best. Nothing, when the sweep is over. `rows` are those of networks; `is_first` says that nothing was added before.
-pub(super) fn next(trials: &Trials, rows: &[Row], is_first: bool) -> Result<Vec<Chunk>> {
+pub(super) fn next(trials: &Trials, rows: &[Row], is_first: bool) -> Result<Vec<TrialChunk>> {
     let config = trials.config();
     let count = network_trial_count(config)?;
     let begun = rows
@@ -37,7 +37,7 @@ pub(super) fn next(trials: &Trials, rows: &[Row], is_first: bool) -> Result<Vec<
             count
         };
         let networks = (begun + 1..=last).map(|trial| {
-            Item {
+            WorkItem {
                 trial,
                 budget: first_rung(config),
             }
@@ -52,7 +52,7 @@ pub(super) fn next(trials: &Trials, rows: &[Row], is_first: bool) -> Result<Vec<
         return Ok(trials.arrange(networks.chain(fits).collect()));
     }
     let items = asha_of(config).map_or(Vec::new(), |asha| climb(config, asha, rows));
-    Ok(items.into_iter().map(Chunk::from).collect())
+    Ok(items.into_iter().map(TrialChunk::from).collect())
 }
 
 /// Whether [`next`] gives items once only.
@@ -101,7 +101,7 @@ pub(super) fn trial_config(trials: &Trials, trial: usize, rows: &[Row]) -> Resul
 
 /// Whether `item`, which has gone through `epochs`, ends here: at its rung, or as hyperband stops it among the trials of
 /// earlier rounds, of which `rows` has all.
-pub(super) fn ends(config: &Config, item: Item, rows: &[Row], epochs: &[Epoch]) -> bool {
+pub(super) fn ends(config: &Config, item: WorkItem, rows: &[Row], epochs: &[Epoch]) -> bool {
     if epochs.len() >= item.budget {
         return true;
     }
@@ -148,7 +148,7 @@ pub(super) fn asha_of(config: &Config) -> Option<&Asha> {
 }
 
 /// The trials that are promoted, each to its next rung.
-fn climb(config: &Config, asha: &Asha, rows: &[Row]) -> Vec<Item> {
+fn climb(config: &Config, asha: &Asha, rows: &[Row]) -> Vec<WorkItem> {
     let rungs = asha.rungs(config.epochs);
     let done: Vec<RungResult> = rows
         .iter()
@@ -174,7 +174,7 @@ fn climb(config: &Config, asha: &Asha, rows: &[Row]) -> Vec<Item> {
     );
     items
         .into_iter()
-        .map(|item| Item {
+        .map(|item| WorkItem {
             trial: item.trial,
             budget: rungs[item.rung],
         })

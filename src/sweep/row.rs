@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::fits::FitScores;
 use crate::config::{Config, MetricName, whole};
-use crate::queue::{Item, Token};
+use crate::queue::{ChunkEntry, WorkItem};
 use crate::training::{ClassScores, Epoch, Metrics, Scores, Status};
 
 /// How a trial ended.
@@ -82,15 +82,15 @@ pub struct Row {
 
 impl Row {
     /// The row of an attempt that `worker` begins.
-    pub(super) fn begin(token: &Token, worker: &str, config: &Config) -> Result<Row> {
+    pub(super) fn begin(entry: &ChunkEntry, worker: &str, config: &Config) -> Result<Row> {
         Ok(Row {
-            trial: token.item().trial,
-            budget: token.item().budget,
+            trial: entry.next_item().trial,
+            budget: entry.next_item().budget,
             ended: How::Error,
             error: None,
             value: None,
             values: Vec::new(),
-            attempt: token.attempt,
+            attempt: entry.attempt,
             worker: worker.to_owned(),
             began: jiff::Timestamp::now()
                 .strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
@@ -146,8 +146,8 @@ impl Row {
     }
 
     /// What it is the row of.
-    pub(super) fn item(&self) -> Item {
-        Item {
+    pub(super) fn item(&self) -> WorkItem {
+        WorkItem {
             trial: self.trial,
             budget: self.budget,
         }
@@ -166,12 +166,12 @@ impl Row {
     }
 
     /// The row of an item that no worker survived.
-    pub(super) fn quarantined(item: Item, tries: u32, config: &Config) -> Result<Row> {
+    pub(super) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> Result<Row> {
         let error = format!("{tries} workers died of it or lost it, one after the other");
         let row = Row::begin(
-            &Token {
+            &ChunkEntry {
                 attempt: tries,
-                ..Token::new(item)
+                ..ChunkEntry::new(item)
             },
             "",
             config,

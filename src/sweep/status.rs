@@ -9,7 +9,7 @@ use super::folder::Sweep;
 use super::outcomes::{Outcome, Outcomes};
 use super::row::{How, Row};
 use crate::config::Metric;
-use crate::queue::{Queue, State, Token};
+use crate::queue::{ChunkEntry, ChunkState, Queue};
 
 /// How far a sweep is.
 #[derive(Debug, Serialize)]
@@ -107,21 +107,21 @@ pub fn status(sweep: &Sweep) -> Result<Status> {
             None,
         ));
     };
-    let tokens = queue.items()?;
-    let mut running: Vec<Running> = tokens
+    let entries = queue.chunk_entries()?;
+    let mut running: Vec<Running> = entries
         .iter()
-        .filter_map(|token| Running::of(&queue, token))
+        .filter_map(|entry| Running::of(&queue, entry))
         .collect();
     running.sort_by_key(|running| running.trial);
     // A trial that was promoted has ended at one rung, and goes on at the next.
-    let goes_on: BTreeSet<usize> = tokens
+    let goes_on: BTreeSet<usize> = entries
         .iter()
-        .flat_map(Token::open)
+        .flat_map(ChunkEntry::open_items)
         .map(|item| item.trial)
         .collect();
-    let mut ended = Outcomes::of_queue(sweep, &queue, &tokens)?.all().to_vec();
+    let mut ended = Outcomes::of_queue(sweep, &queue, &entries)?.all().to_vec();
     ended.retain(|outcome| !goes_on.contains(&outcome.trial));
-    let manager = queue.manager().map(|worker| Heard::of(&queue, worker));
+    let manager = queue.leader_name().map(|worker| Heard::of(&queue, worker));
     let mut status = Status::of(sweep, &ended, running, manager);
     status.ready = sweep
         .plan
@@ -174,7 +174,7 @@ impl Status {
 
 impl Heard {
     fn of(queue: &Queue, worker: String) -> Heard {
-        let heartbeat_s = queue.beat(&worker).map(|(_, age)| age.as_secs_f64());
+        let heartbeat_s = queue.heartbeat(&worker).map(|seen| seen.age.as_secs_f64());
         Heard {
             worker,
             heartbeat_s,
@@ -183,23 +183,23 @@ impl Heard {
 }
 
 impl Running {
-    fn of(queue: &Queue, token: &Token) -> Option<Running> {
-        let State::Leased(worker) = &token.state else {
+    fn of(queue: &Queue, entry: &ChunkEntry) -> Option<Running> {
+        let ChunkState::Leased(worker) = &entry.state else {
             return None;
         };
-        let beat = queue.beat(worker);
-        let age = beat.as_ref().map(|(_, age)| age.as_secs_f64());
+        let seen = queue.heartbeat(worker);
+        let age = seen.as_ref().map(|seen| seen.age.as_secs_f64());
         // A heart beats now and then, and may last have spoken of an earlier trial.
-        let work = beat
-            .and_then(|(beat, _)| beat.work)
-            .filter(|work| token.open().any(|item| item == work.item));
+        let work = seen
+            .and_then(|seen| seen.heartbeat.work)
+            .filter(|work| entry.open_items().any(|item| item == work.item));
         // It may be further in its chunk than the chunk says.
-        let item = work.as_ref().map_or(token.item(), |work| work.item);
+        let item = work.as_ref().map_or(entry.next_item(), |work| work.item);
         Some(Running {
             trial: item.trial,
             budget: item.budget,
-            attempt: if item == token.item() {
-                token.attempt
+            attempt: if item == entry.next_item() {
+                entry.attempt
             } else {
                 1
             },

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::row::{How, Row};
 use crate::error::{EXIT_RETRY, exit_code};
-use crate::queue::{Attempt, Ended};
+use crate::queue::{AttemptOutcome, TrialAttempt};
 use crate::training::NonFinite;
 use crate::{pipelines, training};
 
@@ -20,14 +20,14 @@ pub(super) struct Term<'a> {
     /// Set, the attempt stops, and the trial is given back.
     pub(super) stop: &'a AtomicBool,
     /// Of a queue: it also stops where that is paused.
-    pub(super) attempt: Option<&'a Attempt<'a>>,
+    pub(super) attempt: Option<&'a TrialAttempt<'a>>,
 }
 
 impl Term<'_> {
     /// Whether to stop.
     pub(super) fn is_over(self) -> bool {
         self.stop.load(Ordering::Relaxed)
-            || self.attempt.is_some_and(Attempt::is_paused)
+            || self.attempt.is_some_and(TrialAttempt::is_paused)
             || self.began.elapsed() > self.limit
     }
 
@@ -35,9 +35,9 @@ impl Term<'_> {
     ///
     /// # Errors
     /// Fails with what is no trial's fault, such as a full disk.
-    pub(super) fn end(self, row: Row, outcome: Result<()>) -> Result<Ended<Row>> {
+    pub(super) fn end(self, row: Row, outcome: Result<()>) -> Result<AttemptOutcome<Row>> {
         let Err(error) = outcome else {
-            return Ok(Ended::Done(self.row(row, How::Done)));
+            return Ok(AttemptOutcome::Done(self.row(row, How::Done)));
         };
         let is_stopped = error.is::<training::Stopped>() || error.is::<pipelines::FitStopped>();
         if is_stopped && self.began.elapsed() > self.limit {
@@ -45,7 +45,7 @@ impl Term<'_> {
             return Ok(self.failed(row, How::TimeLimit, &error));
         }
         match error {
-            _ if is_stopped => Ok(Ended::Stopped),
+            _ if is_stopped => Ok(AttemptOutcome::Stopped),
             error if error.is::<NonFinite>() => Ok(self.failed(row, How::NonFinite, &error)),
             error if is_passing(&error) => Err(error),
             error => Ok(self.failed(row, How::Error, &error)),
@@ -53,8 +53,8 @@ impl Term<'_> {
     }
 
     /// The end of a trial that would fail again.
-    pub(super) fn failed(self, row: Row, how: How, error: &anyhow::Error) -> Ended<Row> {
-        Ended::Done(self.row(
+    pub(super) fn failed(self, row: Row, how: How, error: &anyhow::Error) -> AttemptOutcome<Row> {
+        AttemptOutcome::Done(self.row(
             Row {
                 error: Some(format!("{error:#}")),
                 ..row

@@ -19,7 +19,7 @@ use super::term::Term;
 use super::trial_files::{Keeper, trial_dir};
 use crate::config::Config;
 use crate::models::Device;
-use crate::queue::{Attempt, Ended, Queue, Tally, work};
+use crate::queue::{AttemptOutcome, Queue, TrialAttempt, WorkerTally, run_worker};
 use crate::tensors::{self, Dataset};
 use crate::training::{
     self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, read_history, train_until,
@@ -55,9 +55,9 @@ pub fn work_trials(
     stop: &AtomicBool,
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&Row),
-) -> Result<Tally> {
+) -> Result<WorkerTally> {
     let (keeper, sources) = (Keeper::new(sweep, queue), Sources::default());
-    let attempt = |attempt: &Attempt<'_>| {
+    let attempt = |attempt: &TrialAttempt<'_>| {
         let term = Term {
             began: Instant::now(),
             limit,
@@ -84,17 +84,17 @@ pub fn work_trials(
             None => trial.run(&progress),
         }
     };
-    work(queue, limit, stop, attempt, |token, row: &Row| {
+    run_worker(queue, limit, stop, attempt, |entry, row: &Row| {
         // A worker that slept for long comes with a rung that others have gone beyond.
         let is_behind = row.fit.is_none() && {
             let (from, to) = (
-                queue.work_dir(token),
-                trial_dir(&sweep.dir, token.item().trial),
+                queue.work_dir(entry),
+                trial_dir(&sweep.dir, entry.next_item().trial),
             );
             manifest::finished_key(&to, RUN) == row.key && epochs_of(&from) < epochs_of(&to)
         };
         // Where this fails the manager does it in the end.
-        if !is_behind && let Err(error) = keeper.publish(token, row) {
+        if !is_behind && let Err(error) = keeper.publish(entry, row) {
             tracing::warn!("{error:#}");
         }
         ended(row);
@@ -109,7 +109,7 @@ fn epochs_of(dir: &Path) -> usize {
 struct Trial<'a> {
     sweep: &'a Sweep,
     queue: &'a Queue,
-    attempt: &'a Attempt<'a>,
+    attempt: &'a TrialAttempt<'a>,
     /// Of trials that this one learns from.
     known: Vec<Row>,
     config: Config,
@@ -121,18 +121,18 @@ impl<'a> Trial<'a> {
     fn new(
         sweep: &'a Sweep,
         queue: &'a Queue,
-        attempt: &'a Attempt<'a>,
+        attempt: &'a TrialAttempt<'a>,
         term: Term<'a>,
     ) -> Result<Trial<'a>> {
-        let (trials, trial) = (sweep.trials()?, attempt.token.item().trial);
+        let (trials, trial) = (sweep.trials()?, attempt.entry.next_item().trial);
         let learns = rounds::learns(&sweep.config) && trial <= network_trial_count(&sweep.config)?;
         let known = if learns {
-            network_rows(sweep, queue, &queue.items()?)?
+            network_rows(sweep, queue, &queue.chunk_entries()?)?
         } else {
             Vec::new()
         };
         let config = rounds::trial_config(trials, trial, &known)?;
-        let row = Row::begin(attempt.token, attempt.worker(), &config)?;
+        let row = Row::begin(attempt.entry, attempt.worker(), &config)?;
         Ok(Trial {
             sweep,
             queue,
@@ -144,7 +144,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    fn run(mut self, progress: &(impl Fn(usize, &Epoch) + Sync)) -> Result<Ended<Row>> {
+    fn run(mut self, progress: &(impl Fn(usize, &Epoch) + Sync)) -> Result<AttemptOutcome<Row>> {
         let settings =
             match tensors::Settings::of(&self.config).and(training::Settings::of(&self.config)) {
                 Ok(settings) => settings,
@@ -153,7 +153,7 @@ impl<'a> Trial<'a> {
         // Data that this worker does not find is no fault of the trial.
         let dataset = source::dataset(self.sweep, &self.config)?;
         let key = settings.key(&dataset.key)?;
-        let dir = self.queue.work_dir(self.attempt.token);
+        let dir = self.queue.work_dir(self.attempt.entry);
         let outcome = self.trained(&dataset, &key, &dir, progress);
         (self.row.key, self.row.tensors_key) = (Some(key), Some(dataset.key));
         let outcome = match outcome {
@@ -177,7 +177,7 @@ impl<'a> Trial<'a> {
         dir: &Path,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<(Metrics, Vec<Epoch>)> {
-        let trial = self.attempt.token.item().trial;
+        let trial = self.attempt.entry.next_item().trial;
         let before = trial_dir(&self.sweep.dir, trial);
         if manifest::finished_key(&before, RUN).as_deref() == Some(key) && self.may_be_here(&before)
         {
@@ -190,7 +190,8 @@ impl<'a> Trial<'a> {
         let metric = self.config.wandb.sweep.metric.name;
         let hear = |news: Progress<'_>| match news {
             Progress::Epoch(epoch) => {
-                self.attempt.epoch(epoch.epoch, epoch.watched(metric));
+                self.attempt
+                    .report_epoch(epoch.epoch, epoch.watched(metric));
                 progress(trial, epoch);
                 ControlFlow::Continue(())
             }
@@ -214,7 +215,7 @@ impl<'a> Trial<'a> {
     fn ends(&self, epochs: &[Epoch]) -> bool {
         rounds::ends(
             &self.sweep.config,
-            self.attempt.token.item(),
+            self.attempt.entry.next_item(),
             &self.known,
             epochs,
         )
@@ -231,8 +232,8 @@ impl<'a> Trial<'a> {
         if training::checkpoint_key(dir).is_some() {
             return Ok(());
         }
-        let before = trial_dir(&self.sweep.dir, self.attempt.token.item().trial);
-        let mut earlier = self.queue.other_dirs(self.attempt.token)?;
+        let before = trial_dir(&self.sweep.dir, self.attempt.entry.next_item().trial);
+        let mut earlier = self.queue.other_attempt_dirs(self.attempt.entry)?;
         earlier.push(before.clone());
         earlier.retain(|dir| {
             training::checkpoint_key(dir).as_deref() == Some(key) && self.may_be_here(dir)

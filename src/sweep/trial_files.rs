@@ -12,7 +12,7 @@ use super::kept::{Kept, Kind};
 use super::network_draws::network_trial_count;
 use super::rounds;
 use super::row::Row;
-use crate::queue::{Queue, Token};
+use crate::queue::{ChunkEntry, Queue};
 use crate::training::{RUN, Status};
 use crate::{files, manifest, training};
 
@@ -69,10 +69,10 @@ pub(super) fn trial_dirs(out: &Path) -> Result<Vec<(usize, PathBuf)>> {
 }
 
 /// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier sweep left there.
-pub(super) fn publish(sweep: &Sweep, queue: &Queue, token: &Token, row: &Row) -> Result<()> {
+pub(super) fn publish(sweep: &Sweep, queue: &Queue, entry: &ChunkEntry, row: &Row) -> Result<()> {
     let (from, to) = (
-        queue.work_dir(token),
-        trial_dir(&sweep.dir, token.item().trial),
+        queue.work_dir(entry),
+        trial_dir(&sweep.dir, entry.next_item().trial),
     );
     let (is_new, is_there) = (from.exists(), to.exists());
     let found = || manifest::finished_key(&to, RUN).or_else(|| manifest::finished_key(&to, FIT));
@@ -135,8 +135,8 @@ impl<'a> Keeper<'a> {
     }
 
     /// Gives an acknowledged attempt its trial's name, and removes the files of the trial that is not among the best any more.
-    pub(super) fn publish(&self, token: &Token, row: &Row) -> Result<()> {
-        publish(self.sweep, self.queue, token, row)?;
+    pub(super) fn publish(&self, entry: &ChunkEntry, row: &Row) -> Result<()> {
+        publish(self.sweep, self.queue, entry, row)?;
         let dir = trial_dir(&self.sweep.dir, row.trial);
         let may_go_on = rounds::asha_of(&self.sweep.config).is_some()
             && row
@@ -177,7 +177,7 @@ impl<'a> Keeper<'a> {
         let new = || {
             Kept::new(
                 self.sweep.config.wandb.sweep.metric.goal,
-                self.queue.kept().unwrap_or(usize::MAX),
+                self.queue.kept_trials().unwrap_or(usize::MAX),
             )
         };
         ask(kept.get_or_insert_with(new))

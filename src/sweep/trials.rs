@@ -13,7 +13,7 @@ use crate::config::{
     Config, MOST_TRIALS, Method, Parameter, PipelineSpace, PipelineSpaces, TrialOrder,
 };
 use crate::error::hinted;
-use crate::queue::{Chunk, Item, MOST_OF_CHUNK};
+use crate::queue::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 use crate::search::{ObservedTrial, SearchPoint, trial_at};
 
 /// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many workers have something to do.
@@ -161,15 +161,15 @@ impl Trials {
     }
 
     /// The trials of pipelines, in chunks: of one pipeline on one split each, so that a worker keeps to the same rows.
-    pub(super) fn of_pipelines(&self) -> Vec<Chunk> {
+    pub(super) fn of_pipelines(&self) -> Vec<TrialChunk> {
         let mut next = self.networks + 1;
-        let size = (self.count.saturating_sub(self.networks) / CHUNKS).clamp(1, MOST_OF_CHUNK);
+        let size = (self.count.saturating_sub(self.networks) / CHUNKS).clamp(1, MAX_CHUNK_TRIALS);
         let mut chunks = Vec::new();
         for draws in self.splits.iter().flat_map(|_| &self.pipelines) {
             let end = (next + draws.len()).min(self.count + 1);
-            let first = |trial| Item { trial, budget: 1 };
+            let first = |trial| WorkItem { trial, budget: 1 };
             let begin = (next..end).step_by(size);
-            chunks.extend(begin.map(|trial| Chunk {
+            chunks.extend(begin.map(|trial| TrialChunk {
                 first: first(trial),
                 count: size.min(end - trial),
             }));
@@ -184,7 +184,7 @@ impl Trials {
     }
 
     /// Puts `chunks` in the order in which they are to be begun.
-    pub(super) fn arrange(&self, chunks: Vec<Chunk>) -> Vec<Chunk> {
+    pub(super) fn arrange(&self, chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
         let generator =
             |name: &str, parts: &[i64]| crate::seed::generator(self.config.seed, name, parts);
         if self.config.trial_order == TrialOrder::Shuffled {
@@ -193,7 +193,7 @@ impl Trials {
             chunks.shuffle(&mut generator("trial order", &[]));
             return chunks;
         }
-        let mut splits: BTreeMap<usize, BTreeMap<usize, Vec<Chunk>>> = BTreeMap::new();
+        let mut splits: BTreeMap<usize, BTreeMap<usize, Vec<TrialChunk>>> = BTreeMap::new();
         for chunk in chunks {
             // The network is one more kind, before the pipelines.
             let (split, kind) = self
@@ -206,8 +206,8 @@ impl Trials {
                 .or_default()
                 .push(chunk);
         }
-        let in_turn = |(split, kinds): (usize, BTreeMap<usize, Vec<Chunk>>)| {
-            let shuffled = |(kind, mut chunks): (usize, Vec<Chunk>)| {
+        let in_turn = |(split, kinds): (usize, BTreeMap<usize, Vec<TrialChunk>>)| {
+            let shuffled = |(kind, mut chunks): (usize, Vec<TrialChunk>)| {
                 chunks.shuffle(&mut generator(
                     "interleaved order",
                     &[split as i64, kind as i64],
@@ -217,7 +217,7 @@ impl Trials {
                     .enumerate()
                     .map(move |(turn, chunk)| ((turn, kind), chunk))
             };
-            let mut turns: Vec<((usize, usize), Chunk)> =
+            let mut turns: Vec<((usize, usize), TrialChunk)> =
                 kinds.into_iter().flat_map(shuffled).collect();
             turns.sort_unstable_by_key(|(turn, _)| *turn);
             turns.into_iter().map(|(_, chunk)| chunk)
@@ -477,7 +477,7 @@ mod tests {
             assert_eq!(all, (1..=trials.count()).collect::<Vec<usize>>());
             assert!(chunks.len() >= 999 && chunks.iter().all(|chunk| chunk.count <= size));
             for chunk in chunks {
-                let place = |item: Item| {
+                let place = |item: WorkItem| {
                     trials
                         .place(item.trial)
                         .map(|(split, pipeline, _)| (split, pipeline))
@@ -501,7 +501,7 @@ mod tests {
             let trials =
                 Trials::of(&Config::load(None, &flags).expect("a configuration")).expect("counted");
             let task =
-                |chunk: &Chunk| Task::of(&trials.draw(chunk.first.trial, &[]).expect("drawn"));
+                |chunk: &TrialChunk| Task::of(&trials.draw(chunk.first.trial, &[]).expect("drawn"));
             let arranged = trials.arrange(trials.of_pipelines());
             let tasks = arranged
                 .iter()

@@ -5,34 +5,34 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::folder::Settings;
+use super::item_store::QueueSettings;
 use crate::error::{EXIT_RETRY, exit_code};
 
 /// Waits longer and longer while nothing changes.
 #[derive(Debug)]
-pub struct Pace {
+pub(super) struct Backoff {
     next: Duration,
     most: Duration,
 }
 
-impl Pace {
+impl Backoff {
     const LEAST: Duration = Duration::from_millis(20);
 
     /// Waits up to `most_s` at a time.
-    pub fn new(most_s: f64) -> Pace {
-        Pace {
+    pub(super) fn new(most_s: f64) -> Backoff {
+        Backoff {
             next: Self::LEAST,
             most: Duration::from_secs_f64(most_s),
         }
     }
 
     /// Begins anew with short waits.
-    pub fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.next = Self::LEAST;
     }
 
     /// Waits, but no longer than until `stop`.
-    pub fn wait(&mut self, stop: &AtomicBool) {
+    pub(super) fn wait(&mut self, stop: &AtomicBool) {
         let until = Instant::now() + self.next;
         while Instant::now() < until && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(
@@ -47,18 +47,18 @@ impl Pace {
 
 /// Bears errors that can pass for as long as a lease lasts, if nothing succeeds in between.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct RetryBackoff {
     most_s: f64,
     since: Option<Instant>,
-    pace: Pace,
+    pace: Backoff,
 }
 
-impl Patience {
-    pub(super) fn new(settings: &Settings) -> Patience {
-        Patience {
+impl RetryBackoff {
+    pub(super) fn new(settings: &QueueSettings) -> RetryBackoff {
+        RetryBackoff {
             most_s: settings.lease_s,
             since: None,
-            pace: Pace::new(settings.lease_s / 8.0),
+            pace: Backoff::new(settings.lease_s / 8.0),
         }
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::journal::{self, Found, Written};
-use super::token::{Chunk, Item, State, Token};
+use super::chunk_entry::{ChunkEntry, ChunkState, TrialChunk, WorkItem};
+use super::journal::{self, JournalResult, StoredResult};
 use crate::files::{Staging, read_regular, sync_directory};
 use crate::manifest;
 use crate::shard::Format;
@@ -47,7 +47,7 @@ const NAMED: usize = 20;
 
 /// What all who share a queue must agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct QueueSettings {
     /// How often a heart beats.
     pub heartbeat_s: f64,
     /// After so long without a beat a lease is lost. Network file systems show a change up to a minute late.
@@ -56,9 +56,9 @@ pub struct Settings {
     pub tries: u32,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for QueueSettings {
+    fn default() -> QueueSettings {
+        QueueSettings {
             heartbeat_s: 10.0,
             lease_s: 120.0,
             tries: 5,
@@ -75,36 +75,36 @@ type Rank = (usize, u32, bool);
 pub struct Queue {
     dir: PathBuf,
     /// What all agree on.
-    pub settings: Settings,
+    pub settings: QueueSettings,
     /// What items have at most: others were put there by somebody else.
-    most: Item,
+    most: WorkItem,
     /// What was skipped and named.
     named: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 /// A file of a chunk: its state, and the directory it stands in.
 #[derive(Debug, Clone)]
-pub(super) struct Standing {
+pub(super) struct ChunkFile {
     pub(super) dir: PathBuf,
     /// The chunk and its state.
-    pub(super) token: Token,
+    pub(super) entry: ChunkEntry,
 }
 
-impl Standing {
-    fn rename(&self, to: &Token) -> (PathBuf, std::io::Result<()>) {
-        let target = self.dir.join(to.name());
-        let done = std::fs::rename(self.dir.join(self.token.name()), &target);
+impl ChunkFile {
+    fn rename(&self, to: &ChunkEntry) -> (PathBuf, std::io::Result<()>) {
+        let target = self.dir.join(to.file_name());
+        let done = std::fs::rename(self.dir.join(self.entry.file_name()), &target);
         (target, done)
     }
 
     /// Takes a ready chunk for `worker`; `None` if somebody was faster.
-    pub(super) fn claim(&self, worker: &str) -> Result<Option<Standing>> {
-        self.become_own(self.token.with(State::Leased(worker.to_owned())))
+    pub(super) fn claim(&self, worker: &str) -> Result<Option<ChunkFile>> {
+        self.change_own_state(self.entry.with_state(ChunkState::Leased(worker.to_owned())))
     }
 
     /// Gives the chunk a state that only this worker gives it; `None` if somebody was faster.
-    fn become_own(&self, token: Token) -> Result<Option<Standing>> {
-        let (target, done) = self.rename(&token);
+    fn change_own_state(&self, entry: ChunkEntry) -> Result<Option<ChunkFile>> {
+        let (target, done) = self.rename(&entry);
         match done {
             // On NFS a rename can succeed and its answer get lost; then the second try finds nothing to rename.
             Err(_) if target.try_exists().unwrap_or(false) => {}
@@ -115,15 +115,15 @@ impl Standing {
             }
             Ok(()) => {}
         }
-        Ok(Some(Standing {
+        Ok(Some(ChunkFile {
             dir: self.dir.clone(),
-            token,
+            entry,
         }))
     }
 
-    /// Gives the chunk the state `token`, which others might give it, too; `false` if somebody was faster.
-    pub(super) fn turn_into(&self, token: &Token) -> Result<bool> {
-        match self.rename(token) {
+    /// Gives the chunk the state `entry`, which others might give it, too; `false` if somebody was faster.
+    pub(super) fn change_state(&self, entry: &ChunkEntry) -> Result<bool> {
+        match self.rename(entry) {
             (_, Ok(())) => Ok(true),
             (_, Err(error)) if error.kind() == ErrorKind::NotFound => Ok(false),
             (target, Err(error)) => {
@@ -134,46 +134,46 @@ impl Standing {
 
     /// Says that the first `ended` trials of a lease have ended, after their results are on disk: the lease as it is then, or
     /// the chunk's last state; `None` if the lease was lost before.
-    pub(super) fn acknowledge(&self, ended: usize) -> Result<Option<Standing>> {
-        let State::Leased(worker) = &self.token.state else {
+    pub(super) fn acknowledge(&self, ended: usize) -> Result<Option<ChunkFile>> {
+        let ChunkState::Leased(worker) = &self.entry.state else {
             return Ok(None);
         };
-        self.become_own(self.token.with_ended(ended, worker))
+        self.change_own_state(self.entry.with_ended(ended, worker))
     }
 
     /// Gives a lease back: nobody died, and it is no attempt that counts.
     pub(super) fn give_back(&self) -> Result<bool> {
-        self.turn_into(&self.token.with(State::Ready))
+        self.change_state(&self.entry.with_state(ChunkState::Ready))
     }
 
     /// Takes a lease from a worker that is dead: the next attempt at the trial it was at, which is given up after `tries`.
-    pub(super) fn lose(&self, tries: u32) -> Result<Option<Token>> {
-        let State::Leased(worker) = &self.token.state else {
+    pub(super) fn revoke(&self, tries: u32) -> Result<Option<ChunkEntry>> {
+        let ChunkState::Leased(worker) = &self.entry.state else {
             return Ok(None);
         };
-        let next = match self.token.attempt < tries {
-            true => Token {
-                attempt: self.token.attempt + 1,
-                ..self.token.with(State::Ready)
+        let next = match self.entry.attempt < tries {
+            true => ChunkEntry {
+                attempt: self.entry.attempt + 1,
+                ..self.entry.with_state(ChunkState::Ready)
             },
-            false => self.token.with_lost(worker),
+            false => self.entry.with_lost(worker),
         };
-        Ok(self.turn_into(&next)?.then_some(next))
+        Ok(self.change_state(&next)?.then_some(next))
     }
 }
 
 impl Queue {
     /// Makes an empty queue in the directory `dir`, which must not be one yet.
-    pub fn create(dir: &Path, settings: Settings) -> Result<Queue> {
+    pub fn create(dir: &Path, settings: QueueSettings) -> Result<Queue> {
         let staging = Staging::new(dir, false)?;
         for name in ["items", "workers", "results", "running", "seat"] {
             fs_err::create_dir(staging.path().join(name))?;
         }
-        let seat = Token::new(Item {
+        let seat = ChunkEntry::new(WorkItem {
             trial: 0,
             budget: 0,
         });
-        create_empty(&staging.path().join("seat").join(seat.name()))?;
+        create_empty(&staging.path().join("seat").join(seat.file_name()))?;
         manifest::write(staging.path(), QUEUE, "", &settings)?;
         staging.commit()?;
         Queue::open(dir)
@@ -184,8 +184,8 @@ impl Queue {
     /// # Errors
     /// Fails on a folder that is no queue, or one of another version.
     pub fn open(dir: &Path) -> Result<Queue> {
-        let settings = manifest::read::<Settings>(dir, QUEUE)?.body;
-        let most = Item {
+        let settings = manifest::read::<QueueSettings>(dir, QUEUE)?.body;
+        let most = WorkItem {
             trial: usize::MAX,
             budget: usize::MAX,
         };
@@ -198,12 +198,12 @@ impl Queue {
     }
 
     /// The same queue, of items up to `most` alone: any others are skipped and named.
-    pub fn up_to(self, most: Item) -> Queue {
+    pub fn limited_to(self, most: WorkItem) -> Queue {
         Queue { most, ..self }
     }
 
     /// Says once that what stands at `path` is skipped, and why.
-    fn skip(&self, path: &Path, why: &str) {
+    fn warn_skipped(&self, path: &Path, why: &str) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if named.len() <= NAMED && named.insert(path.to_owned()) {
             match named.len() {
@@ -228,7 +228,7 @@ impl Queue {
 
     /// Adds `chunks`, with one priority: greater ones are taken first. Equal calls add once, whoever makes them and however
     /// often they were killed: `batch` names the call.
-    pub fn add(&self, batch: usize, priority: u8, chunks: &[Chunk]) -> Result<()> {
+    pub fn add_chunks(&self, batch: usize, priority: u8, chunks: &[TrialChunk]) -> Result<()> {
         // Directory after directory is taken from: small ones, so that the order counts, but not too many of them.
         let size = chunks
             .len()
@@ -245,7 +245,7 @@ impl Queue {
     }
 
     /// A directory of chunks appears whole or not at all, and once: none is ever empty again, so no rename replaces it.
-    fn add_segment(&self, name: &str, chunks: &[Chunk]) -> Result<()> {
+    fn add_segment(&self, name: &str, chunks: &[TrialChunk]) -> Result<()> {
         let target = self.path("items").join(name);
         if target.exists() {
             return Ok(());
@@ -253,9 +253,9 @@ impl Queue {
         temporary::remove_leftovers(&self.path("items"));
         let (temporary, ()) =
             temporary::make_beside(&target, "tmp", |path| fs_err::create_dir(path))?;
-        let made = chunks
-            .iter()
-            .try_for_each(|chunk| create_empty(&temporary.join(Token::new(*chunk).name())));
+        let made = chunks.iter().try_for_each(|chunk| {
+            create_empty(&temporary.join(ChunkEntry::new(*chunk).file_name()))
+        });
         let made = made.and_then(|()| sync_directory(&temporary));
         if let Err(error) = made.and_then(|()| Ok(fs_err::rename(&temporary, &target)?)) {
             let _ = fs_err::remove_dir_all(&temporary);
@@ -270,7 +270,7 @@ impl Queue {
     }
 
     /// How many trials there are, once no more will come.
-    pub fn sealed(&self) -> Result<Option<usize>> {
+    pub fn sealed_trials(&self) -> Result<Option<usize>> {
         let path = self.path(SEALED);
         match read_regular(&path, SEALED_BYTES) {
             Ok(text) => {
@@ -314,7 +314,7 @@ impl Queue {
     }
 
     /// The names of the directories of items; those of the greatest priority come first.
-    pub(super) fn segments(&self) -> Result<Vec<String>> {
+    pub(super) fn segment_names(&self) -> Result<Vec<String>> {
         let entries = fs_err::read_dir(self.path("items"))?.filter_map(|entry| entry.ok());
         let mut names = Vec::new();
         for entry in entries {
@@ -322,28 +322,32 @@ impl Queue {
                 .file_name()
                 .into_string()
                 .ok()
-                .filter(|name| size(name).is_some())
+                .filter(|name| segment_size(name).is_some())
             else {
                 continue;
             };
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => names.push(name),
-                _ => self.skip(&entry.path(), "it is no directory of items"),
+                _ => self.warn_skipped(&entry.path(), "it is no directory of items"),
             }
         }
-        names.sort_by(|a, b| priority(b).cmp(priority(a)).then_with(|| a.cmp(b)));
+        names.sort_by(|a, b| {
+            segment_priority(b)
+                .cmp(segment_priority(a))
+                .then_with(|| a.cmp(b))
+        });
         Ok(names)
     }
 
-    /// What stands in one of [`Queue::segments`].
-    pub(super) fn segment(&self, name: &str) -> Result<Vec<Standing>> {
-        let mut found = standings(&self.path("items").join(name))?;
-        found.retain(|Standing { dir, token }| {
-            let Item { trial, budget } = token.chunk.first;
-            let last = trial.saturating_add(token.chunk.count - 1);
+    /// What stands in one of [`Queue::segment_names`].
+    pub(super) fn chunk_files(&self, name: &str) -> Result<Vec<ChunkFile>> {
+        let mut found = list_chunk_files(&self.path("items").join(name))?;
+        found.retain(|ChunkFile { dir, entry }| {
+            let WorkItem { trial, budget } = entry.chunk.first;
+            let last = trial.saturating_add(entry.chunk.count - 1);
             let is_known = trial >= 1 && last <= self.most.trial && budget <= self.most.budget;
             if !is_known {
-                self.skip(&dir.join(token.name()), "the sweep has no such item");
+                self.warn_skipped(&dir.join(entry.file_name()), "the sweep has no such item");
             }
             is_known
         });
@@ -351,30 +355,33 @@ impl Queue {
     }
 
     /// Every chunk of the queue.
-    pub fn items(&self) -> Result<Vec<Token>> {
-        let segments = self.segments()?.into_iter().map(|name| self.segment(&name));
+    pub fn chunk_entries(&self) -> Result<Vec<ChunkEntry>> {
+        let segments = self
+            .segment_names()?
+            .into_iter()
+            .map(|name| self.chunk_files(&name));
         Ok(segments
             .collect::<Result<Vec<_>>>()?
             .into_iter()
             .flatten()
-            .map(|standing| standing.token)
+            .map(|file| file.entry)
             .collect())
     }
 
-    /// Where the worker of `token` works on it: a directory of this attempt alone.
-    pub fn work_dir(&self, token: &Token) -> PathBuf {
-        self.path("running").join(attempt_name(token))
+    /// Where the worker of `entry` works on it: a directory of this attempt alone.
+    pub fn work_dir(&self, entry: &ChunkEntry) -> PathBuf {
+        self.path("running").join(attempt_name(entry))
     }
 
-    /// Where other attempts at the trial of `token` worked, whatever their budgets, the latest first.
-    pub fn other_dirs(&self, token: &Token) -> Result<Vec<PathBuf>> {
-        let (own, trial) = (self.work_dir(token), token.chunk.first.trial);
+    /// Where other attempts at the trial of `entry` worked, whatever their budgets, the latest first.
+    pub fn other_attempt_dirs(&self, entry: &ChunkEntry) -> Result<Vec<PathBuf>> {
+        let (own, trial) = (self.work_dir(entry), entry.chunk.first.trial);
         let entries = fs_err::read_dir(self.path("running"))?.filter_map(|entry| entry.ok());
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut found: Vec<(Item, u32, String)> = names
+        let mut found: Vec<(WorkItem, u32, String)> = names
             .filter_map(|name| {
                 let mut parts = name.split('.');
-                let item = Item::parse(parts.next()?)?;
+                let item = WorkItem::parse(parts.next()?)?;
                 let attempt = parts.next()?.strip_prefix('a')?.parse().ok()?;
                 (item.trial == trial).then_some((item, attempt, name))
             })
@@ -392,78 +399,85 @@ impl Queue {
         let entries = fs_err::read_dir(self.path("running"))?.filter_map(|entry| entry.ok());
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         Ok(names
-            .filter_map(|name| Some(Item::parse(name.split('.').next()?)?.trial))
+            .filter_map(|name| Some(WorkItem::parse(name.split('.').next()?)?.trial))
             .collect())
     }
 
     /// Says of how many of the best trials workers keep the files.
-    pub fn set_kept(&self, keep: usize) -> Result<()> {
+    pub fn set_kept_trials(&self, keep: usize) -> Result<()> {
         manifest::write_json(&self.path(KEPT), &keep)
     }
 
     /// Of how many of the best trials workers keep the files; `None` before a manager has said it.
-    pub fn kept(&self) -> Option<usize> {
+    pub fn kept_trials(&self) -> Option<usize> {
         serde_json::from_slice(&read_regular(&self.path(KEPT), SEALED_BYTES).ok()?).ok()
     }
 
     /// How many chunks were added so far.
-    pub fn added(&self) -> Result<usize> {
-        Ok(self.segments()?.iter().filter_map(|name| size(name)).sum())
+    pub fn added_chunks(&self) -> Result<usize> {
+        Ok(self
+            .segment_names()?
+            .iter()
+            .filter_map(|name| segment_size(name))
+            .sum())
     }
 
     /// The results of all trials that have one: of every attempt that was acknowledged, and of no other.
     ///
     /// # Errors
     /// Fails when an acknowledged result cannot be read: its disk has lost it.
-    pub fn results<R: DeserializeOwned>(&self, tokens: &[Token]) -> Result<HashMap<Item, R>> {
-        let found = self.find_results(tokens, |result: R| result)?;
+    pub fn results<R: DeserializeOwned>(
+        &self,
+        entries: &[ChunkEntry],
+    ) -> Result<HashMap<WorkItem, R>> {
+        let found = self.find_results(entries, |result: R| result)?;
         Ok(found
             .into_iter()
             .map(|(item, found)| (item, found.kept))
             .collect())
     }
 
-    /// As [`Queue::results`], in order; of each result `keep` says what is kept of it, and [`journal::Reader`] reads it whole.
+    /// As [`Queue::results`], in order; of each result `keep` says what is kept of it, and [`super::ResultReader`] reads it whole.
     pub fn find_results<R: DeserializeOwned, T>(
         &self,
-        tokens: &[Token],
+        entries: &[ChunkEntry],
         keep: impl Fn(R) -> T,
-    ) -> Result<BTreeMap<Item, Found<T>>> {
-        let mut by_first: BTreeMap<(usize, usize), Vec<&Token>> = BTreeMap::new();
-        for token in tokens {
+    ) -> Result<BTreeMap<WorkItem, StoredResult<T>>> {
+        let mut by_first: BTreeMap<(usize, usize), Vec<&ChunkEntry>> = BTreeMap::new();
+        for entry in entries {
             by_first
-                .entry((token.chunk.first.budget, token.chunk.first.trial))
+                .entry((entry.chunk.first.budget, entry.chunk.first.trial))
                 .or_default()
-                .push(token);
+                .push(entry);
         }
         // The chunks of a sweep do not overlap, but for what others put there.
-        let holder = |written: &Written<'_, R>| {
-            let Item { trial, budget } = written.item;
+        let holder = |written: &JournalResult<'_, R>| {
+            let WorkItem { trial, budget } = written.item;
             // Of a trial alone its file says who has ended it.
-            let is_named = |token: &Token| {
-                token.state.worker() == Some(written.worker) && token.attempt == written.attempt
-                    || token.chunk.count > 1
-                    || !token.has_ended()
+            let is_named = |entry: &ChunkEntry| {
+                entry.state.worker() == Some(written.worker) && entry.attempt == written.attempt
+                    || entry.chunk.count > 1
+                    || !entry.has_ended()
             };
             let before = by_first.range(..=(budget, trial)).next_back();
-            let mut tokens = before.into_iter().flat_map(|(_, tokens)| tokens);
-            tokens
-                .find(|token| token.has_result(written.item) && is_named(token))
+            let mut entries = before.into_iter().flat_map(|(_, entries)| entries);
+            entries
+                .find(|entry| entry.has_result(written.item) && is_named(entry))
                 .copied()
         };
-        let mut best: BTreeMap<Item, (Rank, Found<T>)> = BTreeMap::new();
+        let mut best: BTreeMap<WorkItem, (Rank, StoredResult<T>)> = BTreeMap::new();
         journal::read(
             &self.path("results"),
-            |path, why| self.skip(path, why),
-            |written: Written<'_, R>| {
-                let Some(token) = holder(&written) else {
+            |path, why| self.warn_skipped(path, why),
+            |written: JournalResult<'_, R>| {
+                let Some(entry) = holder(&written) else {
                     return;
                 };
                 // Attempts follow each other, and those after the acknowledged one began behind it. Equal ones came to the same.
                 let rank = (
                     written.ended,
                     written.attempt,
-                    token.state.worker() == Some(written.worker),
+                    entry.state.worker() == Some(written.worker),
                 );
                 match best.get(&written.item) {
                     Some((known, _)) if *known > rank => {}
@@ -471,18 +485,21 @@ impl Queue {
                 }
             },
         )?;
-        for token in tokens {
-            let Some(item) = token.with_results().find(|item| !best.contains_key(item)) else {
+        for entry in entries {
+            let Some(item) = entry
+                .items_with_results()
+                .find(|item| !best.contains_key(item))
+            else {
                 continue;
             };
-            if by_first[&(token.chunk.first.budget, token.chunk.first.trial)].len() > 1 {
-                self.skip(
-                    Path::new(&token.name()),
+            if by_first[&(entry.chunk.first.budget, entry.chunk.first.trial)].len() > 1 {
+                self.warn_skipped(
+                    Path::new(&entry.file_name()),
                     "its trials have another file, and this one no result",
                 );
                 continue;
             }
-            let worker = token.state.worker().unwrap_or("of a worker");
+            let worker = entry.state.worker().unwrap_or("of a worker");
             let place = self.path("results").join(format!("{worker}.jsonl"));
             bail!(
                 "`{}` has lost the result of trial {}",
@@ -505,25 +522,25 @@ impl Queue {
 }
 
 /// What stands in the directory `dir`.
-pub(super) fn standings(dir: &Path) -> Result<Vec<Standing>> {
+pub(super) fn list_chunk_files(dir: &Path) -> Result<Vec<ChunkFile>> {
     let files = fs_err::read_dir(dir)?.filter_map(|entry| entry.ok());
     let files = files.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
-    let tokens = files.filter_map(|entry| Token::parse(entry.file_name().to_str()?));
-    Ok(tokens
-        .map(|token| Standing {
+    let entries = files.filter_map(|entry| ChunkEntry::parse(entry.file_name().to_str()?));
+    Ok(entries
+        .map(|entry| ChunkFile {
             dir: dir.to_owned(),
-            token,
+            entry,
         })
         .collect())
 }
 
 /// The part of a directory's name that says its priority.
-pub(super) fn priority(segment: &str) -> &str {
+pub(super) fn segment_priority(segment: &str) -> &str {
     segment.split('.').next().unwrap_or("")
 }
 
 /// How many items a directory of items has. A listing made while files are renamed may show more or fewer.
-pub(super) fn size(segment: &str) -> Option<usize> {
+pub(super) fn segment_size(segment: &str) -> Option<usize> {
     let parts: Vec<&str> = segment.split('.').collect();
     let [priority, batch, number, count] = parts[..] else {
         return None;
@@ -540,12 +557,12 @@ pub(super) fn size(segment: &str) -> Option<usize> {
 }
 
 /// The name of an attempt by its worker, whatever came of it.
-fn attempt_name(token: &Token) -> String {
+fn attempt_name(entry: &ChunkEntry) -> String {
     format!(
         "{}.a{}.{}",
-        token.chunk.first,
-        token.attempt,
-        token.state.worker().unwrap_or("nobody")
+        entry.chunk.first,
+        entry.attempt,
+        entry.state.worker().unwrap_or("nobody")
     )
 }
 
@@ -564,41 +581,43 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::queue::journal::Journal;
+    use crate::queue::journal::ResultJournal;
 
-    fn items(count: usize) -> Vec<Item> {
-        (1..=count).map(|trial| Item { trial, budget: 5 }).collect()
+    fn items(count: usize) -> Vec<WorkItem> {
+        (1..=count)
+            .map(|trial| WorkItem { trial, budget: 5 })
+            .collect()
     }
 
-    fn chunks(count: usize) -> Vec<Chunk> {
-        items(count).into_iter().map(Chunk::from).collect()
+    fn chunks(count: usize) -> Vec<TrialChunk> {
+        items(count).into_iter().map(TrialChunk::from).collect()
     }
 
     fn queue(dir: &Path, count: usize) -> Queue {
         let queue = Queue::create(
             &dir.join("queue"),
-            Settings {
+            QueueSettings {
                 tries: 3,
-                ..Settings::default()
+                ..QueueSettings::default()
             },
         )
         .expect("made");
-        queue.add(0, 100, &chunks(count)).expect("added");
+        queue.add_chunks(0, 100, &chunks(count)).expect("added");
         queue
     }
 
-    fn all(queue: &Queue) -> Vec<Standing> {
+    fn all(queue: &Queue) -> Vec<ChunkFile> {
         queue
-            .segments()
+            .segment_names()
             .expect("listed")
             .iter()
-            .flat_map(|name| queue.segment(name).expect("listed"))
+            .flat_map(|name| queue.chunk_files(name).expect("listed"))
             .collect()
     }
 
-    fn append(journal: &mut Journal, token: &Token, result: &str) {
+    fn append(journal: &mut ResultJournal, entry: &ChunkEntry, result: &str) {
         journal
-            .add(token.item(), token.ended, token.attempt, &result)
+            .add(entry.next_item(), entry.ended, entry.attempt, &result)
             .expect("added");
         journal.sync().expect("written");
     }
@@ -610,19 +629,24 @@ mod tests {
         let leftover = queue.path("items").join(".host-1-00000000");
         fs_err::create_dir(leftover).expect("what a killed manager leaves");
         all(&queue)[0].claim("w").expect("claimed").expect("ready");
-        queue.add(0, 100, &chunks(700)).expect("nothing to add");
+        queue
+            .add_chunks(0, 100, &chunks(700))
+            .expect("nothing to add");
         assert_eq!(
-            (queue.segments().expect("listed").len(), all(&queue).len()),
+            (
+                queue.segment_names().expect("listed").len(),
+                all(&queue).len()
+            ),
             (11, 700)
         );
-        queue.add(1, 200, &chunks(1)).expect("added");
+        queue.add_chunks(1, 200, &chunks(1)).expect("added");
         assert!(
-            queue.segments().expect("listed")[0].starts_with("p200."),
+            queue.segment_names().expect("listed")[0].starts_with("p200."),
             "the greater priority comes first"
         );
-        assert_eq!(queue.sealed().expect("read"), None);
+        assert_eq!(queue.sealed_trials().expect("read"), None);
         queue.seal(701).expect("sealed");
-        assert_eq!(queue.sealed().expect("read"), Some(701));
+        assert_eq!(queue.sealed_trials().expect("read"), Some(701));
     }
 
     #[test]
@@ -633,7 +657,7 @@ mod tests {
             .claim("sleeper")
             .expect("claimed")
             .expect("ready");
-        assert!(all(&queue)[0].lose(3).expect("lost").is_some());
+        assert!(all(&queue)[0].revoke(3).expect("lost").is_some());
         assert!(
             sleeper.acknowledge(1).expect("asked").is_none(),
             "it woke before anybody took the item"
@@ -646,27 +670,27 @@ mod tests {
             sleeper.acknowledge(1).expect("asked").is_none()
                 && !sleeper.give_back().expect("asked")
         );
-        let write = |worker: &str, token: &Token, result: &str| {
+        let write = |worker: &str, entry: &ChunkEntry, result: &str| {
             append(
-                &mut Journal::new(&queue.path("results"), worker),
-                token,
+                &mut ResultJournal::new(&queue.path("results"), worker),
+                entry,
                 result,
             );
         };
-        write("sleeper", &sleeper.token, "late");
-        write("next", &next.token, "in time");
+        write("sleeper", &sleeper.entry, "late");
+        write("next", &next.entry, "in time");
         assert!(next.acknowledge(1).expect("acknowledged").is_some());
         assert!(
             sleeper.acknowledge(1).expect("asked").is_none()
-                && sleeper.lose(3).expect("asked").is_none()
+                && sleeper.revoke(3).expect("asked").is_none()
         );
-        let results: HashMap<Item, String> = queue
-            .results(&queue.items().expect("listed"))
+        let results: HashMap<WorkItem, String> = queue
+            .results(&queue.chunk_entries().expect("listed"))
             .expect("read");
         assert_eq!(results[&items(1)[0]], "in time");
         fs_err::remove_file(queue.path("results").join("next.jsonl")).expect("removed");
         let lost = queue
-            .results::<String>(&queue.items().expect("listed"))
+            .results::<String>(&queue.chunk_entries().expect("listed"))
             .expect_err("it is gone")
             .to_string();
         assert!(
@@ -681,17 +705,17 @@ mod tests {
         let queue = queue(dir.path(), 1);
         for attempt in 1..=3 {
             let lease = all(&queue)[0].claim("w").expect("claimed").expect("ready");
-            assert_eq!(lease.token.attempt, attempt);
-            lease.lose(3).expect("lost").expect("it was leased");
+            assert_eq!(lease.entry.attempt, attempt);
+            lease.revoke(3).expect("lost").expect("it was leased");
         }
-        let token = &all(&queue)[0].token;
+        let entry = &all(&queue)[0].entry;
         assert_eq!(
-            (&token.state, token.given_up().next()),
-            (&State::Done("w".to_owned()), Some(items(1)[0]))
+            (&entry.state, entry.given_up_items().next()),
+            (&ChunkState::Done("w".to_owned()), Some(items(1)[0]))
         );
         assert_eq!(
             queue
-                .results::<String>(std::slice::from_ref(token))
+                .results::<String>(std::slice::from_ref(entry))
                 .expect("read")
                 .len(),
             0,
@@ -715,7 +739,7 @@ mod tests {
                 .contains("version 9, and this program reads version 2")
         );
         assert!(
-            Queue::create(&dir.path().join("queue"), Settings::default()).is_err(),
+            Queue::create(&dir.path().join("queue"), QueueSettings::default()).is_err(),
             "never replaced"
         );
     }
@@ -744,9 +768,9 @@ mod tests {
 
     /// A lease that somebody holds or thinks to hold, and how many of its trials are on disk.
     struct Holder {
-        lease: Standing,
+        lease: ChunkFile,
         written: usize,
-        journal: Journal,
+        journal: ResultJournal,
     }
 
     proptest! {
@@ -755,40 +779,40 @@ mod tests {
         #[test]
         fn one_file_a_chunk_and_one_result_a_trial_whatever_happens(acts in acts()) {
             let dir = tempfile::tempdir().expect("a directory");
-            let queue = Queue::create(&dir.path().join("queue"), Settings { tries: 3, ..Settings::default() }).expect("made");
-            let of = |first: usize, count| Chunk { first: Item { trial: first, budget: 5 }, count };
-            queue.add(0, 100, &[of(1, 1), of(2, 5), of(7, 2)]).expect("added");
-            let (mut holders, mut ends) = (Vec::<Holder>::new(), BTreeMap::<Item, String>::new());
+            let queue = Queue::create(&dir.path().join("queue"), QueueSettings { tries: 3, ..QueueSettings::default() }).expect("made");
+            let of = |first: usize, count| TrialChunk { first: WorkItem { trial: first, budget: 5 }, count };
+            queue.add_chunks(0, 100, &[of(1, 1), of(2, 5), of(7, 2)]).expect("added");
+            let (mut holders, mut ends) = (Vec::<Holder>::new(), BTreeMap::<WorkItem, String>::new());
             for (number, act) in acts.into_iter().enumerate() {
                 let at = match &act {
                     Act::Claim(at) | Act::Trial(at, _) | Act::Acknowledge(at) | Act::GiveBack(at) | Act::Lose(at) => *at,
                 };
                 if matches!(act, Act::Claim(_)) {
-                    let ready: Vec<Standing> = all(&queue).into_iter().filter(|s| s.token.state == State::Ready).collect();
+                    let ready: Vec<ChunkFile> = all(&queue).into_iter().filter(|s| s.entry.state == ChunkState::Ready).collect();
                     let worker = format!("w{number}");
                     let lease = if ready.is_empty() { None } else { ready[at % ready.len()].claim(&worker).expect("claimed") };
-                    let journal = Journal::new(&queue.path("results"), &worker);
+                    let journal = ResultJournal::new(&queue.path("results"), &worker);
                     holders.extend(lease.map(|lease| Holder { lease, written: 0, journal }));
                     continue;
                 }
                 let count = holders.len();
                 let Some(holder) = holders.get_mut(at % count.max(1)) else { continue };
-                let token = holder.lease.token.clone();
-                let worker = token.state.worker().expect("leased").to_owned();
+                let entry = holder.lease.entry.clone();
+                let worker = entry.state.worker().expect("leased").to_owned();
                 match act {
                     Act::Claim(_) => {}
-                    Act::Trial(_, count) => for _ in 0..count.min(token.open().count().saturating_sub(holder.written)) {
-                        let item = token.chunk.item(token.ended + holder.written);
-                        holder.journal.add(item, token.ended, token.attempt, &format!("{worker} {number}")).expect("added");
+                    Act::Trial(_, count) => for _ in 0..count.min(entry.open_items().count().saturating_sub(holder.written)) {
+                        let item = entry.chunk.item_at(entry.ended + holder.written);
+                        holder.journal.add(item, entry.ended, entry.attempt, &format!("{worker} {number}")).expect("added");
                         holder.journal.sync().expect("written");
                         holder.written += 1;
                     },
                     Act::Acknowledge(_) if holder.written == 0 => {}
                     Act::Acknowledge(_) => {
-                        let ended = token.ended + holder.written;
+                        let ended = entry.ended + holder.written;
                         if let Some(next) = holder.lease.acknowledge(ended).expect("asked") {
-                            let results = queue.results::<String>(std::slice::from_ref(&next.token)).expect("read");
-                            for item in token.open().take(holder.written) {
+                            let results = queue.results::<String>(std::slice::from_ref(&next.entry)).expect("read");
+                            for item in entry.open_items().take(holder.written) {
                                 prop_assert!(results[&item].starts_with(&format!("{worker} ")), "the result of who acknowledged it");
                                 prop_assert!(ends.insert(item, results[&item].clone()).is_none(), "a trial ends once");
                             }
@@ -802,20 +826,20 @@ mod tests {
                         holders.remove(at % count);
                         continue;
                     }
-                    Act::Lose(_) => drop(holder.lease.lose(3).expect("asked")),
+                    Act::Lose(_) => drop(holder.lease.revoke(3).expect("asked")),
                 }
-                if holder.lease.token.has_ended() {
+                if holder.lease.entry.has_ended() {
                     holders.remove(at % count);
                 }
             }
-            let tokens = queue.items().expect("listed");
-            let mut found: Vec<Item> = tokens.iter().flat_map(|token| token.chunk.items()).collect();
+            let entries = queue.chunk_entries().expect("listed");
+            let mut found: Vec<WorkItem> = entries.iter().flat_map(|entry| entry.chunk.items()).collect();
             found.sort();
             prop_assert_eq!(found, items(8));
-            prop_assert_eq!(queue.results::<String>(&tokens).expect("read").into_iter().collect::<BTreeMap<_, _>>(), ends.clone());
-            for token in &tokens {
-                let quarantined = token.given_up().all(|item| !ends.contains_key(&item));
-                prop_assert!(quarantined && token.open().all(|item| !ends.contains_key(&item)), "nothing that ended comes back");
+            prop_assert_eq!(queue.results::<String>(&entries).expect("read").into_iter().collect::<BTreeMap<_, _>>(), ends.clone());
+            for entry in &entries {
+                let quarantined = entry.given_up_items().all(|item| !ends.contains_key(&item));
+                prop_assert!(quarantined && entry.open_items().all(|item| !ends.contains_key(&item)), "nothing that ended comes back");
             }
         }
     }

@@ -4,85 +4,85 @@ use serde::{Deserialize, Serialize};
 
 /// What is to be done: a trial, and how far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Item {
+pub struct WorkItem {
     /// Counted from 1.
     pub trial: usize,
     /// The most epochs that the trial may have when it has ended.
     pub budget: usize,
 }
 
-impl Item {
+impl WorkItem {
     /// What the beginning of a name says.
-    pub(super) fn parse(name: &str) -> Option<Item> {
+    pub(super) fn parse(name: &str) -> Option<WorkItem> {
         let (trial, budget) = name.strip_prefix('t')?.split_once("-e")?;
-        Some(Item {
+        Some(WorkItem {
             trial: trial.parse().ok()?,
             budget: budget.parse().ok()?,
         })
     }
 }
 
-impl std::fmt::Display for Item {
+impl std::fmt::Display for WorkItem {
     /// As names begin.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "t{:06}-e{:06}", self.trial, self.budget)
     }
 }
 
-/// The most trials of a chunk: as many as [`Token::lost`] has bits.
-pub const MOST_OF_CHUNK: usize = 64;
+/// The most trials of a chunk: as many as [`ChunkEntry::lost`] has bits.
+pub const MAX_CHUNK_TRIALS: usize = 64;
 
 /// Trials in a row, with one budget, that a worker takes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Chunk {
+pub struct TrialChunk {
     /// The first.
-    pub first: Item,
-    /// How many there are, from 1 to [`MOST_OF_CHUNK`].
+    pub first: WorkItem,
+    /// How many there are, from 1 to [`MAX_CHUNK_TRIALS`].
     pub count: usize,
 }
 
-impl Chunk {
+impl TrialChunk {
     /// All of them.
-    pub fn items(self) -> impl Iterator<Item = Item> {
-        (0..self.count).map(move |at| self.item(at))
+    pub fn items(self) -> impl Iterator<Item = WorkItem> {
+        (0..self.count).map(move |at| self.item_at(at))
     }
 
     /// The one at place `at`, from 0.
-    pub(super) fn item(self, at: usize) -> Item {
-        Item {
+    pub(super) fn item_at(self, at: usize) -> WorkItem {
+        WorkItem {
             trial: self.first.trial + at,
             ..self.first
         }
     }
 
     /// The place of `item`, if it is one of them.
-    fn place(self, item: Item) -> Option<usize> {
+    fn position_of(self, item: WorkItem) -> Option<usize> {
         let at = item.trial.checked_sub(self.first.trial)?;
         (at < self.count && item.budget == self.first.budget).then_some(at)
     }
 
-    fn parse(name: &str) -> Option<Chunk> {
+    fn parse(name: &str) -> Option<TrialChunk> {
         let (first, count) = name
             .split_once("-n")
             .map_or((name, Some(1)), |(first, count)| {
                 (first, count.parse().ok())
             });
-        let (first, count) = (Item::parse(first)?, count?);
+        let (first, count) = (WorkItem::parse(first)?, count?);
         let is_known =
-            (1..=MOST_OF_CHUNK).contains(&count) && first.trial.checked_add(count).is_some();
-        is_known.then_some(Chunk { first, count })
+            (1..=MAX_CHUNK_TRIALS).contains(&count) && first.trial.checked_add(count).is_some();
+        is_known.then_some(TrialChunk { first, count })
     }
 }
 
-impl From<Item> for Chunk {
-    fn from(first: Item) -> Chunk {
-        Chunk { first, count: 1 }
+impl From<WorkItem> for TrialChunk {
+    fn from(first: WorkItem) -> TrialChunk {
+        TrialChunk { first, count: 1 }
     }
 }
 
 /// Where a chunk stands. The words are a worker's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum ChunkState {
     /// Anybody may take it.
     Ready,
     /// A worker has it, for as long as its heart beats.
@@ -91,10 +91,10 @@ pub enum State {
     Done(String),
 }
 
-impl State {
+impl ChunkState {
     /// Whether nothing more will happen to the chunk.
-    pub fn is_last(&self) -> bool {
-        matches!(self, State::Done(_))
+    pub fn is_final(&self) -> bool {
+        matches!(self, ChunkState::Done(_))
     }
 
     /// The worker that it names.
@@ -104,21 +104,21 @@ impl State {
 
     fn parts(&self) -> (&'static str, Option<&str>) {
         match self {
-            State::Ready => ("ready", None),
-            State::Leased(worker) => ("leased", Some(worker)),
-            State::Done(worker) => ("done", Some(worker)),
+            ChunkState::Ready => ("ready", None),
+            ChunkState::Leased(worker) => ("leased", Some(worker)),
+            ChunkState::Done(worker) => ("done", Some(worker)),
         }
     }
 
-    fn of(word: &str, worker: Option<&str>) -> Option<State> {
-        let named: fn(String) -> State = match word {
-            "ready" => return worker.is_none().then_some(State::Ready),
-            "leased" => State::Leased,
-            "done" => State::Done,
+    fn from_words(word: &str, worker: Option<&str>) -> Option<ChunkState> {
+        let named: fn(String) -> ChunkState = match word {
+            "ready" => return worker.is_none().then_some(ChunkState::Ready),
+            "leased" => ChunkState::Leased,
+            "done" => ChunkState::Done,
             _ => return None,
         };
         worker
-            .filter(|name| is_worker(name))
+            .filter(|name| is_worker_name(name))
             .map(|name| named(name.to_owned()))
     }
 }
@@ -126,9 +126,9 @@ impl State {
 /// A chunk with its state: what the name of its file says, as `t000017-e000030.a2.leased.node7-4711-9f3c2a1b`, or
 /// `t000065-e000001-n64.d8.q80.a1.ready` of 64 trials of which eight have ended, the last of them by killing its workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
+pub struct ChunkEntry {
     /// The trials.
-    pub chunk: Chunk,
+    pub chunk: TrialChunk,
     /// How many of them have ended, the first ones: their results are on disk, or they are among the lost.
     pub ended: usize,
     /// Those that too many workers died of, a bit each, the first trial's being the lowest.
@@ -136,37 +136,37 @@ pub struct Token {
     /// Which attempt at the next trial this is, counted from 1; one more each time a lease is lost.
     pub attempt: u32,
     /// Where the chunk stands.
-    pub state: State,
+    pub state: ChunkState,
 }
 
-impl Token {
+impl ChunkEntry {
     /// A chunk before anybody took it.
-    pub fn new(chunk: impl Into<Chunk>) -> Token {
-        Token {
+    pub fn new(chunk: impl Into<TrialChunk>) -> ChunkEntry {
+        ChunkEntry {
             chunk: chunk.into(),
             ended: 0,
             lost: 0,
             attempt: 1,
-            state: State::Ready,
+            state: ChunkState::Ready,
         }
     }
 
     /// The same attempt in another state.
-    pub fn with(&self, state: State) -> Token {
-        Token {
+    pub fn with_state(&self, state: ChunkState) -> ChunkEntry {
+        ChunkEntry {
             state,
             ..self.clone()
         }
     }
 
     /// The same lease, or the last state, once the first `ended` trials have ended.
-    pub(super) fn with_ended(&self, ended: usize, worker: &str) -> Token {
-        let (state, attempt): (fn(String) -> State, u32) = if ended == self.chunk.count {
-            (State::Done, self.attempt)
+    pub(super) fn with_ended(&self, ended: usize, worker: &str) -> ChunkEntry {
+        let (state, attempt): (fn(String) -> ChunkState, u32) = if ended == self.chunk.count {
+            (ChunkState::Done, self.attempt)
         } else {
-            (State::Leased, 1)
+            (ChunkState::Leased, 1)
         };
-        Token {
+        ChunkEntry {
             ended,
             attempt,
             state: state(worker.to_owned()),
@@ -175,16 +175,16 @@ impl Token {
     }
 
     /// What it is after a lease was lost for the last time that counts: the next trial is given up.
-    pub(super) fn with_lost(&self, worker: &str) -> Token {
+    pub(super) fn with_lost(&self, worker: &str) -> ChunkEntry {
         let (lost, ended) = (self.lost | 1 << self.ended, self.ended + 1);
         let state = if ended == self.chunk.count {
-            State::Done(worker.to_owned())
+            ChunkState::Done(worker.to_owned())
         } else {
-            State::Ready
+            ChunkState::Ready
         };
         // Of a chunk that ends with it the name says how often it was tried.
-        let attempt = if state.is_last() { self.attempt } else { 1 };
-        Token {
+        let attempt = if state.is_final() { self.attempt } else { 1 };
+        ChunkEntry {
             lost,
             ended,
             attempt,
@@ -194,50 +194,50 @@ impl Token {
     }
 
     /// The trial at place `at` of the chunk, as if it were alone.
-    pub(super) fn alone(&self, at: usize) -> Token {
+    pub(super) fn single_item(&self, at: usize) -> ChunkEntry {
         // Only the next trial was begun by those who lost the lease.
         let attempt = if at == self.ended { self.attempt } else { 1 };
-        Token {
+        ChunkEntry {
             attempt,
             state: self.state.clone(),
-            ..Token::new(self.chunk.item(at))
+            ..ChunkEntry::new(self.chunk.item_at(at))
         }
     }
 
     /// The trial that is next: all those before it have ended. Of a chunk of one, that one.
-    pub fn item(&self) -> Item {
-        self.chunk.item(self.ended.min(self.chunk.count - 1))
+    pub fn next_item(&self) -> WorkItem {
+        self.chunk.item_at(self.ended.min(self.chunk.count - 1))
     }
 
     /// The trials that have results.
-    pub fn with_results(&self) -> impl Iterator<Item = Item> {
+    pub fn items_with_results(&self) -> impl Iterator<Item = WorkItem> {
         (0..self.ended)
             .filter(|at| self.lost >> at & 1 == 0)
-            .map(|at| self.chunk.item(at))
+            .map(|at| self.chunk.item_at(at))
     }
 
     /// The trials that were given up.
-    pub fn given_up(&self) -> impl Iterator<Item = Item> {
+    pub fn given_up_items(&self) -> impl Iterator<Item = WorkItem> {
         (0..self.ended)
             .filter(|at| self.lost >> at & 1 == 1)
-            .map(|at| self.chunk.item(at))
+            .map(|at| self.chunk.item_at(at))
     }
 
     /// The trials that have not ended.
-    pub fn open(&self) -> impl Iterator<Item = Item> {
-        (self.ended..self.chunk.count).map(|at| self.chunk.item(at))
+    pub fn open_items(&self) -> impl Iterator<Item = WorkItem> {
+        (self.ended..self.chunk.count).map(|at| self.chunk.item_at(at))
     }
 
     /// Whether `item` is one of its trials that have results.
-    pub(super) fn has_result(&self, item: Item) -> bool {
+    pub(super) fn has_result(&self, item: WorkItem) -> bool {
         self.chunk
-            .place(item)
+            .position_of(item)
             .is_some_and(|at| at < self.ended && self.lost >> at & 1 == 0)
     }
 
     /// The name of its file.
-    pub fn name(&self) -> String {
-        let Token {
+    pub fn file_name(&self) -> String {
+        let ChunkEntry {
             chunk,
             ended,
             lost,
@@ -250,7 +250,7 @@ impl Token {
         } else {
             String::new()
         };
-        let ended = if *ended > 0 && !state.is_last() {
+        let ended = if *ended > 0 && !state.is_final() {
             format!(".d{ended}")
         } else {
             String::new()
@@ -269,13 +269,13 @@ impl Token {
 
     /// Whether nothing more will happen to the chunk.
     pub fn has_ended(&self) -> bool {
-        self.state.is_last()
+        self.state.is_final()
     }
 
     /// What the file `name` says; `None` for any other file.
-    pub fn parse(name: &str) -> Option<Token> {
+    pub fn parse(name: &str) -> Option<ChunkEntry> {
         let mut parts = name.split('.').peekable();
-        let chunk = Chunk::parse(parts.next()?)?;
+        let chunk = TrialChunk::parse(parts.next()?)?;
         let mut optional = |letter| {
             parts
                 .next_if(|part| part.starts_with(letter))
@@ -287,24 +287,28 @@ impl Token {
             lost.map_or(Some(0), |n| u64::from_str_radix(n, 16).ok()),
         );
         let attempt = parts.next()?.strip_prefix('a')?.parse().ok()?;
-        let state = State::of(parts.next()?, parts.next())?;
-        let ended = if state.is_last() { chunk.count } else { ended? };
-        let token = Token {
+        let state = ChunkState::from_words(parts.next()?, parts.next())?;
+        let ended = if state.is_final() {
+            chunk.count
+        } else {
+            ended?
+        };
+        let entry = ChunkEntry {
             chunk,
             ended,
             lost: lost?,
             attempt,
             state,
         };
-        let is_known = token.has_ended() || token.ended < chunk.count;
-        let lost_have_ended = token.lost.checked_shr(token.ended as u32).unwrap_or(0) == 0;
+        let is_known = entry.has_ended() || entry.ended < chunk.count;
+        let lost_have_ended = entry.lost.checked_shr(entry.ended as u32).unwrap_or(0) == 0;
         // Numbers that are written in another way would be another file.
-        Some(token).filter(|token| is_known && lost_have_ended && token.name() == name)
+        Some(entry).filter(|entry| is_known && lost_have_ended && entry.file_name() == name)
     }
 }
 
 /// Whether `name` can be that of a worker, and so of a file.
-pub(super) fn is_worker(name: &str) -> bool {
+pub(super) fn is_worker_name(name: &str) -> bool {
     (1..=100).contains(&name.len())
         && name
             .bytes()
@@ -318,30 +322,31 @@ mod tests {
 
     use crate::process::Process;
 
-    fn any_token() -> impl Strategy<Value = Token> {
+    fn any_token() -> impl Strategy<Value = ChunkEntry> {
         let chunks = (
-            0..usize::MAX - MOST_OF_CHUNK,
+            0..usize::MAX - MAX_CHUNK_TRIALS,
             any::<usize>(),
-            1..=MOST_OF_CHUNK,
+            1..=MAX_CHUNK_TRIALS,
         );
         let far = (any::<prop::sample::Index>(), any::<u64>(), any::<u32>());
         (chunks, far, 0..3_usize, "[a-zA-Z0-9_-]{1,100}").prop_map(
             |((trial, budget, count), far, state, worker)| {
-                let state = [|_| State::Ready, State::Leased, State::Done][state](worker);
+                let state =
+                    [|_| ChunkState::Ready, ChunkState::Leased, ChunkState::Done][state](worker);
                 let (ended, lost, attempt) = far;
-                let ended = if state.is_last() {
+                let ended = if state.is_final() {
                     count
                 } else {
                     ended.index(count)
                 };
-                let lost = if ended == MOST_OF_CHUNK {
+                let lost = if ended == MAX_CHUNK_TRIALS {
                     lost
                 } else {
                     lost & ((1 << ended) - 1)
                 };
-                Token {
-                    chunk: Chunk {
-                        first: Item { trial, budget },
+                ChunkEntry {
+                    chunk: TrialChunk {
+                        first: WorkItem { trial, budget },
                         count,
                     },
                     ended,
@@ -355,14 +360,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_are_read_back(token in any_token()) {
-            prop_assert_eq!(Token::parse(&token.name()), Some(token));
+        fn names_are_read_back(entry in any_token()) {
+            prop_assert_eq!(ChunkEntry::parse(&entry.file_name()), Some(entry));
         }
 
         #[test]
         fn no_name_is_read_as_another(name in "\\PC{0,60}|t[0-9]{0,8}-e[0-9]{0,8}(-n[0-9]{0,3})?(\\.d[0-9]{0,2})?(\\.q[0-9a-fA-F]{0,17})?\\.a[0-9]{0,3}\\.[a-z]{0,9}(\\.[a-z/.]{0,5})?") {
-            if let Some(token) = Token::parse(&name) {
-                prop_assert_eq!(token.name(), name);
+            if let Some(entry) = ChunkEntry::parse(&name) {
+                prop_assert_eq!(entry.file_name(), name);
             }
         }
     }
@@ -391,7 +396,7 @@ mod tests {
             &format!("{worker}../../x"),
             &format!("{worker}{}", "x".repeat(101)),
         ] {
-            assert_eq!(Token::parse(name), None, "{name}");
+            assert_eq!(ChunkEntry::parse(name), None, "{name}");
         }
     }
 
@@ -400,7 +405,7 @@ mod tests {
         let mut current = Process::current();
         current.host = "über.example.org".to_owned();
         let (a, b) = (current.worker_name(), current.worker_name());
-        assert!(a != b && is_worker(&a), "{a} {b}");
+        assert!(a != b && is_worker_name(&a), "{a} {b}");
         assert!(a.starts_with("ber-"), "{a}");
     }
 }

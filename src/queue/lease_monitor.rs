@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::folder::{Queue, size};
-use super::pulse::read_beat;
-use super::token::{Item, State, Token};
+use super::chunk_entry::{ChunkEntry, ChunkState, WorkItem};
+use super::heartbeat::parse_heartbeat;
+use super::item_store::{Queue, segment_size};
 use crate::process::{Fate, Process};
 
 /// How many trials stand where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct ItemStateCounts {
     /// Trials that nobody is at.
     pub ready: usize,
     /// Trials of chunks that a worker has: the one it is at, and those it does next.
@@ -25,32 +25,32 @@ pub struct Census {
     pub sealed: Option<usize>,
 }
 
-impl Census {
-    /// Counts the trials of `tokens`.
-    pub fn of<'a>(tokens: impl Iterator<Item = &'a Token>) -> Census {
-        tokens.fold(Census::default(), |census, token| {
-            census.plus(Census::one(token))
+impl ItemStateCounts {
+    /// Counts the trials of `entries`.
+    pub fn of_entries<'a>(entries: impl Iterator<Item = &'a ChunkEntry>) -> ItemStateCounts {
+        entries.fold(ItemStateCounts::default(), |counts, entry| {
+            counts.plus(ItemStateCounts::of_entry(entry))
         })
     }
 
-    fn one(token: &Token) -> Census {
-        let quarantined = token.lost.count_ones() as usize;
-        let open = token.chunk.count - token.ended;
-        let mut census = Census {
-            done: token.ended - quarantined,
+    fn of_entry(entry: &ChunkEntry) -> ItemStateCounts {
+        let quarantined = entry.lost.count_ones() as usize;
+        let open = entry.chunk.count - entry.ended;
+        let mut counts = ItemStateCounts {
+            done: entry.ended - quarantined,
             quarantined,
-            ..Census::default()
+            ..ItemStateCounts::default()
         };
-        match token.state {
-            State::Ready => census.ready = open,
-            State::Leased(_) => census.leased = open,
-            State::Done(_) => {}
+        match entry.state {
+            ChunkState::Ready => counts.ready = open,
+            ChunkState::Leased(_) => counts.leased = open,
+            ChunkState::Done(_) => {}
         }
-        census
+        counts
     }
 
-    fn plus(self, other: Census) -> Census {
-        Census {
+    fn plus(self, other: ItemStateCounts) -> ItemStateCounts {
+        ItemStateCounts {
             ready: self.ready + other.ready,
             leased: self.leased + other.leased,
             done: self.done + other.done,
@@ -65,22 +65,22 @@ impl Census {
     }
 
     /// All trials.
-    pub fn all(&self) -> usize {
+    pub fn total(&self) -> usize {
         self.ready + self.leased + self.ended()
     }
 
     /// Whether all trials have ended, and no more will come. What others put there may count as ended, too, so that it takes
     /// more than enough of them.
     pub fn is_over(&self) -> bool {
-        self.sealed.is_some_and(|sealed| self.ended() >= sealed) && self.ended() == self.all()
+        self.sealed.is_some_and(|sealed| self.ended() >= sealed) && self.ended() == self.total()
     }
 }
 
 /// A lease that was taken from its worker.
 #[derive(Debug, Clone)]
-pub struct Lost {
+pub struct LostLease {
     /// The trial that its worker was at, or one it had ended a moment before.
-    pub item: Item,
+    pub item: WorkItem,
     /// Which attempt at it failed.
     pub attempt: u32,
     /// Who had it.
@@ -90,7 +90,7 @@ pub struct Lost {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenHeartbeat {
     beat: Option<Vec<u8>>,
     /// For how long this process has watched without seeing a change.
     unchanged: Duration,
@@ -98,8 +98,8 @@ struct Seen {
 
 /// What became of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Lives,
+pub(super) enum WorkerHealth {
+    Alive,
     /// Nobody can say yet.
     Silent,
     Dead,
@@ -107,20 +107,20 @@ pub(super) enum Verdict {
 
 /// Watches the leases of a queue.
 #[derive(Debug)]
-pub(super) struct Watch<'a> {
+pub(super) struct LeaseMonitor<'a> {
     queue: &'a Queue,
     process: Process,
-    seen: HashMap<String, Seen>,
+    seen: HashMap<String, SeenHeartbeat>,
     /// Directories in which nothing more will happen.
-    closed: HashMap<String, Census>,
+    closed: HashMap<String, ItemStateCounts>,
     looked: Option<Instant>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> LeaseMonitor<'a> {
     /// Begins to watch.
-    pub(super) fn new(queue: &'a Queue) -> Watch<'a> {
+    pub(super) fn new(queue: &'a Queue) -> LeaseMonitor<'a> {
         let (seen, closed) = (HashMap::new(), HashMap::new());
-        Watch {
+        LeaseMonitor {
             queue,
             process: Process::current(),
             seen,
@@ -131,17 +131,17 @@ impl<'a> Watch<'a> {
 
     /// Looks at every item that has not ended, and takes the leases of the dead from them. `idle` is the name of a worker
     /// that works at nothing: a lease of its own is one whose granting it never heard of, and is given back.
-    pub(super) fn look(&mut self, idle: Option<&str>) -> Result<(Census, Vec<Lost>)> {
+    pub(super) fn look(&mut self, idle: Option<&str>) -> Result<(ItemStateCounts, Vec<LostLease>)> {
         let watched = self.watched();
         // Before the items: whoever seals has added all items before.
-        let mut all = Census {
-            sealed: self.queue.sealed()?,
-            ..Census::default()
+        let mut all = ItemStateCounts {
+            sealed: self.queue.sealed_trials()?,
+            ..ItemStateCounts::default()
         };
         let (mut lost, mut verdicts) = (Vec::new(), HashMap::new());
-        for name in self.queue.segments()? {
+        for name in self.queue.segment_names()? {
             all = all.plus(match self.closed.get(&name) {
-                Some(census) => *census,
+                Some(counts) => *counts,
                 None => self.look_into(&name, idle, watched, &mut verdicts, &mut lost)?,
             });
         }
@@ -154,43 +154,40 @@ impl<'a> Watch<'a> {
         name: &str,
         idle: Option<&str>,
         watched: Duration,
-        verdicts: &mut HashMap<String, Verdict>,
-        lost: &mut Vec<Lost>,
-    ) -> Result<Census> {
-        let found = self.queue.segment(name)?;
-        for standing in &found {
-            let State::Leased(worker) = &standing.token.state else {
+        verdicts: &mut HashMap<String, WorkerHealth>,
+        lost: &mut Vec<LostLease>,
+    ) -> Result<ItemStateCounts> {
+        let found = self.queue.chunk_files(name)?;
+        for file in &found {
+            let ChunkState::Leased(worker) = &file.entry.state else {
                 continue;
             };
             if idle == Some(worker) {
-                standing.give_back()?;
+                file.give_back()?;
                 continue;
             }
             let verdict = *verdicts
                 .entry(worker.clone())
                 .or_insert_with(|| self.judge(worker, watched));
-            if verdict == Verdict::Dead
-                && let Some(next) = standing.lose(self.queue.settings.tries)?
+            if verdict == WorkerHealth::Dead
+                && let Some(next) = file.revoke(self.queue.settings.tries)?
             {
-                let (item, attempt, worker) = (
-                    standing.token.item(),
-                    standing.token.attempt,
-                    worker.clone(),
-                );
-                lost.push(Lost {
+                let (item, attempt, worker) =
+                    (file.entry.next_item(), file.entry.attempt, worker.clone());
+                lost.push(LostLease {
                     item,
                     attempt,
                     worker,
-                    quarantined: next.ended > standing.token.ended,
+                    quarantined: next.ended > file.entry.ended,
                 });
             }
         }
-        let census = Census::of(found.iter().map(|standing| &standing.token));
-        let is_over = found.iter().all(|standing| standing.token.has_ended());
-        if is_over && size(name).is_some_and(|size| found.len() >= size) {
-            self.closed.insert(name.to_owned(), census);
+        let counts = ItemStateCounts::of_entries(found.iter().map(|file| &file.entry));
+        let is_over = found.iter().all(|file| file.entry.has_ended());
+        if is_over && segment_size(name).is_some_and(|size| found.len() >= size) {
+            self.closed.insert(name.to_owned(), counts);
         }
-        Ok(census)
+        Ok(counts)
     }
 
     /// For how long this process has watched since it looked last. It may itself have been stopped or starved, and what it
@@ -203,40 +200,44 @@ impl<'a> Watch<'a> {
     }
 
     /// What became of `worker`, after `watched` more.
-    pub(super) fn judge(&mut self, worker: &str, watched: Duration) -> Verdict {
-        let beat = self.queue.heard(worker);
+    pub(super) fn judge(&mut self, worker: &str, watched: Duration) -> WorkerHealth {
+        let beat = self.queue.read_heartbeat_file(worker);
         let fate = beat
             .as_deref()
-            .and_then(read_beat)
+            .and_then(parse_heartbeat)
             .map_or(Fate::Unknown, |beat| beat.process.fate(&self.process));
         let is_new = !self.seen.contains_key(worker);
         let seen = self.seen.entry(worker.to_owned()).or_default();
         if fate == Fate::Gone {
-            return Verdict::Dead;
+            return WorkerHealth::Dead;
         }
         if is_new || seen.beat != beat {
-            *seen = Seen {
+            *seen = SeenHeartbeat {
                 beat,
                 unchanged: Duration::ZERO,
             };
             return if is_new {
-                Verdict::Silent
+                WorkerHealth::Silent
             } else {
-                Verdict::Lives
+                WorkerHealth::Alive
             };
         }
         seen.unchanged += watched;
         let is_over = seen.unchanged.as_secs_f64() >= self.queue.settings.lease_s;
         if is_over {
-            Verdict::Dead
+            WorkerHealth::Dead
         } else {
-            Verdict::Silent
+            WorkerHealth::Silent
         }
     }
 
     /// Whether `worker` is of this host, and at work.
     pub(super) fn is_running_here(&self, worker: &str) -> bool {
-        let beat = self.queue.heard(worker).as_deref().and_then(read_beat);
+        let beat = self
+            .queue
+            .read_heartbeat_file(worker)
+            .as_deref()
+            .and_then(parse_heartbeat);
         beat.is_some_and(|beat| beat.process.fate(&self.process) == Fate::Runs)
     }
 }
