@@ -237,7 +237,11 @@ pub struct Checksum {
 
 impl std::fmt::Debug for Checksum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Checksum of {} bytes", self.bytes)
+        write!(
+            f,
+            "Checksum of {}",
+            crate::output::many(self.bytes as usize, "byte")
+        )
     }
 }
 

@@ -238,8 +238,8 @@ fn why_not_held(store: &Store, selection: &Selection) -> Result<crate::error::Hi
         (Selection::Cluster(cluster), Some(_)) => {
             return Ok(hinted(
                 format!(
-                    "none of the {} jobs of cluster {cluster} is held",
-                    jobs.len()
+                    "cluster {cluster} has {}, and none is held",
+                    crate::output::many(jobs.len(), "job")
                 ),
                 hint,
             ));
@@ -393,7 +393,8 @@ fn decide(
     let like = cases.map_or(0, |cases| cases.holds);
     if like < min_like_cases {
         let reason = format!(
-            "the model learned from only {like} holds like this one; {min_like_cases} are needed"
+            "the model learned from only {} like this one; {min_like_cases} are needed",
+            crate::output::many(like, "hold")
         );
         return (Action::None, reason);
     }

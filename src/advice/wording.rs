@@ -60,8 +60,11 @@ fn holds(advice: &Advice) -> String {
     };
     let siblings = match advice.siblings_held {
         0 => "no other job of its cluster is".to_owned(),
-        1 => "1 other job of its cluster is".to_owned(),
-        n => format!("{n} other jobs of its cluster are"),
+        n => format!(
+            "{} of its cluster {}",
+            output::many(n, "other job"),
+            if n == 1 { "is" } else { "are" }
+        ),
     };
     format!(
         "held {} so far, {} for this reason; {siblings} held for it now",
@@ -80,9 +83,9 @@ fn odds(advice: &Advice) -> Vec<String> {
     )];
     match &advice.like_cases {
         Some(cases) => lines.push(format!(
-            "  base rate: {} of {} holds with this code succeeded ({:.0} %), {} to {}",
+            "  base rate: {} of {} with this code succeeded ({:.0} %), {} to {}",
             cases.successes,
-            cases.holds,
+            output::many(cases.holds, "hold"),
             100.0 * cases.rate,
             output::utc(cases.from_ms),
             output::utc(cases.to_ms)

@@ -17,6 +17,7 @@ use crate::pipelines::ImportanceMeasure;
 use crate::sweep::{
     self, Choice, Estimate, FeatureImportance, Outcomes, Row, SELECTION_FILE, Sweep,
 };
+use crate::training::Scores;
 
 /// So many features are shown, the most important first.
 const SHOWN: usize = 10;
@@ -191,7 +192,7 @@ fn importances(choice: &Choice) -> String {
         ImportanceMeasure::Coefficient => "coefficient",
         ImportanceMeasure::SplitGain => "split gain",
     });
-    let metric = metric_name(choice);
+    let metric = score_title(choice);
     let head = vec![
         "  features".to_owned(),
         measure.to_owned(),
@@ -212,15 +213,15 @@ fn importances(choice: &Choice) -> String {
     )
 }
 
-/// The metric that a choice was made by, as tables call it.
-fn metric_name(choice: &Choice) -> String {
+/// What people call the score that a choice was made by.
+fn score_title(choice: &Choice) -> String {
     let name = choice.metric.name.to_string();
-    name.strip_prefix("validation_").unwrap_or(&name).to_owned()
+    Scores::title(name.strip_prefix("validation_").unwrap_or(&name))
 }
 
 /// A line a split.
 pub(super) fn text(choices: &[Choice]) -> String {
-    let by = choices.first().map_or(String::new(), metric_name);
+    let by = choices.first().map_or(String::new(), score_title);
     let head = [
         "split",
         "best",

@@ -38,7 +38,7 @@ fn note(lost: &LostEvents) -> String {
         bytes,
     } = lost;
     let what = if *bytes > 0 {
-        format!("{} bytes", output::count(*bytes))
+        output::many(*bytes as usize, "byte")
     } else {
         "events".to_owned()
     };

@@ -83,16 +83,14 @@ pub fn run(args: &DagArgs) -> Result<u8> {
 
 /// How many trials there are, and jobs.
 fn counts(plan: &Plan) -> String {
-    let plural =
-        |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let tensors = match plan.source {
         Source::Tables => String::new(),
         _ => format!(" on {} different tensors", plan.tensors.len()),
     };
     format!(
         "{}{tensors} in {}",
-        plural(plan.trials, "trial"),
-        plural(plan.parts.len(), "job")
+        output::many(plan.trials, "trial"),
+        output::many(plan.parts.len(), "job")
     )
 }
 
@@ -252,7 +250,8 @@ fn text(status: &Status, metric: MetricName) -> String {
     let (trials, failed) = (status.trials, status.failed.len());
     let rest = trials.saturating_sub(status.done + failed);
     text += &format!(
-        "{trials} trials: {} done, {failed} failed, {rest} to come\n",
+        "{}: {} done, {failed} failed, {rest} to come\n",
+        output::many(trials, "trial"),
         status.done
     );
     for (trial, error) in &status.failed {

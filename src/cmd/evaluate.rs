@@ -113,8 +113,8 @@ pub(super) fn text(evaluation: &Evaluation) -> String {
     text.push_str(&output::table(&rows));
     text.push_str(&calibration(evaluation));
     text.push_str(&format!(
-        "[95 % intervals: {} bootstrap resamples of clusters]\n",
-        output::count(evaluation.resamples as u64)
+        "[95 % intervals: {} of clusters]\n",
+        output::many(evaluation.resamples, "bootstrap resample")
     ));
     text
 }

@@ -267,10 +267,13 @@ impl List {
                 align_parameters(&mut rows);
                 output::data(&output::table(&rows))?;
                 if ready > 0 {
-                    output::note(&format!(
-                        "{} more are ready, and nobody has begun them",
-                        output::count(ready as u64)
-                    ));
+                    output::note(&match ready {
+                        1 => "1 more is ready, and nobody has begun it".to_owned(),
+                        _ => format!(
+                            "{} more are ready, and nobody has begun them",
+                            output::count(ready as u64)
+                        ),
+                    });
                 }
                 Ok(())
             }

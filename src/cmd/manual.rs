@@ -34,8 +34,8 @@ pub(super) fn pages(args: &ManArgs) -> Result<u8> {
     }
     let dir = escape::path(&args.out);
     output::data(&format!(
-        "{} pages in `{dir}`; read one with: man -l {dir}/poolcast.1\n",
-        pages.len()
+        "{} in `{dir}`; read one with: man -l {dir}/poolcast.1\n",
+        output::many(pages.len(), "page")
     ))?;
     Ok(EXIT_DONE)
 }

@@ -41,8 +41,8 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
         Some(file) => {
             sheet.write(file)?;
             output::data(&format!(
-                "{} rows in {}\n",
-                output::count(sheet.row_count() as u64),
+                "{} in {}\n",
+                output::many(sheet.row_count(), "row"),
                 file.display()
             ))?;
         }

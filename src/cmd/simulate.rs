@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 
 use crate::cli::SimulateArgs;
 use crate::error::EXIT_DONE;
-use crate::simulate::{Settings, Summary, simulate};
+use crate::simulate::{self, Settings, Summary};
 use crate::{advice, escape, output};
 
 /// Simulates, and prints what the log holds.
@@ -20,17 +20,37 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
         start_ms: start.timestamp().as_millisecond(),
         rotate_bytes: args.rotate_bytes,
     };
-    let bar = output::item_bar(args.jobs, "simulate");
-    let summary = simulate(&settings, &args.out, &args.truth, args.overwrite, |jobs| {
-        bar.inc(jobs)
-    })?;
-    bar.finish_and_clear();
+    let before = if args.overwrite {
+        None
+    } else {
+        simulate::finished(&settings, &args.out, &args.truth)
+    };
+    let summary = match before {
+        Some(summary) => {
+            output::note(&format!(
+                "nothing new: `{}` holds this simulation already",
+                args.out.display()
+            ));
+            summary
+        }
+        None => simulated(args, &settings)?,
+    };
     if args.json {
         output::json(&summary)?;
     } else {
         output::data(&text(args, &settings, &summary))?;
     }
     Ok(EXIT_DONE)
+}
+
+/// Simulates, with a progress bar.
+fn simulated(args: &SimulateArgs, settings: &Settings) -> Result<Summary> {
+    let bar = output::item_bar(args.jobs, "simulate");
+    let summary = simulate::simulate(settings, &args.out, &args.truth, args.overwrite, |jobs| {
+        bar.inc(jobs)
+    });
+    bar.finish_and_clear();
+    summary
 }
 
 fn text(args: &SimulateArgs, settings: &Settings, summary: &Summary) -> String {

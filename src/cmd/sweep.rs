@@ -287,8 +287,9 @@ impl TrialProgress {
             format!(", about {left} remain")
         };
         format!(
-            "{ended} of {} trials have ended, {done} of {all} epochs{left}",
-            self.trials
+            "{ended} of {} have ended, {done} of {}{left}",
+            output::many(self.trials, "trial"),
+            output::many(all as usize, "epoch")
         )
     }
 }
@@ -429,7 +430,8 @@ fn text(status: &Status) -> String {
     }
     if let (Some(rate), Some(remaining_s)) = (status.rate_per_hour, status.remaining_s) {
         text.push_str(&format!(
-            "{rate:.0} trials an hour, {} remain\n",
+            "{} an hour, {} remain\n",
+            output::many(rate.round() as usize, "trial"),
             output::span((1000.0 * remaining_s) as i64)
         ));
     }
@@ -511,8 +513,9 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
 fn best_text(sweep: &Sweep, row: &Row, ended: usize) -> String {
     let dir = sweep::trial_dir(&sweep.dir, row.trial);
     let mut text = format!(
-        "{}\nof {ended} trials that have ended, of {}\n",
+        "{}\nof {} that ended, of {}\n",
         self::ended(row, sweep),
+        output::many(ended, "trial"),
         sweep.plan.trials
     );
     let rows = row

@@ -27,12 +27,12 @@ pub(super) fn text(plan: &Plan) -> String {
 
 fn head(plan: &Plan) -> String {
     format!(
-        "# {} trials in {} jobs, written by poolcast {}. In its directory: condor_submit_dag pipeline.dag\n\
+        "# {} in {}, written by poolcast {}. In its directory: condor_submit_dag pipeline.dag\n\
          # What fails for good is recorded in rows/ and tensors/, and the others go on: see condor/node.sh.\n\
          NODE_STATUS_FILE pipeline.status {STATUS_EVERY_S} ALWAYS-UPDATE\n\
          MAXJOBS trials {}\n",
-        plan.trials,
-        plan.parts.len(),
+        crate::output::many(plan.trials, "trial"),
+        crate::output::many(plan.parts.len(), "job"),
         env!("CARGO_PKG_VERSION"),
         plan.config.dag.max_jobs
     )

@@ -82,7 +82,11 @@ pub fn all_rows(sweep: &Sweep) -> Result<Vec<Row>> {
     ensure!(
         rows.len() == sweep.plan.trials,
         hinted(
-            format!("{} of {} trials have ended", rows.len(), sweep.plan.trials),
+            format!(
+                "{} of {} have ended",
+                rows.len(),
+                crate::output::many(sweep.plan.trials, "trial")
+            ),
             "`poolcast sweep status DIR` shows how far they are"
         )
     );

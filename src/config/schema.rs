@@ -112,8 +112,8 @@ impl<'a> Keys<'a> {
             .collect();
         if chances.len() != values.len() || given.len() != values.len() {
             return Err(format!(
-                "`probabilities` needs a number of at least 0 for each of the {} values",
-                values.len()
+                "`probabilities` needs a number of at least 0 for each of the {}",
+                crate::output::many(values.len(), "value")
             ));
         }
         let shares: Vec<f64> = chances

@@ -215,9 +215,9 @@ impl Store {
         let found = store.starts[store.starts.len() - 1];
         ensure!(
             found == store.summary.jobs,
-            "`{}` lists {} jobs and says {}",
+            "`{}` lists {} and says {}",
             dir.display(),
-            found,
+            crate::output::many(found, "job"),
             store.summary.jobs
         );
         Ok(store)

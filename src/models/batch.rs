@@ -24,13 +24,14 @@ impl<'a> Batch<'a> {
         let b = codes.len() / cells;
         ensure!(
             codes.len() == b * cells,
-            "{} codes are not whole samples of {cells}",
-            codes.len()
+            "{} do not make whole samples of {cells}",
+            crate::output::many(codes.len(), "code")
         );
         ensure!(
             statics.len() == b * shape.s,
-            "{} static features for {b} samples of {}",
-            statics.len(),
+            "{} for {} of {}",
+            crate::output::many(statics.len(), "static feature"),
+            crate::output::many(b, "sample"),
             shape.s
         );
         let is_known = |&code: &u8| usize::from(code) < shape.e || code == EMPTY;

@@ -45,9 +45,9 @@ impl Gradient {
     ) -> Result<f64> {
         ensure!(
             targets.len() == batch.len(),
-            "{} targets for {} samples",
-            targets.len(),
-            batch.len()
+            "{} for {}",
+            crate::output::many(targets.len(), "target"),
+            crate::output::many(batch.len(), "sample")
         );
         ensure!(!batch.is_empty(), "there is no sample to learn from");
         if self.values.len() == model.flat().len() {

@@ -254,17 +254,19 @@ impl Model for Boosted {
         let outputs = if k == 2 { 1 } else { k };
         ensure!(
             self.base.len() == outputs,
-            "{} outputs for {k} classes",
-            self.base.len()
+            "{} for {k} classes",
+            crate::output::many(self.base.len(), "output")
         );
         ensure!(
             self.trees.len().is_multiple_of(outputs),
-            "a round has not a tree for each of {outputs} outputs"
+            "a round has not a tree for each of {}",
+            crate::output::many(outputs, "output")
         );
         ensure!(
             self.gains.len() == f,
-            "{} gains for {f} columns",
-            self.gains.len()
+            "{} for {}",
+            crate::output::many(self.gains.len(), "gain"),
+            crate::output::many(f, "column")
         );
         self.trees.iter().try_for_each(|tree| tree.check(f))
     }

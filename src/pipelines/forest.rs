@@ -226,13 +226,14 @@ impl Model for Forest {
     fn check(&self, f: usize, k: usize) -> Result<()> {
         ensure!(
             self.gains.len() == f,
-            "{} gains for {f} columns",
-            self.gains.len()
+            "{} for {}",
+            crate::output::many(self.gains.len(), "gain"),
+            crate::output::many(f, "column")
         );
         ensure!(
             self.forests.len() == outputs(k).len(),
-            "{} forests for {k} classes",
-            self.forests.len()
+            "{} for {k} classes",
+            crate::output::many(self.forests.len(), "forest")
         );
         ensure!(
             self.forests.iter().all(|trees| !trees.is_empty()),

@@ -88,13 +88,13 @@ impl Model for Logistic {
         let outputs = if k == 2 { 1 } else { k };
         ensure!(
             self.intercepts.len() == outputs,
-            "{} intercepts for {k} classes",
-            self.intercepts.len()
+            "{} for {k} classes",
+            crate::output::many(self.intercepts.len(), "intercept")
         );
         ensure!(
             self.weights.len() == outputs * f,
-            "{} weights for {outputs} x {f}",
-            self.weights.len()
+            "{} for {outputs} x {f}",
+            crate::output::many(self.weights.len(), "weight")
         );
         Ok(())
     }

@@ -399,7 +399,8 @@ impl Model for Network {
             .len();
         ensure!(
             outputs == if k == 2 { 1 } else { k },
-            "{outputs} outputs for {k} classes"
+            "{} for {k} classes",
+            crate::output::many(outputs, "output")
         );
         let mut inputs = f;
         for layer in &self.layers {

@@ -94,8 +94,8 @@ impl Steps {
             !kept.is_empty(),
             hinted(
                 format!(
-                    "the selection leaves none of the {} features",
-                    table.column_count()
+                    "the table has {}, and the selection leaves none",
+                    crate::output::many(table.column_count(), "feature")
                 ),
                 "let it keep more: a larger `selection_C`, or smaller limits"
             )
@@ -238,8 +238,8 @@ fn components(x: &Matrix, fitting: Fitting<'_>) -> Result<Vec<Component>> {
         wanted <= x.f,
         hinted(
             format!(
-                "`selection_n_components` is {wanted}, and the table has {} features",
-                x.f
+                "`selection_n_components` is {wanted}, and the table has {}",
+                crate::output::many(x.f, "feature")
             ),
             "ask for as many components as there are features at most"
         )

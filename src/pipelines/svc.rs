@@ -104,8 +104,8 @@ impl Model for Svc {
     fn check(&self, f: usize, k: usize) -> Result<()> {
         ensure!(
             self.machines.len() == k * (k - 1) / 2,
-            "{} machines for {k} classes",
-            self.machines.len()
+            "{} for {k} classes",
+            crate::output::many(self.machines.len(), "machine")
         );
         let sound = |machine: &Machine| machine.vectors.len() == machine.weights.len() * f;
         ensure!(

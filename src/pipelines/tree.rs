@@ -96,7 +96,8 @@ impl Tree {
         let lengths = [self.values.len(), self.others.len(), self.missing.len()];
         ensure!(
             n > 0 && lengths == [n; 3],
-            "a tree's columns have other lengths than its {n} nodes"
+            "a tree's columns have other lengths than its {}",
+            crate::output::many(n, "node")
         );
         let sound = |at: usize| {
             let other = self.others[at] as usize;

@@ -26,14 +26,16 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::error::hinted;
 use crate::files::Growing;
+use crate::manifest;
 use job::Job;
 use lives::{Lives, Piece, Slices, Timed};
 use pool::Pool;
 use submissions::{Cluster, Submission, Submissions};
-use truth::Cycle;
+use truth::{Cycle, Origin};
 use writer::LogWriter;
 
 pub use chances::Cause;
@@ -50,7 +52,7 @@ const CLUSTERS_PER_TASK: usize = 16;
 const EVENTS_PER_PIECE: usize = 512;
 
 /// What to simulate.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Settings {
     /// The root of every random choice.
     pub seed: u64,
@@ -71,6 +73,20 @@ impl Settings {
             .unwrap_or(u32::MAX)
             .max(7)
     }
+
+    /// The digest of everything that a simulation is made from. The program's version is part of it, as another version may
+    /// draw other lives.
+    fn key(&self) -> Result<String> {
+        manifest::key(&(TRUTH.version, env!("CARGO_PKG_VERSION"), self))
+    }
+}
+
+/// The summary of the simulation in `log` and `truth`, if `settings` made it and nothing in it has changed since.
+pub fn finished(settings: &Settings, log: &Path, truth: &Path) -> Option<Summary> {
+    let origin = truth::read_origin(truth)?;
+    let is_same = origin.key == settings.key().ok()?
+        && writer::events_xxh3(log, origin.summary.rotated).ok()? == origin.events_xxh3;
+    is_same.then_some(origin.summary)
 }
 
 /// Writes the log and its truth; `progress` is told the number of jobs as they are submitted.
@@ -87,16 +103,25 @@ pub fn simulate(
     clear(log, truth, overwrite)?;
     let mut writer = LogWriter::new(log, settings.rotate_bytes)?;
     let mut truth_file = Growing::new(truth)?;
-    let (summary, cycles) = pool_life(settings, |pieces| writer.write(pieces), progress)?;
-    truth_file.file().write_all(&truth::encode(&cycles)?)?;
+    let (counted, cycles) = pool_life(settings, |pieces| writer.write(pieces), progress)?;
+    let summary = Summary {
+        bytes: writer.bytes(),
+        rotated: writer.rotated(),
+        ..counted.count(&cycles)
+    };
+    let origin = Origin {
+        key: settings.key()?,
+        events_xxh3: writer.xxh3(),
+        summary,
+    };
+
     // The truth first: a log that stands alone is taken for somebody's, and never replaced.
+    truth_file
+        .file()
+        .write_all(&truth::encode(&cycles, &origin)?)?;
     truth_file.commit(truth)?;
-    let (bytes, rotated) = writer.finish()?;
-    Ok(Summary {
-        bytes,
-        rotated,
-        ..summary.count(&cycles)
-    })
+    writer.finish()?;
+    Ok(origin.summary)
 }
 
 /// Makes sure that nothing but an earlier simulation is replaced, and removes its rotated generations.
@@ -350,8 +375,13 @@ mod tests {
         let (_, cycles) = cycles(2, 2000, 7);
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("truth");
-        crate::files::write_atomic(&path, &truth::encode(&cycles).expect("encoded"))
-            .expect("written");
+        let origin = Origin {
+            key: String::new(),
+            events_xxh3: String::new(),
+            summary: Summary::default(),
+        };
+        let bytes = truth::encode(&cycles, &origin).expect("encoded");
+        crate::files::write_atomic(&path, &bytes).expect("written");
         let read = read_truth(&path).expect("read");
         let key = |truth: &Truth| (truth.cluster, truth.proc, truth.earlier_holds);
         assert!(read.is_sorted_by_key(key) && read.len() == cycles.len());

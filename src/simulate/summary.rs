@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::truth::Cycle;
 use crate::eventlog::HoldCode;
 use crate::training::Scores;
 
 /// What was simulated.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Jobs submitted.
     pub jobs: u64,
@@ -34,7 +34,7 @@ pub struct Summary {
 }
 
 /// What became of the holds of one code.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeCount {
     /// The hold reason code.
     pub hold_code: i32,

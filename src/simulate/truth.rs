@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::chances::Cause;
+use super::summary::Summary;
 use crate::eventlog::HoldCode;
 use crate::shard::{self, Column, Format, Shard};
 
@@ -46,19 +47,26 @@ pub(super) struct Cycle {
     pub(super) label: Option<bool>,
 }
 
+/// What a simulation was made from, and what it came to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Origin {
+    /// The digest of everything that it was made from.
+    pub(super) key: String,
+    /// The checksum of all events of the log, without the headers of its files.
+    pub(super) events_xxh3: String,
+    pub(super) summary: Summary,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Notes {
     causes: Vec<String>,
-}
-
-fn notes() -> Notes {
-    Notes {
-        causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),
-    }
+    /// Files of earlier builds do not tell.
+    #[serde(default)]
+    origin: Option<Origin>,
 }
 
 /// The bytes of a truth file over `cycles`, which are sorted.
-pub(super) fn encode(cycles: &[Cycle]) -> Result<Vec<u8>> {
+pub(super) fn encode(cycles: &[Cycle], origin: &Origin) -> Result<Vec<u8>> {
     fn column<T>(cycles: &[Cycle], value: impl Fn(&Truth) -> T) -> Vec<T> {
         cycles.iter().map(|cycle| value(&cycle.truth)).collect()
     }
@@ -86,13 +94,23 @@ pub(super) fn encode(cycles: &[Cycle]) -> Result<Vec<u8>> {
         ("p_hold", Column::vector(&p_hold)),
         ("cause", Column::vector(&cause)),
     ];
+    let notes = Notes {
+        causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),
+        origin: Some(origin.clone()),
+    };
     shard::encode(
         TRUTH,
-        &notes(),
+        &notes,
         columns
             .map(|(name, column)| (name.to_owned(), column))
             .into(),
     )
+}
+
+/// What the truth file at `path` says of its simulation; `None` where there is no such file, or it does not tell.
+pub(super) fn read_origin(path: &Path) -> Option<Origin> {
+    let shard = Shard::open(path, TRUTH).ok()?;
+    shard.notes::<Notes>().ok()?.origin
 }
 
 /// Reads the truth file at `path`; its rows are sorted by cluster, proc and earlier holds.

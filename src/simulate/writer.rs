@@ -1,6 +1,6 @@
 //! Pieces of text → a global event log on disk, rotated as HTCondor rotates one.
 
-use std::io::{Seek as _, SeekFrom, Write as _};
+use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -8,7 +8,11 @@ use anyhow::Result;
 use super::lives::Piece;
 use super::pool::SCHEDD;
 use crate::eventlog::{LogBuffer, LogHeader};
-use crate::files::Growing;
+use crate::files::{self, Growing};
+use crate::manifest::Checksum;
+
+/// The line that ends every record, the header of a file included.
+const RECORD_END: &[u8] = b"...\n";
 
 /// A log that is being written; nothing appears under its name before [`LogWriter::finish`].
 pub(super) struct LogWriter {
@@ -19,6 +23,8 @@ pub(super) struct LogWriter {
     rotated: Vec<Growing>,
     size_bytes: u64,
     offset_bytes: u64,
+    /// Of all events, without the headers of the files: these are written anew once their files are full.
+    checksum: Checksum,
     /// When the log and its current file were created, epoch ms; `None` before the first event.
     created_ms: Option<(i64, i64)>,
 }
@@ -28,6 +34,21 @@ pub(super) fn generation(path: &Path, number: usize) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     PathBuf::from(name)
+}
+
+/// The checksum of the events in the log at `path` and its `rotated` generations, as [`LogWriter::xxh3`] gives it.
+pub(super) fn events_xxh3(path: &Path, rotated: usize) -> Result<String> {
+    let generations = (1..=rotated).rev().map(|number| generation(path, number));
+    let mut checksum = Checksum::default();
+    for file in generations.chain([path.to_owned()]) {
+        let mut file = BufReader::new(files::open_regular(&file, u64::MAX)?);
+        let mut line = Vec::new();
+        while file.read_until(b'\n', &mut line)? > 0 && line != RECORD_END {
+            line.clear();
+        }
+        checksum.read(file)?;
+    }
+    Ok(checksum.finish().1)
 }
 
 impl LogWriter {
@@ -41,6 +62,7 @@ impl LogWriter {
             rotated: Vec::new(),
             size_bytes: 0,
             offset_bytes: 0,
+            checksum: Checksum::default(),
             created_ms: None,
         })
     }
@@ -58,6 +80,7 @@ impl LogWriter {
             self.created_ms = Some((*first_ms, *first_ms));
             self.begin_file(*first_ms)?;
         }
+        self.checksum.update(&piece.bytes);
         let mut written = 0;
         if let Some(limit_bytes) = self.rotate_bytes {
             let mut before = 0;
@@ -115,13 +138,27 @@ impl LogWriter {
         self.begin_file(now_ms)
     }
 
-    /// Gives all files their names; returns the number of bytes, and of rotated generations.
-    pub(super) fn finish(self) -> Result<(u64, usize)> {
+    /// The bytes of all files so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.offset_bytes + self.size_bytes
+    }
+
+    /// How many generations were rotated so far.
+    pub(super) fn rotated(&self) -> usize {
+        self.rotated.len()
+    }
+
+    /// The checksum of all events so far.
+    pub(super) fn xxh3(&self) -> String {
+        self.checksum.finish().1
+    }
+
+    /// Gives all files their names.
+    pub(super) fn finish(self) -> Result<()> {
         let count = self.rotated.len();
         for (at, file) in self.rotated.into_iter().enumerate() {
             file.commit(&generation(&self.path, count - at))?;
         }
-        self.current.commit(&self.path)?;
-        Ok((self.offset_bytes + self.size_bytes, count))
+        self.current.commit(&self.path)
     }
 }

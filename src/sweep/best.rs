@@ -70,8 +70,8 @@ impl Best {
                 ))
             });
             format!(
-                "none of the {} trials finished{}",
-                trials.len(),
+                "of {} none finished{}",
+                crate::output::many(trials.len(), "trial"),
                 why.unwrap_or_default()
             )
         })?;

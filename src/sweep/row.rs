@@ -167,7 +167,10 @@ impl Row {
 
     /// The row of an item that no worker survived.
     pub(super) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> Result<Row> {
-        let error = format!("{tries} workers died of it or lost it, one after the other");
+        let error = format!(
+            "{} died of it or lost it, one after the other",
+            crate::output::many(tries as usize, "worker")
+        );
         let row = Row::begin(
             &ChunkEntry {
                 attempt: tries,

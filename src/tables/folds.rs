@@ -42,11 +42,11 @@ pub fn cross_validation_folds(
     let is_grouped = distinct.len() < table.row_count();
     let folds = match cv.folds {
         Folds::Stratified if is_grouped => {
-            enough(distinct.len(), "groups", cv.k)?;
+            enough(distinct.len(), "group", cv.k)?;
             of_parts(&stratified_groups(table, cv.k, &mut random), cv.k)
         }
         Folds::Stratified => {
-            enough(table.row_count(), "rows", cv.k)?;
+            enough(table.row_count(), "row", cv.k)?;
             of_parts(&stratified(table, cv.k, &mut random), cv.k)
         }
         Folds::LeaveOneGroupOut => {
@@ -77,7 +77,7 @@ fn enough(found: usize, what: &str, k: usize) -> Result<()> {
     ensure!(
         found >= k,
         hinted(
-            format!("{found} {what} do not make {k} folds"),
+            format!("{} cannot make {k} folds", crate::output::many(found, what)),
             "ask for fewer with `--cv`"
         )
     );
@@ -191,7 +191,7 @@ fn by_time(
         )
         .into());
     };
-    enough(table.row_count(), "rows", k + 1)?;
+    enough(table.row_count(), "row", k + 1)?;
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
     let cuts: Vec<f64> = (1..=k)

@@ -198,8 +198,8 @@ impl JoinedTable {
                     classes.len() > 1 || rows.is_empty(),
                     hinted(
                         format!(
-                            "the {side} side of the split `{name}` has one class: `{only}`, {} rows",
-                            rows.len()
+                            "the {side} side of the split `{name}` has one class: `{only}`, {}",
+                            crate::output::many(rows.len(), "row")
                         ),
                         "a model needs at least two; change the filter"
                     )
@@ -225,7 +225,10 @@ pub(super) fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String 
         .collect::<Vec<_>>()
         .join(", ");
     if count > LISTED {
-        text.push_str(&format!(" and {} others", count - LISTED));
+        text.push_str(&format!(
+            " and {}",
+            crate::output::many(count - LISTED, "other")
+        ));
     }
     text
 }

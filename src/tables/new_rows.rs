@@ -66,8 +66,8 @@ fn check_columns(found: &[String], features: &[String]) -> Result<()> {
         hinted(
             said.join(", and "),
             format!(
-                "give it the {} features that the pipeline was fitted on, in any order, beside the index, and no others",
-                features.len()
+                "give it the {} that the pipeline was fitted on, in any order, beside the index, and no others",
+                crate::output::many(features.len(), "feature")
             )
         )
     );

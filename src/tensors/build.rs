@@ -109,7 +109,10 @@ pub fn build(
     ensure!(
         !samples.is_empty(),
         hinted(
-            format!("none of the {cycles} hold cycles in these events has a known outcome"),
+            format!(
+                "the events have {}, and none with a known outcome",
+                crate::output::many(cycles, "hold cycle")
+            ),
             "parse a longer log: held jobs must be released and end, or be held again, within it"
         )
     );

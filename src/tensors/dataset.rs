@@ -264,10 +264,9 @@ impl Dataset {
             let found = starts[shards.len()];
             ensure!(
                 (found, successes) == (listed.samples, listed.successes),
-                "`{}` lists {} {} samples, {} of them with label 1, and holds {found}, {successes} of them with label 1",
+                "`{}` lists {}, {} of them with label 1, and holds {found}, {successes} of them with label 1",
                 dir.display(),
-                listed.samples,
-                side.name(),
+                crate::output::many(listed.samples, &format!("{} sample", side.name())),
                 listed.successes
             );
             sides.insert(side, Shards { shards, starts });
@@ -433,7 +432,8 @@ fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<Counts> {
     ];
     ensure!(
         lengths.iter().all(|&length| length == n),
-        "its columns have other lengths than its {n} samples"
+        "its columns have other lengths than its {}",
+        crate::output::many(n, "sample")
     );
     let label: &[u8] = shard.column("label")?;
     ensure!(

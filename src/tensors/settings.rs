@@ -94,8 +94,11 @@ impl Settings {
             j * m <= MOST_CELLS,
             hinted(
                 format!(
-                    "samples of {j} jobs and {m} frames have {} cells each, and {MOST_CELLS} are the most",
-                    j * m
+                    "samples of {} and {} have {} each, and {} are the most",
+                    crate::output::many(j, "job"),
+                    crate::output::many(m, "frame"),
+                    crate::output::many(j * m, "cell"),
+                    crate::output::count(MOST_CELLS as u64)
                 ),
                 "choose a smaller `j` or `m`; the published search space has 100 each at most"
             )

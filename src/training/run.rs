@@ -175,8 +175,8 @@ impl Run {
             summary.shape.s == statics(architecture),
             hinted(
                 format!(
-                    "the model takes {} static features, and this program knows {STATICS}",
-                    summary.shape.s
+                    "the model takes {}, and this program knows {STATICS}",
+                    crate::output::many(summary.shape.s, "static feature")
                 ),
                 "train it anew into another directory with `poolcast train TENSORS -o RUN`"
             )

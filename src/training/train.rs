@@ -148,7 +148,7 @@ pub enum Progress<'a> {
 
 /// The training was asked to stop, and its checkpoint is on disk.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the training was stopped in epoch {epoch} after {batch} of {batches} batches")]
+#[error("the training was stopped in epoch {epoch} after batch {batch} of {batches}")]
 pub struct Stopped {
     /// The epoch at work, counted from 1.
     pub epoch: usize,

@@ -212,7 +212,7 @@ fn jobs_that_are_not_held_are_told_apart() {
     ");
     insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1161.0 1"), @"
     exit 2
-    error: none of the 2 jobs of cluster 1 is held
+    error: cluster 1 has 2 jobs, and none is held
 
     hint: leave out the job ids to get advice on every held job
     ");

@@ -827,7 +827,7 @@ fn a_dag_without_a_trial_that_works_has_failed() {
     DAG status 2, 2 nodes failed
     tensors-j5-m4-t10-uniform-events failed: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     trials-0001 failed: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
-    logs/best.err:error: none of the 1 trials finished; trial 1: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
+    logs/best.err:error: of 1 trial none finished; trial 1: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     ");
 }
 

@@ -135,7 +135,7 @@ fn tensors_say_how_large_they_are_and_refuse_what_nobody_means() {
     assert!((250_000..270_000).contains(&bytes), "{bytes}");
     insta::assert_snapshot!(place.run("tensors events -o huge --j 5000 --m 5000"), @"
     exit 2
-    error: samples of 5000 jobs and 5000 frames have 25000000 cells each, and 16777216 are the most
+    error: samples of 5,000 jobs and 5,000 frames have 25,000,000 cells each, and 16,777,216 are the most
 
     hint: choose a smaller `j` or `m`; the published search space has 100 each at most
     ");

@@ -520,7 +520,7 @@ fn what_matters_is_named_by_the_columns_of_the_table() {
     for words in [
         "on Spain",
         "on A1_Japan",
-        "roc_auc lost if permuted",
+        "ROC-AUC lost if permuted",
         &shown,
     ] {
         assert!(text.contains(words), "{words}: {text}");

@@ -102,7 +102,7 @@ fn nothing_else_is_replaced() {
     let call = |log: &str, truth: &str, more: &str| {
         place.run(&format!("simulate -o {log} --truth {truth} {SMALL} {more}"))
     };
-    insta::assert_snapshot!(call("EventLog", "EventLog.truth", ""), @"
+    insta::assert_snapshot!(call("EventLog", "EventLog.truth", "--seed 2"), @"
     exit 2
     error: `EventLog` exists already
 
@@ -132,6 +132,41 @@ fn nothing_else_is_replaced() {
     assert!(
         !place.path("cut.1").exists(),
         "generations of the earlier log would be read with the new one"
+    );
+}
+
+#[test]
+fn what_the_same_call_made_is_found_again() {
+    let place = Place::new();
+    let call = format!("simulate -o EventLog --truth truth {SMALL} --rotate-bytes 500000");
+    let printed = place.stdout(&call);
+    let made = place.files(".");
+
+    let again = place.run(&call);
+    assert_eq!(
+        (again.code, &again.stdout, &*again.stderr),
+        (
+            Some(0),
+            &printed,
+            "nothing new: `EventLog` holds this simulation already\n"
+        )
+    );
+    assert_eq!(place.files("."), made);
+    let json = place.json(&format!("{call} --json"));
+    assert_eq!(
+        json,
+        place.json(&format!("{call} --json --overwrite")),
+        "what is found says the same as what is made"
+    );
+
+    // Whoever has added to the log owns what is in it now.
+    let log = place.path("EventLog");
+    let text = fs_err::read_to_string(&log).expect("read");
+    fs_err::write(&log, text + "another's\n").expect("written");
+    let refused = place.run(&call);
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("`EventLog` exists already"),
+        "{refused}"
     );
 }
 

@@ -584,10 +584,7 @@ fn a_second_manager_leaves_and_a_stopped_worker_gives_back() {
     let late = place.run("sweep run sweep --trial-timeout 1");
     assert_eq!(late.code, Some(2), "{late}");
     assert!(late.stdout.contains("failed, time-limit: 3"), "{late}");
-    assert!(
-        late.stderr.contains("none of the 3 trials finished"),
-        "{late}"
-    );
+    assert!(late.stderr.contains("of 3 trials none finished"), "{late}");
     assert!(rows(&place).iter().all(|row| {
         row["error"]
             .as_str()
@@ -650,7 +647,7 @@ fn what_is_no_sweep_is_named() {
     insta::assert_snapshot!(place.run("sweep best sweep"), @"
     exit 1
     error: the sweep in `sweep` has no best trial
-      caused by: none of the 0 trials finished
+      caused by: of 0 trials none finished
 
     hint: `poolcast sweep status DIR` shows how far it is, and why trials failed
     ");

@@ -303,13 +303,13 @@ fn a_stop_says_how_to_go_on() {
     let filters = || {
         vec![
             (r"(?m)^epoch .*\n", ""),
-            (r"epoch \d+ after \d+ of", "epoch # after # of"),
+            (r"epoch \d+ after batch \d+ of", "epoch # after batch # of"),
         ]
     };
     insta::with_settings!({filters => filters()}, {
         insta::assert_snapshot!(stopped, @"
         exit 1
-        error: the training was stopped in epoch # after # of 55 batches
+        error: the training was stopped in epoch # after batch # of 55
 
         hint: the same command goes on from there with `--resume`
         ");
@@ -321,7 +321,7 @@ fn a_stop_says_how_to_go_on() {
     insta::with_settings!({filters => filters()}, {
         insta::assert_snapshot!(job, @"
         exit 85
-        the training was stopped in epoch # after # of 55 batches; `job` holds its checkpoint
+        the training was stopped in epoch # after batch # of 55; `job` holds its checkpoint
         ");
     });
     let both = place.run("train tensors -o job --self-checkpoint --overwrite");

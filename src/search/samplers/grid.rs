@@ -38,7 +38,8 @@ pub(in crate::search) fn point(space: &SearchSpace, trial: usize) -> Result<Sear
     let mut rest = trial.saturating_sub(1) as u64;
     ensure!(
         rest < points,
-        "the grid has {points} points, and no point {trial}"
+        "the grid has {}, and no point {trial}",
+        crate::output::many(points as usize, "point")
     );
 
     let mut point = SearchPoint::new();
