@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use poolcast::eventlog::{self, ReadOptions};
-use poolcast::events::{Builder, Store};
+use poolcast::events::{EventStore, EventStoreBuilder};
 use poolcast::files::Staging;
 use poolcast::output;
 use processor::processor_s;
@@ -57,12 +57,12 @@ fn read(log: &Path) -> Result<(u64, u64)> {
 
 fn store(log: &Path, dir: &Path) -> Result<()> {
     let staging = Staging::new(dir, true)?;
-    let mut builder = Builder::new("", "", Some(staging.path().to_owned()));
+    let mut builder = EventStoreBuilder::new("", "", Some(staging.path().to_owned()));
     let read = eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
-        builder.add(&batch)
+        builder.add_batch(&batch)
     })?;
     builder.end_log("log", read, None);
-    builder.write(staging, "bench").map(drop)
+    builder.write_store(staging, "bench").map(drop)
 }
 
 /// Opens a store of 1,000 shards, all copies of the first shard in `dir`, and prints how long that takes.
@@ -85,7 +85,7 @@ fn open_many(dir: &Path) -> Result<()> {
     manifest["jobs"] = (first["jobs"].as_u64().unwrap_or(0) * 1000).into();
     fs_err::write(&path, serde_json::to_vec(&manifest)?)?;
     let start = Instant::now();
-    let jobs = Store::open(dir)?.jobs().len();
+    let jobs = EventStore::open(dir)?.jobs().len();
     let text = format!(
         "open 1,000 shards: {:.1} ms for {jobs} jobs\n",
         start.elapsed().as_secs_f64() * 1000.0

@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use poolcast::config::{Config, Context};
-use poolcast::events::Store;
+use poolcast::events::EventStore;
 use poolcast::output;
-use poolcast::tensors::{Settings, build};
+use poolcast::tensors::{TensorSettings, build};
 use processor::processor_s;
 
 #[global_allocator]
@@ -23,7 +23,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const ROUNDS: usize = 5;
 
 /// Builds the tensors once; returns the seconds of wall time and of processor time, the samples, and the bytes on disk.
-fn round(store: &Store, settings: &Settings) -> Result<(f64, f64, usize, u64)> {
+fn round(store: &EventStore, settings: &TensorSettings) -> Result<(f64, f64, usize, u64)> {
     let dir = tempfile::tempdir()?;
     let out = dir.path().join("tensors");
     let (start, processor) = (Instant::now(), processor_s()?);
@@ -39,7 +39,7 @@ fn round(store: &Store, settings: &Settings) -> Result<(f64, f64, usize, u64)> {
     ))
 }
 
-fn measure(store: &Store, settings: &Settings) -> Result<()> {
+fn measure(store: &EventStore, settings: &TensorSettings) -> Result<()> {
     let rounds = (0..ROUNDS)
         .map(|_| round(store, settings))
         .collect::<Result<Vec<_>>>()?;
@@ -68,7 +68,7 @@ fn main() -> Result<()> {
         .filter(|arg| arg != "--bench")
         .collect();
     let (events, sizes) = args.split_first().context("name a directory of events")?;
-    let store = Store::open(&PathBuf::from(events))?;
+    let store = EventStore::open(&PathBuf::from(events))?;
     let numbers: Vec<usize> = sizes
         .iter()
         .map(|text| text.parse())
@@ -79,12 +79,12 @@ fn main() -> Result<()> {
         rayon::current_num_threads()
     ))?;
     for size in numbers.chunks_exact(3) {
-        let mut settings = Settings::of(&Config::load(None, &BTreeMap::new())?)?;
+        let mut settings = TensorSettings::from_config(&Config::load(None, &BTreeMap::new())?)?;
         (settings.j, settings.m, settings.timeframe_len_s) = (size[0], size[1], size[2] as u32);
         for context in [Context::Uniform, Context::Recent, Context::SameOwnerFirst] {
             measure(
                 &store,
-                &Settings {
+                &TensorSettings {
                     context,
                     ..settings.clone()
                 },

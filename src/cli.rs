@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use crate::config::{Context, Cycles, Label, Split, StateEvent, Vocabulary, Window};
 use crate::models::{ARCHITECTURES, Architecture, DeviceName};
-use crate::tensors::Side;
+use crate::tensors::SplitSide;
 
 /// What `--version` says; `-V` says the number alone. `build.rs` sets what Cargo does not.
 const VERSION: &str = concat!(
@@ -705,7 +705,7 @@ pub struct EvaluateArgs {
     pub tensors: PathBuf,
     /// The side to score
     #[arg(long, value_enum, default_value = "test")]
-    pub side: Side,
+    pub side: SplitSide,
     /// The truth of a simulated log: also scores the best that anybody could predict at the hold
     #[arg(long, value_name = "TRUTH")]
     pub truth: Option<PathBuf>,

@@ -10,10 +10,10 @@ use crate::error::hinted;
 use crate::{files, manifest, temporary};
 
 /// The salt itself. A secret, which is never printed.
-pub const VARIABLE: &str = "POOLCAST_OWNER_SALT";
+pub const SALT_VARIABLE: &str = "POOLCAST_OWNER_SALT";
 
 /// Where the salt is kept instead of the user's configuration directory.
-pub const FILE_VARIABLE: &str = "POOLCAST_OWNER_SALT_FILE";
+pub const SALT_FILE_VARIABLE: &str = "POOLCAST_OWNER_SALT_FILE";
 
 /// As many random bytes make a salt.
 const SALT_BYTES: usize = 32;
@@ -26,34 +26,34 @@ const MOST_FILE_BYTES: u64 = 4096;
 
 /// What owners are hashed with.
 #[derive(Clone)]
-pub struct Salt {
+pub struct OwnerSalt {
     text: String,
     /// What there is to say of where it comes from, on stderr.
     pub note: Option<String>,
 }
 
-impl std::fmt::Debug for Salt {
+impl std::fmt::Debug for OwnerSalt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Salt")
+        f.write_str("OwnerSalt")
     }
 }
 
-impl Salt {
-    /// The salt of this user: what [`VARIABLE`] says, else what the salt's file holds, which is made with a random salt if it
+impl OwnerSalt {
+    /// The salt of this user: what [`SALT_VARIABLE`] says, else what the salt's file holds, which is made with a random salt if it
     /// is missing. Where no file can be kept, a salt for one store alone.
     ///
     /// # Errors
-    /// Fails for a file that holds no salt, and where [`FILE_VARIABLE`] names one that can be neither read nor made.
-    pub fn of_user() -> Result<Salt> {
+    /// Fails for a file that holds no salt, and where [`SALT_FILE_VARIABLE`] names one that can be neither read nor made.
+    pub fn for_this_user() -> Result<OwnerSalt> {
         let variable =
             |name| std::env::var_os(name).filter(|value: &std::ffi::OsString| !value.is_empty());
-        if let Some(text) = variable(VARIABLE) {
-            return Ok(Salt {
+        if let Some(text) = variable(SALT_VARIABLE) {
+            return Ok(OwnerSalt {
                 text: text.to_string_lossy().into_owned(),
                 note: None,
             });
         }
-        if let Some(path) = variable(FILE_VARIABLE) {
+        if let Some(path) = variable(SALT_FILE_VARIABLE) {
             let kept = kept_in(Path::new(&path));
             return kept.with_context(|| {
                 format!(
@@ -72,19 +72,19 @@ impl Salt {
         let configuration =
             directory("XDG_CONFIG_HOME").or_else(|| Some(directory("HOME")?.join(".config")));
         let Some(configuration) = configuration else {
-            return Salt::for_one_store("there is no home directory");
+            return OwnerSalt::for_one_store("there is no home directory");
         };
         match kept_in(&configuration.join("poolcast").join("owner-salt")) {
             // The places where jobs run have often a home that nobody can write to.
             Err(error) if error.chain().any(|cause| cause.is::<std::io::Error>()) => {
-                Salt::for_one_store(&format!("{error:#}"))
+                OwnerSalt::for_one_store(&format!("{error:#}"))
             }
             kept => kept,
         }
     }
 
     /// A random salt that is forgotten with the process.
-    pub fn random() -> Result<Salt> {
+    pub fn random() -> Result<OwnerSalt> {
         let mut bytes = [0; SALT_BYTES];
         let mut filled = 0;
         while filled < SALT_BYTES {
@@ -95,20 +95,20 @@ impl Salt {
             .map_err(std::io::Error::from)
             .context("the operating system gives no random numbers")?;
         }
-        Ok(Salt {
+        Ok(OwnerSalt {
             text: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
             note: None,
         })
     }
 
-    fn for_one_store(why: &str) -> Result<Salt> {
+    fn for_one_store(why: &str) -> Result<OwnerSalt> {
         let note = format!(
             "note: owners are hashed with a salt for this store alone, as none can be kept ({why}): \
-             a log that grows cannot be read on; `{FILE_VARIABLE}` names a file to keep one in"
+             a log that grows cannot be read on; `{SALT_FILE_VARIABLE}` names a file to keep one in"
         );
-        Ok(Salt {
+        Ok(OwnerSalt {
             note: Some(note),
-            ..Salt::random()?
+            ..OwnerSalt::random()?
         })
     }
 
@@ -124,7 +124,7 @@ pub fn digest(salt: &str) -> String {
 }
 
 /// The salt in the file `path`, which is made if it is missing.
-fn kept_in(path: &Path) -> Result<Salt> {
+fn kept_in(path: &Path) -> Result<OwnerSalt> {
     match read(path) {
         Err(error) if is_missing(&error) => make(path),
         found => found,
@@ -138,7 +138,7 @@ fn is_missing(error: &anyhow::Error) -> bool {
     io.any(|io| io.kind() == ErrorKind::NotFound)
 }
 
-fn read(path: &Path) -> Result<Salt> {
+fn read(path: &Path) -> Result<OwnerSalt> {
     use std::os::unix::fs::PermissionsExt as _;
     let bytes = files::read_artefact(path, MOST_FILE_BYTES)?;
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
@@ -158,14 +158,14 @@ fn read(path: &Path) -> Result<Salt> {
         "warning: others can read the salt of owners: `chmod 600 {}`",
         path.display()
     );
-    Ok(Salt {
+    Ok(OwnerSalt {
         text,
         note: is_open.then_some(note),
     })
 }
 
 /// Makes the file: it appears whole, and of several calls that make it at once all get the salt of the first.
-fn make(path: &Path) -> Result<Salt> {
+fn make(path: &Path) -> Result<OwnerSalt> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     fs_err::create_dir_all(temporary::directory_of(path))?;
     let (beside, mut file) = temporary::make_beside(path, "tmp", |path| {
@@ -175,7 +175,7 @@ fn make(path: &Path) -> Result<Salt> {
             .mode(0o600)
             .open(path)
     })?;
-    let written = Salt::random().and_then(|salt| {
+    let written = OwnerSalt::random().and_then(|salt| {
         file.write_all(format!("{}\n", salt.text).as_bytes())?;
         Ok(file.sync_all()?)
     });
@@ -191,7 +191,7 @@ fn make(path: &Path) -> Result<Salt> {
         "note: made `{}`, the secret that owners are hashed with; keep it",
         path.display()
     );
-    Ok(Salt {
+    Ok(OwnerSalt {
         note: is_new.then_some(note),
         ..read(path)?
     })
@@ -206,7 +206,7 @@ mod tests {
     fn calls_at_once_agree_on_one_salt() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("poolcast").join("owner-salt");
-        let salts: Vec<Salt> = std::thread::scope(|scope| {
+        let salts: Vec<OwnerSalt> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
                 .map(|_| scope.spawn(|| kept_in(&path).expect("kept")))
                 .collect();
@@ -236,7 +236,7 @@ mod tests {
             1,
             "no leftovers"
         );
-        assert_ne!(Salt::random().expect("random").text, salts[0].text);
+        assert_ne!(OwnerSalt::random().expect("random").text, salts[0].text);
     }
 
     #[test]
@@ -267,11 +267,11 @@ mod tests {
 
     #[test]
     fn nothing_gives_a_salt_away() {
-        let salt = Salt {
+        let salt = OwnerSalt {
             text: "s3cret-s3cret-s3cret".to_owned(),
             note: None,
         };
-        assert_eq!(format!("{salt:?}"), "Salt");
+        assert_eq!(format!("{salt:?}"), "OwnerSalt");
         assert!(!digest(salt.text()).contains("s3cret"));
         assert_ne!(digest(salt.text()), digest("s3cret-s3cret-s3creT"));
     }

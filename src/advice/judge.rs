@@ -7,8 +7,8 @@ use super::codes::{meaning, rule};
 use crate::config;
 use crate::error::hinted;
 use crate::eventlog::{ABORTED, HELD, TERMINATED};
-use crate::events::{Job, Store};
-use crate::tensors::{Cycle, LeftOut, Outcome, cycles};
+use crate::events::{EventStore, StoredJob};
+use crate::tensors::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
 use crate::training::{HoldModel, Rates, Run};
 
 /// What to do with a held job.
@@ -149,8 +149,8 @@ impl std::str::FromStr for Selection {
 /// The jobs that are held when the log ends, with the hold they are in.
 struct Held<'a> {
     index: usize,
-    job: Job<'a>,
-    cycle: Cycle,
+    job: StoredJob<'a>,
+    cycle: HoldCycle,
 }
 
 impl Held<'_> {
@@ -162,10 +162,10 @@ impl Held<'_> {
     }
 }
 
-fn held_jobs(store: &Store) -> Vec<Held<'_>> {
-    let held = |(index, job): (usize, Job<'_>)| {
-        let cycle = cycles(job.history, config::Label::Next, store.gaps(job.ap)).pop()?;
-        (cycle.outcome == Outcome::LeftOut(LeftOut::StillHeld)).then_some((index, cycle))
+fn held_jobs(store: &EventStore) -> Vec<Held<'_>> {
+    let held = |(index, job): (usize, StoredJob<'_>)| {
+        let cycle = hold_cycles(job.history, config::Label::Next, store.gaps(job.ap)).pop()?;
+        (cycle.outcome == HoldOutcome::LeftOut(LeftOutReason::StillHeld)).then_some((index, cycle))
     };
     let jobs = store.jobs();
     let found = jobs.iter().enumerate().filter_map(held);
@@ -183,7 +183,7 @@ fn held_jobs(store: &Store) -> Vec<Held<'_>> {
 /// # Errors
 /// Fails for a job that is not in the log, or is not held when the log ends.
 pub fn advise(
-    store: &Store,
+    store: &EventStore,
     run: &Run,
     skill: Option<Skill>,
     settings: &config::Advice,
@@ -212,7 +212,7 @@ pub fn advise(
         .collect()
 }
 
-fn matches(job: &Job<'_>, selection: &Selection) -> bool {
+fn matches(job: &StoredJob<'_>, selection: &Selection) -> bool {
     match *selection {
         Selection::Job(cluster, proc) => (job.cluster, job.proc) == (cluster, proc),
         Selection::Cluster(cluster) => job.cluster == cluster,
@@ -220,8 +220,8 @@ fn matches(job: &Job<'_>, selection: &Selection) -> bool {
 }
 
 /// What is known of jobs that are not held: whether they are in the log, and how they ended.
-fn why_not_held(store: &Store, selection: &Selection) -> Result<crate::error::Hinted> {
-    let jobs: Vec<Job<'_>> = store
+fn why_not_held(store: &EventStore, selection: &Selection) -> Result<crate::error::Hinted> {
+    let jobs: Vec<StoredJob<'_>> = store
         .jobs()
         .iter()
         .filter(|job| matches(job, selection))
@@ -269,7 +269,7 @@ fn why_not_held(store: &Store, selection: &Selection) -> Result<crate::error::Hi
 }
 
 struct Judge<'a> {
-    store: &'a Store,
+    store: &'a EventStore,
     run: &'a Run,
     skill: Option<Skill>,
     settings: &'a config::Advice,

@@ -9,9 +9,9 @@ use super::parse;
 use crate::advice::{self, Advice, Selection, Skill};
 use crate::cli::AdviseArgs;
 use crate::config::Config;
-use crate::events::{Builder, Store};
-use crate::salt::Salt;
-use crate::tensors::Side;
+use crate::events::{EventStore, EventStoreBuilder};
+use crate::salt::OwnerSalt;
+use crate::tensors::SplitSide;
 use crate::training::{Evaluation, Run};
 use crate::{condor, manifest, output, sweep};
 
@@ -48,9 +48,9 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         &logs,
     )?;
     // Nothing is kept, and no advice depends on what owners are hashed with.
-    let mut builder = Builder::new(Salt::random()?.text(), "", None);
+    let mut builder = EventStoreBuilder::new(OwnerSalt::random()?.text(), "", None);
     parse::read(&logs, &options, &mut builder)?;
-    let store = builder.store()?;
+    let store = builder.into_store()?;
     let advice = judge(&store, &run, &dir, &config, &selections)?;
     if args.json {
         output::json(&document(&store, &run, &advice))?
@@ -62,7 +62,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
 
 /// Judges held jobs with the model of the run in `dir` and what its evaluation showed.
 pub(super) fn judge(
-    store: &Store,
+    store: &EventStore,
     run: &Run,
     dir: &Path,
     config: &Config,
@@ -72,7 +72,8 @@ pub(super) fn judge(
 }
 
 fn skill(dir: &Path) -> Option<Skill> {
-    let evaluation: Evaluation = manifest::read_json(&Evaluation::path(dir, Side::Test)).ok()?;
+    let evaluation: Evaluation =
+        manifest::read_json(&Evaluation::path(dir, SplitSide::Test)).ok()?;
     let score = evaluation
         .methods
         .first()?
@@ -85,7 +86,7 @@ fn skill(dir: &Path) -> Option<Skill> {
     })
 }
 
-pub(super) fn document<'a>(store: &Store, run: &'a Run, advice: &'a [Advice]) -> Document<'a> {
+pub(super) fn document<'a>(store: &EventStore, run: &'a Run, advice: &'a [Advice]) -> Document<'a> {
     Document {
         schema_version: SCHEMA_VERSION,
         model: &run.key,

@@ -14,7 +14,7 @@ use crate::condor::{self, Counts, DAG_FILE, Measured, Nodes, Plan, Source};
 use crate::config::{Config, MetricName};
 use crate::error::{EXIT_DONE, early};
 use crate::eventlog::{self, HELD, ReadOptions};
-use crate::events::{EVENTS as EVENTS_FORMAT, Store};
+use crate::events::{EVENTS_FORMAT, EventStore};
 use crate::files::{self, LockedDirectory, Staging};
 use crate::sweep::{self, Leader, Sweep, Trials};
 use crate::{advice, escape, manifest, output, salt};
@@ -61,7 +61,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     condor::write(&plan)?;
     let dir = escape::path(&config.out);
     output::data(&format!("{}: {dir}/{DAG_FILE}\n", counts(&plan)))?;
-    if matches!(plan.source, Source::Logs(_)) && std::env::var_os(salt::VARIABLE).is_some() {
+    if matches!(plan.source, Source::Logs(_)) && std::env::var_os(salt::SALT_VARIABLE).is_some() {
         output::note(
             "note: secrets do not travel with jobs: owners are hashed there without `POOLCAST_OWNER_SALT`",
         );
@@ -109,7 +109,7 @@ fn prepare(plan: &Plan) -> Result<Option<String>> {
 /// Takes the store of events in `from` over to `to`, as links where that can be: a store is never changed in place. Returns its
 /// digest.
 fn taken_over(from: &Path, to: &Path) -> Result<String> {
-    Store::open(from).with_context(|| format!("cannot use `{}`", from.display()))?;
+    EventStore::open(from).with_context(|| format!("cannot use `{}`", from.display()))?;
     let key = manifest::read::<serde_json::Value>(from, EVENTS_FORMAT)?.key;
     if manifest::finished_key(to, EVENTS_FORMAT).as_ref() == Some(&key) {
         return Ok(key);

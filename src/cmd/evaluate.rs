@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use crate::cli::EvaluateArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
-use crate::tensors::{Dataset, Side};
+use crate::tensors::{Dataset, SplitSide};
 use crate::training::{Evaluation, Run, Score, Scores, evaluate};
 use crate::{condor, manifest, output, simulate, sweep};
 
@@ -34,7 +34,7 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
 }
 
 /// The probabilities that a simulation planted for the holds of one side.
-fn best_possible(truth: &Path, dataset: &Dataset, side: Side) -> Result<Vec<f64>> {
+fn best_possible(truth: &Path, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
     let known = simulate::read_truth(truth)?;
     let cluster: Vec<i32> = dataset.column(side, "cluster")?;
     let proc: Vec<i32> = dataset.column(side, "proc")?;
@@ -59,7 +59,7 @@ pub(super) fn score(
     run: &Run,
     dir: &Path,
     dataset: &Dataset,
-    side: Side,
+    side: SplitSide,
     resamples: usize,
     best: Option<Vec<f64>>,
 ) -> Result<Evaluation> {

@@ -10,11 +10,11 @@ use crate::cli::ParseArgs;
 use crate::error::{EXIT_DONE, hinted};
 use crate::escape;
 use crate::eventlog::{self, EventBatch, ReadOptions, event_name};
-use crate::events::{Builder, EVENTS, Source, Store, Summary};
+use crate::events::{EVENTS_FORMAT, EventStore, EventStoreBuilder, SourceLog, StoreSummary};
 use crate::files::Staging;
 use crate::manifest::{self, Checksum};
 use crate::output;
-use crate::salt::{self, Salt};
+use crate::salt::{self, OwnerSalt};
 use crate::tensors::hold_counts;
 
 /// Reads the logs, writes the store, prints the counts.
@@ -35,7 +35,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
         earlier(out, &logs, &options, &salt)?
     };
     let staging = Staging::new(out, args.overwrite || !matches!(earlier, Earlier::Another))?;
-    let mut builder = Builder::new(
+    let mut builder = EventStoreBuilder::new(
         salt.text(),
         &options_key(&options)?,
         Some(staging.path().to_owned()),
@@ -54,14 +54,14 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     if args.strict {
         refuse_anomalies(&sources)?;
     }
-    let summary = builder.write(staging, &key(&sources, &options)?)?;
+    let summary = builder.write_store(staging, &key(&sources, &options)?)?;
     if args.json {
         output::json(&summary)?;
     } else {
         output::data(&text(&summary))?;
     }
     if args.stats {
-        output::data(&stats(&Store::open(out)?))?;
+        output::data(&stats(&EventStore::open(out)?))?;
     }
     Ok(EXIT_DONE)
 }
@@ -100,18 +100,18 @@ pub(super) fn options(
 }
 
 /// What the logs are, by content, before they are read.
-pub(super) fn sources(logs: &[PathBuf]) -> Result<Vec<Source>> {
+pub(super) fn sources(logs: &[PathBuf]) -> Result<Vec<SourceLog>> {
     let source = |path: &PathBuf| {
         let mut checksum = Checksum::default();
         checksum
             .read(eventlog::open(path)?)
             .with_context(|| format!("cannot read the log `{}`", path.display()))?;
         let (bytes, xxh3) = checksum.finish();
-        Ok(Source {
+        Ok(SourceLog {
             name: name(path),
             bytes,
             xxh3,
-            ..Source::default()
+            ..SourceLog::default()
         })
     };
     logs.iter().map(source).collect()
@@ -129,17 +129,17 @@ fn name(path: &Path) -> String {
 }
 
 /// The digest of everything that events depend on.
-pub(super) fn key(sources: &[Source], options: &ReadOptions) -> Result<String> {
+pub(super) fn key(sources: &[SourceLog], options: &ReadOptions) -> Result<String> {
     let contents: Vec<_> = sources
         .iter()
         .map(|source| (&source.name, source.bytes, &source.xxh3))
         .collect();
-    manifest::key(&(EVENTS.version, contents, &options.ap, options.year))
+    manifest::key(&(EVENTS_FORMAT.version, contents, &options.ap, options.year))
 }
 
 /// What owners, who never enter a store by name, are hashed with.
-pub(super) fn salt() -> Result<Salt> {
-    let salt = Salt::of_user()?;
+pub(super) fn salt() -> Result<OwnerSalt> {
+    let salt = OwnerSalt::for_this_user()?;
     salt.note.iter().for_each(|note| output::note(note));
     Ok(salt)
 }
@@ -148,8 +148,8 @@ pub(super) fn salt() -> Result<Salt> {
 pub(super) fn read(
     logs: &[PathBuf],
     options: &ReadOptions,
-    builder: &mut Builder,
-) -> Result<Vec<Source>> {
+    builder: &mut EventStoreBuilder,
+) -> Result<Vec<SourceLog>> {
     let total = logs
         .iter()
         .filter_map(|log| fs_err::metadata(log).ok())
@@ -163,7 +163,7 @@ pub(super) fn read(
             path,
             options,
             move |bytes| counted.inc(bytes),
-            &mut |batch| builder.add(&batch),
+            &mut |batch| builder.add_batch(&batch),
         )?;
         sources.push(builder.end_log(&name(path), log, None));
     }
@@ -182,7 +182,7 @@ enum Earlier {
     Another,
     /// A store of the beginning of these logs. Only what follows has to be read: beside it, the checksum of the last log up
     /// to where it can be read on.
-    Beginning(Box<(Store, Checksum)>),
+    Beginning(Box<(EventStore, Checksum)>),
     /// A store of the beginning of these logs, of which the last cannot be read on.
     Contained,
 }
@@ -192,13 +192,18 @@ enum Earlier {
 ///
 /// # Errors
 /// Fails where the log has rotated since, and where its owners were hashed with another salt: neither can be read on.
-fn earlier(out: &Path, logs: &[PathBuf], options: &ReadOptions, salt: &Salt) -> Result<Earlier> {
-    if manifest::finished_key(out, EVENTS).is_none()
+fn earlier(
+    out: &Path,
+    logs: &[PathBuf],
+    options: &ReadOptions,
+    salt: &OwnerSalt,
+) -> Result<Earlier> {
+    if manifest::finished_key(out, EVENTS_FORMAT).is_none()
         || logs.iter().any(|log| eventlog::is_read_once(log))
     {
         return Ok(Earlier::Another);
     }
-    let store = Store::open(out)?;
+    let store = EventStore::open(out)?;
     let sources = &store.summary.sources;
     if store.summary.options_key != options_key(options)? {
         return Ok(Earlier::Another);
@@ -209,7 +214,7 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &ReadOptions, salt: &Salt) -> 
             .map_or(Ok(()), |last| refuse_rotated(out, last, logs))?;
         return Ok(Earlier::Another);
     }
-    let is_nameless = |source: &Source| {
+    let is_nameless = |source: &SourceLog| {
         source
             .generation
             .as_ref()
@@ -259,7 +264,7 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &ReadOptions, salt: &Salt) -> 
             ),
             format!(
                 "set `{}` to the file of that salt, or name another directory",
-                salt::FILE_VARIABLE
+                salt::SALT_FILE_VARIABLE
             )
         )
     );
@@ -267,7 +272,7 @@ fn earlier(out: &Path, logs: &[PathBuf], options: &ReadOptions, salt: &Salt) -> 
 }
 
 /// Fails where one of `logs` is a later generation of the log that `source`, in the store `out`, was.
-fn refuse_rotated(out: &Path, source: &Source, logs: &[PathBuf]) -> Result<()> {
+fn refuse_rotated(out: &Path, source: &SourceLog, logs: &[PathBuf]) -> Result<()> {
     let Some(known) = &source.generation else {
         return Ok(());
     };
@@ -288,33 +293,33 @@ fn refuse_rotated(out: &Path, source: &Source, logs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-fn has_grown(log: &Path, source: &Source) -> Result<bool> {
+fn has_grown(log: &Path, source: &SourceLog) -> Result<bool> {
     Ok(fs_err::metadata(log)?.len() > source.bytes)
 }
 
 /// Reads into `builder` what `logs` have beyond what `store` was made of; `begun` is the checksum of what is not read again
 /// of the last of its logs.
 fn go_on(
-    store: &Store,
+    store: &EventStore,
     begun: &Checksum,
     logs: &[PathBuf],
     options: &ReadOptions,
-    builder: &mut Builder,
-) -> Result<Vec<Source>> {
+    builder: &mut EventStoreBuilder,
+) -> Result<Vec<SourceLog>> {
     let mut sources = store.summary.sources.clone();
     let (known, new) = logs.split_at(sources.len());
     let grown = match sources.last().zip(known.last()) {
         Some((source, log)) => has_grown(log, source)?,
         None => false,
     };
-    if let (Some(earlier), Some(log)) = (builder.go_on(store, grown)?, known.last()) {
+    if let (Some(earlier), Some(log)) = (builder.continue_from(store, grown)?, known.last()) {
         if let Some(resume) = &earlier.resume {
             output::note(&format!(
                 "`{}`: going on after byte {}",
                 log.display(),
                 resume.offset
             ));
-            let sink = &mut |batch: EventBatch<'_>| builder.add(&batch);
+            let sink = &mut |batch: EventBatch<'_>| builder.add_batch(&batch);
             let read = eventlog::read_on(log, options, resume, begun.clone(), |_| {}, sink)?;
             let source = builder.end_log(&name(log), read, Some(&earlier));
             sources.pop();
@@ -328,8 +333,8 @@ fn go_on(
 }
 
 /// `--strict`: damage is an error.
-fn refuse_anomalies(sources: &[Source]) -> Result<()> {
-    let damage = |source: &Source| {
+fn refuse_anomalies(sources: &[SourceLog]) -> Result<()> {
+    let damage = |source: &SourceLog| {
         source
             .places
             .iter()
@@ -352,7 +357,7 @@ fn refuse_anomalies(sources: &[Source]) -> Result<()> {
 }
 
 /// The counts for people.
-pub(super) fn text(summary: &Summary) -> String {
+pub(super) fn text(summary: &StoreSummary) -> String {
     let names: Vec<&str> = summary
         .sources
         .iter()
@@ -361,7 +366,7 @@ pub(super) fn text(summary: &Summary) -> String {
     let mut text = format!(
         "{}: {} of {} at {}, {} to {}\n",
         escape::value(&names.join(", ")),
-        output::many(summary.records() as usize, "record"),
+        output::many(summary.record_count() as usize, "record"),
         output::many(summary.jobs, "job"),
         escape::value(&summary.aps.join(", ")),
         output::utc(summary.begin_ms),
@@ -429,7 +434,7 @@ pub(super) fn text(summary: &Summary) -> String {
 }
 
 /// Holds by code for people.
-fn stats(store: &Store) -> String {
+fn stats(store: &EventStore) -> String {
     let percent = |part: usize, whole: usize| match whole {
         0 => "-".to_owned(),
         _ => format!("{:.0} %", 100.0 * part as f64 / whole as f64),
@@ -469,7 +474,7 @@ fn stats(store: &Store) -> String {
 }
 
 /// Opens the store in `dir` if it was made from exactly these logs.
-pub(super) fn finished(dir: &Path, key: &str) -> Result<Option<Store>> {
-    let same = manifest::finished_key(dir, EVENTS).as_deref() == Some(key);
-    same.then(|| Store::open(dir)).transpose()
+pub(super) fn finished(dir: &Path, key: &str) -> Result<Option<EventStore>> {
+    let same = manifest::finished_key(dir, EVENTS_FORMAT).as_deref() == Some(key);
+    same.then(|| EventStore::open(dir)).transpose()
 }

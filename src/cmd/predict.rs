@@ -8,12 +8,12 @@ use super::{choices, parse};
 use crate::cli::PredictArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
-use crate::events::{Builder, EVENTS, Store};
+use crate::events::{EVENTS_FORMAT, EventStore, EventStoreBuilder};
 use crate::pipelines::FittedPipeline;
-use crate::salt::Salt;
+use crate::salt::OwnerSalt;
 use crate::sweep::{self, FIT, SWEEP, Sweep};
 use crate::tables::{OutputCells, OutputTable, read_new_rows};
-use crate::tensors::{Dataset, TENSORS};
+use crate::tensors::{Dataset, TENSORS_FORMAT};
 use crate::training::{HoldPrediction, Run, predict_holds, predict_samples};
 use crate::{condor, manifest, output};
 
@@ -184,9 +184,9 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
             args.year.or(config.parse.year),
             &logs,
         )?;
-        let mut builder = Builder::new(Salt::random()?.text(), "", None);
+        let mut builder = EventStoreBuilder::new(OwnerSalt::random()?.text(), "", None);
         parse::read(&logs, &options, &mut builder)?;
-        return Ok(sheet(&predict_holds(&builder.store()?, &run)?));
+        return Ok(sheet(&predict_holds(&builder.into_store()?, &run)?));
     };
     let found: serde_json::Value = Some(input.join(manifest::FILE))
         .filter(|path| path.is_file())
@@ -194,8 +194,8 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
             manifest::read_json(&path)
         })?;
     let predictions = match found["format"].as_str() {
-        Some(name) if name == TENSORS.name => predict_samples(&Dataset::open(input)?, &run)?,
-        Some(name) if name == EVENTS.name => predict_holds(&Store::open(input)?, &run)?,
+        Some(name) if name == TENSORS_FORMAT.name => predict_samples(&Dataset::open(input)?, &run)?,
+        Some(name) if name == EVENTS_FORMAT.name => predict_holds(&EventStore::open(input)?, &run)?,
         _ => bail!(hinted(
             format!(
                 "`{}` holds neither events nor tensors, and a network predicts holds",

@@ -11,11 +11,11 @@ use super::{advise, choices, evaluate, flag, flags, parse, tensors};
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
-use crate::events::{Builder, Store};
+use crate::events::{EventStore, EventStoreBuilder};
 use crate::files::{LockedDirectory, Staging};
 use crate::sweep::{self, Best, Choice, Outcomes, Row, Sweep, Trials};
 use crate::tables::{self as table, JoinedTable};
-use crate::tensors::{Dataset, Settings, Side, TENSORS};
+use crate::tensors::{Dataset, SplitSide, TENSORS_FORMAT, TensorSettings};
 use crate::training::{Evaluation, Run};
 use crate::{escape, eventlog, events, files, manifest, output};
 
@@ -27,7 +27,7 @@ const BYTES_TO_TELL: u64 = 1_000_000_000;
 
 #[derive(Serialize)]
 struct Report<'a> {
-    events: &'a events::Summary,
+    events: &'a events::StoreSummary,
     best: &'a Best,
     evaluation: &'a Evaluation,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -68,7 +68,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         .iter()
         .find(|row| row.trial == best.trial)
         .context("the best trial has a row")?;
-    let store = Store::open(&out.join(EVENTS))?;
+    let store = EventStore::open(&out.join(EVENTS))?;
     let dir = sweep::trial_dir(out, best.trial);
     let dataset = Dataset::open(&sweep::tensors_dir(out, &winner.config)?)?;
     let run = Run::open(&dir)?;
@@ -76,7 +76,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         &run,
         &dir,
         &dataset,
-        Side::Test,
+        SplitSide::Test,
         config.evaluation.resamples,
         None,
     )?;
@@ -137,14 +137,14 @@ pub(super) fn make_tensors(sweep: &Sweep, events: &Path, trials: &[Config]) -> R
     }
     let mut wanted = BTreeMap::new();
     for trial in trials {
-        if let Ok(settings) = Settings::of(trial) {
+        if let Ok(settings) = TensorSettings::from_config(trial) {
             wanted.insert(sweep::tensors_dir(&sweep.dir, trial)?, settings);
         }
     }
     let events_key = &sweep.plan.source_key;
-    let store = Store::open(events)?;
+    let store = EventStore::open(events)?;
     for (dir, settings) in wanted {
-        if manifest::finished_key(&dir, TENSORS) != Some(settings.key(events_key)?) {
+        if manifest::finished_key(&dir, TENSORS_FORMAT) != Some(settings.key(events_key)?) {
             tensors::build(&store, &settings, events_key, &dir, true, BYTES_TO_TELL)?;
         }
     }
@@ -180,14 +180,14 @@ pub(super) fn events(config: &Config, overwrite: bool) -> Result<String> {
     }
     let staging = Staging::new(&dir, true)?;
     let salt = parse::salt()?;
-    let mut builder = Builder::new(
+    let mut builder = EventStoreBuilder::new(
         salt.text(),
         &parse::options_key(&options)?,
         Some(staging.path().to_owned()),
     );
     // The key of what was read, which may be longer than what was looked at before.
     let key = parse::key(&parse::read(&logs, &options, &mut builder)?, &options)?;
-    builder.write(staging, &key)?;
+    builder.write_store(staging, &key)?;
     Ok(key)
 }
 
@@ -212,7 +212,7 @@ fn check(config: &Config, file: &Path) -> Result<()> {
     let check = |trials: &Trials| -> Result<()> {
         for trial in 1..=sweep::network_trial_count(config)? {
             let trial = trials.draw(trial, &[])?;
-            Settings::of(&trial).and(crate::training::Settings::of(&trial))?;
+            TensorSettings::from_config(&trial).and(crate::training::Settings::of(&trial))?;
         }
         Ok(())
     };
@@ -221,7 +221,7 @@ fn check(config: &Config, file: &Path) -> Result<()> {
 }
 
 fn summary(
-    store: &Store,
+    store: &EventStore,
     dataset: &Dataset,
     best: &Best,
     trials: &[Row],
@@ -282,8 +282,10 @@ fn summary(
 }
 
 fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<String> {
-    let (Ok(tensors), Ok(training)) = (Settings::of(config), crate::training::Settings::of(config))
-    else {
+    let (Ok(tensors), Ok(training)) = (
+        TensorSettings::from_config(config),
+        crate::training::Settings::of(config),
+    ) else {
         return vec![result.trial.to_string()];
     };
     let score = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.3}"));

@@ -9,8 +9,11 @@ use super::{flag, flags};
 use crate::cli::TensorsArgs;
 use crate::config::Config;
 use crate::error::EXIT_DONE;
-use crate::events::{EVENTS, Store};
-use crate::tensors::{self, Audit, Dataset, Progress, Settings, Side, Summary, TENSORS};
+use crate::events::{EVENTS_FORMAT, EventStore};
+use crate::tensors::{
+    self, BuildProgress, Dataset, LeakageAudit, SplitSide, TENSORS_FORMAT, TensorSettings,
+    TensorSummary,
+};
 use crate::{manifest, output};
 
 /// Opens the store, writes the tensors, prints the counts.
@@ -37,10 +40,11 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
             ("seed", flag(&args.seed)),
         ]),
     )?;
-    let settings = Settings::of(&config)?;
-    let store = Store::open(&args.events)?;
-    let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS)?.key;
-    let is_done = manifest::finished_key(&args.out, TENSORS) == Some(settings.key(&events_key)?);
+    let settings = TensorSettings::from_config(&config)?;
+    let store = EventStore::open(&args.events)?;
+    let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS_FORMAT)?.key;
+    let is_done =
+        manifest::finished_key(&args.out, TENSORS_FORMAT) == Some(settings.key(&events_key)?);
     let summary = if is_done && !args.overwrite {
         output::note(&format!(
             "nothing new: `{}` holds these tensors already",
@@ -68,20 +72,20 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
 #[derive(Serialize)]
 struct Printed {
     #[serde(flatten)]
-    summary: Summary,
+    summary: TensorSummary,
     #[serde(skip_serializing_if = "Option::is_none")]
-    audit: Option<Audit>,
+    audit: Option<LeakageAudit>,
 }
 
 /// Builds the tensors in `dir` with a progress bar; says how many bytes they have if these are `bytes_to_tell` or more.
 pub(super) fn build(
-    store: &Store,
-    settings: &Settings,
+    store: &EventStore,
+    settings: &TensorSettings,
     events_key: &str,
     dir: &Path,
     replace: bool,
     bytes_to_tell: u64,
-) -> Result<Summary> {
+) -> Result<TensorSummary> {
     let bar = output::item_bar(0, "tensors");
     bar.set_length(
         store
@@ -91,8 +95,8 @@ pub(super) fn build(
             .copied()
             .unwrap_or(0),
     );
-    let hear = |progress: Progress| match progress {
-        Progress::Planned { bytes } if bytes >= bytes_to_tell => {
+    let hear = |progress: BuildProgress| match progress {
+        BuildProgress::Planned { bytes } if bytes >= bytes_to_tell => {
             bar.suspend(|| {
                 output::note(&format!(
                     "writing {} to `{}`",
@@ -101,8 +105,8 @@ pub(super) fn build(
                 ))
             });
         }
-        Progress::Planned { .. } => {}
-        Progress::Made { samples } => bar.inc(samples),
+        BuildProgress::Planned { .. } => {}
+        BuildProgress::Made { samples } => bar.inc(samples),
     };
     let summary = tensors::build(
         store,
@@ -117,7 +121,7 @@ pub(super) fn build(
 }
 
 /// The counts for people.
-pub(super) fn text(summary: &Summary) -> String {
+pub(super) fn text(summary: &TensorSummary) -> String {
     let settings = &summary.settings;
     let mut text = format!(
         "{}; samples of j = {}, m = {} of {} s, split by {}\n",
@@ -128,7 +132,7 @@ pub(super) fn text(summary: &Summary) -> String {
         settings.split,
     );
     let mut rows = Vec::new();
-    for side in Side::ALL {
+    for side in SplitSide::ALL {
         let side_summary = &summary.splits[&side];
         let share = 100.0 * side_summary.successes as f64 / side_summary.samples.max(1) as f64;
         rows.push(vec![
@@ -148,7 +152,7 @@ pub(super) fn text(summary: &Summary) -> String {
 }
 
 /// The audit for people.
-fn audit_text(audit: &Audit) -> String {
+fn audit_text(audit: &LeakageAudit) -> String {
     let number = |n: usize| output::count(n as u64);
     let head = [
         "leaks between the sides",
@@ -180,7 +184,7 @@ fn audit_text(audit: &Audit) -> String {
             .to_vec(),
     ];
     for share in &audit.by_code {
-        let cell = |side: Side| {
+        let cell = |side: SplitSide| {
             format!(
                 "{} of {}",
                 number(share.successes[&side]),
@@ -188,7 +192,11 @@ fn audit_text(audit: &Audit) -> String {
             )
         };
         let name = format!("  {}/{}", share.hold_code, share.hold_subcode);
-        rows.push(std::iter::once(name).chain(Side::ALL.map(cell)).collect());
+        rows.push(
+            std::iter::once(name)
+                .chain(SplitSide::ALL.map(cell))
+                .collect(),
+        );
     }
     text + &output::table(&rows)
 }

@@ -136,7 +136,8 @@ fn kind(trials: &Trials, trial: usize) -> Result<Kind> {
         .cloned()
         .unwrap_or_else(|| "network".to_owned());
     if drawn.pipelines.is_empty() {
-        let checked = tensors::Settings::of(&drawn).and(training::Settings::of(&drawn));
+        let checked =
+            tensors::TensorSettings::from_config(&drawn).and(training::Settings::of(&drawn));
         checked.with_context(|| format!("trial {trial} cannot be"))?;
     }
     if trials.config().data.is_given() {

@@ -10,7 +10,7 @@ use super::parts::numbers;
 use super::place::Division;
 use crate::config::Config;
 use crate::error::hinted;
-use crate::events::EVENTS;
+use crate::events::EVENTS_FORMAT;
 use crate::manifest;
 use crate::sweep::{self, Plan, Row, Sweep, Trials};
 use crate::tables::TABLE;
@@ -26,7 +26,7 @@ pub fn sweep(dir: &Path) -> Result<Sweep> {
     let config = Config::read(dir)?;
     let source_key = match config.data.is_given() {
         true => manifest::read::<serde_json::Value>(&sweep::table_dir(dir), TABLE)?.key,
-        false => manifest::read::<serde_json::Value>(&dir.join("events"), EVENTS)?.key,
+        false => manifest::read::<serde_json::Value>(&dir.join("events"), EVENTS_FORMAT)?.key,
     };
     let plan = Plan {
         trials: Trials::of(&config)?.count(),

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::columns::Columns;
 use super::rows::{Row, Rows, STRETCHES};
-use super::store::{EVENTS, Gap, Source, Store, Summary, Writer};
+use super::store::{EVENTS_FORMAT, EventStore, LogGap, SourceLog, StoreSummary, Writer};
 use crate::eventlog::{
     ABORTED, AD_INFORMATION, EXECUTE, EventBatch, HELD, JobEvent, LogGeneration, LogSummary,
     RELEASED, SUBMIT, TERMINATED, first_places,
@@ -23,25 +23,25 @@ const SAME_TIME_MS: i64 = 1000;
 
 /// A store in the making.
 #[derive(Debug)]
-pub struct Builder {
+pub struct EventStoreBuilder {
     salt: String,
     rows: Rows,
-    summary: Summary,
+    summary: StoreSummary,
     /// The number of the log's first stretch, and that of its last one so far.
     stretches: (u32, u32),
 }
 
-impl Builder {
+impl EventStoreBuilder {
     /// An empty store, of logs read with the options that `options_key` stands for. Owners are kept only as a hash of
     /// `salt` and name. What outgrows memory is put aside in `dir`; without it, everything stays in memory.
-    pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> Builder {
+    pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> EventStoreBuilder {
         let owner_salt_digest = crate::salt::digest(salt);
-        let summary = Summary {
+        let summary = StoreSummary {
             options_key: options_key.to_owned(),
             owner_salt_digest,
-            ..Summary::default()
+            ..StoreSummary::default()
         };
-        Builder {
+        EventStoreBuilder {
             salt: salt.to_owned(),
             rows: Rows::new(dir),
             summary,
@@ -50,7 +50,7 @@ impl Builder {
     }
 
     /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay in the counts.
-    pub fn add(&mut self, batch: &EventBatch<'_>) -> Result<()> {
+    pub fn add_batch(&mut self, batch: &EventBatch<'_>) -> Result<()> {
         let ap = self.ap(batch.ap);
         let own = |event: &&JobEvent| event.cluster >= 0 && event.proc >= 0;
         self.stretches.1 = self.stretches.0 + batch.stretch;
@@ -81,8 +81,12 @@ impl Builder {
 
     /// Begins with all that `store` holds. If its last log has grown, that log is taken back up to where it can be read
     /// on, and is returned: what follows is to be added and ended next.
-    pub fn go_on(&mut self, store: &Store, last_has_grown: bool) -> Result<Option<Source>> {
-        self.summary = Summary {
+    pub fn continue_from(
+        &mut self,
+        store: &EventStore,
+        last_has_grown: bool,
+    ) -> Result<Option<SourceLog>> {
+        self.summary = StoreSummary {
             jobs: 0,
             gaps: Vec::new(),
             shards: Vec::new(),
@@ -126,7 +130,7 @@ impl Builder {
     }
 
     /// Ends a log whose events were added; `begun` is what was known of it before, if it was read on.
-    pub fn end_log(&mut self, name: &str, log: LogSummary, begun: Option<&Source>) -> Source {
+    pub fn end_log(&mut self, name: &str, log: LogSummary, begun: Option<&SourceLog>) -> SourceLog {
         self.stretches = (self.stretches.1 + 1, self.stretches.1 + 1);
         let summary = &mut self.summary;
         for (number, n) in &log.records_by_number {
@@ -147,7 +151,7 @@ impl Builder {
         let generation = begun
             .and_then(|begun| begun.generation.clone())
             .or(log.generation);
-        let source = Source {
+        let source = SourceLog {
             name: name.to_owned(),
             bytes: log.file_bytes,
             xxh3: log.file_xxh3,
@@ -183,7 +187,7 @@ impl Builder {
     }
 
     /// Where a generation is missing between two others, or the end of the first of them.
-    fn gaps(&mut self) -> Vec<Gap> {
+    fn gaps(&mut self) -> Vec<LogGap> {
         let mut generations = Vec::new();
         for source in self.summary.sources.clone() {
             if let Some(generation) = source.generation {
@@ -198,7 +202,7 @@ impl Builder {
         let pairs =
             pairs.filter(|((ap, one, _), (other, next, _))| ap == other && lacks(one, next));
         pairs
-            .map(|((ap, _, end), (_, next, _))| Gap {
+            .map(|((ap, _, end), (_, next, _))| LogGap {
                 ap: *ap,
                 from_ms: *end,
                 to_ms: next.created_ms.max(*end),
@@ -207,7 +211,7 @@ impl Builder {
     }
 
     /// Writes the store to `staging` and commits it.
-    pub fn write(self, staging: Staging, key: &str) -> Result<Summary> {
+    pub fn write_store(self, staging: Staging, key: &str) -> Result<StoreSummary> {
         let mut writer = Writer::new(staging);
         let mut summary = self.columns(|columns| writer.shard(columns))?;
         writer.commit(key, &mut summary)?;
@@ -215,17 +219,20 @@ impl Builder {
     }
 
     /// The store in memory.
-    pub fn store(self) -> Result<Store> {
+    pub fn into_store(self) -> Result<EventStore> {
         let mut shards = Vec::new();
         let summary = self.columns(|columns| {
-            shards.push(Shard::from_bytes(&columns.layout()?.bytes(), EVENTS)?);
+            shards.push(Shard::from_bytes(
+                &columns.layout()?.bytes(),
+                EVENTS_FORMAT,
+            )?);
             Ok(())
         })?;
-        Store::in_memory(shards, summary)
+        EventStore::in_memory(shards, summary)
     }
 
     /// Puts the rows together by job; `shard` takes columns whenever a shard is full, and at the end.
-    fn columns(mut self, mut shard: impl FnMut(&Columns) -> Result<()>) -> Result<Summary> {
+    fn columns(mut self, mut shard: impl FnMut(&Columns) -> Result<()>) -> Result<StoreSummary> {
         let gaps = self.gaps();
         let sources = &self.summary.sources;
         let begin_ms = sources
@@ -238,7 +245,7 @@ impl Builder {
             .filter_map(|source| source.end_ms)
             .max()
             .unwrap_or(0);
-        let mut summary = Summary {
+        let mut summary = StoreSummary {
             gaps,
             begin_ms,
             end_ms,
@@ -369,12 +376,12 @@ pub(crate) mod tests {
     use crate::eventlog::{JobAd, ResourceRequest};
 
     /// A store in memory of `events`, all of one log; for tests of other modules, too.
-    pub(crate) fn store_of(events: &[JobEvent]) -> Store {
-        let mut builder = Builder::new("", "", None);
+    pub(crate) fn store_of(events: &[JobEvent]) -> EventStore {
+        let mut builder = EventStoreBuilder::new("", "", None);
         let mut in_time = events.to_vec();
         in_time.sort_by_key(|event| event.time_ms);
         builder
-            .add(&EventBatch {
+            .add_batch(&EventBatch {
                 ap: "ap",
                 events: &in_time,
                 ads: &[],
@@ -388,10 +395,10 @@ pub(crate) mod tests {
             ..LogSummary::default()
         };
         builder.end_log("log", log, None);
-        builder.store().expect("built")
+        builder.into_store().expect("built")
     }
 
-    fn store(events: &[(i32, i64, u16)]) -> Store {
+    fn store(events: &[(i32, i64, u16)]) -> EventStore {
         let event = |&(cluster, time_ms, number): &(i32, i64, u16)| JobEvent {
             cluster,
             time_ms,
@@ -463,7 +470,7 @@ pub(crate) mod tests {
 
     /// Logs of one job, each of (time in ms, number): what is kept, and how many doubles were dropped.
     fn told(logs: &[&[(i64, u16)]]) -> (Vec<u16>, u64) {
-        let mut builder = Builder::new("", "", None);
+        let mut builder = EventStoreBuilder::new("", "", None);
         for log in logs {
             let event = |&(time_ms, number)| JobEvent {
                 cluster: 1,
@@ -473,7 +480,7 @@ pub(crate) mod tests {
             };
             let events: Vec<JobEvent> = log.iter().map(event).collect();
             builder
-                .add(&EventBatch {
+                .add_batch(&EventBatch {
                     ap: "ap",
                     events: &events,
                     ads: &[],
@@ -482,7 +489,7 @@ pub(crate) mod tests {
                 .expect("added");
             builder.end_log("log", LogSummary::default(), None);
         }
-        let store = builder.store().expect("built");
+        let store = builder.into_store().expect("built");
         (
             store.jobs().get(0).history.number.to_vec(),
             store.summary.doubles,
@@ -533,7 +540,7 @@ pub(crate) mod tests {
 
     #[test]
     fn ads_tell_the_owner_and_when_each_job_was_submitted() {
-        let mut builder = Builder::new("salt", "", None);
+        let mut builder = EventStoreBuilder::new("salt", "", None);
         let event = |time_ms, number| JobEvent {
             cluster: 1,
             time_ms,
@@ -555,14 +562,14 @@ pub(crate) mod tests {
         let events = [event(10_000, 0), event(20_000, 5), event(500_000, 0)];
         let ads = [ad(500, "eve", 7), ad(9, "ada", 100), ad(9, "ada", 200)];
         builder
-            .add(&EventBatch {
+            .add_batch(&EventBatch {
                 ap: "s",
                 events: &events,
                 ads: &ads,
                 stretch: 0,
             })
             .expect("added");
-        let store = builder.store().expect("built");
+        let store = builder.into_store().expect("built");
         let known: Vec<_> = store
             .jobs()
             .iter()
@@ -579,7 +586,7 @@ pub(crate) mod tests {
     #[test]
     fn a_missing_generation_is_a_gap_and_so_is_a_missing_end() {
         let gaps = |generations: &[(u64, i64, i64, u64, u64)]| {
-            let mut builder = Builder::new("", "", None);
+            let mut builder = EventStoreBuilder::new("", "", None);
             for &(sequence, created_ms, end_ms, offset, bytes) in generations {
                 let generation = Some(LogGeneration {
                     ap: "ap".into(),
@@ -597,11 +604,11 @@ pub(crate) mod tests {
                 };
                 builder.end_log("log", log, None);
             }
-            let store = builder.store().expect("built");
+            let store = builder.into_store().expect("built");
             assert_eq!((store.summary.begin_ms, store.summary.end_ms), (100, 700));
             store.summary.gaps
         };
-        let gap = |from_ms, to_ms| Gap {
+        let gap = |from_ms, to_ms| LogGap {
             ap: 0,
             from_ms,
             to_ms,
@@ -662,7 +669,7 @@ pub(crate) mod tests {
             event(1, 30, 5, 5),
             event(0, 9, 0, 6),
         ];
-        let end = |builder: &mut Builder, begin_ms, end_ms| {
+        let end = |builder: &mut EventStoreBuilder, begin_ms, end_ms| {
             builder.end_log(
                 "log",
                 LogSummary {
@@ -673,9 +680,9 @@ pub(crate) mod tests {
                 None,
             );
         };
-        let mut whole = Builder::new("", "", None);
+        let mut whole = EventStoreBuilder::new("", "", None);
         whole
-            .add(&EventBatch {
+            .add_batch(&EventBatch {
                 ap: "s",
                 events: &first,
                 ads: std::slice::from_ref(&ad),
@@ -683,9 +690,9 @@ pub(crate) mod tests {
             })
             .expect("added");
         end(&mut whole, 5, 20);
-        let mut builder = Builder::new("", "", None);
+        let mut builder = EventStoreBuilder::new("", "", None);
         builder
-            .add(&EventBatch {
+            .add_batch(&EventBatch {
                 ap: "s",
                 events: &first,
                 ads: &[ad],
@@ -693,12 +700,12 @@ pub(crate) mod tests {
             })
             .expect("added");
         end(&mut builder, 5, 20);
-        let store = builder.store().expect("built");
-        let mut on = Builder::new("", "", None);
-        assert_eq!(on.go_on(&store, false).expect("begun"), None);
+        let store = builder.into_store().expect("built");
+        let mut on = EventStoreBuilder::new("", "", None);
+        assert_eq!(on.continue_from(&store, false).expect("begun"), None);
         for builder in [&mut whole, &mut on] {
             builder
-                .add(&EventBatch {
+                .add_batch(&EventBatch {
                     ap: "s",
                     events: &second,
                     ads: &[],
@@ -707,7 +714,10 @@ pub(crate) mod tests {
                 .expect("added");
             end(builder, 9, 30);
         }
-        let (whole, on) = (whole.store().expect("built"), on.store().expect("built"));
+        let (whole, on) = (
+            whole.into_store().expect("built"),
+            on.into_store().expect("built"),
+        );
         assert_eq!(format!("{:?}", whole.summary), format!("{:?}", on.summary));
         assert_eq!(
             whole

@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use anyhow::{Result, ensure};
 
 use super::rows::Row;
-use super::store::EVENTS;
+use super::store::EVENTS_FORMAT;
 use crate::eventlog::{JobEvent, ResourceRequest};
 use crate::shard::{Column, Layout, Shard};
 
@@ -14,7 +14,7 @@ use crate::shard::{Column, Layout, Shard};
 const SHARD_EVENTS: usize = 1 << 18;
 
 /// No stamp of a log is before the year 1 or after the year 9999, epoch ms: sums of them never overflow.
-pub(crate) const TIMES_MS: RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
+pub(crate) const TIMESTAMPS_MS: RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
 
 /// Events and jobs as they are written: `E` events sorted by job and time, `J` jobs.
 #[derive(Debug, Default)]
@@ -146,14 +146,14 @@ impl Columns {
         let columns = columns
             .map(|(name, column)| (name.to_owned(), column))
             .to_vec();
-        Layout::new(EVENTS, &serde_json::json!({}), columns)
+        Layout::new(EVENTS_FORMAT, &serde_json::json!({}), columns)
     }
 }
 
 /// A job and its history.
 #[derive(Debug, Clone, Copy)]
-pub struct Job<'a> {
-    /// The index of its access point in [`super::Summary::aps`].
+pub struct StoredJob<'a> {
+    /// The index of its access point in [`super::StoreSummary::aps`].
     pub ap: u32,
     /// Its cluster.
     pub cluster: i32,
@@ -168,13 +168,13 @@ pub struct Job<'a> {
     /// What it asked for when it was submitted.
     pub request: ResourceRequest,
     /// Its events.
-    pub history: History<'a>,
+    pub history: JobHistory<'a>,
 }
 
-impl Job<'_> {
+impl StoredJob<'_> {
     /// Event `at` of its history.
     pub fn event(&self, at: usize) -> JobEvent {
-        let History {
+        let JobHistory {
             time_ms,
             number,
             hold_code,
@@ -205,7 +205,7 @@ impl Job<'_> {
 /// The events of one job in order of time; slices of equal length. The fields mean what they mean in [`JobEvent`].
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "named as the fields of JobEvent")]
-pub struct History<'a> {
+pub struct JobHistory<'a> {
     pub time_ms: &'a [i64],
     pub number: &'a [u16],
     pub hold_code: &'a [i32],
@@ -215,11 +215,11 @@ pub struct History<'a> {
     pub text_hash: &'a [u32],
 }
 
-impl History<'_> {
+impl JobHistory<'_> {
     /// The events in `range`.
     #[inline]
     pub fn slice(&self, range: Range<usize>) -> Self {
-        History {
+        JobHistory {
             time_ms: &self.time_ms[range.clone()],
             number: &self.number[range.clone()],
             hold_code: &self.hold_code[range.clone()],
@@ -245,7 +245,7 @@ pub(super) struct Part<'a> {
     request_gpus: &'a [u8],
     request_memory_mb: &'a [u32],
     request_disk_mb: &'a [u32],
-    events: History<'a>,
+    events: JobHistory<'a>,
 }
 
 impl<'a> Part<'a> {
@@ -264,7 +264,7 @@ impl<'a> Part<'a> {
             request_gpus: shard.column("request_gpus")?,
             request_memory_mb: shard.column("request_memory_mb")?,
             request_disk_mb: shard.column("request_disk_mb")?,
-            events: History {
+            events: JobHistory {
                 time_ms: shard.column("time_ms")?,
                 number: shard.column("number")?,
                 hold_code: shard.column("hold_code")?,
@@ -278,7 +278,7 @@ impl<'a> Part<'a> {
 
     /// Checks everything that [`Part::job`] relies on, so that no file can make it panic.
     pub(super) fn check(&self, jobs: usize, events: usize, aps: usize) -> Result<()> {
-        let History {
+        let JobHistory {
             time_ms,
             number,
             hold_code,
@@ -319,11 +319,11 @@ impl<'a> Part<'a> {
         let are_all =
             self.bounds.first() == Some(&0) && self.bounds.last() == Some(&(events as u64));
         ensure!(in_order && are_all, "its job bounds are out of order");
-        let seconds = |time_s: &i64| TIMES_MS.contains(&time_s.saturating_mul(1000));
+        let seconds = |time_s: &i64| TIMESTAMPS_MS.contains(&time_s.saturating_mul(1000));
         let are_times = time_ms
             .iter()
             .chain(self.submit_ms)
-            .all(|time_ms| TIMES_MS.contains(time_ms));
+            .all(|time_ms| TIMESTAMPS_MS.contains(time_ms));
         ensure!(
             are_times && self.global_submit_s.iter().all(seconds),
             "it has a time that no calendar has"
@@ -354,15 +354,15 @@ impl<'a> Part<'a> {
 
     /// The events of job `at` of this shard.
     #[inline]
-    pub(super) fn history(&self, at: usize) -> History<'a> {
+    pub(super) fn history(&self, at: usize) -> JobHistory<'a> {
         self.events
             .slice(self.bounds[at] as usize..self.bounds[at + 1] as usize)
     }
 
     /// The job `at` of this shard.
     #[inline]
-    pub(super) fn job(&self, at: usize) -> Job<'a> {
-        Job {
+    pub(super) fn job(&self, at: usize) -> StoredJob<'a> {
+        StoredJob {
             ap: self.ap[at],
             cluster: self.cluster[at],
             proc: self.proc[at],

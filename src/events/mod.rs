@@ -6,9 +6,9 @@ mod rows;
 mod runs;
 mod store;
 
-pub use build::Builder;
+pub use build::EventStoreBuilder;
 #[cfg(test)]
 pub(crate) use build::tests::store_of;
-pub(crate) use columns::TIMES_MS;
-pub use columns::{History, Job};
-pub use store::{EVENTS, Gap, Jobs, Source, Store, Summary};
+pub(crate) use columns::TIMESTAMPS_MS;
+pub use columns::{JobHistory, StoredJob};
+pub use store::{EVENTS_FORMAT, EventStore, LogGap, SourceLog, StoreSummary, StoredJobs};

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::columns::{Columns, History, Job, Part};
+use super::columns::{Columns, JobHistory, Part, StoredJob};
 use crate::error::hinted;
 use crate::eventlog::{AnomalyCounts, AnomalyPlace, LogGeneration, ReasonTemplates, ResumePoint};
 use crate::files::Staging;
@@ -15,7 +15,7 @@ use crate::manifest::{self, Checksum};
 use crate::shard::{Format, Shard};
 
 /// Event shards.
-pub const EVENTS: Format = Format {
+pub const EVENTS_FORMAT: Format = Format {
     name: "events",
     version: 4,
     rebuild: "poolcast parse LOG... -o DIR",
@@ -23,7 +23,7 @@ pub const EVENTS: Format = Format {
 
 /// A log that went into a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct SourceLog {
     /// Its file name, without the directory.
     pub name: String,
     /// Its size on disk.
@@ -47,7 +47,7 @@ pub struct Source {
 
 /// A time in which events of an access point are missing: a generation of its log was not there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
+pub struct LogGap {
     /// The index of the access point.
     pub ap: u32,
     /// The last event before, epoch ms.
@@ -58,13 +58,13 @@ pub struct Gap {
 
 /// What a store says of itself in its manifest.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Summary {
+pub struct StoreSummary {
     /// The digest of the options they were read with.
     pub options_key: String,
     /// The digest of the salt that owners are hashed with.
     pub owner_salt_digest: String,
     /// The logs, in the order they were read.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceLog>,
     /// The access points; jobs refer to them by index.
     pub aps: Vec<String>,
     /// Records of each event number, 008 and 028 included, which are not kept as events.
@@ -82,31 +82,31 @@ pub struct Summary {
     /// Events that were there twice, and are kept once.
     pub doubles: u64,
     /// Where events are missing.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<LogGap>,
     /// The shards; none in memory.
     #[serde(default)]
-    pub(super) shards: Vec<Listed>,
+    pub(super) shards: Vec<ListedEventShard>,
 }
 
-impl Summary {
+impl StoreSummary {
     /// Records of every number.
-    pub fn records(&self) -> u64 {
+    pub fn record_count(&self) -> u64 {
         self.events_by_number.values().sum()
     }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Listed {
+pub(super) struct ListedEventShard {
     file: String,
     jobs: usize,
     events: usize,
     xxh3: String,
 }
 
-impl Listed {
+impl ListedEventShard {
     /// Opens the shard, which is in `dir`; `aps` is the number of access points.
     fn open(&self, dir: &Path, aps: usize) -> Result<Shard> {
-        let shard = manifest::open_shard(dir, &self.file, &self.xxh3, EVENTS)?;
+        let shard = manifest::open_shard(dir, &self.file, &self.xxh3, EVENTS_FORMAT)?;
         let checked = Part::of(&shard).and_then(|part| part.check(self.jobs, self.events, aps));
         checked.with_context(|| {
             hinted(
@@ -114,7 +114,7 @@ impl Listed {
                     "`{}` does not hold what its manifest says",
                     shard.path().display()
                 ),
-                format!("make it anew with `{}`", EVENTS.rebuild),
+                format!("make it anew with `{}`", EVENTS_FORMAT.rebuild),
             )
         })?;
         Ok(shard)
@@ -125,7 +125,7 @@ impl Listed {
 #[derive(Debug)]
 pub(super) struct Writer {
     staging: Staging,
-    shards: Vec<Listed>,
+    shards: Vec<ListedEventShard>,
 }
 
 impl Writer {
@@ -141,7 +141,7 @@ impl Writer {
         let layout = columns.layout()?;
         layout.write(&self.staging.path().join(&file))?;
         let (jobs, events) = (columns.jobs(), columns.events());
-        self.shards.push(Listed {
+        self.shards.push(ListedEventShard {
             file,
             jobs,
             events,
@@ -150,18 +150,18 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn commit(self, key: &str, summary: &mut Summary) -> Result<()> {
+    pub(super) fn commit(self, key: &str, summary: &mut StoreSummary) -> Result<()> {
         summary.shards = self.shards;
-        manifest::write(self.staging.path(), EVENTS, key, summary)?;
+        manifest::write(self.staging.path(), EVENTS_FORMAT, key, summary)?;
         self.staging.commit()
     }
 }
 
 /// All jobs of some logs, sorted by access point, cluster, proc and submit time.
 #[derive(Debug)]
-pub struct Store {
+pub struct EventStore {
     /// What the manifest says.
-    pub summary: Summary,
+    pub summary: StoreSummary,
     shards: Vec<Shard>,
     /// The first job of each shard, and the number of all jobs.
     starts: Vec<usize>,
@@ -169,12 +169,12 @@ pub struct Store {
     gaps: Vec<Vec<(i64, i64)>>,
 }
 
-impl Store {
-    fn empty(summary: Summary) -> Store {
+impl EventStore {
+    fn empty(summary: StoreSummary) -> EventStore {
         let own = |ap: usize| summary.gaps.iter().filter(move |gap| gap.ap as usize == ap);
         let times = |ap: usize| own(ap).map(|gap| (gap.from_ms, gap.to_ms)).collect();
         let gaps = (0..summary.aps.len()).map(times).collect();
-        Store {
+        EventStore {
             summary,
             shards: Vec::new(),
             starts: vec![0],
@@ -182,19 +182,19 @@ impl Store {
         }
     }
 
-    pub(super) fn in_memory(shards: Vec<Shard>, summary: Summary) -> Result<Store> {
-        let mut store = Store::empty(summary);
+    pub(super) fn in_memory(shards: Vec<Shard>, summary: StoreSummary) -> Result<EventStore> {
+        let mut store = EventStore::empty(summary);
         for shard in &shards {
             store
                 .starts
                 .push(store.starts[store.starts.len() - 1] + Part::of(shard)?.jobs());
         }
-        Ok(Store { shards, ..store })
+        Ok(EventStore { shards, ..store })
     }
 
     /// Maps the store in `dir` and checks that its shards are those its manifest lists, byte for byte.
-    pub fn open(dir: &Path) -> Result<Store> {
-        let mut summary: Summary = manifest::read(dir, EVENTS)?.body;
+    pub fn open(dir: &Path) -> Result<EventStore> {
+        let mut summary: StoreSummary = manifest::read(dir, EVENTS_FORMAT)?.body;
         let listing = std::mem::take(&mut summary.shards);
         let aps = summary.aps.len();
         ensure!(
@@ -202,7 +202,7 @@ impl Store {
             "`{}` names an unknown access point in a gap",
             dir.display()
         );
-        let mut store = Store::empty(summary);
+        let mut store = EventStore::empty(summary);
         store.shards = listing
             .par_iter()
             .map(|listed| listed.open(dir, aps))
@@ -224,10 +224,10 @@ impl Store {
     }
 
     /// The jobs.
-    pub fn jobs(&self) -> Jobs<'_> {
+    pub fn jobs(&self) -> StoredJobs<'_> {
         let part =
             |shard| Part::of(shard).expect("every column was checked when the shard was opened");
-        Jobs {
+        StoredJobs {
             starts: &self.starts,
             parts: self.shards.iter().map(part).collect(),
         }
@@ -241,12 +241,12 @@ impl Store {
 
 /// All jobs of a store; their columns are looked up once.
 #[derive(Debug, Clone)]
-pub struct Jobs<'a> {
+pub struct StoredJobs<'a> {
     starts: &'a [usize],
     parts: Vec<Part<'a>>,
 }
 
-impl<'a> Jobs<'a> {
+impl<'a> StoredJobs<'a> {
     /// How many.
     pub fn len(&self) -> usize {
         self.starts[self.starts.len() - 1]
@@ -262,19 +262,19 @@ impl<'a> Jobs<'a> {
     /// # Panics
     /// Panics when there is no such job.
     #[inline]
-    pub fn get(&self, index: usize) -> Job<'a> {
+    pub fn get(&self, index: usize) -> StoredJob<'a> {
         let part = self.starts.partition_point(|&start| start <= index) - 1;
         self.parts[part].job(index - self.starts[part])
     }
 
-    /// The events of job `index`: as [`Jobs::get`], without looking at anything else.
+    /// The events of job `index`: as [`StoredJobs::get`], without looking at anything else.
     #[inline]
-    pub fn history(&self, index: usize) -> History<'a> {
+    pub fn history(&self, index: usize) -> JobHistory<'a> {
         let part = self.starts.partition_point(|&start| start <= index) - 1;
         self.parts[part].history(index - self.starts[part])
     }
 
-    /// Where the events of job `index` begin in its shard: the first thing that [`Jobs::history`] looks up.
+    /// Where the events of job `index` begin in its shard: the first thing that [`StoredJobs::history`] looks up.
     #[inline]
     pub(crate) fn begin(&self, index: usize) -> u64 {
         let part = self.starts.partition_point(|&start| start <= index) - 1;
@@ -282,7 +282,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// Every job, in order.
-    pub fn iter(&self) -> impl Iterator<Item = Job<'a>> {
+    pub fn iter(&self) -> impl Iterator<Item = StoredJob<'a>> {
         self.parts
             .iter()
             .flat_map(|part| (0..part.jobs()).map(|at| part.job(at)))
@@ -317,12 +317,12 @@ mod tests {
         columns
     }
 
-    fn summary(jobs: usize) -> Summary {
-        Summary {
+    fn summary(jobs: usize) -> StoreSummary {
+        StoreSummary {
             aps: vec!["ap".into()],
             events_by_number: [(12, 3)].into(),
             jobs,
-            ..Summary::default()
+            ..StoreSummary::default()
         }
     }
 
@@ -336,7 +336,8 @@ mod tests {
     }
 
     fn shard(columns: Columns) -> Shard {
-        Shard::from_bytes(&columns.layout().expect("laid out").bytes(), EVENTS).expect("sound")
+        Shard::from_bytes(&columns.layout().expect("laid out").bytes(), EVENTS_FORMAT)
+            .expect("sound")
     }
 
     #[test]
@@ -346,8 +347,8 @@ mod tests {
         let parts = [columns(10), columns(4)];
         write(&path, &parts);
         let (mapped, store) = (
-            Store::open(&path).expect("opened"),
-            Store::in_memory(parts.map(shard).into(), summary(14)).expect("made"),
+            EventStore::open(&path).expect("opened"),
+            EventStore::in_memory(parts.map(shard).into(), summary(14)).expect("made"),
         );
         assert_eq!(
             (
@@ -365,12 +366,12 @@ mod tests {
     #[test]
     fn foreign_and_corrupt_stores_are_refused() {
         let dir = tempfile::tempdir().expect("a directory");
-        assert!(Store::open(dir.path()).is_err(), "no manifest");
+        assert!(EventStore::open(dir.path()).is_err(), "no manifest");
         let path = dir.path().join("events");
         write(&path, &[columns(10)]);
         let shard = path.join("events-00000.safetensors");
         fs_err::write(&shard, columns(9).layout().expect("laid out").bytes()).expect("written");
-        let error = Store::open(&path).expect_err("other columns");
+        let error = EventStore::open(&path).expect_err("other columns");
         assert!(
             crate::error::render(&error).contains("poolcast parse"),
             "{error:?}"
@@ -382,7 +383,7 @@ mod tests {
         )
         .expect("written");
         assert!(
-            Store::open(&path)
+            EventStore::open(&path)
                 .expect_err("outside")
                 .to_string()
                 .contains("outside it")

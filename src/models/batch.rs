@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 
 use super::Shape;
-use crate::tensors::EMPTY;
+use crate::tensors::EMPTY_CELL;
 
 /// Samples: codes `[b, m, j]` and static features `[b, s]`, both row-major.
 #[derive(Debug, Clone, Copy)]
@@ -34,10 +34,10 @@ impl<'a> Batch<'a> {
             crate::output::many(b, "sample"),
             shape.s
         );
-        let is_known = |&code: &u8| usize::from(code) < shape.e || code == EMPTY;
+        let is_known = |&code: &u8| usize::from(code) < shape.e || code == EMPTY_CELL;
         ensure!(
             codes.iter().all(is_known),
-            "a code is neither below {} nor {EMPTY}",
+            "a code is neither below {} nor {EMPTY_CELL}",
             shape.e
         );
         Ok(Batch { codes, statics, b })

@@ -4,7 +4,7 @@
 //! a few rows. Sums begin anew every [`RESUMMED`] frames, and where that takes fewer rows, so rounding cannot pile up.
 
 use super::{Batch, Shape};
-use crate::tensors::EMPTY;
+use crate::tensors::EMPTY_CELL;
 
 /// Frames after which a sum begins anew.
 pub(super) const RESUMMED: usize = 32;
@@ -74,11 +74,11 @@ impl Changes {
     /// then.
     fn change(&mut self, e: usize, before: &[u8], now: &[u8], mut present: usize) -> usize {
         for_each_difference(before, now, |job| {
-            if before[job] != EMPTY {
+            if before[job] != EMPTY_CELL {
                 self.terms.push(term(e, job, before[job], -1.0));
                 present -= 1;
             }
-            if now[job] != EMPTY {
+            if now[job] != EMPTY_CELL {
                 self.terms.push(term(e, job, now[job], 1.0));
                 present += 1;
             }
@@ -89,7 +89,10 @@ impl Changes {
     /// The terms of a sum that begins anew; returns how many jobs have a code.
     fn begin(&mut self, e: usize, now: &[u8]) -> usize {
         let start = self.terms.len();
-        let with_code = now.iter().enumerate().filter(|(_, code)| **code != EMPTY);
+        let with_code = now
+            .iter()
+            .enumerate()
+            .filter(|(_, code)| **code != EMPTY_CELL);
         self.terms
             .extend(with_code.map(|(job, &code)| term(e, job, code, 1.0)));
         self.terms.len() - start
@@ -173,7 +176,7 @@ mod tests {
         };
         let code = |at: usize| match at * 2_654_435_761 % 97 {
             small @ 0..4 => small as u8,
-            _ => EMPTY,
+            _ => EMPTY_CELL,
         };
         // Sticky codes, then quick ones, then nothing at all.
         let mut codes: Vec<u8> = (0..3 * 770)
@@ -185,12 +188,15 @@ mod tests {
                 }
             })
             .collect();
-        codes[1540..].fill(EMPTY);
+        codes[1540..].fill(EMPTY_CELL);
         let mut changes = Changes::default();
         changes.find(&shape, &Batch::new(&shape, &codes, &[]).expect("a batch"));
         for (sample, codes) in codes.chunks(770).enumerate() {
             for (frame, codes) in codes.chunks(11).enumerate() {
-                let present = codes.iter().enumerate().filter(|(_, code)| **code != EMPTY);
+                let present = codes
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, code)| **code != EMPTY_CELL);
                 let expected: Vec<u32> = present
                     .map(|(job, &code)| (job * 4) as u32 + u32::from(code))
                     .collect();

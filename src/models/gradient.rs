@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::models::ARCHITECTURES;
     use crate::models::lstm::LSTM;
-    use crate::tensors::EMPTY;
+    use crate::tensors::EMPTY_CELL;
 
     /// Samples of a shape: codes that stay for a while, some rows of them empty.
     struct Samples {
@@ -157,13 +157,17 @@ mod tests {
     impl Samples {
         fn new(shape: Shape, b: usize, seed: u64) -> Samples {
             let mut generator = crate::seed::generator(seed, "samples", &[]);
-            let mut codes = vec![EMPTY; b * shape.m * shape.j];
+            let mut codes = vec![EMPTY_CELL; b * shape.m * shape.j];
             for sample in codes.chunks_exact_mut(shape.m * shape.j) {
                 let changes = generator.random_range(0.0..0.6);
                 for cell in 0..sample.len() {
                     let is_new = cell < shape.j || generator.random_bool(changes);
                     let drawn = generator.random_range(0..=shape.e);
-                    let drawn = if drawn == shape.e { EMPTY } else { drawn as u8 };
+                    let drawn = if drawn == shape.e {
+                        EMPTY_CELL
+                    } else {
+                        drawn as u8
+                    };
                     sample[cell] = if is_new {
                         drawn
                     } else {
@@ -171,7 +175,7 @@ mod tests {
                     };
                 }
                 let empty = generator.random_range(0..shape.m);
-                sample[empty * shape.j..][..shape.j].fill(EMPTY);
+                sample[empty * shape.j..][..shape.j].fill(EMPTY_CELL);
             }
             let statics = (0..b * shape.s)
                 .map(|_| generator.random_range(-1.0..1.0))

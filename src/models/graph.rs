@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::chunk::{Lesson, SCORED_ROWS, TRAINED_ROWS, cross_entropy};
 use super::simd::LANES;
 use super::{Architecture, Batch, Floats, Input, Parameter, Shape, Weights};
-use crate::tensors::EMPTY;
+use crate::tensors::EMPTY_CELL;
 
 /// Frames that are one graph.
 const FRAMES: usize = 16;
@@ -87,7 +87,7 @@ impl Graph {
     fn score(&self, weights: &Weights, batch: &Batch<'_>, rows: usize) -> Result<Vec<f32>> {
         let Shape { m, j, s, .. } = self.shape;
         let (mut codes, mut statics) = (batch.codes.to_vec(), batch.statics.to_vec());
-        codes.resize(rows * m * j, EMPTY);
+        codes.resize(rows * m * j, EMPTY_CELL);
         statics.resize(rows * s, 0.0);
         let filled = Batch {
             codes: &codes,

@@ -8,7 +8,7 @@ use anyhow::Result;
 use candle_core::{CpuStorage, CustomOp1, Device, Layout, Tensor};
 
 use super::{Batch, Shape};
-use crate::tensors::EMPTY;
+use crate::tensors::EMPTY_CELL;
 
 /// The samples of a batch, on a device.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Input<'_> {
     /// `[frames, b, j]`: the row of a table that belongs to each job's code; `e*j` where it has none.
     fn rows(&self, frames: Range<usize>) -> Vec<u32> {
         let Shape { e, j, .. } = *self.shape;
-        let row = |(job, &code): (usize, &u8)| if code == EMPTY { e * j } else { job * e + usize::from(code) } as u32;
+        let row = |(job, &code): (usize, &u8)| if code == EMPTY_CELL { e * j } else { job * e + usize::from(code) } as u32;
         let mut rows = Vec::with_capacity(frames.len() * self.len() * j);
         for frame in frames {
             let at_frame = self.samples().map(|codes| &codes[frame * j..][..j]);

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use crate::models::chunk::SCORED_ROWS;
     use crate::models::{ARCHITECTURES, architecture};
-    use crate::tensors::EMPTY;
+    use crate::tensors::EMPTY_CELL;
 
     const SHAPE: Shape = Shape {
         e: 49,
@@ -269,7 +269,13 @@ mod tests {
     fn rows_do_not_touch_each_other() {
         let samples = 2 * SCORED_ROWS + 3;
         let codes: Vec<u8> = (0..samples * 15)
-            .map(|i| if i % 7 == 0 { EMPTY } else { (i % 49) as u8 })
+            .map(|i| {
+                if i % 7 == 0 {
+                    EMPTY_CELL
+                } else {
+                    (i % 49) as u8
+                }
+            })
             .collect();
         let statics: Vec<f32> = (0..samples * 2).map(|i| i as f32 / 64.0).collect();
         for &architecture in ARCHITECTURES {

@@ -19,7 +19,7 @@ use super::trial::tensors_dir;
 use super::trial_files::trial_dir;
 use crate::config::Config;
 use crate::queue::{ChunkEntry, WorkItem};
-use crate::tensors::Side;
+use crate::tensors::SplitSide;
 use crate::training::{Evaluation, Run, evaluate};
 use crate::{files, manifest};
 
@@ -178,16 +178,16 @@ fn judge_network(
         trial_dir(&sweep.dir, best.trial),
         trial_dir(out, best.trial),
     );
-    let dataset = dataset_of_side(sweep, &row.config, Side::Test)?;
+    let dataset = dataset_of_side(sweep, &row.config, SplitSide::Test)?;
     let evaluation = evaluate(
         &Run::open(&dir)?,
         &dataset,
-        Side::Test,
+        SplitSide::Test,
         sweep.config.evaluation.resamples,
         None,
     )?;
     fs_err::create_dir_all(&beside)?;
-    manifest::write_json(&Evaluation::path(&beside, Side::Test), &evaluation)?;
+    manifest::write_json(&Evaluation::path(&beside, SplitSide::Test), &evaluation)?;
     manifest::write_json(&out.join(BEST_FILE), &best)?;
     files::write_atomic(
         &out.join(INFO_FILE),

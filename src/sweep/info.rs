@@ -10,7 +10,7 @@ use super::outcomes::Outcomes;
 use super::row::{parameters, plain};
 use super::trial_files::trial_dir;
 use crate::config::Config;
-use crate::tensors::Side;
+use crate::tensors::SplitSide;
 use crate::training::{Evaluation, Run};
 use crate::{escape, files, manifest, pipelines};
 
@@ -92,7 +92,7 @@ fn failure(trial: &TrialResult) -> String {
 }
 
 fn test_scores(run: &Path, evaluation: Option<Evaluation>) -> Result<Vec<(String, String)>> {
-    let path = Evaluation::path(run, Side::Test);
+    let path = Evaluation::path(run, SplitSide::Test);
     let is_beside = evaluation.is_none() && path.is_file();
     let beside = is_beside
         .then(|| manifest::read_json::<Evaluation>(&path))

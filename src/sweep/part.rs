@@ -347,7 +347,7 @@ fn check(config: &Config) -> Result<()> {
     if !config.pipelines.is_empty() {
         return check_pipeline(config);
     }
-    tensors::Settings::of(config)
+    tensors::TensorSettings::from_config(config)
         .and(training::Settings::of(config))
         .map(drop)
 }

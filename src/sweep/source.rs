@@ -17,7 +17,7 @@ use crate::error::hinted;
 use crate::manifest;
 use crate::pipelines::FittedPipeline;
 use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
-use crate::tensors::{self, Dataset, Side};
+use crate::tensors::{self, Dataset, SplitSide};
 use crate::training::{Run, probabilities};
 
 /// Where the joined tables of the sweep in `dir` are.
@@ -57,7 +57,7 @@ pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
     if !config.data.is_given() {
         let dataset = dataset(sweep, config)?;
         let side = |side| sample_features(&dataset, side);
-        let (train, validate) = (side(Side::Train)?, Some(side(Side::Validate)?));
+        let (train, validate) = (side(SplitSide::Train)?, Some(side(SplitSide::Validate)?));
         let validate = validate.filter(|table| table.row_count() > 0);
         return Ok(Rows {
             train,
@@ -94,7 +94,7 @@ pub(super) fn dataset(sweep: &Sweep, config: &Config) -> Result<Dataset> {
 ///
 /// # Errors
 /// Fails where they are not what they were when the sweep began.
-pub(super) fn dataset_of_side(sweep: &Sweep, config: &Config, side: Side) -> Result<Dataset> {
+pub(super) fn dataset_of_side(sweep: &Sweep, config: &Config, side: SplitSide) -> Result<Dataset> {
     checked(
         sweep,
         config,
@@ -103,7 +103,7 @@ pub(super) fn dataset_of_side(sweep: &Sweep, config: &Config, side: Side) -> Res
 }
 
 fn checked(sweep: &Sweep, config: &Config, dataset: Dataset) -> Result<Dataset> {
-    let wanted = tensors::Settings::of(config)?.key(&sweep.plan.source_key)?;
+    let wanted = tensors::TensorSettings::from_config(config)?.key(&sweep.plan.source_key)?;
     check_same(&tensors_dir(&sweep.dir, config)?, &dataset.key, &wanted)?;
     Ok(dataset)
 }
@@ -132,7 +132,7 @@ pub(super) fn predictions(sweep: &Sweep, row: &Row, rows: &Rows) -> Result<Predi
         Some(_) => Predictions::read(dir)?,
         None => Predictions {
             folds: Vec::new(),
-            validation: of_network(sweep, row, Side::Validate)?,
+            validation: of_network(sweep, row, SplitSide::Validate)?,
         },
     };
     let classes = rows.train.classes.len();
@@ -155,7 +155,7 @@ pub(super) fn predictions(sweep: &Sweep, row: &Row, rows: &Rows) -> Result<Predi
 }
 
 /// The probabilities of both classes that a network gives one side, `[n, 2]`.
-fn of_network(sweep: &Sweep, row: &Row, side: Side) -> Result<Vec<f32>> {
+fn of_network(sweep: &Sweep, row: &Row, side: SplitSide) -> Result<Vec<f32>> {
     let run = Run::open(&trial_dir(&sweep.dir, row.trial))?;
     let successes = probabilities(&run, &dataset(sweep, &row.config)?, side)?;
     Ok(successes
@@ -169,7 +169,7 @@ pub(super) fn test(sweep: &Sweep, row: &Row) -> Result<Option<(FeatureTable, Vec
     if row.config.data.is_given() {
         return Ok(None);
     }
-    let table = sample_features(&dataset(sweep, &row.config)?, Side::Test)?;
+    let table = sample_features(&dataset(sweep, &row.config)?, SplitSide::Test)?;
     if table.row_count() == 0 {
         return Ok(None);
     }
@@ -182,7 +182,7 @@ pub(super) fn test(sweep: &Sweep, row: &Row) -> Result<Option<(FeatureTable, Vec
                 .map(|p| p as f32)
                 .collect()
         }
-        None => of_network(sweep, row, Side::Test)?,
+        None => of_network(sweep, row, SplitSide::Test)?,
     };
     Ok(Some((table, probabilities)))
 }

@@ -28,7 +28,7 @@ use crate::{files, manifest};
 
 /// The directory of the tensors that the trial `config` needs; trials with equal sizes share it.
 pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
-    let settings = tensors::Settings::of(config)?;
+    let settings = tensors::TensorSettings::from_config(config)?;
     let (j, m, timeframe_len_s) = (settings.j, settings.m, settings.timeframe_len_s);
     let states = settings.states.to_string();
     let states = if states.is_empty() {
@@ -145,11 +145,12 @@ impl<'a> Trial<'a> {
     }
 
     fn run(mut self, progress: &(impl Fn(usize, &Epoch) + Sync)) -> Result<AttemptOutcome<Row>> {
-        let settings =
-            match tensors::Settings::of(&self.config).and(training::Settings::of(&self.config)) {
-                Ok(settings) => settings,
-                Err(error) => return Ok(self.term.failed(self.row, How::Invalid, &error)),
-            };
+        let settings = match tensors::TensorSettings::from_config(&self.config)
+            .and(training::Settings::of(&self.config))
+        {
+            Ok(settings) => settings,
+            Err(error) => return Ok(self.term.failed(self.row, How::Invalid, &error)),
+        };
         // Data that this worker does not find is no fault of the trial.
         let dataset = source::dataset(self.sweep, &self.config)?;
         let key = settings.key(&dataset.key)?;

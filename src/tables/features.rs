@@ -3,16 +3,16 @@
 use anyhow::Result;
 
 use super::FeatureTable;
-use crate::tensors::{Dataset, EMPTY, Facts, Side};
+use crate::tensors::{Dataset, EMPTY_CELL, HoldFacts, SplitSide};
 
 /// The samples of one side as rows, for models that see no order of time: of each state the frames that the held job spent in
 /// it (`frames_012`), whether it was its last (`last_012`), and the share of the context jobs in it in the last frame
-/// (`share_012`); then what else is known at the hold, by the names of [`Facts::names`]. A state is an event number, or what
+/// (`share_012`); then what else is known at the hold, by the names of [`HoldFacts::names`]. A state is an event number, or what
 /// stands for a hold with its code. The classes are `failure` and `success`, a group is a cluster.
 ///
 /// # Errors
 /// Fails when a shard cannot be read.
-pub fn sample_features(dataset: &Dataset, side: Side) -> Result<FeatureTable> {
+pub fn sample_features(dataset: &Dataset, side: SplitSide) -> Result<FeatureTable> {
     let settings = &dataset.summary.settings;
     let (e, j) = (dataset.summary.e, settings.j);
     let rows: Vec<Vec<f64>> = dataset
@@ -23,7 +23,7 @@ pub fn sample_features(dataset: &Dataset, side: Side) -> Result<FeatureTable> {
             let states = of_codes(dataset.codes(side, at), j, e);
             states
                 .into_iter()
-                .chain(facts.statics().map(f64::from))
+                .chain(facts.static_features().map(f64::from))
                 .collect()
         })
         .collect();
@@ -53,7 +53,7 @@ fn names(e: usize) -> Vec<String> {
     let states = ["frames", "last", "share"]
         .into_iter()
         .flat_map(|kind| (0..e).map(move |state| format!("{kind}_{state:03}")));
-    states.chain(Facts::names()).collect()
+    states.chain(HoldFacts::static_names()).collect()
 }
 
 /// What codes `[m, j]` below `e` tell without the order of time, `[3 * e]`; the held job comes first in each frame.
@@ -62,7 +62,7 @@ fn of_codes(codes: &[u8], j: usize, e: usize) -> Vec<f64> {
     let (frames, rest) = columns.split_at_mut(e);
     let (last, shares) = rest.split_at_mut(e);
     let count = |sums: &mut [f64], code: u8, by: f64| {
-        if code != EMPTY {
+        if code != EMPTY_CELL {
             sums[usize::from(code)] += by;
         }
     };
@@ -75,7 +75,7 @@ fn of_codes(codes: &[u8], j: usize, e: usize) -> Vec<f64> {
         .and_then(<[u8]>::split_first)
     {
         count(last, *held, 1.0);
-        let known = context.iter().filter(|code| **code != EMPTY).count();
+        let known = context.iter().filter(|code| **code != EMPTY_CELL).count();
         context
             .iter()
             .for_each(|code| count(shares, *code, 1.0 / known as f64));
@@ -94,16 +94,22 @@ mod tests {
 
     #[test]
     fn frames_are_counted_and_the_last_is_looked_at() {
-        let codes = [[0, EMPTY, 1], [2, 1, EMPTY], [2, EMPTY, EMPTY], [1, 2, 2]].concat();
+        let codes = [
+            [0, EMPTY_CELL, 1],
+            [2, 1, EMPTY_CELL],
+            [2, EMPTY_CELL, EMPTY_CELL],
+            [1, 2, 2],
+        ]
+        .concat();
         let columns = of_codes(&codes, 3, 3);
         assert_eq!(columns, [1.0, 1.0, 2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
     }
 
     #[test]
     fn empty_places_are_no_state() {
-        assert_eq!(of_codes(&[EMPTY; 6], 3, 2), [0.0; 6]);
+        assert_eq!(of_codes(&[EMPTY_CELL; 6], 3, 2), [0.0; 6]);
         assert_eq!(
-            of_codes(&[1, EMPTY, 0, 1], 4, 2),
+            of_codes(&[1, EMPTY_CELL, 0, 1], 4, 2),
             [0.0, 1.0, 0.0, 1.0, 0.5, 0.5]
         );
         assert_eq!(of_codes(&[1, 1], 1, 2), [0.0, 2.0, 0.0, 1.0, 0.0, 0.0]);
@@ -133,8 +139,10 @@ mod tests {
             .iter()
             .map(|(key, value)| (&**key, value.clone()))
             .collect();
-        let settings = tensors::Settings::of(&Config::load(None, &keys).expect("a configuration"))
-            .expect("settings");
+        let settings = tensors::TensorSettings::from_config(
+            &Config::load(None, &keys).expect("a configuration"),
+        )
+        .expect("settings");
         let dir = tempfile::tempdir().expect("a directory");
         tensors::build(
             &store,
@@ -146,10 +154,10 @@ mod tests {
         )
         .expect("built");
         let dataset = Dataset::open(&dir.path().join("tensors")).expect("opened");
-        let table = sample_features(&dataset, Side::Train).expect("a table");
+        let table = sample_features(&dataset, SplitSide::Train).expect("a table");
         assert_eq!(
             (table.row_count(), table.column_count()),
-            (dataset.len(Side::Train), table.features.len())
+            (dataset.len(SplitSide::Train), table.features.len())
         );
         let column = |name: &str| {
             table.column(
@@ -181,7 +189,7 @@ mod tests {
     #[test]
     fn every_column_has_a_name_of_its_own() {
         let names = names(49);
-        assert_eq!(names.len(), 3 * 49 + crate::tensors::STATICS);
+        assert_eq!(names.len(), 3 * 49 + crate::tensors::STATIC_FEATURES);
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     }
 }

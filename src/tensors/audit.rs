@@ -5,33 +5,33 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use anyhow::Result;
 use serde::Serialize;
 
-use super::dataset::{Dataset, Side};
-use super::settings::Settings;
+use super::dataset::{Dataset, SplitSide};
+use super::settings::TensorSettings;
 use super::window::Frames;
 
 /// What could leak from the samples that are learned from into those that are tested.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Audit {
+pub struct LeakageAudit {
     /// The first hold on the test side, epoch ms.
     pub test_from_ms: i64,
     /// What two sides have in common.
-    pub shared: Vec<Shared>,
+    pub shared: Vec<SideOverlap>,
     /// Samples of the train and validate sides whose window ends after the first test hold: they show the pool, and
     /// perhaps tested jobs, at a time that is tested.
     pub windows_after_test: usize,
     /// Samples of the train and validate sides whose outcome came after the first test hold: nobody knew their label then.
     pub outcomes_after_test: usize,
     /// How the label goes with the hold code: what the code alone tells.
-    pub by_code: Vec<CodeShare>,
+    pub by_code: Vec<HoldCodeSamples>,
 }
 
 /// What two sides have in common, where memory would look like skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Shared {
+pub struct SideOverlap {
     /// The side that is learned from.
-    pub from: Side,
+    pub from: SplitSide,
     /// The side that is scored.
-    pub to: Side,
+    pub to: SplitSide,
     /// Clusters with samples on both.
     pub clusters: usize,
     /// Seconds with holds on both.
@@ -44,15 +44,15 @@ pub struct Shared {
 
 /// The samples of one hold code and subcode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CodeShare {
+pub struct HoldCodeSamples {
     /// The hold code.
     pub hold_code: i32,
     /// The hold subcode.
     pub hold_subcode: i32,
     /// How many samples each side has.
-    pub samples: BTreeMap<Side, usize>,
+    pub samples: BTreeMap<SplitSide, usize>,
     /// How many of them are successes.
-    pub successes: BTreeMap<Side, usize>,
+    pub successes: BTreeMap<SplitSide, usize>,
 }
 
 /// The columns of a side that an audit looks at.
@@ -67,21 +67,24 @@ struct Columns {
 ///
 /// # Errors
 /// Fails when a shard cannot be read.
-pub fn audit(dataset: &Dataset) -> Result<Audit> {
+pub fn audit(dataset: &Dataset) -> Result<LeakageAudit> {
     let columns = |side| Ok((side, Columns::of(dataset, side)?));
-    let sides: Vec<(Side, Columns)> = Side::ALL.into_iter().map(columns).collect::<Result<_>>()?;
+    let sides: Vec<(SplitSide, Columns)> = SplitSide::ALL
+        .into_iter()
+        .map(columns)
+        .collect::<Result<_>>()?;
     let pairs = [(0, 1), (0, 2), (1, 2)];
     let shared = pairs
         .iter()
         .map(|&(a, b)| common(dataset, &sides[a], &sides[b]))
         .collect::<Result<_>>()?;
     let test_from_ms = dataset
-        .column::<i64>(Side::Test, "hold_time_ms")?
+        .column::<i64>(SplitSide::Test, "hold_time_ms")?
         .into_iter()
         .min()
         .unwrap_or(i64::MAX);
     let (mut windows_after_test, mut outcomes_after_test) = (0, 0);
-    for side in [Side::Train, Side::Validate] {
+    for side in [SplitSide::Train, SplitSide::Validate] {
         let outcomes: Vec<i64> = dataset.column(side, "outcome_time_ms")?;
         outcomes_after_test += outcomes.into_iter().filter(|&ms| ms > test_from_ms).count();
         windows_after_test += window_ends(dataset, side)?
@@ -89,7 +92,7 @@ pub fn audit(dataset: &Dataset) -> Result<Audit> {
             .filter(|&ms| ms > test_from_ms)
             .count();
     }
-    Ok(Audit {
+    Ok(LeakageAudit {
         test_from_ms,
         shared,
         windows_after_test,
@@ -99,7 +102,7 @@ pub fn audit(dataset: &Dataset) -> Result<Audit> {
 }
 
 impl Columns {
-    fn of(dataset: &Dataset, side: Side) -> Result<Columns> {
+    fn of(dataset: &Dataset, side: SplitSide) -> Result<Columns> {
         let labels: Vec<u8> = dataset.column(side, "label")?;
         let mut codes: HashMap<u128, [usize; 2]> = HashMap::new();
         for (index, label) in labels.into_iter().enumerate() {
@@ -120,9 +123,9 @@ fn digest(codes: &[u8]) -> u128 {
 
 fn common(
     dataset: &Dataset,
-    (from, a): &(Side, Columns),
-    (to, b): &(Side, Columns),
-) -> Result<Shared> {
+    (from, a): &(SplitSide, Columns),
+    (to, b): &(SplitSide, Columns),
+) -> Result<SideOverlap> {
     let labels: Vec<u8> = dataset.column(*to, "label")?;
     let (mut duplicates, mut duplicates_of_one_label) = (0, 0);
     for (index, label) in labels.into_iter().enumerate() {
@@ -131,7 +134,7 @@ fn common(
             duplicates_of_one_label += usize::from((successes > failures) == (label == 1));
         }
     }
-    Ok(Shared {
+    Ok(SideOverlap {
         from: *from,
         to: *to,
         clusters: a.group.intersection(&b.group).count(),
@@ -142,8 +145,8 @@ fn common(
 }
 
 /// When the window of each sample ends, epoch ms.
-fn window_ends(dataset: &Dataset, side: Side) -> Result<Vec<i64>> {
-    let Settings {
+fn window_ends(dataset: &Dataset, side: SplitSide) -> Result<Vec<i64>> {
+    let TensorSettings {
         window,
         m,
         timeframe_len_s,
@@ -165,15 +168,15 @@ fn window_ends(dataset: &Dataset, side: Side) -> Result<Vec<i64>> {
     Ok(hold_ms.into_iter().zip(since_submit_s).map(end).collect())
 }
 
-fn by_code(dataset: &Dataset) -> Result<Vec<CodeShare>> {
-    let mut shares: BTreeMap<(i32, i32), CodeShare> = BTreeMap::new();
-    for side in Side::ALL {
+fn by_code(dataset: &Dataset) -> Result<Vec<HoldCodeSamples>> {
+    let mut shares: BTreeMap<(i32, i32), HoldCodeSamples> = BTreeMap::new();
+    for side in SplitSide::ALL {
         let codes: Vec<i32> = dataset.column(side, "hold_code")?;
         let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
         let labels: Vec<u8> = dataset.column(side, "label")?;
         for ((hold_code, hold_subcode), label) in codes.into_iter().zip(subcodes).zip(labels) {
-            let none = || Side::ALL.map(|side| (side, 0)).into();
-            let empty = || CodeShare {
+            let none = || SplitSide::ALL.map(|side| (side, 0)).into();
+            let empty = || HoldCodeSamples {
                 hold_code,
                 hold_subcode,
                 samples: none(),

@@ -7,19 +7,20 @@ use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
 use super::context::Activity;
-use super::cycles::{Cycle, LeftOut, Outcome, cycles};
+use super::cycles::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
 use super::dataset::{
-    HEADER_BYTES, Listed, ROW_BYTES, Row, Side, SideSummary, Summary, TENSORS, write_shard,
+    HEADER_BYTES, ListedTensorShard, ROW_BYTES, Row, SideSummary, SplitSide, TENSORS_FORMAT,
+    TensorSummary, write_shard,
 };
-use super::facts::Facts;
-use super::record::Records;
-use super::sampler::Sampler;
-use super::settings::Settings;
+use super::facts::HoldFacts;
+use super::record::HoldHistories;
+use super::sampler::SampleEncoder;
+use super::settings::TensorSettings;
 use super::split::{Member, sides};
-use super::window::EMPTY;
+use super::window::EMPTY_CELL;
 use crate::config::Cycles;
 use crate::error::hinted;
-use crate::events::{Job, Jobs, Store};
+use crate::events::{EventStore, StoredJob, StoredJobs};
 use crate::files::{self, Staging};
 use crate::manifest;
 
@@ -32,7 +33,7 @@ const AT_ONCE: usize = 1 << 8;
 
 /// How far tensors are.
 #[derive(Debug, Clone, Copy)]
-pub enum Progress {
+pub enum BuildProgress {
     /// So many bytes are going to be written, about, and they fit.
     Planned {
         /// Bytes of all files.
@@ -51,14 +52,14 @@ struct Sample {
     hold_ms: i64,
     job: u32,
     group: u32,
-    cycle: Cycle,
+    cycle: HoldCycle,
 }
 
 /// What samples are made from.
 struct Source<'a> {
-    jobs: Jobs<'a>,
-    records: Records,
-    sampler: Sampler<'a>,
+    jobs: StoredJobs<'a>,
+    records: HoldHistories,
+    sampler: SampleEncoder<'a>,
 }
 
 /// What came of the cycles of some jobs.
@@ -66,7 +67,7 @@ struct Source<'a> {
 struct Found {
     cycles: usize,
     samples: Vec<Sample>,
-    left_out: BTreeMap<LeftOut, usize>,
+    left_out: BTreeMap<LeftOutReason, usize>,
 }
 
 /// Builds the tensors of `store` in `dir`, its manifest last; an earlier directory of tensors is replaced if `replace`
@@ -78,13 +79,13 @@ struct Found {
 /// # Errors
 /// Fails when the store holds no labelled hold cycle, and, before anything is written, where the tensors do not fit on the disk.
 pub fn build(
-    store: &Store,
-    settings: &Settings,
+    store: &EventStore,
+    settings: &TensorSettings,
     key: &str,
     dir: &Path,
     replace: bool,
-    progress: impl Fn(Progress) + Sync,
-) -> Result<Summary> {
+    progress: impl Fn(BuildProgress) + Sync,
+) -> Result<TensorSummary> {
     let (
         Found {
             cycles,
@@ -96,8 +97,8 @@ pub fn build(
         || labelled(store, settings),
         || {
             rayon::join(
-                || Records::new(store),
-                || Sampler::new(store, settings.clone()),
+                || HoldHistories::new(store),
+                || SampleEncoder::new(store, settings.clone()),
             )
         },
     );
@@ -125,7 +126,7 @@ pub fn build(
         .collect();
     let placed = sides(&members, settings.split, settings.fractions, settings.seed);
     let outside = placed.iter().filter(|side| side.is_none()).count();
-    left_out.extend((outside > 0).then_some((LeftOut::ClusterOnTwoSides, outside)));
+    left_out.extend((outside > 0).then_some((LeftOutReason::ClusterOnTwoSides, outside)));
     let staging = Staging::new(dir, replace)?;
     let of_side = |side| {
         samples
@@ -134,31 +135,32 @@ pub fn build(
             .filter(move |(_, at)| **at == Some(side))
             .map(|(sample, _)| *sample)
     };
-    let sides = Side::ALL.map(|side| (side, of_side(side).collect::<Vec<Sample>>()));
+    let sides = SplitSide::ALL.map(|side| (side, of_side(side).collect::<Vec<Sample>>()));
     let bytes = sides
         .iter()
         .map(|(_, samples)| bytes_of(samples.len(), settings))
         .sum();
     files::check_space(dir, bytes)?;
-    progress(Progress::Planned { bytes });
+    progress(BuildProgress::Planned { bytes });
     let mut shards = write_sides(&source, settings, &sides, staging.path(), &progress)?;
-    let summary =
-        |(side, samples): &(Side, Vec<Sample>)| (*side, summary_of(samples, shards.remove(side)));
+    let summary = |(side, samples): &(SplitSide, Vec<Sample>)| {
+        (*side, summary_of(samples, shards.remove(side)))
+    };
     let splits = sides.iter().map(summary).collect();
-    let summary = Summary {
+    let summary = TensorSummary {
         settings: settings.clone(),
         e: settings.e(),
         cycles_total: cycles,
         left_out,
         splits,
     };
-    manifest::write(staging.path(), TENSORS, key, &summary)?;
+    manifest::write(staging.path(), TENSORS_FORMAT, key, &summary)?;
     staging.commit()?;
     Ok(summary)
 }
 
 /// The labelled cycles of all jobs, in order of hold time.
-fn labelled(store: &Store, settings: &Settings) -> Found {
+fn labelled(store: &EventStore, settings: &TensorSettings) -> Found {
     let jobs = store.jobs();
     let found = (0..jobs.len())
         .into_par_iter()
@@ -193,21 +195,27 @@ impl Found {
     }
 }
 
-fn cycles_of(store: &Store, settings: &Settings, index: u32, job: &Job<'_>, found: &mut Found) {
-    for cycle in cycles(job.history, settings.label, store.gaps(job.ap)) {
+fn cycles_of(
+    store: &EventStore,
+    settings: &TensorSettings,
+    index: u32,
+    job: &StoredJob<'_>,
+    found: &mut Found,
+) {
+    for cycle in hold_cycles(job.history, settings.label, store.gaps(job.ap)) {
         found.cycles += 1;
         let left_out = match cycle.outcome {
             _ if settings
                 .exclude_hold_codes
                 .contains(&job.history.hold_code[cycle.hold]) =>
             {
-                LeftOut::HoldCodeExcluded
+                LeftOutReason::HoldCodeExcluded
             }
             _ if settings.cycles == Cycles::First && cycle.earlier_holds > 0 => {
-                LeftOut::NotTheFirst
+                LeftOutReason::NotTheFirst
             }
-            Outcome::LeftOut(reason) => reason,
-            Outcome::Label(_) => {
+            HoldOutcome::LeftOut(reason) => reason,
+            HoldOutcome::Label(_) => {
                 let hold_ms = job.history.time_ms[cycle.hold];
                 found.samples.push(Sample {
                     hold_ms,
@@ -224,10 +232,10 @@ fn cycles_of(store: &Store, settings: &Settings, index: u32, job: &Job<'_>, foun
 
 impl Sample {
     fn is_success(&self) -> bool {
-        self.cycle.outcome == Outcome::Label(true)
+        self.cycle.outcome == HoldOutcome::Label(true)
     }
 
-    fn hold(&self) -> (usize, Cycle) {
+    fn hold(&self) -> (usize, HoldCycle) {
         (self.job as usize, self.cycle)
     }
 
@@ -240,26 +248,26 @@ impl Sample {
             cluster: job.cluster,
             proc: job.proc,
             group: self.group,
-            facts: Facts::at(&job, &self.cycle, &source.records),
+            facts: HoldFacts::at_hold(&job, &self.cycle, &source.records),
         }
     }
 }
 
-fn per_shard(&Settings { m, j, .. }: &Settings) -> usize {
+fn per_shard(&TensorSettings { m, j, .. }: &TensorSettings) -> usize {
     (SHARD_BYTES / (m * j)).max(1)
 }
 
-fn file_name(side: Side, index: usize) -> String {
+fn file_name(side: SplitSide, index: usize) -> String {
     format!("{}-{index:05}.safetensors", side.name())
 }
 
 /// What the shards of so many samples take.
-fn bytes_of(samples: usize, settings: &Settings) -> u64 {
+fn bytes_of(samples: usize, settings: &TensorSettings) -> u64 {
     let shards = samples.div_ceil(per_shard(settings));
     (samples * (settings.m * settings.j + ROW_BYTES) + shards * HEADER_BYTES) as u64
 }
 
-fn summary_of(samples: &[Sample], shards: Option<Vec<Listed>>) -> SideSummary {
+fn summary_of(samples: &[Sample], shards: Option<Vec<ListedTensorShard>>) -> SideSummary {
     SideSummary {
         samples: samples.len(),
         successes: samples.iter().filter(|sample| sample.is_success()).count(),
@@ -279,12 +287,12 @@ fn summary_of(samples: &[Sample], shards: Option<Vec<Listed>>) -> SideSummary {
 
 fn write_sides(
     source: &Source<'_>,
-    settings: &Settings,
-    sides: &[(Side, Vec<Sample>)],
+    settings: &TensorSettings,
+    sides: &[(SplitSide, Vec<Sample>)],
     dir: &Path,
-    progress: &(impl Fn(Progress) + Sync),
-) -> Result<BTreeMap<Side, Vec<Listed>>> {
-    let &Settings { m, j, .. } = settings;
+    progress: &(impl Fn(BuildProgress) + Sync),
+) -> Result<BTreeMap<SplitSide, Vec<ListedTensorShard>>> {
+    let &TensorSettings { m, j, .. } = settings;
     let (per_shard, mut writer) = (per_shard(settings), Writer::new(settings, dir));
     for (side, samples) in sides {
         let mut index = 0;
@@ -308,15 +316,15 @@ struct Writer {
     j: usize,
     dir: PathBuf,
     /// What was written of each side.
-    written: BTreeMap<Side, Vec<Listed>>,
+    written: BTreeMap<SplitSide, Vec<ListedTensorShard>>,
     /// The side and the file of `made`, once there is one.
-    place: Option<(Side, String)>,
+    place: Option<(SplitSide, String)>,
     made: Made,
     spare: Made,
 }
 
 impl Writer {
-    fn new(&Settings { m, j, .. }: &Settings, dir: &Path) -> Writer {
+    fn new(&TensorSettings { m, j, .. }: &TensorSettings, dir: &Path) -> Writer {
         let (made, spare) = (Made::default(), Made::default());
         Writer {
             m,
@@ -330,7 +338,7 @@ impl Writer {
     }
 
     /// Makes the shard of one side that is to stand in the file at `place`.
-    fn add(&mut self, place: (Side, String), make: impl FnOnce(&mut Made)) -> Result<()> {
+    fn add(&mut self, place: (SplitSide, String), make: impl FnOnce(&mut Made)) -> Result<()> {
         let mut spare = std::mem::take(&mut self.spare);
         std::thread::scope(|scope| {
             let written = scope.spawn(|| self.write());
@@ -359,12 +367,12 @@ impl Writer {
         self.written
             .entry(side)
             .or_default()
-            .push(Listed { file, xxh3 });
+            .push(ListedTensorShard { file, xxh3 });
         Ok(())
     }
 
     /// Writes what is left; returns the shards of each side.
-    fn finish(mut self) -> Result<BTreeMap<Side, Vec<Listed>>> {
+    fn finish(mut self) -> Result<BTreeMap<SplitSide, Vec<ListedTensorShard>>> {
         self.write()?;
         Ok(self.written)
     }
@@ -386,9 +394,9 @@ impl Made {
         samples: &[Sample],
         activity: &Activity,
         cells: usize,
-        progress: &(impl Fn(Progress) + Sync),
+        progress: &(impl Fn(BuildProgress) + Sync),
     ) {
-        self.codes.resize(samples.len() * cells, EMPTY);
+        self.codes.resize(samples.len() * cells, EMPTY_CELL);
         let at_once = samples
             .len()
             .div_ceil(rayon::current_num_threads())
@@ -398,9 +406,9 @@ impl Made {
             .par_chunks_mut(at_once * cells)
             .zip(samples.par_chunks(at_once));
         batches.for_each(|(codes, batch)| {
-            let holds: Vec<(usize, Cycle)> = batch.iter().map(Sample::hold).collect();
+            let holds: Vec<(usize, HoldCycle)> = batch.iter().map(Sample::hold).collect();
             source.sampler.batch(&holds, activity, codes);
-            progress(Progress::Made {
+            progress(BuildProgress::Made {
                 samples: batch.len() as u64,
             });
         });
@@ -418,15 +426,16 @@ mod tests {
     use crate::eventlog::JobEvent;
     use proptest::prelude::*;
 
-    fn settings() -> Settings {
-        let mut settings = Settings::of(&Config::load(None, &BTreeMap::new()).expect("defaults"))
-            .expect("settings");
+    fn settings() -> TensorSettings {
+        let mut settings =
+            TensorSettings::from_config(&Config::load(None, &BTreeMap::new()).expect("defaults"))
+                .expect("settings");
         (settings.j, settings.m, settings.timeframe_len_s) = (4, 5, 10);
         settings
     }
 
     /// Jobs 1 to 5 are procs of one cluster.
-    fn store(events: &[(i32, i64, u16)]) -> Store {
+    fn store(events: &[(i32, i64, u16)]) -> EventStore {
         let event = |&(job, s, number): &(i32, i64, u16)| JobEvent {
             cluster: job.max(5),
             proc: job,
@@ -439,13 +448,13 @@ mod tests {
         crate::events::store_of(&events.iter().map(event).collect::<Vec<_>>())
     }
 
-    fn sample(store: &Store, job: usize, settings: &Settings) -> (Vec<u8>, Facts) {
-        let cycle = cycles(store.jobs().get(job).history, Label::Next, &[])[0];
+    fn sample(store: &EventStore, job: usize, settings: &TensorSettings) -> (Vec<u8>, HoldFacts) {
+        let cycle = hold_cycles(store.jobs().get(job).history, Label::Next, &[])[0];
         let mut codes = vec![0; settings.m * settings.j];
-        Sampler::new(store, settings.clone()).codes(job, &cycle, &mut codes);
+        SampleEncoder::new(store, settings.clone()).encode_hold(job, &cycle, &mut codes);
         (
             codes,
-            Facts::at(&store.jobs().get(job), &cycle, &Records::new(store)),
+            HoldFacts::at_hold(&store.jobs().get(job), &cycle, &HoldHistories::new(store)),
         )
     }
 
@@ -472,14 +481,14 @@ mod tests {
         assert_eq!(column(0), [0, 0, 1, 1, 12]);
         assert_eq!(
             column(1),
-            [EMPTY, EMPTY, EMPTY, EMPTY, 0],
+            [EMPTY_CELL, EMPTY_CELL, EMPTY_CELL, EMPTY_CELL, 0],
             "job 2 alone: 3 comes later, 4 ended before the window"
         );
         assert!(
             column(2)
                 .iter()
                 .chain(&column(3))
-                .all(|&cell| cell == EMPTY)
+                .all(|&cell| cell == EMPTY_CELL)
         );
     }
 
@@ -495,7 +504,7 @@ mod tests {
             let later = [&known[..], &future, &[(1, 45, 13), (1, 60, 5), (2, 41, 12)]].concat();
             // Jobs seen first in the future come after those of the past in the store, as their numbers may not.
             for context in [Context::Uniform, Context::Recent, Context::SameOwnerFirst] {
-                let settings = Settings { context, vocabulary: Vocabulary::HoldCodes, ..settings() };
+                let settings = TensorSettings { context, vocabulary: Vocabulary::HoldCodes, ..settings() };
                 prop_assert_eq!(sample(&store(&known), 0, &settings), sample(&store(&later), 0, &settings));
             }
         }

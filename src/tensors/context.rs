@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::spans::{Spans, Stretch, ended};
 use crate::config;
-use crate::events::{History, Job, Jobs};
+use crate::events::{JobHistory, StoredJob, StoredJobs};
 
 /// How context jobs are chosen, with the index that takes.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) enum Context {
 }
 
 impl Context {
-    pub(super) fn new(choice: config::Context, jobs: &Jobs<'_>) -> Context {
+    pub(super) fn new(choice: config::Context, jobs: &StoredJobs<'_>) -> Context {
         let spans = Spans::of(jobs);
         match choice {
             config::Context::Uniform => Context::Uniform(spans),
@@ -32,7 +32,7 @@ impl Context {
     /// What samples with these windows, of up to `count` jobs each, need to know of them all.
     pub(super) fn activity(
         &self,
-        jobs: &Jobs<'_>,
+        jobs: &StoredJobs<'_>,
         windows: impl Iterator<Item = Stretch>,
         count: usize,
     ) -> Activity {
@@ -101,7 +101,7 @@ impl Moment {
 
 /// The events of a job, in order, the last of each moment; not those that are written about it once it has ended, and leave
 /// it so.
-fn moments(job: u32, history: History<'_>) -> impl Iterator<Item = Moment> {
+fn moments(job: u32, history: JobHistory<'_>) -> impl Iterator<Item = Moment> {
     let (mut has_ended, mut is_active) = (false, false);
     history
         .number
@@ -118,7 +118,7 @@ fn moments(job: u32, history: History<'_>) -> impl Iterator<Item = Moment> {
 }
 
 impl Activity {
-    fn of(jobs: &Jobs<'_>, spans: &Spans, windows: &[Stretch], count: usize) -> Activity {
+    fn of(jobs: &StoredJobs<'_>, spans: &Spans, windows: &[Stretch], count: usize) -> Activity {
         let from_ms = windows.iter().map(|window| window.0).min().unwrap_or(0);
         let first_ms = windows.iter().map(|window| window.1).min().unwrap_or(0);
         let to_ms = windows.iter().map(|window| window.1).max().unwrap_or(0);
@@ -181,7 +181,7 @@ impl Activity {
 }
 
 /// The generator for the context of one sample: it depends on the seed and on which hold of which job it is.
-pub(super) fn generator(seed: u64, job: &Job<'_>, earlier_holds: u32) -> impl Rng + use<> {
+pub(super) fn generator(seed: u64, job: &StoredJob<'_>, earlier_holds: u32) -> impl Rng + use<> {
     let parts = [
         i64::from(job.ap),
         i64::from(job.cluster),
@@ -196,10 +196,10 @@ pub(super) fn generator(seed: u64, job: &Job<'_>, earlier_holds: u32) -> impl Rn
 mod tests {
     use super::*;
     use crate::eventlog::JobEvent;
-    use crate::events::{Store, store_of};
+    use crate::events::{EventStore, store_of};
     use proptest::prelude::*;
 
-    fn store(events: &[(i32, i64, u16)]) -> Store {
+    fn store(events: &[(i32, i64, u16)]) -> EventStore {
         let event = |&(cluster, s, number): &(i32, i64, u16)| JobEvent {
             cluster,
             time_ms: s * 1000,

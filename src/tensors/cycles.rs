@@ -4,33 +4,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::config;
 use crate::eventlog::{ABORTED, HELD, RELEASED, RemovedBy, TERMINATED};
-use crate::events::History;
+use crate::events::JobHistory;
 
 /// One hold of a job, and what came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cycle {
+pub struct HoldCycle {
     /// The place of the hold in the job's history.
     pub hold: usize,
     /// How many holds the job had before.
     pub earlier_holds: u32,
     /// The label, or why there is none.
-    pub outcome: Outcome,
+    pub outcome: HoldOutcome,
     /// The place of the event that decided this; that of the hold, if none did.
     pub decided: usize,
 }
 
 /// What is known of a cycle's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum HoldOutcome {
     /// Whether the job succeeded.
     Label(bool),
     /// The cycle cannot be labelled, or is not asked about.
-    LeftOut(LeftOut),
+    LeftOut(LeftOutReason),
 }
 
 /// Why a cycle is no sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum LeftOut {
+pub enum LeftOutReason {
     /// The log ends while the job is held.
     #[serde(rename = "still held")]
     StillHeld,
@@ -60,7 +60,7 @@ pub enum LeftOut {
     ClusterOnTwoSides,
 }
 
-impl LeftOut {
+impl LeftOutReason {
     /// The reason as reports name it.
     pub fn name(self) -> String {
         serde_json::to_value(self)
@@ -71,7 +71,11 @@ impl LeftOut {
 }
 
 /// The hold cycles of a job, in order; `gaps` are where events of its access point are missing.
-pub fn cycles(history: History<'_>, label: config::Label, gaps: &[(i64, i64)]) -> Vec<Cycle> {
+pub fn hold_cycles(
+    history: JobHistory<'_>,
+    label: config::Label,
+    gaps: &[(i64, i64)],
+) -> Vec<HoldCycle> {
     // Most jobs were never held, which a look at all events at once tells, by vectors, sooner than one after another.
     if !history
         .number
@@ -91,11 +95,11 @@ pub fn cycles(history: History<'_>, label: config::Label, gaps: &[(i64, i64)]) -
             let (from_ms, to_ms) = (history.time_ms[hold], history.time_ms[decided]);
             let missing = gaps.iter().any(|gap| gap.0 < to_ms && from_ms < gap.1);
             let outcome = if missing {
-                Outcome::LeftOut(LeftOut::AcrossGap)
+                HoldOutcome::LeftOut(LeftOutReason::AcrossGap)
             } else {
                 outcome
             };
-            Cycle {
+            HoldCycle {
                 hold,
                 earlier_holds,
                 outcome,
@@ -106,7 +110,7 @@ pub fn cycles(history: History<'_>, label: config::Label, gaps: &[(i64, i64)]) -
 }
 
 /// What the job did next after the release that ended the hold at `hold`, and by which event.
-fn next_outcome(history: History<'_>, hold: usize) -> (Outcome, usize) {
+fn next_outcome(history: JobHistory<'_>, hold: usize) -> (HoldOutcome, usize) {
     let mut released = false;
     for at in hold + 1..history.number.len() {
         let outcome = match (history.number[at], released) {
@@ -114,27 +118,29 @@ fn next_outcome(history: History<'_>, hold: usize) -> (Outcome, usize) {
                 released = true;
                 continue;
             }
-            (ABORTED, false) => Outcome::LeftOut(LeftOut::RemovedWhileHeld),
-            (HELD | TERMINATED, false) => Outcome::LeftOut(LeftOut::NoReleaseSeen),
-            (HELD, true) => Outcome::Label(false),
-            (TERMINATED, true) => Outcome::Label(history.normal[at] == 1 && history.value[at] == 0),
-            (ABORTED, true) if history.value[at] == RemovedBy::Policy as i32 => {
-                Outcome::Label(false)
+            (ABORTED, false) => HoldOutcome::LeftOut(LeftOutReason::RemovedWhileHeld),
+            (HELD | TERMINATED, false) => HoldOutcome::LeftOut(LeftOutReason::NoReleaseSeen),
+            (HELD, true) => HoldOutcome::Label(false),
+            (TERMINATED, true) => {
+                HoldOutcome::Label(history.normal[at] == 1 && history.value[at] == 0)
             }
-            (ABORTED, true) => Outcome::LeftOut(LeftOut::RemovedAfterRelease),
+            (ABORTED, true) if history.value[at] == RemovedBy::Policy as i32 => {
+                HoldOutcome::Label(false)
+            }
+            (ABORTED, true) => HoldOutcome::LeftOut(LeftOutReason::RemovedAfterRelease),
             _ => continue,
         };
         return (outcome, at);
     }
     match removed_with(history, hold) {
-        _ if released => (Outcome::LeftOut(LeftOut::LogEnds), hold),
-        Some(at) => (Outcome::LeftOut(LeftOut::RemovedWhileHeld), at),
-        None => (Outcome::LeftOut(LeftOut::StillHeld), hold),
+        _ if released => (HoldOutcome::LeftOut(LeftOutReason::LogEnds), hold),
+        Some(at) => (HoldOutcome::LeftOut(LeftOutReason::RemovedWhileHeld), at),
+        None => (HoldOutcome::LeftOut(LeftOutReason::StillHeld), hold),
     }
 }
 
 /// The removal in the second before the hold at `hold`. Two daemons write them, and a removed job is not held.
-fn removed_with(history: History<'_>, hold: usize) -> Option<usize> {
+fn removed_with(history: JobHistory<'_>, hold: usize) -> Option<usize> {
     let is_near = |at: &usize| history.time_ms[hold] - history.time_ms[*at] <= 1000;
     (0..hold)
         .rev()
@@ -143,14 +149,17 @@ fn removed_with(history: History<'_>, hold: usize) -> Option<usize> {
 }
 
 /// The published rule: normal termination is success whatever the exit code, removal is failure.
-fn final_outcome(history: History<'_>) -> (Outcome, usize) {
+fn final_outcome(history: JobHistory<'_>) -> (HoldOutcome, usize) {
     let ended = |at: &usize| matches!(history.number[*at], TERMINATED | ABORTED);
     match (0..history.number.len()).rev().find(ended) {
         Some(at) => (
-            Outcome::Label(history.number[at] == TERMINATED && history.normal[at] == 1),
+            HoldOutcome::Label(history.number[at] == TERMINATED && history.normal[at] == 1),
             at,
         ),
-        None => (Outcome::LeftOut(LeftOut::LogEnds), history.number.len() - 1),
+        None => (
+            HoldOutcome::LeftOut(LeftOutReason::LogEnds),
+            history.number.len() - 1,
+        ),
     }
 }
 
@@ -161,14 +170,14 @@ pub(super) mod tests {
     /// Calls `test` with a history of (number, normal, value), one event a second.
     pub(in crate::tensors) fn with_history<T>(
         events: &[(u16, u8, i32)],
-        test: impl Fn(History<'_>) -> T,
+        test: impl Fn(JobHistory<'_>) -> T,
     ) -> T {
         let number: Vec<u16> = events.iter().map(|event| event.0).collect();
         let normal: Vec<u8> = events.iter().map(|event| event.1).collect();
         let value: Vec<i32> = events.iter().map(|event| event.2).collect();
         let time_ms: Vec<i64> = (0..events.len() as i64).map(|s| s * 1000).collect();
         let zeros = vec![0; events.len()];
-        test(History {
+        test(JobHistory {
             time_ms: &time_ms,
             number: &number,
             hold_code: &zeros,
@@ -182,10 +191,10 @@ pub(super) mod tests {
     const HOLD: (u16, u8, i32) = (12, 0, 0);
     const RELEASE: (u16, u8, i32) = (13, 0, 0);
 
-    fn next(after: &[(u16, u8, i32)]) -> Outcome {
+    fn next(after: &[(u16, u8, i32)]) -> HoldOutcome {
         let events = [&[(0, 0, 0), (1, 0, 0), HOLD], after].concat();
         with_history(&events, |history| {
-            cycles(history, config::Label::Next, &[])[0].outcome
+            hold_cycles(history, config::Label::Next, &[])[0].outcome
         })
     }
 
@@ -193,60 +202,63 @@ pub(super) mod tests {
     fn every_rule_of_next() {
         assert_eq!(
             next(&[RELEASE, (1, 0, 0), (4, 0, 0), (5, 1, 0)]),
-            Outcome::Label(true)
+            HoldOutcome::Label(true)
         );
         assert_eq!(
             next(&[RELEASE, (5, 1, 1)]),
-            Outcome::Label(false),
+            HoldOutcome::Label(false),
             "a failing exit code"
         );
         assert_eq!(
             next(&[RELEASE, (5, 0, 9)]),
-            Outcome::Label(false),
+            HoldOutcome::Label(false),
             "a signal"
         );
         assert_eq!(
             next(&[RELEASE, HOLD, RELEASE, (5, 1, 0)]),
-            Outcome::Label(false),
+            HoldOutcome::Label(false),
             "held again"
         );
         assert_eq!(
             next(&[RELEASE, (9, 0, 2)]),
-            Outcome::Label(false),
+            HoldOutcome::Label(false),
             "removed by policy"
         );
         assert_eq!(
             next(&[RELEASE, (9, 0, 1)]),
-            Outcome::LeftOut(LeftOut::RemovedAfterRelease)
+            HoldOutcome::LeftOut(LeftOutReason::RemovedAfterRelease)
         );
         assert_eq!(
             next(&[RELEASE, (9, 0, 0)]),
-            Outcome::LeftOut(LeftOut::RemovedAfterRelease)
+            HoldOutcome::LeftOut(LeftOutReason::RemovedAfterRelease)
         );
         assert_eq!(
             next(&[(9, 0, 2)]),
-            Outcome::LeftOut(LeftOut::RemovedWhileHeld)
+            HoldOutcome::LeftOut(LeftOutReason::RemovedWhileHeld)
         );
         assert_eq!(
             next(&[HOLD, RELEASE, (5, 1, 0)]),
-            Outcome::LeftOut(LeftOut::NoReleaseSeen)
+            HoldOutcome::LeftOut(LeftOutReason::NoReleaseSeen)
         );
-        assert_eq!(next(&[(5, 1, 0)]), Outcome::LeftOut(LeftOut::NoReleaseSeen));
+        assert_eq!(
+            next(&[(5, 1, 0)]),
+            HoldOutcome::LeftOut(LeftOutReason::NoReleaseSeen)
+        );
         assert_eq!(
             next(&[RELEASE, (1, 0, 0)]),
-            Outcome::LeftOut(LeftOut::LogEnds)
+            HoldOutcome::LeftOut(LeftOutReason::LogEnds)
         );
-        assert_eq!(next(&[]), Outcome::LeftOut(LeftOut::StillHeld));
+        assert_eq!(next(&[]), HoldOutcome::LeftOut(LeftOutReason::StillHeld));
     }
 
     #[test]
     fn a_job_removed_and_held_in_one_second_is_not_held() {
         let outcome = |events: &[(u16, u8, i32)], last: usize| {
             with_history(events, |h| {
-                cycles(h, config::Label::Next, &[])[last].outcome
+                hold_cycles(h, config::Label::Next, &[])[last].outcome
             })
         };
-        let removed = Outcome::LeftOut(LeftOut::RemovedWhileHeld);
+        let removed = HoldOutcome::LeftOut(LeftOutReason::RemovedWhileHeld);
         assert_eq!(
             outcome(&[(0, 0, 0), (9, 0, 1), HOLD], 0),
             removed,
@@ -260,7 +272,7 @@ pub(super) mod tests {
         let other = &[(0, 0, 0), (9, 0, 1), (6, 0, 0), (6, 0, 0), HOLD];
         assert_eq!(
             outcome(other, 0),
-            Outcome::LeftOut(LeftOut::StillHeld),
+            HoldOutcome::LeftOut(LeftOutReason::StillHeld),
             "long after: the next job of this number"
         );
     }
@@ -268,34 +280,36 @@ pub(super) mod tests {
     #[test]
     fn final_is_the_published_rule() {
         let outcome = |events: &[(u16, u8, i32)]| {
-            with_history(events, |h| cycles(h, config::Label::Final, &[])[0].outcome)
+            with_history(events, |h| {
+                hold_cycles(h, config::Label::Final, &[])[0].outcome
+            })
         };
         assert_eq!(
             outcome(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 1)]),
-            Outcome::Label(true),
+            HoldOutcome::Label(true),
             "exit 1 counts as success"
         );
-        assert_eq!(outcome(&[HOLD, (9, 0, 1)]), Outcome::Label(false));
+        assert_eq!(outcome(&[HOLD, (9, 0, 1)]), HoldOutcome::Label(false));
         assert_eq!(
             outcome(&[HOLD, RELEASE]),
-            Outcome::LeftOut(LeftOut::LogEnds)
+            HoldOutcome::LeftOut(LeftOutReason::LogEnds)
         );
     }
 
     #[test]
     fn each_hold_is_a_cycle() {
         let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| {
-            cycles(h, config::Label::Next, &[])
+            hold_cycles(h, config::Label::Next, &[])
         });
         let expected = [(0, 0, false, 2), (2, 1, true, 4)];
         assert_eq!(found.len(), 2);
         for (cycle, (hold, earlier_holds, label, decided)) in found.into_iter().zip(expected) {
             assert_eq!(
                 cycle,
-                Cycle {
+                HoldCycle {
                     hold,
                     earlier_holds,
-                    outcome: Outcome::Label(label),
+                    outcome: HoldOutcome::Label(label),
                     decided
                 }
             );

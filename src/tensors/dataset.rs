@@ -7,19 +7,19 @@ use anyhow::{Context as _, Result, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::cycles::LeftOut;
-use super::facts::Facts;
-use super::record::{Record, Tally};
-use super::settings::Settings;
-use super::window::EMPTY;
+use super::cycles::LeftOutReason;
+use super::facts::HoldFacts;
+use super::record::{HoldHistory, OutcomeCounts};
+use super::settings::TensorSettings;
+use super::window::EMPTY_CELL;
 use crate::error::hinted;
 use crate::eventlog::ResourceRequest;
-use crate::events::TIMES_MS;
+use crate::events::TIMESTAMPS_MS;
 use crate::manifest::{self, Checksum};
 use crate::shard::{Column, Format, Layout, Shard};
 
 /// Tensor shards.
-pub const TENSORS: Format = Format {
+pub const TENSORS_FORMAT: Format = Format {
     name: "tensors",
     version: 4,
     rebuild: "poolcast tensors EVENTS -o DIR",
@@ -41,40 +41,40 @@ pub const TENSORS: Format = Format {
 )]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the words say it")]
-pub enum Side {
+pub enum SplitSide {
     Train,
     Validate,
     Test,
 }
 
-impl Side {
+impl SplitSide {
     /// All sides, earliest first.
-    pub const ALL: [Side; 3] = [Side::Train, Side::Validate, Side::Test];
+    pub const ALL: [SplitSide; 3] = [SplitSide::Train, SplitSide::Validate, SplitSide::Test];
 
     /// The word in file names and reports.
     pub fn name(self) -> &'static str {
         match self {
-            Side::Train => "train",
-            Side::Validate => "validate",
-            Side::Test => "test",
+            SplitSide::Train => "train",
+            SplitSide::Validate => "validate",
+            SplitSide::Test => "test",
         }
     }
 }
 
 /// What a directory of tensors says of itself in its manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Summary {
+pub struct TensorSummary {
     /// How the samples were made.
     #[serde(flatten)]
-    pub settings: Settings,
+    pub settings: TensorSettings,
     /// Event types, with the place for unknown ones.
     pub e: usize,
     /// Hold cycles in the log.
     pub cycles_total: usize,
     /// Cycles that are no sample, by reason.
-    pub left_out: BTreeMap<LeftOut, usize>,
+    pub left_out: BTreeMap<LeftOutReason, usize>,
     /// The samples of each side.
-    pub splits: BTreeMap<Side, SideSummary>,
+    pub splits: BTreeMap<SplitSide, SideSummary>,
 }
 
 /// The samples of one side.
@@ -89,12 +89,12 @@ pub struct SideSummary {
     /// The last hold, epoch ms.
     pub to_ms: i64,
     /// The side's shards.
-    pub shards: Vec<Listed>,
+    pub shards: Vec<ListedTensorShard>,
 }
 
 /// A shard of one side.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Listed {
+pub struct ListedTensorShard {
     /// Its file.
     pub file: String,
     /// The digest of that file, a [`Checksum`].
@@ -116,7 +116,7 @@ pub(super) struct Row {
     pub(super) cluster: i32,
     pub(super) proc: i32,
     pub(super) group: u32,
-    pub(super) facts: Facts,
+    pub(super) facts: HoldFacts,
 }
 
 /// Writes one shard of samples; returns its digest.
@@ -191,7 +191,7 @@ pub(super) fn write_shard(
     let columns = columns
         .map(|(name, column)| (name.to_owned(), column))
         .to_vec();
-    let layout = Layout::new(TENSORS, &serde_json::json!({}), columns)?;
+    let layout = Layout::new(TENSORS_FORMAT, &serde_json::json!({}), columns)?;
     layout.write(path)?;
     Ok(Checksum::of(layout.parts()))
 }
@@ -200,10 +200,10 @@ pub(super) fn write_shard(
 #[derive(Debug)]
 pub struct Dataset {
     /// What the manifest says.
-    pub summary: Summary,
+    pub summary: TensorSummary,
     /// The digest of what the tensors were made from.
     pub key: String,
-    sides: BTreeMap<Side, Shards>,
+    sides: BTreeMap<SplitSide, Shards>,
 }
 
 /// The shards of one side.
@@ -217,18 +217,18 @@ struct Shards {
 impl Dataset {
     /// Maps the tensors in `dir` and checks that they are what the manifest lists, byte for byte.
     pub fn open(dir: &Path) -> Result<Dataset> {
-        Dataset::open_sides(dir, &Side::ALL)
+        Dataset::open_sides(dir, &SplitSide::ALL)
     }
 
     /// The same of `side` alone: the shards of the others need not be there, and have no samples to read.
-    pub fn open_side(dir: &Path, side: Side) -> Result<Dataset> {
+    pub fn open_side(dir: &Path, side: SplitSide) -> Result<Dataset> {
         Dataset::open_sides(dir, &[side])
     }
 
-    fn open_sides(dir: &Path, wanted: &[Side]) -> Result<Dataset> {
-        let manifest = manifest::read::<Summary>(dir, TENSORS)?;
+    fn open_sides(dir: &Path, wanted: &[SplitSide]) -> Result<Dataset> {
+        let manifest = manifest::read::<TensorSummary>(dir, TENSORS_FORMAT)?;
         let summary = manifest.body;
-        let Settings { m, j, .. } = summary.settings;
+        let TensorSettings { m, j, .. } = summary.settings;
         summary
             .settings
             .check()
@@ -242,7 +242,7 @@ impl Dataset {
                     dir.display(),
                     summary.e
                 ),
-                format!("make it anew with `{}`", TENSORS.rebuild)
+                format!("make it anew with `{}`", TENSORS_FORMAT.rebuild)
             )
         );
         let mut sides = BTreeMap::new();
@@ -279,7 +279,7 @@ impl Dataset {
     }
 
     /// How many samples `side` has.
-    pub fn len(&self, side: Side) -> usize {
+    pub fn len(&self, side: SplitSide) -> usize {
         self.summary
             .splits
             .get(&side)
@@ -287,7 +287,7 @@ impl Dataset {
     }
 
     /// Whether `side` has no sample.
-    pub fn is_empty(&self, side: Side) -> bool {
+    pub fn is_empty(&self, side: SplitSide) -> bool {
         self.len(side) == 0
     }
 
@@ -295,7 +295,7 @@ impl Dataset {
     ///
     /// # Panics
     /// Panics when there is no such sample.
-    pub fn codes(&self, side: Side, index: usize) -> &[u8] {
+    pub fn codes(&self, side: SplitSide, index: usize) -> &[u8] {
         let size = self.summary.settings.m * self.summary.settings.j;
         let Shards { shards, starts } = &self.sides[&side];
         let at = starts.partition_point(|&start| start <= index) - 1;
@@ -305,12 +305,12 @@ impl Dataset {
         &codes[(index - starts[at]) * size..][..size]
     }
 
-    fn shards(&self, side: Side) -> &[Shard] {
+    fn shards(&self, side: SplitSide) -> &[Shard] {
         self.sides.get(&side).map_or(&[], |side| &side.shards)
     }
 
     /// The facts of every sample of `side`, `[n]`.
-    pub fn facts(&self, side: Side) -> Result<Vec<Facts>> {
+    pub fn facts(&self, side: SplitSide) -> Result<Vec<HoldFacts>> {
         let mut all = Vec::with_capacity(self.len(side));
         for shard in self.shards(side) {
             let (hold_code, hold_subcode) =
@@ -327,7 +327,7 @@ impl Dataset {
             let cluster = tallies(shard, "cluster_successes", "cluster_failures")?;
             let owner = tallies(shard, "owner_successes", "owner_failures")?;
             let ends = tallies(shard, "cluster_ended_well", "cluster_ended_badly")?;
-            all.extend((0..hold_code.len()).map(|sample| Facts {
+            all.extend((0..hold_code.len()).map(|sample| HoldFacts {
                 hold_code: hold_code[sample],
                 hold_subcode: hold_subcode[sample],
                 earlier_holds: earlier_holds[sample],
@@ -338,7 +338,7 @@ impl Dataset {
                     memory_mb: memory_mb[sample],
                     disk_mb: disk_mb[sample],
                 },
-                record: Record {
+                record: HoldHistory {
                     cluster: cluster[sample],
                     owner: owner[sample],
                     ends: ends[sample],
@@ -349,7 +349,7 @@ impl Dataset {
     }
 
     /// A column of `side` over all its shards, `[n]`.
-    pub fn column<T: crate::shard::Element>(&self, side: Side, name: &str) -> Result<Vec<T>> {
+    pub fn column<T: crate::shard::Element>(&self, side: SplitSide, name: &str) -> Result<Vec<T>> {
         let mut all = Vec::with_capacity(self.len(side));
         for shard in self.shards(side) {
             all.extend_from_slice(shard.column(name)?);
@@ -366,14 +366,14 @@ struct Counts {
     successes: usize,
 }
 
-impl Listed {
+impl ListedTensorShard {
     /// Opens the shard, which is in `dir` and has samples of `m` frames and `j` jobs.
     fn open(&self, dir: &Path, e: usize, (m, j): (usize, usize)) -> Result<(Shard, Counts)> {
-        let shard = manifest::open_shard(dir, &self.file, &self.xxh3, TENSORS)?;
+        let shard = manifest::open_shard(dir, &self.file, &self.xxh3, TENSORS_FORMAT)?;
         let counts = check(&shard, e, m, j).with_context(|| {
             hinted(
                 format!("`{}` does not hold sound samples", shard.path().display()),
-                format!("make it anew with `{}`", TENSORS.rebuild),
+                format!("make it anew with `{}`", TENSORS_FORMAT.rebuild),
             )
         })?;
         Ok((shard, counts))
@@ -381,12 +381,12 @@ impl Listed {
 }
 
 /// The tally of each sample, from two columns.
-fn tallies(shard: &Shard, successes: &str, failures: &str) -> Result<Vec<Tally>> {
+fn tallies(shard: &Shard, successes: &str, failures: &str) -> Result<Vec<OutcomeCounts>> {
     let (successes, failures): (&[u32], &[u32]) =
         (shard.column(successes)?, shard.column(failures)?);
     let both = successes.iter().zip(failures);
     Ok(both
-        .map(|(&successes, &failures)| Tally {
+        .map(|(&successes, &failures)| OutcomeCounts {
             successes,
             failures,
         })
@@ -402,7 +402,7 @@ fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<Counts> {
     );
     let n = shape[0];
     let codes: &[u8] = shard.column("codes")?;
-    let known = |&cell: &u8| usize::from(cell) < e || cell == EMPTY;
+    let known = |&cell: &u8| usize::from(cell) < e || cell == EMPTY_CELL;
     ensure!(
         codes.iter().all(known),
         "`codes` holds an event type that is not below {e}"
@@ -447,7 +447,7 @@ fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<Counts> {
     ensure!(
         times_ms
             .into_iter()
-            .all(|time_ms| TIMES_MS.contains(time_ms)),
+            .all(|time_ms| TIMESTAMPS_MS.contains(time_ms)),
         "it has a time that no calendar has"
     );
     Ok(Counts {

@@ -1,10 +1,10 @@
 //! A hold → what is known of it besides the codes, and as numbers for a model.
 
-use super::cycles::Cycle;
+use super::cycles::HoldCycle;
 use super::family::family;
-use super::record::{Record, Records, Tally};
+use super::record::{HoldHistories, HoldHistory, OutcomeCounts};
 use crate::eventlog::ResourceRequest;
-use crate::events::Job;
+use crate::events::StoredJob;
 
 /// Hold codes 0 to 49 have a place of their own, all others share one.
 const CODES: usize = 51;
@@ -37,12 +37,12 @@ const NUMBER_NAMES: [&str; NUMBERS] = [
     "cluster_ended_well",
     "cluster_ends",
 ];
-/// `s`: how many numbers [`Facts::statics`] gives.
-pub const STATICS: usize = CODES + FAMILIES + NUMBERS;
+/// `s`: how many numbers [`HoldFacts::static_features`] gives.
+pub const STATIC_FEATURES: usize = CODES + FAMILIES + NUMBERS;
 
 /// What is known of a held job in the second of its hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Facts {
+pub struct HoldFacts {
     /// The hold code.
     pub hold_code: i32,
     /// The hold subcode.
@@ -54,14 +54,14 @@ pub struct Facts {
     /// What the job asked for when it was submitted.
     pub request: ResourceRequest,
     /// What had become of the jobs around it.
-    pub record: Record,
+    pub record: HoldHistory,
 }
 
-impl Facts {
+impl HoldFacts {
     /// The facts of one hold of `job`.
-    pub fn at(job: &Job<'_>, cycle: &Cycle, records: &Records) -> Facts {
+    pub fn at_hold(job: &StoredJob<'_>, cycle: &HoldCycle, records: &HoldHistories) -> HoldFacts {
         let since_submit_ms = (job.history.time_ms[cycle.hold] - job.submit_ms).max(0);
-        Facts {
+        HoldFacts {
             hold_code: job.history.hold_code[cycle.hold],
             hold_subcode: job.history.hold_subcode[cycle.hold],
             earlier_holds: cycle.earlier_holds,
@@ -76,8 +76,8 @@ impl Facts {
         family(self.hold_code, self.hold_subcode) as u8
     }
 
-    /// What each number of [`Facts::statics`] is, `[s]`.
-    pub fn names() -> Vec<String> {
+    /// What each number of [`HoldFacts::static_features`] is, `[s]`.
+    pub fn static_names() -> Vec<String> {
         let codes = (0..CODES - 1)
             .map(|code| format!("hold_code_{code}"))
             .chain(["hold_code_other".to_owned()]);
@@ -92,19 +92,19 @@ impl Facts {
 
     /// The facts as numbers near 1 `[s]`: the hold code and the family of the subcode one-hot; logarithms of counts, times
     /// and sizes; of each tally the share of successes, from -1 to 1 and drawn to 0 where cases are few, and its size.
-    pub fn statics(&self) -> [f32; STATICS] {
-        let mut statics = [0.0; STATICS];
+    pub fn static_features(&self) -> [f32; STATIC_FEATURES] {
+        let mut statics = [0.0; STATIC_FEATURES];
         let code = usize::try_from(self.hold_code).map_or(CODES - 1, |code| code.min(CODES - 1));
         statics[code] = 1.0;
         statics[CODES + usize::from(self.subcode_family())] = 1.0;
         let count = |n: u32| (n as f32).ln_1p();
         let size = |n: u32| (n as f32).ln_1p() / 10.0;
-        let share = |t: Tally| {
+        let share = |t: OutcomeCounts| {
             (t.successes as f32 - t.failures as f32)
                 / (t.successes as f32 + t.failures as f32 + 2.0)
         };
-        let cases = |t: Tally| count(t.successes.saturating_add(t.failures)) / 4.0;
-        let Record {
+        let cases = |t: OutcomeCounts| count(t.successes.saturating_add(t.failures)) / 4.0;
+        let HoldHistory {
             cluster,
             owner,
             ends,
@@ -134,65 +134,78 @@ mod tests {
 
     #[test]
     fn every_fact_has_its_place() {
-        let tally = Tally {
+        let tally = OutcomeCounts {
             successes: 6,
             failures: 2,
         };
-        let record = Record {
+        let record = HoldHistory {
             owner: tally,
-            ..Record::default()
+            ..HoldHistory::default()
         };
-        let facts = Facts {
+        let facts = HoldFacts {
             hold_code: 13,
             hold_subcode: 2,
             earlier_holds: 1,
             record,
-            ..Facts::default()
+            ..HoldFacts::default()
         };
-        let statics = facts.statics();
-        let set: Vec<usize> = (0..STATICS).filter(|&at| statics[at] != 0.0).collect();
+        let statics = facts.static_features();
+        let set: Vec<usize> = (0..STATIC_FEATURES)
+            .filter(|&at| statics[at] != 0.0)
+            .collect();
         assert_eq!(
             set,
-            [13, CODES + 1, CODES + FAMILIES, STATICS - 4, STATICS - 3]
+            [
+                13,
+                CODES + 1,
+                CODES + FAMILIES,
+                STATIC_FEATURES - 4,
+                STATIC_FEATURES - 3
+            ]
         );
-        assert_eq!(statics[STATICS - 4], 0.4);
+        assert_eq!(statics[STATIC_FEATURES - 4], 0.4);
     }
 
     #[test]
     fn every_number_has_a_name() {
-        let names = Facts::names();
-        assert_eq!(names.len(), STATICS);
+        let names = HoldFacts::static_names();
+        assert_eq!(names.len(), STATIC_FEATURES);
         assert_eq!(
             (names[13].as_str(), names[CODES + 1].as_str()),
             ("hold_code_13", "subcode_missing")
         );
-        assert_eq!(names[STATICS - 4], "owner_success");
+        assert_eq!(names[STATIC_FEATURES - 4], "owner_success");
     }
 
     #[test]
     fn strange_numbers_have_the_last_place() {
         for hold_code in [-1, 50, i32::MAX] {
             assert_eq!(
-                Facts {
+                HoldFacts {
                     hold_code,
-                    ..Facts::default()
+                    ..HoldFacts::default()
                 }
-                .statics()[CODES - 1],
+                .static_features()[CODES - 1],
                 1.0
             );
         }
-        let most = Tally {
+        let most = OutcomeCounts {
             successes: u32::MAX,
             failures: u32::MAX,
         };
-        let facts = Facts {
-            record: Record {
+        let facts = HoldFacts {
+            record: HoldHistory {
                 cluster: most,
                 owner: most,
                 ends: most,
             },
-            ..Facts::default()
+            ..HoldFacts::default()
         };
-        assert!(facts.statics().iter().all(|number| number.is_finite()));
+        assert!(
+            facts
+                .static_features()
+                .iter()
+                .all(|number| number.is_finite())
+        );
     }
 }

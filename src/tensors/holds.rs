@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cycles::{LeftOut, Outcome, cycles};
+use super::cycles::{HoldOutcome, LeftOutReason, hold_cycles};
 use crate::config::Label;
-use crate::events::Store;
+use crate::events::EventStore;
 
 /// What became of the holds of one code and subcode.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,12 +28,12 @@ pub struct HoldCount {
 }
 
 /// The holds of every code, most frequent first.
-pub fn hold_counts(store: &Store) -> Vec<HoldCount> {
+pub fn hold_counts(store: &EventStore) -> Vec<HoldCount> {
     let mut kinds: BTreeMap<(i32, i32), HoldCount> = BTreeMap::new();
     let mut reasons: BTreeMap<(i32, i32), BTreeMap<&str, usize>> = BTreeMap::new();
     for job in store.jobs().iter() {
         let mut own = BTreeSet::new();
-        for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
+        for cycle in hold_cycles(job.history, Label::Next, store.gaps(job.ap)) {
             let hold = job.event(cycle.hold);
             let kind = (hold.hold_code, hold.hold_subcode);
             if let Some(reason) = store.summary.reasons.get(&hold) {
@@ -43,11 +43,12 @@ pub fn hold_counts(store: &Store) -> Vec<HoldCount> {
             (count.hold_code, count.hold_subcode) = kind;
             count.holds += 1;
             count.jobs += usize::from(own.insert(kind));
-            let known = matches!(cycle.outcome, Outcome::Label(_));
-            let afterwards = [LeftOut::RemovedAfterRelease, LeftOut::LogEnds].map(Outcome::LeftOut);
+            let known = matches!(cycle.outcome, HoldOutcome::Label(_));
+            let afterwards = [LeftOutReason::RemovedAfterRelease, LeftOutReason::LogEnds]
+                .map(HoldOutcome::LeftOut);
             count.released += usize::from(known || afterwards.contains(&cycle.outcome));
             count.known += usize::from(known);
-            count.succeeded += usize::from(cycle.outcome == Outcome::Label(true));
+            count.succeeded += usize::from(cycle.outcome == HoldOutcome::Label(true));
         }
     }
     for (kind, count) in &mut kinds {

@@ -15,13 +15,15 @@ mod spans;
 mod split;
 mod window;
 
-pub use audit::{Audit, CodeShare, Shared, audit};
-pub use build::{Progress, build};
-pub use cycles::{Cycle, LeftOut, Outcome, cycles};
-pub use dataset::{Dataset, Listed, Side, SideSummary, Summary, TENSORS};
-pub use facts::{Facts, STATICS};
+pub use audit::{HoldCodeSamples, LeakageAudit, SideOverlap, audit};
+pub use build::{BuildProgress, build};
+pub use cycles::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
+pub use dataset::{
+    Dataset, ListedTensorShard, SideSummary, SplitSide, TENSORS_FORMAT, TensorSummary,
+};
+pub use facts::{HoldFacts, STATIC_FEATURES};
 pub use holds::{HoldCount, hold_counts};
-pub use record::{Record, Records, Tally};
-pub use sampler::Sampler;
-pub use settings::Settings;
-pub use window::EMPTY;
+pub use record::{HoldHistories, HoldHistory, OutcomeCounts};
+pub use sampler::SampleEncoder;
+pub use settings::TensorSettings;
+pub use window::EMPTY_CELL;

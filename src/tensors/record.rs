@@ -7,21 +7,21 @@ use std::ops::Range;
 use foldhash::fast::RandomState;
 use rayon::prelude::*;
 
-use super::cycles::{Cycle, Outcome, cycles};
+use super::cycles::{HoldCycle, HoldOutcome, hold_cycles};
 use crate::config::Label;
 use crate::eventlog::TERMINATED;
-use crate::events::{History, Job, Jobs, Store};
+use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
 
 /// How many ended which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct OutcomeCounts {
     /// Those that ended well.
     pub successes: u32,
     /// Those that did not.
     pub failures: u32,
 }
 
-impl Tally {
+impl OutcomeCounts {
     fn add(&mut self, label: bool) {
         self.successes += u32::from(label);
         self.failures += u32::from(!label);
@@ -30,13 +30,13 @@ impl Tally {
 
 /// What had become of the jobs around a held one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Record {
+pub struct HoldHistory {
     /// Earlier holds of the same cluster with the same code and subcode.
-    pub cluster: Tally,
+    pub cluster: OutcomeCounts,
     /// Those of the same owner; none where the owner is unknown.
-    pub owner: Tally,
+    pub owner: OutcomeCounts,
     /// Jobs of the same cluster that had terminated: with exit code 0, or not.
-    pub ends: Tally,
+    pub ends: OutcomeCounts,
 }
 
 /// A hold code and subcode.
@@ -46,14 +46,14 @@ type Outcomes = Vec<(i64, bool)>;
 /// What became of the holds of each owner that is known.
 type Owners = HashMap<(u64, Reason), Outcomes, RandomState>;
 /// The tally after each outcome, in order of time.
-type Tallies = Vec<(i64, Tally)>;
+type Tallies = Vec<(i64, OutcomeCounts)>;
 
 /// So many jobs are looked at by one thread at a time.
 const AT_ONCE: usize = 4096;
 
 /// The records of a whole store.
 #[derive(Debug)]
-pub struct Records {
+pub struct HoldHistories {
     /// Those of some whole clusters each, in order.
     clusters: Vec<Clusters>,
     owners: HashMap<(u64, Reason), Tallies, RandomState>,
@@ -69,9 +69,9 @@ struct Clusters {
     ends: HashMap<(u32, i32), Tallies, RandomState>,
 }
 
-impl Records {
+impl HoldHistories {
     /// The records of the jobs in `store`. Success is that of `label = next`: how a job ends in the end is known too late.
-    pub fn new(store: &Store) -> Records {
+    pub fn new(store: &EventStore) -> HoldHistories {
         let jobs = store.jobs();
         let cuts = cuts(&jobs, AT_ONCE);
         let parts: Vec<_> = cuts
@@ -86,7 +86,7 @@ impl Records {
                 owners.entry(key).or_default().append(&mut outcomes);
             }
         }
-        Records {
+        HoldHistories {
             clusters,
             owners: owners
                 .into_iter()
@@ -96,14 +96,14 @@ impl Records {
     }
 
     /// What was known in the second of a hold.
-    pub fn at(&self, job: &Job<'_>, cycle: &Cycle) -> Record {
+    pub fn at(&self, job: &StoredJob<'_>, cycle: &HoldCycle) -> HoldHistory {
         let hold_ms = job.history.time_ms[cycle.hold];
         let tally = |tallies: Option<&Tallies>| {
             let tallies = tallies.map_or(&[][..], Vec::as_slice);
             let known = tallies.partition_point(|(decided_ms, _)| *decided_ms <= hold_ms);
             tallies[..known]
                 .last()
-                .map_or(Tally::default(), |(_, tally)| *tally)
+                .map_or(OutcomeCounts::default(), |(_, tally)| *tally)
         };
         let (cluster, reason) = (cluster(job), reason(job, cycle));
         let part = self
@@ -111,7 +111,7 @@ impl Records {
             .partition_point(|part| part.first <= cluster)
             .checked_sub(1);
         let part = part.map(|part| &self.clusters[part]);
-        Record {
+        HoldHistory {
             cluster: tally(part.and_then(|part| part.holds.get(&(cluster, reason)))),
             owner: tally(self.owners.get(&(job.owner, reason))),
             ends: tally(part.and_then(|part| part.ends.get(&cluster))),
@@ -121,7 +121,7 @@ impl Records {
 
 /// Where to cut the jobs, so that the parts have about `at_once` of them and clusters stay whole. Jobs are in order of access
 /// point and cluster, so those of a cluster follow each other.
-fn cuts(jobs: &Jobs<'_>, at_once: usize) -> Vec<usize> {
+fn cuts(jobs: &StoredJobs<'_>, at_once: usize) -> Vec<usize> {
     let begins =
         |&index: &usize| index == 0 || cluster(&jobs.get(index)) != cluster(&jobs.get(index - 1));
     let next = |from: usize| (from..jobs.len()).find(begins).unwrap_or(jobs.len());
@@ -133,8 +133,8 @@ fn cuts(jobs: &Jobs<'_>, at_once: usize) -> Vec<usize> {
 
 impl Clusters {
     /// The records of the whole clusters of the jobs in `range`, and what became of the holds of their owners.
-    fn of(store: &Store, jobs: &Jobs<'_>, range: Range<usize>) -> (Clusters, Owners) {
-        let jobs: Vec<Job<'_>> = range.map(|index| jobs.get(index)).collect();
+    fn of(store: &EventStore, jobs: &StoredJobs<'_>, range: Range<usize>) -> (Clusters, Owners) {
+        let jobs: Vec<StoredJob<'_>> = range.map(|index| jobs.get(index)).collect();
         let first = cluster(&jobs[0]);
         let mut clusters = Clusters {
             first,
@@ -149,14 +149,14 @@ impl Clusters {
     }
 
     /// Adds the jobs of one cluster.
-    fn add(&mut self, store: &Store, jobs: &[Job<'_>], owners: &mut Owners) {
+    fn add(&mut self, store: &EventStore, jobs: &[StoredJob<'_>], owners: &mut Owners) {
         let mut holds: BTreeMap<Reason, Outcomes> = BTreeMap::new();
         let (mut ended, mut was_held) = (Outcomes::new(), false);
         for job in jobs {
             add_ends(&job.history, &mut ended);
-            for cycle in cycles(job.history, Label::Next, store.gaps(job.ap)) {
+            for cycle in hold_cycles(job.history, Label::Next, store.gaps(job.ap)) {
                 was_held = true;
-                let Outcome::Label(label) = cycle.outcome else {
+                let HoldOutcome::Label(label) = cycle.outcome else {
                     continue;
                 };
                 let (reason, outcome) = (
@@ -180,7 +180,7 @@ impl Clusters {
 }
 
 /// Adds how a job terminated, each time it did.
-fn add_ends(history: &History<'_>, ended: &mut Outcomes) {
+fn add_ends(history: &JobHistory<'_>, ended: &mut Outcomes) {
     for (at, &number) in history.number.iter().enumerate() {
         if number == TERMINATED {
             ended.push((
@@ -192,11 +192,11 @@ fn add_ends(history: &History<'_>, ended: &mut Outcomes) {
 }
 
 /// The access point and number of a job's cluster.
-fn cluster(job: &Job<'_>) -> (u32, i32) {
+fn cluster(job: &StoredJob<'_>) -> (u32, i32) {
     (job.ap, job.cluster)
 }
 
-fn reason(job: &Job<'_>, cycle: &Cycle) -> Reason {
+fn reason(job: &StoredJob<'_>, cycle: &HoldCycle) -> Reason {
     (
         job.history.hold_code[cycle.hold],
         job.history.hold_subcode[cycle.hold],
@@ -205,7 +205,7 @@ fn reason(job: &Job<'_>, cycle: &Cycle) -> Reason {
 
 fn running(mut outcomes: Outcomes) -> Tallies {
     outcomes.sort_unstable();
-    let mut tally = Tally::default();
+    let mut tally = OutcomeCounts::default();
     let after = |(decided_ms, label)| {
         tally.add(label);
         (decided_ms, tally)
@@ -220,7 +220,7 @@ mod tests {
     use crate::events::store_of;
 
     /// Seconds and numbers of the events of procs 0, 1 and 2 of one cluster, and of another cluster; all held for 13.
-    fn record_of(proc: i32) -> Record {
+    fn record_of(proc: i32) -> HoldHistory {
         let held_released_and = |at, end| [(at, 12), (at + 5, 13), (at + 10, end)];
         let lives = [
             (1, 0, held_released_and(0, 5)),
@@ -248,8 +248,8 @@ mod tests {
             .iter()
             .find(|job| (job.cluster, job.proc) == (1, proc))
             .expect("the job");
-        let cycle = cycles(job.history, Label::Next, &[])[0];
-        Records::new(&store).at(&job, &cycle)
+        let cycle = hold_cycles(job.history, Label::Next, &[])[0];
+        HoldHistories::new(&store).at(&job, &cycle)
     }
 
     #[test]
@@ -293,11 +293,11 @@ mod tests {
             .flat_map(|cluster| [&first(cluster)[..], &[event(cluster, 1, 20, 12)]].concat())
             .collect();
         let store = store_of(&events);
-        let (jobs, records) = (store.jobs(), Records::new(&store));
+        let (jobs, records) = (store.jobs(), HoldHistories::new(&store));
         assert!(jobs.len() > AT_ONCE);
         for job in jobs.iter().filter(|job| job.proc == 1) {
-            let record = records.at(&job, &cycles(job.history, Label::Next, &[])[0]);
-            let one = Tally {
+            let record = records.at(&job, &hold_cycles(job.history, Label::Next, &[])[0]);
+            let one = OutcomeCounts {
                 successes: 1,
                 failures: 0,
             };
@@ -307,20 +307,24 @@ mod tests {
 
     #[test]
     fn only_what_was_decided_by_then_counts() {
-        assert_eq!(record_of(0), Record::default());
-        assert_eq!(record_of(1), Record::default());
+        assert_eq!(record_of(0), HoldHistory::default());
+        assert_eq!(record_of(1), HoldHistory::default());
         // Proc 0 ended at 10, and proc 1 was held again in the very second of the hold.
         assert_eq!(
             record_of(2).cluster,
-            Tally {
+            OutcomeCounts {
                 successes: 1,
                 failures: 1
             }
         );
-        assert_eq!(record_of(2).owner, Tally::default(), "the owner is unknown");
+        assert_eq!(
+            record_of(2).owner,
+            OutcomeCounts::default(),
+            "the owner is unknown"
+        );
         assert_eq!(
             record_of(2).ends,
-            Tally {
+            OutcomeCounts {
                 successes: 1,
                 failures: 0
             }

@@ -1,30 +1,30 @@
 //! A hold of a job → its sample: the states of that job and of the jobs around it, `[m, j]`.
 
 use super::context::{self, Activity, Context};
-use super::cycles::Cycle;
-use super::settings::Settings;
+use super::cycles::HoldCycle;
+use super::settings::TensorSettings;
 use super::window::{Frames, States};
 use crate::config::Window;
-use crate::events::{History, Job, Jobs, Store};
+use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
 
 /// So many samples are made at once: the histories of their jobs fit a core's own cache.
 const TOGETHER: usize = 16;
 
 /// Makes the codes of samples.
 #[derive(Debug)]
-pub struct Sampler<'a> {
-    jobs: Jobs<'a>,
-    settings: Settings,
+pub struct SampleEncoder<'a> {
+    jobs: StoredJobs<'a>,
+    settings: TensorSettings,
     states: States,
     context: Context,
 }
 
-impl<'a> Sampler<'a> {
+impl<'a> SampleEncoder<'a> {
     /// A sampler over all jobs of `store`.
-    pub fn new(store: &'a Store, settings: Settings) -> Sampler<'a> {
+    pub fn new(store: &'a EventStore, settings: TensorSettings) -> SampleEncoder<'a> {
         let jobs = store.jobs();
         let states = States::new(&settings);
-        Sampler {
+        SampleEncoder {
             context: Context::new(settings.context, &jobs),
             jobs,
             settings,
@@ -34,28 +34,33 @@ impl<'a> Sampler<'a> {
 
     /// Writes the codes `[m, j]` of one hold of job `job`: column 0 is that job, the others are jobs that exist in its
     /// window, and are empty where there are too few. With `window = hold` nothing after the hold has any influence.
-    pub fn codes(&self, job: usize, cycle: &Cycle, codes: &mut [u8]) {
+    pub fn encode_hold(&self, job: usize, cycle: &HoldCycle, codes: &mut [u8]) {
         let hold = (job, *cycle);
         self.batch(&[hold], &self.activity([hold].into_iter()), codes);
     }
 
     /// What is looked up once for many samples, which are best near in time.
-    pub(super) fn activity(&self, samples: impl Iterator<Item = (usize, Cycle)>) -> Activity {
+    pub(super) fn activity(&self, samples: impl Iterator<Item = (usize, HoldCycle)>) -> Activity {
         let windows =
             samples.map(|(index, cycle)| self.frames(&self.jobs.get(index), &cycle).stretch());
         self.context.activity(&self.jobs, windows, self.settings.j)
     }
 
     /// Writes the codes of several samples, `[n, m, j]`, which are among those of `activity`.
-    pub(super) fn batch(&self, samples: &[(usize, Cycle)], activity: &Activity, codes: &mut [u8]) {
-        let framed: Vec<(Job<'_>, Cycle, Frames)> = samples
+    pub(super) fn batch(
+        &self,
+        samples: &[(usize, HoldCycle)],
+        activity: &Activity,
+        codes: &mut [u8],
+    ) {
+        let framed: Vec<(StoredJob<'_>, HoldCycle, Frames)> = samples
             .iter()
             .map(|&(index, cycle)| {
                 let job = self.jobs.get(index);
                 (job, cycle, self.frames(&job, &cycle))
             })
             .collect();
-        let Settings { j, m, .. } = self.settings;
+        let TensorSettings { j, m, .. } = self.settings;
         let mut jobs = vec![Vec::new(); TOGETHER];
         let mut histories = vec![Vec::new(); TOGETHER];
         let together = codes
@@ -80,8 +85,8 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    fn frames(&self, job: &Job<'_>, cycle: &Cycle) -> Frames {
-        let Settings {
+    fn frames(&self, job: &StoredJob<'_>, cycle: &HoldCycle) -> Frames {
+        let TensorSettings {
             m,
             window,
             timeframe_len_s,
@@ -100,7 +105,7 @@ impl<'a> Sampler<'a> {
     fn choose(
         &self,
         index: usize,
-        sample: &(Job<'a>, Cycle, Frames),
+        sample: &(StoredJob<'a>, HoldCycle, Frames),
         activity: &Activity,
         jobs: &mut Vec<u32>,
     ) {
@@ -121,9 +126,9 @@ impl<'a> Sampler<'a> {
     /// What is known of the jobs in a sample, the held one first.
     fn look_up(
         &self,
-        (primary, cycle, _): &(Job<'a>, Cycle, Frames),
+        (primary, cycle, _): &(StoredJob<'a>, HoldCycle, Frames),
         jobs: &[u32],
-        histories: &mut Vec<History<'a>>,
+        histories: &mut Vec<JobHistory<'a>>,
     ) {
         let visible = match self.settings.window {
             Window::Hold => cycle.hold + 1,
@@ -141,7 +146,7 @@ fn fetch<T>(of: impl Iterator<Item = T>, read: impl Fn(T) -> u64) {
 }
 
 /// Of a history, what the search for a time and the states after it begin with.
-fn first_looks(history: &History<'_>) -> u64 {
+fn first_looks(history: &JobHistory<'_>) -> u64 {
     let times = [
         history.time_ms.first(),
         history.time_ms.get(history.time_ms.len() / 2),

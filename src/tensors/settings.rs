@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::dataset::TENSORS;
+use super::dataset::TENSORS_FORMAT;
 use crate::config::{Config, Context, Cycles, Label, Split, StateEvents, Vocabulary, Window};
 use crate::error::hinted;
 use crate::manifest;
@@ -16,7 +16,7 @@ const MOST_CELLS: usize = 1 << 24;
 
 /// Everything that decides what the samples of a log are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct TensorSettings {
     /// Jobs in a sample, the primary one included.
     pub j: usize,
     /// Frames in a sample.
@@ -49,14 +49,14 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Settings {
+impl TensorSettings {
     /// The settings in `config`, whose tensor parameters must be numbers and not distributions.
-    pub fn of(config: &Config) -> Result<Settings> {
+    pub fn from_config(config: &Config) -> Result<TensorSettings> {
         let preprocessing = &config.preprocessing;
         let parameters = &preprocessing.parameters;
         let states = parameters.states.constant("states")?;
         states.check(&preprocessing.ignore_events)?;
-        let settings = Settings {
+        let settings = TensorSettings {
             j: parameters.j.whole("j", 1..=MOST)?,
             m: parameters.m.whole("m", 1..=MOST)?,
             timeframe_len_s: parameters
@@ -80,7 +80,7 @@ impl Settings {
 
     /// Fails for samples of a size that nobody means.
     pub(super) fn check(&self) -> Result<()> {
-        let Settings {
+        let TensorSettings {
             j,
             m,
             timeframe_len_s,
@@ -108,6 +108,6 @@ impl Settings {
 
     /// The digest of everything that tensors made from the events `events_key` depend on.
     pub fn key(&self, events_key: &str) -> Result<String> {
-        manifest::key(&(TENSORS.version, self, events_key))
+        manifest::key(&(TENSORS_FORMAT.version, self, events_key))
     }
 }

@@ -6,7 +6,7 @@ use rand::Rng;
 use rayon::prelude::*;
 
 use crate::eventlog::{ABORTED, EXECUTE, HELD, RELEASED, TERMINATED};
-use crate::events::{History, Jobs};
+use crate::events::{JobHistory, StoredJobs};
 
 /// Fewer changes than this are not worth a list of their own.
 const MIN_CHANGES: usize = 256;
@@ -59,7 +59,7 @@ pub(super) type Stretch = (i64, i64);
 
 impl Spans {
     /// The spans of all jobs.
-    pub(super) fn of(jobs: &Jobs<'_>) -> Spans {
+    pub(super) fn of(jobs: &StoredJobs<'_>) -> Spans {
         let spans = (0..jobs.len())
             .into_par_iter()
             .fold(Vec::new, |mut spans, job| {
@@ -70,7 +70,7 @@ impl Spans {
     }
 
     /// The same for the jobs of each owner that is known.
-    pub(super) fn by_owner(jobs: &Jobs<'_>) -> BTreeMap<u64, Spans> {
+    pub(super) fn by_owner(jobs: &StoredJobs<'_>) -> BTreeMap<u64, Spans> {
         let mut own: BTreeMap<u64, Vec<Span>> = BTreeMap::new();
         for (index, job) in jobs.iter().enumerate().filter(|(_, job)| job.owner != 0) {
             add_spans(own.entry(job.owner).or_default(), index as u32, job.history);
@@ -191,7 +191,7 @@ impl Spans {
 }
 
 /// Adds the stretches of one job's life.
-fn add_spans(spans: &mut Vec<Span>, job: u32, history: History<'_>) {
+fn add_spans(spans: &mut Vec<Span>, job: u32, history: JobHistory<'_>) {
     // Not the time of event 000, which a damaged log may place after other events.
     spans.push(Span::new(job, history.time_ms[0], i64::MAX));
     let mut has_ended = false;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rand::seq::SliceRandom as _;
 
-use super::dataset::Side;
+use super::dataset::SplitSide;
 use crate::config::Split;
 
 /// What a split looks at: when the hold was, and which cluster it belongs to.
@@ -25,7 +25,7 @@ pub(super) fn sides(
     split: Split,
     fractions: [f64; 3],
     seed: u64,
-) -> Vec<Option<Side>> {
+) -> Vec<Option<SplitSide>> {
     match split {
         Split::Time => by_time(members, fractions),
         Split::Cluster => by_group(
@@ -38,7 +38,7 @@ pub(super) fn sides(
     }
 }
 
-fn by_time(members: &[Member], fractions: [f64; 3]) -> Vec<Option<Side>> {
+fn by_time(members: &[Member], fractions: [f64; 3]) -> Vec<Option<SplitSide>> {
     let mut times: Vec<i64> = members.iter().map(|member| member.hold_ms).collect();
     times.sort_unstable();
     let cut = |share: f64| {
@@ -48,12 +48,12 @@ fn by_time(members: &[Member], fractions: [f64; 3]) -> Vec<Option<Side>> {
             .unwrap_or(i64::MAX)
     };
     let (validate_ms, test_ms) = (cut(fractions[0]), cut(fractions[0] + fractions[1]));
-    let own: Vec<Side> = members
+    let own: Vec<SplitSide> = members
         .iter()
         .map(|member| match member.hold_ms {
-            ms if ms >= test_ms => Side::Test,
-            ms if ms >= validate_ms => Side::Validate,
-            _ => Side::Train,
+            ms if ms >= test_ms => SplitSide::Test,
+            ms if ms >= validate_ms => SplitSide::Validate,
+            _ => SplitSide::Train,
         })
         .collect();
     let groups = members
@@ -61,7 +61,7 @@ fn by_time(members: &[Member], fractions: [f64; 3]) -> Vec<Option<Side>> {
         .map(|member| member.group as usize + 1)
         .max()
         .unwrap_or(0);
-    let mut latest = vec![Side::Train; groups];
+    let mut latest = vec![SplitSide::Train; groups];
     for (member, &side) in members.iter().zip(&own) {
         let latest = &mut latest[member.group as usize];
         *latest = side.max(*latest);
@@ -79,7 +79,7 @@ fn by_group(
     group: impl Fn(&Member, usize) -> u64,
     fractions: [f64; 3],
     seed: u64,
-) -> Vec<Option<Side>> {
+) -> Vec<Option<SplitSide>> {
     let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
     members
         .iter()
@@ -93,9 +93,9 @@ fn by_group(
     for (id, size) in order {
         let share = dealt as f64 / total;
         let side = match share {
-            s if s < fractions[0] => Side::Train,
-            s if s < fractions[0] + fractions[1] => Side::Validate,
-            _ => Side::Test,
+            s if s < fractions[0] => SplitSide::Train,
+            s if s < fractions[0] + fractions[1] => SplitSide::Validate,
+            _ => SplitSide::Test,
         };
         side_of.insert(id, side);
         dealt += size;
@@ -124,9 +124,9 @@ mod tests {
             .collect();
         let found = sides(&members, Split::Time, FRACTIONS, 1);
         assert_eq!(found[0], None, "cluster 0 is held again on the test side");
-        assert_eq!(found[1..6], [Some(Side::Train); 5]);
-        assert_eq!(found[6..8], [Some(Side::Validate); 2]);
-        assert_eq!(found[8..], [Some(Side::Test); 2]);
+        assert_eq!(found[1..6], [Some(SplitSide::Train); 5]);
+        assert_eq!(found[6..8], [Some(SplitSide::Validate); 2]);
+        assert_eq!(found[8..], [Some(SplitSide::Test); 2]);
     }
 
     proptest! {
@@ -142,7 +142,7 @@ mod tests {
                     }
                 }
             }
-            let placed: Vec<(Side, i64)> = sides(&members, Split::Time, FRACTIONS, seed).into_iter()
+            let placed: Vec<(SplitSide, i64)> = sides(&members, Split::Time, FRACTIONS, seed).into_iter()
                 .zip(&members).filter_map(|(side, member)| Some((side?, member.hold_ms))).collect();
             for (a, b) in placed.iter().flat_map(|a| placed.iter().map(move |b| (a, b))) {
                 prop_assert!(a.0 >= b.0 || a.1 < b.1, "an earlier side holds only earlier holds");

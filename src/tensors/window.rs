@@ -1,12 +1,12 @@
 //! Frames: at each of `m` moments, the state of a job after its last event at or before it.
 
-use super::settings::Settings;
+use super::settings::TensorSettings;
 use crate::config::{StateEvent, Vocabulary, Window};
 use crate::eventlog::{FILE_TRANSFER, HELD};
-use crate::events::History;
+use crate::events::JobHistory;
 
 /// The cell of a frame before a job's first event.
-pub const EMPTY: u8 = 255;
+pub const EMPTY_CELL: u8 = 255;
 /// What stands for an event that changes no state.
 const IGNORED: u8 = 254;
 /// A cell on its way: the state is that of the frame before.
@@ -18,7 +18,7 @@ const OTHER: u8 = 48;
 /// The states of hold codes: one for each of 0 to 49, and one for all others.
 const HOLDS: u8 = 51;
 
-impl Settings {
+impl TensorSettings {
     /// `e`: how many states there are. Those that are listed; else the event numbers 0 to 47 of the current HTCondor and one
     /// place for all others. With `hold-codes` also the hold codes 0 to 49 and one place for all others.
     pub fn e(&self) -> usize {
@@ -97,7 +97,7 @@ pub(super) struct States {
 
 impl States {
     /// The states of `settings`.
-    pub(super) fn new(settings: &Settings) -> States {
+    pub(super) fn new(settings: &TensorSettings) -> States {
         let listed = settings.states.0.as_deref();
         let place = |event: StateEvent| {
             let at = listed.and_then(|listed| listed.iter().position(|known| *known == event));
@@ -129,7 +129,7 @@ impl States {
     }
 
     #[inline]
-    fn after(&self, history: &History<'_>, at: usize) -> u8 {
+    fn after(&self, history: &JobHistory<'_>, at: usize) -> u8 {
         let number = history.number[at];
         let state = self.by_number[usize::from(number.min(255))];
         if state != APART {
@@ -147,11 +147,11 @@ impl States {
     }
 
     /// Writes a sample `[m, j]`: the states of each job at each frame, after its last event at or before the frame among
-    /// those of its events that are given; [`EMPTY`] where there is none, and in columns without a job.
-    pub(super) fn fill(&self, codes: &mut [u8], jobs: &[History<'_>], frames: Frames) {
+    /// those of its events that are given; [`EMPTY_CELL`] where there is none, and in columns without a job.
+    pub(super) fn fill(&self, codes: &mut [u8], jobs: &[JobHistory<'_>], frames: Frames) {
         let j = codes.len() / frames.m;
         codes.fill(SAME);
-        codes[..j].fill(EMPTY);
+        codes[..j].fill(EMPTY_CELL);
         for (column, job) in jobs.iter().enumerate() {
             self.mark(codes, (column, j), job, frames);
         }
@@ -169,7 +169,7 @@ impl States {
         &self,
         codes: &mut [u8],
         (column, j): (usize, usize),
-        job: &History<'_>,
+        job: &JobHistory<'_>,
         frames: Frames,
     ) {
         let first = skippable(job.time_ms, frames.first_ms);
@@ -188,9 +188,9 @@ impl States {
     }
 
     /// The state after the first `count` events of `job`.
-    fn before(&self, job: &History<'_>, count: usize) -> u8 {
+    fn before(&self, job: &JobHistory<'_>, count: usize) -> u8 {
         let mut states = (0..count).rev().map(|at| self.after(job, at));
-        states.find(|&state| state != IGNORED).unwrap_or(EMPTY)
+        states.find(|&state| state != IGNORED).unwrap_or(EMPTY_CELL)
     }
 }
 
@@ -208,11 +208,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn settings(vocabulary: Vocabulary, states: &str) -> Settings {
+    fn settings(vocabulary: Vocabulary, states: &str) -> TensorSettings {
         let config = crate::config::Config::load(None, &std::collections::BTreeMap::new())
             .expect("defaults");
-        let settings = Settings::of(&config).expect("settings");
-        Settings {
+        let settings = TensorSettings::from_config(&config).expect("settings");
+        TensorSettings {
             vocabulary,
             states: serde_json::from_str(states).expect("states"),
             ..settings
@@ -229,13 +229,13 @@ mod tests {
 
     /// The value of an event is its hold code.
     fn codes_of_states(
-        settings: &Settings,
+        settings: &TensorSettings,
         events: (&[i64], &[u16], &[i32]),
         frames: Frames,
     ) -> Vec<u8> {
         let (time_ms, number, hold_code) = events;
         let (zeros, bytes) = (vec![0; number.len()], vec![0; number.len()]);
-        let history = History {
+        let history = JobHistory {
             time_ms,
             number,
             hold_code,
@@ -285,7 +285,7 @@ mod tests {
             let expected = |frame: usize| {
                 let at_ms = first_s * 1000 + frame as i64 * i64::from(length_s) * 1000;
                 let last = events.iter().rev().find(|&&(ms, number)| ms <= at_ms && number != 28);
-                last.map_or(EMPTY, |&(_, number)| u8::try_from(number).unwrap_or(OTHER).min(OTHER))
+                last.map_or(EMPTY_CELL, |&(_, number)| u8::try_from(number).unwrap_or(OTHER).min(OTHER))
             };
             let codes = codes_of(Vocabulary::Events, (&time_ms, &number, &vec![0; events.len()]), frames);
             prop_assert_eq!(codes, (0..m).map(expected).collect::<Vec<u8>>());
@@ -309,7 +309,10 @@ mod tests {
         let events = [(1, 0), (3, 1), (3, 28), (5, 12), (5, 13), (6, 5)];
         let frames = Frames::new(Window::Hold, 300_000, 60_000, 7, 60);
         assert_eq!(frames.stretch(), (-60_000, 300_000));
-        assert_eq!(column(&events, 4, frames), [EMPTY, EMPTY, 0, 0, 1, 1, 12]);
+        assert_eq!(
+            column(&events, 4, frames),
+            [EMPTY_CELL, EMPTY_CELL, 0, 0, 1, 1, 12]
+        );
     }
 
     #[test]
@@ -319,7 +322,7 @@ mod tests {
             column(&[(1, 0), (2, 1), (3, 28), (5, 28)], 4, frames),
             [1, 1]
         );
-        assert_eq!(column(&[(3, 28), (5, 1)], 2, frames), [EMPTY, 1]);
+        assert_eq!(column(&[(3, 28), (5, 1)], 2, frames), [EMPTY_CELL, 1]);
     }
 
     #[test]
@@ -381,11 +384,11 @@ mod tests {
         assert_eq!(settings(Vocabulary::HoldCodes, published).e(), 57);
         assert_eq!(
             codes(Vocabulary::Events, "[40, 1]"),
-            [EMPTY, 0, 1, 1, 0, 0, 0]
+            [EMPTY_CELL, 0, 1, 1, 0, 0, 0]
         );
         assert_eq!(
             codes(Vocabulary::Events, "[\"output-transfer\"]"),
-            [EMPTY, EMPTY, EMPTY, EMPTY, 0, 0, 0]
+            [EMPTY_CELL, EMPTY_CELL, EMPTY_CELL, EMPTY_CELL, 0, 0, 0]
         );
         assert_eq!(
             codes(Vocabulary::HoldCodes, "[0]"),

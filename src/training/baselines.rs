@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::tensors::{Dataset, Side};
+use crate::tensors::{Dataset, SplitSide};
 
 /// How often holds of one kind were followed by success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct Rates {
 impl Rates {
     /// Learns the rates on the training side of `dataset`.
     pub fn learn(dataset: &Dataset) -> Result<Rates> {
-        let side = Side::Train;
+        let side = SplitSide::Train;
         let codes: Vec<i32> = dataset.column(side, "hold_code")?;
         let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
         let labels: Vec<u8> = dataset.column(side, "label")?;

@@ -13,7 +13,7 @@ use super::samples::Samples;
 use super::train::score;
 use crate::config::Split;
 use crate::error::hinted;
-use crate::tensors::{Dataset, LeftOut, Side};
+use crate::tensors::{Dataset, LeftOutReason, SplitSide};
 
 /// A score and its 95 % interval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct Method {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Evaluation {
     /// The side scored.
-    pub side: Side,
+    pub side: SplitSide,
     /// How the samples were divided.
     pub split: Split,
     /// Samples scored.
@@ -57,7 +57,7 @@ pub struct Evaluation {
     /// Hold cycles in the log.
     pub cycles_total: usize,
     /// Cycles that are no sample, by reason.
-    pub left_out: BTreeMap<LeftOut, usize>,
+    pub left_out: BTreeMap<LeftOutReason, usize>,
     /// What the model's logits were divided by.
     pub temperature: f64,
     /// The model predicts success from this probability on, the baselines from 0.5 on.
@@ -70,7 +70,7 @@ pub struct Evaluation {
 
 impl Evaluation {
     /// The file that keeps the scores of one side beside the run in `dir`.
-    pub fn path(dir: &Path, side: Side) -> PathBuf {
+    pub fn path(dir: &Path, side: SplitSide) -> PathBuf {
         dir.join(format!("evaluation-{}.json", side.name()))
     }
 }
@@ -83,7 +83,7 @@ impl Evaluation {
 pub fn evaluate(
     run: &Run,
     dataset: &Dataset,
-    side: Side,
+    side: SplitSide,
     resamples: usize,
     best: Option<Vec<f64>>,
 ) -> Result<Evaluation> {
@@ -138,7 +138,7 @@ pub fn evaluate(
         method("rate by hold code", by_code.collect()),
     ];
     methods.extend(best.map(|probabilities| method("best possible", probabilities)));
-    let train = &dataset.summary.splits[&Side::Train];
+    let train = &dataset.summary.splits[&SplitSide::Train];
     Ok(Evaluation {
         side,
         split: dataset.summary.settings.split,
@@ -164,7 +164,7 @@ pub fn evaluate(
 ///
 /// # Errors
 /// Fails when the tensors are not those the model was made for.
-pub fn probabilities(run: &Run, dataset: &Dataset, side: Side) -> Result<Vec<f64>> {
+pub fn probabilities(run: &Run, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
     check_fit(run, dataset)?;
     let logits = score(&run.model, &Samples::new(dataset, side, run.model.shape)?)?;
     Ok(logits
@@ -175,7 +175,7 @@ pub fn probabilities(run: &Run, dataset: &Dataset, side: Side) -> Result<Vec<f64
 
 fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
     let (model, tensors) = (&run.summary.tensors, &dataset.summary.settings);
-    let made = |s: &crate::tensors::Settings| {
+    let made = |s: &crate::tensors::TensorSettings| {
         let choices = format!("{:?} windows and {:?} labels", s.window, s.label).to_lowercase();
         let states = s
             .states

@@ -6,9 +6,11 @@ use rayon::prelude::*;
 use super::evaluate::probabilities;
 use super::run::Run;
 use crate::config::Label;
-use crate::events::Store;
+use crate::events::EventStore;
 use crate::models::Batch;
-use crate::tensors::{Cycle, Dataset, Facts, Records, Sampler, Side, cycles};
+use crate::tensors::{
+    Dataset, HoldCycle, HoldFacts, HoldHistories, SampleEncoder, SplitSide, hold_cycles,
+};
 
 /// So many holds go through the model at once.
 const TOGETHER: usize = 256;
@@ -16,18 +18,18 @@ const TOGETHER: usize = 256;
 /// Asks a model about holds of the jobs in a store of events.
 #[derive(Debug)]
 pub struct HoldModel<'a> {
-    store: &'a Store,
+    store: &'a EventStore,
     run: &'a Run,
-    sampler: Sampler<'a>,
+    sampler: SampleEncoder<'a>,
     /// For a model that takes static features.
-    records: Option<Records>,
+    records: Option<HoldHistories>,
 }
 
 impl<'a> HoldModel<'a> {
     /// The model of `run` over the jobs of `store`.
-    pub fn new(store: &'a Store, run: &'a Run) -> HoldModel<'a> {
-        let sampler = Sampler::new(store, run.summary.tensors.clone());
-        let records = (run.model.shape.s > 0).then(|| Records::new(store));
+    pub fn new(store: &'a EventStore, run: &'a Run) -> HoldModel<'a> {
+        let sampler = SampleEncoder::new(store, run.summary.tensors.clone());
+        let records = (run.model.shape.s > 0).then(|| HoldHistories::new(store));
         HoldModel {
             store,
             run,
@@ -37,8 +39,8 @@ impl<'a> HoldModel<'a> {
     }
 
     /// The calibrated probability that the release of each hold ends well; a hold is the place of its job, and its cycle.
-    pub fn probabilities(&self, holds: &[(usize, Cycle)]) -> Result<Vec<f64>> {
-        let of_some = |holds: &[(usize, Cycle)]| self.some(holds);
+    pub fn probabilities(&self, holds: &[(usize, HoldCycle)]) -> Result<Vec<f64>> {
+        let of_some = |holds: &[(usize, HoldCycle)]| self.some(holds);
         let all: Vec<Vec<f64>> = holds
             .par_chunks(TOGETHER)
             .map(of_some)
@@ -46,17 +48,17 @@ impl<'a> HoldModel<'a> {
         Ok(all.concat())
     }
 
-    fn some(&self, holds: &[(usize, Cycle)]) -> Result<Vec<f64>> {
+    fn some(&self, holds: &[(usize, HoldCycle)]) -> Result<Vec<f64>> {
         let tensors = &self.run.summary.tensors;
         let size = tensors.m * tensors.j;
         let mut codes = vec![0; holds.len() * size];
         for (codes, (job, cycle)) in codes.chunks_exact_mut(size).zip(holds) {
-            self.sampler.codes(*job, cycle, codes);
+            self.sampler.encode_hold(*job, cycle, codes);
         }
         let jobs = self.store.jobs();
-        let statics = |records: &Records| {
-            let of = |(job, cycle): &(usize, Cycle)| {
-                Facts::at(&jobs.get(*job), cycle, records).statics()
+        let statics = |records: &HoldHistories| {
+            let of = |(job, cycle): &(usize, HoldCycle)| {
+                HoldFacts::at_hold(&jobs.get(*job), cycle, records).static_features()
             };
             holds.iter().flat_map(of).collect::<Vec<f32>>()
         };
@@ -76,7 +78,7 @@ impl<'a> HoldModel<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct HoldPrediction {
     /// The side of the tensors; of a log there is none.
-    pub side: Option<Side>,
+    pub side: Option<SplitSide>,
     /// The access point; tensors do not know it.
     pub ap: Option<String>,
     /// The job's cluster.
@@ -97,18 +99,18 @@ pub struct HoldPrediction {
 ///
 /// # Errors
 /// Fails where the model cannot be asked.
-pub fn predict_holds(store: &Store, run: &Run) -> Result<Vec<HoldPrediction>> {
+pub fn predict_holds(store: &EventStore, run: &Run) -> Result<Vec<HoldPrediction>> {
     let jobs = store.jobs();
     let of_job = |job: usize| {
-        let cycles = cycles(jobs.history(job), Label::Next, store.gaps(jobs.get(job).ap));
+        let cycles = hold_cycles(jobs.history(job), Label::Next, store.gaps(jobs.get(job).ap));
         cycles
             .into_iter()
             .map(move |cycle| (job, cycle))
             .collect::<Vec<_>>()
     };
-    let holds: Vec<(usize, Cycle)> = (0..jobs.len()).flat_map(of_job).collect();
+    let holds: Vec<(usize, HoldCycle)> = (0..jobs.len()).flat_map(of_job).collect();
     let found = HoldModel::new(store, run).probabilities(&holds)?;
-    let prediction = |((job, cycle), probability): ((usize, Cycle), f64)| {
+    let prediction = |((job, cycle), probability): ((usize, HoldCycle), f64)| {
         let job = jobs.get(job);
         HoldPrediction {
             side: None,
@@ -130,7 +132,7 @@ pub fn predict_holds(store: &Store, run: &Run) -> Result<Vec<HoldPrediction>> {
 /// Fails when the tensors are not those the model was made for.
 pub fn predict_samples(dataset: &Dataset, run: &Run) -> Result<Vec<HoldPrediction>> {
     let mut all = Vec::new();
-    for side in Side::ALL
+    for side in SplitSide::ALL
         .into_iter()
         .filter(|side| !dataset.is_empty(*side))
     {

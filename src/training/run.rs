@@ -15,7 +15,7 @@ use super::train::{Epoch, Settings, statics};
 use crate::error::hinted;
 use crate::models::{Device, Model, Shape};
 use crate::shard::{self, Column, Format, Shard};
-use crate::tensors::{self, Dataset, STATICS, Side};
+use crate::tensors::{self, Dataset, STATIC_FEATURES, SplitSide};
 use crate::{files, manifest};
 
 /// Finished trainings.
@@ -59,7 +59,7 @@ pub struct RunSummary {
     /// The shapes of the weights.
     pub shape: Shape,
     /// How the samples were made that the model knows.
-    pub tensors: tensors::Settings,
+    pub tensors: tensors::TensorSettings,
     /// The digest of the tensors it was trained on.
     pub tensors_key: String,
     /// How it was trained.
@@ -175,7 +175,7 @@ impl Run {
             summary.shape.s == statics(architecture),
             hinted(
                 format!(
-                    "the model takes {}, and this program knows {STATICS}",
+                    "the model takes {}, and this program knows {STATIC_FEATURES}",
                     crate::output::many(summary.shape.s, "static feature")
                 ),
                 "train it anew into another directory with `poolcast train TENSORS -o RUN`"
@@ -208,7 +208,7 @@ impl Run {
 
     /// Makes of a run one that has not finished: only its checkpoint remains, and its history.
     pub(super) fn reopen(dir: &Path) -> Result<()> {
-        let scored = Side::ALL.map(|side| Evaluation::path(dir, side));
+        let scored = SplitSide::ALL.map(|side| Evaluation::path(dir, side));
         files::remove(
             [manifest::FILE, MODEL_FILE, METRICS_FILE]
                 .map(|file| dir.join(file))

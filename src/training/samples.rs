@@ -3,12 +3,12 @@
 use anyhow::Result;
 
 use crate::models::{Batch, Shape};
-use crate::tensors::{Dataset, Side};
+use crate::tensors::{Dataset, SplitSide};
 
 /// The samples of one side, for models of one shape.
 pub(super) struct Samples<'a> {
     dataset: &'a Dataset,
-    side: Side,
+    side: SplitSide,
     shape: Shape,
     pub(super) labels: Vec<bool>,
     /// `[n, s]`.
@@ -16,14 +16,14 @@ pub(super) struct Samples<'a> {
 }
 
 impl<'a> Samples<'a> {
-    pub(super) fn new(dataset: &'a Dataset, side: Side, shape: Shape) -> Result<Samples<'a>> {
+    pub(super) fn new(dataset: &'a Dataset, side: SplitSide, shape: Shape) -> Result<Samples<'a>> {
         let labels: Vec<u8> = dataset.column(side, "label")?;
         let statics = match shape.s {
             0 => Vec::new(),
             _ => dataset
                 .facts(side)?
                 .iter()
-                .flat_map(|facts| facts.statics())
+                .flat_map(|facts| facts.static_features())
                 .collect(),
         };
         Ok(Samples {

@@ -20,7 +20,7 @@ use crate::config::{Config, Metric, MetricName, Threshold};
 use crate::error::hinted;
 use crate::manifest;
 use crate::models::{self, Architecture, Device, Gradient, Model, Shape};
-use crate::tensors::{Dataset, STATICS, Side};
+use crate::tensors::{Dataset, STATIC_FEATURES, SplitSide};
 
 /// Samples scored at once; has no influence on the scores.
 const SCORED_AT_ONCE: usize = 256;
@@ -211,7 +211,7 @@ pub fn train_until(
     }
     let mut state = begin(dataset, &settings, &key, dir, mode, device)?;
     let samples = |side| Samples::new(dataset, side, state.model.shape);
-    let (to_learn, to_watch) = (samples(Side::Train)?, samples(Side::Validate)?);
+    let (to_learn, to_watch) = (samples(SplitSide::Train)?, samples(SplitSide::Validate)?);
     config.write(dir)?;
     write_history(dir, &state.history)?;
     let mut keeper = Keeper::new(
@@ -241,7 +241,7 @@ pub fn train_until(
 }
 
 fn check_sides(dataset: &Dataset) -> Result<()> {
-    for side in [Side::Train, Side::Validate] {
+    for side in [SplitSide::Train, SplitSide::Validate] {
         ensure!(
             !dataset.is_empty(side),
             hinted(
@@ -317,7 +317,7 @@ fn begin(
 /// How many static features a model of this program takes.
 pub(super) fn statics(architecture: &dyn Architecture) -> usize {
     if architecture.takes_statics() {
-        STATICS
+        STATIC_FEATURES
     } else {
         0
     }
@@ -460,7 +460,7 @@ mod tests {
             .map(|(s, number)| event(job, s, number))
         };
         let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<JobEvent>>());
-        let settings = tensors::Settings::of(&config(&[])).expect("settings");
+        let settings = tensors::TensorSettings::from_config(&config(&[])).expect("settings");
         tensors::build(
             &store,
             &settings,
@@ -527,7 +527,7 @@ mod tests {
         };
         run("whole", Mode::New, 0).expect("trained");
         let whole = files(&dir.path().join("whole"));
-        let batches = 3 * dataset.len(Side::Train).div_ceil(8);
+        let batches = 3 * dataset.len(SplitSide::Train).div_ceil(8);
         for stop in 1..=batches {
             let name = format!("stopped-{stop}");
             let error = run(&name, Mode::New, stop).expect_err("stopped");
