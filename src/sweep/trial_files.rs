@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::choice::MOST_COMPARED;
 use super::fits::{self, FIT};
-use super::folder::Sweep;
+use super::folder::{Sweep, queue_dir};
 use super::kept::{Kept, Kind};
 use super::network_draws::network_trial_count;
 use super::rounds;
@@ -70,19 +70,44 @@ pub(super) fn trial_dirs(out: &Path) -> Result<Vec<(usize, PathBuf)>> {
 
 /// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier sweep left there.
 pub(super) fn publish(sweep: &Sweep, queue: &Queue, entry: &ChunkEntry, row: &Row) -> Result<()> {
-    let (from, to) = (
-        queue.work_dir(entry),
-        trial_dir(&sweep.dir, entry.next_item().trial),
-    );
-    let (is_new, is_there) = (from.exists(), to.exists());
+    let from = queue.work_dir(entry);
+    let to = trial_dir(&sweep.dir, entry.next_item().trial);
     let found = || manifest::finished_key(&to, RUN).or_else(|| manifest::finished_key(&to, FIT));
     let is_anothers = || row.key.is_none() || found().is_some_and(|key| Some(key) != row.key);
-    if is_there && (is_new || is_anothers()) {
-        fs_err::remove_dir_all(&to)?;
+    take_place(
+        &from,
+        &to,
+        &queue_dir(&sweep.dir).join(LOCK_FILE),
+        is_anothers,
+    )
+}
+
+/// In the queue, while a trial's directory takes the place of an older one.
+const LOCK_FILE: &str = "publish.lock";
+
+/// Renames `from` to `to` in place of what is there. Where there is no `from`, removes what is there if `is_anothers` says so.
+///
+/// A worker does this once its result counts, and the manager does it for workers that were killed in between. Where both
+/// come at once, one of them does it, and the other finds it done.
+fn take_place(from: &Path, to: &Path, lock: &Path, is_anothers: impl Fn() -> bool) -> Result<()> {
+    // Removing and renaming are two steps. Without a lock, one process could remove what the other has just renamed.
+    let locked = to.exists().then(|| files::open_to_append(lock));
+    if let Some(Ok(lock)) = &locked
+        && let Err(error) = lock.file().lock()
+    {
+        tracing::info!("cannot lock `{}`: {error}", lock.path().display());
+    }
+
+    let is_new = from.exists();
+    if to.exists() && (is_new || is_anothers()) {
+        fs_err::remove_dir_all(to)?;
     }
     if is_new {
         to.parent().map_or(Ok(()), fs_err::create_dir_all)?;
-        fs_err::rename(from, to)?;
+        match fs_err::rename(from, to) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && to.exists() => {}
+            renamed => renamed?,
+        }
     }
     Ok(())
 }
@@ -197,6 +222,31 @@ impl<'a> Keeper<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_that_publish_a_trial_none_removes_what_another_has_named() {
+        let out = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| out.path().join(name);
+        let (from, to, lock) = (path("from"), path("to"), path("lock"));
+        let write = |dir: &Path, name: &str| {
+            fs_err::create_dir_all(dir).expect("made");
+            crate::files::write_atomic(&dir.join(name), b"").expect("written");
+        };
+        for _ in 0..200 {
+            write(&to, "old");
+            for name in ["manifest.json", "model.safetensors", "history.jsonl"] {
+                write(&from, name);
+            }
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| take_place(&from, &to, &lock, || false).expect("published"));
+                }
+            });
+            assert!(!from.exists() && !to.join("old").exists());
+            assert_eq!(fs_err::read_dir(&to).expect("listed").count(), 3);
+            fs_err::remove_dir_all(&to).expect("removed");
+        }
+    }
 
     #[test]
     fn no_directory_of_trials_has_more_than_a_thousand_entries() {

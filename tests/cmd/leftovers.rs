@@ -104,9 +104,12 @@ fn of_two_calls_into_one_new_folder_one_wins() {
             .iter()
             .filter(|outcome| outcome.code == Some(0))
             .count();
-        // A sweep that is there and the same is no reason to fail.
-        let is_sound = won == 1 || (won == 2 && args.starts_with("sweep"));
-        assert!(is_sound, "{args}\n{}\n{}", outcomes[0], outcomes[1]);
+        // One that begins once the other is done finds the same there, which is no reason to fail.
+        assert!(won >= 1, "{args}\n{}\n{}", outcomes[0], outcomes[1]);
+        let is_written =
+            |outcome: &&Outcome| outcome.code == Some(0) && outcome.stderr.contains("writing ");
+        let written = outcomes.iter().filter(is_written).count();
+        assert!(written <= 1, "{args}\n{}\n{}", outcomes[0], outcomes[1]);
         for lost in outcomes.iter().filter(|outcome| outcome.code != Some(0)) {
             assert!(
                 matches!(lost.code, Some(1 | 2)) && lost.stderr.contains("`out"),
