@@ -9,7 +9,7 @@ use poolcast::pipelines::{
     FitStopped, FittedPipeline, HyperParameters, ImportanceMeasure, PIPELINE_FILE, PIPELINE_NAMES,
     check_hyper_parameters, fit_pipeline, hyper_parameter_names,
 };
-use poolcast::sweep::Trials;
+use poolcast::sweep::SweepTrials;
 use poolcast::tables::FeatureTable;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -636,7 +636,7 @@ fn the_published_grids_have_49640_points_a_split() {
     ];
     assert_eq!(counts.map(|(name, _)| name), PIPELINE_NAMES);
     for (name, count) in counts {
-        let trials = Trials::of(&published(&[name])).expect("counted");
+        let trials = SweepTrials::from_config(&published(&[name])).expect("counted");
         assert_eq!((trials.count(), trials.repeats()), (count, 0), "{name}");
         trials.draw(count, &[]).expect("drawn");
     }
@@ -661,6 +661,6 @@ fn the_published_lasso_as_one_product_has_as_many_distinct_points() {
         "lasso".to_owned(),
         serde_json::from_value(space).expect("a space"),
     );
-    let trials = Trials::of(&config).expect("counted");
+    let trials = SweepTrials::from_config(&config).expect("counted");
     assert_eq!((trials.count(), trials.repeats()), (2280, 340_200 - 2280));
 }

@@ -38,7 +38,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         .iter()
         .map(|job| job.parse())
         .collect::<Result<_>>()?;
-    let dir = sweep::resolve(&condor::results(&args.run)?)?;
+    let dir = sweep::resolve_run(&condor::results(&args.run)?)?;
     let run = Run::open(&dir)?;
     let config = Config::read(&dir)?;
     let logs = parse::logs(&args.logs)?;

@@ -15,7 +15,8 @@ use crate::manifest;
 use crate::output;
 use crate::pipelines::ImportanceMeasure;
 use crate::sweep::{
-    self, Choice, Estimate, FeatureImportance, Outcomes, Row, SELECTION_FILE, Sweep,
+    self, FeatureImportance, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder,
+    TrialOutcomes, TrialRow,
 };
 use crate::training::Scores;
 
@@ -47,7 +48,7 @@ pub(super) fn config(args: &SweepInitArgs) -> Result<Config> {
 }
 
 /// Refuses another choice than that of the sweep in the folder: it is fixed, and nothing that was done is thrown away.
-pub(super) fn check_same(sweep: &Sweep, asked: &SweepChoiceArgs) -> Result<()> {
+pub(super) fn check_same(sweep: &SweepFolder, asked: &SweepChoiceArgs) -> Result<()> {
     let (config, data) = (&sweep.config, &sweep.config.data);
     let set = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();
     let pipelines: Vec<String> = config.pipelines.keys().cloned().collect();
@@ -84,7 +85,7 @@ pub(super) fn check_same(sweep: &Sweep, asked: &SweepChoiceArgs) -> Result<()> {
 }
 
 /// Says how many draws of pipelines are no trials of their own.
-pub(super) fn note_repeats(sweep: &Sweep) -> Result<()> {
+pub(super) fn note_repeats(sweep: &SweepFolder) -> Result<()> {
     let repeats = sweep.trials()?.repeats();
     if repeats > 0 {
         let (counted, verbs) = match repeats {
@@ -102,19 +103,19 @@ pub(super) fn note_repeats(sweep: &Sweep) -> Result<()> {
 }
 
 /// The choices of a sweep: those kept, or made anew of the trials that have ended so far.
-pub(super) fn of(sweep: &Sweep, outcomes: &mut Outcomes) -> Result<Vec<Choice>> {
+pub(super) fn of(sweep: &SweepFolder, outcomes: &mut TrialOutcomes) -> Result<Vec<SplitChoice>> {
     let path = sweep.dir.join(SELECTION_FILE);
     let choices = if sweep.is_finished() {
         manifest::read_json(&path)?
     } else {
-        sweep::choices(sweep, outcomes)?
+        sweep::choose_pipelines(sweep, outcomes)?
     };
     ensure!(!choices.is_empty(), no_best(sweep));
     Ok(choices)
 }
 
 /// A sweep without a best trial: it is too early, or all have failed.
-pub(super) fn no_best(sweep: &Sweep) -> Hinted {
+pub(super) fn no_best(sweep: &SweepFolder) -> Hinted {
     let kind = if sweep.is_finished() { hinted } else { early };
     kind(
         format!("the sweep in `{}` has no best trial", sweep.dir.display()),
@@ -126,12 +127,12 @@ pub(super) fn no_best(sweep: &Sweep) -> Hinted {
 #[derive(Serialize)]
 struct Chosen<'a> {
     #[serde(flatten)]
-    choice: &'a Choice,
-    row: Row,
+    choice: &'a SplitChoice,
+    row: TrialRow,
 }
 
 /// Prints the choices, and what each of the chosen is.
-pub(super) fn show(sweep: &Sweep, outcomes: &mut Outcomes, as_json: bool) -> Result<()> {
+pub(super) fn show(sweep: &SweepFolder, outcomes: &mut TrialOutcomes, as_json: bool) -> Result<()> {
     let mut choices = of(sweep, outcomes)?;
     choices
         .iter_mut()
@@ -155,7 +156,7 @@ pub(super) fn show(sweep: &Sweep, outcomes: &mut Outcomes, as_json: bool) -> Res
         let parameters = row
             .parameters
             .iter()
-            .map(|(name, value)| vec![format!("  {name}"), sweep::plain(value)]);
+            .map(|(name, value)| vec![format!("  {name}"), sweep::plain_value(value)]);
         output::data(&format!(
             "\nthe best{split}: trial {}, {}\n",
             row.trial,
@@ -171,7 +172,7 @@ pub(super) fn show(sweep: &Sweep, outcomes: &mut Outcomes, as_json: bool) -> Res
 }
 
 /// The scores on further splits, a line each.
-fn evaluations(choice: &Choice) -> String {
+fn evaluations(choice: &SplitChoice) -> String {
     let scores = choice
         .evaluation
         .iter()
@@ -180,7 +181,7 @@ fn evaluations(choice: &Choice) -> String {
 }
 
 /// The features that matter most, a line each.
-fn importances(choice: &Choice) -> String {
+fn importances(choice: &SplitChoice) -> String {
     let Some(importances) = choice
         .importances
         .as_ref()
@@ -214,13 +215,13 @@ fn importances(choice: &Choice) -> String {
 }
 
 /// What people call the score that a choice was made by.
-fn score_title(choice: &Choice) -> String {
+fn score_title(choice: &SplitChoice) -> String {
     let name = choice.metric.name.to_string();
     Scores::title(name.strip_prefix("validation_").unwrap_or(&name))
 }
 
 /// A line a split.
-pub(super) fn text(choices: &[Choice]) -> String {
+pub(super) fn text(choices: &[SplitChoice]) -> String {
     let by = choices.first().map_or(String::new(), score_title);
     let head = [
         "split",
@@ -232,7 +233,7 @@ pub(super) fn text(choices: &[Choice]) -> String {
         "held out (95 %)",
         "test (95 %)",
     ];
-    let line = |choice: &Choice| {
+    let line = |choice: &SplitChoice| {
         vec![
             choice.split.clone().unwrap_or("-".to_owned()),
             choice.pipeline.clone(),
@@ -260,8 +261,8 @@ pub(super) fn text(choices: &[Choice]) -> String {
     )
 }
 
-fn estimate(estimate: Option<Estimate>) -> String {
-    estimate.map_or("-".to_owned(), |Estimate { value, low, high }| {
+fn estimate(estimate: Option<ScoreEstimate>) -> String {
+    estimate.map_or("-".to_owned(), |ScoreEstimate { value, low, high }| {
         format!("{value:.4} ({low:.4} to {high:.4})")
     })
 }

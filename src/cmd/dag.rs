@@ -16,7 +16,7 @@ use crate::error::{EXIT_DONE, early};
 use crate::eventlog::{self, HELD, ReadOptions};
 use crate::events::{EVENTS_FORMAT, EventStore};
 use crate::files::{self, LockedDirectory, Staging};
-use crate::sweep::{self, Leader, Sweep, Trials};
+use crate::sweep::{self, BestTrial, SweepFolder, SweepTrials};
 use crate::{advice, escape, manifest, output, salt};
 
 /// How long a trial may be measured.
@@ -133,10 +133,10 @@ fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
     files::remove([scratch.clone()])?;
     let is_of_tables = plan.source == Source::Tables;
     let dir = if is_of_tables { out } else { &scratch };
-    let sweep = Sweep::new(
+    let sweep = SweepFolder::new(
         dir,
         plan.config.clone(),
-        sweep::Plan {
+        sweep::SweepPlan {
             trials: plan.trials,
             source_key,
         },
@@ -149,7 +149,7 @@ fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
                 &[sweep.trials()?.draw(trial, &[])?],
             )?;
         }
-        let taken = sweep::measure(&sweep, trial, MEASURED_FOR, &scratch.join("run"));
+        let taken = sweep::measure_trial(&sweep, trial, MEASURED_FOR, &scratch.join("run"));
         match taken {
             Ok(seconds) => {
                 output::note(&format!("trial {trial}, {fits}: about {seconds:.1} s here"));
@@ -189,12 +189,12 @@ struct Status {
     failures: BTreeMap<String, String>,
     /// How many trials there are.
     trials: usize,
-    /// Trials with a model.
+    /// SweepTrials with a model.
     done: usize,
-    /// Trials that have failed for good, and why.
+    /// SweepTrials that have failed for good, and why.
     failed: Vec<(usize, String)>,
     /// The best so far.
-    best: Option<Leader>,
+    best: Option<BestTrial>,
 }
 
 /// Shows how far the DAG is whose results are in `dir`.
@@ -218,10 +218,10 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
             .as_ref()
             .map_or_else(BTreeMap::new, |nodes| nodes.failures(dir)),
         nodes,
-        trials: Trials::of(&config)?.count(),
+        trials: SweepTrials::from_config(&config)?.count(),
         done: rows.len() - failed.len(),
         failed,
-        best: sweep::leader(&config.wandb.sweep.metric, &rows),
+        best: sweep::best_trial(&config.wandb.sweep.metric, &rows),
     };
     if args.json {
         output::json(&status)?;
@@ -352,10 +352,14 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let sweep = condor::sweep(dir)?;
     let rows = condor::rows(dir, &sweep.config)?;
     if !sweep.config.pipelines.is_empty() {
-        choices::show(&sweep, &mut sweep::Outcomes::of_rows(rows), args.json)?;
+        choices::show(
+            &sweep,
+            &mut sweep::TrialOutcomes::from_rows(rows),
+            args.json,
+        )?;
         return Ok(EXIT_DONE);
     }
-    let best = sweep::choose(&sweep, &rows).map_err(|error| {
+    let best = sweep::choose_network(&sweep, &rows).map_err(|error| {
         // Where all trials have ended, it says why none is the best.
         let hint = "`poolcast sweep status DIR` shows how far it is";
         let context = || {
@@ -373,7 +377,7 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     if args.json {
         output::json(&best)?;
     } else {
-        output::file(&sweep::info(dir, &best, None)?)?;
+        output::file(&sweep::best_model_info(dir, &best, None)?)?;
     }
     Ok(EXIT_DONE)
 }
@@ -393,7 +397,10 @@ pub(super) fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
     }
     tidy.apply()?;
     if args.keep.is_some() {
-        sweep::cleanup(&Sweep::open(&tidy.to)?, args.keep.map(|keep| keep as usize))?;
+        sweep::clean_up(
+            &SweepFolder::open(&tidy.to)?,
+            args.keep.map(|keep| keep as usize),
+        )?;
     }
     Ok(EXIT_DONE)
 }

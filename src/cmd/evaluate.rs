@@ -13,7 +13,7 @@ use crate::{condor, manifest, output, simulate, sweep};
 
 /// Scores the model, keeps the scores beside it, prints them.
 pub fn run(args: &EvaluateArgs) -> Result<u8> {
-    let dir = sweep::resolve(&condor::results(&args.run)?)?;
+    let dir = sweep::resolve_run(&condor::results(&args.run)?)?;
     let dataset = Dataset::open(&args.tensors)?;
     let resamples = args
         .resamples

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::cli::SweepListArgs;
 use crate::condor::results;
 use crate::error::EXIT_DONE;
-use crate::sweep::{self, Outcome, Outcomes, Row, Running, Sweep};
+use crate::sweep::{self, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow};
 use crate::training::Scores;
 use crate::{escape, output};
 
@@ -38,9 +38,9 @@ struct Listed {
 
 /// Prints the list.
 pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
-    let sweep = Sweep::open(&results(&args.show.dir)?)?;
-    let (status, mut outcomes) = (sweep::status(&sweep)?, Outcomes::of(&sweep)?);
-    let running: BTreeMap<usize, &Running> = status
+    let sweep = SweepFolder::open(&results(&args.show.dir)?)?;
+    let (status, mut outcomes) = (sweep::sweep_status(&sweep)?, TrialOutcomes::read(&sweep)?);
+    let running: BTreeMap<usize, &RunningTrial> = status
         .running
         .iter()
         .map(|running| (running.trial, running))
@@ -66,7 +66,7 @@ pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn order(goal: crate::config::Goal, a: &Outcome, b: &Outcome) -> std::cmp::Ordering {
+fn order(goal: crate::config::Goal, a: &TrialOutcome, b: &TrialOutcome) -> std::cmp::Ordering {
     match (a.rank(), b.rank()) {
         (Some(one), Some(other)) => goal.order(one, other).then(a.trial.cmp(&b.trial)),
         (one, other) => one
@@ -77,7 +77,7 @@ fn order(goal: crate::config::Goal, a: &Outcome, b: &Outcome) -> std::cmp::Order
 }
 
 impl Listed {
-    fn ended(rank: usize, row: &Row) -> Listed {
+    fn ended(rank: usize, row: &TrialRow) -> Listed {
         let scores = row.scores();
         let of_scores = scores.into_iter().flat_map(|(loss, scores)| {
             let named = Scores::NAMES
@@ -104,7 +104,7 @@ impl Listed {
         }
     }
 
-    fn running(running: &Running) -> Listed {
+    fn running(running: &RunningTrial) -> Listed {
         Listed {
             rank: None,
             trial: running.trial,
@@ -128,7 +128,7 @@ impl Listed {
         let parameters = self
             .parameters
             .iter()
-            .map(|(name, value)| format!("{name}={}", sweep::plain(value)));
+            .map(|(name, value)| format!("{name}={}", sweep::plain_value(value)));
         let epochs = self
             .epochs
             .map(|epochs| format!("{epochs}/{}", self.budget));
@@ -168,7 +168,7 @@ impl Listed {
         let parameters = self
             .parameters
             .iter()
-            .map(|(name, value)| format!("{name}={}", sweep::plain(value)));
+            .map(|(name, value)| format!("{name}={}", sweep::plain_value(value)));
         let (pipeline, split) = (self.pipeline.clone(), self.split.clone());
         cells.extend([pipeline.unwrap_or_default(), split.unwrap_or_default()]);
         cells.extend([
@@ -208,7 +208,7 @@ fn align_parameters(rows: &mut [Vec<String>]) {
 }
 
 impl List {
-    fn begin(args: &SweepListArgs, sweep: &Sweep) -> Result<List> {
+    fn begin(args: &SweepListArgs, sweep: &SweepFolder) -> Result<List> {
         if args.show.json {
             output::data("[")?;
             return Ok(List::Json { is_empty: true });

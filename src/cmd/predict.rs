@@ -11,7 +11,7 @@ use crate::error::{EXIT_DONE, hinted};
 use crate::events::{EVENTS_FORMAT, EventStore, EventStoreBuilder};
 use crate::pipelines::FittedPipeline;
 use crate::salt::OwnerSalt;
-use crate::sweep::{self, FIT, SWEEP, Sweep};
+use crate::sweep::{self, FIT, SWEEP, SweepFolder};
 use crate::tables::{OutputCells, OutputTable, read_new_rows};
 use crate::tensors::{Dataset, TENSORS_FORMAT};
 use crate::training::{HoldPrediction, Run, predict_holds, predict_samples};
@@ -82,11 +82,11 @@ fn fit(place: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
     if found["format"] != SWEEP.name {
         return Ok(None);
     }
-    let sweep = Sweep::open(place)?;
+    let sweep = SweepFolder::open(place)?;
     if !sweep.config.data.is_given() {
         return Ok(None);
     }
-    let choices = choices::of(&sweep, &mut sweep::Outcomes::of(&sweep)?)?;
+    let choices = choices::of(&sweep, &mut sweep::TrialOutcomes::read(&sweep)?)?;
     let names: Vec<&str> = choices
         .iter()
         .filter_map(|choice| choice.split.as_deref())
@@ -174,7 +174,7 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
             "leave it out; a network is one for all holds"
         )
     );
-    let dir = sweep::resolve(place)?;
+    let dir = sweep::resolve_run(place)?;
     let run = Run::open(&dir)?;
     let Some(input) = &args.input else {
         let config = Config::read(&dir)?;

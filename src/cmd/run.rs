@@ -13,7 +13,9 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::events::{EventStore, EventStoreBuilder};
 use crate::files::{LockedDirectory, Staging};
-use crate::sweep::{self, Best, Choice, Outcomes, Row, Sweep, Trials};
+use crate::sweep::{
+    self, BestNetwork, SplitChoice, SweepFolder, SweepTrials, TrialOutcomes, TrialRow,
+};
 use crate::tables::{self as table, JoinedTable};
 use crate::tensors::{Dataset, SplitSide, TENSORS_FORMAT, TensorSettings};
 use crate::training::{Evaluation, Run};
@@ -28,10 +30,10 @@ const BYTES_TO_TELL: u64 = 1_000_000_000;
 #[derive(Serialize)]
 struct Report<'a> {
     events: &'a events::StoreSummary,
-    best: &'a Best,
+    best: &'a BestNetwork,
     evaluation: &'a Evaluation,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    selection: &'a [Choice],
+    selection: &'a [SplitChoice],
     advice: advise::Document<'a>,
 }
 
@@ -54,15 +56,15 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     if args.overwrite {
         files::remove(["trials", "tensors"].map(|name| config.out.join(name)))?;
     }
-    if !super::sweep::to_end(&sweep, threads, Duration::MAX, sweep::KEEP)? {
+    if !super::sweep::to_end(&sweep, threads, Duration::MAX, sweep::DEFAULT_KEEP)? {
         return Ok(EXIT_RETRY);
     }
-    let (out, rows) = (&config.out, sweep::rows(&sweep)?);
-    let best = sweep::choose(&sweep, &rows)?;
+    let (out, rows) = (&config.out, sweep::trial_rows(&sweep)?);
+    let best = sweep::choose_network(&sweep, &rows)?;
     let choices = if config.pipelines.is_empty() {
         Vec::new()
     } else {
-        choices::of(&sweep, &mut Outcomes::of(&sweep)?)?
+        choices::of(&sweep, &mut TrialOutcomes::read(&sweep)?)?
     };
     let winner = rows
         .iter()
@@ -80,7 +82,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         config.evaluation.resamples,
         None,
     )?;
-    sweep::write_best(out, &best)?;
+    sweep::write_best_network(out, &best)?;
     let advice = advise::judge(&store, &run, &dir, &config, &[])?;
     let report = Report {
         events: &store.summary,
@@ -113,16 +115,16 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
 
 /// Parses the logs that `config`, read from `file`, names, or joins its tables, and begins its sweep in its directory, or
 /// finds it there.
-pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Sweep> {
+pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<SweepFolder> {
     check(config, file)?;
-    sweep::check_place(&config.out)?;
+    sweep::check_sweep_place(&config.out)?;
     let _lock = LockedDirectory::new(&config.out)?;
     let source_key = if config.data.is_given() {
         tables(config)?
     } else {
         events(config, overwrite)?
     };
-    let sweep = Sweep::init(&config.out, config, &source_key, overwrite)?;
+    let sweep = SweepFolder::init(&config.out, config, &source_key, overwrite)?;
     if sweep.is_finished() {
         output::note("trials: done before");
     }
@@ -131,7 +133,7 @@ pub(super) fn begin(config: &Config, file: &Path, overwrite: bool) -> Result<Swe
 
 /// Makes the tensors of `trials` of `sweep` from the store in `events`; trials of equal sizes share them. A trial that
 /// cannot be is found out by the worker that takes it, and fails alone.
-pub(super) fn make_tensors(sweep: &Sweep, events: &Path, trials: &[Config]) -> Result<()> {
+pub(super) fn make_tensors(sweep: &SweepFolder, events: &Path, trials: &[Config]) -> Result<()> {
     if sweep.config.data.is_given() {
         return Ok(());
     }
@@ -209,23 +211,23 @@ fn check(config: &Config, file: &Path) -> Result<()> {
         )
     );
     // Making the trials of pipelines has checked them.
-    let check = |trials: &Trials| -> Result<()> {
+    let check = |trials: &SweepTrials| -> Result<()> {
         for trial in 1..=sweep::network_trial_count(config)? {
             let trial = trials.draw(trial, &[])?;
             TensorSettings::from_config(&trial).and(crate::training::Settings::of(&trial))?;
         }
         Ok(())
     };
-    let checked = Trials::of(config).and_then(|trials| check(&trials));
+    let checked = SweepTrials::from_config(config).and_then(|trials| check(&trials));
     checked.with_context(|| format!("cannot use `{}`", file.display()))
 }
 
 fn summary(
     store: &EventStore,
     dataset: &Dataset,
-    best: &Best,
-    trials: &[Row],
-    choices: &[Choice],
+    best: &BestNetwork,
+    trials: &[TrialRow],
+    choices: &[SplitChoice],
     evaluation: &Evaluation,
     out: &Path,
 ) -> String {
@@ -281,7 +283,7 @@ fn summary(
     text
 }
 
-fn trial_row(best: &Best, result: &sweep::TrialResult, config: &Config) -> Vec<String> {
+fn trial_row(best: &BestNetwork, result: &sweep::TrialResult, config: &Config) -> Vec<String> {
     let (Ok(tensors), Ok(training)) = (
         TensorSettings::from_config(config),
         crate::training::Settings::of(config),

@@ -20,7 +20,9 @@ use crate::condor::{self, is_dag, results};
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, early, hinted};
 use crate::queue::{ManagerOutcome, Queue};
-use crate::sweep::{self, Hands, Outcomes, Row, Running, Status, Sweep};
+use crate::sweep::{
+    self, LocalWorkers, RunningTrial, SweepFolder, SweepStatus, TrialOutcomes, TrialRow,
+};
 use crate::training::Epoch;
 use crate::{escape, manifest, output};
 
@@ -57,7 +59,7 @@ fn init(args: &SweepInitArgs) -> Result<u8> {
     let begun = if args.overwrite {
         None
     } else {
-        Sweep::begun(&config.out, &config)?
+        SweepFolder::open_if_begun(&config.out, &config)?
     };
     let sweep = match begun {
         Some(sweep) => sweep,
@@ -99,7 +101,7 @@ fn manage(args: &SweepManageArgs) -> Result<u8> {
 
 fn work(args: &SweepWorkArgs) -> Result<u8> {
     let stop = stop_signal()?;
-    let sweep = Sweep::open(&args.dir)?;
+    let sweep = SweepFolder::open(&args.dir)?;
     let Some(queue) = sweep.queue()? else {
         output::note("all trials have ended");
         return Ok(EXIT_DONE);
@@ -109,7 +111,7 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
     }
     note_pause(&queue, &sweep);
     let (count, last) = (AtomicUsize::new(0), Mutex::new(String::new()));
-    let ended = |row: &Row| {
+    let ended = |row: &TrialRow| {
         let text = ended(row, &sweep);
         count.fetch_add(1, Ordering::Relaxed);
         // Fits may end by the thousand a second.
@@ -146,8 +148,8 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
 }
 
 /// The sweep in the folder, which must be the one that is asked for.
-fn open(args: &SweepManageArgs) -> Result<Sweep> {
-    let sweep = Sweep::open(&args.dir)?;
+fn open(args: &SweepManageArgs) -> Result<SweepFolder> {
+    let sweep = SweepFolder::open(&args.dir)?;
     choices::check_same(&sweep, &args.choice)?;
     Ok(sweep)
 }
@@ -171,13 +173,18 @@ fn all(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize) -> Re
 }
 
 /// Manages `sweep` and works on it in this process; whether all trials have ended.
-pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: usize) -> Result<bool> {
+pub(super) fn to_end(
+    sweep: &SweepFolder,
+    threads: usize,
+    limit: Duration,
+    keep: usize,
+) -> Result<bool> {
     let stop = stop_signal()?;
     let Some(queue) = sweep.queue()? else {
         return Ok(true);
     };
     note_pause(&queue, sweep);
-    let hands = Hands {
+    let hands = LocalWorkers {
         workers: threads.min(sweep.plan.trials),
         limit,
         keep,
@@ -193,14 +200,14 @@ pub(super) fn to_end(sweep: &Sweep, threads: usize, limit: Duration, keep: usize
         progress.epoch(trial, epoch.epoch);
         tell(trial, epoch);
     };
-    let ended = |row: &Row| {
+    let ended = |row: &TrialRow| {
         progress.ended(row);
         tracing::info!("{}", ended(row, sweep));
     };
     let say = |text: &str| tracing::info!("{text}");
     let managed = output::telling(
         || progress.text(),
-        || sweep::run_here(sweep, &queue, hands, prepare, epoch, ended, say),
+        || sweep::run_locally(sweep, &queue, hands, prepare, epoch, ended, say),
     );
     progress.bar.finish_and_clear();
     let managed = managed?;
@@ -224,7 +231,7 @@ struct TrialProgress {
 
 impl TrialProgress {
     /// Begins with what was done before.
-    fn new(sweep: &Sweep) -> Result<TrialProgress> {
+    fn new(sweep: &SweepFolder) -> Result<TrialProgress> {
         let (networks, trials, epochs) = (
             sweep::network_trial_count(&sweep.config)?,
             sweep.plan.trials,
@@ -234,7 +241,7 @@ impl TrialProgress {
             (networks * epochs + trials.saturating_sub(networks)) as u64
         };
         let bar = output::item_bar(steps(networks, trials), "epochs of all trials");
-        let before = Outcomes::of(sweep)?;
+        let before = TrialOutcomes::read(sweep)?;
         let ended = before.all().len();
         bar.set_position(steps(
             before
@@ -263,7 +270,7 @@ impl TrialProgress {
         self.bar.inc(epochs.saturating_sub(before) as u64);
     }
 
-    fn ended(&self, row: &Row) {
+    fn ended(&self, row: &TrialRow) {
         if !row.config.pipelines.is_empty() {
             self.bar.inc(1);
         } else if row.budget >= self.epochs {
@@ -294,7 +301,7 @@ impl TrialProgress {
     }
 }
 
-fn note_pause(queue: &Queue, sweep: &Sweep) {
+fn note_pause(queue: &Queue, sweep: &SweepFolder) {
     if queue.is_paused() {
         let place = sweep.dir.display();
         output::note(&format!(
@@ -333,7 +340,7 @@ fn open_queue(dir: &Path) -> Result<Queue> {
             "`condor_hold` and `condor_release` pause its jobs"
         )
     );
-    Sweep::open(dir)?.queue()?.with_context(|| {
+    SweepFolder::open(dir)?.queue()?.with_context(|| {
         hinted(
             format!("all trials of `{}` have ended", dir.display()),
             "`poolcast sweep best DIR` shows the best",
@@ -346,7 +353,7 @@ pub(super) fn tell(trial: usize, epoch: &Epoch) {
     tracing::info!("trial {trial}: {}", line(epoch));
 }
 
-fn not_over(managed: &ManagerOutcome, sweep: &Sweep) -> u8 {
+fn not_over(managed: &ManagerOutcome, sweep: &SweepFolder) -> u8 {
     let place = sweep.dir.display();
     match managed {
         ManagerOutcome::OtherManager(other) => {
@@ -360,7 +367,7 @@ fn not_over(managed: &ManagerOutcome, sweep: &Sweep) -> u8 {
 }
 
 /// One line on a trial that has ended.
-pub(super) fn ended(row: &Row, sweep: &Sweep) -> String {
+pub(super) fn ended(row: &TrialRow, sweep: &SweepFolder) -> String {
     let what = match (&row.error, row.value) {
         (Some(error), _) => format!("{}: {}", row.ended, escape::value(error)),
         (None, Some(value)) => format!("{} {value:.4}", sweep.config.wandb.sweep.metric.name),
@@ -369,32 +376,32 @@ pub(super) fn ended(row: &Row, sweep: &Sweep) -> String {
     format!("trial {}: {what}, {:.1} s", row.trial, row.seconds)
 }
 
-fn summary(sweep: &Sweep) -> Result<u8> {
-    output::data(&text(&sweep::status(sweep)?))?;
+fn summary(sweep: &SweepFolder) -> Result<u8> {
+    output::data(&text(&sweep::sweep_status(sweep)?))?;
     output::data(&format!(
         "results are in {}\n",
         escape::path(&sweep.dir.join(sweep::ROWS_FILE))
     ))?;
     if sweep.config.pipelines.is_empty() {
-        sweep::choose(sweep, &sweep::rows(sweep)?)?;
+        sweep::choose_network(sweep, &sweep::trial_rows(sweep)?)?;
         return Ok(EXIT_DONE);
     }
     output::data(&choices::text(&choices::of(
         sweep,
-        &mut Outcomes::of(sweep)?,
+        &mut TrialOutcomes::read(sweep)?,
     )?))?;
     Ok(EXIT_DONE)
 }
 
 fn status(args: &SweepStatusArgs) -> Result<u8> {
-    let sweep = Sweep::open(&args.show.dir)?;
+    let sweep = SweepFolder::open(&args.show.dir)?;
     if args.show.json {
-        output::json(&sweep::status(&sweep)?)?;
+        output::json(&sweep::sweep_status(&sweep)?)?;
         return Ok(EXIT_DONE);
     }
     let stop = stop_signal()?;
     loop {
-        let status = sweep::status(&sweep)?;
+        let status = sweep::sweep_status(&sweep)?;
         if args.once || !output::is_live() {
             output::data(&text(&status))?;
             return Ok(EXIT_DONE);
@@ -407,7 +414,7 @@ fn status(args: &SweepStatusArgs) -> Result<u8> {
     }
 }
 
-fn text(status: &Status) -> String {
+fn text(status: &SweepStatus) -> String {
     let failed: usize = status.failed.values().sum();
     let mut text = format!(
         "{}: {} done, {failed} failed, {} running, {} ready\n",
@@ -463,7 +470,7 @@ fn text(status: &Status) -> String {
     text
 }
 
-fn row(running: &Running) -> Vec<String> {
+fn row(running: &RunningTrial) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     vec![
         format!("trial {}", running.trial),
@@ -491,13 +498,13 @@ fn ago(seconds: Option<f64>) -> String {
 }
 
 pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
-    let sweep = Sweep::open(dir)?;
+    let sweep = SweepFolder::open(dir)?;
     if !sweep.config.pipelines.is_empty() {
-        choices::show(&sweep, &mut Outcomes::of(&sweep)?, args.json)?;
+        choices::show(&sweep, &mut TrialOutcomes::read(&sweep)?, args.json)?;
         return Ok(EXIT_DONE);
     }
-    let rows = sweep::rows(&sweep)?;
-    let best = sweep::choose(&sweep, &rows).with_context(|| choices::no_best(&sweep))?;
+    let rows = sweep::trial_rows(&sweep)?;
+    let best = sweep::choose_network(&sweep, &rows).with_context(|| choices::no_best(&sweep))?;
     let row = rows
         .iter()
         .find(|row| row.trial == best.trial)
@@ -510,7 +517,7 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn best_text(sweep: &Sweep, row: &Row, ended: usize) -> String {
+fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {
     let dir = sweep::trial_dir(&sweep.dir, row.trial);
     let mut text = format!(
         "{}\nof {} that ended, of {}\n",
@@ -521,7 +528,7 @@ fn best_text(sweep: &Sweep, row: &Row, ended: usize) -> String {
     let rows = row
         .parameters
         .iter()
-        .map(|(name, value)| vec![format!("  {name}"), sweep::plain(value)]);
+        .map(|(name, value)| vec![format!("  {name}"), sweep::plain_value(value)]);
     text.push_str(&output::table(&rows.collect::<Vec<_>>()));
     text.push_str(&format!("its model is in {}\n", escape::path(&dir)));
     text
@@ -530,7 +537,7 @@ fn best_text(sweep: &Sweep, row: &Row, ended: usize) -> String {
 /// Scores the best trials of a finished sweep.
 fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
     let dir = results(&args.dir)?;
-    let sweep = Sweep::open(&dir)?;
+    let sweep = SweepFolder::open(&dir)?;
     ensure!(
         sweep.is_finished(),
         early(
@@ -539,7 +546,7 @@ fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
         )
     );
     let out = args.out.as_deref().unwrap_or(&dir);
-    let judged = sweep::judge(&sweep, &sweep::rows(&sweep)?, out)?;
+    let judged = sweep::evaluate_choices(&sweep, &sweep::trial_rows(&sweep)?, out)?;
     if let Some((_, evaluation)) = &judged.network {
         output::data(&evaluate::text(evaluation))?;
         output::data(&fs_err::read_to_string(out.join(sweep::INFO_FILE))?)?;
@@ -558,8 +565,8 @@ fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
         !args.dry_run,
         "`--dry-run` is for the directory of a DAG; here nothing moves"
     );
-    sweep::cleanup(
-        &Sweep::open(&args.dir)?,
+    sweep::clean_up(
+        &SweepFolder::open(&args.dir)?,
         args.keep.map(|keep| keep as usize),
     )?;
     Ok(EXIT_DONE)

@@ -8,7 +8,7 @@ use super::sweep::{ended, tell};
 use super::train::{leave_at, stop_signal};
 use crate::cli::{SweepConcludeArgs, SweepTrialsArgs};
 use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
-use crate::sweep::{self, Part, PartEnd, Row};
+use crate::sweep::{self, Part, PartEnd, TrialRow};
 use crate::{condor, output};
 
 /// How often a job says how far it is.
@@ -38,7 +38,7 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     let trials = &args.trials.0;
     let (all, said) = (trials.len(), std::cell::Cell::new(None::<Instant>));
     let count = std::cell::Cell::new(sweep::part_rows(&args.out)?.len());
-    let hear = |row: &Row| {
+    let hear = |row: &TrialRow| {
         count.set(count.get() + 1);
         if said.get().is_none_or(|at| at.elapsed() > SAY_EVERY) || count.get() == all {
             output::note(&format!("{} of {all}: {}", count.get(), ended(row, &sweep)));
@@ -68,7 +68,7 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
 pub(super) fn conclude(args: &SweepConcludeArgs) -> Result<u8> {
     let sweep = condor::sweep(&args.dir)?;
     let rows = condor::all_rows(&sweep)?;
-    sweep::conclude(&sweep, &rows, args.out.as_deref().unwrap_or(&args.dir))?;
+    sweep::conclude_parts(&sweep, &rows, args.out.as_deref().unwrap_or(&args.dir))?;
     output::data(&format!("{}\n", output::many(rows.len(), "trial")))?;
     Ok(EXIT_DONE)
 }

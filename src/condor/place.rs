@@ -11,7 +11,7 @@ use super::plan::Plan;
 use super::submit::SCRIPT_FILE;
 use super::{dag, submit};
 use crate::error::hinted;
-use crate::sweep::Trials;
+use crate::sweep::SweepTrials;
 use crate::{config, files, manifest};
 
 /// The DAG's file in its directory.
@@ -109,7 +109,7 @@ impl Plan {
     pub fn files(&self) -> Result<BTreeMap<String, String>> {
         let mut files = submit::files(self)?;
         files.insert(config::FILE.to_owned(), config::yaml::write(&self.config)?);
-        let trials = Trials::of(&self.config)?;
+        let trials = SweepTrials::from_config(&self.config)?;
         for (name, &trial) in &self.tensors {
             let text = config::yaml::write(&trials.draw(trial, &[])?)?;
             files.insert(format!("tensors/{name}.yaml"), text);

@@ -11,7 +11,7 @@ use super::site;
 use super::words::{check_node, check_plain};
 use crate::config::{Config, Method};
 use crate::error::hinted;
-use crate::sweep::{self, Trials};
+use crate::sweep::{self, SweepTrials};
 use crate::{eventlog, tensors, training};
 
 /// Where the samples of a DAG come from.
@@ -82,7 +82,7 @@ impl Plan {
         let mut config = config.clone();
         let source = source(&mut config)?;
 
-        let drawn = Trials::of(&config)?;
+        let drawn = SweepTrials::from_config(&config)?;
         let trials = drawn.count();
         let kinds = (1..=trials)
             .map(|trial| kind(&drawn, trial))
@@ -127,7 +127,7 @@ impl Plan {
 }
 
 /// The kind of `trial`, which must be one that can be done.
-fn kind(trials: &Trials, trial: usize) -> Result<Kind> {
+fn kind(trials: &SweepTrials, trial: usize) -> Result<Kind> {
     let drawn = trials.draw(trial, &[])?;
     let fits = drawn
         .pipelines

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::error::hinted;
 use crate::events::EVENTS_FORMAT;
 use crate::manifest;
-use crate::sweep::{self, Plan, Row, Sweep, Trials};
+use crate::sweep::{self, SweepFolder, SweepPlan, SweepTrials, TrialRow};
 use crate::tables::TABLE;
 
 /// Where the rows of each part, and the reasons of parts that have failed, are in a DAG's directory.
@@ -22,33 +22,33 @@ const ROWS: &str = "rows";
 ///
 /// # Errors
 /// Fails before what its samples are made from is there.
-pub fn sweep(dir: &Path) -> Result<Sweep> {
+pub fn sweep(dir: &Path) -> Result<SweepFolder> {
     let config = Config::read(dir)?;
     let source_key = match config.data.is_given() {
         true => manifest::read::<serde_json::Value>(&sweep::table_dir(dir), TABLE)?.key,
         false => manifest::read::<serde_json::Value>(&dir.join("events"), EVENTS_FORMAT)?.key,
     };
-    let plan = Plan {
-        trials: Trials::of(&config)?.count(),
+    let plan = SweepPlan {
+        trials: SweepTrials::from_config(&config)?.count(),
         source_key,
     };
-    Ok(Sweep::new(dir, config, plan))
+    Ok(SweepFolder::new(dir, config, plan))
 }
 
 /// The rows of the trials of the DAG in `dir` that have ended, in their order. A trial of a part that has failed for good ended
 /// with it, where the part has left no row of it.
-pub fn rows(dir: &Path, config: &Config) -> Result<Vec<Row>> {
+pub fn rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
     let finished = dir.join(sweep::ROWS_FILE);
     if finished.is_file() {
         return manifest::read_json_lines(&finished);
     }
-    let (mut rows, drawn) = (BTreeMap::new(), Trials::of(config)?);
+    let (mut rows, drawn) = (BTreeMap::new(), SweepTrials::from_config(config)?);
     for (part, ranges) in Division::read(dir)?.parts {
         let trials = numbers(&ranges).with_context(|| format!("`{ranges}` names no trials"))?;
         let file = |kind: &str| dir.join(ROWS).join(format!("{part}.{kind}"));
         let path = file("jsonl");
         if path.is_file() {
-            let of_part: Vec<Row> = manifest::read_json_lines(&path)?;
+            let of_part: Vec<TrialRow> = manifest::read_json_lines(&path)?;
             rows.extend(
                 of_part
                     .into_iter()
@@ -77,7 +77,7 @@ pub fn rows(dir: &Path, config: &Config) -> Result<Vec<Row>> {
 ///
 /// # Errors
 /// Fails where some have not.
-pub fn all_rows(sweep: &Sweep) -> Result<Vec<Row>> {
+pub fn all_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
     let rows = rows(&sweep.dir, &sweep.config)?;
     ensure!(
         rows.len() == sweep.plan.trials,

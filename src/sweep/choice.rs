@@ -6,16 +6,16 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::fits::{Predictions, Rows};
-use super::folder::Sweep;
-use super::importance::FeatureImportances;
-use super::kept::Kept;
-use super::outcomes::{Outcome, Outcomes};
-use super::row::Row;
-use super::selection::{Estimate, Truth};
-use super::source;
-use super::status::Leader;
+use super::bbc_cv::{ScoreEstimate, TrueClasses};
+use super::folder::SweepFolder;
+use super::kept_trials::KeptTrials;
+use super::outcome::{TrialOutcome, TrialOutcomes};
+use super::permutation_importance::FeatureImportances;
+use super::pipeline_fit::{FitTables, TrialPredictions};
+use super::status::BestTrial;
+use super::trial_data;
 use super::trial_files::trial_dir;
+use super::trial_row::TrialRow;
 use crate::config::Metric;
 use crate::pipelines::FittedPipeline;
 use crate::tables::FeatureTable;
@@ -25,10 +25,10 @@ pub const SELECTION_FILE: &str = "selection.json";
 
 /// The best trial of a split.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Choice {
+pub struct SplitChoice {
     /// The split; none of samples of logs.
     pub split: Option<String>,
-    /// How many trials were compared.
+    /// TrialEnd many trials were compared.
     pub trials: usize,
     /// The best of them, counted from 1.
     pub trial: usize,
@@ -39,19 +39,19 @@ pub struct Choice {
     /// Its value.
     pub value: f64,
     /// What the best is worth without the luck of the choice (BBC-CV); absent where predictions are missing.
-    pub corrected: Option<Estimate>,
+    pub corrected: Option<ScoreEstimate>,
     /// Its score on the rows held out; with folds these had no part in the choice.
-    pub validation: Option<Estimate>,
+    pub validation: Option<ScoreEstimate>,
     /// Its score on the test side of samples of logs, which had no part in the choice.
-    pub test: Option<Estimate>,
+    pub test: Option<ScoreEstimate>,
     /// Its score on each further split, none of which had a part in the choice; absent where that is not defined.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub evaluation: BTreeMap<String, Option<Estimate>>,
+    pub evaluation: BTreeMap<String, Option<ScoreEstimate>>,
     /// What its pipeline depends on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importances: Option<FeatureImportances>,
     /// The best of each pipeline.
-    pub pipelines: BTreeMap<String, Leader>,
+    pub pipelines: BTreeMap<String, BestTrial>,
 }
 
 /// Of more trials on a split nobody keeps what each predicted, and what the best is worth without luck is not estimated.
@@ -61,7 +61,10 @@ pub(super) const MOST_COMPARED: usize = 1000;
 ///
 /// # Errors
 /// Fails where the rows of a split cannot be read.
-pub fn choices(sweep: &Sweep, outcomes: &mut Outcomes) -> Result<Vec<Choice>> {
+pub fn choose_pipelines(
+    sweep: &SweepFolder,
+    outcomes: &mut TrialOutcomes,
+) -> Result<Vec<SplitChoice>> {
     let splits: BTreeSet<Option<Arc<str>>> = outcomes
         .all()
         .iter()
@@ -84,19 +87,19 @@ pub fn choices(sweep: &Sweep, outcomes: &mut Outcomes) -> Result<Vec<Choice>> {
 
 /// The choice among the outcomes at `places`.
 fn choice(
-    sweep: &Sweep,
+    sweep: &SweepFolder,
     split: Option<Arc<str>>,
-    outcomes: &mut Outcomes,
+    outcomes: &mut TrialOutcomes,
     places: &[usize],
-) -> Result<Option<Choice>> {
+) -> Result<Option<SplitChoice>> {
     let metric = sweep.config.wandb.sweep.metric.clone();
     let compared = || places.iter().map(|at| &outcomes.all()[*at]);
-    let Some(Leader { trial, value }) = Leader::of(&metric, compared()) else {
+    let Some(BestTrial { trial, value }) = BestTrial::among(&metric, compared()) else {
         return Ok(None);
     };
     let names: BTreeSet<&Arc<str>> = compared().map(|outcome| &outcome.pipeline).collect();
     let of = |name: &str| {
-        Leader::of(
+        BestTrial::among(
             &metric,
             compared().filter(|outcome| &*outcome.pipeline == name),
         )
@@ -108,7 +111,7 @@ fn choice(
     let row = outcomes
         .row_of(trial)?
         .context("the best trial has a row")?;
-    let mut choice = Choice {
+    let mut choice = SplitChoice {
         split: split.map(|split| split.to_string()),
         trials: places.len(),
         trial,
@@ -133,17 +136,17 @@ fn choice(
     Ok(Some(choice))
 }
 
-impl Choice {
+impl SplitChoice {
     /// `rows` are those of all trials that were compared, or none of them.
-    fn estimate(&mut self, sweep: &Sweep, best: &Row, rows: &[Row]) -> Result<()> {
+    fn estimate(&mut self, sweep: &SweepFolder, best: &TrialRow, rows: &[TrialRow]) -> Result<()> {
         let (resamples, seed) = (sweep.config.evaluation.resamples, sweep.config.seed);
-        let source = source::rows(sweep, &best.config)?;
-        let predicted = |row: &Row| source::predictions(sweep, row, &source).ok();
+        let source = trial_data::fit_tables(sweep, &best.config)?;
+        let predicted = |row: &TrialRow| trial_data::trial_predictions(sweep, row, &source).ok();
         if let (Some(validate), Some(own)) = (&source.validate, predicted(best)) {
             self.validation =
                 truth(validate).interval(&self.metric, &doubles(&own.validation), resamples, seed);
         }
-        if let Some((table, probabilities)) = source::test(sweep, best)? {
+        if let Some((table, probabilities)) = trial_data::test_predictions(sweep, best)? {
             self.test =
                 truth(&table).interval(&self.metric, &doubles(&probabilities), resamples, seed);
         }
@@ -161,14 +164,14 @@ impl Choice {
                 self.evaluation.insert(name.clone(), estimate);
             }
             let held_out = source.validate.as_ref().or(source.evaluate.values().next());
-            self.importances = Some(FeatureImportances::of(
+            self.importances = Some(FeatureImportances::compute(
                 &fitted,
                 held_out,
                 &self.metric,
                 seed,
             ));
         }
-        let all: Option<Vec<Predictions>> = rows.iter().map(predicted).collect();
+        let all: Option<Vec<TrialPredictions>> = rows.iter().map(predicted).collect();
         self.corrected = all
             .filter(|all| !all.is_empty())
             .and_then(|all| corrected(&self.metric, &source, &all, resamples, seed));
@@ -176,8 +179,8 @@ impl Choice {
     }
 }
 
-fn truth(table: &FeatureTable) -> Truth<'_> {
-    Truth {
+fn truth(table: &FeatureTable) -> TrueClasses<'_> {
+    TrueClasses {
         y: &table.y,
         groups: &table.groups,
         classes: table.classes.len(),
@@ -187,11 +190,11 @@ fn truth(table: &FeatureTable) -> Truth<'_> {
 /// Of the rows that every trial predicted: in folds, if there are any, else those held out.
 fn corrected(
     metric: &Metric,
-    rows: &Rows,
-    all: &[Predictions],
+    rows: &FitTables,
+    all: &[TrialPredictions],
     resamples: usize,
     seed: u64,
-) -> Option<Estimate> {
+) -> Option<ScoreEstimate> {
     let classes = rows.train.classes.len();
     let has_folds = all.iter().all(|one| !one.folds.is_empty());
     let table = if has_folds {
@@ -235,8 +238,8 @@ fn doubles(values: &[f32]) -> Vec<f64> {
 }
 
 /// The trials of which models and predictions stay: the `keep` best networks, and the `keep` best pipelines of each split.
-pub(super) fn kept(sweep: &Sweep, outcomes: &[Outcome], keep: usize) -> BTreeSet<usize> {
-    let mut kept = Kept::new(sweep.config.wandb.sweep.metric.goal, keep);
+pub(super) fn kept(sweep: &SweepFolder, outcomes: &[TrialOutcome], keep: usize) -> BTreeSet<usize> {
+    let mut kept = KeptTrials::new(sweep.config.wandb.sweep.metric.goal, keep);
     for outcome in outcomes {
         if let Some(rank) = outcome.rank() {
             kept.add(outcome.kind(), rank, outcome.trial);

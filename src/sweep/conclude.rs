@@ -6,36 +6,36 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use super::BEST_FILE;
-use super::best::Best;
-use super::choice::{Choice, SELECTION_FILE, choices};
-use super::folder::{SWEEP, Sweep, key};
-use super::info::{INFO_FILE, info};
-use super::outcomes::Outcomes;
-use super::results::{ROWS_FILE, TABLE_FILE, choose};
-use super::row::{How, Row, csv};
-use super::source::{dataset_of_side, table_dir};
-use super::status::Leader;
-use super::trial::tensors_dir;
+use super::best_network::BestNetwork;
+use super::bestmodel_info::{INFO_FILE, best_model_info};
+use super::choice::{SELECTION_FILE, SplitChoice, choose_pipelines};
+use super::folder::{SWEEP, SweepFolder, key};
+use super::network_attempt::tensors_dir;
+use super::outcome::TrialOutcomes;
+use super::results::{ROWS_FILE, TABLE_FILE, choose_network};
+use super::status::BestTrial;
+use super::trial_data::{table_dir, trial_dataset_side};
 use super::trial_files::trial_dir;
+use super::trial_row::{TrialEnd, TrialRow, csv};
 use crate::config::Config;
 use crate::queue::{ChunkEntry, WorkItem};
 use crate::tensors::SplitSide;
 use crate::training::{Evaluation, Run, evaluate};
 use crate::{files, manifest};
 
-/// The file that names, one pattern a line, what [`judge`] needs of the sweep's folder.
+/// The file that names, one pattern a line, what [`evaluate_choices`] needs of the sweep's folder.
 pub const CHOSEN_FILE: &str = "chosen.files";
 
 /// The row of `trial`, which `config` describes, and of which no part has left one.
-pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<Row> {
+pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<TrialRow> {
     let budget = if config.pipelines.is_empty() {
         config.epochs
     } else {
         1
     };
-    let row = Row::begin(&ChunkEntry::new(WorkItem { trial, budget }), "", config)?;
-    Ok(Row {
-        ended: How::Quarantined,
+    let row = TrialRow::begin(&ChunkEntry::new(WorkItem { trial, budget }), "", config)?;
+    Ok(TrialRow {
+        ended: TrialEnd::Quarantined,
         error: Some(error.to_owned()),
         began: String::new(),
         ..row
@@ -43,13 +43,13 @@ pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<Row> {
 }
 
 /// Leaves in `out` the results of `sweep`, all of whose trials have ended as `rows` say: its rows, its best network, its
-/// manifest, and what [`judge`] needs.
+/// manifest, and what [`evaluate_choices`] needs.
 ///
 /// # Errors
 /// Fails where no trial has a value.
-pub fn conclude(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<()> {
+pub fn conclude_parts(sweep: &SweepFolder, rows: &[TrialRow], out: &Path) -> Result<()> {
     fs_err::create_dir_all(out)?;
-    let best = choose(sweep, rows);
+    let best = choose_network(sweep, rows);
     let leaders = leaders(sweep, rows);
     let best = if leaders.is_empty() {
         Some(best?)
@@ -115,18 +115,18 @@ pub fn conclude(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<()> {
 }
 
 /// The rows of the best pipelines, one of each split.
-fn leaders<'a>(sweep: &Sweep, rows: &'a [Row]) -> Vec<&'a Row> {
+fn leaders<'a>(sweep: &SweepFolder, rows: &'a [TrialRow]) -> Vec<&'a TrialRow> {
     let fits = || rows.iter().filter(|row| row.fit.is_some());
     let splits: std::collections::BTreeSet<Option<&str>> =
         fits().map(|row| row.split.as_deref()).collect();
     let of_split = |split| {
-        let of_split: Vec<Row> = fits()
+        let of_split: Vec<TrialRow> = fits()
             .filter(|row| row.split.as_deref() == split)
             .cloned()
             .collect();
-        let leader = Leader::of(
+        let leader = BestTrial::among(
             &sweep.config.wandb.sweep.metric,
-            Outcomes::of_rows(of_split).all(),
+            TrialOutcomes::from_rows(of_split).all(),
         )?;
         rows.iter().find(|row| row.trial == leader.trial)
     };
@@ -135,11 +135,11 @@ fn leaders<'a>(sweep: &Sweep, rows: &'a [Row]) -> Vec<&'a Row> {
 
 /// What was chosen of a sweep, on rows that it has not learned from.
 #[derive(Debug)]
-pub struct Judged {
+pub struct EvaluatedChoices {
     /// The best network, with its scores on the test side.
-    pub network: Option<(Best, Evaluation)>,
+    pub network: Option<(BestNetwork, Evaluation)>,
     /// The best pipeline of each split.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<SplitChoice>,
 }
 
 /// Scores the best trials of the finished `sweep`, and leaves in `out` the scores beside the model's place, `bestmodel.info` and
@@ -147,29 +147,33 @@ pub struct Judged {
 ///
 /// # Errors
 /// Fails where a model, its tensors or its table are missing.
-pub fn judge(sweep: &Sweep, rows: &[Row], out: &Path) -> Result<Judged> {
+pub fn evaluate_choices(
+    sweep: &SweepFolder,
+    rows: &[TrialRow],
+    out: &Path,
+) -> Result<EvaluatedChoices> {
     fs_err::create_dir_all(out)?;
-    let network = choose(sweep, rows).ok();
+    let network = choose_network(sweep, rows).ok();
     let network = network
-        .map(|best| judge_network(sweep, rows, best, out))
+        .map(|best| evaluate_network(sweep, rows, best, out))
         .transpose()?;
     let choices = if sweep.config.pipelines.is_empty() {
         Vec::new()
     } else {
-        choices(sweep, &mut Outcomes::of_rows(rows.to_vec()))?
+        choose_pipelines(sweep, &mut TrialOutcomes::from_rows(rows.to_vec()))?
     };
     if !choices.is_empty() {
         manifest::write_json(&out.join(SELECTION_FILE), &choices)?;
     }
-    Ok(Judged { network, choices })
+    Ok(EvaluatedChoices { network, choices })
 }
 
-fn judge_network(
-    sweep: &Sweep,
-    rows: &[Row],
-    best: Best,
+fn evaluate_network(
+    sweep: &SweepFolder,
+    rows: &[TrialRow],
+    best: BestNetwork,
     out: &Path,
-) -> Result<(Best, Evaluation)> {
+) -> Result<(BestNetwork, Evaluation)> {
     let row = rows
         .iter()
         .find(|row| row.trial == best.trial)
@@ -178,7 +182,7 @@ fn judge_network(
         trial_dir(&sweep.dir, best.trial),
         trial_dir(out, best.trial),
     );
-    let dataset = dataset_of_side(sweep, &row.config, SplitSide::Test)?;
+    let dataset = trial_dataset_side(sweep, &row.config, SplitSide::Test)?;
     let evaluation = evaluate(
         &Run::open(&dir)?,
         &dataset,
@@ -191,7 +195,7 @@ fn judge_network(
     manifest::write_json(&out.join(BEST_FILE), &best)?;
     files::write_atomic(
         &out.join(INFO_FILE),
-        info(&sweep.dir, &best, Some(&evaluation))?.as_bytes(),
+        best_model_info(&sweep.dir, &best, Some(&evaluation))?.as_bytes(),
     )?;
     Ok((best, evaluation))
 }

@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::outcomes::network_rows;
+use super::outcome::network_rows;
 use super::results;
 use super::rounds;
-use super::row::Row;
-use super::trials::Trials;
+use super::trial_row::TrialRow;
+use super::trials::SweepTrials;
 use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
@@ -29,8 +29,8 @@ const PRIORITY: u8 = 100;
 
 /// What a sweep does, as its manifest says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Plan {
-    /// How many trials there are.
+pub struct SweepPlan {
+    /// TrialEnd many trials there are.
     pub trials: usize,
     /// The digest of the store of events that the tensors are made from, or of the joined tables.
     pub source_key: String,
@@ -38,50 +38,50 @@ pub struct Plan {
 
 /// The folder of a sweep.
 #[derive(Debug)]
-pub struct Sweep {
+pub struct SweepFolder {
     /// Where it is.
     pub dir: PathBuf,
     /// The search space and everything else.
     pub config: Config,
     /// What there is to do.
-    pub plan: Plan,
-    trials: OnceLock<Trials>,
+    pub plan: SweepPlan,
+    trials: OnceLock<SweepTrials>,
 }
 
-impl Sweep {
+impl SweepFolder {
     /// The sweep that `config` describes over the store of events or the tables `source_key`, in the folder `dir`: the one that is there,
     /// if it is the same and `anew` is false, else a new one in its place.
     ///
     /// # Errors
     /// Fails where something else than a sweep is.
-    pub fn init(dir: &Path, config: &Config, source_key: &str, anew: bool) -> Result<Sweep> {
-        check_place(dir)?;
-        let plan = Plan {
-            trials: Trials::of(config)?.count(),
+    pub fn init(dir: &Path, config: &Config, source_key: &str, anew: bool) -> Result<SweepFolder> {
+        check_sweep_place(dir)?;
+        let plan = SweepPlan {
+            trials: SweepTrials::from_config(config)?.count(),
             source_key: source_key.to_owned(),
         };
         let key = key(config, &plan)?;
         if !anew && manifest::finished_key(dir, SWEEP).as_ref() == Some(&key) {
             config.write(dir)?;
-            return Sweep::open(dir);
+            return SweepFolder::open(dir);
         }
         results::clear(dir)?;
         config.write(dir)?;
         Queue::create(&queue_dir(dir), QueueSettings::default())?;
         manifest::write(dir, SWEEP, &key, &plan)?;
-        Sweep::open(dir)
+        SweepFolder::open(dir)
     }
 
     /// The sweep in `dir`, if there is one.
     ///
     /// # Errors
     /// Fails when it is not the one that `config` describes: workers may be at it.
-    pub fn begun(dir: &Path, config: &Config) -> Result<Option<Sweep>> {
-        check_place(dir)?;
+    pub fn open_if_begun(dir: &Path, config: &Config) -> Result<Option<SweepFolder>> {
+        check_sweep_place(dir)?;
         if !dir.join(manifest::FILE).exists() {
             return Ok(None);
         }
-        let sweep = Sweep::open(dir)?;
+        let sweep = SweepFolder::open(dir)?;
         ensure!(
             serde_json::to_value(config)? == serde_json::to_value(&sweep.config)?,
             hinted(
@@ -96,14 +96,14 @@ impl Sweep {
     ///
     /// # Errors
     /// Fails on a folder that is no sweep, or one of another version.
-    pub fn open(dir: &Path) -> Result<Sweep> {
-        let plan = manifest::read::<Plan>(dir, SWEEP)?.body;
-        Ok(Sweep::new(dir, Config::read(dir)?, plan))
+    pub fn open(dir: &Path) -> Result<SweepFolder> {
+        let plan = manifest::read::<SweepPlan>(dir, SWEEP)?.body;
+        Ok(SweepFolder::new(dir, Config::read(dir)?, plan))
     }
 
     /// The sweep of `config` in `dir`, also where no manifest says so yet.
-    pub fn new(dir: &Path, config: Config, plan: Plan) -> Sweep {
-        Sweep {
+    pub fn new(dir: &Path, config: Config, plan: SweepPlan) -> SweepFolder {
+        SweepFolder {
             dir: dir.to_owned(),
             config,
             plan,
@@ -112,10 +112,10 @@ impl Sweep {
     }
 
     /// Its trials; found once, as a large grid takes a moment.
-    pub fn trials(&self) -> Result<&Trials> {
+    pub fn trials(&self) -> Result<&SweepTrials> {
         if self.trials.get().is_none() {
             // Whoever is first: the trials follow from the configuration.
-            let _ = self.trials.set(Trials::of(&self.config)?);
+            let _ = self.trials.set(SweepTrials::from_config(&self.config)?);
         }
         self.trials.get().context("the trials of a sweep are known")
     }
@@ -180,8 +180,13 @@ impl Sweep {
     }
 
     /// The row of an item that no worker survived; `rows` has those of earlier trials.
-    pub(super) fn quarantined(&self, queue: &Queue, item: WorkItem, rows: &[Row]) -> Result<Row> {
-        Row::quarantined(
+    pub(super) fn quarantined(
+        &self,
+        queue: &Queue,
+        item: WorkItem,
+        rows: &[TrialRow],
+    ) -> Result<TrialRow> {
+        TrialRow::quarantined(
             item,
             queue.settings.tries,
             &rounds::trial_config(self.trials()?, item.trial, rows)?,
@@ -190,7 +195,7 @@ impl Sweep {
 }
 
 /// Fails where an artefact of another kind is, which no sweep may replace.
-pub fn check_place(dir: &Path) -> Result<()> {
+pub fn check_sweep_place(dir: &Path) -> Result<()> {
     let path = dir.join(manifest::FILE);
     let found: serde_json::Value = if path.exists() {
         manifest::read_json(&path)?
@@ -213,7 +218,7 @@ pub(super) fn queue_dir(dir: &Path) -> PathBuf {
 }
 
 /// The digest of everything that decides the results of a sweep.
-pub(super) fn key(config: &Config, plan: &Plan) -> Result<String> {
+pub(super) fn key(config: &Config, plan: &SweepPlan) -> Result<String> {
     let Config {
         seed,
         runs,

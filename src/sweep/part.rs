@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 
-use super::fits::{Rows, Task};
-use super::folder::Sweep;
-use super::row::{How, Row};
-use super::source;
-use super::term::Term;
-use super::trial::tensors_dir;
+use super::deadline::AttemptDeadline;
+use super::folder::SweepFolder;
+use super::network_attempt::tensors_dir;
+use super::pipeline_fit::{FitTables, PipelineTask};
+use super::trial_data;
 use super::trial_files::trial_dir;
+use super::trial_row::{TrialEnd, TrialRow};
 use super::trials::check_pipeline;
 use crate::config::Config;
 use crate::models::Device;
@@ -36,14 +36,14 @@ pub const PART_ROWS: &str = "rows.jsonl";
 /// The trials that were begun and have neither ended nor been given up, in the part's directory.
 const BEGUN: &str = "begun.json";
 
-/// Rows are written so often, and whenever the part is left.
+/// FitTables are written so often, and whenever the part is left.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 
-/// How a part goes about its trials.
+/// TrialEnd a part goes about its trials.
 #[derive(Debug)]
 pub struct Part<'a> {
     /// The sweep, whose directory holds the tensors or the joined tables.
-    pub sweep: &'a Sweep,
+    pub sweep: &'a SweepFolder,
     /// The directory that travels.
     pub dir: &'a Path,
     /// Who works, as rows name it.
@@ -58,7 +58,7 @@ pub struct Part<'a> {
     pub leave: Option<Instant>,
 }
 
-/// How a part was left.
+/// TrialEnd a part was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartEnd {
     /// Every trial has a row, or has gone as far as it is to go.
@@ -68,7 +68,7 @@ pub enum PartEnd {
 }
 
 /// The rows that the part in `dir` has so far.
-pub fn part_rows(dir: &Path) -> Result<Vec<Row>> {
+pub fn part_rows(dir: &Path) -> Result<Vec<TrialRow>> {
     let path = dir.join(PART_ROWS);
     if path.is_file() {
         manifest::read_json_lines(&path)
@@ -99,7 +99,7 @@ pub fn part_at_work(dir: &Path) -> Vec<(usize, usize)> {
 #[derive(Default)]
 struct Sources {
     dataset: Option<(PathBuf, Dataset)>,
-    rows: Option<(String, Rows)>,
+    rows: Option<(String, FitTables)>,
 }
 
 impl Part<'_> {
@@ -111,7 +111,7 @@ impl Part<'_> {
         &self,
         trials: &[usize],
         progress: impl Fn(usize, &Epoch) + Sync,
-        ended: impl Fn(&Row),
+        ended: impl Fn(&TrialRow),
     ) -> Result<PartEnd> {
         fs_err::create_dir_all(self.dir)?;
         let mut rows = self.known(trials)?;
@@ -161,7 +161,7 @@ impl Part<'_> {
     }
 
     /// The rows of earlier attempts that still are what would come of their trials.
-    fn known(&self, trials: &[usize]) -> Result<BTreeMap<usize, Row>> {
+    fn known(&self, trials: &[usize]) -> Result<BTreeMap<usize, TrialRow>> {
         let wanted: BTreeSet<usize> = trials.iter().copied().collect();
         let mut known = BTreeMap::new();
         for row in part_rows(self.dir)? {
@@ -190,7 +190,7 @@ impl Part<'_> {
         )?)
     }
 
-    fn save(&self, rows: &BTreeMap<usize, Row>) -> Result<()> {
+    fn save(&self, rows: &BTreeMap<usize, TrialRow>) -> Result<()> {
         manifest::write_json_lines(
             &self.dir.join(PART_ROWS),
             &rows.values().collect::<Vec<_>>(),
@@ -213,21 +213,21 @@ impl Part<'_> {
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<Attempted> {
         let config = self.sweep.trials()?.draw(trial, &[])?;
-        let task = Task::of(&config)?;
+        let task = PipelineTask::from_config(&config)?;
         let budget = if task.is_some() { 1 } else { config.epochs };
-        let mut row = Row::begin(
+        let mut row = TrialRow::begin(
             &ChunkEntry::new(WorkItem { trial, budget }),
             &self.worker,
             &config,
         )?;
-        let term = Term {
+        let term = AttemptDeadline {
             began: Instant::now(),
             limit: Duration::MAX,
             stop: self.stop,
             attempt: None,
         };
         if let Err(error) = check(&config) {
-            return Ok(Attempted::of(term.failed(row, How::Invalid, &error)));
+            return Ok(Attempted::of(term.failed(row, TrialEnd::Invalid, &error)));
         }
         // Data that is not found is no fault of the trial, but of the whole part.
         sources.load(self.sweep, &config)?;
@@ -250,9 +250,9 @@ impl Part<'_> {
     }
 
     /// Gives what was at work the trial's name; of a trial without a model nothing stays but its row.
-    fn publish(&self, trial: usize, row: &Row) -> Result<()> {
+    fn publish(&self, trial: usize, row: &TrialRow) -> Result<()> {
         let (from, to) = (self.work_dir(trial), trial_dir(self.dir, trial));
-        if row.ended != How::Done {
+        if row.ended != TrialEnd::Done {
             return files::remove([from]);
         }
         files::remove([to.clone()])?;
@@ -262,11 +262,11 @@ impl Part<'_> {
 
     fn fitted(
         &self,
-        row: &mut Row,
-        task: &Task,
+        row: &mut TrialRow,
+        task: &PipelineTask,
         config: &Config,
         sources: &mut Sources,
-        term: Term<'_>,
+        term: AttemptDeadline<'_>,
     ) -> Result<Reached> {
         let rows = sources.rows(self.sweep, config)?;
         let key = task.key(rows)?;
@@ -280,7 +280,7 @@ impl Part<'_> {
 
     fn trained(
         &self,
-        row: &mut Row,
+        row: &mut TrialRow,
         config: &Config,
         sources: &mut Sources,
         progress: &(impl Fn(usize, &Epoch) + Sync),
@@ -320,7 +320,7 @@ impl Part<'_> {
 /// What came of an attempt.
 enum Attempted {
     /// The trial is over.
-    Ended(Box<Row>),
+    Ended(Box<TrialRow>),
     /// It is left to the next job of a chain.
     FarEnough,
     /// It was told to leave.
@@ -328,7 +328,7 @@ enum Attempted {
 }
 
 impl Attempted {
-    fn of(ended: AttemptOutcome<Row>) -> Attempted {
+    fn of(ended: AttemptOutcome<TrialRow>) -> Attempted {
         match ended {
             AttemptOutcome::Done(row) => Attempted::Ended(Box::new(row)),
             AttemptOutcome::Stopped => Attempted::Left,
@@ -336,7 +336,7 @@ impl Attempted {
     }
 }
 
-/// How far a training or a fit has come.
+/// TrialEnd far a training or a fit has come.
 enum Reached {
     End,
     FarEnough,
@@ -353,24 +353,26 @@ fn check(config: &Config) -> Result<()> {
 }
 
 impl Sources {
-    fn load(&mut self, sweep: &Sweep, config: &Config) -> Result<()> {
+    fn load(&mut self, sweep: &SweepFolder, config: &Config) -> Result<()> {
         match config.pipelines.is_empty() {
             true => self.dataset(sweep, config).map(drop),
             false => self.rows(sweep, config).map(drop),
         }
     }
 
-    fn dataset(&mut self, sweep: &Sweep, config: &Config) -> Result<&Dataset> {
+    fn dataset(&mut self, sweep: &SweepFolder, config: &Config) -> Result<&Dataset> {
         let dir = tensors_dir(&sweep.dir, config)?;
         let kept = self.dataset.take().filter(|(known, _)| *known == dir);
         let (_, dataset) = match kept {
             Some(kept) => self.dataset.insert(kept),
-            None => self.dataset.insert((dir, source::dataset(sweep, config)?)),
+            None => self
+                .dataset
+                .insert((dir, trial_data::trial_dataset(sweep, config)?)),
         };
         Ok(dataset)
     }
 
-    fn rows(&mut self, sweep: &Sweep, config: &Config) -> Result<&Rows> {
+    fn rows(&mut self, sweep: &SweepFolder, config: &Config) -> Result<&FitTables> {
         let name = match config.data.is_given() {
             true => config.data.split_names.join(","),
             false => tensors_dir(&sweep.dir, config)?
@@ -380,7 +382,9 @@ impl Sources {
         let kept = self.rows.take().filter(|(known, _)| *known == name);
         let (_, rows) = match kept {
             Some(kept) => self.rows.insert(kept),
-            None => self.rows.insert((name, source::rows(sweep, config)?)),
+            None => self
+                .rows
+                .insert((name, trial_data::fit_tables(sweep, config)?)),
         };
         Ok(rows)
     }

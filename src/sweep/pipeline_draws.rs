@@ -20,7 +20,7 @@ pub(super) struct PipelineDraws {
     spaces: Vec<PipelineSubspace>,
     /// The space of each trial, and which of its draws it is, from 1.
     distinct: Vec<(u32, u32)>,
-    /// How many draws repeat an earlier one, and are no trials.
+    /// TrialEnd many draws repeat an earlier one, and are no trials.
     pub(super) repeats: usize,
 }
 
@@ -40,7 +40,7 @@ struct PipelineSubspace {
     /// What the names of its own hyper-parameters begin with in `space`: `lasso.C`.
     prefix: String,
     space: SearchSpace,
-    /// How many it draws.
+    /// TrialEnd many it draws.
     count: u64,
 }
 
@@ -49,7 +49,7 @@ impl PipelineDraws {
     ///
     /// # Errors
     /// Fails for hyper-parameters that the pipeline cannot have, and for a grid that cannot be made.
-    pub(super) fn of(config: &Config, pipeline: &str) -> Result<PipelineDraws> {
+    pub(super) fn from_config(config: &Config, pipeline: &str) -> Result<PipelineDraws> {
         let spaces = config.pipelines[pipeline].all();
         let read = |(at, written)| {
             let of_list = || {
@@ -59,7 +59,7 @@ impl PipelineDraws {
                     String::new()
                 }
             };
-            PipelineSubspace::of(config, pipeline, at, written)
+            PipelineSubspace::from_config(config, pipeline, at, written)
                 .with_context(|| format!("cannot use {}`pipelines.{pipeline}`", of_list()))
         };
         let spaces: Vec<PipelineSubspace> =
@@ -80,7 +80,7 @@ impl PipelineDraws {
         Ok(draws)
     }
 
-    /// How many trials there are.
+    /// TrialEnd many trials there are.
     pub(super) fn len(&self) -> usize {
         self.distinct.len()
     }
@@ -119,7 +119,7 @@ impl PipelineDraws {
 
 impl PipelineSubspace {
     /// The space at place `at` of those of `pipeline`.
-    fn of(
+    fn from_config(
         config: &Config,
         pipeline: &str,
         at: usize,
@@ -149,7 +149,7 @@ impl PipelineSubspace {
         let sampler = Sampler {
             space: &self.space,
             method: self.written.method,
-            // Trials of pipelines learn from no other trial, so that a goal changes nothing.
+            // SweepTrials of pipelines learn from no other trial, so that a goal changes nothing.
             goal: Goal::Minimize,
             seed,
         };

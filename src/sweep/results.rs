@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::best::{BEST_FILE, Best, TrialResult};
-use super::choice::{SELECTION_FILE, choices, kept};
-use super::folder::{Sweep, queue_dir};
-use super::info::{INFO_FILE, write_best, write_choices};
-use super::outcomes::{Outcomes, network_rows};
-use super::row::{CsvColumns, How, Row};
+use super::best_network::{BEST_FILE, BestNetwork, TrialResult};
+use super::bestmodel_info::{INFO_FILE, write_best_network, write_split_choices};
+use super::choice::{SELECTION_FILE, choose_pipelines, kept};
+use super::folder::{SweepFolder, queue_dir};
+use super::outcome::{TrialOutcomes, network_rows};
 use super::trial_files::{publish, trial_dir, trial_dirs};
+use super::trial_row::{CsvColumns, TrialEnd, TrialRow};
 use crate::config::Config;
 use crate::error::hinted;
 use crate::files::Growing;
@@ -31,17 +31,17 @@ pub(super) const TABLE_FILE: &str = "results.csv";
 /// What the manager saw, a line each.
 pub const LOG_FILE: &str = "status.log";
 
-/// How far the trials are is said so often.
+/// TrialEnd far the trials are is said so often.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// The models of so many of the best trials stay, unless it is said otherwise.
-pub const KEEP: usize = 1000;
+pub const DEFAULT_KEEP: usize = 1000;
 
 /// Manages `sweep` until all its trials have ended or `stop` is set; then leaves the results, and removes the queue. Of
 /// models those of the `keep` best trials stay. `prepare` is given the configurations of trials before anybody takes them,
 /// and has to make their tensors; `say` hears of what happens, which [`LOG_FILE`] keeps.
 pub fn manage_trials(
-    sweep: &Sweep,
+    sweep: &SweepFolder,
     queue: &Queue,
     keep: usize,
     stop: &std::sync::atomic::AtomicBool,
@@ -52,7 +52,7 @@ pub fn manage_trials(
     let mut said: Option<Instant> = None;
     let hear = |news: ManagerEvent<'_>| {
         if matches!(news, ManagerEvent::ItemsEnded(_)) {
-            // Trials may end by the thousand a second.
+            // SweepTrials may end by the thousand a second.
             if said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
                 return;
             }
@@ -87,16 +87,16 @@ pub fn manage_trials(
     };
     let finish = |counts: &ItemStateCounts| {
         let outcomes = finish(sweep, queue, counts, keep)?;
-        let count = |is: fn(How) -> bool| {
+        let count = |is: fn(TrialEnd) -> bool| {
             outcomes
                 .all()
                 .iter()
                 .filter(|outcome| is(outcome.ended))
                 .count()
         };
-        let quarantined = count(|how| how == How::Quarantined);
-        let failed = count(|how| !matches!(how, How::Done | How::Quarantined));
-        let done = count(|how| how == How::Done);
+        let quarantined = count(|how| how == TrialEnd::Quarantined);
+        let failed = count(|how| !matches!(how, TrialEnd::Done | TrialEnd::Quarantined));
+        let done = count(|how| how == TrialEnd::Done);
         log(
             &sweep.dir,
             &format!("over: {done} done, {failed} failed, {quarantined} quarantined"),
@@ -127,7 +127,12 @@ fn log(dir: &Path, text: &str) {
 }
 
 /// Leaves the results; the rows come last, and say that all is there.
-fn finish(sweep: &Sweep, queue: &Queue, counts: &ItemStateCounts, keep: usize) -> Result<Outcomes> {
+fn finish(
+    sweep: &SweepFolder,
+    queue: &Queue,
+    counts: &ItemStateCounts,
+    keep: usize,
+) -> Result<TrialOutcomes> {
     let entries = queue.chunk_entries()?;
     let ended: usize = entries.iter().map(|entry| entry.ended).sum();
     let are_all = counts.sealed.is_none_or(|sealed| ended >= sealed);
@@ -136,20 +141,20 @@ fn finish(sweep: &Sweep, queue: &Queue, counts: &ItemStateCounts, keep: usize) -
         "the queue of `{}` changed while it was read",
         sweep.dir.display()
     );
-    let mut outcomes = Outcomes::of_queue(sweep, queue, &entries)?;
+    let mut outcomes = TrialOutcomes::from_queue(sweep, queue, &entries)?;
     publish_left(sweep, queue, &mut outcomes)?;
     let networks = network_rows(sweep, queue, &entries)?;
     for row in &networks {
         training::remove_checkpoint(&trial_dir(&sweep.dir, row.trial))?;
     }
-    if let Ok(best) = choose(sweep, &of_trials(networks)) {
-        write_best(&sweep.dir, &best)?;
+    if let Ok(best) = choose_network(sweep, &of_trials(networks)) {
+        write_best_network(&sweep.dir, &best)?;
     }
     if !sweep.config.pipelines.is_empty() {
-        let choices = choices(sweep, &mut outcomes)?;
+        let choices = choose_pipelines(sweep, &mut outcomes)?;
         manifest::write_json(&sweep.dir.join(SELECTION_FILE), &choices)?;
         if sweep.config.data.is_given() {
-            write_choices(&sweep.dir, &choices, &mut outcomes)?;
+            write_split_choices(&sweep.dir, &choices, &mut outcomes)?;
         }
     }
     prune(sweep, &outcomes, keep)?;
@@ -159,7 +164,7 @@ fn finish(sweep: &Sweep, queue: &Queue, counts: &ItemStateCounts, keep: usize) -
 }
 
 /// Gives what workers that were killed left their trials' names, and removes what an earlier sweep left there.
-fn publish_left(sweep: &Sweep, queue: &Queue, outcomes: &mut Outcomes) -> Result<()> {
+fn publish_left(sweep: &SweepFolder, queue: &Queue, outcomes: &mut TrialOutcomes) -> Result<()> {
     let left = queue
         .begun_trials()?
         .into_iter()
@@ -178,13 +183,13 @@ fn publish_left(sweep: &Sweep, queue: &Queue, outcomes: &mut Outcomes) -> Result
     Ok(())
 }
 
-fn write_rows(path: &Path, outcomes: &mut Outcomes) -> Result<()> {
+fn write_rows(path: &Path, outcomes: &mut TrialOutcomes) -> Result<()> {
     write_lines(path, outcomes, |row, line| {
         Ok(serde_json::to_writer(line, row)?)
     })
 }
 
-fn write_table(path: &Path, outcomes: &mut Outcomes) -> Result<()> {
+fn write_table(path: &Path, outcomes: &mut TrialOutcomes) -> Result<()> {
     let mut columns = CsvColumns::default();
     for at in 0..outcomes.all().len() {
         columns.add(&outcomes.row(at)?);
@@ -200,8 +205,8 @@ fn write_table(path: &Path, outcomes: &mut Outcomes) -> Result<()> {
 /// Writes a file row by row, as all of them may not fit into memory.
 fn write_lines(
     path: &Path,
-    outcomes: &mut Outcomes,
-    mut write: impl FnMut(&Row, &mut Vec<u8>) -> Result<()>,
+    outcomes: &mut TrialOutcomes,
+    mut write: impl FnMut(&TrialRow, &mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let mut file = Growing::new(path)?;
     let mut waiting = Vec::new();
@@ -218,16 +223,16 @@ fn write_lines(
 }
 
 /// The rows of the trials that have ended, in their order; of a trial that is promoted from rung to rung the last.
-pub fn rows(sweep: &Sweep) -> Result<Vec<Row>> {
-    let mut outcomes = Outcomes::of(sweep)?;
+pub fn trial_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
+    let mut outcomes = TrialOutcomes::read(sweep)?;
     (0..outcomes.all().len())
         .map(|at| outcomes.row(at))
         .collect()
 }
 
 /// The last row of each trial.
-fn of_trials(rows: Vec<Row>) -> Vec<Row> {
-    let last: BTreeMap<usize, Row> = rows.into_iter().map(|row| (row.trial, row)).collect();
+fn of_trials(rows: Vec<TrialRow>) -> Vec<TrialRow> {
+    let last: BTreeMap<usize, TrialRow> = rows.into_iter().map(|row| (row.trial, row)).collect();
     last.into_values().collect()
 }
 
@@ -235,7 +240,7 @@ fn of_trials(rows: Vec<Row>) -> Vec<Row> {
 ///
 /// # Errors
 /// Fails when none has a value.
-pub fn choose(sweep: &Sweep, rows: &[Row]) -> Result<Best> {
+pub fn choose_network(sweep: &SweepFolder, rows: &[TrialRow]) -> Result<BestNetwork> {
     let networks = rows.iter().filter(|row| row.config.pipelines.is_empty());
     let trials = networks.map(|row| {
         let (metrics, error) = (row.metrics.clone(), row.error.clone());
@@ -245,12 +250,12 @@ pub fn choose(sweep: &Sweep, rows: &[Row]) -> Result<Best> {
             metrics,
         }
     });
-    Best::of(&sweep.config.wandb.sweep.metric, trials.collect())
+    BestNetwork::choose(&sweep.config.wandb.sweep.metric, trials.collect())
 }
 
 /// Removes the models of all but the `keep` best networks, and all that the fits of pipelines left, but for the `keep` best of each
 /// split.
-fn prune(sweep: &Sweep, outcomes: &Outcomes, keep: usize) -> Result<()> {
+fn prune(sweep: &SweepFolder, outcomes: &TrialOutcomes, keep: usize) -> Result<()> {
     let all = outcomes.all();
     let kept = kept(sweep, all, keep);
     for (trial, dir) in trial_dirs(&sweep.dir)? {
@@ -270,7 +275,7 @@ fn prune(sweep: &Sweep, outcomes: &Outcomes, keep: usize) -> Result<()> {
 ///
 /// # Errors
 /// Fails while trials have not ended.
-pub fn cleanup(sweep: &Sweep, keep: Option<usize>) -> Result<()> {
+pub fn clean_up(sweep: &SweepFolder, keep: Option<usize>) -> Result<()> {
     ensure!(
         sweep.is_finished(),
         hinted(
@@ -279,7 +284,7 @@ pub fn cleanup(sweep: &Sweep, keep: Option<usize>) -> Result<()> {
         )
     );
     if let Some(keep) = keep {
-        prune(sweep, &Outcomes::of(sweep)?, keep)?;
+        prune(sweep, &TrialOutcomes::read(sweep)?, keep)?;
     }
     files::remove([queue_dir(&sweep.dir)])
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 
 use super::network_draws::network_trial_count;
-use super::row::Row;
-use super::trials::Trials;
+use super::trial_row::TrialRow;
+use super::trials::SweepTrials;
 use crate::config::{Asha, Config, EarlyTerminate, Method};
 use crate::queue::{TrialChunk, WorkItem};
 use crate::search::pruners::asha::{RungItem, RungResult, promoted_items};
@@ -21,7 +21,11 @@ const ROUND: usize = 4;
 
 /// What to add to the queue of a sweep of `trials` once everything in it has ended: the next round of trials, or further rungs of
 /// the best. Nothing, when the sweep is over. `rows` are those of networks; `is_first` says that nothing was added before.
-pub(super) fn next(trials: &Trials, rows: &[Row], is_first: bool) -> Result<Vec<TrialChunk>> {
+pub(super) fn next(
+    trials: &SweepTrials,
+    rows: &[TrialRow],
+    is_first: bool,
+) -> Result<Vec<TrialChunk>> {
     let config = trials.config();
     let count = network_trial_count(config)?;
     let begun = rows
@@ -43,7 +47,7 @@ pub(super) fn next(trials: &Trials, rows: &[Row], is_first: bool) -> Result<Vec<
             }
             .into()
         });
-        // Trials of pipelines learn from nobody, and know no epochs.
+        // SweepTrials of pipelines learn from nobody, and know no epochs.
         let fits = if is_first {
             trials.of_pipelines()
         } else {
@@ -68,13 +72,17 @@ pub(super) fn learns(config: &Config) -> bool {
 }
 
 /// The configuration of `trial`, counted from 1; `rows` has those of all trials of earlier rounds.
-pub(super) fn trial_config(trials: &Trials, trial: usize, rows: &[Row]) -> Result<Config> {
+pub(super) fn trial_config(
+    trials: &SweepTrials,
+    trial: usize,
+    rows: &[TrialRow],
+) -> Result<Config> {
     let config = trials.config();
     if config.wandb.sweep.method != Method::Bayes {
         return trials.draw(trial, &[]);
     }
     let before = before_round(trial);
-    let observed = |row: &Row| -> Result<_> {
+    let observed = |row: &TrialRow| -> Result<_> {
         Ok((
             row.trial,
             ObservedTrial {
@@ -101,7 +109,7 @@ pub(super) fn trial_config(trials: &Trials, trial: usize, rows: &[Row]) -> Resul
 
 /// Whether `item`, which has gone through `epochs`, ends here: at its rung, or as hyperband stops it among the trials of
 /// earlier rounds, of which `rows` has all.
-pub(super) fn ends(config: &Config, item: WorkItem, rows: &[Row], epochs: &[Epoch]) -> bool {
+pub(super) fn ends(config: &Config, item: WorkItem, rows: &[TrialRow], epochs: &[Epoch]) -> bool {
     if epochs.len() >= item.budget {
         return true;
     }
@@ -148,7 +156,7 @@ pub(super) fn asha_of(config: &Config) -> Option<&Asha> {
 }
 
 /// The trials that are promoted, each to its next rung.
-fn climb(config: &Config, asha: &Asha, rows: &[Row]) -> Vec<WorkItem> {
+fn climb(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> {
     let rungs = asha.rungs(config.epochs);
     let done: Vec<RungResult> = rows
         .iter()
@@ -182,7 +190,7 @@ fn climb(config: &Config, asha: &Asha, rows: &[Row]) -> Vec<WorkItem> {
 }
 
 /// The best value of a trial within so many epochs; `None` where it failed.
-fn value(config: &Config, row: &Row, epochs: usize) -> Option<f64> {
+fn value(config: &Config, row: &TrialRow, epochs: usize) -> Option<f64> {
     let values = row.values.iter().take(epochs).copied().flatten();
     config
         .wandb

@@ -5,72 +5,72 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::folder::Sweep;
-use super::outcomes::{Outcome, Outcomes};
-use super::row::{How, Row};
+use super::folder::SweepFolder;
+use super::outcome::{TrialOutcome, TrialOutcomes};
+use super::trial_row::{TrialEnd, TrialRow};
 use crate::config::Metric;
 use crate::queue::{ChunkEntry, ChunkState, Queue};
 
-/// How far a sweep is.
+/// TrialEnd far a sweep is.
 #[derive(Debug, Serialize)]
-pub struct Status {
-    /// How many trials there are.
+pub struct SweepStatus {
+    /// TrialEnd many trials there are.
     pub trials: usize,
     /// Whether all trials have ended, and none goes on.
     pub is_over: bool,
     /// Whether nobody takes anything until `sweep resume`.
     pub is_paused: bool,
-    /// Trials that ended with a model.
+    /// SweepTrials that ended with a model.
     pub done: usize,
-    /// Trials that failed, by kind.
-    pub failed: BTreeMap<How, usize>,
-    /// Trials at work.
-    pub running: Vec<Running>,
-    /// Trials that nobody has taken yet.
+    /// SweepTrials that failed, by kind.
+    pub failed: BTreeMap<TrialEnd, usize>,
+    /// SweepTrials at work.
+    pub running: Vec<RunningTrial>,
+    /// SweepTrials that nobody has taken yet.
     pub ready: usize,
     /// The manager, and for how long nothing was heard of it.
-    pub manager: Option<Heard>,
+    pub manager: Option<WorkerHeartbeat>,
     /// What the best trial is chosen by.
     pub metric: Metric,
     /// The best so far.
-    pub best: Option<Leader>,
-    /// Trials an hour, at the mean duration so far and with the workers that run now.
+    pub best: Option<BestTrial>,
+    /// SweepTrials an hour, at the mean duration so far and with the workers that run now.
     pub rate_per_hour: Option<f64>,
-    /// How long the rest takes at that rate.
+    /// TrialEnd long the rest takes at that rate.
     pub remaining_s: Option<f64>,
 }
 
 /// The best trial so far.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Leader {
+pub struct BestTrial {
     /// Counted from 1.
     pub trial: usize,
     /// The value it is chosen by.
     pub value: f64,
 }
 
-impl Leader {
+impl BestTrial {
     /// The best of `outcomes`, the first of equals; `None` where none has a value.
-    pub(super) fn of<'a>(
+    pub(super) fn among<'a>(
         metric: &Metric,
-        outcomes: impl IntoIterator<Item = &'a Outcome>,
-    ) -> Option<Leader> {
+        outcomes: impl IntoIterator<Item = &'a TrialOutcome>,
+    ) -> Option<BestTrial> {
         let ranked = outcomes
             .into_iter()
             .filter_map(|outcome| Some((outcome.trial, outcome.rank()?)));
         let (trial, (value, _)) = ranked.min_by(|a, b| metric.goal.order(a.1, b.1))?;
-        Some(Leader { trial, value })
+        Some(BestTrial { trial, value })
     }
 }
 
 /// The best of `rows`, the first of equals; `None` where none has a value.
-pub fn leader(metric: &Metric, rows: &[Row]) -> Option<Leader> {
-    Leader::of(metric, Outcomes::of_rows(rows.to_vec()).all())
+pub fn best_trial(metric: &Metric, rows: &[TrialRow]) -> Option<BestTrial> {
+    BestTrial::among(metric, TrialOutcomes::from_rows(rows.to_vec()).all())
 }
 
 /// A worker or a manager.
 #[derive(Debug, Serialize)]
-pub struct Heard {
+pub struct WorkerHeartbeat {
     /// Its name.
     pub worker: String,
     /// Since its last heartbeat, as far as the clocks of both hosts agree.
@@ -79,7 +79,7 @@ pub struct Heard {
 
 /// A trial at work.
 #[derive(Debug, Serialize)]
-pub struct Running {
+pub struct RunningTrial {
     /// Counted from 1.
     pub trial: usize,
     /// The most epochs it may have.
@@ -88,8 +88,8 @@ pub struct Running {
     pub attempt: u32,
     /// Who does it.
     #[serde(flatten)]
-    pub by: Heard,
-    /// How long the attempt takes so far.
+    pub by: WorkerHeartbeat,
+    /// TrialEnd long the attempt takes so far.
     pub seconds: Option<f64>,
     /// Epochs so far.
     pub epoch: Option<usize>,
@@ -98,19 +98,19 @@ pub struct Running {
 }
 
 /// Looks how far `sweep` is.
-pub fn status(sweep: &Sweep) -> Result<Status> {
+pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
     let Some(queue) = sweep.queue()? else {
-        return Ok(Status::of(
+        return Ok(SweepStatus::from_outcomes(
             sweep,
-            Outcomes::of(sweep)?.all(),
+            TrialOutcomes::read(sweep)?.all(),
             Vec::new(),
             None,
         ));
     };
     let entries = queue.chunk_entries()?;
-    let mut running: Vec<Running> = entries
+    let mut running: Vec<RunningTrial> = entries
         .iter()
-        .filter_map(|entry| Running::of(&queue, entry))
+        .filter_map(|entry| RunningTrial::from_entry(&queue, entry))
         .collect();
     running.sort_by_key(|running| running.trial);
     // A trial that was promoted has ended at one rung, and goes on at the next.
@@ -119,10 +119,14 @@ pub fn status(sweep: &Sweep) -> Result<Status> {
         .flat_map(ChunkEntry::open_items)
         .map(|item| item.trial)
         .collect();
-    let mut ended = Outcomes::of_queue(sweep, &queue, &entries)?.all().to_vec();
+    let mut ended = TrialOutcomes::from_queue(sweep, &queue, &entries)?
+        .all()
+        .to_vec();
     ended.retain(|outcome| !goes_on.contains(&outcome.trial));
-    let manager = queue.leader_name().map(|worker| Heard::of(&queue, worker));
-    let mut status = Status::of(sweep, &ended, running, manager);
+    let manager = queue
+        .leader_name()
+        .map(|worker| WorkerHeartbeat::read(&queue, worker));
+    let mut status = SweepStatus::from_outcomes(sweep, &ended, running, manager);
     status.ready = sweep
         .plan
         .trials
@@ -131,19 +135,22 @@ pub fn status(sweep: &Sweep) -> Result<Status> {
     Ok(status)
 }
 
-impl Status {
-    fn of(
-        sweep: &Sweep,
-        ended: &[Outcome],
-        running: Vec<Running>,
-        manager: Option<Heard>,
-    ) -> Status {
+impl SweepStatus {
+    fn from_outcomes(
+        sweep: &SweepFolder,
+        ended: &[TrialOutcome],
+        running: Vec<RunningTrial>,
+        manager: Option<WorkerHeartbeat>,
+    ) -> SweepStatus {
         let metric = sweep.config.wandb.sweep.metric.clone();
         let mut failed = BTreeMap::new();
-        for outcome in ended.iter().filter(|outcome| outcome.ended != How::Done) {
+        for outcome in ended
+            .iter()
+            .filter(|outcome| outcome.ended != TrialEnd::Done)
+        {
             *failed.entry(outcome.ended).or_default() += 1;
         }
-        let best = Leader::of(&metric, ended);
+        let best = BestTrial::among(&metric, ended);
         let rest = sweep.plan.trials.saturating_sub(ended.len());
         let mean_s = ended.iter().map(|outcome| outcome.seconds).sum::<f64>() / ended.len() as f64;
         let rate_per_s =
@@ -155,7 +162,7 @@ impl Status {
             rate_per_s.map(|rate| rest as f64 / rate)
         };
         let rate_per_hour = rate_per_s.map(|rate| 3600.0 * rate);
-        Status {
+        SweepStatus {
             trials: sweep.plan.trials,
             is_over: true,
             is_paused: false,
@@ -172,18 +179,18 @@ impl Status {
     }
 }
 
-impl Heard {
-    fn of(queue: &Queue, worker: String) -> Heard {
+impl WorkerHeartbeat {
+    fn read(queue: &Queue, worker: String) -> WorkerHeartbeat {
         let heartbeat_s = queue.heartbeat(&worker).map(|seen| seen.age.as_secs_f64());
-        Heard {
+        WorkerHeartbeat {
             worker,
             heartbeat_s,
         }
     }
 }
 
-impl Running {
-    fn of(queue: &Queue, entry: &ChunkEntry) -> Option<Running> {
+impl RunningTrial {
+    fn from_entry(queue: &Queue, entry: &ChunkEntry) -> Option<RunningTrial> {
         let ChunkState::Leased(worker) = &entry.state else {
             return None;
         };
@@ -195,7 +202,7 @@ impl Running {
             .filter(|work| entry.open_items().any(|item| item == work.item));
         // It may be further in its chunk than the chunk says.
         let item = work.as_ref().map_or(entry.next_item(), |work| work.item);
-        Some(Running {
+        Some(RunningTrial {
             trial: item.trial,
             budget: item.budget,
             attempt: if item == entry.next_item() {
@@ -203,7 +210,7 @@ impl Running {
             } else {
                 1
             },
-            by: Heard {
+            by: WorkerHeartbeat {
                 worker: worker.clone(),
                 heartbeat_s: age,
             },

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::choice::MOST_COMPARED;
-use super::fits::{self, FIT};
-use super::folder::{Sweep, queue_dir};
-use super::kept::{Kept, Kind};
+use super::folder::{SweepFolder, queue_dir};
+use super::kept_trials::{ComparisonGroup, KeptTrials};
 use super::network_draws::network_trial_count;
+use super::pipeline_fit::{self, FIT};
 use super::rounds;
-use super::row::Row;
+use super::trial_row::TrialRow;
 use crate::queue::{ChunkEntry, Queue};
 use crate::training::{RUN, Status};
 use crate::{files, manifest, training};
@@ -69,7 +69,12 @@ pub(super) fn trial_dirs(out: &Path) -> Result<Vec<(usize, PathBuf)>> {
 }
 
 /// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier sweep left there.
-pub(super) fn publish(sweep: &Sweep, queue: &Queue, entry: &ChunkEntry, row: &Row) -> Result<()> {
+pub(super) fn publish(
+    sweep: &SweepFolder,
+    queue: &Queue,
+    entry: &ChunkEntry,
+    row: &TrialRow,
+) -> Result<()> {
     let from = queue.work_dir(entry);
     let to = trial_dir(&sweep.dir, entry.next_item().trial);
     let found = || manifest::finished_key(&to, RUN).or_else(|| manifest::finished_key(&to, FIT));
@@ -114,7 +119,7 @@ fn take_place(from: &Path, to: &Path, lock: &Path, is_anothers: impl Fn() -> boo
 
 /// What is kept of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeps {
+pub(super) enum KeptFiles {
     /// The model and what it predicted.
     All,
     /// What it predicted: what the best is worth without luck follows from the predictions of all.
@@ -125,17 +130,17 @@ pub(super) enum Keeps {
 
 /// The files of the trials that one worker ends: of those that can no longer be among the best they go as it goes.
 #[derive(Debug)]
-pub(super) struct Keeper<'a> {
-    sweep: &'a Sweep,
+pub(super) struct TrialFiles<'a> {
+    sweep: &'a SweepFolder,
     queue: &'a Queue,
-    kept: RefCell<Option<Kept>>,
+    kept: RefCell<Option<KeptTrials>>,
     /// Whether the predictions of all trials are compared in the end.
     compares: Cell<Option<bool>>,
 }
 
-impl<'a> Keeper<'a> {
-    pub(super) fn new(sweep: &'a Sweep, queue: &'a Queue) -> Keeper<'a> {
-        Keeper {
+impl<'a> TrialFiles<'a> {
+    pub(super) fn new(sweep: &'a SweepFolder, queue: &'a Queue) -> TrialFiles<'a> {
+        TrialFiles {
             sweep,
             queue,
             kept: RefCell::new(None),
@@ -146,21 +151,21 @@ impl<'a> Keeper<'a> {
     /// What is kept of the fit of `trial`, which has a value if `rank` says so.
     pub(super) fn keeps(
         &self,
-        kind: &Kind,
+        kind: &ComparisonGroup,
         rank: Option<(f64, f64)>,
         trial: usize,
-    ) -> Result<Keeps> {
+    ) -> Result<KeptFiles> {
         let may_be_best =
             rank.is_none_or(|rank| self.with_kept(|kept| kept.may_be_best(kind, rank, trial)));
         Ok(match may_be_best {
-            true => Keeps::All,
-            false if self.compares()? => Keeps::Predictions,
-            false => Keeps::Row,
+            true => KeptFiles::All,
+            false if self.compares()? => KeptFiles::Predictions,
+            false => KeptFiles::Row,
         })
     }
 
     /// Gives an acknowledged attempt its trial's name, and removes the files of the trial that is not among the best any more.
-    pub(super) fn publish(&self, entry: &ChunkEntry, row: &Row) -> Result<()> {
+    pub(super) fn publish(&self, entry: &ChunkEntry, row: &TrialRow) -> Result<()> {
         publish(self.sweep, self.queue, entry, row)?;
         let dir = trial_dir(&self.sweep.dir, row.trial);
         let may_go_on = rounds::asha_of(&self.sweep.config).is_some()
@@ -183,7 +188,7 @@ impl<'a> Keeper<'a> {
 
     fn drop_files(&self, is_fit: bool, dir: &Path) -> Result<()> {
         match is_fit {
-            true if self.compares()? => fits::remove_model(dir),
+            true if self.compares()? => pipeline_fit::remove_model(dir),
             true => files::remove([dir.to_owned()]),
             // What trials are compared by may follow from the model; and a trial may go on from a rung.
             false
@@ -196,11 +201,11 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    fn with_kept<T>(&self, ask: impl FnOnce(&mut Kept) -> T) -> T {
+    fn with_kept<T>(&self, ask: impl FnOnce(&mut KeptTrials) -> T) -> T {
         let mut kept = self.kept.borrow_mut();
         // Said by the manager before it added the first trial.
         let new = || {
-            Kept::new(
+            KeptTrials::new(
                 self.sweep.config.wandb.sweep.metric.goal,
                 self.queue.kept_trials().unwrap_or(usize::MAX),
             )

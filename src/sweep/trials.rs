@@ -6,9 +6,9 @@ use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 use serde_json::json;
 
-use super::fits::{Task, check};
 use super::network_draws::{draw_network_trial, network_trial_count};
 use super::pipeline_draws::{PipelineDraw, PipelineDraws};
+use super::pipeline_fit::{PipelineTask, check};
 use crate::config::{
     Config, MOST_TRIALS, Method, Parameter, PipelineSpace, PipelineSpaces, TrialOrder,
 };
@@ -16,12 +16,12 @@ use crate::error::hinted;
 use crate::queue::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 use crate::search::{ObservedTrial, SearchPoint, trial_at};
 
-/// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many workers have something to do.
+/// SweepTrials of pipelines come in so many chunks or more, unless there are fewer of them: as many workers have something to do.
 const CHUNKS: usize = 1000;
 
 /// The trials of a sweep, numbered from 1.
 #[derive(Debug)]
-pub struct Trials {
+pub struct SweepTrials {
     config: Config,
     /// What the trials of pipelines have in common.
     common: Config,
@@ -32,14 +32,14 @@ pub struct Trials {
     pipelines: Vec<PipelineDraws>,
 }
 
-impl Trials {
+impl SweepTrials {
     /// Those of the sweep that `config` describes. PipelineDraws of a pipeline that differ only in hyper-parameters without effect are
     /// one trial.
     ///
     /// # Errors
     /// Fails for a grid that cannot be made, for hyper-parameters that a pipeline cannot have, and for a sweep without trials
     /// or with too many.
-    pub fn of(config: &Config) -> Result<Trials> {
+    pub fn from_config(config: &Config) -> Result<SweepTrials> {
         let networks = network_trial_count(config)?;
         let splits = match config.data.is_given() {
             true => config.data.chosen()?.into_iter().map(Some).collect(),
@@ -48,7 +48,7 @@ impl Trials {
         let pipelines: Vec<PipelineDraws> = config
             .pipelines
             .keys()
-            .map(|name| PipelineDraws::of(config, name))
+            .map(|name| PipelineDraws::from_config(config, name))
             .collect::<Result<_>>()?;
         let draws: usize = pipelines.iter().map(PipelineDraws::len).sum();
         let count =
@@ -72,7 +72,7 @@ impl Trials {
             pipelines: BTreeMap::new(),
             ..config.clone()
         };
-        Ok(Trials {
+        Ok(SweepTrials {
             config: config.clone(),
             common,
             networks,
@@ -87,12 +87,12 @@ impl Trials {
         &self.config
     }
 
-    /// How many there are.
+    /// TrialEnd many there are.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many draws of pipelines, over all splits, repeat others and are no trials.
+    /// TrialEnd many draws of pipelines, over all splits, repeat others and are no trials.
     pub fn repeats(&self) -> usize {
         self.splits.len()
             * self
@@ -178,7 +178,7 @@ impl Trials {
         chunks
     }
 
-    /// How many trials of pipelines there are on each split.
+    /// TrialEnd many trials of pipelines there are on each split.
     pub(super) fn fits_of_split(&self) -> usize {
         self.pipelines.iter().map(PipelineDraws::len).sum()
     }
@@ -228,7 +228,7 @@ impl Trials {
 
 /// Fails for a trial whose hyper-parameters cannot be used.
 pub fn check_pipeline(trial: &Config) -> Result<()> {
-    Task::of(trial)?.map_or(Ok(()), |task| check(&task))
+    PipelineTask::from_config(trial)?.map_or(Ok(()), |task| check(&task))
 }
 
 /// The hyper-parameters of a pipeline's trial.
@@ -283,11 +283,13 @@ mod tests {
 
     /// The split, the pipeline and its first parameter, of each trial.
     fn all(config: &Config) -> Vec<(String, String, String)> {
-        let trials = Trials::of(config).expect("counted");
+        let trials = SweepTrials::from_config(config).expect("counted");
         let name = |trial| {
             let drawn = trials.draw(trial, &[]).expect("drawn");
             check_pipeline(&drawn).expect("usable");
-            let task = Task::of(&drawn).expect("read").expect("a pipeline");
+            let task = PipelineTask::from_config(&drawn)
+                .expect("read")
+                .expect("a pipeline");
             (
                 task.split.unwrap_or_default(),
                 task.pipeline,
@@ -318,11 +320,11 @@ mod tests {
     #[test]
     fn a_trial_alone_is_a_sweep_of_one() {
         let whole = config(&tables()).expect("a configuration");
-        let trial = Trials::of(&whole)
+        let trial = SweepTrials::from_config(&whole)
             .expect("counted")
             .draw(7, &[])
             .expect("drawn");
-        let alone = Trials::of(&trial).expect("counted");
+        let alone = SweepTrials::from_config(&trial).expect("counted");
         assert_eq!(alone.count(), 1);
         let again = alone.draw(1, &[]).expect("drawn");
         assert_eq!(
@@ -338,14 +340,17 @@ mod tests {
             ("preprocessing.parameters.j", json!({"values": [5, 10]})),
         ];
         let config = config(&changes).expect("a configuration");
-        let trials = Trials::of(&config).expect("counted");
+        let trials = SweepTrials::from_config(&config).expect("counted");
         assert_eq!(
             trials.count(),
             2 + 3 + 4,
             "and the grid has the samples' sizes, too"
         );
         let network = trials.draw(2, &[]).expect("drawn");
-        assert!(network.pipelines.is_empty() && Task::of(&network).expect("read").is_none());
+        assert!(
+            network.pipelines.is_empty()
+                && PipelineTask::from_config(&network).expect("read").is_none()
+        );
         let trial = trials.draw(9, &[]).expect("drawn");
         assert_eq!(
             (
@@ -357,7 +362,10 @@ mod tests {
             ),
             (0, 0)
         );
-        assert_eq!(Trials::of(&trial).expect("counted").count(), 1);
+        assert_eq!(
+            SweepTrials::from_config(&trial).expect("counted").count(),
+            1
+        );
         assert!(trials.draw(10, &[]).is_err());
     }
 
@@ -369,9 +377,9 @@ mod tests {
         Config::load(None, &flags).expect("a configuration")
     }
 
-    fn drawn(trials: &Trials) -> Vec<SearchPoint> {
+    fn drawn(trials: &SweepTrials) -> Vec<SearchPoint> {
         let one = |trial| {
-            Task::of(&trials.draw(trial, &[]).expect("drawn"))
+            PipelineTask::from_config(&trials.draw(trial, &[]).expect("drawn"))
                 .expect("read")
                 .expect("a pipeline")
         };
@@ -389,7 +397,8 @@ mod tests {
         });
         let drawn_rbf = json!({"runs": 2, "parameters": {"C": {"min": 1.0, "max": 2.0}}});
         let trials =
-            Trials::of(&of_pipelines(json!({"svc": [linear, rbf, drawn_rbf]}))).expect("counted");
+            SweepTrials::from_config(&of_pipelines(json!({"svc": [linear, rbf, drawn_rbf]})))
+                .expect("counted");
         let points = drawn(&trials);
         let of = |kernel: &str, c: i32| json!({"kernel": kernel, "C": c});
         assert_eq!(
@@ -408,7 +417,7 @@ mod tests {
         assert_eq!((points.len(), trials.repeats()), (9, 0));
         // What comes later in the list changes nothing of what is before it.
         let longer = json!({"svc": [linear, rbf, drawn_rbf, drawn_rbf]});
-        let longer = drawn(&Trials::of(&of_pipelines(longer)).expect("counted"));
+        let longer = drawn(&SweepTrials::from_config(&of_pipelines(longer)).expect("counted"));
         assert_eq!(longer[..9], points[..]);
         assert_ne!(
             longer[9]["C"], points[7]["C"],
@@ -439,7 +448,7 @@ mod tests {
             {"method": "grid", "parameters": {"kernel": {"values": ["linear", "rbf"]}, "gamma": 0.2}},
         ]});
         let (product, sum) = [product, sum]
-            .map(|space| Trials::of(&of_pipelines(space)).expect("counted"))
+            .map(|space| SweepTrials::from_config(&of_pipelines(space)).expect("counted"))
             .into();
         assert_eq!(
             (product.count(), product.repeats()),
@@ -467,7 +476,8 @@ mod tests {
         for (cap, size) in [(json!(null), 4), (json!(999), 1), (json!(2100), 2)] {
             flags.insert("wandb.sweep.run_cap", cap);
             let trials =
-                Trials::of(&Config::load(None, &flags).expect("a configuration")).expect("counted");
+                SweepTrials::from_config(&Config::load(None, &flags).expect("a configuration"))
+                    .expect("counted");
             let chunks = trials.of_pipelines();
             let all: Vec<usize> = chunks
                 .iter()
@@ -499,9 +509,11 @@ mod tests {
         let begun = |order: &str| {
             flags.insert("trial_order", json!(order));
             let trials =
-                Trials::of(&Config::load(None, &flags).expect("a configuration")).expect("counted");
-            let task =
-                |chunk: &TrialChunk| Task::of(&trials.draw(chunk.first.trial, &[]).expect("drawn"));
+                SweepTrials::from_config(&Config::load(None, &flags).expect("a configuration"))
+                    .expect("counted");
+            let task = |chunk: &TrialChunk| {
+                PipelineTask::from_config(&trials.draw(chunk.first.trial, &[]).expect("drawn"))
+            };
             let arranged = trials.arrange(trials.of_pipelines());
             let tasks = arranged
                 .iter()
@@ -547,7 +559,7 @@ mod tests {
         let refusal = |changes: &[(&'static str, Value)]| {
             let mut all = tables();
             all.extend(changes.iter().cloned());
-            let refused = config(&all).and_then(|config| Trials::of(&config));
+            let refused = config(&all).and_then(|config| SweepTrials::from_config(&config));
             crate::error::render(&refused.expect_err("must be refused"))
         };
         insta::assert_snapshot!(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use poolcast::sweep::Predictions;
+use poolcast::sweep::TrialPredictions;
 use poolcast::tables::JoinedTable;
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ fn rows_get_what_the_fit_said_of_them() {
         .expect("a trial");
     let dir = format!("sweep/trials/trial-{trial:04}");
     let samples = JoinedTable::open(&place.path("sweep/table")).expect("read");
-    let kept = Predictions::read(&place.path(&dir))
+    let kept = TrialPredictions::read(&place.path(&dir))
         .expect("read")
         .validation;
     let held_out = &samples.splits["A1"].validate;

@@ -2,38 +2,38 @@
 
 use anyhow::Result;
 
-use super::fits::{self, Fit, FitScores, Rows, Task, finished};
-use super::folder::Sweep;
-use super::row::{How, Row};
-use super::source::Sources;
-use super::term::Term;
-use super::trial_files::{Keeper, Keeps, trial_dir};
+use super::deadline::AttemptDeadline;
+use super::folder::SweepFolder;
+use super::pipeline_fit::{self, FitScores, FitTables, PipelineFit, PipelineTask, finished};
+use super::trial_data::SharedRows;
+use super::trial_files::{KeptFiles, TrialFiles, trial_dir};
+use super::trial_row::{TrialEnd, TrialRow};
 use super::trials::check_pipeline;
 use crate::config::{Config, MetricName};
 use crate::queue::{AttemptOutcome, Queue, TrialAttempt};
 
 /// A trial of a pipeline at work.
-pub(super) struct FitTrial<'a> {
-    pub(super) sweep: &'a Sweep,
+pub(super) struct PipelineAttempt<'a> {
+    pub(super) sweep: &'a SweepFolder,
     pub(super) queue: &'a Queue,
     pub(super) attempt: &'a TrialAttempt<'a>,
-    pub(super) term: Term<'a>,
+    pub(super) term: AttemptDeadline<'a>,
     pub(super) config: &'a Config,
-    pub(super) task: Task,
-    pub(super) row: Row,
-    pub(super) keeper: &'a Keeper<'a>,
-    pub(super) sources: &'a Sources,
+    pub(super) task: PipelineTask,
+    pub(super) row: TrialRow,
+    pub(super) keeper: &'a TrialFiles<'a>,
+    pub(super) sources: &'a SharedRows,
 }
 
-impl FitTrial<'_> {
+impl PipelineAttempt<'_> {
     /// Fits until it is done or its term is over, which is asked for between iterations, trees and epochs: it ends the trial,
     /// and never its worker.
-    pub(super) fn run(mut self) -> Result<AttemptOutcome<Row>> {
+    pub(super) fn run(mut self) -> Result<AttemptOutcome<TrialRow>> {
         if let Err(error) = check_pipeline(self.config) {
-            return Ok(self.term.failed(self.row, How::Invalid, &error));
+            return Ok(self.term.failed(self.row, TrialEnd::Invalid, &error));
         }
         // Data that this worker does not find is no fault of the trial.
-        let rows = self.sources.rows(self.sweep, self.config)?;
+        let rows = self.sources.tables(self.sweep, self.config)?;
         let key = self.task.key(&rows)?;
         let outcome = self.fitted(&rows, &key);
         (self.row.key, self.row.tensors_key) = (Some(key), Some(rows.key.clone()));
@@ -44,12 +44,12 @@ impl FitTrial<'_> {
         self.term.end(self.row, outcome)
     }
 
-    fn fitted(&self, rows: &Rows, key: &str) -> Result<(FitScores, Vec<f64>)> {
+    fn fitted(&self, rows: &FitTables, key: &str) -> Result<(FitScores, Vec<f64>)> {
         if let Some(scores) = finished(&trial_dir(&self.sweep.dir, self.row.trial), key) {
             return Ok((scores, Vec::new()));
         }
         let term = self.term;
-        let fit: Fit = self.task.fit(rows, &move || term.is_over())?;
+        let fit: PipelineFit = self.task.fit(rows, &move || term.is_over())?;
         let metric = self.config.wandb.sweep.metric.name;
         let loss = fit
             .scores
@@ -59,12 +59,12 @@ impl FitTrial<'_> {
         let kind = (true, self.row.split.clone());
         let dir = self.queue.work_dir(self.attempt.entry);
         match self.keeper.keeps(&kind, rank, self.row.trial)? {
-            Keeps::All => fit.write(&dir, self.config, key)?,
-            Keeps::Predictions => {
+            KeptFiles::All => fit.write(&dir, self.config, key)?,
+            KeptFiles::Predictions => {
                 fit.write(&dir, self.config, key)?;
-                fits::remove_model(&dir)?;
+                pipeline_fit::remove_model(&dir)?;
             }
-            Keeps::Row => {}
+            KeptFiles::Row => {}
         }
         Ok((fit.scores, fit.seconds))
     }

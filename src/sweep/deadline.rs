@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::row::{How, Row};
+use super::trial_row::{TrialEnd, TrialRow};
 use crate::error::{EXIT_RETRY, exit_code};
 use crate::queue::{AttemptOutcome, TrialAttempt};
 use crate::training::NonFinite;
 use crate::{pipelines, training};
 
-/// How long an attempt may go on.
+/// TrialEnd long an attempt may go on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Term<'a> {
+pub(super) struct AttemptDeadline<'a> {
     pub(super) began: Instant,
     /// What takes longer has failed.
     pub(super) limit: Duration,
@@ -23,7 +23,7 @@ pub(super) struct Term<'a> {
     pub(super) attempt: Option<&'a TrialAttempt<'a>>,
 }
 
-impl Term<'_> {
+impl AttemptDeadline<'_> {
     /// Whether to stop.
     pub(super) fn is_over(self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -35,27 +35,36 @@ impl Term<'_> {
     ///
     /// # Errors
     /// Fails with what is no trial's fault, such as a full disk.
-    pub(super) fn end(self, row: Row, outcome: Result<()>) -> Result<AttemptOutcome<Row>> {
+    pub(super) fn end(
+        self,
+        row: TrialRow,
+        outcome: Result<()>,
+    ) -> Result<AttemptOutcome<TrialRow>> {
         let Err(error) = outcome else {
-            return Ok(AttemptOutcome::Done(self.row(row, How::Done)));
+            return Ok(AttemptOutcome::Done(self.row(row, TrialEnd::Done)));
         };
         let is_stopped = error.is::<training::Stopped>() || error.is::<pipelines::FitStopped>();
         if is_stopped && self.began.elapsed() > self.limit {
             let error = error.context(format!("it took longer than {} s", self.limit.as_secs()));
-            return Ok(self.failed(row, How::TimeLimit, &error));
+            return Ok(self.failed(row, TrialEnd::TimeLimit, &error));
         }
         match error {
             _ if is_stopped => Ok(AttemptOutcome::Stopped),
-            error if error.is::<NonFinite>() => Ok(self.failed(row, How::NonFinite, &error)),
+            error if error.is::<NonFinite>() => Ok(self.failed(row, TrialEnd::NonFinite, &error)),
             error if is_passing(&error) => Err(error),
-            error => Ok(self.failed(row, How::Error, &error)),
+            error => Ok(self.failed(row, TrialEnd::Error, &error)),
         }
     }
 
     /// The end of a trial that would fail again.
-    pub(super) fn failed(self, row: Row, how: How, error: &anyhow::Error) -> AttemptOutcome<Row> {
+    pub(super) fn failed(
+        self,
+        row: TrialRow,
+        how: TrialEnd,
+        error: &anyhow::Error,
+    ) -> AttemptOutcome<TrialRow> {
         AttemptOutcome::Done(self.row(
-            Row {
+            TrialRow {
                 error: Some(format!("{error:#}")),
                 ..row
             },
@@ -63,8 +72,8 @@ impl Term<'_> {
         ))
     }
 
-    fn row(self, row: Row, ended: How) -> Row {
-        Row {
+    fn row(self, row: TrialRow, ended: TrialEnd) -> TrialRow {
+        TrialRow {
             ended,
             seconds: self.began.elapsed().as_secs_f64(),
             ..row

@@ -21,7 +21,7 @@ const LOSS: Metric = Metric {
 /// The file in a sweep's directory that names the best trial.
 pub const BEST_FILE: &str = "best.json";
 
-/// How one trial ended.
+/// TrialEnd one trial ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrialResult {
     /// Counted from 1.
@@ -29,7 +29,7 @@ pub struct TrialResult {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How its training went, if there was one.
+    /// TrialEnd its training went, if there was one.
     #[serde(flatten)]
     pub metrics: Option<Metrics>,
 }
@@ -43,7 +43,7 @@ impl TrialResult {
 
 /// The choice among the trials of a sweep.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Best {
+pub struct BestNetwork {
     /// The best trial, counted from 1.
     pub trial: usize,
     /// What it was chosen by: the sweep's metric, or the validation loss where that is defined for no trial.
@@ -54,12 +54,12 @@ pub struct Best {
     pub trials: Vec<TrialResult>,
 }
 
-impl Best {
+impl BestNetwork {
     /// The best of `trials` by `metric`. A trial for which that is not defined comes after all for which it is.
     ///
     /// # Errors
     /// Fails when no trial left a model.
-    pub fn of(metric: &Metric, trials: Vec<TrialResult>) -> Result<Best> {
+    pub fn choose(metric: &Metric, trials: Vec<TrialResult>) -> Result<BestNetwork> {
         let by = |metric| leader(metric, &trials).map(|(trial, value)| (metric, trial, value));
         let (metric, trial, value) = by(metric).or_else(|| by(&LOSS)).with_context(|| {
             let why = trials.iter().find_map(|trial| {
@@ -75,7 +75,7 @@ impl Best {
                 why.unwrap_or_default()
             )
         })?;
-        Ok(Best {
+        Ok(BestNetwork {
             trial,
             metric: metric.clone(),
             value,
@@ -99,10 +99,13 @@ fn leader(metric: &Metric, trials: &[TrialResult]) -> Option<(usize, f64)> {
 }
 
 /// The run that `path` means: a run itself, or the best trial of a sweep's directory.
-pub fn resolve(path: &Path) -> Result<PathBuf> {
+pub fn resolve_run(path: &Path) -> Result<PathBuf> {
     let best = path.join(BEST_FILE);
     if best.is_file() {
-        return Ok(trial_dir(path, manifest::read_json::<Best>(&best)?.trial));
+        return Ok(trial_dir(
+            path,
+            manifest::read_json::<BestNetwork>(&best)?.trial,
+        ));
     }
     if path.join(manifest::FILE).is_file() || path.join(crate::config::FILE).is_file() {
         return Ok(path.to_owned());
@@ -162,7 +165,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let with_loss = |number, loss| trial(number, loss, None);
         let losses = [None, Some(0.5), Some(0.4), Some(0.4)];
-        let best = Best::of(
+        let best = BestNetwork::choose(
             &LOSS,
             (1..)
                 .zip(losses)
@@ -173,11 +176,11 @@ mod tests {
         manifest::write_json(&dir.path().join(BEST_FILE), &best).expect("written");
         assert_eq!((best.trial, best.value, best.trials.len()), (3, 0.4, 4));
         assert_eq!(
-            resolve(dir.path()).expect("resolved"),
+            resolve_run(dir.path()).expect("resolved"),
             trial_dir(dir.path(), 3)
         );
-        assert!(Best::of(&LOSS, vec![with_loss(1, None)]).is_err());
-        assert!(resolve(&dir.path().join("nowhere")).is_err());
+        assert!(BestNetwork::choose(&LOSS, vec![with_loss(1, None)]).is_err());
+        assert!(resolve_run(&dir.path().join("nowhere")).is_err());
     }
 
     #[test]
@@ -186,7 +189,7 @@ mod tests {
             let trials = (1..)
                 .zip(trials)
                 .map(|(number, (loss, f_measure))| trial(number, loss, f_measure));
-            let best = Best::of(&F_MEASURE, trials.collect()).expect("chosen");
+            let best = BestNetwork::choose(&F_MEASURE, trials.collect()).expect("chosen");
             (best.trial, best.metric.name, best.value)
         };
         let by_f = MetricName::ValidationFMeasure;

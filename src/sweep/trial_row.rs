@@ -1,4 +1,4 @@
-//! How a trial ended → one row: what it was, what came of it, who did it and when; enough to make the trial again.
+//! TrialEnd a trial ended → one row: what it was, what came of it, who did it and when; enough to make the trial again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,15 +6,15 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::fits::FitScores;
+use super::pipeline_fit::FitScores;
 use crate::config::{Config, MetricName, whole};
 use crate::queue::{ChunkEntry, WorkItem};
 use crate::training::{ClassScores, Epoch, Metrics, Scores, Status};
 
-/// How a trial ended.
+/// TrialEnd a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum TrialEnd {
     /// With a model.
     Done,
     /// Its loss was no longer a number.
@@ -29,7 +29,7 @@ pub enum How {
     Quarantined,
 }
 
-impl std::fmt::Display for How {
+impl std::fmt::Display for TrialEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.serialize(f)
     }
@@ -37,13 +37,13 @@ impl std::fmt::Display for How {
 
 /// One row of a sweep's results.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Row {
+pub struct TrialRow {
     /// Counted from 1.
     pub trial: usize,
     /// The most epochs it was given.
     pub budget: usize,
-    /// How it ended.
-    pub ended: How,
+    /// TrialEnd it ended.
+    pub ended: TrialEnd,
     /// Why it failed.
     pub error: Option<String>,
     /// The value that the sweep chooses by.
@@ -56,7 +56,7 @@ pub struct Row {
     pub worker: String,
     /// When it began, by the worker's clock.
     pub began: String,
-    /// How long it took.
+    /// TrialEnd long it took.
     pub seconds: f64,
     /// The root seed.
     pub seed: u64,
@@ -66,11 +66,11 @@ pub struct Row {
     pub split: Option<String>,
     /// Every hyper-parameter.
     pub parameters: BTreeMap<String, Value>,
-    /// How its training went.
+    /// TrialEnd its training went.
     pub metrics: Option<Metrics>,
     /// The scores of a pipeline, of each fold and of the rows held out.
     pub fit: Option<FitScores>,
-    /// How long each fit took: the folds, then the model.
+    /// TrialEnd long each fit took: the folds, then the model.
     pub fit_seconds: Vec<f64>,
     /// The digest of everything it was made from.
     pub key: Option<String>,
@@ -80,13 +80,13 @@ pub struct Row {
     pub config: Config,
 }
 
-impl Row {
+impl TrialRow {
     /// The row of an attempt that `worker` begins.
-    pub(super) fn begin(entry: &ChunkEntry, worker: &str, config: &Config) -> Result<Row> {
-        Ok(Row {
+    pub(super) fn begin(entry: &ChunkEntry, worker: &str, config: &Config) -> Result<TrialRow> {
+        Ok(TrialRow {
             trial: entry.next_item().trial,
             budget: entry.next_item().budget,
-            ended: How::Error,
+            ended: TrialEnd::Error,
             error: None,
             value: None,
             values: Vec::new(),
@@ -166,12 +166,12 @@ impl Row {
     }
 
     /// The row of an item that no worker survived.
-    pub(super) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> Result<Row> {
+    pub(super) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> Result<TrialRow> {
         let error = format!(
             "{} died of it or lost it, one after the other",
             crate::output::many(tries as usize, "worker")
         );
-        let row = Row::begin(
+        let row = TrialRow::begin(
             &ChunkEntry {
                 attempt: tries,
                 ..ChunkEntry::new(item)
@@ -179,8 +179,8 @@ impl Row {
             "",
             config,
         )?;
-        Ok(Row {
-            ended: How::Quarantined,
+        Ok(TrialRow {
+            ended: TrialEnd::Quarantined,
             error: Some(error),
             began: String::new(),
             ..row
@@ -216,7 +216,7 @@ pub(super) struct CsvColumns {
 
 impl CsvColumns {
     /// Has columns for what `row` has, too.
-    pub(super) fn add(&mut self, row: &Row) {
+    pub(super) fn add(&mut self, row: &TrialRow) {
         self.evaluations.extend(
             row.fit
                 .iter()
@@ -246,7 +246,7 @@ impl CsvColumns {
     }
 
     /// The line of `row`.
-    pub(super) fn line(&self, row: &Row) -> String {
+    pub(super) fn line(&self, row: &TrialRow) -> String {
         let held_out = row.fit.as_ref().and_then(|fit| fit.validation);
         let best = row
             .metrics
@@ -291,14 +291,14 @@ impl CsvColumns {
         cells.extend(
             self.parameters
                 .iter()
-                .map(|name| row.parameters.get(name).map_or(String::new(), plain)),
+                .map(|name| row.parameters.get(name).map_or(String::new(), plain_value)),
         );
         csv_line(&cells)
     }
 }
 
 /// `rows` as a table for spreadsheets.
-pub(super) fn csv(rows: &[Row]) -> String {
+pub(super) fn csv(rows: &[TrialRow]) -> String {
     let mut columns = CsvColumns::default();
     rows.iter().for_each(|row| columns.add(row));
     std::iter::once(columns.head())
@@ -316,7 +316,7 @@ fn folds(fit: &FitScores, metric: MetricName) -> String {
 }
 
 /// A word without its quotes; anything else as JSON.
-pub fn plain(value: &Value) -> String {
+pub fn plain_value(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)

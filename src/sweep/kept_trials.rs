@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use crate::config::Goal;
 
 /// What is compared: networks with networks, and the pipelines of a split with each other.
-pub(super) type Kind = (bool, Option<String>);
+pub(super) type ComparisonGroup = (bool, Option<String>);
 
 /// The best trials among those that it was told of. A trial that is not among the best of some is not among the best of all.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptTrials {
     goal: Goal,
     keep: usize,
-    best: BTreeMap<Kind, Vec<Candidate>>,
+    best: BTreeMap<ComparisonGroup, Vec<Candidate>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -22,10 +22,10 @@ struct Candidate {
     trial: usize,
 }
 
-impl Kept {
+impl KeptTrials {
     /// Those of the best `keep` of each kind stay.
-    pub(super) fn new(goal: Goal, keep: usize) -> Kept {
-        Kept {
+    pub(super) fn new(goal: Goal, keep: usize) -> KeptTrials {
+        KeptTrials {
             goal,
             keep,
             best: BTreeMap::new(),
@@ -33,13 +33,23 @@ impl Kept {
     }
 
     /// Whether `trial` may be among the best of its kind.
-    pub(super) fn may_be_best(&self, kind: &Kind, rank: (f64, f64), trial: usize) -> bool {
+    pub(super) fn may_be_best(
+        &self,
+        kind: &ComparisonGroup,
+        rank: (f64, f64),
+        trial: usize,
+    ) -> bool {
         let known = self.best.get(kind).map_or(&[][..], Vec::as_slice);
         self.place(known, Candidate { rank, trial }) < self.keep
     }
 
     /// Hears of a trial that has ended; which one, this or another, is not among the best after that.
-    pub(super) fn add(&mut self, kind: Kind, rank: (f64, f64), trial: usize) -> Option<usize> {
+    pub(super) fn add(
+        &mut self,
+        kind: ComparisonGroup,
+        rank: (f64, f64),
+        trial: usize,
+    ) -> Option<usize> {
         let mut best = self.best.remove(&kind).unwrap_or_default();
         let candidate = Candidate { rank, trial };
         if best.iter().all(|known| known.trial != trial) {
@@ -85,7 +95,7 @@ mod tests {
             keep in 1..5_usize,
         ) {
             let kind = |is_fit: bool| (is_fit, None);
-            let mut workers: Vec<Kept> = (0..4).map(|_| Kept::new(Goal::Maximize, keep)).collect();
+            let mut workers: Vec<KeptTrials> = (0..4).map(|_| KeptTrials::new(Goal::Maximize, keep)).collect();
             let mut all: Vec<(bool, u8, usize)> = Vec::new();
             let mut files = std::collections::BTreeSet::new();
             for (trial, (value, worker, is_fit)) in values.into_iter().enumerate() {

@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::fits::{Predictions, Rows};
-use super::folder::Sweep;
-use super::row::Row;
-use super::trial::tensors_dir;
+use super::folder::SweepFolder;
+use super::network_attempt::tensors_dir;
+use super::pipeline_fit::{FitTables, TrialPredictions};
 use super::trial_files::trial_dir;
+use super::trial_row::TrialRow;
 use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
@@ -27,11 +27,11 @@ pub fn table_dir(dir: &Path) -> PathBuf {
 
 /// What one worker's fits learn from, kept for those that share it.
 #[derive(Debug, Default)]
-pub(super) struct Sources(RefCell<Option<(PathBuf, Rc<Rows>)>>);
+pub(super) struct SharedRows(RefCell<Option<(PathBuf, Rc<FitTables>)>>);
 
-impl Sources {
-    /// As [`rows`].
-    pub(super) fn rows(&self, sweep: &Sweep, config: &Config) -> Result<Rc<Rows>> {
+impl SharedRows {
+    /// As [`fit_tables`].
+    pub(super) fn tables(&self, sweep: &SweepFolder, config: &Config) -> Result<Rc<FitTables>> {
         let place = match config.data.split_names.first() {
             Some(split) if config.data.is_given() => table_dir(&sweep.dir).join(split),
             _ => tensors_dir(&sweep.dir, config)?,
@@ -43,7 +43,7 @@ impl Sources {
         }
         // The old ones go before the new ones come.
         self.0.take();
-        let rows = Rc::new(rows(sweep, config)?);
+        let rows = Rc::new(fit_tables(sweep, config)?);
         self.0.replace(Some((place, Rc::clone(&rows))));
         Ok(rows)
     }
@@ -53,13 +53,13 @@ impl Sources {
 ///
 /// # Errors
 /// Fails where that is not what it was when the sweep began.
-pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
+pub(super) fn fit_tables(sweep: &SweepFolder, config: &Config) -> Result<FitTables> {
     if !config.data.is_given() {
-        let dataset = dataset(sweep, config)?;
+        let dataset = trial_dataset(sweep, config)?;
         let side = |side| sample_features(&dataset, side);
         let (train, validate) = (side(SplitSide::Train)?, Some(side(SplitSide::Validate)?));
         let validate = validate.filter(|table| table.row_count() > 0);
-        return Ok(Rows {
+        return Ok(FitTables {
             train,
             times: None,
             validate,
@@ -75,14 +75,14 @@ pub(super) fn rows(sweep: &Sweep, config: &Config) -> Result<Rows> {
         .split_names
         .first()
         .context("a trial over tables has a split")?;
-    Rows::of_split(&JoinedTable::open(&dir)?, split)
+    FitTables::from_split(&JoinedTable::open(&dir)?, split)
 }
 
 /// The samples of logs that the trial `config` of `sweep` learns from.
 ///
 /// # Errors
 /// Fails where they are not what they were when the sweep began.
-pub(super) fn dataset(sweep: &Sweep, config: &Config) -> Result<Dataset> {
+pub(super) fn trial_dataset(sweep: &SweepFolder, config: &Config) -> Result<Dataset> {
     checked(
         sweep,
         config,
@@ -94,7 +94,11 @@ pub(super) fn dataset(sweep: &Sweep, config: &Config) -> Result<Dataset> {
 ///
 /// # Errors
 /// Fails where they are not what they were when the sweep began.
-pub(super) fn dataset_of_side(sweep: &Sweep, config: &Config, side: SplitSide) -> Result<Dataset> {
+pub(super) fn trial_dataset_side(
+    sweep: &SweepFolder,
+    config: &Config,
+    side: SplitSide,
+) -> Result<Dataset> {
     checked(
         sweep,
         config,
@@ -102,7 +106,7 @@ pub(super) fn dataset_of_side(sweep: &Sweep, config: &Config, side: SplitSide) -
     )
 }
 
-fn checked(sweep: &Sweep, config: &Config, dataset: Dataset) -> Result<Dataset> {
+fn checked(sweep: &SweepFolder, config: &Config, dataset: Dataset) -> Result<Dataset> {
     let wanted = tensors::TensorSettings::from_config(config)?.key(&sweep.plan.source_key)?;
     check_same(&tensors_dir(&sweep.dir, config)?, &dataset.key, &wanted)?;
     Ok(dataset)
@@ -126,13 +130,17 @@ fn check_same(dir: &Path, found: &str, wanted: &str) -> Result<()> {
 ///
 /// # Errors
 /// Fails where a model or its predictions were removed, and where they are of other rows.
-pub(super) fn predictions(sweep: &Sweep, row: &Row, rows: &Rows) -> Result<Predictions> {
+pub(super) fn trial_predictions(
+    sweep: &SweepFolder,
+    row: &TrialRow,
+    rows: &FitTables,
+) -> Result<TrialPredictions> {
     let dir = &trial_dir(&sweep.dir, row.trial);
     let found = match &row.fit {
-        Some(_) => Predictions::read(dir)?,
-        None => Predictions {
+        Some(_) => TrialPredictions::read(dir)?,
+        None => TrialPredictions {
             folds: Vec::new(),
-            validation: of_network(sweep, row, SplitSide::Validate)?,
+            validation: network_predictions(sweep, row, SplitSide::Validate)?,
         },
     };
     let classes = rows.train.classes.len();
@@ -155,9 +163,9 @@ pub(super) fn predictions(sweep: &Sweep, row: &Row, rows: &Rows) -> Result<Predi
 }
 
 /// The probabilities of both classes that a network gives one side, `[n, 2]`.
-fn of_network(sweep: &Sweep, row: &Row, side: SplitSide) -> Result<Vec<f32>> {
+fn network_predictions(sweep: &SweepFolder, row: &TrialRow, side: SplitSide) -> Result<Vec<f32>> {
     let run = Run::open(&trial_dir(&sweep.dir, row.trial))?;
-    let successes = probabilities(&run, &dataset(sweep, &row.config)?, side)?;
+    let successes = probabilities(&run, &trial_dataset(sweep, &row.config)?, side)?;
     Ok(successes
         .into_iter()
         .flat_map(|p| [1.0 - p as f32, p as f32])
@@ -165,11 +173,14 @@ fn of_network(sweep: &Sweep, row: &Row, side: SplitSide) -> Result<Vec<f32>> {
 }
 
 /// The test side of samples of logs, and what the trial of `row` predicts of it, `[n, 2]`; tables have none.
-pub(super) fn test(sweep: &Sweep, row: &Row) -> Result<Option<(FeatureTable, Vec<f32>)>> {
+pub(super) fn test_predictions(
+    sweep: &SweepFolder,
+    row: &TrialRow,
+) -> Result<Option<(FeatureTable, Vec<f32>)>> {
     if row.config.data.is_given() {
         return Ok(None);
     }
-    let table = sample_features(&dataset(sweep, &row.config)?, SplitSide::Test)?;
+    let table = sample_features(&trial_dataset(sweep, &row.config)?, SplitSide::Test)?;
     if table.row_count() == 0 {
         return Ok(None);
     }
@@ -182,7 +193,7 @@ pub(super) fn test(sweep: &Sweep, row: &Row) -> Result<Option<(FeatureTable, Vec
                 .map(|p| p as f32)
                 .collect()
         }
-        None => of_network(sweep, row, SplitSide::Test)?,
+        None => network_predictions(sweep, row, SplitSide::Test)?,
     };
     Ok(Some((table, probabilities)))
 }

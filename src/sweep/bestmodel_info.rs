@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::best::{BEST_FILE, Best, TrialResult};
-use super::choice::Choice;
-use super::outcomes::Outcomes;
-use super::row::{parameters, plain};
+use super::best_network::{BEST_FILE, BestNetwork, TrialResult};
+use super::choice::SplitChoice;
+use super::outcome::TrialOutcomes;
 use super::trial_files::trial_dir;
+use super::trial_row::{parameters, plain_value};
 use crate::config::Config;
 use crate::tensors::SplitSide;
 use crate::training::{Evaluation, Run};
@@ -18,14 +18,21 @@ use crate::{escape, files, manifest, pipelines};
 pub const INFO_FILE: &str = "bestmodel.info";
 
 /// Writes `best`, of the sweep in `dir`, for programs and for people.
-pub fn write_best(dir: &Path, best: &Best) -> Result<()> {
+pub fn write_best_network(dir: &Path, best: &BestNetwork) -> Result<()> {
     manifest::write_json(&dir.join(BEST_FILE), best)?;
-    files::write_atomic(&dir.join(INFO_FILE), info(dir, best, None)?.as_bytes())
+    files::write_atomic(
+        &dir.join(INFO_FILE),
+        best_model_info(dir, best, None)?.as_bytes(),
+    )
 }
 
 /// What is known of the best trial: why it was chosen, its scores on the test samples where it was evaluated on them, its
 /// hyper-parameters, where its model is. `evaluation` are those scores, if they are not beside the model yet.
-pub fn info(dir: &Path, best: &Best, evaluation: Option<&Evaluation>) -> Result<String> {
+pub fn best_model_info(
+    dir: &Path,
+    best: &BestNetwork,
+    evaluation: Option<&Evaluation>,
+) -> Result<String> {
     let (run, relative) = (
         trial_dir(dir, best.trial),
         trial_dir(Path::new(""), best.trial),
@@ -73,7 +80,7 @@ pub fn info(dir: &Path, best: &Best, evaluation: Option<&Evaluation>) -> Result<
     lines.extend(
         parameters(&Config::read(&run)?)?
             .into_iter()
-            .map(|(name, value)| (name, plain(&value))),
+            .map(|(name, value)| (name, plain_value(&value))),
     );
     Ok(lines
         .into_iter()
@@ -110,9 +117,13 @@ fn test_scores(run: &Path, evaluation: Option<Evaluation>) -> Result<Vec<(String
         .collect())
 }
 
-/// Writes what is known of the best trial of each split for people, as [`write_best`] does: each line begins with the name of the
+/// Writes what is known of the best trial of each split for people, as [`write_best_network`] does: each line begins with the name of the
 /// split and a dot.
-pub(super) fn write_choices(dir: &Path, choices: &[Choice], outcomes: &mut Outcomes) -> Result<()> {
+pub(super) fn write_split_choices(
+    dir: &Path,
+    choices: &[SplitChoice],
+    outcomes: &mut TrialOutcomes,
+) -> Result<()> {
     let mut text = String::new();
     for choice in choices {
         let split = choice
@@ -132,8 +143,8 @@ pub(super) fn write_choices(dir: &Path, choices: &[Choice], outcomes: &mut Outco
 
 fn of_choice(
     dir: &Path,
-    choice: &Choice,
-    outcomes: &mut Outcomes,
+    choice: &SplitChoice,
+    outcomes: &mut TrialOutcomes,
 ) -> Result<Vec<(String, String)>> {
     let row = outcomes
         .row_of(choice.trial)?
@@ -177,7 +188,7 @@ fn of_choice(
         .chain(
             row.parameters
                 .into_iter()
-                .map(|(name, value)| (name, plain(&value))),
+                .map(|(name, value)| (name, plain_value(&value))),
         )
         .collect())
 }

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::folder::Sweep;
+use super::folder::SweepFolder;
+use super::network_attempt::work_trials;
 use super::results::manage_trials;
-use super::row::Row;
-use super::trial::work_trials;
+use super::trial_row::TrialRow;
 use crate::config::Config;
 use crate::queue::{ManagerOutcome, Queue};
 use crate::training::Epoch;
 
-/// How [`run_here`] goes about it.
+/// TrialEnd [`run_locally`] goes about it.
 #[derive(Debug, Clone, Copy)]
-pub struct Hands<'a> {
-    /// Trials at once.
+pub struct LocalWorkers<'a> {
+    /// SweepTrials at once.
     pub workers: usize,
     /// The longest that a trial may take.
     pub limit: Duration,
@@ -32,13 +32,13 @@ pub struct Hands<'a> {
 ///
 /// # Errors
 /// Fails when no worker can go on, on a full disk, for instance; the same call goes on from there.
-pub fn run_here(
-    sweep: &Sweep,
+pub fn run_locally(
+    sweep: &SweepFolder,
     queue: &Queue,
-    hands: Hands<'_>,
+    hands: LocalWorkers<'_>,
     prepare: impl Fn(&[Config]) -> Result<()>,
     progress: impl Fn(usize, &Epoch) + Sync,
-    ended: impl Fn(&Row) + Sync,
+    ended: impl Fn(&TrialRow) + Sync,
     say: impl Fn(&str) + Sync,
 ) -> Result<ManagerOutcome> {
     let stop = hands.stop;

@@ -11,28 +11,28 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::folder::Sweep;
-use super::kept::Kind;
+use super::folder::SweepFolder;
+use super::kept_trials::ComparisonGroup;
 use super::network_draws::network_trial_count;
 use super::results::ROWS_FILE;
 use super::rounds;
-use super::row::{How, Row};
+use super::trial_row::{TrialEnd, TrialRow};
 use crate::config::MetricName;
 use crate::queue::{ChunkEntry, JournalPlace, Queue, ResultReader, StoredResult, WorkItem};
 use crate::training::Metrics;
 
 /// What came of a trial, in short.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct TrialOutcome {
     /// Counted from 1.
     pub trial: usize,
     /// The most epochs it was given.
     pub budget: usize,
-    /// How it ended.
-    pub ended: How,
+    /// TrialEnd it ended.
+    pub ended: TrialEnd,
     /// The value that the sweep chooses by.
     pub value: Option<f64>,
-    /// How long it took.
+    /// TrialEnd long it took.
     pub seconds: f64,
     /// What it fits: a pipeline, or the network's model.
     pub pipeline: Arc<str>,
@@ -43,24 +43,24 @@ pub struct Outcome {
     loss: f64,
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// What trials are compared by, where they have it: their value, and among equals their validation loss.
     pub fn rank(&self) -> Option<(f64, f64)> {
         Some((self.value?, self.loss))
     }
 
     /// What it is compared with.
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ComparisonGroup {
         (self.is_fit, self.split.as_deref().map(str::to_owned))
     }
 }
 
-/// The part of a [`Row`] that becomes an [`Outcome`].
+/// The part of a [`TrialRow`] that becomes an [`TrialOutcome`].
 #[derive(Deserialize)]
 struct ShortRow {
     trial: usize,
     budget: usize,
-    ended: How,
+    ended: TrialEnd,
     value: Option<f64>,
     seconds: f64,
     pipeline: String,
@@ -95,7 +95,7 @@ impl Names {
         name
     }
 
-    fn outcome(&self, row: ShortRow) -> Outcome {
+    fn outcome(&self, row: ShortRow) -> TrialOutcome {
         let ShortRow {
             trial,
             budget,
@@ -117,7 +117,7 @@ impl Names {
             self.shared(&row.pipeline),
             row.split.map(|split| self.shared(&split)),
         );
-        Outcome {
+        TrialOutcome {
             trial,
             budget,
             ended,
@@ -130,11 +130,11 @@ impl Names {
         }
     }
 
-    fn outcome_of(&self, row: &Row) -> Outcome {
+    fn outcome_of(&self, row: &TrialRow) -> TrialOutcome {
         let (value, loss) = row
             .rank()
             .map_or((None, f64::INFINITY), |(value, loss)| (Some(value), loss));
-        let Row {
+        let TrialRow {
             trial,
             budget,
             ended,
@@ -145,7 +145,7 @@ impl Names {
             self.shared(&row.pipeline),
             row.split.as_deref().map(|split| self.shared(split)),
         );
-        Outcome {
+        TrialOutcome {
             trial,
             budget,
             ended,
@@ -161,41 +161,41 @@ impl Names {
 
 /// Where a row stands whole.
 #[derive(Debug)]
-enum Place {
+enum RowPlace {
     Journal(JournalPlace),
     /// In the file of all rows: its first byte, and how many it has.
     Line(u64, usize),
     /// In memory.
-    Row(Box<Row>),
+    Memory(Box<TrialRow>),
 }
 
 /// What came of the trials that have ended, in their order; of a trial that is promoted from rung to rung the last.
 #[derive(Debug)]
-pub struct Outcomes {
-    all: Vec<Outcome>,
-    places: Vec<Place>,
+pub struct TrialOutcomes {
+    all: Vec<TrialOutcome>,
+    places: Vec<RowPlace>,
     reader: ResultReader,
     file: Option<(PathBuf, fs_err::File)>,
 }
 
-impl Outcomes {
+impl TrialOutcomes {
     /// Those of `sweep` so far.
-    pub fn of(sweep: &Sweep) -> Result<Outcomes> {
+    pub fn read(sweep: &SweepFolder) -> Result<TrialOutcomes> {
         match sweep.queue()? {
-            Some(queue) => Outcomes::of_queue(sweep, &queue, &queue.chunk_entries()?),
-            None => Outcomes::of_file(sweep),
+            Some(queue) => TrialOutcomes::from_queue(sweep, &queue, &queue.chunk_entries()?),
+            None => TrialOutcomes::from_results_file(sweep),
         }
     }
 
     /// Those of `rows`, in the order of trials.
-    pub fn of_rows(rows: Vec<Row>) -> Outcomes {
+    pub fn from_rows(rows: Vec<TrialRow>) -> TrialOutcomes {
         let names = Names::default();
         let all = rows.iter().map(|row| names.outcome_of(row)).collect();
         let places = rows
             .into_iter()
-            .map(|row| Place::Row(Box::new(row)))
+            .map(|row| RowPlace::Memory(Box::new(row)))
             .collect();
-        Outcomes {
+        TrialOutcomes {
             all,
             places,
             reader: ResultReader::default(),
@@ -204,11 +204,11 @@ impl Outcomes {
     }
 
     /// Those of trials of `entries`, which are chunks of `queue`.
-    pub(super) fn of_queue(
-        sweep: &Sweep,
+    pub(super) fn from_queue(
+        sweep: &SweepFolder,
         queue: &Queue,
         entries: &[ChunkEntry],
-    ) -> Result<Outcomes> {
+    ) -> Result<TrialOutcomes> {
         let names = Names::default();
         let found = queue.find_results(entries, |row: ShortRow| names.outcome(row))?;
         let mut last = BTreeMap::new();
@@ -217,7 +217,7 @@ impl Outcomes {
                 kept: outcome,
                 place,
             } = found;
-            last.insert(item.trial, (item, outcome, Place::Journal(place)));
+            last.insert(item.trial, (item, outcome, RowPlace::Journal(place)));
         }
         for row in given_up(sweep, queue, entries)? {
             let item = row.item();
@@ -227,7 +227,11 @@ impl Outcomes {
             {
                 last.insert(
                     item.trial,
-                    (item, names.outcome_of(&row), Place::Row(Box::new(row))),
+                    (
+                        item,
+                        names.outcome_of(&row),
+                        RowPlace::Memory(Box::new(row)),
+                    ),
                 );
             }
         }
@@ -235,7 +239,7 @@ impl Outcomes {
             .into_values()
             .map(|(_, outcome, place)| (outcome, place))
             .unzip();
-        Ok(Outcomes {
+        Ok(TrialOutcomes {
             all,
             places,
             reader: ResultReader::default(),
@@ -243,7 +247,7 @@ impl Outcomes {
         })
     }
 
-    fn of_file(sweep: &Sweep) -> Result<Outcomes> {
+    fn from_results_file(sweep: &SweepFolder) -> Result<TrialOutcomes> {
         let (names, path) = (Names::default(), sweep.dir.join(ROWS_FILE));
         let mut lines = BufReader::with_capacity(1 << 16, fs_err::File::open(&path)?);
         let (mut line, mut first_byte) = (Vec::new(), 0);
@@ -258,12 +262,12 @@ impl Outcomes {
                 )
             };
             all.push(names.outcome(row.with_context(broken)?));
-            places.push(Place::Line(first_byte, line.len()));
+            places.push(RowPlace::Line(first_byte, line.len()));
             first_byte += line.len() as u64;
             line.clear();
         }
         let file = fs_err::File::open(&path)?;
-        Ok(Outcomes {
+        Ok(TrialOutcomes {
             all,
             places,
             reader: ResultReader::default(),
@@ -272,17 +276,17 @@ impl Outcomes {
     }
 
     /// Each in short.
-    pub fn all(&self) -> &[Outcome] {
+    pub fn all(&self) -> &[TrialOutcome] {
         &self.all
     }
 
-    /// The whole row of the one at place `at` of [`Outcomes::all`].
-    pub fn row(&mut self, at: usize) -> Result<Row> {
+    /// The whole row of the one at place `at` of [`TrialOutcomes::all`].
+    pub fn row(&mut self, at: usize) -> Result<TrialRow> {
         use fs_err::os::unix::fs::FileExt as _;
         match &self.places[at] {
-            Place::Journal(place) => self.reader.read(place),
-            Place::Row(row) => Ok(Row::clone(row)),
-            Place::Line(first_byte, bytes) => {
+            RowPlace::Journal(place) => self.reader.read(place),
+            RowPlace::Memory(row) => Ok(TrialRow::clone(row)),
+            RowPlace::Line(first_byte, bytes) => {
                 let (path, file) = self.file.as_ref().context("the rows come from a file")?;
                 let mut line = vec![0; *bytes];
                 file.read_exact_at(&mut line, *first_byte)?;
@@ -293,7 +297,7 @@ impl Outcomes {
     }
 
     /// The whole row of `trial`, if it has ended.
-    pub fn row_of(&mut self, trial: usize) -> Result<Option<Row>> {
+    pub fn row_of(&mut self, trial: usize) -> Result<Option<TrialRow>> {
         let at = self
             .all
             .binary_search_by_key(&trial, |outcome| outcome.trial);
@@ -303,10 +307,10 @@ impl Outcomes {
 
 /// The rows of networks among the trials of `entries` that have ended, in order, those of each rung.
 pub(super) fn network_rows(
-    sweep: &Sweep,
+    sweep: &SweepFolder,
     queue: &Queue,
     entries: &[ChunkEntry],
-) -> Result<Vec<Row>> {
+) -> Result<Vec<TrialRow>> {
     let networks = network_trial_count(&sweep.config)?;
     let entries: Vec<ChunkEntry> = entries
         .iter()
@@ -321,14 +325,14 @@ pub(super) fn network_rows(
     let read = found
         .into_iter()
         .map(|(item, found)| Ok((item, reader.read(&found.place)?)));
-    let mut rows: BTreeMap<WorkItem, Row> = read.collect::<Result<_>>()?;
+    let mut rows: BTreeMap<WorkItem, TrialRow> = read.collect::<Result<_>>()?;
     let mut lost: Vec<WorkItem> = entries
         .iter()
         .flat_map(ChunkEntry::given_up_items)
         .collect();
     lost.sort_unstable();
     for item in lost {
-        let earlier: Vec<Row> = rows.range(..item).map(|(_, row)| row.clone()).collect();
+        let earlier: Vec<TrialRow> = rows.range(..item).map(|(_, row)| row.clone()).collect();
         let row = sweep.quarantined(queue, item, &earlier)?;
         rows.entry(item).or_insert(row);
     }
@@ -336,7 +340,7 @@ pub(super) fn network_rows(
 }
 
 /// The rows of trials that too many workers died of.
-fn given_up(sweep: &Sweep, queue: &Queue, entries: &[ChunkEntry]) -> Result<Vec<Row>> {
+fn given_up(sweep: &SweepFolder, queue: &Queue, entries: &[ChunkEntry]) -> Result<Vec<TrialRow>> {
     let items: Vec<WorkItem> = entries
         .iter()
         .flat_map(ChunkEntry::given_up_items)
@@ -351,7 +355,7 @@ fn given_up(sweep: &Sweep, queue: &Queue, entries: &[ChunkEntry]) -> Result<Vec<
         Vec::new()
     };
     let row = |item: WorkItem| {
-        let earlier: Vec<Row> = known
+        let earlier: Vec<TrialRow> = known
             .iter()
             .filter(|row| row.item() < item)
             .cloned()

@@ -27,7 +27,7 @@ const PREDICTIONS: &str = "predictions.safetensors";
 
 /// What a pipeline learns from, and what it is validated on.
 #[derive(Debug)]
-pub struct Rows {
+pub struct FitTables {
     /// Learned from, and divided into folds.
     pub train: FeatureTable,
     /// When each row of `train` was, if that is known.
@@ -40,12 +40,12 @@ pub struct Rows {
     pub key: String,
 }
 
-impl Rows {
+impl FitTables {
     /// The rows of the split `name` of `samples`.
     ///
     /// # Errors
     /// Fails when there is no such split.
-    pub fn of_split(samples: &JoinedTable, name: &str) -> Result<Rows> {
+    pub fn from_split(samples: &JoinedTable, name: &str) -> Result<FitTables> {
         let sides = samples
             .splits
             .get(name)
@@ -70,7 +70,7 @@ impl Rows {
             .as_ref()
             .map(|times| sides.train.iter().map(|row| times[*row]).collect());
         let key = content_key(&table, sides, times.as_deref())?;
-        Ok(Rows {
+        Ok(FitTables {
             train,
             times,
             validate: (validate.row_count() > 0).then_some(validate),
@@ -126,7 +126,7 @@ impl FitScores {
 
 /// What was predicted, as single precision has it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Predictions {
+pub struct TrialPredictions {
     /// Of each row learned from, by the fold that did not: `[n, classes]`, NaN where none did. Empty without folds.
     pub folds: Vec<f32>,
     /// Of each row held out, `[n, classes]`.
@@ -135,7 +135,7 @@ pub struct Predictions {
 
 /// A pipeline with its hyper-parameters, and how it is judged.
 #[derive(Debug, Clone)]
-pub struct Task {
+pub struct PipelineTask {
     /// The pipeline's name.
     pub pipeline: String,
     /// Its hyper-parameters.
@@ -146,9 +146,9 @@ pub struct Task {
     seed: u64,
 }
 
-impl Task {
+impl PipelineTask {
     /// The task of the trial `config`; `None` for one of a network.
-    pub fn of(config: &Config) -> Result<Option<Task>> {
+    pub fn from_config(config: &Config) -> Result<Option<PipelineTask>> {
         let Some((pipeline, spaces)) = config.pipelines.first_key_value() else {
             return Ok(None);
         };
@@ -159,7 +159,7 @@ impl Task {
         let parameters = parameters
             .map(constant)
             .collect::<Result<HyperParameters>>()?;
-        Ok(Some(Task {
+        Ok(Some(PipelineTask {
             pipeline: pipeline.clone(),
             parameters,
             split: config.data.split_names.first().cloned(),
@@ -170,7 +170,7 @@ impl Task {
 
     /// The digest of everything that decides what comes of it on `rows`: equal for trials that differ only where it has no
     /// effect.
-    pub fn key(&self, rows: &Rows) -> Result<String> {
+    pub fn key(&self, rows: &FitTables) -> Result<String> {
         let cv = self.cv.map(|cv| (cv.k, cv.folds));
         let parameters = effective_hyper_parameters(&self.pipeline, &self.parameters)?;
         manifest::key(&(
@@ -188,7 +188,7 @@ impl Task {
     ///
     /// # Errors
     /// Fails with [`pipelines::FitStopped`] where it was stopped, and where the rows cannot be divided or fitted.
-    pub fn fit(&self, rows: &Rows, stop: &(dyn Fn() -> bool + Sync)) -> Result<Fit> {
+    pub fn fit(&self, rows: &FitTables, stop: &(dyn Fn() -> bool + Sync)) -> Result<PipelineFit> {
         let classes = rows.train.classes.len();
         let divided = self
             .cv
@@ -196,7 +196,7 @@ impl Task {
             .transpose()?;
         let divided = divided.unwrap_or_default();
         let (mut scores, mut predictions, mut seconds) =
-            (Vec::new(), Predictions::default(), Vec::new());
+            (Vec::new(), TrialPredictions::default(), Vec::new());
         let mut learn = |table: &FeatureTable, number: usize| {
             let began = Instant::now();
             let seed = crate::seed::generator(self.seed, "fit", &[number as i64]).random();
@@ -245,7 +245,7 @@ impl Task {
             validation: validated.transpose()?,
             evaluation,
         };
-        Ok(Fit {
+        Ok(PipelineFit {
             scores,
             predictions,
             model,
@@ -256,22 +256,22 @@ impl Task {
 
 /// A trial of a pipeline, done.
 #[derive(Debug)]
-pub struct Fit {
+pub struct PipelineFit {
     /// Its scores.
     pub scores: FitScores,
     /// What it predicted.
-    pub predictions: Predictions,
+    pub predictions: TrialPredictions,
     /// Fitted to all rows that are learned from.
     pub model: FittedPipeline,
-    /// How long each fit took: the folds, then the model.
+    /// TrialEnd long each fit took: the folds, then the model.
     pub seconds: Vec<f64>,
 }
 
-impl Fit {
+impl PipelineFit {
     /// Writes it to the directory `dir`: the same bytes for the same `key`.
     pub fn write(&self, dir: &Path, config: &Config, key: &str) -> Result<()> {
         fs_err::create_dir_all(dir)?;
-        let Predictions { folds, validation } = &self.predictions;
+        let TrialPredictions { folds, validation } = &self.predictions;
         let columns = [("folds", folds), ("validation", validation)];
         let columns = columns.map(|(name, values)| (name.to_owned(), Column::vector(values)));
         shard::write(&dir.join(PREDICTIONS), FIT, &key, columns.to_vec())?;
@@ -281,15 +281,15 @@ impl Fit {
     }
 }
 
-impl Predictions {
+impl TrialPredictions {
     /// Reads those of the trial in `dir`.
     ///
     /// # Errors
     /// Fails where they were removed, and where there are others than of so many rows.
-    pub fn read(dir: &Path) -> Result<Predictions> {
+    pub fn read(dir: &Path) -> Result<TrialPredictions> {
         let shard = Shard::open(&dir.join(PREDICTIONS), FIT)?;
         let column = |name| anyhow::Ok(shard.column::<f32>(name)?.to_vec());
-        Ok(Predictions {
+        Ok(TrialPredictions {
             folds: column("folds")?,
             validation: column("validation")?,
         })
@@ -308,7 +308,7 @@ pub(super) fn remove_model(dir: &Path) -> Result<()> {
 }
 
 /// Fails for hyper-parameters that the pipeline does not know, or cannot use.
-pub(super) fn check(task: &Task) -> Result<()> {
+pub(super) fn check(task: &PipelineTask) -> Result<()> {
     let checked = pipelines::check_hyper_parameters(&task.pipeline, &task.parameters);
     checked.with_context(|| format!("cannot use `pipelines.{}`", task.pipeline))?;
     ensure!(

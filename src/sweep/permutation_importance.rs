@@ -9,12 +9,12 @@ use crate::pipelines::{ColumnImportances, FittedPipeline, ImportanceMeasure};
 use crate::tables::FeatureTable;
 use crate::training::score;
 
-/// How often the rows of a feature are put in another order.
+/// TrialEnd often the rows of a feature are put in another order.
 const REPEATS: usize = 5;
 /// For how many features at most: those that the model itself makes the most of.
 const PERMUTED: usize = 100;
 
-/// How much a model depends on its features.
+/// TrialEnd much a model depends on its features.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeatureImportances {
     /// What the model itself says; none of a network and of machines with a kernel.
@@ -23,21 +23,21 @@ pub struct FeatureImportances {
     pub features: Vec<FeatureImportance>,
 }
 
-/// How much a model depends on one feature.
+/// TrialEnd much a model depends on one feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeatureImportance {
     /// The column of the table.
     pub feature: String,
     /// What the model itself makes of it, by the measure.
     pub own: Option<f64>,
-    /// How much worse the sweep's metric is on rows held out once this feature's values are in another order, the mean over
+    /// TrialEnd much worse the sweep's metric is on rows held out once this feature's values are in another order, the mean over
     /// some orders.
     pub permutation: Option<f64>,
 }
 
 impl FeatureImportances {
     /// Those of `fitted`, permuted on `held_out`, by `metric`.
-    pub(super) fn of(
+    pub(super) fn compute(
         fitted: &FittedPipeline,
         held_out: Option<&FeatureTable>,
         metric: &Metric,

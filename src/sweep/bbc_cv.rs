@@ -15,20 +15,20 @@ use serde::{Deserialize, Serialize};
 use crate::config::Metric;
 use crate::training::{percentiles, score};
 
-/// Rows that were predicted, with what is true of them.
+/// FitTables that were predicted, with what is true of them.
 #[derive(Debug, Clone, Copy)]
-pub struct Truth<'a> {
+pub struct TrueClasses<'a> {
     /// The class of each row, `[n]`.
     pub y: &'a [u32],
     /// Its group, `[n]`.
     pub groups: &'a [u64],
-    /// How many classes there are.
+    /// TrialEnd many classes there are.
     pub classes: usize,
 }
 
 /// A value with the 2.5 % and 97.5 % points of its bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
+pub struct ScoreEstimate {
     /// The value.
     pub value: f64,
     /// What it is above with 97.5 %.
@@ -37,14 +37,14 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// Rows that were drawn, as often as they were, and those that were not.
+/// FitTables that were drawn, as often as they were, and those that were not.
 struct Resample {
     drawn: Vec<usize>,
     left: Vec<usize>,
 }
 
-impl Truth<'_> {
-    /// Rows by whole groups, drawn with replacement.
+impl TrueClasses<'_> {
+    /// FitTables by whole groups, drawn with replacement.
     fn resamples(&self, count: usize, seed: u64) -> impl IndexedParallelIterator<Item = Resample> {
         let mut members: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         self.groups
@@ -91,7 +91,7 @@ impl Truth<'_> {
         probabilities: &[f64],
         resamples: usize,
         seed: u64,
-    ) -> Option<Estimate> {
+    ) -> Option<ScoreEstimate> {
         let all: Vec<usize> = (0..self.y.len()).collect();
         let value = self.score(metric, probabilities, &all)?;
         let values = self.resamples(resamples, seed);
@@ -99,7 +99,7 @@ impl Truth<'_> {
             .filter_map(|rows| self.score(metric, probabilities, &rows.drawn))
             .collect();
         let (low, high) = percentiles(values, resamples)?;
-        Some(Estimate { value, low, high })
+        Some(ScoreEstimate { value, low, high })
     }
 
     /// What the best of `trials` is worth: the probabilities `[n, classes]` of each, all of the same rows.
@@ -109,7 +109,7 @@ impl Truth<'_> {
         trials: &[Vec<f64>],
         resamples: usize,
         seed: u64,
-    ) -> Option<Estimate> {
+    ) -> Option<ScoreEstimate> {
         let draw = |rows: Resample| {
             let values = trials
                 .iter()
@@ -120,7 +120,7 @@ impl Truth<'_> {
         let values: Vec<f64> = self.resamples(resamples, seed).filter_map(draw).collect();
         let value = values.iter().sum::<f64>() / values.len() as f64;
         let (low, high) = percentiles(values, resamples)?;
-        Some(Estimate { value, low, high })
+        Some(ScoreEstimate { value, low, high })
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         for seed in 0..5 {
             let (y, trials) = trials(0.0, seed);
             let groups: Vec<u64> = (0..200).collect();
-            let truth = Truth {
+            let truth = TrueClasses {
                 y: &y,
                 groups: &groups,
                 classes: 2,
@@ -182,7 +182,7 @@ mod tests {
     fn what_is_no_luck_stays() {
         let (y, trials) = trials(0.3, 1);
         let groups: Vec<u64> = (0..200).collect();
-        let truth = Truth {
+        let truth = TrueClasses {
             y: &y,
             groups: &groups,
             classes: 2,
@@ -199,7 +199,7 @@ mod tests {
         );
         assert!(own.low < own.value && own.value < own.high && own.high - own.low > 0.05);
         let of_pairs: Vec<u64> = (0..200).map(|row| row / 20).collect();
-        let wider = Truth {
+        let wider = TrueClasses {
             groups: &of_pairs,
             ..truth
         }
@@ -210,7 +210,7 @@ mod tests {
             (own.low, own.high),
             "whole groups are drawn"
         );
-        let one_class = Truth {
+        let one_class = TrueClasses {
             y: &vec![0; 200],
             ..truth
         };

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::fits::Task;
-use super::folder::Sweep;
-use super::source;
+use super::folder::SweepFolder;
+use super::pipeline_fit::PipelineTask;
+use super::trial_data;
 use crate::models::Device;
 use crate::pipelines;
 use crate::training::{Mode, Progress, Stopped, train};
@@ -19,10 +19,15 @@ use crate::training::{Mode, Progress, Stopped, train};
 ///
 /// # Errors
 /// Fails where the trial does.
-pub fn measure(sweep: &Sweep, trial: usize, limit: Duration, dir: &Path) -> Result<f64> {
+pub fn measure_trial(
+    sweep: &SweepFolder,
+    trial: usize,
+    limit: Duration,
+    dir: &Path,
+) -> Result<f64> {
     let config = sweep.trials()?.draw(trial, &[])?;
-    if let Some(task) = Task::of(&config)? {
-        let rows = source::rows(sweep, &config)?;
+    if let Some(task) = PipelineTask::from_config(&config)? {
+        let rows = trial_data::fit_tables(sweep, &config)?;
         let began = Instant::now();
         let fitted = task.fit(&rows, &|| began.elapsed() > limit);
         if let Err(error) = fitted.map(drop)
@@ -33,7 +38,7 @@ pub fn measure(sweep: &Sweep, trial: usize, limit: Duration, dir: &Path) -> Resu
         return Ok(began.elapsed().as_secs_f64());
     }
 
-    let dataset = source::dataset(sweep, &config)?;
+    let dataset = trial_data::trial_dataset(sweep, &config)?;
     let (began, share) = (Instant::now(), Mutex::new(1.0));
     let hear = |news: Progress<'_>| {
         let Progress::Batch {

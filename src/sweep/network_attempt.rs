@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::fit_trial::FitTrial;
-use super::fits::Task;
-use super::folder::Sweep;
+use super::deadline::AttemptDeadline;
+use super::folder::SweepFolder;
 use super::network_draws::network_trial_count;
-use super::outcomes::network_rows;
+use super::outcome::network_rows;
+use super::pipeline_attempt::PipelineAttempt;
+use super::pipeline_fit::PipelineTask;
 use super::rounds;
-use super::row::{How, Row};
-use super::source::{self, Sources};
-use super::term::Term;
-use super::trial_files::{Keeper, trial_dir};
+use super::trial_data::{self, SharedRows};
+use super::trial_files::{TrialFiles, trial_dir};
+use super::trial_row::{TrialEnd, TrialRow};
 use crate::config::Config;
 use crate::models::Device;
 use crate::queue::{AttemptOutcome, Queue, TrialAttempt, WorkerTally, run_worker};
@@ -49,26 +49,26 @@ pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
 /// # Errors
 /// Fails on what is no trial's fault, such as a full disk that does not pass; the trial is given back.
 pub fn work_trials(
-    sweep: &Sweep,
+    sweep: &SweepFolder,
     queue: &Queue,
     limit: Duration,
     stop: &AtomicBool,
     progress: impl Fn(usize, &Epoch) + Sync,
-    ended: impl Fn(&Row),
+    ended: impl Fn(&TrialRow),
 ) -> Result<WorkerTally> {
-    let (keeper, sources) = (Keeper::new(sweep, queue), Sources::default());
+    let (keeper, sources) = (TrialFiles::new(sweep, queue), SharedRows::default());
     let attempt = |attempt: &TrialAttempt<'_>| {
-        let term = Term {
+        let term = AttemptDeadline {
             began: Instant::now(),
             limit,
             stop,
             attempt: Some(attempt),
         };
         let trial = Trial::new(sweep, queue, attempt, term)?;
-        match Task::of(&trial.config)? {
+        match PipelineTask::from_config(&trial.config)? {
             Some(task) => {
                 let Trial { row, config, .. } = trial;
-                FitTrial {
+                PipelineAttempt {
                     sweep,
                     queue,
                     attempt,
@@ -84,7 +84,7 @@ pub fn work_trials(
             None => trial.run(&progress),
         }
     };
-    run_worker(queue, limit, stop, attempt, |entry, row: &Row| {
+    run_worker(queue, limit, stop, attempt, |entry, row: &TrialRow| {
         // A worker that slept for long comes with a rung that others have gone beyond.
         let is_behind = row.fit.is_none() && {
             let (from, to) = (
@@ -107,22 +107,22 @@ fn epochs_of(dir: &Path) -> usize {
 }
 
 struct Trial<'a> {
-    sweep: &'a Sweep,
+    sweep: &'a SweepFolder,
     queue: &'a Queue,
     attempt: &'a TrialAttempt<'a>,
     /// Of trials that this one learns from.
-    known: Vec<Row>,
+    known: Vec<TrialRow>,
     config: Config,
-    row: Row,
-    term: Term<'a>,
+    row: TrialRow,
+    term: AttemptDeadline<'a>,
 }
 
 impl<'a> Trial<'a> {
     fn new(
-        sweep: &'a Sweep,
+        sweep: &'a SweepFolder,
         queue: &'a Queue,
         attempt: &'a TrialAttempt<'a>,
-        term: Term<'a>,
+        term: AttemptDeadline<'a>,
     ) -> Result<Trial<'a>> {
         let (trials, trial) = (sweep.trials()?, attempt.entry.next_item().trial);
         let learns = rounds::learns(&sweep.config) && trial <= network_trial_count(&sweep.config)?;
@@ -132,7 +132,7 @@ impl<'a> Trial<'a> {
             Vec::new()
         };
         let config = rounds::trial_config(trials, trial, &known)?;
-        let row = Row::begin(attempt.entry, attempt.worker(), &config)?;
+        let row = TrialRow::begin(attempt.entry, attempt.worker(), &config)?;
         Ok(Trial {
             sweep,
             queue,
@@ -144,15 +144,18 @@ impl<'a> Trial<'a> {
         })
     }
 
-    fn run(mut self, progress: &(impl Fn(usize, &Epoch) + Sync)) -> Result<AttemptOutcome<Row>> {
+    fn run(
+        mut self,
+        progress: &(impl Fn(usize, &Epoch) + Sync),
+    ) -> Result<AttemptOutcome<TrialRow>> {
         let settings = match tensors::TensorSettings::from_config(&self.config)
             .and(training::Settings::of(&self.config))
         {
             Ok(settings) => settings,
-            Err(error) => return Ok(self.term.failed(self.row, How::Invalid, &error)),
+            Err(error) => return Ok(self.term.failed(self.row, TrialEnd::Invalid, &error)),
         };
         // Data that this worker does not find is no fault of the trial.
-        let dataset = source::dataset(self.sweep, &self.config)?;
+        let dataset = trial_data::trial_dataset(self.sweep, &self.config)?;
         let key = settings.key(&dataset.key)?;
         let dir = self.queue.work_dir(self.attempt.entry);
         let outcome = self.trained(&dataset, &key, &dir, progress);
