@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use poolcast::eventlog::{self, ReadOptions};
 use poolcast::events::{EventStore, EventStoreBuilder};
-use poolcast::files::Staging;
+use poolcast::files::StagedDirectory;
 use poolcast::output;
 use processor::processor_s;
 
@@ -42,7 +42,7 @@ fn measure(
         gigabytes / processor_s,
         gigabytes / wall_s
     );
-    output::data(&format!("{name}: {rates}\n"))
+    output::print(&format!("{name}: {rates}\n"))
 }
 
 /// Reads a log; returns the number of its events, and its size when it is not compressed.
@@ -56,7 +56,7 @@ fn read(log: &Path) -> Result<(u64, u64)> {
 }
 
 fn store(log: &Path, dir: &Path) -> Result<()> {
-    let staging = Staging::new(dir, true)?;
+    let staging = StagedDirectory::new(dir, true)?;
     let mut builder = EventStoreBuilder::new("", "", Some(staging.path().to_owned()));
     let read = eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
         builder.add_batch(&batch)
@@ -90,7 +90,7 @@ fn open_many(dir: &Path) -> Result<()> {
         "open 1,000 shards: {:.1} ms for {jobs} jobs\n",
         start.elapsed().as_secs_f64() * 1000.0
     );
-    output::data(&text)
+    output::print(&text)
 }
 
 fn main() -> Result<()> {
@@ -98,7 +98,7 @@ fn main() -> Result<()> {
     let log = PathBuf::from(args.next().context("name a log")?);
     let seconds = args.next().map_or(Ok(3.0), |text| text.parse())?;
     let (events, bytes) = read(&log)?;
-    output::data(&format!(
+    output::print(&format!(
         "{events} events in {bytes} bytes, {} threads\n",
         rayon::current_num_threads()
     ))?;

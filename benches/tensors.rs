@@ -51,7 +51,7 @@ fn measure(store: &EventStore, settings: &TensorSettings) -> Result<()> {
     let (wall_s, processor_s) = (median(|round| round.0), median(|round| round.1));
     let (.., samples, bytes) = rounds[0];
     let one_hot = (samples * settings.e() * settings.m * settings.j * 4) as f64;
-    output::data(&format!(
+    output::print(&format!(
         "j = {}, m = {}, {}: {samples} samples, {:.0} per cpu-s, {:.0} per s of wall time, 1/{:.0} of the one-hot tensor\n",
         settings.j,
         settings.m,
@@ -73,7 +73,7 @@ fn main() -> Result<()> {
         .iter()
         .map(|text| text.parse())
         .collect::<Result<_, _>>()?;
-    output::data(&format!(
+    output::print(&format!(
         "{} jobs, {} threads\n",
         store.jobs().len(),
         rayon::current_num_threads()

@@ -97,7 +97,7 @@ fn measure(
         result = rayon::scope(|_| pass())?;
         best = best.min(processor_s()? - start);
     }
-    output::data(&format!(
+    output::print(&format!(
         "{what} {:.1} {result:.7} {:.1}\n",
         samples as f64 / best,
         peak_mb()?

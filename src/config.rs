@@ -21,7 +21,7 @@ use figment::providers::{Env, Serialized};
 use figment::value::{Dict, Value};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::error::{Hinted, hinted};
+use crate::error::{HintedError, hinted};
 pub use dag::{Command, Commands, Dag, Submit};
 pub use data::{Cv, Data, EVALUATE, Folds, WHOLE};
 pub use distribution::Distribution;
@@ -547,7 +547,7 @@ fn is_secret(key: &str) -> bool {
     })
 }
 
-fn refused_secret(what: &str, remedy: &str) -> Hinted {
+fn refused_secret(what: &str, remedy: &str) -> HintedError {
     hinted(
         format!(
             "{what} holds a secret; configurations are copied beside artefacts and travel with jobs"

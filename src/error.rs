@@ -17,7 +17,7 @@ pub const EXIT_CHECKPOINTED: u8 = 85;
 /// An error that knows what the user can type next.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct Hinted {
+pub struct HintedError {
     message: String,
     hint: String,
     is_early: bool,
@@ -26,8 +26,8 @@ pub struct Hinted {
 /// An error with a hint: `hint` is a command or an option to type.
 ///
 /// It serves as a root error and, through [`anyhow::Error::context`], on top of a cause.
-pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> Hinted {
-    Hinted {
+pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> HintedError {
+    HintedError {
         message: message.into(),
         hint: hint.into(),
         is_early: false,
@@ -35,8 +35,8 @@ pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> Hinted {
 }
 
 /// As [`hinted`], where the same call will succeed once others have done their work.
-pub fn early(message: impl Into<String>, hint: impl Into<String>) -> Hinted {
-    Hinted {
+pub fn too_early(message: impl Into<String>, hint: impl Into<String>) -> HintedError {
+    HintedError {
         is_early: true,
         ..hinted(message, hint)
     }
@@ -46,7 +46,7 @@ pub fn early(message: impl Into<String>, hint: impl Into<String>) -> Hinted {
 /// [`EXIT_NEVER`].
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error
-        .downcast_ref::<Hinted>()
+        .downcast_ref::<HintedError>()
         .is_some_and(|hinted| hinted.is_early)
     {
         return EXIT_RETRY;
@@ -97,8 +97,8 @@ pub fn render(error: &anyhow::Error) -> String {
         last = cause;
     }
     // The hint of the root cause is the most specific; those of contexts are found by the second way alone.
-    let root = error.root_cause().downcast_ref::<Hinted>();
-    if let Some(hinted) = root.or(error.downcast_ref::<Hinted>()) {
+    let root = error.root_cause().downcast_ref::<HintedError>();
+    if let Some(hinted) = root.or(error.downcast_ref::<HintedError>()) {
         text.push_str(&format!("\nhint: {}\n", escape::value(&hinted.hint)));
     }
     text

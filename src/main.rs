@@ -53,7 +53,7 @@ fn listen(cli: &Cli) -> Result<()> {
     };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(|| output::Diagnostics)
+        .with_writer(|| output::DiagnosticsWriter)
         .with_ansi(false)
         .without_time()
         .init();

@@ -13,7 +13,7 @@ use twox_hash::XxHash3_128;
 
 use crate::error::hinted;
 use crate::files;
-use crate::shard::{FileIdentity, Format, Shard};
+use crate::shard::{ArtefactFormat, FileIdentity, Shard};
 
 /// The manifest's file name in every directory of artefacts.
 pub const FILE: &str = "manifest.json";
@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// What every manifest begins with; `body` follows on the same level.
 #[derive(Debug, Clone, Serialize)]
 pub struct Manifest<T> {
-    /// The kind of artefact, as in [`Format::name`].
+    /// The kind of artefact, as in [`ArtefactFormat::name`].
     pub format: String,
     /// The version of that kind.
     pub format_version: u32,
@@ -36,7 +36,7 @@ pub struct Manifest<T> {
 }
 
 /// Writes the manifest of `dir`, which makes the directory's other files count.
-pub fn write(dir: &Path, format: Format, key: &str, body: &impl Serialize) -> Result<()> {
+pub fn write(dir: &Path, format: ArtefactFormat, key: &str, body: &impl Serialize) -> Result<()> {
     let manifest = Manifest {
         format: format.name.to_owned(),
         format_version: format.version,
@@ -98,7 +98,7 @@ pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 /// # Errors
 /// Fails when there is none, or when it is of another kind or version: the message names both versions and the command
 /// that makes the artefact anew.
-pub fn read<T: DeserializeOwned>(dir: &Path, format: Format) -> Result<Manifest<T>> {
+pub fn read<T: DeserializeOwned>(dir: &Path, format: ArtefactFormat) -> Result<Manifest<T>> {
     let path = dir.join(FILE);
     let make = || format!("make it with `{}`", format.rebuild);
     ensure!(
@@ -114,7 +114,7 @@ pub fn read<T: DeserializeOwned>(dir: &Path, format: Format) -> Result<Manifest<
     );
     let document: serde_json::Value = read_json(&path)?;
     let broken = || format!("cannot read `{}`", path.display());
-    let found = Head::deserialize(&document).with_context(broken)?;
+    let found = ManifestHead::deserialize(&document).with_context(broken)?;
     ensure!(
         found.format == format.name,
         hinted(
@@ -151,7 +151,7 @@ pub fn read<T: DeserializeOwned>(dir: &Path, format: Format) -> Result<Manifest<
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct ManifestHead {
     format: String,
     format_version: u32,
     key: String,
@@ -161,7 +161,7 @@ struct Head {
 ///
 /// # Errors
 /// Fails for what is no plain name, or begins with two dots: manifests come from elsewhere, too, and name no file outside.
-pub fn listed(dir: &Path, file: &str) -> Result<PathBuf> {
+pub fn listed_path(dir: &Path, file: &str) -> Result<PathBuf> {
     let inside =
         Path::new(file).file_name().is_some_and(|name| name == file) && !file.starts_with("..");
     ensure!(
@@ -183,10 +183,10 @@ pub fn skip_digests() {
 /// memory. A file that this process has compared before is not read again, unless it was changed since.
 ///
 /// # Errors
-/// Fails as [`listed`] and [`Shard::open`] do, and where the file is not the one that the manifest speaks of.
-pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: Format) -> Result<Shard> {
+/// Fails as [`listed_path`] and [`Shard::open`] do, and where the file is not the one that the manifest speaks of.
+pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: ArtefactFormat) -> Result<Shard> {
     static COMPARED: Mutex<Option<HashSet<(FileIdentity, String)>>> = Mutex::new(None);
-    let shard = Shard::open(&listed(dir, file)?, format)?;
+    let shard = Shard::open(&listed_path(dir, file)?, format)?;
     let known = || COMPARED.lock().unwrap_or_else(PoisonError::into_inner);
     let place = shard.identity.map(|identity| (identity, xxh3.to_owned()));
     let is_known = place
@@ -211,7 +211,7 @@ pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: Format) -> Result<
 }
 
 /// The key of the artefact in `dir`, if a finished one of this kind and version is there.
-pub fn finished_key(dir: &Path, format: Format) -> Option<String> {
+pub fn finished_key(dir: &Path, format: ArtefactFormat) -> Option<String> {
     read::<serde_json::Value>(dir, format)
         .ok()
         .map(|manifest| manifest.key)
@@ -219,11 +219,11 @@ pub fn finished_key(dir: &Path, format: Format) -> Option<String> {
 
 /// The key over everything that an artefact is made from.
 pub fn key(inputs: &impl Serialize) -> Result<String> {
-    Ok(digest(&serde_json::to_vec(inputs)?))
+    Ok(sha256(&serde_json::to_vec(inputs)?))
 }
 
 /// SHA-256 in hexadecimal.
-pub fn digest(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
@@ -240,7 +240,7 @@ impl std::fmt::Debug for Checksum {
         write!(
             f,
             "Checksum of {}",
-            crate::output::many(self.bytes as usize, "byte")
+            crate::output::counted(self.bytes as usize, "byte")
         )
     }
 }
@@ -289,7 +289,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    const FORMAT: Format = Format {
+    const FORMAT: ArtefactFormat = ArtefactFormat {
         name: "things",
         version: 2,
         rebuild: "poolcast things",
@@ -309,7 +309,7 @@ mod tests {
         write(dir.path(), FORMAT, "k", &body).expect("written");
         let manifest: Manifest<Body> = read(dir.path(), FORMAT).expect("read");
         assert_eq!((manifest.body, manifest.key.as_str()), (body, "k"));
-        let newer = Format {
+        let newer = ArtefactFormat {
             version: 3,
             ..FORMAT
         };
@@ -330,7 +330,7 @@ mod tests {
         let bytes = crate::shard::encode(
             FORMAT,
             &0,
-            vec![("a".to_owned(), crate::shard::Column::vector(&[1u8, 2]))],
+            vec![("a".to_owned(), crate::shard::ShardColumn::vector(&[1u8, 2]))],
         );
         let mut bytes = bytes.expect("encoded");
         let xxh3 = Checksum::of(std::iter::once(&bytes[..]));

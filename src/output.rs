@@ -14,15 +14,15 @@ use tracing::level_filters::LevelFilter;
 
 /// Writes `text`, several lines for people, to stdout; on a terminal long lines are folded at its width, in a pipe never.
 /// A closed pipe comes back as an error that [`crate::error::is_broken_pipe`] knows.
-pub fn data(text: &str) -> Result<()> {
+pub fn print(text: &str) -> Result<()> {
     match width() {
-        Some(width) => file(&fold(text, width)),
-        None => file(text),
+        Some(width) => print_file(&fold(text, width)),
+        None => print_file(text),
     }
 }
 
 /// Writes the text of a file to stdout, its lines as they are.
-pub fn file(text: &str) -> Result<()> {
+pub fn print_file(text: &str) -> Result<()> {
     write(&escape::lines(text))
 }
 
@@ -33,7 +33,7 @@ fn write(text: &str) -> Result<()> {
 }
 
 /// Writes `value` to stdout as one JSON document.
-pub fn json(value: &impl Serialize) -> Result<()> {
+pub fn print_json(value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     write(&escape::json(&text))
@@ -57,9 +57,9 @@ fn width() -> Option<usize> {
 }
 
 /// Shows `text` on a terminal in place of all that was there.
-pub fn screen(text: &str) -> Result<()> {
+pub fn replace_screen(text: &str) -> Result<()> {
     write("\x1b[H\x1b[2J")?;
-    data(text)
+    print(text)
 }
 
 /// Writes one line to stderr, unless only errors are wanted there.
@@ -81,9 +81,9 @@ fn is_quiet() -> bool {
 
 /// Where diagnostics go: to stderr, each write as one line.
 #[derive(Debug, Clone, Copy)]
-pub struct Diagnostics;
+pub struct DiagnosticsWriter;
 
-impl std::io::Write for Diagnostics {
+impl std::io::Write for DiagnosticsWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         error(&escape::value(String::from_utf8_lossy(bytes).trim_end()));
         Ok(bytes.len())
@@ -135,15 +135,15 @@ fn fold_line(line: &str, width: usize, folded: &mut String) {
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// Does `work`, and where stderr is no terminal writes once a minute the line that `far` gives: how far the work is.
-pub fn telling<T>(far: impl Fn() -> String + Send, work: impl FnOnce() -> T) -> T {
+pub fn with_progress_notes<T>(far: impl Fn() -> String + Send, work: impl FnOnce() -> T) -> T {
     if std::io::stderr().is_terminal() {
         work()
     } else {
-        telling_every(SAY_EVERY, move || note(&far()), work)
+        with_notes_every(SAY_EVERY, move || note(&far()), work)
     }
 }
 
-fn telling_every<T>(every: Duration, tell: impl Fn() + Send, work: impl FnOnce() -> T) -> T {
+fn with_notes_every<T>(every: Duration, tell: impl Fn() + Send, work: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let (ends, ended) = std::sync::mpsc::channel::<()>();
         scope.spawn(move || {
@@ -196,7 +196,7 @@ fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
 
 /// Lays rows out in columns: the first column left-aligned, the others right-aligned, two blanks between. On a terminal a
 /// table that is too wide is shown in parts one below the other, each with the first column.
-pub fn table(rows: &[Vec<String>]) -> String {
+pub fn aligned_table(rows: &[Vec<String>]) -> String {
     table_of_width(rows, width())
 }
 
@@ -248,7 +248,7 @@ fn table_of_width(rows: &[Vec<String>], width: Option<usize>) -> String {
 }
 
 /// `1234567` as `1,234,567`.
-pub fn count(n: u64) -> String {
+pub fn with_commas(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -261,16 +261,16 @@ pub fn count(n: u64) -> String {
 }
 
 /// `1 trial`, `2 trials`: so many of `what`, the word for one.
-pub fn many(n: usize, what: &str) -> String {
+pub fn counted(n: usize, what: &str) -> String {
     format!(
         "{} {what}{}",
-        count(n as u64),
+        with_commas(n as u64),
         if n == 1 { "" } else { "s" }
     )
 }
 
 /// A time in epoch milliseconds as `2026-11-21 02:26:06 UTC`.
-pub fn utc(ms: i64) -> String {
+pub fn utc_time(ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(ms) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         Err(_) => format!("{ms} ms"),
@@ -278,7 +278,7 @@ pub fn utc(ms: i64) -> String {
 }
 
 /// A span in milliseconds in its two largest units: `2 d 3 h`, `4 min 10 s`.
-pub fn span(ms: i64) -> String {
+pub fn time_span(ms: i64) -> String {
     let s = ms.max(0) / 1000;
     match s {
         0..60 => format!("{s} s"),
@@ -294,17 +294,17 @@ mod tests {
 
     #[test]
     fn numbers_and_times_read_well() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(with_commas(0), "0");
+        assert_eq!(with_commas(999), "999");
+        assert_eq!(with_commas(1_234_567), "1,234,567");
         assert_eq!(
-            [many(0, "job"), many(1, "job"), many(2000, "job")],
+            [counted(0, "job"), counted(1, "job"), counted(2000, "job")],
             ["0 jobs", "1 job", "2,000 jobs"]
         );
-        assert_eq!(utc(1_795_225_787_000), "2026-11-21 01:49:47 UTC");
-        assert_eq!(span(59_999), "59 s");
-        assert_eq!(span(250_000), "4 min 10 s");
-        assert_eq!(span(183_600_000), "2 d 3 h");
+        assert_eq!(utc_time(1_795_225_787_000), "2026-11-21 01:49:47 UTC");
+        assert_eq!(time_span(59_999), "59 s");
+        assert_eq!(time_span(250_000), "4 min 10 s");
+        assert_eq!(time_span(183_600_000), "2 d 3 h");
     }
 
     #[test]
@@ -336,7 +336,7 @@ mod tests {
         let tell = || {
             told.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         };
-        let result = telling_every(Duration::from_millis(1), tell, || {
+        let result = with_notes_every(Duration::from_millis(1), tell, || {
             while count() < 3 {
                 std::thread::yield_now();
             }
@@ -345,7 +345,7 @@ mod tests {
         let after = count();
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!((result, count()), ("done", after), "and not after that");
-        telling_every(
+        with_notes_every(
             Duration::from_secs(3600),
             || panic!("it is too early"),
             || (),
@@ -358,6 +358,6 @@ mod tests {
             vec!["a".into(), "10".into()],
             vec!["long".into(), "5".into()],
         ];
-        assert_eq!(table(&rows), "a     10\nlong   5\n");
+        assert_eq!(aligned_table(&rows), "a     10\nlong   5\n");
     }
 }

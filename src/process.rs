@@ -21,9 +21,9 @@ pub struct Process {
 
 /// What this host knows of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum ProcessStatus {
     /// It runs.
-    Runs,
+    Running,
     /// It is no more.
     Gone,
     /// It is stopped, or of another host.
@@ -103,19 +103,19 @@ impl Process {
     }
 
     /// What has become of it, seen from this process's host.
-    pub fn fate(&self, current: &Process) -> Fate {
+    pub fn status_seen_from(&self, current: &Process) -> ProcessStatus {
         let here = !self.boot_id.is_empty()
             && !self.pid_namespace.is_empty()
             && (&self.boot_id, &self.pid_namespace) == (&current.boot_id, &current.pid_namespace);
         match (here, status(self.pid)) {
-            (false, _) => Fate::Unknown,
-            (true, None) if is_free(self.pid) => Fate::Gone,
-            (true, None) => Fate::Unknown,
+            (false, _) => ProcessStatus::Unknown,
+            (true, None) if is_free(self.pid) => ProcessStatus::Gone,
+            (true, None) => ProcessStatus::Unknown,
             (true, Some((state, start))) if start != self.start || "ZX".contains(state) => {
-                Fate::Gone
+                ProcessStatus::Gone
             }
-            (true, Some((state, _))) if "Tt".contains(state) => Fate::Unknown,
-            _ => Fate::Runs,
+            (true, Some((state, _))) if "Tt".contains(state) => ProcessStatus::Unknown,
+            _ => ProcessStatus::Running,
         }
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_living_and_the_dead_are_told_apart() {
         let current = Process::current();
-        assert_eq!(current.fate(&current), Fate::Runs);
+        assert_eq!(current.status_seen_from(&current), ProcessStatus::Running);
         let mut child = std::process::Command::new("sleep")
             .arg("100")
             .spawn()
@@ -153,21 +153,25 @@ mod tests {
             start,
             ..current.clone()
         };
-        assert_eq!(process.fate(&current), Fate::Runs);
+        assert_eq!(process.status_seen_from(&current), ProcessStatus::Running);
         child.kill().expect("killed");
-        while process.fate(&current) == Fate::Runs {
+        while process.status_seen_from(&current) == ProcessStatus::Running {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        assert_eq!(process.fate(&current), Fate::Gone, "not yet waited for");
+        assert_eq!(
+            process.status_seen_from(&current),
+            ProcessStatus::Gone,
+            "not yet waited for"
+        );
         child.wait().expect("it ended");
-        assert_eq!(process.fate(&current), Fate::Gone);
+        assert_eq!(process.status_seen_from(&current), ProcessStatus::Gone);
         assert_eq!(
             Process {
                 start: "0".to_owned(),
                 ..current.clone()
             }
-            .fate(&current),
-            Fate::Gone,
+            .status_seen_from(&current),
+            ProcessStatus::Gone,
             "its number came again"
         );
         assert_eq!(
@@ -175,8 +179,8 @@ mod tests {
                 boot_id: "another".to_owned(),
                 ..process
             }
-            .fate(&current),
-            Fate::Unknown
+            .status_seen_from(&current),
+            ProcessStatus::Unknown
         );
     }
 

@@ -120,7 +120,7 @@ impl OwnerSalt {
 
 /// Tells salts apart, and gives none away.
 pub fn digest(salt: &str) -> String {
-    manifest::digest(format!("salt of owners\0{salt}").as_bytes())
+    manifest::sha256(format!("salt of owners\0{salt}").as_bytes())
 }
 
 /// The salt in the file `path`, which is made if it is missing.

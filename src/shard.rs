@@ -23,7 +23,7 @@ const KEY: &str = "poolcast";
 
 /// The name and version of a kind of shard, and the command that makes it.
 #[derive(Debug, Clone, Copy)]
-pub struct Format {
+pub struct ArtefactFormat {
     /// The name in the header, for instance `events`.
     pub name: &'static str,
     /// The version this program writes, and the only one it reads.
@@ -33,36 +33,36 @@ pub struct Format {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Header<T> {
+struct ShardHeader<T> {
     format: String,
     format_version: u32,
     notes: T,
 }
 
 /// An element of a tensor in a shard.
-pub trait Element: bytemuck::Pod {
+pub trait ShardElement: bytemuck::Pod {
     /// Its name in the header.
     const DTYPE: Dtype;
 }
 
 macro_rules! elements {
-    ($($t:ty => $d:ident),*) => { $(impl Element for $t { const DTYPE: Dtype = Dtype::$d; })* };
+    ($($t:ty => $d:ident),*) => { $(impl ShardElement for $t { const DTYPE: Dtype = Dtype::$d; })* };
 }
 elements!(u8 => U8, u16 => U16, u32 => U32, i32 => I32, i64 => I64, u64 => U64, f32 => F32, f64 => F64);
 
 /// One tensor to be written: borrowed elements and their shape.
 #[derive(Debug, Clone)]
-pub struct Column<'a> {
+pub struct ShardColumn<'a> {
     dtype: Dtype,
     shape: Vec<usize>,
     bytes: &'a [u8],
 }
 
-impl<'a> Column<'a> {
+impl<'a> ShardColumn<'a> {
     /// A tensor of `shape` over `data` in row-major order.
-    pub fn new<T: Element>(data: &'a [T], shape: &[usize]) -> Column<'a> {
+    pub fn new<T: ShardElement>(data: &'a [T], shape: &[usize]) -> ShardColumn<'a> {
         debug_assert_eq!(data.len(), shape.iter().product::<usize>());
-        Column {
+        ShardColumn {
             dtype: T::DTYPE,
             shape: shape.to_vec(),
             bytes: bytemuck::cast_slice(data),
@@ -70,12 +70,12 @@ impl<'a> Column<'a> {
     }
 
     /// A vector.
-    pub fn vector<T: Element>(data: &'a [T]) -> Column<'a> {
-        Column::new(data, &[data.len()])
+    pub fn vector<T: ShardElement>(data: &'a [T]) -> ShardColumn<'a> {
+        ShardColumn::new(data, &[data.len()])
     }
 }
 
-impl View for Column<'_> {
+impl View for ShardColumn<'_> {
     fn dtype(&self) -> Dtype {
         self.dtype
     }
@@ -91,9 +91,9 @@ impl View for Column<'_> {
 }
 
 /// A column of which a header tells, without its elements.
-struct Described<'a>(&'a Column<'a>);
+struct DescribedColumn<'a>(&'a ShardColumn<'a>);
 
-impl View for Described<'_> {
+impl View for DescribedColumn<'_> {
     fn dtype(&self) -> Dtype {
         self.0.dtype
     }
@@ -110,22 +110,22 @@ impl View for Described<'_> {
 
 /// A shard to be written: its header, and its columns in the order in which they follow. Large ones are never copied.
 #[derive(Debug)]
-pub struct Layout<'a> {
+pub struct ShardLayout<'a> {
     header: Vec<u8>,
-    columns: Vec<(String, Column<'a>)>,
+    columns: Vec<(String, ShardColumn<'a>)>,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> ShardLayout<'a> {
     /// Lays out a shard: the same input gives the same bytes.
     pub fn new(
-        format: Format,
+        format: ArtefactFormat,
         notes: &impl Serialize,
-        mut columns: Vec<(String, Column<'a>)>,
-    ) -> Result<Layout<'a>> {
+        mut columns: Vec<(String, ShardColumn<'a>)>,
+    ) -> Result<ShardLayout<'a>> {
         // The order that safetensors puts them in.
         columns
             .sort_by(|(a, left), (b, right)| right.dtype.cmp(&left.dtype).then_with(|| a.cmp(b)));
-        let header = Header {
+        let header = ShardHeader {
             format: format.name.to_owned(),
             format_version: format.version,
             notes,
@@ -133,9 +133,9 @@ impl<'a> Layout<'a> {
         let metadata = HashMap::from([(KEY.to_owned(), serde_json::to_string(&header)?)]);
         let described = columns
             .iter()
-            .map(|(name, column)| (name, Described(column)));
+            .map(|(name, column)| (name, DescribedColumn(column)));
         let header = safetensors::serialize(described, Some(metadata))?;
-        Ok(Layout { header, columns })
+        Ok(ShardLayout { header, columns })
     }
 
     /// The bytes of the shard, in parts that follow each other.
@@ -150,34 +150,34 @@ impl<'a> Layout<'a> {
 
     /// Writes the shard: under a temporary name first, then renamed.
     pub fn write(&self, path: &Path) -> Result<()> {
-        files::write_parts(path, self.parts())
+        files::write_atomic_parts(path, self.parts())
     }
 }
 
 /// The bytes of a shard: the same input gives the same bytes.
 pub fn encode(
-    format: Format,
+    format: ArtefactFormat,
     notes: &impl Serialize,
-    columns: Vec<(String, Column<'_>)>,
+    columns: Vec<(String, ShardColumn<'_>)>,
 ) -> Result<Vec<u8>> {
-    Ok(Layout::new(format, notes, columns)?.bytes())
+    Ok(ShardLayout::new(format, notes, columns)?.bytes())
 }
 
 /// Writes a shard: under a temporary name first, then renamed.
 pub fn write(
     path: &Path,
-    format: Format,
+    format: ArtefactFormat,
     notes: &impl Serialize,
-    columns: Vec<(String, Column<'_>)>,
+    columns: Vec<(String, ShardColumn<'_>)>,
 ) -> Result<()> {
-    Layout::new(format, notes, columns)?.write(path)
+    ShardLayout::new(format, notes, columns)?.write(path)
 }
 
 /// A shard open for reading; its tensors are slices of the mapped file.
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
-    bytes: Bytes,
+    bytes: ShardBytes,
     /// Which file it is and how it was; `None` in memory.
     pub(crate) identity: Option<FileIdentity>,
     data_start: usize,
@@ -190,17 +190,17 @@ pub struct Shard {
 pub(crate) type FileIdentity = (u64, u64, u64, i64, i64);
 
 #[derive(Debug)]
-enum Bytes {
+enum ShardBytes {
     Mapped(Mmap),
     /// Shards that never touched a disk, such as the events behind one piece of advice. 8-byte words keep alignment.
     Owned(Vec<u64>, usize),
 }
 
-impl Bytes {
+impl ShardBytes {
     fn get(&self) -> &[u8] {
         match self {
-            Bytes::Mapped(map) => map,
-            Bytes::Owned(words, len) => &bytemuck::cast_slice(words)[..*len],
+            ShardBytes::Mapped(map) => map,
+            ShardBytes::Owned(words, len) => &bytemuck::cast_slice(words)[..*len],
         }
     }
 }
@@ -210,11 +210,11 @@ impl Shard {
     ///
     /// # Errors
     /// Fails when the file is no shard of this format, or one of a version this program does not read.
-    pub fn open(path: &Path, format: Format) -> Result<Shard> {
+    pub fn open(path: &Path, format: ArtefactFormat) -> Result<Shard> {
         let checked = map(path).and_then(|(bytes, identity)| {
             Ok(Shard {
                 identity: Some(identity),
-                ..Shard::check(path, Bytes::Mapped(bytes), format)?
+                ..Shard::check(path, ShardBytes::Mapped(bytes), format)?
             })
         });
         checked.map_err(|cause| {
@@ -227,23 +227,23 @@ impl Shard {
     }
 
     /// A shard in memory, from the bytes that [`encode`] made.
-    pub fn from_bytes(bytes: &[u8], format: Format) -> Result<Shard> {
+    pub fn from_bytes(bytes: &[u8], format: ArtefactFormat) -> Result<Shard> {
         let mut words = vec![0u64; bytes.len().div_ceil(8)];
         bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
         Shard::check(
             Path::new("memory"),
-            Bytes::Owned(words, bytes.len()),
+            ShardBytes::Owned(words, bytes.len()),
             format,
         )
     }
 
-    fn check(path: &Path, bytes: Bytes, format: Format) -> Result<Shard> {
+    fn check(path: &Path, bytes: ShardBytes, format: ArtefactFormat) -> Result<Shard> {
         ensure!(!bytes.get().is_empty(), "the file is empty");
         let (header_len, metadata) =
             SafeTensors::read_metadata(bytes.get()).context("not a safetensors file")?;
         let header = metadata.metadata().as_ref().and_then(|map| map.get(KEY));
         let header = header.context("a safetensors file, but not one of poolcast's")?;
-        let header: Header<serde_json::Value> =
+        let header: ShardHeader<serde_json::Value> =
             serde_json::from_str(header).context("its header cannot be read")?;
         ensure!(
             header.format == format.name,
@@ -301,7 +301,7 @@ impl Shard {
     }
 
     /// The elements of tensor `name` in row-major order, in place.
-    pub fn column<T: Element>(&self, name: &str) -> Result<&[T]> {
+    pub fn column<T: ShardElement>(&self, name: &str) -> Result<&[T]> {
         let info = self.info(name)?;
         let place = || format!("tensor `{name}` of `{}`", self.path.display());
         ensure!(
@@ -356,7 +356,7 @@ fn map(path: &Path) -> Result<(Mmap, FileIdentity)> {
 mod tests {
     use super::*;
 
-    const FORMAT: Format = Format {
+    const FORMAT: ArtefactFormat = ArtefactFormat {
         name: "test",
         version: 3,
         rebuild: "poolcast test",
@@ -365,8 +365,8 @@ mod tests {
     fn sample() -> Vec<u8> {
         let (a, b) = ([1i64, -2], [1u8, 2, 3]);
         let columns = vec![
-            ("a".to_owned(), Column::vector(&a)),
-            ("b".to_owned(), Column::new(&b, &[3, 1])),
+            ("a".to_owned(), ShardColumn::vector(&a)),
+            ("b".to_owned(), ShardColumn::new(&b, &[3, 1])),
         ];
         encode(FORMAT, &serde_json::json!({"x": 1, "y": [2]}), columns).expect("encoded")
     }
@@ -389,15 +389,15 @@ mod tests {
         let (bytes, words, floats) = ([1u8, 2, 3], [4u64], [0.5f32, 7.0]);
         let columns = || {
             let column = |name: &str, column| (name.to_owned(), column);
-            let byte = Column::vector(&bytes);
+            let byte = ShardColumn::vector(&bytes);
             vec![
                 column("c", byte.clone()),
-                column("b", Column::vector(&floats)),
+                column("b", ShardColumn::vector(&floats)),
                 column("a", byte),
-                column("d", Column::vector(&words)),
+                column("d", ShardColumn::vector(&words)),
             ]
         };
-        let layout = Layout::new(FORMAT, &"notes", columns()).expect("laid out");
+        let layout = ShardLayout::new(FORMAT, &"notes", columns()).expect("laid out");
         let (_, read) = SafeTensors::read_metadata(&layout.bytes()).expect("sound");
         let whole = safetensors::serialize(columns(), read.metadata().clone()).expect("serialised");
         assert_eq!(layout.bytes(), whole);
@@ -418,7 +418,7 @@ mod tests {
         assert!(
             refused(
                 &whole,
-                Format {
+                ArtefactFormat {
                     version: 4,
                     ..FORMAT
                 }
@@ -428,7 +428,7 @@ mod tests {
         assert!(
             refused(
                 &whole,
-                Format {
+                ArtefactFormat {
                     name: "model",
                     ..FORMAT
                 }
@@ -438,7 +438,8 @@ mod tests {
         for cut in 0..whole.len() {
             assert!(refused(&whole[..cut], FORMAT).contains("not a usable test shard"));
         }
-        let other = safetensors::serialize([("a", Column::vector(&[1u8]))], None).expect("encoded");
+        let other =
+            safetensors::serialize([("a", ShardColumn::vector(&[1u8]))], None).expect("encoded");
         assert!(refused(&other, FORMAT).contains("not one of poolcast's"));
     }
 }

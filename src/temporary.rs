@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::output;
-use crate::process::{Fate, Process};
+use crate::process::{Process, ProcessStatus};
 
 /// So many names in a row that somebody else has taken are no accident.
 const MOST_TRIES: usize = 100;
@@ -86,7 +86,9 @@ pub(crate) fn other_writer(target: &Path) -> Option<u32> {
         .filter(|found| found.final_name == name);
     let mut owners = own.filter(|found| !found.is_old).map(|found| found.owner);
     owners
-        .find(|owner| owner.pid != CURRENT.pid && owner.fate(&CURRENT) == Fate::Runs)
+        .find(|owner| {
+            owner.pid != CURRENT.pid && owner.status_seen_from(&CURRENT) == ProcessStatus::Running
+        })
         .map(|owner| owner.pid)
 }
 
@@ -108,7 +110,7 @@ pub(crate) fn remove_leftovers(dir: &Path) {
         let Some(found) = TemporaryName::parse(&name) else {
             continue;
         };
-        if found.owner.fate(&CURRENT) != Fate::Gone {
+        if found.owner.status_seen_from(&CURRENT) != ProcessStatus::Gone {
             continue;
         }
         // Another call may be faster, and what another user left is not ours to remove.

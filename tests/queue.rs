@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 }
 
 fn say(text: &str) {
-    poolcast::output::data(&format!("{text}\n")).expect("stdout is open");
+    poolcast::output::print(&format!("{text}\n")).expect("stdout is open");
 }
 
 fn worker(dir: &Path, sleep_us: usize) {

@@ -220,7 +220,7 @@ fn matches(job: &StoredJob<'_>, selection: &Selection) -> bool {
 }
 
 /// What is known of jobs that are not held: whether they are in the log, and how they ended.
-fn why_not_held(store: &EventStore, selection: &Selection) -> Result<crate::error::Hinted> {
+fn why_not_held(store: &EventStore, selection: &Selection) -> Result<crate::error::HintedError> {
     let jobs: Vec<StoredJob<'_>> = store
         .jobs()
         .iter()
@@ -239,7 +239,7 @@ fn why_not_held(store: &EventStore, selection: &Selection) -> Result<crate::erro
             return Ok(hinted(
                 format!(
                     "cluster {cluster} has {}, and none is held",
-                    crate::output::many(jobs.len(), "job")
+                    crate::output::counted(jobs.len(), "job")
                 ),
                 hint,
             ));
@@ -253,12 +253,12 @@ fn why_not_held(store: &EventStore, selection: &Selection) -> Result<crate::erro
         Some(at) if history.number[at] == ABORTED => {
             format!(
                 "it was removed at {}",
-                crate::output::utc(history.time_ms[at])
+                crate::output::utc_time(history.time_ms[at])
             )
         }
         Some(at) => format!(
             "it terminated at {}",
-            crate::output::utc(history.time_ms[at])
+            crate::output::utc_time(history.time_ms[at])
         ),
         None => "it is queued or running".to_owned(),
     };
@@ -394,7 +394,7 @@ fn decide(
     if like < min_like_cases {
         let reason = format!(
             "the model learned from only {} like this one; {min_like_cases} are needed",
-            crate::output::many(like, "hold")
+            crate::output::counted(like, "hold")
         );
         return (Action::None, reason);
     }

@@ -18,8 +18,8 @@ pub fn text(advice: &Advice) -> String {
         ),
         format!(
             "  held since {}, {} when the log ends",
-            output::utc(advice.held_since_ms),
-            output::span(advice.held_for_ms)
+            output::utc_time(advice.held_since_ms),
+            output::time_span(advice.held_for_ms)
         ),
         format!("  {}", holds(advice)),
     ];
@@ -62,7 +62,7 @@ fn holds(advice: &Advice) -> String {
         0 => "no other job of its cluster is".to_owned(),
         n => format!(
             "{} of its cluster {}",
-            output::many(n, "other job"),
+            output::counted(n, "other job"),
             if n == 1 { "is" } else { "are" }
         ),
     };
@@ -85,10 +85,10 @@ fn odds(advice: &Advice) -> Vec<String> {
         Some(cases) => lines.push(format!(
             "  base rate: {} of {} with this code succeeded ({:.0} %), {} to {}",
             cases.successes,
-            output::many(cases.holds, "hold"),
+            output::counted(cases.holds, "hold"),
             100.0 * cases.rate,
-            output::utc(cases.from_ms),
-            output::utc(cases.to_ms)
+            output::utc_time(cases.from_ms),
+            output::utc_time(cases.to_ms)
         )),
         None => lines.push("  base rate: training saw no hold with this code".to_owned()),
     }

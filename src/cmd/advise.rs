@@ -53,9 +53,9 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     let store = builder.into_store()?;
     let advice = judge(&store, &run, &dir, &config, &selections)?;
     if args.json {
-        output::json(&document(&store, &run, &advice))?
+        output::print_json(&document(&store, &run, &advice))?
     } else {
-        output::data(&text(&advice))?
+        output::print(&text(&advice))?
     }
     Ok(advice::exit_code(&advice))
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{flag, flags};
 use crate::cli::{SweepChoiceArgs, SweepInitArgs};
 use crate::config::Config;
-use crate::error::{Hinted, early, hinted};
+use crate::error::{HintedError, hinted, too_early};
 use crate::escape;
 use crate::manifest;
 use crate::output;
@@ -91,7 +91,7 @@ pub(super) fn note_repeats(sweep: &SweepFolder) -> Result<()> {
         let (counted, verbs) = match repeats {
             1 => ("1 draw repeats another".to_owned(), "is"),
             _ => (
-                format!("{} repeat others", output::many(repeats, "draw")),
+                format!("{} repeat others", output::counted(repeats, "draw")),
                 "are",
             ),
         };
@@ -115,8 +115,12 @@ pub(super) fn of(sweep: &SweepFolder, outcomes: &mut TrialOutcomes) -> Result<Ve
 }
 
 /// A sweep without a best trial: it is too early, or all have failed.
-pub(super) fn no_best(sweep: &SweepFolder) -> Hinted {
-    let kind = if sweep.is_finished() { hinted } else { early };
+pub(super) fn no_best(sweep: &SweepFolder) -> HintedError {
+    let kind = if sweep.is_finished() {
+        hinted
+    } else {
+        too_early
+    };
     kind(
         format!("the sweep in `{}` has no best trial", sweep.dir.display()),
         "`poolcast sweep status DIR` shows how far it is, and why trials failed".to_owned(),
@@ -146,9 +150,9 @@ pub(super) fn show(sweep: &SweepFolder, outcomes: &mut TrialOutcomes, as_json: b
     });
     let chosen: Vec<Chosen<'_>> = chosen.collect::<Result<_>>()?;
     if as_json {
-        return output::json(&chosen);
+        return output::print_json(&chosen);
     }
-    output::data(&text(&choices))?;
+    output::print(&text(&choices))?;
     for Chosen { choice, row } in chosen {
         let split = choice.split.as_ref().map_or(String::new(), |split| {
             format!(" of {}", escape::value(split))
@@ -157,16 +161,16 @@ pub(super) fn show(sweep: &SweepFolder, outcomes: &mut TrialOutcomes, as_json: b
             .parameters
             .iter()
             .map(|(name, value)| vec![format!("  {name}"), sweep::plain_value(value)]);
-        output::data(&format!(
+        output::print(&format!(
             "\nthe best{split}: trial {}, {}\n",
             row.trial,
             escape::value(&row.pipeline)
         ))?;
-        output::data(&output::table(&parameters.collect::<Vec<_>>()))?;
-        output::data(&evaluations(choice))?;
-        output::data(&importances(choice))?;
+        output::print(&output::aligned_table(&parameters.collect::<Vec<_>>()))?;
+        output::print(&evaluations(choice))?;
+        output::print(&importances(choice))?;
         let dir = sweep::trial_dir(&sweep.dir, row.trial);
-        output::data(&format!("its model is in {}\n", escape::path(&dir)))?;
+        output::print(&format!("its model is in {}\n", escape::path(&dir)))?;
     }
     Ok(())
 }
@@ -177,7 +181,7 @@ fn evaluations(choice: &SplitChoice) -> String {
         .evaluation
         .iter()
         .map(|(name, score)| vec![format!("  on {name}"), estimate(*score)]);
-    output::table(&scores.collect::<Vec<_>>())
+    output::aligned_table(&scores.collect::<Vec<_>>())
 }
 
 /// The features that matter most, a line each.
@@ -207,7 +211,7 @@ fn importances(choice: &SplitChoice) -> String {
             number(feature.permutation),
         ]
     };
-    output::table(
+    output::aligned_table(
         &std::iter::once(head)
             .chain(importances.features.iter().map(line))
             .collect::<Vec<_>>(),
@@ -253,7 +257,7 @@ pub(super) fn text(choices: &[SplitChoice]) -> String {
     };
     let head = head.map(str::to_owned).to_vec();
     let cut = |line: Vec<String>| line.into_iter().take(columns).collect::<Vec<_>>();
-    output::table(
+    output::aligned_table(
         &std::iter::once(head)
             .chain(choices.iter().map(line))
             .map(cut)

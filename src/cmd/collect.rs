@@ -15,16 +15,16 @@ pub fn run(args: &CollectArgs) -> Result<u8> {
         output::note(&note(lost));
     }
     if args.json {
-        output::json(&collected)?;
+        output::print_json(&collected)?;
         return Ok(EXIT_DONE);
     }
     let generations = &collected.archive.generations;
     let bytes: u64 = generations.iter().map(|generation| generation.bytes).sum();
-    output::data(&format!(
+    output::print(&format!(
         "{}: {}, {} of them new; generations: {}\n",
         escape::path(&args.out),
-        output::many(bytes as usize, "byte"),
-        output::count(collected.new_bytes),
+        output::counted(bytes as usize, "byte"),
+        output::with_commas(collected.new_bytes),
         generations.len()
     ))?;
     Ok(EXIT_DONE)
@@ -38,7 +38,7 @@ fn note(lost: &LostEvents) -> String {
         bytes,
     } = lost;
     let what = if *bytes > 0 {
-        output::many(*bytes as usize, "byte")
+        output::counted(*bytes as usize, "byte")
     } else {
         "events".to_owned()
     };

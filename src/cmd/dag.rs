@@ -12,10 +12,10 @@ use super::{choices, flag, flags};
 use crate::cli::{DagArgs, SweepCleanupArgs, SweepShowArgs};
 use crate::condor::{self, Counts, DAG_FILE, Measured, Nodes, Plan, Source};
 use crate::config::{Config, MetricName};
-use crate::error::{EXIT_DONE, early};
+use crate::error::{EXIT_DONE, too_early};
 use crate::eventlog::{self, HELD, ReadOptions};
 use crate::events::{EVENTS_FORMAT, EventStore};
-use crate::files::{self, LockedDirectory, Staging};
+use crate::files::{self, LockedDirectory, StagedDirectory};
 use crate::sweep::{self, BestTrial, SweepFolder, SweepTrials};
 use crate::{advice, escape, manifest, output, salt};
 
@@ -42,7 +42,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     let written = condor::measured(&config.out)?;
     let mut plan = plan_of(&written.clone().unwrap_or_default())?;
     if args.dry_run {
-        output::file(&preview(&plan)?)?;
+        output::print_file(&preview(&plan)?)?;
         if config.dag.trials_per_job.is_none() && written.is_none() {
             output::note("note: how many trials a job does is measured when the DAG is written");
         }
@@ -60,7 +60,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     }
     condor::write(&plan)?;
     let dir = escape::path(&config.out);
-    output::data(&format!("{}: {dir}/{DAG_FILE}\n", counts(&plan)))?;
+    output::print(&format!("{}: {dir}/{DAG_FILE}\n", counts(&plan)))?;
     if matches!(plan.source, Source::Logs(_)) && std::env::var_os(salt::SALT_VARIABLE).is_some() {
         output::note(
             "note: secrets do not travel with jobs: owners are hashed there without `POOLCAST_OWNER_SALT`",
@@ -89,8 +89,8 @@ fn counts(plan: &Plan) -> String {
     };
     format!(
         "{}{tensors} in {}",
-        output::many(plan.trials, "trial"),
-        output::many(plan.parts.len(), "job")
+        output::counted(plan.trials, "trial"),
+        output::counted(plan.parts.len(), "job")
     )
 }
 
@@ -114,7 +114,7 @@ fn taken_over(from: &Path, to: &Path) -> Result<String> {
     if manifest::finished_key(to, EVENTS_FORMAT).as_ref() == Some(&key) {
         return Ok(key);
     }
-    let staging = Staging::new(to, true)?;
+    let staging = StagedDirectory::new(to, true)?;
     for entry in fs_err::read_dir(from)? {
         let entry = entry?;
         let (path, copy) = (entry.path(), staging.path().join(entry.file_name()));
@@ -130,7 +130,7 @@ fn taken_over(from: &Path, to: &Path) -> Result<String> {
 fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
     let out = &plan.config.out;
     let (scratch, mut measured) = (out.join(SCRATCH), Measured::new());
-    files::remove([scratch.clone()])?;
+    files::remove_all([scratch.clone()])?;
     let is_of_tables = plan.source == Source::Tables;
     let dir = if is_of_tables { out } else { &scratch };
     let sweep = SweepFolder::new(
@@ -160,7 +160,7 @@ fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
                 "trial {trial}, {fits}, cannot be measured: {error:#}"
             )),
         }
-        files::remove([scratch.clone()])?;
+        files::remove_all([scratch.clone()])?;
     }
     Ok(measured)
 }
@@ -224,16 +224,16 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         best: sweep::best_trial(&config.wandb.sweep.metric, &rows),
     };
     if args.json {
-        output::json(&status)?;
+        output::print_json(&status)?;
     } else {
-        output::data(&text(&status, config.wandb.sweep.metric.name))?;
-        output::data(
+        output::print(&text(&status, config.wandb.sweep.metric.name))?;
+        output::print(
             &status
                 .nodes
                 .map_or(String::new(), |nodes| held_text(dir, &nodes)),
         )?;
         if dir != args.dir {
-            output::data(&format!("everything is in {}\n", escape::path(dir)))?;
+            output::print(&format!("everything is in {}\n", escape::path(dir)))?;
         }
     }
     Ok(EXIT_DONE)
@@ -251,7 +251,7 @@ fn text(status: &Status, metric: MetricName) -> String {
     let rest = trials.saturating_sub(status.done + failed);
     text += &format!(
         "{}: {} done, {failed} failed, {rest} to come\n",
-        output::many(trials, "trial"),
+        output::counted(trials, "trial"),
         status.done
     );
     for (trial, error) in &status.failed {
@@ -280,7 +280,7 @@ fn nodes_text(nodes: &Nodes, silent_s: Option<u64>) -> String {
         _ => "the DAG runs\n".to_owned(),
     };
     if let Some(silent_s) = silent_s {
-        text += &format!("as of {} ago\n", output::span(1000 * silent_s as i64));
+        text += &format!("as of {} ago\n", output::time_span(1000 * silent_s as i64));
         if silent_s >= SILENT_S {
             text += "DAGMan is silent: `condor_q -nobatch` shows whether it is in the queue. If it is not, submit the DAG again; if\n\
                      it is, `condor_rm` its job first: it goes on from its rescue file\n";
@@ -304,7 +304,7 @@ fn nodes_text(nodes: &Nodes, silent_s: Option<u64>) -> String {
         let numbers = [done, at_work, waiting, failed + futile].map(|count| count.to_string());
         std::iter::once(step.clone()).chain(numbers).collect()
     };
-    text += &output::table(
+    text += &output::aligned_table(
         &std::iter::once(head)
             .chain(nodes.steps.iter().map(row))
             .collect::<Vec<_>>(),
@@ -363,7 +363,7 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         // Where all trials have ended, it says why none is the best.
         let hint = "`poolcast sweep status DIR` shows how far it is";
         let context = || {
-            early(
+            too_early(
                 format!("the sweep in `{}` has no best trial", dir.display()),
                 hint,
             )
@@ -375,9 +375,9 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         }
     })?;
     if args.json {
-        output::json(&best)?;
+        output::print_json(&best)?;
     } else {
-        output::file(&sweep::best_model_info(dir, &best, None)?)?;
+        output::print_file(&sweep::best_model_info(dir, &best, None)?)?;
     }
     Ok(EXIT_DONE)
 }
@@ -386,10 +386,10 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
 pub(super) fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
     let tidy = condor::tidy(&args.dir)?;
     if tidy.moves.is_empty() {
-        output::data(&format!("everything is in {}\n", escape::path(&tidy.to)))?;
+        output::print(&format!("everything is in {}\n", escape::path(&tidy.to)))?;
     }
     for (from, to) in &tidy.moves {
-        output::data(&format!("{} -> {}\n", escape::path(from), escape::path(to)))?;
+        output::print(&format!("{} -> {}\n", escape::path(from), escape::path(to)))?;
     }
     if args.dry_run {
         output::note("nothing was moved");

@@ -26,9 +26,9 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
     let run = Run::open(&dir)?.on(&args.device.open()?);
     let evaluation = score(&run, &dir, &dataset, args.side, resamples, best)?;
     if args.json {
-        output::json(&evaluation)?
+        output::print_json(&evaluation)?
     } else {
-        output::data(&text(&evaluation))?
+        output::print(&text(&evaluation))?
     }
     Ok(EXIT_DONE)
 }
@@ -78,22 +78,22 @@ pub(super) fn text(evaluation: &Evaluation) -> String {
     let rate = |successes: usize, samples: usize| 100.0 * successes as f64 / samples.max(1) as f64;
     let mut text = format!(
         "{} of {} on the {} side (split by {}), {:.1} % success; trained on {} with {:.1} %\n",
-        output::many(evaluation.samples, "sample"),
-        output::many(evaluation.clusters, "cluster"),
+        output::counted(evaluation.samples, "sample"),
+        output::counted(evaluation.clusters, "cluster"),
         evaluation.side.name(),
         evaluation.split,
         rate(evaluation.successes, evaluation.samples),
-        output::count(evaluation.train_samples as u64),
+        output::with_commas(evaluation.train_samples as u64),
         rate(evaluation.train_successes, evaluation.train_samples),
     );
     let left_out: Vec<String> = evaluation
         .left_out
         .iter()
-        .map(|(reason, count)| format!("{} {}", output::count(*count as u64), reason.name()))
+        .map(|(reason, count)| format!("{} {}", output::with_commas(*count as u64), reason.name()))
         .collect();
     text.push_str(&format!(
         "of {} left out: {}\n",
-        output::many(evaluation.cycles_total, "hold cycle"),
+        output::counted(evaluation.cycles_total, "hold cycle"),
         if left_out.is_empty() {
             "none".to_owned()
         } else {
@@ -110,11 +110,11 @@ pub(super) fn text(evaluation: &Evaluation) -> String {
             .map(|method| cell(&method.scores[index]));
         rows.push(std::iter::once(Scores::title(name)).chain(cells).collect());
     }
-    text.push_str(&output::table(&rows));
+    text.push_str(&output::aligned_table(&rows));
     text.push_str(&calibration(evaluation));
     text.push_str(&format!(
         "[95 % intervals: {} of clusters]\n",
-        output::many(evaluation.resamples, "bootstrap resample")
+        output::counted(evaluation.resamples, "bootstrap resample")
     ));
     text
 }

@@ -210,7 +210,7 @@ fn align_parameters(rows: &mut [Vec<String>]) {
 impl List {
     fn begin(args: &SweepListArgs, sweep: &SweepFolder) -> Result<List> {
         if args.show.json {
-            output::data("[")?;
+            output::print("[")?;
             return Ok(List::Json { is_empty: true });
         }
         if args.csv {
@@ -223,7 +223,7 @@ impl List {
                 .chain(["pipeline", "split", "parameters", "error"])
                 .map(str::to_owned)
                 .collect();
-            output::data(&sweep::csv_line(&head))?;
+            output::print(&sweep::csv_line(&head))?;
             return Ok(List::Csv);
         }
         let by = sweep.config.wandb.sweep.metric.name.to_string();
@@ -252,12 +252,12 @@ impl List {
             }
             List::Json { is_empty } => {
                 let text = serde_json::to_string(&listed).context("a list is JSON")?;
-                output::data(&format!(
+                output::print(&format!(
                     "{}\n{text}",
                     if std::mem::take(is_empty) { "" } else { "," }
                 ))
             }
-            List::Csv => output::data(&sweep::csv_line(&listed.csv())),
+            List::Csv => output::print(&sweep::csv_line(&listed.csv())),
         }
     }
 
@@ -265,19 +265,19 @@ impl List {
         match self {
             List::Table(mut rows) => {
                 align_parameters(&mut rows);
-                output::data(&output::table(&rows))?;
+                output::print(&output::aligned_table(&rows))?;
                 if ready > 0 {
                     output::note(&match ready {
                         1 => "1 more is ready, and nobody has begun it".to_owned(),
                         _ => format!(
                             "{} more are ready, and nobody has begun them",
-                            output::count(ready as u64)
+                            output::with_commas(ready as u64)
                         ),
                     });
                 }
                 Ok(())
             }
-            List::Json { is_empty } => output::data(if is_empty { "]\n" } else { "\n]\n" }),
+            List::Json { is_empty } => output::print(if is_empty { "]\n" } else { "\n]\n" }),
             List::Csv => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use crate::output;
 pub(super) fn completions(args: &CompletionsArgs) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "poolcast", &mut script);
-    output::file(&String::from_utf8(script)?)?;
+    output::print_file(&String::from_utf8(script)?)?;
     Ok(EXIT_DONE)
 }
 
@@ -33,9 +33,9 @@ pub(super) fn pages(args: &ManArgs) -> Result<u8> {
         files::write_atomic(&args.out.join(name), page)?;
     }
     let dir = escape::path(&args.out);
-    output::data(&format!(
+    output::print(&format!(
         "{} in `{dir}`; read one with: man -l {dir}/poolcast.1\n",
-        output::many(pages.len(), "page")
+        output::counted(pages.len(), "page")
     ))?;
     Ok(EXIT_DONE)
 }

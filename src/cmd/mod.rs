@@ -30,7 +30,7 @@ use crate::{files, manifest, output};
 
 /// Does what `verb` says with `threads` threads; returns the exit code.
 pub fn run(verb: Verb, threads: usize) -> Result<u8> {
-    files::settle_modes()?;
+    files::apply_file_mode()?;
     if trusts_shards(&verb) {
         manifest::skip_digests();
     }
@@ -78,9 +78,9 @@ fn config(args: &ConfigArgs) -> Result<u8> {
         )
     };
     if args.file.is_none() && is_default()? {
-        output::file(DEFAULT)?;
+        output::print_file(DEFAULT)?;
     } else {
-        output::file(&yaml::write(&config)?)?;
+        output::print_file(&yaml::write(&config)?)?;
     }
     Ok(EXIT_DONE)
 }

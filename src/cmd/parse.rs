@@ -11,7 +11,7 @@ use crate::error::{EXIT_DONE, hinted};
 use crate::escape;
 use crate::eventlog::{self, EventBatch, ReadOptions, event_name};
 use crate::events::{EVENTS_FORMAT, EventStore, EventStoreBuilder, SourceLog, StoreSummary};
-use crate::files::Staging;
+use crate::files::StagedDirectory;
 use crate::manifest::{self, Checksum};
 use crate::output;
 use crate::salt::{self, OwnerSalt};
@@ -34,7 +34,8 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     } else {
         earlier(out, &logs, &options, &salt)?
     };
-    let staging = Staging::new(out, args.overwrite || !matches!(earlier, Earlier::Another))?;
+    let staging =
+        StagedDirectory::new(out, args.overwrite || !matches!(earlier, Earlier::Another))?;
     let mut builder = EventStoreBuilder::new(
         salt.text(),
         &options_key(&options)?,
@@ -56,12 +57,12 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     }
     let summary = builder.write_store(staging, &key(&sources, &options)?)?;
     if args.json {
-        output::json(&summary)?;
+        output::print_json(&summary)?;
     } else {
-        output::data(&text(&summary))?;
+        output::print(&text(&summary))?;
     }
     if args.stats {
-        output::data(&stats(&EventStore::open(out)?))?;
+        output::print(&stats(&EventStore::open(out)?))?;
     }
     Ok(EXIT_DONE)
 }
@@ -366,26 +367,26 @@ pub(super) fn text(summary: &StoreSummary) -> String {
     let mut text = format!(
         "{}: {} of {} at {}, {} to {}\n",
         escape::value(&names.join(", ")),
-        output::many(summary.record_count() as usize, "record"),
-        output::many(summary.jobs, "job"),
+        output::counted(summary.record_count() as usize, "record"),
+        output::counted(summary.jobs, "job"),
         escape::value(&summary.aps.join(", ")),
-        output::utc(summary.begin_ms),
-        output::utc(summary.end_ms),
+        output::utc_time(summary.begin_ms),
+        output::utc_time(summary.end_ms),
     );
     let rows = summary.events_by_number.iter();
     let rows: Vec<Vec<String>> = rows
         .map(|(number, count)| {
             vec![
                 format!("  {number:03} {}", event_name(*number)),
-                output::count(*count),
+                output::with_commas(*count),
             ]
         })
         .collect();
-    text.push_str(&output::table(&rows));
+    text.push_str(&output::aligned_table(&rows));
     for (anomaly, count) in &summary.anomalies {
         text.push_str(&format!(
             "  {} x {}\n",
-            output::count(*count),
+            output::with_commas(*count),
             anomaly.describe()
         ));
         let places = summary
@@ -407,7 +408,7 @@ pub(super) fn text(summary: &StoreSummary) -> String {
     if summary.doubles > 0 {
         text.push_str(&format!(
             "  {} x an event that was there twice, kept once\n",
-            output::count(summary.doubles)
+            output::with_commas(summary.doubles)
         ));
     }
     for source in summary
@@ -426,8 +427,8 @@ pub(super) fn text(summary: &StoreSummary) -> String {
         text.push_str(&format!(
             "  a gap at {}: {} to {}\n",
             escape::value(ap),
-            output::utc(gap.from_ms),
-            output::utc(gap.to_ms)
+            output::utc_time(gap.from_ms),
+            output::utc_time(gap.to_ms)
         ));
     }
     text
@@ -455,8 +456,8 @@ fn stats(store: &EventStore) -> String {
         let (code, subcode) = (kind.hold_code, kind.hold_subcode);
         rows.push(vec![
             format!("  {code}/{subcode} {}", advice::meaning(code, subcode)),
-            output::count(kind.holds as u64),
-            output::count(kind.jobs as u64),
+            output::with_commas(kind.holds as u64),
+            output::with_commas(kind.jobs as u64),
             percent(kind.released, kind.holds),
             percent(kind.succeeded, kind.known),
         ]);
@@ -470,7 +471,7 @@ fn stats(store: &EventStore) -> String {
     } else {
         "  their most frequent reasons, without what varies\n"
     };
-    output::table(&rows) + title + &reasons
+    output::aligned_table(&rows) + title + &reasons
 }
 
 /// Opens the store in `dir` if it was made from exactly these logs.

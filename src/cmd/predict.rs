@@ -40,15 +40,15 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
     match file {
         Some(file) => {
             sheet.write(file)?;
-            output::data(&format!(
+            output::print(&format!(
                 "{} in {}\n",
-                output::many(sheet.row_count(), "row"),
+                output::counted(sheet.row_count(), "row"),
                 file.display()
             ))?;
         }
-        None if args.json => output::json(&sheet.json())?,
-        None if output::is_live() => output::data(&harmless(&sheet.csv()?))?,
-        None => output::data(&sheet.csv()?)?,
+        None if args.json => output::print_json(&sheet.json())?,
+        None if output::is_live() => output::print(&harmless(&sheet.csv()?))?,
+        None => output::print(&sheet.csv()?)?,
     }
     Ok(EXIT_DONE)
 }

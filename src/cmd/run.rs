@@ -12,7 +12,7 @@ use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::events::{EventStore, EventStoreBuilder};
-use crate::files::{LockedDirectory, Staging};
+use crate::files::{LockedDirectory, StagedDirectory};
 use crate::sweep::{
     self, BestNetwork, SplitChoice, SweepFolder, SweepTrials, TrialOutcomes, TrialRow,
 };
@@ -54,7 +54,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     );
     let sweep = begin(&config, &args.config, args.overwrite)?;
     if args.overwrite {
-        files::remove(["trials", "tensors"].map(|name| config.out.join(name)))?;
+        files::remove_all(["trials", "tensors"].map(|name| config.out.join(name)))?;
     }
     if !super::sweep::to_end(&sweep, threads, Duration::MAX, sweep::DEFAULT_KEEP)? {
         return Ok(EXIT_RETRY);
@@ -93,9 +93,9 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     };
     manifest::write_json(&out.join("report.json"), &report)?;
     if args.json {
-        output::json(&report)?;
+        output::print_json(&report)?;
     } else {
-        output::data(&summary(
+        output::print(&summary(
             &store,
             &dataset,
             &best,
@@ -104,11 +104,11 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
             &evaluation,
             out,
         ))?;
-        output::data(&format!(
+        output::print(&format!(
             "\nAdvice on the {} still held when the log ends\n\n",
-            output::many(advice.len(), "job")
+            output::counted(advice.len(), "job")
         ))?;
-        output::data(&advise::text(&advice))?;
+        output::print(&advise::text(&advice))?;
     }
     Ok(EXIT_DONE)
 }
@@ -180,7 +180,7 @@ pub(super) fn events(config: &Config, overwrite: bool) -> Result<String> {
             return Ok(key);
         }
     }
-    let staging = Staging::new(&dir, true)?;
+    let staging = StagedDirectory::new(&dir, true)?;
     let salt = parse::salt()?;
     let mut builder = EventStoreBuilder::new(
         salt.text(),
@@ -259,7 +259,7 @@ fn summary(
         .iter()
         .zip(trials.iter().filter(|row| row.config.pipelines.is_empty()));
     rows.extend(networks.map(|(result, row)| trial_row(best, result, &row.config)));
-    text.push_str(&output::table(&rows));
+    text.push_str(&output::aligned_table(&rows));
     if let [choice, ..] = choices {
         text.push_str(&format!(
             "\nPipelines and networks on the same samples, by {}\n",
@@ -272,7 +272,7 @@ fn summary(
                 format!("{:.4}", leader.value),
             ]
         });
-        text.push_str(&output::table(&of_each.collect::<Vec<_>>()));
+        text.push_str(&output::aligned_table(&of_each.collect::<Vec<_>>()));
         text.push_str(&choices::text(choices));
     }
     text.push_str(&format!(

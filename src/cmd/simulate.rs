@@ -36,9 +36,9 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
         None => simulated(args, &settings)?,
     };
     if args.json {
-        output::json(&summary)?;
+        output::print_json(&summary)?;
     } else {
-        output::data(&text(args, &settings, &summary))?;
+        output::print(&text(args, &settings, &summary))?;
     }
     Ok(EXIT_DONE)
 }
@@ -54,8 +54,8 @@ fn simulated(args: &SimulateArgs, settings: &Settings) -> Result<Summary> {
 }
 
 fn text(args: &SimulateArgs, settings: &Settings, summary: &Summary) -> String {
-    let count = output::count;
-    let many = |n: u64, what| output::many(n as usize, what);
+    let count = output::with_commas;
+    let many = |n: u64, what| output::counted(n as usize, what);
     let share = |part: u64, whole: u64| match whole {
         0 => "-".to_owned(),
         _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
@@ -96,7 +96,7 @@ fn text(args: &SimulateArgs, settings: &Settings, summary: &Summary) -> String {
             score.map_or("-".to_owned(), |score| format!("{score:.3}")),
         ]);
     }
-    text.push_str(&output::table(&rows));
+    text.push_str(&output::aligned_table(&rows));
     let mut rows = vec![
         ["  holds by code", "holds", "released", "then succeeded"]
             .map(str::to_owned)
@@ -111,5 +111,5 @@ fn text(args: &SimulateArgs, settings: &Settings, summary: &Summary) -> String {
             share(kind.succeeded, kind.known),
         ]);
     }
-    text + &output::table(&rows)
+    text + &output::aligned_table(&rows)
 }

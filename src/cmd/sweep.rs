@@ -18,7 +18,7 @@ use crate::cli::{
 };
 use crate::condor::{self, is_dag, results};
 use crate::config::Config;
-use crate::error::{EXIT_DONE, EXIT_RETRY, early, hinted};
+use crate::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use crate::queue::{ManagerOutcome, Queue};
 use crate::sweep::{
     self, LocalWorkers, RunningTrial, SweepFolder, SweepStatus, TrialOutcomes, TrialRow,
@@ -70,9 +70,9 @@ fn init(args: &SweepInitArgs) -> Result<u8> {
         sweep.plan.trials,
         if sweep.plan.trials == 1 { "is" } else { "are" },
     );
-    output::data(&format!(
+    output::print(&format!(
         "{} {are} to be done in {}\n",
-        output::many(trials, "trial"),
+        output::counted(trials, "trial"),
         escape::path(&sweep.dir)
     ))?;
     Ok(EXIT_DONE)
@@ -128,17 +128,17 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
         let last = last.lock().map(|last| last.clone()).unwrap_or_default();
         format!(
             "{} done here; the last was {}",
-            output::many(count.load(Ordering::Relaxed), "trial"),
+            output::counted(count.load(Ordering::Relaxed), "trial"),
             if last.is_empty() { "none" } else { &last }
         )
     };
     let limit = trial_limit(args.trial_timeout);
-    let tally = output::telling(far, || {
+    let tally = output::with_progress_notes(far, || {
         sweep::work_trials(&sweep, &queue, limit, &stop, tell, ended)
     })?;
-    output::data(&format!(
+    output::print(&format!(
         "{} done\n",
-        output::many(tally.acknowledged, "trial")
+        output::counted(tally.acknowledged, "trial")
     ))?;
     if tally.stopped {
         output::note("stopped; what was begun is given back");
@@ -205,7 +205,7 @@ pub(super) fn to_end(
         tracing::info!("{}", ended(row, sweep));
     };
     let say = |text: &str| tracing::info!("{text}");
-    let managed = output::telling(
+    let managed = output::with_progress_notes(
         || progress.text(),
         || sweep::run_locally(sweep, &queue, hands, prepare, epoch, ended, say),
     );
@@ -287,7 +287,7 @@ impl TrialProgress {
     fn text(&self) -> String {
         let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
         let ended = self.ended.load(Ordering::Relaxed);
-        let left = output::span(i64::try_from(self.bar.eta().as_millis()).unwrap_or(i64::MAX));
+        let left = output::time_span(i64::try_from(self.bar.eta().as_millis()).unwrap_or(i64::MAX));
         let left = if self.bar.eta().is_zero() {
             String::new()
         } else {
@@ -295,8 +295,8 @@ impl TrialProgress {
         };
         format!(
             "{ended} of {} have ended, {done} of {}{left}",
-            output::many(self.trials, "trial"),
-            output::many(all as usize, "epoch")
+            output::counted(self.trials, "trial"),
+            output::counted(all as usize, "epoch")
         )
     }
 }
@@ -377,8 +377,8 @@ pub(super) fn ended(row: &TrialRow, sweep: &SweepFolder) -> String {
 }
 
 fn summary(sweep: &SweepFolder) -> Result<u8> {
-    output::data(&text(&sweep::sweep_status(sweep)?))?;
-    output::data(&format!(
+    output::print(&text(&sweep::sweep_status(sweep)?))?;
+    output::print(&format!(
         "results are in {}\n",
         escape::path(&sweep.dir.join(sweep::ROWS_FILE))
     ))?;
@@ -386,7 +386,7 @@ fn summary(sweep: &SweepFolder) -> Result<u8> {
         sweep::choose_network(sweep, &sweep::trial_rows(sweep)?)?;
         return Ok(EXIT_DONE);
     }
-    output::data(&choices::text(&choices::of(
+    output::print(&choices::text(&choices::of(
         sweep,
         &mut TrialOutcomes::read(sweep)?,
     )?))?;
@@ -396,17 +396,17 @@ fn summary(sweep: &SweepFolder) -> Result<u8> {
 fn status(args: &SweepStatusArgs) -> Result<u8> {
     let sweep = SweepFolder::open(&args.show.dir)?;
     if args.show.json {
-        output::json(&sweep::sweep_status(&sweep)?)?;
+        output::print_json(&sweep::sweep_status(&sweep)?)?;
         return Ok(EXIT_DONE);
     }
     let stop = stop_signal()?;
     loop {
         let status = sweep::sweep_status(&sweep)?;
         if args.once || !output::is_live() {
-            output::data(&text(&status))?;
+            output::print(&text(&status))?;
             return Ok(EXIT_DONE);
         }
-        output::screen(&text(&status))?;
+        output::replace_screen(&text(&status))?;
         if status.is_over || stop.load(Ordering::Relaxed) {
             return Ok(EXIT_DONE);
         }
@@ -418,7 +418,7 @@ fn text(status: &SweepStatus) -> String {
     let failed: usize = status.failed.values().sum();
     let mut text = format!(
         "{}: {} done, {failed} failed, {} running, {} ready\n",
-        output::many(status.trials, "trial"),
+        output::counted(status.trials, "trial"),
         status.done,
         status.running.len(),
         status.ready
@@ -438,8 +438,8 @@ fn text(status: &SweepStatus) -> String {
     if let (Some(rate), Some(remaining_s)) = (status.rate_per_hour, status.remaining_s) {
         text.push_str(&format!(
             "{} an hour, {} remain\n",
-            output::many(rate.round() as usize, "trial"),
-            output::span((1000.0 * remaining_s) as i64)
+            output::counted(rate.round() as usize, "trial"),
+            output::time_span((1000.0 * remaining_s) as i64)
         ));
     }
     if let Some(manager) = &status.manager {
@@ -461,7 +461,7 @@ fn text(status: &SweepStatus) -> String {
         ]
         .map(str::to_owned)
         .to_vec();
-        text.push_str(&output::table(
+        text.push_str(&output::aligned_table(
             &std::iter::once(head)
                 .chain(status.running.iter().map(row))
                 .collect::<Vec<_>>(),
@@ -484,7 +484,7 @@ fn row(running: &RunningTrial) -> Vec<String> {
         or_dash(
             running
                 .seconds
-                .map(|seconds| output::span((1000.0 * seconds) as i64)),
+                .map(|seconds| output::time_span((1000.0 * seconds) as i64)),
         ),
         ago(running.by.heartbeat_s),
         running.by.worker.clone(),
@@ -493,7 +493,7 @@ fn row(running: &RunningTrial) -> Vec<String> {
 
 fn ago(seconds: Option<f64>) -> String {
     seconds.map_or("-".to_owned(), |seconds| {
-        format!("{} ago", output::span((1000.0 * seconds) as i64))
+        format!("{} ago", output::time_span((1000.0 * seconds) as i64))
     })
 }
 
@@ -510,9 +510,9 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         .find(|row| row.trial == best.trial)
         .context("the best trial has a row")?;
     if args.json {
-        output::json(row)?;
+        output::print_json(row)?;
     } else {
-        output::data(&best_text(&sweep, row, rows.len()))?;
+        output::print(&best_text(&sweep, row, rows.len()))?;
     }
     Ok(EXIT_DONE)
 }
@@ -522,14 +522,14 @@ fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {
     let mut text = format!(
         "{}\nof {} that ended, of {}\n",
         self::ended(row, sweep),
-        output::many(ended, "trial"),
+        output::counted(ended, "trial"),
         sweep.plan.trials
     );
     let rows = row
         .parameters
         .iter()
         .map(|(name, value)| vec![format!("  {name}"), sweep::plain_value(value)]);
-    text.push_str(&output::table(&rows.collect::<Vec<_>>()));
+    text.push_str(&output::aligned_table(&rows.collect::<Vec<_>>()));
     text.push_str(&format!("its model is in {}\n", escape::path(&dir)));
     text
 }
@@ -540,7 +540,7 @@ fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
     let sweep = SweepFolder::open(&dir)?;
     ensure!(
         sweep.is_finished(),
-        early(
+        too_early(
             format!("the sweep in `{}` has not finished", dir.display()),
             "`poolcast sweep status DIR` shows how far it is"
         )
@@ -548,11 +548,11 @@ fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
     let out = args.out.as_deref().unwrap_or(&dir);
     let judged = sweep::evaluate_choices(&sweep, &sweep::trial_rows(&sweep)?, out)?;
     if let Some((_, evaluation)) = &judged.network {
-        output::data(&evaluate::text(evaluation))?;
-        output::data(&fs_err::read_to_string(out.join(sweep::INFO_FILE))?)?;
+        output::print(&evaluate::text(evaluation))?;
+        output::print(&fs_err::read_to_string(out.join(sweep::INFO_FILE))?)?;
     }
     if !judged.choices.is_empty() {
-        output::data(&choices::text(&judged.choices))?;
+        output::print(&choices::text(&judged.choices))?;
     }
     Ok(EXIT_DONE)
 }

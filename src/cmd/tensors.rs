@@ -61,9 +61,9 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
         .then(|| tensors::audit(&Dataset::open(&args.out)?))
         .transpose()?;
     if args.json {
-        output::json(&Printed { summary, audit })?;
+        output::print_json(&Printed { summary, audit })?;
     } else {
-        output::data(&(text(&summary) + &audit.as_ref().map(audit_text).unwrap_or_default()))?;
+        output::print(&(text(&summary) + &audit.as_ref().map(audit_text).unwrap_or_default()))?;
     }
     Ok(EXIT_DONE)
 }
@@ -125,9 +125,9 @@ pub(super) fn text(summary: &TensorSummary) -> String {
     let settings = &summary.settings;
     let mut text = format!(
         "{}; samples of j = {}, m = {} of {} s, split by {}\n",
-        output::many(summary.cycles_total, "hold cycle"),
-        output::many(settings.j, "job"),
-        output::many(settings.m, "frame"),
+        output::counted(summary.cycles_total, "hold cycle"),
+        output::counted(settings.j, "job"),
+        output::counted(settings.m, "frame"),
         settings.timeframe_len_s,
         settings.split,
     );
@@ -137,23 +137,23 @@ pub(super) fn text(summary: &TensorSummary) -> String {
         let share = 100.0 * side_summary.successes as f64 / side_summary.samples.max(1) as f64;
         rows.push(vec![
             format!("  {}", side.name()),
-            output::count(side_summary.samples as u64),
+            output::with_commas(side_summary.samples as u64),
             format!("{share:.1} % success"),
         ]);
     }
     for (reason, count) in &summary.left_out {
         rows.push(vec![
             format!("  left out: {}", reason.name()),
-            output::count(*count as u64),
+            output::with_commas(*count as u64),
         ]);
     }
-    text.push_str(&output::table(&rows));
+    text.push_str(&output::aligned_table(&rows));
     text
 }
 
 /// The audit for people.
 fn audit_text(audit: &LeakageAudit) -> String {
-    let number = |n: usize| output::count(n as u64);
+    let number = |n: usize| output::with_commas(n as u64);
     let head = [
         "leaks between the sides",
         "clusters",
@@ -172,7 +172,7 @@ fn audit_text(audit: &LeakageAudit) -> String {
         ];
         rows.push(std::iter::once(name).chain(counts.map(number)).collect());
     }
-    let mut text = output::table(&rows);
+    let mut text = output::aligned_table(&rows);
     text.push_str(&format!(
         "  windows that end after the first test hold: {}\n  outcomes that were not known by then: {}\n",
         number(audit.windows_after_test),
@@ -198,5 +198,5 @@ fn audit_text(audit: &LeakageAudit) -> String {
                 .collect(),
         );
     }
-    text + &output::table(&rows)
+    text + &output::aligned_table(&rows)
 }

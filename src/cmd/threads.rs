@@ -35,6 +35,6 @@ pub fn settle(asked: Option<u16>) -> Result<usize> {
             .exec();
         return Err(failure).context("cannot start this program anew with its number of threads");
     }
-    tracing::debug!("{}", crate::output::many(threads, "thread"));
+    tracing::debug!("{}", crate::output::counted(threads, "thread"));
     Ok(threads)
 }

@@ -109,16 +109,16 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         }
     };
     let train = || train_until(&dataset, &config, &args.out, mode, &device, ends, hear);
-    let trained = output::telling(far, train);
+    let trained = output::with_progress_notes(far, train);
     bar.finish_and_clear();
     let run = match trained {
         Err(error) if error.is::<Stopped>() => return Ok(stopped(&error.to_string(), args)),
         trained => trained?,
     };
     if args.json {
-        output::json(&run.metrics)?
+        output::print_json(&run.metrics)?
     } else {
-        output::data(&text(&run.metrics))?
+        output::print(&text(&run.metrics))?
     }
     Ok(EXIT_DONE)
 }
@@ -222,5 +222,8 @@ fn text(metrics: &Metrics) -> String {
             best.epoch, best.validation_loss
         )
     });
-    format!("{}{early}{best}\n", output::many(metrics.epochs, "epoch"))
+    format!(
+        "{}{early}{best}\n",
+        output::counted(metrics.epochs, "epoch")
+    )
 }

@@ -69,6 +69,6 @@ pub(super) fn conclude(args: &SweepConcludeArgs) -> Result<u8> {
     let sweep = condor::sweep(&args.dir)?;
     let rows = condor::all_rows(&sweep)?;
     sweep::conclude_parts(&sweep, &rows, args.out.as_deref().unwrap_or(&args.dir))?;
-    output::data(&format!("{}\n", output::many(rows.len(), "trial")))?;
+    output::print(&format!("{}\n", output::counted(rows.len(), "trial")))?;
     Ok(EXIT_DONE)
 }

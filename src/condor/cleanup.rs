@@ -121,7 +121,7 @@ impl Tidy {
         fs_err::create_dir_all(&self.to)?;
         // What jobs took along and left of their parts stands elsewhere by now.
         let dir = self.to.parent().unwrap_or(&self.to);
-        files::remove(["parts", "chosen"].map(|name| dir.join(name)))?;
+        files::remove_all(["parts", "chosen"].map(|name| dir.join(name)))?;
         self.moves
             .iter()
             .try_for_each(|(from, to)| Ok(fs_err::rename(from, to)?))

@@ -31,8 +31,8 @@ fn head(plan: &Plan) -> String {
          # What fails for good is recorded in rows/ and tensors/, and the others go on: see condor/node.sh.\n\
          NODE_STATUS_FILE pipeline.status {STATUS_EVERY_S} ALWAYS-UPDATE\n\
          MAXJOBS trials {}\n",
-        crate::output::many(plan.trials, "trial"),
-        crate::output::many(plan.parts.len(), "job"),
+        crate::output::counted(plan.trials, "trial"),
+        crate::output::counted(plan.parts.len(), "job"),
         env!("CARGO_PKG_VERSION"),
         plan.config.dag.max_jobs
     )

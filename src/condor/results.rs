@@ -85,7 +85,7 @@ pub fn all_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
             format!(
                 "{} of {} have ended",
                 rows.len(),
-                crate::output::many(sweep.plan.trials, "trial")
+                crate::output::counted(sweep.plan.trials, "trial")
             ),
             "`poolcast sweep status DIR` shows how far they are"
         )

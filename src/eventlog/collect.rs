@@ -18,10 +18,10 @@ use super::source::{FIND, fill};
 use crate::error::hinted;
 use crate::files::{self, sync_directory};
 use crate::manifest;
-use crate::shard::Format;
+use crate::shard::ArtefactFormat;
 
 /// What an archive's manifest says it is.
-const ARCHIVE: Format = Format {
+const ARCHIVE: ArtefactFormat = ArtefactFormat {
     name: "archive",
     version: 1,
     rebuild: "poolcast collect LOG -o ARCHIVE",
@@ -252,7 +252,7 @@ fn begin(dir: &Path) -> Result<(fs_err::File, LogArchive)> {
         archive
             .generations
             .iter()
-            .try_for_each(|one| manifest::listed(dir, &one.file).map(drop))?;
+            .try_for_each(|one| manifest::listed_path(dir, &one.file).map(drop))?;
         archive.restore(dir)?;
         return Ok((lock, archive));
     }
@@ -369,7 +369,7 @@ impl LogArchive {
     /// Takes back what a killed run has left beyond what counts.
     fn restore(&mut self, dir: &Path) -> Result<()> {
         let path = |one: &ArchivedGeneration| dir.join(&one.file);
-        files::remove(
+        files::remove_all(
             self.generations
                 .extract_if(.., |one| one.bytes == 0)
                 .map(|one| path(&one)),

@@ -282,7 +282,7 @@ mod tests {
         fn times(&self) -> Vec<String> {
             self.events
                 .iter()
-                .map(|(_, event)| crate::output::utc(event.time_ms))
+                .map(|(_, event)| crate::output::utc_time(event.time_ms))
                 .collect()
         }
     }

@@ -12,7 +12,7 @@ use crate::eventlog::{
     ABORTED, AD_INFORMATION, EXECUTE, EventBatch, HELD, JobEvent, LogGeneration, LogSummary,
     RELEASED, SUBMIT, TERMINATED, first_places,
 };
-use crate::files::Staging;
+use crate::files::StagedDirectory;
 use crate::shard::Shard;
 
 /// Two submissions of one id that are closer than this are one, told by two logs.
@@ -211,7 +211,7 @@ impl EventStoreBuilder {
     }
 
     /// Writes the store to `staging` and commits it.
-    pub fn write_store(self, staging: Staging, key: &str) -> Result<StoreSummary> {
+    pub fn write_store(self, staging: StagedDirectory, key: &str) -> Result<StoreSummary> {
         let mut writer = Writer::new(staging);
         let mut summary = self.columns(|columns| writer.shard(columns))?;
         writer.commit(key, &mut summary)?;

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::rows::Row;
 use super::store::EVENTS_FORMAT;
 use crate::eventlog::{JobEvent, ResourceRequest};
-use crate::shard::{Column, Layout, Shard};
+use crate::shard::{Shard, ShardColumn, ShardLayout};
 
 /// A shard is closed after the job that fills it; histories are never split. Larger ones would touch more memory for the first
 /// time, which costs more than parsing what they hold.
@@ -122,31 +122,40 @@ impl Columns {
     }
 
     /// Their shard.
-    pub(super) fn layout(&self) -> Result<Layout<'_>> {
+    pub(super) fn layout(&self) -> Result<ShardLayout<'_>> {
         let columns = [
-            ("time_ms", Column::vector(&self.time_ms)),
-            ("hold_code", Column::vector(&self.hold_code)),
-            ("hold_subcode", Column::vector(&self.hold_subcode)),
-            ("value", Column::vector(&self.value)),
-            ("text_hash", Column::vector(&self.text_hash)),
-            ("number", Column::vector(&self.number)),
-            ("normal", Column::vector(&self.normal)),
-            ("bounds", Column::vector(&self.bounds)),
-            ("submit_ms", Column::vector(&self.submit_ms)),
-            ("global_submit_s", Column::vector(&self.global_submit_s)),
-            ("owner", Column::vector(&self.owner)),
-            ("ap", Column::vector(&self.ap)),
-            ("cluster", Column::vector(&self.cluster)),
-            ("proc", Column::vector(&self.proc)),
-            ("request_cpus", Column::vector(&self.request_cpus)),
-            ("request_gpus", Column::vector(&self.request_gpus)),
-            ("request_memory_mb", Column::vector(&self.request_memory_mb)),
-            ("request_disk_mb", Column::vector(&self.request_disk_mb)),
+            ("time_ms", ShardColumn::vector(&self.time_ms)),
+            ("hold_code", ShardColumn::vector(&self.hold_code)),
+            ("hold_subcode", ShardColumn::vector(&self.hold_subcode)),
+            ("value", ShardColumn::vector(&self.value)),
+            ("text_hash", ShardColumn::vector(&self.text_hash)),
+            ("number", ShardColumn::vector(&self.number)),
+            ("normal", ShardColumn::vector(&self.normal)),
+            ("bounds", ShardColumn::vector(&self.bounds)),
+            ("submit_ms", ShardColumn::vector(&self.submit_ms)),
+            (
+                "global_submit_s",
+                ShardColumn::vector(&self.global_submit_s),
+            ),
+            ("owner", ShardColumn::vector(&self.owner)),
+            ("ap", ShardColumn::vector(&self.ap)),
+            ("cluster", ShardColumn::vector(&self.cluster)),
+            ("proc", ShardColumn::vector(&self.proc)),
+            ("request_cpus", ShardColumn::vector(&self.request_cpus)),
+            ("request_gpus", ShardColumn::vector(&self.request_gpus)),
+            (
+                "request_memory_mb",
+                ShardColumn::vector(&self.request_memory_mb),
+            ),
+            (
+                "request_disk_mb",
+                ShardColumn::vector(&self.request_disk_mb),
+            ),
         ];
         let columns = columns
             .map(|(name, column)| (name.to_owned(), column))
             .to_vec();
-        Layout::new(EVENTS_FORMAT, &serde_json::json!({}), columns)
+        ShardLayout::new(EVENTS_FORMAT, &serde_json::json!({}), columns)
     }
 }
 

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::columns::{Columns, JobHistory, Part, StoredJob};
 use crate::error::hinted;
 use crate::eventlog::{AnomalyCounts, AnomalyPlace, LogGeneration, ReasonTemplates, ResumePoint};
-use crate::files::Staging;
+use crate::files::StagedDirectory;
 use crate::manifest::{self, Checksum};
-use crate::shard::{Format, Shard};
+use crate::shard::{ArtefactFormat, Shard};
 
 /// Event shards.
-pub const EVENTS_FORMAT: Format = Format {
+pub const EVENTS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "events",
     version: 4,
     rebuild: "poolcast parse LOG... -o DIR",
@@ -124,12 +124,12 @@ impl ListedEventShard {
 /// A store on its way to the disk: shards first, the manifest last.
 #[derive(Debug)]
 pub(super) struct Writer {
-    staging: Staging,
+    staging: StagedDirectory,
     shards: Vec<ListedEventShard>,
 }
 
 impl Writer {
-    pub(super) fn new(staging: Staging) -> Writer {
+    pub(super) fn new(staging: StagedDirectory) -> Writer {
         Writer {
             staging,
             shards: Vec::new(),
@@ -217,7 +217,7 @@ impl EventStore {
             found == store.summary.jobs,
             "`{}` lists {} and says {}",
             dir.display(),
-            crate::output::many(found, "job"),
+            crate::output::counted(found, "job"),
             store.summary.jobs
         );
         Ok(store)
@@ -327,7 +327,7 @@ mod tests {
     }
 
     fn write(path: &Path, parts: &[Columns]) {
-        let mut writer = Writer::new(Staging::new(path, false).expect("staged"));
+        let mut writer = Writer::new(StagedDirectory::new(path, false).expect("staged"));
         parts
             .iter()
             .for_each(|part| writer.shard(part).expect("written"));

@@ -25,13 +25,13 @@ impl<'a> Batch<'a> {
         ensure!(
             codes.len() == b * cells,
             "{} do not make whole samples of {cells}",
-            crate::output::many(codes.len(), "code")
+            crate::output::counted(codes.len(), "code")
         );
         ensure!(
             statics.len() == b * shape.s,
             "{} for {} of {}",
-            crate::output::many(statics.len(), "static feature"),
-            crate::output::many(b, "sample"),
+            crate::output::counted(statics.len(), "static feature"),
+            crate::output::counted(b, "sample"),
             shape.s
         );
         let is_known = |&code: &u8| usize::from(code) < shape.e || code == EMPTY_CELL;

@@ -46,8 +46,8 @@ impl Gradient {
         ensure!(
             targets.len() == batch.len(),
             "{} for {}",
-            crate::output::many(targets.len(), "target"),
-            crate::output::many(batch.len(), "sample")
+            crate::output::counted(targets.len(), "target"),
+            crate::output::counted(batch.len(), "sample")
         );
         ensure!(!batch.is_empty(), "there is no sample to learn from");
         if self.values.len() == model.flat().len() {

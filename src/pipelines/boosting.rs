@@ -255,18 +255,18 @@ impl Model for Boosted {
         ensure!(
             self.base.len() == outputs,
             "{} for {k} classes",
-            crate::output::many(self.base.len(), "output")
+            crate::output::counted(self.base.len(), "output")
         );
         ensure!(
             self.trees.len().is_multiple_of(outputs),
             "a round has not a tree for each of {}",
-            crate::output::many(outputs, "output")
+            crate::output::counted(outputs, "output")
         );
         ensure!(
             self.gains.len() == f,
             "{} for {}",
-            crate::output::many(self.gains.len(), "gain"),
-            crate::output::many(f, "column")
+            crate::output::counted(self.gains.len(), "gain"),
+            crate::output::counted(f, "column")
         );
         self.trees.iter().try_for_each(|tree| tree.check(f))
     }

@@ -17,13 +17,13 @@ use super::parameters::{HyperParameters, Settings, effective_hyper_parameters};
 use super::steps::Steps;
 use super::svc::Svc;
 use crate::error::hinted;
-use crate::shard::Format;
+use crate::shard::ArtefactFormat;
 use crate::tables::FeatureTable;
 
 /// The file of a fitted pipeline.
 pub const PIPELINE_FILE: &str = "pipeline.json";
 
-const PIPELINE: Format = Format {
+const PIPELINE: ArtefactFormat = ArtefactFormat {
     name: "pipeline",
     version: 2,
     rebuild: "poolcast sweep run",

@@ -227,13 +227,13 @@ impl Model for Forest {
         ensure!(
             self.gains.len() == f,
             "{} for {}",
-            crate::output::many(self.gains.len(), "gain"),
-            crate::output::many(f, "column")
+            crate::output::counted(self.gains.len(), "gain"),
+            crate::output::counted(f, "column")
         );
         ensure!(
             self.forests.len() == outputs(k).len(),
             "{} for {k} classes",
-            crate::output::many(self.forests.len(), "forest")
+            crate::output::counted(self.forests.len(), "forest")
         );
         ensure!(
             self.forests.iter().all(|trees| !trees.is_empty()),

@@ -89,12 +89,12 @@ impl Model for Logistic {
         ensure!(
             self.intercepts.len() == outputs,
             "{} for {k} classes",
-            crate::output::many(self.intercepts.len(), "intercept")
+            crate::output::counted(self.intercepts.len(), "intercept")
         );
         ensure!(
             self.weights.len() == outputs * f,
             "{} for {outputs} x {f}",
-            crate::output::many(self.weights.len(), "weight")
+            crate::output::counted(self.weights.len(), "weight")
         );
         Ok(())
     }

@@ -400,7 +400,7 @@ impl Model for Network {
         ensure!(
             outputs == if k == 2 { 1 } else { k },
             "{} for {k} classes",
-            crate::output::many(outputs, "output")
+            crate::output::counted(outputs, "output")
         );
         let mut inputs = f;
         for layer in &self.layers {

@@ -95,7 +95,7 @@ impl Steps {
             hinted(
                 format!(
                     "the table has {}, and the selection leaves none",
-                    crate::output::many(table.column_count(), "feature")
+                    crate::output::counted(table.column_count(), "feature")
                 ),
                 "let it keep more: a larger `selection_C`, or smaller limits"
             )
@@ -239,7 +239,7 @@ fn components(x: &Matrix, fitting: Fitting<'_>) -> Result<Vec<Component>> {
         hinted(
             format!(
                 "`selection_n_components` is {wanted}, and the table has {}",
-                crate::output::many(x.f, "feature")
+                crate::output::counted(x.f, "feature")
             ),
             "ask for as many components as there are features at most"
         )

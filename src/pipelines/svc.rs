@@ -105,7 +105,7 @@ impl Model for Svc {
         ensure!(
             self.machines.len() == k * (k - 1) / 2,
             "{} for {k} classes",
-            crate::output::many(self.machines.len(), "machine")
+            crate::output::counted(self.machines.len(), "machine")
         );
         let sound = |machine: &Machine| machine.vectors.len() == machine.weights.len() * f;
         ensure!(

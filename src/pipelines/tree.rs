@@ -97,7 +97,7 @@ impl Tree {
         ensure!(
             n > 0 && lengths == [n; 3],
             "a tree's columns have other lengths than its {}",
-            crate::output::many(n, "node")
+            crate::output::counted(n, "node")
         );
         let sound = |at: usize| {
             let other = self.others[at] as usize;

@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::chunk_entry::{ChunkEntry, ChunkState, TrialChunk, WorkItem};
 use super::journal::{self, JournalResult, StoredResult};
-use crate::files::{Staging, read_regular, sync_directory};
+use crate::files::{StagedDirectory, read_regular, sync_directory};
 use crate::manifest;
-use crate::shard::Format;
+use crate::shard::ArtefactFormat;
 use crate::temporary;
 
 /// Queues.
-pub const QUEUE: Format = Format {
+pub const QUEUE: ArtefactFormat = ArtefactFormat {
     name: "queue",
     version: 2,
     rebuild: "poolcast sweep init CONFIG -o DIR",
@@ -165,7 +165,7 @@ impl ChunkFile {
 impl Queue {
     /// Makes an empty queue in the directory `dir`, which must not be one yet.
     pub fn create(dir: &Path, settings: QueueSettings) -> Result<Queue> {
-        let staging = Staging::new(dir, false)?;
+        let staging = StagedDirectory::new(dir, false)?;
         for name in ["items", "workers", "results", "running", "seat"] {
             fs_err::create_dir(staging.path().join(name))?;
         }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::chunk_entry::{ChunkEntry, ChunkState, WorkItem};
 use super::heartbeat::parse_heartbeat;
 use super::item_store::{Queue, segment_size};
-use crate::process::{Fate, Process};
+use crate::process::{Process, ProcessStatus};
 
 /// How many trials stand where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -205,10 +205,12 @@ impl<'a> LeaseMonitor<'a> {
         let fate = beat
             .as_deref()
             .and_then(parse_heartbeat)
-            .map_or(Fate::Unknown, |beat| beat.process.fate(&self.process));
+            .map_or(ProcessStatus::Unknown, |beat| {
+                beat.process.status_seen_from(&self.process)
+            });
         let is_new = !self.seen.contains_key(worker);
         let seen = self.seen.entry(worker.to_owned()).or_default();
-        if fate == Fate::Gone {
+        if fate == ProcessStatus::Gone {
             return WorkerHealth::Dead;
         }
         if is_new || seen.beat != beat {
@@ -238,6 +240,8 @@ impl<'a> LeaseMonitor<'a> {
             .read_heartbeat_file(worker)
             .as_deref()
             .and_then(parse_heartbeat);
-        beat.is_some_and(|beat| beat.process.fate(&self.process) == Fate::Runs)
+        beat.is_some_and(|beat| {
+            beat.process.status_seen_from(&self.process) == ProcessStatus::Running
+        })
     }
 }

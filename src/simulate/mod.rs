@@ -29,7 +29,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::hinted;
-use crate::files::Growing;
+use crate::files::AtomicFile;
 use crate::manifest;
 use job::Job;
 use lives::{Lives, Piece, Slices, Timed};
@@ -102,7 +102,7 @@ pub fn simulate(
 ) -> Result<Summary> {
     clear(log, truth, overwrite)?;
     let mut writer = LogWriter::new(log, settings.rotate_bytes)?;
-    let mut truth_file = Growing::new(truth)?;
+    let mut truth_file = AtomicFile::new(truth)?;
     let (counted, cycles) = pool_life(settings, |pieces| writer.write(pieces), progress)?;
     let summary = Summary {
         bytes: writer.bytes(),

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::chances::Cause;
 use super::summary::Summary;
 use crate::eventlog::HoldCode;
-use crate::shard::{self, Column, Format, Shard};
+use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
 
 /// Truth files.
-pub const TRUTH: Format = Format {
+pub const TRUTH: ArtefactFormat = ArtefactFormat {
     name: "truth",
     version: 1,
     rebuild: "poolcast simulate",
@@ -85,14 +85,14 @@ pub(super) fn encode(cycles: &[Cycle], origin: &Origin) -> Result<Vec<u8>> {
     let p_hold = column(cycles, |truth| truth.p_hold);
     let cause = column(cycles, |truth| place(truth.cause));
     let columns = [
-        ("cluster", Column::vector(&cluster)),
-        ("proc", Column::vector(&proc)),
-        ("earlier_holds", Column::vector(&earlier_holds)),
-        ("hold_time_ms", Column::vector(&hold_time_ms)),
-        ("release_time_ms", Column::vector(&release_time_ms)),
-        ("p_release", Column::vector(&p_release)),
-        ("p_hold", Column::vector(&p_hold)),
-        ("cause", Column::vector(&cause)),
+        ("cluster", ShardColumn::vector(&cluster)),
+        ("proc", ShardColumn::vector(&proc)),
+        ("earlier_holds", ShardColumn::vector(&earlier_holds)),
+        ("hold_time_ms", ShardColumn::vector(&hold_time_ms)),
+        ("release_time_ms", ShardColumn::vector(&release_time_ms)),
+        ("p_release", ShardColumn::vector(&p_release)),
+        ("p_hold", ShardColumn::vector(&p_hold)),
+        ("cause", ShardColumn::vector(&cause)),
     ];
     let notes = Notes {
         causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),

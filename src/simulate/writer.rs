@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::lives::Piece;
 use super::pool::SCHEDD;
 use crate::eventlog::{LogBuffer, LogHeader};
-use crate::files::{self, Growing};
+use crate::files::{self, AtomicFile};
 use crate::manifest::Checksum;
 
 /// The line that ends every record, the header of a file included.
@@ -18,9 +18,9 @@ const RECORD_END: &[u8] = b"...\n";
 pub(super) struct LogWriter {
     path: PathBuf,
     rotate_bytes: Option<u64>,
-    current: Growing,
+    current: AtomicFile,
     /// Rotated generations, oldest first.
-    rotated: Vec<Growing>,
+    rotated: Vec<AtomicFile>,
     size_bytes: u64,
     offset_bytes: u64,
     /// Of all events, without the headers of the files: these are written anew once their files are full.
@@ -53,7 +53,7 @@ pub(super) fn events_xxh3(path: &Path, rotated: usize) -> Result<String> {
 
 impl LogWriter {
     pub(super) fn new(path: &Path, rotate_bytes: Option<u64>) -> Result<LogWriter> {
-        let current = Growing::new(path)?;
+        let current = AtomicFile::new(path)?;
         let path = path.to_owned();
         Ok(LogWriter {
             path,
@@ -129,7 +129,7 @@ impl LogWriter {
         file.seek(SeekFrom::Start(0))?;
         file.write_all(&header)?;
         // A temporary name of its own for each.
-        let next = Growing::new(&generation(&self.path, self.rotated.len() + 1))?;
+        let next = AtomicFile::new(&generation(&self.path, self.rotated.len() + 1))?;
         self.rotated
             .push(std::mem::replace(&mut self.current, next));
         self.offset_bytes += self.size_bytes;

@@ -71,7 +71,7 @@ impl BestNetwork {
             });
             format!(
                 "of {} none finished{}",
-                crate::output::many(trials.len(), "trial"),
+                crate::output::counted(trials.len(), "trial"),
                 why.unwrap_or_default()
             )
         })?;

@@ -166,7 +166,7 @@ fn of_choice(
         ("goal", format!("{:?}", choice.metric.goal).to_lowercase()),
         ("value", choice.value.to_string()),
         ("model", relative),
-        ("model_sha256", manifest::digest(&fs_err::read(&model)?)),
+        ("model_sha256", manifest::sha256(&fs_err::read(&model)?)),
         ("trials", all.clone().count().to_string()),
         (
             "failed",

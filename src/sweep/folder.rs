@@ -15,10 +15,10 @@ use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
 use crate::queue::{ChunkEntry, Queue, QueueSettings, WorkItem};
-use crate::shard::Format;
+use crate::shard::ArtefactFormat;
 
 /// Folders of sweeps.
-pub const SWEEP: Format = Format {
+pub const SWEEP: ArtefactFormat = ArtefactFormat {
     name: "sweep",
     version: 3,
     rebuild: "poolcast sweep init CONFIG -o DIR",

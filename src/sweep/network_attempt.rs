@@ -34,7 +34,7 @@ pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
     let states = if states.is_empty() {
         states
     } else {
-        format!("-{:.8}", manifest::digest(states.as_bytes()))
+        format!("-{:.8}", manifest::sha256(states.as_bytes()))
     };
     let name = format!(
         "j{j}-m{m}-t{timeframe_len_s}-{}-{}{states}",
@@ -247,7 +247,7 @@ impl<'a> Trial<'a> {
             Some(earlier) if *earlier == before => training::copy_checkpoint(earlier, dir),
             // Nobody else goes on there: whoever had the lease has lost it or has given it back.
             Some(earlier) => {
-                files::remove([dir.to_owned()])?;
+                files::remove_all([dir.to_owned()])?;
                 Ok(fs_err::rename(earlier, dir)?)
             }
             None => Ok(()),

@@ -253,9 +253,9 @@ impl Part<'_> {
     fn publish(&self, trial: usize, row: &TrialRow) -> Result<()> {
         let (from, to) = (self.work_dir(trial), trial_dir(self.dir, trial));
         if row.ended != TrialEnd::Done {
-            return files::remove([from]);
+            return files::remove_all([from]);
         }
-        files::remove([to.clone()])?;
+        files::remove_all([to.clone()])?;
         fs_err::create_dir_all(to.parent().context("a trial stands in a directory")?)?;
         Ok(fs_err::rename(from, to)?)
     }

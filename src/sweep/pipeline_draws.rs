@@ -189,7 +189,7 @@ fn space(config: &Config, prefix: &str, written: &PipelineSpace) -> Result<Searc
     SearchSpace::from_parameters(&all)
 }
 
-fn too_many(pipeline: &str, points: u64) -> crate::error::Hinted {
+fn too_many(pipeline: &str, points: u64) -> crate::error::HintedError {
     hinted(
         format!(
             "`pipelines.{pipeline}` has {points} points, and a sweep at most {MOST_TRIALS} trials"

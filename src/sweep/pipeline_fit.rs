@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Config, Cv, MetricName};
 use crate::manifest::Checksum;
 use crate::pipelines::{FittedPipeline, HyperParameters, effective_hyper_parameters};
-use crate::shard::{self, Column, Format, Shard};
+use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
 use crate::tables::{FeatureTable, JoinedTable, SplitRows, cross_validation_folds};
 use crate::training::ClassScores;
 use crate::{files, manifest, pipelines};
 
 /// Directories of fitted pipelines.
-pub const FIT: Format = Format {
+pub const FIT: ArtefactFormat = ArtefactFormat {
     name: "fit",
     version: 2,
     rebuild: "poolcast sweep run DIR",
@@ -273,7 +273,7 @@ impl PipelineFit {
         fs_err::create_dir_all(dir)?;
         let TrialPredictions { folds, validation } = &self.predictions;
         let columns = [("folds", folds), ("validation", validation)];
-        let columns = columns.map(|(name, values)| (name.to_owned(), Column::vector(values)));
+        let columns = columns.map(|(name, values)| (name.to_owned(), ShardColumn::vector(values)));
         shard::write(&dir.join(PREDICTIONS), FIT, &key, columns.to_vec())?;
         self.model.write(dir)?;
         config.write(dir)?;
@@ -304,7 +304,7 @@ pub(super) fn finished(dir: &Path, key: &str) -> Option<FitScores> {
 
 /// Removes the model in `dir`; it can be made again from the row.
 pub(super) fn remove_model(dir: &Path) -> Result<()> {
-    files::remove([dir.join(pipelines::PIPELINE_FILE)])
+    files::remove_all([dir.join(pipelines::PIPELINE_FILE)])
 }
 
 /// Fails for hyper-parameters that the pipeline does not know, or cannot use.

@@ -16,8 +16,8 @@ use super::trial_files::{publish, trial_dir, trial_dirs};
 use super::trial_row::{CsvColumns, TrialEnd, TrialRow};
 use crate::config::Config;
 use crate::error::hinted;
-use crate::files::Growing;
-use crate::output::many;
+use crate::files::AtomicFile;
+use crate::output::counted;
 use crate::queue::{
     ChunkEntry, ChunkState, ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_manager,
 };
@@ -59,10 +59,10 @@ pub fn manage_trials(
             said = Some(Instant::now());
         }
         let text = match news {
-            ManagerEvent::BecameLeader(None) => format!("managing {}", many(trials, "trial")),
+            ManagerEvent::BecameLeader(None) => format!("managing {}", counted(trials, "trial")),
             ManagerEvent::BecameLeader(Some(dead)) => format!(
                 "managing {} in place of {dead}, which is dead",
-                many(trials, "trial")
+                counted(trials, "trial")
             ),
             ManagerEvent::ItemsEnded(counts) => format!(
                 "{} of {} have ended, {} run",
@@ -208,7 +208,7 @@ fn write_lines(
     outcomes: &mut TrialOutcomes,
     mut write: impl FnMut(&TrialRow, &mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
-    let mut file = Growing::new(path)?;
+    let mut file = AtomicFile::new(path)?;
     let mut waiting = Vec::new();
     for at in 0..outcomes.all().len() {
         write(&outcomes.row(at)?, &mut waiting)?;
@@ -263,7 +263,7 @@ fn prune(sweep: &SweepFolder, outcomes: &TrialOutcomes, keep: usize) -> Result<(
             continue;
         };
         match all[at].value.is_some() && !kept.contains(&trial) {
-            true if all[at].is_fit => files::remove([dir])?,
+            true if all[at].is_fit => files::remove_all([dir])?,
             true => training::remove_model(&dir)?,
             false => {}
         }
@@ -286,7 +286,7 @@ pub fn clean_up(sweep: &SweepFolder, keep: Option<usize>) -> Result<()> {
     if let Some(keep) = keep {
         prune(sweep, &TrialOutcomes::read(sweep)?, keep)?;
     }
-    files::remove([queue_dir(&sweep.dir)])
+    files::remove_all([queue_dir(&sweep.dir)])
 }
 
 /// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
@@ -301,5 +301,5 @@ pub(super) fn clear(dir: &Path) -> Result<()> {
         LOG_FILE,
     ];
     let of_results = names.map(|name| dir.join(name));
-    files::remove(of_results.into_iter().chain([queue_dir(dir)]))
+    files::remove_all(of_results.into_iter().chain([queue_dir(dir)]))
 }

@@ -189,7 +189,7 @@ impl<'a> TrialFiles<'a> {
     fn drop_files(&self, is_fit: bool, dir: &Path) -> Result<()> {
         match is_fit {
             true if self.compares()? => pipeline_fit::remove_model(dir),
-            true => files::remove([dir.to_owned()]),
+            true => files::remove_all([dir.to_owned()]),
             // What trials are compared by may follow from the model; and a trial may go on from a rung.
             false
                 if !self.sweep.config.pipelines.is_empty()

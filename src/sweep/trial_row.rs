@@ -169,7 +169,7 @@ impl TrialRow {
     pub(super) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> Result<TrialRow> {
         let error = format!(
             "{} died of it or lost it, one after the other",
-            crate::output::many(tries as usize, "worker")
+            crate::output::counted(tries as usize, "worker")
         );
         let row = TrialRow::begin(
             &ChunkEntry {

@@ -77,7 +77,10 @@ fn enough(found: usize, what: &str, k: usize) -> Result<()> {
     ensure!(
         found >= k,
         hinted(
-            format!("{} cannot make {k} folds", crate::output::many(found, what)),
+            format!(
+                "{} cannot make {k} folds",
+                crate::output::counted(found, what)
+            ),
             "ask for fewer with `--cv`"
         )
     );

@@ -11,7 +11,7 @@ use super::expression::RowFilter;
 use super::numbers::Numbers;
 use super::table::FeatureTable;
 use crate::config::{Data, EVALUATE, WHOLE};
-use crate::error::{Hinted, hinted};
+use crate::error::{HintedError, hinted};
 
 /// How many names a message lists.
 const LISTED: usize = 5;
@@ -199,7 +199,7 @@ impl JoinedTable {
                     hinted(
                         format!(
                             "the {side} side of the split `{name}` has one class: `{only}`, {}",
-                            crate::output::many(rows.len(), "row")
+                            crate::output::counted(rows.len(), "row")
                         ),
                         "a model needs at least two; change the filter"
                     )
@@ -211,7 +211,11 @@ impl JoinedTable {
 }
 
 /// Says that something would be learned from and validated on.
-fn shared<'a>(sides: &str, what: &str, names: impl ExactSizeIterator<Item = &'a str>) -> Hinted {
+fn shared<'a>(
+    sides: &str,
+    what: &str,
+    names: impl ExactSizeIterator<Item = &'a str>,
+) -> HintedError {
     let hint = "what is validated on must not be learned from; change one of the two filters";
     hinted(format!("{sides} share the {what} {}", list(names)), hint)
 }
@@ -227,7 +231,7 @@ pub(super) fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String 
     if count > LISTED {
         text.push_str(&format!(
             " and {}",
-            crate::output::many(count - LISTED, "other")
+            crate::output::counted(count - LISTED, "other")
         ));
     }
     text

@@ -67,7 +67,7 @@ fn check_columns(found: &[String], features: &[String]) -> Result<()> {
             said.join(", and "),
             format!(
                 "give it the {} that the pipeline was fitted on, in any order, beside the index, and no others",
-                crate::output::many(features.len(), "feature")
+                crate::output::counted(features.len(), "feature")
             )
         )
     );

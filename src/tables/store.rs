@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::join::{JoinedTable, SplitRows};
 use super::table::FeatureTable;
 use crate::config::Data;
-use crate::files::Staging;
+use crate::files::StagedDirectory;
 use crate::manifest::{self, Checksum};
-use crate::shard::{Column, Format, Layout};
+use crate::shard::{ArtefactFormat, ShardColumn, ShardLayout};
 
 /// Directories of joined tables.
-pub const TABLE: Format = Format {
+pub const TABLE: ArtefactFormat = ArtefactFormat {
     name: "table",
     version: 2,
     rebuild: "poolcast sweep init CONFIG -o DIR",
@@ -66,18 +66,18 @@ impl JoinedTable {
         let mut columns = vec![
             (
                 "x".to_owned(),
-                Column::new(&table.x, &[table.column_count(), table.row_count()]),
+                ShardColumn::new(&table.x, &[table.column_count(), table.row_count()]),
             ),
-            ("y".to_owned(), Column::vector(&table.y)),
-            ("groups".to_owned(), Column::vector(&table.groups)),
+            ("y".to_owned(), ShardColumn::vector(&table.y)),
+            ("groups".to_owned(), ShardColumn::vector(&table.groups)),
         ];
         columns.extend(
             times
                 .as_ref()
-                .map(|times| ("times".to_owned(), Column::vector(times))),
+                .map(|times| ("times".to_owned(), ShardColumn::vector(times))),
         );
         let (features, classes) = (table.features.clone(), table.classes.clone());
-        let layout = Layout::new(TABLE, &key, columns)?;
+        let layout = ShardLayout::new(TABLE, &key, columns)?;
         let xxh3 = Checksum::of(layout.parts());
         let body = Body {
             xxh3,
@@ -86,7 +86,7 @@ impl JoinedTable {
             names: names.clone(),
             splits: splits.clone(),
         };
-        let staging = Staging::new(dir, true)?;
+        let staging = StagedDirectory::new(dir, true)?;
         layout.write(&staging.path().join(FILE))?;
         manifest::write(staging.path(), TABLE, key, &body)?;
         staging.commit()

@@ -21,7 +21,7 @@ use super::window::EMPTY_CELL;
 use crate::config::Cycles;
 use crate::error::hinted;
 use crate::events::{EventStore, StoredJob, StoredJobs};
-use crate::files::{self, Staging};
+use crate::files::{self, StagedDirectory};
 use crate::manifest;
 
 /// The codes in one shard are at most so many bytes.
@@ -112,7 +112,7 @@ pub fn build(
         hinted(
             format!(
                 "the events have {}, and none with a known outcome",
-                crate::output::many(cycles, "hold cycle")
+                crate::output::counted(cycles, "hold cycle")
             ),
             "parse a longer log: held jobs must be released and end, or be held again, within it"
         )
@@ -127,7 +127,7 @@ pub fn build(
     let placed = sides(&members, settings.split, settings.fractions, settings.seed);
     let outside = placed.iter().filter(|side| side.is_none()).count();
     left_out.extend((outside > 0).then_some((LeftOutReason::ClusterOnTwoSides, outside)));
-    let staging = Staging::new(dir, replace)?;
+    let staging = StagedDirectory::new(dir, replace)?;
     let of_side = |side| {
         samples
             .iter()

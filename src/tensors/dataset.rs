@@ -16,10 +16,10 @@ use crate::error::hinted;
 use crate::eventlog::ResourceRequest;
 use crate::events::TIMESTAMPS_MS;
 use crate::manifest::{self, Checksum};
-use crate::shard::{Column, Format, Layout, Shard};
+use crate::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
 
 /// Tensor shards.
-pub const TENSORS_FORMAT: Format = Format {
+pub const TENSORS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "tensors",
     version: 4,
     rebuild: "poolcast tensors EVENTS -o DIR",
@@ -165,33 +165,33 @@ pub(super) fn write_shard(
         words(|row| row.facts.record.ends.failures),
     ];
     let columns = [
-        ("codes", Column::new(codes, &[rows.len(), m, j])),
-        ("label", Column::vector(&label)),
-        ("hold_time_ms", Column::vector(&hold_time_ms)),
-        ("outcome_time_ms", Column::vector(&outcome_time_ms)),
-        ("cluster", Column::vector(&cluster)),
-        ("proc", Column::vector(&proc)),
-        ("hold_code", Column::vector(&hold_code)),
-        ("hold_subcode", Column::vector(&hold_subcode)),
-        ("earlier_holds", Column::vector(&earlier_holds)),
-        ("group", Column::vector(&group)),
-        ("subcode_family", Column::vector(&subcode_family)),
-        ("since_submit_s", Column::vector(&since_submit_s)),
-        ("request_cpus", Column::vector(&cpus)),
-        ("request_gpus", Column::vector(&gpus)),
-        ("request_memory_mb", Column::vector(&memory_mb)),
-        ("request_disk_mb", Column::vector(&disk_mb)),
-        ("cluster_successes", Column::vector(&cluster_successes)),
-        ("cluster_failures", Column::vector(&cluster_failures)),
-        ("owner_successes", Column::vector(&owner_successes)),
-        ("owner_failures", Column::vector(&owner_failures)),
-        ("cluster_ended_well", Column::vector(&ended_well)),
-        ("cluster_ended_badly", Column::vector(&ended_badly)),
+        ("codes", ShardColumn::new(codes, &[rows.len(), m, j])),
+        ("label", ShardColumn::vector(&label)),
+        ("hold_time_ms", ShardColumn::vector(&hold_time_ms)),
+        ("outcome_time_ms", ShardColumn::vector(&outcome_time_ms)),
+        ("cluster", ShardColumn::vector(&cluster)),
+        ("proc", ShardColumn::vector(&proc)),
+        ("hold_code", ShardColumn::vector(&hold_code)),
+        ("hold_subcode", ShardColumn::vector(&hold_subcode)),
+        ("earlier_holds", ShardColumn::vector(&earlier_holds)),
+        ("group", ShardColumn::vector(&group)),
+        ("subcode_family", ShardColumn::vector(&subcode_family)),
+        ("since_submit_s", ShardColumn::vector(&since_submit_s)),
+        ("request_cpus", ShardColumn::vector(&cpus)),
+        ("request_gpus", ShardColumn::vector(&gpus)),
+        ("request_memory_mb", ShardColumn::vector(&memory_mb)),
+        ("request_disk_mb", ShardColumn::vector(&disk_mb)),
+        ("cluster_successes", ShardColumn::vector(&cluster_successes)),
+        ("cluster_failures", ShardColumn::vector(&cluster_failures)),
+        ("owner_successes", ShardColumn::vector(&owner_successes)),
+        ("owner_failures", ShardColumn::vector(&owner_failures)),
+        ("cluster_ended_well", ShardColumn::vector(&ended_well)),
+        ("cluster_ended_badly", ShardColumn::vector(&ended_badly)),
     ];
     let columns = columns
         .map(|(name, column)| (name.to_owned(), column))
         .to_vec();
-    let layout = Layout::new(TENSORS_FORMAT, &serde_json::json!({}), columns)?;
+    let layout = ShardLayout::new(TENSORS_FORMAT, &serde_json::json!({}), columns)?;
     layout.write(path)?;
     Ok(Checksum::of(layout.parts()))
 }
@@ -266,7 +266,7 @@ impl Dataset {
                 (found, successes) == (listed.samples, listed.successes),
                 "`{}` lists {}, {} of them with label 1, and holds {found}, {successes} of them with label 1",
                 dir.display(),
-                crate::output::many(listed.samples, &format!("{} sample", side.name())),
+                crate::output::counted(listed.samples, &format!("{} sample", side.name())),
                 listed.successes
             );
             sides.insert(side, Shards { shards, starts });
@@ -349,7 +349,11 @@ impl Dataset {
     }
 
     /// A column of `side` over all its shards, `[n]`.
-    pub fn column<T: crate::shard::Element>(&self, side: SplitSide, name: &str) -> Result<Vec<T>> {
+    pub fn column<T: crate::shard::ShardElement>(
+        &self,
+        side: SplitSide,
+        name: &str,
+    ) -> Result<Vec<T>> {
         let mut all = Vec::with_capacity(self.len(side));
         for shard in self.shards(side) {
             all.extend_from_slice(shard.column(name)?);
@@ -433,7 +437,7 @@ fn check(shard: &Shard, e: usize, m: usize, j: usize) -> Result<Counts> {
     ensure!(
         lengths.iter().all(|&length| length == n),
         "its columns have other lengths than its {}",
-        crate::output::many(n, "sample")
+        crate::output::counted(n, "sample")
     );
     let label: &[u8] = shard.column("label")?;
     ensure!(

@@ -95,10 +95,10 @@ impl TensorSettings {
             hinted(
                 format!(
                     "samples of {} and {} have {} each, and {} are the most",
-                    crate::output::many(j, "job"),
-                    crate::output::many(m, "frame"),
-                    crate::output::many(j * m, "cell"),
-                    crate::output::count(MOST_CELLS as u64)
+                    crate::output::counted(j, "job"),
+                    crate::output::counted(m, "frame"),
+                    crate::output::counted(j * m, "cell"),
+                    crate::output::with_commas(MOST_CELLS as u64)
                 ),
                 "choose a smaller `j` or `m`; the published search space has 100 each at most"
             )

@@ -13,12 +13,12 @@ use super::run::write_history;
 use super::train::{Epoch, Progress, Stopped};
 use crate::error::hinted;
 use crate::models::Model;
-use crate::shard::{self, Column, Format, Shard};
+use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
 
 /// The checkpoint's file name in a run.
 pub(super) const FILE: &str = "checkpoint.safetensors";
 
-const FORMAT: Format = Format {
+const FORMAT: ArtefactFormat = ArtefactFormat {
     name: "checkpoint",
     version: 3,
     rebuild: "poolcast train TENSORS -o RUN",
@@ -99,7 +99,7 @@ impl Checkpoint {
             names
                 .iter()
                 .zip(*vectors)
-                .map(move |(name, vector)| (format!("{group}/{name}"), Column::vector(vector)))
+                .map(move |(name, vector)| (format!("{group}/{name}"), ShardColumn::vector(vector)))
         });
         shard::write(&dir.join(FILE), FORMAT, &notes, columns.collect())
     }

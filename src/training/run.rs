@@ -14,18 +14,18 @@ use super::outcome::{METRICS_FILE, Metrics, Status};
 use super::train::{Epoch, Settings, statics};
 use crate::error::hinted;
 use crate::models::{Device, Model, Shape};
-use crate::shard::{self, Column, Format, Shard};
+use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
 use crate::tensors::{self, Dataset, STATIC_FEATURES, SplitSide};
 use crate::{files, manifest};
 
 /// Finished trainings.
-pub const RUN: Format = Format {
+pub const RUN: ArtefactFormat = ArtefactFormat {
     name: "run",
     version: 3,
     rebuild: "poolcast train TENSORS -o RUN",
 };
 
-const MODEL: Format = Format {
+const MODEL: ArtefactFormat = ArtefactFormat {
     name: "model",
     version: 3,
     rebuild: RUN.rebuild,
@@ -113,7 +113,7 @@ impl Run {
         );
         let parameters = state.model.parameters().iter().zip(&state.best);
         let columns = parameters
-            .map(|(p, weights)| (p.name.clone(), Column::new(weights, &p.dims)))
+            .map(|(p, weights)| (p.name.clone(), ShardColumn::new(weights, &p.dims)))
             .collect();
         let notes = Notes {
             model: settings.model.clone(),
@@ -128,7 +128,7 @@ impl Run {
             tensors_key: dataset.key.clone(),
             training: settings.clone(),
             rates: Rates::learn(dataset)?,
-            model_sha256: manifest::digest(&model),
+            model_sha256: manifest::sha256(&model),
             metrics_sha256: metrics_digest(dir)?,
         };
         manifest::write(dir, RUN, key, &summary)?;
@@ -162,7 +162,7 @@ impl Run {
         };
         ensure!(
             shard.notes::<Notes>()? == notes
-                && manifest::digest(shard.bytes()) == summary.model_sha256,
+                && manifest::sha256(shard.bytes()) == summary.model_sha256,
             hinted(
                 format!(
                     "`{}` is not the model that its manifest speaks of",
@@ -176,7 +176,7 @@ impl Run {
             hinted(
                 format!(
                     "the model takes {}, and this program knows {STATIC_FEATURES}",
-                    crate::output::many(summary.shape.s, "static feature")
+                    crate::output::counted(summary.shape.s, "static feature")
                 ),
                 "train it anew into another directory with `poolcast train TENSORS -o RUN`"
             )
@@ -203,13 +203,13 @@ impl Run {
     /// Removes what an earlier training left, the manifest first, and what its model scored.
     pub(super) fn clear(dir: &Path) -> Result<()> {
         Run::reopen(dir)?;
-        files::remove([checkpoint::FILE, HISTORY_FILE].map(|file| dir.join(file)))
+        files::remove_all([checkpoint::FILE, HISTORY_FILE].map(|file| dir.join(file)))
     }
 
     /// Makes of a run one that has not finished: only its checkpoint remains, and its history.
     pub(super) fn reopen(dir: &Path) -> Result<()> {
         let scored = SplitSide::ALL.map(|side| Evaluation::path(dir, side));
-        files::remove(
+        files::remove_all(
             [manifest::FILE, MODEL_FILE, METRICS_FILE]
                 .map(|file| dir.join(file))
                 .into_iter()
@@ -220,16 +220,16 @@ impl Run {
 
 /// Removes the model of the training in `dir`, but not what says how it went and how to train it again.
 pub fn remove_model(dir: &Path) -> Result<()> {
-    files::remove([manifest::FILE, MODEL_FILE, checkpoint::FILE].map(|file| dir.join(file)))
+    files::remove_all([manifest::FILE, MODEL_FILE, checkpoint::FILE].map(|file| dir.join(file)))
 }
 
 /// Removes the checkpoint of the training in `dir`, which has come to its end.
 pub fn remove_checkpoint(dir: &Path) -> Result<()> {
-    files::remove([dir.join(checkpoint::FILE)])
+    files::remove_all([dir.join(checkpoint::FILE)])
 }
 
 fn metrics_digest(dir: &Path) -> Result<String> {
-    Ok(manifest::digest(&files::read_artefact(
+    Ok(manifest::sha256(&files::read_artefact(
         &dir.join(METRICS_FILE),
         1 << 30,
     )?))

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use poolcast::files::{Staging, lock_directory};
+use poolcast::files::{StagedDirectory, lock_directory};
 
 use crate::place::{Outcome, Place};
 
@@ -49,7 +49,7 @@ fn what_a_killed_call_left_is_removed_by_the_next_one() {
 #[test]
 fn who_comes_second_says_so() {
     let place = Place::with_run();
-    let staging = Staging::new(&place.path("out"), false).expect("staged");
+    let staging = StagedDirectory::new(&place.path("out"), false).expect("staged");
     let busy = format!(
         "another call, process {}, is writing `out`",
         std::process::id()

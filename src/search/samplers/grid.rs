@@ -39,7 +39,7 @@ pub(in crate::search) fn point(space: &SearchSpace, trial: usize) -> Result<Sear
     ensure!(
         rest < points,
         "the grid has {}, and no point {trial}",
-        crate::output::many(points as usize, "point")
+        crate::output::counted(points as usize, "point")
     );
 
     let mut point = SearchPoint::new();

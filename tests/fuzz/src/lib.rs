@@ -13,7 +13,7 @@ pub mod output;
 pub mod process;
 #[path = "../../../src/temporary.rs"]
 pub mod temporary;
-#[path = "../../../src/files.rs"]
+#[path = "../../../src/files/mod.rs"]
 pub mod files;
 #[path = "../../../src/shard.rs"]
 pub mod shard;

@@ -1,0 +1,78 @@
+//! What is done with directories: whether something fits there, removal, names that last.
+
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use rustix::fs::statvfs;
+
+use crate::error::hinted;
+
+/// Checks that `bytes` more fit where the directory `dir` is, or is to be made.
+///
+/// # Errors
+/// Fails, as something that passes, where they do not.
+pub fn check_space(dir: &Path, bytes: u64) -> Result<()> {
+    let parents = dir.ancestors().map(|parent| {
+        if parent.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            parent
+        }
+    });
+    let Some(place) = parents.into_iter().find(|parent| parent.exists()) else {
+        return Ok(());
+    };
+    let Ok(found) = statvfs(place) else {
+        return Ok(());
+    };
+    let free_bytes = found.f_bavail.saturating_mul(found.f_frsize);
+    if bytes <= free_bytes {
+        return Ok(());
+    }
+    let message = format!(
+        "`{}` would have {}, and {} are free there",
+        dir.display(),
+        indicatif::DecimalBytes(bytes),
+        indicatif::DecimalBytes(free_bytes)
+    );
+    let full = anyhow::Error::from(Error::from(ErrorKind::StorageFull));
+    Err(full.context(hinted(
+        message,
+        "free some space, or name a directory on another file system",
+    )))
+}
+
+/// Removes those of `paths` that are there: files, and directories with all that is in them.
+pub fn remove_all(paths: impl IntoIterator<Item = PathBuf>) -> Result<()> {
+    for path in paths {
+        match fs_err::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => fs_err::remove_dir_all(path)?,
+            Ok(_) => fs_err::remove_file(path)?,
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes the names in a directory last through a power loss.
+pub fn sync_directory(path: &Path) -> Result<()> {
+    fs_err::File::open(path)?
+        .sync_all()
+        .with_context(|| format!("cannot sync directory `{}`", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("not").join("yet");
+        check_space(&target, 1).expect("it fits");
+        let error = check_space(&target, 1 << 60).expect_err("an exabyte");
+        assert!(error.to_string().contains("would have 1.15 EB"), "{error}");
+        assert_eq!(crate::error::exit_code(&error), crate::error::EXIT_RETRY);
+    }
+}

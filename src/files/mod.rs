@@ -1,0 +1,16 @@
+//! Files that survive: whole or absent, never half. One way to write a file, one way to replace a directory.
+
+mod atomic;
+mod directory;
+mod file_mode;
+mod lock;
+mod regular;
+mod staging;
+
+pub(crate) use atomic::create_new;
+pub use atomic::{AtomicFile, write_atomic, write_atomic_parts};
+pub use directory::{check_space, remove_all, sync_directory};
+pub use file_mode::{MODE_VARIABLE, apply_file_mode};
+pub use lock::{LockedDirectory, lock_directory};
+pub use regular::{open_artefact, open_regular, open_to_append, read_artefact, read_regular};
+pub use staging::StagedDirectory;

@@ -1,0 +1,181 @@
+//! Regular files of bounded size, opened so that nothing else in their place can stop or fool the reader.
+
+use std::io::{Error, ErrorKind, Read as _};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// Opens what another may have put there: a regular file of at most `most_bytes` bytes, and neither a link, a pipe, a device
+/// nor a directory. Opening never waits.
+///
+/// # Errors
+/// Fails with [`ErrorKind::InvalidData`] for anything else.
+pub fn open_regular(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::File> {
+    open_checked(path, most_bytes, false)
+}
+
+/// As [`open_regular`], but through links, too: users keep artefacts where they want them.
+///
+/// # Errors
+/// Those of [`open_regular`].
+pub fn open_artefact(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::File> {
+    open_checked(path, most_bytes, true)
+}
+
+fn open_checked(
+    path: &Path,
+    most_bytes: u64,
+    follows_links: bool,
+) -> std::io::Result<fs_err::File> {
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
+    let refused = |why: String| {
+        Error::new(
+            ErrorKind::InvalidData,
+            format!("`{}` {why}", path.display()),
+        )
+    };
+    let check = |found: std::fs::Metadata| match found.len() {
+        _ if !found.is_file() => Err(refused("is no regular file".to_owned())),
+        bytes if bytes > most_bytes => Err(refused(format!(
+            "has {bytes} bytes, and {most_bytes} are the most"
+        ))),
+        _ => Ok(()),
+    };
+    // A device is not even opened, as that can have effects. What is missing is said when it is opened.
+    let found = if follows_links {
+        fs_err::metadata(path)
+    } else {
+        fs_err::symlink_metadata(path)
+    };
+    found.map_or(Ok(()), check)?;
+
+    // What is opened may be another file than what was looked at.
+    let links = if follows_links {
+        OFlags::empty()
+    } else {
+        OFlags::NOFOLLOW
+    };
+    let flags = (links | OFlags::NONBLOCK | OFlags::NOCTTY)
+        .bits()
+        .cast_signed();
+    let file = fs_err::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
+    check(file.metadata()?)?;
+    Ok(file)
+}
+
+/// Reads what [`open_regular`] opens.
+///
+/// # Errors
+/// Those of [`open_regular`]; a file that grows beyond `most_bytes` meanwhile is refused, too.
+pub fn read_regular(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
+    read_bounded(path, open_regular(path, most_bytes)?, most_bytes)
+}
+
+/// Reads what [`open_artefact`] opens.
+///
+/// # Errors
+/// Those of [`read_regular`].
+pub fn read_artefact(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
+    read_bounded(path, open_artefact(path, most_bytes)?, most_bytes)
+}
+
+fn read_bounded(path: &Path, file: fs_err::File, most_bytes: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most_bytes {
+        return Err(Error::new(
+            ErrorKind::InvalidData,
+            format!("`{}` grows", path.display()),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// Opens a file to add to it, which is made if it is missing. A link is not followed.
+pub fn open_to_append(path: &Path) -> std::io::Result<fs_err::File> {
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    fs_err::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .custom_flags(flags)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_of_bounded_size_are_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        fs_err::write(at("small"), "abc").expect("written");
+        assert_eq!(read_regular(&at("small"), 3).expect("read"), b"abc");
+        fs_err::File::create(at("huge"))
+            .expect("made")
+            .set_len(1 << 40)
+            .expect("sparse");
+        let made = std::process::Command::new("mkfifo")
+            .arg(at("pipe"))
+            .status()
+            .expect("mkfifo runs");
+        assert!(made.success());
+        std::os::unix::fs::symlink("/dev/zero", at("device")).expect("linked");
+        std::os::unix::fs::symlink(at("small"), at("link")).expect("linked");
+        fs_err::create_dir(at("directory")).expect("made");
+        for name in ["huge", "pipe", "device", "link", "directory"] {
+            let error = read_regular(&at(name), 3).expect_err(name);
+            assert_eq!(error.kind(), ErrorKind::InvalidData, "{name}: {error}");
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        assert_eq!(
+            read_regular(&at("missing"), 3).expect_err("missing").kind(),
+            ErrorKind::NotFound
+        );
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        fs_err::write(at("file"), "abc").expect("written");
+        std::os::unix::fs::symlink(at("file"), at("link")).expect("linked");
+        assert_eq!(read_artefact(&at("link"), 3).expect("read"), b"abc");
+        assert!(
+            read_artefact(&at("file"), 2)
+                .expect_err("too large")
+                .to_string()
+                .contains("2 are the most")
+        );
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(at("pipe"))
+                .status()
+                .expect("it runs")
+                .success()
+        );
+        std::os::unix::fs::symlink("/dev/zero", at("zero")).expect("linked");
+        for name in ["pipe", "zero", "."] {
+            let error = open_artefact(&at(name), u64::MAX)
+                .expect_err("refused")
+                .to_string();
+            assert!(error.contains("is no regular file"), "{name}: {error}");
+        }
+        assert!(
+            open_to_append(&at("link")).is_err(),
+            "a link is not followed"
+        );
+        open_to_append(&at("file"))
+            .expect("opened")
+            .write_all(b"d")
+            .expect("written");
+        assert_eq!(fs_err::read(at("file")).expect("read"), b"abcd");
+    }
+}

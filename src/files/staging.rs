@@ -1,0 +1,217 @@
+//! A directory that is written under a temporary name and takes the place of an earlier one whole.
+
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail, ensure};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::directory::{remove_all, sync_directory};
+use crate::error::hinted;
+use crate::temporary::{directory_of, make_beside, other_writer, remove_leftovers};
+
+/// A new directory under a temporary name that takes its final name only when [`StagedDirectory::commit`] is called.
+/// Dropped without a commit, it vanishes, and what stood at the final name is untouched.
+#[derive(Debug)]
+pub struct StagedDirectory {
+    temporary: PathBuf,
+    target: PathBuf,
+    /// Whether something stood at the final name when this began.
+    replaces: bool,
+    committed: bool,
+}
+
+impl StagedDirectory {
+    /// Prepares to write the directory `target`.
+    ///
+    /// # Errors
+    /// Fails when `target` exists and `replace` is false, or when it is not a directory with a `manifest.json`:
+    /// nothing but our own artefacts is ever replaced. Fails, as something that passes, when another process of this host is
+    /// writing `target`.
+    pub fn new(target: &Path, replace: bool) -> Result<StagedDirectory> {
+        let (replaces, place) = (is_occupied(target)?, target.display());
+        if replaces {
+            ensure!(
+                replace,
+                hinted(
+                    format!("`{place}` exists already"),
+                    "name another directory; `--help` says how one is replaced"
+                )
+            );
+            ensure!(
+                target.join("manifest.json").is_file(),
+                hinted(
+                    format!("`{place}` holds no manifest.json, so it is not replaced"),
+                    "name another directory"
+                )
+            );
+        }
+        fs_err::create_dir_all(directory_of(target))?;
+        remove_leftovers(directory_of(target));
+        if let Some(pid) = other_writer(target) {
+            let message = format!("another call, process {pid}, is writing `{place}`");
+            let busy = anyhow::Error::from(Error::from(ErrorKind::ResourceBusy));
+            return Err(busy.context(hinted(
+                message,
+                "wait until it is done, or name another directory",
+            )));
+        }
+        let (temporary, ()) = make_beside(target, "tmp", |path| fs_err::create_dir(path))?;
+        Ok(StagedDirectory {
+            temporary,
+            target: target.to_owned(),
+            replaces,
+            committed: false,
+        })
+    }
+
+    /// The directory to write into.
+    pub fn path(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Gives the directory its final name; an earlier one is removed once the new one stands.
+    ///
+    /// # Errors
+    /// Fails when nothing stood there when this began, and now something does: of several calls that write one new
+    /// directory the first counts.
+    pub fn commit(mut self) -> Result<()> {
+        sync_directory(&self.temporary)?;
+        let replaced = if self.replaces {
+            self.exchange()?
+        } else {
+            self.take_new_name().map(|()| None)?
+        };
+        self.committed = true;
+        if let Some(old) = replaced {
+            remove_all([old])?;
+        }
+        sync_directory(directory_of(&self.target))
+    }
+
+    fn take_new_name(&self) -> Result<()> {
+        // An empty directory is replaced, any other stays.
+        match fs_err::rename(&self.temporary, &self.target) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists
+                ) =>
+            {
+                bail!(hinted(
+                    format!(
+                        "another call has written `{}` meanwhile; this one leaves nothing",
+                        self.target.display()
+                    ),
+                    "name another directory"
+                ))
+            }
+            renamed => Ok(renamed?),
+        }
+    }
+
+    /// Puts the new directory in the place of the old one; returns where the old one is then.
+    fn exchange(&self) -> Result<Option<PathBuf>> {
+        match renameat_with(
+            CWD,
+            &self.temporary,
+            CWD,
+            &self.target,
+            RenameFlags::EXCHANGE,
+        ) {
+            Ok(()) => Ok(Some(self.temporary.clone())),
+            Err(Errno::NOENT) => self.take_new_name().map(|()| None),
+            // Not every file system can, NFS for one.
+            Err(_) => {
+                let (old, ()) = make_beside(&self.target, "old", |path| {
+                    fs_err::rename(&self.target, path)
+                })?;
+                fs_err::rename(&self.temporary, &self.target)?;
+                Ok(Some(old))
+            }
+        }
+    }
+}
+
+impl Drop for StagedDirectory {
+    fn drop(&mut self) {
+        if !self.committed {
+            let _ = fs_err::remove_dir_all(&self.temporary);
+        }
+    }
+}
+
+fn is_occupied(target: &Path) -> Result<bool> {
+    if !target.exists() {
+        return Ok(false);
+    }
+    ensure!(
+        target.is_dir(),
+        hinted(
+            format!("`{}` is a file, not a directory", target.display()),
+            "name another directory"
+        )
+    );
+    Ok(fs_err::read_dir(target)?.next().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn staging_replaces_only_what_is_ours() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("out");
+        drop(StagedDirectory::new(&target, false).expect("staged"));
+        assert!(!target.exists(), "nothing appears without a commit");
+        StagedDirectory::new(&target, false)
+            .expect("staged")
+            .commit()
+            .expect("committed");
+        fs_err::write(target.join("precious"), "x").expect("written");
+        assert!(
+            StagedDirectory::new(&target, false).is_err(),
+            "not replaced unasked"
+        );
+        assert!(
+            StagedDirectory::new(&target, true).is_err(),
+            "not replaced without a manifest"
+        );
+        fs_err::write(target.join("manifest.json"), "{}").expect("written");
+        StagedDirectory::new(&target, true)
+            .expect("staged")
+            .commit()
+            .expect("committed");
+        assert!(!target.join("precious").exists());
+        assert_eq!(
+            fs_err::read_dir(dir.path()).expect("listed").count(),
+            1,
+            "no leftovers"
+        );
+    }
+
+    #[test]
+    fn of_two_calls_into_one_new_directory_the_first_counts() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("out");
+        let [first, second] = ["first", "second"].map(|name| {
+            let staging = StagedDirectory::new(&target, true).expect("staged");
+            fs_err::write(staging.path().join("manifest.json"), name).expect("written");
+            staging
+        });
+        first.commit().expect("committed");
+        let error = second.commit().expect_err("too late").to_string();
+        assert!(error.contains("another call has written"), "{error}");
+        assert_eq!(
+            fs_err::read(target.join("manifest.json")).expect("read"),
+            b"first"
+        );
+        assert_eq!(
+            fs_err::read_dir(dir.path()).expect("listed").count(),
+            1,
+            "no leftovers"
+        );
+    }
+}
