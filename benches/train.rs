@@ -9,8 +9,8 @@ mod processor;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use poolcast::models::{Batch, Gradient, Model, Shape, architecture};
-use poolcast::training::{Adam, Rule};
+use poolcast::models::{Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture};
+use poolcast::training::{Adam, AdamSettings};
 use poolcast::{files, output, seed};
 use processor::processor_s;
 use rand::Rng as _;
@@ -23,7 +23,7 @@ const CHANGES: f64 = 0.2;
 /// Most jobs are in one of few states.
 const POPULAR: std::ops::Range<u8> = 0..9;
 const RARE: f64 = 0.08;
-const RULE: Rule = Rule {
+const ADAM: AdamSettings = AdamSettings {
     learning_rate: 1e-3,
     weight_decay: 0.0,
     clip_grad_norm: 0.0,
@@ -31,14 +31,14 @@ const RULE: Rule = Rule {
 
 /// A size: its shape, how many samples, and how many of them a step learns from.
 struct Size {
-    shape: Shape,
+    shape: ModelShape,
     n: usize,
     batch_size: usize,
 }
 
 impl Size {
     fn of(name: &str) -> Result<Size> {
-        let shape = |m, j, hidden_size, lstm_layers| Shape {
+        let shape = |m, j, hidden_size, lstm_layers| ModelShape {
             e: 48,
             m,
             j,
@@ -68,7 +68,7 @@ impl Size {
 
     /// Codes `[n, m, j]` of jobs that keep their state for some frames.
     fn codes(&self) -> Vec<u8> {
-        let Shape { e, m, j, .. } = self.shape;
+        let ModelShape { e, m, j, .. } = self.shape;
         let mut generator = seed::generator(1, "bench", &[]);
         let mut codes = vec![0; self.n * m * j];
         for cell in 0..codes.len() {
@@ -133,19 +133,22 @@ fn main() -> Result<()> {
     let labels: Vec<u8> = (0..n).map(|sample| u8::from(sample % 5 < 2)).collect();
     let model = match rest {
         [] => "lstm",
-        [model] if architecture(model).is_ok() => model,
+        [model] if find_architecture(model).is_ok() => model,
         [file, ..] => return files::write_atomic(Path::new(file), &[codes, labels].concat()),
     };
     let targets: Vec<f32> = labels.iter().map(|&label| f32::from(label)).collect();
-    let batches: Vec<(Batch<'_>, &[f32])> = codes
+    let batches: Vec<(SampleBatch<'_>, Targets<'_>)> = codes
         .chunks(batch_size * shape.m * shape.j)
-        .map(|codes| Batch::new(&shape, codes, &[]))
+        .map(|codes| SampleBatch::new(&shape, codes, &[]))
         .zip(targets.chunks(batch_size))
-        .map(|(batch, targets)| Ok((batch?, targets)))
+        .map(|(batch, labels)| {
+            let pos_weight = 1.0;
+            Ok((batch?, Targets { labels, pos_weight }))
+        })
         .collect::<Result<_>>()?;
-    let mut model = Model::new(architecture(model)?, shape, 1)?;
+    let mut model = Model::new(find_architecture(model)?, shape, 1)?;
     measure("infer", n, epochs, || {
-        let sum = |(batch, _): &(Batch<'_>, _)| {
+        let sum = |(batch, _): &(SampleBatch<'_>, _)| {
             Ok(model
                 .logits(batch)?
                 .iter()
@@ -154,12 +157,12 @@ fn main() -> Result<()> {
         };
         Ok(batches.iter().map(sum).sum::<Result<f64>>()? / n as f64)
     })?;
-    let (mut adam, mut gradient) = (Adam::new(model.flat().len()), Gradient::default());
+    let (mut adam, mut gradient) = (Adam::new(model.flat_weights().len()), Gradient::default());
     measure("train", n, epochs, || {
         let mut total = 0.0;
         for (batch, targets) in &batches {
-            total += gradient.find(&model, batch, targets, 1.0)? * batch.len() as f64;
-            adam.step(model.flat_mut(), gradient.values(), &RULE);
+            total += gradient.compute(&model, batch, targets)? * batch.len() as f64;
+            adam.step(model.flat_weights_mut(), gradient.values(), &ADAM);
         }
         Ok(total / n as f64)
     })

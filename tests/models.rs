@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use poolcast::models::{Architecture, Batch, Device, Gradient, Model, Shape, architecture};
-use poolcast::training::{Adam, Rule};
+use poolcast::models::{
+    Architecture, Device, Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture,
+};
+use poolcast::training::{Adam, AdamSettings};
 use safetensors::SafeTensors;
 use safetensors::tensor::Metadata;
 
 const BATCH: usize = 4;
-const RULE: Rule = Rule {
+const ADAM: AdamSettings = AdamSettings {
     learning_rate: 1e-2,
     weight_decay: 0.0,
     clip_grad_norm: 0.0,
@@ -20,7 +22,7 @@ struct Case {
     architecture: &'static dyn Architecture,
     bytes: Vec<u64>,
     len: usize,
-    shape: Shape,
+    shape: ModelShape,
 }
 
 impl Case {
@@ -33,7 +35,7 @@ impl Case {
         bytemuck::cast_slice_mut(&mut bytes)[..file.len()].copy_from_slice(&file);
         let (_, metadata) = SafeTensors::read_metadata(&file).expect("a header");
         let kind = name.split('-').next().expect("a model's name");
-        let architecture = architecture(kind).expect("a model");
+        let architecture = find_architecture(kind).expect("a model");
         Case {
             architecture,
             bytes,
@@ -61,35 +63,42 @@ impl Case {
         [model.in_candle(&Device::Cpu), model]
     }
 
-    fn batch(&self) -> Batch<'_> {
+    fn batch(&self) -> SampleBatch<'_> {
         let (codes, statics) = (
             self.tensor("codes").expect("codes"),
             self.numbers("statics").expect("statics"),
         );
-        Batch::new(&self.shape, codes, statics).expect("samples")
+        SampleBatch::new(&self.shape, codes, statics).expect("samples")
     }
 
-    fn targets(&self) -> &[f32] {
-        self.numbers("targets").expect("targets")
+    fn targets(&self) -> Targets<'_> {
+        Targets {
+            labels: self.numbers("targets").expect("targets"),
+            pos_weight: 1.0,
+        }
     }
 
     /// Samples `BATCH` at a time, with their targets.
-    fn batches(&self) -> Vec<(Batch<'_>, &[f32])> {
-        let Shape { m, j, s, .. } = self.shape;
+    fn batches(&self) -> Vec<(SampleBatch<'_>, Targets<'_>)> {
+        let ModelShape { m, j, s, .. } = self.shape;
         let (codes, statics) = (
             self.tensor("codes").expect("codes"),
             self.numbers("statics").expect("statics"),
         );
-        let batch = |(index, targets)| {
-            let samples = index * BATCH..index * BATCH + <[f32]>::len(targets);
+        let batch = |(index, labels)| {
+            let samples = index * BATCH..index * BATCH + <[f32]>::len(labels);
             let codes = &codes[samples.start * m * j..samples.end * m * j];
             let statics = &statics[samples.start * s..samples.end * s];
             (
-                Batch::new(&self.shape, codes, statics).expect("samples"),
-                targets,
+                SampleBatch::new(&self.shape, codes, statics).expect("samples"),
+                Targets {
+                    labels,
+                    ..self.targets()
+                },
             )
         };
         self.targets()
+            .labels
             .chunks(BATCH)
             .enumerate()
             .map(batch)
@@ -108,7 +117,7 @@ impl Case {
     }
 }
 
-fn shape(metadata: &Metadata) -> Shape {
+fn shape(metadata: &Metadata) -> ModelShape {
     let dims = |name: &str| metadata.info(name).expect("a tensor").shape.clone();
     let sizes = metadata.metadata().as_ref().expect("notes")["sizes"]
         .split(' ')
@@ -118,7 +127,7 @@ fn shape(metadata: &Metadata) -> Shape {
         .try_into()
         .expect("three sizes");
     let (codes, s) = (dims("codes"), dims("statics")[1]);
-    Shape {
+    ModelShape {
         e,
         m: codes[1],
         j: codes[2],
@@ -160,13 +169,13 @@ fn logits_and_gradients_are_those_of_pytorch() {
             );
             let mut gradient = Gradient::default();
             let loss = gradient
-                .find(&model, &case.batch(), case.targets(), 1.0)
+                .compute(&model, &case.batch(), &case.targets())
                 .expect("a gradient");
             assert!((loss as f32 - case.numbers("loss").expect("losses")[0]).abs() < 1e-6);
             for (parameter, part) in model
                 .parameters()
                 .iter()
-                .zip(model.split(gradient.values()))
+                .zip(model.split_by_parameter(gradient.values()))
             {
                 case.assert_near(&part, &format!("gradient/{}", parameter.name), 1e-6);
             }
@@ -178,15 +187,16 @@ fn logits_and_gradients_are_those_of_pytorch() {
 fn an_epoch_ends_where_that_of_pytorch_ends() {
     for case in cases() {
         for mut model in case.models() {
-            let (mut adam, mut gradient) = (Adam::new(model.flat().len()), Gradient::default());
+            let (mut adam, mut gradient) =
+                (Adam::new(model.flat_weights().len()), Gradient::default());
             for (batch, targets) in case.batches() {
                 gradient
-                    .find(&model, &batch, targets, 1.0)
+                    .compute(&model, &batch, &targets)
                     .expect("a gradient");
-                adam.step(model.flat_mut(), gradient.values(), &RULE);
+                adam.step(model.flat_weights_mut(), gradient.values(), &ADAM);
             }
             let loss = gradient
-                .find(&model, &case.batch(), case.targets(), 1.0)
+                .compute(&model, &case.batch(), &case.targets())
                 .expect("a loss");
             let expected = case.numbers("loss").expect("losses")[1];
             assert!(

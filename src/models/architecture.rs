@@ -1,4 +1,5 @@
-//! What makes a model: its name, its parameters, and its way from a batch to logits in candle's operations.
+//! What makes a model: its name, its parameters, and its way from a batch to logits in candle's
+//! operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +8,7 @@ use std::ops::Range;
 use anyhow::{Context as _, Result};
 use candle_core::Tensor;
 
-use super::{Input, Parameter, Shape};
+use super::{ModelInput, ModelShape, ParameterSpec};
 
 /// A kind of model. `docs/new-model.md` shows how to add one.
 pub trait Architecture: fmt::Debug + Sync {
@@ -17,37 +18,42 @@ pub trait Architecture: fmt::Debug + Sync {
     /// What it is, in a few words.
     fn about(&self) -> &'static str;
 
-    /// Whether it looks at the static features, too.
+    /// Whether it also looks at the static features.
     fn takes_statics(&self) -> bool {
         false
     }
 
     /// Its parameters, in any order.
-    fn parameters(&self, shape: &Shape) -> Vec<Parameter>;
+    fn parameters(&self, shape: &ModelShape) -> Vec<ParameterSpec>;
 
     /// How many states `[b, h]` it carries from frame to frame; they begin as zeros.
-    fn states(&self, _shape: &Shape) -> usize {
+    fn state_count(&self, _shape: &ModelShape) -> usize {
         0
     }
 
-    /// The states after `frames`, from those before them. Frames come in order, some at a time, so that a gradient needs
-    /// no more memory and no deeper graph for many frames than for few.
+    /// The states after `frames`, from those before them. Frames come in order, some at a time, so that
+    /// a gradient needs no more memory and no deeper graph for many frames than for few.
     fn advance(
         &self,
         _weights: &Weights,
-        _input: &Input<'_>,
+        _input: &ModelInput<'_>,
         _frames: Range<usize>,
         states: &[Tensor],
     ) -> Result<Vec<Tensor>> {
         Ok(states.to_vec())
     }
 
-    /// The logits `[b]` of success, by the states after all frames.
+    /// The logits `[b]` of success, from the states after all frames.
     ///
     /// Row `b` may depend on no other row: batches are cut into chunks.
-    fn logits(&self, weights: &Weights, input: &Input<'_>, states: &[Tensor]) -> Result<Tensor>;
+    fn logits(
+        &self,
+        weights: &Weights,
+        input: &ModelInput<'_>,
+        states: &[Tensor],
+    ) -> Result<Tensor>;
 
-    /// Whether the fused engine for the CPU computes the same, and faster.
+    /// Whether the fused engine for the CPU computes the same, faster.
     fn is_fused(&self) -> bool {
         false
     }
@@ -64,14 +70,13 @@ impl Weights {
         Ok(Weights(tensors.into_iter().collect::<Result<_>>()?))
     }
 
-    /// The same without a way back to a gradient.
+    /// The same weights, detached: no gradient goes through them.
     pub(super) fn detached(&self) -> Weights {
-        Weights(
-            self.0
-                .iter()
-                .map(|(name, tensor)| (name.clone(), tensor.detach()))
-                .collect(),
-        )
+        let detached = self
+            .0
+            .iter()
+            .map(|(name, tensor)| (name.clone(), tensor.detach()));
+        Weights(detached.collect())
     }
 
     /// The parameter `name`, with the dimensions that [`Architecture::parameters`] gave it.
@@ -83,10 +88,8 @@ impl Weights {
 
     /// `inputs [b, n] → [b, k]` by `name.weight` `[k, n]` and `name.bias` `[k]`, as PyTorch's `nn.Linear`.
     pub fn linear(&self, name: &str, inputs: &Tensor) -> Result<Tensor> {
-        let (weight, bias) = (
-            self.get(&format!("{name}.weight"))?,
-            self.get(&format!("{name}.bias"))?,
-        );
+        let weight = self.get(&format!("{name}.weight"))?;
+        let bias = self.get(&format!("{name}.bias"))?;
         Ok(inputs.matmul(&weight.t()?)?.broadcast_add(bias)?)
     }
 }

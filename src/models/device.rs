@@ -56,16 +56,16 @@ impl DeviceName {
         match self {
             DeviceName::Cpu => Ok(Device::Cpu),
             DeviceName::Auto if !cfg!(feature = "cuda") => Ok(Device::Cpu),
-            DeviceName::Auto => Ok(cuda(0).unwrap_or_else(|error| {
+            DeviceName::Auto => Ok(open_cuda(0).unwrap_or_else(|error| {
                 tracing::warn!("{error:#}; this runs on the processor");
                 Device::Cpu
             })),
-            DeviceName::Cuda(number) => cuda(number),
+            DeviceName::Cuda(number) => open_cuda(number),
         }
     }
 }
 
-fn cuda(number: usize) -> Result<Device> {
+fn open_cuda(number: usize) -> Result<Device> {
     if !cfg!(feature = "cuda") {
         let hint =
             "use `--device cpu`, or build poolcast with `cargo build --release --features cuda`";

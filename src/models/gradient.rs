@@ -1,137 +1,62 @@
-//! A batch → its loss and the gradient of all parameters, by chunks that run in parallel and are added in order.
+//! A batch → its loss and the gradient of all parameters, by chunks that run in parallel and are added
+//! in order.
 
 use anyhow::{Result, ensure};
-use rayon::prelude::*;
 
-use super::chunk::{Backward, Chunk, Lesson, TRAINED_ROWS, Turned};
-use super::fused::Fused;
-use super::layout::PANEL;
-use super::model::Engine;
-use super::{Batch, Floats, Model, Shape, gather};
+use super::engine::FusedGradient;
+use super::model::ModelEngine;
+use super::{AlignedFloats, Model, SampleBatch, Targets};
+use crate::output;
 
-/// Chunks that are kept in memory together. Part of the result, as sums are taken chunk by chunk.
-const TOGETHER: usize = 16;
-
-/// The gradient of a model's loss, with the memory that it takes to find it.
+/// The gradient of a model's loss, with the memory that it takes to be found.
 #[derive(Debug, Default)]
 pub struct Gradient {
-    values: Floats,
-    fused: Workplaces,
-}
-
-/// The memory that the fused engine takes.
-#[derive(Debug, Default)]
-struct Workplaces {
-    /// Of the model that the memory fits.
-    shape: Option<Shape>,
-    turned: Turned,
-    chunks: Vec<(Chunk, Backward)>,
+    values: AlignedFloats,
+    fused: FusedGradient,
 }
 
 impl Gradient {
-    /// Finds the gradient of the mean cross-entropy of `batch` against `targets` `[b]`, each 0 or 1; returns the mean. A
-    /// sample with the target 1 counts `pos_weight` times, in the sum alone, as in PyTorch's `BCEWithLogitsLoss`.
+    /// Finds the gradient of the mean cross-entropy of `batch` against `targets`; returns the mean.
     ///
     /// The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// Fails when there is no sample, or not a target for each, and where a device does.
-    pub fn find(
+    /// Fails when there is no sample, or not a label for each, and where a device does.
+    pub fn compute(
         &mut self,
         model: &Model,
-        batch: &Batch<'_>,
-        targets: &[f32],
-        pos_weight: f32,
+        batch: &SampleBatch<'_>,
+        targets: &Targets<'_>,
     ) -> Result<f64> {
         ensure!(
-            targets.len() == batch.len(),
+            targets.labels.len() == batch.len(),
             "{} for {}",
-            crate::output::counted(targets.len(), "target"),
-            crate::output::counted(batch.len(), "sample")
+            output::counted(targets.labels.len(), "target"),
+            output::counted(batch.len(), "sample")
         );
         ensure!(!batch.is_empty(), "there is no sample to learn from");
-        if self.values.len() == model.flat().len() {
+
+        let flat = model.flat_weights();
+        if self.values.len() == flat.len() {
             self.values.fill(0.0);
         } else {
-            self.values = Floats::zeros(model.flat().len());
+            self.values = AlignedFloats::zeros(flat.len());
         }
-        let (flat, goal) = (model.flat(), (targets, pos_weight));
         let loss = match &model.engine {
-            Engine::Fused(fused) => self.fused.find(fused, flat, batch, goal, &mut self.values),
-            Engine::Graph(graph) => graph.gradient(flat, batch, goal, &mut self.values)?,
+            ModelEngine::Fused(lstm) => {
+                self.fused
+                    .add_gradient(lstm, flat, batch, targets, &mut self.values)
+            }
+            ModelEngine::Candle(graph) => {
+                graph.add_gradient(flat, batch, targets, &mut self.values)?
+            }
         };
         Ok(loss / batch.len() as f64)
     }
 
-    /// The gradient that was found last, in the order of [`Model::flat`].
+    /// The gradient that was computed last, in the order of [`Model::flat_weights`].
     pub fn values(&self) -> &[f32] {
         &self.values
-    }
-}
-
-impl Workplaces {
-    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the sum of the losses.
-    fn find(
-        &mut self,
-        fused: &Fused,
-        flat: &[f32],
-        batch: &Batch<'_>,
-        (targets, pos_weight): (&[f32], f32),
-        gradient: &mut [f32],
-    ) -> f64 {
-        let layout = &fused.layout;
-        if self.shape != Some(layout.shape) {
-            *self = Workplaces {
-                shape: Some(layout.shape),
-                ..Workplaces::default()
-            };
-        }
-        self.turned.turn(layout, flat);
-        let chunks = batch.chunks(&layout.shape, TRAINED_ROWS);
-        let scale = 1.0 / batch.len() as f32;
-        let lessons = chunks.into_iter().zip(targets.chunks(TRAINED_ROWS));
-        let lessons: Vec<Lesson<'_>> = lessons
-            .map(|(batch, targets)| Lesson {
-                batch,
-                targets,
-                scale,
-                pos_weight,
-            })
-            .collect();
-        let needed = lessons.len().min(TOGETHER);
-        while self.chunks.len() < needed {
-            self.chunks
-                .push((Chunk::for_training(layout), Backward::new(layout)));
-        }
-        let turned = &self.turned;
-        let mut loss = 0.0;
-        for lessons in lessons.chunks(TOGETHER) {
-            let places = &mut self.chunks[..lessons.len()];
-            places
-                .par_iter_mut()
-                .zip(lessons)
-                .for_each(|((chunk, backward), lesson)| {
-                    chunk.forward(layout, flat, &lesson.batch);
-                    backward.backward(layout, flat, turned, chunk, lesson);
-                });
-            let (dense, table) = gradient.split_at_mut(layout.dense);
-            for (_, backward) in places.iter() {
-                loss += backward.loss;
-                dense
-                    .iter_mut()
-                    .zip(backward.gradient.iter())
-                    .for_each(|(sum, part)| *sum += part);
-            }
-            let panel = layout.inputs() * PANEL;
-            let pairs = table.par_chunks_mut(gather::PANELS * panel).enumerate();
-            pairs.for_each(|(pair, d_table)| {
-                let (first, panels) = (pair * gather::PANELS, d_table.len() / panel);
-                places
-                    .iter()
-                    .for_each(|(chunk, _)| chunk.scatter(first, panels, d_table));
-            });
-        }
-        loss
     }
 }
 
@@ -142,20 +67,22 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::models::ARCHITECTURES;
-    use crate::models::lstm::LSTM;
+    use crate::models::architectures::lstm::LSTM;
+    use crate::models::engine::CHUNKS_IN_MEMORY;
+    use crate::models::labelled_chunk::TRAINED_ROWS;
+    use crate::models::{ARCHITECTURES, ModelShape};
     use crate::tensors::EMPTY_CELL;
 
     /// Samples of a shape: codes that stay for a while, some rows of them empty.
-    struct Samples {
-        shape: Shape,
+    struct RandomSamples {
+        shape: ModelShape,
         codes: Vec<u8>,
         statics: Vec<f32>,
-        targets: Vec<f32>,
+        labels: Vec<f32>,
     }
 
-    impl Samples {
-        fn new(shape: Shape, b: usize, seed: u64) -> Samples {
+    impl RandomSamples {
+        fn new(shape: ModelShape, b: usize, seed: u64) -> RandomSamples {
             let mut generator = crate::seed::generator(seed, "samples", &[]);
             let mut codes = vec![EMPTY_CELL; b * shape.m * shape.j];
             for sample in codes.chunks_exact_mut(shape.m * shape.j) {
@@ -180,23 +107,30 @@ mod tests {
             let statics = (0..b * shape.s)
                 .map(|_| generator.random_range(-1.0..1.0))
                 .collect();
-            let targets = (0..b)
+            let labels = (0..b)
                 .map(|_| f32::from(u8::from(generator.random_bool(0.4))))
                 .collect();
-            Samples {
+            RandomSamples {
                 shape,
                 codes,
                 statics,
-                targets,
+                labels,
             }
         }
 
-        fn batch(&self) -> Batch<'_> {
-            Batch::new(&self.shape, &self.codes, &self.statics).expect("a batch")
+        fn batch(&self) -> SampleBatch<'_> {
+            SampleBatch::new(&self.shape, &self.codes, &self.statics).expect("a batch")
+        }
+
+        fn targets(&self, pos_weight: f32) -> Targets<'_> {
+            Targets {
+                labels: &self.labels,
+                pos_weight,
+            }
         }
     }
 
-    fn shapes() -> impl Strategy<Value = Shape> {
+    fn shapes() -> impl Strategy<Value = ModelShape> {
         let sizes = (
             1usize..8,
             1usize..70,
@@ -205,7 +139,7 @@ mod tests {
             1usize..45,
             1usize..5,
         );
-        sizes.prop_map(|(e, m, j, s, hidden_size, lstm_layers)| Shape {
+        sizes.prop_map(|(e, m, j, s, hidden_size, lstm_layers)| ModelShape {
             e,
             m,
             j,
@@ -230,18 +164,18 @@ mod tests {
 
         #[test]
         fn the_engine_agrees_with_the_reference(shape in shapes(), b in 1usize..80, pos_weight in 0.1f32..4.0, seed: u64) {
-            let samples = Samples::new(shape, b, seed);
+            let samples = RandomSamples::new(shape, b, seed);
             let batch = samples.batch();
             let model = Model::new(&LSTM, shape, seed).expect("a model");
             let reference = model.in_candle(&Device::Cpu);
             let expected = reference.logits(&batch).expect("logits");
             assert_near(&model.logits(&batch).expect("logits"), &expected, 1e-5, "logits");
             let mut gradient = Gradient::default();
-            let expected_loss = gradient.find(&reference, &batch, &samples.targets, pos_weight).expect("a gradient");
-            let expected = reference.split(gradient.values());
-            let loss = gradient.find(&model, &batch, &samples.targets, pos_weight).expect("a gradient");
+            let expected_loss = gradient.compute(&reference, &batch, &samples.targets(pos_weight)).expect("a gradient");
+            let expected = reference.split_by_parameter(gradient.values());
+            let loss = gradient.compute(&model, &batch, &samples.targets(pos_weight)).expect("a gradient");
             assert!((loss - expected_loss).abs() < 2e-5, "loss {loss}, expected {expected_loss}");
-            let found = model.split(gradient.values());
+            let found = model.split_by_parameter(gradient.values());
             for ((parameter, found), expected) in model.parameters().iter().zip(&found).zip(&expected) {
                 assert_near(found, expected, 1e-5, &parameter.name);
             }
@@ -252,7 +186,7 @@ mod tests {
 
     #[test]
     fn threads_do_not_show() {
-        let shape = Shape {
+        let shape = ModelShape {
             e: 9,
             m: 11,
             j: 6,
@@ -260,7 +194,11 @@ mod tests {
             hidden_size: 20,
             lstm_layers: 3,
         };
-        let samples = Samples::new(shape, TRAINED_ROWS * TOGETHER + 3 * TRAINED_ROWS + 5, 1);
+        let samples = RandomSamples::new(
+            shape,
+            TRAINED_ROWS * CHUNKS_IN_MEMORY + 3 * TRAINED_ROWS + 5,
+            1,
+        );
         for &architecture in ARCHITECTURES {
             let model = Model::new(architecture, shape, 1).expect("a model");
             let find = |threads: usize| {
@@ -271,7 +209,7 @@ mod tests {
                 pool.install(|| {
                     let mut gradient = Gradient::default();
                     let loss = gradient
-                        .find(&model, &samples.batch(), &samples.targets, 1.0)
+                        .compute(&model, &samples.batch(), &samples.targets(1.0))
                         .expect("a gradient");
                     (
                         loss,
@@ -287,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_gradient_does_not_remember_the_one_before() {
-        let shape = Shape {
+        let shape = ModelShape {
             e: 5,
             m: 40,
             j: 3,
@@ -295,23 +233,34 @@ mod tests {
             hidden_size: 9,
             lstm_layers: 2,
         };
-        let (many, few) = (Samples::new(shape, 70, 1), Samples::new(shape, 2, 2));
+        let (many, few) = (
+            RandomSamples::new(shape, 70, 1),
+            RandomSamples::new(shape, 2, 2),
+        );
         for &architecture in ARCHITECTURES {
             let model = Model::new(architecture, shape, 1).expect("a model");
             let mut gradient = Gradient::default();
-            let mut find = |samples: &Samples| {
+            let mut compute = |samples: &RandomSamples| {
                 let loss = gradient
-                    .find(&model, &samples.batch(), &samples.targets, 1.0)
+                    .compute(&model, &samples.batch(), &samples.targets(1.0))
                     .expect("a gradient");
                 (loss, gradient.values().to_vec())
             };
-            let first = find(&few);
-            find(&many);
-            assert_eq!(find(&few), first);
-            assert!(gradient.find(&model, &few.batch(), &[1.0], 1.0).is_err());
-            let none = Batch::new(&shape, &[], &[]).expect("an empty batch");
+            let first = compute(&few);
+            compute(&many);
+            assert_eq!(compute(&few), first);
+            let one_label = Targets {
+                labels: &[1.0],
+                pos_weight: 1.0,
+            };
+            let no_label = Targets {
+                labels: &[],
+                pos_weight: 1.0,
+            };
+            assert!(gradient.compute(&model, &few.batch(), &one_label).is_err());
+            let none = SampleBatch::new(&shape, &[], &[]).expect("an empty batch");
             assert!(
-                gradient.find(&model, &none, &[], 1.0).is_err()
+                gradient.compute(&model, &none, &no_label).is_err()
                     && model.logits(&none).expect("none").is_empty()
             );
         }
@@ -320,7 +269,7 @@ mod tests {
     /// The change of the loss along the gradient is what the gradient says it is, across more frames than one graph has.
     #[test]
     fn the_gradient_is_the_slope_of_the_loss() {
-        let shape = Shape {
+        let shape = ModelShape {
             e: 4,
             m: 37,
             j: 3,
@@ -328,26 +277,26 @@ mod tests {
             hidden_size: 5,
             lstm_layers: 2,
         };
-        let samples = Samples::new(shape, 7, 4);
+        let samples = RandomSamples::new(shape, 7, 4);
         for &architecture in ARCHITECTURES {
             let mut model = Model::new(architecture, shape, 4).expect("a model");
             let mut gradient = Gradient::default();
             gradient
-                .find(&model, &samples.batch(), &samples.targets, 1.0)
+                .compute(&model, &samples.batch(), &samples.targets(1.0))
                 .expect("a gradient");
             let slope = gradient.values().to_vec();
             let square: f64 = slope.iter().map(|g| f64::from(*g).powi(2)).sum();
             let mut loss_at = |step: f32| {
                 model
-                    .flat_mut()
+                    .flat_weights_mut()
                     .iter_mut()
                     .zip(&slope)
                     .for_each(|(weight, g)| *weight += step * g);
                 let loss = gradient
-                    .find(&model, &samples.batch(), &samples.targets, 1.0)
+                    .compute(&model, &samples.batch(), &samples.targets(1.0))
                     .expect("a gradient");
                 model
-                    .flat_mut()
+                    .flat_weights_mut()
                     .iter_mut()
                     .zip(&slope)
                     .for_each(|(weight, g)| *weight -= step * g);
@@ -365,7 +314,7 @@ mod tests {
     /// As deep and as long as a configuration can ask for, on the stack that a thread has.
     #[test]
     fn many_layers_and_frames_do_not_exhaust_the_stack() {
-        let shape = Shape {
+        let shape = ModelShape {
             e: 2,
             m: 300,
             j: 1,
@@ -373,13 +322,13 @@ mod tests {
             hidden_size: 2,
             lstm_layers: 16,
         };
-        let samples = Samples::new(shape, 17, 1);
+        let samples = RandomSamples::new(shape, 17, 1);
         for &architecture in ARCHITECTURES {
             let model = Model::new(architecture, shape, 1)
                 .expect("a model")
                 .in_candle(&Device::Cpu);
             let loss = Gradient::default()
-                .find(&model, &samples.batch(), &samples.targets, 1.0)
+                .compute(&model, &samples.batch(), &samples.targets(1.0))
                 .expect("a gradient");
             assert!(loss.is_finite());
         }
@@ -389,7 +338,7 @@ mod tests {
     /// all samples.
     #[test]
     fn successes_count_as_much_as_they_weigh() {
-        let shape = Shape {
+        let shape = ModelShape {
             e: 3,
             m: 2,
             j: 1,
@@ -397,16 +346,20 @@ mod tests {
             hidden_size: 2,
             lstm_layers: 1,
         };
-        let batch = Batch::new(&shape, &[0, 1, 2, 0, 1, 1], &[]).expect("a batch");
+        let batch = SampleBatch::new(&shape, &[0, 1, 2, 0, 1, 1], &[]).expect("a batch");
+        let targets = Targets {
+            labels: &[1.0, 0.0, 1.0],
+            pos_weight: 3.0,
+        };
         let fused = Model::new(&LSTM, shape, 1).expect("a model");
         for mut model in [fused.in_candle(&Device::Cpu), fused] {
-            model.flat_mut().fill(0.0);
+            model.flat_weights_mut().fill(0.0);
             let mut gradient = Gradient::default();
             let loss = gradient
-                .find(&model, &batch, &[1.0, 0.0, 1.0], 3.0)
+                .compute(&model, &batch, &targets)
                 .expect("a gradient");
             assert!((loss - 7.0 * 2f64.ln() / 3.0).abs() < 1e-12, "{loss}");
-            let bias = model.split(gradient.values())[0][0];
+            let bias = model.split_by_parameter(gradient.values())[0][0];
             assert!((bias - (0.5 - 1.5 - 1.5) / 3.0).abs() < 1e-7, "{bias}");
         }
     }

@@ -1,25 +1,26 @@
-//! A batch as a model in candle's operations sees it: sums of weight rows by code, static features, plain codes.
+//! A batch as a model in candle's operations sees it: sums of weight rows by code, static features,
+//! plain codes.
 //!
-//! One-hot inputs are never made: what they would select is gathered and summed.
+//! One-hot inputs are never made: the rows that they would select are gathered and summed.
 
 use std::ops::Range;
 
 use anyhow::Result;
 use candle_core::{CpuStorage, CustomOp1, Device, Layout, Tensor};
 
-use super::{Batch, Shape};
+use super::{ModelShape, SampleBatch};
 use crate::tensors::EMPTY_CELL;
 
 /// The samples of a batch, on a device.
 #[derive(Debug)]
-pub struct Input<'a> {
+pub struct ModelInput<'a> {
     /// The shape of the model.
-    pub shape: &'a Shape,
-    pub(super) batch: &'a Batch<'a>,
+    pub shape: &'a ModelShape,
+    pub(super) batch: &'a SampleBatch<'a>,
     pub(super) device: &'a Device,
 }
 
-impl Input<'_> {
+impl ModelInput<'_> {
     /// How many samples, `b`.
     pub fn len(&self) -> usize {
         self.batch.len()
@@ -45,36 +46,50 @@ impl Input<'_> {
         Ok(Tensor::from_vec(numbers, (self.len(), n), self.device)?)
     }
 
-    /// At each of some frames, the sum of the rows of `table` `[e*j, k]` that the codes of the jobs choose; a job without a
-    /// state adds nothing. The result is `[frames * b, k]`, one frame after another.
-    pub fn gather(&self, table: &Tensor, frames: Range<usize>) -> Result<Tensor> {
-        let rows = self.rows(frames);
+    /// At each of some frames, the sum of the rows of `table` `[e*j, k]` that the codes of the jobs
+    /// choose. A job without a state adds nothing. The result is `[frames * b, k]`, one frame after
+    /// another.
+    pub fn gather_rows(&self, table: &Tensor, frames: Range<usize>) -> Result<Tensor> {
+        let rows = self.row_indexes(frames);
         match self.device {
             Device::Cpu => Ok(table.apply_op1(SumRows {
                 rows,
                 j: self.shape.j,
             })?),
-            _ => by_index(table, &rows, self.shape.j),
+            _ => sum_by_index(table, &rows, self.shape.j),
         }
     }
 
     /// `[frames, b, j]`: the row of a table that belongs to each job's code; `e*j` where it has none.
-    fn rows(&self, frames: Range<usize>) -> Vec<u32> {
-        let Shape { e, j, .. } = *self.shape;
-        let row = |(job, &code): (usize, &u8)| if code == EMPTY_CELL { e * j } else { job * e + usize::from(code) } as u32;
+    fn row_indexes(&self, frames: Range<usize>) -> Vec<u32> {
+        let ModelShape { e, j, .. } = *self.shape;
         let mut rows = Vec::with_capacity(frames.len() * self.len() * j);
+
         for frame in frames {
-            let at_frame = self.samples().map(|codes| &codes[frame * j..][..j]);
-            at_frame.for_each(|codes| rows.extend(codes.iter().enumerate().map(row)));
+            for codes in self.samples() {
+                let codes = &codes[frame * j..][..j];
+                rows.extend(codes.iter().enumerate().map(|(job, &code)| {
+                    let row = if code == EMPTY_CELL {
+                        e * j
+                    } else {
+                        job * e + usize::from(code)
+                    };
+                    row as u32
+                }));
+            }
         }
         rows
     }
 }
 
-/// [`SumRows`] in candle's own operations, for devices it does not know.
-fn by_index(table: &Tensor, rows: &[u32], j: usize) -> Result<Tensor> {
-    let (device, k) = (table.device(), table.dim(1)?);
-    let with_zeros = Tensor::cat(&[table, &Tensor::zeros((1, k), table.dtype(), device)?], 0)?;
+/// [`SumRows`] in candle's own operations, for devices that it does not know.
+fn sum_by_index(table: &Tensor, rows: &[u32], j: usize) -> Result<Tensor> {
+    let device = table.device();
+    let k = table.dim(1)?;
+
+    // A job without a state has the index of this row.
+    let zeros = Tensor::zeros((1, k), table.dtype(), device)?;
+    let with_zeros = Tensor::cat(&[table, &zeros], 0)?;
     let indexes = Tensor::from_slice(rows, rows.len(), device)?;
     Ok(with_zeros
         .index_select(&indexes, 0)?
@@ -89,21 +104,23 @@ struct SumRows {
 }
 
 impl SumRows {
-    /// Calls `with` on each sum's place and each row of the table in it.
-    fn for_each(&self, n: usize, mut with: impl FnMut(usize, usize)) {
+    /// Calls `with` on the index of each sum, and on each row of the table that is part of it.
+    fn for_each_row(&self, n: usize, mut with: impl FnMut(usize, usize)) {
         for (sum, rows) in self.rows.chunks_exact(self.j).enumerate() {
-            rows.iter()
-                .map(|&row| row as usize)
-                .filter(|row| *row < n)
-                .for_each(|row| with(sum, row));
+            for &row in rows {
+                let row = row as usize;
+                if row < n {
+                    with(sum, row);
+                }
+            }
         }
     }
 }
 
-fn add(out: &mut [f32], numbers: &[f32]) {
-    out.iter_mut()
-        .zip(numbers)
-        .for_each(|(out, number)| *out += number);
+fn add_row(out: &mut [f32], numbers: &[f32]) {
+    for (out, number) in out.iter_mut().zip(numbers) {
+        *out += number;
+    }
 }
 
 impl CustomOp1 for SumRows {
@@ -122,8 +139,8 @@ impl CustomOp1 for SumRows {
         };
         let table = &storage.as_slice::<f32>()?[start..end];
         let mut sums = vec![0f32; self.rows.len() / self.j * k];
-        self.for_each(n, |sum, row| {
-            add(&mut sums[sum * k..][..k], &table[row * k..][..k])
+        self.for_each_row(n, |sum, row| {
+            add_row(&mut sums[sum * k..][..k], &table[row * k..][..k])
         });
         Ok((CpuStorage::F32(sums), (self.rows.len() / self.j, k).into()))
     }
@@ -137,8 +154,8 @@ impl CustomOp1 for SumRows {
         let (n, k) = table.dims2()?;
         let d_sums = d_sums.flatten_all()?.to_vec1::<f32>()?;
         let mut d_table = vec![0f32; n * k];
-        self.for_each(n, |sum, row| {
-            add(&mut d_table[row * k..][..k], &d_sums[sum * k..][..k])
+        self.for_each_row(n, |sum, row| {
+            add_row(&mut d_table[row * k..][..k], &d_sums[sum * k..][..k])
         });
         Tensor::from_vec(d_table, (n, k), table.device()).map(Some)
     }
@@ -185,7 +202,7 @@ mod tests {
                 j: 2,
             })
             .expect("sums"));
-        assert_eq!(own, way(by_index(&table, &rows, 2).expect("sums")));
+        assert_eq!(own, way(sum_by_index(&table, &rows, 2).expect("sums")));
         assert_eq!(own.0, [[8.0, 10.0], [0.0, 0.0], [6.0, 8.0], [5.0, 6.0]]);
     }
 }

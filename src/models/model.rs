@@ -5,9 +5,9 @@ use std::fmt;
 use anyhow::{Result, ensure};
 use candle_core::Device;
 
-use super::fused::Fused;
-use super::graph::Graph;
-use super::{Architecture, Batch, Floats, Parameter, Shape};
+use super::candle_graph::CandleGraph;
+use super::engine::FusedLstm;
+use super::{AlignedFloats, Architecture, ModelShape, ParameterSpec, SampleBatch};
 
 /// A model, ready to score and to be trained.
 #[derive(Debug)]
@@ -15,57 +15,74 @@ pub struct Model {
     /// What kind it is.
     pub architecture: &'static dyn Architecture,
     /// The shapes of its weights.
-    pub shape: Shape,
+    pub shape: ModelShape,
     /// Sorted by name.
-    parameters: Vec<Parameter>,
-    flat: Floats,
-    pub(super) engine: Engine,
+    parameters: Vec<ParameterSpec>,
+    flat: AlignedFloats,
+    pub(super) engine: ModelEngine,
 }
 
-/// What computes.
-pub(super) enum Engine {
-    Fused(Fused),
-    Graph(Graph),
+/// What computes the logits of a model, and their gradient.
+pub(super) enum ModelEngine {
+    Fused(FusedLstm),
+    Candle(CandleGraph),
 }
 
-impl fmt::Debug for Engine {
+impl fmt::Debug for ModelEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Engine::Fused(_) => "Fused",
-            Engine::Graph(_) => "Graph",
+            ModelEngine::Fused(_) => "Fused",
+            ModelEngine::Candle(_) => "Candle",
         })
     }
 }
 
-impl Engine {
-    /// Numbers in the flat vector.
-    fn len(&self) -> usize {
+impl ModelEngine {
+    /// How many numbers the flat vector has.
+    fn flat_len(&self) -> usize {
         match self {
-            Engine::Fused(fused) => fused.layout.len,
-            Engine::Graph(graph) => graph.len,
+            ModelEngine::Fused(lstm) => lstm.flat_len(),
+            ModelEngine::Candle(graph) => graph.flat_len,
         }
     }
 
     /// Where each element of a parameter is in the flat vector, in its row-major order.
-    fn places(&self, parameter: usize) -> Box<dyn Iterator<Item = usize> + '_> {
+    fn element_positions(&self, parameter: usize) -> Box<dyn Iterator<Item = usize> + '_> {
         match self {
-            Engine::Fused(fused) => Box::new(fused.layout.places(parameter)),
-            Engine::Graph(graph) => Box::new(graph.places(parameter)),
+            ModelEngine::Fused(lstm) => Box::new(lstm.element_positions(parameter)),
+            ModelEngine::Candle(graph) => Box::new(graph.element_positions(parameter)),
         }
+    }
+
+    /// The flat vector of parameters whose elements, each parameter's in row-major order, are `parts`.
+    fn flatten(&self, parts: &[impl AsRef<[f32]>]) -> AlignedFloats {
+        let mut flat = AlignedFloats::zeros(self.flat_len());
+        let numbers: &mut [f32] = &mut flat;
+        for (parameter, part) in parts.iter().enumerate() {
+            let positions = self.element_positions(parameter);
+            for (position, &value) in positions.zip(part.as_ref()) {
+                numbers[position] = value;
+            }
+        }
+        flat
     }
 }
 
 impl Model {
-    /// A model with PyTorch's first weights, drawn from `seed` by parameter name; on a CPU, in the fused engine if that
-    /// knows the architecture.
+    /// A model with PyTorch's first weights, drawn from `seed` by parameter name. It is on a CPU, in the
+    /// fused engine if that knows the architecture.
     ///
     /// # Errors
     /// Fails when no model has that shape.
-    pub fn new(architecture: &'static dyn Architecture, shape: Shape, seed: u64) -> Result<Model> {
-        let parameters = parameters(architecture, shape)?;
+    pub fn new(
+        architecture: &'static dyn Architecture,
+        shape: ModelShape,
+        seed: u64,
+    ) -> Result<Model> {
+        let parameters = sorted_parameters(architecture, shape)?;
         let weights: Vec<Vec<f32>> = parameters
             .iter()
-            .map(|parameter| parameter.draw(seed))
+            .map(|parameter| parameter.draw_weights(seed))
             .collect();
         Ok(Model::assemble(
             architecture,
@@ -76,17 +93,18 @@ impl Model {
         ))
     }
 
-    /// A model with given weights; `weight` returns the elements of the parameter of a name, in row-major order.
+    /// A model with given weights. `weight` returns the elements of the parameter of a name, in row-major
+    /// order.
     ///
     /// # Errors
     /// Fails when no model has that shape, and when a parameter is missing or of another size.
     pub fn with_weights<'a>(
         architecture: &'static dyn Architecture,
-        shape: Shape,
+        shape: ModelShape,
         weight: impl Fn(&str) -> Result<&'a [f32]>,
     ) -> Result<Model> {
-        let parameters = parameters(architecture, shape)?;
-        let weights = parts(&parameters, weight)?;
+        let parameters = sorted_parameters(architecture, shape)?;
+        let weights = checked_parts(&parameters, weight)?;
         Ok(Model::assemble(
             architecture,
             shape,
@@ -97,7 +115,7 @@ impl Model {
     }
 
     /// The same model on `device`.
-    pub fn on(self, device: &Device) -> Model {
+    pub fn on_device(self, device: &Device) -> Model {
         if device.is_cpu() {
             self
         } else {
@@ -105,8 +123,8 @@ impl Model {
         }
     }
 
-    /// The same model in candle's operations on `device`: what the fused engine is tested against, and the way to devices
-    /// that it does not know.
+    /// The same model in candle's operations on `device`: what the fused engine is tested against, and
+    /// the way to devices that it does not know.
     pub fn in_candle(&self, device: &Device) -> Model {
         let parameters = self.parameters.clone();
         Model::assemble(
@@ -120,21 +138,21 @@ impl Model {
 
     fn assemble(
         architecture: &'static dyn Architecture,
-        shape: Shape,
-        parameters: Vec<Parameter>,
+        shape: ModelShape,
+        parameters: Vec<ParameterSpec>,
         weights: &[impl AsRef<[f32]>],
         device: Option<&Device>,
     ) -> Model {
         let engine = match device {
-            None if architecture.is_fused() => Engine::Fused(Fused::new(shape)),
-            _ => Engine::Graph(Graph::new(
+            None if architecture.is_fused() => ModelEngine::Fused(FusedLstm::new(shape)),
+            _ => ModelEngine::Candle(CandleGraph::new(
                 architecture,
                 shape,
                 &parameters,
                 device.unwrap_or(&Device::Cpu),
             )),
         };
-        let flat = flatten(&engine, weights);
+        let flat = engine.flatten(weights);
         Model {
             architecture,
             shape,
@@ -145,47 +163,52 @@ impl Model {
     }
 
     /// Every parameter, sorted by name.
-    pub fn parameters(&self) -> &[Parameter] {
+    pub fn parameters(&self) -> &[ParameterSpec] {
         &self.parameters
     }
 
     /// A copy of every parameter's elements, in the order of [`Model::parameters`].
     pub fn weights(&self) -> Vec<Vec<f32>> {
-        self.split(&self.flat)
+        self.split_by_parameter(&self.flat)
     }
 
     /// Takes every parameter's elements from `weights`, which are as [`Model::weights`] returned them.
     pub fn set_weights(&mut self, weights: &[Vec<f32>]) {
-        self.flat = flatten(&self.engine, weights);
+        self.flat = self.engine.flatten(weights);
     }
 
     /// All parameters in the order in which the model reads them; padding in between is zero.
-    pub fn flat(&self) -> &[f32] {
+    pub fn flat_weights(&self) -> &[f32] {
         &self.flat
     }
 
     /// The same, to be changed. Padding has to stay zero, as it does where its gradient is.
-    pub fn flat_mut(&mut self) -> &mut [f32] {
+    pub fn flat_weights_mut(&mut self) -> &mut [f32] {
         &mut self.flat
     }
 
-    /// The parts of a vector in the order of [`Model::flat`], such as a gradient, that belong to each parameter.
-    pub fn split(&self, flat: &[f32]) -> Vec<Vec<f32>> {
-        let of = |parameter| {
-            self.engine
-                .places(parameter)
-                .map(|place| flat[place])
-                .collect()
-        };
-        (0..self.parameters.len()).map(of).collect()
+    /// The parts of a vector in the order of [`Model::flat_weights`], such as a gradient, that belong to
+    /// each parameter.
+    pub fn split_by_parameter(&self, flat: &[f32]) -> Vec<Vec<f32>> {
+        let mut parts = Vec::with_capacity(self.parameters.len());
+        for parameter in 0..self.parameters.len() {
+            let positions = self.engine.element_positions(parameter);
+            parts.push(positions.map(|position| flat[position]).collect());
+        }
+        parts
     }
 
-    /// A vector in the order of [`Model::flat`] from the parts that belong to each parameter, by name.
+    /// A vector in the order of [`Model::flat_weights`] from the parts that belong to each parameter, by
+    /// name.
     ///
     /// # Errors
     /// Fails when a part is missing or of another size.
-    pub fn join<'a>(&self, part: impl Fn(&str) -> Result<&'a [f32]>) -> Result<Floats> {
-        Ok(flatten(&self.engine, &parts(&self.parameters, part)?))
+    pub fn join_parameters<'a>(
+        &self,
+        part: impl Fn(&str) -> Result<&'a [f32]>,
+    ) -> Result<AlignedFloats> {
+        let parts = checked_parts(&self.parameters, part)?;
+        Ok(self.engine.flatten(&parts))
     }
 
     /// The logits `[b]` of the success of the samples of `batch`.
@@ -194,59 +217,54 @@ impl Model {
     ///
     /// # Errors
     /// Fails where a device does.
-    pub fn logits(&self, batch: &Batch<'_>) -> Result<Vec<f32>> {
+    pub fn logits(&self, batch: &SampleBatch<'_>) -> Result<Vec<f32>> {
         match &self.engine {
-            Engine::Fused(fused) => Ok(fused.logits(&self.flat, batch)),
-            Engine::Graph(graph) => graph.logits(&self.flat, batch),
+            ModelEngine::Fused(lstm) => Ok(lstm.logits(&self.flat, batch)),
+            ModelEngine::Candle(graph) => graph.logits(&self.flat, batch),
         }
     }
 }
 
-fn parameters(architecture: &dyn Architecture, shape: Shape) -> Result<Vec<Parameter>> {
-    shape.check()?;
+/// The parameters of a model, sorted by name.
+fn sorted_parameters(
+    architecture: &dyn Architecture,
+    shape: ModelShape,
+) -> Result<Vec<ParameterSpec>> {
+    shape.check_sizes()?;
     let mut parameters = architecture.parameters(&shape);
     parameters.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(parameters)
 }
 
-/// The elements of each parameter, checked before any memory is taken: a damaged file cannot ask for more than there is.
-fn parts<'a>(
-    parameters: &[Parameter],
+/// The elements of each parameter, checked before any memory is taken: a damaged file cannot ask for
+/// more memory than there is.
+fn checked_parts<'a>(
+    parameters: &[ParameterSpec],
     part: impl Fn(&str) -> Result<&'a [f32]>,
 ) -> Result<Vec<&'a [f32]>> {
-    let checked = |parameter: &Parameter| {
-        let Parameter { name, dims, .. } = parameter;
-        let (values, count) = (part(name)?, parameter.len());
+    let mut parts = Vec::with_capacity(parameters.len());
+    for parameter in parameters {
+        let ParameterSpec { name, dims, .. } = parameter;
+        let values = part(name)?;
+        let count = parameter.len();
         ensure!(
             values.len() == count,
             "`{name}` has {} elements, expected {count} for {dims:?}",
             values.len()
         );
-        Ok(values)
-    };
-    parameters.iter().map(checked).collect()
-}
-
-fn flatten(engine: &Engine, parts: &[impl AsRef<[f32]>]) -> Floats {
-    let mut flat = Floats::zeros(engine.len());
-    let numbers: &mut [f32] = &mut flat;
-    for (parameter, part) in parts.iter().enumerate() {
-        engine
-            .places(parameter)
-            .zip(part.as_ref())
-            .for_each(|(place, &value)| numbers[place] = value);
+        parts.push(values);
     }
-    flat
+    Ok(parts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::chunk::SCORED_ROWS;
-    use crate::models::{ARCHITECTURES, architecture};
+    use crate::models::labelled_chunk::SCORED_ROWS;
+    use crate::models::{ARCHITECTURES, find_architecture};
     use crate::tensors::EMPTY_CELL;
 
-    const SHAPE: Shape = Shape {
+    const SHAPE: ModelShape = ModelShape {
         e: 49,
         m: 5,
         j: 3,
@@ -255,13 +273,13 @@ mod tests {
         lstm_layers: 2,
     };
 
-    fn model(name: &str, shape: Shape, seed: u64) -> Model {
-        Model::new(architecture(name).expect("a model"), shape, seed).expect("a model")
+    fn model(name: &str, shape: ModelShape, seed: u64) -> Model {
+        Model::new(find_architecture(name).expect("a model"), shape, seed).expect("a model")
     }
 
     fn logits(model: &Model, codes: &[u8], statics: &[f32]) -> Vec<f32> {
         model
-            .logits(&Batch::new(&model.shape, codes, statics).expect("a batch"))
+            .logits(&SampleBatch::new(&model.shape, codes, statics).expect("a batch"))
             .expect("logits")
     }
 
@@ -322,9 +340,12 @@ mod tests {
                     .expect("a parameter");
                 Ok(&weights[at][..])
             };
-            assert_eq!(&*model.join(find).expect("joined"), model.flat());
             assert_eq!(
-                model.flat().len() % 8,
+                &*model.join_parameters(find).expect("joined"),
+                model.flat_weights()
+            );
+            assert_eq!(
+                model.flat_weights().len() % 8,
                 0,
                 "an optimiser goes by whole vectors"
             );
@@ -339,7 +360,7 @@ mod tests {
     /// A step by hand, by the equations of `nn.LSTM`.
     #[test]
     fn one_cell_by_hand() {
-        let shape = Shape {
+        let shape = ModelShape {
             e: 49,
             m: 2,
             j: 1,
@@ -377,24 +398,25 @@ mod tests {
         for &architecture in ARCHITECTURES {
             assert!(Model::with_weights(architecture, SHAPE, |_| Ok(&short)).is_err());
         }
-        let lstm = architecture("lstm").expect("a model");
+        let lstm = find_architecture("lstm").expect("a model");
         for shape in [
-            Shape {
+            ModelShape {
                 lstm_layers: 0,
                 ..SHAPE
             },
-            Shape {
+            ModelShape {
                 j: usize::MAX,
                 ..SHAPE
             },
-            Shape { m: 0, ..SHAPE },
+            ModelShape { m: 0, ..SHAPE },
         ] {
             assert!(
                 Model::with_weights(lstm, shape, |_| Ok(&short)).is_err()
-                    && Batch::new(&shape, &[], &[]).is_err()
+                    && SampleBatch::new(&shape, &[], &[]).is_err()
             );
         }
-        let refused = |codes: &[u8], statics: &[f32]| Batch::new(&SHAPE, codes, statics).is_err();
+        let refused =
+            |codes: &[u8], statics: &[f32]| SampleBatch::new(&SHAPE, codes, statics).is_err();
         assert!(!refused(&[48; 15], &[0.0; 2]) && refused(&[49; 15], &[0.0; 2]));
         assert!(refused(&[0; 14], &[0.0; 2]) && refused(&[0; 15], &[0.0; 3]));
     }

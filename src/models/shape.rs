@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What decides the shapes of the weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shape {
+pub struct ModelShape {
     /// Event types.
     pub e: usize,
     /// Time frames.
@@ -20,13 +20,13 @@ pub struct Shape {
     pub lstm_layers: usize,
 }
 
-impl Shape {
-    /// Refuses sizes that no model has, as a damaged file may.
+impl ModelShape {
+    /// Refuses sizes that no model has, as a damaged file may name them.
     ///
     /// # Errors
     /// Fails when a size is zero, or larger than any configuration can make it.
-    pub fn check(&self) -> Result<()> {
-        let Shape {
+    pub fn check_sizes(&self) -> Result<()> {
+        let ModelShape {
             e,
             m,
             j,
@@ -40,7 +40,11 @@ impl Shape {
             && s <= 10_000
             && (1..=4096).contains(&hidden_size)
             && (1..=16).contains(&lstm_layers);
-        ensure!(is_model, "no model has this shape: {self:?}");
+        ensure!(
+            is_model,
+            "no model has this shape: Shape {{ e: {e}, m: {m}, j: {j}, s: {s}, \
+             hidden_size: {hidden_size}, lstm_layers: {lstm_layers} }}"
+        );
         Ok(())
     }
 }

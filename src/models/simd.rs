@@ -1,7 +1,8 @@
-//! Kernels over vectors of eight numbers, compiled for AVX2 with FMA beside the baseline and chosen at run time.
+//! Kernels over vectors of eight numbers, compiled for AVX2 with FMA and for the baseline; which of
+//! the two runs is chosen at run time.
 //!
-//! The width is the same everywhere, so that layouts do not depend on the processor; without AVX2 a vector is eight
-//! numbers that the compiler maps to what the baseline has.
+//! The width is the same everywhere, so that layouts do not depend on the processor. Without AVX2 a
+//! vector is eight numbers, which the compiler maps to what the baseline has.
 
 use std::any::TypeId;
 
@@ -10,12 +11,11 @@ use pulp::{Scalar256b, Simd, WithSimd};
 /// Numbers in a vector.
 pub(super) const LANES: usize = 8;
 
-/// A loop that is compiled for each kind of vector. Everything it calls has to be inlined into it.
-pub(crate) use pulp::WithSimd as Kernel;
-
 /// Runs `kernel` with the best vectors this processor has.
+///
+/// A kernel is compiled for each kind of vector. Everything it calls has to be inlined into it.
 #[inline]
-pub(crate) fn run<K: WithSimd>(kernel: K) -> K::Output {
+pub(crate) fn run_kernel<K: WithSimd>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(simd) = pulp::x86::V3::try_new() {
         return Simd::vectorize(simd, kernel);
@@ -25,7 +25,7 @@ pub(crate) fn run<K: WithSimd>(kernel: K) -> K::Output {
 
 /// `a * b + c`, rounded once where the processor can.
 ///
-/// x86 before FMA would call a function for each number.
+/// On x86 without FMA, a fused operation would be a function call for each number.
 #[inline(always)]
 pub(crate) fn multiply_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::f32s {
     if cfg!(target_arch = "x86_64") && TypeId::of::<S>() == TypeId::of::<Scalar256b>() {

@@ -1,11 +1,11 @@
 //! Adam (Kingma and Ba 2015, algorithm 1) with decoupled weight decay (Loshchilov and Hutter 2019), as PyTorch's `AdamW`,
 //! after clipping as PyTorch's `clip_grad_norm_`; in one pass over a flat vector.
 
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use crate::models::Floats;
-use crate::models::simd::{Kernel, multiply_add, run};
+use crate::models::AlignedFloats;
+use crate::models::simd::{multiply_add, run_kernel};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -16,7 +16,7 @@ const PIECE: usize = 1 << 14;
 
 /// How far and where to a step goes.
 #[derive(Debug, Clone, Copy)]
-pub struct Rule {
+pub struct AdamSettings {
     /// The learning rate.
     pub learning_rate: f64,
     /// The share of the learning rate by which every weight shrinks at each step.
@@ -28,8 +28,8 @@ pub struct Rule {
 /// The optimiser's state: both moments of every parameter, in the model's flat order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adam {
-    pub(super) first: Floats,
-    pub(super) second: Floats,
+    pub(super) first: AlignedFloats,
+    pub(super) second: AlignedFloats,
     /// Steps taken.
     pub(super) step: u64,
 }
@@ -38,14 +38,14 @@ impl Adam {
     /// Before the first step of so many parameters.
     pub fn new(parameters: usize) -> Adam {
         Adam {
-            first: Floats::zeros(parameters),
-            second: Floats::zeros(parameters),
+            first: AlignedFloats::zeros(parameters),
+            second: AlignedFloats::zeros(parameters),
             step: 0,
         }
     }
 
     /// Moves every weight against its gradient.
-    pub fn step(&mut self, weights: &mut [f32], gradient: &[f32], rule: &Rule) {
+    pub fn step(&mut self, weights: &mut [f32], gradient: &[f32], rule: &AdamSettings) {
         self.step += 1;
         let step = self.step as i32;
         let second_correction = (1.0 - BETA2.powi(step)).sqrt();
@@ -64,7 +64,7 @@ impl Adam {
             .zip(gradient.par_chunks(PIECE))
             .zip(moments);
         pieces.for_each(|((weights, gradient), (first, second))| {
-            run(Move {
+            run_kernel(Move {
                 weights,
                 gradient,
                 first,
@@ -78,7 +78,7 @@ impl Adam {
     }
 }
 
-impl Rule {
+impl AdamSettings {
     /// What the gradient is multiplied by.
     fn scale(&self, gradient: &[f32]) -> f32 {
         if self.clip_grad_norm == 0.0 {
@@ -116,7 +116,7 @@ struct Move<'a> {
     scale: f32,
 }
 
-impl Kernel for Move<'_> {
+impl WithSimd for Move<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -154,7 +154,7 @@ mod tests {
     /// Two steps by the equations, one weight at a time.
     #[test]
     fn decay_and_clipping_by_hand() {
-        let rule = Rule {
+        let rule = AdamSettings {
             learning_rate: 0.1,
             weight_decay: 0.5,
             clip_grad_norm: 1.0,

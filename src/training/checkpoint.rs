@@ -80,8 +80,8 @@ impl Checkpoint {
         };
         let weights = self.model.weights();
         let (first, second) = (
-            self.model.split(&self.adam.first),
-            self.model.split(&self.adam.second),
+            self.model.split_by_parameter(&self.adam.first),
+            self.model.split_by_parameter(&self.adam.second),
         );
         let groups = [
             ("weights", &weights),
@@ -123,15 +123,15 @@ impl Checkpoint {
             )
         );
         let column = |group: &str, name: &str| shard.column(&format!("{group}/{name}"));
-        let group = |group: &str| model.join(|name| column(group, name));
+        let group = |group: &str| model.join_parameters(|name| column(group, name));
         let weights = group("weights")?;
         let adam = Adam {
             first: group("first")?,
             second: group("second")?,
             step: notes.step,
         };
-        let best = model.split(&group("best")?);
-        model.flat_mut().copy_from_slice(&weights);
+        let best = model.split_by_parameter(&group("best")?);
+        model.flat_weights_mut().copy_from_slice(&weights);
         let Notes {
             history,
             batch,

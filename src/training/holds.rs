@@ -7,7 +7,7 @@ use super::evaluate::probabilities;
 use super::run::Run;
 use crate::config::Label;
 use crate::events::EventStore;
-use crate::models::Batch;
+use crate::models::SampleBatch;
 use crate::tensors::{
     Dataset, HoldCycle, HoldFacts, HoldHistories, SampleEncoder, SplitSide, hold_cycles,
 };
@@ -66,7 +66,7 @@ impl<'a> HoldModel<'a> {
         let logits =
             self.run
                 .model
-                .logits(&Batch::new(&self.run.model.shape, &codes, &statics)?)?;
+                .logits(&SampleBatch::new(&self.run.model.shape, &codes, &statics)?)?;
         Ok(logits
             .iter()
             .map(|&logit| self.run.calibration.probability(logit))

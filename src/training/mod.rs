@@ -15,7 +15,7 @@ mod run;
 mod samples;
 mod train;
 
-pub use adam::{Adam, Rule};
+pub use adam::{Adam, AdamSettings};
 pub use baselines::{Rate, Rates};
 pub(crate) use bootstrap::percentiles;
 pub use calibration::Calibration;

@@ -13,7 +13,7 @@ use super::evaluate::Evaluation;
 use super::outcome::{METRICS_FILE, Metrics, Status};
 use super::train::{Epoch, Settings, statics};
 use crate::error::hinted;
-use crate::models::{Device, Model, Shape};
+use crate::models::{Device, Model, ModelShape};
 use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
 use crate::tensors::{self, Dataset, STATIC_FEATURES, SplitSide};
 use crate::{files, manifest};
@@ -50,14 +50,14 @@ struct Notes {
     /// The name of its architecture.
     model: String,
     /// The shapes of its weights.
-    shape: Shape,
+    shape: ModelShape,
 }
 
 /// What a run says of itself in its manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunSummary {
     /// The shapes of the weights.
-    pub shape: Shape,
+    pub shape: ModelShape,
     /// How the samples were made that the model knows.
     pub tensors: tensors::TensorSettings,
     /// The digest of the tensors it was trained on.
@@ -195,7 +195,7 @@ impl Run {
     /// The same run with its model on `device`.
     pub fn on(self, device: &Device) -> Run {
         Run {
-            model: self.model.on(device),
+            model: self.model.on_device(device),
             ..self
         }
     }

@@ -2,21 +2,25 @@
 
 use anyhow::Result;
 
-use crate::models::{Batch, Shape};
+use crate::models::{ModelShape, SampleBatch};
 use crate::tensors::{Dataset, SplitSide};
 
 /// The samples of one side, for models of one shape.
 pub(super) struct Samples<'a> {
     dataset: &'a Dataset,
     side: SplitSide,
-    shape: Shape,
+    shape: ModelShape,
     pub(super) labels: Vec<bool>,
     /// `[n, s]`.
     statics: Vec<f32>,
 }
 
 impl<'a> Samples<'a> {
-    pub(super) fn new(dataset: &'a Dataset, side: SplitSide, shape: Shape) -> Result<Samples<'a>> {
+    pub(super) fn new(
+        dataset: &'a Dataset,
+        side: SplitSide,
+        shape: ModelShape,
+    ) -> Result<Samples<'a>> {
         let labels: Vec<u8> = dataset.column(side, "label")?;
         let statics = match shape.s {
             0 => Vec::new(),
@@ -39,7 +43,7 @@ impl<'a> Samples<'a> {
     pub(super) fn batch<T>(
         &self,
         places: &[usize],
-        with: impl FnOnce(&Batch<'_>) -> T,
+        with: impl FnOnce(&SampleBatch<'_>) -> T,
     ) -> Result<T> {
         let s = self.shape.s;
         let codes: Vec<u8> = places
@@ -52,6 +56,6 @@ impl<'a> Samples<'a> {
             .flat_map(|&at| &self.statics[at * s..][..s])
             .copied()
             .collect();
-        Ok(with(&Batch::new(&self.shape, &codes, &statics)?))
+        Ok(with(&SampleBatch::new(&self.shape, &codes, &statics)?))
     }
 }

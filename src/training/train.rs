@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
-use super::adam::{Adam, Rule};
+use super::adam::{Adam, AdamSettings};
 use super::calibration::Calibration;
 use super::checkpoint::{self, Checkpoint, Keeper};
 use super::early_stopping;
@@ -19,7 +19,7 @@ use super::samples::Samples;
 use crate::config::{Config, Metric, MetricName, Threshold};
 use crate::error::hinted;
 use crate::manifest;
-use crate::models::{self, Architecture, Device, Gradient, Model, Shape};
+use crate::models::{self, Architecture, Device, Gradient, Model, ModelShape, Targets};
 use crate::tensors::{Dataset, STATIC_FEATURES, SplitSide};
 
 /// Samples scored at once; has no influence on the scores.
@@ -64,7 +64,7 @@ impl Settings {
         let parameters = &config.training.parameters;
         let model = parameters.model.constant("model")?;
         Ok(Settings {
-            model: models::architecture(&model)?.name().to_owned(),
+            model: models::find_architecture(&model)?.name().to_owned(),
             lstm_layers: parameters.lstm_layers.whole("lstm_layers", 1..=16)?,
             hidden_size: parameters.hidden_size.whole("hidden_size", 1..=4096)?,
             learning_rate: parameters.learning_rate.real("learning_rate", 0.0..=10.0)?,
@@ -85,7 +85,7 @@ impl Settings {
 
     /// What is trained.
     pub(super) fn architecture(&self) -> Result<&'static dyn Architecture> {
-        models::architecture(&self.model)
+        models::find_architecture(&self.model)
     }
 
     /// The digest of everything that a training on the tensors `tensors_key` depends on.
@@ -298,12 +298,12 @@ fn begin(
         shape(dataset, settings, architecture),
         settings.seed,
     )?
-    .on(device);
+    .on_device(device);
     if started && mode == Mode::Resume {
         return Checkpoint::read(dir, key, model);
     }
     Run::clear(dir)?;
-    let (adam, best) = (Adam::new(model.flat().len()), model.weights());
+    let (adam, best) = (Adam::new(model.flat_weights().len()), model.weights());
     Ok(Checkpoint {
         adam,
         best,
@@ -323,11 +323,11 @@ pub(super) fn statics(architecture: &dyn Architecture) -> usize {
     }
 }
 
-fn shape(dataset: &Dataset, settings: &Settings, architecture: &dyn Architecture) -> Shape {
+fn shape(dataset: &Dataset, settings: &Settings, architecture: &dyn Architecture) -> ModelShape {
     let tensors = &dataset.summary.settings;
     let (hidden_size, lstm_layers) = (settings.hidden_size, settings.lstm_layers);
     let s = statics(architecture);
-    Shape {
+    ModelShape {
         e: dataset.summary.e,
         m: tensors.m,
         j: tensors.j,
@@ -379,7 +379,7 @@ fn learn(
         clip_grad_norm,
         ..
     } = *settings;
-    let rule = Rule {
+    let rule = AdamSettings {
         learning_rate,
         weight_decay,
         clip_grad_norm,
@@ -404,11 +404,15 @@ fn learn(
             .map(|&i| f32::from(u8::from(labels[i])))
             .collect();
         let loss = samples.batch(batch, |batch| {
-            gradient.find(&state.model, batch, &targets, pos_weight)
+            let targets = Targets {
+                labels: &targets,
+                pos_weight,
+            };
+            gradient.compute(&state.model, batch, &targets)
         })??;
         state
             .adam
-            .step(state.model.flat_mut(), gradient.values(), &rule);
+            .step(state.model.flat_weights_mut(), gradient.values(), &rule);
         state.batch += 1;
         state.loss_sum += loss * batch.len() as f64;
         ensure!(state.loss_sum.is_finite(), NonFinite { epoch });

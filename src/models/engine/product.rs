@@ -1,20 +1,22 @@
 //! Matrix products for operands that are already cut into panels: nothing is packed on the way.
 //!
-//! Both kernels hold three rows of four vectors of sums in registers, which with the three numbers to multiply a vector of
-//! the panel by, and that vector, is what sixteen registers take. Sums over one index run in its order, so that what is computed
-//! for one row does not depend on the rows beside it.
+//! Both kernels hold three rows of four vectors of sums in registers. With the three numbers that a
+//! vector of the panel is multiplied by, and that vector, this is what sixteen registers take. Sums
+//! over one index run in its order, so that what is computed for one row does not depend on the rows
+//! beside it.
 
 use pulp::{Simd, WithSimd};
 
 use super::layout::PANEL;
-use super::simd::{LANES, multiply_add, vectors, vectors_mut};
+use crate::models::simd::{LANES, multiply_add, vectors, vectors_mut};
 
 /// Rows of a panel that are multiplied in one go: 16 KB, half of a first-level cache.
 const DEPTH: usize = 128;
 
-/// Where rows of numbers stand: number `k` of row `r` is at `(k / block) * stride + r * row + k % block`.
+/// Where rows of numbers stand: number `k` of row `r` is at
+/// `(k / block) * stride + r * row + k % block`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rows<'a> {
+pub(super) struct StridedRows<'a> {
     pub(super) numbers: &'a [f32],
     /// From a row to the next.
     pub(super) row: usize,
@@ -24,10 +26,10 @@ pub(super) struct Rows<'a> {
     pub(super) block: usize,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> StridedRows<'a> {
     /// A row-major matrix `[.., width]`.
-    pub(super) fn matrix(numbers: &'a [f32], width: usize) -> Rows<'a> {
-        Rows {
+    pub(super) fn matrix(numbers: &'a [f32], width: usize) -> StridedRows<'a> {
+        StridedRows {
             numbers,
             row: width,
             stride: DEPTH,
@@ -36,8 +38,8 @@ impl<'a> Rows<'a> {
     }
 
     /// The gates `[panels][.., PANEL]`, from a panel to the next `stride` numbers.
-    pub(super) fn panels(numbers: &'a [f32], stride: usize) -> Rows<'a> {
-        Rows {
+    pub(super) fn panels(numbers: &'a [f32], stride: usize) -> StridedRows<'a> {
+        StridedRows {
             numbers,
             row: PANEL,
             stride,
@@ -46,70 +48,71 @@ impl<'a> Rows<'a> {
     }
 
     #[inline(always)]
-    fn slice(&self, block: usize, row: usize, len: usize) -> &'a [f32] {
+    fn block_of_row(&self, block: usize, row: usize, len: usize) -> &'a [f32] {
         &self.numbers[block * self.stride + row * self.row..][..len]
     }
 }
 
 /// What a product starts from.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Start<'a> {
-    /// What is there: the product is added to it.
-    There,
+pub(super) enum ProductStart<'a> {
+    /// What stands there already: the product is added to it.
+    Existing,
     /// The same row of numbers in every row.
     Row(&'a [f32]),
 }
 
 /// `out[r] = start[r] + Σ_k a[r][k] * panel[k]`.
-pub(super) struct Product<'a> {
+pub(super) struct PanelProduct<'a> {
     /// `[rows, ..]`, from row to row `out_row` numbers; the first `width` of each are the result.
     pub(super) out: &'a mut [f32],
     pub(super) out_row: usize,
-    pub(super) start: Start<'a>,
+    pub(super) start: ProductStart<'a>,
     pub(super) rows: usize,
-    pub(super) a: Rows<'a>,
+    pub(super) a: StridedRows<'a>,
     /// `[K, width]`.
     pub(super) panel: &'a [f32],
     /// At most [`PANEL`] numbers, whole vectors.
     pub(super) width: usize,
 }
 
-impl WithSimd for Product<'_> {
+impl WithSimd for PanelProduct<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match self.width / LANES {
-            1 => self.multiply::<S, 1>(simd),
-            2 => self.multiply::<S, 2>(simd),
-            3 => self.multiply::<S, 3>(simd),
-            _ => self.multiply::<S, 4>(simd),
+            1 => self.multiply_panel::<S, 1>(simd),
+            2 => self.multiply_panel::<S, 2>(simd),
+            3 => self.multiply_panel::<S, 3>(simd),
+            _ => self.multiply_panel::<S, 4>(simd),
         }
     }
 }
 
-impl Product<'_> {
+impl PanelProduct<'_> {
     #[inline(always)]
-    fn multiply<S: Simd, const V: usize>(mut self, simd: S) {
+    fn multiply_panel<S: Simd, const V: usize>(mut self, simd: S) {
         let panel: &[[S::f32s; V]] = vectors::<S>(self.panel).as_chunks().0;
         for (index, part) in panel.chunks(DEPTH).enumerate() {
             let first_block = index * (DEPTH / self.a.block);
             let mut row = 0;
             while row < self.rows {
                 row += match self.rows - row {
-                    1 => self.tile::<S, 1, V>(simd, row, first_block, part),
+                    1 => self.multiply_rows::<S, 1, V>(simd, row, first_block, part),
                     // Two pairs are faster than three rows and a single one.
-                    2 | 4 => self.tile::<S, 2, V>(simd, row, first_block, part),
-                    _ => self.tile::<S, 3, V>(simd, row, first_block, part),
+                    2 | 4 => self.multiply_rows::<S, 2, V>(simd, row, first_block, part),
+                    _ => self.multiply_rows::<S, 3, V>(simd, row, first_block, part),
                 };
             }
-            self.start = Start::There;
+            // The next part of the panel is added to what this one gave.
+            self.start = ProductStart::Existing;
         }
     }
 
     /// The product of `R` rows from `row` on with a part of the panel; returns `R`.
     #[inline(always)]
-    fn tile<S: Simd, const R: usize, const V: usize>(
+    fn multiply_rows<S: Simd, const R: usize, const V: usize>(
         &mut self,
         simd: S,
         row: usize,
@@ -119,14 +122,17 @@ impl Product<'_> {
         let mut sums = [[simd.splat_f32s(0.0); V]; R];
         for (r, sums) in sums.iter_mut().enumerate() {
             let start = match self.start {
-                Start::There => &self.out[(row + r) * self.out_row..][..V * LANES],
-                Start::Row(numbers) => numbers,
+                ProductStart::Existing => &self.out[(row + r) * self.out_row..][..V * LANES],
+                ProductStart::Row(numbers) => numbers,
             };
             *sums = vectors::<S>(start).as_chunks().0[0];
         }
+
         for (block, panel) in panel.chunks(self.a.block).enumerate() {
-            let rows: [&[f32]; R] =
-                std::array::from_fn(|r| self.a.slice(first_block + block, row + r, panel.len()));
+            let rows: [&[f32]; R] = std::array::from_fn(|r| {
+                self.a
+                    .block_of_row(first_block + block, row + r, panel.len())
+            });
             for (k, vectors) in panel.iter().enumerate() {
                 let factors: [S::f32s; R] = std::array::from_fn(|r| simd.splat_f32s(rows[r][k]));
                 for v in 0..V {
@@ -136,6 +142,7 @@ impl Product<'_> {
                 }
             }
         }
+
         for (r, sums) in sums.iter().enumerate() {
             let out = &mut self.out[(row + r) * self.out_row..][..V * LANES];
             vectors_mut::<S>(out).as_chunks_mut().0[0] = *sums;
@@ -145,7 +152,7 @@ impl Product<'_> {
 }
 
 /// `out[k] += Σ_r x[r][k] * d[r]`: the gradient of a weight panel.
-pub(super) struct Outer<'a> {
+pub(super) struct OuterProduct<'a> {
     /// `[width, PANEL]`.
     pub(super) out: &'a mut [f32],
     /// `[rows, width]`.
@@ -155,7 +162,7 @@ pub(super) struct Outer<'a> {
     pub(super) d: &'a [f32],
 }
 
-impl WithSimd for Outer<'_> {
+impl WithSimd for OuterProduct<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -168,21 +175,21 @@ impl WithSimd for Outer<'_> {
             let mut triples = out.chunks_exact_mut(3);
             let mut first = 0;
             for triple in triples.by_ref() {
-                outer_tile::<S, 3>(simd, triple, &x[first..], self.width, d);
+                add_outer_rows::<S, 3>(simd, triple, &x[first..], self.width, d);
                 first += 3;
             }
             match triples.into_remainder() {
-                pair @ [_, _] => outer_tile::<S, 2>(simd, pair, &x[first..], self.width, d),
-                single @ [_] => outer_tile::<S, 1>(simd, single, &x[first..], self.width, d),
+                pair @ [_, _] => add_outer_rows::<S, 2>(simd, pair, &x[first..], self.width, d),
+                single @ [_] => add_outer_rows::<S, 1>(simd, single, &x[first..], self.width, d),
                 _ => {}
             }
         }
     }
 }
 
-/// [`Outer`] for `K` rows of the result; row `r` of `x` begins at `r * width`.
+/// [`OuterProduct`] for `K` rows of the result; row `r` of `x` begins at `r * width`.
 #[inline(always)]
-fn outer_tile<S: Simd, const K: usize>(
+fn add_outer_rows<S: Simd, const K: usize>(
     simd: S,
     out: &mut [[S::f32s; 4]],
     x: &[f32],
@@ -190,6 +197,7 @@ fn outer_tile<S: Simd, const K: usize>(
     d: &[[S::f32s; 4]],
 ) {
     let mut sums: [[S::f32s; 4]; K] = std::array::from_fn(|k| out[k]);
+
     for (x, d) in x.chunks(width).zip(d) {
         let Some(factors) = x.first_chunk::<K>() else {
             break;
@@ -201,13 +209,14 @@ fn outer_tile<S: Simd, const K: usize>(
             }
         }
     }
+
     out[..K].copy_from_slice(&sums);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::simd::run;
+    use crate::models::simd::run_kernel;
 
     fn numbers(seed: u32, len: usize) -> Vec<f32> {
         let mut state = seed;
@@ -248,11 +257,11 @@ mod tests {
                             }
                     })
                     .collect();
-                let a = Rows::matrix(&a, depth);
-                run(Product {
+                let a = StridedRows::matrix(&a, depth);
+                run_kernel(PanelProduct {
                     out: &mut out,
                     out_row: 40,
-                    start: Start::There,
+                    start: ProductStart::Existing,
                     rows,
                     a,
                     panel: &panel,
@@ -276,10 +285,10 @@ mod tests {
             .collect();
         let multiply = |a| {
             let mut out = vec![0.0; rows * 32];
-            run(Product {
+            run_kernel(PanelProduct {
                 out: &mut out,
                 out_row: 32,
-                start: Start::Row(&bias),
+                start: ProductStart::Row(&bias),
                 rows,
                 a,
                 panel: &panel,
@@ -288,8 +297,8 @@ mod tests {
             out
         };
         assert_eq!(
-            multiply(Rows::panels(&blocked, rows * PANEL)),
-            multiply(Rows::matrix(&whole, blocks * PANEL))
+            multiply(StridedRows::panels(&blocked, rows * PANEL)),
+            multiply(StridedRows::matrix(&whole, blocks * PANEL))
         );
     }
 
@@ -306,7 +315,7 @@ mod tests {
                     f64::from(out[at]) + (0..rows).map(term).sum::<f64>()
                 })
                 .collect();
-            run(Outer {
+            run_kernel(OuterProduct {
                 out: &mut out,
                 x: &x,
                 width,

@@ -5,7 +5,8 @@ use candle_nn::ops::sigmoid;
 
 use super::recurrent::Recurrent;
 
-pub(super) const LSTM: Recurrent = Recurrent {
+/// The LSTM that sees the frames alone.
+pub(in crate::models) const LSTM: Recurrent = Recurrent {
     name: "lstm",
     about: "An LSTM over the frames",
     module: "lstm",
@@ -13,9 +14,10 @@ pub(super) const LSTM: Recurrent = Recurrent {
     is_fused: true,
     gates: 4,
     states: 2,
-    step,
+    step: lstm_cell,
 };
 
+/// The LSTM that also sees the static features.
 pub(super) const LSTM_STATIC: Recurrent = Recurrent {
     name: "lstm+static",
     about: "The same, with what else is known of the held job joined before the last layer",
@@ -24,13 +26,14 @@ pub(super) const LSTM_STATIC: Recurrent = Recurrent {
 };
 
 /// The state and the cell after a frame.
-fn step(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
+fn lstm_cell(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
     let gates = (inputs + hidden)?.chunk(4, 1)?;
-    let (input, forget, output) = (
-        sigmoid(&gates[0])?,
-        sigmoid(&gates[1])?,
-        sigmoid(&gates[3])?,
-    );
-    let cell = ((forget * &states[1])? + (input * gates[2].tanh()?)?)?;
-    Ok(vec![(output * cell.tanh()?)?, cell])
+    let input = sigmoid(&gates[0])?;
+    let forget = sigmoid(&gates[1])?;
+    let new = gates[2].tanh()?;
+    let output = sigmoid(&gates[3])?;
+
+    let cell = ((forget * &states[1])? + (input * new)?)?;
+    let state = (output * cell.tanh()?)?;
+    Ok(vec![state, cell])
 }

@@ -13,14 +13,19 @@ pub(super) const GRU: Recurrent = Recurrent {
     is_fused: false,
     gates: 3,
     states: 1,
-    step,
+    step: gru_cell,
 };
 
-/// The state after a frame. What the state before adds to the new one goes through the reset gate together with its bias.
-fn step(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
-    let (x, h) = (inputs.chunk(3, 1)?, hidden.chunk(3, 1)?);
+/// The state after a frame.
+fn gru_cell(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
+    let x = inputs.chunk(3, 1)?;
+    let h = hidden.chunk(3, 1)?;
+
     let reset = sigmoid(&(&x[0] + &h[0])?)?;
     let update = sigmoid(&(&x[1] + &h[1])?)?;
+    // As in PyTorch, the reset gate also scales the recurrent bias, which is part of `h`.
     let new = (&x[2] + (reset * &h[2])?)?.tanh()?;
-    Ok(vec![(&new + (update * (&states[0] - &new)?)?)?])
+
+    let state = (&new + (update * (&states[0] - &new)?)?)?;
+    Ok(vec![state])
 }

@@ -2,7 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::simd::{multiply_add, vectors, vectors_mut};
+use crate::models::simd::{multiply_add, vectors, vectors_mut};
 
 /// `tanh` as a quotient of polynomials, with an absolute error below `4e-7`.
 ///
@@ -21,20 +21,24 @@ fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     const DENOMINATOR: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525e-3];
     /// From here on `tanh` is 1 in `f32`.
     const LARGEST: f32 = 7.905_311;
-    let polynomial = |coefficients: &[f32], x: S::f32s| {
-        let first = simd.splat_f32s(coefficients[0]);
-        coefficients[1..].iter().fold(first, |sum, &c| {
-            multiply_add(simd, sum, x, simd.splat_f32s(c))
-        })
-    };
-    // In this order a number that is none stays none.
+
+    // In this order NaN stays NaN.
     let x = simd.min_f32s(
         simd.splat_f32s(LARGEST),
         simd.max_f32s(simd.splat_f32s(-LARGEST), x),
     );
     let square = simd.mul_f32s(x, x);
-    let numerator = simd.mul_f32s(x, polynomial(&NUMERATOR, square));
-    simd.div_f32s(numerator, polynomial(&DENOMINATOR, square))
+    let numerator = simd.mul_f32s(x, polynomial(simd, &NUMERATOR, square));
+    simd.div_f32s(numerator, polynomial(simd, &DENOMINATOR, square))
+}
+
+/// The polynomial with these coefficients, that of the highest power first (Horner's scheme).
+#[inline(always)]
+fn polynomial<S: Simd>(simd: S, coefficients: &[f32], x: S::f32s) -> S::f32s {
+    let first = simd.splat_f32s(coefficients[0]);
+    coefficients[1..].iter().fold(first, |sum, &c| {
+        multiply_add(simd, sum, x, simd.splat_f32s(c))
+    })
 }
 
 /// `1 / (1 + exp(-x))`.
@@ -44,10 +48,11 @@ fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     multiply_add(simd, half, tanh(simd, simd.mul_f32s(half, x)), half)
 }
 
-/// Turns the sums of a panel into gates, and these and the cells of the frame before into cells and states.
+/// Turns the sums of a panel into gates, and these and the cells of the frame before into cells and
+/// states.
 ///
 /// Matrices of units are `[rows, width]`, of which this panel has vector `panel`.
-pub(super) struct Activate<'a> {
+pub(super) struct ActivateGates<'a> {
     /// `[rows, PANEL]`.
     pub(super) gates: &'a mut [f32],
     pub(super) cells_before: &'a [f32],
@@ -58,7 +63,7 @@ pub(super) struct Activate<'a> {
     pub(super) row: usize,
 }
 
-impl WithSimd for Activate<'_> {
+impl WithSimd for ActivateGates<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -71,18 +76,23 @@ impl WithSimd for Activate<'_> {
         let states = vectors_mut::<S>(self.states)[self.panel..]
             .iter_mut()
             .step_by(self.row);
+
         for ((gates, before), cell) in gates
             .iter_mut()
             .zip(before)
             .zip(cells[self.panel..].iter_mut().step_by(self.row))
         {
             let [input, forget, new, output] = *gates;
-            let (input, forget) = (sigmoid(simd, input), sigmoid(simd, forget));
-            let (new, output) = (tanh(simd, new), sigmoid(simd, output));
+            let input = sigmoid(simd, input);
+            let forget = sigmoid(simd, forget);
+            let new = tanh(simd, new);
+            let output = sigmoid(simd, output);
             *gates = [input, forget, new, output];
             *cell = multiply_add(simd, forget, *before, simd.mul_f32s(input, new));
         }
-        // A second loop: in one, each row would wait for its cell before the processor can look at the next.
+
+        // A second loop: in a single one, each row would wait for its cell before the processor could
+        // look at the next.
         for ((gates, cell), state) in gates
             .iter()
             .zip(cells[self.panel..].iter().step_by(self.row))
@@ -94,23 +104,24 @@ impl WithSimd for Activate<'_> {
 }
 
 /// The way back: turns the gates of a panel into the gradient of their sums.
-pub(super) struct Deactivate<'a> {
+pub(super) struct GateGradients<'a> {
     /// `[rows, PANEL]`, gates before and the gradient of their sums after.
     pub(super) gates: &'a mut [f32],
     pub(super) cells_before: &'a [f32],
     pub(super) cells: &'a [f32],
     /// The gradient of the states.
     pub(super) d_states: &'a [f32],
-    /// The gradient of the cells by way of later frames, and after that of the cells of the frame before.
+    /// Before, the gradient of the cells by way of later frames; after, that of the cells of the frame
+    /// before.
     pub(super) d_cells: &'a mut [f32],
-    /// `[PANEL]`, to which the gradient of the sums of all rows is added.
+    /// `[PANEL]`: the gradient of the sums of all rows is added to it.
     pub(super) d_bias: &'a mut [f32],
     pub(super) panel: usize,
     /// Vectors of a row of units.
     pub(super) row: usize,
 }
 
-impl WithSimd for Deactivate<'_> {
+impl WithSimd for GateGradients<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -131,9 +142,10 @@ impl WithSimd for Deactivate<'_> {
         let d_bias: &mut [S::f32s; 4] = &mut vectors_mut::<S>(self.d_bias).as_chunks_mut().0[0];
         let mut total = *d_bias;
         let one = simd.splat_f32s(1.0);
-        // x * (1 - x) and 1 - x * x: the derivatives of sigmoid and tanh by their values.
-        let of_sigmoid = |x| simd.sub_f32s(x, simd.mul_f32s(x, x));
-        let of_tanh = |x| simd.sub_f32s(one, simd.mul_f32s(x, x));
+        // The derivatives of sigmoid and tanh by their values: x * (1 - x) and 1 - x * x.
+        let sigmoid_slope = |x| simd.sub_f32s(x, simd.mul_f32s(x, x));
+        let tanh_slope = |x| simd.sub_f32s(one, simd.mul_f32s(x, x));
+
         for ((((gates, &before), &cell), &d_state), d_cell) in gates
             .iter_mut()
             .zip(before)
@@ -142,20 +154,22 @@ impl WithSimd for Deactivate<'_> {
             .zip(d_cells)
         {
             let [input, forget, new, output] = *gates;
-            let bent = tanh(simd, cell);
+            let squashed = tanh(simd, cell);
             let through_state = simd.mul_f32s(d_state, output);
-            let d = multiply_add(simd, through_state, of_tanh(bent), *d_cell);
+            let d = multiply_add(simd, through_state, tanh_slope(squashed), *d_cell);
             *d_cell = simd.mul_f32s(d, forget);
+
             *gates = [
-                simd.mul_f32s(simd.mul_f32s(d, new), of_sigmoid(input)),
-                simd.mul_f32s(simd.mul_f32s(d, before), of_sigmoid(forget)),
-                simd.mul_f32s(simd.mul_f32s(d, input), of_tanh(new)),
-                simd.mul_f32s(simd.mul_f32s(d_state, bent), of_sigmoid(output)),
+                simd.mul_f32s(simd.mul_f32s(d, new), sigmoid_slope(input)),
+                simd.mul_f32s(simd.mul_f32s(d, before), sigmoid_slope(forget)),
+                simd.mul_f32s(simd.mul_f32s(d, input), tanh_slope(new)),
+                simd.mul_f32s(simd.mul_f32s(d_state, squashed), sigmoid_slope(output)),
             ];
             for (total, d) in total.iter_mut().zip(gates) {
                 *total = simd.add_f32s(*total, *d);
             }
         }
+
         *d_bias = total;
     }
 }
@@ -163,7 +177,7 @@ impl WithSimd for Deactivate<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::simd::{LANES, run};
+    use crate::models::simd::{LANES, run_kernel};
 
     /// Both functions at each number.
     struct Curves<'a> {
@@ -190,7 +204,7 @@ mod tests {
     fn curves_are_near_and_pass_on_what_is_no_number() {
         let x: Vec<f32> = (-40_000..40_000).map(|i| i as f32 / 2_000.0).collect();
         let (mut t, mut s) = (vec![0.0; x.len()], vec![0.0; x.len()]);
-        run(Curves {
+        run_kernel(Curves {
             x: &x,
             tanh: &mut t,
             sigmoid: &mut s,
@@ -213,7 +227,7 @@ mod tests {
             f32::MIN_POSITIVE,
         ];
         let (mut t, mut s) = ([9.0; LANES], [9.0; LANES]);
-        run(Curves {
+        run_kernel(Curves {
             x: &x,
             tanh: &mut t,
             sigmoid: &mut s,

@@ -1,20 +1,22 @@
-//! The first layer's inputs: sums of rows of its weights, in place of a product with one-hot vectors, and the way back.
+//! The first layer's inputs: sums of rows of its weights, in place of a product with one-hot vectors,
+//! and the way back.
 //!
-//! Two panels go through the changes together where there are two, as to follow the changes costs as much as the sums.
+//! Two panels go through the deltas together where there are two, as to follow the deltas costs as
+//! much as the sums.
 
 use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::changes::Changes;
-use super::simd::{multiply_add, vectors, vectors_mut};
+use super::code_deltas::CodeDeltas;
+use crate::models::simd::{multiply_add, vectors, vectors_mut};
 
 /// Panels that a kernel takes at most.
-pub(super) const PANELS: usize = 2;
+pub(super) const MAX_PANELS: usize = 2;
 
 /// Writes what the codes of some frames add to the gates of one or two panels, and the bias.
-pub(super) struct Gather<'a> {
-    pub(super) changes: &'a Changes,
+pub(super) struct GatherRows<'a> {
+    pub(super) deltas: &'a CodeDeltas,
     /// From a frame at which sums begin anew.
     pub(super) frames: Range<usize>,
     /// Samples.
@@ -27,37 +29,38 @@ pub(super) struct Gather<'a> {
     pub(super) gates: &'a mut [f32],
 }
 
-impl WithSimd for Gather<'_> {
+impl WithSimd for GatherRows<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let bias: &[[S::f32s; 4]] = vectors::<S>(self.bias).as_chunks().0;
         match *bias {
-            [one, two] => self.sum::<S, 2>(simd, [one, two]),
-            [one] => self.sum::<S, 1>(simd, [one]),
+            [one, two] => self.sum_panels::<S, 2>(simd, [one, two]),
+            [one] => self.sum_panels::<S, 1>(simd, [one]),
             _ => unreachable!("one or two panels"),
         }
     }
 }
 
-impl Gather<'_> {
+impl GatherRows<'_> {
     #[inline(always)]
-    fn sum<S: Simd, const P: usize>(self, simd: S, bias: [[S::f32s; 4]; P]) {
-        let table = panels::<S, P>(self.table);
+    fn sum_panels<S: Simd, const P: usize>(self, simd: S, bias: [[S::f32s; 4]; P]) {
+        let table = split_panels::<S, P>(self.table);
         let gates: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.gates).as_chunks_mut().0;
         let panel = gates.len() / P;
+
         for sample in 0..self.rows {
             let mut sums = bias;
             for (slot, frame) in self.frames.clone().enumerate() {
-                let change = self.changes.get(sample, frame);
-                if change.is_fresh {
+                let delta = self.deltas.get(sample, frame);
+                if delta.is_fresh {
                     sums = bias;
                 }
-                for term in change.terms {
-                    let sign = simd.splat_f32s(term.sign);
+                for signed in delta.rows {
+                    let sign = simd.splat_f32s(signed.sign);
                     for (sum, table) in sums.iter_mut().zip(table) {
-                        let row = &table[term.row as usize];
+                        let row = &table[signed.row as usize];
                         *sum = std::array::from_fn(|v| multiply_add(simd, sign, row[v], sum[v]));
                     }
                 }
@@ -71,10 +74,11 @@ impl Gather<'_> {
 
 /// Adds the gradient of the sums of all frames to that of the weights of one or two panels.
 ///
-/// A row that was added at a frame and taken away at a later one was part of the sums between them. So each change is
-/// worth the gradients from its frame up to where the sum begins anew.
-pub(super) struct Scatter<'a> {
-    pub(super) changes: &'a Changes,
+/// A row that was added at a frame and taken away at a later one was part of the sums between the two.
+/// So the gradient of a row is, for each of its deltas, the sum of the gradients from that frame up to
+/// where the sum begins anew.
+pub(super) struct ScatterRows<'a> {
+    pub(super) deltas: &'a CodeDeltas,
     /// Samples.
     pub(super) rows: usize,
     /// `[panels][frames, rows, PANEL]`.
@@ -84,43 +88,45 @@ pub(super) struct Scatter<'a> {
     pub(super) panels: usize,
 }
 
-impl WithSimd for Scatter<'_> {
+impl WithSimd for ScatterRows<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match self.panels {
-            2 => self.add::<S, 2>(simd),
-            1 => self.add::<S, 1>(simd),
+            2 => self.add_panels::<S, 2>(simd),
+            1 => self.add_panels::<S, 1>(simd),
             _ => unreachable!("one or two panels"),
         }
     }
 }
 
-impl Scatter<'_> {
+impl ScatterRows<'_> {
     #[inline(always)]
-    fn add<S: Simd, const P: usize>(self, simd: S) {
-        let d_gates = panels::<S, P>(self.d_gates);
+    fn add_panels<S: Simd, const P: usize>(self, simd: S) {
+        let d_gates = split_panels::<S, P>(self.d_gates);
         let d_table: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.d_table).as_chunks_mut().0;
         let panel = d_table.len() / P;
         let frames = d_gates[0].len() / self.rows;
         let zero = [[simd.splat_f32s(0.0); 4]; P];
+
         for sample in 0..self.rows {
+            // The sum of the gradients of this frame and the later ones.
             let mut later = zero;
             for frame in (0..frames).rev() {
                 for (later, d) in later.iter_mut().zip(d_gates) {
                     let d = &d[frame * self.rows + sample];
                     *later = std::array::from_fn(|v| simd.add_f32s(later[v], d[v]));
                 }
-                let change = self.changes.get(sample, frame);
-                for term in change.terms {
-                    let sign = simd.splat_f32s(term.sign);
+                let delta = self.deltas.get(sample, frame);
+                for signed in delta.rows {
+                    let sign = simd.splat_f32s(signed.sign);
                     for (p, later) in later.iter().enumerate() {
-                        let row = &mut d_table[p * panel + term.row as usize];
+                        let row = &mut d_table[p * panel + signed.row as usize];
                         *row = std::array::from_fn(|v| multiply_add(simd, sign, later[v], row[v]));
                     }
                 }
-                if change.is_fresh {
+                if delta.is_fresh {
                     later = zero;
                 }
             }
@@ -130,7 +136,7 @@ impl Scatter<'_> {
 
 /// The numbers of `P` panels as rows of four vectors.
 #[inline(always)]
-fn panels<S: Simd, const P: usize>(numbers: &[f32]) -> [&[[S::f32s; 4]]; P] {
+fn split_panels<S: Simd, const P: usize>(numbers: &[f32]) -> [&[[S::f32s; 4]]; P] {
     let rows: &[[S::f32s; 4]] = vectors::<S>(numbers).as_chunks().0;
     let panel = rows.len() / P;
     std::array::from_fn(|p| &rows[p * panel..][..panel])

@@ -1,0 +1,348 @@
+//! A model of any architecture in candle's operations, on any device: batch → logits, and candle's
+//! gradient of the loss.
+//!
+//! On a CPU a batch is cut into chunks that run in parallel and are added in order. Frames go through
+//! the model a segment at a time, and on the way back each segment is computed anew from the states
+//! before it. A graph over all frames would be as deep as there are frames, and candle's recursion as
+//! deep as the graph.
+
+use std::ops::Range;
+
+use anyhow::Result;
+use candle_core::backprop::GradStore;
+use candle_core::{DType, Device, Tensor, Var};
+use rayon::prelude::*;
+
+use super::cross_entropy::cross_entropy;
+use super::labelled_chunk::{LabelledChunk, SCORED_ROWS, TRAINED_ROWS};
+use super::simd::LANES;
+use super::{
+    AlignedFloats, Architecture, ModelInput, ModelShape, ParameterSpec, SampleBatch, Targets,
+    Weights,
+};
+use crate::tensors::EMPTY_CELL;
+
+/// Frames of a segment, which is one graph.
+const SEGMENT_FRAMES: usize = 16;
+
+/// A model without its parameters.
+#[derive(Debug)]
+pub(super) struct CandleGraph {
+    architecture: &'static dyn Architecture,
+    shape: ModelShape,
+    device: Device,
+    parameters: Vec<PlacedParameter>,
+    /// How many numbers the flat vector has, padded to whole vectors.
+    pub(super) flat_len: usize,
+}
+
+/// A parameter, and where it begins in the flat vector.
+#[derive(Debug)]
+struct PlacedParameter {
+    spec: ParameterSpec,
+    start: usize,
+}
+
+/// The loss of a chunk, and its part of the gradient.
+struct ChunkLoss {
+    /// The sum of the losses of its samples.
+    loss: f64,
+    /// In the order of the flat vector.
+    gradient: AlignedFloats,
+}
+
+impl CandleGraph {
+    pub(super) fn new(
+        architecture: &'static dyn Architecture,
+        shape: ModelShape,
+        parameters: &[ParameterSpec],
+        device: &Device,
+    ) -> CandleGraph {
+        let mut end = 0;
+        let mut placed = Vec::with_capacity(parameters.len());
+        for spec in parameters {
+            placed.push(PlacedParameter {
+                spec: spec.clone(),
+                start: end,
+            });
+            end += spec.len();
+        }
+        CandleGraph {
+            architecture,
+            shape,
+            device: device.clone(),
+            parameters: placed,
+            flat_len: end.next_multiple_of(LANES),
+        }
+    }
+
+    /// Where each element of a parameter is in the flat vector, in its row-major order.
+    pub(super) fn element_positions(&self, parameter: usize) -> impl Iterator<Item = usize> {
+        let PlacedParameter { spec, start } = &self.parameters[parameter];
+        let start = *start;
+        let columns = spec.dims[spec.dims.len() - 1];
+        let rows = spec.len() / columns.max(1);
+        let is_table = spec.is_table;
+
+        (0..spec.len()).map(move |element| {
+            if is_table {
+                start + element % columns * rows + element / columns
+            } else {
+                start + element
+            }
+        })
+    }
+
+    /// The logits of the samples of `batch` by the parameters `flat`.
+    pub(super) fn logits(&self, flat: &[f32], batch: &SampleBatch<'_>) -> Result<Vec<f32>> {
+        let weights = self.make_weights(flat, |numbers, dims| {
+            Tensor::from_slice(numbers, dims, &self.device)
+        })?;
+        let rows = self.chunk_rows(batch, SCORED_ROWS);
+        let logits = batch
+            .split_into_chunks(&self.shape, rows)
+            .into_par_iter()
+            .map(|chunk| self.score_chunk(&weights, &chunk, rows));
+        Ok(logits.collect::<Result<Vec<Vec<f32>>>>()?.concat())
+    }
+
+    /// The logits of no more than `rows` samples.
+    fn score_chunk(
+        &self,
+        weights: &Weights,
+        chunk: &SampleBatch<'_>,
+        rows: usize,
+    ) -> Result<Vec<f32>> {
+        let ModelShape { m, j, s, .. } = self.shape;
+        // The order in which a product is summed depends on its number of rows. So there are always
+        // `rows` of them, and a sample's logit is the same in every batch.
+        let mut codes = chunk.codes.to_vec();
+        let mut statics = chunk.statics.to_vec();
+        codes.resize(rows * m * j, EMPTY_CELL);
+        statics.resize(rows * s, 0.0);
+        let filled = SampleBatch {
+            codes: &codes,
+            statics: &statics,
+            b: rows,
+        };
+        let input = ModelInput {
+            shape: &self.shape,
+            batch: &filled,
+            device: &self.device,
+        };
+
+        let mut states = self.initial_states(&input)?;
+        for frames in self.segments() {
+            states = self
+                .architecture
+                .advance(weights, &input, frames, &states)?;
+        }
+        let logits = self.architecture.logits(weights, &input, &states)?;
+
+        let mut logits = logits.to_vec1()?;
+        logits.truncate(chunk.len());
+        Ok(logits)
+    }
+
+    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the sum of
+    /// the losses.
+    pub(super) fn add_gradient(
+        &self,
+        flat: &[f32],
+        batch: &SampleBatch<'_>,
+        targets: &Targets<'_>,
+        gradient: &mut [f32],
+    ) -> Result<f64> {
+        let weights = self.make_weights(flat, |numbers, dims| {
+            Ok(Var::from_slice(numbers, dims, &self.device)?
+                .as_tensor()
+                .clone())
+        })?;
+        let rows = self.chunk_rows(batch, TRAINED_ROWS);
+        let chunks = LabelledChunk::split(&self.shape, batch, targets, rows);
+
+        let mut loss = 0.0;
+        // As many at a time as there are threads: each part is as large as all parameters.
+        for chunks in chunks.chunks(rayon::current_num_threads()) {
+            let parts = chunks
+                .par_iter()
+                .map(|chunk| self.chunk_gradient(&weights, chunk));
+            for part in parts.collect::<Result<Vec<ChunkLoss>>>()? {
+                loss += part.loss;
+                for (sum, d) in gradient.iter_mut().zip(part.gradient.iter()) {
+                    *sum += d;
+                }
+            }
+        }
+        Ok(loss)
+    }
+
+    /// The loss of a chunk, and its part of the gradient, segment by segment from the last to the first.
+    fn chunk_gradient(&self, weights: &Weights, chunk: &LabelledChunk<'_>) -> Result<ChunkLoss> {
+        let input = ModelInput {
+            shape: &self.shape,
+            batch: &chunk.batch,
+            device: &self.device,
+        };
+        let states_before = self.states_before_segments(weights, &input)?;
+
+        let mut loss = 0.0;
+        let mut gradient = AlignedFloats::zeros(self.flat_len);
+        let mut d_after: Vec<Tensor> = Vec::new();
+        for (frames, before) in self.segments().into_iter().zip(states_before).rev() {
+            let is_last = frames.end == self.shape.m;
+            let before: Vec<Var> = before
+                .iter()
+                .map(Var::from_tensor)
+                .collect::<candle_core::Result<_>>()?;
+            let states: Vec<Tensor> = before.iter().map(|var| var.as_tensor().clone()).collect();
+            let after = self
+                .architecture
+                .advance(weights, &input, frames, &states)?;
+
+            // A number whose gradient is that of the loss: the slopes are constants in its graph.
+            let weighted_sum = if is_last {
+                let logits = self.architecture.logits(weights, &input, &after)?;
+                let slopes = loss_slopes(&logits, chunk)?;
+                loss = slopes.loss;
+                (logits * slopes.d_logits)?.sum_all()?
+            } else {
+                sum_of_products(&after, &d_after)?
+            };
+            let store = weighted_sum.backward()?;
+            self.add_parameter_gradients(&store, weights, &mut gradient)?;
+
+            if before.is_empty() {
+                break; // The model carries no states: the last segment saw all there is to see.
+            }
+            d_after = state_gradients(&store, &states)?;
+        }
+        Ok(ChunkLoss { loss, gradient })
+    }
+
+    /// The states before each segment, which no gradient goes through.
+    fn states_before_segments(
+        &self,
+        weights: &Weights,
+        input: &ModelInput<'_>,
+    ) -> Result<Vec<Vec<Tensor>>> {
+        let segments = self.segments();
+        let detached = weights.detached();
+        let mut all = vec![self.initial_states(input)?];
+        for frames in &segments[..segments.len() - 1] {
+            let before = &all[all.len() - 1];
+            let after = self
+                .architecture
+                .advance(&detached, input, frames.clone(), before)?;
+            all.push(after);
+        }
+        Ok(all)
+    }
+
+    /// Adds what `store` holds of each parameter to `gradient`.
+    fn add_parameter_gradients(
+        &self,
+        store: &GradStore,
+        weights: &Weights,
+        gradient: &mut [f32],
+    ) -> Result<()> {
+        for PlacedParameter { spec, start } in &self.parameters {
+            if let Some(d) = store.get(weights.get(&spec.name)?) {
+                let d = d.flatten_all()?.to_vec1::<f32>()?;
+                for (sum, d) in gradient[*start..].iter_mut().zip(d) {
+                    *sum += d;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The parameters in `flat`, each made by `tensor` from its numbers and dimensions in memory.
+    fn make_weights(
+        &self,
+        flat: &[f32],
+        tensor: impl Fn(&[f32], Vec<usize>) -> candle_core::Result<Tensor>,
+    ) -> Result<Weights> {
+        Weights::new(
+            self.parameters
+                .iter()
+                .map(|PlacedParameter { spec, start }| {
+                    let mut dims = spec.dims.clone();
+                    if spec.is_table {
+                        dims.reverse();
+                    }
+                    let numbers = &flat[*start..][..spec.len()];
+                    Ok((spec.name.clone(), tensor(numbers, dims)?))
+                }),
+        )
+    }
+
+    /// The states before the first frame.
+    fn initial_states(&self, input: &ModelInput<'_>) -> Result<Vec<Tensor>> {
+        let dims = (input.len(), self.shape.hidden_size);
+        let states = (0..self.architecture.state_count(&self.shape))
+            .map(|_| Tensor::zeros(dims, DType::F32, &self.device));
+        Ok(states.collect::<candle_core::Result<_>>()?)
+    }
+
+    /// The frames of each segment.
+    fn segments(&self) -> Vec<Range<usize>> {
+        let m = self.shape.m;
+        (0..m)
+            .step_by(SEGMENT_FRAMES)
+            .map(|start| start..m.min(start + SEGMENT_FRAMES))
+            .collect()
+    }
+
+    /// How many samples of `batch` make a chunk: `rows` for a thread of the CPU. Other devices have
+    /// threads of their own, and take the whole batch.
+    fn chunk_rows(&self, batch: &SampleBatch<'_>, rows: usize) -> usize {
+        if self.device.is_cpu() {
+            rows
+        } else {
+            batch.len().max(1)
+        }
+    }
+}
+
+/// The loss of a chunk, and its derivative by the logits.
+struct LossSlopes {
+    /// The sum of the losses of the samples.
+    loss: f64,
+    /// `[b]`.
+    d_logits: Tensor,
+}
+
+fn loss_slopes(logits: &Tensor, chunk: &LabelledChunk<'_>) -> Result<LossSlopes> {
+    let numbers = logits.to_vec1::<f32>()?;
+    let mut losses = Vec::with_capacity(numbers.len());
+    let mut slopes = Vec::with_capacity(numbers.len());
+    for (&logit, &label) in numbers.iter().zip(chunk.labels) {
+        let sample = cross_entropy(logit, label, chunk.pos_weight);
+        losses.push(sample.loss);
+        slopes.push(sample.slope * chunk.scale);
+    }
+    Ok(LossSlopes {
+        loss: losses.iter().sum(),
+        d_logits: Tensor::from_vec(slopes, numbers.len(), logits.device())?,
+    })
+}
+
+/// The gradients of some states; zeros where the graph does not lead to one.
+fn state_gradients(store: &GradStore, states: &[Tensor]) -> Result<Vec<Tensor>> {
+    let mut gradients = Vec::with_capacity(states.len());
+    for state in states {
+        gradients.push(match store.get(state) {
+            // Gradients come with graphs of their own, which the next one must not go through.
+            Some(gradient) => gradient.detach(),
+            None => state.zeros_like()?,
+        });
+    }
+    Ok(gradients)
+}
+
+/// The sum of the products of the elements of `a` and `b`.
+fn sum_of_products(a: &[Tensor], b: &[Tensor]) -> candle_core::Result<Tensor> {
+    let products = a.iter().zip(b).map(|(a, b)| (a * b)?.sum_all());
+    Tensor::stack(&products.collect::<candle_core::Result<Vec<Tensor>>>()?, 0)?.sum_all()
+}

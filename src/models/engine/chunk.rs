@@ -1,0 +1,293 @@
+//! A chunk of samples through the whole network.
+//!
+//! Matrices of units are `[rows, width]`, one for each frame after another; the first of them is the
+//! state before frame 0. Gates are `[panels][frames][rows][PANEL]`: a panel's sums over many frames
+//! stand together, so that what does not wait for the frame before is one product over all of them.
+
+use std::ops::Range;
+
+use super::code_deltas::{CodeDeltas, FRAMES_TO_RESUM};
+use super::gates::ActivateGates;
+use super::gather::{self, GatherRows, ScatterRows};
+use super::layout::{FlatLayout, PANEL};
+use super::product::{PanelProduct, ProductStart, StridedRows};
+use crate::models::labelled_chunk::{SCORED_ROWS, TRAINED_ROWS};
+use crate::models::simd::{LANES, run_kernel};
+use crate::models::{AlignedFloats, SampleBatch};
+
+/// Frames whose inputs are multiplied in one go: few enough that their gates are still in a near cache
+/// when they are read again.
+pub(super) const FRAMES_AHEAD: usize = 8;
+
+/// What a layer computed at each frame.
+#[derive(Debug)]
+pub(super) struct LayerTrace {
+    /// `[panels][frames][rows][PANEL]`. On the way back the gradient of their sums takes their place.
+    pub(super) gates: AlignedFloats,
+    /// `[1 + frames][rows][width]`.
+    pub(super) cells: AlignedFloats,
+    /// `[1 + frames][rows][width]`.
+    pub(super) states: AlignedFloats,
+}
+
+/// What the network made of the samples of a chunk.
+#[derive(Debug)]
+pub(super) struct ChunkActivations {
+    pub(super) rows: usize,
+    /// Frames that are kept.
+    frames: usize,
+    deltas: CodeDeltas,
+    pub(super) layers: Vec<LayerTrace>,
+    /// `[rows]`.
+    pub(super) logits: Vec<f32>,
+}
+
+impl ChunkActivations {
+    /// Keeps all frames, for the way back.
+    pub(super) fn for_training(layout: &FlatLayout) -> ChunkActivations {
+        ChunkActivations::with_frames(layout, TRAINED_ROWS, layout.shape.m)
+    }
+
+    /// Keeps only as many frames as are worked on together.
+    pub(super) fn for_scoring(layout: &FlatLayout) -> ChunkActivations {
+        ChunkActivations::with_frames(layout, SCORED_ROWS, layout.shape.m.min(FRAMES_TO_RESUM))
+    }
+
+    fn with_frames(layout: &FlatLayout, rows: usize, frames: usize) -> ChunkActivations {
+        let units = rows * layout.width;
+        let layers = (0..layout.shape.lstm_layers)
+            .map(|_| LayerTrace {
+                gates: AlignedFloats::zeros(frames * 4 * units),
+                cells: AlignedFloats::zeros((frames + 1) * units),
+                states: AlignedFloats::zeros((frames + 1) * units),
+            })
+            .collect();
+        ChunkActivations {
+            rows: 0,
+            frames,
+            deltas: CodeDeltas::default(),
+            layers,
+            logits: Vec::new(),
+        }
+    }
+
+    /// Leaves the logits of the samples of `batch`, no more than there is room for, by the parameters
+    /// `flat`.
+    pub(super) fn forward(&mut self, layout: &FlatLayout, flat: &[f32], batch: &SampleBatch<'_>) {
+        self.rows = batch.b;
+        self.deltas.find(&layout.shape, batch);
+        let units = self.rows * layout.width;
+        for trace in &mut self.layers {
+            trace.cells[..units].fill(0.0);
+            trace.states[..units].fill(0.0);
+        }
+
+        let m = layout.shape.m;
+        for start in (0..m).step_by(self.frames) {
+            let frames = self.frames.min(m - start);
+            for layer in 0..self.layers.len() {
+                self.layer_forward(layout, flat, layer, start..start + frames);
+            }
+            if start + frames < m {
+                self.carry_last_frame(frames, units);
+            }
+        }
+
+        let kept = (m - 1) % self.frames + 1;
+        self.find_logits(layout, flat, batch, kept);
+    }
+
+    /// Moves the cells and states after the last of `frames` to where those before the first stand.
+    fn carry_last_frame(&mut self, frames: usize, units: usize) {
+        let last = frames * units..(frames + 1) * units;
+        for trace in &mut self.layers {
+            trace.cells.copy_within(last.clone(), 0);
+            trace.states.copy_within(last.clone(), 0);
+        }
+    }
+
+    /// The states of `layer` at some frames of the samples.
+    fn layer_forward(
+        &mut self,
+        layout: &FlatLayout,
+        flat: &[f32],
+        layer: usize,
+        frames: Range<usize>,
+    ) {
+        let ranges = &layout.layers[layer];
+        let bias_hh = &flat[ranges.bias_hh.clone()];
+        let bias_ih = &flat[ranges.bias_ih.clone()];
+        let bias: Vec<f32> = bias_hh.iter().zip(bias_ih).map(|(a, b)| a + b).collect();
+        let weight_hh = &flat[ranges.weight_hh.clone()];
+        let weight_ih = &flat[ranges.weight_ih.clone()];
+
+        if layer == 0 {
+            self.gather_inputs(layout, weight_ih, &bias, frames.clone());
+        }
+        for slot in 0..frames.len() {
+            if layer > 0 && slot % FRAMES_AHEAD == 0 {
+                let slots = slot..frames.len().min(slot + FRAMES_AHEAD);
+                self.multiply_inputs(layout, layer, weight_ih, &bias, slots);
+            }
+            let is_first = frames.start + slot == 0;
+            self.advance_frame(layout, layer, weight_hh, slot, is_first);
+        }
+    }
+
+    /// What the codes add to the gates of the first layer at some frames, and the bias.
+    fn gather_inputs(
+        &mut self,
+        layout: &FlatLayout,
+        table: &[f32],
+        bias: &[f32],
+        frames: Range<usize>,
+    ) {
+        let rows = self.rows;
+        let deltas = &self.deltas;
+        let gates = &mut self.layers[0].gates[..layout.panels * self.frames * rows * PANEL];
+        let gates = gates.chunks_mut(gather::MAX_PANELS * self.frames * rows * PANEL);
+        let tables = table.chunks(gather::MAX_PANELS * layout.table_rows() * PANEL);
+        let biases = bias.chunks(gather::MAX_PANELS * PANEL);
+
+        for ((gates, table), bias) in gates.zip(tables).zip(biases) {
+            run_kernel(GatherRows {
+                deltas,
+                frames: frames.clone(),
+                rows,
+                table,
+                bias,
+                gates,
+            });
+        }
+    }
+
+    /// What the states of the layer below add to the gates of some frames, and the bias.
+    fn multiply_inputs(
+        &mut self,
+        layout: &FlatLayout,
+        layer: usize,
+        weights: &[f32],
+        bias: &[f32],
+        slots: Range<usize>,
+    ) {
+        let rows = self.rows;
+        let width = layout.width;
+        let (below, above) = self.layers.split_at_mut(layer);
+        let states = &below[layer - 1].states[(slots.start + 1) * rows * width..];
+        let gates = above[0].gates.chunks_exact_mut(self.frames * rows * PANEL);
+        let panels = weights
+            .chunks_exact(width * PANEL)
+            .zip(bias.chunks_exact(PANEL));
+
+        for (gates, (panel, bias)) in gates.zip(panels) {
+            run_kernel(PanelProduct {
+                out: &mut gates[slots.start * rows * PANEL..],
+                out_row: PANEL,
+                start: ProductStart::Row(bias),
+                rows: slots.len() * rows,
+                a: StridedRows::matrix(states, width),
+                panel,
+                width: PANEL,
+            });
+        }
+    }
+
+    /// The states of one frame, whose gates hold what the inputs add to them.
+    fn advance_frame(
+        &mut self,
+        layout: &FlatLayout,
+        layer: usize,
+        weights: &[f32],
+        slot: usize,
+        is_first: bool,
+    ) {
+        let rows = self.rows;
+        let width = layout.width;
+        let LayerTrace {
+            gates,
+            cells,
+            states,
+        } = &mut self.layers[layer];
+        let (states_before, states) = frame_and_next(states, slot, rows * width);
+        let (cells_before, cells) = frame_and_next(cells, slot, rows * width);
+        let gates = gates.chunks_exact_mut(self.frames * rows * PANEL);
+        let panels = gates.zip(weights.chunks_exact(width * PANEL));
+
+        for (panel, (gates, weights)) in panels.enumerate() {
+            let gates = &mut gates[slot * rows * PANEL..][..rows * PANEL];
+            // The state before frame 0 is zero and adds nothing.
+            if !is_first {
+                run_kernel(PanelProduct {
+                    out: gates,
+                    out_row: PANEL,
+                    start: ProductStart::Existing,
+                    rows,
+                    a: StridedRows::matrix(states_before, width),
+                    panel: weights,
+                    width: PANEL,
+                });
+            }
+            run_kernel(ActivateGates {
+                gates,
+                cells_before,
+                cells,
+                states,
+                panel,
+                row: width / LANES,
+            });
+        }
+    }
+
+    /// The logits, from the states of the last layer after `kept` of the kept frames, and from the
+    /// static features.
+    fn find_logits(
+        &mut self,
+        layout: &FlatLayout,
+        flat: &[f32],
+        batch: &SampleBatch<'_>,
+        kept: usize,
+    ) {
+        let s = layout.shape.s;
+        let last = last_states(&self.layers, kept, self.rows, layout.width);
+        let state_weights = &flat[layout.linear_state.clone()];
+        let static_weights = &flat[layout.linear_statics.clone()];
+        let bias = flat[layout.linear_bias];
+
+        self.logits.clear();
+        for (row, state) in last.chunks_exact(layout.width).enumerate() {
+            let statics = &batch.statics[row * s..][..s];
+            let logit =
+                dot_product(state, state_weights) + dot_product(statics, static_weights) + bias;
+            self.logits.push(logit);
+        }
+    }
+
+    /// Adds this chunk's part of the gradient of `panels` panels of the first layer's weights from
+    /// `first_panel` on, `[panels][e*j, PANEL]`.
+    pub(super) fn scatter_gradient(&self, first_panel: usize, panels: usize, d_table: &mut [f32]) {
+        let len = self.frames * self.rows * PANEL;
+        let d_gates = &self.layers[0].gates[first_panel * len..][..panels * len];
+        run_kernel(ScatterRows {
+            deltas: &self.deltas,
+            rows: self.rows,
+            d_gates,
+            d_table,
+            panels,
+        });
+    }
+}
+
+/// The states of the last layer after `kept` frames, `[rows, width]`.
+pub(super) fn last_states(layers: &[LayerTrace], kept: usize, rows: usize, width: usize) -> &[f32] {
+    &layers[layers.len() - 1].states[kept * rows * width..][..rows * width]
+}
+
+/// The matrices `slot` and `slot + 1` of those in `all`, each of `len` numbers.
+fn frame_and_next(all: &mut [f32], slot: usize, len: usize) -> (&[f32], &mut [f32]) {
+    let (before, next) = all[slot * len..][..2 * len].split_at_mut(len);
+    (before, next)
+}
+
+fn dot_product(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}

@@ -1,0 +1,259 @@
+//! A chunk of samples back through the network: its loss, and its part of the gradient.
+
+use std::ops::Range;
+
+use super::chunk::{ChunkActivations, FRAMES_AHEAD, LayerTrace, last_states};
+use super::gates::GateGradients;
+use super::layout::{FlatLayout, PANEL};
+use super::product::{OuterProduct, PanelProduct, ProductStart, StridedRows};
+use super::transposed_weights::TransposedWeights;
+use crate::models::AlignedFloats;
+use crate::models::cross_entropy::cross_entropy;
+use crate::models::labelled_chunk::{LabelledChunk, TRAINED_ROWS};
+use crate::models::simd::{LANES, run_kernel};
+
+/// The loss of one chunk, and its part of the gradient.
+#[derive(Debug)]
+pub(super) struct ChunkGradient {
+    /// Sum of the cross-entropy of the samples.
+    pub(super) loss: f64,
+    /// The gradient of all parameters but the first layer's `weight_ih`, for which see
+    /// [`ChunkActivations::scatter_gradient`].
+    pub(super) dense: AlignedFloats,
+    /// `[frames][rows][width]`: the gradient of the states of the layer at work.
+    d_states: AlignedFloats,
+    /// The same of the layer below.
+    d_below: AlignedFloats,
+    /// `[rows][width]`.
+    d_cells: AlignedFloats,
+}
+
+impl ChunkGradient {
+    pub(super) fn new(layout: &FlatLayout) -> ChunkGradient {
+        let units = TRAINED_ROWS * layout.width;
+        ChunkGradient {
+            loss: 0.0,
+            dense: AlignedFloats::zeros(layout.table_start),
+            d_states: AlignedFloats::zeros(layout.shape.m * units),
+            d_below: AlignedFloats::zeros(layout.shape.m * units),
+            d_cells: AlignedFloats::zeros(units),
+        }
+    }
+
+    /// Leaves the loss and the gradient of `chunk`, of which the way forward left `activations`.
+    pub(super) fn backward(
+        &mut self,
+        layout: &FlatLayout,
+        flat: &[f32],
+        transposed: &TransposedWeights,
+        activations: &mut ChunkActivations,
+        chunk: &LabelledChunk<'_>,
+    ) {
+        self.dense.fill(0.0);
+        self.head_backward(layout, flat, activations, chunk);
+        for layer in (0..layout.layers.len()).rev() {
+            self.layer_backward(layout, transposed, activations, layer);
+            std::mem::swap(&mut self.d_states, &mut self.d_below);
+        }
+    }
+
+    /// The loss, and the gradient of the last linear layer and of the states that it sees.
+    fn head_backward(
+        &mut self,
+        layout: &FlatLayout,
+        flat: &[f32],
+        activations: &ChunkActivations,
+        chunk: &LabelledChunk<'_>,
+    ) {
+        let m = layout.shape.m;
+        let s = layout.shape.s;
+        let rows = activations.rows;
+        let width = layout.width;
+        let last = last_states(&activations.layers, m, rows, width);
+        let weights = &flat[layout.linear_state.clone()];
+
+        self.loss = 0.0;
+        self.d_states[..m * rows * width].fill(0.0);
+        let d_last = self.d_states[(m - 1) * rows * width..].chunks_exact_mut(width);
+        for (row, (state, d_state)) in last.chunks_exact(width).zip(d_last).enumerate() {
+            let sample =
+                cross_entropy(activations.logits[row], chunk.labels[row], chunk.pos_weight);
+            self.loss += sample.loss;
+
+            let d = sample.slope * chunk.scale;
+            for (out, weight) in d_state.iter_mut().zip(weights) {
+                *out = d * weight;
+            }
+            let statics = &chunk.batch.statics[row * s..][..s];
+            add_scaled(&mut self.dense[layout.linear_state.clone()], d, state);
+            add_scaled(&mut self.dense[layout.linear_statics.clone()], d, statics);
+            self.dense[layout.linear_bias] += d;
+        }
+    }
+
+    /// The gradient of the parameters of `layer`, and of the states of the layer below.
+    fn layer_backward(
+        &mut self,
+        layout: &FlatLayout,
+        transposed: &TransposedWeights,
+        activations: &mut ChunkActivations,
+        layer: usize,
+    ) {
+        self.d_cells.fill(0.0);
+
+        // A few frames at a time, as on the way forward: their gates are still in a near cache when
+        // the products over all of them read them again.
+        let mut end = layout.shape.m;
+        while end > 0 {
+            let frames = (end - 1) / FRAMES_AHEAD * FRAMES_AHEAD..end;
+            for frame in frames.clone().rev() {
+                self.frame_backward(layout, &transposed.hh[layer], activations, layer, frame);
+            }
+            if layer > 0 {
+                let weights = &transposed.ih[layer];
+                self.inputs_backward(layout, weights, activations, layer, frames.clone());
+            }
+            self.add_weight_gradient(layout, activations, layer, frames.clone());
+            end = frames.start;
+        }
+
+        // Both biases are added to the same sums.
+        let ranges = &layout.layers[layer];
+        self.dense
+            .copy_within(ranges.bias_hh.clone(), ranges.bias_ih.start);
+    }
+
+    /// One frame back: its gates become the gradient of their sums, and the states before it get
+    /// theirs.
+    fn frame_backward(
+        &mut self,
+        layout: &FlatLayout,
+        transposed: &[f32],
+        activations: &mut ChunkActivations,
+        layer: usize,
+        frame: usize,
+    ) {
+        let m = layout.shape.m;
+        let rows = activations.rows;
+        let width = layout.width;
+        let units = rows * width;
+        let LayerTrace { gates, cells, .. } = &mut activations.layers[layer];
+        let (cells_before, cells) = cells[frame * units..][..2 * units].split_at(units);
+        let d_bias = &mut self.dense[layout.layers[layer].bias_hh.clone()];
+        let panels = gates
+            .chunks_exact_mut(m * rows * PANEL)
+            .zip(d_bias.chunks_exact_mut(PANEL));
+
+        for (panel, (gates, d_bias)) in panels.enumerate() {
+            run_kernel(GateGradients {
+                gates: &mut gates[frame * rows * PANEL..][..rows * PANEL],
+                cells_before,
+                cells,
+                d_states: &self.d_states[frame * units..][..units],
+                d_cells: &mut self.d_cells[..units],
+                d_bias,
+                panel,
+                row: width / LANES,
+            });
+        }
+
+        if frame > 0 {
+            let a = StridedRows::panels(&gates[frame * rows * PANEL..], m * rows * PANEL);
+            let out = &mut self.d_states[(frame - 1) * units..][..units];
+            multiply_transposed(out, ProductStart::Existing, rows, width, a, transposed);
+        }
+    }
+
+    /// The gradient of the states of the layer below at some frames.
+    fn inputs_backward(
+        &mut self,
+        layout: &FlatLayout,
+        transposed: &[f32],
+        activations: &ChunkActivations,
+        layer: usize,
+        frames: Range<usize>,
+    ) {
+        let m = layout.shape.m;
+        let rows = activations.rows;
+        let width = layout.width;
+        let d_gates = &activations.layers[layer].gates[frames.start * rows * PANEL..];
+        let a = StridedRows::panels(d_gates, m * rows * PANEL);
+        let out = &mut self.d_below[frames.start * rows * width..frames.end * rows * width];
+        let start = ProductStart::Row(&[0.0; PANEL]);
+        multiply_transposed(out, start, frames.len() * rows, width, a, transposed);
+    }
+
+    /// What some frames add to the gradient of the weights of `layer`.
+    fn add_weight_gradient(
+        &mut self,
+        layout: &FlatLayout,
+        activations: &ChunkActivations,
+        layer: usize,
+        frames: Range<usize>,
+    ) {
+        let m = layout.shape.m;
+        let rows = activations.rows;
+        let width = layout.width;
+        let units = rows * width;
+        let own = &activations.layers[layer];
+        let ranges = &layout.layers[layer];
+        let states_before = &own.states[frames.start * units..frames.end * units];
+
+        for panel in 0..layout.panels {
+            let d = &own.gates[(panel * m + frames.start) * rows * PANEL..]
+                [..frames.len() * rows * PANEL];
+            let in_panel = panel * width * PANEL;
+            run_kernel(OuterProduct {
+                out: &mut self.dense[ranges.weight_hh.start + in_panel..][..width * PANEL],
+                x: states_before,
+                width,
+                d,
+            });
+
+            // That of the first layer's inputs is scattered, as they are gathered.
+            if layer > 0 {
+                let inputs = &activations.layers[layer - 1].states
+                    [(frames.start + 1) * units..(frames.end + 1) * units];
+                run_kernel(OuterProduct {
+                    out: &mut self.dense[ranges.weight_ih.start + in_panel..][..width * PANEL],
+                    x: inputs,
+                    width,
+                    d,
+                });
+            }
+        }
+    }
+}
+
+/// `out[rows, width] = start + a[rows, 4*width] · transposed weights`.
+fn multiply_transposed(
+    out: &mut [f32],
+    start: ProductStart<'_>,
+    rows: usize,
+    width: usize,
+    a: StridedRows<'_>,
+    transposed: &[f32],
+) {
+    for (index, panel) in transposed.chunks(4 * width * PANEL).enumerate() {
+        let columns = panel.len() / (4 * width);
+        let start = match start {
+            ProductStart::Row(row) => ProductStart::Row(&row[..columns]),
+            ProductStart::Existing => ProductStart::Existing,
+        };
+        run_kernel(PanelProduct {
+            out: &mut out[index * PANEL..],
+            out_row: width,
+            start,
+            rows,
+            a,
+            panel,
+            width: columns,
+        });
+    }
+}
+
+fn add_scaled(out: &mut [f32], factor: f32, numbers: &[f32]) {
+    for (out, number) in out.iter_mut().zip(numbers) {
+        *out += factor * number;
+    }
+}

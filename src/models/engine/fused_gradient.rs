@@ -1,0 +1,119 @@
+//! A batch and its targets → the gradient of the LSTM's parameters, by chunks that run in parallel
+//! and are added in order.
+
+use rayon::prelude::*;
+
+use super::chunk::ChunkActivations;
+use super::chunk_gradient::ChunkGradient;
+use super::fused_lstm::FusedLstm;
+use super::gather;
+use super::layout::{FlatLayout, PANEL};
+use super::transposed_weights::TransposedWeights;
+use crate::models::labelled_chunk::{LabelledChunk, TRAINED_ROWS};
+use crate::models::{ModelShape, SampleBatch, Targets};
+
+/// Chunks that are kept in memory together. The number is part of the result, as sums are taken chunk
+/// by chunk.
+pub(in crate::models) const CHUNKS_IN_MEMORY: usize = 16;
+
+/// The memory that a gradient takes to be found, kept from batch to batch.
+#[derive(Debug, Default)]
+pub(in crate::models) struct FusedGradient {
+    /// Of the model that the memory fits.
+    shape: Option<ModelShape>,
+    transposed: TransposedWeights,
+    chunks: Vec<ChunkWorkspace>,
+}
+
+/// The memory for one chunk.
+#[derive(Debug)]
+struct ChunkWorkspace {
+    activations: ChunkActivations,
+    gradient: ChunkGradient,
+}
+
+impl FusedGradient {
+    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the sum
+    /// of the losses.
+    pub(in crate::models) fn add_gradient(
+        &mut self,
+        lstm: &FusedLstm,
+        flat: &[f32],
+        batch: &SampleBatch<'_>,
+        targets: &Targets<'_>,
+        gradient: &mut [f32],
+    ) -> f64 {
+        let layout = &lstm.layout;
+        let chunks = LabelledChunk::split(&layout.shape, batch, targets, TRAINED_ROWS);
+        self.prepare(layout, flat, chunks.len().min(CHUNKS_IN_MEMORY));
+
+        let mut loss = 0.0;
+        for chunks in chunks.chunks(CHUNKS_IN_MEMORY) {
+            let transposed = &self.transposed;
+            let workspaces = &mut self.chunks[..chunks.len()];
+            workspaces
+                .par_iter_mut()
+                .zip(chunks)
+                .for_each(|(workspace, chunk)| {
+                    let ChunkWorkspace {
+                        activations,
+                        gradient,
+                    } = workspace;
+                    activations.forward(layout, flat, &chunk.batch);
+                    gradient.backward(layout, flat, transposed, activations, chunk);
+                });
+
+            for workspace in workspaces.iter() {
+                loss += workspace.gradient.loss;
+            }
+            let (dense, table) = gradient.split_at_mut(layout.table_start);
+            add_dense_gradients(workspaces, dense);
+            add_table_gradients(workspaces, layout, table);
+        }
+        loss
+    }
+
+    /// Makes room for `needed` chunks of the model, and transposes its weights for the way back.
+    fn prepare(&mut self, layout: &FlatLayout, flat: &[f32], needed: usize) {
+        if self.shape != Some(layout.shape) {
+            *self = FusedGradient {
+                shape: Some(layout.shape),
+                ..FusedGradient::default()
+            };
+        }
+        self.transposed.transpose(layout, flat);
+        while self.chunks.len() < needed {
+            self.chunks.push(ChunkWorkspace {
+                activations: ChunkActivations::for_training(layout),
+                gradient: ChunkGradient::new(layout),
+            });
+        }
+    }
+}
+
+/// Adds the gradients of all parameters but the first layer's `weight_ih`.
+fn add_dense_gradients(workspaces: &[ChunkWorkspace], dense: &mut [f32]) {
+    for workspace in workspaces {
+        for (sum, part) in dense.iter_mut().zip(workspace.gradient.dense.iter()) {
+            *sum += part;
+        }
+    }
+}
+
+/// Adds the gradient of the first layer's `weight_ih`, which is too large for each chunk to have its
+/// own: threads share its panels out, and each adds all chunks to the panels it has.
+fn add_table_gradients(workspaces: &[ChunkWorkspace], layout: &FlatLayout, table: &mut [f32]) {
+    let panel_len = layout.table_rows() * PANEL;
+    table
+        .par_chunks_mut(gather::MAX_PANELS * panel_len)
+        .enumerate()
+        .for_each(|(index, d_table)| {
+            let first_panel = index * gather::MAX_PANELS;
+            let panels = d_table.len() / panel_len;
+            for workspace in workspaces {
+                workspace
+                    .activations
+                    .scatter_gradient(first_panel, panels, d_table);
+            }
+        });
+}
