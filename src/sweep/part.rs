@@ -249,12 +249,14 @@ impl Part<'_> {
         Ok(attempted)
     }
 
-    /// Gives what was at work the trial's name; of a trial without a model nothing stays but its row.
+    /// Gives what was at work the trial's name, without its checkpoint, which is several times the model and would travel
+    /// for nothing. Of a trial without a model nothing stays but its row.
     fn publish(&self, trial: usize, row: &TrialRow) -> Result<()> {
         let (from, to) = (self.work_dir(trial), trial_dir(self.dir, trial));
         if row.ended != TrialEnd::Done {
             return files::remove_all([from]);
         }
+        training::remove_checkpoint(&from)?;
         files::remove_all([to.clone()])?;
         fs_err::create_dir_all(to.parent().context("a trial stands in a directory")?)?;
         Ok(fs_err::rename(from, to)?)
