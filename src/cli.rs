@@ -264,6 +264,9 @@ pub struct TensorsArgs {
     /// Also print what could leak from the samples that are learned from into those that are tested
     #[arg(long)]
     pub audit: bool,
+    /// Unpack this tar file first, where the program runs; what is there already stays as it is
+    #[arg(long, value_name = "FILE")]
+    pub unpack: Option<PathBuf>,
     /// Replace an earlier result
     #[arg(long)]
     pub overwrite: bool,
@@ -647,6 +650,9 @@ pub struct SweepTrialsArgs {
     /// Leave trainings once so many epochs are done: the step of a chain of jobs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub until_epoch: Option<u32>,
+    /// Unpack this tar file first, where the program runs; what is there already stays as it is
+    #[arg(long, value_name = "FILE")]
+    pub unpack: Option<PathBuf>,
 }
 
 /// Numbers of trials, counted from 1.

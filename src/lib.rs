@@ -16,6 +16,7 @@ pub mod output;
 pub mod process;
 pub mod temporary;
 pub mod files;
+pub mod archive;
 pub mod config;
 pub mod seed;
 pub mod shard;

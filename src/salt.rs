@@ -85,18 +85,8 @@ impl OwnerSalt {
 
     /// A random salt that is forgotten with the process.
     pub fn random() -> Result<OwnerSalt> {
-        let mut bytes = [0; SALT_BYTES];
-        let mut filled = 0;
-        while filled < SALT_BYTES {
-            filled += rustix::rand::getrandom(
-                &mut bytes[filled..],
-                rustix::rand::GetRandomFlags::empty(),
-            )
-            .map_err(std::io::Error::from)
-            .context("the operating system gives no random numbers")?;
-        }
         Ok(OwnerSalt {
-            text: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            text: random_text::<SALT_BYTES>()?,
             note: None,
         })
     }
@@ -116,6 +106,22 @@ impl OwnerSalt {
     pub fn text(&self) -> &str {
         &self.text
     }
+}
+
+/// `BYTES` random bytes as hexadecimal digits.
+///
+/// # Errors
+/// Fails where the operating system has none.
+pub fn random_text<const BYTES: usize>() -> Result<String> {
+    let mut bytes = [0; BYTES];
+    let mut filled = 0;
+    while filled < BYTES {
+        filled +=
+            rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
+                .map_err(std::io::Error::from)
+                .context("the operating system gives no random numbers")?;
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Tells salts apart, and gives none away.

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 24] = [
+const ORDER: [&str; 25] = [
     "escape",
     "error",
     "output",
     "process",
     "temporary",
     "files",
+    "archive",
     "config",
     "seed",
     "shard",

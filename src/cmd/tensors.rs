@@ -14,10 +14,13 @@ use crate::tensors::{
     self, BuildProgress, Dataset, LeakageAudit, SplitSide, TENSORS_FORMAT, TensorSettings,
     TensorSummary,
 };
-use crate::{manifest, output};
+use crate::{archive, manifest, output};
 
 /// Opens the store, writes the tensors, prints the counts.
 pub fn run(args: &TensorsArgs) -> Result<u8> {
+    if let Some(file) = &args.unpack {
+        archive::unpack(file, Path::new("."))?;
+    }
     let config = Config::load(
         args.config.as_deref(),
         &flags([

@@ -1,5 +1,6 @@
 //! `poolcast sweep trials` and `sweep conclude`: what the jobs of a DAG do with its trials, and with what came of them.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -9,7 +10,7 @@ use super::train::{leave_at, stop_signal};
 use crate::cli::{SweepConcludeArgs, SweepTrialsArgs};
 use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
 use crate::sweep::{self, Part, PartEnd, TrialRow};
-use crate::{condor, output};
+use crate::{archive, condor, output};
 
 /// How often a job says how far it is.
 const SAY_EVERY: Duration = Duration::from_secs(60);
@@ -17,6 +18,9 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 /// Does the trials; where it is told to leave, it says so by its exit code.
 pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     let stop = stop_signal()?;
+    if let Some(file) = &args.unpack {
+        archive::unpack(file, Path::new("."))?;
+    }
     let sweep =
         condor::sweep(&args.dir).with_context(|| format!("cannot use `{}`", args.dir.display()))?;
     let part = Part {
