@@ -21,6 +21,32 @@ gather() {
     done
 }
 
+# Packs the directory $1 into the one that condor/shared_inputs names, where jobs fetch it; says in $2 why it cannot. The same
+# files give the same archive, so it may be packed again, and caches, which never look twice at a name, are right for ever.
+share() {
+    shared=$(cat condor/shared_inputs) || return 1
+    archive=$shared/$(printf %s "$1" | tr / -).tar
+    said=$({
+        mkdir -p "$shared" &&
+            tar --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 --mode=u=rwX,go=rX \
+                -cf "$archive.new" -- "$1"
+    } 2>&1) || {
+        rm -f "$archive.new"
+        printf 'error: cannot share %s: %s\n' "$1" "$(printf %s "$said" | head -n 1)" >>"$2"
+        return 1
+    }
+    if [ ! -e "$archive" ]; then
+        mv "$archive.new" "$archive"
+    elif cmp -s "$archive.new" "$archive"; then
+        rm "$archive.new"
+    else
+        rm "$archive.new"
+        printf 'error: cannot share %s: %s has other files, and caches keep them: make the DAG in another directory\n' \
+            "$1" "$archive" >>"$2"
+        return 1
+    fi
+}
+
 case $1 in
 begin) # NEEDED.failed OWN.failed: skips where what is needed has failed
     if [ -e "$2" ]; then
@@ -33,10 +59,12 @@ epoch) # OWN.failed ROWS: skips where the trial has failed, or its training was 
         exit $skip
     fi
     ;;
-ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES [PART]: records a failure that another attempt would not help
-    own=$2 errors=$3 node=$4 return=$5
-    [ -z "${8:-}" ] || gather "$8" || exit 1
+ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES [LEFT]: records a failure that another attempt would not help.
+    # LEFT is what the job left: the directory of a part, or of tensors that are to be shared.
+    own=$2 errors=$3 node=$4 return=$5 left=${8:-}
+    case $left in parts/*) gather "$left" || exit 1 ;; esac
     if [ "$return" -eq 0 ]; then
+        case $left in tensors/*) share "$left" "$errors" || exit 1 ;; esac
         rm -f "$own"
         exit 0
     fi
@@ -52,9 +80,21 @@ ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES [PART]: records a failu
     why=$(grep '^error: ' "$errors" 2>/dev/null | tail -n 1)
     printf '%s: %s%s\n' "$node" "$how" "${why:+: ${why#error: }}" >"$own.new" && mv "$own.new" "$own"
     ;;
+share) # DIR ERRORS: packs what was made before the first job
+    rm -f "$3"
+    share "$2" "$3" || exit 1
+    ;;
 take) # RETURN DIR: takes what a job has left in DIR to its place
     if [ "$2" -ne 0 ]; then
         [ "$2" -eq 2 ] && exit 2
+        exit 1
+    fi
+    # A job left it, and jobs run elsewhere: nothing but results is taken.
+    other=$(cd "$3" && find . ! -type d ! \( -type f \( -path './trials/*' -o -path ./best.json -o -path ./bestmodel.info \
+        -o -path ./selection.json -o -path ./results.csv -o -path ./results.jsonl -o -path ./chosen.files \
+        -o -path ./manifest.json \) \)) || exit 1
+    if [ -n "$other" ]; then
+        echo "error: $3 holds what is no result" >&2
         exit 1
     fi
     cp -R "$3/." . && rm -rf "$3" chosen
@@ -88,12 +128,21 @@ report) # DAG_STATUS FAILED_COUNT [NAME ENTRY...]: says how it all went; its exi
             [ "${record%/*}" = rows ] || node=tensors-$node
             printf '%s failed: %s\n' "$node" "${why#"$node: "}"
         done
-        [ "$status" -eq 0 ] || grep '^error: ' logs/parse.err logs/best.err logs/evaluate.err 2>/dev/null
+        if [ "$status" -ne 0 ]; then
+            grep '^error: ' logs/parse.err logs/share.err logs/best.err logs/evaluate.err 2>/dev/null
+            grep '^error: cannot share ' logs/tensors-*.err 2>/dev/null
+        fi
         [ ! -e bestmodel.info ] || cat bestmodel.info
     } >pipeline.report.new && mv pipeline.report.new pipeline.report
     if [ "$status" -ne 0 ] || [ "$failed" -ne 0 ]; then exit 1; fi
     [ -n "$name" ] || exit 0
-    # All went well: what was left goes to a directory of the sweep's name. What DAGMan writes until its own end, pipeline.*,
+    # All went well, and no job fetches anything more.
+    if [ -e condor/shared_inputs ]; then
+        shared=$(cat condor/shared_inputs)
+        rm -f "$shared"/*.tar "$shared"/*.tar.new
+        rmdir "$shared" 2>>pipeline.report
+    fi
+    # What was left goes to a directory of the sweep's name. What DAGMan writes until its own end, pipeline.*,
     # stays, for `poolcast sweep cleanup`. Nothing is replaced; what cannot be moved is no failure of the sweep.
     shift 4
     for entry; do

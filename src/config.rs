@@ -22,7 +22,7 @@ use figment::value::{Dict, Value};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{HintedError, hinted};
-pub use dag::{Command, Commands, Dag, Submit};
+pub use dag::{Command, Commands, Dag, SharedInputs, Submit};
 pub use data::{Cv, Data, EVALUATE, Folds, WHOLE};
 pub use distribution::Distribution;
 use parameter::check_range;

@@ -385,6 +385,9 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
 /// Moves what a finished DAG left to one directory.
 pub(super) fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
     let tidy = condor::tidy(&args.dir)?;
+    if let Some(directory) = &tidy.removes {
+        output::print(&format!("{} is removed\n", escape::path(directory)))?;
+    }
     if tidy.moves.is_empty() {
         output::print(&format!("everything is in {}\n", escape::path(&tidy.to)))?;
     }

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::nodes::{Nodes, STATUS_FILE};
 use super::place::{DAG_FILE, tidied};
+use super::shared;
 use super::words::check_node;
 use crate::config::{self, Config};
 use crate::error::hinted;
@@ -45,6 +46,8 @@ pub struct Tidy {
     pub to: PathBuf,
     /// From where to where, in this order.
     pub moves: Vec<(PathBuf, PathBuf)>,
+    /// The directory with what its jobs shared, which is removed.
+    pub removes: Option<PathBuf>,
 }
 
 /// What is to be moved in `dir`; nothing, where it was before.
@@ -72,7 +75,12 @@ pub fn tidy(dir: &Path) -> Result<Tidy> {
             hinted(format!("`{}` is there already", target.display()), hint)
         );
     }
-    Ok(Tidy { to, moves })
+    let shared = match shared::location(dir)? {
+        Some(directory) => Some(directory),
+        None => shared::location(&to)?,
+    };
+    let removes = shared.filter(|directory| directory.is_dir());
+    Ok(Tidy { to, moves, removes })
 }
 
 /// Refuses a name that the sweep's directory cannot have.
@@ -122,6 +130,9 @@ impl Tidy {
         // What jobs took along and left of their parts stands elsewhere by now.
         let dir = self.to.parent().unwrap_or(&self.to);
         files::remove_all(["parts", "chosen"].map(|name| dir.join(name)))?;
+        if let Some(directory) = &self.removes {
+            shared::remove(directory)?;
+        }
         self.moves
             .iter()
             .try_for_each(|(from, to)| Ok(fs_err::rename(from, to)?))

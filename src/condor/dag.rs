@@ -3,12 +3,24 @@
 use super::cleanup;
 use super::parts::Part;
 use super::plan::{Plan, Source};
+use super::shared::archive_name;
 
 /// What PRE scripts exit with where there is nothing to do for a node.
 const SKIP: u8 = 10;
 
 /// How often DAGMan writes the status of the nodes, in seconds, also where nothing has changed: so it is seen that it lives.
 const STATUS_EVERY_S: u32 = 30;
+
+/// The node that packs what was made before the first job.
+const SHARE: &str = "share";
+
+/// How a job gets a directory that it does not get from the access point.
+struct Fetched {
+    /// The archive that HTCondor fetches for it.
+    address: String,
+    /// The option of poolcast's that unpacks it.
+    option: String,
+}
 
 /// The text of the DAG. Its paths are relative to its directory, where it is to be submitted.
 pub(super) fn text(plan: &Plan) -> String {
@@ -18,6 +30,9 @@ pub(super) fn text(plan: &Plan) -> String {
     };
     if let Source::Logs(logs) = &plan.source {
         dag.parse(logs);
+    }
+    if plan.shared.is_some() {
+        dag.share();
     }
     plan.tensors.keys().for_each(|name| dag.tensors(name));
     plan.parts.iter().for_each(|part| dag.part(part));
@@ -63,11 +78,11 @@ impl Dag<'_> {
         );
     }
 
-    /// Makes a failure that is final a record in the file `failed`, and a success of the node. What the job left of `part`
-    /// is taken to its place first.
-    fn may_fail(&mut self, name: &str, failed: &str, part: &str) {
+    /// Makes a failure that is final a record in the file `failed`, and a success of the node. What the job `left` of a part
+    /// is taken to its place first; tensors that it left are packed for the jobs that share them.
+    fn may_fail(&mut self, name: &str, failed: &str, left: &str) {
         let words =
-            format!("ended {failed} logs/{name}.err $JOB $RETURN $RETRY $MAX_RETRIES {part}");
+            format!("ended {failed} logs/{name}.err $JOB $RETURN $RETRY $MAX_RETRIES {left}");
         self.line(format!("SCRIPT POST {name} /bin/sh condor/node.sh {words}").trim_end());
     }
 
@@ -79,34 +94,74 @@ impl Dag<'_> {
         self.line(&format!("PRE_SKIP {name} {SKIP}"));
     }
 
+    /// Packs what was made before the first job, for the jobs that fetch it. No job either: it is a script's work.
+    fn share(&mut self) {
+        let input = self.plan.source.dir();
+        self.line(&format!("\nJOB {SHARE} condor/best.sub NOOP"));
+        self.line(&format!("RETRY {SHARE} 2"));
+        self.line(&format!(
+            "SCRIPT PRE {SHARE} /bin/sh condor/node.sh share {input} logs/{SHARE}.err"
+        ));
+        if matches!(self.plan.source, Source::Logs(_)) {
+            self.line(&format!("PARENT parse CHILD {SHARE}"));
+        }
+    }
+
     fn tensors(&mut self, name: &str) {
         let node = format!("tensors-{name}");
-        self.node(
-            &node,
-            "tensors",
-            &[
-                ("tensors", name),
-                ("config", &format!("tensors/{name}.yaml")),
-            ],
-        );
-        self.may_fail(&node, &format!("tensors/{name}.failed"), "");
-        if matches!(self.plan.source, Source::Logs(_)) {
+        let events = self.fetched(self.plan.source.dir());
+        let mut macros = vec![("tensors", name.to_owned())];
+        macros.push(("config", format!("tensors/{name}.yaml")));
+        let mut left = String::new();
+        if let Some(events) = events {
+            macros.push(("inputs", events.address));
+            macros.push(("options", events.option));
+            left = format!("tensors/{name}");
+        }
+        let macros: Vec<(&str, &str)> = macros
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        self.node(&node, "tensors", &macros);
+        self.may_fail(&node, &format!("tensors/{name}.failed"), &left);
+        if self.plan.shared.is_some() {
+            self.line(&format!("PARENT {SHARE} CHILD {node}"));
+        } else if matches!(self.plan.source, Source::Logs(_)) {
             self.line(&format!("PARENT parse CHILD {node}"));
         }
+    }
+
+    /// How a job gets the directory `input` where it is shared.
+    fn fetched(&self, input: &str) -> Option<Fetched> {
+        let shared = self.plan.shared.as_ref()?;
+        Some(Fetched {
+            address: shared.address_of(input),
+            option: format!("--unpack {}", archive_name(input)),
+        })
     }
 
     fn part(&mut self, part: &Part) {
         let failed = format!("rows/{}.failed", part.name);
         let dir = format!("parts/{}", part.name);
-        let inputs = match &part.tensors {
-            Some(name) => format!("events/manifest.json,tensors/{name}"),
-            None => "table".to_owned(),
+        let learned_from = match &part.tensors {
+            Some(name) => format!("tensors/{name}"),
+            None => self.plan.source.dir().to_owned(),
         };
-        let mut parent = part.tensors.as_ref().map(|name| format!("tensors-{name}"));
+        let fetched = self.fetched(&learned_from);
+        let mut inputs = fetched
+            .as_ref()
+            .map_or(learned_from, |fetched| fetched.address.clone());
+        if part.tensors.is_some() {
+            inputs = format!("events/manifest.json,{inputs}");
+        }
+        let mut parent = match &part.tensors {
+            Some(name) => Some(format!("tensors-{name}")),
+            None => fetched.as_ref().map(|_| SHARE.to_owned()),
+        };
         for (node, epoch) in self.nodes_of(part) {
-            let options = epoch
-                .map(|epoch| format!("--until-epoch {epoch}"))
-                .unwrap_or_default();
+            let until_epoch = epoch.map(|epoch| format!("--until-epoch {epoch}"));
+            let unpack = fetched.as_ref().map(|fetched| fetched.option.clone());
+            let options = Vec::from_iter(until_epoch.into_iter().chain(unpack)).join(" ");
             let (trials, name) = (part.ranges(), &*part.name);
             self.node(
                 &node,

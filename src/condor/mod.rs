@@ -10,6 +10,7 @@ mod parts;
 mod place;
 mod plan;
 mod results;
+mod shared;
 mod site;
 mod submit;
 mod tools;

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::cleanup::check_name;
 use super::parts::{Kind, Measured, Part, parts};
+use super::shared::SharedInputs;
 use super::site;
 use super::words::{check_node, check_plain};
 use crate::config::{Config, Method};
@@ -55,6 +56,8 @@ pub struct Plan {
     pub measured: Measured,
     /// Submit commands of the site.
     pub(super) site: String,
+    /// Where jobs fetch the inputs that many of them use; `None` where they get them from the access point.
+    pub(super) shared: Option<SharedInputs>,
 }
 
 impl Plan {
@@ -100,6 +103,7 @@ impl Plan {
                 .site
                 .as_deref()
                 .map_or(Ok(String::new()), site::text)?,
+            shared: SharedInputs::of(&config)?,
             source,
             trials,
             parts: parts(&config.dag, &kinds, measured),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 
 use super::plan::Plan;
+use super::shared::SharedInputs;
 use super::words::lines;
 use crate::config::Commands;
 
@@ -43,6 +44,7 @@ pub(super) fn files(plan: &Plan) -> Result<BTreeMap<String, String>> {
             submit_file(step, template, &plan.site, commands)?,
         );
     }
+    files.extend(plan.shared.iter().map(SharedInputs::location_file));
     Ok(files)
 }
 

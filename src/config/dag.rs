@@ -17,7 +17,17 @@ pub struct Dag {
     pub max_jobs: usize,
     pub per_epoch: bool,
     pub cleanup: bool,
+    pub shared_inputs: SharedInputs,
     pub submit: Submit,
+}
+
+/// Where jobs fetch what many of them use.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct SharedInputs {
+    pub directory: Option<PathBuf>,
+    pub address: Option<String>,
 }
 
 /// Submit commands by step.

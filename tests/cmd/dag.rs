@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::nodes;
-use crate::place::{Outcome, Place};
+use crate::place::{self, Outcome, Place};
 use crate::run::SMALL;
 
 const IMAGE: &str = "osdf:///ospool/ap40/data/me/poolcast-1.sif";
@@ -532,6 +532,214 @@ fn no_job_gets_more_than_it_needs() {
     );
 }
 
+/// A place with a small sweep whose jobs fetch what they share from the directory `origin`, and the rest as in [`place`].
+fn sharing_place(address: &str, more: &str) -> Place {
+    let place = Place::with_run();
+    fs_err::create_dir(place.path("origin")).expect("made");
+    let shared = shared_inputs(&place, address);
+    place.write("small.yaml", small(SMALL, &format!("{shared}{more}")));
+    place
+}
+
+fn shared_inputs(place: &Place, address: &str) -> String {
+    let origin = place.path("origin");
+    let address = address.replace("ORIGIN", &origin.to_string_lossy());
+    format!(
+        ", shared_inputs: {{directory: {}, address: '{address}'}}",
+        origin.display()
+    )
+}
+
+/// The directory in `origin` that the DAG in `out` has its archives in.
+fn shared_directory(place: &Place, out: &str) -> String {
+    let location =
+        fs_err::read_to_string(place.path(out).join("condor/shared_inputs")).expect("read");
+    let name = location.trim_end().rsplit('/').next().expect("a name");
+    name.to_owned()
+}
+
+#[test]
+fn inputs_that_jobs_share_are_fetched_from_an_address() {
+    let place = sharing_place("osdf:///ospool/ap40/data/me/", "");
+    place.stdout("dag small.yaml");
+    let name = shared_directory(&place, "out");
+    let token = name.strip_prefix("poolcast-").expect("the sweep's name");
+    assert_eq!(token.len(), 32, "{token}");
+    let text = file(&place, "pipeline.dag").replace(token, "TOKEN");
+    insta::assert_snapshot!("pipeline-shared", text);
+    assert_eq!(
+        file(&place, "condor/shared_inputs").replace(token, "TOKEN"),
+        "/home/me/origin/poolcast-TOKEN\n"
+    );
+    assert!(place.files("origin").is_empty(), "jobs come first");
+    // Again, and nothing changes; another DAG has another directory.
+    let before = place.files("out");
+    place.stdout("dag small.yaml");
+    assert!(place.files("out") == before);
+    place.stdout("dag small.yaml -o other");
+    assert_ne!(shared_directory(&place, "other"), name);
+}
+
+#[test]
+fn a_place_that_jobs_cannot_fetch_from_is_refused() {
+    let place = sharing_place("", "");
+    let refused = |shared: &str| {
+        let shared = shared.replace("ORIGIN", &place.path("origin").to_string_lossy());
+        place.write(
+            "small.yaml",
+            small(SMALL, &format!(", shared_inputs: {{{shared}}}")),
+        );
+        let text = place.run("dag small.yaml").to_string();
+        assert!(!place.path("out").exists(), "{text}");
+        text.replace(&*place.path("").to_string_lossy(), "/home/me/")
+    };
+    insta::assert_snapshot!(
+        [
+            refused("directory: /ospool/ap40/data/nobody"),
+            refused("directory: origin"),
+            refused("directory: ORIGIN"),
+            refused("directory: ORIGIN, address: 'ftp://host/x'"),
+            refused("directory: ORIGIN, address: 'osdf:///a b'"),
+            refused("address: 'osdf:///ospool/x'"),
+        ]
+        .join("\n"), @"
+    exit 2
+    error: cannot use `small.yaml`
+      caused by: `dag.shared_inputs.directory`: there is no directory `/ospool/ap40/data/nobody`
+
+    hint: name it from the root on, such as /ospool/ap40/data/USER
+
+    exit 2
+    error: cannot use `small.yaml`
+      caused by: `dag.shared_inputs.directory`: there is no directory `origin`
+
+    hint: name it from the root on, such as /ospool/ap40/data/USER
+
+    exit 2
+    error: cannot use `small.yaml`
+      caused by: `dag.shared_inputs` does not say at which address jobs find `/home/me/origin`
+
+    hint: add `address`, such as `address: osdf:///NAMESPACE/PATH`; only that of a directory below /ospool/ or /staging/ is known
+
+    exit 2
+    error: cannot use `small.yaml`
+      caused by: `dag.shared_inputs.address`: no job can fetch from `ftp://host/x`
+
+    hint: begin it with osdf:///, pelican://, https://, http:// or file:///
+
+    exit 2
+    error: cannot use `small.yaml`
+      caused by: the address `osdf:///a b` has a character that DAGMan or a submit file reads as something else
+
+    hint: use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name
+
+    exit 2
+    error: cannot use `small.yaml`
+      caused by: `dag.shared_inputs` has an address and no directory
+
+    hint: name the directory on this access point that jobs find at that address
+    ");
+}
+
+#[test]
+fn jobs_that_fetch_what_they_share_give_the_same_bytes() {
+    // A training leaves for its checkpoint at once, and begins again where its inputs are unpacked already.
+    let place = sharing_place("file://ORIGIN", ", submit: {trials: {minutes: 0.001}}");
+    place.stdout("dag small.yaml -o dag");
+    // One packing was interrupted.
+    let shared = place.path("origin").join(shared_directory(&place, "dag"));
+    fs_err::create_dir(&shared).expect("made");
+    fs_err::write(shared.join("events.tar.new"), "half").expect("written");
+    let (code, given) = nodes::run_and_list(&place, "dag");
+    assert_eq!(
+        code,
+        0,
+        "{}",
+        fs_err::read_to_string(place.path("dag/pipeline.report")).expect("read")
+    );
+    assert_eq!(
+        given["tensors-j5-m4-t10-uniform-events"],
+        ["events.tar", "tensors/j5-m4-t10-uniform-events.yaml"]
+    );
+    assert_eq!(
+        given["trials-0001"],
+        [
+            "config.yaml",
+            "events/manifest.json",
+            "tensors-j5-m4-t10-uniform-events.tar"
+        ]
+    );
+    place.stdout("run small.yaml -o here");
+    assert!(
+        trials(&place, "dag/poolcast") == trials(&place, "here"),
+        "other trials"
+    );
+    assert_eq!(rows(&place, "dag/poolcast"), rows(&place, "here"));
+    assert!(!shared.exists(), "nothing is left where jobs fetched it");
+    let checkpoint = |name: &String| name.contains("checkpoint");
+    assert!(
+        !place.files("dag/poolcast/trials").keys().any(checkpoint),
+        "a finished trial has no checkpoint"
+    );
+}
+
+#[test]
+fn a_table_that_jobs_share_is_fetched_too_and_stays_until_it_is_tidied() {
+    let place = crate::pipelines::place(&[], "");
+    fs_err::create_dir(place.path("origin")).expect("made");
+    let table = fs_err::read_to_string(place.path("table.yaml")).expect("read");
+    let shared = shared_inputs(&place, "file://ORIGIN");
+    place.write(
+        "dag.yaml",
+        format!("{table}dag: {{image: {IMAGE}, trials_per_job: 20, cleanup: false{shared}}}\n"),
+    );
+    place.stdout("dag dag.yaml -o dag");
+    // Twice, as after a rescue: what is packed already is the same.
+    nodes::run(&place, "dag");
+    let (code, given) = nodes::run_and_list(&place, "dag");
+    assert_eq!(code, 0);
+    let of_table = |name: &&String| name.starts_with("table");
+    let tables: Vec<&String> = given["trials-0001"].iter().filter(of_table).collect();
+    assert_eq!(tables, ["table.tar"]);
+    place.stdout("sweep run sweep");
+    assert_eq!(rows(&place, "dag"), rows(&place, "sweep"));
+    let shared = place.path("origin").join(shared_directory(&place, "dag"));
+    let archives = place::files(&shared).into_keys().collect::<Vec<_>>();
+    assert_eq!(archives, ["table.tar"]);
+
+    place.write(
+        "dag/pipeline.status",
+        "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n",
+    );
+    let said = place.stdout("sweep cleanup dag --dry-run");
+    let removed = format!("{} is removed\n", shared.display());
+    assert!(said.starts_with(&removed) && shared.exists(), "{said}");
+    place.stdout("sweep cleanup dag");
+    assert!(!shared.exists());
+    assert_eq!(
+        place.stdout("sweep cleanup dag"),
+        "everything is in dag/tables\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_packed_fails_and_says_why() {
+    let place = sharing_place("file://ORIGIN", "");
+    place.write("small.yaml", one(&shared_inputs(&place, "file://ORIGIN")));
+    place.stdout("dag small.yaml");
+    let shared = place.path("origin").join(shared_directory(&place, "out"));
+    fs_err::create_dir(&shared).expect("made");
+    fs_err::write(shared.join("events.tar"), "another").expect("written");
+    assert_eq!(nodes::run(&place, "out"), 1);
+    let report = file(&place, "pipeline.report");
+    assert!(
+        report.contains("logs/share.err:error: cannot share events: ")
+            && report.contains(" has other files, and caches keep them"),
+        "{report}"
+    );
+    assert!(shared.join("events.tar").exists(), "a rescue needs it");
+}
+
 #[test]
 fn pipelines_over_tables_are_packed_and_give_the_rows_of_sweep_run() {
     let place = crate::pipelines::place(&[], "");
@@ -918,6 +1126,26 @@ fn what_is_no_trials_fault_stays_a_failure() {
         "it will never work"
     );
     assert_eq!(ended("0", "1"), (Some(0), None), "it works after all");
+    // A job leaves results, and nothing that a script would run.
+    for name in [
+        "condor/node.sh",
+        "config.yaml",
+        ".profile",
+        "rows/parts.json",
+    ] {
+        fs_err::create_dir(place.path("out/best")).expect("made");
+        place.write("out/best/best.json", "{}");
+        let taken = place.path("out/best").join(name);
+        fs_err::create_dir_all(taken.parent().expect("a parent")).expect("made");
+        fs_err::write(&taken, "x").expect("written");
+        assert_eq!(
+            script(&["condor/node.sh", "take", "0", "best"]),
+            Some(1),
+            "{name}"
+        );
+        fs_err::remove_dir_all(place.path("out/best")).expect("removed");
+    }
+    assert!(!place.path("out/best.json").exists());
     // A job names what its evaluation needs, and is believed no more than that.
     for name in [
         "../secret",

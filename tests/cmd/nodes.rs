@@ -14,6 +14,7 @@ struct Node {
     name: String,
     submit_file: String,
     macros: Words,
+    is_noop: bool,
     before: Option<Vec<String>>,
     after: Option<Vec<String>>,
 }
@@ -55,9 +56,10 @@ fn nodes(text: &str) -> Vec<Node> {
     for line in text.lines() {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["JOB", name, submit_file] => nodes.push(Node {
+            ["JOB", name, submit_file, ..] => nodes.push(Node {
                 name: name.to_owned(),
                 submit_file: submit_file.to_owned(),
+                is_noop: words.last().is_some_and(|word| word == "NOOP"),
                 ..Node::default()
             }),
             ["VARS", ..] => nodes.last_mut().expect("a node").macros = macros(line),
@@ -112,7 +114,11 @@ impl Node {
                 10 => return true,
                 _ => continue,
             }
-            let code = self.job(place, dir, given);
+            let code = if self.is_noop {
+                0
+            } else {
+                self.job(place, dir, given)
+            };
             let decided = self.after.as_ref().map_or(code, |after| {
                 let value = |word: &String| match word.as_str() {
                     "$JOB" => self.name.clone(),
@@ -145,12 +151,14 @@ impl Node {
         };
         let sandbox = tempfile::tempdir().expect("a directory");
         for input in list("transfer_input_files") {
-            let name = if input.starts_with('/') {
-                input.rsplit('/').next().expect("a name")
+            // What is named from the root on, or by an address, comes to the top of the directory.
+            let path = input.strip_prefix("file://").unwrap_or(&input);
+            let name = if path.starts_with('/') {
+                path.rsplit('/').next().expect("a name")
             } else {
-                &input
+                path
             };
-            copy(&dir.join(&input), &sandbox.path().join(name));
+            copy(&dir.join(path), &sandbox.path().join(name));
         }
         given.insert(
             self.name.clone(),
