@@ -339,14 +339,14 @@ fn remember(queue: &Queue, ends: &mut HashMap<WorkItem, (usize, u64, Option<Stri
             .map(str::to_owned);
         let (ended, lost, last) = ends.entry(entry.chunk.first).or_default();
         assert!(
-            entry.ended >= *ended && entry.lost & *lost == *lost,
+            entry.ended >= *ended && entry.given_up & *lost == *lost,
             "no trial of {entry:?} comes back"
         );
         assert!(
             last.is_none() || *last == worker,
             "{entry:?} had ended by {last:?}"
         );
-        (*ended, *lost, *last) = (entry.ended, entry.lost, worker);
+        (*ended, *lost, *last) = (entry.ended, entry.given_up, worker);
     }
 }
 

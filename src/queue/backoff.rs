@@ -5,80 +5,79 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::item_store::QueueSettings;
+use super::settings::QueueSettings;
 use crate::error::{EXIT_RETRY, exit_code};
 
 /// Waits longer and longer while nothing changes.
 #[derive(Debug)]
 pub(super) struct Backoff {
     next: Duration,
-    most: Duration,
+    longest: Duration,
 }
 
 impl Backoff {
-    const LEAST: Duration = Duration::from_millis(20);
+    const SHORTEST: Duration = Duration::from_millis(20);
 
-    /// Waits up to `most_s` at a time.
-    pub(super) fn new(most_s: f64) -> Backoff {
+    /// Waits up to `longest_s` at a time.
+    pub(super) fn new(longest_s: f64) -> Backoff {
         Backoff {
-            next: Self::LEAST,
-            most: Duration::from_secs_f64(most_s),
+            next: Self::SHORTEST,
+            longest: Duration::from_secs_f64(longest_s),
         }
     }
 
     /// Begins anew with short waits.
     pub(super) fn reset(&mut self) {
-        self.next = Self::LEAST;
+        self.next = Self::SHORTEST;
     }
 
-    /// Waits, but no longer than until `stop`.
+    /// Waits, but no longer than until `stop` is set.
     pub(super) fn wait(&mut self, stop: &AtomicBool) {
-        let until = Instant::now() + self.next;
-        while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(
-                until
-                    .saturating_duration_since(Instant::now())
-                    .min(Self::LEAST),
-            );
+        let end = Instant::now() + self.next;
+        while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+            let left = end.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(Self::SHORTEST));
         }
-        self.next = (self.next * 3 / 2).min(self.most);
+        self.next = (self.next * 3 / 2).min(self.longest);
     }
 }
 
 /// Bears errors that can pass for as long as a lease lasts, if nothing succeeds in between.
 #[derive(Debug)]
-pub(super) struct RetryBackoff {
-    most_s: f64,
-    since: Option<Instant>,
-    pace: Backoff,
+pub(super) struct ErrorBackoff {
+    longest_s: f64,
+    first_error: Option<Instant>,
+    backoff: Backoff,
 }
 
-impl RetryBackoff {
-    pub(super) fn new(settings: &QueueSettings) -> RetryBackoff {
-        RetryBackoff {
-            most_s: settings.lease_s,
-            since: None,
-            pace: Backoff::new(settings.lease_s / 8.0),
+impl ErrorBackoff {
+    /// For a queue with these settings.
+    pub(super) fn new(settings: &QueueSettings) -> ErrorBackoff {
+        ErrorBackoff {
+            longest_s: settings.lease_s,
+            first_error: None,
+            backoff: Backoff::new(settings.lease_s / 8.0),
         }
     }
 
-    /// Something succeeded.
+    /// Says that something succeeded.
     pub(super) fn reset(&mut self) {
-        self.since = None;
-        self.pace.reset();
+        self.first_error = None;
+        self.backoff.reset();
     }
 
     /// Waits a while before the next try.
     ///
     /// # Errors
     /// Gives `error` back when it cannot pass, and when there have been only errors for too long.
-    pub(super) fn bear(&mut self, error: anyhow::Error, stop: &AtomicBool) -> Result<()> {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        if exit_code(&error) != EXIT_RETRY || since.elapsed().as_secs_f64() > self.most_s {
+    pub(super) fn wait_or_fail(&mut self, error: anyhow::Error, stop: &AtomicBool) -> Result<()> {
+        let first_error = *self.first_error.get_or_insert_with(Instant::now);
+        let is_too_long = first_error.elapsed().as_secs_f64() > self.longest_s;
+        if exit_code(&error) != EXIT_RETRY || is_too_long {
             return Err(error);
         }
         tracing::warn!("{error:#}; it is tried again");
-        self.pace.wait(stop);
+        self.backoff.wait(stop);
         Ok(())
     }
 }

@@ -1,93 +1,15 @@
-//! Trials in a row and how far they are ⇄ the name of their file.
+//! A chunk and how far it is ⇄ the name of its file.
 
-use serde::{Deserialize, Serialize};
+use super::item::{TrialChunk, WorkItem};
 
-/// What is to be done: a trial, and how far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct WorkItem {
-    /// Counted from 1.
-    pub trial: usize,
-    /// The most epochs that the trial may have when it has ended.
-    pub budget: usize,
-}
-
-impl WorkItem {
-    /// What the beginning of a name says.
-    pub(super) fn parse(name: &str) -> Option<WorkItem> {
-        let (trial, budget) = name.strip_prefix('t')?.split_once("-e")?;
-        Some(WorkItem {
-            trial: trial.parse().ok()?,
-            budget: budget.parse().ok()?,
-        })
-    }
-}
-
-impl std::fmt::Display for WorkItem {
-    /// As names begin.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "t{:06}-e{:06}", self.trial, self.budget)
-    }
-}
-
-/// The most trials of a chunk: as many as [`ChunkEntry::lost`] has bits.
-pub const MAX_CHUNK_TRIALS: usize = 64;
-
-/// Trials in a row, with one budget, that a worker takes at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TrialChunk {
-    /// The first.
-    pub first: WorkItem,
-    /// How many there are, from 1 to [`MAX_CHUNK_TRIALS`].
-    pub count: usize,
-}
-
-impl TrialChunk {
-    /// All of them.
-    pub fn items(self) -> impl Iterator<Item = WorkItem> {
-        (0..self.count).map(move |at| self.item_at(at))
-    }
-
-    /// The one at place `at`, from 0.
-    pub(super) fn item_at(self, at: usize) -> WorkItem {
-        WorkItem {
-            trial: self.first.trial + at,
-            ..self.first
-        }
-    }
-
-    /// The place of `item`, if it is one of them.
-    fn position_of(self, item: WorkItem) -> Option<usize> {
-        let at = item.trial.checked_sub(self.first.trial)?;
-        (at < self.count && item.budget == self.first.budget).then_some(at)
-    }
-
-    fn parse(name: &str) -> Option<TrialChunk> {
-        let (first, count) = name
-            .split_once("-n")
-            .map_or((name, Some(1)), |(first, count)| {
-                (first, count.parse().ok())
-            });
-        let (first, count) = (WorkItem::parse(first)?, count?);
-        let is_known =
-            (1..=MAX_CHUNK_TRIALS).contains(&count) && first.trial.checked_add(count).is_some();
-        is_known.then_some(TrialChunk { first, count })
-    }
-}
-
-impl From<WorkItem> for TrialChunk {
-    fn from(first: WorkItem) -> TrialChunk {
-        TrialChunk { first, count: 1 }
-    }
-}
-
-/// Where a chunk stands. The words are a worker's name.
+/// The state of a chunk. The texts are names of workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChunkState {
-    /// Anybody may take it.
+    /// Any worker may take it.
     Ready,
-    /// A worker has it, for as long as its heart beats.
+    /// This worker has it, for as long as its heartbeat goes on.
     Leased(String),
-    /// All its trials have ended; who ended the last of them.
+    /// All its trials have ended; this worker ended the last of them.
     Done(String),
 }
 
@@ -99,53 +21,64 @@ impl ChunkState {
 
     /// The worker that it names.
     pub fn worker(&self) -> Option<&str> {
-        self.parts().1
-    }
-
-    fn parts(&self) -> (&'static str, Option<&str>) {
         match self {
-            ChunkState::Ready => ("ready", None),
-            ChunkState::Leased(worker) => ("leased", Some(worker)),
-            ChunkState::Done(worker) => ("done", Some(worker)),
+            ChunkState::Ready => None,
+            ChunkState::Leased(worker) | ChunkState::Done(worker) => Some(worker),
         }
     }
 
-    fn from_words(word: &str, worker: Option<&str>) -> Option<ChunkState> {
-        let named: fn(String) -> ChunkState = match word {
-            "ready" => return worker.is_none().then_some(ChunkState::Ready),
-            "leased" => ChunkState::Leased,
-            "done" => ChunkState::Done,
-            _ => return None,
-        };
-        worker
-            .filter(|name| is_worker_name(name))
-            .map(|name| named(name.to_owned()))
+    /// The word for it in names of files.
+    fn word(&self) -> &'static str {
+        match self {
+            ChunkState::Ready => "ready",
+            ChunkState::Leased(_) => "leased",
+            ChunkState::Done(_) => "done",
+        }
+    }
+
+    /// The state that the last parts of a file's name say.
+    fn parse(word: &str, worker: Option<&str>) -> Option<ChunkState> {
+        match (word, worker) {
+            ("ready", None) => Some(ChunkState::Ready),
+            ("leased", Some(worker)) if is_worker_name(worker) => {
+                Some(ChunkState::Leased(worker.to_owned()))
+            }
+            ("done", Some(worker)) if is_worker_name(worker) => {
+                Some(ChunkState::Done(worker.to_owned()))
+            }
+            _ => None,
+        }
     }
 }
 
-/// A chunk with its state: what the name of its file says, as `t000017-e000030.a2.leased.node7-4711-9f3c2a1b`, or
-/// `t000065-e000001-n64.d8.q80.a1.ready` of 64 trials of which eight have ended, the last of them by killing its workers.
+/// A chunk with its state, which the name of its file says.
+///
+/// `t000017-e000030.a2.leased.node7-4711-9f3c2a1b` is the second attempt at trial 17, up to 30
+/// epochs. `t000065-e000001-n64.d8.q80.a1.ready` is a chunk of 64 trials of which eight have ended,
+/// the last of them by killing its workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkEntry {
     /// The trials.
     pub chunk: TrialChunk,
-    /// How many of them have ended, the first ones: their results are on disk, or they are among the lost.
+    /// How many of them have ended, the first ones: their results are on disk, or they were given
+    /// up.
     pub ended: usize,
-    /// Those that too many workers died of, a bit each, the first trial's being the lowest.
-    pub lost: u64,
+    /// The trials that were given up, as too many workers died of them: a bit each, that of the
+    /// first trial being the lowest.
+    pub given_up: u64,
     /// Which attempt at the next trial this is, counted from 1; one more each time a lease is lost.
     pub attempt: u32,
-    /// Where the chunk stands.
+    /// The state of the chunk.
     pub state: ChunkState,
 }
 
 impl ChunkEntry {
-    /// A chunk before anybody took it.
+    /// A chunk before any worker took it.
     pub fn new(chunk: impl Into<TrialChunk>) -> ChunkEntry {
         ChunkEntry {
             chunk: chunk.into(),
             ended: 0,
-            lost: 0,
+            given_up: 0,
             attempt: 1,
             state: ChunkState::Ready,
         }
@@ -159,49 +92,64 @@ impl ChunkEntry {
         }
     }
 
-    /// The same lease, or the last state, once the first `ended` trials have ended.
+    /// What becomes of a lease once the first `ended` trials have ended: a lease still, or the last
+    /// state.
     pub(super) fn with_ended(&self, ended: usize, worker: &str) -> ChunkEntry {
-        let (state, attempt): (fn(String) -> ChunkState, u32) = if ended == self.chunk.count {
-            (ChunkState::Done, self.attempt)
+        let worker = worker.to_owned();
+        if ended == self.chunk.count {
+            ChunkEntry {
+                ended,
+                state: ChunkState::Done(worker),
+                ..self.clone()
+            }
         } else {
-            (ChunkState::Leased, 1)
-        };
-        ChunkEntry {
-            ended,
-            attempt,
-            state: state(worker.to_owned()),
-            ..self.clone()
+            ChunkEntry {
+                ended,
+                attempt: 1,
+                state: ChunkState::Leased(worker),
+                ..self.clone()
+            }
         }
     }
 
-    /// What it is after a lease was lost for the last time that counts: the next trial is given up.
-    pub(super) fn with_lost(&self, worker: &str) -> ChunkEntry {
-        let (lost, ended) = (self.lost | 1 << self.ended, self.ended + 1);
-        let state = if ended == self.chunk.count {
-            ChunkState::Done(worker.to_owned())
+    /// What becomes of a lease that `worker` lost, where no more attempts are made: the next trial
+    /// is given up.
+    pub(super) fn with_next_given_up(&self, worker: &str) -> ChunkEntry {
+        let ended = self.ended + 1;
+        let given_up = self.given_up | 1 << self.ended;
+        if ended == self.chunk.count {
+            // Where the chunk ends with it, the name keeps how often the trial was tried.
+            ChunkEntry {
+                ended,
+                given_up,
+                state: ChunkState::Done(worker.to_owned()),
+                ..self.clone()
+            }
         } else {
-            ChunkState::Ready
-        };
-        // Of a chunk that ends with it the name says how often it was tried.
-        let attempt = if state.is_final() { self.attempt } else { 1 };
-        ChunkEntry {
-            lost,
-            ended,
-            attempt,
-            state,
-            ..self.clone()
+            ChunkEntry {
+                ended,
+                given_up,
+                attempt: 1,
+                state: ChunkState::Ready,
+                ..self.clone()
+            }
         }
     }
 
     /// The trial at place `at` of the chunk, as if it were alone.
     pub(super) fn single_item(&self, at: usize) -> ChunkEntry {
-        // Only the next trial was begun by those who lost the lease.
+        // Only the next trial was begun by the workers that lost the lease.
         let attempt = if at == self.ended { self.attempt } else { 1 };
         ChunkEntry {
             attempt,
             state: self.state.clone(),
             ..ChunkEntry::new(self.chunk.item_at(at))
         }
+    }
+
+    /// Whether nothing more will happen to the chunk.
+    pub fn has_ended(&self) -> bool {
+        self.state.is_final()
     }
 
     /// The trial that is next: all those before it have ended. Of a chunk of one, that one.
@@ -212,14 +160,14 @@ impl ChunkEntry {
     /// The trials that have results.
     pub fn items_with_results(&self) -> impl Iterator<Item = WorkItem> {
         (0..self.ended)
-            .filter(|at| self.lost >> at & 1 == 0)
+            .filter(|at| !self.is_given_up(*at))
             .map(|at| self.chunk.item_at(at))
     }
 
     /// The trials that were given up.
     pub fn given_up_items(&self) -> impl Iterator<Item = WorkItem> {
         (0..self.ended)
-            .filter(|at| self.lost >> at & 1 == 1)
+            .filter(|at| self.is_given_up(*at))
             .map(|at| self.chunk.item_at(at))
     }
 
@@ -228,82 +176,67 @@ impl ChunkEntry {
         (self.ended..self.chunk.count).map(|at| self.chunk.item_at(at))
     }
 
-    /// Whether `item` is one of its trials that have results.
+    /// Whether `item` is one of the trials that have results.
     pub(super) fn has_result(&self, item: WorkItem) -> bool {
         self.chunk
             .position_of(item)
-            .is_some_and(|at| at < self.ended && self.lost >> at & 1 == 0)
+            .is_some_and(|at| at < self.ended && !self.is_given_up(at))
+    }
+
+    fn is_given_up(&self, at: usize) -> bool {
+        self.given_up >> at & 1 == 1
     }
 
     /// The name of its file.
     pub fn file_name(&self) -> String {
-        let ChunkEntry {
-            chunk,
-            ended,
-            lost,
-            attempt,
-            state,
-        } = self;
-        let (word, worker) = state.parts();
-        let count = if chunk.count > 1 {
-            format!("-n{}", chunk.count)
-        } else {
-            String::new()
-        };
-        let ended = if *ended > 0 && !state.is_final() {
-            format!(".d{ended}")
-        } else {
-            String::new()
-        };
-        let lost = if *lost > 0 {
-            format!(".q{lost:x}")
-        } else {
-            String::new()
-        };
-        let worker = worker.map_or(String::new(), |worker| format!(".{worker}"));
-        format!(
-            "{}{count}{ended}{lost}.a{attempt}.{word}{worker}",
-            chunk.first
-        )
+        let mut name = self.chunk.first.to_string();
+        if self.chunk.count > 1 {
+            name += &format!("-n{}", self.chunk.count);
+        }
+        if self.ended > 0 && !self.has_ended() {
+            name += &format!(".d{}", self.ended);
+        }
+        if self.given_up > 0 {
+            name += &format!(".q{:x}", self.given_up);
+        }
+        name += &format!(".a{}.{}", self.attempt, self.state.word());
+        if let Some(worker) = self.state.worker() {
+            name += &format!(".{worker}");
+        }
+        name
     }
 
-    /// Whether nothing more will happen to the chunk.
-    pub fn has_ended(&self) -> bool {
-        self.state.is_final()
-    }
-
-    /// What the file `name` says; `None` for any other file.
+    /// The chunk and its state that the file `name` says; `None` for any other file.
     pub fn parse(name: &str) -> Option<ChunkEntry> {
         let mut parts = name.split('.').peekable();
         let chunk = TrialChunk::parse(parts.next()?)?;
-        let mut optional = |letter| {
-            parts
-                .next_if(|part| part.starts_with(letter))
-                .map(|part| part.split_at(1).1)
-        };
-        let (ended, lost) = (optional('d'), optional('q'));
-        let (ended, lost) = (
-            ended.map_or(Some(0), |n| n.parse().ok()),
-            lost.map_or(Some(0), |n| u64::from_str_radix(n, 16).ok()),
-        );
+
+        let mut ended = 0;
+        if let Some(part) = parts.next_if(|part| part.starts_with('d')) {
+            ended = part[1..].parse().ok()?;
+        }
+        let mut given_up = 0;
+        if let Some(part) = parts.next_if(|part| part.starts_with('q')) {
+            given_up = u64::from_str_radix(&part[1..], 16).ok()?;
+        }
+
         let attempt = parts.next()?.strip_prefix('a')?.parse().ok()?;
-        let state = ChunkState::from_words(parts.next()?, parts.next())?;
-        let ended = if state.is_final() {
-            chunk.count
-        } else {
-            ended?
-        };
+        let state = ChunkState::parse(parts.next()?, parts.next())?;
+        if state.is_final() {
+            ended = chunk.count;
+        }
+
         let entry = ChunkEntry {
             chunk,
             ended,
-            lost: lost?,
+            given_up,
             attempt,
             state,
         };
         let is_known = entry.has_ended() || entry.ended < chunk.count;
-        let lost_have_ended = entry.lost.checked_shr(entry.ended as u32).unwrap_or(0) == 0;
-        // Numbers that are written in another way would be another file.
-        Some(entry).filter(|entry| is_known && lost_have_ended && entry.file_name() == name)
+        let given_up_have_ended = entry.given_up.checked_shr(entry.ended as u32).unwrap_or(0) == 0;
+        // The same numbers written in another way would be the name of another file.
+        (is_known && given_up_have_ended && entry.file_name() == name).then_some(entry)
     }
 }
 
@@ -321,6 +254,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::process::Process;
+    use crate::queue::item::MAX_CHUNK_TRIALS;
 
     fn any_token() -> impl Strategy<Value = ChunkEntry> {
         let chunks = (
@@ -333,16 +267,16 @@ mod tests {
             |((trial, budget, count), far, state, worker)| {
                 let state =
                     [|_| ChunkState::Ready, ChunkState::Leased, ChunkState::Done][state](worker);
-                let (ended, lost, attempt) = far;
+                let (ended, given_up, attempt) = far;
                 let ended = if state.is_final() {
                     count
                 } else {
                     ended.index(count)
                 };
-                let lost = if ended == MAX_CHUNK_TRIALS {
-                    lost
+                let given_up = if ended == MAX_CHUNK_TRIALS {
+                    given_up
                 } else {
-                    lost & ((1 << ended) - 1)
+                    given_up & ((1 << ended) - 1)
                 };
                 ChunkEntry {
                     chunk: TrialChunk {
@@ -350,7 +284,7 @@ mod tests {
                         count,
                     },
                     ended,
-                    lost,
+                    given_up,
                     attempt,
                     state,
                 }

@@ -1,5 +1,5 @@
-//! Ready chunks → leases: the greatest priority first, then those added first, directory by directory, and at random within a
-//! directory, so that workers seldom meet.
+//! Ready chunks → leases: the greatest priority first, then those added first, segment by segment,
+//! and at random within a segment, so that workers seldom meet.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -9,42 +9,43 @@ use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::chunk_entry::ChunkState;
-use super::item_store::{ChunkFile, Queue, segment_priority, segment_size};
+use super::chunk_file::ChunkFile;
+use super::item_store::Queue;
+use super::segment::{segment_priority, segment_size};
 
-/// What was ready so long ago is looked up anew.
-const FRESH: Duration = Duration::from_secs(1);
+/// What was found ready is trusted for so long, then looked up again.
+const LISTING_LIFETIME: Duration = Duration::from_secs(1);
 
-/// After so many items in a row that others took, too.
-const LOST: usize = 2;
+/// After so many chunks in a row that other workers took first, the listing is too old.
+const MAX_LOST_CLAIMS: usize = 2;
 
-/// Takes items for one worker.
+/// Takes chunks for one worker.
 #[derive(Debug)]
 pub(super) struct ChunkClaimer<'a> {
     queue: &'a Queue,
     worker: String,
     random: ChaCha8Rng,
-    /// The directory that this worker keeps to while something is ready there.
+    /// The segment that this worker keeps to while something is ready there.
     home: String,
-    /// What was ready when it was looked up.
+    /// What was ready at the last look.
     ready: Vec<ChunkFile>,
-    looked: Instant,
-    /// Directories in which nothing more will happen.
+    last_look: Instant,
+    /// Segments in which nothing more will happen.
     closed: HashSet<String>,
 }
 
 impl<'a> ChunkClaimer<'a> {
-    /// For the worker called `worker`. The order in which it takes items has no influence on results.
+    /// Takes chunks for the worker called `worker`. The order in which it takes them has no
+    /// influence on results.
     pub(super) fn new(queue: &'a Queue, worker: &str) -> ChunkClaimer<'a> {
-        let random = crate::seed::generator(0, worker, &[]);
-        let (ready, looked, closed) = (Vec::new(), Instant::now(), HashSet::new());
         ChunkClaimer {
             queue,
             worker: worker.to_owned(),
-            random,
+            random: crate::seed::generator(0, worker, &[]),
             home: String::new(),
-            ready,
-            looked,
-            closed,
+            ready: Vec::new(),
+            last_look: Instant::now(),
+            closed: HashSet::new(),
         }
     }
 
@@ -53,11 +54,12 @@ impl<'a> ChunkClaimer<'a> {
         if self.queue.is_paused() {
             return Ok(None);
         }
-        if self.looked.elapsed() > FRESH {
+        if self.last_look.elapsed() > LISTING_LIFETIME {
             self.ready.clear();
         }
+
         loop {
-            for _ in 0..LOST {
+            for _ in 0..MAX_LOST_CLAIMS {
                 let Some(file) = self.ready.pop() else {
                     break;
                 };
@@ -65,23 +67,25 @@ impl<'a> ChunkClaimer<'a> {
                     return Ok(Some(lease));
                 }
             }
-            self.look()?;
+
+            self.find_ready()?;
             if self.ready.is_empty() {
                 return Ok(None);
             }
         }
     }
 
-    /// Looks up what is ready in a directory of the greatest priority that has something.
-    fn look(&mut self) -> Result<()> {
-        self.looked = Instant::now();
+    /// Looks up what is ready in a segment of the greatest priority that has something.
+    fn find_ready(&mut self) -> Result<()> {
+        self.last_look = Instant::now();
         self.ready.clear();
+
         let mut open: Vec<String> = self.queue.segment_names()?;
         open.retain(|name| !self.closed.contains(name));
         for group in open.chunk_by_mut(|a, b| segment_priority(a) == segment_priority(b)) {
             group.sort_by_key(|name| *name != self.home);
             for name in group.iter() {
-                self.look_into(name)?;
+                self.find_ready_in(name)?;
                 if !self.ready.is_empty() {
                     self.home.clone_from(name);
                     return Ok(());
@@ -91,15 +95,16 @@ impl<'a> ChunkClaimer<'a> {
         Ok(())
     }
 
-    fn look_into(&mut self, name: &str) -> Result<()> {
-        let mut found = self.queue.chunk_files(name)?;
-        let is_over = found.iter().all(|file| file.entry.state.is_final());
-        if is_over && segment_size(name).is_some_and(|size| found.len() >= size) {
-            self.closed.insert(name.to_owned());
+    fn find_ready_in(&mut self, segment: &str) -> Result<()> {
+        let mut files = self.queue.chunk_files(segment)?;
+        let is_over = files.iter().all(|file| file.entry.state.is_final());
+        if is_over && segment_size(segment).is_some_and(|size| files.len() >= size) {
+            self.closed.insert(segment.to_owned());
         }
-        found.retain(|file| file.entry.state == ChunkState::Ready);
-        found.shuffle(&mut self.random);
-        self.ready = found;
+
+        files.retain(|file| file.entry.state == ChunkState::Ready);
+        files.shuffle(&mut self.random);
+        self.ready = files;
         Ok(())
     }
 }

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::chunk_entry::{WorkItem, is_worker_name};
+use super::chunk_entry::is_worker_name;
+use super::item::WorkItem;
 use super::item_store::Queue;
 use crate::files::read_regular;
 use crate::process::Process;

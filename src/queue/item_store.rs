@@ -1,165 +1,44 @@
-//! The queue's folder: chunks of trials come in, and change their state by a rename each.
+//! The folder of a queue: what stands in it, and what it says of the queue as a whole.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context as _, Result, bail};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use anyhow::{Context as _, Result};
 
-use super::chunk_entry::{ChunkEntry, ChunkState, TrialChunk, WorkItem};
-use super::journal::{self, JournalResult, StoredResult};
+use super::chunk_entry::ChunkEntry;
+use super::chunk_file::create_empty;
+use super::item::WorkItem;
+use super::settings::{QUEUE, QueueSettings};
 use crate::files::{StagedDirectory, read_regular, sync_directory};
 use crate::manifest;
-use crate::shard::ArtefactFormat;
-use crate::temporary;
 
-/// Queues.
-pub const QUEUE: ArtefactFormat = ArtefactFormat {
-    name: "queue",
-    version: 2,
-    rebuild: "poolcast sweep init CONFIG -o DIR",
-};
-
-/// The most chunks in one directory.
-const SEGMENT: usize = 1000;
-
-/// As many are in one directory where there are that many.
-const SEGMENT_LEAST: usize = 64;
-
-/// The most directories of what is added at once, unless there are more than [`SEGMENT`] chunks for each.
-const SEGMENTS: usize = 500;
-
+/// The file that says how many trials there are, once no more will come.
 const SEALED: &str = "sealed.json";
 
 /// The file that says of how many trials files are kept.
 const KEPT: &str = "kept.json";
 
-/// The file that says that nobody takes anything.
+/// The file whose presence says that no worker takes anything.
 const PAUSED: &str = "paused";
 
-/// A number, and some blanks.
-const SEALED_BYTES: u64 = 1024;
+/// A file that holds one number has no more bytes: the number, and some blanks.
+const MAX_NUMBER_BYTES: u64 = 1024;
 
-/// The most files that are named because they do not belong into a queue.
-const NAMED: usize = 20;
-
-/// What all who share a queue must agree on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct QueueSettings {
-    /// How often a heart beats.
-    pub heartbeat_s: f64,
-    /// After so long without a beat a lease is lost. Network file systems show a change up to a minute late.
-    pub lease_s: f64,
-    /// After so many lost leases a trial is given up.
-    pub tries: u32,
-}
-
-impl Default for QueueSettings {
-    fn default() -> QueueSettings {
-        QueueSettings {
-            heartbeat_s: 10.0,
-            lease_s: 120.0,
-            tries: 5,
-        }
-    }
-}
-
-/// Which of several results of one trial counts, the greatest: how many trials of the chunk had ended when the attempt began, the
-/// number of the attempt, whether the chunk names its worker.
-type Rank = (usize, u32, bool);
+/// Warnings name at most so many files that do not belong into a queue.
+const MAX_NAMED: usize = 20;
 
 /// A queue in a shared folder.
 #[derive(Debug, Clone)]
 pub struct Queue {
     dir: PathBuf,
-    /// What all agree on.
+    /// What all who share the queue agree on.
     pub settings: QueueSettings,
-    /// What items have at most: others were put there by somebody else.
-    most: WorkItem,
-    /// What was skipped and named.
+    /// No item has a greater trial or budget: others were put there by somebody else.
+    pub(super) largest_item: WorkItem,
+    /// What was skipped, and named in a warning.
     named: Arc<Mutex<BTreeSet<PathBuf>>>,
-}
-
-/// A file of a chunk: its state, and the directory it stands in.
-#[derive(Debug, Clone)]
-pub(super) struct ChunkFile {
-    pub(super) dir: PathBuf,
-    /// The chunk and its state.
-    pub(super) entry: ChunkEntry,
-}
-
-impl ChunkFile {
-    fn rename(&self, to: &ChunkEntry) -> (PathBuf, std::io::Result<()>) {
-        let target = self.dir.join(to.file_name());
-        let done = std::fs::rename(self.dir.join(self.entry.file_name()), &target);
-        (target, done)
-    }
-
-    /// Takes a ready chunk for `worker`; `None` if somebody was faster.
-    pub(super) fn claim(&self, worker: &str) -> Result<Option<ChunkFile>> {
-        self.change_own_state(self.entry.with_state(ChunkState::Leased(worker.to_owned())))
-    }
-
-    /// Gives the chunk a state that only this worker gives it; `None` if somebody was faster.
-    fn change_own_state(&self, entry: ChunkEntry) -> Result<Option<ChunkFile>> {
-        let (target, done) = self.rename(&entry);
-        match done {
-            // On NFS a rename can succeed and its answer get lost; then the second try finds nothing to rename.
-            Err(_) if target.try_exists().unwrap_or(false) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("cannot rename to `{}`", target.display()));
-            }
-            Ok(()) => {}
-        }
-        Ok(Some(ChunkFile {
-            dir: self.dir.clone(),
-            entry,
-        }))
-    }
-
-    /// Gives the chunk the state `entry`, which others might give it, too; `false` if somebody was faster.
-    pub(super) fn change_state(&self, entry: &ChunkEntry) -> Result<bool> {
-        match self.rename(entry) {
-            (_, Ok(())) => Ok(true),
-            (_, Err(error)) if error.kind() == ErrorKind::NotFound => Ok(false),
-            (target, Err(error)) => {
-                Err(error).with_context(|| format!("cannot rename to `{}`", target.display()))
-            }
-        }
-    }
-
-    /// Says that the first `ended` trials of a lease have ended, after their results are on disk: the lease as it is then, or
-    /// the chunk's last state; `None` if the lease was lost before.
-    pub(super) fn acknowledge(&self, ended: usize) -> Result<Option<ChunkFile>> {
-        let ChunkState::Leased(worker) = &self.entry.state else {
-            return Ok(None);
-        };
-        self.change_own_state(self.entry.with_ended(ended, worker))
-    }
-
-    /// Gives a lease back: nobody died, and it is no attempt that counts.
-    pub(super) fn give_back(&self) -> Result<bool> {
-        self.change_state(&self.entry.with_state(ChunkState::Ready))
-    }
-
-    /// Takes a lease from a worker that is dead: the next attempt at the trial it was at, which is given up after `tries`.
-    pub(super) fn revoke(&self, tries: u32) -> Result<Option<ChunkEntry>> {
-        let ChunkState::Leased(worker) = &self.entry.state else {
-            return Ok(None);
-        };
-        let next = match self.entry.attempt < tries {
-            true => ChunkEntry {
-                attempt: self.entry.attempt + 1,
-                ..self.entry.with_state(ChunkState::Ready)
-            },
-            false => self.entry.with_lost(worker),
-        };
-        Ok(self.change_state(&next)?.then_some(next))
-    }
 }
 
 impl Queue {
@@ -169,11 +48,13 @@ impl Queue {
         for name in ["items", "workers", "results", "running", "seat"] {
             fs_err::create_dir(staging.path().join(name))?;
         }
+
         let seat = ChunkEntry::new(WorkItem {
             trial: 0,
             budget: 0,
         });
         create_empty(&staging.path().join("seat").join(seat.file_name()))?;
+
         manifest::write(staging.path(), QUEUE, "", &settings)?;
         staging.commit()?;
         Queue::open(dir)
@@ -185,34 +66,22 @@ impl Queue {
     /// Fails on a folder that is no queue, or one of another version.
     pub fn open(dir: &Path) -> Result<Queue> {
         let settings = manifest::read::<QueueSettings>(dir, QUEUE)?.body;
-        let most = WorkItem {
-            trial: usize::MAX,
-            budget: usize::MAX,
-        };
         Ok(Queue {
             dir: dir.to_owned(),
             settings,
-            most,
+            largest_item: WorkItem {
+                trial: usize::MAX,
+                budget: usize::MAX,
+            },
             named: Arc::default(),
         })
     }
 
-    /// The same queue, of items up to `most` alone: any others are skipped and named.
-    pub fn limited_to(self, most: WorkItem) -> Queue {
-        Queue { most, ..self }
-    }
-
-    /// Says once that what stands at `path` is skipped, and why.
-    fn warn_skipped(&self, path: &Path, why: &str) {
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        if named.len() <= NAMED && named.insert(path.to_owned()) {
-            match named.len() {
-                0..=NAMED => tracing::warn!("`{}` is skipped: {why}", path.display()),
-                _ => tracing::warn!(
-                    "more in `{}` does not belong there, and is skipped",
-                    self.dir.display()
-                ),
-            }
+    /// The same queue, of items up to `largest_item` alone: any others are skipped, with a warning.
+    pub fn limited_to(self, largest_item: WorkItem) -> Queue {
+        Queue {
+            largest_item,
+            ..self
         }
     }
 
@@ -221,50 +90,37 @@ impl Queue {
         self.dir.join(manifest::FILE).is_file()
     }
 
-    /// The directory called `name` in the queue.
+    /// Removes the queue. What is left where a worker adds a file at this moment is no queue any
+    /// more.
+    pub fn remove(&self) {
+        let manifest = fs_err::remove_file(self.dir.join(manifest::FILE));
+        let removed = manifest.and_then(|()| fs_err::remove_dir_all(&self.dir));
+        removed.unwrap_or_else(|error| tracing::info!("{error}"));
+    }
+
+    /// The path of the file or directory called `name` in the queue.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Adds `chunks`, with one priority: greater ones are taken first. Equal calls add once, whoever makes them and however
-    /// often they were killed: `batch` names the call.
-    pub fn add_chunks(&self, batch: usize, priority: u8, chunks: &[TrialChunk]) -> Result<()> {
-        // Directory after directory is taken from: small ones, so that the order counts, but not too many of them.
-        let size = chunks
-            .len()
-            .div_ceil(SEGMENTS)
-            .clamp(SEGMENT_LEAST, SEGMENT);
-        for (number, chunks) in chunks.chunks(size).enumerate() {
-            let count = chunks.len();
-            self.add_segment(
-                &format!("p{priority:03}.b{batch:06}.s{number:05}.n{count}"),
-                chunks,
-            )?;
+    /// Says once that what stands at `path` is skipped, and why.
+    pub(super) fn warn_skipped(&self, path: &Path, why: &str) {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if named.len() > MAX_NAMED || !named.insert(path.to_owned()) {
+            return;
         }
-        Ok(())
+        if named.len() <= MAX_NAMED {
+            tracing::warn!("`{}` is skipped: {why}", path.display());
+        } else {
+            tracing::warn!(
+                "more in `{}` does not belong there, and is skipped",
+                self.dir.display()
+            );
+        }
     }
 
-    /// A directory of chunks appears whole or not at all, and once: none is ever empty again, so no rename replaces it.
-    fn add_segment(&self, name: &str, chunks: &[TrialChunk]) -> Result<()> {
-        let target = self.path("items").join(name);
-        if target.exists() {
-            return Ok(());
-        }
-        temporary::remove_leftovers(&self.path("items"));
-        let (temporary, ()) =
-            temporary::make_beside(&target, "tmp", |path| fs_err::create_dir(path))?;
-        let made = chunks.iter().try_for_each(|chunk| {
-            create_empty(&temporary.join(ChunkEntry::new(*chunk).file_name()))
-        });
-        let made = made.and_then(|()| sync_directory(&temporary));
-        if let Err(error) = made.and_then(|()| Ok(fs_err::rename(&temporary, &target)?)) {
-            let _ = fs_err::remove_dir_all(&temporary);
-            return if target.exists() { Ok(()) } else { Err(error) };
-        }
-        sync_directory(&self.path("items"))
-    }
-
-    /// Says that no more than the `count` trials added so far will come, those of each budget counted.
+    /// Says that no more than the `count` trials added so far will come, those of each budget
+    /// counted.
     pub fn seal(&self, count: usize) -> Result<()> {
         manifest::write_json(&self.path(SEALED), &count)
     }
@@ -272,24 +128,23 @@ impl Queue {
     /// How many trials there are, once no more will come.
     pub fn sealed_trials(&self) -> Result<Option<usize>> {
         let path = self.path(SEALED);
-        match read_regular(&path, SEALED_BYTES) {
+        match read_regular(&path, MAX_NUMBER_BYTES) {
             Ok(text) => {
-                let count = serde_json::from_slice(&text);
-                count
-                    .map(Some)
-                    .with_context(|| format!("cannot read `{}`", path.display()))
+                let count = serde_json::from_slice(&text)
+                    .with_context(|| format!("cannot read `{}`", path.display()))?;
+                Ok(Some(count))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Whether nobody takes anything.
+    /// Whether no worker takes anything.
     pub fn is_paused(&self) -> bool {
         self.path(PAUSED).exists()
     }
 
-    /// Says that nobody takes anything until [`Queue::resume`]; `false` if that was said before.
+    /// Says that no worker takes anything until [`Queue::resume`]; `false` if that was said before.
     pub fn pause(&self) -> Result<bool> {
         let made = fs_err::OpenOptions::new()
             .write(true)
@@ -313,96 +168,6 @@ impl Queue {
         }
     }
 
-    /// The names of the directories of items; those of the greatest priority come first.
-    pub(super) fn segment_names(&self) -> Result<Vec<String>> {
-        let entries = fs_err::read_dir(self.path("items"))?.filter_map(|entry| entry.ok());
-        let mut names = Vec::new();
-        for entry in entries {
-            let Some(name) = entry
-                .file_name()
-                .into_string()
-                .ok()
-                .filter(|name| segment_size(name).is_some())
-            else {
-                continue;
-            };
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => names.push(name),
-                _ => self.warn_skipped(&entry.path(), "it is no directory of items"),
-            }
-        }
-        names.sort_by(|a, b| {
-            segment_priority(b)
-                .cmp(segment_priority(a))
-                .then_with(|| a.cmp(b))
-        });
-        Ok(names)
-    }
-
-    /// What stands in one of [`Queue::segment_names`].
-    pub(super) fn chunk_files(&self, name: &str) -> Result<Vec<ChunkFile>> {
-        let mut found = list_chunk_files(&self.path("items").join(name))?;
-        found.retain(|ChunkFile { dir, entry }| {
-            let WorkItem { trial, budget } = entry.chunk.first;
-            let last = trial.saturating_add(entry.chunk.count - 1);
-            let is_known = trial >= 1 && last <= self.most.trial && budget <= self.most.budget;
-            if !is_known {
-                self.warn_skipped(&dir.join(entry.file_name()), "the sweep has no such item");
-            }
-            is_known
-        });
-        Ok(found)
-    }
-
-    /// Every chunk of the queue.
-    pub fn chunk_entries(&self) -> Result<Vec<ChunkEntry>> {
-        let segments = self
-            .segment_names()?
-            .into_iter()
-            .map(|name| self.chunk_files(&name));
-        Ok(segments
-            .collect::<Result<Vec<_>>>()?
-            .into_iter()
-            .flatten()
-            .map(|file| file.entry)
-            .collect())
-    }
-
-    /// Where the worker of `entry` works on it: a directory of this attempt alone.
-    pub fn work_dir(&self, entry: &ChunkEntry) -> PathBuf {
-        self.path("running").join(attempt_name(entry))
-    }
-
-    /// Where other attempts at the trial of `entry` worked, whatever their budgets, the latest first.
-    pub fn other_attempt_dirs(&self, entry: &ChunkEntry) -> Result<Vec<PathBuf>> {
-        let (own, trial) = (self.work_dir(entry), entry.chunk.first.trial);
-        let entries = fs_err::read_dir(self.path("running"))?.filter_map(|entry| entry.ok());
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut found: Vec<(WorkItem, u32, String)> = names
-            .filter_map(|name| {
-                let mut parts = name.split('.');
-                let item = WorkItem::parse(parts.next()?)?;
-                let attempt = parts.next()?.strip_prefix('a')?.parse().ok()?;
-                (item.trial == trial).then_some((item, attempt, name))
-            })
-            .collect();
-        found.sort_by(|a, b| b.cmp(a));
-        Ok(found
-            .into_iter()
-            .map(|(_, _, name)| self.path("running").join(name))
-            .filter(|dir| *dir != own)
-            .collect())
-    }
-
-    /// The trials that somebody began and whose files are still here.
-    pub fn begun_trials(&self) -> Result<BTreeSet<usize>> {
-        let entries = fs_err::read_dir(self.path("running"))?.filter_map(|entry| entry.ok());
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        Ok(names
-            .filter_map(|name| Some(WorkItem::parse(name.split('.').next()?)?.trial))
-            .collect())
-    }
-
     /// Says of how many of the best trials workers keep the files.
     pub fn set_kept_trials(&self, keep: usize) -> Result<()> {
         manifest::write_json(&self.path(KEPT), &keep)
@@ -410,177 +175,21 @@ impl Queue {
 
     /// Of how many of the best trials workers keep the files; `None` before a manager has said it.
     pub fn kept_trials(&self) -> Option<usize> {
-        serde_json::from_slice(&read_regular(&self.path(KEPT), SEALED_BYTES).ok()?).ok()
+        let text = read_regular(&self.path(KEPT), MAX_NUMBER_BYTES).ok()?;
+        serde_json::from_slice(&text).ok()
     }
-
-    /// How many chunks were added so far.
-    pub fn added_chunks(&self) -> Result<usize> {
-        Ok(self
-            .segment_names()?
-            .iter()
-            .filter_map(|name| segment_size(name))
-            .sum())
-    }
-
-    /// The results of all trials that have one: of every attempt that was acknowledged, and of no other.
-    ///
-    /// # Errors
-    /// Fails when an acknowledged result cannot be read: its disk has lost it.
-    pub fn results<R: DeserializeOwned>(
-        &self,
-        entries: &[ChunkEntry],
-    ) -> Result<HashMap<WorkItem, R>> {
-        let found = self.find_results(entries, |result: R| result)?;
-        Ok(found
-            .into_iter()
-            .map(|(item, found)| (item, found.kept))
-            .collect())
-    }
-
-    /// As [`Queue::results`], in order; of each result `keep` says what is kept of it, and [`super::ResultReader`] reads it whole.
-    pub fn find_results<R: DeserializeOwned, T>(
-        &self,
-        entries: &[ChunkEntry],
-        keep: impl Fn(R) -> T,
-    ) -> Result<BTreeMap<WorkItem, StoredResult<T>>> {
-        let mut by_first: BTreeMap<(usize, usize), Vec<&ChunkEntry>> = BTreeMap::new();
-        for entry in entries {
-            by_first
-                .entry((entry.chunk.first.budget, entry.chunk.first.trial))
-                .or_default()
-                .push(entry);
-        }
-        // The chunks of a sweep do not overlap, but for what others put there.
-        let holder = |written: &JournalResult<'_, R>| {
-            let WorkItem { trial, budget } = written.item;
-            // Of a trial alone its file says who has ended it.
-            let is_named = |entry: &ChunkEntry| {
-                entry.state.worker() == Some(written.worker) && entry.attempt == written.attempt
-                    || entry.chunk.count > 1
-                    || !entry.has_ended()
-            };
-            let before = by_first.range(..=(budget, trial)).next_back();
-            let mut entries = before.into_iter().flat_map(|(_, entries)| entries);
-            entries
-                .find(|entry| entry.has_result(written.item) && is_named(entry))
-                .copied()
-        };
-        let mut best: BTreeMap<WorkItem, (Rank, StoredResult<T>)> = BTreeMap::new();
-        journal::read(
-            &self.path("results"),
-            |path, why| self.warn_skipped(path, why),
-            |written: JournalResult<'_, R>| {
-                let Some(entry) = holder(&written) else {
-                    return;
-                };
-                // Attempts follow each other, and those after the acknowledged one began behind it. Equal ones came to the same.
-                let rank = (
-                    written.ended,
-                    written.attempt,
-                    entry.state.worker() == Some(written.worker),
-                );
-                match best.get(&written.item) {
-                    Some((known, _)) if *known > rank => {}
-                    _ => drop(best.insert(written.item, (rank, written.keep(&keep)))),
-                }
-            },
-        )?;
-        for entry in entries {
-            let Some(item) = entry
-                .items_with_results()
-                .find(|item| !best.contains_key(item))
-            else {
-                continue;
-            };
-            if by_first[&(entry.chunk.first.budget, entry.chunk.first.trial)].len() > 1 {
-                self.warn_skipped(
-                    Path::new(&entry.file_name()),
-                    "its trials have another file, and this one no result",
-                );
-                continue;
-            }
-            let worker = entry.state.worker().unwrap_or("of a worker");
-            let place = self.path("results").join(format!("{worker}.jsonl"));
-            bail!(
-                "`{}` has lost the result of trial {}",
-                place.display(),
-                item.trial
-            );
-        }
-        Ok(best
-            .into_iter()
-            .map(|(item, (_, found))| (item, found))
-            .collect())
-    }
-
-    /// Removes the queue. What is left where a worker adds a file at this moment is no queue any more.
-    pub fn remove(&self) {
-        let manifest = fs_err::remove_file(self.dir.join(manifest::FILE));
-        let removed = manifest.and_then(|()| fs_err::remove_dir_all(&self.dir));
-        removed.unwrap_or_else(|error| tracing::info!("{error}"));
-    }
-}
-
-/// What stands in the directory `dir`.
-pub(super) fn list_chunk_files(dir: &Path) -> Result<Vec<ChunkFile>> {
-    let files = fs_err::read_dir(dir)?.filter_map(|entry| entry.ok());
-    let files = files.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
-    let entries = files.filter_map(|entry| ChunkEntry::parse(entry.file_name().to_str()?));
-    Ok(entries
-        .map(|entry| ChunkFile {
-            dir: dir.to_owned(),
-            entry,
-        })
-        .collect())
-}
-
-/// The part of a directory's name that says its priority.
-pub(super) fn segment_priority(segment: &str) -> &str {
-    segment.split('.').next().unwrap_or("")
-}
-
-/// How many items a directory of items has. A listing made while files are renamed may show more or fewer.
-pub(super) fn segment_size(segment: &str) -> Option<usize> {
-    let parts: Vec<&str> = segment.split('.').collect();
-    let [priority, batch, number, count] = parts[..] else {
-        return None;
-    };
-    let is_number = |part: &str, letter| {
-        part.strip_prefix(letter)
-            .is_some_and(|rest| rest.parse::<usize>().is_ok())
-    };
-    let known = is_number(priority, 'p') && is_number(batch, 'b') && is_number(number, 's');
-    let count = known
-        .then(|| count.strip_prefix('n')?.parse().ok())
-        .flatten();
-    count.filter(|count| *count <= SEGMENT)
-}
-
-/// The name of an attempt by its worker, whatever came of it.
-fn attempt_name(entry: &ChunkEntry) -> String {
-    format!(
-        "{}.a{}.{}",
-        entry.chunk.first,
-        entry.attempt,
-        entry.state.worker().unwrap_or("nobody")
-    )
-}
-
-fn create_empty(path: &Path) -> Result<()> {
-    Ok(fs_err::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .map(drop)?)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, HashMap};
 
     use proptest::prelude::*;
 
     use super::*;
+    use crate::queue::chunk_entry::ChunkState;
+    use crate::queue::chunk_file::ChunkFile;
+    use crate::queue::item::TrialChunk;
     use crate::queue::journal::ResultJournal;
 
     fn items(count: usize) -> Vec<WorkItem> {

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::chunk_entry::{WorkItem, is_worker_name};
+use super::chunk_entry::is_worker_name;
+use super::item::WorkItem;
 use crate::files::{open_regular, sync_directory};
 
 /// The longest line of a journal; what follows a longer one is not read.
-const LINE_BYTES: u64 = 64 << 20;
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// A line of a journal.
 #[derive(Serialize, Deserialize)]
@@ -80,7 +81,7 @@ pub struct ResultReader {
 
 impl ResultReader {
     /// The most files that it keeps open.
-    const MOST_OPEN: usize = 100;
+    const MAX_OPEN: usize = 100;
 
     /// The result at `place`.
     ///
@@ -88,7 +89,7 @@ impl ResultReader {
     /// Fails where its file has changed since.
     pub fn read<R: DeserializeOwned>(&mut self, place: &JournalPlace) -> Result<R> {
         use fs_err::os::unix::fs::FileExt as _;
-        if self.open.len() >= Self::MOST_OPEN && !self.open.contains_key(&place.path) {
+        if self.open.len() >= Self::MAX_OPEN && !self.open.contains_key(&place.path) {
             self.open.clear();
         }
         let file = match self.open.entry(Arc::clone(&place.path)) {
@@ -181,23 +182,25 @@ impl ResultJournal {
     }
 }
 
-/// Gives `each` every result in the directory `dir`, acknowledged or not; of each journal the last ones come last. `skip` hears
-/// of files that are no journals, whatever their names say.
-pub(super) fn read<R: DeserializeOwned>(
+/// Gives `each` every result in the directory `dir`, acknowledged or not, those of a journal in the
+/// order they were written in. `skip` hears of files that are no journals, whatever their names say.
+pub(super) fn read_results<R: DeserializeOwned>(
     dir: &Path,
     skip: impl Fn(&Path, &str),
     mut each: impl FnMut(JournalResult<'_, R>),
 ) -> Result<()> {
     for entry in fs_err::read_dir(dir)? {
         let path = entry?.path();
-        let worker = path
-            .file_name()
-            .and_then(|name| name.to_str()?.strip_suffix(".jsonl"));
-        let Some(worker) = worker.filter(|name| is_worker_name(name)) else {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(worker) = name.and_then(|name| name.strip_suffix(".jsonl")) else {
             continue;
         };
-        let mut file = match open_regular(&path, u64::MAX) {
-            Ok(file) => BufReader::with_capacity(1 << 16, file),
+        if !is_worker_name(worker) {
+            continue;
+        }
+
+        match open_regular(&path, u64::MAX) {
+            Ok(file) => read_journal(file, worker, &path, &skip, &mut each)?,
             Err(error)
                 if matches!(
                     error.kind(),
@@ -205,47 +208,57 @@ pub(super) fn read<R: DeserializeOwned>(
                 ) =>
             {
                 skip(&path, &error.to_string());
-                continue;
             }
             Err(error) => return Err(error.into()),
-        };
-        let shared: Arc<Path> = Arc::from(path.as_path());
-        let (mut line, mut offset) = (Vec::new(), 0);
-        while file
-            .by_ref()
-            .take(LINE_BYTES)
-            .read_until(b'\n', &mut line)?
-            > 0
-        {
-            if !line.ends_with(b"\n") {
-                if line.len() as u64 == LINE_BYTES {
-                    skip(&path, "it has a line that is too long");
-                }
-                break;
-            }
-            if let Ok(JournalLine {
-                item,
-                ended,
-                attempt,
-                result,
-            }) = serde_json::from_slice::<JournalLine<R>>(&line)
-            {
-                each(JournalResult {
-                    item,
-                    ended,
-                    attempt,
-                    worker,
-                    result,
-                    path: &shared,
-                    offset,
-                    bytes: line.len(),
-                });
-            }
-            offset += line.len() as u64;
-            line.clear();
         }
     }
     Ok(())
+}
+
+/// Gives `each` the results of one journal, up to a line that is torn or too long.
+fn read_journal<R: DeserializeOwned>(
+    file: fs_err::File,
+    worker: &str,
+    path: &Path,
+    skip: &impl Fn(&Path, &str),
+    each: &mut impl FnMut(JournalResult<'_, R>),
+) -> Result<()> {
+    let mut file = BufReader::with_capacity(1 << 16, file);
+    let shared: Arc<Path> = Arc::from(path);
+    let mut line = Vec::new();
+    let mut offset = 0;
+    loop {
+        line.clear();
+        let read = file
+            .by_ref()
+            .take(MAX_LINE_BYTES)
+            .read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(());
+        }
+        if !line.ends_with(b"\n") {
+            if line.len() as u64 == MAX_LINE_BYTES {
+                skip(path, "it has a line that is too long");
+            }
+            // Else its worker was killed while it wrote the line, or is writing it.
+            return Ok(());
+        }
+
+        // A line that is no result counts as none.
+        if let Ok(parsed) = serde_json::from_slice::<JournalLine<R>>(&line) {
+            each(JournalResult {
+                item: parsed.item,
+                ended: parsed.ended,
+                attempt: parsed.attempt,
+                worker,
+                result: parsed.result,
+                path: &shared,
+                offset,
+                bytes: line.len(),
+            });
+        }
+        offset += line.len() as u64;
+    }
 }
 
 #[cfg(test)]
@@ -276,7 +289,7 @@ mod tests {
             );
             found.insert(key, kept.kept);
         };
-        read(dir, skip, each).expect("read");
+        read_results(dir, skip, each).expect("read");
         found
     }
 

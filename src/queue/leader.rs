@@ -1,4 +1,5 @@
-//! The manager's seat: one item that is never done, leased as items are, so that of several managers one works.
+//! The leader among the managers of a queue: it holds the seat, an item that is never done and is
+//! leased as items are, so that of several managers one works.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,84 +8,85 @@ use anyhow::Result;
 
 use super::backoff::Backoff;
 use super::chunk_entry::{ChunkEntry, ChunkState};
+use super::chunk_file::{ChunkFile, list_chunk_files};
 use super::heartbeat::Heartbeat;
-use super::item_store::{ChunkFile, Queue, list_chunk_files};
+use super::item_store::Queue;
 use super::lease_monitor::{LeaseMonitor, WorkerHealth};
 
-/// Who has the seat.
+/// How an election ended.
 #[derive(Debug)]
 pub(super) enum LeaderElection {
-    /// This process; `Some` names the dead manager that it was taken from.
-    Here(Leadership, Option<String>),
-    /// Another manager, which lives.
-    Elsewhere(String),
-    /// Nobody that we waited for: we were told to stop.
+    /// This process leads.
+    Won {
+        leadership: Leadership,
+        /// The dead leader that the seat was taken from.
+        dead_leader: Option<String>,
+    },
+    /// Another manager leads, and lives.
+    OtherLeader(String),
+    /// This process was told to stop before it knew.
     Stopped,
 }
 
-/// The manager's seat. It is given back when it is dropped.
+/// The lease of the seat. It is given back when this is dropped.
 #[derive(Debug)]
 pub(super) struct Leadership {
     lease: ChunkFile,
-    _pulse: Heartbeat,
+    _heartbeat: Heartbeat,
 }
 
 impl Leadership {
-    /// Takes the seat, if need be from a manager whose heart does not beat while we watch.
+    /// Takes the seat, if need be from a leader whose heartbeat stands still while this process
+    /// watches.
     pub(super) fn take(queue: &Queue, stop: &AtomicBool) -> Result<LeaderElection> {
         let heartbeat = Heartbeat::start(queue)?;
-        let mut watch = LeaseMonitor::new(queue);
-        let mut pace = Backoff::new(queue.settings.heartbeat_s / 4.0);
+        let mut monitor = LeaseMonitor::new(queue);
+        let mut backoff = Backoff::new(queue.settings.heartbeat_s / 4.0);
+
         while !stop.load(Ordering::Relaxed) {
-            let watched = watch.watched();
-            for seat in list_chunk_files(&dir(queue))? {
-                let ChunkState::Leased(other) = &seat.entry.state else {
+            let watched = monitor.time_watched();
+            for seat in list_chunk_files(&seat_dir(queue))? {
+                let ChunkState::Leased(leader) = &seat.entry.state else {
                     if let Some(lease) = seat.claim(&heartbeat.worker)? {
-                        return Ok(LeaderElection::Here(
-                            Leadership {
+                        return Ok(LeaderElection::Won {
+                            leadership: Leadership {
                                 lease,
-                                _pulse: heartbeat,
+                                _heartbeat: heartbeat,
                             },
-                            None,
-                        ));
+                            dead_leader: None,
+                        });
                     }
                     continue;
                 };
-                match watch.judge(other, watched) {
-                    WorkerHealth::Alive => return Ok(LeaderElection::Elsewhere(other.clone())),
-                    WorkerHealth::Silent if watch.is_running_here(other) => {
-                        return Ok(LeaderElection::Elsewhere(other.clone()));
+
+                match monitor.worker_health(leader, watched) {
+                    WorkerHealth::Alive => {
+                        return Ok(LeaderElection::OtherLeader(leader.clone()));
+                    }
+                    WorkerHealth::Silent if monitor.is_running_here(leader) => {
+                        return Ok(LeaderElection::OtherLeader(leader.clone()));
                     }
                     WorkerHealth::Silent => {}
                     WorkerHealth::Dead => {
-                        let next = ChunkEntry {
-                            attempt: seat.entry.attempt.saturating_add(1),
-                            ..seat.entry.with_state(ChunkState::Ready)
-                        };
-                        if seat.change_state(&next)?
-                            && let Some(lease) = (ChunkFile {
-                                entry: next,
-                                ..seat.clone()
-                            })
-                            .claim(&heartbeat.worker)?
-                        {
-                            return Ok(LeaderElection::Here(
-                                Leadership {
+                        if let Some(lease) = take_from_dead(&seat, &heartbeat.worker)? {
+                            return Ok(LeaderElection::Won {
+                                leadership: Leadership {
                                     lease,
-                                    _pulse: heartbeat,
+                                    _heartbeat: heartbeat,
                                 },
-                                Some(other.clone()),
-                            ));
+                                dead_leader: Some(leader.clone()),
+                            });
                         }
                     }
                 }
             }
-            pace.wait(stop);
+            backoff.wait(stop);
         }
         Ok(LeaderElection::Stopped)
     }
 
-    /// Whether it is still ours: another manager may have taken it while this process was stopped.
+    /// Whether the seat is still ours: another manager may have taken it while this process was
+    /// stopped.
     pub(super) fn is_ours(&self) -> bool {
         self.lease.dir.join(self.lease.entry.file_name()).exists()
     }
@@ -96,20 +98,34 @@ impl Drop for Leadership {
     }
 }
 
-fn dir(queue: &Queue) -> PathBuf {
+/// Takes the seat from a dead leader for `worker`; `None` if another manager was faster.
+fn take_from_dead(seat: &ChunkFile, worker: &str) -> Result<Option<ChunkFile>> {
+    let next = ChunkEntry {
+        attempt: seat.entry.attempt.saturating_add(1),
+        ..seat.entry.with_state(ChunkState::Ready)
+    };
+    if !seat.change_state(&next)? {
+        return Ok(None);
+    }
+    let free_seat = ChunkFile {
+        entry: next,
+        ..seat.clone()
+    };
+    free_seat.claim(worker)
+}
+
+fn seat_dir(queue: &Queue) -> PathBuf {
     queue.path("seat")
 }
 
 impl Queue {
-    /// The manager in the seat, dead or alive.
+    /// The name of the leader, dead or alive.
     pub fn leader_name(&self) -> Option<String> {
-        list_chunk_files(&dir(self))
-            .ok()?
-            .into_iter()
-            .find_map(|seat| match seat.entry.state {
-                ChunkState::Leased(worker) => Some(worker),
-                _ => None,
-            })
+        let seats = list_chunk_files(&seat_dir(self)).ok()?;
+        seats.into_iter().find_map(|seat| match seat.entry.state {
+            ChunkState::Leased(worker) => Some(worker),
+            _ => None,
+        })
     }
 }
 
@@ -129,32 +145,40 @@ mod tests {
         let queue = Queue::create(&dir.path().join("queue"), settings).expect("made");
         let stop = AtomicBool::new(false);
         let take = || Leadership::take(&queue, &stop).expect("asked");
-        let LeaderElection::Here(first, None) = take() else {
+        let LeaderElection::Won {
+            leadership: first,
+            dead_leader: None,
+        } = take()
+        else {
             panic!("the seat was free")
         };
-        let LeaderElection::Elsewhere(name) = take() else {
+        let LeaderElection::OtherLeader(name) = take() else {
             panic!("the seat was taken")
         };
         assert_eq!(
             (name.as_str(), queue.leader_name().as_deref()),
             (
-                first._pulse.worker.as_str(),
-                Some(first._pulse.worker.as_str())
+                first._heartbeat.worker.as_str(),
+                Some(first._heartbeat.worker.as_str())
             )
         );
         // Its file stands still and says nothing of its process, as with a host that has lost its power.
-        let file = queue.path("workers").join(first._pulse.worker.as_str());
+        let file = queue.path("workers").join(first._heartbeat.worker.as_str());
         let lost = first.lease.clone();
         drop(first);
         assert!(!file.exists() && queue.leader_name().is_none());
-        let again = list_chunk_files(&super::dir(&queue)).expect("listed")[0]
+        let again = list_chunk_files(&seat_dir(&queue)).expect("listed")[0]
             .claim(lost.entry.state.worker().expect("leased"))
             .expect("claimed");
         let old = Leadership {
             lease: again.expect("ready"),
-            _pulse: Heartbeat::start(&queue).expect("a heart"),
+            _heartbeat: Heartbeat::start(&queue).expect("a heart"),
         };
-        let LeaderElection::Here(second, Some(dead)) = take() else {
+        let LeaderElection::Won {
+            leadership: second,
+            dead_leader: Some(dead),
+        } = take()
+        else {
             panic!("the seat is free again")
         };
         assert!(ChunkState::Leased(dead) == lost.entry.state && second.is_ours() && !old.is_ours());

@@ -1,80 +1,18 @@
-//! Leases → which of them are lost: those of workers whose heart did not beat while this process watched.
+//! Leases → which of them are lost: those of workers whose heartbeat stood still while this process
+//! watched.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::chunk_entry::{ChunkEntry, ChunkState, WorkItem};
+use super::chunk_entry::ChunkState;
 use super::heartbeat::parse_heartbeat;
-use super::item_store::{Queue, segment_size};
+use super::item::WorkItem;
+use super::item_store::Queue;
+use super::segment::segment_size;
+use super::state_counts::ItemStateCounts;
 use crate::process::{Process, ProcessStatus};
-
-/// How many trials stand where.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ItemStateCounts {
-    /// Trials that nobody is at.
-    pub ready: usize,
-    /// Trials of chunks that a worker has: the one it is at, and those it does next.
-    pub leased: usize,
-    /// Trials whose results are on disk.
-    pub done: usize,
-    /// Trials that too many workers died of.
-    pub quarantined: usize,
-    /// How many there are, once no more will come.
-    pub sealed: Option<usize>,
-}
-
-impl ItemStateCounts {
-    /// Counts the trials of `entries`.
-    pub fn of_entries<'a>(entries: impl Iterator<Item = &'a ChunkEntry>) -> ItemStateCounts {
-        entries.fold(ItemStateCounts::default(), |counts, entry| {
-            counts.plus(ItemStateCounts::of_entry(entry))
-        })
-    }
-
-    fn of_entry(entry: &ChunkEntry) -> ItemStateCounts {
-        let quarantined = entry.lost.count_ones() as usize;
-        let open = entry.chunk.count - entry.ended;
-        let mut counts = ItemStateCounts {
-            done: entry.ended - quarantined,
-            quarantined,
-            ..ItemStateCounts::default()
-        };
-        match entry.state {
-            ChunkState::Ready => counts.ready = open,
-            ChunkState::Leased(_) => counts.leased = open,
-            ChunkState::Done(_) => {}
-        }
-        counts
-    }
-
-    fn plus(self, other: ItemStateCounts) -> ItemStateCounts {
-        ItemStateCounts {
-            ready: self.ready + other.ready,
-            leased: self.leased + other.leased,
-            done: self.done + other.done,
-            quarantined: self.quarantined + other.quarantined,
-            sealed: self.sealed,
-        }
-    }
-
-    /// Trials to which nothing more will happen.
-    pub fn ended(&self) -> usize {
-        self.done + self.quarantined
-    }
-
-    /// All trials.
-    pub fn total(&self) -> usize {
-        self.ready + self.leased + self.ended()
-    }
-
-    /// Whether all trials have ended, and no more will come. What others put there may count as ended, too, so that it takes
-    /// more than enough of them.
-    pub fn is_over(&self) -> bool {
-        self.sealed.is_some_and(|sealed| self.ended() >= sealed) && self.ended() == self.total()
-    }
-}
 
 /// A lease that was taken from its worker.
 #[derive(Debug, Clone)]
@@ -83,26 +21,35 @@ pub struct LostLease {
     pub item: WorkItem,
     /// Which attempt at it failed.
     pub attempt: u32,
-    /// Who had it.
+    /// The worker that had it.
     pub worker: String,
-    /// Whether it was the last attempt.
+    /// Whether it was the last attempt: then the trial is given up.
     pub quarantined: bool,
 }
 
+/// What a look at all items found.
 #[derive(Debug, Default)]
-struct SeenHeartbeat {
-    beat: Option<Vec<u8>>,
-    /// For how long this process has watched without seeing a change.
-    unchanged: Duration,
+pub(super) struct MonitorReport {
+    pub(super) counts: ItemStateCounts,
+    pub(super) lost_leases: Vec<LostLease>,
 }
 
-/// What became of a worker.
+/// What this process knows of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkerHealth {
     Alive,
-    /// Nobody can say yet.
+    /// Its heartbeat stands still, but not for long enough to call it dead.
     Silent,
     Dead,
+}
+
+/// The heartbeat of a worker as this process saw it last.
+#[derive(Debug, Default)]
+struct SeenHeartbeat {
+    /// The bytes of the worker's file.
+    beat: Option<Vec<u8>>,
+    /// For how long this process has watched without seeing a change.
+    unchanged: Duration,
 }
 
 /// Watches the leases of a queue.
@@ -110,55 +57,60 @@ pub(super) enum WorkerHealth {
 pub(super) struct LeaseMonitor<'a> {
     queue: &'a Queue,
     process: Process,
+    /// By worker.
     seen: HashMap<String, SeenHeartbeat>,
-    /// Directories in which nothing more will happen.
+    /// The segments in which nothing more will happen, by name.
     closed: HashMap<String, ItemStateCounts>,
-    looked: Option<Instant>,
+    last_look: Option<Instant>,
 }
 
 impl<'a> LeaseMonitor<'a> {
-    /// Begins to watch.
+    /// Begins to watch `queue`.
     pub(super) fn new(queue: &'a Queue) -> LeaseMonitor<'a> {
-        let (seen, closed) = (HashMap::new(), HashMap::new());
         LeaseMonitor {
             queue,
             process: Process::current(),
-            seen,
-            closed,
-            looked: None,
+            seen: HashMap::new(),
+            closed: HashMap::new(),
+            last_look: None,
         }
     }
 
-    /// Looks at every item that has not ended, and takes the leases of the dead from them. `idle` is the name of a worker
-    /// that works at nothing: a lease of its own is one whose granting it never heard of, and is given back.
-    pub(super) fn look(&mut self, idle: Option<&str>) -> Result<(ItemStateCounts, Vec<LostLease>)> {
-        let watched = self.watched();
-        // Before the items: whoever seals has added all items before.
-        let mut all = ItemStateCounts {
-            sealed: self.queue.sealed_trials()?,
-            ..ItemStateCounts::default()
-        };
-        let (mut lost, mut verdicts) = (Vec::new(), HashMap::new());
+    /// Looks at every item that has not ended, and takes the leases of dead workers from them.
+    ///
+    /// `idle` is the name of a worker that works at nothing. If a lease names it, its claim
+    /// succeeded without its knowledge: the lease is given back.
+    pub(super) fn check_leases(&mut self, idle: Option<&str>) -> Result<MonitorReport> {
+        let watched = self.time_watched();
+        let mut report = MonitorReport::default();
+        // Read before the items are: whoever seals has added all items before.
+        report.counts.sealed = self.queue.sealed_trials()?;
+
+        let mut health = HashMap::new();
         for name in self.queue.segment_names()? {
-            all = all.plus(match self.closed.get(&name) {
+            let counts = match self.closed.get(&name) {
                 Some(counts) => *counts,
-                None => self.look_into(&name, idle, watched, &mut verdicts, &mut lost)?,
-            });
+                None => self.check_segment(&name, idle, watched, &mut health, &mut report)?,
+            };
+            report.counts.add(counts);
         }
-        self.seen.retain(|worker, _| verdicts.contains_key(worker));
-        Ok((all, lost))
+
+        self.seen.retain(|worker, _| health.contains_key(worker));
+        Ok(report)
     }
 
-    fn look_into(
+    /// Takes the leases of dead workers in the segment `name`, and counts its items. `health` is
+    /// what this look found of workers so far.
+    fn check_segment(
         &mut self,
         name: &str,
         idle: Option<&str>,
         watched: Duration,
-        verdicts: &mut HashMap<String, WorkerHealth>,
-        lost: &mut Vec<LostLease>,
+        health: &mut HashMap<String, WorkerHealth>,
+        report: &mut MonitorReport,
     ) -> Result<ItemStateCounts> {
-        let found = self.queue.chunk_files(name)?;
-        for file in &found {
+        let files = self.queue.chunk_files(name)?;
+        for file in &files {
             let ChunkState::Leased(worker) = &file.entry.state else {
                 continue;
             };
@@ -166,82 +118,79 @@ impl<'a> LeaseMonitor<'a> {
                 file.give_back()?;
                 continue;
             }
-            let verdict = *verdicts
+
+            let health = *health
                 .entry(worker.clone())
-                .or_insert_with(|| self.judge(worker, watched));
-            if verdict == WorkerHealth::Dead
+                .or_insert_with(|| self.worker_health(worker, watched));
+            if health == WorkerHealth::Dead
                 && let Some(next) = file.revoke(self.queue.settings.tries)?
             {
-                let (item, attempt, worker) =
-                    (file.entry.next_item(), file.entry.attempt, worker.clone());
-                lost.push(LostLease {
-                    item,
-                    attempt,
-                    worker,
+                report.lost_leases.push(LostLease {
+                    item: file.entry.next_item(),
+                    attempt: file.entry.attempt,
+                    worker: worker.clone(),
                     quarantined: next.ended > file.entry.ended,
                 });
             }
         }
-        let counts = ItemStateCounts::of_entries(found.iter().map(|file| &file.entry));
-        let is_over = found.iter().all(|file| file.entry.has_ended());
-        if is_over && segment_size(name).is_some_and(|size| found.len() >= size) {
+
+        let counts = ItemStateCounts::of_entries(files.iter().map(|file| &file.entry));
+        let is_over = files.iter().all(|file| file.entry.has_ended());
+        if is_over && segment_size(name).is_some_and(|size| files.len() >= size) {
             self.closed.insert(name.to_owned(), counts);
         }
         Ok(counts)
     }
 
-    /// For how long this process has watched since it looked last. It may itself have been stopped or starved, and what it
-    /// did not see then counts for little.
-    pub(super) fn watched(&mut self) -> Duration {
-        let most = Duration::from_secs_f64(self.queue.settings.lease_s / 4.0);
-        self.looked
-            .replace(Instant::now())
-            .map_or(Duration::ZERO, |looked| looked.elapsed().min(most))
+    /// For how long this process has watched since it looked last. It may itself have been stopped
+    /// or starved, and what it did not see then counts for little.
+    pub(super) fn time_watched(&mut self) -> Duration {
+        let longest = Duration::from_secs_f64(self.queue.settings.lease_s / 4.0);
+        match self.last_look.replace(Instant::now()) {
+            Some(last) => last.elapsed().min(longest),
+            None => Duration::ZERO,
+        }
     }
 
-    /// What became of `worker`, after `watched` more.
-    pub(super) fn judge(&mut self, worker: &str, watched: Duration) -> WorkerHealth {
+    /// What this process knows of `worker`, after it has watched for `watched` more.
+    pub(super) fn worker_health(&mut self, worker: &str, watched: Duration) -> WorkerHealth {
         let beat = self.queue.read_heartbeat_file(worker);
-        let fate = beat
-            .as_deref()
-            .and_then(parse_heartbeat)
-            .map_or(ProcessStatus::Unknown, |beat| {
-                beat.process.status_seen_from(&self.process)
-            });
+        let status = self.process_status(beat.as_deref());
+
         let is_new = !self.seen.contains_key(worker);
         let seen = self.seen.entry(worker.to_owned()).or_default();
-        if fate == ProcessStatus::Gone {
+        if status == ProcessStatus::Gone {
             return WorkerHealth::Dead;
         }
-        if is_new || seen.beat != beat {
-            *seen = SeenHeartbeat {
-                beat,
-                unchanged: Duration::ZERO,
-            };
-            return if is_new {
-                WorkerHealth::Silent
-            } else {
-                WorkerHealth::Alive
-            };
+        if is_new {
+            seen.beat = beat;
+            return WorkerHealth::Silent;
         }
+        if seen.beat != beat {
+            seen.beat = beat;
+            seen.unchanged = Duration::ZERO;
+            return WorkerHealth::Alive;
+        }
+
         seen.unchanged += watched;
-        let is_over = seen.unchanged.as_secs_f64() >= self.queue.settings.lease_s;
-        if is_over {
+        if seen.unchanged.as_secs_f64() >= self.queue.settings.lease_s {
             WorkerHealth::Dead
         } else {
             WorkerHealth::Silent
         }
     }
 
-    /// Whether `worker` is of this host, and at work.
+    /// Whether `worker` is a process of this host that runs.
     pub(super) fn is_running_here(&self, worker: &str) -> bool {
-        let beat = self
-            .queue
-            .read_heartbeat_file(worker)
-            .as_deref()
-            .and_then(parse_heartbeat);
-        beat.is_some_and(|beat| {
-            beat.process.status_seen_from(&self.process) == ProcessStatus::Running
-        })
+        let beat = self.queue.read_heartbeat_file(worker);
+        self.process_status(beat.as_deref()) == ProcessStatus::Running
+    }
+
+    /// What this host knows of the process that wrote a worker's file.
+    fn process_status(&self, beat: Option<&[u8]>) -> ProcessStatus {
+        match beat.and_then(parse_heartbeat) {
+            Some(heartbeat) => heartbeat.process.status_seen_from(&self.process),
+            None => ProcessStatus::Unknown,
+        }
     }
 }

@@ -1,18 +1,20 @@
-//! A queue without items → a queue whose items have all ended: fills it, and takes leases from the dead.
+//! A queue without items → a queue whose items have all ended: fills it, and takes leases from the
+//! dead.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 
-use super::backoff::{Backoff, RetryBackoff};
+use super::backoff::{Backoff, ErrorBackoff};
 use super::item_store::Queue;
 use super::leader::{LeaderElection, Leadership};
-use super::lease_monitor::{ItemStateCounts, LeaseMonitor, LostLease};
+use super::lease_monitor::{LeaseMonitor, LostLease, MonitorReport};
+use super::state_counts::ItemStateCounts;
 
 /// What a manager sees.
 #[derive(Debug)]
 pub enum ManagerEvent<'a> {
-    /// It took the seat; a dead manager's name, if it had it.
+    /// It became the leader; the name of a dead leader whose place it took.
     BecameLeader(Option<&'a str>),
     /// A worker lost its lease.
     LeaseLost(&'a LostLease),
@@ -20,22 +22,23 @@ pub enum ManagerEvent<'a> {
     ItemsEnded(&'a ItemStateCounts),
 }
 
-/// How managing ended.
+/// How a manager ended.
 #[derive(Debug)]
 pub enum ManagerOutcome {
     /// All items have ended.
     AllEnded(ItemStateCounts),
-    /// Another manager lives.
+    /// Another manager leads, and lives.
     OtherManager(String),
     /// It was told to stop; another may go on at any time.
     Stopped,
 }
 
-/// Manages `queue` until all items have ended or `stop` is set. `fill` is called until it has sealed the queue, and does
-/// nothing twice. `finish` is called at the end, while this manager still has the seat.
+/// Manages `queue` until all items have ended or `stop` is set. `fill` is called until it has
+/// sealed the queue, and does nothing twice. `hear` is told what the manager sees. `finish` is
+/// called at the end, while this manager still leads.
 ///
 /// # Errors
-/// Errors that can pass are borne for as long as a lease lasts.
+/// Fails with an error that cannot pass, or that has not passed for as long as a lease lasts.
 pub fn run_manager(
     queue: &Queue,
     stop: &AtomicBool,
@@ -43,36 +46,43 @@ pub fn run_manager(
     mut hear: impl FnMut(ManagerEvent<'_>),
     finish: impl FnOnce(&ItemStateCounts) -> Result<()>,
 ) -> Result<ManagerOutcome> {
-    let (seat, dead) = match Leadership::take(queue, stop)? {
-        LeaderElection::Here(seat, dead) => (seat, dead),
-        LeaderElection::Elsewhere(other) => return Ok(ManagerOutcome::OtherManager(other)),
+    let (leadership, dead_leader) = match Leadership::take(queue, stop)? {
+        LeaderElection::Won {
+            leadership,
+            dead_leader,
+        } => (leadership, dead_leader),
+        LeaderElection::OtherLeader(other) => return Ok(ManagerOutcome::OtherManager(other)),
         LeaderElection::Stopped => return Ok(ManagerOutcome::Stopped),
     };
-    hear(ManagerEvent::BecameLeader(dead.as_deref()));
-    let mut watch = LeaseMonitor::new(queue);
-    let (mut pace, mut patience) = (
-        Backoff::new(queue.settings.heartbeat_s / 2.0),
-        RetryBackoff::new(&queue.settings),
-    );
+    hear(ManagerEvent::BecameLeader(dead_leader.as_deref()));
+
+    let mut monitor = LeaseMonitor::new(queue);
+    let mut backoff = Backoff::new(queue.settings.heartbeat_s / 2.0);
+    let mut error_backoff = ErrorBackoff::new(&queue.settings);
     let mut ended = 0;
     loop {
-        if !seat.is_ours() {
-            return Ok(ManagerOutcome::OtherManager(
-                queue.leader_name().unwrap_or_default(),
-            ));
+        if !leadership.is_ours() {
+            let other = queue.leader_name().unwrap_or_default();
+            return Ok(ManagerOutcome::OtherManager(other));
         }
-        // Asked before it looks: who sets it after the last item has ended is told that all is over.
-        let is_last = stop.load(Ordering::Relaxed);
-        match round(queue, &fill, &mut watch) {
-            Err(error) => patience.bear(error, stop)?,
-            Ok((counts, lost)) => {
-                patience.reset();
-                lost.iter()
-                    .for_each(|lost| hear(ManagerEvent::LeaseLost(lost)));
+
+        // Read before the look at the items: if the last item has ended before `stop` is set, this
+        // returns that all have ended.
+        let is_last_look = stop.load(Ordering::Relaxed);
+        match fill_and_check(queue, &fill, &mut monitor) {
+            Err(error) => error_backoff.wait_or_fail(error, stop)?,
+            Ok(MonitorReport {
+                counts,
+                lost_leases,
+            }) => {
+                error_backoff.reset();
+                for lost in &lost_leases {
+                    hear(ManagerEvent::LeaseLost(lost));
+                }
                 if counts.ended() > ended {
                     ended = counts.ended();
                     hear(ManagerEvent::ItemsEnded(&counts));
-                    pace.reset();
+                    backoff.reset();
                 }
                 if counts.is_over() {
                     finish(&counts)?;
@@ -80,20 +90,22 @@ pub fn run_manager(
                 }
             }
         }
-        if is_last {
+
+        if is_last_look {
             return Ok(ManagerOutcome::Stopped);
         }
-        pace.wait(stop);
+        backoff.wait(stop);
     }
 }
 
-fn round(
+/// Fills the queue until it is sealed, and takes leases from the dead.
+fn fill_and_check(
     queue: &Queue,
     fill: &impl Fn(&Queue) -> Result<()>,
-    watch: &mut LeaseMonitor<'_>,
-) -> Result<(ItemStateCounts, Vec<LostLease>)> {
+    monitor: &mut LeaseMonitor<'_>,
+) -> Result<MonitorReport> {
     if queue.sealed_trials()?.is_none() {
         fill(queue)?;
     }
-    watch.look(None)
+    monitor.check_leases(None)
 }

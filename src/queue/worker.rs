@@ -1,4 +1,5 @@
-//! A queue → its results: takes chunks of trials until none is left, one at a time, and does their trials one after another.
+//! A queue → its results: takes chunks of trials until none is left, one at a time, and does their
+//! trials one after another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,21 +8,22 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde::Serialize;
 
-use super::backoff::{Backoff, RetryBackoff};
+use super::backoff::{Backoff, ErrorBackoff};
 use super::chunk_entry::ChunkEntry;
+use super::chunk_file::ChunkFile;
 use super::claim::ChunkClaimer;
 use super::heartbeat::Heartbeat;
-use super::item_store::{ChunkFile, Queue};
+use super::item_store::Queue;
 use super::journal::ResultJournal;
 use super::lease_monitor::LeaseMonitor;
 
-/// Results of short trials wait so long for others, and are synced together.
-const TOGETHER: Duration = Duration::from_millis(500);
+/// The results of short trials wait so long for others, and are synced together.
+const SYNC_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How an attempt at a trial ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttemptOutcome<R> {
-    /// With this result, be it that it will never work.
+    /// With this result, which may say that the trial will never work.
     Done(R),
     /// It was told to stop, and may go on elsewhere.
     Stopped,
@@ -36,7 +38,7 @@ pub struct TrialAttempt<'a> {
 }
 
 impl TrialAttempt<'_> {
-    /// Who makes it.
+    /// The name of the worker that makes it.
     pub fn worker(&self) -> &str {
         &self.heartbeat.worker
     }
@@ -57,20 +59,21 @@ impl TrialAttempt<'_> {
 pub struct WorkerTally {
     /// Trials that it acknowledged.
     pub acknowledged: usize,
-    /// Trials whose lease it had lost when it wanted to.
+    /// Trials whose lease it had lost before it could acknowledge them.
     pub late: usize,
     /// Whether it was told to stop.
     pub stopped: bool,
 }
 
-/// Takes chunks from `queue` and does each of their trials with `attempt` until all have ended or `stop` is set. While nothing
-/// is ready, or the queue is paused, it watches the leases of others. An attempt that takes longer than `limit` must come back
-/// by itself; should it not, its lease is lost. `acknowledged` hears of each trial after its result is on disk and its chunk
-/// says so.
+/// Takes chunks from `queue` and does each of their trials with `attempt` until all have ended or
+/// `stop` is set. While nothing is ready, or the queue is paused, it watches the leases of others.
+/// An attempt that takes longer than `limit` must come back by itself; if it does not, its lease is
+/// lost. `acknowledged` hears of each trial after its result is on disk and its chunk says so.
 ///
 /// # Errors
-/// An error of `attempt` is one that can pass: the chunk is given back, and the trial does not count as tried. The worker waits
-/// and goes on; when nothing else has happened for as long as a lease lasts, it fails with that error.
+/// An error of `attempt` is one that can pass: the chunk is given back, and the trial does not count
+/// as tried. The worker waits and goes on; when nothing else has happened for as long as a lease
+/// lasts, it fails with that error.
 pub fn run_worker<R: Serialize>(
     queue: &Queue,
     limit: Duration,
@@ -79,214 +82,262 @@ pub fn run_worker<R: Serialize>(
     mut acknowledged: impl FnMut(&ChunkEntry, &R),
 ) -> Result<WorkerTally> {
     let mut worker = QueueWorker::new(queue, limit)?;
-    let mut tally = WorkerTally::default();
-    let (mut pace, mut patience) = (
-        Backoff::new(queue.settings.lease_s / 8.0),
-        RetryBackoff::new(&queue.settings),
-    );
+    let mut backoff = Backoff::new(queue.settings.lease_s / 8.0);
+    let mut error_backoff = ErrorBackoff::new(&queue.settings);
     loop {
-        tally.stopped = stop.load(Ordering::Relaxed);
-        if tally.stopped || !queue.exists() {
-            return Ok(tally);
+        worker.tally.stopped = stop.load(Ordering::Relaxed);
+        if worker.tally.stopped || !queue.exists() {
+            return Ok(worker.tally);
         }
-        match worker.step(stop, &mut attempt, &mut acknowledged, &mut tally) {
-            Ok(WorkerStep::Over) => return Ok(tally),
+
+        match worker.step(stop, &mut attempt, &mut acknowledged) {
+            Ok(WorkerStep::AllEnded) => return Ok(worker.tally),
             Ok(WorkerStep::Worked) => {
-                patience.reset();
-                pace.reset();
+                error_backoff.reset();
+                backoff.reset();
             }
-            Ok(WorkerStep::Idle) => pace.wait(stop),
-            Err(_) if !queue.exists() => return Ok(tally),
-            Err(error) => patience.bear(error, stop)?,
+            Ok(WorkerStep::Idle) => backoff.wait(stop),
+            // The manager removes the queue when all trials have ended.
+            Err(_) if !queue.exists() => return Ok(worker.tally),
+            Err(error) => error_backoff.wait_or_fail(error, stop)?,
         }
     }
 }
 
-/// A chunk at work.
+/// A chunk that the worker has leased.
 struct ChunkInProgress<R> {
     lease: ChunkFile,
-    /// What its next trials came to: not yet on disk.
+    /// The results of its next trials, which are not yet on disk.
     results: Vec<(ChunkEntry, R)>,
-    /// When the last results were synced.
-    since: Instant,
+    last_sync: Instant,
 }
 
+impl<R> ChunkInProgress<R> {
+    fn new(lease: ChunkFile) -> ChunkInProgress<R> {
+        ChunkInProgress {
+            lease,
+            results: Vec::new(),
+            last_sync: Instant::now(),
+        }
+    }
+}
+
+/// What a worker did in one step.
 enum WorkerStep {
     Worked,
+    /// Nothing was ready.
     Idle,
-    Over,
+    AllEnded,
+}
+
+/// Why a worker does no more trials of a chunk.
+enum ChunkEnd {
+    Stopped,
+    Failed(anyhow::Error),
+    /// The attempt panicked, and said so on stderr.
+    Panicked,
 }
 
 struct QueueWorker<'a> {
     queue: &'a Queue,
+    /// The longest time that an attempt may take.
     limit: Duration,
     claimer: ChunkClaimer<'a>,
-    watch: LeaseMonitor<'a>,
+    monitor: LeaseMonitor<'a>,
     journal: ResultJournal,
     heartbeat: Heartbeat,
+    tally: WorkerTally,
 }
 
 impl<'a> QueueWorker<'a> {
     fn new(queue: &'a Queue, limit: Duration) -> Result<QueueWorker<'a>> {
         let heartbeat = Heartbeat::start(queue)?;
-        let (claimer, watch) = (
-            ChunkClaimer::new(queue, &heartbeat.worker),
-            LeaseMonitor::new(queue),
-        );
-        let journal = ResultJournal::new(&queue.path("results"), &heartbeat.worker);
         Ok(QueueWorker {
             queue,
             limit,
-            claimer,
-            watch,
-            journal,
+            claimer: ChunkClaimer::new(queue, &heartbeat.worker),
+            monitor: LeaseMonitor::new(queue),
+            journal: ResultJournal::new(&queue.path("results"), &heartbeat.worker),
             heartbeat,
+            tally: WorkerTally::default(),
         })
     }
 
+    /// Takes a chunk and does its trials; where none is ready, watches the leases of others.
     fn step<R: Serialize>(
         &mut self,
         stop: &AtomicBool,
         attempt: &mut impl FnMut(&TrialAttempt<'_>) -> Result<AttemptOutcome<R>>,
         acknowledged: &mut impl FnMut(&ChunkEntry, &R),
-        tally: &mut WorkerTally,
     ) -> Result<WorkerStep> {
         let Some(lease) = self.claimer.claim()? else {
-            let (counts, _) = self.watch.look(Some(&self.heartbeat.worker))?;
-            return Ok(if counts.is_over() {
-                WorkerStep::Over
+            let report = self.monitor.check_leases(Some(&self.heartbeat.worker))?;
+            return Ok(if report.counts.is_over() {
+                WorkerStep::AllEnded
             } else {
                 WorkerStep::Idle
             });
         };
+
+        // The queue was not paused a moment ago, whatever the heartbeat saw before.
         self.heartbeat.resume();
-        let mut held = Some(ChunkInProgress {
-            lease,
-            results: Vec::new(),
-            since: Instant::now(),
-        });
-        while let Some(holding) = held.take() {
+        let mut in_progress = Some(ChunkInProgress::new(lease));
+        while let Some(chunk) = in_progress.take() {
             let may_go_on = !stop.load(Ordering::Relaxed) && !self.heartbeat.is_paused();
-            held = self.go_on(holding, may_go_on, attempt, acknowledged, tally)?;
+            in_progress = self.do_next_trial(chunk, may_go_on, attempt, acknowledged)?;
         }
         Ok(WorkerStep::Worked)
     }
 
-    /// Does the next trial of a chunk, or gives the rest of it back; what is still held after that.
-    fn go_on<R: Serialize>(
+    /// Does the next trial of a chunk, or gives the rest of it back. Returns the chunk if the worker
+    /// still has it and something of it is left.
+    fn do_next_trial<R: Serialize>(
         &mut self,
-        mut held: ChunkInProgress<R>,
+        mut chunk: ChunkInProgress<R>,
         may_go_on: bool,
         attempt: &mut impl FnMut(&TrialAttempt<'_>) -> Result<AttemptOutcome<R>>,
         acknowledged: &mut impl FnMut(&ChunkEntry, &R),
-        tally: &mut WorkerTally,
     ) -> Result<Option<ChunkInProgress<R>>> {
-        let ChunkEntry { chunk, ended, .. } = held.lease.entry;
-        let at = ended + held.results.len();
-        let entry = held.lease.entry.single_item(at);
-        let outcome = match may_go_on {
-            false => Ok(Ok(AttemptOutcome::Stopped)),
-            true => {
-                self.heartbeat.begin_item(entry.next_item(), self.limit);
-                let attempt = || {
-                    attempt(&TrialAttempt {
-                        entry: &entry,
-                        heartbeat: &self.heartbeat,
-                    })
-                };
-                let outcome = catch_unwind(AssertUnwindSafe(attempt));
-                self.heartbeat.end_item();
-                outcome
-            }
+        let position = chunk.lease.entry.ended + chunk.results.len();
+        let entry = chunk.lease.entry.single_item(position);
+
+        let outcome = if may_go_on {
+            self.attempt_trial(&entry, attempt)
+        } else {
+            Err(ChunkEnd::Stopped)
         };
-        let kept = match outcome {
-            Ok(Ok(AttemptOutcome::Done(result))) => {
-                match self
-                    .journal
-                    .add(entry.next_item(), ended, held.lease.entry.attempt, &result)
-                {
-                    Ok(()) => {
-                        held.results.push((entry, result));
-                        // After a lost lease one at a time, so that the next one is blamed on the right trial.
-                        let is_last = at + 1 == chunk.count || held.lease.entry.attempt > 1;
-                        if !is_last && held.since.elapsed() < TOGETHER {
-                            return Ok(Some(held));
-                        }
-                        return self.acknowledge(held, acknowledged, tally);
-                    }
-                    Err(error) => Ok(Err(error)),
+        let recorded = outcome.and_then(|result| self.record(&chunk.lease, &entry, result));
+
+        match recorded {
+            Ok(result) => {
+                chunk.results.push((entry, result));
+                let is_last = position + 1 == chunk.lease.entry.chunk.count;
+                // After a lost lease the trials are acknowledged one at a time, so that the next
+                // loss is blamed on the right trial.
+                let was_lost = chunk.lease.entry.attempt > 1;
+                if !is_last && !was_lost && chunk.last_sync.elapsed() < SYNC_INTERVAL {
+                    return Ok(Some(chunk));
                 }
+                self.acknowledge(chunk, acknowledged)
             }
-            other => other,
-        };
-        // No more of this chunk, but what has ended counts.
-        let Some(held) = self.acknowledge(held, acknowledged, tally)? else {
-            return Ok(None);
-        };
-        let Ok(ended) = kept else {
-            // It panicked, and said so on stderr: as bad as a worker that died.
-            let tries = self.queue.settings.tries;
-            self.insist(|| held.lease.revoke(tries).map(drop))?;
-            return Ok(None);
-        };
-        self.insist(|| held.lease.give_back().map(drop))?;
-        ended.map(|_| None)
+            Err(end) => {
+                // The trials of the chunk that have ended count all the same.
+                if let Some(chunk) = self.acknowledge(chunk, acknowledged)? {
+                    self.leave_chunk(&chunk.lease, end)?;
+                }
+                Ok(None)
+            }
+        }
     }
 
-    /// Writes the results that are held to disk and says so; what is held after that, if something of the chunk is left and its
-    /// lease not lost.
+    /// Makes an attempt at the trial of `entry`.
+    fn attempt_trial<R>(
+        &self,
+        entry: &ChunkEntry,
+        attempt: &mut impl FnMut(&TrialAttempt<'_>) -> Result<AttemptOutcome<R>>,
+    ) -> Result<R, ChunkEnd> {
+        self.heartbeat.begin_item(entry.next_item(), self.limit);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            attempt(&TrialAttempt {
+                entry,
+                heartbeat: &self.heartbeat,
+            })
+        }));
+        self.heartbeat.end_item();
+
+        match outcome {
+            Ok(Ok(AttemptOutcome::Done(result))) => Ok(result),
+            Ok(Ok(AttemptOutcome::Stopped)) => Err(ChunkEnd::Stopped),
+            Ok(Err(error)) => Err(ChunkEnd::Failed(error)),
+            Err(_) => Err(ChunkEnd::Panicked),
+        }
+    }
+
+    /// Adds the result of the trial of `entry` to the journal, and gives it back.
+    fn record<R: Serialize>(
+        &mut self,
+        lease: &ChunkFile,
+        entry: &ChunkEntry,
+        result: R,
+    ) -> Result<R, ChunkEnd> {
+        let added = self.journal.add(
+            entry.next_item(),
+            lease.entry.ended,
+            lease.entry.attempt,
+            &result,
+        );
+        match added {
+            Ok(()) => Ok(result),
+            Err(error) => Err(ChunkEnd::Failed(error)),
+        }
+    }
+
+    /// Gives up the lease of a chunk of which something is left.
+    ///
+    /// # Errors
+    /// Fails with the error that ended the chunk, after the lease was given back.
+    fn leave_chunk(&self, lease: &ChunkFile, end: ChunkEnd) -> Result<()> {
+        match end {
+            ChunkEnd::Stopped => self.insist(|| lease.give_back().map(drop)),
+            ChunkEnd::Failed(error) => {
+                self.insist(|| lease.give_back().map(drop))?;
+                Err(error)
+            }
+            // A panic counts as a worker that died: the trial may do the same to the next one.
+            ChunkEnd::Panicked => self.insist(|| lease.revoke(self.queue.settings.tries).map(drop)),
+        }
+    }
+
+    /// Writes the results so far to disk, and says so in the name of the chunk's file. Returns the
+    /// chunk if something of it is left and its lease was not lost.
     fn acknowledge<R: Serialize>(
         &mut self,
-        held: ChunkInProgress<R>,
+        chunk: ChunkInProgress<R>,
         acknowledged: &mut impl FnMut(&ChunkEntry, &R),
-        tally: &mut WorkerTally,
     ) -> Result<Option<ChunkInProgress<R>>> {
-        let ChunkInProgress { lease, results, .. } = held;
+        let ChunkInProgress { lease, results, .. } = chunk;
         if results.is_empty() {
-            return Ok(Some(ChunkInProgress {
-                lease,
-                results,
-                since: Instant::now(),
-            }));
+            return Ok(Some(ChunkInProgress::new(lease)));
         }
+
         if let Err(error) = self.journal.sync() {
             self.insist(|| lease.give_back().map(drop))?;
             return Err(error);
         }
+
         let ended = lease.entry.ended + results.len();
         let mut next = None;
-        self.insist(|| lease.acknowledge(ended).map(|lease| next = lease))?;
+        self.insist(|| {
+            next = lease.acknowledge(ended)?;
+            Ok(())
+        })?;
         let Some(lease) = next else {
-            tally.late += results.len();
+            self.tally.late += results.len();
             return Ok(None);
         };
-        tally.acknowledged += results.len();
-        results
-            .iter()
-            .for_each(|(entry, result)| acknowledged(entry, result));
+
+        self.tally.acknowledged += results.len();
+        for (entry, result) in &results {
+            acknowledged(entry, result);
+        }
         let is_left = !lease.entry.has_ended();
-        Ok(is_left.then(|| ChunkInProgress {
-            lease,
-            results: Vec::new(),
-            since: Instant::now(),
-        }))
+        Ok(is_left.then(|| ChunkInProgress::new(lease)))
     }
 
-    /// Does what must be done while this worker's heart beats, as nobody else will: again and again, as long as a lease
-    /// lasts. Who gives up leaves, and its leases are lost.
+    /// Tries a change again and again, for as long as a lease lasts. While this worker's heartbeat
+    /// goes on, no other process makes the change in its place. If the worker fails, its heartbeat
+    /// ends, and its leases are lost.
     fn insist(&self, mut change: impl FnMut() -> Result<()>) -> Result<()> {
-        let since = Instant::now();
-        let (mut pace, never) = (Backoff::new(1.0), AtomicBool::new(false));
+        let began = Instant::now();
+        let mut backoff = Backoff::new(1.0);
+        let never = AtomicBool::new(false);
         loop {
-            match change() {
-                Err(_)
-                    if since.elapsed().as_secs_f64() < self.queue.settings.lease_s
-                        && self.queue.exists() =>
-                {
-                    pace.wait(&never);
-                }
-                changed => return changed,
+            let changed = change();
+            let may_retry = began.elapsed().as_secs_f64() < self.queue.settings.lease_s;
+            if changed.is_ok() || !may_retry || !self.queue.exists() {
+                return changed;
             }
+            backoff.wait(&never);
         }
     }
 }

@@ -1,0 +1,65 @@
+//! The directories in which workers do their attempts at trials.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::chunk_entry::ChunkEntry;
+use super::item::WorkItem;
+use super::item_store::Queue;
+
+impl Queue {
+    /// Where the worker of `entry` works on its trial: a directory of this attempt alone.
+    pub fn work_dir(&self, entry: &ChunkEntry) -> PathBuf {
+        let worker = entry.state.worker().unwrap_or("nobody");
+        let name = format!("{}.a{}.{worker}", entry.chunk.first, entry.attempt);
+        self.path("running").join(name)
+    }
+
+    /// Where other attempts at the trial of `entry` worked, whatever their budgets, the latest
+    /// first.
+    pub fn other_attempt_dirs(&self, entry: &ChunkEntry) -> Result<Vec<PathBuf>> {
+        let own = self.work_dir(entry);
+        let trial = entry.chunk.first.trial;
+
+        let mut found: Vec<(WorkItem, u32, String)> = Vec::new();
+        for name in self.attempt_names()? {
+            if let Some((item, attempt)) = parse_attempt_name(&name)
+                && item.trial == trial
+            {
+                found.push((item, attempt, name));
+            }
+        }
+        found.sort_by(|a, b| b.cmp(a));
+
+        Ok(found
+            .into_iter()
+            .map(|(_, _, name)| self.path("running").join(name))
+            .filter(|dir| *dir != own)
+            .collect())
+    }
+
+    /// The trials that a worker began and whose files are still here.
+    pub fn begun_trials(&self) -> Result<BTreeSet<usize>> {
+        let mut trials = BTreeSet::new();
+        for name in self.attempt_names()? {
+            let item = name.split('.').next().and_then(WorkItem::parse);
+            trials.extend(item.map(|item| item.trial));
+        }
+        Ok(trials)
+    }
+
+    fn attempt_names(&self) -> Result<impl Iterator<Item = String>> {
+        let entries = fs_err::read_dir(self.path("running"))?;
+        Ok(entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()))
+    }
+}
+
+/// The item and the number of the attempt that a directory's name says.
+fn parse_attempt_name(name: &str) -> Option<(WorkItem, u32)> {
+    let mut parts = name.split('.');
+    let item = WorkItem::parse(parts.next()?)?;
+    let attempt = parts.next()?.strip_prefix('a')?.parse().ok()?;
+    Some((item, attempt))
+}

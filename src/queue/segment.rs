@@ -1,0 +1,154 @@
+//! The directories of items ("segments"): chunks are added to the queue a directory at a time, and
+//! looked up directory by directory.
+//!
+//! A segment is called `p100.b000000.s00003.n64`: its priority, the call that added it, its number
+//! within that call, and how many chunks it has.
+
+use anyhow::Result;
+
+use super::chunk_entry::ChunkEntry;
+use super::chunk_file::{ChunkFile, create_empty, list_chunk_files};
+use super::item::{TrialChunk, WorkItem};
+use super::item_store::Queue;
+use crate::files::sync_directory;
+use crate::temporary;
+
+/// The most chunks of a segment.
+const MAX_SEGMENT_CHUNKS: usize = 1000;
+
+/// The fewest chunks of a segment, where so many are added.
+const MIN_SEGMENT_CHUNKS: usize = 64;
+
+/// The most segments of one call, unless there are more than [`MAX_SEGMENT_CHUNKS`] for each.
+const MAX_SEGMENTS: usize = 500;
+
+impl Queue {
+    /// Adds `chunks` with one priority: greater ones are taken first. Equal calls add once, whoever
+    /// makes them and however often they were killed: `batch` names the call.
+    pub fn add_chunks(&self, batch: usize, priority: u8, chunks: &[TrialChunk]) -> Result<()> {
+        // Workers empty one segment after another. Small segments keep the order of chunks, but
+        // there must not be too many of them.
+        let size = chunks
+            .len()
+            .div_ceil(MAX_SEGMENTS)
+            .clamp(MIN_SEGMENT_CHUNKS, MAX_SEGMENT_CHUNKS);
+        for (number, chunks) in chunks.chunks(size).enumerate() {
+            let count = chunks.len();
+            let name = format!("p{priority:03}.b{batch:06}.s{number:05}.n{count}");
+            self.add_segment(&name, chunks)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a segment, whole or not at all, and once. A segment never becomes empty, so no rename
+    /// of another one replaces it.
+    fn add_segment(&self, name: &str, chunks: &[TrialChunk]) -> Result<()> {
+        let target = self.path("items").join(name);
+        if target.exists() {
+            return Ok(());
+        }
+
+        temporary::remove_leftovers(&self.path("items"));
+        let (temporary, ()) =
+            temporary::make_beside(&target, "tmp", |path| fs_err::create_dir(path))?;
+        let made = chunks.iter().try_for_each(|chunk| {
+            create_empty(&temporary.join(ChunkEntry::new(*chunk).file_name()))
+        });
+        let made = made.and_then(|()| sync_directory(&temporary));
+
+        if let Err(error) = made.and_then(|()| Ok(fs_err::rename(&temporary, &target)?)) {
+            let _ = fs_err::remove_dir_all(&temporary);
+            return if target.exists() { Ok(()) } else { Err(error) };
+        }
+        sync_directory(&self.path("items"))
+    }
+
+    /// The names of the segments; those of the greatest priority come first.
+    pub(super) fn segment_names(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for found in fs_err::read_dir(self.path("items"))?.filter_map(|found| found.ok()) {
+            let Ok(name) = found.file_name().into_string() else {
+                continue;
+            };
+            if segment_size(&name).is_none() {
+                continue;
+            }
+            match found.file_type() {
+                Ok(kind) if kind.is_dir() => names.push(name),
+                _ => self.warn_skipped(&found.path(), "it is no directory of items"),
+            }
+        }
+        names.sort_by(|a, b| {
+            segment_priority(b)
+                .cmp(segment_priority(a))
+                .then_with(|| a.cmp(b))
+        });
+        Ok(names)
+    }
+
+    /// The files of the chunks in one of [`Queue::segment_names`].
+    pub(super) fn chunk_files(&self, segment: &str) -> Result<Vec<ChunkFile>> {
+        let mut found = list_chunk_files(&self.path("items").join(segment))?;
+        found.retain(|file| {
+            let is_known = self.may_have(file.entry.chunk);
+            if !is_known {
+                self.warn_skipped(
+                    &file.dir.join(file.entry.file_name()),
+                    "the sweep has no such item",
+                );
+            }
+            is_known
+        });
+        Ok(found)
+    }
+
+    /// Whether the queue can have `chunk`; any other was put there by somebody else.
+    fn may_have(&self, chunk: TrialChunk) -> bool {
+        let WorkItem { trial, budget } = chunk.first;
+        let last = trial.saturating_add(chunk.count - 1);
+        trial >= 1 && last <= self.largest_item.trial && budget <= self.largest_item.budget
+    }
+
+    /// Every chunk of the queue, with its state.
+    pub fn chunk_entries(&self) -> Result<Vec<ChunkEntry>> {
+        let mut entries = Vec::new();
+        for name in self.segment_names()? {
+            let files = self.chunk_files(&name)?;
+            entries.extend(files.into_iter().map(|file| file.entry));
+        }
+        Ok(entries)
+    }
+
+    /// How many chunks were added so far.
+    pub fn added_chunks(&self) -> Result<usize> {
+        let names = self.segment_names()?;
+        Ok(names.iter().filter_map(|name| segment_size(name)).sum())
+    }
+}
+
+/// The part of a segment's name that says its priority.
+pub(super) fn segment_priority(segment: &str) -> &str {
+    segment.split('.').next().unwrap_or("")
+}
+
+/// How many chunks a segment has, as its name says; `None` for other names. A listing made while
+/// files are renamed may show more or fewer.
+pub(super) fn segment_size(segment: &str) -> Option<usize> {
+    let parts: Vec<&str> = segment.split('.').collect();
+    let [priority, batch, number, count] = parts[..] else {
+        return None;
+    };
+    let is_known = is_number_after('p', priority)
+        && is_number_after('b', batch)
+        && is_number_after('s', number);
+    if !is_known {
+        return None;
+    }
+    let count: usize = count.strip_prefix('n')?.parse().ok()?;
+    (count <= MAX_SEGMENT_CHUNKS).then_some(count)
+}
+
+fn is_number_after(letter: char, part: &str) -> bool {
+    part.strip_prefix(letter)
+        .is_some_and(|rest| rest.parse::<usize>().is_ok())
+}
