@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{flag, flags};
+use super::flags::{flag, flags};
 use crate::cli::{SweepChoiceArgs, SweepInitArgs};
 use crate::config::Config;
 use crate::error::{HintedError, hinted, too_early};

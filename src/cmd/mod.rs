@@ -1,11 +1,11 @@
-//! The verbs: arguments in, library calls, messages out. One file each.
+//! The verbs: arguments in, library calls, messages out. A file each, and none imports another's; what several of them need
+//! stands in the files without a verb's name.
 
+// The verbs.
 pub mod advise;
-pub mod choices;
 pub mod collect;
 pub mod dag;
 pub mod evaluate;
-pub mod listing;
 pub mod manual;
 pub mod parse;
 pub mod predict;
@@ -13,15 +13,23 @@ pub mod run;
 pub mod simulate;
 pub mod sweep;
 pub mod tensors;
-pub mod threads;
 pub mod train;
-pub mod trials;
+
+// What they share.
+mod choices;
+mod flags;
+mod logs;
+mod preparation;
+mod progress;
+mod signals;
+mod text;
+pub mod threads;
+mod trained_run;
+mod whole_sweep;
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::cli::{ConfigArgs, SweepStep, Verb};
 use crate::config::{Config, DEFAULT, yaml};
@@ -83,16 +91,4 @@ fn config(args: &ConfigArgs) -> Result<u8> {
         output::print_file(&yaml::write(&config)?)?;
     }
     Ok(EXIT_DONE)
-}
-
-/// The flags that were given, by the key they override.
-fn flags<const N: usize>(all: [(&'static str, Option<Value>); N]) -> BTreeMap<&'static str, Value> {
-    all.into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-        .collect()
-}
-
-/// A flag's value, for [`flags`].
-fn flag(value: &Option<impl Serialize>) -> Option<Value> {
-    value.as_ref().map(|value| serde_json::json!(value))
 }

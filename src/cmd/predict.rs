@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::{choices, parse};
+use super::choices;
+use super::logs::{find_logs, read_options};
+use super::progress::StageBar;
 use crate::cli::PredictArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
-use crate::events::{EVENTS_FORMAT, EventStore, EventStoreBuilder};
+use crate::events::{EVENTS_FORMAT, EventStore, IngestStep, read_into_memory};
 use crate::pipelines::FittedPipeline;
-use crate::salt::OwnerSalt;
 use crate::sweep::{self, FIT, SWEEP, SweepFolder};
 use crate::tables::{OutputCells, OutputTable, read_new_rows};
 use crate::tensors::{Dataset, TENSORS_FORMAT};
@@ -178,15 +179,16 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
     let run = Run::open(&dir)?;
     let Some(input) = &args.input else {
         let config = Config::read(&dir)?;
-        let logs = parse::logs(&args.logs)?;
-        let options = parse::options(
+        let logs = find_logs(&args.logs)?;
+        let options = read_options(
             config.parse.ap.clone(),
             args.year.or(config.parse.year),
             &logs,
         )?;
-        let mut builder = EventStoreBuilder::new(OwnerSalt::random()?.text(), "", None);
-        parse::read(&logs, &options, &mut builder)?;
-        return Ok(sheet(&predict_holds(&builder.into_store()?, &run)?));
+        let bar = StageBar::default();
+        let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
+        let store = read_into_memory(&logs, &options, &bar.ingest_listener(&on_step))?;
+        return Ok(sheet(&predict_holds(&store, &run)?));
     };
     let found: serde_json::Value = Some(input.join(manifest::FILE))
         .filter(|path| path.is_file())

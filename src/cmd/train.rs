@@ -1,16 +1,16 @@
 //! `poolcast train`: tensor shards → a trained model.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use indicatif::ProgressBar;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag::{register, register_conditional_default};
 
-use super::{flag, flags};
+use super::flags::{flag, flags};
+use super::signals::{leave_at, stop_signal};
+use super::text::trials::epoch_line;
 use crate::cli::TrainArgs;
 use crate::config::Config;
 use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, render};
@@ -24,7 +24,52 @@ use crate::training::{
 /// Trains, and prints how it ended.
 pub fn run(args: &TrainArgs) -> Result<u8> {
     let stop = stop_signal()?;
-    let config = Config::load(
+    let config = configuration(args)?;
+    let device = args.device.open()?;
+    let dataset = Dataset::open(&args.tensors)?;
+    let leave_at = args.self_checkpoint.map(leave_at).transpose()?;
+    let mode = mode(args);
+    let key = Settings::of(&config)?.key(&dataset.key)?;
+    if mode != Mode::Overwrite && manifest::finished_key(&args.out, RUN) == Some(key) {
+        output::note(&format!(
+            "nothing new: `{}` holds this training already",
+            args.out.display()
+        ));
+    }
+
+    let until = args
+        .until_epoch
+        .map_or(usize::MAX, |epochs| epochs as usize);
+    let ends = |epochs: &[Epoch]| epochs.len() >= until;
+    let progress = TrainingProgress::new(&config);
+    let hear = |step: Progress<'_>| {
+        progress.show(&step);
+        let is_time = leave_at.is_some_and(|leave_at| Instant::now() >= leave_at);
+        if is_time || stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let train = || train_until(&dataset, &config, &args.out, mode, &device, ends, hear);
+    let trained = output::with_progress_notes(|| progress.text(), train);
+    progress.bar.finish_and_clear();
+
+    let run = match trained {
+        Err(error) if error.is::<Stopped>() => return Ok(stopped(&error.to_string(), args)),
+        trained => trained?,
+    };
+    if args.json {
+        output::print_json(&run.metrics)?
+    } else {
+        output::print(&text(&run.metrics))?
+    }
+    Ok(EXIT_DONE)
+}
+
+/// The configuration file with what the flags override.
+fn configuration(args: &TrainArgs) -> Result<Config> {
+    Config::load(
         args.config.as_deref(),
         &flags([
             ("training.parameters.model", flag(&args.model)),
@@ -50,100 +95,19 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
             ("earlystop_min_delta", flag(&args.earlystop_min_delta)),
             ("seed", flag(&args.seed)),
         ]),
-    )?;
-    let device = args.device.open()?;
-    let dataset = Dataset::open(&args.tensors)?;
-    let leave = args.self_checkpoint.map(leave_at).transpose()?;
-    let mode = match (
-        args.resume || leave.is_some() || args.until_epoch.is_some(),
-        args.overwrite,
-    ) {
-        (true, _) => Mode::Resume,
-        (_, true) => Mode::Overwrite,
-        _ => Mode::New,
-    };
-    let key = Settings::of(&config)?.key(&dataset.key)?;
-    if mode != Mode::Overwrite && manifest::finished_key(&args.out, RUN) == Some(key) {
-        output::note(&format!(
-            "nothing new: `{}` holds this training already",
-            args.out.display()
-        ));
-    }
-    let bar = output::fraction_bar();
-    let until = args
-        .until_epoch
-        .map_or(usize::MAX, |epochs| epochs as usize);
-    let ends = |epochs: &[Epoch]| epochs.len() >= until;
-    // The epoch, the batch, how many batches an epoch has, the loss so far.
-    let last = Mutex::new((0, 0, 0, 0.0));
-    let far = || {
-        let (epoch, batch, batches, loss) = last.lock().map(|last| *last).unwrap_or_default();
-        format!(
-            "epoch {epoch} of {}, batch {batch} of {batches}, loss {loss:.4}",
-            config.epochs
-        )
-    };
-    let hear = |progress: Progress<'_>| {
-        if let (
-            Progress::Batch {
-                epoch,
-                batch,
-                batches,
-                loss,
-            },
-            Ok(mut last),
-        ) = (&progress, last.lock())
-        {
-            *last = (*epoch, *batch, *batches, *loss);
-        }
-        if bar.is_hidden() {
-            note(&progress)
-        } else {
-            draw(&bar, &progress, &config)
-        }
-        let is_time = leave.is_some_and(|leave| Instant::now() >= leave);
-        if is_time || stop.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
-    let train = || train_until(&dataset, &config, &args.out, mode, &device, ends, hear);
-    let trained = output::with_progress_notes(far, train);
-    bar.finish_and_clear();
-    let run = match trained {
-        Err(error) if error.is::<Stopped>() => return Ok(stopped(&error.to_string(), args)),
-        trained => trained?,
-    };
-    if args.json {
-        output::print_json(&run.metrics)?
+    )
+}
+
+/// What becomes of an earlier training in the directory.
+fn mode(args: &TrainArgs) -> Mode {
+    let is_step = args.self_checkpoint.is_some() || args.until_epoch.is_some();
+    if args.resume || is_step {
+        Mode::Resume
+    } else if args.overwrite {
+        Mode::Overwrite
     } else {
-        output::print(&text(&run.metrics))?
+        Mode::New
     }
-    Ok(EXIT_DONE)
-}
-
-/// What SIGTERM and SIGINT set. A second SIGINT ends the program at once.
-pub(super) fn stop_signal() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    register_conditional_default(SIGINT, Arc::clone(&stop))?;
-    for signal in [SIGINT, SIGTERM] {
-        register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
-}
-
-/// When to leave with a checkpoint: HTCondor only takes one away from a job that exits, and a machine may be lost before it
-/// tells the job to stop.
-pub(super) fn leave_at(minutes: f64) -> Result<Instant> {
-    let after = Duration::try_from_secs_f64(minutes * 60.0).ok();
-    let leave = after.and_then(|after| Instant::now().checked_add(after));
-    leave.with_context(|| {
-        hinted(
-            format!("no job runs for {minutes} minutes"),
-            "try `--self-checkpoint=60`",
-        )
-    })
 }
 
 /// Says how to go on after a stop; returns the exit code.
@@ -160,54 +124,101 @@ fn stopped(how: &str, args: &TrainArgs) -> u8 {
     EXIT_RETRY
 }
 
-/// Off a terminal: one line an epoch.
-fn note(progress: &Progress<'_>) {
-    if let Progress::Epoch(epoch) = progress {
-        output::note(&line(epoch));
-    }
+/// How far a training is, for people.
+struct TrainingProgress<'a> {
+    config: &'a Config,
+    bar: ProgressBar,
+    last: Mutex<LastBatch>,
 }
 
-/// On a terminal: how far the training is, if it does not stop early, and how well it does.
-fn draw(bar: &ProgressBar, progress: &Progress<'_>, config: &Config) {
-    match *progress {
-        Progress::Batch {
+/// The batch that was gone through last.
+#[derive(Debug, Clone, Copy, Default)]
+struct LastBatch {
+    /// Counted from 1.
+    epoch: usize,
+    /// Counted from 1.
+    batch: usize,
+    /// How many an epoch has.
+    batches: usize,
+    /// The mean loss of the epoch so far.
+    loss: f64,
+}
+
+impl TrainingProgress<'_> {
+    fn new(config: &Config) -> TrainingProgress<'_> {
+        TrainingProgress {
+            config,
+            bar: output::fraction_bar(),
+            last: Mutex::default(),
+        }
+    }
+
+    /// One line, for those who see no bar.
+    fn text(&self) -> String {
+        let LastBatch {
             epoch,
             batch,
             batches,
             loss,
-        } => {
-            if bar.position() == 0 {
-                bar.set_length((batches * config.epochs) as u64);
-                bar.set_position((batches * (epoch - 1) + batch - 1) as u64);
-                bar.reset_eta();
-            }
-            bar.set_message(format!("epoch {epoch}/{}  loss {loss:.4}", config.epochs));
-            bar.inc(1);
-        }
-        Progress::Epoch(epoch) => {
-            let name = config.earlystop_metric.name;
-            let value = epoch.watched(name);
-            bar.set_prefix(format!(
-                "{name} {}",
-                value.map_or("-".to_owned(), |value| format!("{value:.4}"))
-            ));
+        } = self.last.lock().map(|last| *last).unwrap_or_default();
+        format!(
+            "epoch {epoch} of {}, batch {batch} of {batches}, loss {loss:.4}",
+            self.config.epochs
+        )
+    }
+
+    fn show(&self, step: &Progress<'_>) {
+        match *step {
+            Progress::Batch {
+                epoch,
+                batch,
+                batches,
+                loss,
+            } => self.show_batch(LastBatch {
+                epoch,
+                batch,
+                batches,
+                loss,
+            }),
+            Progress::Epoch(epoch) => self.show_epoch(epoch),
         }
     }
-}
 
-/// One epoch on one line.
-pub(super) fn line(epoch: &Epoch) -> String {
-    let auc = epoch
-        .validation
-        .roc_auc
-        .map_or("-".to_owned(), |auc| format!("{auc:.3}"));
-    format!(
-        "epoch {:3}  train loss {:.4}  validation loss {:.4}  ROC-AUC {auc}{}",
-        epoch.epoch,
-        epoch.train_loss,
-        epoch.validation_loss,
-        if epoch.is_best { "  best" } else { "" }
-    )
+    /// On a terminal: how far the training is, if it does not stop early.
+    fn show_batch(&self, batch: LastBatch) {
+        if let Ok(mut last) = self.last.lock() {
+            *last = batch;
+        }
+        if self.bar.is_hidden() {
+            return;
+        }
+
+        let epochs = self.config.epochs;
+        if self.bar.position() == 0 {
+            let before = batch.batches * (batch.epoch - 1) + batch.batch - 1;
+            self.bar.set_length((batch.batches * epochs) as u64);
+            self.bar.set_position(before as u64);
+            self.bar.reset_eta();
+        }
+        self.bar.set_message(format!(
+            "epoch {}/{epochs}  loss {:.4}",
+            batch.epoch, batch.loss
+        ));
+        self.bar.inc(1);
+    }
+
+    /// On a terminal: how well the training does. Off it: one line an epoch.
+    fn show_epoch(&self, epoch: &Epoch) {
+        if self.bar.is_hidden() {
+            output::note(&epoch_line(epoch));
+            return;
+        }
+        let name = self.config.earlystop_metric.name;
+        let value = epoch
+            .watched(name)
+            .map_or("-".to_owned(), |value| format!("{value:.4}"));
+        self.bar.set_prefix(format!("{name} {value}"));
+    }
 }
 
 fn text(metrics: &Metrics) -> String {

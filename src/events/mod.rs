@@ -2,6 +2,7 @@
 
 mod build;
 mod columns;
+mod ingest;
 mod rows;
 mod runs;
 mod store;
@@ -11,4 +12,7 @@ pub use build::EventStoreBuilder;
 pub(crate) use build::tests::store_of;
 pub(crate) use columns::TIMESTAMPS_MS;
 pub use columns::{JobHistory, StoredJob};
+pub use ingest::{
+    IngestListener, IngestStep, LogIngest, event_store_key, identify_logs, read_into_memory,
+};
 pub use store::{EVENTS_FORMAT, EventStore, LogGap, SourceLog, StoreSummary, StoredJobs};

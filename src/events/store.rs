@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{Columns, JobHistory, Part, StoredJob};
 use crate::error::hinted;
-use crate::eventlog::{AnomalyCounts, AnomalyPlace, LogGeneration, ReasonTemplates, ResumePoint};
+use crate::eventlog::{
+    AnomalyCounts, AnomalyPlace, HELD, LogGeneration, ReasonTemplates, ResumePoint,
+};
 use crate::files::StagedDirectory;
 use crate::manifest::{self, Checksum};
 use crate::shard::{ArtefactFormat, Shard};
@@ -92,6 +94,11 @@ impl StoreSummary {
     /// Records of every number.
     pub fn record_count(&self) -> u64 {
         self.events_by_number.values().sum()
+    }
+
+    /// Holds, whatever followed them.
+    pub fn hold_count(&self) -> u64 {
+        self.events_by_number.get(&HELD).copied().unwrap_or(0)
     }
 }
 

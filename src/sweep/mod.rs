@@ -15,6 +15,7 @@ mod network_draws;
 mod outcome;
 mod part;
 mod pipeline_draws;
+mod prepare;
 mod results;
 mod rounds;
 mod trial_row;
@@ -39,6 +40,10 @@ pub use outcome::{TrialOutcome, TrialOutcomes};
 pub use part::{PART_ROWS, Part, PartEnd, part_at_work, part_rows};
 pub use permutation_importance::{FeatureImportance, FeatureImportances};
 pub use pipeline_fit::{FIT, FitScores, FitTables, PipelineFit, PipelineTask, TrialPredictions};
+pub use prepare::{
+    PrepareListener, PrepareStep, begin_sweep, events_dir, make_tensors, prepare_events,
+    prepare_tables,
+};
 pub use results::{
     DEFAULT_KEEP, LOG_FILE, ROWS_FILE, choose_network, clean_up, manage_trials, trial_rows,
 };

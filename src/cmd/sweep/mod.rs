@@ -1,17 +1,21 @@
 //! `poolcast sweep`: a search space → trials by workers that share a folder, their results, the best one.
 
-use std::collections::BTreeMap;
+mod dag_folder;
+mod listing;
+mod trials;
+
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use indicatif::ProgressBar;
 
-use super::run::{EVENTS, begin, make_tensors};
-use super::train::{line, stop_signal};
-use super::{choices, dag, evaluate, listing, trials};
+use super::preparation::{begin_sweep, make_tensors};
+use super::signals::stop_signal;
+use super::text::trials::{tell_epoch, trial_line};
+use super::whole_sweep::{not_over, note_pause, run_to_end};
+use super::{choices, text};
 use crate::cli::{
     SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs,
     SweepStatusArgs, SweepStep, SweepWorkArgs,
@@ -21,9 +25,8 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use crate::queue::{ManagerOutcome, Queue};
 use crate::sweep::{
-    self, LocalWorkers, RunningTrial, SweepFolder, SweepStatus, TrialOutcomes, TrialRow,
+    self, RunningTrial, SweepFolder, SweepStatus, TrialOutcomes, TrialRow, events_dir,
 };
-use crate::training::Epoch;
 use crate::{escape, manifest, output};
 
 /// How often a status on a terminal is drawn anew.
@@ -40,11 +43,11 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         SweepStep::Pause(args) => pause(&args.dir),
         SweepStep::Resume(args) => resume(&args.dir),
         SweepStep::Status(args) => match results(&args.show.dir)? {
-            dir if is_dag(&dir) => dag::status(&args.show, &dir),
+            dir if is_dag(&dir) => dag_folder::status(&args.show, &dir),
             _ => status(args),
         },
         SweepStep::Best(args) => match results(&args.dir)? {
-            dir if is_dag(&dir) => dag::best(args, &dir),
+            dir if is_dag(&dir) => dag_folder::best(args, &dir),
             dir => best(args, &dir),
         },
         SweepStep::Evaluate(args) => evaluate(args),
@@ -63,7 +66,7 @@ fn init(args: &SweepInitArgs) -> Result<u8> {
     };
     let sweep = match begun {
         Some(sweep) => sweep,
-        None => begin(&config, &args.config, args.overwrite)?,
+        None => begin_sweep(&config, &args.config, args.overwrite)?,
     };
     choices::note_repeats(&sweep)?;
     let (trials, are) = (
@@ -85,7 +88,7 @@ fn manage(args: &SweepManageArgs) -> Result<u8> {
         return summary(&sweep);
     };
     note_pause(&queue, &sweep);
-    let prepare = |trials: &[Config]| make_tensors(&sweep, &sweep.dir.join(EVENTS), trials);
+    let prepare = |trials: &[Config]| make_tensors(&sweep, &events_dir(&sweep.dir), trials);
     match sweep::manage_trials(
         &sweep,
         &queue,
@@ -112,7 +115,7 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
     note_pause(&queue, &sweep);
     let (count, last) = (AtomicUsize::new(0), Mutex::new(String::new()));
     let ended = |row: &TrialRow| {
-        let text = ended(row, &sweep);
+        let text = trial_line(row, &sweep);
         count.fetch_add(1, Ordering::Relaxed);
         // Fits may end by the thousand a second.
         if row.fit.is_some() {
@@ -134,7 +137,7 @@ fn work(args: &SweepWorkArgs) -> Result<u8> {
     };
     let limit = trial_limit(args.trial_timeout);
     let tally = output::with_progress_notes(far, || {
-        sweep::work_trials(&sweep, &queue, limit, &stop, tell, ended)
+        sweep::work_trials(&sweep, &queue, limit, &stop, tell_epoch, ended)
     })?;
     output::print(&format!(
         "{} done\n",
@@ -161,152 +164,11 @@ fn trial_limit(seconds: Option<u32>) -> Duration {
 
 fn all(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize) -> Result<u8> {
     let sweep = open(args)?;
-    match to_end(
-        &sweep,
-        threads,
-        trial_limit(trial_timeout),
-        args.keep as usize,
-    )? {
-        true => summary(&sweep),
-        false => Ok(EXIT_RETRY),
-    }
-}
-
-/// Manages `sweep` and works on it in this process; whether all trials have ended.
-pub(super) fn to_end(
-    sweep: &SweepFolder,
-    threads: usize,
-    limit: Duration,
-    keep: usize,
-) -> Result<bool> {
-    let stop = stop_signal()?;
-    let Some(queue) = sweep.queue()? else {
-        return Ok(true);
-    };
-    note_pause(&queue, sweep);
-    let hands = LocalWorkers {
-        workers: threads.min(sweep.plan.trials),
-        limit,
-        keep,
-        stop: &stop,
-    };
-    let progress = TrialProgress::new(sweep)?;
-    let prepare = |trials: &[Config]| {
-        progress
-            .bar
-            .suspend(|| make_tensors(sweep, &sweep.dir.join(EVENTS), trials))
-    };
-    let epoch = |trial: usize, epoch: &Epoch| {
-        progress.epoch(trial, epoch.epoch);
-        tell(trial, epoch);
-    };
-    let ended = |row: &TrialRow| {
-        progress.ended(row);
-        tracing::info!("{}", ended(row, sweep));
-    };
-    let say = |text: &str| tracing::info!("{text}");
-    let managed = output::with_progress_notes(
-        || progress.text(),
-        || sweep::run_locally(sweep, &queue, hands, prepare, epoch, ended, say),
-    );
-    progress.bar.finish_and_clear();
-    let managed = managed?;
-    let is_over = matches!(managed, ManagerOutcome::AllEnded(_));
-    if !is_over {
-        not_over(&managed, sweep);
-    }
-    Ok(is_over)
-}
-
-/// How far the trials of a sweep are, counted in epochs; a trial of a pipeline counts as one epoch.
-struct TrialProgress {
-    bar: ProgressBar,
-    trials: usize,
-    /// The epochs of a network.
-    epochs: usize,
-    ended: AtomicUsize,
-    /// Of networks at work: the epochs that are counted.
-    counted: Mutex<BTreeMap<usize, usize>>,
-}
-
-impl TrialProgress {
-    /// Begins with what was done before.
-    fn new(sweep: &SweepFolder) -> Result<TrialProgress> {
-        let (networks, trials, epochs) = (
-            sweep::network_trial_count(&sweep.config)?,
-            sweep.plan.trials,
-            sweep.config.epochs,
-        );
-        let steps = |networks: usize, trials: usize| {
-            (networks * epochs + trials.saturating_sub(networks)) as u64
-        };
-        let bar = output::item_bar(steps(networks, trials), "epochs of all trials");
-        let before = TrialOutcomes::read(sweep)?;
-        let ended = before.all().len();
-        bar.set_position(steps(
-            before
-                .all()
-                .iter()
-                .filter(|outcome| outcome.trial <= networks)
-                .count(),
-            ended,
-        ));
-        bar.reset_eta();
-        Ok(TrialProgress {
-            bar,
-            trials,
-            epochs,
-            ended: AtomicUsize::new(ended),
-            counted: Mutex::default(),
-        })
-    }
-
-    /// A network has gone through so many epochs, perhaps most of them before.
-    fn epoch(&self, trial: usize, epochs: usize) {
-        let Ok(mut counted) = self.counted.lock() else {
-            return;
-        };
-        let before = counted.insert(trial, epochs).unwrap_or(0);
-        self.bar.inc(epochs.saturating_sub(before) as u64);
-    }
-
-    fn ended(&self, row: &TrialRow) {
-        if !row.config.pipelines.is_empty() {
-            self.bar.inc(1);
-        } else if row.budget >= self.epochs {
-            // Stopped early or failed: the rest will not come.
-            self.epoch(row.trial, self.epochs);
-        }
-        self.ended.fetch_add(
-            usize::from(row.budget >= self.epochs || !row.config.pipelines.is_empty()),
-            Ordering::Relaxed,
-        );
-    }
-
-    /// For those who see no bar.
-    fn text(&self) -> String {
-        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
-        let ended = self.ended.load(Ordering::Relaxed);
-        let left = output::time_span(i64::try_from(self.bar.eta().as_millis()).unwrap_or(i64::MAX));
-        let left = if self.bar.eta().is_zero() {
-            String::new()
-        } else {
-            format!(", about {left} remain")
-        };
-        format!(
-            "{ended} of {} have ended, {done} of {}{left}",
-            output::counted(self.trials, "trial"),
-            output::counted(all as usize, "epoch")
-        )
-    }
-}
-
-fn note_pause(queue: &Queue, sweep: &SweepFolder) {
-    if queue.is_paused() {
-        let place = sweep.dir.display();
-        output::note(&format!(
-            "the sweep is paused; `poolcast sweep resume {place}` lets it go on"
-        ));
+    let limit = trial_limit(trial_timeout);
+    if run_to_end(&sweep, threads, limit, args.keep as usize)? {
+        summary(&sweep)
+    } else {
+        Ok(EXIT_RETRY)
     }
 }
 
@@ -348,36 +210,8 @@ fn open_queue(dir: &Path) -> Result<Queue> {
     })
 }
 
-/// Says of an epoch of a trial what diagnostics show.
-pub(super) fn tell(trial: usize, epoch: &Epoch) {
-    tracing::info!("trial {trial}: {}", line(epoch));
-}
-
-fn not_over(managed: &ManagerOutcome, sweep: &SweepFolder) -> u8 {
-    let place = sweep.dir.display();
-    match managed {
-        ManagerOutcome::OtherManager(other) => {
-            output::note(&format!("`{place}` is managed by {other}"))
-        }
-        _ => output::note(&format!(
-            "the sweep in `{place}` was stopped; the same command goes on from there"
-        )),
-    }
-    EXIT_RETRY
-}
-
-/// One line on a trial that has ended.
-pub(super) fn ended(row: &TrialRow, sweep: &SweepFolder) -> String {
-    let what = match (&row.error, row.value) {
-        (Some(error), _) => format!("{}: {}", row.ended, escape::value(error)),
-        (None, Some(value)) => format!("{} {value:.4}", sweep.config.wandb.sweep.metric.name),
-        (None, None) => row.ended.to_string(),
-    };
-    format!("trial {}: {what}, {:.1} s", row.trial, row.seconds)
-}
-
 fn summary(sweep: &SweepFolder) -> Result<u8> {
-    output::print(&text(&sweep::sweep_status(sweep)?))?;
+    output::print(&status_text(&sweep::sweep_status(sweep)?))?;
     output::print(&format!(
         "results are in {}\n",
         escape::path(&sweep.dir.join(sweep::ROWS_FILE))
@@ -403,10 +237,10 @@ fn status(args: &SweepStatusArgs) -> Result<u8> {
     loop {
         let status = sweep::sweep_status(&sweep)?;
         if args.once || !output::is_live() {
-            output::print(&text(&status))?;
+            output::print(&status_text(&status))?;
             return Ok(EXIT_DONE);
         }
-        output::replace_screen(&text(&status))?;
+        output::replace_screen(&status_text(&status))?;
         if status.is_over || stop.load(Ordering::Relaxed) {
             return Ok(EXIT_DONE);
         }
@@ -414,7 +248,7 @@ fn status(args: &SweepStatusArgs) -> Result<u8> {
     }
 }
 
-fn text(status: &SweepStatus) -> String {
+fn status_text(status: &SweepStatus) -> String {
     let failed: usize = status.failed.values().sum();
     let mut text = format!(
         "{}: {} done, {failed} failed, {} running, {} ready\n",
@@ -521,7 +355,7 @@ fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {
     let dir = sweep::trial_dir(&sweep.dir, row.trial);
     let mut text = format!(
         "{}\nof {} that ended, of {}\n",
-        self::ended(row, sweep),
+        trial_line(row, sweep),
         output::counted(ended, "trial"),
         sweep.plan.trials
     );
@@ -548,7 +382,7 @@ fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
     let out = args.out.as_deref().unwrap_or(&dir);
     let judged = sweep::evaluate_choices(&sweep, &sweep::trial_rows(&sweep)?, out)?;
     if let Some((_, evaluation)) = &judged.network {
-        output::print(&evaluate::text(evaluation))?;
+        output::print(&text::evaluation::summary(evaluation))?;
         output::print(&fs_err::read_to_string(out.join(sweep::INFO_FILE))?)?;
     }
     if !judged.choices.is_empty() {
@@ -559,7 +393,7 @@ fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
 
 fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
     if condor::is_untidied(&args.dir)? || !args.dir.join(manifest::FILE).exists() {
-        return dag::cleanup(args);
+        return dag_folder::cleanup(args);
     }
     ensure!(
         !args.dry_run,

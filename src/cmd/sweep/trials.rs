@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use super::sweep::{ended, tell};
-use super::train::{leave_at, stop_signal};
 use crate::cli::{SweepConcludeArgs, SweepTrialsArgs};
+use crate::cmd::signals::{leave_at, stop_signal};
+use crate::cmd::text::trials::{tell_epoch, trial_line};
 use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
 use crate::sweep::{self, Part, PartEnd, TrialRow};
 use crate::{archive, condor, output};
@@ -45,14 +45,18 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     let hear = |row: &TrialRow| {
         count.set(count.get() + 1);
         if said.get().is_none_or(|at| at.elapsed() > SAY_EVERY) || count.get() == all {
-            output::note(&format!("{} of {all}: {}", count.get(), ended(row, &sweep)));
+            output::note(&format!(
+                "{} of {all}: {}",
+                count.get(),
+                trial_line(row, &sweep)
+            ));
             said.set(Some(Instant::now()));
         }
     };
     for (trial, epochs) in sweep::part_at_work(&args.out) {
         output::note(&format!("trial {trial}: going on after epoch {epochs}"));
     }
-    match part.run(trials, tell, hear)? {
+    match part.run(trials, tell_epoch, hear)? {
         PartEnd::Over => Ok(EXIT_DONE),
         PartEnd::Left => {
             output::note(&format!(

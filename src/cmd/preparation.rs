@@ -1,0 +1,35 @@
+//! What is made before the trials of a sweep, with what people see of it.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::progress::StageBar;
+use crate::config::Config;
+use crate::sweep::{self, PrepareListener, PrepareStep, SweepFolder};
+
+/// As [`sweep::begin_sweep`].
+pub(super) fn begin_sweep(config: &Config, file: &Path, anew: bool) -> Result<SweepFolder> {
+    with_bar(|listener| sweep::begin_sweep(config, file, anew, listener))
+}
+
+/// As [`sweep::prepare_tables`].
+pub(super) fn prepare_tables(config: &Config) -> Result<String> {
+    with_bar(|listener| sweep::prepare_tables(config, listener))
+}
+
+/// As [`sweep::prepare_events`].
+pub(super) fn prepare_events(config: &Config, anew: bool) -> Result<String> {
+    with_bar(|listener| sweep::prepare_events(config, anew, listener))
+}
+
+/// As [`sweep::make_tensors`].
+pub(super) fn make_tensors(sweep: &SweepFolder, events: &Path, trials: &[Config]) -> Result<()> {
+    with_bar(|listener| sweep::make_tensors(sweep, events, trials, listener))
+}
+
+fn with_bar<T>(work: impl FnOnce(&PrepareListener<'_>) -> T) -> T {
+    let bar = StageBar::default();
+    let on_step = |step: PrepareStep<'_>| bar.show_preparation(step);
+    work(&bar.prepare_listener(&on_step))
+}

@@ -1,0 +1,50 @@
+//! What advice says to people, and to programs.
+
+use serde::Serialize;
+
+use crate::advice::{self, Advice};
+use crate::events::EventStore;
+use crate::training::Run;
+
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Advice as one JSON document.
+#[derive(Debug, Serialize)]
+pub(in crate::cmd) struct AdviceDocument<'a> {
+    schema_version: u32,
+    /// The digest of what the model was made from.
+    model: &'a str,
+    /// The last training hold, epoch ms.
+    trained_until_ms: i64,
+    /// The end of the log: what the advice knows.
+    log_end_ms: i64,
+    advice: &'a [Advice],
+}
+
+/// The JSON document of `advice`.
+pub(in crate::cmd) fn document<'a>(
+    store: &EventStore,
+    run: &'a Run,
+    advice: &'a [Advice],
+) -> AdviceDocument<'a> {
+    AdviceDocument {
+        schema_version: SCHEMA_VERSION,
+        model: &run.key,
+        trained_until_ms: run.summary.rates.to_ms,
+        log_end_ms: store.summary.end_ms,
+        advice,
+    }
+}
+
+/// The advice on each job.
+pub(in crate::cmd) fn summary(advice: &[Advice]) -> String {
+    if advice.is_empty() {
+        return "no job is held when the log ends\n".to_owned();
+    }
+    advice
+        .iter()
+        .map(advice::text)
+        .collect::<Vec<String>>()
+        .join("\n")
+}

@@ -1,0 +1,153 @@
+//! What a store of events says to people.
+
+use crate::advice;
+use crate::escape;
+use crate::eventlog::{Anomaly, event_name};
+use crate::events::{EventStore, StoreSummary};
+use crate::output;
+use crate::tensors::hold_counts;
+
+/// So many places of each kind of damage are shown.
+const PLACES_SHOWN: usize = 3;
+
+/// The counts.
+pub(in crate::cmd) fn summary(summary: &StoreSummary) -> String {
+    let mut text = head(summary);
+    text.push_str(&events_by_number(summary));
+    for (anomaly, count) in &summary.anomalies {
+        text.push_str(&format!(
+            "  {} x {}\n",
+            output::with_commas(*count),
+            anomaly.describe()
+        ));
+        text.push_str(&places(summary, *anomaly));
+    }
+    if summary.doubles > 0 {
+        text.push_str(&format!(
+            "  {} x an event that was there twice, kept once\n",
+            output::with_commas(summary.doubles)
+        ));
+    }
+    text.push_str(&several_hosts(summary));
+    text.push_str(&gaps(summary));
+    text
+}
+
+/// Which logs there are, of which access points, and from when to when.
+fn head(summary: &StoreSummary) -> String {
+    let names: Vec<&str> = summary
+        .sources
+        .iter()
+        .map(|source| source.name.as_str())
+        .collect();
+    format!(
+        "{}: {} of {} at {}, {} to {}\n",
+        escape::value(&names.join(", ")),
+        output::counted(summary.record_count() as usize, "record"),
+        output::counted(summary.jobs, "job"),
+        escape::value(&summary.aps.join(", ")),
+        output::utc_time(summary.begin_ms),
+        output::utc_time(summary.end_ms),
+    )
+}
+
+fn events_by_number(summary: &StoreSummary) -> String {
+    let mut rows = Vec::new();
+    for (number, count) in &summary.events_by_number {
+        rows.push(vec![
+            format!("  {number:03} {}", event_name(*number)),
+            output::with_commas(*count),
+        ]);
+    }
+    output::aligned_table(&rows)
+}
+
+/// Where the first of one kind of damage are.
+fn places(summary: &StoreSummary, anomaly: Anomaly) -> String {
+    let mut text = String::new();
+    let mut left = PLACES_SHOWN;
+    for source in &summary.sources {
+        let places = source.places.iter();
+        for place in places.filter(|place| place.anomaly == anomaly).take(left) {
+            left -= 1;
+            text.push_str(&format!(
+                "      {}: line {} (byte {})\n",
+                escape::value(&source.name),
+                place.line,
+                place.offset
+            ));
+        }
+    }
+    text
+}
+
+/// The logs whose jobs are of several hosts, which cannot be told apart.
+fn several_hosts(summary: &StoreSummary) -> String {
+    let mut text = String::new();
+    for source in &summary.sources {
+        if source.hosts.is_empty() {
+            continue;
+        }
+        let hosts: Vec<&str> = source.hosts.iter().map(String::as_str).collect();
+        text.push_str(&format!(
+            "  {}: jobs of several hosts, taken for those of one access point; equal ids are one job: {}\n",
+            escape::value(&source.name),
+            escape::value(&hosts.join(", "))
+        ));
+    }
+    text
+}
+
+fn gaps(summary: &StoreSummary) -> String {
+    let mut text = String::new();
+    for gap in &summary.gaps {
+        let ap = &summary.aps[gap.ap as usize];
+        text.push_str(&format!(
+            "  a gap at {}: {} to {}\n",
+            escape::value(ap),
+            output::utc_time(gap.from_ms),
+            output::utc_time(gap.to_ms)
+        ));
+    }
+    text
+}
+
+/// Holds by code for people.
+pub(in crate::cmd) fn holds_by_code(store: &EventStore) -> String {
+    let percent = |part: usize, whole: usize| match whole {
+        0 => "-".to_owned(),
+        _ => format!("{:.0} %", 100.0 * part as f64 / whole as f64),
+    };
+    let mut rows = vec![
+        [
+            "  holds by code",
+            "holds",
+            "jobs",
+            "released",
+            "then succeeded",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
+    let mut reasons = String::new();
+    for kind in hold_counts(store) {
+        let (code, subcode) = (kind.hold_code, kind.hold_subcode);
+        rows.push(vec![
+            format!("  {code}/{subcode} {}", advice::meaning(code, subcode)),
+            output::with_commas(kind.holds as u64),
+            output::with_commas(kind.jobs as u64),
+            percent(kind.released, kind.holds),
+            percent(kind.succeeded, kind.known),
+        ]);
+        reasons.extend(
+            kind.reason
+                .map(|reason| format!("  {code}/{subcode}: {}\n", escape::value(&reason))),
+        );
+    }
+    let title = if reasons.is_empty() {
+        ""
+    } else {
+        "  their most frequent reasons, without what varies\n"
+    };
+    output::aligned_table(&rows) + title + &reasons
+}

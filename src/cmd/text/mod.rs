@@ -1,0 +1,7 @@
+//! What artefacts say to people.
+
+pub(super) mod advice;
+pub(super) mod evaluation;
+pub(super) mod events;
+pub(super) mod tensors;
+pub(super) mod trials;

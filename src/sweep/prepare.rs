@@ -1,0 +1,240 @@
+//! A configuration → what the trials of its sweep are made from, before any of them begins: events or joined tables, then
+//! tensors. What is there already, of the same key, is not made again.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::folder::{SweepFolder, check_sweep_place};
+use super::network_attempt::tensors_dir;
+use super::network_draws::network_trial_count;
+use super::trial_data::table_dir;
+use super::trials::SweepTrials;
+use crate::config::Config;
+use crate::error::hinted;
+use crate::eventlog::{self, ReadOptions};
+use crate::events::{
+    EVENTS_FORMAT, EventStore, IngestListener, IngestStep, LogIngest, event_store_key,
+    identify_logs,
+};
+use crate::files::LockedDirectory;
+use crate::manifest;
+use crate::salt::OwnerSalt;
+use crate::tables::{JoinedTable, TABLE, joined_table_key};
+use crate::tensors::{self, BuildProgress, TENSORS_FORMAT, TensorSettings};
+use crate::training;
+
+/// The store of events of the sweep in `dir`.
+pub fn events_dir(dir: &Path) -> PathBuf {
+    dir.join("events")
+}
+
+/// What happens while a sweep is prepared.
+#[derive(Debug, Clone, Copy)]
+pub enum PrepareStep<'a> {
+    /// The tables were joined before.
+    TablesFound,
+    /// The logs were parsed before.
+    EventsFound,
+    /// All trials have ended before.
+    TrialsFound,
+    /// A rotated generation, which the configuration does not name, is read, too.
+    AlsoReading(&'a Path),
+    /// What there is to know of the salt that owners are hashed with.
+    SaltNote(&'a str),
+    /// The logs are read.
+    Ingest(IngestStep<'a>),
+    /// Tensors are made from so many holds.
+    TensorsBegun {
+        /// The holds, of which some become samples.
+        holds: u64,
+    },
+    /// How far the tensors are.
+    Tensors {
+        /// Where they are written.
+        dir: &'a Path,
+        /// How far they are.
+        progress: BuildProgress,
+    },
+    /// These tensors are made.
+    TensorsEnded,
+}
+
+/// Who is told how far the preparation of a sweep is.
+#[derive(Clone)]
+pub struct PrepareListener<'a> {
+    /// Is told the bytes of each block of a log, by the thread that reads it.
+    pub on_bytes: Arc<dyn Fn(u64) + Send + Sync>,
+    /// Is told everything else.
+    pub on_step: &'a (dyn Fn(PrepareStep<'_>) + Sync),
+}
+
+impl std::fmt::Debug for PrepareListener<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PrepareListener").finish_non_exhaustive()
+    }
+}
+
+/// Parses the logs that `config` names, or joins its tables, and begins its sweep in its directory, or finds it there. `file`
+/// is where the configuration was read from. With `anew` nothing that is there is used.
+///
+/// # Errors
+/// Fails for a configuration that no trial can use, where another process prepares the same sweep, and where something else
+/// than a sweep is.
+pub fn begin_sweep(
+    config: &Config,
+    file: &Path,
+    anew: bool,
+    listener: &PrepareListener<'_>,
+) -> Result<SweepFolder> {
+    check(config, file)?;
+    check_sweep_place(&config.out)?;
+    let _lock = LockedDirectory::new(&config.out)?;
+
+    let source_key = if config.data.is_given() {
+        prepare_tables(config, listener)?
+    } else {
+        prepare_events(config, anew, listener)?
+    };
+    let sweep = SweepFolder::init(&config.out, config, &source_key, anew)?;
+    if sweep.is_finished() {
+        (listener.on_step)(PrepareStep::TrialsFound);
+    }
+    Ok(sweep)
+}
+
+/// Refuses what can be known to fail before any work.
+fn check(config: &Config, file: &Path) -> Result<()> {
+    ensure!(
+        config.logs.is_empty() == config.data.is_given(),
+        hinted(
+            format!(
+                "`{}` names {}",
+                file.display(),
+                if config.logs.is_empty() {
+                    "no logs"
+                } else {
+                    "logs and tables"
+                }
+            ),
+            "give `logs: [PATH]`, or tables of your own in `data`"
+        )
+    );
+    check_networks(config).with_context(|| format!("cannot use `{}`", file.display()))
+}
+
+/// Draws the trial of every network once. Making the trials of pipelines has checked them.
+fn check_networks(config: &Config) -> Result<()> {
+    let trials = SweepTrials::from_config(config)?;
+    for number in 1..=network_trial_count(config)? {
+        let trial = trials.draw(number, &[])?;
+        TensorSettings::from_config(&trial).and(training::Settings::of(&trial))?;
+    }
+    Ok(())
+}
+
+/// Joins the tables of `config`; returns their key.
+///
+/// # Errors
+/// Fails where they cannot be read or joined.
+pub fn prepare_tables(config: &Config, listener: &PrepareListener<'_>) -> Result<String> {
+    let dir = table_dir(&config.out);
+    let key = joined_table_key(&config.data)?;
+    if manifest::finished_key(&dir, TABLE).as_ref() == Some(&key) {
+        (listener.on_step)(PrepareStep::TablesFound);
+        return Ok(key);
+    }
+    JoinedTable::read(&config.data)?.write(&dir, &key)?;
+    Ok(key)
+}
+
+/// Parses the logs of `config`; returns the key of the store.
+///
+/// # Errors
+/// Fails where a log cannot be read.
+pub fn prepare_events(
+    config: &Config,
+    anew: bool,
+    listener: &PrepareListener<'_>,
+) -> Result<String> {
+    let logs = eventlog::find_generations(&config.logs)?;
+    for found in logs.iter().filter(|log| !config.logs.contains(log)) {
+        (listener.on_step)(PrepareStep::AlsoReading(found));
+    }
+    let options = ReadOptions {
+        ap: config.parse.ap.clone(),
+        year: config.parse.year,
+        likely_ap: eventlog::likely_access_point(&logs)?,
+    };
+
+    let dir = events_dir(&config.out);
+    // What is looked at of a pipe is gone: it is read first and compared then.
+    if !anew && !logs.iter().any(|log| eventlog::is_read_once(log)) {
+        let key = event_store_key(&identify_logs(&logs)?, &options)?;
+        if manifest::finished_key(&dir, EVENTS_FORMAT).as_ref() == Some(&key) {
+            EventStore::open(&dir)?;
+            (listener.on_step)(PrepareStep::EventsFound);
+            return Ok(key);
+        }
+    }
+
+    let salt = OwnerSalt::for_this_user()?;
+    if let Some(note) = &salt.note {
+        (listener.on_step)(PrepareStep::SaltNote(note));
+    }
+    let mut ingest = LogIngest::replacing(&logs, &options, &salt, &dir)?;
+    let sources = ingest.read(&IngestListener {
+        on_bytes: Arc::clone(&listener.on_bytes),
+        on_step: &|step| (listener.on_step)(PrepareStep::Ingest(step)),
+    })?;
+    // The key of what was read, which may be longer than what was looked at before.
+    let key = event_store_key(&sources, &options)?;
+    ingest.write(&key)?;
+    Ok(key)
+}
+
+/// Makes the tensors of `trials` of `sweep` from the store in `events`; trials of equal sizes share them. A trial that
+/// cannot be is found out by the worker that takes it, and fails alone.
+///
+/// # Errors
+/// Fails where tensors cannot be made.
+pub fn make_tensors(
+    sweep: &SweepFolder,
+    events: &Path,
+    trials: &[Config],
+    listener: &PrepareListener<'_>,
+) -> Result<()> {
+    if sweep.config.data.is_given() {
+        return Ok(());
+    }
+    let mut wanted = BTreeMap::new();
+    for trial in trials {
+        if let Ok(settings) = TensorSettings::from_config(trial) {
+            wanted.insert(tensors_dir(&sweep.dir, trial)?, settings);
+        }
+    }
+
+    let events_key = &sweep.plan.source_key;
+    let store = EventStore::open(events)?;
+    for (dir, settings) in wanted {
+        let key = settings.key(events_key)?;
+        if manifest::finished_key(&dir, TENSORS_FORMAT).as_ref() == Some(&key) {
+            continue;
+        }
+        (listener.on_step)(PrepareStep::TensorsBegun {
+            holds: store.summary.hold_count(),
+        });
+        let progress = |progress| {
+            (listener.on_step)(PrepareStep::Tensors {
+                dir: &dir,
+                progress,
+            });
+        };
+        let built = tensors::build(&store, &settings, &key, &dir, true, progress);
+        (listener.on_step)(PrepareStep::TensorsEnded);
+        built?;
+    }
+    Ok(())
+}
