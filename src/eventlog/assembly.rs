@@ -1,31 +1,27 @@
 //! The pieces of one log, in order → its events in time, for the access point that wrote them.
 
-use std::collections::HashMap;
 use std::iter::Peekable;
 use std::num::NonZeroU64;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
-use super::blocks::{Block, SIZES};
-use super::event::{AD_INFORMATION, AdKey, GENERIC, JobAd, JobEvent, SUBMIT};
-use super::header::{GenerationMark, GlobalHeader};
-use super::known::Known;
-use super::piece::{self, Anchor, FoundHeader, Piece, Told};
-use super::reader::{
-    AnomalyPlace, EventBatch, LogGeneration, LogSummary, ReadOptions, ResumePoint, first_places,
+use super::anomaly::{Anomaly, AnomalyPlace, first_places};
+use super::anomaly_positions::{find_event_positions, find_lines, line_feeds};
+use super::blocks::RecordBlock;
+use super::calendar::{Calendar, ClockStep, in_year_before, offset_between};
+use super::event::JobEvent;
+use super::global_header::{GenerationMark, GlobalHeader};
+use super::job_ad::{AdKey, JobAd};
+use super::log::{EventBatch, EventSink, LogGeneration, LogSummary, ReadOptions, ResumePoint};
+use super::other_access_points::OtherAccessPoints;
+use super::piece::{
+    BeforeEvent, EarlierPieces, FoundHeader, ParsedPiece, YearAnchor, find_access_point,
 };
-use super::record::{Anomaly, Records};
-use super::source::{FIND, Source};
-use super::stamp::{Calendar, Stamp, Step, Zone, in_year_before, offset_between};
+use super::recent_keys::RecentKeys;
+use super::source::FIND_LOG_HINT;
+use super::stamp::{Stamp, StampZone};
 use crate::error::hinted;
-
-/// What is known of the time of the first event before it is read.
-pub(super) fn first_calendar(options: &ReadOptions) -> Calendar {
-    options
-        .year
-        .map_or(Calendar::new(None, 0), Calendar::in_year)
-}
 
 /// So many jobs may be in a pool at once until the ad of one is read again.
 const JOBS_AT_ONCE: usize = 1 << 16;
@@ -36,56 +32,13 @@ const MOST_JUNK_BYTES: u64 = 8 << 20;
 /// So many hosts are named that jobs of one access point were submitted from.
 const MOST_HOSTS: usize = 8;
 
-/// Where the events of a log go.
-pub(super) type Sink<'a> = dyn FnMut(EventBatch<'_>) -> Result<()> + Send + 'a;
-
-/// Jobs that were submitted to other access points than that of their log, which has no header to say whose it is: users'
-/// logs may be shared, and logs put together. Equal ids are told apart by the host in their last event 000.
-#[derive(Default)]
-struct Elsewhere {
-    /// The host that the first job was submitted from.
-    first_host: Option<String>,
-    /// The others, with what was not yet handed over.
-    hosts: Vec<(String, Vec<JobEvent>, Vec<JobAd>)>,
-    /// The index in `hosts` of the last host that was named; `None` for the first.
-    last: Option<usize>,
-    /// The index in `hosts` for each job that was submitted from one.
-    jobs: HashMap<(i32, i32), usize>,
-}
-
-impl Elsewhere {
-    /// Jobs come from `host` from now on.
-    fn enter(&mut self, host: &str) {
-        let first = self.first_host.get_or_insert_with(|| host.to_owned());
-        self.last = (host != first).then(|| {
-            let known = self.hosts.iter().position(|(known, ..)| known == host);
-            known.unwrap_or_else(|| {
-                self.hosts.push((host.to_owned(), Vec::new(), Vec::new()));
-                self.hosts.len() - 1
-            })
-        });
-    }
-
-    /// The events and ads of the host that `event` belongs to; `None` for the first.
-    fn of(&mut self, event: &JobEvent) -> Option<&mut Vec<JobEvent>> {
-        let job = (event.cluster, event.proc);
-        if event.number == SUBMIT {
-            match self.last {
-                Some(host) => self.jobs.insert(job, host),
-                None => self.jobs.remove(&job),
-            };
-        }
-        self.jobs.get(&job).map(|host| &mut self.hosts[*host].1)
-    }
-}
-
 /// Puts the pieces of one file together, in order.
-pub(super) struct Assembly {
+pub(super) struct LogAssembly {
     pub(super) log: LogSummary,
     calendar: Calendar,
     ap: Option<String>,
     /// Whether `ap` is final: given by the caller.
-    ap_given: bool,
+    is_ap_given: bool,
     /// That of other generations.
     likely_ap: Option<String>,
     /// Whether the file is known to be an event log.
@@ -93,13 +46,13 @@ pub(super) struct Assembly {
     events: Vec<JobEvent>,
     ads: Vec<JobAd>,
     /// Jobs of other access points than `ap`.
-    elsewhere: Elsewhere,
+    others: OtherAccessPoints,
     /// Whose ads were read.
-    known: Known<NonZeroU64>,
-    /// Events without a year from before anything told it, each with what was the last host then.
-    undated: Vec<(Stamp, JobEvent, Option<usize>)>,
+    known_ads: RecentKeys<NonZeroU64>,
+    /// Events without a year from before anything told it.
+    undated: Vec<UndatedEvent>,
     /// Anchors before an event that is still to come: it is in the next piece.
-    waiting: Vec<Anchor>,
+    waiting: Vec<YearAnchor>,
     /// The last header of a global event log.
     header: Option<GenerationMark>,
     /// Whether no record was read yet.
@@ -107,7 +60,7 @@ pub(super) struct Assembly {
     /// As in [`EventBatch`].
     stretch: u32,
     /// Whether the log cannot be read again, to find the lines of places.
-    pub(super) read_once: bool,
+    pub(super) is_read_once: bool,
     /// How many lines end in what was read of such a log.
     lines: u64,
     /// The end of the last whole record; `None` if its last line feed is missing.
@@ -116,25 +69,33 @@ pub(super) struct Assembly {
     tail: Vec<Anomaly>,
 }
 
-impl Assembly {
-    pub(super) fn new(options: &ReadOptions) -> Assembly {
-        Assembly {
+/// An event whose year nothing has told yet.
+struct UndatedEvent {
+    stamp: Stamp,
+    event: JobEvent,
+    /// What was the last host then, as in [`OtherAccessPoints`].
+    last_host: Option<usize>,
+}
+
+impl LogAssembly {
+    pub(super) fn new(options: &ReadOptions) -> LogAssembly {
+        LogAssembly {
             log: LogSummary::default(),
-            calendar: first_calendar(options),
+            calendar: Calendar::in_year(options.year),
             ap: options.ap.clone(),
-            ap_given: options.ap.is_some(),
+            is_ap_given: options.ap.is_some(),
             likely_ap: options.likely_ap.clone(),
             is_log: false,
             events: Vec::new(),
             ads: Vec::new(),
-            elsewhere: Elsewhere::default(),
-            known: Known::new(JOBS_AT_ONCE),
+            others: OtherAccessPoints::default(),
+            known_ads: RecentKeys::new(JOBS_AT_ONCE),
             undated: Vec::new(),
             waiting: Vec::new(),
             header: None,
             at_begin: true,
             stretch: 0,
-            read_once: false,
+            is_read_once: false,
             lines: 0,
             whole_end: Some(0),
             tail: Vec::new(),
@@ -142,37 +103,49 @@ impl Assembly {
     }
 
     /// As it was when `resume` was noted, but for the counts.
-    pub(super) fn resume(options: &ReadOptions, resume: &ResumePoint) -> Assembly {
-        let mut assembly = Assembly::new(options);
-        (assembly.ap, assembly.is_log) = (resume.ap.clone(), true);
+    pub(super) fn resume(options: &ReadOptions, resume: &ResumePoint) -> LogAssembly {
+        let mut assembly = LogAssembly::new(options);
+        assembly.ap.clone_from(&resume.ap);
+        assembly.is_log = true;
         assembly.calendar = Calendar::resume(resume.clock);
-        (assembly.header, assembly.at_begin) = (resume.header.clone(), false);
-        assembly.elsewhere.first_host = resume.host.clone();
+        assembly.header.clone_from(&resume.header);
+        assembly.at_begin = false;
+        assembly.others.first_host.clone_from(&resume.host);
         assembly.log.bytes = resume.offset;
         assembly.whole_end = Some(resume.offset);
         assembly
     }
 
-    /// What the next pieces need not tell again.
-    pub(super) fn told(&self) -> Told<'_> {
-        Told {
-            ads: &self.known,
+    /// What the next pieces need not say again.
+    pub(super) fn earlier_pieces(&self) -> EarlierPieces<'_> {
+        EarlierPieces {
+            ads: &self.known_ads,
             reasons: &self.log.reasons,
         }
     }
 
-    /// A file that begins with so much of nothing but junk, or holds nothing else, is no event log.
-    pub(super) fn check_is_log(&self, path: &Path, at_end: bool) -> Result<()> {
-        let sound = self.is_log
-            || self.log.bytes < if at_end { 1 } else { MOST_JUNK_BYTES }
+    /// Refuses a file that begins with so much of nothing but junk that it is no event log.
+    pub(super) fn check_beginning(&self, path: &Path) -> Result<()> {
+        self.check_is_log(path, MOST_JUNK_BYTES)
+    }
+
+    /// Refuses a file that holds nothing but junk.
+    pub(super) fn check_whole(&self, path: &Path) -> Result<()> {
+        self.check_is_log(path, 1)
+    }
+
+    /// Fails if `junk_bytes` were read, and all was junk.
+    fn check_is_log(&self, path: &Path, junk_bytes: u64) -> Result<()> {
+        let may_be_log = self.is_log
+            || self.log.bytes < junk_bytes
             || !self.log.records_by_number.is_empty()
             || self.log.anomalies.keys().any(|kind| *kind != Anomaly::Junk);
         ensure!(
-            sound,
+            may_be_log,
             hinted(
                 format!("`{}` is no HTCondor event log", path.display()),
                 format!(
-                    "an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND}"
+                    "an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND_LOG_HINT}"
                 )
             )
         );
@@ -180,107 +153,160 @@ impl Assembly {
     }
 
     /// Before the first events: asks the first block for the access point. A header that the log begins with comes before all.
-    pub(super) fn find_ap(&mut self, pieces: &[Piece]) {
+    pub(super) fn find_access_point(&mut self, pieces: &[ParsedPiece]) {
         if self.ap.is_some() {
             return;
         }
-        let first = pieces
+        let first_piece = pieces
             .iter()
             .find(|piece| !piece.records_by_number.is_empty());
-        let begins = first.and_then(|piece| piece.headers().find(|found| found.is_first));
-        let later = || pieces.iter().flat_map(Piece::headers);
+        let first_header =
+            first_piece.and_then(|piece| piece.headers().find(|found| found.is_first));
+        let headers = || pieces.iter().flat_map(ParsedPiece::headers);
         let creator = |found: &FoundHeader| found.header.creator.clone();
-        let likely = || self.likely_ap.clone().filter(|_| later().next().is_some());
-        self.ap = begins
+
+        // Other generations say it only of a global event log, which has a header.
+        self.ap = first_header
             .and_then(creator)
-            .or_else(|| piece::access_point(pieces))
-            .or_else(|| later().find_map(creator))
-            .or_else(likely);
+            .or_else(|| find_access_point(pieces))
+            .or_else(|| headers().find_map(creator))
+            .or_else(|| {
+                let has_header = headers().next().is_some();
+                self.likely_ap.clone().filter(|_| has_header)
+            });
     }
 
     /// Adds the next piece, which is that of `block`; gives back the memory of its events.
-    pub(super) fn add(
+    pub(super) fn add_piece(
         &mut self,
-        block: &Block<'_>,
-        mut piece: Piece,
-        sink: &mut Sink<'_>,
+        block: &RecordBlock<'_>,
+        mut piece: ParsedPiece,
+        sink: &mut EventSink<'_>,
     ) -> Result<Vec<(Stamp, JobEvent)>> {
         self.check_headers(&mut piece);
-        let waiting = std::mem::take(&mut self.waiting)
-            .into_iter()
-            .map(|anchor| (0, anchor));
-        let mut anchors = waiting.chain(piece.anchors).peekable();
-        let mut ads = piece.ads.into_iter().peekable();
-        let mut hosts = piece.hosts.into_iter().peekable();
-        let mut steps = Vec::new();
-        for (index, (stamp, event)) in piece.events.drain(..).enumerate() {
-            while let Some((_, anchor)) = anchors.next_if(|(at, _)| *at <= index) {
-                self.add_ads(&mut ads, index);
-                self.enter(&anchor, stamp, sink)?;
-            }
-            if let Some((_, host)) = hosts.next_if(|(at, _)| *at <= index) {
-                self.add_ads(&mut ads, index);
-                self.enter_host(&host);
-            }
-            match self.place(stamp, event, sink)? {
-                Step::On | Step::Back => {}
-                Step::ZoneChange => steps.push((Anomaly::ZoneChange, index)),
-                Step::LongGap => steps.push((Anomaly::LongGap, index)),
-                Step::NoZoneChange => {
-                    if steps
-                        .pop_if(|(anomaly, _)| *anomaly == Anomaly::ZoneChange)
-                        .is_none()
-                    {
-                        self.forget_zone_change();
-                    }
-                }
-            }
-        }
-        self.waiting = anchors.map(|(_, anchor)| anchor).collect();
-        self.add_ads(&mut ads, usize::MAX);
+        let steps = self.place_events(&mut piece, sink)?;
         if !steps.is_empty() {
-            piece.anomalies.extend(with_places(block, &steps));
+            piece.anomalies.extend(find_event_positions(block, &steps));
         }
         piece.anomalies.sort_by_key(|(_, at)| *at);
+
         self.at_begin &= piece.records_by_number.is_empty();
-        for (number, count) in piece.records_by_number {
-            *self.log.records_by_number.entry(number).or_default() += count;
+        for (number, count) in &piece.records_by_number {
+            *self.log.records_by_number.entry(*number).or_default() += count;
         }
-        if piece.whole_end != Some(0) {
-            self.whole_end = piece.whole_end.map(|end| self.log.bytes + end as u64);
-            self.tail.clear();
-        }
-        let whole_end = self.whole_end.unwrap_or(0);
-        self.tail.extend(
-            piece
-                .anomalies
-                .iter()
-                .filter(|(_, at)| self.log.bytes + *at as u64 >= whole_end)
-                .map(|(anomaly, _)| *anomaly),
-        );
-        for (anomaly, at) in &piece.anomalies {
-            *self.log.anomalies.entry(*anomaly).or_default() += 1;
-            let (line, offset) = (self.line_of(block, *at), self.log.bytes + *at as u64);
-            self.log.places.push(AnomalyPlace {
-                anomaly: *anomaly,
-                line,
-                offset,
-            });
-        }
-        if !piece.anomalies.is_empty() {
-            self.log.places = first_places(self.log.places.iter());
-        }
+        self.add_whole_end(&piece);
+        self.add_anomalies(block, &piece.anomalies);
+
         self.lines += piece.lines;
         self.log.reasons.extend(piece.reasons);
         self.log.bytes += piece.bytes;
         Ok(piece.events)
     }
 
+    /// Leaves of the headers in `piece` those that begin a generation: the first record of the log, and what can follow it.
+    fn check_headers(&mut self, piece: &mut ParsedPiece) {
+        let at_begin = self.at_begin;
+        let last_header = &mut self.header;
+        let anomalies = &mut piece.anomalies;
+        piece.anchors.retain(|anchor| {
+            let YearAnchor::Header(found) = &anchor.item else {
+                return true;
+            };
+            let begins_generation = (found.is_first && at_begin)
+                || found
+                    .header
+                    .begins_generation(found.stamp, last_header.as_ref());
+            if begins_generation {
+                *last_header = Some(found.header.mark());
+            } else {
+                anomalies.push((Anomaly::MisplacedHeader, found.at));
+            }
+            begins_generation
+        });
+    }
+
+    /// Places the events of `piece` in time, and what stands between them in order. Returns the
+    /// steps of the clock that are worth saying, each with the index of its event.
+    fn place_events(
+        &mut self,
+        piece: &mut ParsedPiece,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Vec<(Anomaly, usize)>> {
+        let waiting = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .map(|item| BeforeEvent { index: 0, item });
+        let mut anchors = waiting.chain(std::mem::take(&mut piece.anchors)).peekable();
+        let mut ads = std::mem::take(&mut piece.ads).into_iter().peekable();
+        let mut hosts = std::mem::take(&mut piece.hosts).into_iter().peekable();
+        let mut steps = Vec::new();
+
+        for (index, (stamp, event)) in piece.events.drain(..).enumerate() {
+            // An anchor or a host may begin another stretch or access point: ads before it belong to the old one.
+            while let Some(anchor) = anchors.next_if(|anchor| anchor.index <= index) {
+                self.add_ads(&mut ads, index);
+                self.enter_anchor(&anchor.item, stamp, sink)?;
+            }
+            if let Some(host) = hosts.next_if(|host| host.index <= index) {
+                self.add_ads(&mut ads, index);
+                self.enter_host(&host.item);
+            }
+
+            match self.place_event(stamp, event, sink)? {
+                ClockStep::On | ClockStep::Back => {}
+                ClockStep::ZoneChange => steps.push((Anomaly::ZoneChange, index)),
+                ClockStep::LongGap => steps.push((Anomaly::LongGap, index)),
+                ClockStep::NoZoneChange => {
+                    let last_step = steps.pop_if(|(anomaly, _)| *anomaly == Anomaly::ZoneChange);
+                    if last_step.is_none() {
+                        self.forget_zone_change();
+                    }
+                }
+            }
+        }
+
+        // The event that the other anchors stand before is in the next piece.
+        self.waiting = anchors.map(|anchor| anchor.item).collect();
+        self.add_ads(&mut ads, usize::MAX);
+        Ok(steps)
+    }
+
+    /// Notes where the last whole record ends, and what was met after it.
+    fn add_whole_end(&mut self, piece: &ParsedPiece) {
+        // 0 is that of a piece without a whole record, which ends nothing.
+        if piece.whole_end != Some(0) {
+            self.whole_end = piece.whole_end.map(|end| self.log.bytes + end as u64);
+            self.tail.clear();
+        }
+
+        let whole_end = self.whole_end.unwrap_or(0);
+        for (anomaly, at) in &piece.anomalies {
+            if self.log.bytes + *at as u64 >= whole_end {
+                self.tail.push(*anomaly);
+            }
+        }
+    }
+
+    /// Counts and places what was met in the piece of `block`.
+    fn add_anomalies(&mut self, block: &RecordBlock<'_>, anomalies: &[(Anomaly, usize)]) {
+        if anomalies.is_empty() {
+            return;
+        }
+        for (anomaly, at) in anomalies {
+            *self.log.anomalies.entry(*anomaly).or_default() += 1;
+            let place = AnomalyPlace {
+                anomaly: *anomaly,
+                line: self.line_of(block, *at),
+                offset: self.log.bytes + *at as u64,
+            };
+            self.log.places.push(place);
+        }
+        self.log.places = first_places(self.log.places.iter());
+    }
+
     /// The line that begins at `at` in the piece of `block`, if those before it were counted.
-    fn line_of(&self, block: &Block<'_>, at: usize) -> u64 {
-        let within = || memchr::memchr_iter(b'\n', &block.text[..at]).count() as u64;
-        if self.read_once {
-            self.lines + within() + 1
+    fn line_of(&self, block: &RecordBlock<'_>, at: usize) -> u64 {
+        if self.is_read_once {
+            self.lines + line_feeds(&block.text[..at]) + 1
         } else {
             0
         }
@@ -288,74 +314,55 @@ impl Assembly {
 
     /// Forgets the last change of zone, of an earlier piece: there was none.
     fn forget_zone_change(&mut self) {
-        let is_change = |anomaly: &Anomaly| *anomaly == Anomaly::ZoneChange;
         if let Some(count) = self.log.anomalies.get_mut(&Anomaly::ZoneChange) {
             *count -= 1;
-            let all_placed = *count
-                < self
-                    .log
-                    .places
-                    .iter()
-                    .filter(|place| is_change(&place.anomaly))
-                    .count() as u64;
-            let last = self
-                .log
-                .places
-                .iter()
-                .rposition(|place| is_change(&place.anomaly))
-                .filter(|_| all_placed);
-            last.map(|at| self.log.places.remove(at));
+            let places = &mut self.log.places;
+            let is_change = |place: &AnomalyPlace| place.anomaly == Anomaly::ZoneChange;
+            let placed = places.iter().filter(|place| is_change(place)).count() as u64;
+            // Only the first of a kind have places, so the last change may have none.
+            if *count < placed
+                && let Some(last) = places.iter().rposition(is_change)
+            {
+                places.remove(last);
+            }
             self.log.anomalies.retain(|_, count| *count > 0);
         }
-        self.tail
-            .iter()
-            .rposition(is_change)
-            .map(|at| self.tail.remove(at));
+
+        let is_change = |anomaly: &Anomaly| *anomaly == Anomaly::ZoneChange;
+        if let Some(last) = self.tail.iter().rposition(is_change) {
+            self.tail.remove(last);
+        }
     }
 
-    /// Leaves of the headers in `piece` those that begin a generation: the first record of the log, and what can follow it.
-    fn check_headers(&mut self, piece: &mut Piece) {
-        let (anomalies, at_begin) = (&mut piece.anomalies, self.at_begin);
-        let before = &mut self.header;
-        piece.anchors.retain(|(_, anchor)| {
-            let Anchor::Header(FoundHeader {
-                stamp,
-                header,
-                is_first,
-                at,
-            }) = anchor
-            else {
-                return true;
-            };
-            let begins =
-                (*is_first && at_begin) || header.begins_generation(*stamp, before.as_ref());
-            if begins {
-                *before = Some(header.mark());
-            } else {
-                anomalies.push((Anomaly::MisplacedHeader, *at));
-            }
-            begins
-        });
-    }
-
-    fn place(&mut self, stamp: Stamp, event: JobEvent, sink: &mut Sink<'_>) -> Result<Step> {
+    fn place_event(
+        &mut self,
+        stamp: Stamp,
+        event: JobEvent,
+        sink: &mut EventSink<'_>,
+    ) -> Result<ClockStep> {
         if stamp.has_year && !self.undated.is_empty() {
             self.date_back(stamp, sink)?;
         }
-        let Some((time_ms, step)) = self.calendar.place(stamp) else {
-            self.undated.push((stamp, event, self.elsewhere.last));
-            return Ok(Step::On);
+        let Some((time_ms, step)) = self.calendar.place_stamp(stamp) else {
+            self.undated.push(UndatedEvent {
+                stamp,
+                event,
+                last_host: self.others.last_host,
+            });
+            return Ok(ClockStep::On);
         };
-        if step == Step::Back {
+        if step == ClockStep::Back {
             self.begin_stretch(sink)?;
         }
+
         let event = JobEvent { time_ms, ..event };
-        if self.elsewhere.hosts.is_empty() {
+        // Nearly every log is of one access point, and needs no look at the table of jobs.
+        if self.others.hosts.is_empty() {
             self.events.push(event);
         } else {
-            self.elsewhere
-                .of(&event)
-                .unwrap_or(&mut self.events)
+            self.others
+                .host_of_event(&event)
+                .map_or(&mut self.events, |host| &mut host.events)
                 .push(event);
         }
         Ok(step)
@@ -364,14 +371,15 @@ impl Assembly {
     /// Adds those of `ads` that stand before the event `index`, as far as they are new.
     fn add_ads(
         &mut self,
-        ads: &mut Peekable<impl Iterator<Item = (usize, AdKey, JobAd)>>,
+        ads: &mut Peekable<impl Iterator<Item = BeforeEvent<(AdKey, JobAd)>>>,
         index: usize,
     ) {
-        while let Some((_, key, ad)) = ads.next_if(|(at, ..)| *at <= index) {
-            if !self.known.meet(key.hash, key.spread) {
-                let elsewhere = self.elsewhere.jobs.get(&(ad.cluster, ad.proc));
-                elsewhere
-                    .map_or(&mut self.ads, |host| &mut self.elsewhere.hosts[*host].2)
+        while let Some(found) = ads.next_if(|ad| ad.index <= index) {
+            let (key, ad) = found.item;
+            if !self.known_ads.insert(key.hash, key.spread) {
+                self.others
+                    .host_of((ad.cluster, ad.proc))
+                    .map_or(&mut self.ads, |host| &mut host.ads)
                     .push(ad);
             }
         }
@@ -379,11 +387,12 @@ impl Assembly {
 
     /// Jobs are submitted from `host` from now on. A header says whose log it is, whatever the address of its host.
     fn enter_host(&mut self, host: &str) {
-        if self.header.is_none() && !self.ap_given {
-            return self.elsewhere.enter(host);
+        if self.header.is_none() && !self.is_ap_given {
+            self.others.enter_host(host);
+            return;
         }
         let first = self
-            .elsewhere
+            .others
             .first_host
             .get_or_insert_with(|| host.to_owned());
         if first != host && self.log.hosts.len() < MOST_HOSTS {
@@ -393,33 +402,35 @@ impl Assembly {
 
     /// Places the events before the first time with a year: back to the first, whose year that tells, and from there on in
     /// order.
-    fn date_back(&mut self, anchor: Stamp, sink: &mut Sink<'_>) -> Result<()> {
+    fn date_back(&mut self, anchor: Stamp, sink: &mut EventSink<'_>) -> Result<()> {
         let undated = std::mem::take(&mut self.undated);
-        let stamps = undated.iter().rev().map(|(stamp, ..)| stamp.ms);
-        let first_ms = stamps.fold(anchor.ms, |near_ms, within_ms| {
-            in_year_before(within_ms, near_ms)
-        });
-        self.calendar = Calendar::new(Some(first_ms), 0);
-        let last_host = self.elsewhere.last;
-        for (stamp, event, host) in undated {
-            self.elsewhere.last = host;
-            let anomaly = match self.place(stamp, event, sink)? {
-                Step::On | Step::Back => continue,
-                Step::ZoneChange => Anomaly::ZoneChange,
-                Step::LongGap => Anomaly::LongGap,
-                Step::NoZoneChange => {
-                    self.forget_zone_change();
-                    continue;
-                }
-            };
-            *self.log.anomalies.entry(anomaly).or_default() += 1;
+        let mut first_ms = anchor.ms;
+        for earlier in undated.iter().rev() {
+            first_ms = in_year_before(earlier.stamp.ms, first_ms);
         }
-        self.elsewhere.last = last_host;
+        self.calendar = Calendar::new(Some(first_ms), 0);
+
+        let last_host = self.others.last_host;
+        for earlier in undated {
+            self.others.last_host = earlier.last_host;
+            match self.place_event(earlier.stamp, earlier.event, sink)? {
+                ClockStep::On | ClockStep::Back => {}
+                ClockStep::ZoneChange => self.count_anomaly(Anomaly::ZoneChange),
+                ClockStep::LongGap => self.count_anomaly(Anomaly::LongGap),
+                ClockStep::NoZoneChange => self.forget_zone_change(),
+            }
+        }
+        self.others.last_host = last_host;
         Ok(())
     }
 
-    fn begin_stretch(&mut self, sink: &mut Sink<'_>) -> Result<()> {
-        if !self.events.is_empty() || !self.ads.is_empty() || !self.elsewhere.hosts.is_empty() {
+    /// Counts an anomaly whose place is no longer known.
+    fn count_anomaly(&mut self, anomaly: Anomaly) {
+        *self.log.anomalies.entry(anomaly).or_default() += 1;
+    }
+
+    fn begin_stretch(&mut self, sink: &mut EventSink<'_>) -> Result<()> {
+        if !self.events.is_empty() || !self.ads.is_empty() || !self.others.hosts.is_empty() {
             self.flush(sink)?;
         }
         self.stretch += 1;
@@ -429,55 +440,57 @@ impl Assembly {
     /// A header begins a file: its creation time gives the year, and the zone of the stamps around it. The stamp of a
     /// rotated file's header is that of its rotation, so there the first event has to tell. Without a header, the first
     /// job ad tells the year.
-    fn enter(&mut self, anchor: &Anchor, first_stamp: Stamp, sink: &mut Sink<'_>) -> Result<()> {
+    fn enter_anchor(
+        &mut self,
+        anchor: &YearAnchor,
+        first_stamp: Stamp,
+        sink: &mut EventSink<'_>,
+    ) -> Result<()> {
         match anchor {
-            Anchor::Header(FoundHeader { stamp, header, .. }) => {
-                self.enter_header(*stamp, header, first_stamp, sink)
+            YearAnchor::Header(FoundHeader { stamp, header, .. }) => {
+                let local = if header.is_live { *stamp } else { first_stamp };
+                self.enter_header(header, local, sink)
             }
-            Anchor::Ad(stamp) if !self.calendar.is_set() => {
+            YearAnchor::Ad(stamp) if !self.calendar.is_set() => {
                 self.date_back(*stamp, sink)?;
-                self.calendar.place(*stamp);
+                self.calendar.place_stamp(*stamp);
                 Ok(())
             }
-            Anchor::Ad(_) => Ok(()),
+            YearAnchor::Ad(_) => Ok(()),
         }
     }
 
+    /// Begins the generation of `header`, which was created at the local time `local`.
     fn enter_header(
         &mut self,
-        stamp: Stamp,
         header: &GlobalHeader,
-        first_stamp: Stamp,
-        sink: &mut Sink<'_>,
+        local: Stamp,
+        sink: &mut EventSink<'_>,
     ) -> Result<()> {
         let created_ms = header.created_s.saturating_mul(1000);
-        let local = if header.is_live { stamp } else { first_stamp };
         let offset_ms = offset_between(local, created_ms).unwrap_or(0);
         if !self.undated.is_empty() {
-            self.date_back(
-                Stamp {
-                    ms: created_ms + offset_ms,
-                    has_year: true,
-                    zone: Zone::Known,
-                },
-                sink,
-            )?;
+            let created = Stamp {
+                ms: created_ms + offset_ms,
+                has_year: true,
+                zone: StampZone::Known,
+            };
+            self.date_back(created, sink)?;
         }
         self.begin_stretch(sink)?;
-        (self.elsewhere.first_host, self.elsewhere.last) = (None, None);
-        self.elsewhere.jobs.clear();
-        if let Some(creator) = header
-            .creator
-            .as_ref()
-            .filter(|name| !self.ap_given && self.ap.as_ref() != Some(*name))
+        self.others.begin_log();
+
+        if !self.is_ap_given
+            && let Some(creator) = &header.creator
+            && self.ap.as_ref() != Some(creator)
         {
+            // Equal ids are of other jobs there, so no ad is known.
             self.ap = Some(creator.clone());
-            self.known = Known::new(JOBS_AT_ONCE);
+            self.known_ads = RecentKeys::new(JOBS_AT_ONCE);
         }
         if self.log.generation.is_none() {
-            let ap = self.ap.clone().unwrap_or_default();
             self.log.generation = Some(LogGeneration {
-                ap,
+                ap: self.ap.clone().unwrap_or_default(),
                 sequence: header.sequence,
                 created_ms,
                 offset: header.offset,
@@ -488,34 +501,37 @@ impl Assembly {
         Ok(())
     }
 
-    pub(super) fn flush(&mut self, sink: &mut Sink<'_>) -> Result<()> {
-        let stretch = self.stretch;
-        let ap = self.ap.as_deref().unwrap_or("unknown");
-        let mut hand_over = |ap: &str, events: &mut Vec<JobEvent>, ads: &mut Vec<JobAd>| {
-            let times = || events.iter().map(|event| event.time_ms);
-            self.log.begin_ms = times().chain(self.log.begin_ms).min();
-            self.log.end_ms = times().max().max(self.log.end_ms);
-            sink(EventBatch {
-                ap,
-                events,
-                ads,
-                stretch,
-            })?;
-            events.clear();
-            ads.clear();
-            anyhow::Ok(())
+    /// Hands over the events and ads of all access points.
+    pub(super) fn flush(&mut self, sink: &mut EventSink<'_>) -> Result<()> {
+        let batch = EventBatch {
+            ap: self.ap.as_deref().unwrap_or("unknown"),
+            events: &self.events,
+            ads: &self.ads,
+            stretch: self.stretch,
         };
-        hand_over(ap, &mut self.events, &mut self.ads)?;
-        self.elsewhere
-            .hosts
-            .iter_mut()
-            .try_for_each(|(host, events, ads)| hand_over(host, events, ads))
+        hand_over(batch, &mut self.log, sink)?;
+        self.events.clear();
+        self.ads.clear();
+
+        for host in &mut self.others.hosts {
+            let batch = EventBatch {
+                ap: &host.name,
+                events: &host.events,
+                ads: &host.ads,
+                stretch: self.stretch,
+            };
+            hand_over(batch, &mut self.log, sink)?;
+            host.events.clear();
+            host.ads.clear();
+        }
+        Ok(())
     }
 
-    pub(super) fn finish(mut self, path: &Path, sink: &mut Sink<'_>) -> Result<LogSummary> {
+    /// Hands over what is left; returns what there is to say of the log at `path`.
+    pub(super) fn finish(mut self, path: &Path, sink: &mut EventSink<'_>) -> Result<LogSummary> {
         for anchor in std::mem::take(&mut self.waiting) {
-            let (Anchor::Header(FoundHeader { stamp, .. }) | Anchor::Ad(stamp)) = &anchor;
-            self.enter(&anchor, *stamp, sink)?;
+            let (YearAnchor::Header(FoundHeader { stamp, .. }) | YearAnchor::Ad(stamp)) = &anchor;
+            self.enter_anchor(&anchor, *stamp, sink)?;
         }
         self.flush(sink)?;
         if !self.undated.is_empty() {
@@ -527,69 +543,40 @@ impl Assembly {
                 "name the year of its first event, for instance `--year 2026`"
             ));
         }
-        if !self.read_once {
+
+        if !self.is_read_once {
             find_lines(path, &mut self.log.places)?;
         }
-        self.log
-            .generation
-            .iter_mut()
-            .for_each(|generation| generation.bytes = self.log.bytes);
+        if let Some(generation) = &mut self.log.generation {
+            generation.bytes = self.log.bytes;
+        }
+        Ok(self.into_summary())
+    }
+
+    fn into_summary(mut self) -> LogSummary {
         // Which job was submitted to which of several access points is not kept.
-        let can_resume = self.elsewhere.hosts.is_empty() && !self.calendar.may_be_wrong();
-        let whole_end = self.whole_end.filter(|_| can_resume);
-        self.log.resume = whole_end
-            .zip(self.calendar.state())
-            .map(|(offset, clock)| ResumePoint {
+        let can_resume = self.others.hosts.is_empty() && !self.calendar.may_be_wrong();
+        if can_resume
+            && let Some(offset) = self.whole_end
+            && let Some(clock) = self.calendar.state()
+        {
+            self.log.resume = Some(ResumePoint {
                 offset,
                 ap: self.ap,
                 clock,
                 header: self.header,
-                host: self.elsewhere.first_host,
+                host: self.others.first_host,
                 tail: self.tail,
             });
-        Ok(self.log)
+        }
+        self.log
     }
 }
 
-/// What was met at events of the piece of `block`, each with its index, by where they begin in it.
-fn with_places(block: &Block<'_>, met: &[(Anomaly, usize)]) -> Vec<(Anomaly, usize)> {
-    let (mut events, mut met, mut found) = (0, met.iter().peekable(), Vec::new());
-    Records::new(block.text, block.ends_log).each(|record| {
-        if !matches!(record.header.number, AD_INFORMATION | GENERIC) {
-            found.extend(
-                met.next_if(|(_, index)| *index == events)
-                    .map(|(anomaly, _)| (*anomaly, record.at)),
-            );
-            events += 1;
-        }
-    });
-    found
-}
-
-/// Finds the lines of `places`, which are in order of their offsets.
-fn find_lines(path: &Path, places: &mut [AnomalyPlace]) -> Result<()> {
-    let Some(last) = places.last().map(|place| place.offset) else {
-        return Ok(());
-    };
-    let mut source = Source::open(path, |_| {})?;
-    let mut block = vec![0; SIZES.piece_bytes];
-    let (mut start, mut line, mut next) = (0u64, 1u64, 0);
-    while start <= last && next < places.len() {
-        let filled = source.fill(&mut block)?;
-        let mut counted = 0;
-        while let Some(place) = places
-            .get_mut(next)
-            .filter(|place| place.offset < start + filled as u64)
-        {
-            let at = (place.offset - start) as usize;
-            line += memchr::memchr_iter(b'\n', &block[counted..at]).count() as u64;
-            (place.line, counted, next) = (line, at, next + 1);
-        }
-        if filled == 0 {
-            break;
-        }
-        line += memchr::memchr_iter(b'\n', &block[counted..filled]).count() as u64;
-        start += filled as u64;
-    }
-    Ok(())
+/// Hands over `batch`, and notes in `log` over what time its events reach.
+fn hand_over(batch: EventBatch<'_>, log: &mut LogSummary, sink: &mut EventSink<'_>) -> Result<()> {
+    let times = || batch.events.iter().map(|event| event.time_ms);
+    log.begin_ms = times().chain(log.begin_ms).min();
+    log.end_ms = times().max().max(log.end_ms);
+    sink(batch)
 }

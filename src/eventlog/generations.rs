@@ -5,129 +5,162 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::blocks::{Block, SIZES};
-use super::header::{GlobalHeader, global_header};
-use super::known::Known;
-use super::piece::{self, Piece, Told};
+use super::blocks::{BLOCK_SIZES, RecordBlock};
+use super::global_header::{GlobalHeader, parse_global_header};
+use super::piece::{EarlierPieces, ParsedPiece, find_access_point};
 use super::reason::ReasonTemplates;
-use super::record::Records;
-use super::source::{Source, is_read_once};
+use super::recent_keys::RecentKeys;
+use super::record_scan::RecordScan;
+use super::source::{LogSource, is_read_once};
 
 /// The header stands in the first record, which is padded to a few hundred bytes.
 pub(super) const HEAD_BYTES: usize = 1 << 16;
+
+/// A file of a log, and the header that it begins with, if it does.
+struct LogFile {
+    path: PathBuf,
+    header: Option<GlobalHeader>,
+}
+
+impl LogFile {
+    /// Whether both begin with headers of one access point.
+    fn is_of_same_log(&self, other: &LogFile) -> bool {
+        match (&self.header, &other.header) {
+            (Some(header), Some(other)) => header.creator == other.creator,
+            _ => false,
+        }
+    }
+}
 
 /// `logs`, and beside each global event log among them the rotated generations that were found next to it, ordered by
 /// what their headers say and not by name. Logs without such a header stay where they are.
 ///
 /// HTCondor names the generations of `EventLog` `EventLog.old`, or `EventLog.1` (newest) to `EventLog.N`; ours may be
 /// compressed, too.
+///
+/// # Errors
+/// Fails when one of `logs` cannot be read.
 pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut found: Vec<(PathBuf, Option<GlobalHeader>)> = Vec::new();
+    let mut found: Vec<LogFile> = Vec::new();
     for log in logs {
         // What is looked at of a pipe is gone.
         let header = if is_read_once(log) {
             None
         } else {
-            header(log)?
+            read_header(log)?
         };
-        for sibling in siblings(log).into_iter().filter(|_| header.is_some()) {
-            let other = self::header(&sibling).unwrap_or(None);
-            if creator(&other) == creator(&header)
-                && other.is_some()
-                && !found.iter().any(|(path, _)| *path == sibling)
-            {
-                found.push((sibling, other));
-            }
+        let file = LogFile {
+            path: log.clone(),
+            header,
+        };
+
+        if file.header.is_some() {
+            add_siblings(&file, &mut found);
         }
-        if !found.iter().any(|(path, _)| path == log) {
-            found.push((log.clone(), header));
+        if !found.iter().any(|known| known.path == file.path) {
+            found.push(file);
         }
     }
-    let group = |header: &Option<GlobalHeader>, at: usize| {
-        let same = |other: &(PathBuf, Option<GlobalHeader>)| {
-            other.1.is_some() && creator(&other.1) == creator(header)
-        };
-        if header.is_some() {
-            found.iter().position(same).unwrap_or(at)
-        } else {
-            at
+    Ok(in_order_written(&found))
+}
+
+/// Adds the rotated generations beside `log` that have headers of the same access point.
+fn add_siblings(log: &LogFile, found: &mut Vec<LogFile>) {
+    for path in sibling_paths(&log.path) {
+        // A sibling was not named, so one that cannot be read is passed over.
+        let header = read_header(&path).unwrap_or(None);
+        let sibling = LogFile { path, header };
+        let is_known = found.iter().any(|known| known.path == sibling.path);
+        if sibling.is_of_same_log(log) && !is_known {
+            found.push(sibling);
         }
-    };
-    let place = |(at, (_, header)): (usize, &(PathBuf, Option<GlobalHeader>))| {
-        let order = header
+    }
+}
+
+/// The paths of `files`: those of one access point together, where the first of them stands, by sequence.
+fn in_order_written(files: &[LogFile]) -> Vec<PathBuf> {
+    let mut order = Vec::new();
+    for (at, file) in files.iter().enumerate() {
+        let first_of_log = files.iter().position(|other| other.is_of_same_log(file));
+        let sequence = file
+            .header
             .as_ref()
             .map_or((0, 0), |header| (header.sequence, header.created_s));
-        (group(header, at), order, at)
-    };
-    let mut order: Vec<_> = found.iter().enumerate().map(place).collect();
+        order.push((first_of_log.unwrap_or(at), sequence, at));
+    }
     order.sort_unstable();
-    Ok(order
+
+    order
         .into_iter()
-        .map(|(.., at)| found[at].0.clone())
-        .collect())
+        .map(|(.., at)| files[at].path.clone())
+        .collect()
 }
 
 /// The access point of global event logs whose headers do not name it: what the beginnings of `logs` say, if they agree. A
 /// generation in which no job was submitted says nothing.
+///
+/// # Errors
+/// Fails when one of `logs` cannot be read.
 pub fn likely_access_point(logs: &[PathBuf]) -> Result<Option<String>> {
+    if logs.len() < 2 {
+        return Ok(None);
+    }
     let mut names = BTreeSet::new();
-    for log in logs
-        .iter()
-        .filter(|log| logs.len() > 1 && !is_read_once(log))
-    {
+    for log in logs.iter().filter(|log| !is_read_once(log)) {
         // Most headers say it, and no more is read.
-        if header(log)?.is_some_and(|header| header.creator.is_none()) {
-            let text = &beginning(log, SIZES.first_bytes)?;
-            let (ads, reasons) = (Known::new(1), ReasonTemplates::default());
-            let piece = Piece::parse(
-                &Block {
-                    text,
-                    ends_log: true,
-                },
-                Told {
-                    ads: &ads,
-                    reasons: &reasons,
-                },
-                Vec::new(),
-            );
-            names.extend(piece::access_point(&[piece]));
+        if read_header(log)?.is_some_and(|header| header.creator.is_none()) {
+            names.extend(read_access_point(log)?);
         }
     }
     Ok(names.pop_first().filter(|_| names.is_empty()))
 }
 
-/// Which generation of a global event log the file `log` is: 1 more with each rotation. `None` for any other log.
-pub fn sequence_number(log: &Path) -> Result<Option<u64>> {
-    Ok(header(log)?.map(|header| header.sequence))
+/// What the beginning of `log` says of its access point.
+fn read_access_point(log: &Path) -> Result<Option<String>> {
+    let text = read_beginning(log, BLOCK_SIZES.first_bytes)?;
+    let block = RecordBlock {
+        text: &text,
+        ends_log: true,
+    };
+    let earlier = EarlierPieces {
+        ads: &RecentKeys::new(1),
+        reasons: &ReasonTemplates::default(),
+    };
+    let piece = ParsedPiece::parse(&block, earlier, Vec::new());
+    Ok(find_access_point(&[piece]))
 }
 
-fn creator(header: &Option<GlobalHeader>) -> Option<&str> {
-    header.as_ref().and_then(|header| header.creator.as_deref())
+/// Which generation of a global event log the file `log` is: 1 more with each rotation. `None` for any other log.
+///
+/// # Errors
+/// Fails when the log cannot be read.
+pub fn sequence_number(log: &Path) -> Result<Option<u64>> {
+    Ok(read_header(log)?.map(|header| header.sequence))
 }
 
 /// The header that a log begins with, if it does.
-fn header(log: &Path) -> Result<Option<GlobalHeader>> {
-    Ok(header_in(&beginning(log, HEAD_BYTES)?))
+fn read_header(log: &Path) -> Result<Option<GlobalHeader>> {
+    Ok(header_in(&read_beginning(log, HEAD_BYTES)?))
 }
 
 /// The first `bytes` of a log, or all of it.
-fn beginning(log: &Path, bytes: usize) -> Result<Vec<u8>> {
+fn read_beginning(log: &Path, bytes: usize) -> Result<Vec<u8>> {
     let mut head = vec![0; bytes];
-    let filled = Source::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
+    let filled = LogSource::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
     head.truncate(filled.with_context(|| format!("cannot read the log `{}`", log.display()))?);
     Ok(head)
 }
 
 /// The header in the first bytes of a log.
 pub(super) fn header_in(head: &[u8]) -> Option<GlobalHeader> {
-    Records::new(head, true)
-        .all()
+    RecordScan::new(head, true)
+        .collect_records()
         .first()
-        .and_then(global_header)
+        .and_then(parse_global_header)
 }
 
 /// Files beside `log` that are named like its rotated generations.
-pub(super) fn siblings(log: &Path) -> Vec<PathBuf> {
+pub(super) fn sibling_paths(log: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (log.parent(), log.file_name().and_then(|name| name.to_str()))
     else {
         return Vec::new();
@@ -137,27 +170,30 @@ pub(super) fn siblings(log: &Path) -> Vec<PathBuf> {
     } else {
         parent
     };
-    let is_generation = |found: &str| {
-        let suffix = found
-            .strip_prefix(name)
-            .and_then(|rest| rest.strip_prefix('.'))
-            .unwrap_or("");
-        let suffix = [".gz", ".xz", ".zst"]
-            .iter()
-            .find_map(|end| suffix.strip_suffix(end))
-            .unwrap_or(suffix);
-        suffix == "old" || (!suffix.is_empty() && suffix.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let names = fs_err::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut found: Vec<PathBuf> = names
-        .filter(|found| is_generation(found))
+
+    let entries = fs_err::read_dir(dir).into_iter().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|found| is_generation_of(name, found))
         .map(|found| parent.join(found))
         .collect();
     found.sort();
     found
+}
+
+/// Whether `found` is `name` with `.old` or a number after it, perhaps compressed.
+fn is_generation_of(name: &str, found: &str) -> bool {
+    let Some(suffix) = found
+        .strip_prefix(name)
+        .and_then(|rest| rest.strip_prefix('.'))
+    else {
+        return false;
+    };
+    let suffix = [".gz", ".xz", ".zst"]
+        .iter()
+        .find_map(|end| suffix.strip_suffix(end))
+        .unwrap_or(suffix);
+    suffix == "old" || (!suffix.is_empty() && suffix.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]

@@ -7,69 +7,70 @@ const BLOCK_BYTES: usize = u64::BITS as usize;
 
 /// So many blocks are searched until the first mark among them is met. Records are told apart between two windows, so that
 /// the search itself is a loop without branches.
-const BLOCKS: usize = 16;
+const WINDOW_BLOCKS: usize = 16;
 
-const WINDOW_BYTES: usize = BLOCKS * BLOCK_BYTES;
+const WINDOW_BYTES: usize = WINDOW_BLOCKS * BLOCK_BYTES;
 
 /// A window of text, and the byte that follows it.
-type Window = [u8; WINDOW_BYTES + 1];
+type TextWindow = [u8; WINDOW_BYTES + 1];
 
 /// The places in a text where a line begins that can begin or end a record: after a line feed a digit, a dot, or the
 /// bracket of a ClassAd; and a digit after a NUL, as crashed file systems leave runs of NULs before the next record.
-pub(super) struct Marks<'a> {
+pub(super) struct LineMarks<'a> {
     text: &'a [u8],
     /// Where the next window begins.
     next_window: usize,
     /// A bit for each byte of a window that may stand before a mark.
-    window: [u64; BLOCKS],
+    window: [u64; WINDOW_BLOCKS],
     /// The next block of the window.
     next_block: usize,
     /// The bits of the block before it, but for those met already.
     candidates: u64,
 }
 
-impl<'a> Marks<'a> {
+impl<'a> LineMarks<'a> {
     /// The marks of `text` after the byte `from`.
-    pub(super) fn new(text: &'a [u8], from: usize) -> Marks<'a> {
-        Marks {
+    pub(super) fn new(text: &'a [u8], from: usize) -> LineMarks<'a> {
+        LineMarks {
             text,
             next_window: from,
-            window: [0; BLOCKS],
-            next_block: BLOCKS,
+            window: [0; WINDOW_BLOCKS],
+            next_block: WINDOW_BLOCKS,
             candidates: 0,
         }
     }
 
     /// Searches the next window, if there is one.
     #[inline(never)]
-    fn search(&mut self) -> Option<()> {
+    fn search_window(&mut self) -> Option<()> {
         let rest = self
             .text
             .get(self.next_window..)
             .filter(|rest| !rest.is_empty())?;
         self.window = match rest.first_chunk() {
-            Some(window) => candidates(window),
-            None => candidates(&padded(rest)),
+            Some(window) => candidate_bits(window),
+            None => candidate_bits(&padded_window(rest)),
         };
-        (self.next_window, self.next_block) = (self.next_window + WINDOW_BYTES, 0);
+        self.next_window += WINDOW_BYTES;
+        self.next_block = 0;
         Some(())
     }
 }
 
-impl Iterator for Marks<'_> {
+impl Iterator for LineMarks<'_> {
     type Item = usize;
 
     #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         loop {
             while self.candidates == 0 {
-                if self.next_block == BLOCKS {
-                    self.search()?;
+                if self.next_block == WINDOW_BLOCKS {
+                    self.search_window()?;
                 }
                 self.candidates = self.window[self.next_block];
                 self.next_block += 1;
             }
-            let block = self.next_window - (BLOCKS + 1 - self.next_block) * BLOCK_BYTES;
+            let block = self.next_window - (WINDOW_BLOCKS + 1 - self.next_block) * BLOCK_BYTES;
             let before = block + self.candidates.trailing_zeros() as usize;
             self.candidates &= self.candidates - 1;
             if is_mark(&self.text[before..]) {
@@ -81,7 +82,7 @@ impl Iterator for Marks<'_> {
 
 /// The last window of a text; what is filled in is no mark.
 #[cold]
-fn padded(rest: &[u8]) -> Window {
+fn padded_window(rest: &[u8]) -> TextWindow {
     let mut window = [b'x'; WINDOW_BYTES + 1];
     window[..rest.len()].copy_from_slice(rest);
     window
@@ -95,12 +96,12 @@ fn is_mark(text: &[u8]) -> bool {
 }
 
 /// A bit for each byte of a window that may stand before a mark: few others pass, and they are told apart later.
-fn candidates(window: &Window) -> [u64; BLOCKS] {
+fn candidate_bits(window: &TextWindow) -> [u64; WINDOW_BLOCKS] {
     #[cfg(target_arch = "x86_64")]
     if let Some(simd) = pulp::x86::V3::try_new() {
-        return simd.vectorize(Avx2 { simd, window });
+        return simd.vectorize(Avx2Search { simd, window });
     }
-    in_parts(window, |before, first| {
+    bits_of_parts(window, |before, first| {
         let (before, first) = (u8x16::new(before), u8x16::new(first));
         let ends = (before & u8x16::splat(!b'\n')).simd_eq(u8x16::splat(0));
         let past_dot = (first & u8x16::splat(!0x40)) - u8x16::splat(b'.');
@@ -111,20 +112,20 @@ fn candidates(window: &Window) -> [u64; BLOCKS] {
 
 /// The same with vectors of twice the size.
 #[cfg(target_arch = "x86_64")]
-struct Avx2<'a> {
+struct Avx2Search<'a> {
     simd: pulp::x86::V3,
-    window: &'a Window,
+    window: &'a TextWindow,
 }
 
 #[cfg(target_arch = "x86_64")]
-impl pulp::NullaryFnOnce for Avx2<'_> {
-    type Output = [u64; BLOCKS];
+impl pulp::NullaryFnOnce for Avx2Search<'_> {
+    type Output = [u64; WINDOW_BLOCKS];
 
     #[inline(always)]
     fn call(self) -> Self::Output {
         let pulp::x86::V3 { avx, avx2, .. } = self.simd;
         let splat = |byte: u8| avx._mm256_set1_epi8(byte.cast_signed());
-        in_parts(self.window, |before: [u8; 32], first: [u8; 32]| {
+        bits_of_parts(self.window, |before: [u8; 32], first: [u8; 32]| {
             let (before, first) = (pulp::cast(before), pulp::cast(first));
             let ends =
                 avx2._mm256_cmpeq_epi8(avx2._mm256_and_si256(before, splat(!b'\n')), splat(0));
@@ -142,10 +143,10 @@ impl pulp::NullaryFnOnce for Avx2<'_> {
 
 /// The words of a window, whose parts of `N` bytes `bits` looks at: what may stand before a mark, and what follows.
 #[inline(always)]
-fn in_parts<const N: usize>(
-    window: &Window,
+fn bits_of_parts<const N: usize>(
+    window: &TextWindow,
     bits: impl Fn([u8; N], [u8; N]) -> u64,
-) -> [u64; BLOCKS] {
+) -> [u64; WINDOW_BLOCKS] {
     let part = |at: usize| window[at..at + N].try_into().expect("N bytes");
     std::array::from_fn(|block| {
         let start = block * BLOCK_BYTES;
@@ -168,7 +169,7 @@ mod tests {
             from in 0usize..3010,
         ) {
             let expected: Vec<usize> = (from + 1..text.len()).filter(|at| is_mark(&text[at - 1..])).collect();
-            prop_assert_eq!(Marks::new(&text, from).collect::<Vec<_>>(), expected);
+            prop_assert_eq!(LineMarks::new(&text, from).collect::<Vec<_>>(), expected);
         }
     }
 
@@ -177,9 +178,9 @@ mod tests {
         for at in 0..WINDOW_BYTES {
             let mut window = [b'x'; WINDOW_BYTES + 1];
             (window[at], window[at + 1]) = (b'\n', b'.');
-            let mut expected = [0; BLOCKS];
+            let mut expected = [0; WINDOW_BLOCKS];
             expected[at / BLOCK_BYTES] = 1 << (at % BLOCK_BYTES);
-            assert_eq!(candidates(&window), expected);
+            assert_eq!(candidate_bits(&window), expected);
         }
     }
 }

@@ -3,41 +3,48 @@
 //! The format is that of HTCondor's user logs and global event log, which share one record grammar: a header line
 //! `NNN (cluster.proc.subproc) stamp text`, body lines, and a line `...`.
 
+mod anomaly;
+mod anomaly_positions;
 mod assembly;
 mod blocks;
-mod body;
+mod calendar;
 mod classad;
 mod collect;
-mod dump;
+mod dates;
 mod event;
+mod event_number;
 mod generations;
-mod header;
-mod information;
-mod known;
+mod global_header;
+mod job_ad;
+mod log;
 mod marks;
+mod other_access_points;
 mod piece;
 mod reader;
 mod reason;
+mod recent_keys;
 mod record;
+mod record_cuts;
+mod record_header;
+mod record_scan;
 mod source;
 mod stamp;
-mod text;
+mod write;
 
-pub use body::{
-    DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogHeader, ResourceUsage,
-};
+pub use anomaly::{Anomaly, AnomalyCounts, AnomalyPlace, first_places};
 pub use collect::{ArchivedGeneration, CollectOutcome, LogArchive, LostEvents, collect};
-pub use dump::dump;
-pub use event::{
-    ABORTED, AD_INFORMATION, EXECUTE, FILE_TRANSFER, GENERIC, HELD, JobAd, JobEvent, RELEASED,
-    RemovedBy, ResourceRequest, SUBMIT, TERMINATED, event_name,
+pub use event::{JobEvent, RemovedBy};
+pub use event_number::{
+    ABORTED, AD_INFORMATION, EXECUTE, FILE_TRANSFER, GENERIC, HELD, RELEASED, SUBMIT, TERMINATED,
+    event_name,
 };
 pub use generations::{find_generations, likely_access_point, sequence_number};
-pub use reader::{
-    AnomalyCounts, AnomalyPlace, EventBatch, LogGeneration, LogSummary, ReadOptions, ResumePoint,
-    can_read_on, first_places, read, read_on, scan,
-};
+pub use job_ad::{JobAd, ResourceRequest};
+pub use log::{EventBatch, LogGeneration, LogSummary, ReadOptions, ResumePoint};
+pub use reader::{can_read_on, read, read_on, scan};
 pub use reason::ReasonTemplates;
-pub use record::Anomaly;
 pub use source::{is_read_once, open};
-pub use text::LogBuffer;
+pub use write::{
+    DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, LogHeader, ResourceUsage,
+    dump,
+};

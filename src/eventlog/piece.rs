@@ -3,19 +3,33 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use super::blocks::Block;
-use super::event::{self, AD_INFORMATION, AdKey, GENERIC, HELD, JobAd, JobEvent, SUBMIT};
-use super::header::{GlobalHeader, global_header, overwritten};
-use super::known::Known;
-use super::reason::{self, ReasonTemplates};
-use super::record::{Anomaly, Content, Record, Records, headline};
+use super::anomaly::Anomaly;
+use super::blocks::RecordBlock;
+use super::event::{JobEvent, parse_event, parse_hold, parse_submit_host};
+use super::event_number::{AD_INFORMATION, GENERIC, HELD, SUBMIT};
+use super::global_header::{GlobalHeader, overwritten_event, parse_global_header};
+use super::job_ad::{AdKey, JobAd, parse_ad, parse_ad_key, parse_ad_stamp};
+use super::reason::{ReasonTemplates, reason_template, template_hash};
+use super::recent_keys::RecentKeys;
+use super::record::{LogRecord, RecordContent, headline};
+use super::record_scan::RecordScan;
 use super::stamp::Stamp;
 
 /// So many new jobs may take turns in a piece until one is forgotten.
 const JOBS_AT_ONCE: usize = 1 << 8;
 
+/// HTCondor's event numbers have three digits.
+const EVENT_NUMBERS: usize = 1000;
+
+/// Something in a piece, with the number of events before it.
+#[derive(Clone, Copy)]
+pub(super) struct BeforeEvent<T> {
+    pub(super) index: usize,
+    pub(super) item: T,
+}
+
 /// What tells the year.
-pub(super) enum Anchor {
+pub(super) enum YearAnchor {
     Header(FoundHeader),
     Ad(Stamp),
 }
@@ -32,218 +46,285 @@ pub(super) struct FoundHeader {
 
 /// What one thread made of one piece; stamps are not yet placed in time.
 #[derive(Default)]
-pub(super) struct Piece {
+pub(super) struct ParsedPiece {
     pub(super) bytes: u64,
     /// How many lines end in it, where the log cannot be read again to find out.
     pub(super) lines: u64,
     pub(super) events: Vec<(Stamp, JobEvent)>,
-    /// Each with the number of events before it.
-    pub(super) anchors: Vec<(usize, Anchor)>,
-    /// Each with the number of events before it.
-    pub(super) ads: Vec<(usize, AdKey, JobAd)>,
+    pub(super) anchors: Vec<BeforeEvent<YearAnchor>>,
+    pub(super) ads: Vec<BeforeEvent<(AdKey, JobAd)>>,
     pub(super) reasons: ReasonTemplates,
     /// The hosts that jobs were submitted from, each with the first event 000 that names it after another.
-    pub(super) hosts: Vec<(usize, String)>,
+    pub(super) hosts: Vec<BeforeEvent<String>>,
     pub(super) records_by_number: BTreeMap<u16, u64>,
     pub(super) anomalies: Vec<(Anomaly, usize)>,
     /// Where the last whole record ends; `None` if its last line feed is missing.
     pub(super) whole_end: Option<usize>,
 }
 
-/// Records that say more than an event does, most with the number of events before them. They are read after all events,
-/// so that the loop over all records stays small.
-#[derive(Default)]
-pub(super) struct Telling<'a> {
-    /// The first ad of each job, as far as it is not known.
-    ads: Vec<(usize, AdKey, Record<'a>)>,
-    first_ad: Option<(usize, Record<'a>)>,
-    /// Whether each is the first record, too.
-    generic: Vec<(usize, Record<'a>, bool)>,
-    holds: Vec<(usize, Record<'a>)>,
-    /// Those events 000 whose first line is not that of the one before.
-    submits: Vec<(usize, Record<'a>)>,
-}
-
-/// What was met before a piece, and need not be told again.
+/// What the pieces before one said, and need not be read again.
 #[derive(Clone, Copy)]
-pub(super) struct Told<'a> {
-    pub(super) ads: &'a Known<NonZeroU64>,
+pub(super) struct EarlierPieces<'a> {
+    pub(super) ads: &'a RecentKeys<NonZeroU64>,
     pub(super) reasons: &'a ReasonTemplates,
 }
 
-/// Whose ads were met: one follows every event, and the first of a job says it all.
-struct Met<'a> {
-    /// Before the piece.
-    before: &'a Known<NonZeroU64>,
-    here: Known<NonZeroU64>,
+/// Records that say more than an event does. They are read after all events, so that the loop over
+/// all records stays small.
+#[derive(Default)]
+pub(super) struct DeferredRecords<'a> {
+    /// The first ad of each job, as far as it is not known.
+    ads: Vec<BeforeEvent<(AdKey, LogRecord<'a>)>>,
+    first_ad: Option<BeforeEvent<LogRecord<'a>>>,
+    generic: Vec<GenericRecord<'a>>,
+    holds: Vec<BeforeEvent<LogRecord<'a>>>,
+    /// Those events 000 whose first line is not that of the one before.
+    submits: Vec<BeforeEvent<LogRecord<'a>>>,
 }
 
-impl<'a> Telling<'a> {
-    /// Takes the ad after `at` events. It is looked at at once, while the processor has it at hand.
-    #[inline(never)]
-    fn ad(&mut self, at: usize, record: &Record<'a>, met: &mut Met<'_>) {
-        if self.first_ad.is_none() {
-            self.first_ad = Some((at, *record));
-        }
-        let Some(key) = event::ad_key(record) else {
-            return;
-        };
-        // First where it is looked for faster.
-        if !met.here.meet(key.hash, key.spread) && !met.before.knows(key.hash, key.spread) {
-            self.ads.push((at, key, *record));
-        }
+/// An event 008: perhaps the header of a global event log.
+struct GenericRecord<'a> {
+    /// The number of events before it.
+    index: usize,
+    record: LogRecord<'a>,
+    /// Whether it is the first record of the piece.
+    is_first: bool,
+}
+
+/// Whose ads were met: one follows every event, and the first of a job says it all.
+struct AdFilter<'a> {
+    before_piece: &'a RecentKeys<NonZeroU64>,
+    in_piece: RecentKeys<NonZeroU64>,
+}
+
+impl AdFilter<'_> {
+    /// Whether no ad of this key was met; from now on one was.
+    fn is_new(&mut self, key: AdKey) -> bool {
+        // The table of the piece comes first: it is small, and in the core's own cache.
+        !self.in_piece.insert(key.hash, key.spread)
+            && !self.before_piece.contains(key.hash, key.spread)
     }
 }
 
-impl<'a> Telling<'a> {
-    /// Takes the event 000 that is the event `at`.
-    fn submit(&mut self, at: usize, record: &Record<'a>) {
-        let is_same = |(_, last): &(usize, Record<'_>)| match (last.content, record.content) {
-            (Content::Text(last), Content::Text(text)) => headline(last) == headline(text),
-            _ => false,
-        };
-        if !self.submits.last().is_some_and(is_same) {
-            self.submits.push((at, *record));
+impl<'a> DeferredRecords<'a> {
+    /// Takes the ad after `index` events. It is looked at at once, while the processor has it at hand.
+    #[inline(never)]
+    fn add_ad(&mut self, index: usize, record: &LogRecord<'a>, filter: &mut AdFilter<'_>) {
+        if self.first_ad.is_none() {
+            self.first_ad = Some(BeforeEvent {
+                index,
+                item: *record,
+            });
         }
+        if let Some(key) = parse_ad_key(record)
+            && filter.is_new(key)
+        {
+            self.ads.push(BeforeEvent {
+                index,
+                item: (key, *record),
+            });
+        }
+    }
+
+    /// Takes the event 008 after `index` events.
+    fn add_generic(&mut self, index: usize, record: &LogRecord<'a>) {
+        let is_first = index == 0 && self.generic.is_empty() && self.first_ad.is_none();
+        self.generic.push(GenericRecord {
+            index,
+            record: *record,
+            is_first,
+        });
+    }
+
+    /// Takes the event 012 that is the event `index`.
+    fn add_hold(&mut self, index: usize, record: &LogRecord<'a>) {
+        self.holds.push(BeforeEvent {
+            index,
+            item: *record,
+        });
+    }
+
+    /// Takes the event 000 that is the event `index`.
+    fn add_submit(&mut self, index: usize, record: &LogRecord<'a>) {
+        let last = self.submits.last().map(|last| last.item.content);
+        // Nearly all name the same host, so their lines are compared and not parsed.
+        if let (Some(RecordContent::Text(last)), RecordContent::Text(text)) = (last, record.content)
+            && headline(last) == headline(text)
+        {
+            return;
+        }
+        self.submits.push(BeforeEvent {
+            index,
+            item: *record,
+        });
     }
 }
 
 /// The access point, as job ads or, without any, submit events name it.
-pub(super) fn access_point(pieces: &[Piece]) -> Option<String> {
-    let schedd = pieces
-        .iter()
-        .flat_map(|piece| &piece.ads)
-        .map(|(.., ad)| ad.schedd.clone())
-        .next();
-    schedd.or_else(|| {
-        pieces
-            .iter()
-            .find_map(|piece| Some(piece.hosts.first()?.1.clone()))
-    })
+pub(super) fn find_access_point(pieces: &[ParsedPiece]) -> Option<String> {
+    let first_ad = pieces.iter().flat_map(|piece| &piece.ads).next();
+    if let Some(ad) = first_ad {
+        let (_, ad) = &ad.item;
+        return Some(ad.schedd.clone());
+    }
+    let first_host = pieces.iter().find_map(|piece| piece.hosts.first());
+    first_host.map(|host| host.item.clone())
 }
 
-impl Piece {
+impl ParsedPiece {
     /// The headers of global event logs in it.
     pub(super) fn headers(&self) -> impl Iterator<Item = &FoundHeader> {
-        self.anchors.iter().filter_map(|(_, anchor)| match anchor {
-            Anchor::Header(found) => Some(found),
-            Anchor::Ad(_) => None,
+        self.anchors.iter().filter_map(|anchor| match &anchor.item {
+            YearAnchor::Header(found) => Some(found),
+            YearAnchor::Ad(_) => None,
         })
     }
 
-    /// Parses one piece, but for what was `told` before; the memory of `events` is used again.
+    /// Parses one piece, but for what `earlier` pieces said; the memory of `events` is used again.
     pub(super) fn parse(
-        block: &Block<'_>,
-        told: Told<'_>,
+        block: &RecordBlock<'_>,
+        earlier: EarlierPieces<'_>,
         events: Vec<(Stamp, JobEvent)>,
-    ) -> Piece {
-        let (mut piece, telling) = Piece::scan(block, Some(told.ads), events);
-        piece.hosts.extend(
-            telling
-                .submits
-                .iter()
-                .filter_map(|(at, record)| Some((*at, event::submit_host(record)?))),
-        );
-        piece.hosts.dedup_by(|next, last| next.1 == last.1);
-        for (at, record) in &telling.holds {
-            let text = event::hold(record).1;
-            let hash = reason::hash(&text);
-            piece.events[*at].1.value = hash.cast_signed();
-            if !told.reasons.settles(hash) {
-                piece.reasons.add(hash, || reason::template(&text));
+    ) -> ParsedPiece {
+        let (mut piece, deferred) = ParsedPiece::scan(block, Some(earlier.ads), events);
+        piece.add_hosts(&deferred.submits);
+        piece.add_hold_reasons(&deferred.holds, earlier.reasons);
+        piece.add_headers(&deferred.generic);
+
+        if let Some(first) = &deferred.first_ad {
+            piece.add_ad_stamp(first);
+        }
+        piece.anchors.sort_by_key(|anchor| anchor.index);
+
+        for BeforeEvent { index, item } in &deferred.ads {
+            let (key, record) = item;
+            if let Some(ad) = parse_ad(record) {
+                piece.ads.push(BeforeEvent {
+                    index: *index,
+                    item: (*key, ad),
+                });
             }
         }
-        for (at, record, is_first) in &telling.generic {
-            let Some(header) = global_header(record) else {
-                continue;
-            };
-            let (stamp, is_first) = (record.header.stamp, *is_first);
-            let lost =
-                overwritten(record).map(|within| (Anomaly::OverwrittenEvent, record.at + within));
-            piece.anomalies.extend(lost);
-            piece.anchors.push((
-                *at,
-                Anchor::Header(FoundHeader {
-                    stamp,
-                    header,
-                    is_first,
-                    at: record.at,
-                }),
-            ));
-        }
-        let stamped = telling
-            .first_ad
-            .as_ref()
-            .and_then(|(at, record)| Some((*at, Anchor::Ad(event::ad_stamp(record)?))));
-        piece.anchors.extend(stamped);
-        piece.anchors.sort_by_key(|(at, _)| *at);
-        piece.ads.extend(
-            telling
-                .ads
-                .iter()
-                .filter_map(|(at, key, record)| Some((*at, *key, event::ad(record)?))),
-        );
         piece
     }
 
-    /// The events of one piece, but for the reasons of holds: header, stamp, job, hold codes, ends. Without `known`, ads are
-    /// not looked at.
+    fn add_hosts(&mut self, submits: &[BeforeEvent<LogRecord<'_>>]) {
+        for submit in submits {
+            if let Some(host) = parse_submit_host(&submit.item) {
+                self.hosts.push(BeforeEvent {
+                    index: submit.index,
+                    item: host,
+                });
+            }
+        }
+        self.hosts.dedup_by(|next, last| next.item == last.item);
+    }
+
+    /// Gives holds the hashes of their reasons, and keeps the templates that are not known.
+    fn add_hold_reasons(&mut self, holds: &[BeforeEvent<LogRecord<'_>>], known: &ReasonTemplates) {
+        for hold in holds {
+            let text = parse_hold(&hold.item).reason;
+            let hash = template_hash(&text);
+            let (_, event) = &mut self.events[hold.index];
+            event.value = hash.cast_signed();
+            if !known.is_settled(hash) {
+                self.reasons.add(hash, || reason_template(&text));
+            }
+        }
+    }
+
+    fn add_headers(&mut self, generic: &[GenericRecord<'_>]) {
+        for found in generic {
+            let record = &found.record;
+            let Some(header) = parse_global_header(record) else {
+                continue;
+            };
+            if let Some(within) = overwritten_event(record) {
+                self.anomalies
+                    .push((Anomaly::OverwrittenEvent, record.at + within));
+            }
+            self.anchors.push(BeforeEvent {
+                index: found.index,
+                item: YearAnchor::Header(FoundHeader {
+                    stamp: record.header.stamp,
+                    header,
+                    is_first: found.is_first,
+                    at: record.at,
+                }),
+            });
+        }
+    }
+
+    fn add_ad_stamp(&mut self, ad: &BeforeEvent<LogRecord<'_>>) {
+        if let Some(stamp) = parse_ad_stamp(&ad.item) {
+            self.anchors.push(BeforeEvent {
+                index: ad.index,
+                item: YearAnchor::Ad(stamp),
+            });
+        }
+    }
+
+    /// The events of one piece, but for the reasons of holds: header, stamp, job, hold codes, ends. Without `known_ads`, ads
+    /// are not looked at.
     pub(super) fn scan<'a>(
-        Block { text, ends_log }: &Block<'a>,
-        known: Option<&Known<NonZeroU64>>,
+        block: &RecordBlock<'a>,
+        known_ads: Option<&RecentKeys<NonZeroU64>>,
         mut events: Vec<(Stamp, JobEvent)>,
-    ) -> (Piece, Telling<'a>) {
+    ) -> (ParsedPiece, DeferredRecords<'a>) {
         events.clear();
-        let mut telling = Telling::default();
-        let mut records = Records::new(text, *ends_log);
-        let mut counts = [0u32; 1000];
-        let mut met = known.map(|before| Met {
-            before,
-            here: Known::new(JOBS_AT_ONCE),
+        let mut deferred = DeferredRecords::default();
+        let mut ad_filter = known_ads.map(|before_piece| AdFilter {
+            before_piece,
+            in_piece: RecentKeys::new(JOBS_AT_ONCE),
         });
+        // An array, as a map would cost more than the rest of the loop does for most records.
+        let mut counts = [0u32; EVENT_NUMBERS];
         let mut out_of_range = Vec::new();
-        records.each(|record| {
+
+        let mut records = RecordScan::new(block.text, block.ends_log);
+        records.for_each_record(|record| {
             let header = record.header;
             counts[usize::from(header.number)] += 1;
-            let at = events.len();
+            let index = events.len();
             match header.number {
-                AD_INFORMATION => met.iter_mut().for_each(|met| telling.ad(at, record, met)),
-                GENERIC => {
-                    let is_first =
-                        at == 0 && telling.generic.is_empty() && telling.first_ad.is_none();
-                    telling.generic.push((at, *record, is_first));
+                AD_INFORMATION => {
+                    if let Some(filter) = &mut ad_filter {
+                        deferred.add_ad(index, record, filter);
+                    }
                 }
+                GENERIC => deferred.add_generic(index, record),
                 number => {
-                    events.push((header.stamp, event::event(record)));
+                    events.push((header.stamp, parse_event(record)));
                     match number {
-                        HELD => telling.holds.push((at, *record)),
-                        SUBMIT => telling.submit(at, record),
+                        HELD => deferred.add_hold(index, record),
+                        SUBMIT => deferred.add_submit(index, record),
                         _ => {}
                     }
                 }
             }
-            if event::job(&header).is_none() {
+            if header.job_id().is_none() {
                 out_of_range.push((Anomaly::JobIdOutOfRange, record.at));
             }
         });
+
         let mut anomalies = records.anomalies;
         anomalies.extend(out_of_range);
         anomalies.sort_by_key(|(_, at)| *at);
-        let records_by_number = (0u16..)
-            .zip(counts.map(u64::from))
-            .filter(|(_, count)| *count > 0)
-            .collect();
-        let (bytes, whole_end) = (text.len() as u64, records.whole_end);
-        (
-            Piece {
-                bytes,
-                events,
-                records_by_number,
-                anomalies,
-                whole_end,
-                ..Piece::default()
-            },
-            telling,
-        )
+        let piece = ParsedPiece {
+            bytes: block.text.len() as u64,
+            events,
+            records_by_number: nonzero_counts(&counts),
+            anomalies,
+            whole_end: records.whole_end,
+            ..ParsedPiece::default()
+        };
+        (piece, deferred)
     }
+}
+
+fn nonzero_counts(counts: &[u32; EVENT_NUMBERS]) -> BTreeMap<u16, u64> {
+    (0u16..)
+        .zip(counts.map(u64::from))
+        .filter(|(_, count)| *count > 0)
+        .collect()
 }

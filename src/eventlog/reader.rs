@@ -1,145 +1,22 @@
 //! A log file → its events: blocks of bounded size, parsed in parallel, put together in file order.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
-use super::assembly::{Assembly, Sink};
-use super::blocks::{Block, Blocks, SIZES, Sizes};
-use super::event::{JobAd, JobEvent};
-use super::header::GenerationMark;
-use super::piece::Piece;
-use super::reason::ReasonTemplates;
-use super::record::{Anomaly, begins_record};
-use super::source::{Source, fill, is_read_once, open};
-use super::stamp::{CalendarState, Stamp};
+use super::anomaly_positions::line_feeds;
+use super::assembly::LogAssembly;
+use super::blocks::{BLOCK_SIZES, BlockReader, BlockSizes, RecordBlock};
+use super::event::JobEvent;
+use super::log::{EventSink, LogSummary, ReadOptions, ResumePoint};
+use super::piece::ParsedPiece;
+use super::record_cuts::begins_record;
+use super::source::{LogSource, fill_buffer, is_read_once, open};
+use super::stamp::Stamp;
 use crate::manifest::Checksum;
-
-/// So many anomalies of each kind are reported with their place; the others are only counted.
-const PLACES: usize = 20;
-
-/// Of `places`, the first 20 of each kind.
-pub fn first_places<'a>(places: impl Iterator<Item = &'a AnomalyPlace>) -> Vec<AnomalyPlace> {
-    let mut counts = AnomalyCounts::new();
-    let is_among_first = |place: &&AnomalyPlace| {
-        let count = counts.entry(place.anomaly).or_default();
-        *count += 1;
-        *count <= PLACES as u64
-    };
-    places.filter(is_among_first).cloned().collect()
-}
-
-/// What the log itself does not say.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct ReadOptions {
-    /// The name of the access point; without it the log is asked.
-    pub ap: Option<String>,
-    /// The year of the first event, for legacy stamps in a log that says nothing of its year. From 1970 to 2100.
-    pub year: Option<i16>,
-    /// What other generations say of the access point ([`super::likely_access_point`]), for one that does not.
-    #[serde(skip)]
-    pub likely_ap: Option<String>,
-}
-
-/// Events of one access point, in file order; 008 and 028 are none.
-#[derive(Debug)]
-pub struct EventBatch<'a> {
-    /// The access point.
-    pub ap: &'a str,
-    /// The events.
-    pub events: &'a [JobEvent],
-    /// What 028 records say of their jobs: the first of a job, and perhaps later ones.
-    pub ads: &'a [JobAd],
-    /// The stretch of its log that the events are of, counted from 0. Within one, they are in the order in which they
-    /// happened, whatever their stamps; another begins with each header of a global event log, and where stamps go back.
-    pub stretch: u32,
-}
-
-/// Where in a log an anomaly was met.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnomalyPlace {
-    /// What was met.
-    pub anomaly: Anomaly,
-    /// The line, counted from 1.
-    pub line: u64,
-    /// The byte in the decompressed log, counted from 0.
-    pub offset: u64,
-}
-
-/// The place of a log among the generations of an access point's global event log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogGeneration {
-    /// The access point.
-    pub ap: String,
-    /// Grows by one with each rotation.
-    pub sequence: u64,
-    /// When the file was created, epoch ms.
-    pub created_ms: i64,
-    /// The bytes of all generations before it, as the writer counted them; 0 if it did not.
-    #[serde(default)]
-    pub offset: u64,
-    /// Its own bytes, decompressed.
-    #[serde(default)]
-    pub bytes: u64,
-}
-
-/// How often each anomaly was met.
-pub type AnomalyCounts = BTreeMap<Anomaly, u64>;
-
-/// Where a log that grows can be read on, and what is known there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResumePoint {
-    /// The end of the last whole record.
-    pub offset: u64,
-    /// The access point of the events there.
-    pub(super) ap: Option<String>,
-    /// What is known of time there.
-    #[serde(flatten)]
-    pub(super) clock: CalendarState,
-    /// The last header of a global event log before it.
-    #[serde(default)]
-    pub(super) header: Option<GenerationMark>,
-    /// The host that the first job was submitted from.
-    #[serde(default)]
-    pub(super) host: Option<String>,
-    /// What was met after the last whole record, and is met again.
-    pub tail: Vec<Anomaly>,
-}
-
-/// A whole log, read.
-#[derive(Debug, Clone, Default)]
-pub struct LogSummary {
-    /// How many records of each event number.
-    pub records_by_number: BTreeMap<u16, u64>,
-    /// What a sound log would not hold.
-    pub anomalies: AnomalyCounts,
-    /// The first of each kind, with their places.
-    pub places: Vec<AnomalyPlace>,
-    /// The hosts that jobs were submitted from, if these are several, and yet the log is of one access point, as its header or
-    /// the caller says.
-    pub hosts: BTreeSet<String>,
-    /// The templates of hold reasons.
-    pub reasons: ReasonTemplates,
-    /// The earliest time stamp of an event.
-    pub begin_ms: Option<i64>,
-    /// The latest one.
-    pub end_ms: Option<i64>,
-    /// The decompressed size.
-    pub bytes: u64,
-    /// The size of the file.
-    pub file_bytes: u64,
-    /// The checksum of the file.
-    pub file_xxh3: String,
-    /// What its first header says, if that numbers generations.
-    pub generation: Option<LogGeneration>,
-    /// Where it can be read on, if it can.
-    pub resume: Option<ResumePoint>,
-}
 
 /// Reads the log at `path`; `sink` takes its events, `progress` hears of every read from the disk, in bytes.
 ///
@@ -150,109 +27,122 @@ pub fn read(
     path: &Path,
     options: &ReadOptions,
     progress: impl Fn(u64) + Send + 'static,
-    sink: &mut Sink<'_>,
+    sink: &mut EventSink<'_>,
 ) -> Result<LogSummary> {
-    let source = Source::open(path, progress)?;
-    in_pool(|| read_in(SIZES, path, source, Assembly::new(options), sink))
+    let source = LogSource::open(path, progress)?;
+    let assembly = LogAssembly::new(options);
+    on_pool_thread(|| read_source(BLOCK_SIZES, path, source, assembly, sink))
 }
 
 /// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins there. What looked like the
 /// end of a record may have been a line of its text.
+///
+/// # Errors
+/// Fails when the file cannot be read.
 pub fn can_read_on(path: &Path, resume: &ResumePoint) -> Result<bool> {
     let mut file = open(path)?;
     file.seek(SeekFrom::Start(resume.offset))?;
     let mut head = [0; 256];
-    let filled = fill(&mut file, &mut head)?;
+    let filled = fill_buffer(&mut file, &mut head)?;
     Ok(filled == 0 || begins_record(&head[..filled]))
 }
 
 /// Reads what follows `resume` in the log at `path`, as [`read`] reads a whole log. The counts are those of what follows.
 /// `begun` was given all that stands before.
+///
+/// # Errors
+/// Fails as [`read`] does, and when `begun` was given more or less.
 pub fn read_on(
     path: &Path,
     options: &ReadOptions,
     resume: &ResumePoint,
     begun: Checksum,
     progress: impl Fn(u64) + Send + 'static,
-    sink: &mut Sink<'_>,
+    sink: &mut EventSink<'_>,
 ) -> Result<LogSummary> {
     ensure!(
         begun.bytes() == resume.offset,
         "`{}` is read on from another place than known",
         path.display()
     );
-    let source = Source::open_after(path, begun, progress)?;
-    in_pool(|| read_in(SIZES, path, source, Assembly::resume(options, resume), sink))
-}
-
-/// Does `work` on one of the pool's threads. From without, each block would be handed to another thread and waited for, and
-/// what is in the one's cache is not in the other's.
-fn in_pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    rayon::scope(|_| work())
+    let source = LogSource::open_after(path, begun, progress)?;
+    let assembly = LogAssembly::resume(options, resume);
+    on_pool_thread(|| read_source(BLOCK_SIZES, path, source, assembly, sink))
 }
 
 /// Finds the events of a log in memory, on this thread, with stamp, job, hold codes and how jobs ended; returns their
 /// number. What [`read`] does apart from this is to read the file, ads and reasons, and to place events in time.
 pub fn scan(text: &[u8]) -> usize {
-    let (mut events, mut count) = (Vec::new(), 0);
-    for piece in (Block {
+    let whole = RecordBlock {
         text,
         ends_log: true,
-    })
-    .split(SIZES)
-    {
-        events = Piece::scan(&piece, None, events).0.events;
+    };
+    let mut events = Vec::new();
+    let mut count = 0;
+    for piece in whole.split(BLOCK_SIZES.piece_bytes) {
+        let (parsed, _) = ParsedPiece::scan(&piece, None, events);
+        events = parsed.events;
         count += events.len();
     }
     count
 }
 
-fn read_in(
-    sizes: Sizes,
+/// Does `work` on one of the pool's threads. From without, each block would be handed to another thread and waited for, and
+/// what is in the one's cache is not in the other's.
+fn on_pool_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    rayon::scope(|_| work())
+}
+
+/// The memory of events that were handed over. Fresh memory costs more than parsing into it, so
+/// that of one block serves the next.
+#[derive(Default)]
+struct SpareEvents(Mutex<Vec<Vec<(Stamp, JobEvent)>>>);
+
+impl SpareEvents {
+    fn take(&self) -> Vec<(Stamp, JobEvent)> {
+        let mut spares = self.0.lock().expect("no thread panics with the lock");
+        spares.pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, events: Vec<(Stamp, JobEvent)>) {
+        let mut spares = self.0.lock().expect("no thread panics with the lock");
+        spares.push(events);
+    }
+}
+
+/// Reads `source`, which is the log at `path`, block by block.
+fn read_source(
+    sizes: BlockSizes,
     path: &Path,
-    source: Source,
-    mut assembly: Assembly,
-    sink: &mut Sink<'_>,
+    source: LogSource,
+    mut assembly: LogAssembly,
+    sink: &mut EventSink<'_>,
 ) -> Result<LogSummary> {
-    let mut blocks = Blocks::new(source, path, sizes);
-    // Fresh memory costs more than parsing into it, so that of one block serves the next.
-    let spares: Mutex<Vec<Vec<(Stamp, JobEvent)>>> = Mutex::default();
-    let spare = || {
-        spares
-            .lock()
-            .expect("no thread panics with the lock")
-            .pop()
-            .unwrap_or_default()
-    };
-    let read_once = is_read_once(path);
-    assembly.read_once = read_once;
-    while let Some(block) = blocks.next()? {
-        let parse = |part: &Block<'_>| {
-            let lines = if read_once {
-                memchr::memchr_iter(b'\n', part.text).count() as u64
-            } else {
-                0
-            };
-            Piece {
-                lines,
-                ..Piece::parse(part, assembly.told(), spare())
-            }
-        };
-        let parts = block.split(sizes);
-        let pieces: Vec<Piece> = parts.par_iter().map(parse).collect();
-        assembly.find_ap(&pieces);
+    let mut blocks = BlockReader::new(source, path, sizes);
+    let spares = SpareEvents::default();
+    assembly.is_read_once = is_read_once(path);
+
+    while let Some(block) = blocks.next_block()? {
+        // Pieces are parsed in any order and added in that of the file, so that the number of
+        // threads has no influence on what comes out.
+        let parts = block.split(sizes.piece_bytes);
+        let pieces: Vec<ParsedPiece> = parts
+            .par_iter()
+            .map(|part| parse_part(part, &assembly, &spares))
+            .collect();
+        assembly.find_access_point(&pieces);
         for (part, piece) in parts.iter().zip(pieces) {
-            let events = assembly.add(part, piece, sink)?;
-            spares
-                .lock()
-                .expect("no thread panics with the lock")
-                .push(events);
+            let events = assembly.add_piece(part, piece, sink)?;
+            spares.give_back(events);
         }
-        assembly.check_is_log(path, false)?;
+
+        assembly.check_beginning(path)?;
         assembly.flush(sink)?;
     }
-    assembly.check_is_log(path, true)?;
+
+    assembly.check_whole(path)?;
     let (file_bytes, file_xxh3) = blocks.source.checksum();
+    // An archive cannot be opened in its middle.
     let can_resume = !blocks.source.is_compressed();
     let log = assembly.finish(path, sink)?;
     let resume = log.resume.filter(|_| can_resume);
@@ -264,11 +154,22 @@ fn read_in(
     })
 }
 
+fn parse_part(part: &RecordBlock<'_>, assembly: &LogAssembly, spares: &SpareEvents) -> ParsedPiece {
+    let mut piece = ParsedPiece::parse(part, assembly.earlier_pieces(), spares.take());
+    if assembly.is_read_once {
+        piece.lines = line_feeds(part.text);
+    }
+    piece
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eventlog::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
+    use crate::eventlog::log::LogGeneration;
     use crate::eventlog::{RemovedBy, reason};
     use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
 
     /// What was read of a log.
     #[derive(Debug, Clone, PartialEq)]
@@ -290,28 +191,28 @@ mod tests {
     fn read_text(
         text: impl AsRef<[u8]>,
         options: &ReadOptions,
-        sizes: Sizes,
+        sizes: BlockSizes,
     ) -> Result<(Found, LogSummary)> {
-        read_with(text, Assembly::new(options), sizes)
+        read_with(text, LogAssembly::new(options), sizes)
     }
 
     fn read_with(
         text: impl AsRef<[u8]>,
-        assembly: Assembly,
-        sizes: Sizes,
+        assembly: LogAssembly,
+        sizes: BlockSizes,
     ) -> Result<(Found, LogSummary)> {
         let dir = tempfile::tempdir()?;
         let path = dir.path().join("log");
         fs_err::write(&path, &text)?;
         let mut events = Vec::new();
         let source = if assembly.log.bytes == 0 {
-            Source::open(&path, |_| {})?
+            LogSource::open(&path, |_| {})?
         } else {
             let mut begun = Checksum::default();
             begun.update(&text.as_ref()[..assembly.log.bytes as usize]);
-            Source::open_after(&path, begun, |_| {})?
+            LogSource::open_after(&path, begun, |_| {})?
         };
-        let log = read_in(sizes, &path, source, assembly, &mut |batch| {
+        let log = read_source(sizes, &path, source, assembly, &mut |batch| {
             events.extend(
                 batch
                     .events
@@ -331,7 +232,7 @@ mod tests {
     }
 
     fn found(text: impl AsRef<[u8]>) -> Found {
-        read_text(text, &ReadOptions::default(), SIZES)
+        read_text(text, &ReadOptions::default(), BLOCK_SIZES)
             .expect("read")
             .0
     }
@@ -344,7 +245,7 @@ mod tests {
         let text = format!(
             "{HEADER}000 (1.0.0) 12/31 17:59:30 s\n...\n012 (1.0.0) 12/31 18:00:10 h\n\tCode 3 Subcode 1\n...\n"
         );
-        let (found, log) = read_text(text, &ReadOptions::default(), SIZES).expect("read");
+        let (found, log) = read_text(text, &ReadOptions::default(), BLOCK_SIZES).expect("read");
         let times: Vec<i64> = found
             .events
             .iter()
@@ -379,8 +280,8 @@ mod tests {
             .replace("size=0", "size=5000");
         let text = format!("{header}000 (1.0.0) 12/31 17:59:01 s\n...\n");
         for sizes in [
-            SIZES,
-            Sizes {
+            BLOCK_SIZES,
+            BlockSizes {
                 first_bytes: 64,
                 block_bytes: 64,
                 piece_bytes: 1,
@@ -411,8 +312,8 @@ mod tests {
         ]
         .concat();
         for sizes in [
-            SIZES,
-            Sizes {
+            BLOCK_SIZES,
+            BlockSizes {
                 first_bytes: 64,
                 block_bytes: 64,
                 piece_bytes: 1,
@@ -421,13 +322,13 @@ mod tests {
             let dir = tempfile::tempdir().expect("a directory");
             let path = dir.path().join("log");
             fs_err::write(&path, &text).expect("written");
-            let source = Source::open(&path, |_| {}).expect("opened");
+            let source = LogSource::open(&path, |_| {}).expect("opened");
             let mut told = Vec::new();
-            let read = read_in(
+            let read = read_source(
                 sizes,
                 &path,
                 source,
-                Assembly::new(&ReadOptions::default()),
+                LogAssembly::new(&ReadOptions::default()),
                 &mut |batch| {
                     told.extend(batch.ads.iter().map(|ad| ad.submit_s));
                     Ok(())
@@ -441,14 +342,17 @@ mod tests {
     #[test]
     fn a_year_is_never_guessed() {
         let text = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
-        let error = read_text(text, &ReadOptions::default(), SIZES).expect_err("no year");
+        let error = read_text(text, &ReadOptions::default(), BLOCK_SIZES).expect_err("no year");
         assert!(crate::error::render(&error).contains("--year"));
         let given = ReadOptions {
             year: Some(2019),
             ..ReadOptions::default()
         };
         assert_eq!(
-            read_text(text, &given, SIZES).expect("read").0.times(),
+            read_text(text, &given, BLOCK_SIZES)
+                .expect("read")
+                .0
+                .times(),
             ["2019-12-31 17:59:30 UTC"]
         );
     }
@@ -486,13 +390,13 @@ mod tests {
             ap: Some("mine".into()),
             ..ReadOptions::default()
         };
-        let first = read_text(HEADER, &given, SIZES)
+        let first = read_text(HEADER, &given, BLOCK_SIZES)
             .expect("read")
             .1
             .resume
             .expect("whole records");
-        let rest = Assembly::resume(&given, &first);
-        let later = read_with(format!("{HEADER}{other}{submit}"), rest, SIZES)
+        let rest = LogAssembly::resume(&given, &first);
+        let later = read_with(format!("{HEADER}{other}{submit}"), rest, BLOCK_SIZES)
             .expect("read")
             .0;
         assert_eq!(
@@ -511,7 +415,7 @@ mod tests {
             read_text(
                 format!("{HEADER}{submit}{between}{held}"),
                 &ReadOptions::default(),
-                SIZES,
+                BLOCK_SIZES,
             )
         };
         let (sound, _) = read("").expect("read");
@@ -538,7 +442,7 @@ mod tests {
             year: Some(2023),
             ..ReadOptions::default()
         };
-        let first = read_text(format!("{of_a_job}{submit}{held}"), &given, SIZES)
+        let first = read_text(format!("{of_a_job}{submit}{held}"), &given, BLOCK_SIZES)
             .expect("read")
             .0;
         assert_eq!(
@@ -556,7 +460,7 @@ mod tests {
         let (found, _) = read_text(
             format!("{header}{rest}{event}"),
             &ReadOptions::default(),
-            SIZES,
+            BLOCK_SIZES,
         )
         .expect("read");
         assert_eq!(found.events.len(), 1);
@@ -586,8 +490,8 @@ mod tests {
             .collect();
         let text = format!("{header}{}", records.concat());
         for sizes in [
-            SIZES,
-            Sizes {
+            BLOCK_SIZES,
+            BlockSizes {
                 first_bytes: 64,
                 block_bytes: 64,
                 piece_bytes: 1,
@@ -641,8 +545,8 @@ mod tests {
         let one = |host: &str| [submit(host), ad(host), held.clone()].concat();
         let text = [one("a"), one("b"), ended.clone(), submit("a"), held.clone()].concat();
         for sizes in [
-            SIZES,
-            Sizes {
+            BLOCK_SIZES,
+            BlockSizes {
                 first_bytes: 400,
                 block_bytes: 64,
                 piece_bytes: 1,
@@ -656,9 +560,13 @@ mod tests {
             assert_eq!((of("a"), of("b")), (vec![0, 12, 0, 12], vec![0, 12, 5]));
             assert_eq!(log.resume, None, "it is read anew");
         }
-        let log = read_text(format!("{HEADER}{text}"), &ReadOptions::default(), SIZES)
-            .expect("read")
-            .1;
+        let log = read_text(
+            format!("{HEADER}{text}"),
+            &ReadOptions::default(),
+            BLOCK_SIZES,
+        )
+        .expect("read")
+        .1;
         assert_eq!(
             log.hosts,
             BTreeSet::from(["a".to_owned(), "b".to_owned()]),
@@ -674,7 +582,7 @@ mod tests {
             ..ReadOptions::default()
         };
         assert!(
-            read_text(&text, &given, SIZES)
+            read_text(&text, &given, BLOCK_SIZES)
                 .expect("read")
                 .0
                 .events
@@ -714,14 +622,14 @@ mod tests {
     #[test]
     fn what_is_no_log_is_refused() {
         for text in ["hello\nworld\n", "{\n}\n", "<c></c>", "{\n  \"a\": 1\n}\n"] {
-            let error = read_text(text, &ReadOptions::default(), SIZES).expect_err("refused");
+            let error = read_text(text, &ReadOptions::default(), BLOCK_SIZES).expect_err("refused");
             assert!(
                 error.to_string().contains("no HTCondor event log"),
                 "{error}"
             );
         }
         assert!(
-            read_text("012 (12.0", &ReadOptions::default(), SIZES).is_ok(),
+            read_text("012 (12.0", &ReadOptions::default(), BLOCK_SIZES).is_ok(),
             "a log cut in its first line is a log"
         );
     }
@@ -815,8 +723,8 @@ mod tests {
         ) {
             let text: String = parts.iter().map(|&part| PARTS[part]).collect();
             let text = format!("{}{text}", PARTS[0]);
-            let whole = read_text(&text, &ReadOptions::default(), SIZES).expect("read").0;
-            let cut = read_text(&text, &ReadOptions::default(), Sizes { first_bytes: block_bytes, block_bytes, piece_bytes }).expect("read").0;
+            let whole = read_text(&text, &ReadOptions::default(), BLOCK_SIZES).expect("read").0;
+            let cut = read_text(&text, &ReadOptions::default(), BlockSizes { first_bytes: block_bytes, block_bytes, piece_bytes }).expect("read").0;
             prop_assert_eq!(whole, cut);
         }
 
@@ -837,14 +745,14 @@ mod tests {
                 proc,
                 number,
                 normal: u8::from(kind == 1),
-                value: match kind { 0 => reason::hash(b"some reason").cast_signed(), 1 => value, 2 => value.abs(), 3 => RemovedBy::Person as i32, _ => 0 },
+                value: match kind { 0 => reason::template_hash(b"some reason").cast_signed(), 1 => value, 2 => value.abs(), 3 => RemovedBy::Person as i32, _ => 0 },
                 hold_code: if number == 12 { value.abs() } else { 0 },
                 hold_subcode: if number == 12 { value } else { 0 },
                 text_hash: 0,
             }).collect();
             let text: String = events.iter().map(|event| text_of(event, form)).collect();
             let options = ReadOptions { year: None, ..ReadOptions::default() };
-            let read = read_text(text, &options, SIZES).expect("read").0;
+            let read = read_text(text, &options, BLOCK_SIZES).expect("read").0;
             let back: Vec<JobEvent> = read.events.into_iter().map(|(_, event)| JobEvent { text_hash: 0, ..event }).collect();
             prop_assert_eq!(back, events);
             prop_assert!(read.anomalies.is_empty());
@@ -855,15 +763,15 @@ mod tests {
         fn reading_on_makes_no_difference(parts in proptest::collection::vec(0..PARTS.len(), 1..20), cut in 0..2000usize) {
             let text: String = parts.iter().map(|&part| PARTS[part]).collect();
             let text = format!("{}{text}", PARTS[0]);
-            let (whole, whole_log) = read_text(&text, &ReadOptions::default(), SIZES).expect("read");
+            let (whole, whole_log) = read_text(&text, &ReadOptions::default(), BLOCK_SIZES).expect("read");
             let cut = (PARTS[0].len() + cut).min(text.len());
-            let (first, first_log) = read_text(&text.as_bytes()[..cut], &ReadOptions::default(), SIZES).expect("read");
+            let (first, first_log) = read_text(&text.as_bytes()[..cut], &ReadOptions::default(), BLOCK_SIZES).expect("read");
             let begins = |resume: &ResumePoint| {
                 let rest = &text.as_bytes()[resume.offset as usize..];
                 rest.is_empty() || begins_record(rest)
             };
             if let Some(resume) = first_log.resume.filter(begins) {
-                let (second, second_log) = read_with(&text, Assembly::resume(&ReadOptions::default(), &resume), SIZES).expect("read");
+                let (second, second_log) = read_with(&text, LogAssembly::resume(&ReadOptions::default(), &resume), BLOCK_SIZES).expect("read");
                 let mut events = first.events;
                 events.extend(second.events);
                 prop_assert_eq!(events, whole.events);
@@ -894,7 +802,7 @@ mod tests {
                 // The line feed of the last terminator may be missing.
                 whole += usize::from(end <= cut + 1);
             }
-            if let Ok((found, _)) = read_text(&text.as_bytes()[..cut], &ReadOptions::default(), SIZES) {
+            if let Ok((found, _)) = read_text(&text.as_bytes()[..cut], &ReadOptions::default(), BLOCK_SIZES) {
                 // A cut in the middle of a reason that holds a terminator looks like an end.
                 let early = found.events.len() - whole;
                 prop_assert!(early <= usize::from(parts.contains(&2)), "{} events of {whole} records", found.events.len());
@@ -907,7 +815,7 @@ mod tests {
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), parts in proptest::collection::vec(0..PARTS.len(), 0..4)) {
             let mut text: Vec<u8> = parts.iter().flat_map(|&part| PARTS[part].bytes()).collect();
             text.extend(bytes);
-            drop(read_text(&text, &ReadOptions { year: Some(2024), ..ReadOptions::default() }, Sizes { first_bytes: 100, block_bytes: 100, piece_bytes: 30 }));
+            drop(read_text(&text, &ReadOptions { year: Some(2024), ..ReadOptions::default() }, BlockSizes { first_bytes: 100, block_bytes: 100, piece_bytes: 30 }));
         }
     }
 }

@@ -26,7 +26,7 @@ impl ReasonTemplates {
     }
 
     /// Whether adding a template of this hash would change nothing.
-    pub(super) fn settles(&self, hash: u32) -> bool {
+    pub(super) fn is_settled(&self, hash: u32) -> bool {
         hash == 0
             || self.0.contains_key(&hash)
             || self.0.len() == MOST_REASONS
@@ -76,14 +76,14 @@ const WORDS: &str = "
     via vm wait waiting wall was when where while will with within without working write writing wrong xfer your zero
 ";
 
-/// The list as a hash table, as holds are many: each word at the first free of its [`probes`].
-static KNOWN: LazyLock<Box<[u128; 1 << SLOT_BITS]>> = LazyLock::new(|| {
+/// The list as a hash table, as holds are many: each word at the first free of its [`probe_slots`].
+static LISTED_WORDS: LazyLock<Box<[u128; 1 << SLOT_BITS]>> = LazyLock::new(|| {
     let mut table = Box::new([0; 1 << SLOT_BITS]);
     for word in WORDS
         .split_whitespace()
-        .filter_map(|word| packed(word.as_bytes(), word.len()))
+        .filter_map(|word| pack_word(word.as_bytes(), word.len()))
     {
-        let free = probes(word).find(|&slot| table[slot] == 0);
+        let free = probe_slots(word).find(|&slot| table[slot] == 0);
         free.into_iter().for_each(|slot| table[slot] = word);
     }
     table
@@ -93,25 +93,25 @@ static KNOWN: LazyLock<Box<[u128; 1 << SLOT_BITS]>> = LazyLock::new(|| {
 const SLOT_BITS: u32 = 11;
 
 /// The places of a word in the table, the likeliest first.
-fn probes(word: u128) -> impl Iterator<Item = usize> {
-    let first = (mix(0, word) >> (64 - SLOT_BITS)) as usize;
+fn probe_slots(word: u128) -> impl Iterator<Item = usize> {
+    let first = (mix_word(0, word) >> (64 - SLOT_BITS)) as usize;
     (first..first + (1 << SLOT_BITS)).map(|slot| slot % (1 << SLOT_BITS))
 }
 
-fn is_known(word: u128) -> bool {
-    probes(word)
-        .map(|slot| KNOWN[slot])
+fn is_listed(word: u128) -> bool {
+    probe_slots(word)
+        .map(|slot| LISTED_WORDS[slot])
         .take_while(|&found| found != 0)
         .any(|found| found == word)
 }
 
-fn mix(hash: u64, word: u128) -> u64 {
+fn mix_word(hash: u64, word: u128) -> u64 {
     (hash.rotate_left(5) ^ (word >> 64) as u64 ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The first `length` letters of `text` in lower case as a number; `None` if they are more than any word on the list has.
 #[inline]
-fn packed(text: &[u8], length: usize) -> Option<u128> {
+fn pack_word(text: &[u8], length: usize) -> Option<u128> {
     if length > 16 {
         return None;
     }
@@ -131,8 +131,8 @@ fn packed(text: &[u8], length: usize) -> Option<u128> {
 }
 
 /// The words of `text` as numbers: those on the list, and `None` for each of the others.
-fn words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
-    let user = packed(b"user", 4);
+fn template_words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
+    let user = pack_word(b"user", 4);
     let (mut rest, mut names_user) = (text, false);
     std::iter::from_fn(move || {
         let word = rest.trim_ascii_start();
@@ -144,20 +144,20 @@ fn words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
         (length > 0).then(|| {
             let begin = word[..length].iter().position(u8::is_ascii_alphanumeric)?;
             let end = word[..length].iter().rposition(u8::is_ascii_alphanumeric)? + 1;
-            let word = packed(&word[begin..], end - begin);
+            let word = pack_word(&word[begin..], end - begin);
             // People are called Max and Will, too.
             let after_user = std::mem::replace(&mut names_user, word == user);
-            word.filter(|&word| !after_user && is_known(word))
+            word.filter(|&word| !after_user && is_listed(word))
         })
     })
 }
 
 /// What stands for the template of `reason` in events; 0 for an empty one.
-pub(super) fn hash(reason: &[u8]) -> u32 {
+pub(super) fn template_hash(reason: &[u8]) -> u32 {
     let (mut hash, mut masked) = (0, false);
-    for word in words(reason) {
+    for word in template_words(reason) {
         if word.is_some() || !masked {
-            hash = mix(hash, word.unwrap_or(1));
+            hash = mix_word(hash, word.unwrap_or(1));
         }
         masked = word.is_none();
     }
@@ -165,7 +165,7 @@ pub(super) fn hash(reason: &[u8]) -> u32 {
 }
 
 /// The words of `reason` that are on the list, in lower case; `*` where others stood.
-pub(super) fn template(reason: &[u8]) -> String {
+pub(super) fn reason_template(reason: &[u8]) -> String {
     let letters = |word: u128| {
         word.to_be_bytes()
             .iter()
@@ -173,7 +173,7 @@ pub(super) fn template(reason: &[u8]) -> String {
             .map(|byte| char::from(*byte))
             .collect()
     };
-    let mut kept: Vec<String> = words(reason)
+    let mut kept: Vec<String> = template_words(reason)
         .map(|word| word.map_or_else(|| "*".to_owned(), letters))
         .collect();
     kept.dedup_by(|a, b| a == "*" && b == "*");
@@ -190,28 +190,28 @@ mod tests {
             point ap40. Details: 1 total failures: first failure: reading from file /home/ada/secret.dat: (errno 2) No \
             such file or directory";
         assert_eq!(
-            template(transfer.as_bytes()),
+            reason_template(transfer.as_bytes()),
             "transfer output files failure at execution point * while sending files to access point * details * total \
              failures first failure reading from file * errno * no such file or directory"
         );
         assert_eq!(
-            template(b"via condor_hold (by user max)"),
+            reason_template(b"via condor_hold (by user max)"),
             "via condor_hold by user *"
         );
         assert_eq!(
-            template(b"waiting for Bob Smith's grant (by user bob)"),
+            reason_template(b"waiting for Bob Smith's grant (by user bob)"),
             "waiting for * by user *"
         );
-        assert_eq!(template(b"\xff\xfe /no/such/file  "), "*");
-        assert_eq!(template(b""), "");
+        assert_eq!(reason_template(b"\xff\xfe /no/such/file  "), "*");
+        assert_eq!(reason_template(b""), "");
     }
 
     #[test]
     fn the_hash_is_that_of_the_template() {
         let same = |a: &str, b: &str| {
             assert_eq!(
-                template(a.as_bytes()) == template(b.as_bytes()),
-                hash(a.as_bytes()) == hash(b.as_bytes())
+                reason_template(a.as_bytes()) == reason_template(b.as_bytes()),
+                template_hash(a.as_bytes()) == template_hash(b.as_bytes())
             );
         };
         same(
@@ -221,7 +221,7 @@ mod tests {
         same("file x not found", "file x y not found");
         same("file x not found", "file not found");
         same("read error", "error read");
-        assert_eq!(hash(b" \t"), 0);
+        assert_eq!(template_hash(b" \t"), 0);
     }
 
     #[test]

@@ -11,11 +11,14 @@ use crate::error::hinted;
 use crate::manifest::Checksum;
 
 /// What to type by those who do not know where their log is.
-pub(super) const FIND: &str =
+pub(super) const FIND_LOG_HINT: &str =
     "`condor_config_val EVENT_LOG` names the global event log of an access point";
 
 /// The path that stands for standard input.
 const STDIN: &str = "-";
+
+/// The most that is read at once: it is in a core's own cache when the checksum takes it.
+const READ_BYTES: usize = 1 << 17;
 
 /// Whether the log at `path` is standard input, a pipe or a device: what was read of it cannot be read again.
 pub fn is_read_once(path: &Path) -> bool {
@@ -35,9 +38,10 @@ pub fn open(path: &Path) -> Result<fs_err::File> {
             .context("cannot read standard input")?;
         return Ok(fs_err::File::from_parts(stdin.into(), "standard input"));
     }
+
     let file = fs_err::File::open(path).context(hinted(
         format!("cannot open the log `{}`", path.display()),
-        FIND,
+        FIND_LOG_HINT,
     ))?;
     ensure!(
         !file.metadata()?.is_dir(),
@@ -49,55 +53,56 @@ pub fn open(path: &Path) -> Result<fs_err::File> {
     Ok(file)
 }
 
-/// The most that is read at once: it is in a core's own cache when the checksum takes it.
-const READ_BYTES: usize = 1 << 17;
-
 /// A log being read: its decompressed bytes, and how far into the file on disk they reach.
-pub(super) struct Source {
+pub(super) struct LogSource {
     reader: Box<dyn Read + Send>,
-    compressed: bool,
+    is_compressed: bool,
     checksum: Arc<Mutex<Checksum>>,
 }
 
-impl Source {
+impl LogSource {
     /// Opens the log at `path`; `progress` hears of every read from the disk, in bytes.
     ///
     /// # Errors
     /// Fails as [`open`] does, and when the log is empty, be it compressed or not.
-    pub(super) fn open(path: &Path, progress: impl Fn(u64) + Send + 'static) -> Result<Source> {
+    pub(super) fn open(path: &Path, progress: impl Fn(u64) + Send + 'static) -> Result<LogSource> {
         let checksum = Arc::new(Mutex::new(Checksum::default()));
-        let mut file = Counted {
+        let mut file = CountingReader {
             inner: open(path)?,
             progress,
             checksum: checksum.clone(),
         };
-        let mut head = [0; 6];
-        let filled = fill(&mut file, &mut head)?;
-        let empty = || hinted(format!("`{}` is empty", path.display()), FIND);
+
+        // The first bytes tell the format, and are read again by its decoder.
+        let mut magic = [0; 6];
+        let filled = fill_buffer(&mut file, &mut magic)?;
+        let empty = || hinted(format!("`{}` is empty", path.display()), FIND_LOG_HINT);
         ensure!(filled > 0, empty());
-        let whole = Cursor::new(head).take(filled as u64).chain(file);
-        let reader: Box<dyn Read + Send> = match head {
+        let whole = Cursor::new(magic).take(filled as u64).chain(file);
+        let reader: Box<dyn Read + Send> = match magic {
             [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
             [0xfd, b'7', b'z', b'X', b'Z', 0] => {
                 Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole))
             }
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(whole)?),
             _ => {
-                return Ok(Source {
+                return Ok(LogSource {
                     reader: Box::new(whole),
-                    compressed: false,
+                    is_compressed: false,
                     checksum,
                 });
             }
         };
-        let mut source = Source {
+
+        // An archive of nothing is an empty log, too. Only reading from it tells.
+        let mut source = LogSource {
             reader,
-            compressed: true,
+            is_compressed: true,
             checksum,
         };
         let mut first = [0];
         ensure!(source.fill(&mut first)? > 0, empty());
-        Ok(Source {
+        Ok(LogSource {
             reader: Box::new(Cursor::new(first).chain(source.reader)),
             ..source
         })
@@ -108,18 +113,19 @@ impl Source {
         path: &Path,
         begun: Checksum,
         progress: impl Fn(u64) + Send + 'static,
-    ) -> Result<Source> {
+    ) -> Result<LogSource> {
         let mut file = open(path)?;
         file.seek(SeekFrom::Start(begun.bytes()))?;
+
         let checksum = Arc::new(Mutex::new(begun));
-        let reader = Box::new(Counted {
+        let reader = Box::new(CountingReader {
             inner: file,
             progress,
             checksum: checksum.clone(),
         });
-        Ok(Source {
+        Ok(LogSource {
             reader,
-            compressed: false,
+            is_compressed: false,
             checksum,
         })
     }
@@ -134,7 +140,7 @@ impl Source {
 
     /// Whether the file has to be decompressed.
     pub(super) fn is_compressed(&self) -> bool {
-        self.compressed
+        self.is_compressed
     }
 
     /// Reads until `buffer` is full or the log ends; returns the number of bytes read.
@@ -142,9 +148,9 @@ impl Source {
     /// # Errors
     /// A damaged archive is an error that never passes; a failing disk is one that may.
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        match fill(&mut self.reader, buffer) {
+        match fill_buffer(&mut self.reader, buffer) {
             Ok(filled) => Ok(filled),
-            Err(error) if self.compressed && error.raw_os_error().is_none() => {
+            Err(error) if self.is_compressed && error.raw_os_error().is_none() => {
                 let message = format!("the compressed data is damaged or cut short: {error}");
                 Err(hinted(message, "copy the log anew, or compress it again").into())
             }
@@ -154,7 +160,7 @@ impl Source {
 }
 
 /// Reads until `buffer` is full or `reader` ends; returns the number of bytes read.
-pub(super) fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+pub(super) fn fill_buffer(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match reader.read(&mut buffer[filled..]) {
@@ -167,22 +173,24 @@ pub(super) fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result
     Ok(filled)
 }
 
-struct Counted<R, F> {
+/// A file whose bytes are summed and counted as they are read.
+struct CountingReader<R, F> {
     inner: R,
     progress: F,
     checksum: Arc<Mutex<Checksum>>,
 }
 
-impl<R: Read, F: Fn(u64)> Read for Counted<R, F> {
+impl<R: Read, F: Fn(u64)> Read for CountingReader<R, F> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let step = buffer.len().min(READ_BYTES);
-        let n = self.inner.read(&mut buffer[..step])?;
-        (self.progress)(n as u64);
+        let most = buffer.len().min(READ_BYTES);
+        let read = self.inner.read(&mut buffer[..most])?;
+
+        (self.progress)(read as u64);
         self.checksum
             .lock()
             .expect("no thread panics with the lock")
-            .update(&buffer[..n]);
-        Ok(n)
+            .update(&buffer[..read]);
+        Ok(read)
     }
 }
 
@@ -195,7 +203,7 @@ mod tests {
         let dir = tempfile::tempdir()?;
         let path = dir.path().join("any-name.gz");
         fs_err::write(&path, bytes)?;
-        let mut source = Source::open(&path, |_| {})?;
+        let mut source = LogSource::open(&path, |_| {})?;
         let mut buffer = vec![0; 1 << 20];
         let n = source.fill(&mut buffer)?;
         buffer.truncate(n);
@@ -253,6 +261,6 @@ mod tests {
                 .contains("is empty")
         );
         let dir = tempfile::tempdir().expect("a directory");
-        assert!(Source::open(dir.path(), |_| {}).is_err());
+        assert!(LogSource::open(dir.path(), |_| {}).is_err());
     }
 }

@@ -3,31 +3,31 @@
 /// Keys that were met lately. Forgets the older of two that want one slot, so it only suits where meeting a key anew does no
 /// harm.
 #[derive(Debug)]
-pub(super) struct Known<K> {
+pub(super) struct RecentKeys<K> {
     slots: Vec<Option<K>>,
 }
 
-impl<K: Copy + PartialEq> Known<K> {
+impl<K: Copy + PartialEq> RecentKeys<K> {
     /// A table of `slots`, a power of two.
-    pub(super) fn new(slots: usize) -> Known<K> {
-        Known {
+    pub(super) fn new(slots: usize) -> RecentKeys<K> {
+        RecentKeys {
             slots: vec![None; slots.next_power_of_two()],
         }
     }
 
-    /// Whether `key` is known; from now on it is. `hash` spreads the keys over the slots.
-    pub(super) fn meet(&mut self, key: K, hash: u64) -> bool {
-        let slot = self.slot(hash);
+    /// Whether `key` is known; from now on it is. `spread` places the keys in the table.
+    pub(super) fn insert(&mut self, key: K, spread: u64) -> bool {
+        let slot = self.slot_of(spread);
         self.slots[slot].replace(key) == Some(key)
     }
 
     /// Whether `key` is known.
-    pub(super) fn knows(&self, key: K, hash: u64) -> bool {
-        self.slots[self.slot(hash)] == Some(key)
+    pub(super) fn contains(&self, key: K, spread: u64) -> bool {
+        self.slots[self.slot_of(spread)] == Some(key)
     }
 
-    fn slot(&self, hash: u64) -> usize {
-        hash as usize & (self.slots.len() - 1)
+    fn slot_of(&self, spread: u64) -> usize {
+        spread as usize & (self.slots.len() - 1)
     }
 }
 
@@ -37,12 +37,12 @@ mod tests {
 
     #[test]
     fn keys_of_one_slot_displace_each_other() {
-        let mut known = Known::new(4);
+        let mut known = RecentKeys::new(4);
         let met = [(7, 3), (7, 3), (8, 7), (7, 3), (9, 1), (7, 3)]
-            .map(|(key, hash)| known.meet(key, hash));
+            .map(|(key, hash)| known.insert(key, hash));
         assert_eq!(met, [false, true, false, false, false, true]);
         assert_eq!(
-            [(7, 3), (8, 7), (9, 1), (9, 2)].map(|(key, hash)| known.knows(key, hash)),
+            [(7, 3), (8, 7), (9, 1), (9, 2)].map(|(key, hash)| known.contains(key, hash)),
             [true, false, true, false]
         );
     }

@@ -5,9 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{GENERIC, said};
-use super::record::{Content, Header, Record, body};
-use super::stamp::{LAST_EPOCH_MS, MOST_OFFSET_MS, Stamp, in_nearest_year};
+use super::calendar::in_nearest_year;
+use super::dates::{LAST_EPOCH_MS, MOST_OFFSET_MS};
+use super::event_number::GENERIC;
+use super::record::{LogRecord, RecordContent, body_lines};
+use super::stamp::Stamp;
 
 /// Two daemons that find no log may both begin one.
 const BEGUN_TWICE_S: u64 = 60;
@@ -38,106 +40,118 @@ pub(super) struct GenerationMark {
 }
 
 /// Reads the text after `Global JobLog:` in an event 008 of no job.
-pub(super) fn global_header(record: &Record<'_>) -> Option<GlobalHeader> {
-    let Header {
-        number,
-        cluster,
-        proc,
-        subproc,
-        ..
-    } = record.header;
-    let of_no_job = number == GENERIC && (cluster, proc, subproc) == (-1, -1, -1);
-    let text = of_no_job.then(|| said(record, "Info")).flatten()?;
-    let text = text.strip_prefix("Global JobLog:")?;
-    let field = |name: &str| {
-        text.split_ascii_whitespace()
-            .find_map(|word| word.strip_prefix(name))
-    };
-    let number = |name: &str| {
-        field(name)
-            .and_then(|number| number.parse().ok())
-            .unwrap_or(0)
-    };
-    let creator = field("creator_name=").map(|name| name.trim_matches(['<', '>']).to_owned());
-    let created_s = field("ctime=")?
+pub(super) fn parse_global_header(record: &LogRecord<'_>) -> Option<GlobalHeader> {
+    let header = record.header;
+    let is_of_no_job = (header.cluster, header.proc, header.subproc) == (-1, -1, -1);
+    if header.number != GENERIC || !is_of_no_job {
+        return None;
+    }
+    let text = record.headline_or("Info")?;
+    let fields = text.strip_prefix("Global JobLog:")?;
+
+    let created_s = field_value(fields, "ctime=")?
         .parse()
         .ok()
-        .filter(|s| (0..=LAST_EPOCH_MS / 1000).contains(s))?;
+        .filter(|created_s| (0..=LAST_EPOCH_MS / 1000).contains(created_s))?;
+    let creator = field_value(fields, "creator_name=")
+        .map(|name| name.trim_matches(['<', '>']).to_owned())
+        .filter(|name| !name.is_empty());
+    let sequence = number_field(fields, "sequence=");
+
     let header = GlobalHeader {
         created_s,
-        creator: creator.filter(|name| !name.is_empty()),
-        id: field("id=").unwrap_or_default().to_owned(),
-        sequence: number("sequence="),
-        offset: number("offset="),
-        is_live: field("size=").is_some_and(|size| size == "0"),
+        creator,
+        id: field_value(fields, "id=").unwrap_or_default().to_owned(),
+        sequence,
+        offset: number_field(fields, "offset="),
+        is_live: field_value(fields, "size=") == Some("0"),
     };
-    (header.sequence > 0).then_some(header)
+    (sequence > 0).then_some(header)
+}
+
+/// What follows `name` in the word of `fields` that begins with it.
+fn field_value<'a>(fields: &'a str, name: &str) -> Option<&'a str> {
+    fields
+        .split_ascii_whitespace()
+        .find_map(|word| word.strip_prefix(name))
+}
+
+/// The number after `name`; 0 where there is none.
+fn number_field(fields: &str, name: &str) -> u64 {
+    field_value(fields, name)
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Where in the header `record` the rest of an event begins that it was written over: HTCondor writes a header anew at
 /// rotation, and one with a long name of its creator outgrows its place.
-pub(super) fn overwritten(record: &Record<'_>) -> Option<usize> {
-    let Content::Text(text) = record.content else {
+pub(super) fn overwritten_event(record: &LogRecord<'_>) -> Option<usize> {
+    let RecordContent::Text(text) = record.content else {
         return None;
     };
-    let rest = body(text).strip_prefix(b"...")?;
-    Some(
-        record.whole.len() - rest.len()
-            + rest
-                .iter()
-                .take_while(|byte| byte.is_ascii_whitespace())
-                .count(),
-    )
+    let rest = body_lines(text).strip_prefix(b"...")?;
+    let blanks = rest
+        .iter()
+        .take_while(|byte| byte.is_ascii_whitespace())
+        .count();
+    Some(record.whole.len() - rest.len() + blanks)
 }
 
 impl GlobalHeader {
     /// What tells its generation from others.
     pub(super) fn mark(&self) -> GenerationMark {
-        let GlobalHeader {
-            creator,
-            sequence,
-            created_s,
-            ..
-        } = self.clone();
         GenerationMark {
-            creator,
-            sequence,
-            created_s,
+            creator: self.creator.clone(),
+            sequence: self.sequence,
+            created_s: self.created_s,
         }
     }
 
     /// Whether it begins another generation, further on in a log whose last header was that of `before`: as where
     /// generations, or the logs of several access points, were put into one file. `stamp` is its own.
     pub(super) fn begins_generation(&self, stamp: Stamp, before: Option<&GenerationMark>) -> bool {
+        self.agrees_with(stamp) && before.is_none_or(|before| self.can_follow(before))
+    }
+
+    /// Whether the header can have been written at `stamp`.
+    fn agrees_with(&self, stamp: Stamp) -> bool {
         let created_ms = self.created_s * 1000;
         let stamp_ms = if stamp.has_year {
             stamp.ms
         } else {
             in_nearest_year(stamp.ms, created_ms)
         };
-        let agrees = if self.is_live {
+
+        if self.is_live {
             (stamp_ms - created_ms).abs() <= MOST_OFFSET_MS
         } else {
+            // Rotation comes at any time after creation; without a year it says nothing.
             !stamp.has_year || stamp_ms >= created_ms - MOST_OFFSET_MS
-        };
-        let follows = before.is_none_or(|before| {
-            let order = self.sequence.cmp(&before.sequence);
-            let again = order.is_eq() && self.created_s.abs_diff(before.created_s) <= BEGUN_TWICE_S;
-            let in_order = order.is_ne() && order == self.created_s.cmp(&before.created_s);
-            self.creator != before.creator || again || in_order
-        });
-        agrees && follows
+        }
+    }
+
+    /// Whether it may stand after `before` in one file: sequence and time go the same way.
+    fn can_follow(&self, before: &GenerationMark) -> bool {
+        if self.creator != before.creator {
+            return true;
+        }
+        let order = self.sequence.cmp(&before.sequence);
+        if order.is_eq() {
+            self.created_s.abs_diff(before.created_s) <= BEGUN_TWICE_S
+        } else {
+            order == self.created_s.cmp(&before.created_s)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::Records;
-    use super::super::stamp;
+    use super::super::record_scan::RecordScan;
+    use super::super::stamp::parse_stamp;
     use super::*;
 
     fn read(text: &str) -> Option<GlobalHeader> {
-        global_header(&Records::new(text.as_bytes(), true).all()[0])
+        parse_global_header(&RecordScan::new(text.as_bytes(), true).collect_records()[0])
     }
 
     #[test]
@@ -164,7 +178,7 @@ mod tests {
 
     #[test]
     fn another_generation_begins_where_sequence_and_time_fit() {
-        let (stamp, _) = stamp::parse(b"2024-01-02 03:04:05 ").expect("a stamp");
+        let (stamp, _) = parse_stamp(b"2024-01-02 03:04:05 ").expect("a stamp");
         let header = |creator: &str, sequence, hours: i64, is_live| GlobalHeader {
             created_s: stamp.ms / 1000 + hours * 3600,
             creator: Some(creator.to_owned()),
@@ -220,7 +234,9 @@ mod tests {
         let whole = "008 (-01.-01.-01) 01/02 03:04:05 Global JobLog: ctime=17 id=0.1 sequence=1 size=1000 creator_name=<s@h>\n...\n";
         let rest = "00.000) 01/02 03:04:06 Job submitted from host: <10.0.0.1:1>\n...\n";
         let next = "001 (1.0.0) 01/02 03:04:07 x\n...\n";
-        let found = |text: &str| overwritten(&Records::new(text.as_bytes(), true).all()[0]);
+        let found = |text: &str| {
+            overwritten_event(&RecordScan::new(text.as_bytes(), true).collect_records()[0])
+        };
         assert_eq!(found(&format!("{whole}{rest}{next}")), Some(whole.len()));
         assert_eq!(found(&format!("{whole}{next}")), None);
     }

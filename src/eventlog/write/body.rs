@@ -142,8 +142,8 @@ impl EventBody<'_> {
 }
 
 /// Slots are cut in steps of memory.
-pub(super) fn allocated_mb(ad: &JobDescription<'_>) -> u32 {
-    ad.request_memory_mb.div_ceil(128) * 128
+pub(super) fn allocated_mb(job: &JobDescription<'_>) -> u32 {
+    job.request_memory_mb.div_ceil(128) * 128
 }
 
 pub(super) fn image_kb(memory_mb: u32) -> u64 {
@@ -152,9 +152,10 @@ pub(super) fn image_kb(memory_mb: u32) -> u64 {
 
 /// The cores that were busy on average, in hundredths.
 pub(super) fn cpus_hundredths(usage: &ResourceUsage) -> u32 {
-    let busy = (u64::from(usage.user_s) + u64::from(usage.system_s)) * 100;
+    let busy_s = u64::from(usage.user_s) + u64::from(usage.system_s);
     // Nothing beyond 9.99 fits its column.
-    busy.checked_div(u64::from(usage.execute_s))
+    (busy_s * 100)
+        .checked_div(u64::from(usage.execute_s))
         .unwrap_or(0)
         .min(999) as u32
 }

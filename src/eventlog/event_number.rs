@@ -1,0 +1,78 @@
+//! HTCondor's event numbers and their names.
+
+/// Event 000: the job was submitted.
+pub const SUBMIT: u16 = 0;
+/// Event 001: the job executes.
+pub const EXECUTE: u16 = 1;
+/// Event 005: the job terminated.
+pub const TERMINATED: u16 = 5;
+/// Event 008: free text; the header of a global event log is one.
+pub const GENERIC: u16 = 8;
+/// Event 009: the job was removed.
+pub const ABORTED: u16 = 9;
+/// Event 012: the job was held.
+pub const HELD: u16 = 12;
+/// Event 013: the job was released.
+pub const RELEASED: u16 = 13;
+/// Event 015: a node of a parallel job terminated; its body is that of 005.
+pub(super) const NODE_TERMINATED: u16 = 15;
+/// Event 028: attributes of the job ad, written after the event that triggered it. Annotation, not a state.
+pub const AD_INFORMATION: u16 = 28;
+
+/// Event 040: input or output files of the job are transferred.
+pub const FILE_TRANSFER: u16 = 40;
+
+/// HTCondor's name of an event, without `ULOG_`.
+pub fn event_name(number: u16) -> &'static str {
+    const NAMES: [&str; 48] = [
+        "SUBMIT",
+        "EXECUTE",
+        "EXECUTABLE_ERROR",
+        "CHECKPOINTED",
+        "JOB_EVICTED",
+        "JOB_TERMINATED",
+        "IMAGE_SIZE",
+        "SHADOW_EXCEPTION",
+        "GENERIC",
+        "JOB_ABORTED",
+        "JOB_SUSPENDED",
+        "JOB_UNSUSPENDED",
+        "JOB_HELD",
+        "JOB_RELEASED",
+        "NODE_EXECUTE",
+        "NODE_TERMINATED",
+        "POST_SCRIPT_TERMINATED",
+        "GLOBUS_SUBMIT",
+        "GLOBUS_SUBMIT_FAILED",
+        "GLOBUS_RESOURCE_UP",
+        "GLOBUS_RESOURCE_DOWN",
+        "REMOTE_ERROR",
+        "JOB_DISCONNECTED",
+        "JOB_RECONNECTED",
+        "JOB_RECONNECT_FAILED",
+        "GRID_RESOURCE_UP",
+        "GRID_RESOURCE_DOWN",
+        "GRID_SUBMIT",
+        "JOB_AD_INFORMATION",
+        "JOB_STATUS_UNKNOWN",
+        "JOB_STATUS_KNOWN",
+        "JOB_STAGE_IN",
+        "JOB_STAGE_OUT",
+        "ATTRIBUTE_UPDATE",
+        "PRESKIP",
+        "CLUSTER_SUBMIT",
+        "CLUSTER_REMOVE",
+        "FACTORY_PAUSED",
+        "FACTORY_RESUMED",
+        "NONE",
+        "FILE_TRANSFER",
+        "RESERVE_SPACE",
+        "RELEASE_SPACE",
+        "FILE_COMPLETE",
+        "FILE_USED",
+        "FILE_REMOVED",
+        "DATAFLOW_JOB_SKIPPED",
+        "COMMON_FILES",
+    ];
+    NAMES.get(usize::from(number)).copied().unwrap_or("unknown")
+}

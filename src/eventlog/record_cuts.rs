@@ -1,0 +1,81 @@
+//! Where a log can be cut between two records, found without a scan of all that stands before.
+
+use memchr::{memchr, memrchr};
+
+use super::classad::AdFormat;
+use super::record_header::parse_header;
+
+/// Whether a record begins at the start of `text`.
+pub(super) fn begins_record(text: &[u8]) -> bool {
+    parse_header(text).is_some()
+        || matches!(
+            AdFormat::at_start(text),
+            Some(AdFormat::Json | AdFormat::Xml)
+        )
+}
+
+/// The first place at or after `from` where a record begins after a terminated one; the length of `text` if none.
+pub(super) fn next_cut(text: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while let Some(newline) = memchr(b'\n', &text[at..]).map(|n| at + n) {
+        if is_cut(text, newline + 1) {
+            return newline + 1;
+        }
+        at = newline + 1;
+    }
+    text.len()
+}
+
+/// The last place where a record begins after a terminated one.
+pub(super) fn last_cut(text: &[u8]) -> Option<usize> {
+    let mut end = text.len();
+    while let Some(newline) = memrchr(b'\n', &text[..end]) {
+        if is_cut(text, newline + 1) {
+            return Some(newline + 1);
+        }
+        end = newline;
+    }
+    None
+}
+
+/// Whether a line that ends a record stands before `at`, and one that begins a record at it.
+fn is_cut(text: &[u8], at: usize) -> bool {
+    let (before, after) = text.split_at(at);
+    match after.first() {
+        // A header that reaches the end of what was read may go on, and be none.
+        Some(b'0'..=b'9') => {
+            (ends_with_line(before, b"...\n") || ends_with_line(before, b"...\r\n"))
+                && parse_header(after).is_some_and(|(_, header_bytes)| header_bytes < after.len())
+        }
+        Some(b'{') => {
+            ends_with_line(before, b"}\n") && AdFormat::at_start(after) == Some(AdFormat::Json)
+        }
+        Some(b'<') => {
+            ends_with_line(before, b"</c>\n") && AdFormat::at_start(after) == Some(AdFormat::Xml)
+        }
+        _ => false,
+    }
+}
+
+/// Whether the last line of `text` is `line`, and another stands before it.
+fn ends_with_line(text: &[u8], line: &[u8]) -> bool {
+    text.strip_suffix(line)
+        .is_some_and(|before| before.ends_with(b"\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_cut_short_is_no_place_to_cut() {
+        let first = "001 (1.0.0) 01/02 03:04:05 Job executing\n...\n";
+        let second = "012 (1.0.0) 2024-01-02 03:04:06 Job was held.\n";
+        let text = b"...\n000 (1.0.0) 01/02 03:04:x\n...\n";
+        assert!((0..text.len()).all(|end| last_cut(&text[..end]).is_none()));
+        assert_eq!(
+            last_cut(&format!("{first}{}", &second[..34]).into_bytes()),
+            Some(first.len())
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! A log → one JSON line an event, as the reader understood it, with its place in the log.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::eventlog::anomaly_positions::line_feeds;
+use crate::eventlog::blocks::{BLOCK_SIZES, BlockReader};
+use crate::eventlog::calendar::{Calendar, offset_between};
+use crate::eventlog::dates::{DAY_MS, format_date_time};
+use crate::eventlog::event::{parse_ending, parse_hold};
+use crate::eventlog::event_number::{
+    AD_INFORMATION, HELD, NODE_TERMINATED, TERMINATED, event_name,
+};
+use crate::eventlog::global_header::{GenerationMark, parse_global_header};
+use crate::eventlog::job_ad::parse_ad_stamp;
+use crate::eventlog::log::ReadOptions;
+use crate::eventlog::record::LogRecord;
+use crate::eventlog::record_scan::RecordScan;
+use crate::eventlog::source::LogSource;
+use crate::eventlog::stamp::{Stamp, StampZone};
+
+/// The beginning of 1972, the first leap year of the epoch.
+const LEAP_YEAR_MS: i64 = 730 * DAY_MS;
+
+#[derive(Serialize)]
+struct DumpedEvent {
+    #[serde(rename = "type")]
+    number: u16,
+    name: &'static str,
+    cluster: i64,
+    proc: i64,
+    subproc: i64,
+    /// Without its year while nothing has told it.
+    time: String,
+    /// `local` where nothing tells the zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold_subcode: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    return_value: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    line: u64,
+    offset: u64,
+}
+
+/// The time of an event and its zone, as in [`DumpedEvent`].
+struct DumpedTime {
+    text: String,
+    zone: Option<&'static str>,
+}
+
+/// Writes every event of the log at `path`, those of no job and 028 included.
+///
+/// # Errors
+/// Fails as [`crate::eventlog::read`] does, but for stamps without a year, which are written without one; and when `out` fails.
+pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<()> {
+    let mut blocks = BlockReader::new(LogSource::open(path, |_| {})?, path, BLOCK_SIZES);
+    let mut clock = DumpClock::new(options);
+    let mut offset = 0;
+    let mut line = 1;
+
+    while let Some(block) = blocks.next_block()? {
+        for piece in block.split(BLOCK_SIZES.piece_bytes) {
+            let mut counted = 0;
+            for record in RecordScan::new(piece.text, piece.ends_log).collect_records() {
+                line += line_feeds(&piece.text[counted..record.at]);
+                counted = record.at;
+                let event = DumpedEvent::new(&record, clock.time_of(&record), line, offset);
+                serde_json::to_writer(&mut *out, &event).map_err(std::io::Error::from)?;
+                out.write_all(b"\n")?;
+            }
+            line += line_feeds(&piece.text[counted..]);
+            offset += piece.text.len() as u64;
+        }
+    }
+    Ok(())
+}
+
+impl DumpedEvent {
+    /// The event in `record`, which begins at `line`, in the piece that begins at `piece_offset`.
+    fn new(record: &LogRecord<'_>, time: DumpedTime, line: u64, piece_offset: u64) -> DumpedEvent {
+        let header = record.header;
+        let hold_codes =
+            (header.number == HELD).then(|| parse_hold(record).codes.unwrap_or((0, 0)));
+        let ending =
+            matches!(header.number, TERMINATED | NODE_TERMINATED).then(|| parse_ending(record));
+
+        DumpedEvent {
+            number: header.number,
+            name: event_name(header.number),
+            cluster: header.cluster,
+            proc: header.proc,
+            subproc: header.subproc,
+            time: time.text,
+            zone: time.zone,
+            hold_code: hold_codes.map(|(code, _)| code),
+            hold_subcode: hold_codes.map(|(_, subcode)| subcode),
+            return_value: ending
+                .filter(|ending| ending.is_normal)
+                .map(|ending| ending.value),
+            signal: ending
+                .filter(|ending| !ending.is_normal)
+                .map(|ending| ending.value),
+            line,
+            offset: piece_offset + record.at as u64,
+        }
+    }
+}
+
+/// Places events in time one after another, with what stands before them and nothing of what follows.
+struct DumpClock {
+    calendar: Calendar,
+    knows_zone: bool,
+    /// The creation time in the header of a rotated file: the next event tells the zone.
+    new_file_ms: Option<i64>,
+    /// The last header of a global event log.
+    header: Option<GenerationMark>,
+    /// Whether no record was met yet.
+    at_begin: bool,
+}
+
+impl DumpClock {
+    fn new(options: &ReadOptions) -> DumpClock {
+        DumpClock {
+            calendar: Calendar::in_year(options.year),
+            knows_zone: false,
+            new_file_ms: None,
+            header: None,
+            at_begin: true,
+        }
+    }
+
+    /// The time of the next record.
+    fn time_of(&mut self, record: &LogRecord<'_>) -> DumpedTime {
+        let stamp = record.header.stamp;
+        let at_begin = std::mem::replace(&mut self.at_begin, false);
+        let global_header = parse_global_header(record)
+            .filter(|global| at_begin || global.begins_generation(stamp, self.header.as_ref()));
+
+        if let Some(global) = global_header {
+            self.header = Some(global.mark());
+            let local = global.is_live.then_some(stamp);
+            self.begin_file(global.created_s * 1000, local);
+            // The stamp of a header may be that of its rotation, after all that follows.
+            let before = self.calendar.clone();
+            let time = self.place_stamp(stamp);
+            self.calendar = before;
+            return time;
+        }
+
+        if let Some(created_ms) = self.new_file_ms.take() {
+            self.begin_file(created_ms, Some(stamp));
+        }
+        if record.header.number == AD_INFORMATION
+            && !self.calendar.is_set()
+            && let Some(ad_stamp) = parse_ad_stamp(record)
+        {
+            self.calendar.place_stamp(ad_stamp);
+        }
+        self.place_stamp(stamp)
+    }
+
+    /// Begins a file that was created at `created_ms`, which `local` says in local time.
+    fn begin_file(&mut self, created_ms: i64, local: Option<Stamp>) {
+        let zone_offset_ms = local.and_then(|stamp| offset_between(stamp, created_ms));
+        self.calendar = Calendar::new(Some(created_ms), zone_offset_ms.unwrap_or(0));
+        self.knows_zone = zone_offset_ms.is_some();
+        self.new_file_ms = local.is_none().then_some(created_ms);
+    }
+
+    fn place_stamp(&mut self, stamp: Stamp) -> DumpedTime {
+        match self.calendar.place_stamp(stamp) {
+            Some((ms, _)) if self.knows_zone || stamp.zone == StampZone::Known => DumpedTime {
+                text: format_date_time(ms) + "Z",
+                zone: None,
+            },
+            Some((ms, _)) => DumpedTime {
+                text: format_date_time(ms + self.calendar.offset_ms()),
+                zone: Some("local"),
+            },
+            // A leap year, so that every day exists; its digits are taken off.
+            None => DumpedTime {
+                text: format_date_time(stamp.ms + LEAP_YEAR_MS)[5..].to_owned(),
+                zone: Some("local"),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<serde_json::Value> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        fs_err::write(&path, text).expect("written");
+        let mut out = Vec::new();
+        dump(&path, &ReadOptions::default(), &mut out).expect("dumped");
+        let text = String::from_utf8(out).expect("text");
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
+    }
+
+    #[test]
+    fn lines_say_what_and_where() {
+        let found = lines(
+            "junk\n012 (1.2.3) 2024-01-02 03:06:05.250Z Job was held.\n\tx\n\tCode 3 Subcode -4\n...\n\
+             005 (1.2.3) 2024-01-02 03:07:05 Job terminated.\n\t(0) Abnormal termination (signal 9)\n...\n\
+             001 (1.2.3) 02/29 03:07:05 Job executing on host: <x>\n...\n",
+        );
+        let held = serde_json::json!({"type": 12, "name": "JOB_HELD", "cluster": 1, "proc": 2, "subproc": 3,
+            "time": "2024-01-02T03:06:05.250Z", "hold_code": 3, "hold_subcode": -4, "line": 2, "offset": 5});
+        assert_eq!(found[0], held);
+        assert_eq!(
+            (&found[1]["time"], &found[1]["zone"], &found[1]["signal"]),
+            (&"2024-01-02T03:07:05".into(), &"local".into(), &9.into())
+        );
+        assert_eq!(
+            found[2]["time"], "2024-02-29T03:07:05",
+            "the year of its neighbours"
+        );
+        assert_eq!(
+            (&found[2]["line"], &found[2]["offset"]),
+            (&9.into(), &171.into())
+        );
+        assert_eq!(
+            lines("001 (1.2.3) 02/29 03:07:05 x\n...\n")[0]["time"],
+            "02-29T03:07:05"
+        );
+    }
+}

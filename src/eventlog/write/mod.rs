@@ -1,0 +1,13 @@
+//! The other way: events → the text of a log; and what was read → JSON lines.
+
+mod body;
+mod buffer;
+mod dump;
+mod job_ad;
+mod text;
+
+pub use body::{
+    DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogHeader, ResourceUsage,
+};
+pub use buffer::LogBuffer;
+pub use dump::dump;
