@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use poolcast::config::{Config, Context};
+use poolcast::config::{Config, ContextChoice};
 use poolcast::events::EventStore;
 use poolcast::output;
 use poolcast::tensors::{TensorSettings, build};
@@ -81,7 +81,11 @@ fn main() -> Result<()> {
     for size in numbers.chunks_exact(3) {
         let mut settings = TensorSettings::from_config(&Config::load(None, &BTreeMap::new())?)?;
         (settings.j, settings.m, settings.timeframe_len_s) = (size[0], size[1], size[2] as u32);
-        for context in [Context::Uniform, Context::Recent, Context::SameOwnerFirst] {
+        for context in [
+            ContextChoice::Uniform,
+            ContextChoice::Recent,
+            ContextChoice::SameOwnerFirst,
+        ] {
             measure(
                 &store,
                 &TensorSettings {

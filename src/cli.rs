@@ -6,7 +6,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::config::{Context, Cycles, Label, Split, StateEvent, Vocabulary, Window};
+use crate::config::{
+    ContextChoice, HoldCycles, LabelKind, SplitMethod, StateEvent, Vocabulary, WindowPlace,
+};
 use crate::models::{ARCHITECTURES, Architecture, DeviceName};
 use crate::tensors::SplitSide;
 
@@ -239,10 +241,10 @@ pub struct TensorsArgs {
     pub timeframe_len: Option<u32>,
     /// Where the frames stand
     #[arg(long, value_enum)]
-    pub window: Option<Window>,
+    pub window: Option<WindowPlace>,
     /// Which other jobs stand beside the held one
     #[arg(long, value_enum)]
-    pub context: Option<Context>,
+    pub context: Option<ContextChoice>,
     /// The states of a job that are told apart
     #[arg(long, value_enum)]
     pub vocabulary: Option<Vocabulary>,
@@ -251,13 +253,13 @@ pub struct TensorsArgs {
     pub states: Option<Vec<StateEvent>>,
     /// What is predicted
     #[arg(long, value_enum)]
-    pub label: Option<Label>,
+    pub label: Option<LabelKind>,
     /// Which holds of a job
     #[arg(long, value_enum)]
-    pub cycles: Option<Cycles>,
+    pub cycles: Option<HoldCycles>,
     /// How samples are divided
     #[arg(long, value_enum)]
-    pub split: Option<Split>,
+    pub split: Option<SplitMethod>,
     /// The root of every random choice
     #[arg(long)]
     pub seed: Option<u64>,

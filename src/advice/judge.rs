@@ -164,7 +164,7 @@ impl Held<'_> {
 
 fn held_jobs(store: &EventStore) -> Vec<Held<'_>> {
     let held = |(index, job): (usize, StoredJob<'_>)| {
-        let cycle = hold_cycles(job.history, config::Label::Next, store.gaps(job.ap)).pop()?;
+        let cycle = hold_cycles(job.history, config::LabelKind::Next, store.gaps(job.ap)).pop()?;
         (cycle.outcome == HoldOutcome::LeftOut(LeftOutReason::StillHeld)).then_some((index, cycle))
     };
     let jobs = store.jobs();
@@ -186,7 +186,7 @@ pub fn advise(
     store: &EventStore,
     run: &Run,
     skill: Option<Skill>,
-    settings: &config::Advice,
+    settings: &config::AdviceConfig,
     selections: &[Selection],
 ) -> Result<Vec<Advice>> {
     let held = held_jobs(store);
@@ -272,7 +272,7 @@ struct Judge<'a> {
     store: &'a EventStore,
     run: &'a Run,
     skill: Option<Skill>,
-    settings: &'a config::Advice,
+    settings: &'a config::AdviceConfig,
     model: HoldModel<'a>,
     held: &'a [Held<'a>],
 }
@@ -378,13 +378,13 @@ impl Judge<'_> {
 
 /// The action for a hold that no rule decides, and why. Abstains where there is too little to go by.
 fn decide(
-    settings: &config::Advice,
+    settings: &config::AdviceConfig,
     skill: Option<Skill>,
     probability: f64,
     cases: Option<Cases>,
     holds_for_this_reason: usize,
 ) -> (Action, String) {
-    let config::Advice {
+    let config::AdviceConfig {
         release_from,
         fix_below,
         remove_from_holds,
@@ -453,7 +453,7 @@ pub fn exit_code(advice: &[Advice]) -> u8 {
 mod tests {
     use super::*;
 
-    const SETTINGS: config::Advice = config::Advice {
+    const SETTINGS: config::AdviceConfig = config::AdviceConfig {
         release_from: 0.5,
         fix_below: 0.3,
         remove_from_holds: 5,

@@ -65,7 +65,7 @@ pub fn numbers(ranges: &str) -> Option<Vec<usize>> {
 }
 
 /// The parts of trials of these `kinds`, the first trial's at place 0.
-pub(super) fn parts(dag: &config::Dag, kinds: &[Kind], measured: &Measured) -> Vec<Part> {
+pub(super) fn parts(dag: &config::DagConfig, kinds: &[Kind], measured: &Measured) -> Vec<Part> {
     let mut by_kind: BTreeMap<&Kind, Vec<usize>> = BTreeMap::new();
     kinds
         .iter()

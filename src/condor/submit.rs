@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use super::plan::Plan;
 use super::shared::SharedInputs;
 use super::words::lines;
-use crate::config::Commands;
+use crate::config::SubmitCommands;
 
 /// The steps with their submit files.
 const STEPS: [(&str, &str); 5] = [
@@ -48,7 +48,12 @@ pub(super) fn files(plan: &Plan) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-fn submit_file(step: &str, template: &str, site: &str, commands: &Commands) -> Result<String> {
+fn submit_file(
+    step: &str,
+    template: &str,
+    site: &str,
+    commands: &SubmitCommands,
+) -> Result<String> {
     let (head, queue) = template
         .rsplit_once("\nqueue")
         .with_context(|| format!("condor/{step}.sub has no queue"))?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::config::{Command, Commands};
+use crate::config::{SubmitCommand, SubmitCommands};
 use crate::error::hinted;
 
 /// Submit commands that `condor/` decides, macros that the DAG sets, and the job's attributes that come of both; jobs that did
@@ -113,8 +113,8 @@ pub(super) fn check_node(name: &str) -> Result<()> {
 }
 
 /// The lines of `commands`, which stand at `place`.
-pub(super) fn lines(place: &str, commands: &Commands) -> Result<String> {
-    let line = |(name, value): (&String, &Command)| {
+pub(super) fn lines(place: &str, commands: &SubmitCommands) -> Result<String> {
+    let line = |(name, value): (&String, &SubmitCommand)| {
         let value = value.to_string();
         check_command(place, name, &value)?;
         Ok(format!("{name:<23} = {value}\n"))
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn submit_commands_are_checked_by_name_and_value() {
         let refusal = |name: &str, value: &str| {
-            let commands = [(name.to_owned(), Command::Text(value.to_owned()))].into();
+            let commands = [(name.to_owned(), SubmitCommand::Text(value.to_owned()))].into();
             crate::error::render(&lines("`dag.submit.train`", &commands).expect_err("refused"))
         };
         insta::assert_snapshot!(
@@ -246,8 +246,11 @@ mod tests {
         hint: write `NAME = VALUE`, as in `request_disk = 4GB`
         ");
         let commands = [
-            ("+ProjectName".to_owned(), Command::Text("\"x\"".to_owned())),
-            ("request_gpus".to_owned(), Command::Whole(1)),
+            (
+                "+ProjectName".to_owned(),
+                SubmitCommand::Text("\"x\"".to_owned()),
+            ),
+            ("request_gpus".to_owned(), SubmitCommand::Whole(1)),
         ];
         assert_eq!(
             lines("there", &commands.into()).expect("taken"),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct Dag {
+pub struct DagConfig {
     pub image: Option<String>,
     pub site: Option<PathBuf>,
     pub events: Option<PathBuf>,
@@ -18,7 +18,7 @@ pub struct Dag {
     pub per_epoch: bool,
     pub cleanup: bool,
     pub shared_inputs: SharedInputs,
-    pub submit: Submit,
+    pub submit: SubmitConfig,
 }
 
 /// Where jobs fetch what many of them use.
@@ -34,35 +34,35 @@ pub struct SharedInputs {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct Submit {
-    pub parse: Commands,
-    pub tensors: Commands,
-    pub trials: Commands,
-    pub best: Commands,
-    pub evaluate: Commands,
+pub struct SubmitConfig {
+    pub parse: SubmitCommands,
+    pub tensors: SubmitCommands,
+    pub trials: SubmitCommands,
+    pub best: SubmitCommands,
+    pub evaluate: SubmitCommands,
 }
 
 /// Submit commands with their values: `request_memory: 4GB`.
-pub type Commands = BTreeMap<String, Command>;
+pub type SubmitCommands = BTreeMap<String, SubmitCommand>;
 
 /// The value of a submit command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum Command {
+pub enum SubmitCommand {
     Flag(bool),
     Whole(i64),
     Number(f64),
     Text(String),
 }
 
-impl std::fmt::Display for Command {
+impl std::fmt::Display for SubmitCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Command::Flag(flag) => flag.fmt(f),
-            Command::Whole(whole) => whole.fmt(f),
-            Command::Number(number) => number.fmt(f),
-            Command::Text(text) => text.fmt(f),
+            SubmitCommand::Flag(flag) => flag.fmt(f),
+            SubmitCommand::Whole(whole) => whole.fmt(f),
+            SubmitCommand::Number(number) => number.fmt(f),
+            SubmitCommand::Text(text) => text.fmt(f),
         }
     }
 }

@@ -7,13 +7,13 @@ use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::nearest;
-use super::parameter::check_range;
+use super::range::check_range;
 use crate::error::hinted;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct Data {
+pub struct DataConfig {
     pub features: Option<PathBuf>,
     pub metadata: Option<PathBuf>,
     pub index: Option<String>,
@@ -47,22 +47,22 @@ pub enum Folds {
 
 /// A cross-validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cv {
+pub struct CrossValidation {
     /// How many folds; one for each group where groups are left out.
     pub k: usize,
     /// Which rows go into each.
     pub folds: Folds,
 }
 
-impl Data {
+impl DataConfig {
     /// Whether there are tables.
     pub fn is_given(&self) -> bool {
         self.features.is_some()
     }
 
     /// The cross-validation, if one is asked for.
-    pub fn cross_validation(&self) -> Option<Cv> {
-        self.cv.map(|k| Cv {
+    pub fn cross_validation(&self) -> Option<CrossValidation> {
+        self.cv.map(|k| CrossValidation {
             k,
             folds: self.folds,
         })

@@ -4,50 +4,18 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use statrs::function::{beta, erf};
 
-use super::schema;
+use super::distribution_form::{DistributionForm, RealDistribution};
+use super::distribution_schema::read_distribution;
 
 /// What a sweep draws a parameter from, as W&B's sweeps define it: any of their distributions, by their names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>", into = "Map<String, Value>")]
 pub struct Distribution {
     written: Map<String, Value>,
-    form: Form,
+    form: DistributionForm,
     /// Of listed values the places of those that a grid takes: each value once.
     distinct: Vec<usize>,
-}
-
-/// The three forms that the distributions come down to.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Form {
-    /// One of some values, each with the share of what is drawn up to it.
-    Values {
-        values: Vec<Value>,
-        shares: Option<Vec<f64>>,
-    },
-    /// A whole number, both ends included.
-    IntUniform { min: i64, max: i64 },
-    /// A real number from `base`, of which the exponential is taken and which is rounded to a multiple of `q`, if so.
-    Real {
-        base: Base,
-        exp: bool,
-        q: Option<Step>,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Base {
-    Uniform { min: f64, max: f64 },
-    Normal { mu: f64, sigma: f64 },
-    Beta { a: f64, b: f64 },
-}
-
-/// What values are multiples of; the multiples of a whole number are whole numbers.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Step {
-    pub(super) size: f64,
-    pub(super) is_whole: bool,
 }
 
 /// The first and the last quantile that is drawn: at 0 and 1 some distributions have no value.
@@ -57,21 +25,21 @@ impl Distribution {
     /// The value below which a share `unit` of the distribution lies, as W&B's engine computes it.
     fn quantile(&self, unit: f64) -> Value {
         match &self.form {
-            Form::Values {
+            DistributionForm::Values {
                 values,
                 shares: None,
             } => values[place(unit, values.len() as f64) as usize].clone(),
-            Form::Values {
+            DistributionForm::Values {
                 values,
                 shares: Some(shares),
             } => {
                 let at = shares.iter().position(|share| unit < *share);
                 values[at.unwrap_or(values.len() - 1)].clone()
             }
-            Form::IntUniform { min, max } => min
+            DistributionForm::IntUniform { min, max } => min
                 .saturating_add(place(unit, (max - min) as f64 + 1.0) as i64)
                 .into(),
-            Form::Real { base, exp, q } => {
+            DistributionForm::Real { base, exp, q } => {
                 let real = if *exp {
                     base.quantile(unit).exp()
                 } else {
@@ -89,7 +57,7 @@ impl Distribution {
     pub fn draw(&self, unit: f64) -> Value {
         let value = self.quantile(unit.clamp(DRAWN[0], DRAWN[1]));
         match self.form {
-            Form::Real {
+            DistributionForm::Real {
                 exp: true,
                 q: Some(q),
                 ..
@@ -101,7 +69,7 @@ impl Distribution {
     /// The middle of the quantiles at which `value` is drawn; `None` for what is never drawn.
     pub fn unit(&self, value: &Value) -> Option<f64> {
         match &self.form {
-            Form::Values { values, shares } => {
+            DistributionForm::Values { values, shares } => {
                 let at = values.iter().position(|known| is_same(known, value))?;
                 let share = |at: usize| {
                     shares
@@ -110,12 +78,12 @@ impl Distribution {
                 };
                 Some((share(at + 1) + if at == 0 { 0.0 } else { share(at) }) / 2.0)
             }
-            Form::IntUniform { min, max } => {
+            DistributionForm::IntUniform { min, max } => {
                 let at = value.as_f64()? - *min as f64;
                 let count = (max - min) as f64 + 1.0;
                 (0.0..count).contains(&at).then_some((at + 0.5) / count)
             }
-            Form::Real { base, exp, q } => {
+            DistributionForm::Real { base, exp, q } => {
                 let share = |value: f64| base.share(if *exp { value.max(0.0).ln() } else { value });
                 let (value, half) = (value.as_f64()?, q.map_or(0.0, |q| q.size / 2.0));
                 Some((share(value - half) + share(value + half)) / 2.0)
@@ -126,7 +94,7 @@ impl Distribution {
     /// How many values there are without order or distance; `None` where values are numbers on a scale.
     pub fn categories(&self) -> Option<usize> {
         match &self.form {
-            Form::Values { values, .. } => Some(values.len()),
+            DistributionForm::Values { values, .. } => Some(values.len()),
             _ => None,
         }
     }
@@ -134,10 +102,10 @@ impl Distribution {
     /// How many values a grid takes; `None` where it cannot.
     pub fn grid_len(&self) -> Option<u64> {
         match &self.form {
-            Form::Values { shares: None, .. } => Some(self.distinct.len() as u64),
-            Form::IntUniform { min, max } => max.abs_diff(*min).checked_add(1),
-            Form::Real {
-                base: Base::Uniform { min, max },
+            DistributionForm::Values { shares: None, .. } => Some(self.distinct.len() as u64),
+            DistributionForm::IntUniform { min, max } => max.abs_diff(*min).checked_add(1),
+            DistributionForm::Real {
+                base: RealDistribution::Uniform { min, max },
                 exp: false,
                 q: Some(q),
             } => Some(((max - min) / q.size).ceil() as u64),
@@ -148,10 +116,10 @@ impl Distribution {
     /// The value of a grid at `at`, which is below its length. A quantised one counts from `min` on, `max` excluded.
     pub fn grid_value(&self, at: u64) -> Value {
         match &self.form {
-            Form::Values { values, .. } => values[self.distinct[at as usize]].clone(),
-            Form::IntUniform { min, .. } => min.saturating_add_unsigned(at).into(),
-            Form::Real {
-                base: Base::Uniform { min, .. },
+            DistributionForm::Values { values, .. } => values[self.distinct[at as usize]].clone(),
+            DistributionForm::IntUniform { min, .. } => min.saturating_add_unsigned(at).into(),
+            DistributionForm::Real {
+                base: RealDistribution::Uniform { min, .. },
                 q: Some(q),
                 ..
             } => {
@@ -162,14 +130,14 @@ impl Distribution {
                     value.into()
                 }
             }
-            Form::Real { .. } => Value::Null,
+            DistributionForm::Real { .. } => Value::Null,
         }
     }
 
     /// The values of which each kind that can be drawn has one: all of those listed, else a number.
     pub(super) fn examples(&self) -> Vec<Value> {
         match &self.form {
-            Form::Values { values, .. } => values.clone(),
+            DistributionForm::Values { values, .. } => values.clone(),
             _ => vec![self.quantile(0.5)],
         }
     }
@@ -203,41 +171,6 @@ fn is_same(a: &Value, b: &Value) -> bool {
     a == b || a.as_f64().is_some_and(|a| Some(a) == b.as_f64())
 }
 
-impl Step {
-    fn multiple(self, times: f64) -> Value {
-        let value = times * self.size;
-        if self.is_whole {
-            (value as i64).into()
-        } else {
-            value.into()
-        }
-    }
-}
-
-impl Base {
-    fn quantile(self, unit: f64) -> f64 {
-        match self {
-            Base::Uniform { min, max } => min + unit * (max - min),
-            Base::Normal { mu, sigma } => {
-                mu - sigma * std::f64::consts::SQRT_2 * erf::erfc_inv(2.0 * unit)
-            }
-            Base::Beta { a, b } => beta::inv_beta_reg(a, b, unit),
-        }
-    }
-
-    /// The share of the distribution that lies below `value`.
-    fn share(self, value: f64) -> f64 {
-        match self {
-            Base::Uniform { min, max } => ((value - min) / (max - min)).clamp(0.0, 1.0),
-            Base::Normal { sigma: 0.0, .. } => 0.5,
-            Base::Normal { mu, sigma } => {
-                erf::erfc((mu - value) / (sigma * std::f64::consts::SQRT_2)) / 2.0
-            }
-            Base::Beta { a, b } => beta::beta_reg(a, b, value.clamp(0.0, 1.0)),
-        }
-    }
-}
-
 impl From<Distribution> for Map<String, Value> {
     fn from(distribution: Distribution) -> Map<String, Value> {
         distribution.written
@@ -248,8 +181,8 @@ impl TryFrom<Map<String, Value>> for Distribution {
     type Error = String;
 
     fn try_from(written: Map<String, Value>) -> Result<Distribution, String> {
-        let form = schema::read(&written)?;
-        let distinct = if let Form::Values { values, .. } = &form {
+        let form = read_distribution(&written)?;
+        let distinct = if let DistributionForm::Values { values, .. } = &form {
             distinct(values)
         } else {
             Vec::new()
@@ -260,7 +193,7 @@ impl TryFrom<Map<String, Value>> for Distribution {
             distinct,
         };
         let is_number = |unit| {
-            !matches!(&distribution.form, Form::Real { .. })
+            !matches!(&distribution.form, DistributionForm::Real { .. })
                 || distribution.quantile(unit).is_number()
         };
         match DRAWN.into_iter().all(is_number) {
@@ -413,8 +346,8 @@ mod tests {
     proptest! {
         /// Whatever is written, it is refused, or drawn from without a panic, to the same values after a copy.
         #[test]
-        fn nothing_panics(at in 0..schema::KNOWN.len(), numbers in prop::array::uniform4(any::<f64>()), unit in 0.0..=1.0f64) {
-            let (name, keys) = schema::KNOWN[at];
+        fn nothing_panics(at in 0..super::super::distribution_schema::KNOWN.len(), numbers in prop::array::uniform4(any::<f64>()), unit in 0.0..=1.0f64) {
+            let (name, keys) = super::super::distribution_schema::KNOWN[at];
             let mut written = json!({"distribution": name});
             for (key, number) in keys.iter().zip(numbers) {
                 written[key] = if key.ends_with('s') { json!([number, 1]) } else { json!(number) };

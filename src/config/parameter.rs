@@ -6,7 +6,8 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::Distribution;
+use super::distribution::Distribution;
+use super::range::check_range;
 use crate::error::hinted;
 
 /// A hyper-parameter: a number, or one word of a few; or what a sweep draws it from.
@@ -111,21 +112,4 @@ impl Parameter<f64> {
         );
         Ok(value as usize)
     }
-}
-
-/// Refuses a number outside `range`; `name` is the key.
-pub(super) fn check_range(
-    name: &str,
-    value: f64,
-    range: std::ops::RangeInclusive<f64>,
-) -> Result<()> {
-    let (low, high) = (range.start(), range.end());
-    ensure!(
-        range.contains(&value),
-        hinted(
-            format!("`{name}` must be between {low} and {high}, got {value}"),
-            "`poolcast config` explains every key"
-        )
-    );
-    Ok(())
 }

@@ -8,7 +8,7 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::parameter::check_range;
+use super::range::check_range;
 use super::{Method, Parameter};
 use crate::error::hinted;
 

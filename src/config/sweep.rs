@@ -4,13 +4,13 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::Metric;
-use super::parameter::check_range;
+use super::range::check_range;
 use crate::error::hinted;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct Sweep {
+pub struct SweepConfig {
     pub name: String,
     pub method: Method,
     pub metric: Metric,
@@ -82,7 +82,7 @@ fn strict() -> bool {
     true
 }
 
-impl Sweep {
+impl SweepConfig {
     /// Refuses what W&B's schema refuses; a trial has at most `epochs`.
     pub(super) fn check(&self, epochs: usize) -> Result<()> {
         if let Some(run_cap) = self.run_cap {

@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::parameter::check_range;
+use super::range::check_range;
 use crate::error::hinted;
 
 /// From which probability on success is predicted: a number, or what is best on the validation samples.

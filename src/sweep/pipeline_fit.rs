@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, Cv, MetricName};
+use crate::config::{Config, CrossValidation, MetricName};
 use crate::manifest::Checksum;
 use crate::pipelines::{FittedPipeline, HyperParameters, effective_hyper_parameters};
 use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
@@ -142,7 +142,7 @@ pub struct PipelineTask {
     pub parameters: HyperParameters,
     /// The split it learns from, of tables.
     pub split: Option<String>,
-    cv: Option<Cv>,
+    cv: Option<CrossValidation>,
     seed: u64,
 }
 

@@ -7,7 +7,7 @@ use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::FeatureTable;
-use crate::config::{Cv, Folds};
+use crate::config::{CrossValidation, Folds};
 use crate::error::hinted;
 
 /// The rows of a table that one fit learns from and those it is tested on, each ascending.
@@ -34,7 +34,7 @@ pub struct CrossValidationFold {
 pub fn cross_validation_folds(
     table: &FeatureTable,
     times: Option<&[f64]>,
-    cv: Cv,
+    cv: CrossValidation,
     seed: u64,
 ) -> Result<Vec<CrossValidationFold>> {
     let mut random = crate::seed::generator(seed, "folds", &[]);
@@ -236,8 +236,8 @@ mod tests {
         }
     }
 
-    fn cv(k: usize, folds: Folds) -> Cv {
-        Cv { k, folds }
+    fn cv(k: usize, folds: Folds) -> CrossValidation {
+        CrossValidation { k, folds }
     }
 
     /// Every row is tested once, and learned from in every other fold.

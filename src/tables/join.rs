@@ -10,7 +10,7 @@ use super::columns::{MetadataColumn, MetadataTable};
 use super::expression::RowFilter;
 use super::numbers::Numbers;
 use super::table::FeatureTable;
-use crate::config::{Data, EVALUATE, WHOLE};
+use crate::config::{DataConfig, EVALUATE, WHOLE};
 use crate::error::{HintedError, hinted};
 
 /// How many names a message lists.
@@ -68,7 +68,7 @@ impl JoinedTable {
     /// # Errors
     /// Fails for a row of a split without features or class, for a split with one class, and for a row or a group that a
     /// split would learn from and validate on; the message names some.
-    pub fn read(data: &Data) -> Result<JoinedTable> {
+    pub fn read(data: &DataConfig) -> Result<JoinedTable> {
         let given = |key: &Option<String>, name: &str| {
             key.clone()
                 .with_context(|| format!("`data.{name}` is missing"))
@@ -238,7 +238,7 @@ pub(super) fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String 
 }
 
 /// The rows of the metadata that each chosen split names.
-fn sides(data: &Data, columns: &MetadataTable) -> Result<BTreeMap<String, SplitRows>> {
+fn sides(data: &DataConfig, columns: &MetadataTable) -> Result<BTreeMap<String, SplitRows>> {
     if data.splits.is_empty() {
         let train = (0..columns.index.len()).collect();
         return Ok([(
@@ -480,7 +480,7 @@ r5,well,p5,2020-01-06,W
             "folds": "stratified", "validate": true,
             "splits": {"train_A": "cohort == 'X'", "validate_A": "cohort == 'Y'"},
         });
-        let mut data: Data =
+        let mut data: DataConfig =
             serde_json::from_str(&replaced(&data.to_string())).expect("a configuration");
 
         // The directory has a random name, in which nothing may be replaced.

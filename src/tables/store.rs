@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::join::{JoinedTable, SplitRows};
 use super::table::FeatureTable;
-use crate::config::Data;
+use crate::config::DataConfig;
 use crate::files::StagedDirectory;
 use crate::manifest::{self, Checksum};
 use crate::shard::{ArtefactFormat, ShardColumn, ShardLayout};
@@ -34,14 +34,14 @@ struct Body {
 }
 
 /// The digest of everything that the samples of `data` come from: both files, and what is asked of them.
-pub fn joined_table_key(data: &Data) -> Result<String> {
+pub fn joined_table_key(data: &DataConfig) -> Result<String> {
     let checksum = |path: &Option<std::path::PathBuf>| {
         let mut checksum = Checksum::default();
         let path = path.as_ref().context("`data` names no tables")?;
         checksum.read(fs_err::File::open(path)?)?;
         anyhow::Ok(checksum.finish())
     };
-    let Data {
+    let DataConfig {
         index,
         target,
         group,

@@ -18,7 +18,7 @@ use super::sampler::SampleEncoder;
 use super::settings::TensorSettings;
 use super::split::{Member, sides};
 use super::window::EMPTY_CELL;
-use crate::config::Cycles;
+use crate::config::HoldCycles;
 use crate::error::hinted;
 use crate::events::{EventStore, StoredJob, StoredJobs};
 use crate::files::{self, StagedDirectory};
@@ -211,7 +211,7 @@ fn cycles_of(
             {
                 LeftOutReason::HoldCodeExcluded
             }
-            _ if settings.cycles == Cycles::First && cycle.earlier_holds > 0 => {
+            _ if settings.cycles == HoldCycles::First && cycle.earlier_holds > 0 => {
                 LeftOutReason::NotTheFirst
             }
             HoldOutcome::LeftOut(reason) => reason,
@@ -422,7 +422,7 @@ impl Made {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, Context, Label, Vocabulary};
+    use crate::config::{Config, ContextChoice, LabelKind, Vocabulary};
     use crate::eventlog::JobEvent;
     use proptest::prelude::*;
 
@@ -449,7 +449,7 @@ mod tests {
     }
 
     fn sample(store: &EventStore, job: usize, settings: &TensorSettings) -> (Vec<u8>, HoldFacts) {
-        let cycle = hold_cycles(store.jobs().get(job).history, Label::Next, &[])[0];
+        let cycle = hold_cycles(store.jobs().get(job).history, LabelKind::Next, &[])[0];
         let mut codes = vec![0; settings.m * settings.j];
         SampleEncoder::new(store, settings.clone()).encode_hold(job, &cycle, &mut codes);
         (
@@ -503,7 +503,7 @@ mod tests {
             let known = [&base[..], &past].concat();
             let later = [&known[..], &future, &[(1, 45, 13), (1, 60, 5), (2, 41, 12)]].concat();
             // Jobs seen first in the future come after those of the past in the store, as their numbers may not.
-            for context in [Context::Uniform, Context::Recent, Context::SameOwnerFirst] {
+            for context in [ContextChoice::Uniform, ContextChoice::Recent, ContextChoice::SameOwnerFirst] {
                 let settings = TensorSettings { context, vocabulary: Vocabulary::HoldCodes, ..settings() };
                 prop_assert_eq!(sample(&store(&known), 0, &settings), sample(&store(&later), 0, &settings));
             }

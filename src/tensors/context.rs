@@ -18,12 +18,12 @@ pub(super) enum Context {
 }
 
 impl Context {
-    pub(super) fn new(choice: config::Context, jobs: &StoredJobs<'_>) -> Context {
+    pub(super) fn new(choice: config::ContextChoice, jobs: &StoredJobs<'_>) -> Context {
         let spans = Spans::of(jobs);
         match choice {
-            config::Context::Uniform => Context::Uniform(spans),
-            config::Context::Recent => Context::Recent(spans),
-            config::Context::SameOwnerFirst => {
+            config::ContextChoice::Uniform => Context::Uniform(spans),
+            config::ContextChoice::Recent => Context::Recent(spans),
+            config::ContextChoice::SameOwnerFirst => {
                 Context::SameOwnerFirst(spans, Spans::by_owner(jobs))
             }
         }
@@ -219,7 +219,7 @@ mod tests {
         ) {
             let store = store(&events);
             let jobs = store.jobs();
-            let context = Context::new(config::Context::Recent, &jobs);
+            let context = Context::new(config::ContextChoice::Recent, &jobs);
             let windows: Vec<Stretch> = windows.iter().map(|&(from_ms, length_ms)| (from_ms, from_ms + length_ms)).collect();
             let together = context.activity(&jobs, windows.iter().copied(), count);
             for window in windows {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn chosen(
-        choice: config::Context,
+        choice: config::ContextChoice,
         events: &[(i32, i64, u16)],
         window: Stretch,
         count: usize,
@@ -258,7 +258,7 @@ mod tests {
         let events = [&created[..], &[(0, 1, 0), (3, 302, 5)]].concat();
         let store = store(&events);
         let jobs = store.jobs();
-        let context = Context::new(config::Context::Recent, &jobs);
+        let context = Context::new(config::ContextChoice::Recent, &jobs);
         let windows = [(0, 1_000), (302_001, 302_001)];
         let activity = context.activity(&jobs, windows.into_iter(), 3);
 
@@ -289,7 +289,14 @@ mod tests {
             (2, 110, 12),
         ];
         let events = [&events[..], &more].concat();
-        let recent = |count| chosen(config::Context::Recent, &events, (50_000, 100_000), count);
+        let recent = |count| {
+            chosen(
+                config::ContextChoice::Recent,
+                &events,
+                (50_000, 100_000),
+                count,
+            )
+        };
         assert_eq!(recent(9), [1, 4, 2, 6]);
         assert_eq!(recent(2), [1, 4]);
     }
@@ -305,9 +312,9 @@ mod tests {
             (4, 200, 0),
         ];
         for choice in [
-            config::Context::Uniform,
-            config::Context::Recent,
-            config::Context::SameOwnerFirst,
+            config::ContextChoice::Uniform,
+            config::ContextChoice::Recent,
+            config::ContextChoice::SameOwnerFirst,
         ] {
             let mut found = chosen(choice, &events, (50_000, 100_000), 9);
             found.sort_unstable();

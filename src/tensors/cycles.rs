@@ -73,7 +73,7 @@ impl LeftOutReason {
 /// The hold cycles of a job, in order; `gaps` are where events of its access point are missing.
 pub fn hold_cycles(
     history: JobHistory<'_>,
-    label: config::Label,
+    label: config::LabelKind,
     gaps: &[(i64, i64)],
 ) -> Vec<HoldCycle> {
     // Most jobs were never held, which a look at all events at once tells, by vectors, sooner than one after another.
@@ -89,8 +89,8 @@ pub fn hold_cycles(
         .zip(0..)
         .map(|(hold, earlier_holds)| {
             let (outcome, decided) = match label {
-                config::Label::Next => next_outcome(history, hold),
-                config::Label::Final => final_outcome(history),
+                config::LabelKind::Next => next_outcome(history, hold),
+                config::LabelKind::Final => final_outcome(history),
             };
             let (from_ms, to_ms) = (history.time_ms[hold], history.time_ms[decided]);
             let missing = gaps.iter().any(|gap| gap.0 < to_ms && from_ms < gap.1);
@@ -194,7 +194,7 @@ pub(super) mod tests {
     fn next(after: &[(u16, u8, i32)]) -> HoldOutcome {
         let events = [&[(0, 0, 0), (1, 0, 0), HOLD], after].concat();
         with_history(&events, |history| {
-            hold_cycles(history, config::Label::Next, &[])[0].outcome
+            hold_cycles(history, config::LabelKind::Next, &[])[0].outcome
         })
     }
 
@@ -255,7 +255,7 @@ pub(super) mod tests {
     fn a_job_removed_and_held_in_one_second_is_not_held() {
         let outcome = |events: &[(u16, u8, i32)], last: usize| {
             with_history(events, |h| {
-                hold_cycles(h, config::Label::Next, &[])[last].outcome
+                hold_cycles(h, config::LabelKind::Next, &[])[last].outcome
             })
         };
         let removed = HoldOutcome::LeftOut(LeftOutReason::RemovedWhileHeld);
@@ -281,7 +281,7 @@ pub(super) mod tests {
     fn final_is_the_published_rule() {
         let outcome = |events: &[(u16, u8, i32)]| {
             with_history(events, |h| {
-                hold_cycles(h, config::Label::Final, &[])[0].outcome
+                hold_cycles(h, config::LabelKind::Final, &[])[0].outcome
             })
         };
         assert_eq!(
@@ -299,7 +299,7 @@ pub(super) mod tests {
     #[test]
     fn each_hold_is_a_cycle() {
         let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| {
-            hold_cycles(h, config::Label::Next, &[])
+            hold_cycles(h, config::LabelKind::Next, &[])
         });
         let expected = [(0, 0, false, 2), (2, 1, true, 4)];
         assert_eq!(found.len(), 2);

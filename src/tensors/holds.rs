@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cycles::{HoldOutcome, LeftOutReason, hold_cycles};
-use crate::config::Label;
+use crate::config::LabelKind;
 use crate::events::EventStore;
 
 /// What became of the holds of one code and subcode.
@@ -33,7 +33,7 @@ pub fn hold_counts(store: &EventStore) -> Vec<HoldCount> {
     let mut reasons: BTreeMap<(i32, i32), BTreeMap<&str, usize>> = BTreeMap::new();
     for job in store.jobs().iter() {
         let mut own = BTreeSet::new();
-        for cycle in hold_cycles(job.history, Label::Next, store.gaps(job.ap)) {
+        for cycle in hold_cycles(job.history, LabelKind::Next, store.gaps(job.ap)) {
             let hold = job.event(cycle.hold);
             let kind = (hold.hold_code, hold.hold_subcode);
             if let Some(reason) = store.summary.reasons.get(&hold) {

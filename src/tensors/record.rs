@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use rayon::prelude::*;
 
 use super::cycles::{HoldCycle, HoldOutcome, hold_cycles};
-use crate::config::Label;
+use crate::config::LabelKind;
 use crate::eventlog::TERMINATED;
 use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
 
@@ -154,7 +154,7 @@ impl Clusters {
         let (mut ended, mut was_held) = (Outcomes::new(), false);
         for job in jobs {
             add_ends(&job.history, &mut ended);
-            for cycle in hold_cycles(job.history, Label::Next, store.gaps(job.ap)) {
+            for cycle in hold_cycles(job.history, LabelKind::Next, store.gaps(job.ap)) {
                 was_held = true;
                 let HoldOutcome::Label(label) = cycle.outcome else {
                     continue;
@@ -248,7 +248,7 @@ mod tests {
             .iter()
             .find(|job| (job.cluster, job.proc) == (1, proc))
             .expect("the job");
-        let cycle = hold_cycles(job.history, Label::Next, &[])[0];
+        let cycle = hold_cycles(job.history, LabelKind::Next, &[])[0];
         HoldHistories::new(&store).at(&job, &cycle)
     }
 
@@ -296,7 +296,7 @@ mod tests {
         let (jobs, records) = (store.jobs(), HoldHistories::new(&store));
         assert!(jobs.len() > AT_ONCE);
         for job in jobs.iter().filter(|job| job.proc == 1) {
-            let record = records.at(&job, &hold_cycles(job.history, Label::Next, &[])[0]);
+            let record = records.at(&job, &hold_cycles(job.history, LabelKind::Next, &[])[0]);
             let one = OutcomeCounts {
                 successes: 1,
                 failures: 0,

@@ -4,7 +4,7 @@ use super::context::{self, Activity, Context};
 use super::cycles::HoldCycle;
 use super::settings::TensorSettings;
 use super::window::{Frames, States};
-use crate::config::Window;
+use crate::config::WindowPlace;
 use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
 
 /// So many samples are made at once: the histories of their jobs fit a core's own cache.
@@ -131,8 +131,8 @@ impl<'a> SampleEncoder<'a> {
         histories: &mut Vec<JobHistory<'a>>,
     ) {
         let visible = match self.settings.window {
-            Window::Hold => cycle.hold + 1,
-            Window::Life => primary.history.number.len(),
+            WindowPlace::Hold => cycle.hold + 1,
+            WindowPlace::Life => primary.history.number.len(),
         };
         histories.clear();
         histories.push(primary.history.slice(0..visible));

@@ -4,7 +4,9 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::dataset::TENSORS_FORMAT;
-use crate::config::{Config, Context, Cycles, Label, Split, StateEvents, Vocabulary, Window};
+use crate::config::{
+    Config, ContextChoice, HoldCycles, LabelKind, SplitMethod, StateEvents, Vocabulary, WindowPlace,
+};
 use crate::error::hinted;
 use crate::manifest;
 
@@ -25,20 +27,20 @@ pub struct TensorSettings {
     #[serde(rename = "timeframe_len")]
     pub timeframe_len_s: u32,
     /// Which other jobs stand beside the held one.
-    pub context: Context,
+    pub context: ContextChoice,
     /// The states of a job.
     pub vocabulary: Vocabulary,
     /// The events that are states.
     #[serde(default)]
     pub states: StateEvents,
     /// Where the frames stand.
-    pub window: Window,
+    pub window: WindowPlace,
     /// What a sample is labelled with.
-    pub label: Label,
+    pub label: LabelKind,
     /// Which holds become samples.
-    pub cycles: Cycles,
+    pub cycles: HoldCycles,
     /// How samples are divided.
-    pub split: Split,
+    pub split: SplitMethod,
     /// The shares of train, validate and test.
     pub fractions: [f64; 3],
     /// Event numbers that are no state.

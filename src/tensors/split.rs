@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand::seq::SliceRandom as _;
 
 use super::dataset::SplitSide;
-use crate::config::Split;
+use crate::config::SplitMethod;
 
 /// What a split looks at: when the hold was, and which cluster it belongs to.
 #[derive(Debug, Clone, Copy)]
@@ -22,19 +22,19 @@ pub(super) struct Member {
 /// after its moment, and nothing of a tested cluster was learned from.
 pub(super) fn sides(
     members: &[Member],
-    split: Split,
+    split: SplitMethod,
     fractions: [f64; 3],
     seed: u64,
 ) -> Vec<Option<SplitSide>> {
     match split {
-        Split::Time => by_time(members, fractions),
-        Split::Cluster => by_group(
+        SplitMethod::Time => by_time(members, fractions),
+        SplitMethod::Cluster => by_group(
             members,
             |member, _| u64::from(member.group),
             fractions,
             seed,
         ),
-        Split::Random => by_group(members, |_, index| index as u64, fractions, seed),
+        SplitMethod::Random => by_group(members, |_, index| index as u64, fractions, seed),
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
                 group: if i == 9 { 0 } else { i as u32 },
             })
             .collect();
-        let found = sides(&members, Split::Time, FRACTIONS, 1);
+        let found = sides(&members, SplitMethod::Time, FRACTIONS, 1);
         assert_eq!(found[0], None, "cluster 0 is held again on the test side");
         assert_eq!(found[1..6], [Some(SplitSide::Train); 5]);
         assert_eq!(found[6..8], [Some(SplitSide::Validate); 2]);
@@ -133,7 +133,7 @@ mod tests {
         #[test]
         fn no_cluster_sits_on_two_sides(raw in proptest::collection::vec((0..1000i64, 0..30u32), 0..200), seed in 0..9u64) {
             let members: Vec<Member> = raw.iter().map(|&(hold_ms, group)| Member { hold_ms, group }).collect();
-            for split in [Split::Time, Split::Cluster] {
+            for split in [SplitMethod::Time, SplitMethod::Cluster] {
                 let found = sides(&members, split, FRACTIONS, seed);
                 let mut side_of = BTreeMap::new();
                 for (member, side) in members.iter().zip(&found) {
@@ -142,12 +142,12 @@ mod tests {
                     }
                 }
             }
-            let placed: Vec<(SplitSide, i64)> = sides(&members, Split::Time, FRACTIONS, seed).into_iter()
+            let placed: Vec<(SplitSide, i64)> = sides(&members, SplitMethod::Time, FRACTIONS, seed).into_iter()
                 .zip(&members).filter_map(|(side, member)| Some((side?, member.hold_ms))).collect();
             for (a, b) in placed.iter().flat_map(|a| placed.iter().map(move |b| (a, b))) {
                 prop_assert!(a.0 >= b.0 || a.1 < b.1, "an earlier side holds only earlier holds");
             }
-            prop_assert!(sides(&members, Split::Random, FRACTIONS, seed).iter().all(Option::is_some));
+            prop_assert!(sides(&members, SplitMethod::Random, FRACTIONS, seed).iter().all(Option::is_some));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Frames: at each of `m` moments, the state of a job after its last event at or before it.
 
 use super::settings::TensorSettings;
-use crate::config::{StateEvent, Vocabulary, Window};
+use crate::config::{StateEvent, Vocabulary, WindowPlace};
 use crate::eventlog::{FILE_TRANSFER, HELD};
 use crate::events::JobHistory;
 
@@ -47,7 +47,7 @@ pub(super) struct Frames {
 impl Frames {
     /// `window = hold`: `t_k = t_hold - (m-1-k) * timeframe_len`; `window = life`: `t_k = t_submit + k * timeframe_len`.
     pub(super) fn new(
-        window: Window,
+        window: WindowPlace,
         hold_ms: i64,
         submit_ms: i64,
         m: usize,
@@ -55,8 +55,8 @@ impl Frames {
     ) -> Frames {
         let length_ms = i64::from(timeframe_len_s) * 1000;
         let first_ms = match window {
-            Window::Hold => hold_ms - (m as i64 - 1) * length_ms,
-            Window::Life => submit_ms,
+            WindowPlace::Hold => hold_ms - (m as i64 - 1) * length_ms,
+            WindowPlace::Life => submit_ms,
         };
         Frames {
             first_ms,
@@ -281,7 +281,7 @@ mod tests {
             let mut events: Vec<(i64, u16)> = times.iter().map(|&(s, number)| (s * 1000, number)).collect();
             events.sort_by_key(|event| event.0);
             let (time_ms, number): (Vec<i64>, Vec<u16>) = events.iter().copied().unzip();
-            let frames = Frames::new(Window::Life, 0, first_s * 1000, m, length_s);
+            let frames = Frames::new(WindowPlace::Life, 0, first_s * 1000, m, length_s);
             let expected = |frame: usize| {
                 let at_ms = first_s * 1000 + frame as i64 * i64::from(length_s) * 1000;
                 let last = events.iter().rev().find(|&&(ms, number)| ms <= at_ms && number != 28);
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let events = [(1, 0), (3, 1), (4, 2), (5, 3), (7, 4), (10, 2), (13, 5)];
-        let frames = Frames::new(Window::Life, 0, 60_000, 14, 60);
+        let frames = Frames::new(WindowPlace::Life, 0, 60_000, 14, 60);
         assert_eq!(
             column(&events, 7, frames),
             [0, 0, 1, 2, 3, 3, 4, 4, 4, 2, 2, 2, 5, 5]
@@ -307,7 +307,7 @@ mod tests {
     fn hold_windows_end_at_the_hold() {
         // Submitted at 1, held at 5 and released in the same minute: the release comes after the hold and is not seen.
         let events = [(1, 0), (3, 1), (3, 28), (5, 12), (5, 13), (6, 5)];
-        let frames = Frames::new(Window::Hold, 300_000, 60_000, 7, 60);
+        let frames = Frames::new(WindowPlace::Hold, 300_000, 60_000, 7, 60);
         assert_eq!(frames.stretch(), (-60_000, 300_000));
         assert_eq!(
             column(&events, 4, frames),
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_state_before_the_first_frame_is_the_last_that_counts() {
-        let frames = Frames::new(Window::Life, 0, 240_000, 2, 60);
+        let frames = Frames::new(WindowPlace::Life, 0, 240_000, 2, 60);
         assert_eq!(
             column(&[(1, 0), (2, 1), (3, 28), (5, 28)], 4, frames),
             [1, 1]
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn unknown_numbers_share_one_place() {
-        let frames = Frames::new(Window::Life, 0, 0, 3, 60);
+        let frames = Frames::new(WindowPlace::Life, 0, 0, 3, 60);
         assert_eq!(
             column(&[(0, 47), (1, 48), (2, 300)], 3, frames),
             [47, OTHER, OTHER]
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn hold_codes_are_states_of_their_own() {
-        let frames = Frames::new(Window::Life, 0, 0, 6, 60);
+        let frames = Frames::new(WindowPlace::Life, 0, 0, 6, 60);
         let events = [
             (0, 1, 0),
             (1, 12, 0),
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn states_are_those_that_are_listed() {
-        let frames = Frames::new(Window::Life, 0, 0, 7, 60);
+        let frames = Frames::new(WindowPlace::Life, 0, 0, 7, 60);
         // Submitted, input, executing, image size, output, held for 13, an unknown transfer.
         let events = [
             (0, 0, 0),

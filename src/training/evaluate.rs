@@ -11,7 +11,7 @@ use super::metrics::{Scores, probability};
 use super::run::Run;
 use super::samples::Samples;
 use super::train::score;
-use crate::config::Split;
+use crate::config::SplitMethod;
 use crate::error::hinted;
 use crate::tensors::{Dataset, LeftOutReason, SplitSide};
 
@@ -41,7 +41,7 @@ pub struct Evaluation {
     /// The side scored.
     pub side: SplitSide,
     /// How the samples were divided.
-    pub split: Split,
+    pub split: SplitMethod,
     /// Samples scored.
     pub samples: usize,
     /// Those with label 1.

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::evaluate::probabilities;
 use super::run::Run;
-use crate::config::Label;
+use crate::config::LabelKind;
 use crate::events::EventStore;
 use crate::models::SampleBatch;
 use crate::tensors::{
@@ -102,7 +102,11 @@ pub struct HoldPrediction {
 pub fn predict_holds(store: &EventStore, run: &Run) -> Result<Vec<HoldPrediction>> {
     let jobs = store.jobs();
     let of_job = |job: usize| {
-        let cycles = hold_cycles(jobs.history(job), Label::Next, store.gaps(jobs.get(job).ap));
+        let cycles = hold_cycles(
+            jobs.history(job),
+            LabelKind::Next,
+            store.gaps(jobs.get(job).ap),
+        );
         cycles
             .into_iter()
             .map(move |cycle| (job, cycle))

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::distribution::{Base, Form, Step};
+use super::distribution_form::{DistributionForm, Quantum, RealDistribution};
+use super::nearest::nearest;
 
 /// The distributions with the keys that each takes.
 pub(super) const KNOWN: [(&str, &[&str]); 15] = [
@@ -27,7 +28,7 @@ pub(super) const KNOWN: [(&str, &[&str]); 15] = [
 const DEPRECATED: [&str; 3] = ["log_uniform", "q_log_uniform", "inv_log_uniform"];
 
 /// The form of what is written, which is refused where W&B's schema refuses it.
-pub(super) fn read(written: &Map<String, Value>) -> Result<Form, String> {
+pub(super) fn read_distribution(written: &Map<String, Value>) -> Result<DistributionForm, String> {
     Keys::of(written)?.form()
 }
 
@@ -63,19 +64,19 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn form(&self) -> Result<Form, String> {
+    fn form(&self) -> Result<DistributionForm, String> {
         match self.name {
             "constant" => {
                 let value = self
                     .written
                     .get("value")
                     .ok_or("`constant` needs a value")?;
-                Ok(Form::Values {
+                Ok(DistributionForm::Values {
                     values: vec![value.clone()],
                     shares: None,
                 })
             }
-            "categorical" => Ok(Form::Values {
+            "categorical" => Ok(DistributionForm::Values {
                 values: self.list("values")?,
                 shares: None,
             }),
@@ -88,7 +89,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn real(&self, name: &str, q: Option<Step>) -> Result<Form, String> {
+    fn real(&self, name: &str, q: Option<Quantum>) -> Result<DistributionForm, String> {
         let exp = name.contains("log_");
         let base = match name {
             "normal" | "log_normal" => self.normal()?,
@@ -96,13 +97,13 @@ impl<'a> Keys<'a> {
             "log_uniform_values" | "inv_log_uniform_values" => self.logarithms()?,
             _ => {
                 let (min, max) = self.range()?;
-                Base::Uniform { min, max }
+                RealDistribution::Uniform { min, max }
             }
         };
-        Ok(Form::Real { base, exp, q })
+        Ok(DistributionForm::Real { base, exp, q })
     }
 
-    fn weighted(&self) -> Result<Form, String> {
+    fn weighted(&self) -> Result<DistributionForm, String> {
         let values = self.list("values")?;
         let given = self.list("probabilities")?;
         let chances: Vec<f64> = given
@@ -124,7 +125,7 @@ impl<'a> Keys<'a> {
             })
             .collect();
         match shares.last() {
-            Some(sum) if (sum - 1.0).abs() < 1e-8 => Ok(Form::Values {
+            Some(sum) if (sum - 1.0).abs() < 1e-8 => Ok(DistributionForm::Values {
                 values,
                 shares: Some(shares),
             }),
@@ -135,7 +136,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn whole_range(&self) -> Result<Form, String> {
+    fn whole_range(&self) -> Result<DistributionForm, String> {
         let (min, max) = self.range()?;
         let whole = |key: &str| {
             self.written
@@ -144,17 +145,17 @@ impl<'a> Keys<'a> {
                 .filter(|whole| whole.abs() < 1 << 53)
         };
         match (whole("min"), whole("max")) {
-            (Some(min), Some(max)) => Ok(Form::IntUniform { min, max }),
+            (Some(min), Some(max)) => Ok(DistributionForm::IntUniform { min, max }),
             _ => Err(format!(
                 "`int_uniform` needs whole numbers as min and max, got {min} and {max}"
             )),
         }
     }
 
-    fn logarithms(&self) -> Result<Base, String> {
+    fn logarithms(&self) -> Result<RealDistribution, String> {
         let (min, max) = self.range()?;
         match min > 0.0 {
-            true => Ok(Base::Uniform {
+            true => Ok(RealDistribution::Uniform {
                 min: min.ln(),
                 max: max.ln(),
             }),
@@ -162,7 +163,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn normal(&self) -> Result<Base, String> {
+    fn normal(&self) -> Result<RealDistribution, String> {
         let (mu, sigma) = (
             self.number("mu", Some(0.0))?,
             self.number("sigma", Some(1.0))?,
@@ -170,15 +171,15 @@ impl<'a> Keys<'a> {
         if sigma < 0.0 {
             Err(format!("`sigma` must be at least 0, got {sigma}"))
         } else {
-            Ok(Base::Normal { mu, sigma })
+            Ok(RealDistribution::Normal { mu, sigma })
         }
     }
 
-    fn beta(&self) -> Result<Base, String> {
+    fn beta(&self) -> Result<RealDistribution, String> {
         let (a, b) = (self.number("a", Some(1.0))?, self.number("b", Some(1.0))?);
         let is_known = [a, b].iter().all(|shape| (1e-3..=1e6).contains(shape));
         if is_known {
-            Ok(Base::Beta { a, b })
+            Ok(RealDistribution::Beta { a, b })
         } else {
             Err(format!(
                 "`a` and `b` must be between 0.001 and 1000000, got {a} and {b}"
@@ -186,14 +187,14 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn step(&self) -> Result<Step, String> {
+    fn step(&self) -> Result<Quantum, String> {
         let size = self.number("q", Some(1.0))?;
         let is_whole = self
             .written
             .get("q")
             .is_none_or(|q| q.is_i64() || q.is_u64());
         if size > 0.0 {
-            Ok(Step { size, is_whole })
+            Ok(Quantum { size, is_whole })
         } else {
             Err(format!("`q` must be above 0, got {size}"))
         }
@@ -264,8 +265,8 @@ fn unknown(name: &str, written: &Map<String, Value>) -> String {
         return deprecated(name, written);
     }
     let names = KNOWN.map(|(known, _)| known);
-    let nearest = super::nearest(name, names.into_iter());
-    let nearest = nearest.map_or(String::new(), |nearest| {
+    let meant = nearest(name, names.into_iter());
+    let nearest = meant.map_or(String::new(), |nearest| {
         format!(", did you mean `{nearest}`?")
     });
     format!(
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn what_is_refused_is_said() {
         let refusal = |written: Value| {
-            read(written.as_object().expect("an object")).expect_err("must be refused")
+            read_distribution(written.as_object().expect("an object")).expect_err("must be refused")
         };
         insta::assert_snapshot!(
             [

@@ -1,0 +1,407 @@
+//! The whole configuration: defaults, a file, the environment and flags → one checked [`Config`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use figment::Figment;
+use figment::providers::{Env, Serialized};
+use figment::value::Dict;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::dag::DagConfig;
+use super::data::DataConfig;
+use super::layers::{explain, read_dict, read_file};
+use super::metric::Metric;
+use super::nearest::nearest;
+use super::pipelines::{MOST_TRIALS, PipelineSpaces, TrialOrder};
+use super::preprocessing::PreprocessingConfig;
+use super::range::check_range;
+use super::secrets::{PREFIX, refuse_secrets_of_environment};
+use super::sweep::SweepConfig;
+use super::training::TrainingConfig;
+use super::yaml;
+use crate::error::hinted;
+
+/// The defaults, commented; every key there is.
+pub const DEFAULT: &str = include_str!("../../config/default.yaml");
+
+/// The search spaces of the pipelines, for those that a configuration only names.
+const PIPELINES: &str = include_str!("../../config/pipelines.yaml");
+
+/// The file name of the resolved configuration beside an artefact.
+pub const FILE: &str = "config.yaml";
+
+/// The whole configuration. `config/default.yaml` explains every key.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct Config {
+    pub logs: Vec<PathBuf>,
+    pub out: PathBuf,
+    pub seed: u64,
+    pub parse: ParseConfig,
+    pub runs: usize,
+    pub epochs: usize,
+    pub earlystop_threshold: usize,
+    pub earlystop_min_delta: f64,
+    pub earlystop_metric: Metric,
+    pub wandb: WandbConfig,
+    pub preprocessing: PreprocessingConfig,
+    pub training: TrainingConfig,
+    pub data: DataConfig,
+    pub pipelines: BTreeMap<String, PipelineSpaces>,
+    #[serde(default)]
+    pub trial_order: TrialOrder,
+    pub evaluation: EvaluationConfig,
+    pub advice: AdviceConfig,
+    pub dag: DagConfig,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct ParseConfig {
+    pub ap: Option<String>,
+    pub year: Option<i16>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct WandbConfig {
+    pub enable: bool,
+    pub entity: Option<String>,
+    pub project: Option<String>,
+    pub sweep: SweepConfig,
+    #[serde(default, deserialize_with = "id")]
+    pub sweep_id: Option<String>,
+    #[serde(default, deserialize_with = "id")]
+    pub run_id: Option<String>,
+}
+
+/// An id of W&B's, where `None` is Python's word for none.
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.filter(|id| id != "None"))
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct EvaluationConfig {
+    pub resamples: usize,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct AdviceConfig {
+    pub release_from: f64,
+    pub fix_below: f64,
+    pub remove_from_holds: usize,
+    pub min_like_cases: usize,
+}
+
+impl Config {
+    /// Defaults, then `file`, then the environment, then `flags` (paths of keys and their values).
+    ///
+    /// # Errors
+    /// An unknown key is an error that names the nearest known one; so are a value of the wrong type or out of range,
+    /// and a key that would hold a secret.
+    pub fn load(file: Option<&Path>, flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
+        let mut figment = Figment::from(Serialized::defaults(yaml::read::<Dict>(DEFAULT)?));
+        if let Some(file) = file {
+            let dict = read_dict(&read_file(file)?)
+                .with_context(|| format!("cannot use `{}`", file.display()))?;
+            figment = figment.merge(Serialized::defaults(dict));
+        }
+        refuse_secrets_of_environment()?;
+        // POOLCAST_LOG is the filter of diagnostics, and not a key.
+        let others = ["log", "owner_salt", "owner_salt_file", "file_mode"];
+        figment = figment.merge(Env::prefixed(PREFIX).ignore(&others).split("__"));
+        for (key, value) in flags {
+            figment = figment.merge(Serialized::default(key, value));
+        }
+        let place = file.map_or("the configuration".to_owned(), |file| {
+            format!("`{}`", file.display())
+        });
+        let config: Config = figment.extract().map_err(|error| explain(&error, &place))?;
+        config
+            .check()
+            .with_context(|| format!("cannot use {place}"))?;
+        Ok(config)
+    }
+
+    /// Keeps of the pipelines those called `names`; what has no search space in the configuration gets that of
+    /// `config/pipelines.yaml`.
+    ///
+    /// # Errors
+    /// Fails for a name that is no pipeline, and names the nearest.
+    pub fn choose_pipelines(&mut self, names: &[String]) -> Result<()> {
+        #[derive(Deserialize)]
+        struct Spaces {
+            pipelines: BTreeMap<String, PipelineSpaces>,
+        }
+        let spaces = yaml::read::<Spaces>(PIPELINES)?.pipelines;
+        let known = std::mem::take(&mut self.pipelines);
+        for name in names {
+            let Some(pipeline) = known.get(name).or_else(|| spaces.get(name)) else {
+                let nearest = nearest(name, spaces.keys().map(String::as_str));
+                let nearest = nearest.map_or(String::new(), |nearest| {
+                    format!("did you mean `{nearest}`? ")
+                });
+                let all: Vec<String> = spaces.keys().map(|name| format!("`{name}`")).collect();
+                let hint = format!(
+                    "{nearest}`config/pipelines.yaml` has a search space for {}",
+                    all.join(", ")
+                );
+                return Err(hinted(format!("there is no pipeline `{name}`"), hint).into());
+            };
+            self.pipelines.insert(name.clone(), pipeline.clone());
+        }
+        Ok(())
+    }
+
+    /// Reads the resolved configuration beside an artefact.
+    pub fn read(dir: &Path) -> Result<Config> {
+        let path = dir.join(FILE);
+        let text = crate::files::read_regular(&path, yaml::MOST_BYTES)?;
+        let config = std::str::from_utf8(&text)
+            .map_err(Into::into)
+            .and_then(yaml::read);
+        config.with_context(|| format!("cannot read `{}`", path.display()))
+    }
+
+    /// Writes the configuration beside an artefact.
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        crate::files::write_atomic(&dir.join(FILE), yaml::write(self)?.as_bytes())
+    }
+
+    fn check(&self) -> Result<()> {
+        let least = if self.pipelines.is_empty() { 1.0 } else { 0.0 };
+        check_range("runs", self.runs as f64, least..=MOST_TRIALS as f64)?;
+        check_range("epochs", self.epochs as f64, 1.0..=1_000_000.0)?;
+        check_range(
+            "earlystop_threshold",
+            self.earlystop_threshold as f64,
+            1.0..=1_000_000.0,
+        )?;
+        check_range("earlystop_min_delta", self.earlystop_min_delta, 0.0..=1e6)?;
+        check_range(
+            "evaluation.resamples",
+            self.evaluation.resamples as f64,
+            10.0..=1_000_000.0,
+        )?;
+        check_range(
+            "training.checkpoint_minutes",
+            self.training.checkpoint_minutes,
+            0.0..=1e6,
+        )?;
+        if let Some(year) = self.parse.year {
+            check_range("parse.year", f64::from(year), 1970.0..=2100.0)?;
+        }
+        ensure!(
+            !self.wandb.enable,
+            hinted(
+                "`wandb.enable` is true, and this version of poolcast sends nothing to W&B",
+                "write `enable: false`, or leave the file as it is and set POOLCAST_WANDB__ENABLE=false; all that is measured \
+                 is kept in files: docs/sweeps.md"
+            )
+        );
+        self.training.threshold.check()?;
+        self.wandb.sweep.check(self.epochs)?;
+        self.data.check()?;
+        ensure!(
+            !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
+            "`wandb.sweep.early_terminate` is for trials of the network, and pipelines over `data` have none"
+        );
+        self.pipelines
+            .iter()
+            .try_for_each(|(name, pipeline)| pipeline.check(name))?;
+        for fraction in self.preprocessing.fractions {
+            check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;
+        }
+        let sum: f64 = self.preprocessing.fractions.iter().sum();
+        ensure!(
+            (sum - 1.0).abs() < 1e-9,
+            "`preprocessing.fractions` must sum to 1, got {sum}"
+        );
+        let AdviceConfig {
+            release_from,
+            fix_below,
+            ..
+        } = self.advice;
+        check_range("advice.release_from", release_from, 0.0..=1.0)?;
+        check_range("advice.fix_below", fix_below, 0.0..=release_from)?;
+        check_range("dag.max_jobs", self.dag.max_jobs as f64, 1.0..=100_000.0)?;
+        let trials_per_job = self.dag.trials_per_job.unwrap_or(1);
+        check_range(
+            "dag.trials_per_job",
+            trials_per_job as f64,
+            1.0..=1_000_000.0,
+        )?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ModelParameters, Parameter};
+    use super::*;
+
+    fn load(text: &str) -> Result<Config> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("c.yaml");
+        fs_err::write(&path, text)?;
+        Config::load(Some(&path), &BTreeMap::new())
+    }
+
+    fn refusal(text: &str) -> String {
+        crate::error::render(&load(text).expect_err("must be refused"))
+    }
+
+    #[test]
+    fn the_published_sweep_file_loads() {
+        let text = include_str!("../../config/sweep.yaml");
+        let config = load(text).expect("loads");
+        let Parameter::Drawn(batch_size) = &config.training.parameters.batch_size else {
+            panic!("it is drawn")
+        };
+        assert_eq!(batch_size.draw(0.99), serde_json::json!(248));
+        let dir = tempfile::tempdir().expect("a directory");
+        config.write(dir.path()).expect("written");
+        let again = Config::read(dir.path()).expect("read");
+        assert_eq!(
+            serde_json::to_string(&again).expect("json"),
+            serde_json::to_string(&config).expect("json")
+        );
+        assert!(refusal(&text.replace("enable: false", "api_key: abc")).contains("WANDB_API_KEY"));
+    }
+
+    /// Each is refused where W&B's schema refuses it, and taken where that takes it. Nested parameters are those of a space,
+    /// a configuration always has parameters, and the method `custom` asks for a program of W&B's.
+    #[test]
+    fn verdicts_are_those_of_the_schema() {
+        use serde_json::{Value, json};
+        let vectors: Value =
+            serde_json::from_str(include_str!("../../tests/data/wandb/sweeps_vectors.json"))
+                .expect("JSON");
+        let files = [
+            (
+                "min_ge_max",
+                json!({"parameters": {"a": {"min": 2, "max": 1}}}),
+            ),
+            (
+                "mixed_int_float",
+                json!({"parameters": {"a": {"min": 1, "max": 2.5}}}),
+            ),
+            (
+                "grid_uniform",
+                json!({"method": "grid", "parameters": {"a": {"min": 0.0, "max": 1.0}}}),
+            ),
+            (
+                "bayes_no_metric",
+                json!({"method": "bayes", "parameters": {"a": {"min": 0.0, "max": 1.0}}}),
+            ),
+            (
+                "cat_with_prob_named",
+                json!({"parameters": {"a": {"distribution": "categorical", "values": [1, 2], "probabilities": [0.5, 0.5]}}}),
+            ),
+            (
+                "prob_not_1",
+                json!({"parameters": {"a": {"values": [1, 2], "probabilities": [0.5, 0.4]}}}),
+            ),
+            (
+                "log_uniform_dep",
+                json!({"parameters": {"a": {"distribution": "log_uniform", "min": -3, "max": 0}}}),
+            ),
+            (
+                "unknown_key",
+                json!({"foo": 1, "parameters": {"a": {"value": 1}}}),
+            ),
+            (
+                "unknown_param_key",
+                json!({"parameters": {"a": {"min": 1, "max": 2, "step": 1}}}),
+            ),
+            (
+                "hyper_no_iter",
+                json!({"early_terminate": {"type": "hyperband", "eta": 2}}),
+            ),
+            ("run_cap0", json!({"run_cap": 0})),
+            (
+                "str_number_1e-3",
+                json!({"parameters": {"a": {"min": "1e-3", "max": 1.0}}}),
+            ),
+        ];
+        for (name, mut file) in files {
+            let is_refused = !vectors["schema"][name]
+                .as_array()
+                .expect("messages")
+                .is_empty();
+            let parameter = file
+                .as_object_mut()
+                .and_then(|file| file.remove("parameters"));
+            let a = parameter.map_or(json!(1), |parameters| parameters["a"].clone());
+            let text =
+                json!({"wandb": {"sweep": file}, "training": {"parameters": {"pos_weight": a}}})
+                    .to_string();
+            assert_eq!(load(&text).is_err(), is_refused, "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_name_the_nearest() {
+        let text = refusal("preprocessing:\n  parameters:\n    timeframe_length: 5\n");
+        assert!(
+            text.contains("preprocessing.parameters.timeframe_length"),
+            "{text}"
+        );
+        assert!(text.contains("did you mean `timeframe_len`?"), "{text}");
+    }
+
+    #[test]
+    fn values_out_of_range_repeat_what_was_given() {
+        assert!(refusal("epochs: 0").contains("between 1 and 1000000, got 0"));
+        assert!(refusal("epochs: many").contains("epochs"));
+        assert!(refusal("preprocessing: {fractions: [0.5, 0.1, 0.1]}").contains("sum to 1"));
+        assert!(
+            refusal("training: {parameters: {batch_size: {distribution: zipf, min: 1}}}")
+                .contains("batch_size")
+        );
+        let config =
+            load("training: {parameters: {hidden_size: 2.5, batch_size: {values: [1, 2]}}}")
+                .expect("loads");
+        let ModelParameters {
+            hidden_size,
+            batch_size,
+            ..
+        } = config.training.parameters;
+        assert!(
+            hidden_size
+                .whole("hidden_size", 1..=4096)
+                .expect_err("not whole")
+                .to_string()
+                .contains("2.5")
+        );
+        assert!(
+            batch_size
+                .whole("batch_size", 1..=9)
+                .expect_err("a distribution")
+                .to_string()
+                .contains("distribution")
+        );
+    }
+
+    #[test]
+    fn flags_win() {
+        let flags = BTreeMap::from([
+            ("preprocessing.parameters.j", serde_json::json!(7)),
+            ("seed", serde_json::json!(9)),
+        ]);
+        let config = Config::load(None, &flags).expect("loads");
+        assert_eq!(
+            (config.preprocessing.parameters.j, config.seed),
+            (Parameter::Constant(7.0), 9)
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! The metric by which a training is watched or a trial is chosen, and which of two values is better.
+
+use serde::{Deserialize, Serialize};
+
+/// A value that a training is watched by, or a trial chosen by.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct Metric {
+    pub name: MetricName,
+    pub goal: Goal,
+}
+
+/// The metrics of the validation split; other names that files have for them are read, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "named as in config/default.yaml")]
+pub enum MetricName {
+    #[serde(
+        alias = "validate_loss",
+        alias = "val_loss",
+        alias = "val/loss",
+        alias = "validation/loss"
+    )]
+    ValidationLoss,
+    #[serde(
+        alias = "val_roc_auc",
+        alias = "val_auc",
+        alias = "roc_auc",
+        alias = "auc"
+    )]
+    ValidationRocAuc,
+    #[serde(alias = "val_average_precision", alias = "average_precision")]
+    ValidationAveragePrecision,
+    #[serde(
+        alias = "f-measure",
+        alias = "f_measure",
+        alias = "val_f_measure",
+        alias = "validation_f1"
+    )]
+    #[serde(
+        alias = "val_f1",
+        alias = "val/f1",
+        alias = "val_f1_score",
+        alias = "f1_score",
+        alias = "f1"
+    )]
+    ValidationFMeasure,
+    #[serde(
+        alias = "val_accuracy",
+        alias = "val_acc",
+        alias = "val/accuracy",
+        alias = "accuracy"
+    )]
+    ValidationAccuracy,
+    #[serde(alias = "val_brier", alias = "brier")]
+    ValidationBrier,
+}
+
+impl std::fmt::Display for MetricName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// Whether less or more is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum Goal {
+    Minimize,
+    Maximize,
+}
+
+impl Goal {
+    /// A value as something of which less is better.
+    pub fn loss(self, value: f64) -> f64 {
+        match self {
+            Goal::Minimize => value,
+            Goal::Maximize => -value,
+        }
+    }
+
+    /// The item with the best value, the first of equals.
+    pub fn best<T>(self, items: impl Iterator<Item = T>, value: impl Fn(&T) -> f64) -> Option<T> {
+        items.reduce(|best, next| {
+            if self.is_better(value(&next), value(&best)) {
+                next
+            } else {
+                best
+            }
+        })
+    }
+
+    /// The order of two trials by their values, the better one first; of equals the one with less validation loss.
+    pub fn order(self, a: (f64, f64), b: (f64, f64)) -> std::cmp::Ordering {
+        self.loss(a.0)
+            .total_cmp(&self.loss(b.0))
+            .then(a.1.total_cmp(&b.1))
+    }
+
+    /// Whether `a` is better than `b`.
+    fn is_better(self, a: f64, b: f64) -> bool {
+        self.is_gain(a, b, 0.0)
+    }
+
+    /// Whether `a` is better than `b` by more than `min_delta`.
+    pub fn is_gain(self, a: f64, b: f64, min_delta: f64) -> bool {
+        self.loss(a) < self.loss(b) - min_delta
+    }
+}

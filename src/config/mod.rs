@@ -1,0 +1,40 @@
+//! Configuration: layers of YAML and environment → one checked [`Config`], saved beside every artefact.
+
+mod configuration;
+mod dag;
+mod data;
+mod distribution;
+mod distribution_form;
+mod distribution_schema;
+mod layers;
+mod metric;
+mod nearest;
+mod parameter;
+mod pipelines;
+mod preprocessing;
+mod range;
+mod secrets;
+mod states;
+mod sweep;
+mod threshold;
+mod training;
+pub mod yaml;
+
+pub use configuration::{
+    AdviceConfig, Config, DEFAULT, EvaluationConfig, FILE, ParseConfig, WandbConfig,
+};
+pub use dag::{DagConfig, SharedInputs, SubmitCommand, SubmitCommands, SubmitConfig};
+pub use data::{CrossValidation, DataConfig, EVALUATE, Folds, WHOLE};
+pub use distribution::Distribution;
+pub use metric::{Goal, Metric, MetricName};
+pub use nearest::nearest;
+pub use parameter::{Parameter, whole};
+pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
+pub use preprocessing::{
+    ContextChoice, HoldCycles, LabelKind, PreprocessingConfig, SplitMethod, TensorParameters,
+    Vocabulary, WindowPlace,
+};
+pub use states::{StateEvent, StateEvents};
+pub use sweep::{Asha, EarlyTerminate, Hyperband, Method, SweepConfig};
+pub use threshold::Threshold;
+pub use training::{ModelParameters, TrainingConfig};

@@ -1,0 +1,106 @@
+//! The section `preprocessing`: what a sample is, how it is labelled, and how samples are divided.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Parameter, StateEvents};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct PreprocessingConfig {
+    pub parameters: TensorParameters,
+    pub window: WindowPlace,
+    pub label: LabelKind,
+    pub cycles: HoldCycles,
+    pub split: SplitMethod,
+    pub fractions: [f64; 3],
+    pub ignore_events: Vec<u16>,
+    pub exclude_hold_codes: Vec<i32>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct TensorParameters {
+    pub j: Parameter,
+    pub m: Parameter,
+    pub timeframe_len: Parameter,
+    pub context: Parameter<ContextChoice>,
+    pub vocabulary: Parameter<Vocabulary>,
+    pub states: Parameter<StateEvents>,
+}
+
+/// Where a sample's frames stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum WindowPlace {
+    /// They end at the hold.
+    Hold,
+    /// They begin at the submission.
+    Life,
+}
+
+/// Which other jobs a sample shows, of those that exist in its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContextChoice {
+    /// Drawn, each as likely.
+    Uniform,
+    /// Those whose last events are the latest.
+    Recent,
+    /// Drawn among the owner's jobs, then among the others.
+    SameOwnerFirst,
+}
+
+/// The states of a job that a sample tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Vocabulary {
+    /// One for each event number.
+    Events,
+    /// The same, and one for each hold code in place of event 012.
+    HoldCodes,
+}
+
+/// What a sample is labelled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LabelKind {
+    /// Whether the job succeeds next after this hold's release.
+    Next,
+    /// Whether the job terminated normally in the end, as published.
+    Final,
+}
+
+/// Which holds of a job become samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum HoldCycles {
+    All,
+    First,
+}
+
+/// How samples are divided into train, validate and test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum SplitMethod {
+    /// By time of hold, no cluster on two sides.
+    Time,
+    /// By cluster, at random.
+    Cluster,
+    /// By sample, at random, as published.
+    Random,
+}
+
+/// Shows words as they are written in a file.
+macro_rules! shown_as_written {
+    ($($name:ty),+) => {$(
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.serialize(f)
+            }
+        }
+    )+};
+}
+shown_as_written!(ContextChoice, Vocabulary, SplitMethod);

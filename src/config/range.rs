@@ -1,0 +1,22 @@
+//! A number of the configuration must be within its range.
+
+use anyhow::{Result, ensure};
+
+use crate::error::hinted;
+
+/// Refuses a number outside `range`; `name` is the key.
+pub(super) fn check_range(
+    name: &str,
+    value: f64,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<()> {
+    let (low, high) = (range.start(), range.end());
+    ensure!(
+        range.contains(&value),
+        hinted(
+            format!("`{name}` must be between {low} and {high}, got {value}"),
+            "`poolcast config` explains every key"
+        )
+    );
+    Ok(())
+}
