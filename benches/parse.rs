@@ -1,7 +1,7 @@
 //! How fast a log becomes events, and a store, in GB of log per second of processor time.
 //!
-//! `cargo bench --bench parse -- LOG [SECONDS]` prints one line a stage. Processor time and not wall time, as machines are
-//! shared; `ci/bench/parse` runs it beside HTCondor's own reader.
+//! `cargo bench --bench parse -- LOG [SECONDS]` prints one line a stage. Processor time and not
+//! wall time, as machines are shared; `ci/bench/parse` runs it beside HTCondor's own reader.
 
 mod processor;
 
@@ -29,14 +29,20 @@ fn measure(
     seconds: f64,
     mut stage: impl FnMut() -> Result<()>,
 ) -> Result<()> {
+    // The first time, files come into the page cache, and memory from the system.
     stage()?;
-    let (start, processor, mut times) = (Instant::now(), processor_s()?, 0);
+
+    let start = Instant::now();
+    let start_processor_s = processor_s()?;
+    let mut times = 0;
     while start.elapsed() < Duration::from_secs_f64(seconds) {
         stage()?;
         times += 1;
     }
+
     let gigabytes = bytes as f64 * f64::from(times) / 1e9;
-    let (wall_s, processor_s) = (start.elapsed().as_secs_f64(), processor_s()? - processor);
+    let wall_s = start.elapsed().as_secs_f64();
+    let processor_s = processor_s()? - start_processor_s;
     let rates = format!(
         "{:.2} GB/cpu-s, {:.2} GB/s of wall time",
         gigabytes / processor_s,
@@ -46,7 +52,7 @@ fn measure(
 }
 
 /// Reads a log; returns the number of its events, and its size when it is not compressed.
-fn read(log: &Path) -> Result<(u64, u64)> {
+fn read_events(log: &Path) -> Result<(u64, u64)> {
     let mut events = 0;
     let read = eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
         events += batch.events.len() as u64;
@@ -55,7 +61,7 @@ fn read(log: &Path) -> Result<(u64, u64)> {
     Ok((events, read.bytes))
 }
 
-fn store(log: &Path, dir: &Path) -> Result<()> {
+fn write_store(log: &Path, dir: &Path) -> Result<()> {
     let staging = StagedDirectory::new(dir, true)?;
     let mut builder = EventStoreBuilder::new("", "", Some(staging.path().to_owned()));
     let read = eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
@@ -65,7 +71,8 @@ fn store(log: &Path, dir: &Path) -> Result<()> {
     builder.write_store(staging, "bench").map(drop)
 }
 
-/// Opens a store of 1,000 shards, all copies of the first shard in `dir`, and prints how long that takes.
+/// Opens a store of 1,000 shards, all copies of the first shard in `dir`, and prints how long that
+/// takes.
 fn open_many(dir: &Path) -> Result<()> {
     let path = dir.join("manifest.json");
     let mut manifest: serde_json::Value = serde_json::from_slice(&fs_err::read(&path)?)?;
@@ -76,14 +83,17 @@ fn open_many(dir: &Path) -> Result<()> {
     for name in &names {
         fs_err::hard_link(dir.join("events-00000.safetensors"), dir.join(name))?;
     }
-    let listed = |name: &String| {
+
+    let mut shards = Vec::new();
+    for name in &names {
         let mut shard = first.clone();
         shard["file"] = name.as_str().into();
-        shard
-    };
-    manifest["shards"] = names.iter().map(listed).collect();
+        shards.push(shard);
+    }
+    manifest["shards"] = shards.into();
     manifest["jobs"] = (first["jobs"].as_u64().unwrap_or(0) * 1000).into();
     fs_err::write(&path, serde_json::to_vec(&manifest)?)?;
+
     let start = Instant::now();
     let jobs = EventStore::open(dir)?.jobs().len();
     let text = format!(
@@ -97,16 +107,17 @@ fn main() -> Result<()> {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let log = PathBuf::from(args.next().context("name a log")?);
     let seconds = args.next().map_or(Ok(3.0), |text| text.parse())?;
-    let (events, bytes) = read(&log)?;
+    let (events, bytes) = read_events(&log)?;
     output::print(&format!(
         "{events} events in {bytes} bytes, {} threads\n",
         rayon::current_num_threads()
     ))?;
     if bytes != fs_err::metadata(&log)?.len() {
         return measure("decompress, read and scan", bytes, seconds, || {
-            read(&log).map(drop)
+            read_events(&log).map(drop)
         });
     }
+
     let dir = tempfile::tempdir()?;
     let mut text = Vec::new();
     fs_err::File::open(&log)?
@@ -117,10 +128,12 @@ fn main() -> Result<()> {
         Ok(())
     })?;
     drop(text);
-    measure("read and scan", bytes, seconds, || read(&log).map(drop))?;
+    measure("read and scan", bytes, seconds, || {
+        read_events(&log).map(drop)
+    })?;
     let events = dir.path().join("events");
     measure("read, scan, sort and store", bytes, seconds, || {
-        store(&log, &events)
+        write_store(&log, &events)
     })?;
     open_many(&events)
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Something in a log that a sound log would not hold; counted, never fatal unless the caller says so.
+/// Something in a log that a sound log would not hold; counted, never fatal unless the caller says
+/// so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Anomaly {
-    /// Bytes between records that belong to none: blank lines, NULs, text, the tail of a record whose head is missing.
+    /// Bytes between records that belong to none: blank lines, NULs, text, the tail of a record
+    /// whose head is missing.
     Junk,
     /// A record without its line `...`; the next header follows directly.
     LostTerminator,
@@ -16,11 +18,13 @@ pub enum Anomaly {
     GluedHeader,
     /// A record whose header cannot be read; it is left out.
     DamagedRecord,
-    /// A job number that HTCondor's 32 bits cannot hold; the event is counted and belongs to no job.
+    /// A job number that HTCondor's 32 bits cannot hold; the event is counted and belongs to no
+    /// job.
     JobIdOutOfRange,
     /// The log ends within a record; that record is not counted as an event.
     UnfinishedRecord,
-    /// A header of a global event log that was written anew over the beginning of the event after it.
+    /// A header of a global event log that was written anew over the beginning of the event after
+    /// it.
     OverwrittenEvent,
     /// A header of a global event log where none can stand; it is taken for an event.
     MisplacedHeader,
@@ -44,7 +48,7 @@ pub struct AnomalyPlace {
     pub offset: u64,
 }
 
-/// So many anomalies of each kind are reported with their place; the others are only counted.
+/// How many anomalies of each kind are reported with their place. The others are only counted.
 const MOST_PLACES: u64 = 20;
 
 impl Anomaly {
@@ -70,7 +74,8 @@ impl Anomaly {
         }
     }
 
-    /// Whether it is damage. A log that is being written ends anywhere, and clocks go back in autumn.
+    /// Whether it is damage. A log that is being written ends anywhere, and clocks go back in
+    /// autumn.
     pub fn is_damage(self) -> bool {
         !matches!(
             self,

@@ -11,7 +11,8 @@ use super::event_number::{AD_INFORMATION, GENERIC};
 use super::record_scan::RecordScan;
 use super::source::LogSource;
 
-/// What was met at events of the piece of `block`, each with the index of its event → with where its record begins.
+/// What was met at events of the piece of `block`, each with the index of its event → with where
+/// its record begins.
 pub(super) fn find_event_positions(
     block: &RecordBlock<'_>,
     met: &[(Anomaly, usize)],
@@ -20,7 +21,8 @@ pub(super) fn find_event_positions(
     let mut events = 0;
     let mut found = Vec::new();
 
-    // Events do not keep where they stand: most logs have nothing to place, and all would pay for it.
+    // Events do not keep where they stand: most logs have nothing to place, and all would pay for
+    // it.
     RecordScan::new(block.text, block.ends_log).for_each_record(|record| {
         if matches!(record.header.number, AD_INFORMATION | GENERIC) {
             return;

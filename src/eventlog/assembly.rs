@@ -23,13 +23,14 @@ use super::source::FIND_LOG_HINT;
 use super::stamp::{Stamp, StampZone};
 use crate::error::hinted;
 
-/// So many jobs may be in a pool at once until the ad of one is read again.
+/// How many jobs are remembered as ones whose ad was read. With more of them in a pool at once, the
+/// ads of some are read again.
 const JOBS_AT_ONCE: usize = 1 << 16;
 
-/// A file that begins with so much that is no record is not searched further.
+/// How much junk a file may begin with and still be searched for records.
 const MOST_JUNK_BYTES: u64 = 8 << 20;
 
-/// So many hosts are named that jobs of one access point were submitted from.
+/// How many hosts are named that the jobs of one access point were submitted from.
 const MOST_HOSTS: usize = 8;
 
 /// Puts the pieces of one file together, in order.
@@ -45,9 +46,9 @@ pub(super) struct LogAssembly {
     is_log: bool,
     events: Vec<JobEvent>,
     ads: Vec<JobAd>,
-    /// Jobs of other access points than `ap`.
+    /// The jobs of other access points than `ap`.
     others: OtherAccessPoints,
-    /// Whose ads were read.
+    /// The jobs whose ads were read.
     known_ads: RecentKeys<NonZeroU64>,
     /// Events without a year from before anything told it.
     undated: Vec<UndatedEvent>,
@@ -65,7 +66,7 @@ pub(super) struct LogAssembly {
     lines: u64,
     /// The end of the last whole record; `None` if its last line feed is missing.
     whole_end: Option<u64>,
-    /// What was met after it.
+    /// The anomalies that were met after it.
     tail: Vec<Anomaly>,
 }
 
@@ -152,7 +153,8 @@ impl LogAssembly {
         Ok(())
     }
 
-    /// Before the first events: asks the first block for the access point. A header that the log begins with comes before all.
+    /// Before the first events: asks the first block for the access point. A header that the log
+    /// begins with comes before all.
     pub(super) fn find_access_point(&mut self, pieces: &[ParsedPiece]) {
         if self.ap.is_some() {
             return;
@@ -203,7 +205,8 @@ impl LogAssembly {
         Ok(piece.events)
     }
 
-    /// Leaves of the headers in `piece` those that begin a generation: the first record of the log, and what can follow it.
+    /// Leaves of the headers in `piece` those that begin a generation: the first record of the log,
+    /// and what can follow it.
     fn check_headers(&mut self, piece: &mut ParsedPiece) {
         let at_begin = self.at_begin;
         let last_header = &mut self.header;
@@ -241,7 +244,8 @@ impl LogAssembly {
         let mut steps = Vec::new();
 
         for (index, (stamp, event)) in piece.events.drain(..).enumerate() {
-            // An anchor or a host may begin another stretch or access point: ads before it belong to the old one.
+            // An anchor or a host may begin another stretch or access point: ads before it belong
+            // to the old one.
             while let Some(anchor) = anchors.next_if(|anchor| anchor.index <= index) {
                 self.add_ads(&mut ads, index);
                 self.enter_anchor(&anchor.item, stamp, sink)?;
@@ -340,6 +344,7 @@ impl LogAssembly {
         event: JobEvent,
         sink: &mut EventSink<'_>,
     ) -> Result<ClockStep> {
+        // The first stamp with a year tells the year of all events before it.
         if stamp.has_year && !self.undated.is_empty() {
             self.date_back(stamp, sink)?;
         }
@@ -352,6 +357,7 @@ impl LogAssembly {
             return Ok(ClockStep::On);
         };
         if step == ClockStep::Back {
+            // Within a stretch, events are in the order in which they happened.
             self.begin_stretch(sink)?;
         }
 
@@ -385,7 +391,8 @@ impl LogAssembly {
         }
     }
 
-    /// Jobs are submitted from `host` from now on. A header says whose log it is, whatever the address of its host.
+    /// Jobs are submitted from `host` from now on. A header says whose log it is, whatever the
+    /// address of its host.
     fn enter_host(&mut self, host: &str) {
         if self.header.is_none() && !self.is_ap_given {
             self.others.enter_host(host);
@@ -400,11 +407,12 @@ impl LogAssembly {
         }
     }
 
-    /// Places the events before the first time with a year: back to the first, whose year that tells, and from there on in
-    /// order.
+    /// Places the events before the first time with a year: back to the first, whose year that
+    /// tells, and from there on in order.
     fn date_back(&mut self, anchor: Stamp, sink: &mut EventSink<'_>) -> Result<()> {
         let undated = std::mem::take(&mut self.undated);
         let mut first_ms = anchor.ms;
+        // Backwards, as each stamp lies in the last year that is not after the one that follows it.
         for earlier in undated.iter().rev() {
             first_ms = in_year_before(earlier.stamp.ms, first_ms);
         }
@@ -437,9 +445,9 @@ impl LogAssembly {
         Ok(())
     }
 
-    /// A header begins a file: its creation time gives the year, and the zone of the stamps around it. The stamp of a
-    /// rotated file's header is that of its rotation, so there the first event has to tell. Without a header, the first
-    /// job ad tells the year.
+    /// A header begins a file: its creation time gives the year, and the zone of the stamps around
+    /// it. The stamp of a rotated file's header is that of its rotation, so there the first event
+    /// has to tell. Without a header, the first job ad tells the year.
     fn enter_anchor(
         &mut self,
         anchor: &YearAnchor,
@@ -470,6 +478,7 @@ impl LogAssembly {
         let created_ms = header.created_s.saturating_mul(1000);
         let offset_ms = offset_between(local, created_ms).unwrap_or(0);
         if !self.undated.is_empty() {
+            // The creation of this file comes after all events of the files before it.
             let created = Stamp {
                 ms: created_ms + offset_ms,
                 has_year: true,
@@ -529,6 +538,7 @@ impl LogAssembly {
 
     /// Hands over what is left; returns what there is to say of the log at `path`.
     pub(super) fn finish(mut self, path: &Path, sink: &mut EventSink<'_>) -> Result<LogSummary> {
+        // No event follows these anchors, so each has its own stamp in its place.
         for anchor in std::mem::take(&mut self.waiting) {
             let (YearAnchor::Header(FoundHeader { stamp, .. }) | YearAnchor::Ad(stamp)) = &anchor;
             self.enter_anchor(&anchor, *stamp, sink)?;

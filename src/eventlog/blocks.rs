@@ -1,4 +1,5 @@
-//! A log file → stretches of whole records of bounded size, and those → the pieces that threads parse.
+//! A log file → stretches of whole records of bounded size, and those → the pieces that threads
+//! parse.
 
 use std::path::Path;
 
@@ -8,7 +9,8 @@ use memchr::memrchr;
 use super::record_cuts::{last_cut, next_cut};
 use super::source::LogSource;
 
-/// How a log is cut; it has no influence on what is read, but that the first block tells of which access point it is.
+/// How a log is cut; it has no influence on what is read, but that the first block tells of which
+/// access point it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockSizes {
     /// How much of a log is read at first.
@@ -19,8 +21,8 @@ pub(super) struct BlockSizes {
     pub(super) piece_bytes: usize,
 }
 
-/// A piece with its events fits a core's own cache, and so does what is read for it. The fuzzer's inputs are small, and have
-/// many of both.
+/// A piece with its events fits a core's own cache, and so does what is read for it. The fuzzer's
+/// inputs are small, and have many of both.
 pub(super) const BLOCK_SIZES: BlockSizes = if cfg!(fuzzing) {
     BlockSizes {
         first_bytes: 1 << 10,
@@ -35,18 +37,19 @@ pub(super) const BLOCK_SIZES: BlockSizes = if cfg!(fuzzing) {
     }
 };
 
-/// In a log, records end every few hundred bytes. Where none ends within so many, there is only damage, and it is cut
-/// anywhere, so that memory stays bounded.
+/// In a log, records end every few hundred bytes. Where none ends within so many, there is only
+/// damage, and it is cut anywhere, so that memory stays bounded.
 const MOST_WITHOUT_END_BYTES: usize = 64 << 20;
 
-/// Reads a log as stretches of whole records.
+/// Reads a log as stretches of whole records, each as large as the threads can take at once.
 pub(super) struct BlockReader {
     pub(super) source: LogSource,
     /// How much is read at once from now on.
     read_bytes: usize,
     /// How much is read at once after the first block.
     block_bytes: usize,
-    /// Holds a block and what was read beyond it. It is filled again and again, as fresh memory costs more than reading.
+    /// Holds a block and what was read beyond it. It is filled again and again, as fresh memory
+    /// costs more than reading.
     buffer: Vec<u8>,
     /// How much of the buffer was read.
     filled: usize,
@@ -139,6 +142,7 @@ impl<'a> RecordBlock<'a> {
         let mut pieces = Vec::with_capacity(text.len() / piece_bytes + 1);
         let mut start = 0;
         while start < text.len() {
+            // The next cut and not the last one, so that a piece is never empty.
             let end = next_cut(text, (start + piece_bytes).min(text.len()));
             pieces.push(RecordBlock {
                 text: &text[start..end],

@@ -1,39 +1,44 @@
-//! Stamps, in the order of their log → their place in time: the year and the zone that they do not name.
+//! Stamps, in the order of their log → their place in time: the year and the zone that they do not
+//! name.
 
 use serde::{Deserialize, Serialize};
 
 use super::dates::{DAY_MS, HOUR_MS, MOST_OFFSET_MS, is_leap_year, year_of, year_start_ms};
 use super::stamp::{Stamp, StampZone};
 
-/// Several daemons write one log, and one may be late by so much. More is a change of the clock.
+/// How late an event may be written: several daemons write one log. More is a change of the clock.
 const MOST_DISORDER_MS: i64 = 10 * 60_000;
 
-/// At the end of summer time the clock goes back by an hour; the first event after it may come later, or be late.
+/// How far the clock may seem to go back at the end of summer time: by an hour, and a minute more
+/// where the last event before it was early or the first one after it is late.
 const MOST_ZONE_CHANGE_MS: i64 = HOUR_MS + 60_000;
 
-/// A stamp this close to the one before the last continues that one, and the last alone is damaged.
+/// How close a stamp has to follow the one before the last to show that the last alone is damaged.
 const CLOSE_MS: i64 = 30_000;
 
-/// A stamp without a year that lies further before the last one is of the next year.
+/// How far a stamp without a year may lie before the last one and be of the same year. One that lies
+/// further before it is of the next year.
 const MOST_BACK_MS: i64 = MOST_OFFSET_MS;
 
-/// So long a gap between two stamps without a year is worth saying: perhaps they are out of order.
+/// How long a gap between two stamps without a year is worth saying: perhaps they are out of order.
 const LONG_GAP_MS: i64 = 183 * DAY_MS;
 
-/// Where a stamp without a year follows so closely the one before the last, the last one alone is damaged.
+/// How soon a stamp without a year has to follow the one before the last to show that the last one,
+/// which jumped ahead, alone is damaged.
 const MOST_AFTER_DAMAGE_MS: i64 = 7 * DAY_MS;
 
-/// Before every time.
+/// A time before every other.
 const NEVER_MS: i64 = i64::MIN / 2;
 
 /// How a stamp follows the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClockStep {
-    /// Later, or a little earlier, as several daemons write one log.
+    /// Time moved on, or back by a little, as several daemons write one log.
     On,
-    /// The clock went back by about an hour: summer time has ended, and the stamps that follow are of another zone.
+    /// The clock went back by about an hour: summer time has ended, and the stamps that follow are
+    /// of another zone.
     ZoneChange,
-    /// It did not: the stamp before this one, which seemed so, is damaged.
+    /// The zone has not changed: the stamp before this one, which seemed to show that, is damaged.
     NoZoneChange,
     /// More than half a year has passed, which the stamp does not say itself.
     LongGap,
@@ -43,9 +48,10 @@ pub(super) enum ClockStep {
 
 /// Gives stamps their place in time, in the order of the log.
 ///
-/// A stamp without a year falls into the first year in which it does not lie before the one before it: time moves on. Small
-/// steps back stay in their year, also across its turn. A single stamp that is far from both its neighbours is taken for
-/// damage, and has no influence on the year and the zone of the next.
+/// A stamp without a year falls into the first year in which it does not lie before the one before
+/// it: time moves on. Small steps back stay in their year, also across its turn. A single stamp
+/// that is far from both its neighbours is taken for damage, and has no influence on the year and
+/// the zone of the next.
 #[derive(Debug, Clone)]
 pub(super) struct Calendar {
     /// The last time placed, or one that the first event does not lie before; epoch ms.
@@ -108,7 +114,8 @@ pub(super) struct CalendarState {
 }
 
 impl Calendar {
-    /// A calendar that knows a time that the first event does not lie before, and the offset of local time.
+    /// A calendar that knows a time that the first event does not lie before, and the offset of
+    /// local time.
     pub(super) fn new(near_ms: Option<i64>, offset_ms: i64) -> Calendar {
         Calendar {
             near_ms,
@@ -171,7 +178,8 @@ impl Calendar {
         self.offset_ms
     }
 
-    /// The epoch time of `stamp`, and how it follows the one before it; `None` for a legacy stamp while no year is known.
+    /// The epoch time of `stamp`, and how it follows the one before it; `None` for a legacy stamp
+    /// while no year is known.
     #[inline]
     pub(super) fn place_stamp(&mut self, stamp: Stamp) -> Option<(i64, ClockStep)> {
         let offset_ms = if stamp.zone == StampZone::Local {
@@ -186,7 +194,8 @@ impl Calendar {
         };
         let ms = local_ms - offset_ms;
 
-        // As an unsigned number, a step back is larger than any step ahead: one comparison finds both.
+        // As an unsigned number, a step back is larger than any step ahead: one comparison finds
+        // both.
         if (ms - self.latest_ms).cast_unsigned() > MOST_DISORDER_MS.cast_unsigned() {
             return Some(self.place_out_of_order(ms, stamp.zone, step));
         }
@@ -209,6 +218,7 @@ impl Calendar {
         let (ms, step) = if back_ms < 0 {
             self.place_far_ahead(ms, zone, step)
         } else if back_ms <= MOST_DISORDER_MS {
+            // A daemon wrote late. The latest time stays what it is.
             (ms, ClockStep::On)
         } else if zone == StampZone::Known || back_ms > MOST_ZONE_CHANGE_MS {
             // No change of zone explains it, so time begins anew here.
@@ -237,7 +247,8 @@ impl Calendar {
     }
 
     /// Places `ms`, which lies more than [`MOST_DISORDER_MS`] after the latest time. Where that
-    /// shows that the zone did not change with the last stamp, the hour that was added is taken back.
+    /// shows that the zone did not change with the last stamp, the hour that was added is taken
+    /// back.
     fn place_far_ahead(&mut self, ms: i64, zone: StampZone, step: ClockStep) -> (i64, ClockStep) {
         if let Some(latest_ms) = self.latest_before_false_change(ms, zone) {
             let placed_ms = ms - HOUR_MS;
@@ -251,8 +262,8 @@ impl Calendar {
         (ms, step)
     }
 
-    /// The latest time before the change of zone that the last stamp seemed to show, if `ms`, read as if there was none,
-    /// follows that time at once: then the last stamp alone was behind.
+    /// The latest time before the change of zone that the last stamp seemed to show, if `ms`, read
+    /// as if there was none, follows that time at once: then the last stamp alone was behind.
     fn latest_before_false_change(&self, ms: i64, zone: StampZone) -> Option<i64> {
         let change = self.zone_change.filter(|_| zone == StampZone::Local)?;
         let follows = (ms - HOUR_MS - change.latest_ms).abs() <= CLOSE_MS;
@@ -310,8 +321,9 @@ impl Calendar {
     }
 }
 
-/// The first time that `within_ms` may stand for and that lies not far before `near_ms`. `within_ms` counts from 1 January of
-/// a leap year; in other years, days after 28 February come one day earlier.
+/// The first time that `within_ms` may stand for and that lies not far before `near_ms`.
+/// `within_ms` counts from 1 January of a leap year; in other years, days after 28 February come
+/// one day earlier.
 fn in_next_year(within_ms: i64, near_ms: i64) -> i64 {
     in_years_around(within_ms, near_ms)
         .find(|ms| *ms >= near_ms - MOST_BACK_MS)
@@ -351,7 +363,8 @@ fn in_years_around(within_ms: i64, near_ms: i64) -> impl Iterator<Item = i64> {
         })
 }
 
-/// Local time minus UTC, from one moment known both ways; `None` unless it is a plausible whole quarter of an hour.
+/// Local time minus UTC, from one moment known both ways; `None` unless it is a plausible whole
+/// quarter of an hour.
 pub(super) fn offset_between(local: Stamp, epoch_ms: i64) -> Option<i64> {
     const QUARTER_MS: i64 = 15 * 60_000;
     let local_ms = if local.has_year {

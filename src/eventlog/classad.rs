@@ -1,7 +1,8 @@
 //! Events written as ClassAds, in JSON or XML → their attributes.
 //!
-//! HTCondor writes such events with `JSON` or `XML` in `EVENT_LOG_FORMAT_OPTIONS`: an object or a `<c>` element each, at
-//! the beginning of a line, with neither commas nor terminators between them.
+//! HTCondor writes such events with `JSON` or `XML` in `EVENT_LOG_FORMAT_OPTIONS`: an object or a
+//! `<c>` element each, at the beginning of a line, with neither commas nor terminators between
+//! them.
 
 use std::collections::BTreeMap;
 

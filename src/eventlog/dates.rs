@@ -9,10 +9,11 @@ pub(super) const YEARS: std::ops::RangeInclusive<i64> = 1970..=2100;
 /// The end of the last of [`YEARS`].
 pub(super) const LAST_EPOCH_MS: i64 = 4_133_980_800_000;
 
-/// No local time is further from UTC.
+/// How far local time can be from UTC.
 pub(super) const MOST_OFFSET_MS: i64 = 15 * HOUR_MS;
 
-/// What a day adds to the beginning of its month. HTCondor's reader takes days up to 32 and lets them roll over; so do we.
+/// What a day adds to the beginning of its month. HTCondor's reader takes days up to 32 and lets
+/// them roll over; so do we.
 #[inline]
 pub(super) fn day_ms(day: i64) -> Option<i64> {
     (1..=32).contains(&day).then(|| (day - 1) * DAY_MS)
@@ -50,7 +51,8 @@ pub(super) fn year_of(ms: i64) -> i64 {
 
 /// The year, month and day of an epoch time, in UTC.
 pub(super) fn civil_date(ms: i64) -> (i64, u32, u32) {
-    // Years are counted from March here, so that a leap day is a year's last; an era has 400 of them.
+    // Years are counted from March here, so that a leap day is a year's last; an era has 400 of
+    // them.
     let days = ms.div_euclid(DAY_MS) + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);

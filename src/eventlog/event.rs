@@ -22,8 +22,8 @@ pub struct JobEvent {
     pub normal: u8,
     /// 005: the return value or the signal. 009: who removed the job, as in [`RemovedBy`]. 012: the
     /// bits of what stands for the template of its reason in [`super::ReasonTemplates`], or 0. 040:
-    /// HTCondor's type of the transfer: 1 to 3 of input, which is queued, has started, has finished,
-    /// 4 to 6 of output; 0 if it does not say.
+    /// HTCondor's type of the transfer: 1 to 3 of input, which is queued, has started, has
+    /// finished, 4 to 6 of output; 0 if it does not say.
     pub value: i32,
     /// 012: the hold reason code.
     pub hold_code: i32,
@@ -60,7 +60,8 @@ pub(super) struct JobEnding {
     pub(super) value: i32,
 }
 
-/// The event in `record`; its time is filled in by who knows the year, the reason of a hold by who keeps templates.
+/// The event in `record`. Its time is filled in by the calendar, which knows the year, and the reason
+/// of a hold by the piece, which keeps the templates.
 pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
     let number = record.header.number;
     let (cluster, proc) = record.header.job_id().unwrap_or((-1, -1));
@@ -88,7 +89,8 @@ pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
     event
 }
 
-/// Of what follows the stamp, so that the same event in two logs with stamps of other forms has the same.
+/// A hash of what follows the stamp. The stamp is left out, so that the same event in two logs whose
+/// stamps have other forms has the same hash.
 fn text_hash(record: &LogRecord<'_>) -> u32 {
     let text = match record.content {
         RecordContent::Text(text) => text,
@@ -97,8 +99,8 @@ fn text_hash(record: &LogRecord<'_>) -> u32 {
     twox_hash::XxHash3_64::oneshot(text) as u32
 }
 
-/// The codes of a hold, if it has any, and its reason. In text the codes are the last `Code N Subcode M` line: reasons
-/// written before HTCondor 23.8 span lines, and the codes come after them.
+/// The codes of a hold, if it has any, and its reason. In text the codes are the last `Code N
+/// Subcode M` line: reasons written before HTCondor 23.8 span lines, and the codes come after them.
 pub(super) fn parse_hold<'a>(record: &LogRecord<'a>) -> JobHold<'a> {
     let body = match record.content {
         RecordContent::Text(text) => body_lines(text),
@@ -142,7 +144,7 @@ fn parse_codes(line: &[u8]) -> Option<(i32, i32)> {
     Some((code, subcode))
 }
 
-/// Whether a job ended by itself, and the return value, else the signal.
+/// How event 005 or 015 says that a job ended.
 pub(super) fn parse_ending(record: &LogRecord<'_>) -> JobEnding {
     let text = match record.content {
         RecordContent::Text(text) => text,

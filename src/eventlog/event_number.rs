@@ -16,7 +16,8 @@ pub const HELD: u16 = 12;
 pub const RELEASED: u16 = 13;
 /// Event 015: a node of a parallel job terminated; its body is that of 005.
 pub(super) const NODE_TERMINATED: u16 = 15;
-/// Event 028: attributes of the job ad, written after the event that triggered it. Annotation, not a state.
+/// Event 028: attributes of the job ad, written after the event that triggered it. Annotation, not
+/// a state.
 pub const AD_INFORMATION: u16 = 28;
 
 /// Event 040: input or output files of the job are transferred.

@@ -1,4 +1,5 @@
-//! The files of one log: a global event log and its rotated generations, in the order they were written.
+//! The files of one log: a global event log and its rotated generations, in the order they were
+//! written.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use super::recent_keys::RecentKeys;
 use super::record_scan::RecordScan;
 use super::source::{LogSource, is_read_once};
 
-/// The header stands in the first record, which is padded to a few hundred bytes.
+/// How much of a log is read to find its header, which stands in the first record and is padded to a
+/// few hundred bytes.
 pub(super) const HEAD_BYTES: usize = 1 << 16;
 
 /// A file of a log, and the header that it begins with, if it does.
@@ -32,11 +34,12 @@ impl LogFile {
     }
 }
 
-/// `logs`, and beside each global event log among them the rotated generations that were found next to it, ordered by
-/// what their headers say and not by name. Logs without such a header stay where they are.
+/// `logs`, and beside each global event log among them the rotated generations that were found next
+/// to it, ordered by what their headers say and not by name. Logs without such a header stay where
+/// they are.
 ///
-/// HTCondor names the generations of `EventLog` `EventLog.old`, or `EventLog.1` (newest) to `EventLog.N`; ours may be
-/// compressed, too.
+/// HTCondor names the generations of `EventLog` `EventLog.old`, or `EventLog.1` (newest) to
+/// `EventLog.N`; ours may be compressed, too.
 ///
 /// # Errors
 /// Fails when one of `logs` cannot be read.
@@ -77,7 +80,8 @@ fn add_siblings(log: &LogFile, found: &mut Vec<LogFile>) {
     }
 }
 
-/// The paths of `files`: those of one access point together, where the first of them stands, by sequence.
+/// The paths of `files`: those of one access point together, where the first of them stands, by
+/// sequence.
 fn in_order_written(files: &[LogFile]) -> Vec<PathBuf> {
     let mut order = Vec::new();
     for (at, file) in files.iter().enumerate() {
@@ -96,8 +100,8 @@ fn in_order_written(files: &[LogFile]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The access point of global event logs whose headers do not name it: what the beginnings of `logs` say, if they agree. A
-/// generation in which no job was submitted says nothing.
+/// The access point of global event logs whose headers do not name it: what the beginnings of
+/// `logs` say, if they agree. A generation in which no job was submitted says nothing.
 ///
 /// # Errors
 /// Fails when one of `logs` cannot be read.
@@ -130,7 +134,8 @@ fn read_access_point(log: &Path) -> Result<Option<String>> {
     Ok(find_access_point(&[piece]))
 }
 
-/// Which generation of a global event log the file `log` is: 1 more with each rotation. `None` for any other log.
+/// Which generation of a global event log the file `log` is: 1 more with each rotation. `None` for
+/// any other log.
 ///
 /// # Errors
 /// Fails when the log cannot be read.

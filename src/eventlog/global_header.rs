@@ -1,7 +1,8 @@
-//! Event 008 → the header of a global event log, and whether one begins a generation where it stands.
+//! Event 008 → the header of a global event log, and whether one begins a generation where it
+//! stands.
 //!
-//! A job can write an event 008 of any text (`condor_chirp ulog`), but not one without a job: HTCondor gives that to its
-//! own headers alone.
+//! A job can write an event 008 of any text (`condor_chirp ulog`), but not one without a job:
+//! HTCondor gives that to its own headers alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use super::event_number::GENERIC;
 use super::record::{LogRecord, RecordContent, body_lines};
 use super::stamp::Stamp;
 
-/// Two daemons that find no log may both begin one.
+/// How far apart two daemons that find no log may both begin one.
 const BEGUN_TWICE_S: u64 = 60;
 
 /// What the header event of a global event log says of its file.
@@ -83,8 +84,8 @@ fn number_field(fields: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Where in the header `record` the rest of an event begins that it was written over: HTCondor writes a header anew at
-/// rotation, and one with a long name of its creator outgrows its place.
+/// Where in the header `record` the rest of an event begins that it was written over: HTCondor
+/// writes a header anew at rotation, and one with a long name of its creator outgrows its place.
 pub(super) fn overwritten_event(record: &LogRecord<'_>) -> Option<usize> {
     let RecordContent::Text(text) = record.content else {
         return None;
@@ -107,8 +108,9 @@ impl GlobalHeader {
         }
     }
 
-    /// Whether it begins another generation, further on in a log whose last header was that of `before`: as where
-    /// generations, or the logs of several access points, were put into one file. `stamp` is its own.
+    /// Whether it begins another generation, further on in a log whose last header was that of
+    /// `before`: as where generations, or the logs of several access points, were put into one
+    /// file. `stamp` is its own.
     pub(super) fn begins_generation(&self, stamp: Stamp, before: Option<&GenerationMark>) -> bool {
         self.agrees_with(stamp) && before.is_none_or(|before| self.can_follow(before))
     }

@@ -43,7 +43,8 @@ pub struct ResourceRequest {
 pub(super) struct AdKey {
     /// A hash of its id and its `GlobalJobId`.
     pub(super) hash: NonZeroU64,
-    /// Spreads jobs over a table, those of neighbouring clusters side by side, as such run at the same time.
+    /// Spreads jobs over a table, those of neighbouring clusters side by side, as such run at the
+    /// same time.
     pub(super) spread: u64,
 }
 
@@ -66,7 +67,8 @@ const AD_ATTRIBUTES: [&str; 6] = [
 static GLOBAL_JOB_ID_LINE: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| line_finder(AD_ATTRIBUTES[GLOBAL_JOB_ID]));
 
-/// What tells the ad in an event 028 from those of other jobs; `None` when it does not carry a `GlobalJobId`.
+/// What tells the ad in an event 028 from those of other jobs; `None` when it does not carry a
+/// `GlobalJobId`.
 pub(super) fn parse_ad_key(record: &LogRecord<'_>) -> Option<AdKey> {
     let (cluster, proc) = record.header.job_id()?;
     let cluster = u64::from(cluster.cast_unsigned());
@@ -166,7 +168,8 @@ fn resource_request(number_of: impl Fn(usize) -> Option<i64>) -> ResourceRequest
     }
 }
 
-/// When the event happened that an event 028 annotates: this stamp has a year, which that of the record may lack.
+/// When the event happened that an event 028 annotates: this stamp has a year, which that of the
+/// record may lack.
 pub(super) fn parse_ad_stamp(record: &LogRecord<'_>) -> Option<Stamp> {
     match record.content {
         RecordContent::Text(text) => {

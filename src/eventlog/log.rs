@@ -17,9 +17,11 @@ use super::reason::ReasonTemplates;
 pub struct ReadOptions {
     /// The name of the access point; without it the log is asked.
     pub ap: Option<String>,
-    /// The year of the first event, for legacy stamps in a log that says nothing of its year. From 1970 to 2100.
+    /// The year of the first event, for legacy stamps in a log that says nothing of its year. From
+    /// 1970 to 2100.
     pub year: Option<i16>,
-    /// What other generations say of the access point ([`super::likely_access_point`]), for one that does not.
+    /// What other generations say of the access point ([`super::likely_access_point`]), for one
+    /// that does not.
     #[serde(skip)]
     pub likely_ap: Option<String>,
 }

@@ -5,8 +5,8 @@ use wide::u8x16;
 /// How much text is searched at once: a bit of a word for each byte.
 const BLOCK_BYTES: usize = u64::BITS as usize;
 
-/// So many blocks are searched until the first mark among them is met. Records are told apart between two windows, so that
-/// the search itself is a loop without branches.
+/// How many blocks are searched before the first mark among them is handed on. Records are told
+/// apart between two windows, so that the search itself is a loop without branches.
 const WINDOW_BLOCKS: usize = 16;
 
 const WINDOW_BYTES: usize = WINDOW_BLOCKS * BLOCK_BYTES;
@@ -14,8 +14,9 @@ const WINDOW_BYTES: usize = WINDOW_BLOCKS * BLOCK_BYTES;
 /// A window of text, and the byte that follows it.
 type TextWindow = [u8; WINDOW_BYTES + 1];
 
-/// The places in a text where a line begins that can begin or end a record: after a line feed a digit, a dot, or the
-/// bracket of a ClassAd; and a digit after a NUL, as crashed file systems leave runs of NULs before the next record.
+/// The places in a text where a line begins that can begin or end a record: after a line feed a
+/// digit, a dot, or the bracket of a ClassAd; and a digit after a NUL, as crashed file systems
+/// leave runs of NULs before the next record.
 pub(super) struct LineMarks<'a> {
     text: &'a [u8],
     /// Where the next window begins.
@@ -63,6 +64,7 @@ impl Iterator for LineMarks<'_> {
     #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         loop {
+            // Most blocks hold no candidate: lines that matter stand every few hundred bytes.
             while self.candidates == 0 {
                 if self.next_block == WINDOW_BLOCKS {
                     self.search_window()?;
@@ -70,8 +72,10 @@ impl Iterator for LineMarks<'_> {
                 self.candidates = self.window[self.next_block];
                 self.next_block += 1;
             }
+
             let block = self.next_window - (WINDOW_BLOCKS + 1 - self.next_block) * BLOCK_BYTES;
             let before = block + self.candidates.trailing_zeros() as usize;
+            // This takes the lowest bit away.
             self.candidates &= self.candidates - 1;
             if is_mark(&self.text[before..]) {
                 return Some(before + 1);
@@ -80,7 +84,7 @@ impl Iterator for LineMarks<'_> {
     }
 }
 
-/// The last window of a text; what is filled in is no mark.
+/// The last window of a text. What is filled in is no mark.
 #[cold]
 fn padded_window(rest: &[u8]) -> TextWindow {
     let mut window = [b'x'; WINDOW_BYTES + 1];
@@ -95,14 +99,19 @@ fn is_mark(text: &[u8]) -> bool {
     )
 }
 
-/// A bit for each byte of a window that may stand before a mark: few others pass, and they are told apart later.
+/// A bit for each byte of a window that may stand before a mark: few others pass, and they are told
+/// apart later.
 fn candidate_bits(window: &TextWindow) -> [u64; WINDOW_BLOCKS] {
     #[cfg(target_arch = "x86_64")]
     if let Some(simd) = pulp::x86::V3::try_new() {
         return simd.vectorize(Avx2Search { simd, window });
     }
+    // Before a mark stands a line feed or a NUL: bytes without other bits than those of a line
+    // feed. A mark is a byte from `.` to `<`, or `{`, which is one of these with the bit 0x40. Some
+    // bytes more pass, but two comparisons are all that the search costs.
     bits_of_parts(window, |before, first| {
-        let (before, first) = (u8x16::new(before), u8x16::new(first));
+        let before = u8x16::new(before);
+        let first = u8x16::new(first);
         let ends = (before & u8x16::splat(!b'\n')).simd_eq(u8x16::splat(0));
         let past_dot = (first & u8x16::splat(!0x40)) - u8x16::splat(b'.');
         let begins = past_dot.min(u8x16::splat(b'<' - b'.')).simd_eq(past_dot);
@@ -125,8 +134,12 @@ impl pulp::NullaryFnOnce for Avx2Search<'_> {
     fn call(self) -> Self::Output {
         let pulp::x86::V3 { avx, avx2, .. } = self.simd;
         let splat = |byte: u8| avx._mm256_set1_epi8(byte.cast_signed());
+
+        // There is no comparison of unsigned bytes: equal to its minimum with a limit is at most
+        // the limit.
         bits_of_parts(self.window, |before: [u8; 32], first: [u8; 32]| {
-            let (before, first) = (pulp::cast(before), pulp::cast(first));
+            let before = pulp::cast(before);
+            let first = pulp::cast(first);
             let ends =
                 avx2._mm256_cmpeq_epi8(avx2._mm256_and_si256(before, splat(!b'\n')), splat(0));
             let past_dot =
@@ -141,7 +154,8 @@ impl pulp::NullaryFnOnce for Avx2Search<'_> {
     }
 }
 
-/// The words of a window, whose parts of `N` bytes `bits` looks at: what may stand before a mark, and what follows.
+/// The words of a window, whose parts of `N` bytes `bits` looks at: what may stand before a mark,
+/// and what follows.
 #[inline(always)]
 fn bits_of_parts<const N: usize>(
     window: &TextWindow,

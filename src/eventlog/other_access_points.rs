@@ -1,4 +1,4 @@
-//! Whose events are whose in a log that several access points share.
+//! Which events are of which access point, in a log that several of them share.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,9 @@ use super::event::JobEvent;
 use super::event_number::SUBMIT;
 use super::job_ad::JobAd;
 
-/// Jobs that were submitted to other access points than that of their log, which has no header to say whose it is: users'
-/// logs may be shared, and logs put together. Equal ids are told apart by the host in their last event 000.
+/// Jobs that were submitted to other access points than that of their log, which has no header to
+/// say whose it is: users' logs may be shared, and logs put together. Equal ids are told apart by
+/// the host in their last event 000.
 #[derive(Default)]
 pub(super) struct OtherAccessPoints {
     /// The host that the first job was submitted from.
@@ -48,7 +49,8 @@ impl OtherAccessPoints {
         self.last_host = Some(index);
     }
 
-    /// The host that `event` belongs to; `None` for the first. An event 000 is of the last host that was named.
+    /// The host that `event` belongs to; `None` for the first. An event 000 is of the last host
+    /// that was named.
     pub(super) fn host_of_event(&mut self, event: &JobEvent) -> Option<&mut HostEvents> {
         let job = (event.cluster, event.proc);
         if event.number == SUBMIT {

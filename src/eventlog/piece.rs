@@ -1,4 +1,5 @@
-//! A piece of a log → its events, whose stamps are not yet placed in time, and what tells the year. One thread a piece.
+//! A piece of a log → its events, whose stamps are not yet placed in time, and what tells the year.
+//! One thread a piece.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -15,7 +16,7 @@ use super::record::{LogRecord, RecordContent, headline};
 use super::record_scan::RecordScan;
 use super::stamp::Stamp;
 
-/// So many new jobs may take turns in a piece until one is forgotten.
+/// How many jobs are remembered in a piece as ones whose ad was met.
 const JOBS_AT_ONCE: usize = 1 << 8;
 
 /// HTCondor's event numbers have three digits.
@@ -44,7 +45,7 @@ pub(super) struct FoundHeader {
     pub(super) at: usize,
 }
 
-/// What one thread made of one piece; stamps are not yet placed in time.
+/// What one thread made of one piece. The stamps are not yet placed in time.
 #[derive(Default)]
 pub(super) struct ParsedPiece {
     pub(super) bytes: u64,
@@ -54,7 +55,8 @@ pub(super) struct ParsedPiece {
     pub(super) anchors: Vec<BeforeEvent<YearAnchor>>,
     pub(super) ads: Vec<BeforeEvent<(AdKey, JobAd)>>,
     pub(super) reasons: ReasonTemplates,
-    /// The hosts that jobs were submitted from, each with the first event 000 that names it after another.
+    /// The hosts that jobs were submitted from, each with the first event 000 that names it after
+    /// another.
     pub(super) hosts: Vec<BeforeEvent<String>>,
     pub(super) records_by_number: BTreeMap<u16, u64>,
     pub(super) anomalies: Vec<(Anomaly, usize)>,
@@ -91,7 +93,7 @@ struct GenericRecord<'a> {
     is_first: bool,
 }
 
-/// Whose ads were met: one follows every event, and the first of a job says it all.
+/// The jobs whose ads were met. An ad follows every event, and the first of a job says it all.
 struct AdFilter<'a> {
     before_piece: &'a RecentKeys<NonZeroU64>,
     in_piece: RecentKeys<NonZeroU64>,
@@ -107,7 +109,8 @@ impl AdFilter<'_> {
 }
 
 impl<'a> DeferredRecords<'a> {
-    /// Takes the ad after `index` events. It is looked at at once, while the processor has it at hand.
+    /// Takes the ad after `index` events. It is looked at at once, while the processor has it at
+    /// hand.
     #[inline(never)]
     fn add_ad(&mut self, index: usize, record: &LogRecord<'a>, filter: &mut AdFilter<'_>) {
         if self.first_ad.is_none() {
@@ -186,6 +189,8 @@ impl ParsedPiece {
         earlier: EarlierPieces<'_>,
         events: Vec<(Stamp, JobEvent)>,
     ) -> ParsedPiece {
+        // The events come first, in a loop that is as small as it can be. What few records say
+        // beyond their event is read after that.
         let (mut piece, deferred) = ParsedPiece::scan(block, Some(earlier.ads), events);
         piece.add_hosts(&deferred.submits);
         piece.add_hold_reasons(&deferred.holds, earlier.reasons);
@@ -264,8 +269,8 @@ impl ParsedPiece {
         }
     }
 
-    /// The events of one piece, but for the reasons of holds: header, stamp, job, hold codes, ends. Without `known_ads`, ads
-    /// are not looked at.
+    /// The events of one piece, but for the reasons of holds: header, stamp, job, hold codes, ends.
+    /// Without `known_ads`, ads are not looked at.
     pub(super) fn scan<'a>(
         block: &RecordBlock<'a>,
         known_ads: Option<&RecentKeys<NonZeroU64>>,

@@ -18,11 +18,13 @@ use super::source::{LogSource, fill_buffer, is_read_once, open};
 use super::stamp::Stamp;
 use crate::manifest::Checksum;
 
-/// Reads the log at `path`; `sink` takes its events, `progress` hears of every read from the disk, in bytes.
+/// Reads the log at `path`; `sink` takes its events, `progress` hears of every read from the disk,
+/// in bytes.
 ///
 /// # Errors
-/// Fails when the file cannot be read, is empty, a directory, a damaged archive or no event log, and when `sink` fails.
-/// Damage within the log is counted in [`LogSummary::anomalies`] and is no error.
+/// Fails when the file cannot be read, is empty, a directory, a damaged archive or no event log,
+/// and when `sink` fails. Damage within the log is counted in [`LogSummary::anomalies`] and is no
+/// error.
 pub fn read(
     path: &Path,
     options: &ReadOptions,
@@ -34,8 +36,8 @@ pub fn read(
     on_pool_thread(|| read_source(BLOCK_SIZES, path, source, assembly, sink))
 }
 
-/// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins there. What looked like the
-/// end of a record may have been a line of its text.
+/// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins
+/// there. What looked like the end of a record may have been a line of its text.
 ///
 /// # Errors
 /// Fails when the file cannot be read.
@@ -47,8 +49,8 @@ pub fn can_read_on(path: &Path, resume: &ResumePoint) -> Result<bool> {
     Ok(filled == 0 || begins_record(&head[..filled]))
 }
 
-/// Reads what follows `resume` in the log at `path`, as [`read`] reads a whole log. The counts are those of what follows.
-/// `begun` was given all that stands before.
+/// Reads what follows `resume` in the log at `path`, as [`read`] reads a whole log. The counts are
+/// those of what follows. `begun` was given all that stands before.
 ///
 /// # Errors
 /// Fails as [`read`] does, and when `begun` was given more or less.
@@ -70,8 +72,9 @@ pub fn read_on(
     on_pool_thread(|| read_source(BLOCK_SIZES, path, source, assembly, sink))
 }
 
-/// Finds the events of a log in memory, on this thread, with stamp, job, hold codes and how jobs ended; returns their
-/// number. What [`read`] does apart from this is to read the file, ads and reasons, and to place events in time.
+/// Finds the events of a log in memory, on this thread, with stamp, job, hold codes and how jobs
+/// ended; returns their number. What [`read`] does apart from this is to read the file, ads and
+/// reasons, and to place events in time.
 pub fn scan(text: &[u8]) -> usize {
     let whole = RecordBlock {
         text,
@@ -87,8 +90,8 @@ pub fn scan(text: &[u8]) -> usize {
     count
 }
 
-/// Does `work` on one of the pool's threads. From without, each block would be handed to another thread and waited for, and
-/// what is in the one's cache is not in the other's.
+/// Does `work` on one of the pool's threads. From without, each block would be handed to another
+/// thread and waited for, and what is in the one's cache is not in the other's.
 fn on_pool_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     rayon::scope(|_| work())
 }
@@ -677,7 +680,8 @@ mod tests {
         "008 (-01.-01.-01) 01/01 21:04:00 Global JobLog: ctime=1704164640 id=0 sequence=7 size=0\n...\n",
     ];
 
-    /// `event` as HTCondor writes it; `form` chooses among stamps with and without milliseconds and zone.
+    /// `event` as HTCondor writes it; `form` chooses among stamps with and without milliseconds and
+    /// zone.
     fn text_of(event: &JobEvent, form: usize) -> String {
         let precise = [
             "%Y-%m-%d %H:%M:%S.%3f",

@@ -1,4 +1,5 @@
-//! A hold reason → its template: only words on a list stay, so that no name, path or other free text does.
+//! A hold reason → its template: only words on a list stay, so that no name, path or other free
+//! text does.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::event::JobEvent;
 
-/// So many templates are kept; those with the lowest hashes, so that the order of reading has no influence.
+/// How many templates are kept: those with the lowest hashes, so that the order of reading has no
+/// influence.
 const MOST_REASONS: usize = 4096;
 
 /// Templates of hold reasons, by what stands for them in events.
@@ -27,21 +29,18 @@ impl ReasonTemplates {
 
     /// Whether adding a template of this hash would change nothing.
     pub(super) fn is_settled(&self, hash: u32) -> bool {
-        hash == 0
-            || self.0.contains_key(&hash)
-            || self.0.len() == MOST_REASONS
-                && self
-                    .0
-                    .last_key_value()
-                    .is_some_and(|(last, _)| hash > *last)
+        if hash == 0 || self.0.contains_key(&hash) {
+            return true;
+        }
+        let last = self.0.last_key_value();
+        self.0.len() == MOST_REASONS && last.is_some_and(|(last, _)| hash > *last)
     }
 
     /// Adds those of `others`.
     pub fn extend(&mut self, others: ReasonTemplates) {
-        others
-            .0
-            .into_iter()
-            .for_each(|(hash, template)| self.add(hash, || template));
+        for (hash, template) in others.0 {
+            self.add(hash, || template);
+        }
     }
 
     /// The template of a hold.
@@ -50,7 +49,8 @@ impl ReasonTemplates {
     }
 }
 
-/// Words of the messages that HTCondor's daemons and its file transfer plugins hold jobs with, and of Unix errors.
+/// Words of the messages that HTCondor's daemons and its file transfer plugins hold jobs with, and
+/// of Unix errors.
 const WORDS: &str = "
     a aborted abnormal access address after all allowed already an and any apptainer are argument as at attempt attempts
     attribute authentication authorization available bad be because been before being bind block bound broken busy but by
@@ -79,12 +79,13 @@ const WORDS: &str = "
 /// The list as a hash table, as holds are many: each word at the first free of its [`probe_slots`].
 static LISTED_WORDS: LazyLock<Box<[u128; 1 << SLOT_BITS]>> = LazyLock::new(|| {
     let mut table = Box::new([0; 1 << SLOT_BITS]);
-    for word in WORDS
-        .split_whitespace()
-        .filter_map(|word| pack_word(word.as_bytes(), word.len()))
-    {
-        let free = probe_slots(word).find(|&slot| table[slot] == 0);
-        free.into_iter().for_each(|slot| table[slot] = word);
+    for word in WORDS.split_whitespace() {
+        let Some(word) = pack_word(word.as_bytes(), word.len()) else {
+            continue;
+        };
+        if let Some(free) = probe_slots(word).find(|&slot| table[slot] == 0) {
+            table[free] = word;
+        }
     }
     table
 });
@@ -109,7 +110,8 @@ fn mix_word(hash: u64, word: u128) -> u64 {
     (hash.rotate_left(5) ^ (word >> 64) as u64 ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The first `length` letters of `text` in lower case as a number; `None` if they are more than any word on the list has.
+/// The first `length` letters of `text` in lower case as a number; `None` if they are more than any
+/// word on the list has.
 #[inline]
 fn pack_word(text: &[u8], length: usize) -> Option<u128> {
     if length > 16 {
@@ -133,7 +135,9 @@ fn pack_word(text: &[u8], length: usize) -> Option<u128> {
 /// The words of `text` as numbers: those on the list, and `None` for each of the others.
 fn template_words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
     let user = pack_word(b"user", 4);
-    let (mut rest, mut names_user) = (text, false);
+    let mut rest = text;
+    let mut names_user = false;
+
     std::iter::from_fn(move || {
         let word = rest.trim_ascii_start();
         let length = word
@@ -142,9 +146,11 @@ fn template_words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
             .unwrap_or(word.len());
         rest = &word[length..];
         (length > 0).then(|| {
+            // Quotes, brackets and full stops around a word are not of it.
             let begin = word[..length].iter().position(u8::is_ascii_alphanumeric)?;
             let end = word[..length].iter().rposition(u8::is_ascii_alphanumeric)? + 1;
             let word = pack_word(&word[begin..], end - begin);
+
             // People are called Max and Will, too.
             let after_user = std::mem::replace(&mut names_user, word == user);
             word.filter(|&word| !after_user && is_listed(word))
@@ -154,30 +160,31 @@ fn template_words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
 
 /// What stands for the template of `reason` in events; 0 for an empty one.
 pub(super) fn template_hash(reason: &[u8]) -> u32 {
-    let (mut hash, mut masked) = (0, false);
+    let mut hash = 0;
+    let mut was_masked = false;
     for word in template_words(reason) {
-        if word.is_some() || !masked {
+        // Other words in a row are one `*` in the template, so they count once.
+        if word.is_some() || !was_masked {
             hash = mix_word(hash, word.unwrap_or(1));
         }
-        masked = word.is_none();
+        was_masked = word.is_none();
     }
     (hash >> 32) as u32
 }
 
 /// The words of `reason` that are on the list, in lower case; `*` where others stood.
 pub(super) fn reason_template(reason: &[u8]) -> String {
-    let letters = |word: u128| {
-        word.to_be_bytes()
-            .iter()
-            .filter(|byte| **byte != 0)
-            .map(|byte| char::from(*byte))
-            .collect()
-    };
     let mut kept: Vec<String> = template_words(reason)
-        .map(|word| word.map_or_else(|| "*".to_owned(), letters))
+        .map(|word| word.map_or_else(|| "*".to_owned(), unpack_word))
         .collect();
-    kept.dedup_by(|a, b| a == "*" && b == "*");
+    kept.dedup_by(|next, last| next == "*" && last == "*");
     kept.join(" ")
+}
+
+/// The letters of a word that [`pack_word`] made a number of.
+fn unpack_word(word: u128) -> String {
+    let letters = word.to_be_bytes().into_iter().filter(|byte| *byte != 0);
+    letters.map(char::from).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Keys one after another → whether each was met lately: a table that forgets some, and never takes one for another.
+//! Keys one after another → whether each was met lately: a table that forgets some, and never takes
+//! one for another.
 
-/// Keys that were met lately. Forgets the older of two that want one slot, so it only suits where meeting a key anew does no
-/// harm.
+/// Keys that were met lately. Forgets the older of two that want one slot, so it only suits where
+/// meeting a key anew does no harm.
 #[derive(Debug)]
 pub(super) struct RecentKeys<K> {
     slots: Vec<Option<K>>,

@@ -14,7 +14,8 @@ pub(super) fn begins_record(text: &[u8]) -> bool {
         )
 }
 
-/// The first place at or after `from` where a record begins after a terminated one; the length of `text` if none.
+/// The first place at or after `from` where a record begins after a terminated one; the length of
+/// `text` if none.
 pub(super) fn next_cut(text: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(newline) = memchr(b'\n', &text[at..]).map(|n| at + n) {

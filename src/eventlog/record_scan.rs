@@ -1,7 +1,7 @@
 //! Bytes → records: where one record ends and the next begins, also in damaged logs.
 //!
-//! One vectorised search finds every line that can begin or end a record; all other lines are never looked at. Records
-//! are text, or ClassAds in JSON or XML; the form may change within a file.
+//! One vectorised search finds every line that can begin or end a record; all other lines are never
+//! looked at. Records are text, or ClassAds in JSON or XML; the form may change within a file.
 
 use std::ops::Range;
 
@@ -13,7 +13,8 @@ use super::marks::LineMarks;
 use super::record::{LogRecord, RecordContent};
 use super::record_header::{RecordHeader, parse_header};
 
-/// The records of a piece of log. The piece begins at a record or with the log, and ends with a record or the log.
+/// The records of a piece of log. The piece begins at a record or with the log, and ends with a
+/// record or the log.
 pub(super) struct RecordScan<'a> {
     text: &'a [u8],
     /// Whether the log ends with the piece; else a record begins there.
@@ -35,7 +36,8 @@ struct OpenRecord {
     start: usize,
     /// The header and its length; `None` if it cannot be read.
     header: Option<(RecordHeader, usize)>,
-    /// The last terminator so far. Old hold reasons span lines and may hold a line `...`: the last one counts.
+    /// The last terminator so far. Old hold reasons span lines and may hold a line `...`: the last
+    /// one counts.
     terminator: Option<Range<usize>>,
 }
 
@@ -73,12 +75,13 @@ impl<'a> RecordScan<'a> {
         }
     }
 
-    /// Hands all records to `take`, in order. An iterator would copy each once more, at a twentieth of the speed of it all.
+    /// Hands all records to `take`, in order. An iterator would copy each once more, at a twentieth
+    /// of the speed of it all.
     #[inline(always)]
     pub(super) fn for_each_record(&mut self, mut take: impl FnMut(&LogRecord<'a>)) {
         while let Some(line) = self.next_marked_line() {
             // Nearly every mark is a header, or a plain terminator within a record. All others are
-            // told apart out of line, so that this loop stays small.
+            // told apart out of line, so that this loop stays small and fast.
             let header = parse_header(&self.text[line..]);
             let (start, header) = match (header, &mut self.open) {
                 (None, Some(open)) if self.text[line..].starts_with(b"...\n") => {
@@ -165,7 +168,8 @@ impl<'a> RecordScan<'a> {
         self.anomalies.push((anomaly, at));
     }
 
-    /// Accounts for the text up to `to`, where something that is understood begins.
+    /// Accounts for the text up to `to`, where something that is understood begins. What was not
+    /// accounted for is junk.
     #[inline]
     fn cover_until(&mut self, to: usize) {
         if self.covered < to {
@@ -232,7 +236,8 @@ impl<'a> RecordScan<'a> {
 
     /// Reads the ClassAd that begins at `line`, if it ends before the next record begins.
     fn read_ad(&mut self, line: usize, format: AdFormat) -> Option<LogRecord<'a>> {
-        // Not further than to the next record, so that a log full of torn ads is not searched to its end for each.
+        // Not further than to the next record, so that a log full of torn ads is not searched to
+        // its end for each.
         let next = if format == AdFormat::Prolog {
             None
         } else {
@@ -313,6 +318,7 @@ impl<'a> RecordScan<'a> {
             LineRole::Header(header, header_bytes) => {
                 RareOutcome::Start(line, Some((header, header_bytes)))
             }
+            // A record whose header cannot be read is open, too: what follows is its text.
             LineRole::DamagedHeader => RareOutcome::Start(line, None),
             LineRole::GluedHeader(start) => {
                 self.note_anomaly(Anomaly::GluedHeader, line);
@@ -327,10 +333,11 @@ impl<'a> RecordScan<'a> {
         }
     }
 
-    /// Ends with the piece.
+    /// Ends the piece: closes the record that is open, or counts it as unfinished where the log ends.
     fn finish_piece(&mut self) -> Option<LogRecord<'a>> {
         let end = self.text.len();
         if !self.ends_log {
+            // The next piece begins with a record, so the open one is whole.
             return self.close_record(end);
         }
 
@@ -338,6 +345,7 @@ impl<'a> RecordScan<'a> {
             .open
             .as_ref()
             .is_some_and(|open| open.terminator.is_none());
+        // More of it may be written later, so it is no event yet.
         if is_unfinished {
             let start = self.open.take().map_or(0, |open| open.start);
             self.note_anomaly(Anomaly::UnfinishedRecord, start);

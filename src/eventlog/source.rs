@@ -1,4 +1,5 @@
-//! Opening a log: plain, gzip, xz or zstd, told apart by content and not by name → a stream of plain bytes.
+//! Opening a log: plain, gzip, xz or zstd, told apart by content and not by name → a stream of
+//! plain bytes.
 
 use std::io::{Cursor, Read, Seek as _, SeekFrom};
 use std::os::fd::AsFd as _;
@@ -10,17 +11,18 @@ use anyhow::{Context as _, Result, ensure};
 use crate::error::hinted;
 use crate::manifest::Checksum;
 
-/// What to type by those who do not know where their log is.
+/// What to type to find out where the log is.
 pub(super) const FIND_LOG_HINT: &str =
     "`condor_config_val EVENT_LOG` names the global event log of an access point";
 
 /// The path that stands for standard input.
 const STDIN: &str = "-";
 
-/// The most that is read at once: it is in a core's own cache when the checksum takes it.
+/// How much is read at once. It still is in a core's own cache when the checksum takes it.
 const READ_BYTES: usize = 1 << 17;
 
-/// Whether the log at `path` is standard input, a pipe or a device: what was read of it cannot be read again.
+/// Whether the log at `path` is standard input, a pipe or a device: what was read of it cannot be
+/// read again.
 pub fn is_read_once(path: &Path) -> bool {
     let is_stream = |found: std::fs::Metadata| !found.is_file() && !found.is_dir();
     path == Path::new(STDIN) || fs_err::metadata(path).is_ok_and(is_stream)

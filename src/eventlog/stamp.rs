@@ -1,4 +1,5 @@
-//! The text of a time stamp: `MM/DD hh:mm:ss` (legacy, no year), and `YYYY-MM-DD hh:mm:ss` with fraction, `Z` or offset.
+//! The text of a time stamp: `MM/DD hh:mm:ss` (legacy, no year), and `YYYY-MM-DD hh:mm:ss` with
+//! fraction, `Z` or offset.
 //!
 //! Where a stamp without a year falls in time is said by [`super::calendar`].
 
@@ -16,7 +17,8 @@ pub(super) enum StampZone {
 /// A time stamp as written; its year may have to be found from its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// Milliseconds since the epoch, taken as UTC; without a year, milliseconds since 1 January of a leap year.
+    /// Milliseconds since the epoch, taken as UTC; without a year, milliseconds since 1 January of
+    /// a leap year.
     pub(super) ms: i64,
     /// Whether the stamp names its year.
     pub(super) has_year: bool,
@@ -30,8 +32,9 @@ pub(super) fn parse_stamp(text: &[u8]) -> Option<(Stamp, usize)> {
     parse_plain_form(text).or_else(|| parse_any_form(text))
 }
 
-/// The two forms that nearly every stamp has, `MM/DD hh:mm:ss` and `YYYY-MM-DD hh:mm:ss`, without anything that follows.
-/// They have fixed places for their digits, so one pattern each checks the length once and needs no cursor.
+/// The two forms that nearly every stamp has, `MM/DD hh:mm:ss` and `YYYY-MM-DD hh:mm:ss`, without
+/// anything that follows. They have fixed places for their digits, so one pattern each checks the
+/// length once and needs no cursor.
 #[inline(always)]
 fn parse_plain_form(text: &[u8]) -> Option<(Stamp, usize)> {
     let (date_ms, clock, length, has_year) = match text {
@@ -55,7 +58,8 @@ fn parse_plain_form(text: &[u8]) -> Option<(Stamp, usize)> {
         _ => return None,
     };
 
-    // A fraction or a zone may follow in other forms; a blank or the end of the line shows that none does.
+    // In other forms a fraction or a zone may follow. A blank or the end of the line shows that none
+    // does.
     let [h, i, b':', m, n, b':', s, t, b' ' | b'\n', ..] = clock else {
         return None;
     };

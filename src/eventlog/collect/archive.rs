@@ -1,4 +1,5 @@
-//! An archive of global event logs: its generations, what is missing between them, and its manifest.
+//! An archive of global event logs: its generations, what is missing between them, and its
+//! manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -170,8 +171,8 @@ impl LogArchive {
         Ok(index)
     }
 
-    /// Finds what is missing: generations that nobody has seen, and the ends of those whose files are no longer there.
-    /// `live_files` are the names in the archive of those that are.
+    /// Finds what is missing: generations that nobody has seen, and the ends of those whose files
+    /// are no longer there. `live_files` are the names in the archive of those that are.
     pub(super) fn find_lost(&mut self, live_files: &[&str]) {
         self.lost.clear();
         for (known, next) in self.generations.iter().zip(self.generations.iter().skip(1)) {

@@ -85,7 +85,8 @@ impl LiveLog {
     }
 }
 
-/// Adds what was found in a file, if it is a generation of the same access point that was not met yet.
+/// Adds what was found in a file, if it is a generation of the same access point that was not met
+/// yet.
 fn add_generation(found: std::io::Result<OpenedFile>, generations: &mut Vec<LiveGeneration>) {
     let Ok(OpenedFile {
         generation: Some(found),
@@ -146,7 +147,8 @@ fn headerless_problem(head: &[u8]) -> LogProblem {
     }
 }
 
-/// A problem that is gone when the log was rotated: an I/O error, as the exit code of those says so.
+/// A problem that is gone when the log was rotated: an I/O error, as the exit code of those says
+/// so.
 fn passing_problem(why: &str) -> LogProblem {
     LogProblem {
         why: std::io::Error::other(why.to_owned()).into(),

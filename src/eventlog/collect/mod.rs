@@ -1,8 +1,10 @@
-//! A live, rotating global event log → an archive of it that only grows: a file for each generation, nothing lost or doubled.
+//! A live, rotating global event log → an archive of it that only grows: a file for each
+//! generation, nothing lost or doubled.
 //!
-//! A generation is known by its header, as its name changes with each rotation. Each file of the archive is a beginning of its
-//! generation, up to the last whole record. Bytes come first and the manifest, which says how many count, last: what a killed
-//! run has left beyond that is cut off by the next. HTCondor's writers are never made to wait: no lock of theirs is taken.
+//! A generation is known by its header, as its name changes with each rotation. Each file of the
+//! archive is a beginning of its generation, up to the last whole record. Bytes come first and the
+//! manifest, which says how many count, last: what a killed run has left beyond that is cut off by
+//! the next. HTCondor's writers are never made to wait: no lock of theirs is taken.
 
 mod archive;
 mod live_log;
@@ -34,13 +36,14 @@ pub struct CollectOutcome {
     pub archive: LogArchive,
 }
 
-/// Adds to the archive `dir` what is new in `logs` and in their rotated generations. What cannot be copied of one generation
-/// keeps none of the others.
+/// Adds to the archive `dir` what is new in `logs` and in their rotated generations. What cannot be
+/// copied of one generation keeps none of the others.
 ///
 /// # Errors
-/// Fails for a log without the header of a global event log, also after it has copied the rotated generations that have one:
-/// as something that passes where the log is being rotated, so that it is missing, empty or without a whole record. Fails for
-/// a directory that is no archive or that another process is adding to.
+/// Fails for a log without the header of a global event log, also after it has copied the rotated
+/// generations that have one: as something that passes where the log is being rotated, so that it
+/// is missing, empty or without a whole record. Fails for a directory that is no archive or that
+/// another process is adding to.
 pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<CollectOutcome> {
     // Files that are open stay what they are, whatever is renamed from here on.
     let mut generations = Vec::new();
@@ -86,7 +89,8 @@ pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<CollectOutcome> {
     })
 }
 
-/// Copies what is new in `live` to its file in `dir`, up to the last whole record; whether that was anything.
+/// Copies what is new in `live` to its file in `dir`, up to the last whole record; whether that was
+/// anything.
 fn append_generation(
     live: &mut LiveGeneration,
     archive: &mut LogArchive,
@@ -132,7 +136,8 @@ mod tests {
         rotations: usize,
         sequence: u64,
         offset: u64,
-        /// What was written of each generation, by sequence: the header as it was at first, and the rest.
+        /// What was written of each generation, by sequence: the header as it was at first, and the
+        /// rest.
         written: Vec<Vec<u8>>,
     }
 
@@ -231,7 +236,8 @@ mod tests {
         ]
     }
 
-    /// Collects as if killed on the way: the data is there up to some byte, and the manifest as it was.
+    /// Collects as if killed on the way: the data is there up to some byte, and the manifest as it
+    /// was.
     fn killed(log: &Path, dir: &Path, copied: u64) {
         let known = open_archive(dir).expect("begun").1;
         let mut archive = collect(&[log.to_owned()], dir).expect("collected").archive;
@@ -284,7 +290,8 @@ mod tests {
                 if let Some(known) = known {
                     let copied = fs_err::read(dir.join(&known.file)).expect("read");
                     prop_assert_eq!(copied.len(), bytes);
-                    // Of a header either form counts: that of a live file, or that of a rotated one.
+                    // Of a header either form counts: that of a live file, or that of a rotated
+                    // one.
                     prop_assert_eq!(&copied[294..], &written[294..bytes]);
                 }
                 let is_lost = archive.lost.iter().any(|lost| lost.after <= sequence && sequence < lost.before);

@@ -141,11 +141,12 @@ impl EventBody<'_> {
     }
 }
 
-/// Slots are cut in steps of memory.
+/// The memory of the slot that a job gets: slots are cut in steps of 128 MiB.
 pub(super) fn allocated_mb(job: &JobDescription<'_>) -> u32 {
     job.request_memory_mb.div_ceil(128) * 128
 }
 
+/// The size of the image of a job that uses so much memory.
 pub(super) fn image_kb(memory_mb: u32) -> u64 {
     u64::from(memory_mb) * 1240 + 2048
 }

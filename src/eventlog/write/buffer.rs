@@ -1,4 +1,5 @@
-//! Text being written: the forms of numbers, times and names that both text records and job ads have.
+//! Text being written: the forms of numbers, times and names that both text records and job ads
+//! have.
 
 use super::body::{DynamicSlot, JobDescription};
 use crate::eventlog::dates::civil_date;

@@ -59,7 +59,8 @@ struct DumpedTime {
 /// Writes every event of the log at `path`, those of no job and 028 included.
 ///
 /// # Errors
-/// Fails as [`crate::eventlog::read`] does, but for stamps without a year, which are written without one; and when `out` fails.
+/// Fails as [`crate::eventlog::read`] does, but for stamps without a year, which are written
+/// without one; and when `out` fails.
 pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<()> {
     let mut blocks = BlockReader::new(LogSource::open(path, |_| {})?, path, BLOCK_SIZES);
     let mut clock = DumpClock::new(options);
@@ -114,7 +115,8 @@ impl DumpedEvent {
     }
 }
 
-/// Places events in time one after another, with what stands before them and nothing of what follows.
+/// Places events in time one after another, with what stands before them and nothing of what
+/// follows.
 struct DumpClock {
     calendar: Calendar,
     knows_zone: bool,

@@ -1,4 +1,5 @@
-//! An event and the ad of its job → the attributes of event 028, sorted by name as HTCondor sorts them.
+//! An event and the ad of its job → the attributes of event 028, sorted by name as HTCondor sorts
+//! them.
 
 use super::body::{
     DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, ResourceUsage, allocated_mb,

@@ -1,5 +1,5 @@
-//! Events of jobs → the text of a global event log, as HTCondor writes it: each record, and after it the 028 with the
-//! attributes of the job and of the event.
+//! Events of jobs → the text of a global event log, as HTCondor writes it: each record, and after
+//! it the 028 with the attributes of the job and of the event.
 //!
 //! Stamps are `MM/DD hh:mm:ss`, HTCondor's default for global event logs.
 
@@ -11,7 +11,8 @@ use super::buffer::LogBuffer;
 use super::job_ad::write_job_ad;
 
 impl LogBuffer {
-    /// Appends the record of an event, and the 028 that follows it. `time_ms` is epoch time; stamps are UTC.
+    /// Appends the record of an event, and the 028 that follows it. `time_ms` is epoch time; stamps
+    /// are UTC.
     pub fn event(&mut self, time_ms: i64, job: &JobDescription<'_>, body: &EventBody<'_>) {
         self.record_header(body.number(), time_ms, job);
         self.record_body(job, body);
@@ -22,8 +23,8 @@ impl LogBuffer {
         self.put("...\n");
     }
 
-    /// Appends the header of a global event log: its text is padded to 256 bytes, so that it can be written anew at rotation.
-    /// `stamp_ms` is when it is written, epoch time.
+    /// Appends the header of a global event log: its text is padded to 256 bytes, so that it can be
+    /// written anew at rotation. `stamp_ms` is when it is written, epoch time.
     pub fn header(&mut self, stamp_ms: i64, log: &LogHeader<'_>) {
         self.put("008 (-01.-01.-01) ");
         self.put_stamp(stamp_ms);
