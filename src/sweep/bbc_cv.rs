@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 use crate::config::Metric;
 use crate::training::{percentiles, score};
 
-/// FitTables that were predicted, with what is true of them.
+/// Rows that were predicted, with what is true of them.
 #[derive(Debug, Clone, Copy)]
 pub struct TrueClasses<'a> {
     /// The class of each row, `[n]`.
     pub y: &'a [u32],
     /// Its group, `[n]`.
     pub groups: &'a [u64],
-    /// TrialEnd many classes there are.
+    /// How many classes there are.
     pub classes: usize,
 }
 
@@ -37,14 +37,14 @@ pub struct ScoreEstimate {
     pub high: f64,
 }
 
-/// FitTables that were drawn, as often as they were, and those that were not.
+/// Rows that were drawn, as often as they were, and those that were not.
 struct Resample {
     drawn: Vec<usize>,
     left: Vec<usize>,
 }
 
 impl TrueClasses<'_> {
-    /// FitTables by whole groups, drawn with replacement.
+    /// Rows by whole groups, drawn with replacement.
     fn resamples(&self, count: usize, seed: u64) -> impl IndexedParallelIterator<Item = Resample> {
         let mut members: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         self.groups

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::trial_files::trial_dir;
+use super::paths::{BEST_FILE, trial_dir};
 use crate::config::{Goal, Metric, MetricName};
 use crate::error::hinted;
 use crate::manifest;
@@ -18,10 +18,7 @@ const LOSS: Metric = Metric {
     goal: Goal::Minimize,
 };
 
-/// The file in a sweep's directory that names the best trial.
-pub const BEST_FILE: &str = "best.json";
-
-/// TrialEnd one trial ended.
+/// How one trial ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrialResult {
     /// Counted from 1.
@@ -29,7 +26,7 @@ pub struct TrialResult {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// TrialEnd its training went, if there was one.
+    /// How its training went, if there was one.
     #[serde(flatten)]
     pub metrics: Option<Metrics>,
 }
@@ -60,7 +57,7 @@ impl BestNetwork {
     /// # Errors
     /// Fails when no trial left a model.
     pub fn choose(metric: &Metric, trials: Vec<TrialResult>) -> Result<BestNetwork> {
-        let by = |metric| leader(metric, &trials).map(|(trial, value)| (metric, trial, value));
+        let by = |metric| best_by(metric, &trials).map(|(trial, value)| (metric, trial, value));
         let (metric, trial, value) = by(metric).or_else(|| by(&LOSS)).with_context(|| {
             let why = trials.iter().find_map(|trial| {
                 Some(format!(
@@ -85,7 +82,7 @@ impl BestNetwork {
 }
 
 /// The best of those of `trials` for which `metric` is defined, and its value.
-fn leader(metric: &Metric, trials: &[TrialResult]) -> Option<(usize, f64)> {
+fn best_by(metric: &Metric, trials: &[TrialResult]) -> Option<(usize, f64)> {
     let ranked = trials.iter().filter_map(|trial| {
         let metrics = trial.metrics.as_ref()?;
         Some((

@@ -4,18 +4,15 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::best_network::{BEST_FILE, BestNetwork, TrialResult};
+use super::best_network::{BestNetwork, TrialResult};
 use super::choice::SplitChoice;
 use super::outcome::TrialOutcomes;
-use super::trial_files::trial_dir;
-use super::trial_row::{parameters, plain_value};
+use super::paths::{BEST_FILE, INFO_FILE, trial_dir};
+use super::trial_row::{hyper_parameters, plain_value};
 use crate::config::Config;
 use crate::tensors::SplitSide;
 use crate::training::{Evaluation, Run};
 use crate::{escape, files, manifest, pipelines};
-
-/// The file in a sweep's directory that says which model is the best, and how good it is.
-pub const INFO_FILE: &str = "bestmodel.info";
 
 /// Writes `best`, of the sweep in `dir`, for programs and for people.
 pub fn write_best_network(dir: &Path, best: &BestNetwork) -> Result<()> {
@@ -41,7 +38,7 @@ pub fn best_model_info(
         .trials
         .iter()
         .filter(|trial| trial.best().is_none())
-        .map(failure)
+        .map(failure_text)
         .collect();
     let chosen = best
         .trials
@@ -76,9 +73,9 @@ pub fn best_model_info(
             .into_iter()
             .map(|failure| ("failed_trial".to_owned(), failure)),
     );
-    lines.extend(test_scores(&run, evaluation.cloned())?);
+    lines.extend(test_score_lines(&run, evaluation.cloned())?);
     lines.extend(
-        parameters(&Config::read(&run)?)?
+        hyper_parameters(&Config::read(&run)?)?
             .into_iter()
             .map(|(name, value)| (name, plain_value(&value))),
     );
@@ -89,7 +86,7 @@ pub fn best_model_info(
 }
 
 /// A trial without a model, and why.
-fn failure(trial: &TrialResult) -> String {
+fn failure_text(trial: &TrialResult) -> String {
     let why = trial
         .error
         .as_deref()
@@ -98,7 +95,7 @@ fn failure(trial: &TrialResult) -> String {
     format!("{}: {why}", trial.trial)
 }
 
-fn test_scores(run: &Path, evaluation: Option<Evaluation>) -> Result<Vec<(String, String)>> {
+fn test_score_lines(run: &Path, evaluation: Option<Evaluation>) -> Result<Vec<(String, String)>> {
     let path = Evaluation::path(run, SplitSide::Test);
     let is_beside = evaluation.is_none() && path.is_file();
     let beside = is_beside
@@ -130,7 +127,7 @@ pub(super) fn write_split_choices(
             .split
             .as_ref()
             .map_or(String::new(), |split| format!("{}.", escape::value(split)));
-        for (key, value) in of_choice(dir, choice, outcomes)? {
+        for (key, value) in choice_lines(dir, choice, outcomes)? {
             text.push_str(&format!(
                 "{split}{} = {}\n",
                 escape::value(&key),
@@ -141,7 +138,7 @@ pub(super) fn write_split_choices(
     files::write_atomic(&dir.join(INFO_FILE), text.as_bytes())
 }
 
-fn of_choice(
+fn choice_lines(
     dir: &Path,
     choice: &SplitChoice,
     outcomes: &mut TrialOutcomes,

@@ -7,28 +7,25 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::bbc_cv::{ScoreEstimate, TrueClasses};
+use super::best_trial::BestTrial;
 use super::folder::SweepFolder;
-use super::kept_trials::KeptTrials;
-use super::outcome::{TrialOutcome, TrialOutcomes};
+use super::kept_trials::MOST_COMPARED;
+use super::outcome::TrialOutcomes;
+use super::paths::trial_dir;
 use super::permutation_importance::FeatureImportances;
 use super::pipeline_fit::{FitTables, TrialPredictions};
-use super::status::BestTrial;
 use super::trial_data;
-use super::trial_files::trial_dir;
 use super::trial_row::TrialRow;
 use crate::config::Metric;
 use crate::pipelines::FittedPipeline;
 use crate::tables::FeatureTable;
-
-/// The file that keeps the choices.
-pub const SELECTION_FILE: &str = "selection.json";
 
 /// The best trial of a split.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SplitChoice {
     /// The split; none of samples of logs.
     pub split: Option<String>,
-    /// TrialEnd many trials were compared.
+    /// How many trials were compared.
     pub trials: usize,
     /// The best of them, counted from 1.
     pub trial: usize,
@@ -53,9 +50,6 @@ pub struct SplitChoice {
     /// The best of each pipeline.
     pub pipelines: BTreeMap<String, BestTrial>,
 }
-
-/// Of more trials on a split nobody keeps what each predicted, and what the best is worth without luck is not estimated.
-pub(super) const MOST_COMPARED: usize = 1000;
 
 /// The choice in each split of `outcomes`.
 ///
@@ -235,15 +229,4 @@ fn corrected(
 
 fn doubles(values: &[f32]) -> Vec<f64> {
     values.iter().map(|value| f64::from(*value)).collect()
-}
-
-/// The trials of which models and predictions stay: the `keep` best networks, and the `keep` best pipelines of each split.
-pub(super) fn kept(sweep: &SweepFolder, outcomes: &[TrialOutcome], keep: usize) -> BTreeSet<usize> {
-    let mut kept = KeptTrials::new(sweep.config.wandb.sweep.metric.goal, keep);
-    for outcome in outcomes {
-        if let Some(rank) = outcome.rank() {
-            kept.add(outcome.kind(), rank, outcome.trial);
-        }
-    }
-    kept.trials().collect()
 }

@@ -5,26 +5,25 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::BEST_FILE;
 use super::best_network::BestNetwork;
-use super::bestmodel_info::{INFO_FILE, best_model_info};
-use super::choice::{SELECTION_FILE, SplitChoice, choose_pipelines};
-use super::folder::{SWEEP, SweepFolder, key};
-use super::network_attempt::tensors_dir;
+use super::best_trial::BestTrial;
+use super::bestmodel_info::best_model_info;
+use super::choice::{SplitChoice, choose_pipelines};
+use super::csv_table::csv_table;
+use super::folder::{SWEEP, SweepFolder, sweep_key};
 use super::outcome::TrialOutcomes;
-use super::results::{ROWS_FILE, TABLE_FILE, choose_network};
-use super::status::BestTrial;
-use super::trial_data::{table_dir, trial_dataset_side};
-use super::trial_files::trial_dir;
-use super::trial_row::{TrialEnd, TrialRow, csv};
+use super::paths::{
+    BEST_FILE, CHOSEN_FILE, INFO_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, table_dir,
+    tensors_dir, trial_dir,
+};
+use super::results::choose_network;
+use super::trial_data::trial_dataset_side;
+use super::trial_row::{TrialEnd, TrialRow};
 use crate::config::Config;
 use crate::queue::{ChunkEntry, WorkItem};
 use crate::tensors::SplitSide;
 use crate::training::{Evaluation, Run, evaluate};
 use crate::{files, manifest};
-
-/// The file that names, one pattern a line, what [`evaluate_choices`] needs of the sweep's folder.
-pub const CHOSEN_FILE: &str = "chosen.files";
 
 /// The row of `trial`, which `config` describes, and of which no part has left one.
 pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<TrialRow> {
@@ -109,9 +108,14 @@ pub fn conclude_parts(sweep: &SweepFolder, rows: &[TrialRow], out: &Path) -> Res
         &out.join(CHOSEN_FILE),
         (needed.join("\n") + "\n").as_bytes(),
     )?;
-    files::write_atomic(&out.join(TABLE_FILE), csv(rows).as_bytes())?;
+    files::write_atomic(&out.join(TABLE_FILE), csv_table(rows).as_bytes())?;
     manifest::write_json_lines(&out.join(ROWS_FILE), rows)?;
-    manifest::write(out, SWEEP, &key(&sweep.config, &sweep.plan)?, &sweep.plan)
+    manifest::write(
+        out,
+        SWEEP,
+        &sweep_key(&sweep.config, &sweep.plan)?,
+        &sweep.plan,
+    )
 }
 
 /// The rows of the best pipelines, one of each split.

@@ -11,7 +11,7 @@ use crate::queue::{AttemptOutcome, TrialAttempt};
 use crate::training::NonFinite;
 use crate::{pipelines, training};
 
-/// TrialEnd long an attempt may go on.
+/// How long an attempt may go on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AttemptDeadline<'a> {
     pub(super) began: Instant,
@@ -25,7 +25,7 @@ pub(super) struct AttemptDeadline<'a> {
 
 impl AttemptDeadline<'_> {
     /// Whether to stop.
-    pub(super) fn is_over(self) -> bool {
+    pub(super) fn has_passed(self) -> bool {
         self.stop.load(Ordering::Relaxed)
             || self.attempt.is_some_and(TrialAttempt::is_paused)
             || self.began.elapsed() > self.limit
@@ -35,35 +35,35 @@ impl AttemptDeadline<'_> {
     ///
     /// # Errors
     /// Fails with what is no trial's fault, such as a full disk.
-    pub(super) fn end(
+    pub(super) fn end_attempt(
         self,
         row: TrialRow,
         outcome: Result<()>,
     ) -> Result<AttemptOutcome<TrialRow>> {
         let Err(error) = outcome else {
-            return Ok(AttemptOutcome::Done(self.row(row, TrialEnd::Done)));
+            return Ok(AttemptOutcome::Done(self.ended_row(row, TrialEnd::Done)));
         };
         let is_stopped = error.is::<training::Stopped>() || error.is::<pipelines::FitStopped>();
         if is_stopped && self.began.elapsed() > self.limit {
             let error = error.context(format!("it took longer than {} s", self.limit.as_secs()));
-            return Ok(self.failed(row, TrialEnd::TimeLimit, &error));
+            return Ok(self.fail(row, TrialEnd::TimeLimit, &error));
         }
         match error {
             _ if is_stopped => Ok(AttemptOutcome::Stopped),
-            error if error.is::<NonFinite>() => Ok(self.failed(row, TrialEnd::NonFinite, &error)),
-            error if is_passing(&error) => Err(error),
-            error => Ok(self.failed(row, TrialEnd::Error, &error)),
+            error if error.is::<NonFinite>() => Ok(self.fail(row, TrialEnd::NonFinite, &error)),
+            error if is_transient(&error) => Err(error),
+            error => Ok(self.fail(row, TrialEnd::Error, &error)),
         }
     }
 
     /// The end of a trial that would fail again.
-    pub(super) fn failed(
+    pub(super) fn fail(
         self,
         row: TrialRow,
         how: TrialEnd,
         error: &anyhow::Error,
     ) -> AttemptOutcome<TrialRow> {
-        AttemptOutcome::Done(self.row(
+        AttemptOutcome::Done(self.ended_row(
             TrialRow {
                 error: Some(format!("{error:#}")),
                 ..row
@@ -72,7 +72,7 @@ impl AttemptDeadline<'_> {
         ))
     }
 
-    fn row(self, row: TrialRow, ended: TrialEnd) -> TrialRow {
+    fn ended_row(self, row: TrialRow, ended: TrialEnd) -> TrialRow {
         TrialRow {
             ended,
             seconds: self.began.elapsed().as_secs_f64(),
@@ -82,6 +82,6 @@ impl AttemptDeadline<'_> {
 }
 
 /// Whether `error` is no trial's fault, such as a full disk.
-fn is_passing(error: &anyhow::Error) -> bool {
+fn is_transient(error: &anyhow::Error) -> bool {
     exit_code(error) == EXIT_RETRY || error.chain().any(|cause| cause.is::<std::io::Error>())
 }

@@ -6,16 +6,15 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::outcome::network_rows;
-use super::results;
-use super::rounds;
-use super::trial_row::TrialRow;
+use super::paths::{
+    BEST_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, queue_dir,
+};
 use super::trials::SweepTrials;
 use crate::config::Config;
 use crate::error::hinted;
-use crate::manifest;
-use crate::queue::{ChunkEntry, Queue, QueueSettings, WorkItem};
+use crate::queue::{Queue, QueueSettings, WorkItem};
 use crate::shard::ArtefactFormat;
+use crate::{files, manifest};
 
 /// Folders of sweeps.
 pub const SWEEP: ArtefactFormat = ArtefactFormat {
@@ -24,13 +23,10 @@ pub const SWEEP: ArtefactFormat = ArtefactFormat {
     rebuild: "poolcast sweep init CONFIG -o DIR",
 };
 
-/// The priority of items that nobody prefers.
-const PRIORITY: u8 = 100;
-
 /// What a sweep does, as its manifest says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepPlan {
-    /// TrialEnd many trials there are.
+    /// How many trials there are.
     pub trials: usize,
     /// The digest of the store of events that the tensors are made from, or of the joined tables.
     pub source_key: String,
@@ -60,12 +56,12 @@ impl SweepFolder {
             trials: SweepTrials::from_config(config)?.count(),
             source_key: source_key.to_owned(),
         };
-        let key = key(config, &plan)?;
+        let key = sweep_key(config, &plan)?;
         if !anew && manifest::finished_key(dir, SWEEP).as_ref() == Some(&key) {
             config.write(dir)?;
             return SweepFolder::open(dir);
         }
-        results::clear(dir)?;
+        clear_results(dir)?;
         config.write(dir)?;
         Queue::create(&queue_dir(dir), QueueSettings::default())?;
         manifest::write(dir, SWEEP, &key, &plan)?;
@@ -144,53 +140,7 @@ impl SweepFolder {
 
     /// Whether all trials have ended, and their results are there.
     pub fn is_finished(&self) -> bool {
-        self.dir.join(results::ROWS_FILE).is_file()
-    }
-
-    /// Adds what there is to do next to `queue`, once everything in it has ended; seals it when that was the last.
-    /// `prepare` is given the configurations of the trials, and has to make their tensors.
-    pub(super) fn fill(
-        &self,
-        queue: &Queue,
-        prepare: impl Fn(&[Config]) -> Result<()>,
-    ) -> Result<()> {
-        let (entries, added) = (queue.chunk_entries()?, queue.added_chunks()?);
-        // A listing that is made while names change may show an item twice, or not at all; of those that have ended none does.
-        // Others may have put more there.
-        if entries.len() < added || !entries.iter().all(ChunkEntry::has_ended) {
-            return Ok(());
-        }
-        let rows = network_rows(self, queue, &entries)?;
-        let chunks = rounds::next(self.trials()?, &rows, entries.is_empty())?;
-        if !chunks.is_empty() {
-            // Tables are joined already.
-            if !self.config.data.is_given() {
-                let items = chunks.iter().flat_map(|chunk| chunk.items());
-                let configs =
-                    items.map(|item| rounds::trial_config(self.trials()?, item.trial, &rows));
-                prepare(&configs.collect::<Result<Vec<_>>>()?)?;
-            }
-            queue.add_chunks(added, PRIORITY, &chunks)?;
-        }
-        if chunks.is_empty() || rounds::is_single(&self.config) {
-            let all = entries.iter().map(|entry| entry.chunk).chain(chunks);
-            queue.seal(all.map(|chunk| chunk.count).sum())?;
-        }
-        Ok(())
-    }
-
-    /// The row of an item that no worker survived; `rows` has those of earlier trials.
-    pub(super) fn quarantined(
-        &self,
-        queue: &Queue,
-        item: WorkItem,
-        rows: &[TrialRow],
-    ) -> Result<TrialRow> {
-        TrialRow::quarantined(
-            item,
-            queue.settings.tries,
-            &rounds::trial_config(self.trials()?, item.trial, rows)?,
-        )
+        self.dir.join(ROWS_FILE).is_file()
     }
 }
 
@@ -212,13 +162,8 @@ pub fn check_sweep_place(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the queue of the sweep in `dir` is.
-pub(super) fn queue_dir(dir: &Path) -> PathBuf {
-    dir.join("queue")
-}
-
 /// The digest of everything that decides the results of a sweep.
-pub(super) fn key(config: &Config, plan: &SweepPlan) -> Result<String> {
+pub(super) fn sweep_key(config: &Config, plan: &SweepPlan) -> Result<String> {
     let Config {
         seed,
         runs,
@@ -238,4 +183,19 @@ pub(super) fn key(config: &Config, plan: &SweepPlan) -> Result<String> {
     );
     let sweep = (sweep, &config.data, &config.pipelines);
     manifest::key(&(SWEEP.version, sweep, plan))
+}
+
+/// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
+fn clear_results(dir: &Path) -> Result<()> {
+    let names = [
+        manifest::FILE,
+        ROWS_FILE,
+        TABLE_FILE,
+        BEST_FILE,
+        SELECTION_FILE,
+        INFO_FILE,
+        LOG_FILE,
+    ];
+    let results = names.map(|name| dir.join(name));
+    files::remove_all(results.into_iter().chain([queue_dir(dir)]))
 }

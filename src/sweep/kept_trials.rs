@@ -6,9 +6,16 @@ use std::collections::BTreeMap;
 use crate::config::Goal;
 
 /// What is compared: networks with networks, and the pipelines of a split with each other.
-pub(super) type ComparisonGroup = (bool, Option<String>);
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ComparisonGroup {
+    pub(super) is_fit: bool,
+    pub(super) split: Option<String>,
+}
 
-/// The best trials among those that it was told of. A trial that is not among the best of some is not among the best of all.
+/// Of more trials on a split nobody keeps what each predicted, and what the best is worth without luck is not estimated.
+pub(super) const MOST_COMPARED: usize = 1000;
+
+/// The best trials among those that were added. A trial that is not among the best of some is not among the best of all.
 #[derive(Debug)]
 pub(super) struct KeptTrials {
     goal: Goal,
@@ -23,7 +30,7 @@ struct Candidate {
 }
 
 impl KeptTrials {
-    /// Those of the best `keep` of each kind stay.
+    /// Those of the best `keep` of each group stay.
     pub(super) fn new(goal: Goal, keep: usize) -> KeptTrials {
         KeptTrials {
             goal,
@@ -32,44 +39,44 @@ impl KeptTrials {
         }
     }
 
-    /// Whether `trial` may be among the best of its kind.
+    /// Whether `trial` may be among the best of its group.
     pub(super) fn may_be_best(
         &self,
-        kind: &ComparisonGroup,
+        group: &ComparisonGroup,
         rank: (f64, f64),
         trial: usize,
     ) -> bool {
-        let known = self.best.get(kind).map_or(&[][..], Vec::as_slice);
-        self.place(known, Candidate { rank, trial }) < self.keep
+        let known = self.best.get(group).map_or(&[][..], Vec::as_slice);
+        self.rank_place(known, Candidate { rank, trial }) < self.keep
     }
 
-    /// Hears of a trial that has ended; which one, this or another, is not among the best after that.
+    /// Adds a trial that has ended. Returns the trial, this or another, that is not among the best after that.
     pub(super) fn add(
         &mut self,
-        kind: ComparisonGroup,
+        group: ComparisonGroup,
         rank: (f64, f64),
         trial: usize,
     ) -> Option<usize> {
-        let mut best = self.best.remove(&kind).unwrap_or_default();
+        let mut best = self.best.remove(&group).unwrap_or_default();
         let candidate = Candidate { rank, trial };
         if best.iter().all(|known| known.trial != trial) {
-            best.insert(self.place(&best, candidate), candidate);
+            best.insert(self.rank_place(&best, candidate), candidate);
         }
         let worst = if best.len() > self.keep {
             best.pop()
         } else {
             None
         };
-        self.best.insert(kind, best);
+        self.best.insert(group, best);
         worst.map(|worst| worst.trial)
     }
 
     /// Of equals the earlier trial is the better one.
-    fn place(&self, known: &[Candidate], candidate: Candidate) -> usize {
-        known.partition_point(|other| self.order(other, &candidate) == Ordering::Less)
+    fn rank_place(&self, known: &[Candidate], candidate: Candidate) -> usize {
+        known.partition_point(|other| self.compare(other, &candidate) == Ordering::Less)
     }
 
-    fn order(&self, a: &Candidate, b: &Candidate) -> Ordering {
+    fn compare(&self, a: &Candidate, b: &Candidate) -> Ordering {
         self.goal.order(a.rank, b.rank).then(a.trial.cmp(&b.trial))
     }
 
@@ -94,17 +101,20 @@ mod tests {
             values in prop::collection::vec((0..6_u8, 0..4_usize, any::<bool>()), 1..40),
             keep in 1..5_usize,
         ) {
-            let kind = |is_fit: bool| (is_fit, None);
+            let group = |is_fit: bool| ComparisonGroup {
+                is_fit,
+                split: None,
+            };
             let mut workers: Vec<KeptTrials> = (0..4).map(|_| KeptTrials::new(Goal::Maximize, keep)).collect();
             let mut all: Vec<(bool, u8, usize)> = Vec::new();
             let mut files = std::collections::BTreeSet::new();
             for (trial, (value, worker, is_fit)) in values.into_iter().enumerate() {
                 let (rank, worker) = ((f64::from(value), 0.0), &mut workers[worker]);
-                let may_be_best = worker.may_be_best(&kind(is_fit), rank, trial);
+                let may_be_best = worker.may_be_best(&group(is_fit), rank, trial);
                 if may_be_best {
                     files.insert(trial);
                 }
-                let dropped = worker.add(kind(is_fit), rank, trial);
+                let dropped = worker.add(group(is_fit), rank, trial);
                 prop_assert_eq!(may_be_best, dropped != Some(trial));
                 dropped.map(|trial| files.remove(&trial));
                 all.push((is_fit, value, trial));

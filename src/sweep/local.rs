@@ -7,17 +7,17 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::folder::SweepFolder;
-use super::network_attempt::work_trials;
-use super::results::manage_trials;
+use super::manager::manage_trials;
 use super::trial_row::TrialRow;
+use super::worker::work_trials;
 use crate::config::Config;
 use crate::queue::{ManagerOutcome, Queue};
 use crate::training::Epoch;
 
-/// TrialEnd [`run_locally`] goes about it.
+/// How [`run_locally`] goes about it.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalWorkers<'a> {
-    /// SweepTrials at once.
+    /// Trials at once.
     pub workers: usize,
     /// The longest that a trial may take.
     pub limit: Duration,
@@ -35,32 +35,42 @@ pub struct LocalWorkers<'a> {
 pub fn run_locally(
     sweep: &SweepFolder,
     queue: &Queue,
-    hands: LocalWorkers<'_>,
+    workers: LocalWorkers<'_>,
     prepare: impl Fn(&[Config]) -> Result<()>,
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&TrialRow) + Sync,
     say: impl Fn(&str) + Sync,
 ) -> Result<ManagerOutcome> {
-    let stop = hands.stop;
-    let (left, failure) = (AtomicUsize::new(hands.workers), Mutex::new(None));
+    let stop = workers.stop;
+    let workers_left = AtomicUsize::new(workers.workers);
+    let last_failure = Mutex::new(None);
+
     let work = || {
-        let worked = work_trials(sweep, queue, hands.limit, stop, &progress, &ended);
-        // Who leaves without an error leaves as nothing is left to do, and with the last one nothing would ever happen.
-        let is_last = left.fetch_sub(1, Ordering::Relaxed) == 1;
+        let worked = work_trials(sweep, queue, workers.limit, stop, &progress, &ended);
+        // A worker that returns Ok found no work left. When the last one returns, stop the manager too, or it waits forever.
+        let is_last = workers_left.fetch_sub(1, Ordering::Relaxed) == 1;
         stop.fetch_or(worked.is_ok() || is_last, Ordering::Relaxed);
-        worked
-            .err()
-            .and_then(|error| failure.lock().ok()?.replace(error));
+        if let Err(error) = worked
+            && let Ok(mut failure) = last_failure.lock()
+        {
+            *failure = Some(error);
+        }
     };
+
     let managed = std::thread::scope(|scope| {
-        (0..hands.workers).for_each(|_| drop(scope.spawn(work)));
-        let managed = manage_trials(sweep, queue, hands.keep, stop, &prepare, &say);
+        for _ in 0..workers.workers {
+            scope.spawn(work);
+        }
+        let managed = manage_trials(sweep, queue, workers.keep, stop, &prepare, &say);
+        // Where another process manages the sweep, the workers of this one go on until nothing is left.
         if !matches!(managed, Ok(ManagerOutcome::OtherManager(_))) {
             stop.store(true, Ordering::Relaxed);
         }
         managed
     })?;
-    match (managed, failure.into_inner().ok().flatten()) {
+
+    let failure = last_failure.into_inner().ok().flatten();
+    match (managed, failure) {
         (ManagerOutcome::AllEnded(counts), _) => Ok(ManagerOutcome::AllEnded(counts)),
         (_, Some(error)) => Err(error),
         (managed, None) => Ok(managed),

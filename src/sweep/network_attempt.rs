@@ -1,196 +1,104 @@
-//! A trial of a sweep → its row: one training, in a directory of its attempt alone until it counts.
+//! A trial of the network → its row: one training, in a directory of its attempt alone until it counts.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
 use super::deadline::AttemptDeadline;
 use super::folder::SweepFolder;
-use super::network_draws::network_trial_count;
-use super::outcome::network_rows;
-use super::pipeline_attempt::PipelineAttempt;
-use super::pipeline_fit::PipelineTask;
+use super::paths::trial_dir;
 use super::rounds;
-use super::trial_data::{self, SharedRows};
-use super::trial_files::{TrialFiles, trial_dir};
+use super::trial_data;
 use super::trial_row::{TrialEnd, TrialRow};
+use super::trials::check_trial;
 use crate::config::Config;
 use crate::models::Device;
-use crate::queue::{AttemptOutcome, Queue, TrialAttempt, WorkerTally, run_worker};
-use crate::tensors::{self, Dataset};
+use crate::queue::{AttemptOutcome, Queue, TrialAttempt};
+use crate::tensors::Dataset;
 use crate::training::{
     self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, read_history, train_until,
 };
 use crate::{files, manifest};
 
-/// The directory of the tensors that the trial `config` needs; trials with equal sizes share it.
-pub fn tensors_dir(out: &Path, config: &Config) -> Result<PathBuf> {
-    let settings = tensors::TensorSettings::from_config(config)?;
-    let (j, m, timeframe_len_s) = (settings.j, settings.m, settings.timeframe_len_s);
-    let states = settings.states.to_string();
-    let states = if states.is_empty() {
-        states
-    } else {
-        format!("-{:.8}", manifest::sha256(states.as_bytes()))
-    };
-    let name = format!(
-        "j{j}-m{m}-t{timeframe_len_s}-{}-{}{states}",
-        settings.context, settings.vocabulary
-    );
-    Ok(out.join("tensors").join(name))
-}
-
-/// Does trials of `sweep` until none is left or `stop` is set; one that takes longer than `limit` has failed. `progress`
-/// hears of each epoch with its trial, `ended` of each row that counts.
-///
-/// # Errors
-/// Fails on what is no trial's fault, such as a full disk that does not pass; the trial is given back.
-pub fn work_trials(
-    sweep: &SweepFolder,
-    queue: &Queue,
-    limit: Duration,
-    stop: &AtomicBool,
-    progress: impl Fn(usize, &Epoch) + Sync,
-    ended: impl Fn(&TrialRow),
-) -> Result<WorkerTally> {
-    let (keeper, sources) = (TrialFiles::new(sweep, queue), SharedRows::default());
-    let attempt = |attempt: &TrialAttempt<'_>| {
-        let term = AttemptDeadline {
-            began: Instant::now(),
-            limit,
-            stop,
-            attempt: Some(attempt),
-        };
-        let trial = Trial::new(sweep, queue, attempt, term)?;
-        match PipelineTask::from_config(&trial.config)? {
-            Some(task) => {
-                let Trial { row, config, .. } = trial;
-                PipelineAttempt {
-                    sweep,
-                    queue,
-                    attempt,
-                    term,
-                    config: &config,
-                    task,
-                    row,
-                    keeper: &keeper,
-                    sources: &sources,
-                }
-                .run()
-            }
-            None => trial.run(&progress),
-        }
-    };
-    run_worker(queue, limit, stop, attempt, |entry, row: &TrialRow| {
-        // A worker that slept for long comes with a rung that others have gone beyond.
-        let is_behind = row.fit.is_none() && {
-            let (from, to) = (
-                queue.work_dir(entry),
-                trial_dir(&sweep.dir, entry.next_item().trial),
-            );
-            manifest::finished_key(&to, RUN) == row.key && epochs_of(&from) < epochs_of(&to)
-        };
-        // Where this fails the manager does it in the end.
-        if !is_behind && let Err(error) = keeper.publish(entry, row) {
-            tracing::warn!("{error:#}");
-        }
-        ended(row);
-    })
-}
-
 /// The epochs that the training in `dir` has gone through.
-fn epochs_of(dir: &Path) -> usize {
+pub(super) fn trained_epochs(dir: &Path) -> usize {
     read_history(dir).map_or(0, |history| history.len())
 }
 
-struct Trial<'a> {
-    sweep: &'a SweepFolder,
-    queue: &'a Queue,
-    attempt: &'a TrialAttempt<'a>,
-    /// Of trials that this one learns from.
-    known: Vec<TrialRow>,
-    config: Config,
-    row: TrialRow,
-    term: AttemptDeadline<'a>,
+/// What a training came to.
+pub(super) struct TrainingResult {
+    pub(super) metrics: Metrics,
+    pub(super) history: Vec<Epoch>,
 }
 
-impl<'a> Trial<'a> {
-    fn new(
-        sweep: &'a SweepFolder,
-        queue: &'a Queue,
-        attempt: &'a TrialAttempt<'a>,
-        term: AttemptDeadline<'a>,
-    ) -> Result<Trial<'a>> {
-        let (trials, trial) = (sweep.trials()?, attempt.entry.next_item().trial);
-        let learns = rounds::learns(&sweep.config) && trial <= network_trial_count(&sweep.config)?;
-        let known = if learns {
-            network_rows(sweep, queue, &queue.chunk_entries()?)?
-        } else {
-            Vec::new()
-        };
-        let config = rounds::trial_config(trials, trial, &known)?;
-        let row = TrialRow::begin(attempt.entry, attempt.worker(), &config)?;
-        Ok(Trial {
-            sweep,
-            queue,
-            attempt,
-            known,
-            config,
-            row,
-            term,
+impl TrainingResult {
+    /// That of the training in `dir`.
+    pub(super) fn read(dir: &Path) -> Result<TrainingResult> {
+        Ok(TrainingResult {
+            metrics: Metrics::read(dir)?,
+            history: read_history(dir)?,
         })
     }
+}
 
-    fn run(
-        mut self,
+/// An attempt of a queue at a trial of the network.
+pub(super) struct NetworkAttempt<'a> {
+    pub(super) sweep: &'a SweepFolder,
+    pub(super) queue: &'a Queue,
+    pub(super) attempt: &'a TrialAttempt<'a>,
+    /// The attempt's own directory.
+    pub(super) dir: PathBuf,
+    /// The rows of the trials that this one learns from.
+    pub(super) earlier: Vec<TrialRow>,
+    pub(super) config: &'a Config,
+    pub(super) deadline: AttemptDeadline<'a>,
+}
+
+impl NetworkAttempt<'_> {
+    /// Trains until the trial ends or the deadline has passed. `progress` hears of each epoch with its trial.
+    ///
+    /// # Errors
+    /// Fails with what is no trial's fault, such as a full disk or tensors that this worker does not find.
+    pub(super) fn run(
+        self,
+        mut row: TrialRow,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<AttemptOutcome<TrialRow>> {
-        let settings = match tensors::TensorSettings::from_config(&self.config)
-            .and(training::Settings::of(&self.config))
-        {
-            Ok(settings) => settings,
-            Err(error) => return Ok(self.term.failed(self.row, TrialEnd::Invalid, &error)),
-        };
+        if let Err(error) = check_trial(self.config) {
+            return Ok(self.deadline.fail(row, TrialEnd::Invalid, &error));
+        }
+
         // Data that this worker does not find is no fault of the trial.
-        let dataset = trial_data::trial_dataset(self.sweep, &self.config)?;
-        let key = settings.key(&dataset.key)?;
-        let dir = self.queue.work_dir(self.attempt.entry);
-        let outcome = self.trained(&dataset, &key, &dir, progress);
-        (self.row.key, self.row.tensors_key) = (Some(key), Some(dataset.key));
-        let outcome = match outcome {
-            Ok((metrics, history)) => {
-                self.row.trained(metrics, &history);
-                Ok(())
-            }
-            Err(error) if error.is::<NonFinite>() => {
-                self.row.trained(Metrics::read(&dir)?, &read_history(&dir)?);
-                Err(error)
-            }
-            Err(error) => Err(error),
-        };
-        self.term.end(self.row, outcome)
+        let dataset = trial_data::trial_dataset(self.sweep, self.config)?;
+        let key = training::Settings::of(self.config)?.key(&dataset.key)?;
+
+        let trained = self.train_or_reuse(&dataset, &key, progress);
+        row.key = Some(key);
+        row.tensors_key = Some(dataset.key);
+        let outcome = record_training(&mut row, &self.dir, trained);
+        self.deadline.end_attempt(row, outcome)
     }
 
-    fn trained(
+    /// Takes over a training of an earlier sweep that comes to the same, or else trains.
+    fn train_or_reuse(
         &self,
         dataset: &Dataset,
         key: &str,
-        dir: &Path,
         progress: &(impl Fn(usize, &Epoch) + Sync),
-    ) -> Result<(Metrics, Vec<Epoch>)> {
+    ) -> Result<TrainingResult> {
         let trial = self.attempt.entry.next_item().trial;
-        let before = trial_dir(&self.sweep.dir, trial);
-        if manifest::finished_key(&before, RUN).as_deref() == Some(key) && self.may_be_here(&before)
-        {
-            let (metrics, history) = (Run::open(&before)?.metrics, read_history(&before)?);
-            if metrics.status != Status::TerminatedEarly || self.ends(&history) {
-                return Ok((metrics, history));
+        let published = trial_dir(&self.sweep.dir, trial);
+        let is_same = manifest::finished_key(&published, RUN).as_deref() == Some(key);
+        if is_same && self.may_go_on_from(&published) {
+            let metrics = Run::open(&published)?.metrics;
+            let history = read_history(&published)?;
+            if metrics.status != Status::TerminatedEarly || self.ends_after(&history) {
+                return Ok(TrainingResult { metrics, history });
             }
         }
-        self.go_on(key, dir)?;
+
+        self.take_over_checkpoint(key)?;
         let metric = self.config.wandb.sweep.metric.name;
         let hear = |news: Progress<'_>| match news {
             Progress::Epoch(epoch) => {
@@ -199,58 +107,86 @@ impl<'a> Trial<'a> {
                 progress(trial, epoch);
                 ControlFlow::Continue(())
             }
-            Progress::Batch { .. } if self.term.is_over() => ControlFlow::Break(()),
+            Progress::Batch { .. } if self.deadline.has_passed() => ControlFlow::Break(()),
             Progress::Batch { .. } => ControlFlow::Continue(()),
         };
-        let ends = |epochs: &[Epoch]| self.ends(epochs);
         let run = train_until(
             dataset,
-            &self.config,
-            dir,
+            self.config,
+            &self.dir,
             Mode::Resume,
             &Device::Cpu,
-            ends,
+            |epochs: &[Epoch]| self.ends_after(epochs),
             hear,
         )?;
-        Ok((run.metrics, read_history(dir)?))
+        Ok(TrainingResult {
+            metrics: run.metrics,
+            history: read_history(&self.dir)?,
+        })
     }
 
     /// Whether the trial ends after `epochs`.
-    fn ends(&self, epochs: &[Epoch]) -> bool {
-        rounds::ends(
+    fn ends_after(&self, epochs: &[Epoch]) -> bool {
+        rounds::ends_after(
             &self.sweep.config,
             self.attempt.entry.next_item(),
-            &self.known,
+            &self.earlier,
             epochs,
         )
     }
 
     /// Whether this trial, too, comes to the last epoch of the training in `dir`, which may be of another sweep.
-    fn may_be_here(&self, dir: &Path) -> bool {
-        read_history(dir)
-            .is_ok_and(|history| !(1..history.len()).any(|epochs| self.ends(&history[..epochs])))
+    fn may_go_on_from(&self, dir: &Path) -> bool {
+        let Ok(history) = read_history(dir) else {
+            return false;
+        };
+        (1..history.len()).all(|epochs| !self.ends_after(&history[..epochs]))
     }
 
     /// Begins where an earlier attempt, or the rung below, was.
-    fn go_on(&self, key: &str, dir: &Path) -> Result<()> {
-        if training::checkpoint_key(dir).is_some() {
+    fn take_over_checkpoint(&self, key: &str) -> Result<()> {
+        if training::checkpoint_key(&self.dir).is_some() {
             return Ok(());
         }
-        let before = trial_dir(&self.sweep.dir, self.attempt.entry.next_item().trial);
-        let mut earlier = self.queue.other_attempt_dirs(self.attempt.entry)?;
-        earlier.push(before.clone());
+
+        let entry = self.attempt.entry;
+        let published = trial_dir(&self.sweep.dir, entry.next_item().trial);
+        let mut earlier = self.queue.other_attempt_dirs(entry)?;
+        earlier.push(published.clone());
         earlier.retain(|dir| {
-            training::checkpoint_key(dir).as_deref() == Some(key) && self.may_be_here(dir)
+            training::checkpoint_key(dir).as_deref() == Some(key) && self.may_go_on_from(dir)
         });
-        match earlier.iter().max_by_key(|dir| epochs_of(dir)) {
-            // Its rung counts until this one does.
-            Some(earlier) if *earlier == before => training::copy_checkpoint(earlier, dir),
+
+        match earlier.iter().max_by_key(|dir| trained_epochs(dir)) {
+            // The rung below counts until this one does, so that its files stay where they are.
+            Some(earlier) if *earlier == published => training::copy_checkpoint(earlier, &self.dir),
             // Nobody else goes on there: whoever had the lease has lost it or has given it back.
             Some(earlier) => {
-                files::remove_all([dir.to_owned()])?;
-                Ok(fs_err::rename(earlier, dir)?)
+                files::remove_all([self.dir.clone()])?;
+                Ok(fs_err::rename(earlier, &self.dir)?)
             }
             None => Ok(()),
+        }
+    }
+}
+
+/// Takes over into `row` what the training in `dir` came to. One whose loss was NaN or infinite has a history, too.
+pub(super) fn record_training(
+    row: &mut TrialRow,
+    dir: &Path,
+    trained: Result<TrainingResult>,
+) -> Result<()> {
+    match trained {
+        Ok(result) => {
+            row.set_training(result.metrics, &result.history);
+            Ok(())
+        }
+        Err(error) => {
+            if error.is::<NonFinite>() {
+                let result = TrainingResult::read(dir)?;
+                row.set_training(result.metrics, &result.history);
+            }
+            Err(error)
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::config::{Config, MOST_TRIALS, Method};
 use crate::error::hinted;
 use crate::search::{ObservedTrial, Sampler, SearchSpace, grid_point_count, trial_at};
 
-/// TrialEnd many trials of the network the sweep of `config` makes: `runs`, or every point of a grid; at most `run_cap`. A sweep
+/// How many trials of the network the sweep of `config` makes: `runs`, or every point of a grid; at most `run_cap`. A sweep
 /// over tables makes none, nor does one with `runs` 0.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use serde::de::IgnoredAny;
 use super::folder::SweepFolder;
 use super::kept_trials::ComparisonGroup;
 use super::network_draws::network_trial_count;
-use super::results::ROWS_FILE;
+use super::paths::ROWS_FILE;
 use super::rounds;
 use super::trial_row::{TrialEnd, TrialRow};
 use crate::config::MetricName;
@@ -28,11 +28,11 @@ pub struct TrialOutcome {
     pub trial: usize,
     /// The most epochs it was given.
     pub budget: usize,
-    /// TrialEnd it ended.
+    /// How it ended.
     pub ended: TrialEnd,
     /// The value that the sweep chooses by.
     pub value: Option<f64>,
-    /// TrialEnd long it took.
+    /// How long it took.
     pub seconds: f64,
     /// What it fits: a pipeline, or the network's model.
     pub pipeline: Arc<str>,
@@ -50,14 +50,17 @@ impl TrialOutcome {
     }
 
     /// What it is compared with.
-    pub(super) fn kind(&self) -> ComparisonGroup {
-        (self.is_fit, self.split.as_deref().map(str::to_owned))
+    pub(super) fn comparison_group(&self) -> ComparisonGroup {
+        ComparisonGroup {
+            is_fit: self.is_fit,
+            split: self.split.as_deref().map(str::to_owned),
+        }
     }
 }
 
 /// The part of a [`TrialRow`] that becomes an [`TrialOutcome`].
 #[derive(Deserialize)]
-struct ShortRow {
+struct OutcomeFields {
     trial: usize,
     budget: usize,
     ended: TrialEnd,
@@ -66,26 +69,26 @@ struct ShortRow {
     pipeline: String,
     split: Option<String>,
     metrics: Option<Metrics>,
-    fit: Option<ShortFit>,
+    fit: Option<FitLosses>,
 }
 
 #[derive(Deserialize)]
-struct ShortFit {
-    mean: Option<ShortScores>,
-    validation: Option<ShortScores>,
+struct FitLosses {
+    mean: Option<ScoreLoss>,
+    validation: Option<ScoreLoss>,
 }
 
 #[derive(Deserialize)]
-struct ShortScores {
+struct ScoreLoss {
     loss: Option<f64>,
 }
 
 /// Names that many outcomes share.
 #[derive(Default)]
-struct Names(RefCell<HashSet<Arc<str>>>);
+struct SharedNames(RefCell<HashSet<Arc<str>>>);
 
-impl Names {
-    fn shared(&self, name: &str) -> Arc<str> {
+impl SharedNames {
+    fn shared_name(&self, name: &str) -> Arc<str> {
         let mut known = self.0.borrow_mut();
         if let Some(name) = known.get(name) {
             return Arc::clone(name);
@@ -95,8 +98,8 @@ impl Names {
         name
     }
 
-    fn outcome(&self, row: ShortRow) -> TrialOutcome {
-        let ShortRow {
+    fn outcome_of_fields(&self, row: OutcomeFields) -> TrialOutcome {
+        let OutcomeFields {
             trial,
             budget,
             ended,
@@ -114,8 +117,8 @@ impl Names {
             .filter(|loss| loss.is_finite());
         let loss = of_fit.or(of_network).unwrap_or(f64::INFINITY);
         let (pipeline, split) = (
-            self.shared(&row.pipeline),
-            row.split.map(|split| self.shared(&split)),
+            self.shared_name(&row.pipeline),
+            row.split.map(|split| self.shared_name(&split)),
         );
         TrialOutcome {
             trial,
@@ -130,7 +133,7 @@ impl Names {
         }
     }
 
-    fn outcome_of(&self, row: &TrialRow) -> TrialOutcome {
+    fn outcome_of_row(&self, row: &TrialRow) -> TrialOutcome {
         let (value, loss) = row
             .rank()
             .map_or((None, f64::INFINITY), |(value, loss)| (Some(value), loss));
@@ -142,8 +145,8 @@ impl Names {
             ..
         } = *row;
         let (pipeline, split) = (
-            self.shared(&row.pipeline),
-            row.split.as_deref().map(|split| self.shared(split)),
+            self.shared_name(&row.pipeline),
+            row.split.as_deref().map(|split| self.shared_name(split)),
         );
         TrialOutcome {
             trial,
@@ -189,8 +192,8 @@ impl TrialOutcomes {
 
     /// Those of `rows`, in the order of trials.
     pub fn from_rows(rows: Vec<TrialRow>) -> TrialOutcomes {
-        let names = Names::default();
-        let all = rows.iter().map(|row| names.outcome_of(row)).collect();
+        let names = SharedNames::default();
+        let all = rows.iter().map(|row| names.outcome_of_row(row)).collect();
         let places = rows
             .into_iter()
             .map(|row| RowPlace::Memory(Box::new(row)))
@@ -209,8 +212,9 @@ impl TrialOutcomes {
         queue: &Queue,
         entries: &[ChunkEntry],
     ) -> Result<TrialOutcomes> {
-        let names = Names::default();
-        let found = queue.find_results(entries, |row: ShortRow| names.outcome(row))?;
+        let names = SharedNames::default();
+        let found =
+            queue.find_results(entries, |row: OutcomeFields| names.outcome_of_fields(row))?;
         let mut last = BTreeMap::new();
         for (item, found) in found {
             let StoredResult {
@@ -219,7 +223,7 @@ impl TrialOutcomes {
             } = found;
             last.insert(item.trial, (item, outcome, RowPlace::Journal(place)));
         }
-        for row in given_up(sweep, queue, entries)? {
+        for row in given_up_rows(sweep, queue, entries)? {
             let item = row.item();
             if last
                 .get(&item.trial)
@@ -229,7 +233,7 @@ impl TrialOutcomes {
                     item.trial,
                     (
                         item,
-                        names.outcome_of(&row),
+                        names.outcome_of_row(&row),
                         RowPlace::Memory(Box::new(row)),
                     ),
                 );
@@ -248,12 +252,12 @@ impl TrialOutcomes {
     }
 
     fn from_results_file(sweep: &SweepFolder) -> Result<TrialOutcomes> {
-        let (names, path) = (Names::default(), sweep.dir.join(ROWS_FILE));
+        let (names, path) = (SharedNames::default(), sweep.dir.join(ROWS_FILE));
         let mut lines = BufReader::with_capacity(1 << 16, fs_err::File::open(&path)?);
         let (mut line, mut first_byte) = (Vec::new(), 0);
         let (mut all, mut places) = (Vec::new(), Vec::new());
         while lines.read_until(b'\n', &mut line)? > 0 {
-            let row = serde_json::from_slice::<ShortRow>(&line);
+            let row = serde_json::from_slice::<OutcomeFields>(&line);
             let broken = || {
                 format!(
                     "cannot read `{}`, line {}",
@@ -261,7 +265,7 @@ impl TrialOutcomes {
                     places.len() + 1
                 )
             };
-            all.push(names.outcome(row.with_context(broken)?));
+            all.push(names.outcome_of_fields(row.with_context(broken)?));
             places.push(RowPlace::Line(first_byte, line.len()));
             first_byte += line.len() as u64;
             line.clear();
@@ -333,14 +337,18 @@ pub(super) fn network_rows(
     lost.sort_unstable();
     for item in lost {
         let earlier: Vec<TrialRow> = rows.range(..item).map(|(_, row)| row.clone()).collect();
-        let row = sweep.quarantined(queue, item, &earlier)?;
+        let row = quarantined_row(sweep, queue, item, &earlier)?;
         rows.entry(item).or_insert(row);
     }
     Ok(rows.into_values().collect())
 }
 
 /// The rows of trials that too many workers died of.
-fn given_up(sweep: &SweepFolder, queue: &Queue, entries: &[ChunkEntry]) -> Result<Vec<TrialRow>> {
+fn given_up_rows(
+    sweep: &SweepFolder,
+    queue: &Queue,
+    entries: &[ChunkEntry],
+) -> Result<Vec<TrialRow>> {
     let items: Vec<WorkItem> = entries
         .iter()
         .flat_map(ChunkEntry::given_up_items)
@@ -349,7 +357,7 @@ fn given_up(sweep: &SweepFolder, queue: &Queue, entries: &[ChunkEntry]) -> Resul
         return Ok(Vec::new());
     }
     // What a trial tries may follow from earlier ones.
-    let known = if rounds::learns(&sweep.config) {
+    let known = if rounds::learns_from_earlier(&sweep.config) {
         network_rows(sweep, queue, entries)?
     } else {
         Vec::new()
@@ -360,7 +368,18 @@ fn given_up(sweep: &SweepFolder, queue: &Queue, entries: &[ChunkEntry]) -> Resul
             .filter(|row| row.item() < item)
             .cloned()
             .collect();
-        sweep.quarantined(queue, item, &earlier)
+        quarantined_row(sweep, queue, item, &earlier)
     };
     items.into_iter().map(row).collect()
+}
+
+/// The row of an item that no worker survived; `rows` has those of earlier trials.
+fn quarantined_row(
+    sweep: &SweepFolder,
+    queue: &Queue,
+    item: WorkItem,
+    rows: &[TrialRow],
+) -> Result<TrialRow> {
+    let config = rounds::trial_config(sweep.trials()?, item.trial, rows)?;
+    TrialRow::quarantined(item, queue.settings.tries, &config)
 }

@@ -15,10 +15,9 @@ use anyhow::{Context as _, Result, anyhow};
 
 use super::deadline::AttemptDeadline;
 use super::folder::SweepFolder;
-use super::network_attempt::tensors_dir;
+use super::paths::{tensors_dir, trial_dir};
 use super::pipeline_fit::{FitTables, PipelineTask};
 use super::trial_data;
-use super::trial_files::trial_dir;
 use super::trial_row::{TrialEnd, TrialRow};
 use super::trials::check_pipeline;
 use crate::config::Config;
@@ -36,10 +35,10 @@ pub const PART_ROWS: &str = "rows.jsonl";
 /// The trials that were begun and have neither ended nor been given up, in the part's directory.
 const BEGUN: &str = "begun.json";
 
-/// FitTables are written so often, and whenever the part is left.
+/// Rows are written so often, and whenever the part is left.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 
-/// TrialEnd a part goes about its trials.
+/// How a part goes about its trials.
 #[derive(Debug)]
 pub struct Part<'a> {
     /// The sweep, whose directory holds the tensors or the joined tables.
@@ -58,7 +57,7 @@ pub struct Part<'a> {
     pub leave: Option<Instant>,
 }
 
-/// TrialEnd a part was left.
+/// How a part was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartEnd {
     /// Every trial has a row, or has gone as far as it is to go.
@@ -220,20 +219,20 @@ impl Part<'_> {
             &self.worker,
             &config,
         )?;
-        let term = AttemptDeadline {
+        let deadline = AttemptDeadline {
             began: Instant::now(),
             limit: Duration::MAX,
             stop: self.stop,
             attempt: None,
         };
         if let Err(error) = check(&config) {
-            return Ok(Attempted::of(term.failed(row, TrialEnd::Invalid, &error)));
+            return Ok(Attempted::of(deadline.fail(row, TrialEnd::Invalid, &error)));
         }
         // Data that is not found is no fault of the trial, but of the whole part.
         sources.load(self.sweep, &config)?;
 
         let reached = catch_unwind(AssertUnwindSafe(|| match &task {
-            Some(task) => self.fitted(&mut row, task, &config, sources, term),
+            Some(task) => self.fitted(&mut row, task, &config, sources, deadline),
             None => self.trained(&mut row, &config, sources, progress),
         }));
         let outcome =
@@ -242,7 +241,7 @@ impl Part<'_> {
                 Ok(Reached::End) => Ok(()),
                 Err(error) => Err(error),
             };
-        let attempted = Attempted::of(term.end(row, outcome)?);
+        let attempted = Attempted::of(deadline.end_attempt(row, outcome)?);
         if let Attempted::Ended(row) = &attempted {
             self.publish(trial, row)?;
         }
@@ -268,12 +267,12 @@ impl Part<'_> {
         task: &PipelineTask,
         config: &Config,
         sources: &mut Sources,
-        term: AttemptDeadline<'_>,
+        deadline: AttemptDeadline<'_>,
     ) -> Result<Reached> {
         let rows = sources.rows(self.sweep, config)?;
         let key = task.key(rows)?;
         (row.key, row.tensors_key) = (Some(key.clone()), Some(rows.key.clone()));
-        let fit = task.fit(rows, &|| term.is_over())?;
+        let fit = task.fit(rows, &|| deadline.has_passed())?;
         fit.write(&self.work_dir(row.trial), config, &key)?;
         row.value = fit.scores.watched(config.wandb.sweep.metric.name);
         (row.fit, row.fit_seconds) = (Some(fit.scores), fit.seconds);
@@ -309,12 +308,12 @@ impl Part<'_> {
             }
             Ok(run) => run.metrics,
             Err(error) if error.is::<NonFinite>() => {
-                row.trained(Metrics::read(&dir)?, &read_history(&dir)?);
+                row.set_training(Metrics::read(&dir)?, &read_history(&dir)?);
                 return Err(error);
             }
             Err(error) => return Err(error),
         };
-        row.trained(metrics, &read_history(&dir)?);
+        row.set_training(metrics, &read_history(&dir)?);
         Ok(Reached::End)
     }
 }
@@ -338,7 +337,7 @@ impl Attempted {
     }
 }
 
-/// TrialEnd far a training or a fit has come.
+/// How far a training or a fit has come.
 enum Reached {
     End,
     FarEnough,

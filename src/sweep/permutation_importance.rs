@@ -9,12 +9,12 @@ use crate::pipelines::{ColumnImportances, FittedPipeline, ImportanceMeasure};
 use crate::tables::FeatureTable;
 use crate::training::score;
 
-/// TrialEnd often the rows of a feature are put in another order.
+/// How often the rows of a feature are put in another order.
 const REPEATS: usize = 5;
 /// For how many features at most: those that the model itself makes the most of.
 const PERMUTED: usize = 100;
 
-/// TrialEnd much a model depends on its features.
+/// How much a model depends on its features.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeatureImportances {
     /// What the model itself says; none of a network and of machines with a kernel.
@@ -23,14 +23,14 @@ pub struct FeatureImportances {
     pub features: Vec<FeatureImportance>,
 }
 
-/// TrialEnd much a model depends on one feature.
+/// How much a model depends on one feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeatureImportance {
     /// The column of the table.
     pub feature: String,
     /// What the model itself makes of it, by the measure.
     pub own: Option<f64>,
-    /// TrialEnd much worse the sweep's metric is on rows held out once this feature's values are in another order, the mean over
+    /// How much worse the sweep's metric is on rows held out once this feature's values are in another order, the mean over
     /// some orders.
     pub permutation: Option<f64>,
 }

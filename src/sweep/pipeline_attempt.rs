@@ -1,71 +1,99 @@
 //! A trial of a pipeline → its row: fits, in a directory of its attempt alone until it counts.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use super::deadline::AttemptDeadline;
 use super::folder::SweepFolder;
-use super::pipeline_fit::{self, FitScores, FitTables, PipelineFit, PipelineTask, finished};
-use super::trial_data::SharedRows;
-use super::trial_files::{KeptFiles, TrialFiles, trial_dir};
+use super::kept_trials::ComparisonGroup;
+use super::paths::trial_dir;
+use super::pipeline_fit::{self, FitScores, FitTables, PipelineTask, finished_scores};
+use super::trial_data::SharedTables;
+use super::trial_files::{KeptFiles, TrialFiles};
 use super::trial_row::{TrialEnd, TrialRow};
-use super::trials::check_pipeline;
+use super::trials::check_trial;
 use crate::config::{Config, MetricName};
-use crate::queue::{AttemptOutcome, Queue, TrialAttempt};
+use crate::queue::AttemptOutcome;
 
-/// A trial of a pipeline at work.
+/// An attempt of a queue at a trial of a pipeline.
 pub(super) struct PipelineAttempt<'a> {
     pub(super) sweep: &'a SweepFolder,
-    pub(super) queue: &'a Queue,
-    pub(super) attempt: &'a TrialAttempt<'a>,
-    pub(super) term: AttemptDeadline<'a>,
+    /// The attempt's own directory.
+    pub(super) dir: PathBuf,
+    pub(super) deadline: AttemptDeadline<'a>,
     pub(super) config: &'a Config,
     pub(super) task: PipelineTask,
     pub(super) row: TrialRow,
-    pub(super) keeper: &'a TrialFiles<'a>,
-    pub(super) sources: &'a SharedRows,
+    pub(super) files: &'a TrialFiles<'a>,
+    pub(super) shared: &'a SharedTables,
 }
 
 impl PipelineAttempt<'_> {
-    /// Fits until it is done or its term is over, which is asked for between iterations, trees and epochs: it ends the trial,
-    /// and never its worker.
+    /// Fits until the trial is done or its deadline has passed, which is asked for between iterations, trees and epochs. A
+    /// deadline ends the trial, and never its worker.
+    ///
+    /// # Errors
+    /// Fails with what is no trial's fault, such as a full disk or a table that this worker does not find.
     pub(super) fn run(mut self) -> Result<AttemptOutcome<TrialRow>> {
-        if let Err(error) = check_pipeline(self.config) {
-            return Ok(self.term.failed(self.row, TrialEnd::Invalid, &error));
+        if let Err(error) = check_trial(self.config) {
+            return Ok(self.deadline.fail(self.row, TrialEnd::Invalid, &error));
         }
+
         // Data that this worker does not find is no fault of the trial.
-        let rows = self.sources.tables(self.sweep, self.config)?;
-        let key = self.task.key(&rows)?;
-        let outcome = self.fitted(&rows, &key);
-        (self.row.key, self.row.tensors_key) = (Some(key), Some(rows.key.clone()));
-        let outcome = outcome.map(|(scores, seconds)| {
-            self.row.value = scores.watched(self.config.wandb.sweep.metric.name);
-            (self.row.fit, self.row.fit_seconds) = (Some(scores), seconds);
-        });
-        self.term.end(self.row, outcome)
+        let tables = self.shared.tables(self.sweep, self.config)?;
+        let key = self.task.key(&tables)?;
+
+        let fitted = self.fit_or_reuse(&tables, &key);
+        self.row.key = Some(key);
+        self.row.tensors_key = Some(tables.key.clone());
+        let outcome = fitted.map(|fitted| self.row.set_fit(fitted.scores, fitted.seconds));
+        self.deadline.end_attempt(self.row, outcome)
     }
 
-    fn fitted(&self, rows: &FitTables, key: &str) -> Result<(FitScores, Vec<f64>)> {
-        if let Some(scores) = finished(&trial_dir(&self.sweep.dir, self.row.trial), key) {
-            return Ok((scores, Vec::new()));
+    /// Takes over a fit of an earlier sweep that comes to the same, or else fits.
+    fn fit_or_reuse(&self, tables: &FitTables, key: &str) -> Result<ScoredFit> {
+        let published = trial_dir(&self.sweep.dir, self.row.trial);
+        if let Some(scores) = finished_scores(&published, key) {
+            return Ok(ScoredFit {
+                scores,
+                seconds: Vec::new(),
+            });
         }
-        let term = self.term;
-        let fit: PipelineFit = self.task.fit(rows, &move || term.is_over())?;
-        let metric = self.config.wandb.sweep.metric.name;
-        let loss = fit
-            .scores
-            .watched(MetricName::ValidationLoss)
-            .unwrap_or(f64::INFINITY);
-        let rank = fit.scores.watched(metric).map(|value| (value, loss));
-        let kind = (true, self.row.split.clone());
-        let dir = self.queue.work_dir(self.attempt.entry);
-        match self.keeper.keeps(&kind, rank, self.row.trial)? {
-            KeptFiles::All => fit.write(&dir, self.config, key)?,
+
+        let deadline = self.deadline;
+        let fit = self.task.fit(tables, &move || deadline.has_passed())?;
+
+        match self.files_to_keep(&fit.scores)? {
+            KeptFiles::All => fit.write(&self.dir, self.config, key)?,
             KeptFiles::Predictions => {
-                fit.write(&dir, self.config, key)?;
-                pipeline_fit::remove_model(&dir)?;
+                fit.write(&self.dir, self.config, key)?;
+                pipeline_fit::remove_model(&self.dir)?;
             }
             KeptFiles::Row => {}
         }
-        Ok((fit.scores, fit.seconds))
+        Ok(ScoredFit {
+            scores: fit.scores,
+            seconds: fit.seconds,
+        })
     }
+
+    fn files_to_keep(&self, scores: &FitScores) -> Result<KeptFiles> {
+        let group = ComparisonGroup {
+            is_fit: true,
+            split: self.row.split.clone(),
+        };
+        let loss = scores
+            .watched(MetricName::ValidationLoss)
+            .unwrap_or(f64::INFINITY);
+        let value = scores.watched(self.config.wandb.sweep.metric.name);
+        let rank = value.map(|value| (value, loss));
+        self.files.files_to_keep(&group, rank, self.row.trial)
+    }
+}
+
+/// The scores of a fit, and how long each of its fits took.
+struct ScoredFit {
+    scores: FitScores,
+    seconds: Vec<f64>,
 }

@@ -20,7 +20,7 @@ pub(super) struct PipelineDraws {
     spaces: Vec<PipelineSubspace>,
     /// The space of each trial, and which of its draws it is, from 1.
     distinct: Vec<(u32, u32)>,
-    /// TrialEnd many draws repeat an earlier one, and are no trials.
+    /// How many draws repeat an earlier one, and are no trials.
     pub(super) repeats: usize,
 }
 
@@ -40,7 +40,7 @@ struct PipelineSubspace {
     /// What the names of its own hyper-parameters begin with in `space`: `lasso.C`.
     prefix: String,
     space: SearchSpace,
-    /// TrialEnd many it draws.
+    /// How many it draws.
     count: u64,
 }
 
@@ -80,7 +80,7 @@ impl PipelineDraws {
         Ok(draws)
     }
 
-    /// TrialEnd many trials there are.
+    /// How many trials there are.
     pub(super) fn len(&self) -> usize {
         self.distinct.len()
     }
@@ -149,7 +149,7 @@ impl PipelineSubspace {
         let sampler = Sampler {
             space: &self.space,
             method: self.written.method,
-            // SweepTrials of pipelines learn from no other trial, so that a goal changes nothing.
+            // Trials of pipelines learn from no other trial, so that a goal changes nothing.
             goal: Goal::Minimize,
             seed,
         };

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
+use super::paths::PREDICTIONS_FILE;
 use crate::config::{Config, CrossValidation, MetricName};
 use crate::manifest::Checksum;
 use crate::pipelines::{FittedPipeline, HyperParameters, effective_hyper_parameters};
@@ -22,8 +23,6 @@ pub const FIT: ArtefactFormat = ArtefactFormat {
     version: 2,
     rebuild: "poolcast sweep run DIR",
 };
-
-const PREDICTIONS: &str = "predictions.safetensors";
 
 /// What a pipeline learns from, and what it is validated on.
 #[derive(Debug)]
@@ -263,7 +262,7 @@ pub struct PipelineFit {
     pub predictions: TrialPredictions,
     /// Fitted to all rows that are learned from.
     pub model: FittedPipeline,
-    /// TrialEnd long each fit took: the folds, then the model.
+    /// How long each fit took: the folds, then the model.
     pub seconds: Vec<f64>,
 }
 
@@ -274,7 +273,7 @@ impl PipelineFit {
         let TrialPredictions { folds, validation } = &self.predictions;
         let columns = [("folds", folds), ("validation", validation)];
         let columns = columns.map(|(name, values)| (name.to_owned(), ShardColumn::vector(values)));
-        shard::write(&dir.join(PREDICTIONS), FIT, &key, columns.to_vec())?;
+        shard::write(&dir.join(PREDICTIONS_FILE), FIT, &key, columns.to_vec())?;
         self.model.write(dir)?;
         config.write(dir)?;
         manifest::write(dir, FIT, key, &self.scores)
@@ -287,7 +286,7 @@ impl TrialPredictions {
     /// # Errors
     /// Fails where they were removed, and where there are others than of so many rows.
     pub fn read(dir: &Path) -> Result<TrialPredictions> {
-        let shard = Shard::open(&dir.join(PREDICTIONS), FIT)?;
+        let shard = Shard::open(&dir.join(PREDICTIONS_FILE), FIT)?;
         let column = |name| anyhow::Ok(shard.column::<f32>(name)?.to_vec());
         Ok(TrialPredictions {
             folds: column("folds")?,
@@ -297,7 +296,7 @@ impl TrialPredictions {
 }
 
 /// The scores of the fit in `dir`, if it is finished and of this `key`.
-pub(super) fn finished(dir: &Path, key: &str) -> Option<FitScores> {
+pub(super) fn finished_scores(dir: &Path, key: &str) -> Option<FitScores> {
     let found = manifest::read::<FitScores>(dir, FIT).ok()?;
     (found.key == key).then_some(found.body)
 }
@@ -308,7 +307,7 @@ pub(super) fn remove_model(dir: &Path) -> Result<()> {
 }
 
 /// Fails for hyper-parameters that the pipeline does not know, or cannot use.
-pub(super) fn check(task: &PipelineTask) -> Result<()> {
+pub(super) fn check_task(task: &PipelineTask) -> Result<()> {
     let checked = pipelines::check_hyper_parameters(&task.pipeline, &task.parameters);
     checked.with_context(|| format!("cannot use `pipelines.{}`", task.pipeline))?;
     ensure!(

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 
 use super::folder::{SweepFolder, check_sweep_place};
-use super::network_attempt::tensors_dir;
 use super::network_draws::network_trial_count;
-use super::trial_data::table_dir;
+use super::paths::{events_dir, table_dir, tensors_dir};
 use super::trials::SweepTrials;
 use crate::config::Config;
 use crate::error::hinted;
@@ -25,11 +24,6 @@ use crate::salt::OwnerSalt;
 use crate::tables::{JoinedTable, TABLE, joined_table_key};
 use crate::tensors::{self, BuildProgress, TENSORS_FORMAT, TensorSettings};
 use crate::training;
-
-/// The store of events of the sweep in `dir`.
-pub fn events_dir(dir: &Path) -> PathBuf {
-    dir.join("events")
-}
 
 /// What happens while a sweep is prepared.
 #[derive(Debug, Clone, Copy)]

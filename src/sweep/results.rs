@@ -3,131 +3,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::best_network::{BEST_FILE, BestNetwork, TrialResult};
-use super::bestmodel_info::{INFO_FILE, write_best_network, write_split_choices};
-use super::choice::{SELECTION_FILE, choose_pipelines, kept};
-use super::folder::{SweepFolder, queue_dir};
-use super::outcome::{TrialOutcomes, network_rows};
-use super::trial_files::{publish, trial_dir, trial_dirs};
-use super::trial_row::{CsvColumns, TrialEnd, TrialRow};
-use crate::config::Config;
+use super::best_network::{BestNetwork, TrialResult};
+use super::bestmodel_info::{write_best_network, write_split_choices};
+use super::choice::choose_pipelines;
+use super::csv_table::CsvColumns;
+use super::folder::SweepFolder;
+use super::kept_trials::KeptTrials;
+use super::outcome::{TrialOutcome, TrialOutcomes, network_rows};
+use super::paths::{
+    ROWS_FILE, SELECTION_FILE, TABLE_FILE, TrialDir, existing_trial_dirs, queue_dir, trial_dir,
+};
+use super::trial_files::publish_attempt;
+use super::trial_row::TrialRow;
 use crate::error::hinted;
 use crate::files::AtomicFile;
-use crate::output::counted;
-use crate::queue::{
-    ChunkEntry, ChunkState, ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_manager,
-};
+use crate::queue::{ChunkEntry, ChunkState, ItemStateCounts, Queue};
 use crate::{files, manifest, training};
-
-/// One row a trial, one JSON document a line; there once all trials have ended.
-pub const ROWS_FILE: &str = "results.jsonl";
-
-pub(super) const TABLE_FILE: &str = "results.csv";
-
-/// What the manager saw, a line each.
-pub const LOG_FILE: &str = "status.log";
-
-/// TrialEnd far the trials are is said so often.
-const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// The models of so many of the best trials stay, unless it is said otherwise.
 pub const DEFAULT_KEEP: usize = 1000;
 
-/// Manages `sweep` until all its trials have ended or `stop` is set; then leaves the results, and removes the queue. Of
-/// models those of the `keep` best trials stay. `prepare` is given the configurations of trials before anybody takes them,
-/// and has to make their tensors; `say` hears of what happens, which [`LOG_FILE`] keeps.
-pub fn manage_trials(
-    sweep: &SweepFolder,
-    queue: &Queue,
-    keep: usize,
-    stop: &std::sync::atomic::AtomicBool,
-    prepare: impl Fn(&[Config]) -> Result<()>,
-    say: impl Fn(&str),
-) -> Result<ManagerOutcome> {
-    let trials = sweep.plan.trials;
-    let mut said: Option<Instant> = None;
-    let hear = |news: ManagerEvent<'_>| {
-        if matches!(news, ManagerEvent::ItemsEnded(_)) {
-            // SweepTrials may end by the thousand a second.
-            if said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
-                return;
-            }
-            said = Some(Instant::now());
-        }
-        let text = match news {
-            ManagerEvent::BecameLeader(None) => format!("managing {}", counted(trials, "trial")),
-            ManagerEvent::BecameLeader(Some(dead)) => format!(
-                "managing {} in place of {dead}, which is dead",
-                counted(trials, "trial")
-            ),
-            ManagerEvent::ItemsEnded(counts) => format!(
-                "{} of {} have ended, {} run",
-                counts.ended(),
-                counts.total(),
-                counts.leased
-            ),
-            ManagerEvent::LeaseLost(lost) => {
-                let what = if lost.quarantined {
-                    "it is quarantined"
-                } else {
-                    "it is ready again"
-                };
-                format!(
-                    "trial {}: attempt {} was lost with {}; {what}",
-                    lost.item.trial, lost.attempt, lost.worker
-                )
-            }
-        };
-        log(&sweep.dir, &text);
-        say(&text);
-    };
-    let finish = |counts: &ItemStateCounts| {
-        let outcomes = finish(sweep, queue, counts, keep)?;
-        let count = |is: fn(TrialEnd) -> bool| {
-            outcomes
-                .all()
-                .iter()
-                .filter(|outcome| is(outcome.ended))
-                .count()
-        };
-        let quarantined = count(|how| how == TrialEnd::Quarantined);
-        let failed = count(|how| !matches!(how, TrialEnd::Done | TrialEnd::Quarantined));
-        let done = count(|how| how == TrialEnd::Done);
-        log(
-            &sweep.dir,
-            &format!("over: {done} done, {failed} failed, {quarantined} quarantined"),
-        );
-        queue.remove();
-        Ok(())
-    };
-    // Before anybody takes a trial: which files workers keep.
-    let fill = |queue: &Queue| {
-        if queue.kept_trials() != Some(keep) {
-            queue.set_kept_trials(keep)?;
-        }
-        sweep.fill(queue, &prepare)
-    };
-    match run_manager(queue, stop, fill, hear, finish) {
-        // Another manager was faster, and has removed the queue.
-        Err(_) if sweep.is_finished() => Ok(ManagerOutcome::AllEnded(ItemStateCounts::default())),
-        managed => managed,
-    }
-}
-
-/// Adds a line to the log: a courtesy, which no full disk may make into an error.
-fn log(dir: &Path, text: &str) {
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
-    // Neither through a link, nor into a pipe that nobody reads.
-    let file = files::open_to_append(&dir.join(LOG_FILE));
-    let _ = file.map(|mut file| writeln!(file, "{now} {}", crate::escape::value(text)));
-}
-
-/// Leaves the results; the rows come last, and say that all is there.
-fn finish(
+/// Leaves the results of `sweep`, all of whose trials have ended. The rows come last, and say that all is there.
+pub(super) fn write_results(
     sweep: &SweepFolder,
     queue: &Queue,
     counts: &ItemStateCounts,
@@ -141,15 +41,18 @@ fn finish(
         "the queue of `{}` changed while it was read",
         sweep.dir.display()
     );
+
     let mut outcomes = TrialOutcomes::from_queue(sweep, queue, &entries)?;
-    publish_left(sweep, queue, &mut outcomes)?;
+    publish_left_attempts(sweep, queue, &mut outcomes)?;
+
     let networks = network_rows(sweep, queue, &entries)?;
     for row in &networks {
         training::remove_checkpoint(&trial_dir(&sweep.dir, row.trial))?;
     }
-    if let Ok(best) = choose_network(sweep, &of_trials(networks)) {
+    if let Ok(best) = choose_network(sweep, &last_rows(networks)) {
         write_best_network(&sweep.dir, &best)?;
     }
+
     if !sweep.config.pipelines.is_empty() {
         let choices = choose_pipelines(sweep, &mut outcomes)?;
         manifest::write_json(&sweep.dir.join(SELECTION_FILE), &choices)?;
@@ -157,19 +60,23 @@ fn finish(
             write_split_choices(&sweep.dir, &choices, &mut outcomes)?;
         }
     }
-    prune(sweep, &outcomes, keep)?;
+
+    remove_other_models(sweep, &outcomes, keep)?;
     write_table(&sweep.dir.join(TABLE_FILE), &mut outcomes)?;
     write_rows(&sweep.dir.join(ROWS_FILE), &mut outcomes)?;
     Ok(outcomes)
 }
 
 /// Gives what workers that were killed left their trials' names, and removes what an earlier sweep left there.
-fn publish_left(sweep: &SweepFolder, queue: &Queue, outcomes: &mut TrialOutcomes) -> Result<()> {
-    let left = queue
-        .begun_trials()?
-        .into_iter()
-        .chain(trial_dirs(&sweep.dir)?.into_iter().map(|(trial, _)| trial));
-    for trial in left.collect::<BTreeSet<usize>>() {
+fn publish_left_attempts(
+    sweep: &SweepFolder,
+    queue: &Queue,
+    outcomes: &mut TrialOutcomes,
+) -> Result<()> {
+    let mut left: BTreeSet<usize> = queue.begun_trials()?.into_iter().collect();
+    left.extend(existing_trial_dirs(&sweep.dir)?.iter().map(|dir| dir.trial));
+
+    for trial in left {
         let Some(row) = outcomes.row_of(trial)? else {
             continue;
         };
@@ -178,7 +85,7 @@ fn publish_left(sweep: &SweepFolder, queue: &Queue, outcomes: &mut TrialOutcomes
             attempt: row.attempt,
             ..ChunkEntry::new(row.item()).with_state(state)
         };
-        publish(sweep, queue, &entry, &row)?;
+        publish_attempt(sweep, queue, &entry, &row)?;
     }
     Ok(())
 }
@@ -192,12 +99,12 @@ fn write_rows(path: &Path, outcomes: &mut TrialOutcomes) -> Result<()> {
 fn write_table(path: &Path, outcomes: &mut TrialOutcomes) -> Result<()> {
     let mut columns = CsvColumns::default();
     for at in 0..outcomes.all().len() {
-        columns.add(&outcomes.row(at)?);
+        columns.add_row(&outcomes.row(at)?);
     }
-    let mut head = Some(columns.head());
+    let mut head = Some(columns.header_line());
     write_lines(path, outcomes, |row, line| {
         line.extend(head.take().unwrap_or_default().into_bytes());
-        line.extend(columns.line(row).trim_end_matches('\n').as_bytes());
+        line.extend(columns.row_line(row).trim_end_matches('\n').as_bytes());
         Ok(())
     })
 }
@@ -231,7 +138,7 @@ pub fn trial_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
 }
 
 /// The last row of each trial.
-fn of_trials(rows: Vec<TrialRow>) -> Vec<TrialRow> {
+fn last_rows(rows: Vec<TrialRow>) -> Vec<TrialRow> {
     let last: BTreeMap<usize, TrialRow> = rows.into_iter().map(|row| (row.trial, row)).collect();
     last.into_values().collect()
 }
@@ -253,22 +160,37 @@ pub fn choose_network(sweep: &SweepFolder, rows: &[TrialRow]) -> Result<BestNetw
     BestNetwork::choose(&sweep.config.wandb.sweep.metric, trials.collect())
 }
 
-/// Removes the models of all but the `keep` best networks, and all that the fits of pipelines left, but for the `keep` best of each
-/// split.
-fn prune(sweep: &SweepFolder, outcomes: &TrialOutcomes, keep: usize) -> Result<()> {
+/// Removes the models of all but the `keep` best networks, and all that the fits of pipelines left, but for the `keep` best
+/// of each split.
+fn remove_other_models(sweep: &SweepFolder, outcomes: &TrialOutcomes, keep: usize) -> Result<()> {
     let all = outcomes.all();
-    let kept = kept(sweep, all, keep);
-    for (trial, dir) in trial_dirs(&sweep.dir)? {
+    let kept = trials_to_keep(sweep, all, keep);
+
+    for TrialDir { trial, path } in existing_trial_dirs(&sweep.dir)? {
         let Ok(at) = all.binary_search_by_key(&trial, |outcome| outcome.trial) else {
             continue;
         };
-        match all[at].value.is_some() && !kept.contains(&trial) {
-            true if all[at].is_fit => files::remove_all([dir])?,
-            true => training::remove_model(&dir)?,
-            false => {}
+        if all[at].value.is_none() || kept.contains(&trial) {
+            continue;
+        }
+        if all[at].is_fit {
+            files::remove_all([path])?;
+        } else {
+            training::remove_model(&path)?;
         }
     }
     Ok(())
+}
+
+/// The trials of which models and predictions stay: the `keep` best networks, and the `keep` best pipelines of each split.
+fn trials_to_keep(sweep: &SweepFolder, outcomes: &[TrialOutcome], keep: usize) -> BTreeSet<usize> {
+    let mut kept = KeptTrials::new(sweep.config.wandb.sweep.metric.goal, keep);
+    for outcome in outcomes {
+        if let Some(rank) = outcome.rank() {
+            kept.add(outcome.comparison_group(), rank, outcome.trial);
+        }
+    }
+    kept.trials().collect()
 }
 
 /// Tidies the folder of a finished sweep: what a killed manager left of the queue, and the models of all but the `keep` best.
@@ -284,22 +206,7 @@ pub fn clean_up(sweep: &SweepFolder, keep: Option<usize>) -> Result<()> {
         )
     );
     if let Some(keep) = keep {
-        prune(sweep, &TrialOutcomes::read(sweep)?, keep)?;
+        remove_other_models(sweep, &TrialOutcomes::read(sweep)?, keep)?;
     }
     files::remove_all([queue_dir(&sweep.dir)])
-}
-
-/// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
-pub(super) fn clear(dir: &Path) -> Result<()> {
-    let names = [
-        manifest::FILE,
-        ROWS_FILE,
-        TABLE_FILE,
-        BEST_FILE,
-        SELECTION_FILE,
-        INFO_FILE,
-        LOG_FILE,
-    ];
-    let of_results = names.map(|name| dir.join(name));
-    files::remove_all(of_results.into_iter().chain([queue_dir(dir)]))
 }

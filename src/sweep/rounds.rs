@@ -17,11 +17,11 @@ use crate::search::{ObservedTrial, point_of_trial};
 use crate::training::Epoch;
 
 /// The trials of a round where trials learn from others; those of one round do not know what came of each other.
-const ROUND: usize = 4;
+const TRIALS_OF_ROUND: usize = 4;
 
 /// What to add to the queue of a sweep of `trials` once everything in it has ended: the next round of trials, or further rungs of
 /// the best. Nothing, when the sweep is over. `rows` are those of networks; `is_first` says that nothing was added before.
-pub(super) fn next(
+pub(super) fn next_chunks(
     trials: &SweepTrials,
     rows: &[TrialRow],
     is_first: bool,
@@ -35,37 +35,37 @@ pub(super) fn next(
         .max()
         .unwrap_or(0);
     if begun < count || is_first {
-        let last = if learns(config) {
-            count.min(begun + ROUND)
+        let last = if learns_from_earlier(config) {
+            count.min(begun + TRIALS_OF_ROUND)
         } else {
             count
         };
         let networks = (begun + 1..=last).map(|trial| {
             WorkItem {
                 trial,
-                budget: first_rung(config),
+                budget: first_rung_epochs(config),
             }
             .into()
         });
-        // SweepTrials of pipelines learn from nobody, and know no epochs.
+        // Trials of pipelines learn from nobody, and know no epochs.
         let fits = if is_first {
-            trials.of_pipelines()
+            trials.pipeline_chunks()
         } else {
             Vec::new()
         };
-        return Ok(trials.arrange(networks.chain(fits).collect()));
+        return Ok(trials.in_order(networks.chain(fits).collect()));
     }
-    let items = asha_of(config).map_or(Vec::new(), |asha| climb(config, asha, rows));
+    let items = asha_settings(config).map_or(Vec::new(), |asha| promotions(config, asha, rows));
     Ok(items.into_iter().map(TrialChunk::from).collect())
 }
 
-/// Whether [`next`] gives items once only.
-pub(super) fn is_single(config: &Config) -> bool {
-    !learns(config) && asha_of(config).is_none()
+/// Whether [`next_chunks`] gives items once only.
+pub(super) fn adds_once(config: &Config) -> bool {
+    !learns_from_earlier(config) && asha_settings(config).is_none()
 }
 
 /// Whether what a trial tries, or when it ends, depends on trials of earlier rounds.
-pub(super) fn learns(config: &Config) -> bool {
+pub(super) fn learns_from_earlier(config: &Config) -> bool {
     let sweep = &config.wandb.sweep;
     sweep.method == Method::Bayes
         || matches!(sweep.early_terminate, Some(EarlyTerminate::Hyperband(_)))
@@ -81,19 +81,19 @@ pub(super) fn trial_config(
     if config.wandb.sweep.method != Method::Bayes {
         return trials.draw(trial, &[]);
     }
-    let before = before_round(trial);
+    let before = last_trial_before_round(trial);
     let observed = |row: &TrialRow| -> Result<_> {
         Ok((
             row.trial,
             ObservedTrial {
                 point: point_of_trial(config, &row.config)?,
-                value: value(config, row, first_rung(config)),
+                value: best_value_within(config, row, first_rung_epochs(config)),
             },
         ))
     };
     let known = rows
         .iter()
-        .filter(|row| row.trial <= before && row.budget == first_rung(config))
+        .filter(|row| row.trial <= before && row.budget == first_rung_epochs(config))
         .map(observed);
     let known: BTreeMap<usize, ObservedTrial> = known.collect::<Result<_>>()?;
     let mut history: Vec<ObservedTrial> = known.into_values().collect();
@@ -109,7 +109,12 @@ pub(super) fn trial_config(
 
 /// Whether `item`, which has gone through `epochs`, ends here: at its rung, or as hyperband stops it among the trials of
 /// earlier rounds, of which `rows` has all.
-pub(super) fn ends(config: &Config, item: WorkItem, rows: &[TrialRow], epochs: &[Epoch]) -> bool {
+pub(super) fn ends_after(
+    config: &Config,
+    item: WorkItem,
+    rows: &[TrialRow],
+    epochs: &[Epoch],
+) -> bool {
     if epochs.len() >= item.budget {
         return true;
     }
@@ -119,7 +124,7 @@ pub(super) fn ends(config: &Config, item: WorkItem, rows: &[TrialRow], epochs: &
     };
     let known = rows
         .iter()
-        .filter(|row| row.trial <= before_round(item.trial));
+        .filter(|row| row.trial <= last_trial_before_round(item.trial));
     let own = epochs
         .iter()
         .filter_map(|epoch| epoch.watched(sweep.metric.name))
@@ -138,17 +143,17 @@ pub(super) fn ends(config: &Config, item: WorkItem, rows: &[TrialRow], epochs: &
 }
 
 /// The last trial before the round of `trial`.
-fn before_round(trial: usize) -> usize {
-    trial.saturating_sub(1) / ROUND * ROUND
+fn last_trial_before_round(trial: usize) -> usize {
+    trial.saturating_sub(1) / TRIALS_OF_ROUND * TRIALS_OF_ROUND
 }
 
 /// The epochs that a trial is given at first.
-fn first_rung(config: &Config) -> usize {
-    asha_of(config).map_or(config.epochs, |asha| asha.rungs(config.epochs)[0])
+fn first_rung_epochs(config: &Config) -> usize {
+    asha_settings(config).map_or(config.epochs, |asha| asha.rungs(config.epochs)[0])
 }
 
 /// The rungs of trials that may be promoted.
-pub(super) fn asha_of(config: &Config) -> Option<&Asha> {
+pub(super) fn asha_settings(config: &Config) -> Option<&Asha> {
     match &config.wandb.sweep.early_terminate {
         Some(EarlyTerminate::Asha(asha)) => Some(asha),
         _ => None,
@@ -156,7 +161,7 @@ pub(super) fn asha_of(config: &Config) -> Option<&Asha> {
 }
 
 /// The trials that are promoted, each to its next rung.
-fn climb(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> {
+fn promotions(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> {
     let rungs = asha.rungs(config.epochs);
     let done: Vec<RungResult> = rows
         .iter()
@@ -168,7 +173,7 @@ fn climb(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> {
                     trial: row.trial,
                     rung,
                 },
-                value: value(config, row, row.budget),
+                value: best_value_within(config, row, row.budget),
             })
         })
         .collect();
@@ -190,7 +195,7 @@ fn climb(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> {
 }
 
 /// The best value of a trial within so many epochs; `None` where it failed.
-fn value(config: &Config, row: &TrialRow, epochs: usize) -> Option<f64> {
+fn best_value_within(config: &Config, row: &TrialRow, epochs: usize) -> Option<f64> {
     let values = row.values.iter().take(epochs).copied().flatten();
     config
         .wandb

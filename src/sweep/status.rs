@@ -3,30 +3,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::best_trial::BestTrial;
 use super::folder::SweepFolder;
 use super::outcome::{TrialOutcome, TrialOutcomes};
-use super::trial_row::{TrialEnd, TrialRow};
+use super::trial_row::TrialEnd;
 use crate::config::Metric;
 use crate::queue::{ChunkEntry, ChunkState, Queue};
 
-/// TrialEnd far a sweep is.
+/// How far a sweep is.
 #[derive(Debug, Serialize)]
 pub struct SweepStatus {
-    /// TrialEnd many trials there are.
+    /// How many trials there are.
     pub trials: usize,
     /// Whether all trials have ended, and none goes on.
     pub is_over: bool,
     /// Whether nobody takes anything until `sweep resume`.
     pub is_paused: bool,
-    /// SweepTrials that ended with a model.
+    /// Trials that ended with a model.
     pub done: usize,
-    /// SweepTrials that failed, by kind.
+    /// Trials that failed, by kind.
     pub failed: BTreeMap<TrialEnd, usize>,
-    /// SweepTrials at work.
+    /// Trials at work.
     pub running: Vec<RunningTrial>,
-    /// SweepTrials that nobody has taken yet.
+    /// Trials that nobody has taken yet.
     pub ready: usize,
     /// The manager, and for how long nothing was heard of it.
     pub manager: Option<WorkerHeartbeat>,
@@ -34,38 +35,10 @@ pub struct SweepStatus {
     pub metric: Metric,
     /// The best so far.
     pub best: Option<BestTrial>,
-    /// SweepTrials an hour, at the mean duration so far and with the workers that run now.
+    /// Trials an hour, at the mean duration so far and with the workers that run now.
     pub rate_per_hour: Option<f64>,
-    /// TrialEnd long the rest takes at that rate.
+    /// How long the rest takes at that rate.
     pub remaining_s: Option<f64>,
-}
-
-/// The best trial so far.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct BestTrial {
-    /// Counted from 1.
-    pub trial: usize,
-    /// The value it is chosen by.
-    pub value: f64,
-}
-
-impl BestTrial {
-    /// The best of `outcomes`, the first of equals; `None` where none has a value.
-    pub(super) fn among<'a>(
-        metric: &Metric,
-        outcomes: impl IntoIterator<Item = &'a TrialOutcome>,
-    ) -> Option<BestTrial> {
-        let ranked = outcomes
-            .into_iter()
-            .filter_map(|outcome| Some((outcome.trial, outcome.rank()?)));
-        let (trial, (value, _)) = ranked.min_by(|a, b| metric.goal.order(a.1, b.1))?;
-        Some(BestTrial { trial, value })
-    }
-}
-
-/// The best of `rows`, the first of equals; `None` where none has a value.
-pub fn best_trial(metric: &Metric, rows: &[TrialRow]) -> Option<BestTrial> {
-    BestTrial::among(metric, TrialOutcomes::from_rows(rows.to_vec()).all())
 }
 
 /// A worker or a manager.
@@ -89,7 +62,7 @@ pub struct RunningTrial {
     /// Who does it.
     #[serde(flatten)]
     pub by: WorkerHeartbeat,
-    /// TrialEnd long the attempt takes so far.
+    /// How long the attempt takes so far.
     pub seconds: Option<f64>,
     /// Epochs so far.
     pub epoch: Option<usize>,

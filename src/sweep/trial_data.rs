@@ -8,9 +8,8 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result, ensure};
 
 use super::folder::SweepFolder;
-use super::network_attempt::tensors_dir;
+use super::paths::{table_dir, tensors_dir, trial_dir};
 use super::pipeline_fit::{FitTables, TrialPredictions};
-use super::trial_files::trial_dir;
 use super::trial_row::TrialRow;
 use crate::config::Config;
 use crate::error::hinted;
@@ -20,16 +19,11 @@ use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
 use crate::tensors::{self, Dataset, SplitSide};
 use crate::training::{Run, probabilities};
 
-/// Where the joined tables of the sweep in `dir` are.
-pub fn table_dir(dir: &Path) -> PathBuf {
-    dir.join("table")
-}
-
 /// What one worker's fits learn from, kept for those that share it.
 #[derive(Debug, Default)]
-pub(super) struct SharedRows(RefCell<Option<(PathBuf, Rc<FitTables>)>>);
+pub(super) struct SharedTables(RefCell<Option<(PathBuf, Rc<FitTables>)>>);
 
-impl SharedRows {
+impl SharedTables {
     /// As [`fit_tables`].
     pub(super) fn tables(&self, sweep: &SweepFolder, config: &Config) -> Result<Rc<FitTables>> {
         let place = match config.data.split_names.first() {

@@ -1,14 +1,14 @@
 //! Attempts at trials that count → the trials' files, and which of them stay.
 
 use std::cell::{Cell, RefCell};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 
-use super::choice::MOST_COMPARED;
-use super::folder::{SweepFolder, queue_dir};
-use super::kept_trials::{ComparisonGroup, KeptTrials};
+use super::folder::SweepFolder;
+use super::kept_trials::{ComparisonGroup, KeptTrials, MOST_COMPARED};
 use super::network_draws::network_trial_count;
+use super::paths::{publish_lock_file, trial_dir};
 use super::pipeline_fit::{self, FIT};
 use super::rounds;
 use super::trial_row::TrialRow;
@@ -16,60 +16,8 @@ use crate::queue::{ChunkEntry, Queue};
 use crate::training::{RUN, Status};
 use crate::{files, manifest, training};
 
-/// The trials whose directories stand in `trials/` itself; those of later ones stand in `thousands/` there, a thousand in each
-/// directory, so that none has too many entries.
-const FLAT: usize = 999;
-
-/// The directory of a trial in the sweep directory `out`.
-pub fn trial_dir(out: &Path, trial: usize) -> PathBuf {
-    let name = format!("trial-{trial:04}");
-    match trial <= FLAT {
-        true => out.join("trials").join(name),
-        false => thousands(out)
-            .join(format!("{:04}", trial / 1000))
-            .join(name),
-    }
-}
-
-fn thousands(out: &Path) -> PathBuf {
-    out.join("trials").join("thousands")
-}
-
-/// The directories of trials in the sweep directory `out` that there are.
-pub(super) fn trial_dirs(out: &Path) -> Result<Vec<(usize, PathBuf)>> {
-    let entries = |dir: PathBuf| -> Result<Vec<PathBuf>> {
-        let found = if dir.is_dir() {
-            Some(fs_err::read_dir(dir)?)
-        } else {
-            None
-        };
-        found
-            .into_iter()
-            .flatten()
-            .map(|entry| Ok(entry?.path()))
-            .collect()
-    };
-    let mut paths = entries(out.join("trials"))?;
-    for thousand in entries(thousands(out))? {
-        paths.extend(entries(thousand)?);
-    }
-    let number = |path: &Path| {
-        path.file_name()?
-            .to_str()?
-            .strip_prefix("trial-")?
-            .parse()
-            .ok()
-    };
-    let trials = paths
-        .into_iter()
-        .filter_map(|path| Some((number(&path)?, path)));
-    Ok(trials
-        .filter(|(trial, path)| trial_dir(out, *trial) == *path)
-        .collect())
-}
-
 /// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier sweep left there.
-pub(super) fn publish(
+pub(super) fn publish_attempt(
     sweep: &SweepFolder,
     queue: &Queue,
     entry: &ChunkEntry,
@@ -77,18 +25,18 @@ pub(super) fn publish(
 ) -> Result<()> {
     let from = queue.work_dir(entry);
     let to = trial_dir(&sweep.dir, entry.next_item().trial);
-    let found = || manifest::finished_key(&to, RUN).or_else(|| manifest::finished_key(&to, FIT));
-    let is_anothers = || row.key.is_none() || found().is_some_and(|key| Some(key) != row.key);
+
+    let is_of_another_trial = || {
+        let found = manifest::finished_key(&to, RUN).or_else(|| manifest::finished_key(&to, FIT));
+        row.key.is_none() || found.is_some_and(|key| Some(key) != row.key)
+    };
     take_place(
         &from,
         &to,
-        &queue_dir(&sweep.dir).join(LOCK_FILE),
-        is_anothers,
+        &publish_lock_file(&sweep.dir),
+        is_of_another_trial,
     )
 }
-
-/// In the queue, while a trial's directory takes the place of an older one.
-const LOCK_FILE: &str = "publish.lock";
 
 /// Renames `from` to `to` in place of what is there. Where there is no `from`, removes what is there if `is_anothers` says so.
 ///
@@ -128,14 +76,14 @@ pub(super) enum KeptFiles {
     Row,
 }
 
-/// The files of the trials that one worker ends: of those that can no longer be among the best they go as it goes.
+/// The files of the trials that one worker ends. It removes those of trials that can no longer be among the best as it goes.
 #[derive(Debug)]
 pub(super) struct TrialFiles<'a> {
     sweep: &'a SweepFolder,
     queue: &'a Queue,
     kept: RefCell<Option<KeptTrials>>,
     /// Whether the predictions of all trials are compared in the end.
-    compares: Cell<Option<bool>>,
+    compares_predictions: Cell<Option<bool>>,
 }
 
 impl<'a> TrialFiles<'a> {
@@ -144,66 +92,81 @@ impl<'a> TrialFiles<'a> {
             sweep,
             queue,
             kept: RefCell::new(None),
-            compares: Cell::new(None),
+            compares_predictions: Cell::new(None),
         }
     }
 
     /// What is kept of the fit of `trial`, which has a value if `rank` says so.
-    pub(super) fn keeps(
+    pub(super) fn files_to_keep(
         &self,
-        kind: &ComparisonGroup,
+        group: &ComparisonGroup,
         rank: Option<(f64, f64)>,
         trial: usize,
     ) -> Result<KeptFiles> {
-        let may_be_best =
-            rank.is_none_or(|rank| self.with_kept(|kept| kept.may_be_best(kind, rank, trial)));
-        Ok(match may_be_best {
-            true => KeptFiles::All,
-            false if self.compares()? => KeptFiles::Predictions,
-            false => KeptFiles::Row,
-        })
+        let may_be_best = match rank {
+            Some(rank) => self.with_kept_trials(|kept| kept.may_be_best(group, rank, trial)),
+            None => true,
+        };
+
+        if may_be_best {
+            Ok(KeptFiles::All)
+        } else if self.compares_predictions()? {
+            Ok(KeptFiles::Predictions)
+        } else {
+            Ok(KeptFiles::Row)
+        }
     }
 
-    /// Gives an acknowledged attempt its trial's name, and removes the files of the trial that is not among the best any more.
-    pub(super) fn publish(&self, entry: &ChunkEntry, row: &TrialRow) -> Result<()> {
-        publish(self.sweep, self.queue, entry, row)?;
-        let dir = trial_dir(&self.sweep.dir, row.trial);
-        let may_go_on = rounds::asha_of(&self.sweep.config).is_some()
+    /// Gives an acknowledged attempt its trial's name, and removes the files of the trial that is no longer among the best.
+    pub(super) fn publish_trial(&self, entry: &ChunkEntry, row: &TrialRow) -> Result<()> {
+        publish_attempt(self.sweep, self.queue, entry, row)?;
+
+        // Of a network at a rung of ASHA the checkpoint stays: the trial may be promoted, and then goes on from there.
+        let is_fit = row.fit.is_some();
+        let may_be_promoted = rounds::asha_settings(&self.sweep.config).is_some()
             && row
                 .metrics
                 .as_ref()
                 .is_some_and(|metrics| metrics.status == Status::TerminatedEarly);
-        if row.fit.is_none() && !may_go_on {
-            training::remove_checkpoint(&dir)?;
+        if !is_fit && !may_be_promoted {
+            training::remove_checkpoint(&trial_dir(&self.sweep.dir, row.trial))?;
         }
+
         let Some(rank) = row.rank() else {
             return Ok(());
         };
-        let kind = (row.fit.is_some(), row.split.clone());
-        match self.with_kept(|kept| kept.add(kind, rank, row.trial)) {
-            Some(trial) => self.drop_files(row.fit.is_some(), &trial_dir(&self.sweep.dir, trial)),
+        let group = ComparisonGroup {
+            is_fit,
+            split: row.split.clone(),
+        };
+        match self.with_kept_trials(|kept| kept.add(group, rank, row.trial)) {
+            Some(trial) => self.remove_files(is_fit, &trial_dir(&self.sweep.dir, trial)),
             None => Ok(()),
         }
     }
 
-    fn drop_files(&self, is_fit: bool, dir: &Path) -> Result<()> {
-        match is_fit {
-            true if self.compares()? => pipeline_fit::remove_model(dir),
-            true => files::remove_all([dir.to_owned()]),
-            // What trials are compared by may follow from the model; and a trial may go on from a rung.
-            false
-                if !self.sweep.config.pipelines.is_empty()
-                    || rounds::asha_of(&self.sweep.config).is_some() =>
-            {
-                Ok(())
-            }
-            false => training::remove_model(dir),
+    /// Removes what need not stay of a trial that is not among the best.
+    fn remove_files(&self, is_fit: bool, dir: &Path) -> Result<()> {
+        if is_fit {
+            return if self.compares_predictions()? {
+                pipeline_fit::remove_model(dir)
+            } else {
+                files::remove_all([dir.to_owned()])
+            };
         }
+
+        // What pipelines are compared with may follow from the model; and a trial may go on from its rung.
+        let is_needed = !self.sweep.config.pipelines.is_empty()
+            || rounds::asha_settings(&self.sweep.config).is_some();
+        if is_needed {
+            return Ok(());
+        }
+        training::remove_model(dir)
     }
 
-    fn with_kept<T>(&self, ask: impl FnOnce(&mut KeptTrials) -> T) -> T {
+    fn with_kept_trials<T>(&self, ask: impl FnOnce(&mut KeptTrials) -> T) -> T {
         let mut kept = self.kept.borrow_mut();
-        // Said by the manager before it added the first trial.
+        // The manager says how many are kept before it adds the first trial.
         let new = || {
             KeptTrials::new(
                 self.sweep.config.wandb.sweep.metric.goal,
@@ -213,14 +176,16 @@ impl<'a> TrialFiles<'a> {
         ask(kept.get_or_insert_with(new))
     }
 
-    fn compares(&self) -> Result<bool> {
-        if let Some(compares) = self.compares.get() {
+    fn compares_predictions(&self) -> Result<bool> {
+        if let Some(compares) = self.compares_predictions.get() {
             return Ok(compares);
         }
-        let compared =
-            self.sweep.trials()?.fits_of_split() + network_trial_count(&self.sweep.config)?;
-        self.compares.set(Some(compared <= MOST_COMPARED));
-        Ok(compared <= MOST_COMPARED)
+
+        let fits = self.sweep.trials()?.fits_per_split();
+        let networks = network_trial_count(&self.sweep.config)?;
+        let compares = fits + networks <= MOST_COMPARED;
+        self.compares_predictions.set(Some(compares));
+        Ok(compares)
     }
 }
 
@@ -251,29 +216,5 @@ mod tests {
             assert_eq!(fs_err::read_dir(&to).expect("listed").count(), 3);
             fs_err::remove_dir_all(&to).expect("removed");
         }
-    }
-
-    #[test]
-    fn no_directory_of_trials_has_more_than_a_thousand_entries() {
-        let out = tempfile::tempdir().expect("a directory");
-        let all = [1, 999, 1000, 1001, 1999, 2000, 496_400, 1_000_000];
-        for trial in all {
-            fs_err::create_dir_all(trial_dir(out.path(), trial)).expect("made");
-        }
-        let mut found = trial_dirs(out.path()).expect("listed");
-        found.sort();
-        assert_eq!(
-            found,
-            all.map(|trial| (trial, trial_dir(out.path(), trial)))
-        );
-        let parents = (1..=1_000_000).map(|trial| trial_dir(Path::new(""), trial));
-        let mut entries = std::collections::BTreeMap::<PathBuf, usize>::new();
-        for dir in parents {
-            *entries
-                .entry(dir.parent().expect("a parent").to_owned())
-                .or_default() += 1;
-        }
-        assert!(entries.values().all(|count| *count <= 1000));
-        assert!(entries[Path::new("trials")] < 1000 && entries.len() <= 1001);
     }
 }

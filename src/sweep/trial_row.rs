@@ -1,6 +1,6 @@
-//! TrialEnd a trial ended → one row: what it was, what came of it, who did it and when; enough to make the trial again.
+//! How a trial ended → one row: what it was, what came of it, who did it and when; enough to make the trial again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use super::pipeline_fit::FitScores;
 use crate::config::{Config, MetricName, whole};
 use crate::queue::{ChunkEntry, WorkItem};
-use crate::training::{ClassScores, Epoch, Metrics, Scores, Status};
+use crate::training::{Epoch, Metrics, Scores, Status};
 
-/// TrialEnd a trial ended.
+/// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialEnd {
@@ -42,7 +42,7 @@ pub struct TrialRow {
     pub trial: usize,
     /// The most epochs it was given.
     pub budget: usize,
-    /// TrialEnd it ended.
+    /// How it ended.
     pub ended: TrialEnd,
     /// Why it failed.
     pub error: Option<String>,
@@ -56,7 +56,7 @@ pub struct TrialRow {
     pub worker: String,
     /// When it began, by the worker's clock.
     pub began: String,
-    /// TrialEnd long it took.
+    /// How long it took.
     pub seconds: f64,
     /// The root seed.
     pub seed: u64,
@@ -66,11 +66,11 @@ pub struct TrialRow {
     pub split: Option<String>,
     /// Every hyper-parameter.
     pub parameters: BTreeMap<String, Value>,
-    /// TrialEnd its training went.
+    /// How its training went.
     pub metrics: Option<Metrics>,
     /// The scores of a pipeline, of each fold and of the rows held out.
     pub fit: Option<FitScores>,
-    /// TrialEnd long each fit took: the folds, then the model.
+    /// How long each fit took: the folds, then the model.
     pub fit_seconds: Vec<f64>,
     /// The digest of everything it was made from.
     pub key: Option<String>,
@@ -107,7 +107,7 @@ impl TrialRow {
                 .first()
                 .cloned()
                 .filter(|_| config.data.is_given()),
-            parameters: parameters(config)?,
+            parameters: hyper_parameters(config)?,
             metrics: None,
             fit: None,
             fit_seconds: Vec::new(),
@@ -154,7 +154,7 @@ impl TrialRow {
     }
 
     /// Takes over what a training came to.
-    pub(super) fn trained(&mut self, metrics: Metrics, history: &[Epoch]) {
+    pub(super) fn set_training(&mut self, metrics: Metrics, history: &[Epoch]) {
         let name = self.config.wandb.sweep.metric.name;
         self.values = history.iter().map(|epoch| epoch.watched(name)).collect();
         self.value = metrics.value(name);
@@ -163,6 +163,13 @@ impl TrialRow {
             self.config.epochs = metrics.epochs;
         }
         self.metrics = Some(metrics);
+    }
+
+    /// Takes over what a fit came to: its scores, and how long each of its fits took.
+    pub(super) fn set_fit(&mut self, scores: FitScores, seconds: Vec<f64>) {
+        self.value = scores.watched(self.config.wandb.sweep.metric.name);
+        self.fit = Some(scores);
+        self.fit_seconds = seconds;
     }
 
     /// The row of an item that no worker survived.
@@ -189,14 +196,14 @@ impl TrialRow {
 }
 
 /// Every hyper-parameter in `config` by its name.
-pub(super) fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
+pub(super) fn hyper_parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
     let object = |group: Value| group.as_object().cloned().unwrap_or_default();
     let mut all = match config.data.is_given() {
         true => Map::new(),
         false => object(serde_json::to_value(&config.preprocessing.parameters)?),
     };
     match config.pipelines.values().next() {
-        Some(pipeline) => all.extend(super::trials::parameters(pipeline)),
+        Some(pipeline) => all.extend(super::trials::pipeline_parameters(pipeline)),
         None => all.extend(object(serde_json::to_value(&config.training.parameters)?)),
     }
     Ok(all
@@ -205,144 +212,9 @@ pub(super) fn parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
         .collect())
 }
 
-/// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves the configuration out.
-#[derive(Debug, Default)]
-pub(super) struct CsvColumns {
-    /// Further splits that pipelines were evaluated on.
-    evaluations: BTreeSet<String>,
-    /// Hyper-parameters.
-    parameters: BTreeSet<String>,
-}
-
-impl CsvColumns {
-    /// Has columns for what `row` has, too.
-    pub(super) fn add(&mut self, row: &TrialRow) {
-        self.evaluations.extend(
-            row.fit
-                .iter()
-                .flat_map(|fit| fit.evaluation.keys().cloned()),
-        );
-        self.parameters.extend(row.parameters.keys().cloned());
-    }
-
-    /// The first line.
-    pub(super) fn head(&self) -> String {
-        let mut columns = [
-            "trial", "pipeline", "split", "budget", "ended", "error", "value", "folds", "attempt",
-            "worker", "began", "seconds", "seed",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        columns
-            .extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
-        columns.extend(Scores::NAMES.map(|name| format!("validation_{name}")));
-        columns.extend(
-            self.evaluations
-                .iter()
-                .map(|name| format!("evaluation_{name}")),
-        );
-        columns.extend(self.parameters.iter().cloned());
-        csv_line(&columns)
-    }
-
-    /// The line of `row`.
-    pub(super) fn line(&self, row: &TrialRow) -> String {
-        let held_out = row.fit.as_ref().and_then(|fit| fit.validation);
-        let best = row
-            .metrics
-            .as_ref()
-            .and_then(|metrics| metrics.best.as_ref());
-        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-        let mut cells = vec![
-            row.trial.to_string(),
-            row.pipeline.clone(),
-            row.split.clone().unwrap_or_default(),
-            row.budget.to_string(),
-            row.ended.to_string(),
-            row.error.clone().unwrap_or_default(),
-            number(row.value),
-            row.fit.as_ref().map_or(String::new(), |fit| {
-                folds(fit, row.config.wandb.sweep.metric.name)
-            }),
-            row.attempt.to_string(),
-            row.worker.clone(),
-            row.began.clone(),
-            format!("{:.3}", row.seconds),
-            row.seed.to_string(),
-            row.metrics
-                .as_ref()
-                .map_or(String::new(), |metrics| metrics.epochs.to_string()),
-            best.map_or(String::new(), |best| best.epoch.to_string()),
-            number(best.map(|best| best.train_loss)),
-            number(
-                best.map(|best| best.validation_loss)
-                    .or(held_out.map(|scores| scores.loss)),
-            ),
-        ];
-        let scores = best
-            .map(|best| best.validation)
-            .or(held_out.map(|scores| scores.scores));
-        let scores = scores.map_or([None; Scores::NAMES.len()], |scores| scores.values());
-        cells.extend(scores.map(number));
-        cells.extend(self.evaluations.iter().map(|name| {
-            let scores = row.fit.as_ref().and_then(|fit| fit.evaluation.get(name));
-            number(scores.and_then(|scores| scores.watched(row.config.wandb.sweep.metric.name)))
-        }));
-        cells.extend(
-            self.parameters
-                .iter()
-                .map(|name| row.parameters.get(name).map_or(String::new(), plain_value)),
-        );
-        csv_line(&cells)
-    }
-}
-
-/// `rows` as a table for spreadsheets.
-pub(super) fn csv(rows: &[TrialRow]) -> String {
-    let mut columns = CsvColumns::default();
-    rows.iter().for_each(|row| columns.add(row));
-    std::iter::once(columns.head())
-        .chain(rows.iter().map(|row| columns.line(row)))
-        .collect()
-}
-
-/// The metric of each fold, between spaces.
-fn folds(fit: &FitScores, metric: MetricName) -> String {
-    let of = |fold: &ClassScores| {
-        fold.watched(metric)
-            .map_or("-".to_owned(), |value| value.to_string())
-    };
-    fit.folds.iter().map(of).collect::<Vec<_>>().join(" ")
-}
-
 /// A word without its quotes; anything else as JSON.
 pub fn plain_value(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// `cells` as a line of CSV.
-pub fn csv_line(cells: &[String]) -> String {
-    let quoted = cells
-        .iter()
-        .map(|cell| match cell.contains(['"', ',', '\n', '\r']) {
-            true => format!("\"{}\"", cell.replace('"', "\"\"")),
-            false => cell.clone(),
-        });
-    quoted.collect::<Vec<_>>().join(",") + "\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_are_quoted_where_they_must_be() {
-        let cells = ["1", "a,b", "say \"no\"", "two\nlines"].map(str::to_owned);
-        assert_eq!(
-            csv_line(&cells),
-            "1,\"a,b\",\"say \"\"no\"\"\",\"two\nlines\"\n"
-        );
-    }
 }

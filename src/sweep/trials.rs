@@ -8,15 +8,17 @@ use serde_json::json;
 
 use super::network_draws::{draw_network_trial, network_trial_count};
 use super::pipeline_draws::{PipelineDraw, PipelineDraws};
-use super::pipeline_fit::{PipelineTask, check};
+use super::pipeline_fit::{PipelineTask, check_task};
 use crate::config::{
     Config, MOST_TRIALS, Method, Parameter, PipelineSpace, PipelineSpaces, TrialOrder,
 };
 use crate::error::hinted;
 use crate::queue::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 use crate::search::{ObservedTrial, SearchPoint, trial_at};
+use crate::tensors::TensorSettings;
+use crate::training;
 
-/// SweepTrials of pipelines come in so many chunks or more, unless there are fewer of them: as many workers have something to do.
+/// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many workers have something to do.
 const CHUNKS: usize = 1000;
 
 /// The trials of a sweep, numbered from 1.
@@ -87,12 +89,12 @@ impl SweepTrials {
         &self.config
     }
 
-    /// TrialEnd many there are.
+    /// How many there are.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// TrialEnd many draws of pipelines, over all splits, repeat others and are no trials.
+    /// How many draws of pipelines, over all splits, repeat others and are no trials.
     pub fn repeats(&self) -> usize {
         self.splits.len()
             * self
@@ -161,7 +163,7 @@ impl SweepTrials {
     }
 
     /// The trials of pipelines, in chunks: of one pipeline on one split each, so that a worker keeps to the same rows.
-    pub(super) fn of_pipelines(&self) -> Vec<TrialChunk> {
+    pub(super) fn pipeline_chunks(&self) -> Vec<TrialChunk> {
         let mut next = self.networks + 1;
         let size = (self.count.saturating_sub(self.networks) / CHUNKS).clamp(1, MAX_CHUNK_TRIALS);
         let mut chunks = Vec::new();
@@ -178,13 +180,13 @@ impl SweepTrials {
         chunks
     }
 
-    /// TrialEnd many trials of pipelines there are on each split.
-    pub(super) fn fits_of_split(&self) -> usize {
+    /// How many trials of pipelines there are on each split.
+    pub(super) fn fits_per_split(&self) -> usize {
         self.pipelines.iter().map(PipelineDraws::len).sum()
     }
 
     /// Puts `chunks` in the order in which they are to be begun.
-    pub(super) fn arrange(&self, chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
+    pub(super) fn in_order(&self, chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
         let generator =
             |name: &str, parts: &[i64]| crate::seed::generator(self.config.seed, name, parts);
         if self.config.trial_order == TrialOrder::Shuffled {
@@ -226,13 +228,23 @@ impl SweepTrials {
     }
 }
 
+/// Fails for a trial whose hyper-parameters cannot be used, of a pipeline or of the network.
+pub(super) fn check_trial(trial: &Config) -> Result<()> {
+    if !trial.pipelines.is_empty() {
+        return check_pipeline(trial);
+    }
+    TensorSettings::from_config(trial)?;
+    training::Settings::of(trial)?;
+    Ok(())
+}
+
 /// Fails for a trial whose hyper-parameters cannot be used.
 pub fn check_pipeline(trial: &Config) -> Result<()> {
-    PipelineTask::from_config(trial)?.map_or(Ok(()), |task| check(&task))
+    PipelineTask::from_config(trial)?.map_or(Ok(()), |task| check_task(&task))
 }
 
 /// The hyper-parameters of a pipeline's trial.
-pub(super) fn parameters(spaces: &PipelineSpaces) -> SearchPoint {
+pub(super) fn pipeline_parameters(spaces: &PipelineSpaces) -> SearchPoint {
     let value = |parameter: &Parameter<serde_json::Value>| match parameter {
         Parameter::Constant(value) => value.clone(),
         Parameter::Drawn(distribution) => json!(distribution),
@@ -478,7 +490,7 @@ mod tests {
             let trials =
                 SweepTrials::from_config(&Config::load(None, &flags).expect("a configuration"))
                     .expect("counted");
-            let chunks = trials.of_pipelines();
+            let chunks = trials.pipeline_chunks();
             let all: Vec<usize> = chunks
                 .iter()
                 .flat_map(|chunk| chunk.items())
@@ -514,7 +526,7 @@ mod tests {
             let task = |chunk: &TrialChunk| {
                 PipelineTask::from_config(&trials.draw(chunk.first.trial, &[]).expect("drawn"))
             };
-            let arranged = trials.arrange(trials.of_pipelines());
+            let arranged = trials.in_order(trials.pipeline_chunks());
             let tasks = arranged
                 .iter()
                 .map(|chunk| task(chunk).expect("read").expect("a pipeline"));

@@ -1,0 +1,143 @@
+//! Rows → a table for spreadsheets, as CSV.
+
+use std::collections::BTreeSet;
+
+use super::pipeline_fit::FitScores;
+use super::trial_row::{TrialRow, plain_value};
+use crate::config::MetricName;
+use crate::training::{ClassScores, Scores};
+
+/// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves the configuration out.
+#[derive(Debug, Default)]
+pub(super) struct CsvColumns {
+    /// Further splits that pipelines were evaluated on.
+    evaluations: BTreeSet<String>,
+    /// Hyper-parameters.
+    parameters: BTreeSet<String>,
+}
+
+impl CsvColumns {
+    /// Has columns for what `row` has, too.
+    pub(super) fn add_row(&mut self, row: &TrialRow) {
+        self.evaluations.extend(
+            row.fit
+                .iter()
+                .flat_map(|fit| fit.evaluation.keys().cloned()),
+        );
+        self.parameters.extend(row.parameters.keys().cloned());
+    }
+
+    /// The first line.
+    pub(super) fn header_line(&self) -> String {
+        let mut columns = [
+            "trial", "pipeline", "split", "budget", "ended", "error", "value", "folds", "attempt",
+            "worker", "began", "seconds", "seed",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        columns
+            .extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
+        columns.extend(Scores::NAMES.map(|name| format!("validation_{name}")));
+        columns.extend(
+            self.evaluations
+                .iter()
+                .map(|name| format!("evaluation_{name}")),
+        );
+        columns.extend(self.parameters.iter().cloned());
+        csv_line(&columns)
+    }
+
+    /// The line of `row`.
+    pub(super) fn row_line(&self, row: &TrialRow) -> String {
+        let held_out = row.fit.as_ref().and_then(|fit| fit.validation);
+        let best = row
+            .metrics
+            .as_ref()
+            .and_then(|metrics| metrics.best.as_ref());
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let mut cells = vec![
+            row.trial.to_string(),
+            row.pipeline.clone(),
+            row.split.clone().unwrap_or_default(),
+            row.budget.to_string(),
+            row.ended.to_string(),
+            row.error.clone().unwrap_or_default(),
+            number(row.value),
+            row.fit.as_ref().map_or(String::new(), |fit| {
+                fold_scores(fit, row.config.wandb.sweep.metric.name)
+            }),
+            row.attempt.to_string(),
+            row.worker.clone(),
+            row.began.clone(),
+            format!("{:.3}", row.seconds),
+            row.seed.to_string(),
+            row.metrics
+                .as_ref()
+                .map_or(String::new(), |metrics| metrics.epochs.to_string()),
+            best.map_or(String::new(), |best| best.epoch.to_string()),
+            number(best.map(|best| best.train_loss)),
+            number(
+                best.map(|best| best.validation_loss)
+                    .or(held_out.map(|scores| scores.loss)),
+            ),
+        ];
+        let scores = best
+            .map(|best| best.validation)
+            .or(held_out.map(|scores| scores.scores));
+        let scores = scores.map_or([None; Scores::NAMES.len()], |scores| scores.values());
+        cells.extend(scores.map(number));
+        cells.extend(self.evaluations.iter().map(|name| {
+            let scores = row.fit.as_ref().and_then(|fit| fit.evaluation.get(name));
+            number(scores.and_then(|scores| scores.watched(row.config.wandb.sweep.metric.name)))
+        }));
+        cells.extend(
+            self.parameters
+                .iter()
+                .map(|name| row.parameters.get(name).map_or(String::new(), plain_value)),
+        );
+        csv_line(&cells)
+    }
+}
+
+/// `rows` as a table for spreadsheets.
+pub(super) fn csv_table(rows: &[TrialRow]) -> String {
+    let mut columns = CsvColumns::default();
+    rows.iter().for_each(|row| columns.add_row(row));
+    std::iter::once(columns.header_line())
+        .chain(rows.iter().map(|row| columns.row_line(row)))
+        .collect()
+}
+
+/// The metric of each fold, between spaces.
+fn fold_scores(fit: &FitScores, metric: MetricName) -> String {
+    let of = |fold: &ClassScores| {
+        fold.watched(metric)
+            .map_or("-".to_owned(), |value| value.to_string())
+    };
+    fit.folds.iter().map(of).collect::<Vec<_>>().join(" ")
+}
+
+/// `cells` as a line of CSV.
+pub fn csv_line(cells: &[String]) -> String {
+    let quoted = cells
+        .iter()
+        .map(|cell| match cell.contains(['"', ',', '\n', '\r']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        });
+    quoted.collect::<Vec<_>>().join(",") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be() {
+        let cells = ["1", "a,b", "say \"no\"", "two\nlines"].map(str::to_owned);
+        assert_eq!(
+            csv_line(&cells),
+            "1,\"a,b\",\"say \"\"no\"\"\",\"two\nlines\"\n"
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! A sweep's queue → the rows of its trials: one worker, that does one trial after another.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::deadline::AttemptDeadline;
+use super::folder::SweepFolder;
+use super::network_attempt::{NetworkAttempt, trained_epochs};
+use super::network_draws::network_trial_count;
+use super::outcome::network_rows;
+use super::paths::trial_dir;
+use super::pipeline_attempt::PipelineAttempt;
+use super::pipeline_fit::PipelineTask;
+use super::rounds;
+use super::trial_data::SharedTables;
+use super::trial_files::TrialFiles;
+use super::trial_row::TrialRow;
+use crate::manifest;
+use crate::queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
+use crate::training::{Epoch, RUN};
+
+/// Does trials of `sweep` until none is left or `stop` is set; one that takes longer than `limit` has failed. `progress`
+/// hears of each epoch with its trial, `ended` of each row that counts.
+///
+/// # Errors
+/// Fails on what is no trial's fault, such as a full disk that does not pass; the trial is given back.
+pub fn work_trials(
+    sweep: &SweepFolder,
+    queue: &Queue,
+    limit: Duration,
+    stop: &AtomicBool,
+    progress: impl Fn(usize, &Epoch) + Sync,
+    ended: impl Fn(&TrialRow),
+) -> Result<WorkerTally> {
+    let worker = SweepWorker {
+        sweep,
+        queue,
+        files: TrialFiles::new(sweep, queue),
+        shared: SharedTables::default(),
+    };
+
+    let attempt = |attempt: &TrialAttempt<'_>| {
+        let deadline = AttemptDeadline {
+            began: Instant::now(),
+            limit,
+            stop,
+            attempt: Some(attempt),
+        };
+        worker.attempt_trial(attempt, deadline, &progress)
+    };
+    let acknowledged = |entry: &ChunkEntry, row: &TrialRow| {
+        // Where this fails the manager does it in the end.
+        if !worker.is_behind(entry, row)
+            && let Err(error) = worker.files.publish_trial(entry, row)
+        {
+            tracing::warn!("{error:#}");
+        }
+        ended(row);
+    };
+    run_worker(queue, limit, stop, attempt, acknowledged)
+}
+
+/// What the trials of one worker share.
+struct SweepWorker<'a> {
+    sweep: &'a SweepFolder,
+    queue: &'a Queue,
+    files: TrialFiles<'a>,
+    shared: SharedTables,
+}
+
+impl SweepWorker<'_> {
+    fn attempt_trial(
+        &self,
+        attempt: &TrialAttempt<'_>,
+        deadline: AttemptDeadline<'_>,
+        progress: &(impl Fn(usize, &Epoch) + Sync),
+    ) -> Result<AttemptOutcome<TrialRow>> {
+        let trial = attempt.entry.next_item().trial;
+        let earlier = self.earlier_rows(trial)?;
+        let config = rounds::trial_config(self.sweep.trials()?, trial, &earlier)?;
+        let row = TrialRow::begin(attempt.entry, attempt.worker(), &config)?;
+
+        if let Some(task) = PipelineTask::from_config(&config)? {
+            let attempt = PipelineAttempt {
+                sweep: self.sweep,
+                dir: self.queue.work_dir(attempt.entry),
+                deadline,
+                config: &config,
+                task,
+                row,
+                files: &self.files,
+                shared: &self.shared,
+            };
+            return attempt.run();
+        }
+
+        let attempt = NetworkAttempt {
+            sweep: self.sweep,
+            queue: self.queue,
+            attempt,
+            dir: self.queue.work_dir(attempt.entry),
+            earlier,
+            config: &config,
+            deadline,
+        };
+        attempt.run(row, progress)
+    }
+
+    /// The rows of the trials that `trial` learns from.
+    fn earlier_rows(&self, trial: usize) -> Result<Vec<TrialRow>> {
+        let config = &self.sweep.config;
+        let learns = rounds::learns_from_earlier(config) && trial <= network_trial_count(config)?;
+        if !learns {
+            return Ok(Vec::new());
+        }
+        network_rows(self.sweep, self.queue, &self.queue.chunk_entries()?)
+    }
+
+    /// Whether others have trained the trial of `row` further: a worker that slept for long comes with a rung that they have
+    /// gone beyond.
+    fn is_behind(&self, entry: &ChunkEntry, row: &TrialRow) -> bool {
+        if row.fit.is_some() {
+            return false;
+        }
+        let from = self.queue.work_dir(entry);
+        let to = trial_dir(&self.sweep.dir, entry.next_item().trial);
+        manifest::finished_key(&to, RUN) == row.key && trained_epochs(&from) < trained_epochs(&to)
+    }
+}
