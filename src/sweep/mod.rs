@@ -45,7 +45,7 @@ pub use local::{LocalWorkers, run_locally};
 pub use manager::manage_trials;
 pub use network_draws::network_trial_count;
 pub use outcome::{TrialOutcome, TrialOutcomes};
-pub use part::{PART_ROWS, Part, PartEnd, part_at_work, part_rows};
+pub use part::{PART_ROWS_FILE, PartEnd, SweepPart, part_at_work, part_rows};
 pub use paths::{
     BEST_FILE, CHOSEN_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, events_dir, table_dir,
     tensors_dir, trial_dir,

@@ -9,12 +9,10 @@ use super::deadline::AttemptDeadline;
 use super::folder::SweepFolder;
 use super::paths::trial_dir;
 use super::rounds;
-use super::trial_data;
-use super::trial_row::{TrialEnd, TrialRow};
-use super::trials::check_trial;
+use super::trial_row::TrialRow;
 use crate::config::Config;
 use crate::models::Device;
-use crate::queue::{AttemptOutcome, Queue, TrialAttempt};
+use crate::queue::{Queue, TrialAttempt};
 use crate::tensors::Dataset;
 use crate::training::{
     self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, read_history, train_until,
@@ -56,28 +54,20 @@ pub(super) struct NetworkAttempt<'a> {
 }
 
 impl NetworkAttempt<'_> {
-    /// Trains until the trial ends or the deadline has passed. `progress` hears of each epoch with its trial.
+    /// Trains until the trial ends or the deadline has passed, and takes over into `row` what came of it. `progress` hears of
+    /// each epoch with its trial.
     ///
     /// # Errors
-    /// Fails with what is no trial's fault, such as a full disk or tensors that this worker does not find.
-    pub(super) fn run(
-        self,
-        mut row: TrialRow,
+    /// Fails where it was stopped, where the loss was NaN or infinite, and on a full disk.
+    pub(super) fn train(
+        &self,
+        row: &mut TrialRow,
+        dataset: &Dataset,
         progress: &(impl Fn(usize, &Epoch) + Sync),
-    ) -> Result<AttemptOutcome<TrialRow>> {
-        if let Err(error) = check_trial(self.config) {
-            return Ok(self.deadline.fail(row, TrialEnd::Invalid, &error));
-        }
-
-        // Data that this worker does not find is no fault of the trial.
-        let dataset = trial_data::trial_dataset(self.sweep, self.config)?;
-        let key = training::Settings::of(self.config)?.key(&dataset.key)?;
-
-        let trained = self.train_or_reuse(&dataset, &key, progress);
-        row.key = Some(key);
-        row.tensors_key = Some(dataset.key);
-        let outcome = record_training(&mut row, &self.dir, trained);
-        self.deadline.end_attempt(row, outcome)
+    ) -> Result<()> {
+        let key = set_network_key(row, self.config, dataset)?;
+        let trained = self.train_or_reuse(dataset, &key, progress);
+        record_training(row, &self.dir, trained)
     }
 
     /// Takes over a training of an earlier sweep that comes to the same, or else trains.
@@ -168,6 +158,18 @@ impl NetworkAttempt<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// The digest of everything that decides what a training on `dataset` comes to; `row` has it, too.
+pub(super) fn set_network_key(
+    row: &mut TrialRow,
+    config: &Config,
+    dataset: &Dataset,
+) -> Result<String> {
+    let key = training::Settings::of(config)?.key(&dataset.key)?;
+    row.key = Some(key.clone());
+    row.tensors_key = Some(dataset.key.clone());
+    Ok(key)
 }
 
 /// Takes over into `row` what the training in `dir` came to. One whose loss was NaN or infinite has a history, too.

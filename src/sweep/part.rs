@@ -15,32 +15,31 @@ use anyhow::{Context as _, Result, anyhow};
 
 use super::deadline::AttemptDeadline;
 use super::folder::SweepFolder;
-use super::paths::{tensors_dir, trial_dir};
-use super::pipeline_fit::{FitTables, PipelineTask};
-use super::trial_data;
+use super::network_attempt::{TrainingResult, record_training, set_network_key};
+use super::paths::trial_dir;
+use super::pipeline_attempt::PipelineAttempt;
+use super::pipeline_fit::PipelineTask;
+use super::trial_data::SharedData;
 use super::trial_row::{TrialEnd, TrialRow};
-use super::trials::check_pipeline;
+use super::trials::check_trial;
 use crate::config::Config;
 use crate::models::Device;
 use crate::queue::{AttemptOutcome, ChunkEntry, WorkItem};
-use crate::tensors::{self, Dataset};
-use crate::training::{
-    self, Epoch, Metrics, Mode, NonFinite, Progress, Status, read_history, train_until,
-};
+use crate::training::{self, Epoch, Mode, Progress, Status, read_history, train_until};
 use crate::{files, manifest};
 
 /// The rows of a part, in its directory: one JSON document a line.
-pub const PART_ROWS: &str = "rows.jsonl";
+pub const PART_ROWS_FILE: &str = "rows.jsonl";
 
 /// The trials that were begun and have neither ended nor been given up, in the part's directory.
-const BEGUN: &str = "begun.json";
+const BEGUN_FILE: &str = "begun.json";
 
 /// Rows are written so often, and whenever the part is left.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 
 /// How a part goes about its trials.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct SweepPart<'a> {
     /// The sweep, whose directory holds the tensors or the joined tables.
     pub sweep: &'a SweepFolder,
     /// The directory that travels.
@@ -68,7 +67,7 @@ pub enum PartEnd {
 
 /// The rows that the part in `dir` has so far.
 pub fn part_rows(dir: &Path) -> Result<Vec<TrialRow>> {
-    let path = dir.join(PART_ROWS);
+    let path = dir.join(PART_ROWS_FILE);
     if path.is_file() {
         manifest::read_json_lines(&path)
     } else {
@@ -94,14 +93,7 @@ pub fn part_at_work(dir: &Path) -> Vec<(usize, usize)> {
     entries.filter_map(epochs).collect()
 }
 
-/// What rows are learned from, kept for the trials that share them.
-#[derive(Default)]
-struct Sources {
-    dataset: Option<(PathBuf, Dataset)>,
-    rows: Option<(String, FitTables)>,
-}
-
-impl Part<'_> {
+impl SweepPart<'_> {
     /// Does those of `trials` that have no row yet. `ended` hears of each row, `progress` of each epoch with its trial.
     ///
     /// # Errors
@@ -113,8 +105,8 @@ impl Part<'_> {
         ended: impl Fn(&TrialRow),
     ) -> Result<PartEnd> {
         fs_err::create_dir_all(self.dir)?;
-        let mut rows = self.known(trials)?;
-        let mut begun = self.begun()?;
+        let mut rows = self.known_rows(trials)?;
+        let mut begun = self.begun_trials()?;
         let mut left: Vec<usize> = trials
             .iter()
             .copied()
@@ -123,44 +115,48 @@ impl Part<'_> {
         // A job may have died of a trial. The others come first, so that it takes no result but its own.
         left.sort_by_key(|trial| (begun.contains(trial), *trial));
 
-        let (mut sources, mut saved) = (Sources::default(), Instant::now());
-        let mut outcome = Ok(PartEnd::Over);
+        let data = SharedData::default();
+        let mut saved_at = Instant::now();
+        let mut end = Ok(PartEnd::Over);
         for trial in left {
-            if self.is_time() {
-                outcome = Ok(PartEnd::Left);
+            if self.is_to_leave() {
+                end = Ok(PartEnd::Left);
                 break;
             }
+
             begun.insert(trial);
-            self.note_begun(&begun)?;
-            let attempt = self.attempt(trial, &mut sources, &progress);
+            self.write_begun(&begun)?;
+            let attempted = self.attempt_trial(trial, &data, &progress);
             begun.remove(&trial);
-            match attempt {
-                Ok(Attempted::Ended(row)) => {
+
+            match attempted {
+                Ok(PartAttempt::Ended(row)) => {
                     ended(&row);
                     rows.insert(trial, *row);
                 }
-                Ok(Attempted::FarEnough) => {}
-                Ok(Attempted::Left) => {
-                    outcome = Ok(PartEnd::Left);
+                Ok(PartAttempt::FarEnough) => {}
+                Ok(PartAttempt::Left) => {
+                    end = Ok(PartEnd::Left);
                     break;
                 }
                 Err(error) => {
-                    outcome = Err(error);
+                    end = Err(error);
                     break;
                 }
             }
-            if saved.elapsed() > SAVE_EVERY {
-                self.save(&rows)?;
-                saved = Instant::now();
+            if saved_at.elapsed() > SAVE_EVERY {
+                self.write_rows(&rows)?;
+                saved_at = Instant::now();
             }
         }
-        self.note_begun(&begun)?;
-        self.save(&rows)?;
-        outcome
+
+        self.write_begun(&begun)?;
+        self.write_rows(&rows)?;
+        end
     }
 
     /// The rows of earlier attempts that still are what would come of their trials.
-    fn known(&self, trials: &[usize]) -> Result<BTreeMap<usize, TrialRow>> {
+    fn known_rows(&self, trials: &[usize]) -> Result<BTreeMap<usize, TrialRow>> {
         let wanted: BTreeSet<usize> = trials.iter().copied().collect();
         let mut known = BTreeMap::new();
         for row in part_rows(self.dir)? {
@@ -171,8 +167,8 @@ impl Part<'_> {
         Ok(known)
     }
 
-    fn begun(&self) -> Result<BTreeSet<usize>> {
-        let path = self.dir.join(BEGUN);
+    fn begun_trials(&self) -> Result<BTreeSet<usize>> {
+        let path = self.dir.join(BEGUN_FILE);
         // A file that was cut short says nothing, and nothing depends on it but an order.
         Ok(if path.is_file() {
             manifest::read_json(&path).unwrap_or_default()
@@ -182,21 +178,21 @@ impl Part<'_> {
     }
 
     /// Not synced: it has to outlast this process, and not the machine.
-    fn note_begun(&self, begun: &BTreeSet<usize>) -> Result<()> {
+    fn write_begun(&self, begun: &BTreeSet<usize>) -> Result<()> {
         Ok(fs_err::write(
-            self.dir.join(BEGUN),
+            self.dir.join(BEGUN_FILE),
             serde_json::to_vec(begun)?,
         )?)
     }
 
-    fn save(&self, rows: &BTreeMap<usize, TrialRow>) -> Result<()> {
+    fn write_rows(&self, rows: &BTreeMap<usize, TrialRow>) -> Result<()> {
         manifest::write_json_lines(
-            &self.dir.join(PART_ROWS),
+            &self.dir.join(PART_ROWS_FILE),
             &rows.values().collect::<Vec<_>>(),
         )
     }
 
-    fn is_time(&self) -> bool {
+    fn is_to_leave(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.leave.is_some_and(|leave| Instant::now() >= leave)
     }
 
@@ -205,53 +201,59 @@ impl Part<'_> {
         self.dir.join("work").join(format!("trial-{trial:04}"))
     }
 
-    fn attempt(
+    fn attempt_trial(
         &self,
         trial: usize,
-        sources: &mut Sources,
+        data: &SharedData,
         progress: &(impl Fn(usize, &Epoch) + Sync),
-    ) -> Result<Attempted> {
+    ) -> Result<PartAttempt> {
         let config = self.sweep.trials()?.draw(trial, &[])?;
         let task = PipelineTask::from_config(&config)?;
         let budget = if task.is_some() { 1 } else { config.epochs };
-        let mut row = TrialRow::begin(
-            &ChunkEntry::new(WorkItem { trial, budget }),
-            &self.worker,
-            &config,
-        )?;
+        let entry = ChunkEntry::new(WorkItem { trial, budget });
+        let mut row = TrialRow::begin(&entry, &self.worker, &config)?;
         let deadline = AttemptDeadline {
             began: Instant::now(),
             limit: Duration::MAX,
             stop: self.stop,
             attempt: None,
         };
-        if let Err(error) = check(&config) {
-            return Ok(Attempted::of(deadline.fail(row, TrialEnd::Invalid, &error)));
+        if let Err(error) = check_trial(&config) {
+            let ended = deadline.fail(row, TrialEnd::Invalid, &error);
+            return Ok(PartAttempt::from_outcome(ended));
         }
-        // Data that is not found is no fault of the trial, but of the whole part.
-        sources.load(self.sweep, &config)?;
+
+        // Data that is not found is no fault of the trial, but of the whole part. What is read here is kept for the attempt.
+        if task.is_some() {
+            data.tables(self.sweep, &config)?;
+        } else {
+            data.dataset(self.sweep, &config)?;
+        }
 
         let reached = catch_unwind(AssertUnwindSafe(|| match &task {
-            Some(task) => self.fitted(&mut row, task, &config, sources, deadline),
-            None => self.trained(&mut row, &config, sources, progress),
+            Some(task) => self.fit_pipeline(&mut row, task, &config, data, deadline),
+            None => self.train_network(&mut row, &config, data, progress),
         }));
-        let outcome =
-            match reached.unwrap_or_else(|_| Err(anyhow!("it panicked, and said why on stderr"))) {
-                Ok(Reached::FarEnough) => return Ok(Attempted::FarEnough),
-                Ok(Reached::End) => Ok(()),
-                Err(error) => Err(error),
-            };
-        let attempted = Attempted::of(deadline.end_attempt(row, outcome)?);
-        if let Attempted::Ended(row) = &attempted {
-            self.publish(trial, row)?;
+        let reached =
+            reached.unwrap_or_else(|_| Err(anyhow!("it panicked, and said why on stderr")));
+        let outcome = match reached {
+            Ok(Reached::FarEnough) => return Ok(PartAttempt::FarEnough),
+            Ok(Reached::End) => Ok(()),
+            Err(error) => Err(error),
+        };
+
+        let attempted = PartAttempt::from_outcome(deadline.end_attempt(row, outcome)?);
+        if let PartAttempt::Ended(row) = &attempted {
+            self.publish_trial(trial, row)?;
         }
         Ok(attempted)
     }
 
     /// Gives what was at work the trial's name, without its checkpoint, which is several times the model and would travel
     /// for nothing. Of a trial without a model nothing stays but its row.
-    fn publish(&self, trial: usize, row: &TrialRow) -> Result<()> {
-        let (from, to) = (self.work_dir(trial), trial_dir(self.dir, trial));
+    fn publish_trial(&self, trial: usize, row: &TrialRow) -> Result<()> {
+        let from = self.work_dir(trial);
+        let to = trial_dir(self.dir, trial);
         if row.ended != TrialEnd::Done {
             return files::remove_all([from]);
         }
@@ -261,65 +263,76 @@ impl Part<'_> {
         Ok(fs_err::rename(from, to)?)
     }
 
-    fn fitted(
+    fn fit_pipeline(
         &self,
         row: &mut TrialRow,
         task: &PipelineTask,
         config: &Config,
-        sources: &mut Sources,
+        data: &SharedData,
         deadline: AttemptDeadline<'_>,
     ) -> Result<Reached> {
-        let rows = sources.rows(self.sweep, config)?;
-        let key = task.key(rows)?;
-        (row.key, row.tensors_key) = (Some(key.clone()), Some(rows.key.clone()));
-        let fit = task.fit(rows, &|| deadline.has_passed())?;
-        fit.write(&self.work_dir(row.trial), config, &key)?;
-        row.value = fit.scores.watched(config.wandb.sweep.metric.name);
-        (row.fit, row.fit_seconds) = (Some(fit.scores), fit.seconds);
+        let attempt = PipelineAttempt {
+            dir: self.work_dir(row.trial),
+            config,
+            task,
+            deadline,
+            files: None,
+        };
+        attempt.fit(row, &*data.tables(self.sweep, config)?)?;
         Ok(Reached::End)
     }
 
-    fn trained(
+    fn train_network(
         &self,
         row: &mut TrialRow,
         config: &Config,
-        sources: &mut Sources,
+        data: &SharedData,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<Reached> {
-        let settings = training::Settings::of(config)?;
-        let (trial, dir) = (row.trial, self.work_dir(row.trial));
-        let dataset = sources.dataset(self.sweep, config)?;
-        (row.key, row.tensors_key) = (Some(settings.key(&dataset.key)?), Some(dataset.key.clone()));
+        let trial = row.trial;
+        let dir = self.work_dir(trial);
+        let dataset = data.dataset(self.sweep, config)?;
+        set_network_key(row, config, &dataset)?;
+
         let hear = |news: Progress<'_>| {
             if let Progress::Epoch(epoch) = news {
                 progress(trial, epoch);
             }
-            if self.is_time() {
+            if self.is_to_leave() {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
             }
         };
         let ends = |epochs: &[Epoch]| epochs.len() >= self.until_epoch;
-        let trained = train_until(dataset, config, &dir, Mode::Resume, self.device, ends, hear);
-        let metrics = match trained {
-            Ok(run) if run.metrics.status == Status::TerminatedEarly => {
-                return Ok(Reached::FarEnough);
-            }
-            Ok(run) => run.metrics,
-            Err(error) if error.is::<NonFinite>() => {
-                row.set_training(Metrics::read(&dir)?, &read_history(&dir)?);
-                return Err(error);
-            }
-            Err(error) => return Err(error),
-        };
-        row.set_training(metrics, &read_history(&dir)?);
+        let run = train_until(
+            &dataset,
+            config,
+            &dir,
+            Mode::Resume,
+            self.device,
+            ends,
+            hear,
+        );
+
+        if let Ok(run) = &run
+            && run.metrics.status == Status::TerminatedEarly
+        {
+            return Ok(Reached::FarEnough);
+        }
+        let trained = run.and_then(|run| {
+            Ok(TrainingResult {
+                metrics: run.metrics,
+                history: read_history(&dir)?,
+            })
+        });
+        record_training(row, &dir, trained)?;
         Ok(Reached::End)
     }
 }
 
 /// What came of an attempt.
-enum Attempted {
+enum PartAttempt {
     /// The trial is over.
     Ended(Box<TrialRow>),
     /// It is left to the next job of a chain.
@@ -328,11 +341,11 @@ enum Attempted {
     Left,
 }
 
-impl Attempted {
-    fn of(ended: AttemptOutcome<TrialRow>) -> Attempted {
+impl PartAttempt {
+    fn from_outcome(ended: AttemptOutcome<TrialRow>) -> PartAttempt {
         match ended {
-            AttemptOutcome::Done(row) => Attempted::Ended(Box::new(row)),
-            AttemptOutcome::Stopped => Attempted::Left,
+            AttemptOutcome::Done(row) => PartAttempt::Ended(Box::new(row)),
+            AttemptOutcome::Stopped => PartAttempt::Left,
         }
     }
 }
@@ -341,52 +354,4 @@ impl Attempted {
 enum Reached {
     End,
     FarEnough,
-}
-
-/// Fails for parameters that cannot be used.
-fn check(config: &Config) -> Result<()> {
-    if !config.pipelines.is_empty() {
-        return check_pipeline(config);
-    }
-    tensors::TensorSettings::from_config(config)
-        .and(training::Settings::of(config))
-        .map(drop)
-}
-
-impl Sources {
-    fn load(&mut self, sweep: &SweepFolder, config: &Config) -> Result<()> {
-        match config.pipelines.is_empty() {
-            true => self.dataset(sweep, config).map(drop),
-            false => self.rows(sweep, config).map(drop),
-        }
-    }
-
-    fn dataset(&mut self, sweep: &SweepFolder, config: &Config) -> Result<&Dataset> {
-        let dir = tensors_dir(&sweep.dir, config)?;
-        let kept = self.dataset.take().filter(|(known, _)| *known == dir);
-        let (_, dataset) = match kept {
-            Some(kept) => self.dataset.insert(kept),
-            None => self
-                .dataset
-                .insert((dir, trial_data::trial_dataset(sweep, config)?)),
-        };
-        Ok(dataset)
-    }
-
-    fn rows(&mut self, sweep: &SweepFolder, config: &Config) -> Result<&FitTables> {
-        let name = match config.data.is_given() {
-            true => config.data.split_names.join(","),
-            false => tensors_dir(&sweep.dir, config)?
-                .to_string_lossy()
-                .into_owned(),
-        };
-        let kept = self.rows.take().filter(|(known, _)| *known == name);
-        let (_, rows) = match kept {
-            Some(kept) => self.rows.insert(kept),
-            None => self
-                .rows
-                .insert((name, trial_data::fit_tables(sweep, config)?)),
-        };
-        Ok(rows)
-    }
 }

@@ -19,28 +19,47 @@ use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
 use crate::tensors::{self, Dataset, SplitSide};
 use crate::training::{Run, probabilities};
 
-/// What one worker's fits learn from, kept for those that share it.
-#[derive(Debug, Default)]
-pub(super) struct SharedTables(RefCell<Option<(PathBuf, Rc<FitTables>)>>);
+/// What trials learn from, kept for those that share it.
+#[derive(Default)]
+pub(super) struct SharedData {
+    tables: RefCell<Option<(PathBuf, Rc<FitTables>)>>,
+    dataset: RefCell<Option<(PathBuf, Rc<Dataset>)>>,
+}
 
-impl SharedTables {
+impl SharedData {
     /// As [`fit_tables`].
     pub(super) fn tables(&self, sweep: &SweepFolder, config: &Config) -> Result<Rc<FitTables>> {
         let place = match config.data.split_names.first() {
             Some(split) if config.data.is_given() => table_dir(&sweep.dir).join(split),
             _ => tensors_dir(&sweep.dir, config)?,
         };
-        if let Some((known, rows)) = &*self.0.borrow()
-            && *known == place
-        {
-            return Ok(Rc::clone(rows));
-        }
-        // The old ones go before the new ones come.
-        self.0.take();
-        let rows = Rc::new(fit_tables(sweep, config)?);
-        self.0.replace(Some((place, Rc::clone(&rows))));
-        Ok(rows)
+        keep_or_load(&self.tables, place, || fit_tables(sweep, config))
     }
+
+    /// As [`trial_dataset`].
+    pub(super) fn dataset(&self, sweep: &SweepFolder, config: &Config) -> Result<Rc<Dataset>> {
+        let place = tensors_dir(&sweep.dir, config)?;
+        keep_or_load(&self.dataset, place, || trial_dataset(sweep, config))
+    }
+}
+
+/// What is `kept`, if it comes from `place`; else what `load` reads from there, which is kept in its stead.
+fn keep_or_load<T>(
+    kept: &RefCell<Option<(PathBuf, Rc<T>)>>,
+    place: PathBuf,
+    load: impl FnOnce() -> Result<T>,
+) -> Result<Rc<T>> {
+    if let Some((known, data)) = &*kept.borrow()
+        && *known == place
+    {
+        return Ok(Rc::clone(data));
+    }
+
+    // Both may not fit into memory at once.
+    kept.take();
+    let data = Rc::new(load()?);
+    kept.replace(Some((place, Rc::clone(&data))));
+    Ok(data)
 }
 
 /// What the trial `config` of `sweep` learns from and is validated on.

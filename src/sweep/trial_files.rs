@@ -9,7 +9,7 @@ use super::folder::SweepFolder;
 use super::kept_trials::{ComparisonGroup, KeptTrials, MOST_COMPARED};
 use super::network_draws::network_trial_count;
 use super::paths::{publish_lock_file, trial_dir};
-use super::pipeline_fit::{self, FIT};
+use super::pipeline_fit::{self, FIT, FitScores};
 use super::rounds;
 use super::trial_row::TrialRow;
 use crate::queue::{ChunkEntry, Queue};
@@ -115,6 +115,11 @@ impl<'a> TrialFiles<'a> {
         } else {
             Ok(KeptFiles::Row)
         }
+    }
+
+    /// The scores of the fit of `trial` that an earlier sweep left, if it has this `key`.
+    pub(super) fn finished_fit(&self, trial: usize, key: &str) -> Option<FitScores> {
+        pipeline_fit::finished_scores(&trial_dir(&self.sweep.dir, trial), key)
     }
 
     /// Gives an acknowledged attempt its trial's name, and removes the files of the trial that is no longer among the best.

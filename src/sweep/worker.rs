@@ -14,9 +14,10 @@ use super::paths::trial_dir;
 use super::pipeline_attempt::PipelineAttempt;
 use super::pipeline_fit::PipelineTask;
 use super::rounds;
-use super::trial_data::SharedTables;
+use super::trial_data::{self, SharedData};
 use super::trial_files::TrialFiles;
-use super::trial_row::TrialRow;
+use super::trial_row::{TrialEnd, TrialRow};
+use super::trials::check_trial;
 use crate::manifest;
 use crate::queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
 use crate::training::{Epoch, RUN};
@@ -38,7 +39,7 @@ pub fn work_trials(
         sweep,
         queue,
         files: TrialFiles::new(sweep, queue),
-        shared: SharedTables::default(),
+        data: SharedData::default(),
     };
 
     let attempt = |attempt: &TrialAttempt<'_>| {
@@ -67,7 +68,7 @@ struct SweepWorker<'a> {
     sweep: &'a SweepFolder,
     queue: &'a Queue,
     files: TrialFiles<'a>,
-    shared: SharedTables,
+    data: SharedData,
 }
 
 impl SweepWorker<'_> {
@@ -80,32 +81,41 @@ impl SweepWorker<'_> {
         let trial = attempt.entry.next_item().trial;
         let earlier = self.earlier_rows(trial)?;
         let config = rounds::trial_config(self.sweep.trials()?, trial, &earlier)?;
-        let row = TrialRow::begin(attempt.entry, attempt.worker(), &config)?;
-
-        if let Some(task) = PipelineTask::from_config(&config)? {
-            let attempt = PipelineAttempt {
-                sweep: self.sweep,
-                dir: self.queue.work_dir(attempt.entry),
-                deadline,
-                config: &config,
-                task,
-                row,
-                files: &self.files,
-                shared: &self.shared,
-            };
-            return attempt.run();
+        let mut row = TrialRow::begin(attempt.entry, attempt.worker(), &config)?;
+        let task = PipelineTask::from_config(&config)?;
+        if let Err(error) = check_trial(&config) {
+            return Ok(deadline.fail(row, TrialEnd::Invalid, &error));
         }
 
-        let attempt = NetworkAttempt {
-            sweep: self.sweep,
-            queue: self.queue,
-            attempt,
-            dir: self.queue.work_dir(attempt.entry),
-            earlier,
-            config: &config,
-            deadline,
+        // Data that this worker does not find is no fault of the trial, so that `?` gives the trial back.
+        let dir = self.queue.work_dir(attempt.entry);
+        let outcome = match &task {
+            Some(task) => {
+                let tables = self.data.tables(self.sweep, &config)?;
+                let attempt = PipelineAttempt {
+                    dir,
+                    config: &config,
+                    task,
+                    deadline,
+                    files: Some(&self.files),
+                };
+                attempt.fit(&mut row, &tables)
+            }
+            None => {
+                let dataset = trial_data::trial_dataset(self.sweep, &config)?;
+                let attempt = NetworkAttempt {
+                    sweep: self.sweep,
+                    queue: self.queue,
+                    attempt,
+                    dir,
+                    earlier,
+                    config: &config,
+                    deadline,
+                };
+                attempt.train(&mut row, &dataset, progress)
+            }
         };
-        attempt.run(row, progress)
+        deadline.end_attempt(row, outcome)
     }
 
     /// The rows of the trials that `trial` learns from.

@@ -9,7 +9,7 @@ use crate::cli::{SweepConcludeArgs, SweepTrialsArgs};
 use crate::cmd::signals::{leave_at, stop_signal};
 use crate::cmd::text::trials::{tell_epoch, trial_line};
 use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
-use crate::sweep::{self, Part, PartEnd, TrialRow};
+use crate::sweep::{self, PartEnd, SweepPart, TrialRow};
 use crate::{archive, condor, output};
 
 /// How often a job says how far it is.
@@ -23,7 +23,7 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     }
     let sweep =
         condor::sweep(&args.dir).with_context(|| format!("cannot use `{}`", args.dir.display()))?;
-    let part = Part {
+    let part = SweepPart {
         sweep: &sweep,
         dir: &args.out,
         worker: args
