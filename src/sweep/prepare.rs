@@ -2,7 +2,7 @@
 //! tensors. What is there already, of the same key, is not made again.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
