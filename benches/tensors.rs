@@ -22,35 +22,44 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// How often each is measured. The first round of a program pays for memory that it touches for the first time.
 const ROUNDS: usize = 5;
 
-/// Builds the tensors once; returns the seconds of wall time and of processor time, the samples, and the bytes on disk.
-fn round(store: &EventStore, settings: &TensorSettings) -> Result<(f64, f64, usize, u64)> {
+/// What one build of the tensors took.
+struct BuildRound {
+    wall_s: f64,
+    processor_s: f64,
+    samples: usize,
+    /// On disk.
+    bytes: u64,
+}
+
+/// Builds the tensors once.
+fn build_once(store: &EventStore, settings: &TensorSettings) -> Result<BuildRound> {
     let dir = tempfile::tempdir()?;
     let out = dir.path().join("tensors");
-    let (start, processor) = (Instant::now(), processor_s()?);
+
+    let start = Instant::now();
+    let processor_before_s = processor_s()?;
     let summary = build(store, settings, "bench", &out, true, |_| {})?;
-    let (wall_s, processor_s) = (start.elapsed().as_secs_f64(), processor_s()? - processor);
-    let samples: usize = summary.splits.values().map(|side| side.samples).sum();
+    let wall_s = start.elapsed().as_secs_f64();
+    let processor_s = processor_s()? - processor_before_s;
+
     let files = fs_err::read_dir(&out)?.filter_map(|file| file.ok()?.metadata().ok());
-    Ok((
+    Ok(BuildRound {
         wall_s,
         processor_s,
-        samples,
-        files.map(|data| data.len()).sum(),
-    ))
+        samples: summary.splits.values().map(|side| side.samples).sum(),
+        bytes: files.map(|data| data.len()).sum(),
+    })
 }
 
 fn measure(store: &EventStore, settings: &TensorSettings) -> Result<()> {
     let rounds = (0..ROUNDS)
-        .map(|_| round(store, settings))
+        .map(|_| build_once(store, settings))
         .collect::<Result<Vec<_>>>()?;
-    let median = |seconds: fn(&(f64, f64, usize, u64)) -> f64| {
-        let mut all: Vec<f64> = rounds.iter().map(seconds).collect();
-        all.sort_by(f64::total_cmp);
-        all[ROUNDS / 2]
-    };
-    let (wall_s, processor_s) = (median(|round| round.0), median(|round| round.1));
-    let (.., samples, bytes) = rounds[0];
-    let one_hot = (samples * settings.e() * settings.m * settings.j * 4) as f64;
+    let wall_s = median(rounds.iter().map(|round| round.wall_s).collect());
+    let processor_s = median(rounds.iter().map(|round| round.processor_s).collect());
+
+    let BuildRound { samples, bytes, .. } = rounds[0];
+    let one_hot_bytes = (samples * settings.e() * settings.m * settings.j * 4) as f64;
     output::print(&format!(
         "j = {}, m = {}, {}: {samples} samples, {:.0} per cpu-s, {:.0} per s of wall time, 1/{:.0} of the one-hot tensor\n",
         settings.j,
@@ -58,8 +67,13 @@ fn measure(store: &EventStore, settings: &TensorSettings) -> Result<()> {
         settings.context,
         samples as f64 / processor_s,
         samples as f64 / wall_s,
-        one_hot / bytes as f64,
+        one_hot_bytes / bytes as f64,
     ))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn main() -> Result<()> {
@@ -68,6 +82,7 @@ fn main() -> Result<()> {
         .filter(|arg| arg != "--bench")
         .collect();
     let (events, sizes) = args.split_first().context("name a directory of events")?;
+
     let store = EventStore::open(&PathBuf::from(events))?;
     let numbers: Vec<usize> = sizes
         .iter()
@@ -78,9 +93,12 @@ fn main() -> Result<()> {
         store.jobs().len(),
         rayon::current_num_threads()
     ))?;
+
     for size in numbers.chunks_exact(3) {
         let mut settings = TensorSettings::from_config(&Config::load(None, &BTreeMap::new())?)?;
-        (settings.j, settings.m, settings.timeframe_len_s) = (size[0], size[1], size[2] as u32);
+        settings.j = size[0];
+        settings.m = size[1];
+        settings.timeframe_len_s = size[2] as u32;
         for context in [
             ContextChoice::Uniform,
             ContextChoice::Recent,

@@ -1,6 +1,7 @@
 //! The salt that owners are hashed with: a secret of one user, in a file of its own, so that nobody who gets a store can tell
 //! owners by hashing names.
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -45,16 +46,14 @@ impl OwnerSalt {
     /// # Errors
     /// Fails for a file that holds no salt, and where [`SALT_FILE_VARIABLE`] names one that can be neither read nor made.
     pub fn for_this_user() -> Result<OwnerSalt> {
-        let variable =
-            |name| std::env::var_os(name).filter(|value: &std::ffi::OsString| !value.is_empty());
-        if let Some(text) = variable(SALT_VARIABLE) {
+        if let Some(text) = set_variable(SALT_VARIABLE) {
             return Ok(OwnerSalt {
                 text: text.to_string_lossy().into_owned(),
                 note: None,
             });
         }
-        if let Some(path) = variable(SALT_FILE_VARIABLE) {
-            let kept = kept_in(Path::new(&path));
+        if let Some(path) = set_variable(SALT_FILE_VARIABLE) {
+            let kept = keep_in_file(Path::new(&path));
             return kept.with_context(|| {
                 format!(
                     "cannot keep the salt of owners in `{}`",
@@ -63,18 +62,10 @@ impl OwnerSalt {
             });
         }
 
-        // What is no absolute path says nothing, as the XDG base directories have it.
-        let directory = |name| {
-            variable(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
-        let configuration =
-            directory("XDG_CONFIG_HOME").or_else(|| Some(directory("HOME")?.join(".config")));
-        let Some(configuration) = configuration else {
+        let Some(configuration) = configuration_directory() else {
             return OwnerSalt::for_one_store("there is no home directory");
         };
-        match kept_in(&configuration.join("poolcast").join("owner-salt")) {
+        match keep_in_file(&configuration.join("poolcast").join("owner-salt")) {
             // The places where jobs run have often a home that nobody can write to.
             Err(error) if error.chain().any(|cause| cause.is::<std::io::Error>()) => {
                 OwnerSalt::for_one_store(&format!("{error:#}"))
@@ -124,28 +115,44 @@ pub fn random_text<const BYTES: usize>() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// An environment variable that is neither unset nor empty.
+fn set_variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Where this user's configuration is kept. A path that is not absolute says nothing, as the XDG base directories have it.
+fn configuration_directory() -> Option<PathBuf> {
+    let absolute_path = |name| {
+        set_variable(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute_path("XDG_CONFIG_HOME").or_else(|| Some(absolute_path("HOME")?.join(".config")))
+}
+
 /// Tells salts apart, and gives none away.
 pub fn digest(salt: &str) -> String {
     manifest::sha256(format!("salt of owners\0{salt}").as_bytes())
 }
 
 /// The salt in the file `path`, which is made if it is missing.
-fn kept_in(path: &Path) -> Result<OwnerSalt> {
-    match read(path) {
-        Err(error) if is_missing(&error) => make(path),
+fn keep_in_file(path: &Path) -> Result<OwnerSalt> {
+    match read_file(path) {
+        Err(error) if is_not_found(&error) => make_file(path),
         found => found,
     }
 }
 
-fn is_missing(error: &anyhow::Error) -> bool {
+fn is_not_found(error: &anyhow::Error) -> bool {
     let mut io = error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
     io.any(|io| io.kind() == ErrorKind::NotFound)
 }
 
-fn read(path: &Path) -> Result<OwnerSalt> {
+fn read_file(path: &Path) -> Result<OwnerSalt> {
     use std::os::unix::fs::PermissionsExt as _;
+
     let bytes = files::read_artefact(path, MOST_FILE_BYTES)?;
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
     ensure!(
@@ -158,6 +165,7 @@ fn read(path: &Path) -> Result<OwnerSalt> {
             "restore it; or remove it, and the next call makes a new one, which goes on with no store made before"
         )
     );
+
     let mode = fs_err::metadata(path)?.permissions().mode();
     let is_open = mode & 0o077 != 0;
     let note = format!(
@@ -171,8 +179,9 @@ fn read(path: &Path) -> Result<OwnerSalt> {
 }
 
 /// Makes the file: it appears whole, and of several calls that make it at once all get the salt of the first.
-fn make(path: &Path) -> Result<OwnerSalt> {
+fn make_file(path: &Path) -> Result<OwnerSalt> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
+
     fs_err::create_dir_all(temporary::directory_of(path))?;
     let (beside, mut file) = temporary::make_beside(path, "tmp", |path| {
         fs_err::OpenOptions::new()
@@ -185,11 +194,13 @@ fn make(path: &Path) -> Result<OwnerSalt> {
         file.write_all(format!("{}\n", salt.text).as_bytes())?;
         Ok(file.sync_all()?)
     });
+
     // Unlike a rename, a link never takes the place of what is there.
     let linked = written.and_then(|()| match fs_err::hard_link(&beside, path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         linked => Ok(linked.map(|()| true)?),
     });
+
     let _ = fs_err::remove_file(&beside);
     let is_new = linked?;
     files::sync_directory(temporary::directory_of(path))?;
@@ -199,7 +210,7 @@ fn make(path: &Path) -> Result<OwnerSalt> {
     );
     Ok(OwnerSalt {
         note: is_new.then_some(note),
-        ..read(path)?
+        ..read_file(path)?
     })
 }
 
@@ -214,7 +225,7 @@ mod tests {
         let path = dir.path().join("poolcast").join("owner-salt");
         let salts: Vec<OwnerSalt> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| kept_in(&path).expect("kept")))
+                .map(|_| scope.spawn(|| keep_in_file(&path).expect("kept")))
                 .collect();
             threads
                 .into_iter()
@@ -251,7 +262,7 @@ mod tests {
         let path = dir.path().join("owner-salt");
         fs_err::write(&path, "short\n").expect("written");
         assert!(
-            kept_in(&path)
+            keep_in_file(&path)
                 .expect_err("no salt")
                 .to_string()
                 .contains("holds no salt")
@@ -259,7 +270,7 @@ mod tests {
         assert_eq!(fs_err::read(&path).expect("read"), b"short\n");
         fs_err::write(&path, "a salt of somebody's own\n").expect("written");
         fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("set");
-        let open = kept_in(&path).expect("kept");
+        let open = keep_in_file(&path).expect("kept");
         assert!(
             open.note
                 .expect("a warning")
@@ -268,7 +279,7 @@ mod tests {
         assert_eq!(open.text, "a salt of somebody's own");
         fs_err::remove_file(&path).expect("removed");
         fs_err::create_dir(&path).expect("made");
-        assert!(kept_in(&path).is_err());
+        assert!(keep_in_file(&path).is_err());
     }
 
     #[test]

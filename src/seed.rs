@@ -12,9 +12,9 @@ pub fn generator(seed: u64, name: &str, parts: &[i64]) -> ChaCha8Rng {
         .chain_update(seed.to_le_bytes())
         .chain_update(name)
         .chain_update([0]);
-    parts
-        .iter()
-        .for_each(|part| digest.update(part.to_le_bytes()));
+    for part in parts {
+        digest.update(part.to_le_bytes());
+    }
     ChaCha8Rng::from_seed(digest.finalize().into())
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 25] = [
+const ORDER: [&str; 26] = [
     "escape",
     "error",
     "output",
@@ -14,6 +14,7 @@ const ORDER: [&str; 25] = [
     "config",
     "seed",
     "shard",
+    "column_table",
     "manifest",
     "salt",
     "eventlog",

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::build::EventStoreBuilder;
-use super::store::{EVENTS_FORMAT, EventStore, SourceLog, StoreSummary};
+use super::format::EVENTS_FORMAT;
+use super::store::EventStore;
+use super::store_builder::EventStoreBuilder;
+use super::store_summary::{SourceLog, StoreSummary};
 use crate::error::hinted;
 use crate::eventlog::{self, EventBatch, ReadOptions};
 use crate::files::StagedDirectory;

@@ -1,18 +1,26 @@
 //! Events of many logs → event shards: columns sorted so that a job's history is one slice.
 
-mod build;
-mod columns;
+mod format;
 mod ingest;
-mod rows;
-mod runs;
+mod job_history;
+mod job_row;
+mod log_gaps;
+mod row_sorter;
+mod same_id_jobs;
+mod shard_columns;
+mod sort_runs;
 mod store;
+mod store_builder;
+mod store_summary;
 
-pub use build::EventStoreBuilder;
-#[cfg(test)]
-pub(crate) use build::tests::store_of;
-pub(crate) use columns::TIMESTAMPS_MS;
-pub use columns::{JobHistory, StoredJob};
+pub use format::EVENTS_FORMAT;
+pub(crate) use format::TIMESTAMPS_MS;
 pub use ingest::{
     IngestListener, IngestStep, LogIngest, event_store_key, identify_logs, read_into_memory,
 };
-pub use store::{EVENTS_FORMAT, EventStore, LogGap, SourceLog, StoreSummary, StoredJobs};
+pub use job_history::{JobHistory, StoredJob};
+pub use store::{EventStore, StoredJobs};
+pub use store_builder::EventStoreBuilder;
+#[cfg(test)]
+pub(crate) use store_builder::tests::store_of;
+pub use store_summary::{LogGap, SourceLog, StoreSummary};

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use anyhow::Result;
 use serde::Serialize;
 
-use super::dataset::{Dataset, SplitSide};
-use super::settings::TensorSettings;
-use super::window::Frames;
+use super::dataset::Dataset;
+use super::frames::Frames;
+use super::split_side::SplitSide;
 
 /// What could leak from the samples that are learned from into those that are tested.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,11 +56,18 @@ pub struct HoldCodeSamples {
 }
 
 /// The columns of a side that an audit looks at.
-struct Columns {
-    group: HashSet<u32>,
-    hold_s: HashSet<i64>,
-    /// By the bytes of the codes: failures and successes.
-    codes: HashMap<u128, [usize; 2]>,
+struct SideColumns {
+    side: SplitSide,
+    groups: HashSet<u32>,
+    hold_seconds: HashSet<i64>,
+    /// How many failures and successes have the same codes, by a digest of their bytes.
+    labels_of_codes: HashMap<u128, LabelCounts>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct LabelCounts {
+    failures: usize,
+    successes: usize,
 }
 
 /// Looks for leaks in `dataset`.
@@ -68,30 +75,25 @@ struct Columns {
 /// # Errors
 /// Fails when a shard cannot be read.
 pub fn audit(dataset: &Dataset) -> Result<LeakageAudit> {
-    let columns = |side| Ok((side, Columns::of(dataset, side)?));
-    let sides: Vec<(SplitSide, Columns)> = SplitSide::ALL
-        .into_iter()
-        .map(columns)
-        .collect::<Result<_>>()?;
-    let pairs = [(0, 1), (0, 2), (1, 2)];
-    let shared = pairs
-        .iter()
-        .map(|&(a, b)| common(dataset, &sides[a], &sides[b]))
-        .collect::<Result<_>>()?;
-    let test_from_ms = dataset
-        .column::<i64>(SplitSide::Test, "hold_time_ms")?
-        .into_iter()
-        .min()
-        .unwrap_or(i64::MAX);
-    let (mut windows_after_test, mut outcomes_after_test) = (0, 0);
+    let train = SideColumns::read(dataset, SplitSide::Train)?;
+    let validate = SideColumns::read(dataset, SplitSide::Validate)?;
+    let test = SideColumns::read(dataset, SplitSide::Test)?;
+    let shared = vec![
+        overlap(dataset, &train, &validate)?,
+        overlap(dataset, &train, &test)?,
+        overlap(dataset, &validate, &test)?,
+    ];
+
+    let test_times_ms = dataset.column::<i64>(SplitSide::Test, "hold_time_ms")?;
+    let test_from_ms = test_times_ms.into_iter().min().unwrap_or(i64::MAX);
+    let mut windows_after_test = 0;
+    let mut outcomes_after_test = 0;
     for side in [SplitSide::Train, SplitSide::Validate] {
-        let outcomes: Vec<i64> = dataset.column(side, "outcome_time_ms")?;
-        outcomes_after_test += outcomes.into_iter().filter(|&ms| ms > test_from_ms).count();
-        windows_after_test += window_ends(dataset, side)?
-            .into_iter()
-            .filter(|&ms| ms > test_from_ms)
-            .count();
+        let outcomes_ms: Vec<i64> = dataset.column(side, "outcome_time_ms")?;
+        outcomes_after_test += count_after(&outcomes_ms, test_from_ms);
+        windows_after_test += count_after(&window_ends_ms(dataset, side)?, test_from_ms);
     }
+
     Ok(LeakageAudit {
         test_from_ms,
         shared,
@@ -101,18 +103,27 @@ pub fn audit(dataset: &Dataset) -> Result<LeakageAudit> {
     })
 }
 
-impl Columns {
-    fn of(dataset: &Dataset, side: SplitSide) -> Result<Columns> {
+impl SideColumns {
+    fn read(dataset: &Dataset, side: SplitSide) -> Result<SideColumns> {
         let labels: Vec<u8> = dataset.column(side, "label")?;
-        let mut codes: HashMap<u128, [usize; 2]> = HashMap::new();
+        let mut labels_of_codes: HashMap<u128, LabelCounts> = HashMap::new();
         for (index, label) in labels.into_iter().enumerate() {
-            codes.entry(digest(dataset.codes(side, index))).or_default()[usize::from(label)] += 1;
+            let counts = labels_of_codes
+                .entry(digest(dataset.codes(side, index)))
+                .or_default();
+            match label {
+                0 => counts.failures += 1,
+                _ => counts.successes += 1,
+            }
         }
+
+        let groups: Vec<u32> = dataset.column(side, "group")?;
         let hold_ms: Vec<i64> = dataset.column(side, "hold_time_ms")?;
-        Ok(Columns {
-            group: dataset.column(side, "group")?.into_iter().collect(),
-            hold_s: hold_ms.into_iter().map(|ms| ms.div_euclid(1000)).collect(),
-            codes,
+        Ok(SideColumns {
+            side,
+            groups: groups.into_iter().collect(),
+            hold_seconds: hold_ms.into_iter().map(|ms| ms.div_euclid(1000)).collect(),
+            labels_of_codes,
         })
     }
 }
@@ -121,73 +132,80 @@ fn digest(codes: &[u8]) -> u128 {
     twox_hash::XxHash3_128::oneshot(codes)
 }
 
-fn common(
-    dataset: &Dataset,
-    (from, a): &(SplitSide, Columns),
-    (to, b): &(SplitSide, Columns),
-) -> Result<SideOverlap> {
-    let labels: Vec<u8> = dataset.column(*to, "label")?;
-    let (mut duplicates, mut duplicates_of_one_label) = (0, 0);
+fn count_after(times_ms: &[i64], after_ms: i64) -> usize {
+    times_ms.iter().filter(|&&ms| ms > after_ms).count()
+}
+
+fn overlap(dataset: &Dataset, from: &SideColumns, to: &SideColumns) -> Result<SideOverlap> {
+    let labels: Vec<u8> = dataset.column(to.side, "label")?;
+    let mut duplicates = 0;
+    let mut duplicates_of_one_label = 0;
     for (index, label) in labels.into_iter().enumerate() {
-        if let Some([failures, successes]) = a.codes.get(&digest(dataset.codes(*to, index))) {
+        let digest = digest(dataset.codes(to.side, index));
+        if let Some(counts) = from.labels_of_codes.get(&digest) {
+            let is_mostly_success = counts.successes > counts.failures;
             duplicates += 1;
-            duplicates_of_one_label += usize::from((successes > failures) == (label == 1));
+            duplicates_of_one_label += usize::from(is_mostly_success == (label == 1));
         }
     }
+
     Ok(SideOverlap {
-        from: *from,
-        to: *to,
-        clusters: a.group.intersection(&b.group).count(),
-        hold_seconds: a.hold_s.intersection(&b.hold_s).count(),
+        from: from.side,
+        to: to.side,
+        clusters: from.groups.intersection(&to.groups).count(),
+        hold_seconds: from.hold_seconds.intersection(&to.hold_seconds).count(),
         duplicates,
         duplicates_of_one_label,
     })
 }
 
 /// When the window of each sample ends, epoch ms.
-fn window_ends(dataset: &Dataset, side: SplitSide) -> Result<Vec<i64>> {
-    let TensorSettings {
-        window,
-        m,
-        timeframe_len_s,
-        ..
-    } = dataset.summary.settings;
+fn window_ends_ms(dataset: &Dataset, side: SplitSide) -> Result<Vec<i64>> {
+    let settings = &dataset.summary.settings;
     let hold_ms: Vec<i64> = dataset.column(side, "hold_time_ms")?;
     let since_submit_s: Vec<u32> = dataset.column(side, "since_submit_s")?;
-    let end = |(hold_ms, since_s): (i64, u32)| {
-        Frames::new(
-            window,
+
+    let mut ends_ms = Vec::with_capacity(hold_ms.len());
+    for (hold_ms, since_submit_s) in hold_ms.into_iter().zip(since_submit_s) {
+        let submit_ms = hold_ms - i64::from(since_submit_s) * 1000;
+        let frames = Frames::new(
+            settings.window,
             hold_ms,
-            hold_ms - i64::from(since_s) * 1000,
-            m,
-            timeframe_len_s,
-        )
-        .stretch()
-        .1
-    };
-    Ok(hold_ms.into_iter().zip(since_submit_s).map(end).collect())
+            submit_ms,
+            settings.m,
+            settings.timeframe_len_s,
+        );
+        ends_ms.push(frames.window().to_ms);
+    }
+    Ok(ends_ms)
 }
 
 fn by_code(dataset: &Dataset) -> Result<Vec<HoldCodeSamples>> {
-    let mut shares: BTreeMap<(i32, i32), HoldCodeSamples> = BTreeMap::new();
+    let mut by_code: BTreeMap<(i32, i32), HoldCodeSamples> = BTreeMap::new();
     for side in SplitSide::ALL {
         let codes: Vec<i32> = dataset.column(side, "hold_code")?;
         let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
         let labels: Vec<u8> = dataset.column(side, "label")?;
         for ((hold_code, hold_subcode), label) in codes.into_iter().zip(subcodes).zip(labels) {
-            let none = || SplitSide::ALL.map(|side| (side, 0)).into();
-            let empty = || HoldCodeSamples {
-                hold_code,
-                hold_subcode,
-                samples: none(),
-                successes: none(),
-            };
-            let share = shares
+            let counts = by_code
                 .entry((hold_code, hold_subcode))
-                .or_insert_with(empty);
-            *share.samples.entry(side).or_default() += 1;
-            *share.successes.entry(side).or_default() += usize::from(label);
+                .or_insert_with(|| HoldCodeSamples::none(hold_code, hold_subcode));
+            *counts.samples.entry(side).or_default() += 1;
+            *counts.successes.entry(side).or_default() += usize::from(label);
         }
     }
-    Ok(shares.into_values().collect())
+    Ok(by_code.into_values().collect())
+}
+
+impl HoldCodeSamples {
+    /// No samples, on each side.
+    fn none(hold_code: i32, hold_subcode: i32) -> HoldCodeSamples {
+        let zeros = BTreeMap::from(SplitSide::ALL.map(|side| (side, 0)));
+        HoldCodeSamples {
+            hold_code,
+            hold_subcode,
+            samples: zeros.clone(),
+            successes: zeros,
+        }
+    }
 }

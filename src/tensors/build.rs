@@ -1,26 +1,24 @@
 //! Event store → a directory of tensors: find the cycles, label them, split them, write their windows.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, ensure};
-use rayon::prelude::*;
 
-use super::context::Activity;
-use super::cycles::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
-use super::dataset::{
-    HEADER_BYTES, ListedTensorShard, ROW_BYTES, Row, SideSummary, SplitSide, TENSORS_FORMAT,
-    TensorSummary, write_shard,
-};
-use super::facts::HoldFacts;
-use super::record::HoldHistories;
-use super::sampler::SampleEncoder;
+use super::build_progress::BuildProgress;
+use super::format::TENSORS_FORMAT;
+use super::hold_cycles::LeftOutReason;
+use super::hold_history::HoldHistories;
+use super::labelled_holds::{FoundHolds, LabelledHold, find_labelled_holds};
+use super::sample_encoder::SampleEncoder;
+use super::sample_shard::{HEADER_BYTES, ROW_BYTES, SampleShape};
 use super::settings::TensorSettings;
-use super::split::{Member, sides};
-use super::window::EMPTY_CELL;
-use crate::config::HoldCycles;
+use super::shard_writer::{SampleSources, ShardWriter};
+use super::split::{SplitMember, assign_sides};
+use super::split_side::SplitSide;
+use super::tensor_summary::{ListedTensorShard, SideSummary, TensorSummary};
 use crate::error::hinted;
-use crate::events::{EventStore, StoredJob, StoredJobs};
+use crate::events::EventStore;
 use crate::files::{self, StagedDirectory};
 use crate::manifest;
 
@@ -28,47 +26,6 @@ use crate::manifest;
 const SHARD_BYTES: usize = 4 << 20;
 /// So many samples, or the least number of shards that holds them, share what is known of the activity of jobs.
 const CHAPTER: usize = 1 << 13;
-/// So many samples are made by one thread at a time.
-const AT_ONCE: usize = 1 << 8;
-
-/// How far tensors are.
-#[derive(Debug, Clone, Copy)]
-pub enum BuildProgress {
-    /// So many bytes are going to be written, about, and they fit.
-    Planned {
-        /// Bytes of all files.
-        bytes: u64,
-    },
-    /// So many more samples are made.
-    Made {
-        /// Samples since the last time.
-        samples: u64,
-    },
-}
-
-/// A labelled cycle on its way to a shard; all of them are held in memory.
-#[derive(Debug, Clone, Copy)]
-struct Sample {
-    hold_ms: i64,
-    job: u32,
-    group: u32,
-    cycle: HoldCycle,
-}
-
-/// What samples are made from.
-struct Source<'a> {
-    jobs: StoredJobs<'a>,
-    records: HoldHistories,
-    sampler: SampleEncoder<'a>,
-}
-
-/// What came of the cycles of some jobs.
-#[derive(Debug, Default)]
-struct Found {
-    cycles: usize,
-    samples: Vec<Sample>,
-    left_out: BTreeMap<LeftOutReason, usize>,
-}
 
 /// Builds the tensors of `store` in `dir`, its manifest last; an earlier directory of tensors is replaced if `replace`
 /// is set.
@@ -86,72 +43,42 @@ pub fn build(
     replace: bool,
     progress: impl Fn(BuildProgress) + Sync,
 ) -> Result<TensorSummary> {
-    let (
-        Found {
-            cycles,
-            samples,
-            mut left_out,
-        },
-        (records, sampler),
-    ) = rayon::join(
-        || labelled(store, settings),
-        || {
-            rayon::join(
-                || HoldHistories::new(store),
-                || SampleEncoder::new(store, settings.clone()),
-            )
-        },
+    let (mut found, sources) = rayon::join(
+        || find_labelled_holds(store, settings),
+        || sample_sources(store, settings),
     );
-    let source = Source {
-        jobs: store.jobs(),
-        records,
-        sampler,
-    };
     ensure!(
-        !samples.is_empty(),
+        !found.labelled.is_empty(),
         hinted(
             format!(
                 "the events have {}, and none with a known outcome",
-                crate::output::counted(cycles, "hold cycle")
+                crate::output::counted(found.cycles, "hold cycle")
             ),
             "parse a longer log: held jobs must be released and end, or be held again, within it"
         )
     );
-    let members: Vec<Member> = samples
-        .iter()
-        .map(|sample| Member {
-            hold_ms: sample.hold_ms,
-            group: sample.group,
-        })
-        .collect();
-    let placed = sides(&members, settings.split, settings.fractions, settings.seed);
-    let outside = placed.iter().filter(|side| side.is_none()).count();
-    left_out.extend((outside > 0).then_some((LeftOutReason::ClusterOnTwoSides, outside)));
+
+    let sides = divide(&mut found, settings);
     let staging = StagedDirectory::new(dir, replace)?;
-    let of_side = |side| {
-        samples
-            .iter()
-            .zip(&placed)
-            .filter(move |(_, at)| **at == Some(side))
-            .map(|(sample, _)| *sample)
-    };
-    let sides = SplitSide::ALL.map(|side| (side, of_side(side).collect::<Vec<Sample>>()));
     let bytes = sides
-        .iter()
-        .map(|(_, samples)| bytes_of(samples.len(), settings))
+        .values()
+        .map(|holds| shard_bytes(holds.len(), settings))
         .sum();
     files::check_space(dir, bytes)?;
     progress(BuildProgress::Planned { bytes });
-    let mut shards = write_sides(&source, settings, &sides, staging.path(), &progress)?;
-    let summary = |(side, samples): &(SplitSide, Vec<Sample>)| {
-        (*side, summary_of(samples, shards.remove(side)))
-    };
-    let splits = sides.iter().map(summary).collect();
+
+    let mut shards = write_sides(&sources, settings, &sides, staging.path(), &progress)?;
+
+    let mut splits = BTreeMap::new();
+    for (side, holds) in &sides {
+        let listed = shards.remove(side).unwrap_or_default();
+        splits.insert(*side, summarize_side(holds, listed));
+    }
     let summary = TensorSummary {
         settings: settings.clone(),
         e: settings.e(),
-        cycles_total: cycles,
-        left_out,
+        cycles_total: found.cycles,
+        left_out: found.left_out,
         splits,
     };
     manifest::write(staging.path(), TENSORS_FORMAT, key, &summary)?;
@@ -159,149 +86,83 @@ pub fn build(
     Ok(summary)
 }
 
-/// The labelled cycles of all jobs, in order of hold time.
-fn labelled(store: &EventStore, settings: &TensorSettings) -> Found {
-    let jobs = store.jobs();
-    let found = (0..jobs.len())
-        .into_par_iter()
-        .fold(Found::default, |mut found, index| {
-            cycles_of(store, settings, index as u32, &jobs.get(index), &mut found);
-            found
-        });
-    let mut found = found.reduce(Found::default, Found::join);
-    // Jobs are in order of access point and cluster, so those of a cluster follow each other.
-    let (mut group, mut last) = (0, None);
-    for sample in &mut found.samples {
-        let job = jobs.get(sample.job as usize);
-        let cluster = Some((job.ap, job.cluster));
-        group += u32::from(last.is_some() && last != cluster);
-        (last, sample.group) = (cluster, group);
-    }
-    found
-        .samples
-        .par_sort_by_key(|sample| (sample.hold_ms, sample.job, sample.cycle.earlier_holds));
-    found
-}
-
-impl Found {
-    fn join(mut self, mut other: Found) -> Found {
-        self.cycles += other.cycles;
-        self.samples.append(&mut other.samples);
-        other
-            .left_out
-            .into_iter()
-            .for_each(|(reason, n)| *self.left_out.entry(reason).or_default() += n);
-        self
+fn sample_sources<'a>(store: &'a EventStore, settings: &TensorSettings) -> SampleSources<'a> {
+    let (histories, encoder) = rayon::join(
+        || HoldHistories::new(store),
+        || SampleEncoder::new(store, settings.clone()),
+    );
+    SampleSources {
+        jobs: store.jobs(),
+        histories,
+        encoder,
     }
 }
 
-fn cycles_of(
-    store: &EventStore,
+/// The holds of each side; those that are of none are counted as left out.
+fn divide(
+    found: &mut FoundHolds,
     settings: &TensorSettings,
-    index: u32,
-    job: &StoredJob<'_>,
-    found: &mut Found,
-) {
-    for cycle in hold_cycles(job.history, settings.label, store.gaps(job.ap)) {
-        found.cycles += 1;
-        let left_out = match cycle.outcome {
-            _ if settings
-                .exclude_hold_codes
-                .contains(&job.history.hold_code[cycle.hold]) =>
-            {
-                LeftOutReason::HoldCodeExcluded
-            }
-            _ if settings.cycles == HoldCycles::First && cycle.earlier_holds > 0 => {
-                LeftOutReason::NotTheFirst
-            }
-            HoldOutcome::LeftOut(reason) => reason,
-            HoldOutcome::Label(_) => {
-                let hold_ms = job.history.time_ms[cycle.hold];
-                found.samples.push(Sample {
-                    hold_ms,
-                    job: index,
-                    group: 0,
-                    cycle,
-                });
-                continue;
-            }
-        };
-        *found.left_out.entry(left_out).or_default() += 1;
-    }
-}
+) -> BTreeMap<SplitSide, Vec<LabelledHold>> {
+    let members: Vec<SplitMember> = found
+        .labelled
+        .iter()
+        .map(|hold| SplitMember {
+            hold_ms: hold.hold_ms,
+            group: hold.group,
+        })
+        .collect();
+    let assigned = assign_sides(&members, settings.split, settings.fractions, settings.seed);
 
-impl Sample {
-    fn is_success(&self) -> bool {
-        self.cycle.outcome == HoldOutcome::Label(true)
-    }
-
-    fn hold(&self) -> (usize, HoldCycle) {
-        (self.job as usize, self.cycle)
-    }
-
-    fn row(&self, source: &Source<'_>) -> Row {
-        let job = source.jobs.get(self.job as usize);
-        Row {
-            label: self.is_success(),
-            hold_ms: self.hold_ms,
-            outcome_ms: job.history.time_ms[self.cycle.decided],
-            cluster: job.cluster,
-            proc: job.proc,
-            group: self.group,
-            facts: HoldFacts::at_hold(&job, &self.cycle, &source.records),
+    let mut sides = BTreeMap::from(SplitSide::ALL.map(|side| (side, Vec::new())));
+    let mut left_out = 0;
+    for (hold, side) in found.labelled.iter().zip(assigned) {
+        match side {
+            Some(side) => sides.entry(side).or_default().push(*hold),
+            None => left_out += 1,
         }
     }
+    if left_out > 0 {
+        found
+            .left_out
+            .insert(LeftOutReason::ClusterOnTwoSides, left_out);
+    }
+    sides
 }
 
-fn per_shard(&TensorSettings { m, j, .. }: &TensorSettings) -> usize {
+/// How many samples one shard has.
+fn samples_per_shard(&TensorSettings { m, j, .. }: &TensorSettings) -> usize {
     (SHARD_BYTES / (m * j)).max(1)
 }
 
-fn file_name(side: SplitSide, index: usize) -> String {
-    format!("{}-{index:05}.safetensors", side.name())
-}
-
-/// What the shards of so many samples take.
-fn bytes_of(samples: usize, settings: &TensorSettings) -> u64 {
-    let shards = samples.div_ceil(per_shard(settings));
+/// What the shards of so many samples take on the disk.
+fn shard_bytes(samples: usize, settings: &TensorSettings) -> u64 {
+    let shards = samples.div_ceil(samples_per_shard(settings));
     (samples * (settings.m * settings.j + ROW_BYTES) + shards * HEADER_BYTES) as u64
 }
 
-fn summary_of(samples: &[Sample], shards: Option<Vec<ListedTensorShard>>) -> SideSummary {
-    SideSummary {
-        samples: samples.len(),
-        successes: samples.iter().filter(|sample| sample.is_success()).count(),
-        from_ms: samples
-            .iter()
-            .map(|sample| sample.hold_ms)
-            .min()
-            .unwrap_or(0),
-        to_ms: samples
-            .iter()
-            .map(|sample| sample.hold_ms)
-            .max()
-            .unwrap_or(0),
-        shards: shards.unwrap_or_default(),
-    }
-}
-
 fn write_sides(
-    source: &Source<'_>,
+    sources: &SampleSources<'_>,
     settings: &TensorSettings,
-    sides: &[(SplitSide, Vec<Sample>)],
+    sides: &BTreeMap<SplitSide, Vec<LabelledHold>>,
     dir: &Path,
     progress: &(impl Fn(BuildProgress) + Sync),
 ) -> Result<BTreeMap<SplitSide, Vec<ListedTensorShard>>> {
-    let &TensorSettings { m, j, .. } = settings;
-    let (per_shard, mut writer) = (per_shard(settings), Writer::new(settings, dir));
-    for (side, samples) in sides {
+    let shape = SampleShape {
+        e: settings.e(),
+        m: settings.m,
+        j: settings.j,
+    };
+    let per_shard = samples_per_shard(settings);
+    let mut writer = ShardWriter::new(shape, dir);
+
+    for (side, holds) in sides {
         let mut index = 0;
-        for chapter in samples.chunks(CHAPTER.next_multiple_of(per_shard)) {
-            let activity = source.sampler.activity(chapter.iter().map(Sample::hold));
-            for samples in chapter.chunks(per_shard) {
-                let place = (*side, file_name(*side, index));
-                writer.add(place, |made| {
-                    made.make(source, samples, &activity, m * j, progress)
+        for chapter in holds.chunks(CHAPTER.next_multiple_of(per_shard)) {
+            let cycles = chapter.iter().map(LabelledHold::job_and_cycle);
+            let activity = sources.encoder.activity(cycles);
+            for holds in chapter.chunks(per_shard) {
+                writer.add_shard(*side, index, |made| {
+                    sources.make_samples(holds, &activity, shape.m * shape.j, made, progress);
                 })?;
                 index += 1;
             }
@@ -310,117 +171,22 @@ fn write_sides(
     writer.finish()
 }
 
-/// Writes one shard, which is mostly waiting for the disk, while the next is made.
-struct Writer {
-    m: usize,
-    j: usize,
-    dir: PathBuf,
-    /// What was written of each side.
-    written: BTreeMap<SplitSide, Vec<ListedTensorShard>>,
-    /// The side and the file of `made`, once there is one.
-    place: Option<(SplitSide, String)>,
-    made: Made,
-    spare: Made,
-}
-
-impl Writer {
-    fn new(&TensorSettings { m, j, .. }: &TensorSettings, dir: &Path) -> Writer {
-        let (made, spare) = (Made::default(), Made::default());
-        Writer {
-            m,
-            j,
-            dir: dir.to_owned(),
-            written: BTreeMap::new(),
-            place: None,
-            made,
-            spare,
-        }
-    }
-
-    /// Makes the shard of one side that is to stand in the file at `place`.
-    fn add(&mut self, place: (SplitSide, String), make: impl FnOnce(&mut Made)) -> Result<()> {
-        let mut spare = std::mem::take(&mut self.spare);
-        std::thread::scope(|scope| {
-            let written = scope.spawn(|| self.write());
-            make(&mut spare);
-            written
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })?;
-        self.spare = std::mem::replace(&mut self.made, spare);
-        self.place = Some(place);
-        Ok(())
-    }
-
-    /// Writes what was made last.
-    fn write(&mut self) -> Result<()> {
-        let Some((side, file)) = self.place.take() else {
-            return Ok(());
-        };
-        let xxh3 = write_shard(
-            &self.dir.join(&file),
-            &self.made.codes,
-            &self.made.rows,
-            self.m,
-            self.j,
-        )?;
-        self.written
-            .entry(side)
-            .or_default()
-            .push(ListedTensorShard { file, xxh3 });
-        Ok(())
-    }
-
-    /// Writes what is left; returns the shards of each side.
-    fn finish(mut self) -> Result<BTreeMap<SplitSide, Vec<ListedTensorShard>>> {
-        self.write()?;
-        Ok(self.written)
-    }
-}
-
-/// What goes into a shard.
-#[derive(Debug, Default)]
-struct Made {
-    /// `[n, m, j]`; its memory serves one shard after another.
-    codes: Vec<u8>,
-    rows: Vec<Row>,
-}
-
-impl Made {
-    /// Makes `samples` of so many `cells` each.
-    fn make(
-        &mut self,
-        source: &Source<'_>,
-        samples: &[Sample],
-        activity: &Activity,
-        cells: usize,
-        progress: &(impl Fn(BuildProgress) + Sync),
-    ) {
-        self.codes.resize(samples.len() * cells, EMPTY_CELL);
-        let at_once = samples
-            .len()
-            .div_ceil(rayon::current_num_threads())
-            .clamp(1, AT_ONCE);
-        let batches = self
-            .codes
-            .par_chunks_mut(at_once * cells)
-            .zip(samples.par_chunks(at_once));
-        batches.for_each(|(codes, batch)| {
-            let holds: Vec<(usize, HoldCycle)> = batch.iter().map(Sample::hold).collect();
-            source.sampler.batch(&holds, activity, codes);
-            progress(BuildProgress::Made {
-                samples: batch.len() as u64,
-            });
-        });
-        samples
-            .par_iter()
-            .map(|sample| sample.row(source))
-            .collect_into_vec(&mut self.rows);
+fn summarize_side(holds: &[LabelledHold], shards: Vec<ListedTensorShard>) -> SideSummary {
+    let times_ms = || holds.iter().map(|hold| hold.hold_ms);
+    SideSummary {
+        samples: holds.len(),
+        successes: holds.iter().filter(|hold| hold.is_success()).count(),
+        from_ms: times_ms().min().unwrap_or(0),
+        to_ms: times_ms().max().unwrap_or(0),
+        shards,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::hold_cycles::hold_cycles;
+    use super::super::hold_facts::HoldFacts;
+    use super::super::state_codes::EMPTY_CELL;
     use super::*;
     use crate::config::{Config, ContextChoice, LabelKind, Vocabulary};
     use crate::eventlog::JobEvent;

@@ -2,28 +2,39 @@
 
 mod audit;
 mod build;
-mod context;
-mod cycles;
+mod build_progress;
+mod context_jobs;
 mod dataset;
-mod facts;
-mod family;
-mod holds;
-mod record;
-mod sampler;
+mod format;
+mod frames;
+mod hold_counts;
+mod hold_cycles;
+mod hold_facts;
+mod hold_history;
+mod labelled_holds;
+mod life_spans;
+mod recent_activity;
+mod sample_encoder;
+mod sample_shard;
 mod settings;
-mod spans;
+mod shard_writer;
 mod split;
-mod window;
+mod split_side;
+mod state_codes;
+mod subcode_family;
+mod tensor_summary;
 
 pub use audit::{HoldCodeSamples, LeakageAudit, SideOverlap, audit};
-pub use build::{BuildProgress, build};
-pub use cycles::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
-pub use dataset::{
-    Dataset, ListedTensorShard, SideSummary, SplitSide, TENSORS_FORMAT, TensorSummary,
-};
-pub use facts::{HoldFacts, STATIC_FEATURES};
-pub use holds::{HoldCount, hold_counts};
-pub use record::{HoldHistories, HoldHistory, OutcomeCounts};
-pub use sampler::SampleEncoder;
+pub use build::build;
+pub use build_progress::BuildProgress;
+pub use dataset::Dataset;
+pub use format::TENSORS_FORMAT;
+pub use hold_counts::{HoldCount, hold_counts};
+pub use hold_cycles::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
+pub use hold_facts::{HoldFacts, STATIC_FEATURES};
+pub use hold_history::{HoldHistories, HoldHistory, OutcomeCounts};
+pub use sample_encoder::SampleEncoder;
 pub use settings::TensorSettings;
-pub use window::EMPTY_CELL;
+pub use split_side::SplitSide;
+pub use state_codes::EMPTY_CELL;
+pub use tensor_summary::{ListedTensorShard, SideSummary, TensorSummary};

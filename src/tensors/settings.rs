@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::dataset::TENSORS_FORMAT;
+use super::format::TENSORS_FORMAT;
 use crate::config::{
     Config, ContextChoice, HoldCycles, LabelKind, SplitMethod, StateEvents, Vocabulary, WindowPlace,
 };
@@ -11,7 +11,7 @@ use crate::error::hinted;
 use crate::manifest;
 
 /// The most jobs, and the most frames.
-const MOST: usize = 10_000;
+const MOST_JOBS_OR_FRAMES: usize = 10_000;
 
 /// The most cells of one sample, 16 MiB: more than a thousand times as many as the published search space has at most.
 const MOST_CELLS: usize = 1 << 24;
@@ -59,8 +59,8 @@ impl TensorSettings {
         let states = parameters.states.constant("states")?;
         states.check(&preprocessing.ignore_events)?;
         let settings = TensorSettings {
-            j: parameters.j.whole("j", 1..=MOST)?,
-            m: parameters.m.whole("m", 1..=MOST)?,
+            j: parameters.j.whole("j", 1..=MOST_JOBS_OR_FRAMES)?,
+            m: parameters.m.whole("m", 1..=MOST_JOBS_OR_FRAMES)?,
             timeframe_len_s: parameters
                 .timeframe_len
                 .whole("timeframe_len", 1..=31_536_000)? as u32,
@@ -89,8 +89,10 @@ impl TensorSettings {
             ..
         } = *self;
         ensure!(
-            (1..=MOST).contains(&j) && (1..=MOST).contains(&m) && timeframe_len_s > 0,
-            "`j` and `m` must be between 1 and {MOST}, and a frame has a second at least"
+            (1..=MOST_JOBS_OR_FRAMES).contains(&j)
+                && (1..=MOST_JOBS_OR_FRAMES).contains(&m)
+                && timeframe_len_s > 0,
+            "`j` and `m` must be between 1 and {MOST_JOBS_OR_FRAMES}, and a frame has a second at least"
         );
         ensure!(
             j * m <= MOST_CELLS,

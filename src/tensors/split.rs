@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use rand::seq::SliceRandom as _;
 
-use super::dataset::SplitSide;
+use super::split_side::SplitSide;
 use crate::config::SplitMethod;
 
 /// What a split looks at: when the hold was, and which cluster it belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Member {
+pub(super) struct SplitMember {
     pub(super) hold_ms: i64,
     /// Counted from 0.
     pub(super) group: u32,
@@ -20,8 +20,8 @@ pub(super) struct Member {
 /// `time`: two moments divide the holds by `fractions`; holds of one millisecond stay together. A cluster belongs to the
 /// latest side it has holds on, and its holds on earlier sides are left out: so the test side holds every labelled hold
 /// after its moment, and nothing of a tested cluster was learned from.
-pub(super) fn sides(
-    members: &[Member],
+pub(super) fn assign_sides(
+    members: &[SplitMember],
     split: SplitMethod,
     fractions: [f64; 3],
     seed: u64,
@@ -38,72 +38,70 @@ pub(super) fn sides(
     }
 }
 
-fn by_time(members: &[Member], fractions: [f64; 3]) -> Vec<Option<SplitSide>> {
-    let mut times: Vec<i64> = members.iter().map(|member| member.hold_ms).collect();
-    times.sort_unstable();
-    let cut = |share: f64| {
-        times
-            .get((share * times.len() as f64).round() as usize)
-            .copied()
-            .unwrap_or(i64::MAX)
+fn by_time(members: &[SplitMember], fractions: [f64; 3]) -> Vec<Option<SplitSide>> {
+    let mut times_ms: Vec<i64> = members.iter().map(|member| member.hold_ms).collect();
+    times_ms.sort_unstable();
+    let validate_from_ms = quantile(&times_ms, fractions[0]);
+    let test_from_ms = quantile(&times_ms, fractions[0] + fractions[1]);
+    let side_at = |hold_ms: i64| match hold_ms {
+        ms if ms >= test_from_ms => SplitSide::Test,
+        ms if ms >= validate_from_ms => SplitSide::Validate,
+        _ => SplitSide::Train,
     };
-    let (validate_ms, test_ms) = (cut(fractions[0]), cut(fractions[0] + fractions[1]));
-    let own: Vec<SplitSide> = members
-        .iter()
-        .map(|member| match member.hold_ms {
-            ms if ms >= test_ms => SplitSide::Test,
-            ms if ms >= validate_ms => SplitSide::Validate,
-            _ => SplitSide::Train,
-        })
-        .collect();
-    let groups = members
-        .iter()
-        .map(|member| member.group as usize + 1)
-        .max()
-        .unwrap_or(0);
-    let mut latest = vec![SplitSide::Train; groups];
-    for (member, &side) in members.iter().zip(&own) {
-        let latest = &mut latest[member.group as usize];
-        *latest = side.max(*latest);
+
+    let groups = members.iter().map(|member| member.group as usize + 1).max();
+    let mut latest_side = vec![SplitSide::Train; groups.unwrap_or(0)];
+    for member in members {
+        let latest = &mut latest_side[member.group as usize];
+        *latest = side_at(member.hold_ms).max(*latest);
     }
+
     members
         .iter()
-        .zip(own)
-        .map(|(member, side)| (latest[member.group as usize] == side).then_some(side))
+        .map(|member| {
+            let side = side_at(member.hold_ms);
+            (latest_side[member.group as usize] == side).then_some(side)
+        })
         .collect()
+}
+
+/// The first of `times_ms`, which are in order, that has `share` of them before it; the end of time if none has.
+fn quantile(times_ms: &[i64], share: f64) -> i64 {
+    let at = (share * times_ms.len() as f64).round() as usize;
+    times_ms.get(at).copied().unwrap_or(i64::MAX)
 }
 
 /// Shuffles whole groups and deals them out until each side has its share.
 fn by_group(
-    members: &[Member],
-    group: impl Fn(&Member, usize) -> u64,
+    members: &[SplitMember],
+    group: impl Fn(&SplitMember, usize) -> u64,
     fractions: [f64; 3],
     seed: u64,
 ) -> Vec<Option<SplitSide>> {
     let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
-    members
-        .iter()
-        .enumerate()
-        .for_each(|(i, member)| *sizes.entry(group(member, i)).or_default() += 1);
+    for (index, member) in members.iter().enumerate() {
+        *sizes.entry(group(member, index)).or_default() += 1;
+    }
     let mut order: Vec<(u64, usize)> = sizes.into_iter().collect();
     order.shuffle(&mut crate::seed::generator(seed, "split", &[]));
+
     let total = members.len() as f64;
     let mut dealt = 0;
-    let mut side_of = BTreeMap::new();
+    let mut side_of_group = BTreeMap::new();
     for (id, size) in order {
-        let share = dealt as f64 / total;
-        let side = match share {
-            s if s < fractions[0] => SplitSide::Train,
-            s if s < fractions[0] + fractions[1] => SplitSide::Validate,
+        let side = match dealt as f64 / total {
+            share if share < fractions[0] => SplitSide::Train,
+            share if share < fractions[0] + fractions[1] => SplitSide::Validate,
             _ => SplitSide::Test,
         };
-        side_of.insert(id, side);
+        side_of_group.insert(id, side);
         dealt += size;
     }
+
     members
         .iter()
         .enumerate()
-        .map(|(i, member)| side_of.get(&group(member, i)).copied())
+        .map(|(index, member)| side_of_group.get(&group(member, index)).copied())
         .collect()
 }
 
@@ -116,13 +114,13 @@ mod tests {
 
     #[test]
     fn earlier_holds_of_a_later_cluster_are_left_out() {
-        let members: Vec<Member> = (0..10)
-            .map(|i| Member {
+        let members: Vec<SplitMember> = (0..10)
+            .map(|i| SplitMember {
                 hold_ms: i,
                 group: if i == 9 { 0 } else { i as u32 },
             })
             .collect();
-        let found = sides(&members, SplitMethod::Time, FRACTIONS, 1);
+        let found = assign_sides(&members, SplitMethod::Time, FRACTIONS, 1);
         assert_eq!(found[0], None, "cluster 0 is held again on the test side");
         assert_eq!(found[1..6], [Some(SplitSide::Train); 5]);
         assert_eq!(found[6..8], [Some(SplitSide::Validate); 2]);
@@ -132,9 +130,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_cluster_sits_on_two_sides(raw in proptest::collection::vec((0..1000i64, 0..30u32), 0..200), seed in 0..9u64) {
-            let members: Vec<Member> = raw.iter().map(|&(hold_ms, group)| Member { hold_ms, group }).collect();
+            let members: Vec<SplitMember> = raw.iter().map(|&(hold_ms, group)| SplitMember { hold_ms, group }).collect();
             for split in [SplitMethod::Time, SplitMethod::Cluster] {
-                let found = sides(&members, split, FRACTIONS, seed);
+                let found = assign_sides(&members, split, FRACTIONS, seed);
                 let mut side_of = BTreeMap::new();
                 for (member, side) in members.iter().zip(&found) {
                     if let Some(side) = side {
@@ -142,12 +140,12 @@ mod tests {
                     }
                 }
             }
-            let placed: Vec<(SplitSide, i64)> = sides(&members, SplitMethod::Time, FRACTIONS, seed).into_iter()
+            let placed: Vec<(SplitSide, i64)> = assign_sides(&members, SplitMethod::Time, FRACTIONS, seed).into_iter()
                 .zip(&members).filter_map(|(side, member)| Some((side?, member.hold_ms))).collect();
             for (a, b) in placed.iter().flat_map(|a| placed.iter().map(move |b| (a, b))) {
                 prop_assert!(a.0 >= b.0 || a.1 < b.1, "an earlier side holds only earlier holds");
             }
-            prop_assert!(sides(&members, SplitMethod::Random, FRACTIONS, seed).iter().all(Option::is_some));
+            prop_assert!(assign_sides(&members, SplitMethod::Random, FRACTIONS, seed).iter().all(Option::is_some));
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Frames: at each of `m` moments, the state of a job after its last event at or before it.
+//! State codes: at each of the `m` frames of a sample, the state of a job after its last event at or before it.
 
+use super::frames::Frames;
 use super::settings::TensorSettings;
-use crate::config::{StateEvent, Vocabulary, WindowPlace};
+use crate::config::{StateEvent, Vocabulary};
 use crate::eventlog::{FILE_TRANSFER, HELD};
 use crate::events::JobHistory;
 
@@ -36,57 +37,9 @@ impl TensorSettings {
     }
 }
 
-/// The moments of a sample.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Frames {
-    first_ms: i64,
-    length_ms: i64,
-    m: usize,
-}
-
-impl Frames {
-    /// `window = hold`: `t_k = t_hold - (m-1-k) * timeframe_len`; `window = life`: `t_k = t_submit + k * timeframe_len`.
-    pub(super) fn new(
-        window: WindowPlace,
-        hold_ms: i64,
-        submit_ms: i64,
-        m: usize,
-        timeframe_len_s: u32,
-    ) -> Frames {
-        let length_ms = i64::from(timeframe_len_s) * 1000;
-        let first_ms = match window {
-            WindowPlace::Hold => hold_ms - (m as i64 - 1) * length_ms,
-            WindowPlace::Life => submit_ms,
-        };
-        Frames {
-            first_ms,
-            length_ms,
-            m,
-        }
-    }
-
-    /// The first moment and the last, epoch ms.
-    pub(super) fn stretch(&self) -> (i64, i64) {
-        (
-            self.first_ms,
-            self.first_ms + (self.m as i64 - 1) * self.length_ms,
-        )
-    }
-
-    /// How many frames stand before `time_ms`: the place of the first at or after it, `m` or more if there is none.
-    #[inline]
-    fn before(self, time_ms: i64) -> usize {
-        let since_ms = time_ms
-            .saturating_sub(self.first_ms)
-            .saturating_add(self.length_ms - 1);
-        // Exact, as these are whole numbers below 2^53, and faster than to divide them as such; before the first frame it is 0.
-        (since_ms as f64 / self.length_ms as f64) as u32 as usize
-    }
-}
-
 /// The state after each event.
 #[derive(Debug)]
-pub(super) struct States {
+pub(super) struct StateEncoder {
     /// By number; those from 256 on have the place of 255.
     by_number: [u8; 256],
     /// The states of event 040 for input and for output, where they are apart.
@@ -95,9 +48,9 @@ pub(super) struct States {
     holds: u8,
 }
 
-impl States {
+impl StateEncoder {
     /// The states of `settings`.
-    pub(super) fn new(settings: &TensorSettings) -> States {
+    pub(super) fn new(settings: &TensorSettings) -> StateEncoder {
         let listed = settings.states.0.as_deref();
         let place = |event: StateEvent| {
             let at = listed.and_then(|listed| listed.iter().position(|known| *known == event));
@@ -121,7 +74,7 @@ impl States {
             *held = APART;
         }
         let holds = listed.map_or(OTHER + 1, |listed| listed.len() as u8);
-        States {
+        StateEncoder {
             by_number,
             transfers,
             holds,
@@ -129,7 +82,7 @@ impl States {
     }
 
     #[inline]
-    fn after(&self, history: &JobHistory<'_>, at: usize) -> u8 {
+    fn state_after(&self, history: &JobHistory<'_>, at: usize) -> u8 {
         let number = history.number[at];
         let state = self.by_number[usize::from(number.min(255))];
         if state != APART {
@@ -149,13 +102,13 @@ impl States {
     /// Writes a sample `[m, j]`: the states of each job at each frame, after its last event at or before the frame among
     /// those of its events that are given; [`EMPTY_CELL`] where there is none, and in columns without a job.
     pub(super) fn fill(&self, codes: &mut [u8], jobs: &[JobHistory<'_>], frames: Frames) {
-        let j = codes.len() / frames.m;
+        let j = codes.len() / frames.count();
         codes.fill(SAME);
         codes[..j].fill(EMPTY_CELL);
         for (column, job) in jobs.iter().enumerate() {
-            self.mark(codes, (column, j), job, frames);
+            self.mark_changes(&mut codes[column..], j, job, frames);
         }
-        // A whole row at a time, which vectors do.
+        // Each cell without a change takes the state above it: a whole row at a time, which vectors do.
         for start in (j..codes.len()).step_by(j) {
             let (above, row) = codes[start - j..].split_at_mut(j);
             for (cell, &state) in row[..j].iter_mut().zip(&*above) {
@@ -164,38 +117,38 @@ impl States {
         }
     }
 
-    /// Writes the states of one job where they change.
-    fn mark(
+    /// Writes the states of one job where they change. Its cells begin with the first of `codes`, `row_length` apart.
+    fn mark_changes(
         &self,
         codes: &mut [u8],
-        (column, j): (usize, usize),
+        row_length: usize,
         job: &JobHistory<'_>,
         frames: Frames,
     ) {
-        let first = skippable(job.time_ms, frames.first_ms);
-        codes[column] = self.before(job, first);
+        let first = skippable_events(job.time_ms, frames.first_ms());
+        codes[0] = self.state_before(job, first);
         for at in first..job.number.len() {
-            let state = self.after(job, at);
+            let state = self.state_after(job, at);
             if state == IGNORED {
                 continue;
             }
-            let frame = frames.before(job.time_ms[at]);
-            if frame >= frames.m {
+            let frame = frames.count_before(job.time_ms[at]);
+            if frame >= frames.count() {
                 return;
             }
-            codes[frame * j + column] = state;
+            codes[frame * row_length] = state;
         }
     }
 
     /// The state after the first `count` events of `job`.
-    fn before(&self, job: &JobHistory<'_>, count: usize) -> u8 {
-        let mut states = (0..count).rev().map(|at| self.after(job, at));
+    fn state_before(&self, job: &JobHistory<'_>, count: usize) -> u8 {
+        let mut states = (0..count).rev().map(|at| self.state_after(job, at));
         states.find(|&state| state != IGNORED).unwrap_or(EMPTY_CELL)
     }
 }
 
 /// How many of `times_ms`, which are in order, need no look one by one, as they are not after `until_ms`.
-fn skippable(times_ms: &[i64], until_ms: i64) -> usize {
+fn skippable_events(times_ms: &[i64], until_ms: i64) -> usize {
     if times_ms.len() <= 32 {
         // Most histories are that short, and each step of a search would wait for the one before.
         return 0;
@@ -206,6 +159,7 @@ fn skippable(times_ms: &[i64], until_ms: i64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::WindowPlace;
     use proptest::prelude::*;
 
     fn settings(vocabulary: Vocabulary, states: &str) -> TensorSettings {
@@ -244,8 +198,8 @@ mod tests {
             normal: &bytes,
             text_hash: &vec![0; number.len()],
         };
-        let mut codes = vec![77; frames.m];
-        States::new(settings).fill(&mut codes, &[history], frames);
+        let mut codes = vec![77; frames.count()];
+        StateEncoder::new(settings).fill(&mut codes, &[history], frames);
         codes
     }
 
@@ -308,7 +262,8 @@ mod tests {
         // Submitted at 1, held at 5 and released in the same minute: the release comes after the hold and is not seen.
         let events = [(1, 0), (3, 1), (3, 28), (5, 12), (5, 13), (6, 5)];
         let frames = Frames::new(WindowPlace::Hold, 300_000, 60_000, 7, 60);
-        assert_eq!(frames.stretch(), (-60_000, 300_000));
+        assert_eq!(frames.window().from_ms, -60_000);
+        assert_eq!(frames.window().to_ms, 300_000);
         assert_eq!(
             column(&events, 4, frames),
             [EMPTY_CELL, EMPTY_CELL, 0, 0, 1, 1, 12]

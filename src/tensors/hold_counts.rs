@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cycles::{HoldOutcome, LeftOutReason, hold_cycles};
+use super::hold_cycles::{HoldOutcome, LeftOutReason, hold_cycles};
 use crate::config::LabelKind;
 use crate::events::EventStore;
 
@@ -31,32 +31,37 @@ pub struct HoldCount {
 pub fn hold_counts(store: &EventStore) -> Vec<HoldCount> {
     let mut kinds: BTreeMap<(i32, i32), HoldCount> = BTreeMap::new();
     let mut reasons: BTreeMap<(i32, i32), BTreeMap<&str, usize>> = BTreeMap::new();
+
     for job in store.jobs().iter() {
-        let mut own = BTreeSet::new();
+        let mut kinds_of_job = BTreeSet::new();
         for cycle in hold_cycles(job.history, LabelKind::Next, store.gaps(job.ap)) {
             let hold = job.event(cycle.hold);
             let kind = (hold.hold_code, hold.hold_subcode);
             if let Some(reason) = store.summary.reasons.get(&hold) {
                 *reasons.entry(kind).or_default().entry(reason).or_default() += 1;
             }
+
             let count = kinds.entry(kind).or_default();
             (count.hold_code, count.hold_subcode) = kind;
             count.holds += 1;
-            count.jobs += usize::from(own.insert(kind));
-            let known = matches!(cycle.outcome, HoldOutcome::Label(_));
+            count.jobs += usize::from(kinds_of_job.insert(kind));
+
+            let is_known = matches!(cycle.outcome, HoldOutcome::Label(_));
             let afterwards = [LeftOutReason::RemovedAfterRelease, LeftOutReason::LogEnds]
                 .map(HoldOutcome::LeftOut);
-            count.released += usize::from(known || afterwards.contains(&cycle.outcome));
-            count.known += usize::from(known);
+            count.released += usize::from(is_known || afterwards.contains(&cycle.outcome));
+            count.known += usize::from(is_known);
             count.succeeded += usize::from(cycle.outcome == HoldOutcome::Label(true));
         }
     }
+
     for (kind, count) in &mut kinds {
         let most = reasons
             .get(kind)
-            .and_then(|own| own.iter().max_by_key(|(_, n)| **n));
+            .and_then(|of_kind| of_kind.iter().max_by_key(|(_, n)| **n));
         count.reason = most.map(|(reason, _)| (*reason).to_owned());
     }
+
     let mut counts: Vec<HoldCount> = kinds.into_values().collect();
     counts.sort_by_key(|count| std::cmp::Reverse(count.holds));
     counts

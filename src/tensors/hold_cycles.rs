@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config;
 use crate::eventlog::{ABORTED, HELD, RELEASED, RemovedBy, TERMINATED};
-use crate::events::JobHistory;
+use crate::events::{JobHistory, LogGap};
 
 /// One hold of a job, and what came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl LeftOutReason {
 pub fn hold_cycles(
     history: JobHistory<'_>,
     label: config::LabelKind,
-    gaps: &[(i64, i64)],
+    gaps: &[LogGap],
 ) -> Vec<HoldCycle> {
     // Most jobs were never held, which a look at all events at once tells, by vectors, sooner than one after another.
     if !history
@@ -84,38 +84,47 @@ pub fn hold_cycles(
     {
         return Vec::new();
     }
+
     let holds = (0..history.number.len()).filter(|&at| history.number[at] == HELD);
-    holds
-        .zip(0..)
-        .map(|(hold, earlier_holds)| {
-            let (outcome, decided) = match label {
-                config::LabelKind::Next => next_outcome(history, hold),
-                config::LabelKind::Final => final_outcome(history),
-            };
-            let (from_ms, to_ms) = (history.time_ms[hold], history.time_ms[decided]);
-            let missing = gaps.iter().any(|gap| gap.0 < to_ms && from_ms < gap.1);
-            let outcome = if missing {
-                HoldOutcome::LeftOut(LeftOutReason::AcrossGap)
-            } else {
-                outcome
-            };
-            HoldCycle {
-                hold,
-                earlier_holds,
-                outcome,
-                decided,
-            }
-        })
-        .collect()
+    let mut cycles = Vec::new();
+    for (hold, earlier_holds) in holds.zip(0..) {
+        let decision = match label {
+            config::LabelKind::Next => next_outcome(history, hold),
+            config::LabelKind::Final => final_outcome(history),
+        };
+        let hold_ms = history.time_ms[hold];
+        let decided_ms = history.time_ms[decision.at];
+        let is_across_gap = gaps
+            .iter()
+            .any(|gap| gap.from_ms < decided_ms && hold_ms < gap.to_ms);
+        let outcome = if is_across_gap {
+            HoldOutcome::LeftOut(LeftOutReason::AcrossGap)
+        } else {
+            decision.outcome
+        };
+        cycles.push(HoldCycle {
+            hold,
+            earlier_holds,
+            outcome,
+            decided: decision.at,
+        });
+    }
+    cycles
+}
+
+/// What came of a hold, and the place of the event that decided it.
+struct Decision {
+    outcome: HoldOutcome,
+    at: usize,
 }
 
 /// What the job did next after the release that ended the hold at `hold`, and by which event.
-fn next_outcome(history: JobHistory<'_>, hold: usize) -> (HoldOutcome, usize) {
-    let mut released = false;
+fn next_outcome(history: JobHistory<'_>, hold: usize) -> Decision {
+    let mut is_released = false;
     for at in hold + 1..history.number.len() {
-        let outcome = match (history.number[at], released) {
+        let outcome = match (history.number[at], is_released) {
             (RELEASED, _) => {
-                released = true;
+                is_released = true;
                 continue;
             }
             (ABORTED, false) => HoldOutcome::LeftOut(LeftOutReason::RemovedWhileHeld),
@@ -130,17 +139,22 @@ fn next_outcome(history: JobHistory<'_>, hold: usize) -> (HoldOutcome, usize) {
             (ABORTED, true) => HoldOutcome::LeftOut(LeftOutReason::RemovedAfterRelease),
             _ => continue,
         };
-        return (outcome, at);
+        return Decision { outcome, at };
     }
-    match removed_with(history, hold) {
-        _ if released => (HoldOutcome::LeftOut(LeftOutReason::LogEnds), hold),
-        Some(at) => (HoldOutcome::LeftOut(LeftOutReason::RemovedWhileHeld), at),
-        None => (HoldOutcome::LeftOut(LeftOutReason::StillHeld), hold),
+
+    let (reason, at) = match removal_just_before(history, hold) {
+        _ if is_released => (LeftOutReason::LogEnds, hold),
+        Some(at) => (LeftOutReason::RemovedWhileHeld, at),
+        None => (LeftOutReason::StillHeld, hold),
+    };
+    Decision {
+        outcome: HoldOutcome::LeftOut(reason),
+        at,
     }
 }
 
 /// The removal in the second before the hold at `hold`. Two daemons write them, and a removed job is not held.
-fn removed_with(history: JobHistory<'_>, hold: usize) -> Option<usize> {
+fn removal_just_before(history: JobHistory<'_>, hold: usize) -> Option<usize> {
     let is_near = |at: &usize| history.time_ms[hold] - history.time_ms[*at] <= 1000;
     (0..hold)
         .rev()
@@ -149,17 +163,19 @@ fn removed_with(history: JobHistory<'_>, hold: usize) -> Option<usize> {
 }
 
 /// The published rule: normal termination is success whatever the exit code, removal is failure.
-fn final_outcome(history: JobHistory<'_>) -> (HoldOutcome, usize) {
-    let ended = |at: &usize| matches!(history.number[*at], TERMINATED | ABORTED);
-    match (0..history.number.len()).rev().find(ended) {
-        Some(at) => (
-            HoldOutcome::Label(history.number[at] == TERMINATED && history.normal[at] == 1),
+fn final_outcome(history: JobHistory<'_>) -> Decision {
+    let is_end = |at: &usize| matches!(history.number[*at], TERMINATED | ABORTED);
+    match (0..history.number.len()).rev().find(is_end) {
+        Some(at) => Decision {
+            outcome: HoldOutcome::Label(
+                history.number[at] == TERMINATED && history.normal[at] == 1,
+            ),
             at,
-        ),
-        None => (
-            HoldOutcome::LeftOut(LeftOutReason::LogEnds),
-            history.number.len() - 1,
-        ),
+        },
+        None => Decision {
+            outcome: HoldOutcome::LeftOut(LeftOutReason::LogEnds),
+            at: history.number.len() - 1,
+        },
     }
 }
 

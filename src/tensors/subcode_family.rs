@@ -3,7 +3,7 @@
 /// Kinds of trouble. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Family {
+pub(super) enum SubcodeFamily {
     /// No subcode.
     None = 0,
     /// A file or directory is missing: ENOENT.
@@ -28,20 +28,20 @@ pub(super) enum Family {
 
 /// The kind of a hold. Subcodes of transfers and files are Unix error numbers or a plugin's exit code times 256; those of
 /// resource holds are HTCondor's policy templates' 101 (processors), 102 (memory) and 104 (disk).
-pub(super) fn family(hold_code: i32, hold_subcode: i32) -> Family {
+pub(super) fn subcode_family(hold_code: i32, hold_subcode: i32) -> SubcodeFamily {
     match (hold_code, hold_subcode) {
-        (_, 0) => Family::None,
-        (21 | 26 | 34, 101) => Family::Cpu,
-        (21 | 26 | 34, 102) => Family::Memory,
-        (21 | 26 | 34, 104) => Family::Disk,
-        (3 | 21 | 26 | 34, _) => Family::Other,
-        (_, 2) => Family::Missing,
-        (_, 1 | 13) => Family::Permission,
-        (_, 28 | 122) => Family::Disk,
-        (_, 62 | 110) => Family::Timeout,
-        (_, 100..=104 | 111..=113) => Family::Network,
-        (_, plugin) if plugin >= 256 && plugin % 256 == 0 => Family::Plugin,
-        _ => Family::Other,
+        (_, 0) => SubcodeFamily::None,
+        (21 | 26 | 34, 101) => SubcodeFamily::Cpu,
+        (21 | 26 | 34, 102) => SubcodeFamily::Memory,
+        (21 | 26 | 34, 104) => SubcodeFamily::Disk,
+        (3 | 21 | 26 | 34, _) => SubcodeFamily::Other,
+        (_, 2) => SubcodeFamily::Missing,
+        (_, 1 | 13) => SubcodeFamily::Permission,
+        (_, 28 | 122) => SubcodeFamily::Disk,
+        (_, 62 | 110) => SubcodeFamily::Timeout,
+        (_, 100..=104 | 111..=113) => SubcodeFamily::Network,
+        (_, plugin) if plugin >= 256 && plugin % 256 == 0 => SubcodeFamily::Plugin,
+        _ => SubcodeFamily::Other,
     }
 }
 
@@ -51,12 +51,16 @@ mod tests {
 
     #[test]
     fn subcodes_mean_what_their_code_says() {
-        assert_eq!(family(13, 2), Family::Missing);
-        assert_eq!(family(13, 256), Family::Plugin);
-        assert_eq!(family(34, 102), Family::Memory);
-        assert_eq!(family(13, 102), Family::Network);
-        assert_eq!(family(3, 2), Family::Other, "a user's own number");
-        assert_eq!(family(12, 0), Family::None);
-        assert_eq!(family(12, -256), Family::Other);
+        assert_eq!(subcode_family(13, 2), SubcodeFamily::Missing);
+        assert_eq!(subcode_family(13, 256), SubcodeFamily::Plugin);
+        assert_eq!(subcode_family(34, 102), SubcodeFamily::Memory);
+        assert_eq!(subcode_family(13, 102), SubcodeFamily::Network);
+        assert_eq!(
+            subcode_family(3, 2),
+            SubcodeFamily::Other,
+            "a user's own number"
+        );
+        assert_eq!(subcode_family(12, 0), SubcodeFamily::None);
+        assert_eq!(subcode_family(12, -256), SubcodeFamily::Other);
     }
 }

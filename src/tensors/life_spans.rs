@@ -1,10 +1,13 @@
 //! Life spans of jobs → an index: which jobs exist in a window, drawn from without looking at all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use rand::Rng;
+use rand::seq::SliceRandom as _;
 use rayon::prelude::*;
 
+use super::frames::SampleWindow;
 use crate::eventlog::{ABORTED, EXECUTE, HELD, RELEASED, TERMINATED};
 use crate::events::{JobHistory, StoredJobs};
 
@@ -13,7 +16,7 @@ const MIN_CHANGES: usize = 256;
 
 /// A stretch of a job's life: from its first event, or its first one after an end, to its next end.
 #[derive(Debug, Clone, Copy)]
-struct Span {
+struct LifeSpan {
     job: u32,
     begin_ms: i64,
     /// `i64::MAX` if it has none.
@@ -22,9 +25,9 @@ struct Span {
     has_next: bool,
 }
 
-impl Span {
-    fn new(job: u32, begin_ms: i64, end_ms: i64) -> Span {
-        Span {
+impl LifeSpan {
+    fn new(job: u32, begin_ms: i64, end_ms: i64) -> LifeSpan {
+        LifeSpan {
             job,
             begin_ms,
             end_ms,
@@ -47,41 +50,64 @@ struct Checkpoint {
 /// many spans begin and end as existed at the first, so that a span picked among its list and those begun since exists
 /// more often than once in three times. What comes after a window has no influence on what is found for it.
 #[derive(Debug)]
-pub(super) struct Spans {
-    spans: Vec<Span>,
+pub(super) struct LifeSpans {
+    spans: Vec<LifeSpan>,
     checkpoints: Vec<Checkpoint>,
     /// When a span's job begins another one, which is rare.
     again_ms: BTreeMap<u32, i64>,
 }
 
-/// A stretch of time that a sample sees, epoch ms, both ends included.
-pub(super) type Stretch = (i64, i64);
+/// The indices of spans among which are all that exist in a window.
+#[derive(Debug, Clone)]
+struct Candidates<'a> {
+    /// Those that existed at the last checkpoint before the window.
+    alive: &'a [u32],
+    /// Those that began since, up to the end of the window.
+    begun_since: Range<usize>,
+}
 
-impl Spans {
+impl Candidates<'_> {
+    fn len(&self) -> usize {
+        self.alive.len() + self.begun_since.len()
+    }
+
+    /// Candidate `at`, counted over both parts.
+    #[inline]
+    fn get(&self, at: usize) -> usize {
+        match self.alive.get(at) {
+            Some(&index) => index as usize,
+            None => self.begun_since.start + at - self.alive.len(),
+        }
+    }
+}
+
+impl LifeSpans {
     /// The spans of all jobs.
-    pub(super) fn of(jobs: &StoredJobs<'_>) -> Spans {
-        let spans = (0..jobs.len())
+    pub(super) fn of_all_jobs(jobs: &StoredJobs<'_>) -> LifeSpans {
+        let parts = (0..jobs.len())
             .into_par_iter()
             .fold(Vec::new, |mut spans, job| {
                 add_spans(&mut spans, job as u32, jobs.history(job));
                 spans
             });
-        Spans::new(spans.collect::<Vec<_>>().concat())
+        LifeSpans::new(parts.collect::<Vec<_>>().concat())
     }
 
     /// The same for the jobs of each owner that is known.
-    pub(super) fn by_owner(jobs: &StoredJobs<'_>) -> BTreeMap<u64, Spans> {
-        let mut own: BTreeMap<u64, Vec<Span>> = BTreeMap::new();
+    pub(super) fn by_owner(jobs: &StoredJobs<'_>) -> BTreeMap<u64, LifeSpans> {
+        let mut spans_of: BTreeMap<u64, Vec<LifeSpan>> = BTreeMap::new();
         for (index, job) in jobs.iter().enumerate().filter(|(_, job)| job.owner != 0) {
-            add_spans(own.entry(job.owner).or_default(), index as u32, job.history);
+            let spans = spans_of.entry(job.owner).or_default();
+            add_spans(spans, index as u32, job.history);
         }
-        own.into_iter()
-            .map(|(owner, spans)| (owner, Spans::new(spans)))
+        spans_of
+            .into_iter()
+            .map(|(owner, spans)| (owner, LifeSpans::new(spans)))
             .collect()
     }
 
     /// `spans` are in order of their jobs, those of one job in order of time.
-    fn new(mut spans: Vec<Span>) -> Spans {
+    fn new(mut spans: Vec<LifeSpan>) -> LifeSpans {
         for at in 1..spans.len() {
             spans[at - 1].has_next = spans[at - 1].job == spans[at].job;
         }
@@ -90,73 +116,88 @@ impl Spans {
             .filter(|span| span.has_next)
             .map(|span| span.job)
             .collect();
-        // The order of equals is that of the jobs.
+
+        // The sort is stable: spans that begin at one time stay in the order of their jobs, whatever the number of threads.
         spans.par_sort_by_key(|span| span.begin_ms);
-        let (mut again_ms, mut last) = (BTreeMap::new(), BTreeMap::new());
-        for (index, span) in (0u32..)
-            .zip(&spans)
-            .filter(|(_, span)| revived.contains(&span.job))
-        {
-            if let Some(earlier) = last.insert(span.job, index) {
+
+        let mut again_ms = BTreeMap::new();
+        let mut last_span_of = BTreeMap::new();
+        for (index, span) in (0u32..).zip(&spans) {
+            if !revived.contains(&span.job) {
+                continue;
+            }
+            if let Some(earlier) = last_span_of.insert(span.job, index) {
                 again_ms.insert(earlier, span.begin_ms);
             }
         }
-        Spans {
+        LifeSpans {
             checkpoints: checkpoints(&spans),
             spans,
             again_ms,
         }
     }
 
-    /// Spans among which are all that exist in `window`: the list of a checkpoint, and a range of spans begun since.
-    fn candidates(&self, (from_ms, to_ms): Stretch) -> (&[u32], std::ops::Range<usize>) {
-        let begun = self.spans.partition_point(|span| span.begin_ms <= to_ms);
-        match self
+    fn candidates(&self, window: SampleWindow) -> Candidates<'_> {
+        let begun = self
+            .spans
+            .partition_point(|span| span.begin_ms <= window.to_ms);
+        let passed = self
             .checkpoints
-            .partition_point(|checkpoint| checkpoint.at_ms <= from_ms)
-        {
-            0 => (&[], 0..begun),
-            n => (
-                &self.checkpoints[n - 1].alive,
-                self.checkpoints[n - 1].begun..begun,
-            ),
+            .partition_point(|checkpoint| checkpoint.at_ms <= window.from_ms);
+        match passed.checked_sub(1).map(|last| &self.checkpoints[last]) {
+            None => Candidates {
+                alive: &[],
+                begun_since: 0..begun,
+            },
+            Some(checkpoint) => Candidates {
+                alive: &checkpoint.alive,
+                begun_since: checkpoint.begun..begun,
+            },
         }
     }
 
     /// The job of span `index`, if it exists in `window` by what is known at its end: submitted by then, and not ended
     /// before its beginning. Of a job with several such spans, only the last counts.
-    fn existing(&self, index: u32, (from_ms, to_ms): Stretch) -> Option<u32> {
+    fn existing(&self, index: u32, window: SampleWindow) -> Option<u32> {
         let span = &self.spans[index as usize];
         let is_last = || {
+            // Most jobs live once, and are not looked up in the map.
             !span.has_next
                 || self
                     .again_ms
                     .get(&index)
-                    .is_none_or(|&again_ms| again_ms > to_ms)
+                    .is_none_or(|&again_ms| again_ms > window.to_ms)
         };
-        (span.end_ms >= from_ms && is_last()).then_some(span.job)
+        (span.end_ms >= window.from_ms && is_last()).then_some(span.job)
     }
 
     /// All jobs that exist in `window`, in order.
-    pub(super) fn all(&self, window: Stretch) -> impl Iterator<Item = u32> {
-        let (alive, since) = self.candidates(window);
-        let indices = alive.iter().copied().chain(since.map(|index| index as u32));
+    pub(super) fn all(&self, window: SampleWindow) -> impl Iterator<Item = u32> {
+        let Candidates { alive, begun_since } = self.candidates(window);
+        let begun_since = begun_since.map(|index| index as u32);
+        let indices = alive.iter().copied().chain(begun_since);
         indices.filter_map(move |index| self.existing(index, window))
     }
 
     /// Draws jobs that exist in `window` without replacement, each as likely, until `drawn` has `count` of them or all;
     /// `drawn` may hold some already.
+    ///
+    /// Candidates are picked with replacement, and those that do not exist or were drawn before are rejected: that looks at a
+    /// few spans instead of all. Where candidates are few, or too many were rejected, the rest is drawn from a list of all
+    /// that exist. Both draw each of the jobs left with the same probability, so that it does not matter where one stops.
     pub(super) fn draw(
         &self,
-        window: Stretch,
+        window: SampleWindow,
         count: usize,
         generator: &mut impl Rng,
         drawn: &mut Vec<u32>,
     ) {
-        let (alive, since) = self.candidates(window);
-        let total = alive.len() + since.len();
+        let candidates = self.candidates(window);
+        let total = candidates.len();
         let mut tries = if total > 4 * count { 8 * count } else { 0 };
-        let (mut picked, mut found) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut picked = Vec::with_capacity(count);
+        let mut found = Vec::with_capacity(count);
+
         while drawn.len() < count && tries > 0 {
             // As many as are missing are picked at once, and looked up one after another with little between, so that the
             // processor waits for the memory of all together.
@@ -164,52 +205,50 @@ impl Spans {
             tries -= missing;
             picked.extend((0..missing).map(|_| generator.random_range(0..total)));
             for at in &mut picked {
-                *at = alive
-                    .get(*at)
-                    .map_or_else(|| since.start + *at - alive.len(), |&index| index as usize);
+                *at = candidates.get(*at);
             }
-            found.extend(
-                picked
-                    .drain(..)
-                    .map(|index| self.existing(index as u32, window)),
-            );
+            for index in picked.drain(..) {
+                found.push(self.existing(index as u32, window));
+            }
             for job in found.drain(..).flatten() {
-                drawn.extend((!drawn.contains(&job)).then_some(job));
+                if !drawn.contains(&job) {
+                    drawn.push(job);
+                }
             }
         }
+
         if drawn.len() < count {
             let mut rest: Vec<u32> = self
                 .all(window)
                 .filter(|job| !drawn.contains(job))
                 .collect();
             let missing = (count - drawn.len()).min(rest.len());
-            let (chosen, _) =
-                rand::seq::SliceRandom::partial_shuffle(&mut rest[..], generator, missing);
+            let (chosen, _) = rest.partial_shuffle(generator, missing);
             drawn.extend_from_slice(chosen);
         }
     }
 }
 
 /// Adds the stretches of one job's life.
-fn add_spans(spans: &mut Vec<Span>, job: u32, history: JobHistory<'_>) {
+fn add_spans(spans: &mut Vec<LifeSpan>, job: u32, history: JobHistory<'_>) {
     // Not the time of event 000, which a damaged log may place after other events.
-    spans.push(Span::new(job, history.time_ms[0], i64::MAX));
-    let mut has_ended = false;
+    spans.push(LifeSpan::new(job, history.time_ms[0], i64::MAX));
+    let mut had_ended = false;
     for (at, &number) in history.number.iter().enumerate() {
-        let had_ended = has_ended;
-        has_ended = ended(had_ended, number);
+        let has_ended = has_ended_after(had_ended, number);
         let last = spans.len() - 1;
         match (had_ended, has_ended) {
             (false, true) => spans[last].end_ms = history.time_ms[at],
-            (true, false) => spans.push(Span::new(job, history.time_ms[at], i64::MAX)),
+            (true, false) => spans.push(LifeSpan::new(job, history.time_ms[at], i64::MAX)),
             _ => {}
         }
+        had_ended = has_ended;
     }
 }
 
 /// Whether a job has ended after an event `number`, if it had before as `had_ended` says. What is written about a job that
 /// has ended brings it back only if it runs, is held or is released.
-pub(super) fn ended(had_ended: bool, number: u16) -> bool {
+pub(super) fn has_ended_after(had_ended: bool, number: u16) -> bool {
     match number {
         TERMINATED | ABORTED => true,
         EXECUTE | HELD | RELEASED => false,
@@ -218,45 +257,47 @@ pub(super) fn ended(had_ended: bool, number: u16) -> bool {
 }
 
 /// The checkpoints of `spans`, which are in order of their beginnings.
-fn checkpoints(spans: &[Span]) -> Vec<Checkpoint> {
-    let mut ends: Vec<i64> = spans
+fn checkpoints(spans: &[LifeSpan]) -> Vec<Checkpoint> {
+    let mut ends_ms: Vec<i64> = spans
         .iter()
         .map(|span| span.end_ms)
         .filter(|&end_ms| end_ms != i64::MAX)
         .collect();
-    ends.par_sort_unstable();
+    ends_ms.par_sort_unstable();
+
     let mut checkpoints: Vec<Checkpoint> = Vec::new();
-    let (mut begun, mut ended, mut next) = (0, 0, MIN_CHANGES);
-    while let Some(begin_ms) = spans
-        .get(begun)
-        .map(|span| span.begin_ms)
-        .or(ends.get(ended).copied())
-    {
-        let at_ms = ends
-            .get(ended)
-            .map_or(begin_ms, |&end_ms| end_ms.min(begin_ms));
+    let mut begun = 0;
+    let mut ended = 0;
+    let mut next_at_changes = MIN_CHANGES;
+    // Beginnings and ends are merged in order of time. Every beginning and every end is a change, and all changes of one moment
+    // are counted before a list is made, as a list is of the moment itself.
+    while let Some(at_ms) = next_change_ms(&spans[begun..], &ends_ms[ended..]) {
         begun += spans[begun..]
             .iter()
             .take_while(|span| span.begin_ms <= at_ms)
             .count();
-        ended += ends[ended..]
+        ended += ends_ms[ended..]
             .iter()
             .take_while(|&&end_ms| end_ms <= at_ms)
             .count();
-        if begun + ended < next {
+        if begun + ended < next_at_changes {
             continue;
         }
-        let (alive, since) = checkpoints
-            .last()
-            .map_or((&[][..], 0), |last| (&last.alive[..], last.begun));
-        let candidates = alive
+
+        // What exists now existed at the last checkpoint or began since.
+        let (alive_before, begun_before) = match checkpoints.last() {
+            Some(last) => (&last.alive[..], last.begun),
+            None => (&[][..], 0),
+        };
+        let begun_since = (begun_before..begun).map(|index| index as u32);
+        let alive: Vec<u32> = alive_before
             .iter()
             .copied()
-            .chain((since..begun).map(|index| index as u32));
-        let alive: Vec<u32> = candidates
+            .chain(begun_since)
             .filter(|&index| spans[index as usize].end_ms >= at_ms)
             .collect();
-        next = begun + ended + MIN_CHANGES.max(alive.len() / 2);
+
+        next_at_changes = begun + ended + MIN_CHANGES.max(alive.len() / 2);
         checkpoints.push(Checkpoint {
             at_ms,
             begun,
@@ -264,6 +305,13 @@ fn checkpoints(spans: &[Span]) -> Vec<Checkpoint> {
         });
     }
     checkpoints
+}
+
+/// When the next span begins or ends, whichever comes first.
+fn next_change_ms(spans: &[LifeSpan], ends_ms: &[i64]) -> Option<i64> {
+    let begin_ms = spans.first().map(|span| span.begin_ms);
+    let end_ms = ends_ms.first().copied();
+    [begin_ms, end_ms].into_iter().flatten().min()
 }
 
 #[cfg(test)]
@@ -276,15 +324,15 @@ mod tests {
         rand_chacha::ChaCha8Rng::seed_from_u64(seed)
     }
 
-    fn spans(of: &[(i64, Option<i64>)]) -> Spans {
+    fn spans(of: &[(i64, Option<i64>)]) -> LifeSpans {
         let span = |(job, &(begin_ms, length)): (u32, &(i64, Option<i64>))| {
-            Span::new(
+            LifeSpan::new(
                 job,
                 begin_ms,
                 length.map_or(i64::MAX, |length| begin_ms + length),
             )
         };
-        Spans::new((0..).zip(of).map(span).collect())
+        LifeSpans::new((0..).zip(of).map(span).collect())
     }
 
     proptest! {
@@ -295,10 +343,10 @@ mod tests {
             (from_ms, length_ms) in (-10..9800i64, 0..600i64),
             count in 0..30usize,
         ) {
-            let window = (from_ms, from_ms + length_ms);
+            let window = SampleWindow { from_ms, to_ms: from_ms + length_ms };
             let found = spans(&of);
             let exists = |&(_, (begin, length)): &(u32, &(i64, Option<i64>))| {
-                *begin <= window.1 && length.is_none_or(|length| begin + length >= from_ms)
+                *begin <= window.to_ms && length.is_none_or(|length| begin + length >= from_ms)
             };
             let mut expected: Vec<u32> = (0..).zip(&of).filter(exists).map(|(job, _)| job).collect();
             let mut all: Vec<u32> = found.all(window).collect();
@@ -317,7 +365,7 @@ mod tests {
             of in proptest::collection::vec((0..900i64, proptest::option::of(0..400i64)), 300..900),
             later in proptest::collection::vec((501..900i64, proptest::option::of(0..400i64)), 0..600),
         ) {
-            let window = (450, 500);
+            let window = SampleWindow { from_ms: 450, to_ms: 500 };
             let known: Vec<(i64, Option<i64>)> = of.iter().filter(|(begin, _)| *begin <= 500)
                 .map(|&(begin, length)| (begin, length.filter(|length| begin + length <= 500))).collect();
             let whole: Vec<(i64, Option<i64>)> = of.iter().filter(|(begin, _)| *begin <= 500).chain(&later).copied().collect();
@@ -336,7 +384,11 @@ mod tests {
         let of: Vec<(i64, Option<i64>)> = (0..4000)
             .map(|job| (job, (job % 40 != 0).then_some(300)))
             .collect();
-        let (found, window) = (spans(&of), (5000, 5010));
+        let found = spans(&of);
+        let window = SampleWindow {
+            from_ms: 5000,
+            to_ms: 5010,
+        };
         let mut counts = [0usize; 4000];
         for seed in 0..4000 {
             let mut drawn = Vec::new();
@@ -354,13 +406,17 @@ mod tests {
     #[test]
     fn a_job_that_lives_again_counts_once() {
         let twice = |end_ms: i64| {
-            let span = |begin_ms, end_ms| Span::new(0, begin_ms, end_ms);
-            Spans::new(vec![span(0, 10), span(20, end_ms)])
+            let span = |begin_ms, end_ms| LifeSpan::new(0, begin_ms, end_ms);
+            LifeSpans::new(vec![span(0, 10), span(20, end_ms)])
         };
-        assert_eq!(twice(30).all((5, 25)).count(), 1);
-        assert_eq!(twice(30).all((5, 15)).count(), 1);
-        assert_eq!(twice(30).all((12, 15)).count(), 0);
-        assert_eq!(twice(30).all((31, 35)).count(), 0);
-        assert_eq!(twice(i64::MAX).all((31, 35)).count(), 1);
+        let count = |end_ms, from_ms, to_ms| {
+            let window = SampleWindow { from_ms, to_ms };
+            twice(end_ms).all(window).count()
+        };
+        assert_eq!(count(30, 5, 25), 1);
+        assert_eq!(count(30, 5, 15), 1);
+        assert_eq!(count(30, 12, 15), 0);
+        assert_eq!(count(30, 31, 35), 0);
+        assert_eq!(count(i64::MAX, 31, 35), 1);
     }
 }

@@ -1,16 +1,16 @@
 //! A hold → what is known of it besides the codes, and as numbers for a model.
 
-use super::cycles::HoldCycle;
-use super::family::family;
-use super::record::{HoldHistories, HoldHistory, OutcomeCounts};
+use super::hold_cycles::HoldCycle;
+use super::hold_history::{HoldHistories, HoldHistory, OutcomeCounts};
+use super::subcode_family::subcode_family;
 use crate::eventlog::ResourceRequest;
 use crate::events::StoredJob;
 
 /// Hold codes 0 to 49 have a place of their own, all others share one.
-const CODES: usize = 51;
+const HOLD_CODES: usize = 51;
 const FAMILIES: usize = 10;
 const NUMBERS: usize = 12;
-/// In the order of [`super::family::Family`].
+/// In the order of [`super::subcode_family::SubcodeFamily`].
 const FAMILY_NAMES: [&str; FAMILIES] = [
     "none",
     "missing",
@@ -38,7 +38,7 @@ const NUMBER_NAMES: [&str; NUMBERS] = [
     "cluster_ends",
 ];
 /// `s`: how many numbers [`HoldFacts::static_features`] gives.
-pub const STATIC_FEATURES: usize = CODES + FAMILIES + NUMBERS;
+pub const STATIC_FEATURES: usize = HOLD_CODES + FAMILIES + NUMBERS;
 
 /// What is known of a held job in the second of its hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,12 +54,12 @@ pub struct HoldFacts {
     /// What the job asked for when it was submitted.
     pub request: ResourceRequest,
     /// What had become of the jobs around it.
-    pub record: HoldHistory,
+    pub history: HoldHistory,
 }
 
 impl HoldFacts {
     /// The facts of one hold of `job`.
-    pub fn at_hold(job: &StoredJob<'_>, cycle: &HoldCycle, records: &HoldHistories) -> HoldFacts {
+    pub fn at_hold(job: &StoredJob<'_>, cycle: &HoldCycle, histories: &HoldHistories) -> HoldFacts {
         let since_submit_ms = (job.history.time_ms[cycle.hold] - job.submit_ms).max(0);
         HoldFacts {
             hold_code: job.history.hold_code[cycle.hold],
@@ -67,18 +67,18 @@ impl HoldFacts {
             earlier_holds: cycle.earlier_holds,
             since_submit_s: u32::try_from(since_submit_ms / 1000).unwrap_or(u32::MAX),
             request: job.request,
-            record: records.at(job, cycle),
+            history: histories.known_at(job, cycle),
         }
     }
 
     /// The kind of trouble that code and subcode tell, as it is stored.
     pub(super) fn subcode_family(&self) -> u8 {
-        family(self.hold_code, self.hold_subcode) as u8
+        subcode_family(self.hold_code, self.hold_subcode) as u8
     }
 
     /// What each number of [`HoldFacts::static_features`] is, `[s]`.
     pub fn static_names() -> Vec<String> {
-        let codes = (0..CODES - 1)
+        let codes = (0..HOLD_CODES - 1)
             .map(|code| format!("hold_code_{code}"))
             .chain(["hold_code_other".to_owned()]);
         let words = FAMILY_NAMES
@@ -91,41 +91,54 @@ impl HoldFacts {
     }
 
     /// The facts as numbers near 1 `[s]`: the hold code and the family of the subcode one-hot; logarithms of counts, times
-    /// and sizes; of each tally the share of successes, from -1 to 1 and drawn to 0 where cases are few, and its size.
+    /// and sizes; of each pair of counts the share of successes, from -1 to 1 and drawn to 0 where cases are few, and its size.
     pub fn static_features(&self) -> [f32; STATIC_FEATURES] {
         let mut statics = [0.0; STATIC_FEATURES];
-        let code = usize::try_from(self.hold_code).map_or(CODES - 1, |code| code.min(CODES - 1));
-        statics[code] = 1.0;
-        statics[CODES + usize::from(self.subcode_family())] = 1.0;
-        let count = |n: u32| (n as f32).ln_1p();
-        let size = |n: u32| (n as f32).ln_1p() / 10.0;
-        let share = |t: OutcomeCounts| {
-            (t.successes as f32 - t.failures as f32)
-                / (t.successes as f32 + t.failures as f32 + 2.0)
-        };
-        let cases = |t: OutcomeCounts| count(t.successes.saturating_add(t.failures)) / 4.0;
+        let hold_code = usize::try_from(self.hold_code).unwrap_or(usize::MAX);
+        statics[hold_code.min(HOLD_CODES - 1)] = 1.0;
+        statics[HOLD_CODES + usize::from(self.subcode_family())] = 1.0;
+
         let HoldHistory {
             cluster,
             owner,
             ends,
-        } = self.record;
+        } = self.history;
         let numbers: [f32; NUMBERS] = [
-            count(self.earlier_holds),
-            size(self.since_submit_s),
-            count(self.request.cpus.into()),
-            count(self.request.gpus.into()),
-            size(self.request.memory_mb),
-            size(self.request.disk_mb),
-            share(cluster),
-            cases(cluster),
-            share(owner),
-            cases(owner),
-            share(ends),
-            cases(ends),
+            log_count(self.earlier_holds),
+            log_size(self.since_submit_s),
+            log_count(self.request.cpus.into()),
+            log_count(self.request.gpus.into()),
+            log_size(self.request.memory_mb),
+            log_size(self.request.disk_mb),
+            success_balance(cluster),
+            log_cases(cluster),
+            success_balance(owner),
+            log_cases(owner),
+            success_balance(ends),
+            log_cases(ends),
         ];
-        statics[CODES + FAMILIES..].copy_from_slice(&numbers);
+        statics[HOLD_CODES + FAMILIES..].copy_from_slice(&numbers);
         statics
     }
+}
+
+fn log_count(n: u32) -> f32 {
+    (n as f32).ln_1p()
+}
+
+/// As [`log_count`], for numbers that go into the millions.
+fn log_size(n: u32) -> f32 {
+    (n as f32).ln_1p() / 10.0
+}
+
+/// The share of successes, from -1 to 1. Two cases more than there are, without a success or a failure, draw it to 0.
+fn success_balance(counts: OutcomeCounts) -> f32 {
+    (counts.successes as f32 - counts.failures as f32)
+        / (counts.successes as f32 + counts.failures as f32 + 2.0)
+}
+
+fn log_cases(counts: OutcomeCounts) -> f32 {
+    log_count(counts.successes.saturating_add(counts.failures)) / 4.0
 }
 
 #[cfg(test)]
@@ -138,7 +151,7 @@ mod tests {
             successes: 6,
             failures: 2,
         };
-        let record = HoldHistory {
+        let history = HoldHistory {
             owner: tally,
             ..HoldHistory::default()
         };
@@ -146,7 +159,7 @@ mod tests {
             hold_code: 13,
             hold_subcode: 2,
             earlier_holds: 1,
-            record,
+            history,
             ..HoldFacts::default()
         };
         let statics = facts.static_features();
@@ -157,8 +170,8 @@ mod tests {
             set,
             [
                 13,
-                CODES + 1,
-                CODES + FAMILIES,
+                HOLD_CODES + 1,
+                HOLD_CODES + FAMILIES,
                 STATIC_FEATURES - 4,
                 STATIC_FEATURES - 3
             ]
@@ -171,7 +184,7 @@ mod tests {
         let names = HoldFacts::static_names();
         assert_eq!(names.len(), STATIC_FEATURES);
         assert_eq!(
-            (names[13].as_str(), names[CODES + 1].as_str()),
+            (names[13].as_str(), names[HOLD_CODES + 1].as_str()),
             ("hold_code_13", "subcode_missing")
         );
         assert_eq!(names[STATIC_FEATURES - 4], "owner_success");
@@ -185,7 +198,7 @@ mod tests {
                     hold_code,
                     ..HoldFacts::default()
                 }
-                .static_features()[CODES - 1],
+                .static_features()[HOLD_CODES - 1],
                 1.0
             );
         }
@@ -194,7 +207,7 @@ mod tests {
             failures: u32::MAX,
         };
         let facts = HoldFacts {
-            record: HoldHistory {
+            history: HoldHistory {
                 cluster: most,
                 owner: most,
                 ends: most,

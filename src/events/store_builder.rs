@@ -1,80 +1,79 @@
-//! Events → columns: grouped by job, jobs told apart also where a cluster number was used again, doubles dropped.
+//! Events of many logs → a store: grouped by job, jobs told apart also where a cluster number was used again, doubles dropped.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use sha2::{Digest as _, Sha256};
 
-use super::columns::Columns;
-use super::rows::{Row, Rows, STRETCHES};
-use super::store::{EVENTS_FORMAT, EventStore, LogGap, SourceLog, StoreSummary, Writer};
-use crate::eventlog::{
-    ABORTED, AD_INFORMATION, EXECUTE, EventBatch, HELD, JobEvent, LogGeneration, LogSummary,
-    RELEASED, SUBMIT, TERMINATED, first_places,
-};
+use super::format::EVENTS_FORMAT;
+use super::job_row::{AdRow, EventRow, JobId, JobRow, LogStretch};
+use super::log_gaps::find_gaps;
+use super::row_sorter::RowSorter;
+use super::same_id_jobs::{drop_doubles, split_at_submissions, submit_time_ms};
+use super::shard_columns::ShardColumns;
+use super::store::{EventStore, StoreWriter};
+use super::store_summary::{SourceLog, StoreSummary};
+use crate::eventlog::{EventBatch, LogGeneration, LogSummary, first_places};
 use crate::files::StagedDirectory;
 use crate::shard::Shard;
-
-/// Two submissions of one id that are closer than this are one, told by two logs.
-const SAME_SUBMISSION_MS: i64 = 60_000;
-
-/// An event told twice has stamps this close; finer ones than seconds may differ.
-const SAME_TIME_MS: i64 = 1000;
 
 /// A store in the making.
 #[derive(Debug)]
 pub struct EventStoreBuilder {
     salt: String,
-    rows: Rows,
+    rows: RowSorter,
     summary: StoreSummary,
-    /// The number of the log's first stretch, and that of its last one so far.
-    stretches: (u32, u32),
+    /// The number of the log's first stretch.
+    first_stretch: u32,
+    /// That of its last one so far.
+    last_stretch: u32,
 }
 
 impl EventStoreBuilder {
     /// An empty store, of logs read with the options that `options_key` stands for. Owners are kept only as a hash of
     /// `salt` and name. What outgrows memory is put aside in `dir`; without it, everything stays in memory.
     pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> EventStoreBuilder {
-        let owner_salt_digest = crate::salt::digest(salt);
-        let summary = StoreSummary {
-            options_key: options_key.to_owned(),
-            owner_salt_digest,
-            ..StoreSummary::default()
-        };
         EventStoreBuilder {
             salt: salt.to_owned(),
-            rows: Rows::new(dir),
-            summary,
-            stretches: (0, 0),
+            rows: RowSorter::new(dir),
+            summary: StoreSummary {
+                options_key: options_key.to_owned(),
+                owner_salt_digest: crate::salt::digest(salt),
+                ..StoreSummary::default()
+            },
+            first_stretch: 0,
+            last_stretch: 0,
         }
     }
 
     /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay in the counts.
     pub fn add_batch(&mut self, batch: &EventBatch<'_>) -> Result<()> {
-        let ap = self.ap(batch.ap);
-        let own = |event: &&JobEvent| event.cluster >= 0 && event.proc >= 0;
-        self.stretches.1 = self.stretches.0 + batch.stretch;
-        let stretch = (self.stretches.1 % STRETCHES) as u8;
-        for event in batch.events.iter().filter(own) {
-            self.rows.push(Row::event(ap, stretch, event))?;
+        let ap = self.summary.access_point_index(batch.ap);
+        self.last_stretch = self.first_stretch + batch.stretch;
+        let stretch = LogStretch::numbered(self.last_stretch);
+
+        for event in batch.events {
+            if event.cluster >= 0 && event.proc >= 0 {
+                let row = EventRow::new(ap, stretch, event);
+                self.rows.push(JobRow::Event(row))?;
+            }
         }
-        for ad in batch
-            .ads
-            .iter()
-            .filter(|ad| ad.cluster >= 0 && ad.proc >= 0)
-        {
-            let owner = ad
-                .owner
-                .as_deref()
-                .map_or(0, |name| owner_hash(&self.salt, name));
-            let submit_ms = ad.submit_s.saturating_mul(1000);
-            self.rows.push(Row::ad(
-                ap,
-                (ad.cluster, ad.proc),
-                submit_ms,
-                owner,
-                ad.request,
-            ))?;
+
+        for ad in batch.ads {
+            if ad.cluster >= 0 && ad.proc >= 0 {
+                let id = JobId {
+                    ap,
+                    cluster: ad.cluster,
+                    proc: ad.proc,
+                };
+                let submit_ms = ad.submit_s.saturating_mul(1000);
+                let owner = ad
+                    .owner
+                    .as_deref()
+                    .map_or(0, |name| owner_hash(&self.salt, name));
+                let row = AdRow::new(id, submit_ms, owner, ad.request);
+                self.rows.push(JobRow::Ad(row))?;
+            }
         }
         Ok(())
     }
@@ -92,46 +91,63 @@ impl EventStoreBuilder {
             shards: Vec::new(),
             ..store.summary.clone()
         };
-        // What came after the ends of all other logs is of the last one, whose order goes on.
-        let others = store.summary.sources.iter().rev().skip(1);
-        let others_end_ms = others
+        self.add_stored_jobs(store, last_has_grown)?;
+
+        if !last_has_grown {
+            return Ok(None);
+        }
+        let Some(source) = self.summary.sources.pop() else {
+            return Ok(None);
+        };
+        // What was met behind the last whole record is met again.
+        for anomaly in source.resume.iter().flat_map(|resume| &resume.tail) {
+            if let Some(count) = self.summary.anomalies.get_mut(anomaly) {
+                *count = count.saturating_sub(1);
+            }
+        }
+        self.summary.anomalies.retain(|_, count| *count > 0);
+        Ok(Some(source))
+    }
+
+    fn add_stored_jobs(&mut self, store: &EventStore, last_has_grown: bool) -> Result<()> {
+        // A store does not say which log an event is of. What came after the ends of all other logs is of the last one, whose
+        // order goes on: it is of stretch 1, which the rest of that log continues. All else is of stretch 0.
+        let other_sources = store.summary.sources.iter().rev().skip(1);
+        let others_end_ms = other_sources
             .filter_map(|source| source.end_ms)
             .max()
             .unwrap_or(i64::MIN);
-        self.stretches = (1, 1);
-        let stretch = |time_ms: i64| u8::from(last_has_grown && time_ms > others_end_ms);
+        self.first_stretch = 1;
+        self.last_stretch = 1;
+
         for job in store.jobs().iter() {
             if job.owner != 0 || job.global_submit_s != 0 {
+                let id = JobId {
+                    ap: job.ap,
+                    cluster: job.cluster,
+                    proc: job.proc,
+                };
                 let submit_ms = job.global_submit_s * 1000;
-                self.rows.push(Row::ad(
-                    job.ap,
-                    (job.cluster, job.proc),
-                    submit_ms,
-                    job.owner,
-                    job.request,
-                ))?;
+                let row = AdRow::new(id, submit_ms, job.owner, job.request);
+                self.rows.push(JobRow::Ad(row))?;
             }
-            let events = (0..job.history.number.len()).map(|at| job.event(at));
-            events
-                .map(|event| Row::event(job.ap, stretch(event.time_ms), &event))
-                .try_for_each(|row| self.rows.push(row))?;
+
+            for at in 0..job.history.number.len() {
+                let event = job.event(at);
+                let is_of_last = last_has_grown && event.time_ms > others_end_ms;
+                let stretch = LogStretch::numbered(u32::from(is_of_last));
+                let row = EventRow::new(job.ap, stretch, &event);
+                self.rows.push(JobRow::Event(row))?;
+            }
         }
-        let Some(source) = last_has_grown.then(|| self.summary.sources.pop()).flatten() else {
-            return Ok(None);
-        };
-        for anomaly in source.resume.iter().flat_map(|resume| &resume.tail) {
-            self.summary
-                .anomalies
-                .entry(*anomaly)
-                .and_modify(|n| *n = n.saturating_sub(1));
-        }
-        self.summary.anomalies.retain(|_, n| *n > 0);
-        Ok(Some(source))
+        Ok(())
     }
 
     /// Ends a log whose events were added; `begun` is what was known of it before, if it was read on.
     pub fn end_log(&mut self, name: &str, log: LogSummary, begun: Option<&SourceLog>) -> SourceLog {
-        self.stretches = (self.stretches.1 + 1, self.stretches.1 + 1);
+        self.first_stretch = self.last_stretch + 1;
+        self.last_stretch = self.first_stretch;
+
         let summary = &mut self.summary;
         for (number, n) in &log.records_by_number {
             *summary.events_by_number.entry(*number).or_default() += n;
@@ -139,81 +155,39 @@ impl EventStoreBuilder {
         for (anomaly, n) in &log.anomalies {
             *summary.anomalies.entry(*anomaly).or_default() += n;
         }
-        summary.reasons.extend(log.reasons);
-        let offset = begun
-            .and_then(|begun| begun.resume.as_ref())
-            .map_or(0, |resume| resume.offset);
-        let earlier = begun
-            .into_iter()
-            .flat_map(|begun| &begun.places)
-            .filter(|place| place.offset < offset);
-        let begun_ms = begun.and_then(|begun| begun.begin_ms);
-        let generation = begun
-            .and_then(|begun| begun.generation.clone())
-            .or(log.generation);
+
+        // Without what was known before, the log begins now.
+        let unknown = SourceLog::default();
+        let before = begun.unwrap_or(&unknown);
+        let read_on_from = before.resume.as_ref().map_or(0, |resume| resume.offset);
+        let places_before = before
+            .places
+            .iter()
+            .filter(|place| place.offset < read_on_from);
+        let generation = before.generation.clone().or(log.generation);
         let source = SourceLog {
             name: name.to_owned(),
             bytes: log.file_bytes,
             xxh3: log.file_xxh3,
-            begin_ms: [begun_ms, log.begin_ms].into_iter().flatten().min(),
-            end_ms: begun.and_then(|begun| begun.end_ms).max(log.end_ms),
-            places: first_places(earlier.chain(&log.places)),
-            hosts: begun
-                .map(|begun| begun.hosts.clone())
-                .unwrap_or_default()
-                .into_iter()
-                .chain(log.hosts)
-                .collect(),
+            begin_ms: [before.begin_ms, log.begin_ms].into_iter().flatten().min(),
+            end_ms: before.end_ms.max(log.end_ms),
+            places: first_places(places_before.chain(&log.places)),
+            hosts: before.hosts.union(&log.hosts).cloned().collect(),
             generation: generation.map(|generation| LogGeneration {
                 bytes: log.bytes,
                 ..generation
             }),
             resume: log.resume,
         };
+        summary.reasons.extend(log.reasons);
         summary.sources.push(source.clone());
         source
     }
 
-    fn ap(&mut self, name: &str) -> u32 {
-        let aps = &mut self.summary.aps;
-        let index = aps
-            .iter()
-            .position(|known| known == name)
-            .unwrap_or_else(|| {
-                aps.push(name.to_owned());
-                aps.len() - 1
-            });
-        index as u32
-    }
-
-    /// Where a generation is missing between two others, or the end of the first of them.
-    fn gaps(&mut self) -> Vec<LogGap> {
-        let mut generations = Vec::new();
-        for source in self.summary.sources.clone() {
-            if let Some(generation) = source.generation {
-                let end_ms = source.end_ms.unwrap_or(generation.created_ms);
-                generations.push((self.ap(&generation.ap), generation, end_ms));
-            }
-        }
-        generations.sort_by_key(|(ap, generation, end_ms)| {
-            (*ap, generation.sequence, generation.created_ms, *end_ms)
-        });
-        let pairs = generations.iter().zip(generations.iter().skip(1));
-        let pairs =
-            pairs.filter(|((ap, one, _), (other, next, _))| ap == other && lacks(one, next));
-        pairs
-            .map(|((ap, _, end), (_, next, _))| LogGap {
-                ap: *ap,
-                from_ms: *end,
-                to_ms: next.created_ms.max(*end),
-            })
-            .collect()
-    }
-
     /// Writes the store to `staging` and commits it.
     pub fn write_store(self, staging: StagedDirectory, key: &str) -> Result<StoreSummary> {
-        let mut writer = Writer::new(staging);
-        let mut summary = self.columns(|columns| writer.shard(columns))?;
+        let mut writer = StoreWriter::new(staging);
+        let mut summary = self.for_each_shard(|columns| writer.write_shard(columns))?;
         writer.commit(key, &mut summary)?;
         Ok(summary)
     }
@@ -221,7 +195,7 @@ impl EventStoreBuilder {
     /// The store in memory.
     pub fn into_store(self) -> Result<EventStore> {
         let mut shards = Vec::new();
-        let summary = self.columns(|columns| {
+        let summary = self.for_each_shard(|columns| {
             shards.push(Shard::from_bytes(
                 &columns.layout()?.bytes(),
                 EVENTS_FORMAT,
@@ -231,136 +205,46 @@ impl EventStoreBuilder {
         EventStore::in_memory(shards, summary)
     }
 
-    /// Puts the rows together by job; `shard` takes columns whenever a shard is full, and at the end.
-    fn columns(mut self, mut shard: impl FnMut(&Columns) -> Result<()>) -> Result<StoreSummary> {
-        let gaps = self.gaps();
+    /// Puts the rows together by job; `take_shard` gets columns whenever a shard is full, and at the end.
+    fn for_each_shard(
+        mut self,
+        mut take_shard: impl FnMut(&ShardColumns) -> Result<()>,
+    ) -> Result<StoreSummary> {
+        let gaps = find_gaps(&mut self.summary);
         let sources = &self.summary.sources;
-        let begin_ms = sources
-            .iter()
-            .filter_map(|source| source.begin_ms)
-            .min()
-            .unwrap_or(0);
-        let end_ms = sources
-            .iter()
-            .filter_map(|source| source.end_ms)
-            .max()
-            .unwrap_or(0);
+        let begin_ms = sources.iter().filter_map(|source| source.begin_ms).min();
+        let end_ms = sources.iter().filter_map(|source| source.end_ms).max();
         let mut summary = StoreSummary {
             gaps,
-            begin_ms,
-            end_ms,
+            begin_ms: begin_ms.unwrap_or(0),
+            end_ms: end_ms.unwrap_or(0),
             ..self.summary
         };
-        let mut columns = Columns::new(self.rows.count());
-        let mut ads = Vec::new();
-        self.rows.each_job(|same_id| {
-            ads.clear();
-            ads.extend(same_id.extract_if(.., |row| row.number == AD_INFORMATION));
-            let (jobs, doubles) = push_jobs(same_id, &ads, &mut columns);
-            summary.jobs += jobs;
-            summary.doubles += doubles;
+
+        let mut columns = ShardColumns::with_capacity(self.rows.least_count());
+        self.rows.for_each_id(|same_id| {
+            summary.doubles += drop_doubles(&mut same_id.events);
+            for job in split_at_submissions(&same_id.events) {
+                summary.jobs += 1;
+                let submit_ms = submit_time_ms(job);
+                let ads = same_id.ads.iter();
+                let ad = ads.min_by_key(|ad| (ad.submit_ms - submit_ms).abs());
+                columns.push_job(job, submit_ms, ad);
+            }
+
             if columns.is_full() {
-                shard(&columns)?;
+                take_shard(&columns)?;
                 columns.clear();
             }
             Ok(())
         })?;
-        shard(&columns)?;
+
+        take_shard(&columns)?;
         Ok(summary)
     }
 }
 
-/// Adds the jobs that one id named, of which `ads` tell; returns how many, and how many events were there twice.
-fn push_jobs(same_id: &mut Vec<Row>, ads: &[Row], columns: &mut Columns) -> (usize, u64) {
-    let doubles = drop_doubles(same_id);
-    let lives = lives(same_id);
-    for job in &lives {
-        let submit_ms = job
-            .iter()
-            .find(|row| row.number == SUBMIT)
-            .unwrap_or(&job[0])
-            .time_ms;
-        let ad = ads.iter().min_by_key(|ad| (ad.time_ms - submit_ms).abs());
-        columns.push_job(job, submit_ms, ad);
-    }
-    (lives.len(), doubles)
-}
-
-/// HTCondor writes an event at least once, and generations of a log may overlap: of equal events of one time, the first
-/// stays. In one stretch of a log they are one only if the job was in no other state between them: it can be held, released
-/// and held in one second. Returns how many were dropped.
-fn drop_doubles(events: &mut Vec<Row>) -> u64 {
-    let mut kept = 0;
-    for at in 0..events.len() {
-        let row = events[at];
-        match is_double(&events[..kept], &row) {
-            // Told by this stretch, too: what it tells once more may be another event.
-            Some(earlier) => events[earlier].cpus_or_stretch = row.cpus_or_stretch,
-            None => {
-                events[kept] = row;
-                kept += 1;
-            }
-        }
-    }
-    let doubles = events.len() - kept;
-    events.truncate(kept);
-    doubles as u64
-}
-
-/// The place of the event that `row` tells again, among those `kept` before it.
-fn is_double(kept: &[Row], row: &Row) -> Option<usize> {
-    let is_near = |earlier: &&Row| row.time_ms - earlier.time_ms < SAME_TIME_MS;
-    let near = kept.len() - kept.iter().rev().take_while(is_near).count();
-    let said = |row: &Row| (row.number, row.text_hash);
-    (near..kept.len())
-        .filter(|&at| said(&kept[at]) == said(row))
-        .find(|&at| {
-            let other_log = kept[at].cpus_or_stretch != row.cpus_or_stretch;
-            let same_log = || {
-                kept[at + 1..]
-                    .iter()
-                    .filter(|between| between.cpus_or_stretch == row.cpus_or_stretch)
-            };
-            other_log || !same_log().any(|between| is_state(between.number))
-        })
-}
-
-/// Whether a job is in another state after an event of this number.
-fn is_state(number: u16) -> bool {
-    matches!(
-        number,
-        SUBMIT | EXECUTE | TERMINATED | ABORTED | HELD | RELEASED
-    )
-}
-
-/// One id can name several jobs in turn, after a job queue was wiped: a submission after an end, or long after another
-/// submission, begins a new one.
-fn lives(same_id: &[Row]) -> Vec<&[Row]> {
-    let mut lives = Vec::new();
-    let (mut start, mut ended, mut submit_ms) = (0, false, None);
-    for (i, row) in same_id.iter().enumerate() {
-        if row.number == SUBMIT {
-            let again =
-                submit_ms.is_some_and(|submit_ms| row.time_ms - submit_ms > SAME_SUBMISSION_MS);
-            if ended || again {
-                lives.push(&same_id[start..i]);
-                (start, ended) = (i, false);
-            }
-            submit_ms = Some(row.time_ms);
-        }
-        ended |= matches!(row.number, TERMINATED | ABORTED);
-    }
-    lives.extend((start < same_id.len()).then(|| &same_id[start..]));
-    lives
-}
-
-/// Whether something is missing between the generations `one` and `next`, of which the writer has said where it begins.
-fn lacks(one: &LogGeneration, next: &LogGeneration) -> bool {
-    let ends_early = one.bytes > 0 && one.offset + one.bytes < next.offset;
-    next.sequence > one.sequence + 1 || (next.sequence == one.sequence + 1 && ends_early)
-}
-
-/// Never 0, which stands for an unknown owner.
+/// A hash of an owner's name, never 0, which stands for an unknown owner.
 fn owner_hash(salt: &str, owner: &str) -> u64 {
     let digest = Sha256::new()
         .chain_update(salt)
@@ -372,8 +256,9 @@ fn owner_hash(salt: &str, owner: &str) -> u64 {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::super::store_summary::LogGap;
     use super::*;
-    use crate::eventlog::{JobAd, ResourceRequest};
+    use crate::eventlog::{JobAd, JobEvent, ResourceRequest};
 
     /// A store in memory of `events`, all of one log; for tests of other modules, too.
     pub(crate) fn store_of(events: &[JobEvent]) -> EventStore {

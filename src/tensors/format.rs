@@ -1,0 +1,10 @@
+//! What every shard of tensors has in common.
+
+use crate::shard::ArtefactFormat;
+
+/// Tensor shards.
+pub const TENSORS_FORMAT: ArtefactFormat = ArtefactFormat {
+    name: "tensors",
+    version: 4,
+    rebuild: "poolcast tensors EVENTS -o DIR",
+};

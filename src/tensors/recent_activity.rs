@@ -1,0 +1,153 @@
+//! Which jobs had an event last before a moment: looked up once for many samples that are near in time.
+
+use rayon::prelude::*;
+
+use super::frames::SampleWindow;
+use super::life_spans::{LifeSpans, has_ended_after};
+use crate::events::{JobHistory, StoredJobs};
+
+/// So many jobs are looked at by one thread at a time.
+const AT_ONCE: usize = 1 << 12;
+
+/// Which jobs were active when: their events from the end of the first window to that of the last, and what had happened last
+/// before, as far back as any window needs.
+#[derive(Debug, Default)]
+pub(super) struct RecentActivity {
+    /// In order.
+    moments: Vec<ActiveMoment>,
+}
+
+/// An event of a job: its time, the job, and whether it has ended then, as a number in this order, which sorts fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ActiveMoment(u128);
+
+impl ActiveMoment {
+    fn new(time_ms: i64, job: u32, has_ended: bool) -> ActiveMoment {
+        // The earliest time is the lowest number.
+        let time = time_ms.cast_unsigned() ^ 1 << 63;
+        ActiveMoment(u128::from(time) << 64 | u128::from(job) << 1 | u128::from(has_ended))
+    }
+
+    fn time_ms(self) -> i64 {
+        ((self.0 >> 64) as u64 ^ 1 << 63).cast_signed()
+    }
+
+    fn job(self) -> u32 {
+        (self.0 >> 1) as u32
+    }
+
+    fn has_ended(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// The last moment of a job before the windows of several samples end.
+#[derive(Debug, Clone, Copy)]
+struct LastBefore {
+    moment: ActiveMoment,
+    /// Whether the job ends before the last window does.
+    ends_later: bool,
+}
+
+impl RecentActivity {
+    /// What samples with these windows, of up to `count` jobs each, need to know of the jobs that `spans` has.
+    pub(super) fn new(
+        jobs: &StoredJobs<'_>,
+        spans: &LifeSpans,
+        windows: &[SampleWindow],
+        count: usize,
+    ) -> RecentActivity {
+        let from_ms = windows.iter().map(|window| window.from_ms).min();
+        let first_end_ms = windows.iter().map(|window| window.to_ms).min().unwrap_or(0);
+        let last_end_ms = windows.iter().map(|window| window.to_ms).max().unwrap_or(0);
+        let all_windows = SampleWindow {
+            from_ms: from_ms.unwrap_or(0),
+            to_ms: last_end_ms,
+        };
+        let existing: Vec<u32> = spans.all(all_windows).collect();
+
+        let parts = existing.par_chunks(AT_ONCE).map(|part| {
+            let mut before = Vec::new();
+            let mut moments = Vec::new();
+            for &job in part {
+                let mut own = active_moments(job, jobs.history(job as usize)).peekable();
+                let until_first_end =
+                    std::iter::from_fn(|| own.next_if(|moment| moment.time_ms() <= first_end_ms));
+                let last_before = until_first_end.last();
+
+                let first_later = moments.len();
+                moments.extend(own.take_while(|moment| moment.time_ms() <= last_end_ms));
+                let ends_later = moments[first_later..]
+                    .iter()
+                    .any(|moment: &ActiveMoment| moment.has_ended());
+                before.extend(last_before.map(|moment| LastBefore { moment, ends_later }));
+            }
+            (before, moments)
+        });
+        let (before, moments): (Vec<_>, Vec<_>) = parts.unzip();
+        let mut before = before.concat();
+        let mut moments = moments.concat();
+        before.par_sort_unstable_by(|a, b| b.moment.cmp(&a.moment));
+
+        // A sample may pass over a job that ends before its window, and takes each other one that
+        // it comes to. So only jobs that no window can miss count as found.
+        let mut missing = count;
+        for LastBefore { moment, ends_later } in before {
+            if missing == 0 {
+                break;
+            }
+            if !moment.has_ended() && !ends_later {
+                missing -= 1;
+            }
+            moments.push(moment);
+        }
+        moments.par_sort_unstable();
+        RecentActivity { moments }
+    }
+
+    /// Adds the jobs that were active last, latest first, until `chosen` has `count`.
+    pub(super) fn add_latest(&self, window: SampleWindow, count: usize, chosen: &mut Vec<u32>) {
+        let known = self
+            .moments
+            .partition_point(|moment| moment.time_ms() <= window.to_ms);
+        // Jobs whose last event in the window's time was their end, before the window began: an earlier event of such a job
+        // must not bring it back.
+        let mut gone = Vec::new();
+
+        for moment in self.moments[..known].iter().rev() {
+            if chosen.len() >= count {
+                break;
+            }
+            let job = moment.job();
+            if chosen.contains(&job) || gone.contains(&job) {
+                continue;
+            }
+            if moment.has_ended() && moment.time_ms() < window.from_ms {
+                gone.push(job);
+            } else {
+                chosen.push(job);
+            }
+        }
+    }
+}
+
+/// The events of a job, in order, the last of each moment; not those that are written about it once it has ended, and leave
+/// it so.
+fn active_moments(job: u32, history: JobHistory<'_>) -> impl Iterator<Item = ActiveMoment> {
+    let mut has_ended = false;
+    let mut is_active = false;
+    history
+        .number
+        .iter()
+        .enumerate()
+        .filter_map(move |(at, &number)| {
+            let had_ended = has_ended;
+            has_ended = has_ended_after(had_ended, number);
+            is_active |= !(had_ended && has_ended);
+
+            // Of several events of one moment, the last one stands for all: active if any of them was.
+            let is_last = history.time_ms.get(at + 1) != Some(&history.time_ms[at]);
+            (is_last && std::mem::take(&mut is_active))
+                .then(|| ActiveMoment::new(history.time_ms[at], job, has_ended))
+        })
+}
