@@ -9,7 +9,7 @@ use crate::error::hinted;
 use crate::eventlog::{ABORTED, HELD, TERMINATED};
 use crate::events::{EventStore, StoredJob};
 use crate::tensors::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
-use crate::training::{HoldModel, Rates, Run};
+use crate::training::{HoldModel, SuccessRates, TrainingRun};
 
 /// What to do with a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -184,7 +184,7 @@ fn held_jobs(store: &EventStore) -> Vec<Held<'_>> {
 /// Fails for a job that is not in the log, or is not held when the log ends.
 pub fn advise(
     store: &EventStore,
-    run: &Run,
+    run: &TrainingRun,
     skill: Option<Skill>,
     settings: &config::AdviceConfig,
     selections: &[Selection],
@@ -270,7 +270,7 @@ fn why_not_held(store: &EventStore, selection: &Selection) -> Result<crate::erro
 
 struct Judge<'a> {
     store: &'a EventStore,
-    run: &'a Run,
+    run: &'a TrainingRun,
     skill: Option<Skill>,
     settings: &'a config::AdviceConfig,
     model: HoldModel<'a>,
@@ -426,7 +426,7 @@ fn decide(
     )
 }
 
-fn cases(rates: &Rates, (hold_code, hold_subcode): (i32, i32)) -> Option<Cases> {
+fn cases(rates: &SuccessRates, (hold_code, hold_subcode): (i32, i32)) -> Option<Cases> {
     let rate = rates.get(hold_code, hold_subcode)?;
     let (from_ms, to_ms) = (rates.from_ms, rates.to_ms);
     Some(Cases {

@@ -9,7 +9,7 @@ use crate::advice::{self, Selection};
 use crate::cli::AdviseArgs;
 use crate::config::Config;
 use crate::events::{IngestStep, read_into_memory};
-use crate::training::Run;
+use crate::training::TrainingRun;
 use crate::{condor, output, sweep};
 
 /// Reads the logs, judges the held jobs, prints the advice; the exit code says what it is.
@@ -20,7 +20,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         .map(|job| job.parse())
         .collect::<Result<_>>()?;
     let dir = sweep::resolve_run(&condor::results(&args.run)?)?;
-    let run = Run::open(&dir)?;
+    let run = TrainingRun::open(&dir)?;
     let config = Config::read(&dir)?;
     let logs = find_logs(&args.logs)?;
     let options = read_options(

@@ -9,7 +9,7 @@ use crate::cli::EvaluateArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
 use crate::tensors::{Dataset, SplitSide};
-use crate::training::Run;
+use crate::training::TrainingRun;
 use crate::{condor, output, simulate, sweep};
 
 /// Scores the model, keeps the scores beside it, prints them.
@@ -24,7 +24,7 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
         .as_deref()
         .map(|truth| best_possible(truth, &dataset, args.side))
         .transpose()?;
-    let run = Run::open(&dir)?.on(&args.device.open()?);
+    let run = TrainingRun::open(&dir)?.on_device(&args.device.open()?);
     let evaluation = trained_run::score(&run, &dir, &dataset, args.side, resamples, best)?;
     if args.json {
         output::print_json(&evaluation)?

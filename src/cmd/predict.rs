@@ -15,7 +15,7 @@ use crate::pipelines::FittedPipeline;
 use crate::sweep::{self, FIT, SWEEP, SweepFolder};
 use crate::tables::{OutputCells, OutputTable, read_new_rows};
 use crate::tensors::{Dataset, TENSORS_FORMAT};
-use crate::training::{HoldPrediction, Run, predict_holds, predict_samples};
+use crate::training::{HoldPrediction, TrainingRun, predict_holds, predict_samples};
 use crate::{condor, manifest, output};
 
 /// What stands for standard output.
@@ -176,7 +176,7 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
         )
     );
     let dir = sweep::resolve_run(place)?;
-    let run = Run::open(&dir)?;
+    let run = TrainingRun::open(&dir)?;
     let Some(input) = &args.input else {
         let config = Config::read(&dir)?;
         let logs = find_logs(&args.logs)?;

@@ -19,7 +19,7 @@ use crate::sweep::{
     self, BestNetwork, SplitChoice, SweepFolder, TrialOutcomes, TrialRow, events_dir,
 };
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
-use crate::training::{Evaluation, Run, Settings};
+use crate::training::{ModelEvaluation, TrainingRun, TrainingSettings};
 use crate::{escape, files, manifest, output};
 
 /// What `report.json` and `--json` say.
@@ -27,7 +27,7 @@ use crate::{escape, files, manifest, output};
 struct Report<'a> {
     events: &'a StoreSummary,
     best: &'a BestNetwork,
-    evaluation: &'a Evaluation,
+    evaluation: &'a ModelEvaluation,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     selection: &'a [SplitChoice],
     advice: AdviceDocument<'a>,
@@ -105,7 +105,7 @@ struct FinishedSweep {
     /// The samples of the best network.
     dataset: Dataset,
     /// The best network.
-    run: Run,
+    run: TrainingRun,
 }
 
 impl FinishedSweep {
@@ -126,7 +126,7 @@ impl FinishedSweep {
         Ok(FinishedSweep {
             store: EventStore::open(&events_dir(out))?,
             dataset: Dataset::open(&sweep::tensors_dir(out, &winner.config)?)?,
-            run: Run::open(&sweep::trial_dir(out, best.trial))?,
+            run: TrainingRun::open(&sweep::trial_dir(out, best.trial))?,
             rows,
             best,
             choices,
@@ -140,7 +140,7 @@ impl FinishedSweep {
     }
 
     /// What came of every stage but the last.
-    fn text(&self, evaluation: &Evaluation, config: &Config) -> String {
+    fn text(&self, evaluation: &ModelEvaluation, config: &Config) -> String {
         format!(
             "Events\n{}\nSamples of the best trial\n{}\n{}{}\nThe best trial on holds it has not seen\n{}everything is in {}\n",
             text::events::summary(&self.store.summary),
@@ -208,8 +208,10 @@ impl FinishedSweep {
 }
 
 fn trial_row(best: &BestNetwork, result: &sweep::TrialResult, config: &Config) -> Vec<String> {
-    let (Ok(tensors), Ok(training)) = (TensorSettings::from_config(config), Settings::of(config))
-    else {
+    let (Ok(tensors), Ok(training)) = (
+        TensorSettings::from_config(config),
+        TrainingSettings::from_config(config),
+    ) else {
         return vec![result.trial.to_string()];
     };
     let score = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.3}"));

@@ -18,7 +18,8 @@ use crate::manifest;
 use crate::output;
 use crate::tensors::Dataset;
 use crate::training::{
-    Epoch, Metrics, Mode, Progress, RUN, Settings, Status, Stopped, train_until,
+    Epoch, RUN_FORMAT, StartMode, TrainError, TrainingMetrics, TrainingSettings, TrainingStatus,
+    TrainingUpdate, train_until,
 };
 
 /// Trains, and prints how it ended.
@@ -29,8 +30,8 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let dataset = Dataset::open(&args.tensors)?;
     let leave_at = args.self_checkpoint.map(leave_at).transpose()?;
     let mode = mode(args);
-    let key = Settings::of(&config)?.key(&dataset.key)?;
-    if mode != Mode::Overwrite && manifest::finished_key(&args.out, RUN) == Some(key) {
+    let key = TrainingSettings::from_config(&config)?.key(&dataset.key)?;
+    if mode != StartMode::Overwrite && manifest::finished_key(&args.out, RUN_FORMAT) == Some(key) {
         output::note(&format!(
             "nothing new: `{}` holds this training already",
             args.out.display()
@@ -42,7 +43,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         .map_or(usize::MAX, |epochs| epochs as usize);
     let ends = |epochs: &[Epoch]| epochs.len() >= until;
     let progress = TrainingProgress::new(&config);
-    let hear = |step: Progress<'_>| {
+    let hear = |step: TrainingUpdate<'_>| {
         progress.show(&step);
         let is_time = leave_at.is_some_and(|leave_at| Instant::now() >= leave_at);
         if is_time || stop.load(Ordering::Relaxed) {
@@ -56,7 +57,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     progress.bar.finish_and_clear();
 
     let run = match trained {
-        Err(error) if error.is::<Stopped>() => return Ok(stopped(&error.to_string(), args)),
+        Err(TrainError::Stopped(how)) => return Ok(stopped(&how.to_string(), args)),
         trained => trained?,
     };
     if args.json {
@@ -99,14 +100,14 @@ fn configuration(args: &TrainArgs) -> Result<Config> {
 }
 
 /// What becomes of an earlier training in the directory.
-fn mode(args: &TrainArgs) -> Mode {
+fn mode(args: &TrainArgs) -> StartMode {
     let is_step = args.self_checkpoint.is_some() || args.until_epoch.is_some();
     if args.resume || is_step {
-        Mode::Resume
+        StartMode::Resume
     } else if args.overwrite {
-        Mode::Overwrite
+        StartMode::Overwrite
     } else {
-        Mode::New
+        StartMode::New
     }
 }
 
@@ -167,9 +168,9 @@ impl TrainingProgress<'_> {
         )
     }
 
-    fn show(&self, step: &Progress<'_>) {
+    fn show(&self, step: &TrainingUpdate<'_>) {
         match *step {
-            Progress::Batch {
+            TrainingUpdate::Batch {
                 epoch,
                 batch,
                 batches,
@@ -180,7 +181,7 @@ impl TrainingProgress<'_> {
                 batches,
                 loss,
             }),
-            Progress::Epoch(epoch) => self.show_epoch(epoch),
+            TrainingUpdate::Epoch(epoch) => self.show_epoch(epoch),
         }
     }
 
@@ -221,11 +222,11 @@ impl TrainingProgress<'_> {
     }
 }
 
-fn text(metrics: &Metrics) -> String {
+fn text(metrics: &TrainingMetrics) -> String {
     let early = match metrics.status {
-        Status::StoppedEarly => ", stopped early",
-        Status::TerminatedEarly => ", more may follow",
-        Status::Finished | Status::NonFinite => "",
+        TrainingStatus::StoppedEarly => ", stopped early",
+        TrainingStatus::TerminatedEarly => ", more may follow",
+        TrainingStatus::Finished | TrainingStatus::NonFinite => "",
     };
     let best = metrics.best.as_ref().map_or(String::new(), |best| {
         format!(

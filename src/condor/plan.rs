@@ -140,8 +140,8 @@ fn kind(trials: &SweepTrials, trial: usize) -> Result<Kind> {
         .cloned()
         .unwrap_or_else(|| "network".to_owned());
     if drawn.pipelines.is_empty() {
-        let checked =
-            tensors::TensorSettings::from_config(&drawn).and(training::Settings::of(&drawn));
+        let checked = tensors::TensorSettings::from_config(&drawn)
+            .and(training::TrainingSettings::from_config(&drawn));
         checked.with_context(|| format!("trial {trial} cannot be"))?;
     }
     if trials.config().data.is_given() {

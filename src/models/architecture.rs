@@ -31,8 +31,8 @@ pub trait Architecture: fmt::Debug + Sync {
         0
     }
 
-    /// The states after `frames`, from those before them. Frames come in order, some at a time, so that
-    /// a gradient needs no more memory and no deeper graph for many frames than for few.
+    /// The states after `frames`, from those before them. Frames come in order, some at a time, so
+    /// that a gradient needs no more memory and no deeper graph for many frames than for few.
     fn advance(
         &self,
         _weights: &Weights,
@@ -86,7 +86,8 @@ impl Weights {
             .with_context(|| format!("the model has no parameter `{name}`"))
     }
 
-    /// `inputs [b, n] → [b, k]` by `name.weight` `[k, n]` and `name.bias` `[k]`, as PyTorch's `nn.Linear`.
+    /// `inputs [b, n] → [b, k]` by `name.weight` `[k, n]` and `name.bias` `[k]`, as PyTorch's
+    /// `nn.Linear`.
     pub fn linear(&self, name: &str, inputs: &Tensor) -> Result<Tensor> {
         let weight = self.get(&format!("{name}.weight"))?;
         let bias = self.get(&format!("{name}.bias"))?;

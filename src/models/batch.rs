@@ -18,8 +18,8 @@ impl<'a> SampleBatch<'a> {
     /// Samples for a model of `shape`.
     ///
     /// # Errors
-    /// Fails when no model has that shape, when the lengths are not `b * m * j` and `b * s`, and when a
-    /// code is neither below `e` nor empty.
+    /// Fails when no model has that shape, when the lengths are not `b * m * j` and `b * s`, and
+    /// when a code is neither below `e` nor empty.
     pub fn new(shape: &ModelShape, codes: &'a [u8], statics: &'a [f32]) -> Result<SampleBatch<'a>> {
         shape.check_sizes()?;
 

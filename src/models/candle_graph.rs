@@ -1,10 +1,10 @@
 //! A model of any architecture in candle's operations, on any device: batch → logits, and candle's
 //! gradient of the loss.
 //!
-//! On a CPU a batch is cut into chunks that run in parallel and are added in order. Frames go through
-//! the model a segment at a time, and on the way back each segment is computed anew from the states
-//! before it. A graph over all frames would be as deep as there are frames, and candle's recursion as
-//! deep as the graph.
+//! On a CPU a batch is cut into chunks that run in parallel and are added in order. Frames go
+//! through the model a segment at a time, and on the way back each segment is computed anew from
+//! the states before it. A graph over all frames would be as deep as there are frames, and candle's
+//! recursion as deep as the graph.
 
 use std::ops::Range;
 
@@ -144,8 +144,8 @@ impl CandleGraph {
         Ok(logits)
     }
 
-    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the sum of
-    /// the losses.
+    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the
+    /// sum of the losses.
     pub(super) fn add_gradient(
         &self,
         flat: &[f32],
@@ -177,7 +177,8 @@ impl CandleGraph {
         Ok(loss)
     }
 
-    /// The loss of a chunk, and its part of the gradient, segment by segment from the last to the first.
+    /// The loss of a chunk, and its part of the gradient, segment by segment from the last to the
+    /// first.
     fn chunk_gradient(&self, weights: &Weights, chunk: &LabelledChunk<'_>) -> Result<ChunkLoss> {
         let input = ModelInput {
             shape: &self.shape,

@@ -51,7 +51,8 @@ impl DeviceName {
     /// The device of this name.
     ///
     /// # Errors
-    /// Fails for a CUDA device that is not there, and for any in a program that was built without CUDA.
+    /// Fails for a CUDA device that is not there, and for any in a program that was built without
+    /// CUDA.
     pub fn open(self) -> Result<Device> {
         match self {
             DeviceName::Cpu => Ok(Device::Cpu),

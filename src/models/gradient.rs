@@ -1,5 +1,5 @@
-//! A batch → its loss and the gradient of all parameters, by chunks that run in parallel and are added
-//! in order.
+//! A batch → its loss and the gradient of all parameters, by chunks that run in parallel and are
+//! added in order.
 
 use anyhow::{Result, ensure};
 
@@ -266,7 +266,8 @@ mod tests {
         }
     }
 
-    /// The change of the loss along the gradient is what the gradient says it is, across more frames than one graph has.
+    /// The change of the loss along the gradient is what the gradient says it is, across more
+    /// frames than one graph has.
     #[test]
     fn the_gradient_is_the_slope_of_the_loss() {
         let shape = ModelShape {
@@ -334,8 +335,8 @@ mod tests {
         }
     }
 
-    /// By hand, the weights being zero: every logit is 0, so the slope of the bias is 1/2 a failure and -w/2 a success, over
-    /// all samples.
+    /// By hand, the weights being zero: every logit is 0, so the slope of the bias is 1/2 a failure
+    /// and -w/2 a success, over all samples.
     #[test]
     fn successes_count_as_much_as_they_weigh() {
         let shape = ModelShape {

@@ -60,7 +60,8 @@ impl ModelInput<'_> {
         }
     }
 
-    /// `[frames, b, j]`: the row of a table that belongs to each job's code; `e*j` where it has none.
+    /// `[frames, b, j]`: the row of a table that belongs to each job's code; `e*j` where it has
+    /// none.
     fn row_indexes(&self, frames: Range<usize>) -> Vec<u32> {
         let ModelShape { e, j, .. } = *self.shape;
         let mut rows = Vec::with_capacity(frames.len() * self.len() * j);

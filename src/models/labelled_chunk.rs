@@ -2,9 +2,9 @@
 
 use super::{ModelShape, SampleBatch};
 
-/// Samples of a chunk that a gradient is found of. More of them use each load of a weight more often;
-/// fewer leave more chunks to work on in parallel. The number is part of the result, as sums are
-/// taken chunk by chunk.
+/// Samples of a chunk that a gradient is found of. More of them use each load of a weight more
+/// often; fewer leave more chunks to work on in parallel. The number is part of the result, as sums
+/// are taken chunk by chunk.
 pub(super) const TRAINED_ROWS: usize = 16;
 
 /// Samples of a chunk that is only scored, of which there are many anyway.
@@ -15,8 +15,8 @@ pub(super) const SCORED_ROWS: usize = 32;
 pub struct Targets<'a> {
     /// `[b]`, each 0 or 1.
     pub labels: &'a [f32],
-    /// How many times a sample with the label 1 counts, in the sum of the losses alone, as in PyTorch's
-    /// `BCEWithLogitsLoss`.
+    /// How many times a sample with the label 1 counts, in the sum of the losses alone, as in
+    /// PyTorch's `BCEWithLogitsLoss`.
     pub pos_weight: f32,
 }
 

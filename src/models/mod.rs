@@ -2,8 +2,8 @@
 //! gradient.
 //!
 //! An [`Architecture`] says what a model computes, in candle's operations. A [`Model`] is an
-//! architecture with weights. For the LSTM on a CPU there is a fused engine, which computes the same
-//! many times as fast.
+//! architecture with weights. For the LSTM on a CPU there is a fused engine, which computes the
+//! same many times as fast.
 
 mod architecture;
 mod architectures;

@@ -54,7 +54,8 @@ impl ModelEngine {
         }
     }
 
-    /// The flat vector of parameters whose elements, each parameter's in row-major order, are `parts`.
+    /// The flat vector of parameters whose elements, each parameter's in row-major order, are
+    /// `parts`.
     fn flatten(&self, parts: &[impl AsRef<[f32]>]) -> AlignedFloats {
         let mut flat = AlignedFloats::zeros(self.flat_len());
         let numbers: &mut [f32] = &mut flat;
@@ -69,8 +70,8 @@ impl ModelEngine {
 }
 
 impl Model {
-    /// A model with PyTorch's first weights, drawn from `seed` by parameter name. It is on a CPU, in the
-    /// fused engine if that knows the architecture.
+    /// A model with PyTorch's first weights, drawn from `seed` by parameter name. It is on a CPU,
+    /// in the fused engine if that knows the architecture.
     ///
     /// # Errors
     /// Fails when no model has that shape.
@@ -93,8 +94,8 @@ impl Model {
         ))
     }
 
-    /// A model with given weights. `weight` returns the elements of the parameter of a name, in row-major
-    /// order.
+    /// A model with given weights. `weight` returns the elements of the parameter of a name, in
+    /// row-major order.
     ///
     /// # Errors
     /// Fails when no model has that shape, and when a parameter is missing or of another size.
@@ -123,8 +124,8 @@ impl Model {
         }
     }
 
-    /// The same model in candle's operations on `device`: what the fused engine is tested against, and
-    /// the way to devices that it does not know.
+    /// The same model in candle's operations on `device`: what the fused engine is tested against,
+    /// and the way to devices that it does not know.
     pub fn in_candle(&self, device: &Device) -> Model {
         let parameters = self.parameters.clone();
         Model::assemble(
@@ -172,7 +173,8 @@ impl Model {
         self.split_by_parameter(&self.flat)
     }
 
-    /// Takes every parameter's elements from `weights`, which are as [`Model::weights`] returned them.
+    /// Takes every parameter's elements from `weights`, which are as [`Model::weights`] returned
+    /// them.
     pub fn set_weights(&mut self, weights: &[Vec<f32>]) {
         self.flat = self.engine.flatten(weights);
     }
@@ -187,8 +189,8 @@ impl Model {
         &mut self.flat
     }
 
-    /// The parts of a vector in the order of [`Model::flat_weights`], such as a gradient, that belong to
-    /// each parameter.
+    /// The parts of a vector in the order of [`Model::flat_weights`], such as a gradient, that
+    /// belong to each parameter.
     pub fn split_by_parameter(&self, flat: &[f32]) -> Vec<Vec<f32>> {
         let mut parts = Vec::with_capacity(self.parameters.len());
         for parameter in 0..self.parameters.len() {
@@ -198,8 +200,8 @@ impl Model {
         parts
     }
 
-    /// A vector in the order of [`Model::flat_weights`] from the parts that belong to each parameter, by
-    /// name.
+    /// A vector in the order of [`Model::flat_weights`] from the parts that belong to each
+    /// parameter, by name.
     ///
     /// # Errors
     /// Fails when a part is missing or of another size.
@@ -236,8 +238,8 @@ fn sorted_parameters(
     Ok(parameters)
 }
 
-/// The elements of each parameter, checked before any memory is taken: a damaged file cannot ask for
-/// more memory than there is.
+/// The elements of each parameter, checked before any memory is taken: a damaged file cannot ask
+/// for more memory than there is.
 fn checked_parts<'a>(
     parameters: &[ParameterSpec],
     part: impl Fn(&str) -> Result<&'a [f32]>,

@@ -27,8 +27,8 @@ impl ParameterSpec {
         }
     }
 
-    /// The same, for a weight `[outputs, inputs]` of which a model gathers the columns of some inputs.
-    /// In memory it is `[inputs, outputs]`; in files it is as it was.
+    /// The same, for a weight `[outputs, inputs]` of which a model gathers the columns of some
+    /// inputs. In memory it is `[inputs, outputs]`; in files it is as it was.
     pub fn as_table(self) -> ParameterSpec {
         ParameterSpec {
             is_table: true,

@@ -73,7 +73,7 @@ impl Summary {
         let labels: Vec<bool> = known.iter().map(|(_, label)| *label).collect();
         let roc_auc = |score: &dyn Fn(&Cycle) -> f64| {
             let scores: Vec<f64> = known.iter().map(|(cycle, _)| score(cycle)).collect();
-            Scores::of(&scores, &labels, 0.5).roc_auc
+            Scores::compute(&scores, &labels, 0.5).roc_auc
         };
         let rate = |code: &HoldCode| {
             by_code.get(code).map_or(0.0, |count| {

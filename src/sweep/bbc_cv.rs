@@ -6,14 +6,11 @@
 //! 2018, "Bootstrapping the out-of-sample predictions for efficient and accurate cross-validation", Machine Learning 107).
 //! Whole groups are drawn, as rows of one group are not independent.
 
-use std::collections::BTreeMap;
-
-use rand::Rng as _;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Metric;
-use crate::training::{percentiles, score};
+use crate::training::{SampleGroups, class_score, percentile_interval};
 
 /// Rows that were predicted, with what is true of them.
 #[derive(Debug, Clone, Copy)]
@@ -46,33 +43,27 @@ struct Resample {
 impl TrueClasses<'_> {
     /// Rows by whole groups, drawn with replacement.
     fn resamples(&self, count: usize, seed: u64) -> impl IndexedParallelIterator<Item = Resample> {
-        let mut members: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-        self.groups
-            .iter()
-            .enumerate()
-            .for_each(|(row, group)| members.entry(*group).or_default().push(row));
-        let members: Vec<Vec<usize>> = members.into_values().collect();
+        let groups = SampleGroups::new(self.groups);
         (0..count).into_par_iter().map(move |number| {
-            let mut random = crate::seed::generator(seed, "selection", &[number as i64]);
-            let mut times = vec![0; members.len()];
-            (0..members.len()).for_each(|_| times[random.random_range(0..members.len())] += 1);
-            let rows = |group: usize, times: usize| {
-                std::iter::repeat_n(&members[group], times)
-                    .flatten()
-                    .copied()
-            };
-            let drawn = times
-                .iter()
-                .enumerate()
-                .flat_map(|(group, times)| rows(group, *times));
-            let left = times
-                .iter()
-                .enumerate()
-                .flat_map(|(group, times)| rows(group, usize::from(*times == 0)));
-            Resample {
-                drawn: drawn.collect(),
-                left: left.collect(),
+            let mut times = vec![0; groups.len()];
+            for group in groups.draw_groups(seed, "selection", number) {
+                times[group] += 1;
             }
+
+            let mut resample = Resample {
+                drawn: Vec::new(),
+                left: Vec::new(),
+            };
+            for (group, times) in times.into_iter().enumerate() {
+                let rows = groups.samples(group);
+                for _ in 0..times {
+                    resample.drawn.extend_from_slice(rows);
+                }
+                if times == 0 {
+                    resample.left.extend_from_slice(rows);
+                }
+            }
+            resample
         })
     }
 
@@ -81,7 +72,7 @@ impl TrueClasses<'_> {
         let y: Vec<u32> = rows.iter().map(|row| self.y[*row]).collect();
         let of_row = |row: &usize| &probabilities[row * self.classes..][..self.classes];
         let probabilities: Vec<f64> = rows.iter().flat_map(of_row).copied().collect();
-        score(metric.name, &probabilities, &y, self.classes)
+        class_score(metric.name, &probabilities, &y, self.classes)
     }
 
     /// The score of one trial's `probabilities` `[n, classes]`, with its interval; `None` where it is not defined.
@@ -98,7 +89,7 @@ impl TrueClasses<'_> {
         let values: Vec<f64> = values
             .filter_map(|rows| self.score(metric, probabilities, &rows.drawn))
             .collect();
-        let (low, high) = percentiles(values, resamples)?;
+        let (low, high) = percentile_interval(values, resamples)?;
         Some(ScoreEstimate { value, low, high })
     }
 
@@ -119,13 +110,15 @@ impl TrueClasses<'_> {
         };
         let values: Vec<f64> = self.resamples(resamples, seed).filter_map(draw).collect();
         let value = values.iter().sum::<f64>() / values.len() as f64;
-        let (low, high) = percentiles(values, resamples)?;
+        let (low, high) = percentile_interval(values, resamples)?;
         Some(ScoreEstimate { value, low, high })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rand::Rng as _;
+
     use super::*;
     use crate::config::{Goal, MetricName};
 

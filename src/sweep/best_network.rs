@@ -10,7 +10,7 @@ use super::paths::{BEST_FILE, trial_dir};
 use crate::config::{Goal, Metric, MetricName};
 use crate::error::hinted;
 use crate::manifest;
-use crate::training::{Epoch, Metrics};
+use crate::training::{Epoch, TrainingMetrics};
 
 /// What decides where the sweep's metric is defined for no trial, as F-measure without a success among samples and predictions.
 const LOSS: Metric = Metric {
@@ -28,7 +28,7 @@ pub struct TrialResult {
     pub error: Option<String>,
     /// How its training went, if there was one.
     #[serde(flatten)]
-    pub metrics: Option<Metrics>,
+    pub metrics: Option<TrainingMetrics>,
 }
 
 impl TrialResult {
@@ -121,7 +121,7 @@ pub fn resolve_run(path: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::training::{Scores, Status};
+    use crate::training::{Scores, TrainingStatus};
 
     const F_MEASURE: Metric = Metric {
         name: MetricName::ValidationFMeasure,
@@ -129,8 +129,9 @@ mod tests {
     };
 
     fn trial(trial: usize, loss: Option<f64>, f_measure: Option<f64>) -> TrialResult {
-        let (status, validation_loss) =
-            loss.map_or((Status::NonFinite, 0.1), |loss| (Status::Finished, loss));
+        let (status, validation_loss) = loss.map_or((TrainingStatus::NonFinite, 0.1), |loss| {
+            (TrainingStatus::Finished, loss)
+        });
         let validation = Scores {
             f_measure,
             ..Scores::default()
@@ -142,7 +143,7 @@ mod tests {
             validation,
             is_best: true,
         };
-        let metrics = Metrics {
+        let metrics = TrainingMetrics {
             status,
             metric: LOSS,
             epochs: 1,

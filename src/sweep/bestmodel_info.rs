@@ -11,7 +11,7 @@ use super::paths::{BEST_FILE, INFO_FILE, trial_dir};
 use super::trial_row::{hyper_parameters, plain_value};
 use crate::config::Config;
 use crate::tensors::SplitSide;
-use crate::training::{Evaluation, Run};
+use crate::training::{ModelEvaluation, TrainingRun, evaluation_path};
 use crate::{escape, files, manifest, pipelines};
 
 /// Writes `best`, of the sweep in `dir`, for programs and for people.
@@ -28,7 +28,7 @@ pub fn write_best_network(dir: &Path, best: &BestNetwork) -> Result<()> {
 pub fn best_model_info(
     dir: &Path,
     best: &BestNetwork,
-    evaluation: Option<&Evaluation>,
+    evaluation: Option<&ModelEvaluation>,
 ) -> Result<String> {
     let (run, relative) = (
         trial_dir(dir, best.trial),
@@ -63,7 +63,7 @@ pub fn best_model_info(
         ),
         (
             "model_sha256".to_owned(),
-            Run::open(&run)?.summary.model_sha256,
+            TrainingRun::open(&run)?.summary.model_sha256,
         ),
         ("trials".to_owned(), best.trials.len().to_string()),
         ("failed".to_owned(), failed.len().to_string()),
@@ -95,11 +95,14 @@ fn failure_text(trial: &TrialResult) -> String {
     format!("{}: {why}", trial.trial)
 }
 
-fn test_score_lines(run: &Path, evaluation: Option<Evaluation>) -> Result<Vec<(String, String)>> {
-    let path = Evaluation::path(run, SplitSide::Test);
+fn test_score_lines(
+    run: &Path,
+    evaluation: Option<ModelEvaluation>,
+) -> Result<Vec<(String, String)>> {
+    let path = evaluation_path(run, SplitSide::Test);
     let is_beside = evaluation.is_none() && path.is_file();
     let beside = is_beside
-        .then(|| manifest::read_json::<Evaluation>(&path))
+        .then(|| manifest::read_json::<ModelEvaluation>(&path))
         .transpose()?;
     let evaluation = evaluation.or(beside);
     let scores = evaluation

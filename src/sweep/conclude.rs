@@ -22,7 +22,7 @@ use super::trial_row::{TrialEnd, TrialRow};
 use crate::config::Config;
 use crate::queue::{ChunkEntry, WorkItem};
 use crate::tensors::SplitSide;
-use crate::training::{Evaluation, Run, evaluate};
+use crate::training::{ModelEvaluation, TrainingRun, evaluate_run, evaluation_path};
 use crate::{files, manifest};
 
 /// The row of `trial`, which `config` describes, and of which no part has left one.
@@ -141,7 +141,7 @@ fn leaders<'a>(sweep: &SweepFolder, rows: &'a [TrialRow]) -> Vec<&'a TrialRow> {
 #[derive(Debug)]
 pub struct EvaluatedChoices {
     /// The best network, with its scores on the test side.
-    pub network: Option<(BestNetwork, Evaluation)>,
+    pub network: Option<(BestNetwork, ModelEvaluation)>,
     /// The best pipeline of each split.
     pub choices: Vec<SplitChoice>,
 }
@@ -177,7 +177,7 @@ fn evaluate_network(
     rows: &[TrialRow],
     best: BestNetwork,
     out: &Path,
-) -> Result<(BestNetwork, Evaluation)> {
+) -> Result<(BestNetwork, ModelEvaluation)> {
     let row = rows
         .iter()
         .find(|row| row.trial == best.trial)
@@ -187,15 +187,15 @@ fn evaluate_network(
         trial_dir(out, best.trial),
     );
     let dataset = trial_dataset_side(sweep, &row.config, SplitSide::Test)?;
-    let evaluation = evaluate(
-        &Run::open(&dir)?,
+    let evaluation = evaluate_run(
+        &TrainingRun::open(&dir)?,
         &dataset,
         SplitSide::Test,
         sweep.config.evaluation.resamples,
         None,
     )?;
     fs_err::create_dir_all(&beside)?;
-    manifest::write_json(&Evaluation::path(&beside, SplitSide::Test), &evaluation)?;
+    manifest::write_json(&evaluation_path(&beside, SplitSide::Test), &evaluation)?;
     manifest::write_json(&out.join(BEST_FILE), &best)?;
     files::write_atomic(
         &out.join(INFO_FILE),

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::trial_row::{TrialEnd, TrialRow};
 use crate::error::{EXIT_RETRY, exit_code};
 use crate::queue::{AttemptOutcome, TrialAttempt};
-use crate::training::NonFinite;
+use crate::training::NonFiniteLoss;
 use crate::{pipelines, training};
 
 /// How long an attempt may go on.
@@ -43,14 +43,15 @@ impl AttemptDeadline<'_> {
         let Err(error) = outcome else {
             return Ok(AttemptOutcome::Done(self.ended_row(row, TrialEnd::Done)));
         };
-        let is_stopped = error.is::<training::Stopped>() || error.is::<pipelines::FitStopped>();
+        let is_stopped =
+            error.is::<training::TrainingStopped>() || error.is::<pipelines::FitStopped>();
         if is_stopped && self.began.elapsed() > self.limit {
             let error = error.context(format!("it took longer than {} s", self.limit.as_secs()));
             return Ok(self.fail(row, TrialEnd::TimeLimit, &error));
         }
         match error {
             _ if is_stopped => Ok(AttemptOutcome::Stopped),
-            error if error.is::<NonFinite>() => Ok(self.fail(row, TrialEnd::NonFinite, &error)),
+            error if error.is::<NonFiniteLoss>() => Ok(self.fail(row, TrialEnd::NonFinite, &error)),
             error if is_transient(&error) => Err(error),
             error => Ok(self.fail(row, TrialEnd::Error, &error)),
         }

@@ -15,7 +15,8 @@ use crate::models::Device;
 use crate::queue::{Queue, TrialAttempt};
 use crate::tensors::Dataset;
 use crate::training::{
-    self, Epoch, Metrics, Mode, NonFinite, Progress, RUN, Run, Status, read_history, train_until,
+    self, Epoch, NonFiniteLoss, RUN_FORMAT, StartMode, TrainingMetrics, TrainingRun,
+    TrainingStatus, TrainingUpdate, read_history, train_until,
 };
 use crate::{files, manifest};
 
@@ -26,7 +27,7 @@ pub(super) fn trained_epochs(dir: &Path) -> usize {
 
 /// What a training came to.
 pub(super) struct TrainingResult {
-    pub(super) metrics: Metrics,
+    pub(super) metrics: TrainingMetrics,
     pub(super) history: Vec<Epoch>,
 }
 
@@ -34,7 +35,7 @@ impl TrainingResult {
     /// That of the training in `dir`.
     pub(super) fn read(dir: &Path) -> Result<TrainingResult> {
         Ok(TrainingResult {
-            metrics: Metrics::read(dir)?,
+            metrics: TrainingMetrics::read(dir)?,
             history: read_history(dir)?,
         })
     }
@@ -79,32 +80,32 @@ impl NetworkAttempt<'_> {
     ) -> Result<TrainingResult> {
         let trial = self.attempt.entry.next_item().trial;
         let published = trial_dir(&self.sweep.dir, trial);
-        let is_same = manifest::finished_key(&published, RUN).as_deref() == Some(key);
+        let is_same = manifest::finished_key(&published, RUN_FORMAT).as_deref() == Some(key);
         if is_same && self.may_go_on_from(&published) {
-            let metrics = Run::open(&published)?.metrics;
+            let metrics = TrainingRun::open(&published)?.metrics;
             let history = read_history(&published)?;
-            if metrics.status != Status::TerminatedEarly || self.ends_after(&history) {
+            if metrics.status != TrainingStatus::TerminatedEarly || self.ends_after(&history) {
                 return Ok(TrainingResult { metrics, history });
             }
         }
 
         self.take_over_checkpoint(key)?;
         let metric = self.config.wandb.sweep.metric.name;
-        let hear = |news: Progress<'_>| match news {
-            Progress::Epoch(epoch) => {
+        let hear = |news: TrainingUpdate<'_>| match news {
+            TrainingUpdate::Epoch(epoch) => {
                 self.attempt
                     .report_epoch(epoch.epoch, epoch.watched(metric));
                 progress(trial, epoch);
                 ControlFlow::Continue(())
             }
-            Progress::Batch { .. } if self.deadline.has_passed() => ControlFlow::Break(()),
-            Progress::Batch { .. } => ControlFlow::Continue(()),
+            TrainingUpdate::Batch { .. } if self.deadline.has_passed() => ControlFlow::Break(()),
+            TrainingUpdate::Batch { .. } => ControlFlow::Continue(()),
         };
         let run = train_until(
             dataset,
             self.config,
             &self.dir,
-            Mode::Resume,
+            StartMode::Resume,
             &Device::Cpu,
             |epochs: &[Epoch]| self.ends_after(epochs),
             hear,
@@ -166,7 +167,7 @@ pub(super) fn set_network_key(
     config: &Config,
     dataset: &Dataset,
 ) -> Result<String> {
-    let key = training::Settings::of(config)?.key(&dataset.key)?;
+    let key = training::TrainingSettings::from_config(config)?.key(&dataset.key)?;
     row.key = Some(key.clone());
     row.tensors_key = Some(dataset.key.clone());
     Ok(key)
@@ -184,7 +185,7 @@ pub(super) fn record_training(
             Ok(())
         }
         Err(error) => {
-            if error.is::<NonFinite>() {
+            if error.is::<NonFiniteLoss>() {
                 let result = TrainingResult::read(dir)?;
                 row.set_training(result.metrics, &result.history);
             }

@@ -19,7 +19,7 @@ use super::rounds;
 use super::trial_row::{TrialEnd, TrialRow};
 use crate::config::MetricName;
 use crate::queue::{ChunkEntry, JournalPlace, Queue, ResultReader, StoredResult, WorkItem};
-use crate::training::Metrics;
+use crate::training::TrainingMetrics;
 
 /// What came of a trial, in short.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ struct OutcomeFields {
     seconds: f64,
     pipeline: String,
     split: Option<String>,
-    metrics: Option<Metrics>,
+    metrics: Option<TrainingMetrics>,
     fit: Option<FitLosses>,
 }
 

@@ -25,7 +25,9 @@ use super::trials::check_trial;
 use crate::config::Config;
 use crate::models::Device;
 use crate::queue::{AttemptOutcome, ChunkEntry, WorkItem};
-use crate::training::{self, Epoch, Mode, Progress, Status, read_history, train_until};
+use crate::training::{
+    self, Epoch, StartMode, TrainingStatus, TrainingUpdate, read_history, train_until,
+};
 use crate::{files, manifest};
 
 /// The rows of a part, in its directory: one JSON document a line.
@@ -294,8 +296,8 @@ impl SweepPart<'_> {
         let dataset = data.dataset(self.sweep, config)?;
         set_network_key(row, config, &dataset)?;
 
-        let hear = |news: Progress<'_>| {
-            if let Progress::Epoch(epoch) = news {
+        let hear = |news: TrainingUpdate<'_>| {
+            if let TrainingUpdate::Epoch(epoch) = news {
                 progress(trial, epoch);
             }
             if self.is_to_leave() {
@@ -309,14 +311,15 @@ impl SweepPart<'_> {
             &dataset,
             config,
             &dir,
-            Mode::Resume,
+            StartMode::Resume,
             self.device,
             ends,
             hear,
-        );
+        )
+        .map_err(anyhow::Error::from);
 
         if let Ok(run) = &run
-            && run.metrics.status == Status::TerminatedEarly
+            && run.metrics.status == TrainingStatus::TerminatedEarly
         {
             return Ok(Reached::FarEnough);
         }

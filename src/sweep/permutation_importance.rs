@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Metric;
 use crate::pipelines::{ColumnImportances, FittedPipeline, ImportanceMeasure};
 use crate::tables::FeatureTable;
-use crate::training::score;
+use crate::training::class_score;
 
 /// How often the rows of a feature are put in another order.
 const REPEATS: usize = 5;
@@ -85,7 +85,7 @@ fn permutations(
 ) -> Vec<Option<f64>> {
     let n = table.row_count();
     let loss = |table: &FeatureTable| {
-        let value = score(
+        let value = class_score(
             metric.name,
             &fitted.probabilities(table).ok()?,
             &table.y,

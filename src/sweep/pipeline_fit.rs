@@ -216,7 +216,7 @@ impl PipelineTask {
             let fitted = learn(&rows.train.select_rows(&fold.train), number)?;
             let tested = rows.train.select_rows(&fold.test);
             let probabilities = fitted.probabilities(&tested)?;
-            scores.push(ClassScores::of(&probabilities, &tested.y, classes));
+            scores.push(ClassScores::compute(&probabilities, &tested.y, classes));
             for (row, of_row) in fold.test.iter().zip(probabilities.chunks_exact(classes)) {
                 predictions.folds[row * classes..][..classes]
                     .iter_mut()
@@ -228,13 +228,13 @@ impl PipelineTask {
         let validated = rows.validate.as_ref().map(|table| {
             let probabilities = model.probabilities(table)?;
             predictions.validation = probabilities.iter().map(|p| *p as f32).collect();
-            anyhow::Ok(ClassScores::of(&probabilities, &table.y, classes))
+            anyhow::Ok(ClassScores::compute(&probabilities, &table.y, classes))
         });
         let mean = (!scores.is_empty()).then(|| ClassScores::mean(&scores));
         let evaluated = rows.evaluate.iter().map(|(name, table)| {
             Ok((
                 name.clone(),
-                ClassScores::of(&model.probabilities(table)?, &table.y, classes),
+                ClassScores::compute(&model.probabilities(table)?, &table.y, classes),
             ))
         });
         let evaluation = evaluated.collect::<Result<_>>()?;

@@ -124,7 +124,7 @@ fn check_networks(config: &Config) -> Result<()> {
     let trials = SweepTrials::from_config(config)?;
     for number in 1..=network_trial_count(config)? {
         let trial = trials.draw(number, &[])?;
-        TensorSettings::from_config(&trial).and(training::Settings::of(&trial))?;
+        TensorSettings::from_config(&trial).and(training::TrainingSettings::from_config(&trial))?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::manifest;
 use crate::pipelines::FittedPipeline;
 use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
 use crate::tensors::{self, Dataset, SplitSide};
-use crate::training::{Run, probabilities};
+use crate::training::{TrainingRun, predict_side};
 
 /// What trials learn from, kept for those that share it.
 #[derive(Default)]
@@ -177,8 +177,8 @@ pub(super) fn trial_predictions(
 
 /// The probabilities of both classes that a network gives one side, `[n, 2]`.
 fn network_predictions(sweep: &SweepFolder, row: &TrialRow, side: SplitSide) -> Result<Vec<f32>> {
-    let run = Run::open(&trial_dir(&sweep.dir, row.trial))?;
-    let successes = probabilities(&run, &trial_dataset(sweep, &row.config)?, side)?;
+    let run = TrainingRun::open(&trial_dir(&sweep.dir, row.trial))?;
+    let successes = predict_side(&run, &trial_dataset(sweep, &row.config)?, side)?;
     Ok(successes
         .into_iter()
         .flat_map(|p| [1.0 - p as f32, p as f32])

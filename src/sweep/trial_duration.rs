@@ -12,7 +12,7 @@ use super::pipeline_fit::PipelineTask;
 use super::trial_data;
 use crate::models::Device;
 use crate::pipelines;
-use crate::training::{Mode, Progress, Stopped, train};
+use crate::training::{StartMode, TrainError, TrainingUpdate, train};
 
 /// About how many seconds `trial` of `sweep` takes here, counted from 1: that of a training from its first batches, if it does not
 /// stop early; a fit that takes longer than `limit` is taken to end there. What it leaves is in `dir`.
@@ -40,8 +40,8 @@ pub fn measure_trial(
 
     let dataset = trial_data::trial_dataset(sweep, &config)?;
     let (began, share) = (Instant::now(), Mutex::new(1.0));
-    let hear = |news: Progress<'_>| {
-        let Progress::Batch {
+    let hear = |news: TrainingUpdate<'_>| {
+        let TrainingUpdate::Batch {
             epoch,
             batch,
             batches,
@@ -58,8 +58,10 @@ pub fn measure_trial(
         }
         ControlFlow::Break(())
     };
-    match train(&dataset, &config, dir, Mode::New, &Device::Cpu, hear) {
-        Err(error) if !error.is::<Stopped>() => Err(error),
-        _ => Ok(began.elapsed().as_secs_f64() / share.into_inner().unwrap_or(1.0)),
+    match train(&dataset, &config, dir, StartMode::New, &Device::Cpu, hear) {
+        Ok(_) | Err(TrainError::Stopped(_)) => {
+            Ok(began.elapsed().as_secs_f64() / share.into_inner().unwrap_or(1.0))
+        }
+        Err(error) => Err(error.into()),
     }
 }

@@ -13,7 +13,7 @@ use super::pipeline_fit::{self, FIT, FitScores};
 use super::rounds;
 use super::trial_row::TrialRow;
 use crate::queue::{ChunkEntry, Queue};
-use crate::training::{RUN, Status};
+use crate::training::{RUN_FORMAT, TrainingStatus};
 use crate::{files, manifest, training};
 
 /// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier sweep left there.
@@ -27,7 +27,8 @@ pub(super) fn publish_attempt(
     let to = trial_dir(&sweep.dir, entry.next_item().trial);
 
     let is_of_another_trial = || {
-        let found = manifest::finished_key(&to, RUN).or_else(|| manifest::finished_key(&to, FIT));
+        let found =
+            manifest::finished_key(&to, RUN_FORMAT).or_else(|| manifest::finished_key(&to, FIT));
         row.key.is_none() || found.is_some_and(|key| Some(key) != row.key)
     };
     take_place(
@@ -132,7 +133,7 @@ impl<'a> TrialFiles<'a> {
             && row
                 .metrics
                 .as_ref()
-                .is_some_and(|metrics| metrics.status == Status::TerminatedEarly);
+                .is_some_and(|metrics| metrics.status == TrainingStatus::TerminatedEarly);
         if !is_fit && !may_be_promoted {
             training::remove_checkpoint(&trial_dir(&self.sweep.dir, row.trial))?;
         }

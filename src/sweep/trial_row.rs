@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::pipeline_fit::FitScores;
 use crate::config::{Config, MetricName, whole};
 use crate::queue::{ChunkEntry, WorkItem};
-use crate::training::{Epoch, Metrics, Scores, Status};
+use crate::training::{Epoch, Scores, TrainingMetrics, TrainingStatus};
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ pub struct TrialRow {
     /// Every hyper-parameter.
     pub parameters: BTreeMap<String, Value>,
     /// How its training went.
-    pub metrics: Option<Metrics>,
+    pub metrics: Option<TrainingMetrics>,
     /// The scores of a pipeline, of each fold and of the rows held out.
     pub fit: Option<FitScores>,
     /// How long each fit took: the folds, then the model.
@@ -154,11 +154,11 @@ impl TrialRow {
     }
 
     /// Takes over what a training came to.
-    pub(super) fn set_training(&mut self, metrics: Metrics, history: &[Epoch]) {
+    pub(super) fn set_training(&mut self, metrics: TrainingMetrics, history: &[Epoch]) {
         let name = self.config.wandb.sweep.metric.name;
         self.values = history.iter().map(|epoch| epoch.watched(name)).collect();
         self.value = metrics.value(name);
-        if metrics.status == Status::TerminatedEarly {
+        if metrics.status == TrainingStatus::TerminatedEarly {
             // With so many epochs it is made again.
             self.config.epochs = metrics.epochs;
         }

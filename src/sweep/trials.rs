@@ -234,7 +234,7 @@ pub(super) fn check_trial(trial: &Config) -> Result<()> {
         return check_pipeline(trial);
     }
     TensorSettings::from_config(trial)?;
-    training::Settings::of(trial)?;
+    training::TrainingSettings::from_config(trial)?;
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use super::trial_row::{TrialEnd, TrialRow};
 use super::trials::check_trial;
 use crate::manifest;
 use crate::queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
-use crate::training::{Epoch, RUN};
+use crate::training::{Epoch, RUN_FORMAT};
 
 /// Does trials of `sweep` until none is left or `stop` is set; one that takes longer than `limit` has failed. `progress`
 /// hears of each epoch with its trial, `ended` of each row that counts.
@@ -136,6 +136,7 @@ impl SweepWorker<'_> {
         }
         let from = self.queue.work_dir(entry);
         let to = trial_dir(&self.sweep.dir, entry.next_item().trial);
-        manifest::finished_key(&to, RUN) == row.key && trained_epochs(&from) < trained_epochs(&to)
+        manifest::finished_key(&to, RUN_FORMAT) == row.key
+            && trained_epochs(&from) < trained_epochs(&to)
     }
 }

@@ -1,5 +1,6 @@
-//! Adam (Kingma and Ba 2015, algorithm 1) with decoupled weight decay (Loshchilov and Hutter 2019), as PyTorch's `AdamW`,
-//! after clipping as PyTorch's `clip_grad_norm_`; in one pass over a flat vector.
+//! Adam (Kingma and Ba 2015, algorithm 1) with decoupled weight decay (Loshchilov and Hutter 2019),
+//! as PyTorch's `AdamW`, after clipping as PyTorch's `clip_grad_norm_`; in one pass over a flat
+//! vector.
 
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
@@ -11,10 +12,10 @@ const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
 const EPSILON: f64 = 1e-8;
 
-/// Numbers that one thread moves at a time.
+/// Numbers that one thread works on at a time.
 const PIECE: usize = 1 << 14;
 
-/// How far and where to a step goes.
+/// How far a step goes, and in which direction.
 #[derive(Debug, Clone, Copy)]
 pub struct AdamSettings {
     /// The learning rate.
@@ -35,7 +36,7 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// Before the first step of so many parameters.
+    /// Before the first step, for so many parameters.
     pub fn new(parameters: usize) -> Adam {
         Adam {
             first: AlignedFloats::zeros(parameters),
@@ -45,16 +46,15 @@ impl Adam {
     }
 
     /// Moves every weight against its gradient.
-    pub fn step(&mut self, weights: &mut [f32], gradient: &[f32], rule: &AdamSettings) {
+    pub fn step(&mut self, weights: &mut [f32], gradient: &[f32], settings: &AdamSettings) {
         self.step += 1;
         let step = self.step as i32;
         let second_correction = (1.0 - BETA2.powi(step)).sqrt();
-        let rate = (rule.learning_rate * second_correction / (1.0 - BETA1.powi(step))) as f32;
+        let rate = (settings.learning_rate * second_correction / (1.0 - BETA1.powi(step))) as f32;
         let epsilon = (EPSILON * second_correction) as f32;
-        let (keep, scale) = (
-            (1.0 - rule.learning_rate * rule.weight_decay) as f32,
-            rule.scale(gradient),
-        );
+        let keep = (1.0 - settings.learning_rate * settings.weight_decay) as f32;
+        let scale = settings.gradient_scale(gradient);
+
         let moments = self
             .first
             .par_chunks_mut(PIECE)
@@ -64,7 +64,7 @@ impl Adam {
             .zip(gradient.par_chunks(PIECE))
             .zip(moments);
         pieces.for_each(|((weights, gradient), (first, second))| {
-            run_kernel(Move {
+            run_kernel(AdamStep {
                 weights,
                 gradient,
                 first,
@@ -80,30 +80,23 @@ impl Adam {
 
 impl AdamSettings {
     /// What the gradient is multiplied by.
-    fn scale(&self, gradient: &[f32]) -> f32 {
+    fn gradient_scale(&self, gradient: &[f32]) -> f32 {
         if self.clip_grad_norm == 0.0 {
             return 1.0;
         }
         // Pieces and their order are fixed, so that the sum does not depend on threads.
-        let squares = |piece: &[f32]| {
-            piece
-                .iter()
-                .map(|&g| f64::from(g) * f64::from(g))
-                .sum::<f64>()
-        };
-        let norm = gradient
-            .par_chunks(PIECE)
-            .map(squares)
-            .collect::<Vec<f64>>()
-            .iter()
-            .sum::<f64>()
-            .sqrt();
+        let squares: Vec<f64> = gradient.par_chunks(PIECE).map(sum_of_squares).collect();
+        let norm = squares.iter().sum::<f64>().sqrt();
         (self.clip_grad_norm / (norm + 1e-6)).min(1.0) as f32
     }
 }
 
+fn sum_of_squares(numbers: &[f32]) -> f64 {
+    numbers.iter().map(|&g| f64::from(g) * f64::from(g)).sum()
+}
+
 /// One step of some weights.
-struct Move<'a> {
+struct AdamStep<'a> {
     weights: &'a mut [f32],
     gradient: &'a [f32],
     first: &'a mut [f32],
@@ -116,7 +109,7 @@ struct Move<'a> {
     scale: f32,
 }
 
-impl WithSimd for Move<'_> {
+impl WithSimd for AdamStep<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -127,8 +120,11 @@ impl WithSimd for Move<'_> {
         let (second, _) = S::as_mut_simd_f32s(self.second);
         let [keep1, add1] = [BETA1, 1.0 - BETA1].map(|factor| simd.splat_f32s(factor as f32));
         let [keep2, add2] = [BETA2, 1.0 - BETA2].map(|factor| simd.splat_f32s(factor as f32));
-        let (rate, epsilon) = (simd.splat_f32s(-self.rate), simd.splat_f32s(self.epsilon));
-        let (keep, scale) = (simd.splat_f32s(self.keep), simd.splat_f32s(self.scale));
+        let rate = simd.splat_f32s(-self.rate);
+        let epsilon = simd.splat_f32s(self.epsilon);
+        let keep = simd.splat_f32s(self.keep);
+        let scale = simd.splat_f32s(self.scale);
+
         for (((weight, &g), first), second) in
             weights.iter_mut().zip(gradient).zip(first).zip(second)
         {
@@ -140,6 +136,7 @@ impl WithSimd for Move<'_> {
                 *second,
                 simd.mul_f32s(simd.mul_f32s(add2, g), g),
             );
+
             let spread = simd.add_f32s(simd.sqrt_f32s(*second), epsilon);
             let kept = simd.mul_f32s(keep, *weight);
             *weight = simd.add_f32s(kept, simd.div_f32s(simd.mul_f32s(rate, *first), spread));
@@ -154,7 +151,7 @@ mod tests {
     /// Two steps by the equations, one weight at a time.
     #[test]
     fn decay_and_clipping_by_hand() {
-        let rule = AdamSettings {
+        let settings = AdamSettings {
             learning_rate: 0.1,
             weight_decay: 0.5,
             clip_grad_norm: 1.0,
@@ -167,7 +164,7 @@ mod tests {
         let mut adam = Adam::new(weights.len());
         let (mut expected, mut first, mut second) = (weights.map(f64::from), [0.0; 8], [0.0; 8]);
         for (gradient, step) in gradients.iter().zip(1..) {
-            adam.step(&mut weights, gradient, &rule);
+            adam.step(&mut weights, gradient, &settings);
             let norm = gradient
                 .iter()
                 .map(|&g| f64::from(g).powi(2))

@@ -1,4 +1,7 @@
-//! What a model has to beat: the majority, and the success rate of each hold code and subcode, learned on train.
+//! What a model has to beat: the majority, and the success rate of each hold code and subcode,
+//! learned on train.
+
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -7,7 +10,7 @@ use crate::tensors::{Dataset, SplitSide};
 
 /// How often holds of one kind were followed by success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Rate {
+pub struct SuccessRate {
     /// The hold code.
     pub hold_code: i32,
     /// The hold subcode.
@@ -18,7 +21,7 @@ pub struct Rate {
     pub successes: usize,
 }
 
-impl Rate {
+impl SuccessRate {
     /// The share of successes; 0 of 0 is 0.
     pub fn share(&self) -> f64 {
         self.successes as f64 / self.holds.max(1) as f64
@@ -27,31 +30,32 @@ impl Rate {
 
 /// The rates on the training samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rates {
+pub struct SuccessRates {
     /// Over all codes.
-    pub overall: Rate,
+    pub overall: SuccessRate,
     /// By code and subcode, sorted.
-    pub by_code: Vec<Rate>,
+    pub by_code: Vec<SuccessRate>,
     /// The first training hold, epoch ms.
     pub from_ms: i64,
     /// The last training hold, epoch ms.
     pub to_ms: i64,
 }
 
-impl Rates {
+impl SuccessRates {
     /// Learns the rates on the training side of `dataset`.
-    pub fn learn(dataset: &Dataset) -> Result<Rates> {
+    pub fn learn(dataset: &Dataset) -> Result<SuccessRates> {
         let side = SplitSide::Train;
         let codes: Vec<i32> = dataset.column(side, "hold_code")?;
         let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
         let labels: Vec<u8> = dataset.column(side, "label")?;
-        let mut overall = Rate::default();
-        let mut by_code = std::collections::BTreeMap::new();
+
+        let mut overall = SuccessRate::default();
+        let mut by_code = BTreeMap::new();
         for ((hold_code, hold_subcode), label) in codes.into_iter().zip(subcodes).zip(labels) {
-            let empty = Rate {
+            let empty = SuccessRate {
                 hold_code,
                 hold_subcode,
-                ..Rate::default()
+                ..SuccessRate::default()
             };
             let own = by_code.entry((hold_code, hold_subcode)).or_insert(empty);
             for rate in [own, &mut overall] {
@@ -59,18 +63,18 @@ impl Rates {
                 rate.successes += usize::from(label);
             }
         }
-        let spanned = &dataset.summary.splits[&side];
-        let (from_ms, to_ms) = (spanned.from_ms, spanned.to_ms);
-        Ok(Rates {
+
+        let split = &dataset.summary.splits[&side];
+        Ok(SuccessRates {
             overall,
             by_code: by_code.into_values().collect(),
-            from_ms,
-            to_ms,
+            from_ms: split.from_ms,
+            to_ms: split.to_ms,
         })
     }
 
     /// The rate of one kind of hold; `None` if training saw none.
-    pub fn get(&self, hold_code: i32, hold_subcode: i32) -> Option<&Rate> {
+    pub fn get(&self, hold_code: i32, hold_subcode: i32) -> Option<&SuccessRate> {
         self.by_code
             .iter()
             .find(|rate| (rate.hold_code, rate.hold_subcode) == (hold_code, hold_subcode))

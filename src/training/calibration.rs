@@ -1,14 +1,18 @@
-//! Logits and labels of the validation samples → the temperature that turns logits into probabilities (Guo et al. 2017),
-//! and the probability from which on success is predicted.
+//! Logits and labels of the validation samples → the temperature that turns logits into
+//! probabilities (Guo et al. 2017), and the probability from which on success is predicted.
 
 use serde::{Deserialize, Serialize};
 
-use super::metrics::{Scores, probability};
+use super::scores::{Scores, sigmoid};
 use crate::config::Threshold;
 
-/// The least and the largest inverse temperature: where all samples are on their right side, or all on the wrong one, the
-/// likelihood alone would go on for ever.
-const INVERSE: (f64, f64) = (1.0 / 64.0, 64.0);
+/// The least inverse temperature. Where all samples are on their wrong side, the likelihood alone
+/// would go on to 0.
+const LEAST_INVERSE: f64 = 1.0 / 64.0;
+
+/// The largest inverse temperature. Where all samples are on their right side, the likelihood alone
+/// would go on for ever.
+const LARGEST_INVERSE: f64 = 64.0;
 
 /// How a model's logits are read.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -17,69 +21,76 @@ pub struct Calibration {
     pub temperature: f64,
     /// Success is predicted from this probability on.
     pub threshold: f64,
-    /// The scores on the validation samples, so read. Those of the best epoch are as before: temperature 1, threshold 0.5.
+    /// The scores on the validation samples, so read. Those of the best epoch are with temperature
+    /// 1 and threshold 0.5.
     pub validation: Scores,
 }
 
 impl Calibration {
     /// Fits the temperature to `logits` and `labels`, then chooses the threshold.
     pub(super) fn fit(logits: &[f32], labels: &[bool], threshold: Threshold) -> Calibration {
-        let temperature = temperature(logits, labels);
+        let temperature = fit_temperature(logits, labels);
         let probabilities: Vec<f64> = logits
             .iter()
-            .map(|&x| probability(f64::from(x) / temperature))
+            .map(|&x| sigmoid(f64::from(x) / temperature))
             .collect();
-        let threshold = choose(&probabilities, labels, threshold);
+        let threshold = choose_threshold(&probabilities, labels, threshold);
         Calibration {
             temperature,
             threshold,
-            validation: Scores::of(&probabilities, labels, threshold),
+            validation: Scores::compute(&probabilities, labels, threshold),
         }
     }
 
     /// The probability that a logit stands for.
     pub fn probability(&self, logit: f32) -> f64 {
-        probability(f64::from(logit) / self.temperature)
+        sigmoid(f64::from(logit) / self.temperature)
     }
 }
 
-/// The temperature under which `labels` are most likely; 1 where there is but one kind of label, which would tell nothing.
-fn temperature(logits: &[f32], labels: &[bool]) -> f64 {
+/// The temperature under which `labels` are most likely; 1 where there is only one kind of label,
+/// which would tell nothing.
+fn fit_temperature(logits: &[f32], labels: &[bool]) -> f64 {
     if labels.iter().all(|label| *label) || !labels.contains(&true) {
         return 1.0;
     }
-    // The loss is convex in the inverse temperature: its slope changes its sign once, where halving finds it.
-    let slope = |inverse: f64| {
-        let terms = logits.iter().zip(labels).map(|(&logit, &label)| {
-            let x = f64::from(logit);
-            (probability(inverse * x) - f64::from(u8::from(label))) * x
-        });
-        terms.sum::<f64>()
-    };
-    let (mut low, mut high) = INVERSE;
+
+    // The loss is convex in the inverse temperature, so its slope changes its sign once. Bisection
+    // finds where.
+    let mut low = LEAST_INVERSE;
+    let mut high = LARGEST_INVERSE;
     for _ in 0..100 {
         let middle = (low + high) / 2.0;
-        if slope(middle) < 0.0 {
-            low = middle
+        if loss_slope(logits, labels, middle) < 0.0 {
+            low = middle;
         } else {
-            high = middle
+            high = middle;
         }
     }
     2.0 / (low + high)
 }
 
+/// The derivative of the cross-entropy by the inverse temperature.
+fn loss_slope(logits: &[f32], labels: &[bool], inverse: f64) -> f64 {
+    let terms = logits.iter().zip(labels).map(|(&logit, &label)| {
+        let x = f64::from(logit);
+        (sigmoid(inverse * x) - f64::from(u8::from(label))) * x
+    });
+    terms.sum()
+}
+
 /// How many predictions are right and wrong.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct ConfusionCounts {
     right_success: f64,
     wrong_success: f64,
     right_failure: f64,
     wrong_failure: f64,
 }
 
-impl Counts {
-    /// What `threshold` wants most of.
-    fn value(&self, threshold: Threshold) -> f64 {
+impl ConfusionCounts {
+    /// The value that the choice of a threshold maximises.
+    fn objective(&self, threshold: Threshold) -> f64 {
         let wrong = self.wrong_success + self.wrong_failure;
         match threshold {
             Threshold::At(_) => 0.0,
@@ -93,10 +104,22 @@ impl Counts {
             } => -(wrong_release * self.wrong_success + wrong_removal * self.wrong_failure),
         }
     }
+
+    /// A sample with this label falls below the threshold: success is no longer predicted.
+    fn predict_failure(&mut self, label: bool) {
+        if label {
+            self.right_success -= 1.0;
+            self.wrong_failure += 1.0;
+        } else {
+            self.wrong_success -= 1.0;
+            self.right_failure += 1.0;
+        }
+    }
 }
 
-/// The threshold that is best on these samples; of those that are equally good the one nearest to 0.5, then the lowest.
-fn choose(probabilities: &[f64], labels: &[bool], threshold: Threshold) -> f64 {
+/// The threshold that is best on these samples; of those that are equally good the one nearest to
+/// 0.5, then the lowest.
+fn choose_threshold(probabilities: &[f64], labels: &[bool], threshold: Threshold) -> f64 {
     if let Threshold::At(threshold) = threshold {
         return threshold;
     }
@@ -106,44 +129,46 @@ fn choose(probabilities: &[f64], labels: &[bool], threshold: Threshold) -> f64 {
         .zip(labels.iter().copied())
         .collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut counts = Counts::default();
-    for &(_, label) in &order {
-        *(if label {
-            &mut counts.right_success
-        } else {
-            &mut counts.wrong_success
-        }) += 1.0;
-    }
+
+    // Below the lowest probability, success is predicted of all.
+    let positives = labels.iter().filter(|label| **label).count();
+    let mut counts = ConfusionCounts {
+        right_success: positives as f64,
+        wrong_success: (labels.len() - positives) as f64,
+        ..ConfusionCounts::default()
+    };
     let first = order.first().map_or(1.0, |(probability, _)| *probability);
-    let mut best = (counts.value(threshold), between(0.0, first));
-    let mut groups = order.chunk_by(|a, b| a.0 == b.0).peekable();
+    let mut best = threshold_between(0.0, first);
+    let mut best_objective = counts.objective(threshold);
+
     // One distinct probability after the other falls below the threshold.
+    let mut groups = order.chunk_by(|a, b| a.0 == b.0).peekable();
     while let Some(group) = groups.next() {
         for &(_, label) in group {
-            let (from, to) = match label {
-                true => (&mut counts.right_success, &mut counts.wrong_failure),
-                false => (&mut counts.wrong_success, &mut counts.right_failure),
-            };
-            (*from, *to) = (*from - 1.0, *to + 1.0);
+            counts.predict_failure(label);
         }
-        let (below, above) = (group[0].0, groups.peek().map_or(1.0, |next| next[0].0));
-        let candidate = (counts.value(threshold), between(below, above));
-        let nearer = (candidate.1 - 0.5).abs() < (best.1 - 0.5).abs();
-        if below < above && (candidate.0 > best.0 || candidate.0 == best.0 && nearer) {
+
+        let below = group[0].0;
+        let above = groups.peek().map_or(1.0, |next| next[0].0);
+        let candidate = threshold_between(below, above);
+        let objective = counts.objective(threshold);
+        let is_nearer = (candidate - 0.5).abs() < (best - 0.5).abs();
+        let is_better = objective > best_objective || objective == best_objective && is_nearer;
+        if below < above && is_better {
             best = candidate;
+            best_objective = objective;
         }
     }
-    best.1
+    best
 }
 
 /// A threshold above `below` and up to `above`: 0.5 if it is there, else in the middle.
-fn between(below: f64, above: f64) -> f64 {
-    let middle = (below + above) / 2.0;
-    match below < 0.5 && 0.5 <= above {
-        true => 0.5,
-        false if middle > below => middle,
-        false => above,
+fn threshold_between(below: f64, above: f64) -> f64 {
+    if below < 0.5 && 0.5 <= above {
+        return 0.5;
     }
+    let middle = (below + above) / 2.0;
+    if middle > below { middle } else { above }
 }
 
 #[cfg(test)]
@@ -158,7 +183,7 @@ mod tests {
         let logits: Vec<f32> = (0..n).map(|_| generator.random_range(-3.0..3.0)).collect();
         let labels = logits
             .iter()
-            .map(|&x| generator.random_bool(probability(f64::from(x))))
+            .map(|&x| generator.random_bool(sigmoid(f64::from(x))))
             .collect();
         (logits, labels)
     }
@@ -168,14 +193,11 @@ mod tests {
         let (logits, labels) = drawn(20_000);
         for factor in [0.5, 1.0, 4.0] {
             let boasting: Vec<f32> = logits.iter().map(|x| factor * x).collect();
-            let found = temperature(&boasting, &labels) / f64::from(factor);
+            let found = fit_temperature(&boasting, &labels) / f64::from(factor);
             assert!((found - 1.0).abs() < 0.05, "{found}");
             let fitted = Calibration::fit(&boasting, &labels, Threshold::At(0.5));
-            let raw: Vec<f64> = boasting
-                .iter()
-                .map(|&x| probability(f64::from(x)))
-                .collect();
-            let (before, after) = (Scores::of(&raw, &labels, 0.5), fitted.validation);
+            let raw: Vec<f64> = boasting.iter().map(|&x| sigmoid(f64::from(x))).collect();
+            let (before, after) = (Scores::compute(&raw, &labels, 0.5), fitted.validation);
             assert!(after.ece.expect("defined") < 0.02, "{after:?}");
             assert!(
                 factor == 1.0 || after.brier < before.brier && after.ece < before.ece,
@@ -189,11 +211,11 @@ mod tests {
         }
     }
 
-    /// Three of four samples at a distance of 2 lie on the side of their label: likeliest is a probability of 3/4 to be
-    /// right, which is a logit of ln 3.
+    /// Three of four samples at a distance of 2 lie on the side of their label: likeliest is a
+    /// probability of 3/4 to be right, which is a logit of ln 3.
     #[test]
     fn a_temperature_by_hand() {
-        let found = temperature(&[2.0, 2.0, 2.0, -2.0], &[true, true, false, false]);
+        let found = fit_temperature(&[2.0, 2.0, 2.0, -2.0], &[true, true, false, false]);
         assert!((found - 2.0 / 3f64.ln()).abs() < 1e-12, "{found}");
     }
 
@@ -204,22 +226,22 @@ mod tests {
             assert_eq!(fitted.temperature, 1.0);
             assert!(fitted.threshold.is_finite());
         }
-        assert_eq!(temperature(&[], &[]), 1.0);
+        assert_eq!(fit_temperature(&[], &[]), 1.0);
         assert!(
-            (temperature(&[1.0, -1.0], &[true, false]) * INVERSE.1 - 1.0).abs() < 1e-9,
+            (fit_temperature(&[1.0, -1.0], &[true, false]) * LARGEST_INVERSE - 1.0).abs() < 1e-9,
             "all right"
         );
         assert!(
-            (temperature(&[1.0, -1.0], &[false, true]) * INVERSE.0 - 1.0).abs() < 1e-9,
+            (fit_temperature(&[1.0, -1.0], &[false, true]) * LEAST_INVERSE - 1.0).abs() < 1e-9,
             "all wrong"
         );
-        assert!(temperature(&[f32::MAX, f32::MIN, 0.0], &[true, true, false]).is_finite());
+        assert!(fit_temperature(&[f32::MAX, f32::MIN, 0.0], &[true, true, false]).is_finite());
     }
 
     #[test]
     fn thresholds_by_hand() {
         let (probabilities, labels) = ([0.1, 0.2, 0.3, 0.4, 0.9], [false, true, false, true, true]);
-        let chosen = |threshold| choose(&probabilities, &labels, threshold);
+        let chosen = |threshold| choose_threshold(&probabilities, &labels, threshold);
         let cost = |wrong_release, wrong_removal| {
             chosen(Threshold::Cost {
                 wrong_release,
@@ -238,17 +260,20 @@ mod tests {
             "of those that miss no success the nearest to 0.5"
         );
         assert_eq!(
-            choose(&[0.2, 0.9], &[false, true], Threshold::Accuracy),
+            choose_threshold(&[0.2, 0.9], &[false, true], Threshold::Accuracy),
             0.5,
             "0.5 where it is as good"
         );
         assert_eq!(
-            choose(&[0.4, 0.6], &[true, false], Threshold::Accuracy),
+            choose_threshold(&[0.4, 0.6], &[true, false], Threshold::Accuracy),
             0.2,
             "the lower of two as near"
         );
-        assert_eq!(choose(&[0.0, 1.0], &[true, true], Threshold::Accuracy), 0.0);
-        assert!(choose(&[1.0], &[false], Threshold::Accuracy) <= 1.0);
-        assert_eq!(choose(&[], &[], Threshold::FMeasure), 0.5);
+        assert_eq!(
+            choose_threshold(&[0.0, 1.0], &[true, true], Threshold::Accuracy),
+            0.0
+        );
+        assert!(choose_threshold(&[1.0], &[false], Threshold::Accuracy) <= 1.0);
+        assert_eq!(choose_threshold(&[], &[], Threshold::FMeasure), 0.5);
     }
 }

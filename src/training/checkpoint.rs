@@ -1,5 +1,6 @@
-//! Checkpoints: everything a training needs to go on as if it had never stopped, in one file, written after each epoch,
-//! every few minutes within one, and when somebody asks the training to stop.
+//! Checkpoints: everything a training needs to go on as if it had never stopped, in one file. It is
+//! written after each epoch, every few minutes within one, and when somebody asks the training to
+//! stop.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,39 +10,18 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::adam::Adam;
-use super::run::write_history;
-use super::train::{Epoch, Progress, Stopped};
+use super::epoch::{Epoch, write_history};
+use super::progress::{TrainError, TrainingStopped, TrainingUpdate};
+use super::run_dir::{CHECKPOINT_FILE, CHECKPOINT_FORMAT};
+use super::state::TrainingState;
 use crate::error::hinted;
+use crate::files;
 use crate::models::Model;
-use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
+use crate::shard::{self, Shard, ShardColumn};
 
-/// The checkpoint's file name in a run.
-pub(super) const FILE: &str = "checkpoint.safetensors";
-
-const FORMAT: ArtefactFormat = ArtefactFormat {
-    name: "checkpoint",
-    version: 3,
-    rebuild: "poolcast train TENSORS -o RUN",
-};
-
-/// The state of a training between two batches. What is random in an epoch, the order of its samples, follows from the
-/// seed and the epoch by name, so the state of that generator is the epoch and the place in it.
-#[derive(Debug)]
-pub(super) struct Checkpoint {
-    pub(super) model: Model,
-    pub(super) adam: Adam,
-    /// The weights of the best epoch so far, in the model's order.
-    pub(super) best: Vec<Vec<f32>>,
-    /// The epochs so far.
-    pub(super) history: Vec<Epoch>,
-    /// Batches that the epoch after these has learned from.
-    pub(super) batch: usize,
-    /// The sum of the loss over their samples.
-    pub(super) loss_sum: f64,
-}
-
+/// What a checkpoint says beside its vectors.
 #[derive(Serialize, Deserialize)]
-struct Notes {
+struct CheckpointNotes {
     key: String,
     step: u64,
     history: Vec<Epoch>,
@@ -51,191 +31,169 @@ struct Notes {
 
 /// The key of the training that left its checkpoint in `dir`.
 pub fn checkpoint_key(dir: &Path) -> Option<String> {
-    let shard = Shard::open(&dir.join(FILE), FORMAT).ok()?;
-    shard.notes::<Notes>().ok().map(|notes| notes.key)
+    let shard = Shard::open(&dir.join(CHECKPOINT_FILE), CHECKPOINT_FORMAT).ok()?;
+    shard.notes::<CheckpointNotes>().ok().map(|notes| notes.key)
 }
 
 /// Copies the checkpoint of the training in `from` to the directory `to`, where it goes on.
 pub fn copy_checkpoint(from: &Path, to: &Path) -> Result<()> {
     fs_err::create_dir_all(to)?;
-    crate::files::write_atomic(
-        &to.join(FILE),
-        &crate::files::read_artefact(&from.join(FILE), u64::MAX)?,
+    let bytes = files::read_artefact(&from.join(CHECKPOINT_FILE), u64::MAX)?;
+    files::write_atomic(&to.join(CHECKPOINT_FILE), &bytes)
+}
+
+/// Writes the checkpoint of the training called `key` to its directory.
+fn write_checkpoint(dir: &Path, key: &str, state: &TrainingState) -> Result<()> {
+    let notes = CheckpointNotes {
+        key: key.to_owned(),
+        step: state.adam.step,
+        history: state.history.clone(),
+        batch: state.batch,
+        loss_sum: state.loss_sum,
+    };
+
+    let model = &state.model;
+    let weights = model.weights();
+    let first = model.split_by_parameter(&state.adam.first);
+    let second = model.split_by_parameter(&state.adam.second);
+    let groups = [
+        ("weights", &weights),
+        ("first", &first),
+        ("second", &second),
+        ("best", &state.best),
+    ];
+    let mut columns = Vec::new();
+    for (group, vectors) in groups {
+        for (parameter, vector) in model.parameters().iter().zip(vectors) {
+            let name = format!("{group}/{}", parameter.name);
+            columns.push((name, ShardColumn::vector(vector)));
+        }
+    }
+    shard::write(
+        &dir.join(CHECKPOINT_FILE),
+        CHECKPOINT_FORMAT,
+        &notes,
+        columns,
     )
 }
 
-impl Checkpoint {
-    /// Writes the checkpoint of the training called `key` to the run `dir`.
-    pub(super) fn write(&self, dir: &Path, key: &str) -> Result<()> {
-        let Checkpoint {
-            batch, loss_sum, ..
-        } = *self;
-        let (key, history) = (key.to_owned(), self.history.clone());
-        let notes = Notes {
-            key,
-            step: self.adam.step,
-            history,
-            batch,
-            loss_sum,
-        };
-        let weights = self.model.weights();
-        let (first, second) = (
-            self.model.split_by_parameter(&self.adam.first),
-            self.model.split_by_parameter(&self.adam.second),
-        );
-        let groups = [
-            ("weights", &weights),
-            ("first", &first),
-            ("second", &second),
-            ("best", &self.best),
-        ];
-        let names: Vec<&str> = self
-            .model
-            .parameters()
-            .iter()
-            .map(|parameter| &*parameter.name)
-            .collect();
-        let columns = groups.iter().flat_map(|(group, vectors)| {
-            names
-                .iter()
-                .zip(*vectors)
-                .map(move |(name, vector)| (format!("{group}/{name}"), ShardColumn::vector(vector)))
-        });
-        shard::write(&dir.join(FILE), FORMAT, &notes, columns.collect())
-    }
+/// Reads the checkpoint in `dir` into `model`, whatever its weights were.
+///
+/// # Errors
+/// Fails when it belongs to a training with another `key`: other tensors or other settings.
+pub(super) fn read_checkpoint(dir: &Path, key: &str, mut model: Model) -> Result<TrainingState> {
+    let path = dir.join(CHECKPOINT_FILE);
+    let shard = Shard::open(&path, CHECKPOINT_FORMAT)?;
+    let notes: CheckpointNotes = shard.notes()?;
+    ensure!(
+        notes.key == key,
+        hinted(
+            format!(
+                "`{}` belongs to a training on other tensors or with other settings",
+                path.display()
+            ),
+            "use its tensors and settings, or name another directory"
+        )
+    );
 
-    /// Reads the checkpoint in the run `dir` into `model`, whatever its weights were.
-    ///
-    /// # Errors
-    /// Fails when it belongs to a training with another `key`: other tensors or other settings.
-    pub(super) fn read(dir: &Path, key: &str, mut model: Model) -> Result<Checkpoint> {
-        let path = dir.join(FILE);
-        let shard = Shard::open(&path, FORMAT)?;
-        let notes: Notes = shard.notes()?;
-        ensure!(
-            notes.key == key,
-            hinted(
-                format!(
-                    "`{}` belongs to a training on other tensors or with other settings",
-                    path.display()
-                ),
-                "use its tensors and settings, or name another directory"
-            )
-        );
-        let column = |group: &str, name: &str| shard.column(&format!("{group}/{name}"));
-        let group = |group: &str| model.join_parameters(|name| column(group, name));
-        let weights = group("weights")?;
-        let adam = Adam {
-            first: group("first")?,
-            second: group("second")?,
-            step: notes.step,
-        };
-        let best = model.split_by_parameter(&group("best")?);
-        model.flat_weights_mut().copy_from_slice(&weights);
-        let Notes {
-            history,
-            batch,
-            loss_sum,
-            ..
-        } = notes;
-        Ok(Checkpoint {
-            model,
-            adam,
-            best,
-            history,
-            batch,
-            loss_sum,
-        })
-    }
+    let read_group =
+        |group: &str| model.join_parameters(|name| shard.column(&format!("{group}/{name}")));
+    let weights = read_group("weights")?;
+    let adam = Adam {
+        first: read_group("first")?,
+        second: read_group("second")?,
+        step: notes.step,
+    };
+    let best = model.split_by_parameter(&read_group("best")?);
+    model.flat_weights_mut().copy_from_slice(&weights);
 
-    /// The epoch at work, counted from 1.
-    pub(super) fn epoch(&self) -> usize {
-        self.history.len() + 1
-    }
-
-    /// Ends the epoch at work.
-    pub(super) fn end(&mut self, epoch: Epoch) {
-        if epoch.is_best {
-            self.best = self.model.weights();
-        }
-        self.history.push(epoch);
-        (self.batch, self.loss_sum) = (0, 0.0);
-    }
+    Ok(TrainingState {
+        model,
+        adam,
+        best,
+        history: notes.history,
+        batch: notes.batch,
+        loss_sum: notes.loss_sum,
+    })
 }
+
+/// Who watches a training, and may stop it after a batch.
+pub(super) type ProgressListener<'a> = dyn Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync + 'a;
 
 /// Writes the checkpoints of one training, and tells how far it is.
-pub(super) struct Keeper<'a> {
+pub(super) struct CheckpointWriter<'a> {
     dir: &'a Path,
     key: &'a str,
-    every: Duration,
-    last: Instant,
-    hear: &'a (dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync),
+    interval: Duration,
+    last_written: Instant,
+    listener: &'a ProgressListener<'a>,
 }
 
-impl<'a> Keeper<'a> {
-    /// The keeper of the training called `key` in the run `dir`.
+impl<'a> CheckpointWriter<'a> {
+    /// For the training called `key` in `dir`.
     pub(super) fn new(
         dir: &'a Path,
         key: &'a str,
-        every: Duration,
-        hear: &'a (dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync),
-    ) -> Keeper<'a> {
-        Keeper {
+        interval: Duration,
+        listener: &'a ProgressListener<'a>,
+    ) -> CheckpointWriter<'a> {
+        CheckpointWriter {
             dir,
             key,
-            every,
-            last: Instant::now(),
-            hear,
+            interval,
+            last_written: Instant::now(),
+            listener,
         }
     }
 
     /// After a batch, one of `batches`: writes a checkpoint if it is time for one.
     ///
     /// # Errors
-    /// Fails with [`Stopped`], the checkpoint being written, when the listener wants no more.
+    /// Fails with [`TrainError::Stopped`], the checkpoint being written, when the listener wants no
+    /// more.
     pub(super) fn after_batch(
         &mut self,
-        state: &Checkpoint,
+        state: &TrainingState,
         batches: usize,
         loss: f64,
-    ) -> Result<()> {
-        let (epoch, batch) = (state.epoch(), state.batch);
-        let stops = (self.hear)(Progress::Batch {
+    ) -> Result<(), TrainError> {
+        let epoch = state.epoch();
+        let batch = state.batch;
+        let progress = TrainingUpdate::Batch {
             epoch,
             batch,
             batches,
             loss,
-        })
-        .is_break();
-        if stops || self.last.elapsed() >= self.every {
+        };
+        let stops = (self.listener)(progress).is_break();
+
+        if stops || self.last_written.elapsed() >= self.interval {
             self.write(state)?;
         }
-        ensure!(
-            !stops,
-            Stopped {
+        if stops {
+            return Err(TrainError::Stopped(TrainingStopped {
                 epoch,
                 batch,
-                batches
-            }
-        );
+                batches,
+            }));
+        }
         Ok(())
     }
 
     /// After an epoch, the last one of `state`: writes a checkpoint and the history.
-    pub(super) fn after_epoch(&mut self, state: &Checkpoint) -> Result<()> {
+    pub(super) fn after_epoch(&mut self, state: &TrainingState) -> Result<()> {
         self.write(state)?;
         write_history(self.dir, &state.history)?;
-        // A wish to stop is heard again after the next batch, if there is one.
-        let _ = state
-            .history
-            .last()
-            .map(|epoch| (self.hear)(Progress::Epoch(epoch)));
+        if let Some(epoch) = state.history.last() {
+            // A wish to stop is heard again after the next batch, if there is one.
+            let _ = (self.listener)(TrainingUpdate::Epoch(epoch));
+        }
         Ok(())
     }
 
-    fn write(&mut self, state: &Checkpoint) -> Result<()> {
-        state.write(self.dir, self.key)?;
-        self.last = Instant::now();
+    fn write(&mut self, state: &TrainingState) -> Result<()> {
+        write_checkpoint(self.dir, self.key, state)?;
+        self.last_written = Instant::now();
         Ok(())
     }
 }

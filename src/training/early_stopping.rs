@@ -1,40 +1,50 @@
 //! The epochs so far → whether the last one is the best, and whether the training is over.
 
-use super::train::{Epoch, Settings};
+use super::epoch::Epoch;
+use super::settings::TrainingSettings;
 use crate::config::{Goal, Metric};
 
-/// Over after `epochs`, or once the watched metric has not improved for `earlystop_threshold` of them: by no more than
-/// `earlystop_min_delta` against the last improvement.
-pub(super) fn is_over(history: &[Epoch], settings: &Settings) -> bool {
-    let without_gain = without_gain(
-        watched(history, &settings.metric),
-        settings.metric.goal,
-        settings.earlystop_min_delta,
-    );
-    history.len() >= settings.epochs || without_gain >= settings.earlystop_threshold
+/// Whether the training is over: after `epochs`, or once the watched metric has not improved for
+/// `earlystop_threshold` of them. An improvement is by more than `earlystop_min_delta` against the
+/// last one.
+pub(super) fn is_over(history: &[Epoch], settings: &TrainingSettings) -> bool {
+    if history.len() >= settings.epochs {
+        return true;
+    }
+    let watched = watched_values(history, &settings.metric);
+    let goal = settings.metric.goal;
+    epochs_without_gain(watched, goal, settings.earlystop_min_delta) >= settings.earlystop_threshold
 }
 
-/// Whether an epoch in which the watched metric has the value `last`, if any, is better than all of `history`.
+/// Whether an epoch in which the watched metric has the value `last`, if any, is better than all of
+/// `history`.
 pub(super) fn is_best(history: &[Epoch], last: Option<f64>, metric: &Metric) -> bool {
-    without_gain(watched(history, metric).chain([last]), metric.goal, 0.0) == 0
+    let watched = watched_values(history, metric).chain([last]);
+    epochs_without_gain(watched, metric.goal, 0.0) == 0
 }
 
 /// The watched metric of each epoch, where it is defined.
-fn watched(history: &[Epoch], metric: &Metric) -> impl Iterator<Item = Option<f64>> {
+fn watched_values(history: &[Epoch], metric: &Metric) -> impl Iterator<Item = Option<f64>> {
     let name = metric.name;
     history.iter().map(move |epoch| epoch.watched(name))
 }
 
-/// How many of `values`, one an epoch, came after the last improvement: a value that was better by more than `min_delta`
-/// than the improvement before it.
-fn without_gain(values: impl Iterator<Item = Option<f64>>, goal: Goal, min_delta: f64) -> usize {
-    let (mut best, mut since) = (None, 0);
+/// How many of `values`, one an epoch, came after the last improvement: a value that was better by
+/// more than `min_delta` than the improvement before it.
+fn epochs_without_gain(
+    values: impl Iterator<Item = Option<f64>>,
+    goal: Goal,
+    min_delta: f64,
+) -> usize {
+    let mut best = None;
+    let mut since = 0;
     for value in values {
         since += 1;
-        if let Some(value) =
-            value.filter(|value| best.is_none_or(|best| goal.is_gain(*value, best, min_delta)))
+        if let Some(value) = value
+            && best.is_none_or(|best| goal.is_gain(value, best, min_delta))
         {
-            (best, since) = (Some(value), 0);
+            best = Some(value);
+            since = 0;
         }
     }
     since
@@ -47,7 +57,7 @@ mod tests {
     #[test]
     fn gains_are_counted_against_the_last_one() {
         let minimize = |values: &[f64], min_delta| {
-            without_gain(
+            epochs_without_gain(
                 values.iter().map(|value| Some(*value)),
                 Goal::Minimize,
                 min_delta,
@@ -68,8 +78,9 @@ mod tests {
             2,
             "by more, not by as much"
         );
-        let maximize =
-            |values: &[Option<f64>]| without_gain(values.iter().copied(), Goal::Maximize, 0.0);
+        let maximize = |values: &[Option<f64>]| {
+            epochs_without_gain(values.iter().copied(), Goal::Maximize, 0.0)
+        };
         assert_eq!(maximize(&[None, Some(0.5), Some(0.4), None]), 2);
         assert_eq!((maximize(&[None, None]), maximize(&[])), (2, 0));
         assert_eq!(maximize(&[Some(f64::NEG_INFINITY), Some(0.1)]), 0);

@@ -1,23 +1,24 @@
-//! A model and a side of the split → its scores with intervals, beside baselines on the same samples.
+//! A model and a side of the split → its scores with intervals, beside baselines on the same
+//! samples.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::bootstrap::intervals;
-use super::metrics::{Scores, probability};
-use super::run::Run;
-use super::samples::Samples;
-use super::train::score;
+use super::baselines::SuccessRates;
+use super::bootstrap::{LabelledPredictions, Resampling, SampleGroups, score_intervals};
+use super::run::TrainingRun;
+use super::samples::SplitSamples;
+use super::score::score_samples;
+use super::scores::{Scores, sigmoid};
 use crate::config::SplitMethod;
 use crate::error::hinted;
-use crate::tensors::{Dataset, LeftOutReason, SplitSide};
+use crate::tensors::{Dataset, LeftOutReason, SplitSide, TensorSettings};
 
 /// A score and its 95 % interval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Score {
+pub struct ScoreInterval {
     /// The score's name, as in [`Scores::NAMES`].
     pub name: String,
     /// Absent if it is not defined.
@@ -28,16 +29,16 @@ pub struct Score {
 
 /// One way to predict, scored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Method {
+pub struct MethodScores {
     /// What it is.
     pub name: String,
     /// In the order of [`Scores::NAMES`].
-    pub scores: Vec<Score>,
+    pub scores: Vec<ScoreInterval>,
 }
 
 /// The scores of a model and its baselines on one side.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Evaluation {
+pub struct ModelEvaluation {
     /// The side scored.
     pub side: SplitSide,
     /// How the samples were divided.
@@ -65,89 +66,51 @@ pub struct Evaluation {
     /// The model's scores without both: temperature 1, threshold 0.5.
     pub uncalibrated: Scores,
     /// The model first, then the baselines.
-    pub methods: Vec<Method>,
+    pub methods: Vec<MethodScores>,
 }
 
-impl Evaluation {
-    /// The file that keeps the scores of one side beside the run in `dir`.
-    pub fn path(dir: &Path, side: SplitSide) -> PathBuf {
-        dir.join(format!("evaluation-{}.json", side.name()))
-    }
-}
-
-/// Scores `run` on `side` of `dataset` over all its samples at once. `best` are the probabilities that the best possible
-/// predictor gives these samples, where somebody knows them.
+/// Scores `run` on `side` of `dataset` over all its samples at once. `best` are the probabilities
+/// that the best possible predictor gives these samples, where somebody knows them.
 ///
 /// # Errors
 /// Fails when the tensors are not those the model was made for, or the side has no samples.
-pub fn evaluate(
-    run: &Run,
+pub fn evaluate_run(
+    run: &TrainingRun,
     dataset: &Dataset,
     side: SplitSide,
     resamples: usize,
     best: Option<Vec<f64>>,
-) -> Result<Evaluation> {
-    check_fit(run, dataset)?;
+) -> Result<ModelEvaluation> {
+    check_tensors(run, dataset)?;
     ensure!(
         !dataset.is_empty(side),
         "there are no {} samples to evaluate on",
         side.name()
     );
-    let samples = Samples::new(dataset, side, run.model.shape)?;
-    let (logits, labels) = (score(&run.model, &samples)?, &samples.labels);
-    let groups: Vec<u32> = dataset.column(side, "group")?;
-    let rates = &run.summary.rates;
-    let overall = rates.overall.share();
-    let codes: Vec<i32> = dataset.column(side, "hold_code")?;
-    let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
-    let by_code = codes
-        .iter()
-        .zip(&subcodes)
-        .map(|(&code, &sub)| rates.get(code, sub).map_or(overall, |rate| rate.share()));
-    let seed = run.summary.training.seed;
-    let at = |threshold, name: &str, probabilities: Vec<f64>| {
-        let values = Scores::of(&probabilities, labels, threshold).values();
-        let intervals = intervals(&probabilities, labels, &groups, resamples, seed, threshold);
-        let all = Scores::NAMES.iter().zip(values).zip(intervals);
-        let scores = all.map(|((name, value), interval)| Score {
-            name: (*name).to_owned(),
-            value,
-            interval,
-        });
-        Method {
-            name: name.to_owned(),
-            scores: scores.collect(),
-        }
+
+    let samples = SplitSamples::new(dataset, side, run.model.shape)?;
+    let logits = score_samples(&run.model, &samples)?;
+    let groups = SampleGroups::new(&dataset.column::<u32>(side, "group")?);
+    let resampling = Resampling {
+        resamples,
+        seed: run.summary.training.seed,
     };
-    let method = |name: &str, probabilities| at(0.5, name, probabilities);
-    let raw: Vec<f64> = logits
-        .iter()
-        .map(|&logit| probability(f64::from(logit)))
+    let methods = predictions(run, dataset, side, &logits, best)?
+        .into_iter()
+        .map(|method| method.score(&samples.labels, &groups, resampling))
         .collect();
-    let calibrated = logits
+
+    let uncalibrated: Vec<f64> = logits
         .iter()
-        .map(|&logit| run.calibration.probability(logit))
+        .map(|&logit| sigmoid(f64::from(logit)))
         .collect();
-    let mut methods = vec![
-        at(
-            run.calibration.threshold,
-            run.model.architecture.name(),
-            calibrated,
-        ),
-        method("always majority", vec![overall; labels.len()]),
-        method("rate by hold code", by_code.collect()),
-    ];
-    methods.extend(best.map(|probabilities| method("best possible", probabilities)));
     let train = &dataset.summary.splits[&SplitSide::Train];
-    Ok(Evaluation {
+    Ok(ModelEvaluation {
         side,
         split: dataset.summary.settings.split,
-        samples: labels.len(),
-        successes: labels.iter().filter(|label| **label).count(),
-        clusters: groups
-            .iter()
-            .collect::<std::collections::BTreeSet<_>>()
-            .len(),
+        samples: samples.labels.len(),
+        successes: samples.labels.iter().filter(|label| **label).count(),
+        clusters: groups.len(),
         resamples,
         train_samples: train.samples,
         train_successes: train.successes,
@@ -155,62 +118,171 @@ pub fn evaluate(
         left_out: dataset.summary.left_out.clone(),
         temperature: run.calibration.temperature,
         threshold: run.calibration.threshold,
-        uncalibrated: Scores::of(&raw, labels, 0.5),
+        uncalibrated: Scores::compute(&uncalibrated, &samples.labels, 0.5),
         methods,
     })
 }
 
-/// The calibrated probability of success that `run` gives each sample of `side` of `dataset`, `[n]`.
+/// What one method predicts of the samples.
+struct MethodPredictions {
+    name: String,
+    /// Of success, `[n]`.
+    probabilities: Vec<f64>,
+    /// Success is predicted from this probability on.
+    threshold: f64,
+}
+
+impl MethodPredictions {
+    fn baseline(name: &str, probabilities: Vec<f64>) -> MethodPredictions {
+        MethodPredictions {
+            name: name.to_owned(),
+            probabilities,
+            threshold: 0.5,
+        }
+    }
+
+    fn score(self, labels: &[bool], groups: &SampleGroups, resampling: Resampling) -> MethodScores {
+        let predictions = LabelledPredictions {
+            probabilities: &self.probabilities,
+            labels,
+            threshold: self.threshold,
+        };
+        let values = Scores::compute(&self.probabilities, labels, self.threshold).values();
+        let intervals = score_intervals(predictions, groups, resampling);
+        let scores = Scores::NAMES
+            .iter()
+            .zip(values)
+            .zip(intervals)
+            .map(|((name, value), interval)| ScoreInterval {
+                name: (*name).to_owned(),
+                value,
+                interval,
+            })
+            .collect();
+        MethodScores {
+            name: self.name,
+            scores,
+        }
+    }
+}
+
+/// What the model predicts, then what the baselines predict, and `best`.
+fn predictions(
+    run: &TrainingRun,
+    dataset: &Dataset,
+    side: SplitSide,
+    logits: &[f32],
+    best: Option<Vec<f64>>,
+) -> Result<Vec<MethodPredictions>> {
+    let rates = &run.summary.rates;
+    let mut methods = vec![
+        MethodPredictions {
+            name: run.model.architecture.name().to_owned(),
+            probabilities: logits
+                .iter()
+                .map(|&logit| run.calibration.probability(logit))
+                .collect(),
+            threshold: run.calibration.threshold,
+        },
+        MethodPredictions::baseline("always majority", vec![rates.overall.share(); logits.len()]),
+        MethodPredictions::baseline("rate by hold code", rates_by_code(rates, dataset, side)?),
+    ];
+    if let Some(probabilities) = best {
+        methods.push(MethodPredictions::baseline("best possible", probabilities));
+    }
+    Ok(methods)
+}
+
+/// The success rate of each sample's hold code and subcode on the training samples; that of all
+/// where there were none of its kind.
+fn rates_by_code(rates: &SuccessRates, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
+    let overall = rates.overall.share();
+    let codes: Vec<i32> = dataset.column(side, "hold_code")?;
+    let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+    Ok(codes
+        .iter()
+        .zip(&subcodes)
+        .map(|(&code, &subcode)| {
+            rates
+                .get(code, subcode)
+                .map_or(overall, |rate| rate.share())
+        })
+        .collect())
+}
+
+/// The calibrated probability of success that `run` gives each sample of `side` of `dataset`,
+/// `[n]`.
 ///
 /// # Errors
 /// Fails when the tensors are not those the model was made for.
-pub fn probabilities(run: &Run, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
-    check_fit(run, dataset)?;
-    let logits = score(&run.model, &Samples::new(dataset, side, run.model.shape)?)?;
+pub fn predict_side(run: &TrainingRun, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
+    check_tensors(run, dataset)?;
+    let samples = SplitSamples::new(dataset, side, run.model.shape)?;
+    let logits = score_samples(&run.model, &samples)?;
     Ok(logits
         .iter()
         .map(|&logit| run.calibration.probability(logit))
         .collect())
 }
 
-fn check_fit(run: &Run, dataset: &Dataset) -> Result<()> {
-    let (model, tensors) = (&run.summary.tensors, &dataset.summary.settings);
-    let made = |s: &crate::tensors::TensorSettings| {
-        let choices = format!("{:?} windows and {:?} labels", s.window, s.label).to_lowercase();
-        let states = s
-            .states
-            .0
-            .as_ref()
-            .map_or(String::new(), |_| format!(", states {}", s.states));
-        let jobs = format!("context {}, vocabulary {}{states}", s.context, s.vocabulary);
-        format!(
-            "j = {}, m = {}, timeframe_len = {}, {jobs}, {choices}",
-            s.j, s.m, s.timeframe_len_s
-        )
-    };
+/// Refuses tensors that were made with other settings than those the model was trained on.
+fn check_tensors(run: &TrainingRun, dataset: &Dataset) -> Result<()> {
+    let model = describe_settings(&run.summary.tensors);
+    let tensors = describe_settings(&dataset.summary.settings);
     ensure!(
-        made(model) == made(tensors),
+        model == tensors,
         hinted(
+            format!("the model was trained on samples with {model}; the tensors have {tensors}"),
             format!(
-                "the model was trained on samples with {}; the tensors have {}",
-                made(model),
-                made(tensors)
-            ),
-            format!(
-                "make fitting tensors with `poolcast tensors EVENTS -o DIR --j {} --m {} --timeframe-len {} --context {} \
-                 --vocabulary {}{}`",
-                model.j,
-                model.m,
-                model.timeframe_len_s,
-                model.context,
-                model.vocabulary,
-                model
-                    .states
-                    .0
-                    .as_ref()
-                    .map_or(String::new(), |_| format!(" --states {}", model.states))
+                "make fitting tensors with `poolcast tensors EVENTS -o DIR {}`",
+                tensors_options(&run.summary.tensors)
             )
         )
     );
     Ok(())
+}
+
+/// The settings that a model depends on, in words.
+fn describe_settings(settings: &TensorSettings) -> String {
+    let TensorSettings {
+        j,
+        m,
+        timeframe_len_s,
+        context,
+        vocabulary,
+        ..
+    } = settings;
+    let states = match settings.states.0 {
+        Some(_) => format!(", states {}", settings.states),
+        None => String::new(),
+    };
+    let choices = format!(
+        "{:?} windows and {:?} labels",
+        settings.window, settings.label
+    );
+    format!(
+        "j = {j}, m = {m}, timeframe_len = {timeframe_len_s}, context {context}, \
+         vocabulary {vocabulary}{states}, {}",
+        choices.to_lowercase()
+    )
+}
+
+/// The same settings as options of `poolcast tensors`.
+fn tensors_options(settings: &TensorSettings) -> String {
+    let TensorSettings {
+        j,
+        m,
+        timeframe_len_s,
+        context,
+        vocabulary,
+        ..
+    } = settings;
+    let states = match settings.states.0 {
+        Some(_) => format!(" --states {}", settings.states),
+        None => String::new(),
+    };
+    format!(
+        "--j {j} --m {m} --timeframe-len {timeframe_len_s} --context {context} \
+         --vocabulary {vocabulary}{states}"
+    )
 }

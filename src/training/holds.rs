@@ -1,10 +1,11 @@
-//! A model and hold cycles → how probably each release ends well: those of a log, or the samples of tensors.
+//! A model and hold cycles → how probably each release ends well. The cycles are those of a log, or
+//! the samples of tensors.
 
 use anyhow::Result;
 use rayon::prelude::*;
 
-use super::evaluate::probabilities;
-use super::run::Run;
+use super::evaluate::predict_side;
+use super::run::TrainingRun;
 use crate::config::LabelKind;
 use crate::events::EventStore;
 use crate::models::SampleBatch;
@@ -13,60 +14,60 @@ use crate::tensors::{
 };
 
 /// So many holds go through the model at once.
-const TOGETHER: usize = 256;
+const HOLDS_AT_ONCE: usize = 256;
 
 /// Asks a model about holds of the jobs in a store of events.
 #[derive(Debug)]
 pub struct HoldModel<'a> {
     store: &'a EventStore,
-    run: &'a Run,
-    sampler: SampleEncoder<'a>,
+    run: &'a TrainingRun,
+    encoder: SampleEncoder<'a>,
     /// For a model that takes static features.
-    records: Option<HoldHistories>,
+    histories: Option<HoldHistories>,
 }
 
 impl<'a> HoldModel<'a> {
     /// The model of `run` over the jobs of `store`.
-    pub fn new(store: &'a EventStore, run: &'a Run) -> HoldModel<'a> {
-        let sampler = SampleEncoder::new(store, run.summary.tensors.clone());
-        let records = (run.model.shape.s > 0).then(|| HoldHistories::new(store));
+    pub fn new(store: &'a EventStore, run: &'a TrainingRun) -> HoldModel<'a> {
+        let encoder = SampleEncoder::new(store, run.summary.tensors.clone());
+        let histories = (run.model.shape.s > 0).then(|| HoldHistories::new(store));
         HoldModel {
             store,
             run,
-            sampler,
-            records,
+            encoder,
+            histories,
         }
     }
 
-    /// The calibrated probability that the release of each hold ends well; a hold is the place of its job, and its cycle.
+    /// The calibrated probability that the release of each hold ends well; a hold is the index of
+    /// its job, and its cycle.
     pub fn probabilities(&self, holds: &[(usize, HoldCycle)]) -> Result<Vec<f64>> {
-        let of_some = |holds: &[(usize, HoldCycle)]| self.some(holds);
         let all: Vec<Vec<f64>> = holds
-            .par_chunks(TOGETHER)
-            .map(of_some)
+            .par_chunks(HOLDS_AT_ONCE)
+            .map(|holds| self.predict_chunk(holds))
             .collect::<Result<_>>()?;
         Ok(all.concat())
     }
 
-    fn some(&self, holds: &[(usize, HoldCycle)]) -> Result<Vec<f64>> {
+    fn predict_chunk(&self, holds: &[(usize, HoldCycle)]) -> Result<Vec<f64>> {
         let tensors = &self.run.summary.tensors;
         let size = tensors.m * tensors.j;
         let mut codes = vec![0; holds.len() * size];
         for (codes, (job, cycle)) in codes.chunks_exact_mut(size).zip(holds) {
-            self.sampler.encode_hold(*job, cycle, codes);
+            self.encoder.encode_hold(*job, cycle, codes);
         }
-        let jobs = self.store.jobs();
-        let statics = |records: &HoldHistories| {
-            let of = |(job, cycle): &(usize, HoldCycle)| {
-                HoldFacts::at_hold(&jobs.get(*job), cycle, records).static_features()
-            };
-            holds.iter().flat_map(of).collect::<Vec<f32>>()
-        };
-        let statics = self.records.as_ref().map(statics).unwrap_or_default();
-        let logits =
-            self.run
-                .model
-                .logits(&SampleBatch::new(&self.run.model.shape, &codes, &statics)?)?;
+
+        let mut statics = Vec::new();
+        if let Some(histories) = &self.histories {
+            let jobs = self.store.jobs();
+            for (job, cycle) in holds {
+                let facts = HoldFacts::at_hold(&jobs.get(*job), cycle, histories);
+                statics.extend(facts.static_features());
+            }
+        }
+
+        let model = &self.run.model;
+        let logits = model.logits(&SampleBatch::new(&model.shape, &codes, &statics)?)?;
         Ok(logits
             .iter()
             .map(|&logit| self.run.calibration.probability(logit))
@@ -99,24 +100,20 @@ pub struct HoldPrediction {
 ///
 /// # Errors
 /// Fails where the model cannot be asked.
-pub fn predict_holds(store: &EventStore, run: &Run) -> Result<Vec<HoldPrediction>> {
+pub fn predict_holds(store: &EventStore, run: &TrainingRun) -> Result<Vec<HoldPrediction>> {
     let jobs = store.jobs();
-    let of_job = |job: usize| {
-        let cycles = hold_cycles(
-            jobs.history(job),
-            LabelKind::Next,
-            store.gaps(jobs.get(job).ap),
-        );
-        cycles
-            .into_iter()
-            .map(move |cycle| (job, cycle))
-            .collect::<Vec<_>>()
-    };
-    let holds: Vec<(usize, HoldCycle)> = (0..jobs.len()).flat_map(of_job).collect();
-    let found = HoldModel::new(store, run).probabilities(&holds)?;
-    let prediction = |((job, cycle), probability): ((usize, HoldCycle), f64)| {
+    let mut holds: Vec<(usize, HoldCycle)> = Vec::new();
+    for job in 0..jobs.len() {
+        let gaps = store.gaps(jobs.get(job).ap);
+        let cycles = hold_cycles(jobs.history(job), LabelKind::Next, gaps);
+        holds.extend(cycles.into_iter().map(|cycle| (job, cycle)));
+    }
+
+    let probabilities = HoldModel::new(store, run).probabilities(&holds)?;
+    let mut all = Vec::with_capacity(holds.len());
+    for ((job, cycle), probability) in holds.into_iter().zip(probabilities) {
         let job = jobs.get(job);
-        HoldPrediction {
+        all.push(HoldPrediction {
             side: None,
             ap: Some(store.summary.aps[job.ap as usize].clone()),
             cluster: job.cluster,
@@ -125,39 +122,37 @@ pub fn predict_holds(store: &EventStore, run: &Run) -> Result<Vec<HoldPrediction
             hold_code: job.history.hold_code[cycle.hold],
             hold_subcode: job.history.hold_subcode[cycle.hold],
             probability,
-        }
-    };
-    Ok(holds.into_iter().zip(found).map(prediction).collect())
+        });
+    }
+    Ok(all)
 }
 
 /// Every sample of `dataset`, side by side.
 ///
 /// # Errors
 /// Fails when the tensors are not those the model was made for.
-pub fn predict_samples(dataset: &Dataset, run: &Run) -> Result<Vec<HoldPrediction>> {
+pub fn predict_samples(dataset: &Dataset, run: &TrainingRun) -> Result<Vec<HoldPrediction>> {
     let mut all = Vec::new();
-    for side in SplitSide::ALL
-        .into_iter()
-        .filter(|side| !dataset.is_empty(*side))
-    {
-        let (clusters, procs) = (
-            dataset.column::<i32>(side, "cluster")?,
-            dataset.column::<i32>(side, "proc")?,
-        );
-        let times = dataset.column::<i64>(side, "hold_time_ms")?;
-        let (codes, subcodes): (Vec<i32>, Vec<i32>) = (
-            dataset.column(side, "hold_code")?,
-            dataset.column(side, "hold_subcode")?,
-        );
-        for (at, probability) in probabilities(run, dataset, side)?.into_iter().enumerate() {
+    for side in SplitSide::ALL {
+        if dataset.is_empty(side) {
+            continue;
+        }
+        let clusters: Vec<i32> = dataset.column(side, "cluster")?;
+        let procs: Vec<i32> = dataset.column(side, "proc")?;
+        let times: Vec<i64> = dataset.column(side, "hold_time_ms")?;
+        let codes: Vec<i32> = dataset.column(side, "hold_code")?;
+        let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+
+        let probabilities = predict_side(run, dataset, side)?;
+        for (sample, probability) in probabilities.into_iter().enumerate() {
             all.push(HoldPrediction {
                 side: Some(side),
                 ap: None,
-                cluster: clusters[at],
-                proc: procs[at],
-                hold_time_ms: times[at],
-                hold_code: codes[at],
-                hold_subcode: subcodes[at],
+                cluster: clusters[sample],
+                proc: procs[sample],
+                hold_time_ms: times[sample],
+                hold_code: codes[sample],
+                hold_subcode: subcodes[sample],
                 probability,
             });
         }

@@ -1,254 +1,88 @@
-//! Scores of probabilities against labels: pure functions of slices, over a whole split and never per batch.
+//! How a training went → `metrics.json` in its directory.
 
+use std::path::Path;
+
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::config::MetricName;
+use super::calibration::Calibration;
+use super::epoch::Epoch;
+use super::run_dir::METRICS_FILE;
+use crate::config::{Metric, MetricName};
+use crate::manifest;
 
-/// The logistic function.
-pub(super) fn probability(logit: f64) -> f64 {
-    1.0 / (1.0 + (-logit).exp())
+/// How a training ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TrainingStatus {
+    /// After all its epochs.
+    #[serde(rename = "finished")]
+    Finished,
+    /// Before, as the watched metric no longer improved.
+    #[serde(rename = "stopped early")]
+    StoppedEarly,
+    /// Before, as the sweep that it is a trial of saw others do better.
+    #[serde(rename = "terminated early")]
+    TerminatedEarly,
+    /// The loss was NaN or infinite: there is no model.
+    #[serde(rename = "non-finite")]
+    NonFinite,
 }
 
-/// The mean binary cross-entropy of logits, in the form that cannot overflow.
-pub(super) fn cross_entropy(logits: &[f32], labels: &[bool]) -> f64 {
-    let terms = logits.iter().zip(labels).map(|(&logit, &label)| {
-        let x = f64::from(logit);
-        x.max(0.0) - if label { x } else { 0.0 } + (-x.abs()).exp().ln_1p()
-    });
-    terms.sum::<f64>() / logits.len() as f64
+/// How a training went.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrainingMetrics {
+    /// How it ended.
+    pub status: TrainingStatus,
+    /// What early stopping watched on the validation samples.
+    pub metric: Metric,
+    /// Epochs that were trained to their end.
+    pub epochs: usize,
+    /// The last of them, with the final losses.
+    pub last: Option<Epoch>,
+    /// The one whose weights remain: that with the best value of the watched metric, the first of
+    /// equals.
+    pub best: Option<Epoch>,
+    /// What was fitted to its logits on the validation samples; absent without a model.
+    pub calibration: Option<Calibration>,
 }
 
-/// The scores of one set of predictions; success after release is the positive class, predicted from some probability on.
-/// A score that is not defined (no positive predicted, one class only) is absent.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are the field's")]
-pub struct Scores {
-    pub accuracy: Option<f64>,
-    pub precision: Option<f64>,
-    pub recall: Option<f64>,
-    pub f_measure: Option<f64>,
-    pub roc_auc: Option<f64>,
-    pub average_precision: Option<f64>,
-    pub brier: Option<f64>,
-    pub ece: Option<f64>,
-}
-
-/// How many scores there are.
-pub(super) const SCORES: usize = Scores::NAMES.len();
-
-impl Scores {
-    /// The scores' names, in the order of [`Scores::values`].
-    pub const NAMES: [&'static str; 8] = [
-        "accuracy",
-        "precision",
-        "recall",
-        "f_measure",
-        "roc_auc",
-        "average_precision",
-        "brier",
-        "ece",
-    ];
-
-    /// What people call the score `name`.
-    pub fn title(name: &str) -> String {
-        match name {
-            "f_measure" => "F-measure".to_owned(),
-            "roc_auc" => "ROC-AUC".to_owned(),
-            "brier" => "Brier score".to_owned(),
-            "ece" => "ECE".to_owned(),
-            _ => name.replace('_', " "),
+impl TrainingMetrics {
+    /// How the training with this `history` went.
+    pub(super) fn new(
+        status: TrainingStatus,
+        metric: &Metric,
+        history: &[Epoch],
+        calibration: Option<Calibration>,
+    ) -> TrainingMetrics {
+        TrainingMetrics {
+            status,
+            metric: metric.clone(),
+            epochs: history.len(),
+            last: history.last().cloned(),
+            best: history.iter().rfind(|epoch| epoch.is_best).cloned(),
+            calibration,
         }
     }
 
-    /// Scores `probabilities` against `labels`; success is predicted from `threshold` on.
-    pub fn of(probabilities: &[f64], labels: &[bool], threshold: f64) -> Scores {
-        let n = labels.len() as f64;
-        let count = |predicted: bool, label: bool| {
-            let pairs = probabilities.iter().zip(labels);
-            pairs
-                .filter(|(p, l)| (**p >= threshold) == predicted && **l == label)
-                .count() as f64
-        };
-        let (tp, fp, misses) = (count(true, true), count(true, false), count(false, true));
-        let ratio = |a: f64, b: f64| (b > 0.0).then(|| a / b);
-        let squares = probabilities
-            .iter()
-            .zip(labels)
-            .map(|(p, &label)| (p - f64::from(u8::from(label))).powi(2));
-        Scores {
-            accuracy: ratio(tp + count(false, false), n),
-            precision: ratio(tp, tp + fp),
-            recall: ratio(tp, tp + misses),
-            f_measure: ratio(2.0 * tp, 2.0 * tp + fp + misses),
-            roc_auc: roc_auc(probabilities, labels),
-            average_precision: average_precision(probabilities, labels),
-            brier: ratio(squares.sum(), n),
-            ece: ratio(calibration_gap(probabilities, labels), n),
+    /// The epoch whose weights the model has; `None` for a training that left no model.
+    pub fn of_model(&self) -> Option<&Epoch> {
+        if self.status == TrainingStatus::NonFinite {
+            return None;
         }
+        self.best.as_ref()
     }
 
-    /// The scores in the order of [`Scores::NAMES`].
-    pub fn values(&self) -> [Option<f64>; SCORES] {
-        let Scores {
-            accuracy,
-            precision,
-            recall,
-            f_measure,
-            roc_auc,
-            average_precision,
-            brier,
-            ece,
-        } = *self;
-        [
-            accuracy,
-            precision,
-            recall,
-            f_measure,
-            roc_auc,
-            average_precision,
-            brier,
-            ece,
-        ]
+    /// The value of the model that a sweep chooses by `name`; `None` also where it is not defined.
+    pub fn value(&self, name: MetricName) -> Option<f64> {
+        self.of_model()?.watched(name)
     }
 
-    /// The scores whose values in the order of [`Scores::NAMES`] these are.
-    pub(super) fn from_values(values: [Option<f64>; SCORES]) -> Scores {
-        let [
-            accuracy,
-            precision,
-            recall,
-            f_measure,
-            roc_auc,
-            average_precision,
-            brier,
-            ece,
-        ] = values;
-        Scores {
-            accuracy,
-            precision,
-            recall,
-            f_measure,
-            roc_auc,
-            average_precision,
-            brier,
-            ece,
-        }
+    /// Reads how the training in `dir` went.
+    pub fn read(dir: &Path) -> Result<TrainingMetrics> {
+        manifest::read_json(&dir.join(METRICS_FILE))
     }
 
-    /// The score that a sweep or early stopping watches; `loss` is the cross-entropy on the same samples.
-    pub fn watched(&self, name: MetricName, loss: f64) -> Option<f64> {
-        match name {
-            MetricName::ValidationLoss => Some(loss),
-            MetricName::ValidationRocAuc => self.roc_auc,
-            MetricName::ValidationAveragePrecision => self.average_precision,
-            MetricName::ValidationFMeasure => self.f_measure,
-            MetricName::ValidationAccuracy => self.accuracy,
-            MetricName::ValidationBrier => self.brier,
-        }
-    }
-}
-
-/// The expected calibration error (Guo et al. 2017) times the number of samples: over 15 bins of equal width of the
-/// probability of success, how far what was predicted lies from what happened.
-fn calibration_gap(probabilities: &[f64], labels: &[bool]) -> f64 {
-    let mut gaps = [0.0; 15];
-    for (&probability, &label) in probabilities.iter().zip(labels) {
-        let bin = (probability * 15.0).ceil().clamp(1.0, 15.0) as usize - 1;
-        gaps[bin] += probability - f64::from(u8::from(label));
-    }
-    gaps.iter().map(|gap: &f64| gap.abs()).sum()
-}
-
-/// Positives and all among the samples of each distinct score, highest score first.
-fn steps(scores: &[f64], labels: &[bool]) -> Vec<(f64, f64)> {
-    let mut order: Vec<(f64, bool)> = scores.iter().copied().zip(labels.iter().copied()).collect();
-    order.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let same = order.chunk_by(|a, b| a.0 == b.0);
-    same.map(|ties| {
-        (
-            ties.iter().filter(|(_, label)| *label).count() as f64,
-            ties.len() as f64,
-        )
-    })
-    .collect()
-}
-
-/// The probability that a positive scores above a negative, ties counting half (Mann and Whitney).
-pub(super) fn roc_auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
-    let positives = labels.iter().filter(|label| **label).count() as f64;
-    let negatives = labels.len() as f64 - positives;
-    let mut below = negatives;
-    let mut wins = 0.0;
-    for (step_positives, all) in steps(scores, labels) {
-        let step_negatives = all - step_positives;
-        below -= step_negatives;
-        wins += step_positives * (below + step_negatives / 2.0);
-    }
-    (positives > 0.0 && negatives > 0.0).then(|| wins / (positives * negatives))
-}
-
-/// The sum of precision times gain in recall over the distinct scores, as scikit-learn's `average_precision_score`.
-fn average_precision(scores: &[f64], labels: &[bool]) -> Option<f64> {
-    let positives = labels.iter().filter(|label| **label).count() as f64;
-    let (mut found, mut seen, mut sum) = (0.0, 0.0, 0.0);
-    for (step_positives, all) in steps(scores, labels) {
-        found += step_positives;
-        seen += all;
-        sum += step_positives * found / seen;
-    }
-    (positives > 0.0).then(|| sum / positives)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// By hand, and the same as scikit-learn 1.5 gives for
-    /// `y = [0, 0, 1, 1, 1]`, `p = [0.1, 0.6, 0.35, 0.6, 0.9]`.
-    #[test]
-    fn scores_by_hand() {
-        let labels = [false, false, true, true, true];
-        let scores = Scores::of(&[0.1, 0.6, 0.35, 0.6, 0.9], &labels, 0.5);
-        let close = |value: Option<f64>, expected: f64| {
-            assert!((value.expect("defined") - expected).abs() < 1e-12)
-        };
-        close(scores.accuracy, 3.0 / 5.0);
-        close(scores.precision, 2.0 / 3.0);
-        close(scores.recall, 2.0 / 3.0);
-        close(scores.f_measure, 2.0 / 3.0);
-        close(scores.roc_auc, (1.0 + 2.0 + 1.5) / 6.0);
-        close(
-            scores.average_precision,
-            (1.0 + 2.0 / 3.0 + 3.0 / 4.0) / 3.0,
-        );
-        close(scores.brier, (0.01 + 0.36 + 0.4225 + 0.16 + 0.01) / 5.0);
-        // Bins 2, 6, 9 and 14 of 15; both 0.6 are in the ninth, of which one succeeded.
-        close(scores.ece, (0.1 + 0.65 + 0.2 + 0.1) / 5.0);
-        let lower = Scores::of(&[0.1, 0.6, 0.35, 0.6, 0.9], &labels, 0.35);
-        close(lower.recall, 1.0);
-        close(lower.precision, 3.0 / 4.0);
-    }
-
-    #[test]
-    fn undefined_scores_are_absent() {
-        let scores = Scores::of(&[0.2, 0.3], &[false, false], 0.5);
-        assert_eq!(
-            (scores.precision, scores.recall, scores.roc_auc),
-            (None, None, None)
-        );
-        assert_eq!(scores.accuracy, Some(1.0));
-        let ties = Scores::of(&[0.4; 4], &[true, false, false, false], 0.5);
-        assert_eq!(
-            (ties.roc_auc, ties.average_precision),
-            (Some(0.5), Some(0.25))
-        );
-        assert_eq!(Scores::of(&[], &[], 0.5), Scores::default());
-    }
-
-    #[test]
-    fn the_loss_never_overflows() {
-        assert!((cross_entropy(&[0.0, 0.0], &[true, false]) - 2f64.ln()).abs() < 1e-12);
-        assert!((cross_entropy(&[1e30], &[false]) - 1e30).abs() < 1e24);
-        assert_eq!(cross_entropy(&[1000.0], &[true]), 0.0);
+    pub(super) fn write(&self, dir: &Path) -> Result<()> {
+        manifest::write_json(&dir.join(METRICS_FILE), self)
     }
 }

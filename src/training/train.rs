@@ -6,120 +6,29 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use rand::seq::SliceRandom as _;
-use serde::{Deserialize, Serialize};
 
-use super::adam::{Adam, AdamSettings};
 use super::calibration::Calibration;
-use super::checkpoint::{self, Checkpoint, Keeper};
+use super::checkpoint::{CheckpointWriter, read_checkpoint};
 use super::early_stopping;
-use super::metrics::{Scores, cross_entropy, probability};
-use super::outcome::{Metrics, Status};
-use super::run::{RUN, Run, read_history, write_history};
-use super::samples::Samples;
-use crate::config::{Config, Metric, MetricName, Threshold};
+use super::epoch::{Epoch, read_history, write_history};
+use super::metrics::{TrainingMetrics, TrainingStatus};
+use super::progress::{NonFiniteLoss, TrainError, TrainingUpdate};
+use super::run::TrainingRun;
+use super::run_dir::{CHECKPOINT_FILE, RUN_FORMAT, remove_training, reopen_training};
+use super::samples::{SplitSamples, Splits, static_feature_count};
+use super::score::score_samples;
+use super::scores::{Scores, mean_cross_entropy, sigmoid};
+use super::settings::TrainingSettings;
+use super::state::TrainingState;
+use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
-use crate::models::{self, Architecture, Device, Gradient, Model, ModelShape, Targets};
-use crate::tensors::{Dataset, STATIC_FEATURES, SplitSide};
-
-/// Samples scored at once; has no influence on the scores.
-const SCORED_AT_ONCE: usize = 256;
-
-/// Everything that decides what a training gives, apart from its tensors.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Settings {
-    /// The name of the architecture that is trained.
-    pub model: String,
-    /// Layers.
-    pub lstm_layers: usize,
-    /// Width of each layer.
-    pub hidden_size: usize,
-    /// Adam's learning rate.
-    pub learning_rate: f64,
-    /// The share of the learning rate by which every weight shrinks at each step.
-    pub weight_decay: f64,
-    /// The largest norm of a gradient; 0 is no limit.
-    pub clip_grad_norm: f64,
-    /// Samples a step.
-    pub batch_size: usize,
-    /// What a success counts in the loss, where a failure counts 1.
-    pub pos_weight: f64,
-    /// The most epochs.
-    pub epochs: usize,
-    /// Epochs without improvement after which training stops.
-    pub earlystop_threshold: usize,
-    /// What does not improve the metric by more than this is no improvement.
-    pub earlystop_min_delta: f64,
-    /// What early stopping watches on the validation side.
-    pub metric: Metric,
-    /// From which probability on success is predicted.
-    pub threshold: Threshold,
-    /// The root seed.
-    pub seed: u64,
-}
-
-impl Settings {
-    /// The settings in `config`, whose training parameters must be numbers and not distributions.
-    pub fn of(config: &Config) -> Result<Settings> {
-        let parameters = &config.training.parameters;
-        let model = parameters.model.constant("model")?;
-        Ok(Settings {
-            model: models::find_architecture(&model)?.name().to_owned(),
-            lstm_layers: parameters.lstm_layers.whole("lstm_layers", 1..=16)?,
-            hidden_size: parameters.hidden_size.whole("hidden_size", 1..=4096)?,
-            learning_rate: parameters.learning_rate.real("learning_rate", 0.0..=10.0)?,
-            weight_decay: parameters.weight_decay.real("weight_decay", 0.0..=1000.0)?,
-            clip_grad_norm: parameters
-                .clip_grad_norm
-                .real("clip_grad_norm", 0.0..=1e9)?,
-            batch_size: parameters.batch_size.whole("batch_size", 1..=1_000_000)?,
-            pos_weight: parameters.pos_weight.real("pos_weight", 1e-6..=1e6)?,
-            epochs: config.epochs,
-            earlystop_threshold: config.earlystop_threshold,
-            earlystop_min_delta: config.earlystop_min_delta,
-            metric: config.earlystop_metric.clone(),
-            threshold: config.training.threshold,
-            seed: config.seed,
-        })
-    }
-
-    /// What is trained.
-    pub(super) fn architecture(&self) -> Result<&'static dyn Architecture> {
-        models::find_architecture(&self.model)
-    }
-
-    /// The digest of everything that a training on the tensors `tensors_key` depends on.
-    pub fn key(&self, tensors_key: &str) -> Result<String> {
-        manifest::key(&(RUN.version, self, tensors_key))
-    }
-}
-
-/// One epoch of a training's history.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Epoch {
-    /// Counted from 1.
-    pub epoch: usize,
-    /// Mean cross-entropy over the training samples, each scored before the step that learns from it, and weighted by
-    /// `pos_weight`: what the training minimises.
-    pub train_loss: f64,
-    /// Mean cross-entropy over the validation samples, after the epoch; without weights, so that trainings compare.
-    pub validation_loss: f64,
-    /// The scores on the validation samples, after the epoch, before any calibration: success is predicted from 0.5 on.
-    pub validation: Scores,
-    /// Whether the watched metric was the best so far.
-    pub is_best: bool,
-}
-
-impl Epoch {
-    /// The score that early stopping watches, or a sweep chooses by.
-    pub fn watched(&self, name: MetricName) -> Option<f64> {
-        self.validation.watched(name, self.validation_loss)
-    }
-}
+use crate::models::{Architecture, Device, Gradient, Model, ModelShape, Targets};
+use crate::tensors::{Dataset, SplitSide};
 
 /// What to do with what an earlier training left in the run's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum StartMode {
     /// Refuse to touch it.
     New,
     /// Go on from its last checkpoint; a finished training is left as it is.
@@ -128,116 +37,177 @@ pub enum Mode {
     Overwrite,
 }
 
-/// How far a training is.
-#[derive(Debug)]
-pub enum Progress<'a> {
-    /// It has learned from a batch.
-    Batch {
-        /// The epoch at work, counted from 1.
-        epoch: usize,
-        /// Batches of this epoch so far.
-        batch: usize,
-        /// Batches in an epoch.
-        batches: usize,
-        /// The mean loss over the epoch so far.
-        loss: f64,
-    },
-    /// An epoch has ended, and its checkpoint is on disk.
-    Epoch(&'a Epoch),
-}
-
-/// The training was asked to stop, and its checkpoint is on disk.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the training was stopped in epoch {epoch} after batch {batch} of {batches}")]
-pub struct Stopped {
-    /// The epoch at work, counted from 1.
-    pub epoch: usize,
-    /// Batches of this epoch so far.
-    pub batch: usize,
-    /// Batches in an epoch.
-    pub batches: usize,
-}
-
-/// The loss was no longer a number: the trial failed, and will fail again with the same settings.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the loss is not finite in epoch {epoch}; a smaller learning rate may help")]
-pub struct NonFinite {
-    /// The epoch, counted from 1.
-    pub epoch: usize,
-}
-
-/// Trains on `dataset`, on `device`, and leaves the run in `dir`: its configuration, history, checkpoint, and the weights of
-/// the best epoch; the manifest comes last. `hear` hears of each batch and each epoch; where it breaks off after a batch,
-/// the training leaves a checkpoint there and stops.
+/// Trains on `dataset`, on `device`, and leaves the run in `dir`: its configuration, history,
+/// checkpoint, and the weights of the best epoch; the manifest comes last. `listener` hears of each
+/// batch and each epoch. Where it breaks off after a batch, the training leaves a checkpoint and
+/// stops.
 ///
-/// The result depends on the tensors, the settings and the kind of device alone. A training that was stopped or killed at
-/// any moment and resumed gives the same bytes as one that was not.
+/// The result depends on the tensors, the settings and the kind of device alone. A training that
+/// was stopped or killed at any moment and resumed gives the same bytes as one that was not.
 ///
 /// # Errors
-/// Fails when a side has no samples, when `dir` holds another training, with [`Stopped`] and with [`NonFinite`].
+/// Fails when a side has no samples, when `dir` holds another training, when the listener stops it,
+/// and when the loss is NaN or infinite.
 pub fn train(
     dataset: &Dataset,
     config: &Config,
     dir: &Path,
-    mode: Mode,
+    mode: StartMode,
     device: &Device,
-    hear: impl Fn(Progress<'_>) -> ControlFlow<()> + Sync,
-) -> Result<Run> {
-    train_until(dataset, config, dir, mode, device, |_| false, hear)
+    listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
+) -> Result<TrainingRun, TrainError> {
+    train_until(dataset, config, dir, mode, device, |_| false, listener)
 }
 
-/// [`train`] for a trial of a sweep, which may also end after an epoch for which `ends`, given all epochs so far, says so.
-/// Such a run goes on from there when it is resumed and `ends` no longer says so, to the same bytes as if it never had.
+/// [`train`] for a trial of a sweep, which may also end after an epoch for which `ends`, given all
+/// epochs so far, says so. Such a run goes on from there when it is resumed and `ends` no longer
+/// says so, to the same bytes as if it never had.
 pub fn train_until(
     dataset: &Dataset,
     config: &Config,
     dir: &Path,
-    mode: Mode,
+    mode: StartMode,
     device: &Device,
     ends: impl Fn(&[Epoch]) -> bool,
-    hear: impl Fn(Progress<'_>) -> ControlFlow<()> + Sync,
-) -> Result<Run> {
-    let settings = Settings::of(config)?;
+    listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
+) -> Result<TrainingRun, TrainError> {
+    let settings = TrainingSettings::from_config(config)?;
     check_sides(dataset)?;
     let key = settings.key(&dataset.key)?;
-    if mode != Mode::Overwrite && manifest::finished_key(dir, RUN).as_ref() == Some(&key) {
-        let run = Run::open(dir)?;
-        if run.metrics.status != Status::TerminatedEarly || ends(&read_history(dir)?) {
-            return Ok(run);
-        }
-        if mode == Mode::Resume {
-            Run::reopen(dir)?;
-        }
+    if let Some(run) = reuse_finished(dir, &key, mode, &ends)? {
+        return Ok(run);
     }
-    let mut state = begin(dataset, &settings, &key, dir, mode, device)?;
-    let samples = |side| Samples::new(dataset, side, state.model.shape);
-    let (to_learn, to_watch) = (samples(SplitSide::Train)?, samples(SplitSide::Validate)?);
+
+    let mut state = start_or_resume(dataset, &settings, &key, dir, mode, device)?;
+    let splits = Splits::new(dataset, state.model.shape)?;
     config.write(dir)?;
     write_history(dir, &state.history)?;
-    let mut keeper = Keeper::new(
-        dir,
-        &key,
-        Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes),
-        &hear,
-    );
-    let trained = epochs(
-        &mut state,
-        (&to_learn, &to_watch),
-        &settings,
-        &ends,
-        &mut keeper,
-    );
-    if trained.as_ref().is_err_and(|error| error.is::<NonFinite>()) {
-        Metrics::of(Status::NonFinite, &settings, &state, None).write(dir)?;
+
+    let interval = Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes);
+    let mut checkpoints = CheckpointWriter::new(dir, &key, interval, &listener);
+    let trained = train_epochs(&mut state, &splits, &settings, &ends, &mut checkpoints);
+    if let Err(TrainError::NonFinite(_)) = trained {
+        let status = TrainingStatus::NonFinite;
+        TrainingMetrics::new(status, &settings.metric, &state.history, None).write(dir)?;
     }
     trained?;
+
     state.model.set_weights(&state.best);
-    let calibration = Calibration::fit(
-        &score(&state.model, &to_watch)?,
-        &to_watch.labels,
-        settings.threshold,
-    );
-    Run::finish(dir, &key, dataset, &settings, &state, calibration)
+    let logits = score_samples(&state.model, &splits.validate)?;
+    let calibration = Calibration::fit(&logits, &splits.validate.labels, settings.threshold);
+    Ok(TrainingRun::finish(
+        dir,
+        &key,
+        dataset,
+        &settings,
+        &state,
+        calibration,
+    )?)
+}
+
+/// The loop: one epoch after the other until it is over.
+fn train_epochs(
+    state: &mut TrainingState,
+    splits: &Splits<'_>,
+    settings: &TrainingSettings,
+    ends: &dyn Fn(&[Epoch]) -> bool,
+    checkpoints: &mut CheckpointWriter<'_>,
+) -> Result<(), TrainError> {
+    let mut gradient = Gradient::default();
+    while !early_stopping::is_over(&state.history, settings) && !ends(&state.history) {
+        // Inside the thread pool: a thread outside it would hand each batch over, and sleep until
+        // the batch is done.
+        let logits = rayon::scope(|_| -> Result<Vec<f32>, TrainError> {
+            train_epoch(state, &mut gradient, &splits.train, settings, checkpoints)?;
+            Ok(score_samples(&state.model, &splits.validate)?)
+        })?;
+
+        let epoch = validate_epoch(state, &logits, splits, settings)?;
+        state.end_epoch(epoch);
+        checkpoints.after_epoch(state)?;
+    }
+    Ok(())
+}
+
+/// What is left of one pass over the training samples.
+fn train_epoch(
+    state: &mut TrainingState,
+    gradient: &mut Gradient,
+    samples: &SplitSamples<'_>,
+    settings: &TrainingSettings,
+    checkpoints: &mut CheckpointWriter<'_>,
+) -> Result<(), TrainError> {
+    let epoch = state.epoch();
+    let adam_settings = settings.adam();
+    let order = shuffled_samples(samples.labels.len(), settings.seed, epoch);
+    let batches = order.chunks(settings.batch_size);
+    let batch_count = batches.len();
+    let mut seen = order
+        .len()
+        .min(state.batch.saturating_mul(settings.batch_size));
+
+    for batch in batches.skip(state.batch) {
+        let targets = Targets {
+            labels: &samples.labels_of(batch),
+            pos_weight: settings.pos_weight as f32,
+        };
+        let loss = samples.with_batch(batch, |batch| {
+            gradient.compute(&state.model, batch, &targets)
+        })??;
+        let weights = state.model.flat_weights_mut();
+        state.adam.step(weights, gradient.values(), &adam_settings);
+
+        state.batch += 1;
+        state.loss_sum += loss * batch.len() as f64;
+        if !state.loss_sum.is_finite() {
+            return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
+        }
+
+        seen += batch.len();
+        checkpoints.after_batch(state, batch_count, state.loss_sum / seen as f64)?;
+    }
+    Ok(())
+}
+
+/// The order in which an epoch goes through `count` samples. It follows from seed and epoch.
+fn shuffled_samples(count: usize, seed: u64, epoch: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    order.shuffle(&mut crate::seed::generator(
+        seed,
+        "shuffle",
+        &[epoch as i64],
+    ));
+    order
+}
+
+/// What came of the epoch at work, after which the validation samples have these `logits`.
+fn validate_epoch(
+    state: &TrainingState,
+    logits: &[f32],
+    splits: &Splits<'_>,
+    settings: &TrainingSettings,
+) -> Result<Epoch, TrainError> {
+    let epoch = state.epoch();
+    let labels = &splits.validate.labels;
+    let train_loss = state.loss_sum / splits.train.labels.len() as f64;
+    let validation_loss = mean_cross_entropy(logits, labels);
+    if !validation_loss.is_finite() {
+        return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
+    }
+
+    let probabilities: Vec<f64> = logits
+        .iter()
+        .map(|&logit| sigmoid(f64::from(logit)))
+        .collect();
+    let validation = Scores::compute(&probabilities, labels, 0.5);
+    let value = validation.watched(settings.metric.name, validation_loss);
+    Ok(Epoch {
+        epoch,
+        train_loss,
+        validation_loss,
+        validation,
+        is_best: early_stopping::is_best(&state.history, value, &settings.metric),
+    })
 }
 
 fn check_sides(dataset: &Dataset) -> Result<()> {
@@ -253,182 +223,73 @@ fn check_sides(dataset: &Dataset) -> Result<()> {
     Ok(())
 }
 
-/// The visible loop: one epoch after the other until it is over.
-fn epochs(
-    state: &mut Checkpoint,
-    (to_learn, to_watch): (&Samples<'_>, &Samples<'_>),
-    settings: &Settings,
+/// The finished training in `dir`, if it is the one called `key` and need not go on. One that a
+/// sweep ended early, and that is to go on, is reopened.
+fn reuse_finished(
+    dir: &Path,
+    key: &str,
+    mode: StartMode,
     ends: &dyn Fn(&[Epoch]) -> bool,
-    keeper: &mut Keeper<'_>,
-) -> Result<()> {
-    let mut gradient = Gradient::default();
-    while !early_stopping::is_over(&state.history, settings) && !ends(&state.history) {
-        // A thread outside the pool would hand each batch over to it, and sleep until it is done.
-        let logits = rayon::scope(|_| -> Result<_> {
-            learn(state, &mut gradient, to_learn, settings, keeper)?;
-            score(&state.model, to_watch)
-        })?;
-        state.end(ended(state, &logits, (to_learn, to_watch), settings)?);
-        keeper.after_epoch(state)?;
+) -> Result<Option<TrainingRun>> {
+    let is_finished = manifest::finished_key(dir, RUN_FORMAT).as_deref() == Some(key);
+    if mode == StartMode::Overwrite || !is_finished {
+        return Ok(None);
     }
-    Ok(())
+
+    let run = TrainingRun::open(dir)?;
+    if run.metrics.status != TrainingStatus::TerminatedEarly || ends(&read_history(dir)?) {
+        return Ok(Some(run));
+    }
+    if mode == StartMode::Resume {
+        reopen_training(dir)?;
+    }
+    Ok(None)
 }
 
-fn begin(
+/// The state from the checkpoint in `dir`, or that before the first batch.
+fn start_or_resume(
     dataset: &Dataset,
-    settings: &Settings,
+    settings: &TrainingSettings,
     key: &str,
     dir: &Path,
-    mode: Mode,
+    mode: StartMode,
     device: &Device,
-) -> Result<Checkpoint> {
-    let started = dir.join(checkpoint::FILE).exists();
-    let occupied = started || dir.join(manifest::FILE).exists();
+) -> Result<TrainingState> {
+    let has_checkpoint = dir.join(CHECKPOINT_FILE).exists();
+    let is_occupied = has_checkpoint || dir.join(manifest::FILE).exists();
     ensure!(
-        !occupied || mode != Mode::New,
+        !is_occupied || mode != StartMode::New,
         hinted(
             format!("`{}` holds a training already", dir.display()),
             "continue it with `--resume`, or name another directory"
         )
     );
     fs_err::create_dir_all(dir)?;
+
     let architecture = settings.architecture()?;
-    let model = Model::new(
-        architecture,
-        shape(dataset, settings, architecture),
-        settings.seed,
-    )?
-    .on_device(device);
-    if started && mode == Mode::Resume {
-        return Checkpoint::read(dir, key, model);
+    let shape = model_shape(dataset, settings, architecture);
+    let model = Model::new(architecture, shape, settings.seed)?.on_device(device);
+    if has_checkpoint && mode == StartMode::Resume {
+        return read_checkpoint(dir, key, model);
     }
-    Run::clear(dir)?;
-    let (adam, best) = (Adam::new(model.flat_weights().len()), model.weights());
-    Ok(Checkpoint {
-        adam,
-        best,
-        model,
-        history: Vec::new(),
-        batch: 0,
-        loss_sum: 0.0,
-    })
+    remove_training(dir)?;
+    Ok(TrainingState::new(model))
 }
 
-/// How many static features a model of this program takes.
-pub(super) fn statics(architecture: &dyn Architecture) -> usize {
-    if architecture.takes_statics() {
-        STATIC_FEATURES
-    } else {
-        0
-    }
-}
-
-fn shape(dataset: &Dataset, settings: &Settings, architecture: &dyn Architecture) -> ModelShape {
+fn model_shape(
+    dataset: &Dataset,
+    settings: &TrainingSettings,
+    architecture: &dyn Architecture,
+) -> ModelShape {
     let tensors = &dataset.summary.settings;
-    let (hidden_size, lstm_layers) = (settings.hidden_size, settings.lstm_layers);
-    let s = statics(architecture);
     ModelShape {
         e: dataset.summary.e,
         m: tensors.m,
         j: tensors.j,
-        s,
-        hidden_size,
-        lstm_layers,
+        s: static_feature_count(architecture),
+        hidden_size: settings.hidden_size,
+        lstm_layers: settings.lstm_layers,
     }
-}
-
-/// What came of the epoch at work, after which the samples to watch have these `logits`.
-fn ended(
-    state: &Checkpoint,
-    logits: &[f32],
-    (to_learn, to_watch): (&Samples<'_>, &Samples<'_>),
-    settings: &Settings,
-) -> Result<Epoch> {
-    let (epoch, labels) = (state.epoch(), &to_watch.labels);
-    let train_loss = state.loss_sum / to_learn.labels.len() as f64;
-    let validation_loss = cross_entropy(logits, labels);
-    let probabilities: Vec<f64> = logits
-        .iter()
-        .map(|&logit| probability(f64::from(logit)))
-        .collect();
-    let validation = Scores::of(&probabilities, labels, 0.5);
-    ensure!(validation_loss.is_finite(), NonFinite { epoch });
-    let value = validation.watched(settings.metric.name, validation_loss);
-    let is_best = early_stopping::is_best(&state.history, value, &settings.metric);
-    Ok(Epoch {
-        epoch,
-        train_loss,
-        validation_loss,
-        validation,
-        is_best,
-    })
-}
-
-/// What is left of one pass over the training samples, in an order that follows from seed and epoch.
-fn learn(
-    state: &mut Checkpoint,
-    gradient: &mut Gradient,
-    samples: &Samples<'_>,
-    settings: &Settings,
-    keeper: &mut Keeper<'_>,
-) -> Result<()> {
-    let epoch = state.epoch();
-    let Settings {
-        learning_rate,
-        weight_decay,
-        clip_grad_norm,
-        ..
-    } = *settings;
-    let rule = AdamSettings {
-        learning_rate,
-        weight_decay,
-        clip_grad_norm,
-    };
-    let (labels, pos_weight) = (&samples.labels, settings.pos_weight as f32);
-    let mut order: Vec<usize> = (0..labels.len()).collect();
-    order.shuffle(&mut crate::seed::generator(
-        settings.seed,
-        "shuffle",
-        &[epoch as i64],
-    ));
-    let batches = order.chunks(settings.batch_size);
-    let (count, mut seen) = (
-        batches.len(),
-        labels
-            .len()
-            .min(state.batch.saturating_mul(settings.batch_size)),
-    );
-    for batch in batches.skip(state.batch) {
-        let targets: Vec<f32> = batch
-            .iter()
-            .map(|&i| f32::from(u8::from(labels[i])))
-            .collect();
-        let loss = samples.batch(batch, |batch| {
-            let targets = Targets {
-                labels: &targets,
-                pos_weight,
-            };
-            gradient.compute(&state.model, batch, &targets)
-        })??;
-        state
-            .adam
-            .step(state.model.flat_weights_mut(), gradient.values(), &rule);
-        state.batch += 1;
-        state.loss_sum += loss * batch.len() as f64;
-        ensure!(state.loss_sum.is_finite(), NonFinite { epoch });
-        seen += batch.len();
-        keeper.after_batch(state, count, state.loss_sum / seen as f64)?;
-    }
-    Ok(())
-}
-
-/// The logit of every sample.
-pub(super) fn score(model: &Model, samples: &Samples<'_>) -> Result<Vec<f32>> {
-    let places: Vec<usize> = (0..samples.labels.len()).collect();
-    let scored = places
-        .chunks(SCORED_AT_ONCE)
-        .map(|places| samples.batch(places, |batch| model.logits(batch))?);
-    Ok(scored.collect::<Result<Vec<Vec<f32>>>>()?.concat())
 }
 
 #[cfg(test)]
@@ -505,10 +366,10 @@ mod tests {
     }
 
     /// Listens until so many batches have been learned from.
-    fn for_batches(count: usize) -> impl Fn(Progress<'_>) -> ControlFlow<()> + Sync {
+    fn for_batches(count: usize) -> impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync {
         let heard = AtomicUsize::new(0);
         move |progress| match progress {
-            Progress::Batch { .. } if heard.fetch_add(1, Ordering::Relaxed) + 1 == count => {
+            TrainingUpdate::Batch { .. } if heard.fetch_add(1, Ordering::Relaxed) + 1 == count => {
                 ControlFlow::Break(())
             }
             _ => ControlFlow::Continue(()),
@@ -529,15 +390,17 @@ mod tests {
                 for_batches(batches),
             )
         };
-        run("whole", Mode::New, 0).expect("trained");
+        run("whole", StartMode::New, 0).expect("trained");
         let whole = files(&dir.path().join("whole"));
         let batches = 3 * dataset.len(SplitSide::Train).div_ceil(8);
         for stop in 1..=batches {
             let name = format!("stopped-{stop}");
-            let error = run(&name, Mode::New, stop).expect_err("stopped");
-            let at = error.downcast_ref::<Stopped>().expect("a stop");
+            let error = run(&name, StartMode::New, stop).expect_err("stopped");
+            let TrainError::Stopped(at) = error else {
+                panic!("{error:?}")
+            };
             assert_eq!((at.epoch - 1) * at.batches + at.batch, stop);
-            run(&name, Mode::Resume, 0).expect("trained");
+            run(&name, StartMode::Resume, 0).expect("trained");
             assert!(
                 files(&dir.path().join(&name)) == whole,
                 "stopped after batch {stop}"
@@ -545,8 +408,8 @@ mod tests {
         }
         // Again and again, with a single batch each time.
         let mut stops = 0;
-        while let Err(error) = run("often", Mode::Resume, 1) {
-            assert!(error.is::<Stopped>(), "{error}");
+        while let Err(error) = run("often", StartMode::Resume, 1) {
+            assert!(matches!(error, TrainError::Stopped(_)), "{error:?}");
             stops += 1;
         }
         assert_eq!(
@@ -566,7 +429,7 @@ mod tests {
                 &dataset,
                 &config,
                 &dir,
-                Mode::Resume,
+                StartMode::Resume,
                 &Device::Cpu,
                 ends,
                 for_batches(0),
@@ -575,9 +438,9 @@ mod tests {
             (run.metrics.status, run.metrics.epochs, files(&dir))
         };
         let whole = run("whole", 9);
-        assert_eq!((whole.0, whole.1), (Status::Finished, 3));
+        assert_eq!((whole.0, whole.1), (TrainingStatus::Finished, 3));
         let ended = run("ended", 1);
-        assert_eq!((ended.0, ended.1), (Status::TerminatedEarly, 1));
+        assert_eq!((ended.0, ended.1), (TrainingStatus::TerminatedEarly, 1));
         assert!(
             ended.2.contains_key("model.safetensors"),
             "its best weights remain"
@@ -598,7 +461,7 @@ mod tests {
                 &dataset,
                 &config,
                 &dir.path().join(name),
-                Mode::New,
+                StartMode::New,
                 &Device::Cpu,
                 for_batches(0),
             )

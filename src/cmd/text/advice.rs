@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::advice::{self, Advice};
 use crate::events::EventStore;
-use crate::training::Run;
+use crate::training::TrainingRun;
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -25,7 +25,7 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
 /// The JSON document of `advice`.
 pub(in crate::cmd) fn document<'a>(
     store: &EventStore,
-    run: &'a Run,
+    run: &'a TrainingRun,
     advice: &'a [Advice],
 ) -> AdviceDocument<'a> {
     AdviceDocument {

@@ -1,10 +1,10 @@
 //! What an evaluation says to people.
 
 use crate::output;
-use crate::training::{Evaluation, Score, Scores};
+use crate::training::{ModelEvaluation, ScoreInterval, Scores};
 
 /// The scores beside those of baselines.
-pub(in crate::cmd) fn summary(evaluation: &Evaluation) -> String {
+pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
     let rate = |successes: usize, samples: usize| 100.0 * successes as f64 / samples.max(1) as f64;
     let mut text = format!(
         "{} of {} on the {} side (split by {}), {:.1} % success; trained on {} with {:.1} %\n",
@@ -50,7 +50,7 @@ pub(in crate::cmd) fn summary(evaluation: &Evaluation) -> String {
 }
 
 /// What the temperature changed, on one line.
-fn calibration(evaluation: &Evaluation) -> String {
+fn calibration(evaluation: &ModelEvaluation) -> String {
     let calibrated = |name: &str| {
         let scores = evaluation
             .methods
@@ -75,7 +75,7 @@ fn calibration(evaluation: &Evaluation) -> String {
     )
 }
 
-fn cell(score: &Score) -> String {
+fn cell(score: &ScoreInterval) -> String {
     match (score.value, score.interval) {
         (Some(value), Some((low, high))) => format!("{value:.3} [{low:.3}, {high:.3}]"),
         (Some(value), None) => format!("{value:.3}"),

@@ -58,8 +58,8 @@ fn linear_layer(name: &str, n: usize, k: usize) -> [ParameterSpec; 2] {
     ]
 }
 
-/// The last frame of each sample `[b, 2*e]`: the held job's state as a one-hot vector, and the share
-/// of all jobs in each state.
+/// The last frame of each sample `[b, 2*e]`: the held job's state as a one-hot vector, and the
+/// share of all jobs in each state.
 fn count_last_frame(input: &ModelInput<'_>) -> Result<Tensor> {
     let ModelShape { e, j, .. } = *input.shape;
     let mut counts = vec![0f32; input.len() * 2 * e];

@@ -1,5 +1,5 @@
-//! PyTorch's recurrent networks: layers over the frames → the last state, beside the static features
-//! → linear → logit.
+//! PyTorch's recurrent networks: layers over the frames → the last state, beside the static
+//! features → linear → logit.
 
 use std::ops::Range;
 
@@ -22,8 +22,8 @@ pub(in crate::models) struct Recurrent {
     /// States of a layer; the first is what the layer above sees.
     pub(in crate::models) states: usize,
     /// One step of PyTorch's cell. `inputs` and `hidden` `[b, g*h]` are what the frame's inputs and
-    /// the state before it add to the gates, each with its bias; `states` are those before the frame.
-    /// Returns the states `[b, h]` after it.
+    /// the state before it add to the gates, each with its bias; `states` are those before the
+    /// frame. Returns the states `[b, h]` after it.
     pub(in crate::models) step:
         fn(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> candle_core::Result<Vec<Tensor>>,
 }
@@ -85,8 +85,8 @@ impl Recurrent {
         format!("{}.{kind}_l{l}", self.module)
     }
 
-    /// What the inputs of some frames add to the gates of a layer, `[frames * b, g*h]`. The inputs are
-    /// the codes in the first layer, and the states of the layer `below` in the others.
+    /// What the inputs of some frames add to the gates of a layer, `[frames * b, g*h]`. The inputs
+    /// are the codes in the first layer, and the states of the layer `below` in the others.
     fn input_sums(
         &self,
         weights: &Weights,

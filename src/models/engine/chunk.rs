@@ -1,8 +1,9 @@
 //! A chunk of samples through the whole network.
 //!
-//! Matrices of units are `[rows, width]`, one for each frame after another; the first of them is the
-//! state before frame 0. Gates are `[panels][frames][rows][PANEL]`: a panel's sums over many frames
-//! stand together, so that what does not wait for the frame before is one product over all of them.
+//! Matrices of units are `[rows, width]`, one for each frame after another; the first of them is
+//! the state before frame 0. Gates are `[panels][frames][rows][PANEL]`: a panel's sums over many
+//! frames stand together, so that what does not wait for the frame before is one product over all
+//! of them.
 
 use std::ops::Range;
 
@@ -15,14 +16,15 @@ use crate::models::labelled_chunk::{SCORED_ROWS, TRAINED_ROWS};
 use crate::models::simd::{LANES, run_kernel};
 use crate::models::{AlignedFloats, SampleBatch};
 
-/// Frames whose inputs are multiplied in one go: few enough that their gates are still in a near cache
-/// when they are read again.
+/// Frames whose inputs are multiplied in one go: few enough that their gates are still in a near
+/// cache when they are read again.
 pub(super) const FRAMES_AHEAD: usize = 8;
 
 /// What a layer computed at each frame.
 #[derive(Debug)]
 pub(super) struct LayerTrace {
-    /// `[panels][frames][rows][PANEL]`. On the way back the gradient of their sums takes their place.
+    /// `[panels][frames][rows][PANEL]`. On the way back the gradient of their sums takes their
+    /// place.
     pub(super) gates: AlignedFloats,
     /// `[1 + frames][rows][width]`.
     pub(super) cells: AlignedFloats,
@@ -71,8 +73,8 @@ impl ChunkActivations {
         }
     }
 
-    /// Leaves the logits of the samples of `batch`, no more than there is room for, by the parameters
-    /// `flat`.
+    /// Leaves the logits of the samples of `batch`, no more than there is room for, by the
+    /// parameters `flat`.
     pub(super) fn forward(&mut self, layout: &FlatLayout, flat: &[f32], batch: &SampleBatch<'_>) {
         self.rows = batch.b;
         self.deltas.find(&layout.shape, batch);

@@ -1,8 +1,8 @@
 //! Codes → the rows of the first layer's weights that come and go from frame to frame.
 //!
 //! A job's code stays the same for many frames, so the sum of a frame's rows is that of the frame
-//! before, plus and minus a few rows. Sums begin anew every [`FRAMES_TO_RESUM`] frames, and where that
-//! takes fewer rows, so that rounding errors cannot pile up.
+//! before, plus and minus a few rows. Sums begin anew every [`FRAMES_TO_RESUM`] frames, and where
+//! that takes fewer rows, so that rounding errors cannot pile up.
 
 use crate::models::{ModelShape, SampleBatch};
 use crate::tensors::EMPTY_CELL;
@@ -77,8 +77,8 @@ impl CodeDeltas {
         }
     }
 
-    /// The rows that lead from frame `before`, in which `present` jobs have a code, to `now`; returns
-    /// how many jobs have one then.
+    /// The rows that lead from frame `before`, in which `present` jobs have a code, to `now`;
+    /// returns how many jobs have one then.
     fn push_difference(
         &mut self,
         e: usize,
@@ -132,7 +132,8 @@ impl SignedRow {
     }
 }
 
-/// Calls `found` with each position at which two slices of one length differ, eight positions at a time.
+/// Calls `found` with each position at which two slices of one length differ, eight positions at a
+/// time.
 fn for_each_difference(a: &[u8], b: &[u8], mut found: impl FnMut(usize)) {
     let (a_words, a_rest) = a.as_chunks::<8>();
     let (b_words, b_rest) = b.as_chunks::<8>();

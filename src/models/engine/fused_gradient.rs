@@ -12,8 +12,8 @@ use super::transposed_weights::TransposedWeights;
 use crate::models::labelled_chunk::{LabelledChunk, TRAINED_ROWS};
 use crate::models::{ModelShape, SampleBatch, Targets};
 
-/// Chunks that are kept in memory together. The number is part of the result, as sums are taken chunk
-/// by chunk.
+/// Chunks that are kept in memory together. The number is part of the result, as sums are taken
+/// chunk by chunk.
 pub(in crate::models) const CHUNKS_IN_MEMORY: usize = 16;
 
 /// The memory that a gradient takes to be found, kept from batch to batch.
@@ -33,8 +33,8 @@ struct ChunkWorkspace {
 }
 
 impl FusedGradient {
-    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the sum
-    /// of the losses.
+    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the
+    /// sum of the losses.
     pub(in crate::models) fn add_gradient(
         &mut self,
         lstm: &FusedLstm,
@@ -100,8 +100,8 @@ fn add_dense_gradients(workspaces: &[ChunkWorkspace], dense: &mut [f32]) {
     }
 }
 
-/// Adds the gradient of the first layer's `weight_ih`, which is too large for each chunk to have its
-/// own: threads share its panels out, and each adds all chunks to the panels it has.
+/// Adds the gradient of the first layer's `weight_ih`, which is too large for each chunk to have
+/// its own: threads share its panels out, and each adds all chunks to the panels it has.
 fn add_table_gradients(workspaces: &[ChunkWorkspace], layout: &FlatLayout, table: &mut [f32]) {
     let panel_len = layout.table_rows() * PANEL;
     table

@@ -1,4 +1,5 @@
-//! The gates of one panel at one frame: sums → states, and the gradient of states → the gradient of sums.
+//! The gates of one panel at one frame: sums → states, and the gradient of states → the gradient of
+//! sums.
 
 use pulp::{Simd, WithSimd};
 
@@ -91,8 +92,8 @@ impl WithSimd for ActivateGates<'_> {
             *cell = multiply_add(simd, forget, *before, simd.mul_f32s(input, new));
         }
 
-        // A second loop: in a single one, each row would wait for its cell before the processor could
-        // look at the next.
+        // A second loop: in a single one, each row would wait for its cell before the processor
+        // could look at the next.
         for ((gates, cell), state) in gates
             .iter()
             .zip(cells[self.panel..].iter().step_by(self.row))
@@ -111,8 +112,8 @@ pub(super) struct GateGradients<'a> {
     pub(super) cells: &'a [f32],
     /// The gradient of the states.
     pub(super) d_states: &'a [f32],
-    /// Before, the gradient of the cells by way of later frames; after, that of the cells of the frame
-    /// before.
+    /// Before, the gradient of the cells by way of later frames; after, that of the cells of the
+    /// frame before.
     pub(super) d_cells: &'a mut [f32],
     /// `[PANEL]`: the gradient of the sums of all rows is added to it.
     pub(super) d_bias: &'a mut [f32],

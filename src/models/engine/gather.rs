@@ -1,5 +1,5 @@
-//! The first layer's inputs: sums of rows of its weights, in place of a product with one-hot vectors,
-//! and the way back.
+//! The first layer's inputs: sums of rows of its weights, in place of a product with one-hot
+//! vectors, and the way back.
 //!
 //! Two panels go through the deltas together where there are two, as to follow the deltas costs as
 //! much as the sums.
@@ -74,9 +74,9 @@ impl GatherRows<'_> {
 
 /// Adds the gradient of the sums of all frames to that of the weights of one or two panels.
 ///
-/// A row that was added at a frame and taken away at a later one was part of the sums between the two.
-/// So the gradient of a row is, for each of its deltas, the sum of the gradients from that frame up to
-/// where the sum begins anew.
+/// A row that was added at a frame and taken away at a later one was part of the sums between the
+/// two. So the gradient of a row is, for each of its deltas, the sum of the gradients from that
+/// frame up to where the sum begins anew.
 pub(super) struct ScatterRows<'a> {
     pub(super) deltas: &'a CodeDeltas,
     /// Samples.

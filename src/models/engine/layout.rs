@@ -1,10 +1,10 @@
 //! PyTorch's parameters ↔ one flat vector in the order in which the engine reads it.
 //!
-//! The `4*h` columns of a layer's gates are cut into *panels* of [`PANEL`]: the input, forget, cell and
-//! output gates of eight units, so that one panel of sums becomes eight states without another look
-//! at memory. A weight matrix `[4*h, K]` is kept as `[panels][K][PANEL]`, where row `k` of a panel is
-//! what input `k` adds to it. The width `h` is padded with units whose weights are zero. These stay
-//! zero, as their gradient is zero.
+//! The `4*h` columns of a layer's gates are cut into *panels* of [`PANEL`]: the input, forget, cell
+//! and output gates of eight units, so that one panel of sums becomes eight states without another
+//! look at memory. A weight matrix `[4*h, K]` is kept as `[panels][K][PANEL]`, where row `k` of a
+//! panel is what input `k` adds to it. The width `h` is padded with units whose weights are zero.
+//! These stay zero, as their gradient is zero.
 
 use std::ops::Range;
 
@@ -46,7 +46,8 @@ pub(super) struct FlatLayout {
     pub(super) linear_statics: Range<usize>,
     /// One number.
     pub(super) linear_bias: usize,
-    /// The first number of the first layer's `weight_ih`, which comes last and is by far the largest.
+    /// The first number of the first layer's `weight_ih`, which comes last and is by far the
+    /// largest.
     pub(super) table_start: usize,
     /// Numbers in all.
     pub(super) len: usize,

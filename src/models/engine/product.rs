@@ -2,8 +2,8 @@
 //!
 //! Both kernels hold three rows of four vectors of sums in registers. With the three numbers that a
 //! vector of the panel is multiplied by, and that vector, this is what sixteen registers take. Sums
-//! over one index run in its order, so that what is computed for one row does not depend on the rows
-//! beside it.
+//! over one index run in its order, so that what is computed for one row does not depend on the
+//! rows beside it.
 
 use pulp::{Simd, WithSimd};
 

@@ -3,8 +3,8 @@
 use super::layout::{FlatLayout, PANEL};
 use crate::models::AlignedFloats;
 
-/// The recurrent and input weights of each layer: `[pieces][4*width][at most PANEL]`, a piece for each
-/// [`PANEL`] inputs.
+/// The recurrent and input weights of each layer: `[pieces][4*width][at most PANEL]`, a piece for
+/// each [`PANEL`] inputs.
 #[derive(Debug, Default)]
 pub(super) struct TransposedWeights {
     pub(super) hh: Vec<AlignedFloats>,

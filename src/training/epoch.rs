@@ -1,0 +1,47 @@
+//! The epochs of a training: what came of each, and `history.jsonl`, which has one a line.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use super::run_dir::HISTORY_FILE;
+use super::scores::Scores;
+use crate::config::MetricName;
+use crate::manifest;
+
+/// One epoch of a training's history.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// Mean cross-entropy over the training samples, each scored before the step that learns from
+    /// it, and weighted by `pos_weight`: what the training minimises.
+    pub train_loss: f64,
+    /// Mean cross-entropy over the validation samples, after the epoch; without weights, so that
+    /// trainings compare.
+    pub validation_loss: f64,
+    /// The scores on the validation samples, after the epoch, before any calibration: success is
+    /// predicted from 0.5 on.
+    pub validation: Scores,
+    /// Whether the watched metric was the best so far.
+    pub is_best: bool,
+}
+
+impl Epoch {
+    /// The score that early stopping watches, or a sweep chooses by.
+    pub fn watched(&self, name: MetricName) -> Option<f64> {
+        self.validation.watched(name, self.validation_loss)
+    }
+}
+
+/// Writes the epochs of a training to its directory. They are those of its checkpoint, so that each
+/// is there once, whenever the training was killed.
+pub(super) fn write_history(dir: &Path, history: &[Epoch]) -> Result<()> {
+    manifest::write_json_lines(&dir.join(HISTORY_FILE), history)
+}
+
+/// The epochs that the training in `dir` has gone through.
+pub fn read_history(dir: &Path) -> Result<Vec<Epoch>> {
+    manifest::read_json_lines(&dir.join(HISTORY_FILE))
+}

@@ -1,0 +1,65 @@
+//! The directory of a training: its formats, what its files are called, and how they are removed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::shard::ArtefactFormat;
+use crate::tensors::SplitSide;
+use crate::{files, manifest};
+
+/// Finished trainings.
+pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
+    name: "run",
+    version: 3,
+    rebuild: "poolcast train TENSORS -o RUN",
+};
+
+/// The models that they left.
+pub(super) const MODEL_FORMAT: ArtefactFormat = ArtefactFormat {
+    name: "model",
+    version: 3,
+    rebuild: RUN_FORMAT.rebuild,
+};
+
+/// The checkpoints of trainings.
+pub(super) const CHECKPOINT_FORMAT: ArtefactFormat = ArtefactFormat {
+    name: "checkpoint",
+    version: 3,
+    rebuild: RUN_FORMAT.rebuild,
+};
+
+pub(super) const MODEL_FILE: &str = "model.safetensors";
+pub(super) const CHECKPOINT_FILE: &str = "checkpoint.safetensors";
+pub(super) const HISTORY_FILE: &str = "history.jsonl";
+pub(super) const METRICS_FILE: &str = "metrics.json";
+
+/// The file that keeps the scores of one side beside the run in `dir`.
+pub fn evaluation_path(dir: &Path, side: SplitSide) -> PathBuf {
+    dir.join(format!("evaluation-{}.json", side.name()))
+}
+
+/// Removes what an earlier training left, the manifest first, and what its model scored.
+pub(super) fn remove_training(dir: &Path) -> Result<()> {
+    reopen_training(dir)?;
+    files::remove_all([CHECKPOINT_FILE, HISTORY_FILE].map(|file| dir.join(file)))
+}
+
+/// Makes of a finished training one that has not finished: only its checkpoint and its history
+/// remain.
+pub(super) fn reopen_training(dir: &Path) -> Result<()> {
+    let finished = [manifest::FILE, MODEL_FILE, METRICS_FILE].map(|file| dir.join(file));
+    let scored = SplitSide::ALL.map(|side| evaluation_path(dir, side));
+    files::remove_all(finished.into_iter().chain(scored))
+}
+
+/// Removes the model of the training in `dir`, but not what says how it went and how to train it
+/// again.
+pub fn remove_model(dir: &Path) -> Result<()> {
+    files::remove_all([manifest::FILE, MODEL_FILE, CHECKPOINT_FILE].map(|file| dir.join(file)))
+}
+
+/// Removes the checkpoint of the training in `dir`, which has come to its end.
+pub fn remove_checkpoint(dir: &Path) -> Result<()> {
+    files::remove_all([dir.join(CHECKPOINT_FILE)])
+}
