@@ -1,8 +1,10 @@
-//! Fits the pipelines that `ci/proof/pipelines_peer.py make DIR` asks for, and leaves beside its tables what it learnt.
+//! Fits the pipelines that `ci/proof/pipelines_peer.py make DIR` asks for, and leaves beside its
+//! tables what it learnt.
 //!
-//! `cargo bench --bench pipelines -- DIR` reads `cases.json`, a list of `{table, pipeline, parameters, rows}`, and the tables
-//! `TABLE-train.csv` and `TABLE-test.csv`: numbers without a header, the class last. For case 3 it writes `3/pipeline.json`,
-//! and `3/scores.json` with the probabilities `[n, classes]` of the test rows and the processor time of the fit.
+//! `cargo bench --bench pipelines -- DIR` reads `cases.json`, a list of `{table, pipeline,
+//! parameters, rows}`, and the tables `TABLE-train.csv` and `TABLE-test.csv`: numbers without a
+//! header, the class last. For case 3 it writes `3/pipeline.json`, and `3/scores.json` with the
+//! probabilities `[n, classes]` of the test rows and the processor time of the fit.
 
 mod processor;
 
@@ -19,7 +21,7 @@ use serde::{Deserialize, Serialize};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Deserialize)]
-struct Case {
+struct PeerCase {
     table: String,
     pipeline: String,
     parameters: HyperParameters,
@@ -28,7 +30,7 @@ struct Case {
 }
 
 #[derive(Serialize)]
-struct Scores {
+struct CaseScores {
     probabilities: Vec<f64>,
     cpu_s: f64,
 }
@@ -39,21 +41,22 @@ fn main() -> Result<()> {
         .skip(1)
         .find(|argument| argument != "--bench");
     let dir = PathBuf::from(arguments.context("usage: cargo bench --bench pipelines -- DIR")?);
-    let cases: Vec<Case> = read_json(&dir.join("cases.json"))?;
+    let cases: Vec<PeerCase> = read_json(&dir.join("cases.json"))?;
     for (number, case) in cases.iter().enumerate() {
-        let read = |side: &str| table(&dir.join(format!("{}-{side}.csv", case.table)));
-        let train = read("train")?;
+        let train = read_table(&dir.join(format!("{}-train.csv", case.table)))?;
         let train = train.select_rows(&(0..case.rows.min(train.row_count())).collect::<Vec<_>>());
-        let test = read("test")?;
+        let test = read_table(&dir.join(format!("{}-test.csv", case.table)))?;
+
         let begun = processor_s()?;
         let fitted = fit_pipeline(&case.pipeline, &case.parameters, &train, 1, &|| false)?;
         let cpu_s = processor_s()? - begun;
+
         let out = dir.join(number.to_string());
         fs_err::create_dir_all(&out)?;
         fitted.write(&out)?;
         write_json(
             &out.join("scores.json"),
-            &Scores {
+            &CaseScores {
                 probabilities: fitted.probabilities(&test)?,
                 cpu_s,
             },
@@ -63,30 +66,34 @@ fn main() -> Result<()> {
 }
 
 /// Numbers without a header, the class last.
-fn table(path: &Path) -> Result<FeatureTable> {
+fn read_table(path: &Path) -> Result<FeatureTable> {
     let text = fs_err::read_to_string(path)?;
-    let rows = text.lines().map(|line| {
-        line.split(',')
-            .map(str::parse)
-            .collect::<Result<Vec<f64>, _>>()
-    });
-    let rows = rows
-        .collect::<Result<Vec<_>, _>>()
-        .with_context(|| format!("cannot read `{}`", path.display()))?;
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    for line in text.lines() {
+        let row: Result<Vec<f64>, _> = line.split(',').map(str::parse).collect();
+        rows.push(row.with_context(|| format!("cannot read `{}`", path.display()))?);
+    }
+
     let f = rows.first().map_or(0, |row| row.len().saturating_sub(1));
     let y: Vec<u32> = rows
         .iter()
         .filter_map(|row| row.last())
         .map(|class| *class as u32)
         .collect();
-    let names = |n: usize| (0..n).map(|at| at.to_string()).collect();
+    let class_count = y.iter().max().map_or(0, |most| *most as usize + 1);
+    let mut x = Vec::with_capacity(f * rows.len());
+    for column in 0..f {
+        x.extend(rows.iter().map(|row| row[column]));
+    }
     Ok(FeatureTable {
-        features: names(f),
-        x: (0..f)
-            .flat_map(|column| rows.iter().map(move |row| row[column]))
-            .collect(),
-        classes: names(y.iter().max().map_or(0, |most| *most as usize + 1)),
+        features: numbered_names(f),
+        x,
+        classes: numbered_names(class_count),
         groups: vec![0; y.len()],
         y,
     })
+}
+
+fn numbered_names(count: usize) -> Vec<String> {
+    (0..count).map(|at| at.to_string()).collect()
 }

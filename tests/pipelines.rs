@@ -1,5 +1,6 @@
-//! Classical pipelines beside scikit-learn's and xgboost's on the same rows (`tests/data/pipelines`), and what holds for
-//! each of them: the same seed gives the same bytes, and a file gives back what was written.
+//! Classical pipelines beside scikit-learn's and xgboost's on the same rows
+//! (`tests/data/pipelines`), and what holds for each of them: the same seed gives the same bytes,
+//! and a file gives back what was written.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,20 +16,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 #[derive(Deserialize)]
-struct Expected {
-    tables: std::collections::BTreeMap<String, Rows>,
-    cases: Vec<Case>,
+struct PeerResults {
+    tables: std::collections::BTreeMap<String, PeerRows>,
+    cases: Vec<PeerCase>,
 }
 
 #[derive(Deserialize)]
-struct Rows {
+struct PeerRows {
     x: Vec<Vec<f64>>,
     y: Vec<u32>,
     train: usize,
 }
 
 #[derive(Deserialize)]
-struct Case {
+struct PeerCase {
     table: String,
     pipeline: String,
     parameters: HyperParameters,
@@ -43,14 +44,14 @@ struct Case {
     importances: Option<Vec<f64>>,
 }
 
-fn expected() -> Expected {
+fn peer_results() -> PeerResults {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/pipelines/expected.json");
     serde_json::from_str(&fs_err::read_to_string(path).expect("read"))
         .expect("as make.py writes it")
 }
 
 /// The training rows and the others.
-fn tables(rows: &Rows) -> (FeatureTable, FeatureTable) {
+fn train_and_test(rows: &PeerRows) -> (FeatureTable, FeatureTable) {
     let names = |n: usize| (0..n).map(|at| at.to_string()).collect::<Vec<_>>();
     let classes = *rows.y.iter().max().expect("rows") as usize + 1;
     let table = FeatureTable {
@@ -65,20 +66,20 @@ fn tables(rows: &Rows) -> (FeatureTable, FeatureTable) {
     (table.select_rows(train), table.select_rows(test))
 }
 
-fn fitted(case: &Case, table: &FeatureTable, seed: u64) -> FittedPipeline {
+fn fit_case(case: &PeerCase, table: &FeatureTable, seed: u64) -> FittedPipeline {
     fit_pipeline(&case.pipeline, &case.parameters, table, seed, &|| false).expect("fitted")
 }
 
 /// The pipeline with these hyper-parameters on a hundred rows.
-fn small(pipeline: &str, parameters: Value) -> FittedPipeline {
-    let (table, _) = tables(&expected().tables["two"]);
+fn fit_small(pipeline: &str, parameters: Value) -> FittedPipeline {
+    let (table, _) = train_and_test(&peer_results().tables["two"]);
     let table = table.select_rows(&(0..100).collect::<Vec<_>>());
     let parameters = serde_json::from_value(parameters).expect("an object");
     fit_pipeline(pipeline, &parameters, &table, 1, &|| false).expect("fitted")
 }
 
 /// Hyper-parameters under which each pipeline is quickly fitted.
-fn quick(pipeline: &str) -> Value {
+fn quick_parameters(pipeline: &str) -> Value {
     match pipeline {
         "xgb" | "rf" => json!({"n_estimators": 8}),
         "nn" => json!({"max_iter": 3, "hidden_layer_sizes": [8]}),
@@ -87,14 +88,14 @@ fn quick(pipeline: &str) -> Value {
 }
 
 /// The file of a pipeline.
-fn file(fitted: &FittedPipeline) -> Value {
+fn written_document(fitted: &FittedPipeline) -> Value {
     let dir = tempfile::tempdir().expect("a directory");
     fitted.write(dir.path()).expect("written");
     serde_json::from_slice(&fs_err::read(dir.path().join(PIPELINE_FILE)).expect("read"))
         .expect("JSON")
 }
 
-fn close(what: &str, ours: &[f64], theirs: &[f64], tolerance: f64) {
+fn assert_close(what: &str, ours: &[f64], theirs: &[f64], tolerance: f64) {
     assert_eq!(ours.len(), theirs.len(), "{what}");
     for (place, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
         assert!(
@@ -104,7 +105,7 @@ fn close(what: &str, ours: &[f64], theirs: &[f64], tolerance: f64) {
     }
 }
 
-fn numbers(value: &Value) -> Vec<f64> {
+fn as_numbers(value: &Value) -> Vec<f64> {
     value
         .as_array()
         .expect("a list")
@@ -113,8 +114,9 @@ fn numbers(value: &Value) -> Vec<f64> {
         .collect()
 }
 
-/// The chance that a row of class `class` is given a larger probability of it than another row, ties counting half.
-fn auc_of(class: u32, probabilities: &[f64], classes: usize, y: &[u32]) -> f64 {
+/// The chance that a row of class `class` is given a larger probability of it than another row,
+/// ties counting half.
+fn one_class_auc(class: u32, probabilities: &[f64], classes: usize, y: &[u32]) -> f64 {
     let of = |own: bool| {
         let rows = y
             .iter()
@@ -139,9 +141,10 @@ fn auc_of(class: u32, probabilities: &[f64], classes: usize, y: &[u32]) -> f64 {
     own.iter().map(|a| wins(*a)).sum::<f64>() / (own.len() * others.len()) as f64
 }
 
-/// As scikit-learn takes it: of two classes that of the second, of more the mean of each against the rest.
+/// As scikit-learn takes it: of two classes that of the second, of more the mean of each against
+/// the rest.
 fn auc(probabilities: &[f64], classes: usize, y: &[u32]) -> f64 {
-    let of = |class| auc_of(class, probabilities, classes, y);
+    let of = |class| one_class_auc(class, probabilities, classes, y);
     if classes == 2 {
         of(1)
     } else {
@@ -151,7 +154,7 @@ fn auc(probabilities: &[f64], classes: usize, y: &[u32]) -> f64 {
 
 #[test]
 fn logistic_regressions_have_the_coefficients_of_scikit_learn() {
-    let expected = expected();
+    let expected = peer_results();
     let logistic = expected
         .cases
         .iter()
@@ -159,20 +162,20 @@ fn logistic_regressions_have_the_coefficients_of_scikit_learn() {
     let mut compared = (0, 0);
     for (case, probabilities) in logistic {
         let what = format!("{} {} {:?}", case.table, case.pipeline, case.parameters);
-        let (train, test) = tables(&expected.tables[&case.table]);
-        let fitted = fitted(case, &train, 1);
-        let model = &file(&fitted)["body"]["model"]["logistic"];
+        let (train, test) = train_and_test(&expected.tables[&case.table]);
+        let fitted = fit_case(case, &train, 1);
+        let model = &written_document(&fitted)["body"]["model"]["logistic"];
         // The sign of a component is nobody's, and so is that of its coefficient.
         if let Some(coefficients) = &case.coefficients {
-            close(
+            assert_close(
                 &what,
-                &numbers(&model["weights"]),
+                &as_numbers(&model["weights"]),
                 &coefficients.concat(),
                 5e-5,
             );
-            close(
+            assert_close(
                 &what,
-                &numbers(&model["intercepts"]),
+                &as_numbers(&model["intercepts"]),
                 case.intercepts.as_ref().expect("intercepts"),
                 5e-5,
             );
@@ -180,7 +183,7 @@ fn logistic_regressions_have_the_coefficients_of_scikit_learn() {
         }
         let probabilities = probabilities.concat();
         let ours = fitted.probabilities(&test).expect("scored");
-        close(&what, &ours[..probabilities.len()], &probabilities, 5e-5);
+        assert_close(&what, &ours[..probabilities.len()], &probabilities, 5e-5);
         compared.0 += 1;
     }
     assert_eq!(compared, (20, 16));
@@ -188,14 +191,14 @@ fn logistic_regressions_have_the_coefficients_of_scikit_learn() {
 
 #[test]
 fn what_splits_gain_is_what_it_is_to_xgboost_and_scikit_learn() {
-    let expected = expected();
+    let expected = peer_results();
     let mut compared = 0;
     for case in &expected.cases {
         let Some(theirs) = &case.importances else {
             continue;
         };
-        let (train, _) = tables(&expected.tables[&case.table]);
-        let ours = fitted(case, &train, 1)
+        let (train, _) = train_and_test(&expected.tables[&case.table]);
+        let ours = fit_case(case, &train, 1)
             .importances()
             .expect("trees have them");
         assert_eq!(ours.measure, ImportanceMeasure::SplitGain);
@@ -204,7 +207,7 @@ fn what_splits_gain_is_what_it_is_to_xgboost_and_scikit_learn() {
             (ours.values.iter().sum::<f64>() - 1.0).abs() < 1e-9,
             "{what}"
         );
-        close(&what, &ours.values, theirs, 0.06);
+        assert_close(&what, &ours.values, theirs, 0.06);
         compared += 1;
     }
     assert_eq!(compared, 6);
@@ -214,14 +217,14 @@ fn what_splits_gain_is_what_it_is_to_xgboost_and_scikit_learn() {
 #[test]
 fn coefficients_of_components_are_said_of_the_columns() {
     let of = |parameters: Value| {
-        small("ridge", parameters)
+        fit_small("ridge", parameters)
             .importances()
             .expect("coefficients")
             .values
     };
     let plain = of(json!({"scaler": "none"}));
     let turned = of(json!({"scaler": "none", "selection": "svd", "selection_n_components": 10}));
-    let (table, _) = tables(&expected().tables["two"]);
+    let (table, _) = train_and_test(&peer_results().tables["two"]);
     for (at, (plain, turned)) in plain.iter().zip(turned).enumerate() {
         let column = &table.column(at)[..100];
         let mean = column.iter().sum::<f64>() / 100.0;
@@ -242,12 +245,12 @@ fn coefficients_of_components_are_said_of_the_columns() {
 #[test]
 fn importances_are_those_of_the_columns_of_the_table() {
     let of = |pipeline: &str, parameters: Value| {
-        let fitted = small(pipeline, parameters);
+        let fitted = fit_small(pipeline, parameters);
         (fitted.importances(), fitted.used_features())
     };
     let selection = json!({"selection": "forest", "selection_min_importance": 0.1});
     for pipeline in ["lasso", "ridge", "enet", "xgb", "rf"] {
-        let (importances, used) = of(pipeline, with(&quick(pipeline), &selection));
+        let (importances, used) = of(pipeline, merged(&quick_parameters(pipeline), &selection));
         let importances = importances.expect("they have them");
         assert!(
             (1..10).contains(&used.len()) && importances.values.len() == 10,
@@ -271,16 +274,16 @@ fn importances_are_those_of_the_columns_of_the_table() {
         );
     }
     assert!(of("svc", json!({"kernel": "linear"})).0.is_some());
-    assert!(of("svc", json!({})).0.is_none() && of("nn", quick("nn")).0.is_none());
+    assert!(of("svc", json!({})).0.is_none() && of("nn", quick_parameters("nn")).0.is_none());
 }
 
 #[test]
 fn every_pipeline_tells_classes_apart_as_well_as_its_peer() {
-    let expected = expected();
+    let expected = peer_results();
     for case in &expected.cases {
-        let (train, test) = tables(&expected.tables[&case.table]);
+        let (train, test) = train_and_test(&expected.tables[&case.table]);
         let of = |seed| {
-            let probabilities = fitted(case, &train, seed)
+            let probabilities = fit_case(case, &train, seed)
                 .probabilities(&test)
                 .expect("scored");
             auc(&probabilities, test.classes.len(), &test.y)
@@ -295,8 +298,9 @@ fn every_pipeline_tells_classes_apart_as_well_as_its_peer() {
     }
 }
 
-/// For each hyper-parameter, a value that is not the default, and what must be chosen for it to matter.
-fn changes() -> Vec<(&'static str, Value, Value)> {
+/// For each hyper-parameter, a value that is not the default, and what must be chosen for it to
+/// matter.
+fn parameter_changes() -> Vec<(&'static str, Value, Value)> {
     vec![
         ("scaler", json!("minmax"), json!({})),
         ("C", json!(0.3), json!({})),
@@ -360,7 +364,7 @@ fn changes() -> Vec<(&'static str, Value, Value)> {
 }
 
 /// One object of both, the later winning.
-fn with(base: &Value, more: &Value) -> Value {
+fn merged(base: &Value, more: &Value) -> Value {
     let mut all = base.as_object().expect("an object").clone();
     all.extend(more.as_object().expect("an object").clone());
     Value::Object(all)
@@ -369,22 +373,24 @@ fn with(base: &Value, more: &Value) -> Value {
 #[test]
 fn every_hyper_parameter_has_an_effect() {
     let learnt = |pipeline: &str, parameters: Value| {
-        let body = file(&small(pipeline, parameters))["body"].clone();
+        let body = written_document(&fit_small(pipeline, parameters))["body"].clone();
         (body["steps"].clone(), body["model"].clone())
     };
     for pipeline in PIPELINE_NAMES {
         for name in hyper_parameter_names(pipeline).expect("a pipeline") {
-            let change = changes().into_iter().find(|(known, ..)| *known == name);
+            let change = parameter_changes()
+                .into_iter()
+                .find(|(known, ..)| *known == name);
             let change = match (pipeline, name) {
-                // The same machine in less time: src/pipelines/smo.rs.
+                // The same machine in less time: src/pipelines/solvers/smo.rs.
                 ("svc", "shrinking") => continue,
                 ("nn", "learning_rate") => Some(("", json!("invscaling"), json!({}))),
                 _ => change,
             };
             let (_, value, base) =
                 change.unwrap_or_else(|| panic!("no change of `{name}` is tried"));
-            let base = with(&quick(pipeline), &base);
-            let changed = with(&base, &json!({ name: value }));
+            let base = merged(&quick_parameters(pipeline), &base);
+            let changed = merged(&base, &json!({ name: value }));
             assert!(
                 learnt(pipeline, base) != learnt(pipeline, changed),
                 "`{name}` of `{pipeline}` has no effect"
@@ -401,12 +407,12 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
                 .num_threads(threads)
                 .build()
                 .expect("a pool");
-            let parameters = with(
-                &quick(pipeline),
+            let parameters = merged(
+                &quick_parameters(pipeline),
                 &json!({"selection": "forest", "selection_n_estimators": 9}),
             );
             let dir = tempfile::tempdir().expect("a directory");
-            pool.install(|| small(pipeline, parameters))
+            pool.install(|| fit_small(pipeline, parameters))
                 .write(dir.path())
                 .expect("written");
             fs_err::read(dir.path().join(PIPELINE_FILE)).expect("read")
@@ -417,9 +423,9 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 
 #[test]
 fn a_file_gives_back_what_was_written() {
-    let (_, test) = tables(&expected().tables["two"]);
+    let (_, test) = train_and_test(&peer_results().tables["two"]);
     for pipeline in PIPELINE_NAMES {
-        let fitted = small(pipeline, quick(pipeline));
+        let fitted = fit_small(pipeline, quick_parameters(pipeline));
         let dir = tempfile::tempdir().expect("a directory");
         fitted.write(dir.path()).expect("written");
         let read = FittedPipeline::open(dir.path()).expect("sound");
@@ -438,7 +444,7 @@ fn a_file_gives_back_what_was_written() {
 #[test]
 fn files_that_are_not_sound_are_refused() {
     let refusal = |change: fn(&mut Value)| {
-        let mut document = file(&small("xgb", quick("xgb")));
+        let mut document = written_document(&fit_small("xgb", quick_parameters("xgb")));
         change(&mut document);
         let dir = tempfile::tempdir().expect("a directory");
         fs_err::write(
@@ -469,7 +475,7 @@ fn files_that_are_not_sound_are_refused() {
 
 #[test]
 fn a_wish_to_stop_is_heard() {
-    let (table, _) = tables(&expected().tables["two"]);
+    let (table, _) = train_and_test(&peer_results().tables["two"]);
     for pipeline in PIPELINE_NAMES {
         let asked = AtomicUsize::new(0);
         let stop = || asked.fetch_add(1, Ordering::Relaxed) == 2;
@@ -481,7 +487,7 @@ fn a_wish_to_stop_is_heard() {
 
 #[test]
 fn what_is_missing_is_no_obstacle() {
-    let (mut table, mut test) = tables(&expected().tables["two"]);
+    let (mut table, mut test) = train_and_test(&peer_results().tables["two"]);
     // Every fifth number of the first feature, and the whole second feature.
     let n = table.row_count();
     table.x[..n]
@@ -494,7 +500,7 @@ fn what_is_missing_is_no_obstacle() {
         .step_by(7)
         .for_each(|value| *value = f64::NAN);
     for pipeline in PIPELINE_NAMES {
-        let parameters = serde_json::from_value(quick(pipeline)).expect("an object");
+        let parameters = serde_json::from_value(quick_parameters(pipeline)).expect("an object");
         let fitted = fit_pipeline(pipeline, &parameters, &table, 1, &|| false).expect("fitted");
         let probabilities = fitted.probabilities(&test).expect("scored");
         assert!(
@@ -506,12 +512,12 @@ fn what_is_missing_is_no_obstacle() {
 
 #[test]
 fn a_class_without_rows_has_probability_zero() {
-    let (mut table, test) = tables(&expected().tables["two"]);
+    let (mut table, test) = train_and_test(&peer_results().tables["two"]);
     table.classes.insert(0, "never".to_owned());
     table.y.iter_mut().for_each(|class| *class += 1);
     for pipeline in PIPELINE_NAMES {
         let parameters: HyperParameters =
-            serde_json::from_value(quick(pipeline)).expect("an object");
+            serde_json::from_value(quick_parameters(pipeline)).expect("an object");
         let fitted = fit_pipeline(pipeline, &parameters, &table, 1, &|| false).expect("fitted");
         let rows = fitted.probabilities(&test).expect("scored");
         assert!(
@@ -524,7 +530,7 @@ fn a_class_without_rows_has_probability_zero() {
 
 #[test]
 fn tables_that_teach_nothing_are_refused() {
-    let (table, test) = tables(&expected().tables["two"]);
+    let (table, test) = train_and_test(&peer_results().tables["two"]);
     let refusal = |change: &dyn Fn(&mut FeatureTable)| {
         let mut table = table.clone();
         change(&mut table);
@@ -555,11 +561,12 @@ fn tables_that_teach_nothing_are_refused() {
         &|| false,
     );
     assert!(
-        format!("{:#}", error.expect_err("is refused")).contains("leaves none of the 10 features")
+        format!("{:#}", error.expect_err("is refused"))
+            .contains("the table has 10 features, and the selection leaves none")
     );
     let mut other = test.clone();
     other.features.swap(0, 1);
-    let error = small("lasso", json!({}))
+    let error = fit_small("lasso", json!({}))
         .probabilities(&other)
         .expect_err("is refused");
     assert_eq!(
@@ -569,20 +576,21 @@ fn tables_that_teach_nothing_are_refused() {
 }
 
 #[derive(Deserialize)]
-struct Spaces {
-    pipelines: std::collections::BTreeMap<String, Space>,
+struct SpacesFile {
+    pipelines: std::collections::BTreeMap<String, SearchSpace>,
 }
 
 #[derive(Deserialize)]
-struct Space {
+struct SearchSpace {
     parameters: std::collections::BTreeMap<String, Parameter<Value>>,
 }
 
 #[test]
 fn the_search_spaces_hold_what_the_pipelines_take() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/pipelines.yaml");
-    let spaces: Spaces = poolcast::config::yaml::read(&fs_err::read_to_string(path).expect("read"))
-        .expect("search spaces");
+    let spaces: SpacesFile =
+        poolcast::config::yaml::read(&fs_err::read_to_string(path).expect("read"))
+            .expect("search spaces");
     assert_eq!(
         spaces
             .pipelines
@@ -608,7 +616,7 @@ fn the_search_spaces_hold_what_the_pipelines_take() {
 }
 
 /// The published trainer's configuration, of one split and these pipelines.
-fn published(names: &[&str]) -> Config {
+fn published_config(names: &[&str]) -> Config {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/published-pipelines.yaml");
     let flags = [("data.split_names", json!(["A1"]))].into();
     let mut config = Config::load(Some(&path), &flags).expect("a configuration");
@@ -636,7 +644,7 @@ fn the_published_grids_have_49640_points_a_split() {
     ];
     assert_eq!(counts.map(|(name, _)| name), PIPELINE_NAMES);
     for (name, count) in counts {
-        let trials = SweepTrials::from_config(&published(&[name])).expect("counted");
+        let trials = SweepTrials::from_config(&published_config(&[name])).expect("counted");
         assert_eq!((trials.count(), trials.repeats()), (count, 0), "{name}");
         trials.draw(count, &[]).expect("drawn");
     }
@@ -646,7 +654,7 @@ fn the_published_grids_have_49640_points_a_split() {
 /// Written as one space, in which what one choice alone needs multiplies all others.
 #[test]
 fn the_published_lasso_as_one_product_has_as_many_distinct_points() {
-    let mut config = published(&["lasso"]);
+    let mut config = published_config(&["lasso"]);
     let spaces = config.pipelines["lasso"].all();
     let mut merged: serde_json::Map<String, Value> = serde_json::Map::new();
     for (name, parameter) in spaces.iter().flat_map(|space| &space.parameters) {

@@ -7,7 +7,7 @@ use poolcast::tables::JoinedTable;
 use serde_json::{Value, json};
 
 /// The samples of `config/table.yaml` with the files of this kind.
-fn samples(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<JoinedTable> {
+fn read_bundled(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<JoinedTable> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = |name: &str| json!(root.join(format!("tests/data/table/{name}.{kind}")));
     let mut flags = std::collections::BTreeMap::from([
@@ -21,8 +21,8 @@ fn samples(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<Join
 #[test]
 fn parquet_says_what_csv_says() {
     let (csv, parquet) = (
-        samples("csv", &[]).expect("read"),
-        samples("parquet", &[]).expect("read"),
+        read_bundled("csv", &[]).expect("read"),
+        read_bundled("parquet", &[]).expect("read"),
     );
     assert_eq!(csv.names, parquet.names);
     assert_eq!(
@@ -55,7 +55,7 @@ fn several_classes_are_told_apart() {
         ("data.target", json!("severity")),
         ("data.split_names", json!(["B2"])),
     ];
-    let samples = samples("parquet", &changes).expect("read");
+    let samples = read_bundled("parquet", &changes).expect("read");
     assert_eq!(samples.table.classes, ["mild", "none", "severe"]);
     assert_eq!(samples.splits.len(), 1);
 }

@@ -47,9 +47,9 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
                 file.display()
             ))?;
         }
-        None if args.json => output::print_json(&sheet.json())?,
-        None if output::is_live() => output::print(&harmless(&sheet.csv()?))?,
-        None => output::print(&sheet.csv()?)?,
+        None if args.json => output::print_json(&sheet.to_json())?,
+        None if output::is_live() => output::print(&harmless(&sheet.to_csv()?))?,
+        None => output::print(&sheet.to_csv()?)?,
     }
     Ok(EXIT_DONE)
 }

@@ -1,7 +1,9 @@
-//! Columns and classes → a random forest, whose trees vote with the shares of classes in their leaves.
+//! Columns and classes → a random forest, whose trees vote with the shares of classes in their
+//! leaves.
 //!
-//! The trees are smartcore's, regressions on 0 and 1: their variance is half of Gini's impurity, so that the splits are those
-//! of a classification. Two classes take one forest, more one for each, and their votes are made to sum to one.
+//! The trees are smartcore's, regressions on 0 and 1: their variance is half of Gini's impurity, so
+//! the splits are those of a classification. Two classes need one forest, several need one for
+//! each, and their votes are made to sum to one.
 
 use anyhow::{Context as _, Result, ensure};
 use rand::Rng as _;
@@ -11,155 +13,187 @@ use smartcore::ensemble::random_forest_regressor::{
 };
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
+use super::classifier::{Classifier, FitRun, TrainingSet};
 use super::importances::ColumnImportances;
-use super::matrix::Matrix;
-use super::model::{Fitting, Model};
-use super::stop::{Stop, ask};
-use super::tree::{Node, Tree};
+use super::solvers::labels::{output_classes, output_count};
+use super::solvers::matrix::{ColumnMatrix, add_scaled};
+use super::tree::{DecisionTree, TreeNode};
+use crate::output::counted;
 
-/// Trees grown in one go: enough to share the sorting of columns, few enough that a wish to stop is heard soon.
-const AT_ONCE: usize = 4;
+/// How many trees are grown in one go: enough to share the sorting of columns, few enough that a
+/// wish to stop is heard soon.
+const TREES_AT_ONCE: usize = 4;
 
-type Grown = RandomForestRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
+type SmartcoreForest = RandomForestRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
+
+/// The hyper-parameters of the pipeline `rf`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct ForestSettings {
+    n_estimators: usize,
+    max_depth: Option<u16>,
+    min_samples_leaf: usize,
+    max_features: MaxFeatures,
+}
+
+/// How many columns a split chooses from.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(untagged)]
+enum MaxFeatures {
+    /// This share of them.
+    Share(f64),
+    /// As many as a rule says.
+    Rule(MaxFeaturesRule),
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum MaxFeaturesRule {
+    /// The square root of their number.
+    Sqrt,
+}
+
+impl MaxFeatures {
+    /// How many of `f` columns; one at least.
+    fn count(self, f: usize) -> usize {
+        let count = match self {
+            MaxFeatures::Share(share) => share * f as f64,
+            MaxFeatures::Rule(MaxFeaturesRule::Sqrt) => (f as f64).sqrt(),
+        };
+        (count as usize).max(1)
+    }
+}
 
 /// A random forest for each of `o` outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Forest {
+pub(super) struct RandomForest {
     /// `[o][trees]`.
-    forests: Vec<Vec<Tree>>,
+    forests: Vec<Vec<DecisionTree>>,
     /// How much each column did for the splits, `[f]`.
     gains: Vec<f64>,
 }
 
-/// How to grow trees.
-#[derive(Debug, Clone, Copy)]
-struct Growth {
-    trees: usize,
-    max_depth: Option<u16>,
-    min_samples_leaf: usize,
-    /// Columns to choose from at a split.
-    columns: usize,
-}
-
-impl Forest {
-    /// Fits on `x` with classes `y` below `k`.
-    pub(super) fn fit(x: &Matrix, fitting: Fitting<'_>) -> Result<Forest> {
-        let Fitting {
-            settings,
-            y,
-            k,
-            seed,
-            stop,
-        } = fitting;
-        let columns = match settings.number("max_features") {
-            Some(share) => (share * x.f as f64) as usize,
-            None => (x.f as f64).sqrt() as usize,
-        };
-        let growth = Growth {
-            trees: settings.whole("n_estimators")?,
-            max_depth: settings.number("max_depth").map(|depth| depth as u16),
-            min_samples_leaf: settings.whole("min_samples_leaf")?,
-            columns: columns.max(1),
-        };
-        let (mut forests, mut gains) = (Vec::new(), vec![0.0; x.f]);
-        for output in outputs(k) {
+impl RandomForest {
+    /// Fits a forest for each output.
+    pub(super) fn fit(
+        settings: ForestSettings,
+        training: TrainingSet<'_>,
+        run: FitRun<'_>,
+    ) -> Result<RandomForest> {
+        let mut forests = Vec::new();
+        let mut gains = vec![0.0; training.x.f];
+        for class in output_classes(training.labels.class_count) {
             let mut trees = Vec::new();
-            grow(x, y, output, growth, seed, stop, |grown| {
-                trees.extend(trees_of(grown)?);
-                super::matrix::add(&mut gains, 1.0, &grown.compute_feature_importances()?);
+            grow_forest(settings, training, class, run, |grown| {
+                trees.extend(decision_trees(grown)?);
+                add_scaled(&mut gains, 1.0, &grown.compute_feature_importances()?);
                 Ok(())
             })?;
             forests.push(trees);
         }
-        Ok(Forest { forests, gains })
+        Ok(RandomForest { forests, gains })
+    }
+
+    /// The probability of each class for one row, `[classes]`.
+    fn row_probabilities(&self, row: &[f64]) -> Vec<f64> {
+        let votes: Vec<f64> = self
+            .forests
+            .iter()
+            .map(|trees| mean_vote(trees, row))
+            .collect();
+        if let [p] = votes[..] {
+            return vec![1.0 - p, p];
+        }
+
+        let sum: f64 = votes.iter().sum();
+        if sum > 0.0 {
+            votes.iter().map(|vote| vote / sum).collect()
+        } else {
+            // No tree gives any class a share: all classes are alike.
+            vec![1.0 / votes.len() as f64; votes.len()]
+        }
     }
 }
 
-/// How much each column does for the splits of a random forest of `trees` trees, `[f]`: scikit-learn's
-/// `feature_importances_`, which sum to one.
-pub(super) fn importances(
-    x: &Matrix,
-    (y, k): (&[u32], usize),
+fn mean_vote(trees: &[DecisionTree], row: &[f64]) -> f64 {
+    let sum: f64 = trees.iter().map(|tree| tree.score_row(row)).sum();
+    (sum / trees.len() as f64).clamp(0.0, 1.0)
+}
+
+/// How much each column does for the splits of a random forest of `trees` trees with scikit-learn's
+/// defaults, `[f]`: its `feature_importances_`, which sum to one.
+pub(super) fn forest_importances(
     trees: usize,
-    seed: u64,
-    stop: Stop<'_>,
+    training: TrainingSet<'_>,
+    run: FitRun<'_>,
 ) -> Result<Vec<f64>> {
-    let columns = ((x.f as f64).sqrt() as usize).max(1);
-    let growth = Growth {
-        trees,
+    let settings = ForestSettings {
+        n_estimators: trees,
         max_depth: None,
         min_samples_leaf: 1,
-        columns,
+        max_features: MaxFeatures::Rule(MaxFeaturesRule::Sqrt),
     };
-    let mut sums = vec![0.0; x.f];
-    for output in outputs(k) {
-        grow(x, y, output, growth, seed, stop, |grown| {
-            super::matrix::add(&mut sums, 1.0, &grown.compute_feature_importances()?);
+    let mut importances = vec![0.0; training.x.f];
+    for class in output_classes(training.labels.class_count) {
+        grow_forest(settings, training, class, run, |grown| {
+            add_scaled(&mut importances, 1.0, &grown.compute_feature_importances()?);
             Ok(())
         })?;
     }
-    let sum: f64 = sums.iter().sum();
-    sums.iter_mut()
-        .for_each(|share| *share /= sum.max(f64::MIN_POSITIVE));
-    Ok(sums)
-}
 
-/// The classes that have a forest.
-fn outputs(k: usize) -> Vec<u32> {
-    if k == 2 {
-        vec![1]
-    } else {
-        (0..k as u32).collect()
+    let sum: f64 = importances.iter().sum();
+    for importance in &mut importances {
+        *importance /= sum.max(f64::MIN_POSITIVE);
     }
+    Ok(importances)
 }
 
-/// Grows trees that tell class `output` from the others, and shows them a few at a time.
-fn grow(
-    x: &Matrix,
-    y: &[u32],
-    output: u32,
-    growth: Growth,
-    seed: u64,
-    stop: Stop<'_>,
-    mut show: impl FnMut(&Grown) -> Result<()>,
+/// Grows trees that tell `class` from the others, and shows them to `visit` a few at a time.
+fn grow_forest(
+    settings: ForestSettings,
+    training: TrainingSet<'_>,
+    class: u32,
+    run: FitRun<'_>,
+    mut visit: impl FnMut(&SmartcoreForest) -> Result<()>,
 ) -> Result<()> {
-    let rows = DenseMatrix::new(x.n, x.f, x.x.clone(), true)?;
-    let truth: Vec<f64> = y.iter().map(|y| f64::from(*y == output)).collect();
-    for first in (0..growth.trees).step_by(AT_ONCE) {
-        ask(stop)?;
-        let parts = [i64::from(output), first as i64];
+    let TrainingSet { x, labels } = training;
+    let columns = DenseMatrix::new(x.n, x.f, x.values.clone(), true)?;
+    let truth: Vec<f64> = labels.y.iter().map(|y| f64::from(*y == class)).collect();
+
+    for first in (0..settings.n_estimators).step_by(TREES_AT_ONCE) {
+        run.stop.check()?;
+        let parts = [i64::from(class), first as i64];
         let parameters = RandomForestRegressorParameters {
-            max_depth: growth.max_depth,
-            min_samples_leaf: growth.min_samples_leaf,
+            max_depth: settings.max_depth,
+            min_samples_leaf: settings.min_samples_leaf,
             min_samples_split: 2,
-            n_trees: AT_ONCE.min(growth.trees - first),
-            m: Some(growth.columns),
+            n_trees: TREES_AT_ONCE.min(settings.n_estimators - first),
+            m: Some(settings.max_features.count(x.f)),
             keep_samples: false,
-            seed: crate::seed::generator(seed, "random forest", &parts).random(),
+            seed: crate::seed::generator(run.seed, "random forest", &parts).random(),
         };
-        show(&Grown::fit(&rows, &truth, parameters)?)?;
+        visit(&SmartcoreForest::fit(&columns, &truth, parameters)?)?;
     }
     Ok(())
 }
 
-/// What of smartcore's serialised forest is looked at.
+/// What is read of smartcore's serialised forest.
 #[derive(Deserialize)]
-struct GrownForest {
-    forest_regressor: GrownTrees,
+struct SerialisedForest {
+    forest_regressor: SerialisedTrees,
 }
 
 #[derive(Deserialize)]
-struct GrownTrees {
-    trees: Vec<GrownTree>,
+struct SerialisedTrees {
+    trees: Vec<SerialisedTree>,
 }
 
 #[derive(Deserialize)]
-struct GrownTree {
-    nodes: Vec<GrownNode>,
+struct SerialisedTree {
+    nodes: Vec<SerialisedNode>,
 }
 
 #[derive(Deserialize)]
-struct GrownNode {
+struct SerialisedNode {
     output: f64,
     split_feature: usize,
     split_value: Option<f64>,
@@ -167,73 +201,57 @@ struct GrownNode {
     false_child: Option<usize>,
 }
 
-/// The trees of a forest: smartcore shows them in its serialised form alone.
-fn trees_of(grown: &Grown) -> Result<Vec<Tree>> {
-    let forest: GrownForest = serde_json::from_slice(&serde_json::to_vec(grown)?)
-        .context("smartcore's forests have another form")?;
-    let node = |node: &GrownNode| match (node.split_value, node.true_child, node.false_child) {
-        (Some(value), Some(yes), Some(no)) => {
-            // Its splits ask for at most the value, ours for less than a number.
-            Node::Split {
-                feature: node.split_feature,
+impl SerialisedNode {
+    fn to_tree_node(&self) -> TreeNode {
+        match (self.split_value, self.true_child, self.false_child) {
+            (Some(value), Some(yes), Some(no)) => TreeNode::Split {
+                feature: self.split_feature,
+                // smartcore asks for at most the value, our trees for less than a number.
                 below: value.next_up(),
                 yes,
                 no,
                 missing: false,
-            }
+            },
+            _ => TreeNode::Leaf(self.output),
         }
-        _ => Node::Leaf(node.output),
-    };
+    }
+}
+
+/// The trees of a forest. smartcore shows them in its serialised form alone.
+fn decision_trees(grown: &SmartcoreForest) -> Result<Vec<DecisionTree>> {
+    let forest: SerialisedForest = serde_json::from_slice(&serde_json::to_vec(grown)?)
+        .context("smartcore's forests have another form")?;
     Ok(forest
         .forest_regressor
         .trees
         .iter()
-        .map(|tree| Tree::new(|at| node(&tree.nodes[at])))
+        .map(|tree| DecisionTree::new(|number| tree.nodes[number].to_tree_node()))
         .collect())
 }
 
-impl Model for Forest {
-    fn probabilities(&self, x: &Matrix) -> Vec<f64> {
-        let vote = |trees: &Vec<Tree>, row: &[f64]| {
-            (trees.iter().map(|tree| tree.score(row)).sum::<f64>() / trees.len() as f64)
-                .clamp(0.0, 1.0)
-        };
-        let of_row = |row: &[f64]| {
-            let votes: Vec<f64> = self.forests.iter().map(|trees| vote(trees, row)).collect();
-            if let [p] = votes[..] {
-                return vec![1.0 - p, p];
-            }
-            let sum: f64 = votes.iter().sum();
-            // Where no tree gives any class a share, all are alike.
-            votes
-                .iter()
-                .map(|vote| {
-                    if sum > 0.0 {
-                        vote / sum
-                    } else {
-                        1.0 / votes.len() as f64
-                    }
-                })
-                .collect()
-        };
-        x.by_rows().chunks_exact(x.f).flat_map(of_row).collect()
+impl Classifier for RandomForest {
+    fn probabilities(&self, x: &ColumnMatrix) -> Vec<f64> {
+        x.to_rows()
+            .chunks_exact(x.f)
+            .flat_map(|row| self.row_probabilities(row))
+            .collect()
     }
 
     fn importances(&self, _f: usize) -> Option<ColumnImportances> {
-        Some(ColumnImportances::of_gains(&self.gains))
+        Some(ColumnImportances::from_gains(&self.gains))
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {
         ensure!(
             self.gains.len() == f,
             "{} for {}",
-            crate::output::counted(self.gains.len(), "gain"),
-            crate::output::counted(f, "column")
+            counted(self.gains.len(), "gain"),
+            counted(f, "column")
         );
         ensure!(
-            self.forests.len() == outputs(k).len(),
+            self.forests.len() == output_count(k),
             "{} for {k} classes",
-            crate::output::counted(self.forests.len(), "forest")
+            counted(self.forests.len(), "forest")
         );
         ensure!(
             self.forests.iter().all(|trees| !trees.is_empty()),

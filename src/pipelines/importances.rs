@@ -4,46 +4,50 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImportanceMeasure {
-    /// What a logit or a decision changes by where the column grows by one after scaling, or by one standard deviation where
-    /// the model sees components; of several classes that of the largest size.
+    /// What a logit or a decision changes by where the column grows by one after scaling, or by one
+    /// standard deviation where the model sees components. Of several classes the change of the
+    /// largest size counts.
     Coefficient,
-    /// The share of what all splits of all trees gained: they sum to one.
+    /// The share of what all splits of all trees gained. The shares sum to one.
     SplitGain,
 }
 
 /// The importance of every column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnImportances {
-    /// How it was found.
+    /// How they were found.
     pub measure: ImportanceMeasure,
-    /// `[f]`.
+    /// The importance of each column, `[f]`.
     pub values: Vec<f64>,
 }
 
 impl ColumnImportances {
-    /// Of coefficients `[o, f]`.
-    pub(super) fn of_coefficients(coefficients: &[f64], f: usize) -> ColumnImportances {
-        let largest = |most: f64, next: &f64| if next.abs() > most.abs() { *next } else { most };
-        let of = |column: usize| {
-            coefficients
-                .iter()
-                .skip(column)
-                .step_by(f.max(1))
-                .fold(0.0, largest)
-        };
+    /// The importances of `f` columns by the coefficients `[o, f]` of a linear model.
+    pub(super) fn from_coefficients(coefficients: &[f64], f: usize) -> ColumnImportances {
+        let mut values = vec![0.0; f];
+        for of_output in coefficients.chunks_exact(f.max(1)) {
+            for (value, coefficient) in values.iter_mut().zip(of_output) {
+                if coefficient.abs() > f64::abs(*value) {
+                    *value = *coefficient;
+                }
+            }
+        }
         ColumnImportances {
             measure: ImportanceMeasure::Coefficient,
-            values: (0..f).map(of).collect(),
+            values,
         }
     }
 
-    /// Of what splits gained, `[f]`.
-    pub(super) fn of_gains(gains: &[f64]) -> ColumnImportances {
+    /// The importances of columns by what the splits at each gained, `[f]`.
+    pub(super) fn from_gains(gains: &[f64]) -> ColumnImportances {
         let sum: f64 = gains.iter().sum();
-        let share = |gain: &f64| if sum > 0.0 { gain / sum } else { 0.0 };
+        let values = gains
+            .iter()
+            .map(|gain| if sum > 0.0 { gain / sum } else { 0.0 })
+            .collect();
         ColumnImportances {
             measure: ImportanceMeasure::SplitGain,
-            values: gains.iter().map(share).collect(),
+            values,
         }
     }
 

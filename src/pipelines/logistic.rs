@@ -1,112 +1,116 @@
 //! Columns and classes → logistic regression with an L1, L2 or elastic net penalty.
 //!
-//! Two classes have one logit, more have one each (softmax), as scikit-learn has it.
+//! Two classes have one logit, several have one each (softmax), as in scikit-learn's
+//! `LogisticRegression`.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::classifier::{Classifier, TrainingSet};
 use super::importances::ColumnImportances;
-use super::matrix::{Matrix, add, dot, sigmoid, softmax};
-use super::model::Model;
-use super::newton::{Penalty, minimise};
-use super::stop::Stop;
+use super::solvers::labels::output_count;
+use super::solvers::logits::class_probabilities;
+use super::solvers::matrix::{ColumnMatrix, add_scaled, dot_product};
+use super::solvers::newton::minimise_objective;
+use super::solvers::objective::ElasticNetPenalty;
+use super::solvers::stop::StopSignal;
+use crate::output::counted;
 
 /// A fitted logistic regression: one logit for two classes, else one for each, `o` in all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Logistic {
+pub(super) struct LogisticRegression {
     /// `[o, f]`.
     pub(super) weights: Vec<f64>,
     /// `[o]`.
     pub(super) intercepts: Vec<f64>,
 }
 
-impl Logistic {
-    /// Fits on `x` with classes `y` below `k`.
+impl LogisticRegression {
+    /// Fits the weights of least objective under `penalty`.
     pub(super) fn fit(
-        x: &Matrix,
-        y: &[u32],
-        k: usize,
-        penalty: Penalty,
-        stop: Stop<'_>,
-    ) -> Result<Logistic> {
+        penalty: ElasticNetPenalty,
+        training: TrainingSet<'_>,
+        stop: StopSignal<'_>,
+    ) -> Result<LogisticRegression> {
+        let TrainingSet { x, labels } = training;
         let means: Vec<f64> = (0..x.f)
-            .map(|j| x.column(j).iter().sum::<f64>() / x.n as f64)
+            .map(|column| x.column(column).iter().sum::<f64>() / x.n as f64)
             .collect();
-        let values = minimise(centred(x, &means), y, k, penalty, stop)?;
-        let outputs = values.chunks_exact(x.f + 1);
-        let weights: Vec<f64> = outputs
-            .clone()
-            .flat_map(|values| &values[..x.f])
-            .copied()
-            .collect();
-        let mut intercepts: Vec<f64> = outputs
-            .map(|values| values[x.f] - dot(&values[..x.f], &means))
-            .collect();
-        if k > 2 {
-            // A softmax is blind to what all its logits share.
-            let mean = intercepts.iter().sum::<f64>() / k as f64;
+        let found = minimise_objective(centred_with_ones(x, &means), labels, penalty, stop)?;
+
+        // The intercepts of the columns as they are: those of the centred ones less what was moved.
+        let mut weights = Vec::new();
+        let mut intercepts = Vec::new();
+        for of_output in found.chunks_exact(x.f + 1) {
+            let (of_columns, intercept) = of_output.split_at(x.f);
+            weights.extend_from_slice(of_columns);
+            intercepts.push(intercept[0] - dot_product(of_columns, &means));
+        }
+
+        if labels.class_count > 2 {
+            // A softmax does not see what all its logits share.
+            let mean = intercepts.iter().sum::<f64>() / labels.class_count as f64;
             intercepts
                 .iter_mut()
                 .for_each(|intercept| *intercept -= mean);
         }
-        Ok(Logistic {
+        Ok(LogisticRegression {
             weights,
             intercepts,
         })
     }
 }
 
-impl Model for Logistic {
-    fn probabilities(&self, x: &Matrix) -> Vec<f64> {
+impl Classifier for LogisticRegression {
+    fn probabilities(&self, x: &ColumnMatrix) -> Vec<f64> {
         let outputs = self.intercepts.len();
         let mut logits = vec![0.0; x.n * outputs];
-        for (o, logits) in logits.chunks_exact_mut(x.n.max(1)).enumerate() {
-            logits.fill(self.intercepts[o]);
-            (0..x.f).for_each(|j| add(logits, self.weights[o * x.f + j], x.column(j)));
+        for (output, logits) in logits.chunks_exact_mut(x.n.max(1)).enumerate() {
+            logits.fill(self.intercepts[output]);
+            for column in 0..x.f {
+                let weight = self.weights[output * x.f + column];
+                add_scaled(logits, weight, x.column(column));
+            }
         }
-        if outputs == 1 {
-            return logits
-                .iter()
-                .flat_map(|logit| [sigmoid(-logit), sigmoid(*logit)])
-                .collect();
-        }
-        let mut rows = Matrix {
+
+        class_probabilities(&ColumnMatrix {
             n: x.n,
             f: outputs,
-            x: logits,
-        }
-        .by_rows();
-        rows.chunks_exact_mut(outputs).for_each(softmax);
-        rows
+            values: logits,
+        })
     }
 
     fn importances(&self, f: usize) -> Option<ColumnImportances> {
-        Some(ColumnImportances::of_coefficients(&self.weights, f))
+        Some(ColumnImportances::from_coefficients(&self.weights, f))
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {
-        let outputs = if k == 2 { 1 } else { k };
+        let outputs = output_count(k);
         ensure!(
             self.intercepts.len() == outputs,
             "{} for {k} classes",
-            crate::output::counted(self.intercepts.len(), "intercept")
+            counted(self.intercepts.len(), "intercept")
         );
         ensure!(
             self.weights.len() == outputs * f,
             "{} for {outputs} x {f}",
-            crate::output::counted(self.weights.len(), "weight")
+            counted(self.weights.len(), "weight")
         );
         Ok(())
     }
 }
 
-/// The columns with mean 0, so that the intercepts hardly depend on the weights and fewer sweeps do, and a last one of ones.
-fn centred(x: &Matrix, means: &[f64]) -> Matrix {
-    let columns = means.iter().enumerate();
-    let values = columns.flat_map(|(j, mean)| x.column(j).iter().map(move |value| value - mean));
-    Matrix {
+/// The columns less their means, and a last column of ones for the intercepts. With centred columns
+/// the intercepts hardly depend on the weights, so that the descent needs fewer sweeps.
+fn centred_with_ones(x: &ColumnMatrix, means: &[f64]) -> ColumnMatrix {
+    let mut values = Vec::with_capacity((x.f + 1) * x.n);
+    for (column, mean) in means.iter().enumerate() {
+        values.extend(x.column(column).iter().map(|value| value - mean));
+    }
+    values.extend(std::iter::repeat_n(1.0, x.n));
+    ColumnMatrix {
         n: x.n,
         f: x.f + 1,
-        x: values.chain(std::iter::repeat_n(1.0, x.n)).collect(),
+        values,
     }
 }

@@ -1,81 +1,135 @@
 //! Columns and classes → the columns worth keeping.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use serde::Deserialize;
 
-use super::forest::importances;
-use super::logistic::Logistic;
-use super::matrix::Matrix;
-use super::model::Fitting;
-use super::newton::Penalty;
-use super::stop::Stop;
+use super::classifier::{FitRun, TrainingSet};
+use super::forest::forest_importances;
+use super::logistic::LogisticRegression;
+use super::solvers::matrix::ColumnMatrix;
+use super::solvers::objective::ElasticNetPenalty;
+use super::solvers::stop::StopSignal;
+use super::statistics::MeanSpread;
 
-/// The places of the columns that the chosen selection keeps, ascending: under `none` all; under `threshold` those that are
-/// not 0 everywhere; under `lasso` those with a coefficient in a logistic regression on standardised columns; under
-/// `forest` those that matter in a random forest.
-pub(super) fn select(x: &Matrix, fitting: Fitting<'_>) -> Result<Vec<usize>> {
-    let Fitting {
-        settings,
-        y,
-        k,
-        seed,
-        stop,
-    } = fitting;
-    let worth: Vec<f64> = match settings.word("selection")? {
-        "none" => return Ok((0..x.f).collect()),
-        "threshold" => {
-            return Ok((0..x.f)
-                .filter(|j| x.column(*j).iter().any(|value| *value != 0.0))
-                .collect());
-        }
-        "lasso" => coefficients(x, (y, k), settings.real("selection_C")?, stop)?,
-        "forest" => importances(
-            x,
-            (y, k),
-            settings.whole("selection_n_estimators")?,
-            seed,
-            stop,
-        )?,
-        other => bail!("there is no selection `{other}`"),
-    };
-    let least = settings
-        .number("selection_min_coefficient")
-        .or(settings.number("selection_min_importance"));
-    Ok((0..x.f)
-        .filter(|j| worth[*j] > least.unwrap_or(0.0))
-        .collect())
+/// How the columns that a model sees are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(tag = "selection", rename_all = "lowercase")]
+pub(super) enum FeatureSelection {
+    /// All of them.
+    None,
+    /// Small values become 0, and then the columns that are not 0 everywhere are kept.
+    Threshold {
+        /// What is smaller, by size, becomes 0.
+        #[serde(rename = "selection_threshold")]
+        limit: f64,
+        #[serde(rename = "selection_mode")]
+        mode: ThresholdMode,
+    },
+    /// Those with a coefficient in a logistic regression with an L1 penalty.
+    Lasso {
+        /// The weight of the losses beside the penalty.
+        #[serde(rename = "selection_C")]
+        c: f64,
+        /// A coefficient must be larger.
+        #[serde(rename = "selection_min_coefficient")]
+        min_coefficient: f64,
+    },
+    /// Those that matter in a random forest.
+    Forest {
+        /// How many trees the forest has.
+        #[serde(rename = "selection_n_estimators")]
+        trees: usize,
+        /// An importance must be larger.
+        #[serde(rename = "selection_min_importance")]
+        min_importance: f64,
+    },
+    /// All of them, as the components of a truncated singular value decomposition.
+    Svd {
+        /// How many components there are.
+        #[serde(rename = "selection_n_components")]
+        components: usize,
+    },
 }
 
-/// The largest absolute coefficient of each column over the logits, `[f]`.
-fn coefficients(x: &Matrix, (y, k): (&[u32], usize), c: f64, stop: Stop<'_>) -> Result<Vec<f64>> {
-    let n = x.n as f64;
-    let spread = |column: &[f64]| {
-        let mean = column.iter().sum::<f64>() / n;
-        (column
-            .iter()
-            .map(|value| (value - mean).powi(2))
-            .sum::<f64>()
-            / n)
-            .sqrt()
+/// What a threshold does to the values that are large enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ThresholdMode {
+    /// Nothing.
+    Hard,
+    /// Draws them towards 0 by the threshold.
+    Soft,
+}
+
+/// The places of the columns that `selection` keeps, ascending. Values have passed a threshold
+/// already, and components have all columns.
+pub(super) fn select_columns(
+    selection: FeatureSelection,
+    training: TrainingSet<'_>,
+    run: FitRun<'_>,
+) -> Result<Vec<usize>> {
+    let x = training.x;
+    Ok(match selection {
+        FeatureSelection::None | FeatureSelection::Svd { .. } => (0..x.f).collect(),
+        FeatureSelection::Threshold { .. } => (0..x.f)
+            .filter(|place| x.column(*place).iter().any(|value| *value != 0.0))
+            .collect(),
+        FeatureSelection::Lasso { c, min_coefficient } => {
+            let coefficients = lasso_coefficients(c, training, run.stop)?;
+            places_above(&coefficients, min_coefficient)
+        }
+        FeatureSelection::Forest {
+            trees,
+            min_importance,
+        } => {
+            let importances = forest_importances(trees, training, run)?;
+            places_above(&importances, min_importance)
+        }
+    })
+}
+
+fn places_above(values: &[f64], least: f64) -> Vec<usize> {
+    (0..values.len())
+        .filter(|place| values[*place] > least)
+        .collect()
+}
+
+/// The largest absolute coefficient of each column over the logits of a logistic regression on
+/// columns with standard deviation 1, `[f]`.
+fn lasso_coefficients(c: f64, training: TrainingSet<'_>, stop: StopSignal<'_>) -> Result<Vec<f64>> {
+    let scaled = with_unit_deviation(training.x);
+    let penalty = ElasticNetPenalty { c, l1_ratio: 1.0 };
+    let on_scaled = TrainingSet {
+        x: &scaled,
+        ..training
     };
-    let scaled = (0..x.f).flat_map(|j| {
-        let spread = spread(x.column(j));
-        x.column(j)
-            .iter()
-            .map(move |value| if spread > 0.0 { value / spread } else { 0.0 })
-    });
-    let scaled = Matrix {
+    let fitted = LogisticRegression::fit(penalty, on_scaled, stop)?;
+
+    let mut largest = vec![0.0_f64; scaled.f];
+    for of_output in fitted.weights.chunks_exact(scaled.f) {
+        for (largest, weight) in largest.iter_mut().zip(of_output) {
+            *largest = largest.max(weight.abs());
+        }
+    }
+    Ok(largest)
+}
+
+/// The columns divided by their standard deviations; columns that never vary become 0.
+fn with_unit_deviation(x: &ColumnMatrix) -> ColumnMatrix {
+    let mut values = Vec::with_capacity(x.values.len());
+    for column in (0..x.f).map(|place| x.column(place)) {
+        let deviation = MeanSpread::new(column).standard_deviation();
+        values.extend(column.iter().map(|value| {
+            if deviation > 0.0 {
+                value / deviation
+            } else {
+                0.0
+            }
+        }));
+    }
+    ColumnMatrix {
         n: x.n,
         f: x.f,
-        x: scaled.collect(),
-    };
-    let fitted = Logistic::fit(&scaled, y, k, Penalty { c, l1_ratio: 1.0 }, stop)?;
-    let of = |j: usize| {
-        fitted
-            .weights
-            .iter()
-            .skip(j)
-            .step_by(x.f)
-            .fold(0.0, |most: f64, w| most.max(w.abs()))
-    };
-    Ok((0..x.f).map(of).collect())
+        values,
+    }
 }

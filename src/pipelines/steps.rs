@@ -1,50 +1,73 @@
-//! What stands before a model: missing values filled, columns selected or turned into components, and scaled. Learnt from
-//! training rows alone.
+//! What happens to a table before a model sees it: missing values are filled, columns are selected
+//! or turned into components, and scaled. All of it is learnt from training rows alone.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::classifier::{FitRun, TrainingSet};
 use super::importances::{ColumnImportances, ImportanceMeasure};
-use super::matrix::{Matrix, add};
-use super::model::Fitting;
-use super::parameters::Settings;
-use super::selection::select;
-use super::svd;
+use super::scaler::{ColumnScaling, ScalerKind};
+use super::selection::{FeatureSelection, ThresholdMode, select_columns};
+use super::solvers::labels::ClassLabels;
+use super::solvers::matrix::{ColumnMatrix, add_scaled};
+use super::solvers::svd::singular_vectors;
+use super::statistics::{MeanSpread, median_of_known};
 use crate::error::hinted;
+use crate::output::counted;
 use crate::tables::FeatureTable;
+
+/// The hyper-parameters of the steps.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct StepSettings {
+    #[serde(default)]
+    scaler: ScalerKind,
+    #[serde(flatten)]
+    pub(super) selection: FeatureSelection,
+}
+
+/// What a model makes of missing values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MissingValues {
+    /// They are filled with the median of the column.
+    Filled,
+    /// The model itself handles them, and sees NaN.
+    Kept,
+}
 
 /// The steps, fitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Steps {
-    threshold: Option<Threshold>,
-    /// Those that the model sees, in this order, or that its components are made of.
-    columns: Vec<Column>,
+pub(super) struct PreprocessingSteps {
+    threshold: Option<ValueThreshold>,
+    /// The columns that the model sees, in this order, or that its components are made of.
+    columns: Vec<SelectedColumn>,
     /// What the model sees in place of the columns.
-    components: Option<Vec<Component>>,
+    components: Option<Vec<SvdComponent>>,
 }
 
-/// A sum of the columns, which the model sees as `(value - shift) / scale`.
+/// A weighted sum of the columns, which the model sees as `(value - shift) / scale`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Component {
-    /// What of each column is in it, `[columns]`.
+struct SvdComponent {
+    /// The weight of each column, `[columns]`.
     loadings: Vec<f64>,
     shift: f64,
     scale: f64,
 }
 
-/// Makes what is small 0.
+/// Replaces small values by 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Threshold {
+struct ValueThreshold {
+    /// What is smaller, by size, becomes 0.
     at: f64,
-    /// Draws the rest towards 0 by as much.
+    /// Whether the other values are drawn towards 0 by as much.
     soft: bool,
 }
 
 /// One column of the table that the model sees, as `(value - shift) / scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Column {
+struct SelectedColumn {
+    /// The place of the column in the table.
     place: usize,
-    /// The median of the training rows, for what is missing; without it, missing it remains.
+    /// What replaces missing values: the median of the training rows. Without it they stay.
     fill: Option<f64>,
     shift: f64,
     scale: f64,
@@ -52,19 +75,65 @@ struct Column {
     spread: f64,
 }
 
-impl Steps {
-    /// Learns the steps from `table`. Where `fills` says no, the model sees what is missing as NaN.
-    pub(super) fn fit(table: &FeatureTable, fitting: Fitting<'_>, fills: bool) -> Result<Steps> {
-        let settings = fitting.settings;
-        let threshold = match settings.word("selection")? {
-            "threshold" => Some(Threshold {
-                at: settings.real("selection_threshold")?,
-                soft: settings.word("selection_mode")? == "soft",
+impl PreprocessingSteps {
+    /// Learns the steps from `table`, whose rows have the classes `labels`.
+    pub(super) fn fit(
+        settings: StepSettings,
+        missing: MissingValues,
+        table: &FeatureTable,
+        labels: ClassLabels<'_>,
+        run: FitRun<'_>,
+    ) -> Result<PreprocessingSteps> {
+        let mut steps = PreprocessingSteps::unscaled(settings.selection, table.column_count());
+        steps.learn_fills(table);
+
+        // Whatever the model sees, selections and components need numbers everywhere.
+        let filled = steps.apply(table);
+        for (place, column) in steps.columns.iter_mut().enumerate() {
+            column.spread = MeanSpread::new(filled.column(place)).standard_deviation();
+        }
+
+        if let FeatureSelection::Svd { components } = settings.selection {
+            let components = fit_components(components, settings.scaler, &filled, run)?;
+            steps.components = Some(components);
+            return Ok(steps);
+        }
+
+        let training = TrainingSet { x: &filled, labels };
+        let kept = select_columns(settings.selection, training, run)?;
+        ensure!(
+            !kept.is_empty(),
+            hinted(
+                format!(
+                    "the table has {}, and the selection leaves none",
+                    counted(table.column_count(), "feature")
+                ),
+                "let it keep more: a larger `selection_C`, or smaller limits"
+            )
+        );
+        steps.columns = kept.iter().map(|place| steps.columns[*place]).collect();
+        for (column, place) in steps.columns.iter_mut().zip(kept) {
+            let scaling = settings.scaler.learn(filled.column(place));
+            column.shift = scaling.shift;
+            column.scale = scaling.scale;
+            if missing == MissingValues::Kept {
+                column.fill = None;
+            }
+        }
+        Ok(steps)
+    }
+
+    /// The steps that show a model all `f` columns of a table as they are, but for a threshold.
+    fn unscaled(selection: FeatureSelection, f: usize) -> PreprocessingSteps {
+        let threshold = match selection {
+            FeatureSelection::Threshold { limit, mode } => Some(ValueThreshold {
+                at: limit,
+                soft: mode == ThresholdMode::Soft,
             }),
             _ => None,
         };
-        let all = (0..table.column_count())
-            .map(|place| Column {
+        let columns = (0..f)
+            .map(|place| SelectedColumn {
                 place,
                 fill: None,
                 shift: 0.0,
@@ -72,276 +141,212 @@ impl Steps {
                 spread: 0.0,
             })
             .collect();
-        let mut steps = Steps {
+        PreprocessingSteps {
             threshold,
-            columns: all,
+            columns,
             components: None,
-        };
-        let raw = steps.apply(table);
-        for (place, column) in steps.columns.iter_mut().enumerate() {
-            column.fill = Some(median(raw.column(place)));
         }
-        let filled = steps.apply(table);
-        for (place, column) in steps.columns.iter_mut().enumerate() {
-            column.spread = deviation(filled.column(place)).1;
-        }
-        if settings.word("selection")? == "svd" {
-            steps.components = Some(components(&filled, fitting)?);
-            return Ok(steps);
-        }
-        let kept = select(&filled, fitting)?;
-        ensure!(
-            !kept.is_empty(),
-            hinted(
-                format!(
-                    "the table has {}, and the selection leaves none",
-                    crate::output::counted(table.column_count(), "feature")
-                ),
-                "let it keep more: a larger `selection_C`, or smaller limits"
-            )
-        );
-        steps.columns = kept.iter().map(|place| steps.columns[*place]).collect();
-        for (column, place) in steps.columns.iter_mut().zip(kept) {
-            (column.shift, column.scale) = scaler(settings, filled.column(place))?;
-            column.fill = column.fill.filter(|_| fills);
-        }
-        Ok(steps)
     }
 
-    /// The columns as the model sees them.
-    pub(super) fn apply(&self, table: &FeatureTable) -> Matrix {
-        let value = |column: &Column, value: f64| {
-            let value = self
-                .threshold
-                .map_or(value, |threshold| threshold.apply(value));
-            let filled = if value.is_nan() {
-                column.fill.unwrap_or(value)
-            } else {
-                value
-            };
-            (filled - column.shift) / column.scale
-        };
-        let columns = self.columns.iter();
-        let x = columns.flat_map(|column| {
-            table
-                .column(column.place)
-                .iter()
-                .map(move |x| value(column, *x))
-        });
-        let columns = Matrix {
+    fn learn_fills(&mut self, table: &FeatureTable) {
+        let raw = self.apply(table);
+        for (place, column) in self.columns.iter_mut().enumerate() {
+            column.fill = Some(median_of_known(raw.column(place)));
+        }
+    }
+
+    /// The columns of `table` as the model sees them.
+    pub(super) fn apply(&self, table: &FeatureTable) -> ColumnMatrix {
+        let mut values = Vec::with_capacity(self.columns.len() * table.row_count());
+        for column in &self.columns {
+            let raw = table.column(column.place);
+            values.extend(raw.iter().map(|value| column.apply(*value, self.threshold)));
+        }
+        let columns = ColumnMatrix {
             n: table.row_count(),
             f: self.columns.len(),
-            x: x.collect(),
+            values,
         };
-        let Some(components) = &self.components else {
-            return columns;
-        };
-        let x = components.iter().flat_map(|component| {
-            let sum = sum_of(&columns, &component.loadings);
-            sum.into_iter()
-                .map(|value| (value - component.shift) / component.scale)
-        });
-        Matrix {
-            n: table.row_count(),
-            f: components.len(),
-            x: x.collect(),
+
+        match &self.components {
+            None => columns,
+            Some(components) => component_columns(components, &columns),
         }
     }
 
     /// How many columns the model sees.
     pub(super) fn column_count(&self) -> usize {
-        self.components
-            .as_ref()
-            .map_or(self.columns.len(), Vec::len)
+        match &self.components {
+            None => self.columns.len(),
+            Some(components) => components.len(),
+        }
     }
 
-    /// What is known of the columns that the model sees, said of the `f` columns of the table.
-    pub(super) fn of_table(&self, importances: &ColumnImportances, f: usize) -> ColumnImportances {
+    /// The importances of what the model sees → those of the `f` columns of the table.
+    pub(super) fn importances_of_table(
+        &self,
+        seen: &ColumnImportances,
+        f: usize,
+    ) -> ColumnImportances {
+        let measure = seen.measure;
         let mut values = vec![0.0; f];
-        let Some(components) = &self.components else {
-            self.columns
-                .iter()
-                .zip(&importances.values)
-                .for_each(|(column, value)| values[column.place] = *value);
-            return ColumnImportances {
-                measure: importances.measure,
-                values,
-            };
-        };
-        for (component, value) in components.iter().zip(&importances.values) {
-            for (column, loading) in self.columns.iter().zip(&component.loadings) {
-                values[column.place] += match importances.measure {
-                    ImportanceMeasure::Coefficient => {
-                        value / component.scale * loading * column.spread
+        match &self.components {
+            None => {
+                for (column, value) in self.columns.iter().zip(&seen.values) {
+                    values[column.place] = *value;
+                }
+            }
+            Some(components) => {
+                // A component is a weighted sum, so a column gets its share of every component.
+                for (component, value) in components.iter().zip(&seen.values) {
+                    for (column, loading) in self.columns.iter().zip(&component.loadings) {
+                        values[column.place] += match measure {
+                            // By one standard deviation of the column: the raw columns under
+                            // a component are not scaled.
+                            ImportanceMeasure::Coefficient => {
+                                value / component.scale * loading * column.spread
+                            }
+                            // The squares of a component's loadings sum to one.
+                            ImportanceMeasure::SplitGain => value * loading * loading,
+                        };
                     }
-                    // The squares of a component's loadings sum to one.
-                    ImportanceMeasure::SplitGain => value * loading * loading,
-                };
+                }
             }
         }
-        ColumnImportances {
-            measure: importances.measure,
-            values,
-        }
+        ColumnImportances { measure, values }
     }
 
     /// The places of the table's columns that the model depends on.
-    pub(super) fn places(&self) -> Vec<usize> {
+    pub(super) fn used_places(&self) -> Vec<usize> {
         self.columns.iter().map(|column| column.place).collect()
     }
 
     /// Refuses columns outside a table of `f`, and numbers that no fit leaves.
     pub(super) fn check(&self, f: usize) -> Result<()> {
         ensure!(self.column_count() > 0, "the model sees no column");
-        let sound = |column: &Column| {
-            let numbers = [
-                column.fill.unwrap_or(0.0),
-                column.shift,
-                column.scale,
-                column.spread,
-            ];
-            column.place < f
-                && column.scale > 0.0
-                && numbers.iter().all(|number| number.is_finite())
-        };
         ensure!(
-            self.columns.iter().all(sound),
+            self.columns.iter().all(|column| column.is_sound(f)),
             "a column is not one of its {f}, or its scale is not a number above 0"
         );
-        let sound = |component: &Component| {
-            let numbers = component
-                .loadings
-                .iter()
-                .chain([&component.shift, &component.scale]);
-            component.loadings.len() == self.columns.len()
-                && component.scale > 0.0
-                && numbers.into_iter().all(|number| number.is_finite())
-        };
         ensure!(
-            self.components.iter().flatten().all(sound),
+            self.components
+                .iter()
+                .flatten()
+                .all(|component| component.is_sound(self.columns.len())),
             "a component has not a number for each column"
         );
         Ok(())
     }
 }
 
-/// As many components of the columns of `x` as are asked for.
-fn components(x: &Matrix, fitting: Fitting<'_>) -> Result<Vec<Component>> {
-    let Fitting {
-        settings,
-        seed,
-        stop,
-        ..
-    } = fitting;
-    let wanted = settings.whole("selection_n_components")?;
+/// The `wanted` first components of the columns of `x`, scaled.
+fn fit_components(
+    wanted: usize,
+    scaler: ScalerKind,
+    x: &ColumnMatrix,
+    run: FitRun<'_>,
+) -> Result<Vec<SvdComponent>> {
     ensure!(
         wanted <= x.f,
         hinted(
             format!(
                 "`selection_n_components` is {wanted}, and the table has {}",
-                crate::output::counted(x.f, "feature")
+                counted(x.f, "feature")
             ),
             "ask for as many components as there are features at most"
         )
     );
-    let component = |loadings: Vec<f64>| {
-        let (shift, scale) = scaler(settings, &sum_of(x, &loadings))?;
-        Ok(Component {
+
+    let mut components = Vec::new();
+    for loadings in singular_vectors(x, wanted, run.seed, run.stop)? {
+        let ColumnScaling { shift, scale } = scaler.learn(&weighted_sum(x, &loadings));
+        components.push(SvdComponent {
             loadings,
             shift,
             scale,
-        })
-    };
-    svd::components(x, wanted, seed, stop)?
-        .into_iter()
-        .map(component)
-        .collect()
+        });
+    }
+    Ok(components)
 }
 
-/// The sum of columns, each as often as `loadings` say: `[n]`.
-fn sum_of(x: &Matrix, loadings: &[f64]) -> Vec<f64> {
+fn component_columns(components: &[SvdComponent], columns: &ColumnMatrix) -> ColumnMatrix {
+    let mut values = Vec::with_capacity(components.len() * columns.n);
+    for component in components {
+        let sum = weighted_sum(columns, &component.loadings);
+        values.extend(
+            sum.into_iter()
+                .map(|value| (value - component.shift) / component.scale),
+        );
+    }
+    ColumnMatrix {
+        n: columns.n,
+        f: components.len(),
+        values,
+    }
+}
+
+/// The sum of the columns, each times its loading: `[n]`.
+fn weighted_sum(x: &ColumnMatrix, loadings: &[f64]) -> Vec<f64> {
     let mut sum = vec![0.0; x.n];
-    loadings
-        .iter()
-        .enumerate()
-        .for_each(|(place, loading)| add(&mut sum, *loading, x.column(place)));
+    for (place, loading) in loadings.iter().enumerate() {
+        add_scaled(&mut sum, *loading, x.column(place));
+    }
     sum
 }
 
-/// The mean and the standard deviation.
-fn deviation(column: &[f64]) -> (f64, f64) {
-    let n = column.len() as f64;
-    let mean = column.iter().sum::<f64>() / n;
-    (
-        mean,
-        (column
-            .iter()
-            .map(|value| (value - mean).powi(2))
-            .sum::<f64>()
-            / n)
-            .sqrt(),
-    )
-}
-
-impl Threshold {
-    fn apply(self, value: f64) -> f64 {
-        // Missing stays missing.
-        let small = value.abs() < self.at;
-        match (small, self.soft) {
-            (true, _) => 0.0,
-            (false, true) => value.signum() * (value.abs() - self.at),
-            (false, false) => value,
-        }
-    }
-}
-
-/// The middle of the values that are there, the mean of the two middle ones where their number is even; 0 of none.
-fn median(column: &[f64]) -> f64 {
-    let mut known: Vec<f64> = column
-        .iter()
-        .copied()
-        .filter(|value| !value.is_nan())
-        .collect();
-    known.sort_unstable_by(f64::total_cmp);
-    match known.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => known[n / 2],
-        n => f64::midpoint(known[n / 2 - 1], known[n / 2]),
-    }
-}
-
-/// The shift and the scale of a column; one that never varies is shifted alone.
-fn scaler(settings: Settings<'_>, column: &[f64]) -> Result<(f64, f64)> {
-    let (shift, scale) = match settings.0.get("scaler").and_then(|word| word.as_str()) {
-        None | Some("none") => (0.0, 1.0),
-        Some("standard") => deviation(column),
-        Some("minmax") => {
-            let least = column.iter().copied().fold(f64::INFINITY, f64::min);
-            (
-                least,
-                column.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least,
-            )
-        }
-        Some(other) => bail!("there is no scaler `{other}`"),
-    };
-    // What rounding leaves of a column that never varies is no spread.
-    Ok((
-        shift,
-        if scale > 1e-12 * shift.abs() {
-            scale
+impl SelectedColumn {
+    /// What the model sees in place of `value`.
+    fn apply(&self, value: f64, threshold: Option<ValueThreshold>) -> f64 {
+        let value = threshold.map_or(value, |threshold| threshold.apply(value));
+        let filled = if value.is_nan() {
+            self.fill.unwrap_or(value)
         } else {
-            1.0
-        },
-    ))
+            value
+        };
+        (filled - self.shift) / self.scale
+    }
+
+    fn is_sound(&self, f: usize) -> bool {
+        let numbers = [
+            self.fill.unwrap_or(0.0),
+            self.shift,
+            self.scale,
+            self.spread,
+        ];
+        self.place < f && self.scale > 0.0 && numbers.iter().all(|number| number.is_finite())
+    }
+}
+
+impl SvdComponent {
+    fn is_sound(&self, columns: usize) -> bool {
+        let mut numbers = self.loadings.iter().chain([&self.shift, &self.scale]);
+        self.loadings.len() == columns
+            && self.scale > 0.0
+            && numbers.all(|number| number.is_finite())
+    }
+}
+
+impl ValueThreshold {
+    fn apply(self, value: f64) -> f64 {
+        // NaN is not smaller than anything: missing stays missing.
+        if value.abs() < self.at {
+            0.0
+        } else if self.soft {
+            value.signum() * (value.abs() - self.at)
+        } else {
+            value
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipelines::effective_hyper_parameters;
+    use crate::pipelines::hyper_parameters::{effective_hyper_parameters, read_settings};
+    use crate::pipelines::solvers::stop::StopSignal;
     use serde_json::json;
 
-    fn steps(parameters: serde_json::Value, x: &[[f64; 4]]) -> (Steps, Vec<f64>) {
+    fn steps(parameters: serde_json::Value, x: &[[f64; 4]]) -> (PreprocessingSteps, Vec<f64>) {
         let names = |n: usize| (0..n).map(|at| at.to_string()).collect();
         let x = FeatureTable {
             features: names(x.len()),
@@ -355,15 +360,18 @@ mod tests {
             &serde_json::from_value(parameters).expect("an object"),
         )
         .expect("accepted");
-        let fitting = Fitting {
-            settings: Settings(&parameters),
+        let labels = ClassLabels {
             y: &x.y,
-            k: 2,
-            seed: 1,
-            stop: &|| false,
+            class_count: 2,
         };
-        let steps = Steps::fit(&x, fitting, true).expect("fitted");
-        let seen = steps.apply(&x).x;
+        let run = FitRun {
+            seed: 1,
+            stop: StopSignal::new(&|| false),
+        };
+        let settings = read_settings(&parameters).expect("settings");
+        let steps = PreprocessingSteps::fit(settings, MissingValues::Filled, &x, labels, run)
+            .expect("fitted");
+        let seen = steps.apply(&x).values;
         (steps, seen)
     }
 

@@ -1,36 +1,104 @@
 //! Columns and classes → support vector machines with probabilities.
 //!
-//! One machine for each pair of classes, and a sigmoid over its decision values, which is learnt from rows held out in five
-//! folds: as scikit-learn's `SVC(probability=True)`.
+//! One machine for each pair of classes, and a sigmoid over its decision values, which is learnt
+//! from rows held out in five folds: as scikit-learn's `SVC(probability=True)` and libsvm's
+//! `svm_binary_svc_probability`.
 
 use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
+use super::classifier::{Classifier, FitRun, TrainingSet};
 use super::importances::ColumnImportances;
-use super::kernel::Kernel;
-use super::matrix::{Matrix, sigmoid};
-use super::model::{Fitting, Model};
-use super::platt;
-use super::smo::{Part, Solution, solve};
-use super::stop::Stop;
+use super::solvers::coupling::couple_pairs;
+use super::solvers::kernel::KernelFunction;
+use super::solvers::logits::sigmoid;
+use super::solvers::matrix::{ColumnMatrix, add_scaled};
+use super::solvers::platt::{PlattSigmoid, fit_sigmoid};
+use super::solvers::smo::{SmoSettings, SmoSolution, TwoClassRows, solve_dual};
+use super::solvers::stop::StopSignal;
+use super::statistics::MeanSpread;
+use crate::output::counted;
+use crate::tables::CrossValidationFold;
 
-const FOLDS: usize = 5;
-/// A pair is never quite certain, or coupling would divide by 0.
-const CERTAIN: f64 = 1e-7;
+/// How many folds the sigmoid is learnt from, as in libsvm.
+const SIGMOID_FOLDS: usize = 5;
+/// The probability of a pair stays this far from 0 and 1, or coupling would divide by 0: libsvm's
+/// `min_prob`.
+const MIN_PROBABILITY: f64 = 1e-7;
+
+/// The hyper-parameters of the pipeline `svc`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct SvcSettings {
+    #[serde(rename = "C")]
+    c: f64,
+    #[serde(flatten)]
+    kernel: KernelChoice,
+    shrinking: bool,
+}
+
+/// The kernel that is asked for.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(tag = "kernel", rename_all = "lowercase")]
+enum KernelChoice {
+    Linear,
+    Rbf { gamma: GammaChoice },
+}
+
+/// The width of the radial basis function.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(untagged)]
+enum GammaChoice {
+    Value(f64),
+    Rule(GammaRule),
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum GammaRule {
+    /// One over the number of columns times the variance of all numbers.
+    Scale,
+}
+
+impl KernelChoice {
+    /// The kernel for the columns `x`.
+    fn kernel(self, x: &ColumnMatrix) -> KernelFunction {
+        match self {
+            KernelChoice::Linear => KernelFunction::Linear,
+            KernelChoice::Rbf {
+                gamma: GammaChoice::Value(gamma),
+            } => KernelFunction::Rbf { gamma },
+            KernelChoice::Rbf {
+                gamma: GammaChoice::Rule(GammaRule::Scale),
+            } => KernelFunction::Rbf {
+                gamma: scaled_gamma(x),
+            },
+        }
+    }
+}
+
+/// scikit-learn's `gamma="scale"`.
+fn scaled_gamma(x: &ColumnMatrix) -> f64 {
+    let variance = MeanSpread::new(&x.values).variance;
+    if variance > 0.0 {
+        1.0 / (x.f as f64 * variance)
+    } else {
+        1.0
+    }
+}
 
 /// The machines of all pairs of classes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Svc {
-    kernel: Kernel,
-    /// Of classes 0 and 1, 0 and 2, ... 1 and 2, ...
-    machines: Vec<Machine>,
+pub(super) struct SupportVectorClassifier {
+    kernel: KernelFunction,
+    /// The machines of classes 0 and 1, 0 and 2, ... 1 and 2, ...
+    machines: Vec<PairMachine>,
 }
 
 /// The machine of one pair of classes: its decision is above 0 for the second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Machine {
-    /// The support vectors, `[s, f]`; a linear machine has their weighted sum as its only one.
+struct PairMachine {
+    /// The support vectors, `[s, f]`. A linear machine has their weighted sum as its only one.
     vectors: Vec<f64>,
     /// `[s]`.
     weights: Vec<f64>,
@@ -40,251 +108,279 @@ struct Machine {
     offset: f64,
 }
 
-impl Svc {
-    /// Fits on `x` with classes `y` below `k`.
-    pub(super) fn fit(x: &Matrix, fitting: Fitting<'_>) -> Result<Svc> {
-        let Fitting {
-            settings,
-            y,
-            k,
-            seed,
-            stop,
-        } = fitting;
-        let kernel = match settings.word("kernel")? {
-            "linear" => Kernel::Linear,
-            _ => Kernel::Rbf {
-                gamma: settings.number("gamma").unwrap_or_else(|| scale(x)),
-            },
+impl SupportVectorClassifier {
+    /// Fits a machine for each pair of classes.
+    pub(super) fn fit(
+        settings: SvcSettings,
+        training: TrainingSet<'_>,
+        run: FitRun<'_>,
+    ) -> Result<SupportVectorClassifier> {
+        let kernel = settings.kernel.kernel(training.x);
+        let smo = SmoSettings {
+            kernel,
+            c: settings.c,
+            shrinking: settings.shrinking,
         };
-        let (fit, rows) = (
-            Part {
-                c: settings.real("C")?,
-                shrinking: settings.flag("shrinking")?,
-            },
-            x.by_rows(),
-        );
+        let rows = training.x.to_rows();
+
         let mut machines = Vec::new();
-        for (a, b) in pairs(k) {
-            let pair = Pair::new(kernel, fit, (&rows, x.f), y, (a as u32, b as u32));
-            let (slope, offset) = pair.sigmoid(seed, stop)?;
-            let all: Vec<usize> = (0..pair.sides.len()).collect();
-            machines.push(Machine {
-                slope,
-                offset,
-                ..pair.machine(&all, stop)?
-            });
+        for (first, second) in class_pairs(training.labels.class_count) {
+            let classes = PairClasses {
+                first: first as u32,
+                second: second as u32,
+            };
+            let pair = PairRows::new(&rows, training, classes);
+            machines.push(pair.fit(smo, run)?);
         }
-        Ok(Svc { kernel, machines })
+        Ok(SupportVectorClassifier { kernel, machines })
+    }
+
+    /// The probability of each of `k` classes for one row, `[k]`.
+    fn row_probabilities(&self, row: &[f64], k: usize) -> Vec<f64> {
+        if k == 2 {
+            let p = self.machines[0].probability(self.kernel, row);
+            return vec![1.0 - p, p];
+        }
+
+        // The diagonal stands for no pair and is never read.
+        let mut pairs = vec![0.5; k * k];
+        for ((first, second), machine) in class_pairs(k).zip(&self.machines) {
+            let p = machine
+                .probability(self.kernel, row)
+                .clamp(MIN_PROBABILITY, 1.0 - MIN_PROBABILITY);
+            pairs[second * k + first] = p;
+            pairs[first * k + second] = 1.0 - p;
+        }
+        couple_pairs(&pairs, k)
     }
 }
 
-impl Model for Svc {
-    fn probabilities(&self, x: &Matrix) -> Vec<f64> {
-        let k = classes(self.machines.len());
-        x.by_rows()
+impl Classifier for SupportVectorClassifier {
+    fn probabilities(&self, x: &ColumnMatrix) -> Vec<f64> {
+        let k = class_count(self.machines.len());
+        x.to_rows()
             .chunks_exact(x.f)
-            .flat_map(|row| self.row(row, k))
+            .flat_map(|row| self.row_probabilities(row, k))
             .collect()
     }
 
     fn importances(&self, f: usize) -> Option<ColumnImportances> {
-        // A linear machine has its coefficients as its only vector; one that never saw two classes has none.
-        let coefficients = |machine: &Machine| match machine.vectors.len() {
-            0 => vec![0.0; f],
-            _ => machine
-                .vectors
-                .iter()
-                .map(|value| value * machine.weights[0])
-                .collect(),
-        };
-        let all: Vec<f64> = self.machines.iter().flat_map(coefficients).collect();
-        (self.kernel == Kernel::Linear).then(|| ColumnImportances::of_coefficients(&all, f))
+        if self.kernel != KernelFunction::Linear {
+            return None;
+        }
+        let coefficients: Vec<f64> = self
+            .machines
+            .iter()
+            .flat_map(|machine| machine.coefficients(f))
+            .collect();
+        Some(ColumnImportances::from_coefficients(&coefficients, f))
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {
         ensure!(
             self.machines.len() == k * (k - 1) / 2,
             "{} for {k} classes",
-            crate::output::counted(self.machines.len(), "machine")
+            counted(self.machines.len(), "machine")
         );
-        let sound = |machine: &Machine| machine.vectors.len() == machine.weights.len() * f;
         ensure!(
-            self.machines.iter().all(sound),
+            self.machines
+                .iter()
+                .all(|machine| machine.vectors.len() == machine.weights.len() * f),
             "a machine has other support vectors than weights"
         );
         Ok(())
     }
 }
 
-impl Svc {
-    /// The probability of each class for one row, `[k]`.
-    fn row(&self, row: &[f64], k: usize) -> Vec<f64> {
-        let second = |machine: &Machine| {
-            let p = sigmoid(machine.slope * machine.decision(self.kernel, row) + machine.offset);
-            if k == 2 {
-                p
-            } else {
-                p.clamp(CERTAIN, 1.0 - CERTAIN)
-            }
-        };
-        if k == 2 {
-            let p = second(&self.machines[0]);
-            return vec![1.0 - p, p];
-        }
-        let mut r = vec![0.5; k * k];
-        for ((a, b), machine) in pairs(k).zip(&self.machines) {
-            let p = second(machine);
-            (r[b * k + a], r[a * k + b]) = (p, 1.0 - p);
-        }
-        platt::couple(&r, k)
-    }
-}
-
-impl Machine {
-    fn decision(&self, kernel: Kernel, row: &[f64]) -> f64 {
-        let vectors = self.vectors.chunks_exact(row.len()).zip(&self.weights);
-        vectors
-            .map(|(vector, weight)| weight * kernel.of(vector, row))
+impl PairMachine {
+    /// Above 0 for the second class.
+    fn decision(&self, kernel: KernelFunction, row: &[f64]) -> f64 {
+        self.vectors
+            .chunks_exact(row.len())
+            .zip(&self.weights)
+            .map(|(vector, weight)| weight * kernel.evaluate(vector, row))
             .sum::<f64>()
             - self.rho
+    }
+
+    /// The probability of the second class.
+    fn probability(&self, kernel: KernelFunction, row: &[f64]) -> f64 {
+        sigmoid(self.slope * self.decision(kernel, row) + self.offset)
+    }
+
+    /// The coefficients of a linear machine: its only vector. A machine that never saw two classes
+    /// has none.
+    fn coefficients(&self, f: usize) -> Vec<f64> {
+        if self.vectors.is_empty() {
+            return vec![0.0; f];
+        }
+        self.vectors
+            .iter()
+            .map(|value| value * self.weights[0])
+            .collect()
     }
 }
 
 /// All pairs of classes below `k`.
-fn pairs(k: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..k).flat_map(move |a| (a + 1..k).map(move |b| (a, b)))
+fn class_pairs(k: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..k).flat_map(move |first| (first + 1..k).map(move |second| (first, second)))
 }
 
 /// How many classes have this many pairs.
-fn classes(pairs: usize) -> usize {
+fn class_count(pairs: usize) -> usize {
     (2..).find(|k| k * (k - 1) / 2 >= pairs).unwrap_or(2)
 }
 
-/// scikit-learn's `gamma="scale"`: one over the number of columns times the variance of all numbers.
-fn scale(x: &Matrix) -> f64 {
-    let n = x.x.len() as f64;
-    let mean = x.x.iter().sum::<f64>() / n;
-    let variance = x.x.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
-    if variance > 0.0 {
-        1.0 / (x.f as f64 * variance)
-    } else {
-        1.0
+/// The classes of a pair.
+#[derive(Debug, Clone, Copy)]
+struct PairClasses {
+    first: u32,
+    second: u32,
+}
+
+impl PairClasses {
+    fn contains(self, class: u32) -> bool {
+        class == self.first || class == self.second
     }
 }
 
 /// The rows of two classes.
-struct Pair {
-    kernel: Kernel,
-    fit: Part,
+struct PairRows {
     /// `[n, f]`.
     rows: Vec<f64>,
     f: usize,
     /// -1 for the first class, 1 for the second, `[n]`.
     sides: Vec<f64>,
-    classes: (u32, u32),
+    classes: PairClasses,
 }
 
-impl Pair {
-    fn new(
-        kernel: Kernel,
-        fit: Part,
-        (rows, f): (&[f64], usize),
-        y: &[u32],
-        classes: (u32, u32),
-    ) -> Pair {
-        let own = |y: u32| y == classes.0 || y == classes.1;
-        let chosen = rows
-            .chunks_exact(f)
-            .zip(y)
-            .filter(|(_, y)| own(**y))
-            .flat_map(|(row, _)| row);
-        let rows = chosen.copied().collect();
-        let sides = y
-            .iter()
-            .filter(|y| own(**y))
-            .map(|y| if *y == classes.1 { 1.0 } else { -1.0 })
-            .collect();
-        Pair {
-            kernel,
-            fit,
-            rows,
+impl PairRows {
+    /// Those of the training rows `rows` `[n, f]` that are of the two classes.
+    fn new(rows: &[f64], training: TrainingSet<'_>, classes: PairClasses) -> PairRows {
+        let f = training.x.f;
+        let mut pair = PairRows {
+            rows: Vec::new(),
             f,
-            sides,
+            sides: Vec::new(),
             classes,
+        };
+        for (row, y) in rows.chunks_exact(f).zip(training.labels.y) {
+            if classes.contains(*y) {
+                pair.rows.extend_from_slice(row);
+                pair.sides
+                    .push(if *y == classes.second { 1.0 } else { -1.0 });
+            }
         }
+        pair
     }
 
     fn row(&self, i: usize) -> &[f64] {
         &self.rows[i * self.f..][..self.f]
     }
 
-    /// The machine of these rows, without its sigmoid. Rows of one class alone all get that class.
-    fn machine(&self, places: &[usize], stop: Stop<'_>) -> Result<Machine> {
+    /// The machine of all rows, with its sigmoid.
+    fn fit(&self, smo: SmoSettings, run: FitRun<'_>) -> Result<PairMachine> {
+        let PlattSigmoid { slope, offset } = self.fit_sigmoid(smo, run)?;
+        let all: Vec<usize> = (0..self.sides.len()).collect();
+        Ok(PairMachine {
+            slope,
+            offset,
+            ..self.fit_machine(smo, &all, run.stop)?
+        })
+    }
+
+    /// The machine of the rows at `places`, without a sigmoid. Where these are of one class alone,
+    /// the machine gives every row that class.
+    fn fit_machine(
+        &self,
+        smo: SmoSettings,
+        places: &[usize],
+        stop: StopSignal<'_>,
+    ) -> Result<PairMachine> {
         let rows: Vec<f64> = places.iter().flat_map(|i| self.row(*i)).copied().collect();
         let sides: Vec<f64> = places.iter().map(|i| self.sides[*i]).collect();
-        let Solution { weights, rho } = if sides.windows(2).all(|pair| pair[0] == pair[1]) {
-            Solution {
+        let first_side = *sides.first().context("no rows to fit")?;
+
+        let solution = if sides.iter().all(|side| *side == first_side) {
+            SmoSolution {
                 weights: Vec::new(),
-                rho: -*sides.first().context("no rows to fit")?,
+                rho: -first_side,
             }
         } else {
-            solve(self.kernel, &rows, self.f, &sides, self.fit, stop)?
+            let two_classes = TwoClassRows {
+                rows: &rows,
+                f: self.f,
+                sides: &sides,
+            };
+            solve_dual(two_classes, smo, stop)?
         };
-        let mut machine = Machine {
+
+        let mut machine = PairMachine {
             vectors: Vec::new(),
             weights: Vec::new(),
-            rho,
+            rho: solution.rho,
             slope: 1.0,
             offset: 0.0,
         };
-        for (row, weight) in rows
-            .chunks_exact(self.f)
-            .zip(weights)
-            .filter(|(_, weight)| *weight != 0.0)
-        {
-            machine.vectors.extend_from_slice(row);
-            machine.weights.push(weight);
+        // Only rows with a weight, the support vectors, enter the decision.
+        for (row, weight) in rows.chunks_exact(self.f).zip(solution.weights) {
+            if weight != 0.0 {
+                machine.vectors.extend_from_slice(row);
+                machine.weights.push(weight);
+            }
         }
-        if self.kernel == Kernel::Linear {
-            let mut sum = vec![0.0; self.f];
-            let vectors = machine.vectors.chunks_exact(self.f).zip(&machine.weights);
-            vectors.for_each(|(vector, weight)| super::matrix::add(&mut sum, *weight, vector));
-            (machine.vectors, machine.weights) = (sum, vec![1.0]);
+        if smo.kernel == KernelFunction::Linear {
+            machine.merge_vectors(self.f);
         }
         Ok(machine)
     }
 
-    /// The slope and offset of the probability, from decision values of machines that did not see the row.
-    fn sigmoid(&self, seed: u64, stop: Stop<'_>) -> Result<(f64, f64)> {
-        let folds = self.folds(seed);
+    /// The sigmoid, from decision values of machines that did not see the row.
+    fn fit_sigmoid(&self, smo: SmoSettings, run: FitRun<'_>) -> Result<PlattSigmoid> {
         let mut decisions = vec![0.0; self.sides.len()];
-        for fold in 0..FOLDS {
-            let (held, others): (Vec<usize>, Vec<usize>) =
-                (0..folds.len()).partition(|i| folds[*i] == fold);
-            if held.is_empty() || others.is_empty() {
+        for fold in self.stratified_folds(run.seed) {
+            // With fewer rows than folds some folds have nothing to test or to learn from.
+            if fold.test.is_empty() || fold.train.is_empty() {
                 continue;
             }
-            let machine = self.machine(&others, stop)?;
-            held.iter()
-                .for_each(|i| decisions[*i] = machine.decision(self.kernel, self.row(*i)));
+            let machine = self.fit_machine(smo, &fold.train, run.stop)?;
+            for i in fold.test {
+                decisions[i] = machine.decision(smo.kernel, self.row(i));
+            }
         }
-        Ok(platt::fit(&decisions, &self.sides))
+        Ok(fit_sigmoid(&decisions, &self.sides))
     }
 
-    /// The fold of each row, `[n]`, each class dealt out evenly.
-    fn folds(&self, seed: u64) -> Vec<usize> {
-        let parts = [i64::from(self.classes.0), i64::from(self.classes.1)];
+    /// Folds with equal shares of both classes.
+    fn stratified_folds(&self, seed: u64) -> Vec<CrossValidationFold> {
+        let parts = [
+            i64::from(self.classes.first),
+            i64::from(self.classes.second),
+        ];
         let mut generator = crate::seed::generator(seed, "svc folds", &parts);
-        let mut folds = vec![0; self.sides.len()];
+        let mut fold_of_row = vec![0; self.sides.len()];
         for side in [-1.0, 1.0] {
-            let mut rows: Vec<usize> = (0..folds.len())
+            let mut rows: Vec<usize> = (0..fold_of_row.len())
                 .filter(|i| self.sides[*i] == side)
                 .collect();
             rows.shuffle(&mut generator);
-            rows.iter()
-                .enumerate()
-                .for_each(|(at, row)| folds[*row] = at % FOLDS);
+            for (at, row) in rows.into_iter().enumerate() {
+                fold_of_row[row] = at % SIGMOID_FOLDS;
+            }
         }
-        folds
+        CrossValidationFold::from_assignment(&fold_of_row, SIGMOID_FOLDS)
+    }
+}
+
+impl PairMachine {
+    /// Replaces the support vectors `[s, f]` by their weighted sum: the products with a linear
+    /// kernel are the same.
+    fn merge_vectors(&mut self, f: usize) {
+        let mut sum = vec![0.0; f];
+        for (vector, weight) in self.vectors.chunks_exact(f).zip(&self.weights) {
+            add_scaled(&mut sum, *weight, vector);
+        }
+        self.vectors = sum;
+        self.weights = vec![1.0];
     }
 }

@@ -1,14 +1,16 @@
-//! The classes, groups or times of rows → folds: several ways to learn from some rows and test on others.
+//! The classes, groups or times of rows → folds: several ways to learn from some rows and test on
+//! others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::FeatureTable;
+use super::feature_table::FeatureTable;
 use crate::config::{CrossValidation, Folds};
 use crate::error::hinted;
+use crate::output::counted;
 
 /// The rows of a table that one fit learns from and those it is tested on, each ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,15 +21,30 @@ pub struct CrossValidationFold {
     pub test: Vec<usize>,
 }
 
+impl CrossValidationFold {
+    /// `count` folds, of which each is tested on the rows that `fold_of_row` `[n]` assigns to it
+    /// and learns from all others.
+    pub(crate) fn from_assignment(fold_of_row: &[usize], count: usize) -> Vec<CrossValidationFold> {
+        let mut folds = Vec::with_capacity(count);
+        for fold in 0..count {
+            let (test, train) = (0..fold_of_row.len()).partition(|row| fold_of_row[*row] == fold);
+            folds.push(CrossValidationFold { train, test });
+        }
+        folds
+    }
+}
+
 /// The folds of `table`, whose rows have the `times` `[n]` where they are known; by `seed` alone.
 ///
-/// - `stratified` without groups: the rows of each class are shuffled and dealt out in turn, so that no two folds differ
-///   by more than one row of a class, nor by more than one row.
-/// - `stratified` with groups: whole groups, those of the most uneven classes first, each to the fold where the shares of
-///   the classes stay most even (as scikit-learn's StratifiedGroupKFold).
+/// - `stratified` without groups: the rows of each class are shuffled and dealt out in turn, so that
+///   no two folds differ by more than one row of a class, nor by more than one row.
+/// - `stratified` with groups: whole groups, those of the most uneven classes first, each to the
+///   fold where the shares of the classes stay most even (as scikit-learn's
+///   `StratifiedGroupKFold`).
 /// - `leave-one-group-out`: a fold for each group.
-/// - `time`: the rows in order of time are cut into one part more than there are folds; each fold is tested on one part and
-///   learns from all before it, but for the groups it is tested on. Rows of one time stay together.
+/// - `time`: the rows in order of time are cut into one part more than there are folds; each fold
+///   is tested on one part and learns from all before it, but for the groups it is tested on. Rows
+///   of one time stay together.
 ///
 /// # Errors
 /// Fails with fewer rows or groups than folds, and where a fold could not learn from every class.
@@ -40,14 +57,17 @@ pub fn cross_validation_folds(
     let mut random = crate::seed::generator(seed, "folds", &[]);
     let distinct: BTreeSet<u64> = table.groups.iter().copied().collect();
     let is_grouped = distinct.len() < table.row_count();
+
     let folds = match cv.folds {
         Folds::Stratified if is_grouped => {
-            enough(distinct.len(), "group", cv.k)?;
-            of_parts(&stratified_groups(table, cv.k, &mut random), cv.k)
+            check_enough(distinct.len(), "group", cv.k)?;
+            let fold_of_row = GroupDealer::new(table, cv.k).deal(&mut random);
+            CrossValidationFold::from_assignment(&fold_of_row, cv.k)
         }
         Folds::Stratified => {
-            enough(table.row_count(), "row", cv.k)?;
-            of_parts(&stratified(table, cv.k, &mut random), cv.k)
+            check_enough(table.row_count(), "row", cv.k)?;
+            let fold_of_row = deal_rows(table, cv.k, &mut random);
+            CrossValidationFold::from_assignment(&fold_of_row, cv.k)
         }
         Folds::LeaveOneGroupOut => {
             ensure!(
@@ -57,30 +77,23 @@ pub fn cross_validation_folds(
                     "name their column in `data.group`"
                 )
             );
-            let parts: Vec<usize> = table
-                .groups
-                .iter()
-                .map(|group| distinct.range(..group).count())
-                .collect();
-            of_parts(&parts, distinct.len())
+            let rank: BTreeMap<u64, usize> = distinct.into_iter().zip(0..).collect();
+            let fold_of_row: Vec<usize> = table.groups.iter().map(|group| rank[group]).collect();
+            CrossValidationFold::from_assignment(&fold_of_row, rank.len())
         }
-        Folds::Time => by_time(table, times, cv.k)?,
+        Folds::Time => folds_by_time(table, times, cv.k)?,
     };
-    folds
-        .iter()
-        .enumerate()
-        .try_for_each(|(number, fold)| check(table, fold, number + 1))?;
+    for (fold, number) in folds.iter().zip(1..) {
+        check_fold(table, fold, number)?;
+    }
     Ok(folds)
 }
 
-fn enough(found: usize, what: &str, k: usize) -> Result<()> {
+fn check_enough(found: usize, what: &str, k: usize) -> Result<()> {
     ensure!(
         found >= k,
         hinted(
-            format!(
-                "{} cannot make {k} folds",
-                crate::output::counted(found, what)
-            ),
+            format!("{} cannot make {k} folds", counted(found, what)),
             "ask for fewer with `--cv`"
         )
     );
@@ -88,7 +101,7 @@ fn enough(found: usize, what: &str, k: usize) -> Result<()> {
 }
 
 /// A fold must learn from every class, and be tested on something.
-fn check(table: &FeatureTable, fold: &CrossValidationFold, number: usize) -> Result<()> {
+fn check_fold(table: &FeatureTable, fold: &CrossValidationFold, number: usize) -> Result<()> {
     for (class, name) in table.classes.iter().enumerate() {
         ensure!(
             fold.train.iter().any(|row| table.y[*row] as usize == class),
@@ -108,20 +121,9 @@ fn check(table: &FeatureTable, fold: &CrossValidationFold, number: usize) -> Res
     Ok(())
 }
 
-/// The fold of each row `parts` → folds.
-fn of_parts(parts: &[usize], k: usize) -> Vec<CrossValidationFold> {
-    let rows =
-        |keep: &dyn Fn(usize) -> bool| (0..parts.len()).filter(|row| keep(parts[*row])).collect();
-    (0..k)
-        .map(|part| CrossValidationFold {
-            train: rows(&|other| other != part),
-            test: rows(&|other| other == part),
-        })
-        .collect()
-}
-
-fn stratified(table: &FeatureTable, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
-    let mut parts = vec![0; table.row_count()];
+/// The fold of each row, `[n]`: class by class the shuffled rows are dealt out in turn.
+fn deal_rows(table: &FeatureTable, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
+    let mut fold_of_row = vec![0; table.row_count()];
     let mut dealt = 0;
     for class in 0..table.classes.len() {
         let mut rows: Vec<usize> = (0..table.row_count())
@@ -129,91 +131,163 @@ fn stratified(table: &FeatureTable, k: usize, random: &mut ChaCha8Rng) -> Vec<us
             .collect();
         rows.shuffle(random);
         for row in rows {
-            parts[row] = dealt % k;
+            // The count goes on over all classes, so that the sizes of the folds stay even, too.
+            fold_of_row[row] = dealt % k;
             dealt += 1;
         }
     }
-    parts
+    fold_of_row
 }
 
-fn stratified_groups(table: &FeatureTable, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
-    let classes = table.classes.len();
-    let mut counts: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    let mut totals = vec![0.0_f64; classes];
-    for (group, class) in table.groups.iter().zip(&table.y) {
-        counts.entry(*group).or_insert_with(|| vec![0.0; classes])[*class as usize] += 1.0;
-        totals[*class as usize] += 1.0;
+/// A group of rows, and how many of them are of each class.
+struct GroupCounts {
+    group: u64,
+    counts: Vec<f64>,
+}
+
+/// Deals whole groups out to folds: the greedy method of scikit-learn's `StratifiedGroupKFold`.
+struct GroupDealer<'a> {
+    table: &'a FeatureTable,
+    /// How many rows each class has, `[classes]`.
+    class_totals: Vec<f64>,
+    /// How many rows of each class each fold has got so far, `[k]` of `[classes]`.
+    fold_counts: Vec<Vec<f64>>,
+}
+
+impl<'a> GroupDealer<'a> {
+    fn new(table: &'a FeatureTable, k: usize) -> GroupDealer<'a> {
+        let classes = table.classes.len();
+        let mut class_totals = vec![0.0; classes];
+        for class in &table.y {
+            class_totals[*class as usize] += 1.0;
+        }
+        GroupDealer {
+            table,
+            class_totals,
+            fold_counts: vec![vec![0.0; classes]; k],
+        }
     }
-    let mut groups: Vec<(u64, Vec<f64>)> = counts.into_iter().collect();
-    groups.shuffle(random);
-    groups.sort_by(|a, b| variance(&b.1).total_cmp(&variance(&a.1)));
-    let mut folds = vec![vec![0.0_f64; classes]; k];
-    let mut part_of = BTreeMap::new();
-    for (group, counts) in groups {
-        let best = (0..k)
-            .map(|part| {
-                let share = |other: usize, class: usize| {
-                    (folds[other][class] + if other == part { counts[class] } else { 0.0 })
-                        / totals[class].max(1.0)
-                };
-                let uneven = |class| {
-                    variance(&(0..k).map(|other| share(other, class)).collect::<Vec<_>>()).sqrt()
-                };
-                let size: f64 = folds[part].iter().sum();
-                ((0..classes).map(uneven).sum::<f64>(), size, part)
+
+    /// The fold of each row, `[n]`.
+    fn deal(mut self, random: &mut ChaCha8Rng) -> Vec<usize> {
+        // The groups of the most uneven classes come first, while there is still room to even them
+        // out; the shuffle decides among equals.
+        let mut groups = self.count_groups();
+        groups.shuffle(random);
+        groups.sort_by(|a, b| variance(&b.counts).total_cmp(&variance(&a.counts)));
+
+        let mut fold_of_group = BTreeMap::new();
+        for GroupCounts { group, counts } in groups {
+            let fold = self.best_fold(&counts);
+            for (sum, count) in self.fold_counts[fold].iter_mut().zip(&counts) {
+                *sum += count;
+            }
+            fold_of_group.insert(group, fold);
+        }
+        self.table
+            .groups
+            .iter()
+            .map(|group| fold_of_group[group])
+            .collect()
+    }
+
+    fn count_groups(&self) -> Vec<GroupCounts> {
+        let no_rows = vec![0.0; self.class_totals.len()];
+        let mut counts: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for (group, class) in self.table.groups.iter().zip(&self.table.y) {
+            let of_group = counts.entry(*group).or_insert_with(|| no_rows.clone());
+            of_group[*class as usize] += 1.0;
+        }
+        counts
+            .into_iter()
+            .map(|(group, counts)| GroupCounts { group, counts })
+            .collect()
+    }
+
+    /// The fold where a group with these `counts` leaves the classes most even; among equals the
+    /// smallest, and then the first.
+    fn best_fold(&self, counts: &[f64]) -> usize {
+        let mut best = 0;
+        let mut best_unevenness = f64::INFINITY;
+        let mut best_size = f64::INFINITY;
+        for fold in 0..self.fold_counts.len() {
+            let unevenness = self.unevenness_with(fold, counts);
+            let size: f64 = self.fold_counts[fold].iter().sum();
+            let order = unevenness
+                .total_cmp(&best_unevenness)
+                .then(size.total_cmp(&best_size));
+            if order.is_lt() {
+                best = fold;
+                best_unevenness = unevenness;
+                best_size = size;
+            }
+        }
+        best
+    }
+
+    /// The sum over the classes of the standard deviation of their shares over the folds, once
+    /// `fold` has got a group with these `counts`.
+    fn unevenness_with(&self, fold: usize, counts: &[f64]) -> f64 {
+        (0..counts.len())
+            .map(|class| {
+                let shares: Vec<f64> = self
+                    .fold_counts
+                    .iter()
+                    .enumerate()
+                    .map(|(other, of_other)| {
+                        let added = if other == fold { counts[class] } else { 0.0 };
+                        (of_other[class] + added) / self.class_totals[class].max(1.0)
+                    })
+                    .collect();
+                variance(&shares).sqrt()
             })
-            .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))
-            .map_or(0, |(_, _, part)| part);
-        folds[best]
-            .iter_mut()
-            .zip(&counts)
-            .for_each(|(sum, count)| *sum += count);
-        part_of.insert(group, best);
+            .sum()
     }
-    table.groups.iter().map(|group| part_of[group]).collect()
 }
 
 fn variance(values: &[f64]) -> f64 {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    values
-        .iter()
-        .map(|value| (value - mean).powi(2))
-        .sum::<f64>()
-        / values.len() as f64
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    squares / n
 }
 
-fn by_time(
+fn folds_by_time(
     table: &FeatureTable,
     times: Option<&[f64]>,
     k: usize,
 ) -> Result<Vec<CrossValidationFold>> {
     let Some(times) = times else {
-        return Err(hinted(
+        bail!(hinted(
             "folds by time need the time of each row",
             "name its column in `data.time`",
-        )
-        .into());
+        ));
     };
-    enough(table.row_count(), "row", k + 1)?;
+    check_enough(table.row_count(), "row", k + 1)?;
+
+    // The number of cuts up to a row's time is its part, so that rows of one time stay together.
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
     let cuts: Vec<f64> = (1..=k)
         .map(|part| sorted[part * sorted.len() / (k + 1)])
         .collect();
-    let part = |row: &usize| cuts.iter().filter(|cut| times[*row] >= **cut).count();
-    let fold = |number: usize| {
+    let part_of_row: Vec<usize> = times
+        .iter()
+        .map(|time| cuts.iter().filter(|cut| *time >= **cut).count())
+        .collect();
+
+    let mut folds = Vec::with_capacity(k);
+    for number in 1..=k {
         let test: Vec<usize> = (0..table.row_count())
-            .filter(|row| part(row) == number)
+            .filter(|row| part_of_row[*row] == number)
             .collect();
         let tested: BTreeSet<u64> = test.iter().map(|row| table.groups[*row]).collect();
         let train = (0..table.row_count())
-            .filter(|row| part(row) < number && !tested.contains(&table.groups[*row]));
-        CrossValidationFold {
-            train: train.collect(),
-            test,
-        }
-    };
-    Ok((1..=k).map(fold).collect())
+            .filter(|row| part_of_row[*row] < number && !tested.contains(&table.groups[*row]))
+            .collect();
+        folds.push(CrossValidationFold { train, test });
+    }
+    Ok(folds)
 }
 
 #[cfg(test)]

@@ -1,23 +1,30 @@
-//! Samples, or tables of the user's own → one [`FeatureTable`] of numbers that any classical model learns from.
+//! Samples, or tables of the user's own → one [`FeatureTable`] of numbers that any classical model
+//! learns from.
 
-mod columns;
-mod expression;
-mod features;
-mod file;
+mod column_names;
+mod feature_table;
+mod filter;
 mod folds;
-mod join;
+mod joined_table;
+mod joined_table_store;
+mod metadata;
+mod name_list;
 mod new_rows;
-mod numbers;
-mod sheet;
-mod store;
-mod table;
+mod numeric_table;
+mod output_table;
+mod row_labels;
+mod sample_features;
+mod split_check;
+mod split_rows;
+mod table_file;
 
-pub use columns::{MetadataColumn, MetadataTable};
-pub use expression::RowFilter;
-pub use features::sample_features;
+pub use feature_table::FeatureTable;
+pub use filter::RowFilter;
 pub use folds::{CrossValidationFold, cross_validation_folds};
-pub use join::{JoinedTable, SplitRows};
+pub use joined_table::JoinedTable;
+pub use joined_table_store::{TABLE, joined_table_key};
+pub use metadata::{MetadataColumn, MetadataTable};
 pub use new_rows::read_new_rows;
-pub use sheet::{OutputCells, OutputTable};
-pub use store::{TABLE, joined_table_key};
-pub use table::FeatureTable;
+pub use output_table::{OutputCells, OutputTable};
+pub use sample_features::sample_features;
+pub use split_rows::SplitRows;

@@ -1,17 +1,19 @@
-//! A table of new rows → the columns that a fitted pipeline asks for, found by name. Nothing else of it is read, least of all
-//! a target.
+//! A table of new rows → the columns that a fitted pipeline asks for, found by name. Nothing else
+//! of it is read, least of all a target.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::join::list;
-use super::numbers::Numbers;
-use super::table::FeatureTable;
+use super::feature_table::FeatureTable;
+use super::name_list::list_names;
+use super::numeric_table::NumericTable;
 use crate::error::hinted;
+use crate::output::counted;
 
-/// The rows of the table `path`, which are called what its column `index` says: their names `[n]`, and their numbers in the
-/// columns `features`. As nothing is known of their classes, all are said to be of the first of `classes`.
+/// The rows of the table `path`, which are called what its column `index` says: their names `[n]`,
+/// and their numbers in the columns `features`. As nothing is known of their classes, all are said
+/// to be of the first of `classes`.
 ///
 /// # Errors
 /// Fails for a column that is missing or not asked for, and names it; and as tables of features do.
@@ -21,55 +23,56 @@ pub fn read_new_rows(
     features: &[String],
     classes: &[String],
 ) -> Result<(Vec<String>, FeatureTable)> {
-    let Numbers {
-        index: names,
-        features: found,
-        columns,
-    } = Numbers::read(path, index, |found| check_columns(found, features))
+    let found = NumericTable::read(path, index, |found| check_columns(found, features))
         .with_context(|| format!("cannot predict the rows of `{}`", path.display()))?;
-    let place = |feature: &String| found.iter().position(|known| known == feature);
-    let places = features
-        .iter()
-        .map(|feature| place(feature).context("every feature was found"));
-    let x = places
-        .map(|place| Ok(&columns[place?]))
-        .collect::<Result<Vec<_>>>()?;
-    let n = names.len();
+
+    let n = found.index.len();
+    let mut x = Vec::with_capacity(n * features.len());
+    for feature in features {
+        let place = found.features.iter().position(|known| known == feature);
+        x.extend_from_slice(&found.columns[place.context("every feature was found")?]);
+    }
     let table = FeatureTable {
         features: features.to_vec(),
-        x: x.into_iter().flatten().copied().collect(),
+        x,
         y: vec![0; n],
         classes: classes.to_vec(),
         groups: vec![0; n],
     };
-    Ok((names, table))
+    Ok((found.index, table))
 }
 
+/// Fails where the columns `found` are not the `features`, whatever their order.
 fn check_columns(found: &[String], features: &[String]) -> Result<()> {
-    let others = |all: &[String], but: &[String]| {
-        all.iter()
-            .filter(|name| !but.contains(name))
-            .cloned()
-            .collect::<Vec<String>>()
-    };
-    let (missing, unknown) = (others(features, found), others(found, features));
-    let said = [
-        ("it has no column", &missing),
-        ("the pipeline knows no column", &unknown),
-    ];
-    let said = said.into_iter().filter(|(_, names)| !names.is_empty());
-    let said: Vec<String> = said
-        .map(|(what, names)| format!("{what} {}", list(names.iter().map(String::as_str))))
-        .collect();
+    let missing = names_without(features, found);
+    let unknown = names_without(found, features);
+
+    let mut complaints = Vec::new();
+    if !missing.is_empty() {
+        let list = list_names(missing.into_iter());
+        complaints.push(format!("it has no column {list}"));
+    }
+    if !unknown.is_empty() {
+        let list = list_names(unknown.into_iter());
+        complaints.push(format!("the pipeline knows no column {list}"));
+    }
     ensure!(
-        said.is_empty(),
+        complaints.is_empty(),
         hinted(
-            said.join(", and "),
+            complaints.join(", and "),
             format!(
                 "give it the {} that the pipeline was fitted on, in any order, beside the index, and no others",
-                crate::output::counted(features.len(), "feature")
+                counted(features.len(), "feature")
             )
         )
     );
     Ok(())
+}
+
+/// The names in `all` that are not among `known`.
+fn names_without<'a>(all: &'a [String], known: &[String]) -> Vec<&'a str> {
+    all.iter()
+        .filter(|name| !known.contains(name))
+        .map(String::as_str)
+        .collect()
 }

@@ -1,0 +1,96 @@
+//! A fitted pipeline ⇄ the JSON file it is kept in.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::fitted::FittedPipeline;
+use crate::error::hinted;
+use crate::shard::ArtefactFormat;
+
+/// The file of a fitted pipeline.
+pub const PIPELINE_FILE: &str = "pipeline.json";
+
+/// The largest file that is read.
+const MAX_BYTES: u64 = 1 << 32;
+
+const PIPELINE_FORMAT: ArtefactFormat = ArtefactFormat {
+    name: "pipeline",
+    version: 2,
+    rebuild: "poolcast sweep run",
+};
+
+/// The file as it is written.
+#[derive(Serialize)]
+struct WrittenPipeline<'a> {
+    format: &'a str,
+    format_version: u32,
+    body: &'a FittedPipeline,
+}
+
+/// What is looked at first in a file: a body of another version need not be readable.
+#[derive(Deserialize)]
+struct PipelineHeader {
+    format: String,
+    format_version: u32,
+}
+
+/// The rest of the file.
+#[derive(Deserialize)]
+struct ReadPipeline {
+    body: FittedPipeline,
+}
+
+impl FittedPipeline {
+    /// Writes the pipeline to its file in `dir`.
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        let document = WrittenPipeline {
+            format: PIPELINE_FORMAT.name,
+            format_version: PIPELINE_FORMAT.version,
+            body: self,
+        };
+        crate::files::write_atomic(&dir.join(PIPELINE_FILE), &serde_json::to_vec(&document)?)
+    }
+
+    /// Reads the pipeline in `dir`.
+    ///
+    /// # Errors
+    /// Fails when there is none, when it is of another version, and when it is not sound.
+    pub fn open(dir: &Path) -> Result<FittedPipeline> {
+        let path = dir.join(PIPELINE_FILE);
+        let bytes = crate::files::read_artefact(&path, MAX_BYTES)?;
+        let unreadable = || format!("cannot read `{}`", path.display());
+        let header: PipelineHeader = serde_json::from_slice(&bytes).with_context(unreadable)?;
+        header.check(&path)?;
+
+        let document: ReadPipeline = serde_json::from_slice(&bytes).with_context(unreadable)?;
+        document
+            .body
+            .check()
+            .with_context(|| format!("`{}` is not a sound pipeline", path.display()))?;
+        Ok(document.body)
+    }
+}
+
+impl PipelineHeader {
+    fn check(&self, path: &Path) -> Result<()> {
+        let is_ours =
+            self.format == PIPELINE_FORMAT.name && self.format_version == PIPELINE_FORMAT.version;
+        ensure!(
+            is_ours,
+            hinted(
+                format!(
+                    "`{}` is {} format version {}, and this program reads {} format version {}",
+                    path.display(),
+                    self.format,
+                    self.format_version,
+                    PIPELINE_FORMAT.name,
+                    PIPELINE_FORMAT.version
+                ),
+                format!("make it anew with `{}`", PIPELINE_FORMAT.rebuild)
+            )
+        );
+        Ok(())
+    }
+}

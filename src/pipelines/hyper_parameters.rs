@@ -1,0 +1,216 @@
+//! Hyper-parameters by name, as a sweep draws them → values that are known, of the right kind and
+//! in range, and from these the settings of a step or a model.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::parameter_table::{HyperParameter, quote_words};
+use super::pipeline_kind::{PIPELINE_NAMES, PipelineKind};
+use crate::config::nearest;
+use crate::error::hinted;
+
+/// Hyper-parameters by name, as a sweep draws them.
+pub type HyperParameters = BTreeMap<String, Value>;
+
+/// The pipeline called `name`.
+///
+/// # Errors
+/// Fails when there is none.
+pub(super) fn find_pipeline(name: &str) -> Result<PipelineKind> {
+    PipelineKind::from_name(name).with_context(|| {
+        hinted(
+            format!("there is no pipeline `{name}`"),
+            format!("a pipeline is one of {}", quote_words(&PIPELINE_NAMES)),
+        )
+    })
+}
+
+/// The names of the hyper-parameters of `pipeline`.
+///
+/// # Errors
+/// Fails when there is no such pipeline.
+pub fn hyper_parameter_names(pipeline: &str) -> Result<Vec<&'static str>> {
+    let kind = find_pipeline(pipeline)?;
+    Ok(kind
+        .hyper_parameters()
+        .map(|parameter| parameter.name)
+        .collect())
+}
+
+/// Every hyper-parameter that has an effect, those that were not given with their defaults: where
+/// two trials agree in these, they are one. What only another choice would use, such as `gamma`
+/// under `kernel: linear`, is left out.
+///
+/// # Errors
+/// Fails when there is no such pipeline, and on a name that is not known, a value of another kind
+/// or out of range.
+pub fn effective_hyper_parameters(
+    pipeline: &str,
+    parameters: &HyperParameters,
+) -> Result<HyperParameters> {
+    let kind = find_pipeline(pipeline)?;
+    let mut effective = HyperParameters::new();
+    for parameter in kind.hyper_parameters() {
+        let value = match parameters.get(parameter.name) {
+            Some(given) => given.clone(),
+            None => serde_json::from_str(parameter.default).expect("the defaults are JSON"),
+        };
+        let accepted = parameter
+            .range
+            .accept(&value)
+            .ok_or_else(|| out_of_range(pipeline, parameter, &value))?;
+        effective.insert(parameter.name.to_owned(), accepted);
+    }
+
+    for name in parameters.keys() {
+        if !effective.contains_key(name) {
+            return Err(unknown_parameter(pipeline, name, &effective));
+        }
+    }
+
+    for parameter in kind.hyper_parameters() {
+        if let Some(needed) = parameter.needs
+            && effective[needed.name] != needed.word
+        {
+            effective.remove(parameter.name);
+        }
+    }
+    Ok(effective)
+}
+
+/// Refuses hyper-parameters that [`effective_hyper_parameters`] refuses.
+///
+/// # Errors
+/// As [`effective_hyper_parameters`].
+pub fn check_hyper_parameters(pipeline: &str, parameters: &HyperParameters) -> Result<()> {
+    effective_hyper_parameters(pipeline, parameters).map(drop)
+}
+
+/// The settings of a step or a model, from effective hyper-parameters: its fields have their names,
+/// and words are variants of enums, so that none can be taken for another.
+pub(super) fn read_settings<S: DeserializeOwned>(parameters: &HyperParameters) -> Result<S> {
+    let object = Value::Object(parameters.clone().into_iter().collect());
+    serde_json::from_value(object).context("the hyper-parameters are not those of the pipeline")
+}
+
+fn out_of_range(pipeline: &str, parameter: &HyperParameter, value: &Value) -> anyhow::Error {
+    let HyperParameter {
+        name,
+        range,
+        default,
+        ..
+    } = parameter;
+    hinted(
+        format!("`{name}` of pipeline `{pipeline}` cannot be {value}"),
+        format!("it is {}; the default is {default}", range.describe()),
+    )
+    .into()
+}
+
+fn unknown_parameter(pipeline: &str, name: &str, known: &HyperParameters) -> anyhow::Error {
+    let known: Vec<&str> = known.keys().map(String::as_str).collect();
+    let hint = match nearest(name, known.iter().copied()) {
+        Some(nearest) => format!("the nearest that it has is `{nearest}`"),
+        None => format!("it has {}", quote_words(&known)),
+    };
+    hinted(
+        format!("pipeline `{pipeline}` has no hyper-parameter `{name}`"),
+        hint,
+    )
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parameters(value: Value) -> HyperParameters {
+        serde_json::from_value(value).expect("an object")
+    }
+
+    fn refusal(pipeline: &str, value: Value) -> String {
+        crate::error::render(
+            &check_hyper_parameters(pipeline, &parameters(value)).expect_err("is refused"),
+        )
+    }
+
+    #[test]
+    fn every_default_is_accepted() {
+        for (name, kind) in PIPELINE_NAMES.into_iter().zip(PipelineKind::ALL) {
+            assert_eq!(PipelineKind::from_name(name), Some(kind));
+            check_hyper_parameters(name, &HyperParameters::new()).expect("defaults");
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_is_no_difference() {
+        let of = |value| effective_hyper_parameters("svc", &parameters(value)).expect("accepted");
+        assert_eq!(
+            of(json!({"kernel": "linear", "gamma": 0.5})),
+            of(json!({"kernel": "linear"}))
+        );
+        assert_ne!(
+            of(json!({"kernel": "rbf", "gamma": 0.5})),
+            of(json!({"kernel": "rbf"}))
+        );
+        assert_eq!(of(json!({"selection_C": 3})), of(json!({"C": 1.0})));
+        let depth = |depth: Value| {
+            effective_hyper_parameters("xgb", &parameters(json!({"max_depth": depth})))
+                .expect("accepted")
+        };
+        assert_eq!(depth(json!(0)), depth(Value::Null), "both are no limit");
+        assert_ne!(depth(json!(6)), depth(Value::Null));
+    }
+
+    #[test]
+    fn refusals_say_what_would_do() {
+        assert_eq!(
+            refusal("lasso", json!({"c": 1})),
+            "error: pipeline `lasso` has no hyper-parameter `c`\n\nhint: the nearest that it has is `C`\n"
+        );
+        let text = refusal("xgb", json!({"max_depth": 65}));
+        assert!(
+            text.contains("`max_depth` of pipeline `xgb` cannot be 65"),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "a whole number from 1 to 64, or null or 0 for no limit; the default is 6"
+            ),
+            "{text}"
+        );
+        assert!(
+            refusal("svc", json!({"shrinking": 1})).contains("true or false; the default is true")
+        );
+        for wrong in [
+            json!({"C": 0}),
+            json!({"C": "1"}),
+            json!({"scaler": 1}),
+            json!({"l1_ratio": 1.5}),
+        ] {
+            assert!(refusal("enet", wrong).contains("cannot be"));
+        }
+        assert!(
+            refusal("nn", json!({"hidden_layer_sizes": []}))
+                .contains("a list of 1 to 8 whole numbers")
+        );
+        assert!(refusal("lars", json!({})).contains("there is no pipeline `lars`"));
+    }
+
+    #[test]
+    fn numbers_are_taken_as_distributions_give_them() {
+        let sizes = effective_hyper_parameters(
+            "nn",
+            &parameters(json!({"hidden_layer_sizes": 50.0, "max_iter": 20.0})),
+        );
+        let sizes = sizes.expect("accepted");
+        assert_eq!(
+            (&sizes["hidden_layer_sizes"], &sizes["max_iter"]),
+            (&json!([50]), &json!(20))
+        );
+    }
+}

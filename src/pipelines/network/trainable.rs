@@ -1,0 +1,176 @@
+//! A network while it is trained, in candle's tensors.
+
+use anyhow::{Result, ensure};
+use candle_core::{D, Device, Tensor, Var};
+use rand::Rng as _;
+
+use super::activation::ActivationFunction;
+use super::dense_layer::DenseLayer;
+use crate::pipelines::solvers::labels::{ClassLabels, output_classes};
+
+/// All training rows, from which batches are taken.
+pub(super) struct TrainingRows<'a> {
+    /// `[n, f]`.
+    pub(super) rows: Vec<f32>,
+    pub(super) f: usize,
+    pub(super) labels: ClassLabels<'a>,
+}
+
+/// The rows of one step, as tensors.
+pub(super) struct TrainingBatch {
+    /// `[b, f]`.
+    rows: Tensor,
+    /// 1 for the class of each output, `[b, o]`.
+    truth: Tensor,
+}
+
+impl TrainingRows<'_> {
+    /// The rows at `places` `[b]`.
+    pub(super) fn batch(&self, places: &[usize]) -> Result<TrainingBatch> {
+        let classes = output_classes(self.labels.class_count);
+        let mut values = Vec::with_capacity(places.len() * self.f);
+        let mut truth = Vec::with_capacity(places.len() * classes.len());
+        for place in places {
+            values.extend_from_slice(&self.rows[place * self.f..][..self.f]);
+            let own = self.labels.y[*place];
+            truth.extend(
+                classes
+                    .iter()
+                    .map(|class| if *class == own { 1.0_f32 } else { 0.0 }),
+            );
+        }
+
+        let shape_of_truth = (places.len(), classes.len());
+        Ok(TrainingBatch {
+            rows: Tensor::from_vec(values, (places.len(), self.f), &Device::Cpu)?,
+            truth: Tensor::from_vec(truth, shape_of_truth, &Device::Cpu)?,
+        })
+    }
+}
+
+/// The parameters of one layer.
+struct TrainableLayer {
+    /// `[outputs, inputs]`.
+    weights: Var,
+    /// `[outputs]`.
+    biases: Var,
+}
+
+/// A network in training.
+pub(super) struct TrainableNetwork {
+    activation: ActivationFunction,
+    layers: Vec<TrainableLayer>,
+}
+
+impl TrainableNetwork {
+    /// A network with layers of these `widths`, inputs and outputs included, and random parameters.
+    pub(super) fn new(
+        activation: ActivationFunction,
+        widths: &[usize],
+        seed: u64,
+    ) -> Result<TrainableNetwork> {
+        let mut layers = Vec::new();
+        for (at, widths) in widths.windows(2).enumerate() {
+            let inputs = widths[0];
+            let outputs = widths[1];
+            // Glorot and Bengio, AISTATS 2010: scikit-learn draws weights and biases so.
+            let bound = (activation.glorot_factor() / (inputs + outputs) as f32).sqrt();
+            let mut generator = crate::seed::generator(seed, "network weights", &[at as i64]);
+            let mut draw = |count: usize| -> Vec<f32> {
+                (0..count)
+                    .map(|_| generator.random_range(-bound..bound))
+                    .collect()
+            };
+
+            let shape = (outputs, inputs);
+            let weights = Tensor::from_vec(draw(inputs * outputs), shape, &Device::Cpu)?;
+            let biases = Tensor::from_vec(draw(outputs), outputs, &Device::Cpu)?;
+            layers.push(TrainableLayer {
+                weights: Var::from_tensor(&weights)?,
+                biases: Var::from_tensor(&biases)?,
+            });
+        }
+        Ok(TrainableNetwork { activation, layers })
+    }
+
+    /// The weights and the biases of each layer in turn.
+    pub(super) fn parameters(&self) -> Vec<Var> {
+        self.layers
+            .iter()
+            .flat_map(|layer| [layer.weights.clone(), layer.biases.clone()])
+            .collect()
+    }
+
+    /// The mean log loss of a batch, and `alpha / 2` times the squared weights by the rows of the
+    /// batch: what scikit-learn's `MLPClassifier` minimises.
+    pub(super) fn loss(&self, batch: &TrainingBatch, alpha: f64) -> Result<Tensor> {
+        let logits = self.logits(batch)?;
+        let losses = if batch.truth.dim(1)? == 1 {
+            binary_log_loss(&logits, &batch.truth)?
+        } else {
+            softmax_log_loss(&logits, &batch.truth)?
+        };
+        let penalty = (self.squared_weights()? * (alpha / 2.0))?;
+        let n = batch.truth.dim(0)? as f64;
+        Ok(((losses + penalty)? / n)?)
+    }
+
+    /// `[b, o]`.
+    fn logits(&self, batch: &TrainingBatch) -> Result<Tensor> {
+        let mut values = batch.rows.clone();
+        for (at, layer) in self.layers.iter().enumerate() {
+            values = values
+                .matmul(&layer.weights.t()?)?
+                .broadcast_add(&layer.biases)?;
+            if at + 1 < self.layers.len() {
+                values = self.activation.apply_to_tensor(&values)?;
+            }
+        }
+        Ok(values)
+    }
+
+    fn squared_weights(&self) -> Result<Tensor> {
+        let mut squares = self.layers[0].weights.sqr()?.sum_all()?;
+        for layer in &self.layers[1..] {
+            squares = (squares + layer.weights.sqr()?.sum_all()?)?;
+        }
+        Ok(squares)
+    }
+
+    /// The layers as they are now.
+    ///
+    /// # Errors
+    /// Fails where a parameter is no longer finite.
+    pub(super) fn trained_layers(&self) -> Result<Vec<DenseLayer>> {
+        let mut layers = Vec::new();
+        for layer in &self.layers {
+            layers.push(DenseLayer {
+                weights: layer.weights.flatten_all()?.to_vec1()?,
+                biases: layer.biases.to_vec1()?,
+            });
+        }
+
+        let mut parameters = layers
+            .iter()
+            .flat_map(|layer| layer.weights.iter().chain(&layer.biases));
+        ensure!(
+            parameters.all(|parameter| parameter.is_finite()),
+            "the weights are no longer finite; a smaller `learning_rate_init` may help"
+        );
+        Ok(layers)
+    }
+}
+
+/// The sum of `ln(1 + exp(logit)) - truth * logit`, where the first term is written so that no
+/// exponential overflows.
+fn binary_log_loss(logits: &Tensor, truth: &Tensor) -> Result<Tensor> {
+    let correction = (logits.abs()?.neg()?.exp()? + 1.0)?.log()?;
+    let softplus = (logits.relu()? + correction)?;
+    Ok((softplus - (logits * truth)?)?.sum_all()?)
+}
+
+/// The sum of the negated log probabilities of the true classes.
+fn softmax_log_loss(logits: &Tensor, truth: &Tensor) -> Result<Tensor> {
+    let log_probabilities = candle_nn::ops::log_softmax(logits, D::Minus1)?;
+    Ok((log_probabilities * truth)?.sum_all()?.neg()?)
+}

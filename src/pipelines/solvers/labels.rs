@@ -1,0 +1,25 @@
+//! The classes of rows, and the outputs that a model needs for them.
+
+/// The class of each row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClassLabels<'a> {
+    /// The class of each row `[n]`, below `class_count`.
+    pub(crate) y: &'a [u32],
+    /// How many classes there are.
+    pub(crate) class_count: usize,
+}
+
+/// The classes that a model has an output for: of two classes the second alone, else all of them.
+/// The probability of the first of two classes follows from that of the second.
+pub(crate) fn output_classes(class_count: usize) -> Vec<u32> {
+    if class_count == 2 {
+        vec![1]
+    } else {
+        (0..class_count as u32).collect()
+    }
+}
+
+/// How many outputs a model has: see [`output_classes`].
+pub(crate) fn output_count(class_count: usize) -> usize {
+    if class_count == 2 { 1 } else { class_count }
+}

@@ -1,0 +1,44 @@
+//! Logits → probabilities of classes.
+
+use super::matrix::ColumnMatrix;
+
+/// `1 / (1 + exp(-logit))`, without overflow.
+pub(crate) fn sigmoid(logit: f64) -> f64 {
+    if logit >= 0.0 {
+        1.0 / (1.0 + (-logit).exp())
+    } else {
+        logit.exp() / (1.0 + logit.exp())
+    }
+}
+
+/// Replaces logits by probabilities that sum to one.
+pub(crate) fn softmax_in_place(logits: &mut [f64]) {
+    // The largest exponent is 0, so that none overflows.
+    let largest = logits
+        .iter()
+        .fold(f64::NEG_INFINITY, |most, logit| most.max(*logit));
+    for logit in logits.iter_mut() {
+        *logit = (*logit - largest).exp();
+    }
+
+    let sum: f64 = logits.iter().sum();
+    for logit in logits {
+        *logit /= sum;
+    }
+}
+
+/// The probability of each class, row by row `[n, classes]`, from `logits` `[o, n]`: one logit is
+/// that of the second of two classes, several are one for each class.
+pub(crate) fn class_probabilities(logits: &ColumnMatrix) -> Vec<f64> {
+    if logits.f == 1 {
+        return logits
+            .values
+            .iter()
+            .flat_map(|logit| [sigmoid(-logit), sigmoid(*logit)])
+            .collect();
+    }
+
+    let mut rows = logits.to_rows();
+    rows.chunks_exact_mut(logits.f).for_each(softmax_in_place);
+    rows
+}

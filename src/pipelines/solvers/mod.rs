@@ -1,0 +1,15 @@
+//! The numerical methods behind the models. They know matrices, labels and tolerances, and nothing
+//! of hyper-parameters or files.
+
+pub(super) mod coupling;
+pub(super) mod kernel;
+pub(super) mod labels;
+pub(super) mod logits;
+pub(super) mod matrix;
+pub(super) mod newton;
+pub(super) mod objective;
+pub(super) mod platt;
+mod quadratic;
+pub(super) mod smo;
+pub(super) mod stop;
+pub(super) mod svd;

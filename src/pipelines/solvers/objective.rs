@@ -1,0 +1,161 @@
+//! What logistic regression minimises.
+//!
+//! scikit-learn's objective of `LogisticRegression`: `C * sum of log losses + l1_ratio * |w|_1 +
+//! (1 - l1_ratio) / 2 * |w|²`, where intercepts are not penalised.
+
+use super::labels::{ClassLabels, output_classes};
+use super::logits::{sigmoid, softmax_in_place};
+use super::matrix::{ColumnMatrix, add_scaled};
+
+/// The elastic net penalty, in scikit-learn's terms.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ElasticNetPenalty {
+    /// The weight of the losses beside the penalty: `C`.
+    pub(crate) c: f64,
+    /// From 0, L2 alone, to 1, L1 alone.
+    pub(crate) l1_ratio: f64,
+}
+
+/// The factors of the two penalties of one weight: `l1 * |w| + l2 / 2 * w²`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PenaltyFactors {
+    pub(super) l1: f64,
+    pub(super) l2: f64,
+}
+
+/// The objective of the weights `[o, w]` of `o` logits over `w` columns. The last column is all
+/// ones, and its weights are the intercepts.
+pub(super) struct LogisticObjective {
+    /// `[w, n]`.
+    pub(super) x: ColumnMatrix,
+    /// 1 where a row is of the logit's class, `[o, n]`.
+    pub(super) truth: Vec<f64>,
+    pub(super) output_count: usize,
+    pub(super) penalty: ElasticNetPenalty,
+}
+
+impl LogisticObjective {
+    pub(super) fn new(
+        x: ColumnMatrix,
+        labels: ClassLabels<'_>,
+        penalty: ElasticNetPenalty,
+    ) -> LogisticObjective {
+        let classes = output_classes(labels.class_count);
+        let truth = classes
+            .iter()
+            .flat_map(|class| labels.y.iter().map(move |y| f64::from(y == class)))
+            .collect();
+
+        LogisticObjective {
+            x,
+            truth,
+            output_count: classes.len(),
+            penalty,
+        }
+    }
+
+    pub(super) fn weight_count(&self) -> usize {
+        self.output_count * self.x.f
+    }
+
+    /// The objective at `weights` `[o, w]`, which make the logits `logits` `[o, n]`.
+    pub(super) fn value(&self, weights: &[f64], logits: &[f64]) -> f64 {
+        self.penalty.c * self.log_loss(logits) + self.penalty_value(weights)
+    }
+
+    /// The logits `[o, n]` that `weights` `[o, w]` make.
+    pub(super) fn logits(&self, weights: &[f64]) -> Vec<f64> {
+        let mut logits = vec![0.0; self.output_count * self.x.n];
+        for (logits, weights) in logits
+            .chunks_exact_mut(self.x.n)
+            .zip(weights.chunks_exact(self.x.f))
+        {
+            for (column, weight) in weights.iter().enumerate() {
+                // Under an L1 penalty most weights are 0.
+                if *weight != 0.0 {
+                    add_scaled(logits, *weight, self.x.column(column));
+                }
+            }
+        }
+        logits
+    }
+
+    fn log_loss(&self, logits: &[f64]) -> f64 {
+        (0..self.x.n)
+            .map(|row| self.log_loss_of_row(logits, row))
+            .sum()
+    }
+
+    /// The logarithm of the sum of exponentials less the logit of the true class. Of two classes
+    /// the first has the logit 0, which is not in `logits`.
+    fn log_loss_of_row(&self, logits: &[f64], row: usize) -> f64 {
+        let n = self.x.n;
+        let implied = if self.output_count == 1 {
+            0.0
+        } else {
+            f64::NEG_INFINITY
+        };
+        let largest = (0..self.output_count).fold(implied, |largest, output| {
+            largest.max(logits[output * n + row])
+        });
+        let sum: f64 = (implied - largest).exp()
+            + (0..self.output_count)
+                .map(|output| (logits[output * n + row] - largest).exp())
+                .sum::<f64>();
+
+        largest + sum.ln()
+            - (0..self.output_count)
+                .map(|output| self.truth[output * n + row] * logits[output * n + row])
+                .sum::<f64>()
+    }
+
+    pub(super) fn penalty_value(&self, weights: &[f64]) -> f64 {
+        weights
+            .iter()
+            .enumerate()
+            .map(|(place, weight)| {
+                let factors = self.penalty_factors(place);
+                factors.l1 * weight.abs() + factors.l2 / 2.0 * weight * weight
+            })
+            .sum()
+    }
+
+    /// The factors of the weight at `place`; those of an intercept are 0.
+    pub(super) fn penalty_factors(&self, place: usize) -> PenaltyFactors {
+        if self.is_intercept(place) {
+            return PenaltyFactors { l1: 0.0, l2: 0.0 };
+        }
+        PenaltyFactors {
+            l1: self.penalty.l1_ratio,
+            l2: 1.0 - self.penalty.l1_ratio,
+        }
+    }
+
+    pub(super) fn is_intercept(&self, place: usize) -> bool {
+        place % self.x.f + 1 == self.x.f
+    }
+
+    /// The probability of each logit's class, `[o, n]`.
+    pub(super) fn probabilities(&self, logits: &[f64]) -> Vec<f64> {
+        if self.output_count == 1 {
+            return logits.iter().map(|logit| sigmoid(*logit)).collect();
+        }
+
+        let by_output = ColumnMatrix {
+            n: self.x.n,
+            f: self.output_count,
+            values: logits.to_vec(),
+        };
+        let mut rows = by_output.to_rows();
+        rows.chunks_exact_mut(self.output_count)
+            .for_each(softmax_in_place);
+
+        // Rows of outputs are columns of the transposed matrix.
+        let by_row = ColumnMatrix {
+            n: self.output_count,
+            f: self.x.n,
+            values: rows,
+        };
+        by_row.to_rows()
+    }
+}

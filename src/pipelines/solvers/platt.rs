@@ -1,0 +1,177 @@
+//! Decision values of a support vector machine → probabilities of two classes.
+//!
+//! Platt's sigmoid, fitted by Newton's method with a backtracking line search as in Lin, Lin and
+//! Weng, "A note on Platt's probabilistic outputs for support vector machines", Machine Learning
+//! 68, 2007: libsvm's `sigmoid_train`.
+
+use super::logits::sigmoid;
+
+/// The most Newton steps.
+const MAX_STEPS: usize = 100;
+/// The steps end where both entries of the gradient are smaller.
+const GRADIENT_TOLERANCE: f64 = 1e-5;
+/// Is added to the diagonal of the Hessian, which keeps it positive definite.
+const HESSIAN_RIDGE: f64 = 1e-12;
+/// The smallest fraction of a Newton step that the line search tries.
+const MIN_STEP: f64 = 1e-10;
+/// A step must gain this share of what the gradient promises (Armijo's condition).
+const SUFFICIENT_DECREASE: f64 = 1e-4;
+
+/// A row is of the second class with the probability `sigmoid(slope * decision + offset)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PlattSigmoid {
+    /// What the logit grows by with the decision value.
+    pub(crate) slope: f64,
+    /// The logit at the decision value 0.
+    pub(crate) offset: f64,
+}
+
+/// Fits a sigmoid to the `decisions` `[n]` of rows whose `sides` `[n]` are 1 or -1.
+pub(crate) fn fit_sigmoid(decisions: &[f64], sides: &[f64]) -> PlattSigmoid {
+    let positives = count_sides(sides, true);
+    let negatives = count_sides(sides, false);
+    let targets = smoothed_targets(sides, positives, negatives);
+
+    let mut found = PlattSigmoid {
+        slope: 0.0,
+        offset: ((positives + 1.0) / (negatives + 1.0)).ln(),
+    };
+    let mut loss = found.log_loss(decisions, &targets);
+    for _ in 0..MAX_STEPS {
+        let derivatives = LossDerivatives::at(found, decisions, &targets);
+        if derivatives.by_slope.abs() < GRADIENT_TOLERANCE
+            && derivatives.by_offset.abs() < GRADIENT_TOLERANCE
+        {
+            break;
+        }
+
+        // Halve the step until it gains enough.
+        let step = derivatives.newton_step();
+        let expected = derivatives.by_slope * step.slope + derivatives.by_offset * step.offset;
+        let mut t = 1.0;
+        let (next, next_loss) = loop {
+            // Rounding leaves nothing to gain: what was found is the minimum.
+            if t <= MIN_STEP {
+                return found;
+            }
+            let next = PlattSigmoid {
+                slope: found.slope + t * step.slope,
+                offset: found.offset + t * step.offset,
+            };
+            let next_loss = next.log_loss(decisions, &targets);
+            if next_loss < loss + SUFFICIENT_DECREASE * t * expected {
+                break (next, next_loss);
+            }
+            t /= 2.0;
+        };
+        found = next;
+        loss = next_loss;
+    }
+    found
+}
+
+fn count_sides(sides: &[f64], is_positive: bool) -> f64 {
+    sides
+        .iter()
+        .filter(|side| (**side > 0.0) == is_positive)
+        .count() as f64
+}
+
+/// Platt's targets: slightly less than 1 and more than 0, because classes that can be told apart
+/// without error would otherwise give an infinite slope.
+fn smoothed_targets(sides: &[f64], positives: f64, negatives: f64) -> Vec<f64> {
+    let high = (positives + 1.0) / (positives + 2.0);
+    let low = 1.0 / (negatives + 2.0);
+    sides
+        .iter()
+        .map(|side| if *side > 0.0 { high } else { low })
+        .collect()
+}
+
+impl PlattSigmoid {
+    /// The logit of a row with this decision value.
+    pub(crate) fn logit(self, decision: f64) -> f64 {
+        self.slope * decision + self.offset
+    }
+
+    /// The sum of the log losses, `ln(1 + exp(logit)) - target * logit`, written so that no
+    /// exponential overflows.
+    fn log_loss(self, decisions: &[f64], targets: &[f64]) -> f64 {
+        decisions
+            .iter()
+            .zip(targets)
+            .map(|(decision, target)| {
+                let logit = self.logit(*decision);
+                logit.max(0.0) + (-logit.abs()).exp().ln_1p() - target * logit
+            })
+            .sum()
+    }
+}
+
+/// The gradient and the Hessian of the log loss.
+struct LossDerivatives {
+    by_slope: f64,
+    by_offset: f64,
+    by_slope_twice: f64,
+    by_slope_and_offset: f64,
+    by_offset_twice: f64,
+}
+
+impl LossDerivatives {
+    fn at(point: PlattSigmoid, decisions: &[f64], targets: &[f64]) -> LossDerivatives {
+        let mut derivatives = LossDerivatives {
+            by_slope: 0.0,
+            by_offset: 0.0,
+            by_slope_twice: HESSIAN_RIDGE,
+            by_slope_and_offset: 0.0,
+            by_offset_twice: HESSIAN_RIDGE,
+        };
+        for (decision, target) in decisions.iter().zip(targets) {
+            let p = sigmoid(point.logit(*decision));
+            derivatives.by_slope += decision * (p - target);
+            derivatives.by_offset += p - target;
+
+            let variance = p * (1.0 - p);
+            derivatives.by_slope_twice += decision * decision * variance;
+            derivatives.by_slope_and_offset += decision * variance;
+            derivatives.by_offset_twice += variance;
+        }
+        derivatives
+    }
+
+    /// Minus the inverse of the Hessian times the gradient, by Cramer's rule.
+    fn newton_step(&self) -> PlattSigmoid {
+        let determinant = self.by_slope_twice * self.by_offset_twice
+            - self.by_slope_and_offset * self.by_slope_and_offset;
+        PlattSigmoid {
+            slope: (self.by_slope_and_offset * self.by_offset
+                - self.by_offset_twice * self.by_slope)
+                / determinant,
+            offset: (self.by_slope_and_offset * self.by_slope
+                - self.by_slope_twice * self.by_offset)
+                / determinant,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sigmoid_finds_the_slope_that_made_the_rows() {
+        // Of 20 rows at each value as many are of side 1 as a slope of 2 and an offset of -1
+        // expect.
+        let grid: Vec<f64> = (-20..=20).map(|at| f64::from(at) / 10.0).collect();
+        let ones = |value: f64| (200.0 * sigmoid(2.0 * value - 1.0)).round() as usize;
+        let rows = grid.iter().flat_map(|value| {
+            (0..200).map(move |row| (*value, if row < ones(*value) { 1.0 } else { -1.0 }))
+        });
+        let (values, sides): (Vec<f64>, Vec<f64>) = rows.unzip();
+        let PlattSigmoid { slope, offset } = fit_sigmoid(&values, &sides);
+        assert!(
+            (slope - 2.0).abs() < 0.02 && (offset + 1.0).abs() < 0.02,
+            "{slope} {offset}"
+        );
+    }
+}

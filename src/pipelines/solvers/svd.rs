@@ -1,0 +1,188 @@
+//! Columns → the directions in which the rows differ most from zero: a truncated singular value
+//! decomposition.
+//!
+//! The range of the matrix is found by random directions and power iterations (Halko, Martinsson
+//! and Tropp, "Finding structure with randomness", SIAM Review 53(2), 2011), as in scikit-learn's
+//! `TruncatedSVD(algorithm="randomized")`. Where the matrix has few rows or columns the result is
+//! exact.
+
+use anyhow::{Context as _, Result};
+use candle_core::{Device, Tensor};
+use rand::Rng as _;
+use smartcore::linalg::basic::arrays::Array as _;
+use smartcore::linalg::basic::matrix::DenseMatrix;
+use smartcore::linalg::traits::evd::EVDDecomposable as _;
+
+use super::matrix::{ColumnMatrix, add_scaled, dot_product};
+use super::stop::StopSignal;
+
+/// How many random directions are used beyond those that are asked for: scikit-learn's
+/// `n_oversamples`, by default 10.
+const OVERSAMPLES: usize = 10;
+/// How many power iterations are made: scikit-learn's `n_iter`, by default 5.
+const POWER_ITERATIONS: usize = 7;
+/// A row whose remainder is a smaller share of it lies in the space of the rows before it.
+const DEPENDENT: f64 = 1e-13;
+
+/// The first `k` right singular vectors of `x`, the largest singular value first, `[k, f]`; fewer
+/// where `x` has fewer rows or columns. The largest entry of each, by size, is above 0.
+pub(crate) fn singular_vectors(
+    x: &ColumnMatrix,
+    k: usize,
+    seed: u64,
+    stop: StopSignal<'_>,
+) -> Result<Vec<Vec<f64>>> {
+    let wanted = k.min(x.n).min(x.f);
+    let directions = (wanted + OVERSAMPLES).min(x.n).min(x.f);
+    let columns = Tensor::from_slice(&x.values, (x.f, x.n), &Device::Cpu)?;
+    let basis = range_basis(&columns, directions, seed, stop)?;
+    stop.check()?;
+
+    // Within that basis the matrix is small, directions by columns, and the eigenvectors of its
+    // square give its singular vectors.
+    let small = basis.matmul(&columns.t()?)?;
+    let square = small.matmul(&small.t()?)?.to_vec2::<f64>()?;
+    let eigen = DenseMatrix::from_2d_vec(&square)?.evd(true)?;
+    let mut order: Vec<usize> = (0..directions).collect();
+    order.sort_by(|a, b| eigen.d[*b].total_cmp(&eigen.d[*a]));
+
+    let small = small.to_vec2::<f64>()?;
+    let mut vectors = Vec::with_capacity(wanted);
+    for place in order.into_iter().take(wanted) {
+        let mut vector = vec![0.0; x.f];
+        for (row, values) in small.iter().enumerate() {
+            add_scaled(&mut vector, *eigen.V.get((row, place)), values);
+        }
+        vectors.push(normalised(&vector));
+    }
+    Ok(vectors)
+}
+
+/// An orthonormal basis `[directions, n]` of about the space that the columns `[f, n]` span: the
+/// paper's algorithm 4.4, which makes the basis orthonormal after every product.
+fn range_basis(
+    columns: &Tensor,
+    directions: usize,
+    seed: u64,
+    stop: StopSignal<'_>,
+) -> Result<Tensor> {
+    let f = columns.dim(0)?;
+    let mut generator = crate::seed::generator(seed, "singular vectors", &[]);
+    let random: Vec<f64> = (0..directions * f)
+        .map(|_| generator.random_range(-1.0..1.0))
+        .collect();
+    let mut over_columns = Tensor::from_vec(random, (directions, f), &Device::Cpu)?;
+
+    for _ in 0..POWER_ITERATIONS {
+        stop.check()?;
+        let over_rows = orthonormal_rows(&over_columns.matmul(columns)?)?;
+        over_columns = orthonormal_rows(&over_rows.matmul(&columns.t()?)?)?;
+    }
+    orthonormal_rows(&over_columns.matmul(columns)?)
+}
+
+/// The vector with length one and its largest entry, by size, above 0. That fixes the sign, which
+/// a singular vector leaves open. A vector of length 0 stays as it is.
+fn normalised(vector: &[f64]) -> Vec<f64> {
+    let length = dot_product(vector, vector).sqrt();
+    let largest = vector.iter().fold(
+        0.0,
+        |most: f64, next| if next.abs() > most.abs() { *next } else { most },
+    );
+    let factor = if length > 0.0 {
+        largest.signum() / length
+    } else {
+        0.0
+    };
+    vector.iter().map(|value| factor * value).collect()
+}
+
+/// Orthonormal rows that span the same space, by the modified Gram-Schmidt process. It is done
+/// twice for each row, because once leaves what rounding did ("twice is enough": Giraud, Langou and
+/// Rozložník, 2005). A row that adds nothing becomes 0.
+fn orthonormal_rows(rows: &Tensor) -> Result<Tensor> {
+    let shape = rows.dims2()?;
+    let mut done: Vec<Vec<f64>> = Vec::with_capacity(shape.0);
+    for mut row in rows.to_vec2::<f64>()? {
+        let length_before = dot_product(&row, &row).sqrt();
+        for _ in 0..2 {
+            for other in &done {
+                let share = dot_product(&row, other);
+                add_scaled(&mut row, -share, other);
+            }
+        }
+
+        let length = dot_product(&row, &row).sqrt();
+        let factor = if length > DEPENDENT * length_before {
+            1.0 / length
+        } else {
+            0.0
+        };
+        row.iter_mut().for_each(|value| *value *= factor);
+        done.push(row);
+    }
+    Tensor::from_vec(done.concat(), shape, &Device::Cpu).context("rows of one length")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `rank` directions of sizes 100, 50, 25 ... `[f, n]`, and the directions over the columns.
+    fn known(n: usize, f: usize, rank: usize) -> (ColumnMatrix, Vec<Vec<f64>>) {
+        let mut generator = crate::seed::generator(3, "known", &[]);
+        let mut random = |rows: usize, of: usize| {
+            let values: Vec<f64> = (0..rows * of)
+                .map(|_| generator.random_range(-1.0..1.0))
+                .collect();
+            let rows = Tensor::from_vec(values, (rows, of), &Device::Cpu).expect("a tensor");
+            orthonormal_rows(&rows)
+                .expect("orthonormal")
+                .to_vec2::<f64>()
+                .expect("rows")
+        };
+        let (left, right) = (random(rank, n), random(rank, f));
+        let mut x = vec![0.0; f * n];
+        for at in 0..rank {
+            let size = 100.0 / f64::from(1 << at);
+            for (column, loading) in x.chunks_exact_mut(n).zip(&right[at]) {
+                add_scaled(column, size * loading, &left[at]);
+            }
+        }
+        (ColumnMatrix { n, f, values: x }, right)
+    }
+
+    #[test]
+    fn the_directions_that_made_the_columns_are_found() {
+        for (n, f) in [(40, 9), (9, 40), (60, 80)] {
+            let (x, right) = known(n, f, 5);
+            let found = singular_vectors(&x, 4, 1, StopSignal::new(&|| false)).expect("found");
+            assert_eq!(found.len(), 4);
+            for (found, known) in found.iter().zip(&right) {
+                assert!(
+                    (dot_product(found, known).abs() - 1.0).abs() < 1e-9,
+                    "{n} x {f}: {}",
+                    dot_product(found, known)
+                );
+                assert!(
+                    found
+                        .iter()
+                        .fold(0.0, |most: f64, v| if v.abs() > most.abs() {
+                            *v
+                        } else {
+                            most
+                        })
+                        > 0.0
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn there_are_no_more_than_rows_or_columns() {
+        let (x, _) = known(6, 4, 2);
+        let found = singular_vectors(&x, 100, 1, StopSignal::new(&|| false)).expect("found");
+        assert_eq!(found.len(), 4);
+        assert!(found.iter().flatten().all(|value| value.is_finite()));
+    }
+}

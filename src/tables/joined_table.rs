@@ -1,0 +1,362 @@
+//! A table of features, a table of metadata and filters → rows with a class, and the sides of each
+//! split.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::feature_table::FeatureTable;
+use super::metadata::MetadataTable;
+use super::name_list::list_names;
+use super::numeric_table::NumericTable;
+use super::row_labels::{LabelColumns, NamedRows};
+use super::split_check::SplitCheck;
+use super::split_rows::{SplitRows, select_splits};
+use crate::config::DataConfig;
+use crate::error::hinted;
+
+/// The rows that some split names, joined by name, and which of them stand on which side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JoinedTable {
+    /// Features, classes and groups; without a column of groups each row is one of its own.
+    pub table: FeatureTable,
+    /// What each row is called, `[n]`.
+    pub names: Vec<String>,
+    /// When each row was, `[n]`, if a column says so.
+    pub times: Option<Vec<f64>>,
+    /// The splits by name.
+    pub splits: BTreeMap<String, SplitRows>,
+}
+
+/// The features of some rows.
+struct RowFeatures {
+    /// The names of the features, `[f]`.
+    features: Vec<String>,
+    /// `[f, n]`.
+    x: Vec<f64>,
+}
+
+impl JoinedTable {
+    /// Reads and joins what `data` names.
+    ///
+    /// # Errors
+    /// Fails for a row of a split without features or class, for a split with one class, and for a
+    /// row or a group that a split would learn from and validate on; the message names some.
+    pub fn read(data: &DataConfig) -> Result<JoinedTable> {
+        let index = required(&data.index, "index")?;
+        let metadata_path = given_path(data.metadata.as_deref())?;
+        let metadata = MetadataTable::read(metadata_path, index)?;
+        let target = required(&data.target, "target")?;
+        let in_metadata = || format!("cannot use the table `{}`", metadata_path.display());
+        let columns = LabelColumns::find(data, target, &metadata).with_context(in_metadata)?;
+
+        // Rows that no split names are left out of the table.
+        let splits = select_splits(data, &metadata)?;
+        let places: BTreeSet<usize> = splits.values().flat_map(SplitRows::all_rows).collect();
+        let places: Vec<usize> = places.into_iter().collect();
+        let names: Vec<String> = places
+            .iter()
+            .map(|row| metadata.index[*row].clone())
+            .collect();
+
+        let rows = NamedRows {
+            places: &places,
+            names: &names,
+        };
+        let labels = columns.label_rows(rows).with_context(in_metadata)?;
+        let features_path = given_path(data.features.as_deref())?;
+        let RowFeatures { features, x } = read_features(features_path, index, &names)?;
+
+        let new_places: HashMap<usize, usize> = places.iter().copied().zip(0..).collect();
+        let splits = splits
+            .into_iter()
+            .map(|(name, split)| (name, split.moved(&new_places)))
+            .collect();
+        let joined = JoinedTable {
+            table: FeatureTable {
+                features,
+                x,
+                y: labels.y,
+                classes: labels.classes,
+                groups: labels.groups,
+            },
+            names,
+            times: labels.times,
+            splits,
+        };
+        joined.check_splits(labels.group_names.as_deref())?;
+        Ok(joined)
+    }
+
+    fn check_splits(&self, group_names: Option<&[String]>) -> Result<()> {
+        for (name, split) in &self.splits {
+            let check = SplitCheck {
+                name,
+                split,
+                table: &self.table,
+                group_names,
+            };
+            check.check()?;
+        }
+        Ok(())
+    }
+}
+
+/// The value of the key `data.NAME`.
+fn required<'a>(value: &'a Option<String>, name: &str) -> Result<&'a str> {
+    value
+        .as_deref()
+        .with_context(|| format!("`data.{name}` is missing"))
+}
+
+fn given_path(path: Option<&Path>) -> Result<&Path> {
+    path.context("`data` names no tables")
+}
+
+/// The features of the rows called `names`, found by name, wherever they stand in the file.
+fn read_features(path: &Path, index: &str, names: &[String]) -> Result<RowFeatures> {
+    let found = NumericTable::read(path, index, |_| Ok(()))?;
+    let place_of_name: HashMap<&str, usize> =
+        found.index.iter().map(String::as_str).zip(0..).collect();
+    let missing: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !place_of_name.contains_key(name))
+        .collect();
+    ensure!(
+        missing.is_empty(),
+        hinted(
+            format!(
+                "`{}` has no features of the row {}",
+                path.display(),
+                list_names(missing.into_iter())
+            ),
+            "add them, or leave these rows out of the splits"
+        )
+    );
+
+    let places: Vec<usize> = names
+        .iter()
+        .map(|name| place_of_name[name.as_str()])
+        .collect();
+    let mut x = Vec::with_capacity(found.columns.len() * places.len());
+    for column in &found.columns {
+        x.extend(places.iter().map(|place| column[*place]));
+    }
+    Ok(RowFeatures {
+        features: found.features,
+        x,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FEATURES: &str = "run,a,b\nr3,3,30\nr1,1,10\nr2,2,\nr4,4,40\nr5,5,50\nr6,6,60\n";
+
+    const METADATA: &str = "\
+run,condition,patient,seen,cohort
+r1,ill,p1,2020-01-01,X
+r2,well,p2,2020-01-02T00:00:00,X
+r3,ill,p3,2020-01-03,Y
+r4,well,p4,2020-01-04,Y
+r6,,p1,2020-01-05,Z
+r7,ill,p7,2020-01-06,Z
+r5,well,p5,2020-01-06,W
+";
+
+    /// What comes of the tables when the configuration is this one with some replacements.
+    fn read(replacements: &[(&str, &str)]) -> Result<JoinedTable> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let replaced = |text: &str| {
+            replacements
+                .iter()
+                .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+        };
+        for (name, text) in [("features.csv", FEATURES), ("metadata.csv", METADATA)] {
+            crate::files::write_atomic(&dir.path().join(name), replaced(text).as_bytes())
+                .expect("written");
+        }
+        let data = serde_json::json!({
+            "features": "features.csv", "metadata": "metadata.csv",
+            "index": "run", "target": "condition", "group": null, "time": "seen", "split_names": [], "cv": 2,
+            "folds": "stratified", "validate": true,
+            "splits": {"train_A": "cohort == 'X'", "validate_A": "cohort == 'Y'"},
+        });
+        let mut data: DataConfig =
+            serde_json::from_str(&replaced(&data.to_string())).expect("a configuration");
+
+        // The directory has a random name, in which nothing may be replaced.
+        for table in [&mut data.features, &mut data.metadata]
+            .into_iter()
+            .flatten()
+        {
+            *table = dir.path().join(&*table);
+        }
+        JoinedTable::read(&data)
+    }
+
+    #[test]
+    fn rows_are_joined_by_name() {
+        let samples = read(&[]).expect("read");
+        assert_eq!(samples.names, ["r1", "r2", "r3", "r4"]);
+        assert_eq!(
+            samples.table.column(0),
+            [1.0, 2.0, 3.0, 4.0],
+            "whatever the order of the features"
+        );
+        assert!(samples.table.column(1)[1].is_nan() && samples.table.column(1)[2] == 30.0);
+        assert_eq!(
+            (&samples.table.classes[..], &samples.table.y[..]),
+            (
+                &["ill".to_owned(), "well".to_owned()][..],
+                &[0, 1, 0, 1][..]
+            )
+        );
+        assert_eq!(
+            samples.splits["A"],
+            SplitRows {
+                train: vec![0, 1],
+                validate: vec![2, 3],
+                ..SplitRows::default()
+            }
+        );
+        let times = samples.times.expect("known");
+        assert_eq!(
+            times
+                .iter()
+                .map(|time| (time - times[0]) / 86400.0)
+                .collect::<Vec<_>>(),
+            [0.0, 1.0, 2.0, 3.0]
+        );
+        let together = read(&[("\"validate\":true", "\"validate\":false")]).expect("read");
+        assert_eq!(
+            together.splits["A"],
+            SplitRows {
+                train: vec![0, 1, 2, 3],
+                ..SplitRows::default()
+            }
+        );
+    }
+
+    #[test]
+    fn without_splits_all_rows_are_one() {
+        let splits = "\"splits\":{\"train_A\":\"cohort == 'X'\",\"validate_A\":\"cohort == 'Y'\"}";
+        let whole = |more: &[(&str, &str)]| {
+            read(
+                &[
+                    &[
+                        (splits, "\"splits\":{}"),
+                        ("\"validate\":true", "\"validate\":false"),
+                    ],
+                    more,
+                ]
+                .concat(),
+            )
+        };
+        let without_class = crate::error::render(&whole(&[]).expect_err("refused"));
+        assert!(
+            without_class.contains("no class is known of the row `r6`"),
+            "{without_class}"
+        );
+        let known = [
+            ("r6,,p1,2020-01-05,Z\n", ""),
+            ("r7,ill,p7,2020-01-06,Z\n", ""),
+        ];
+        let samples = whole(&known).expect("read");
+        assert_eq!(
+            samples.splits,
+            [(
+                "all".to_owned(),
+                SplitRows {
+                    train: vec![0, 1, 2, 3, 4],
+                    ..SplitRows::default()
+                }
+            )]
+            .into()
+        );
+    }
+
+    #[test]
+    fn further_splits_are_scored_on() {
+        let with = |more: &str| read(&[("\"train_A\"", &format!("{more},\"train_A\""))]);
+        let samples = with("\"evaluate_W\":\"cohort == 'W'\",\"evaluate_A_late\":\"run == 'r5'\"")
+            .expect("read");
+        assert_eq!(samples.names, ["r1", "r2", "r3", "r4", "r5"]);
+        assert_eq!(
+            samples.splits["A"].evaluate,
+            [("A_late".to_owned(), vec![4]), ("W".to_owned(), vec![4])].into()
+        );
+        let refusal = |more: &str| crate::error::render(&with(more).expect_err("refused"));
+        let learned = refusal("\"evaluate_W\":\"cohort in ['W', 'X']\"");
+        assert!(
+            learned.contains("the split `A` and `evaluate_W` share the row `r1`, `r2`"),
+            "{learned}"
+        );
+        let chosen_by = refusal("\"evaluate_W\":\"cohort == 'Y'\"");
+        assert!(
+            chosen_by.contains("share the row `r3`, `r4`"),
+            "{chosen_by}"
+        );
+        let of_another =
+            with("\"evaluate_B\":\"cohort == 'X'\",\"B\":\"cohort == 'W'\"").expect("read");
+        assert!(
+            of_another.splits["A"].evaluate.is_empty(),
+            "that of another split is not its own"
+        );
+    }
+
+    #[test]
+    fn classes_are_numbers_or_words_in_order() {
+        let numbered = read(&[("ill,", "10,"), ("well,", "9,")]).expect("read");
+        assert_eq!(
+            (&numbered.table.classes[..], &numbered.table.y[..]),
+            (&["9".to_owned(), "10".to_owned()][..], &[1, 0, 1, 0][..])
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_joined_is_named() {
+        let refusal = |replacements: &[(&str, &str)]| {
+            let text = crate::error::render(&read(replacements).expect_err("must be refused"));
+            // The directory is another one each time.
+            let words = text
+                .split('`')
+                .map(|word| word.rsplit('/').next().unwrap_or(word));
+            words.collect::<Vec<_>>().join("`")
+        };
+        insta::assert_snapshot!(
+            [
+                refusal(&[(
+                    "cohort == 'Y'",
+                    "cohort == 'Z' and condition is not missing"
+                )]),
+                refusal(&[("cohort == 'Y'", "run in ['r3', 'r6']")]),
+                refusal(&[("cohort == 'Y'", "condition == 'ill' and cohort == 'Y'")]),
+                refusal(&[("cohort == 'Y'", "condition is not missing")]),
+                refusal(&[
+                    ("cohort == 'Y'", "cohort in ['Y', 'W']"),
+                    ("\"group\":null", "\"group\":\"patient\""),
+                    ("p5", "p2"),
+                    ("p3", "p1")
+                ]),
+                refusal(&[("cohort == 'Y'", "cohrt == 'Y'")]),
+                refusal(&[("cohort == 'Y'", "cohort == 'V'")]),
+                refusal(&[("r4,4,40", "r4,4,many")]),
+                refusal(&[("r4,4,40", "r4,4,inf")]),
+                refusal(&[("r4,4,40", "r4,4")]),
+                refusal(&[("r4,4,40", "r3,4,40")]),
+                refusal(&[("r4,well", "r3,well")]),
+                refusal(&[("\"target\":\"condition\"", "\"target\":\"conditions\"")]),
+                refusal(&[("\"group\":null", "\"group\":\"paitent\"")]),
+                refusal(&[("2020-01-03", "yesterday")]),
+                refusal(&[("run,a,b", "run,a,a")]),
+                refusal(&[("run,a,b", "id,a,b")]),
+                refusal(&[("features.csv\"", "nowhere.csv\"")]),
+            ]
+            .join("\n")
+        );
+    }
+}

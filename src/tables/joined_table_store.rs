@@ -1,0 +1,203 @@
+//! Joined tables ⇄ a directory that workers share: numbers in a shard, names in its manifest.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::feature_table::FeatureTable;
+use super::joined_table::JoinedTable;
+use super::split_rows::SplitRows;
+use crate::config::DataConfig;
+use crate::files::StagedDirectory;
+use crate::manifest::{self, Checksum};
+use crate::shard::{ArtefactFormat, ShardColumn, ShardLayout};
+
+/// Directories of joined tables.
+pub const TABLE: ArtefactFormat = ArtefactFormat {
+    name: "table",
+    version: 2,
+    rebuild: "poolcast sweep init CONFIG -o DIR",
+};
+
+const NUMBERS_FILE: &str = "table.safetensors";
+
+/// What the manifest says.
+#[derive(Serialize, Deserialize)]
+struct TableManifest {
+    /// The digest of the file of numbers.
+    xxh3: String,
+    features: Vec<String>,
+    classes: Vec<String>,
+    names: Vec<String>,
+    splits: BTreeMap<String, SplitRows>,
+}
+
+/// The digest of everything that the joined table of `data` comes from: both files, and what is
+/// asked of them.
+pub fn joined_table_key(data: &DataConfig) -> Result<String> {
+    let DataConfig {
+        index,
+        target,
+        group,
+        time,
+        splits,
+        validate,
+        ..
+    } = data;
+    let asked = (index, target, group, time, splits, validate, data.chosen()?);
+    let features = size_and_checksum(data.features.as_deref())?;
+    let metadata = size_and_checksum(data.metadata.as_deref())?;
+    manifest::key(&(features, metadata, asked))
+}
+
+/// The size of a file and its checksum.
+fn size_and_checksum(path: Option<&Path>) -> Result<(u64, String)> {
+    let path = path.context("`data` names no tables")?;
+    let mut checksum = Checksum::default();
+    checksum.read(fs_err::File::open(path)?)?;
+    Ok(checksum.finish())
+}
+
+impl JoinedTable {
+    /// Writes the table to the directory `dir`, in place of another; `key` is that of what it was
+    /// made from.
+    pub fn write(&self, dir: &Path, key: &str) -> Result<()> {
+        let table = &self.table;
+        let shape = [table.column_count(), table.row_count()];
+        let mut columns = vec![
+            ("x".to_owned(), ShardColumn::new(&table.x, &shape)),
+            ("y".to_owned(), ShardColumn::vector(&table.y)),
+            ("groups".to_owned(), ShardColumn::vector(&table.groups)),
+        ];
+        if let Some(times) = &self.times {
+            columns.push(("times".to_owned(), ShardColumn::vector(times)));
+        }
+
+        let layout = ShardLayout::new(TABLE, &key, columns)?;
+        let body = TableManifest {
+            xxh3: Checksum::of(layout.parts()),
+            features: table.features.clone(),
+            classes: table.classes.clone(),
+            names: self.names.clone(),
+            splits: self.splits.clone(),
+        };
+        let staging = StagedDirectory::new(dir, true)?;
+        layout.write(&staging.path().join(NUMBERS_FILE))?;
+        manifest::write(staging.path(), TABLE, key, &body)?;
+        staging.commit()
+    }
+
+    /// Reads the table in `dir`.
+    ///
+    /// # Errors
+    /// Fails on a directory without a table, with one of another version, and with numbers that do
+    /// not fit together.
+    pub fn open(dir: &Path) -> Result<JoinedTable> {
+        let TableManifest {
+            xxh3,
+            features,
+            classes,
+            names,
+            splits,
+        } = manifest::read(dir, TABLE)?.body;
+        let shard = manifest::open_shard(dir, NUMBERS_FILE, &xxh3, TABLE)?;
+        let times = if shard.names().any(|name| name == "times") {
+            Some(shard.column::<f64>("times")?.to_vec())
+        } else {
+            None
+        };
+
+        let joined = JoinedTable {
+            table: FeatureTable {
+                x: shard.column("x")?.to_vec(),
+                y: shard.column("y")?.to_vec(),
+                groups: shard.column("groups")?.to_vec(),
+                features,
+                classes,
+            },
+            names,
+            times,
+            splits,
+        };
+        ensure!(
+            joined.fits_together(),
+            "the numbers and names in `{}` do not fit together",
+            dir.display()
+        );
+        Ok(joined)
+    }
+
+    /// Whether all columns are of as many rows as there are names, and no class and no row of a
+    /// split is beyond the last.
+    fn fits_together(&self) -> bool {
+        let n = self.names.len();
+        let table = &self.table;
+        let lengths = [
+            table.y.len(),
+            table.groups.len(),
+            self.times.as_ref().map_or(n, Vec::len),
+        ];
+        let class_count = table.classes.len();
+        let mut split_rows = self.splits.values().flat_map(SplitRows::all_rows);
+
+        table.x.len() == n * table.column_count()
+            && lengths == [n; 3]
+            && table.y.iter().all(|class| (*class as usize) < class_count)
+            && split_rows.all(|row| row < n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_read_back() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<String>>()
+        };
+        let x = vec![1.0, 2.0, 3.0, 4.0];
+        let (features, classes) = (words(&["a", "b"]), words(&["-", "+"]));
+        let table = FeatureTable {
+            features,
+            x,
+            y: vec![0, 1],
+            classes,
+            groups: vec![7, 7],
+        };
+        let splits = BTreeMap::from([(
+            "A".to_owned(),
+            SplitRows {
+                train: vec![0, 1],
+                ..SplitRows::default()
+            },
+        )]);
+        let samples = JoinedTable {
+            table,
+            names: words(&["r", "s"]),
+            times: Some(vec![0.5, 1.5]),
+            splits,
+        };
+        let path = dir.path().join("table");
+        samples.write(&path, "k").expect("written");
+        assert_eq!(JoinedTable::open(&path).expect("read"), samples);
+        assert_eq!(manifest::finished_key(&path, TABLE).as_deref(), Some("k"));
+        let broken = JoinedTable {
+            names: words(&["r"]),
+            ..samples
+        };
+        broken.write(&path, "k").expect("written");
+        assert!(
+            JoinedTable::open(&path)
+                .expect_err("refused")
+                .to_string()
+                .contains("do not fit together")
+        );
+    }
+}

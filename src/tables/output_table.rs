@@ -1,0 +1,212 @@
+//! Columns of results → a CSV or Parquet file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::Type;
+
+/// The cells of one column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OutputCells {
+    /// Texts.
+    Texts(Vec<String>),
+    /// Numbers.
+    Floats(Vec<f64>),
+    /// Whole numbers.
+    Integers(Vec<i64>),
+}
+
+/// Columns of one length, each with its name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OutputTable {
+    /// The columns, in the order in which they are written.
+    pub columns: Vec<(String, OutputCells)>,
+}
+
+impl OutputCells {
+    fn len(&self) -> usize {
+        match self {
+            OutputCells::Texts(cells) => cells.len(),
+            OutputCells::Floats(cells) => cells.len(),
+            OutputCells::Integers(cells) => cells.len(),
+        }
+    }
+
+    /// A cell as text. A number is written so that it is read back to the bit.
+    fn text_at(&self, row: usize) -> String {
+        match self {
+            OutputCells::Texts(cells) => cells[row].clone(),
+            OutputCells::Floats(cells) => cells[row].to_string(),
+            OutputCells::Integers(cells) => cells[row].to_string(),
+        }
+    }
+
+    fn json_at(&self, row: usize) -> serde_json::Value {
+        match self {
+            OutputCells::Texts(cells) => cells[row].clone().into(),
+            OutputCells::Floats(cells) => cells[row].into(),
+            OutputCells::Integers(cells) => cells[row].into(),
+        }
+    }
+
+    /// The Parquet field of such a column.
+    fn parquet_field(&self, name: &str) -> Result<Arc<Type>> {
+        let (physical, logical) = match self {
+            OutputCells::Texts(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            OutputCells::Floats(_) => (PhysicalType::DOUBLE, None),
+            OutputCells::Integers(_) => (PhysicalType::INT64, None),
+        };
+        let field = Type::primitive_type_builder(name, physical)
+            .with_repetition(Repetition::REQUIRED)
+            .with_logical_type(logical)
+            .build()?;
+        Ok(Arc::new(field))
+    }
+
+    /// Writes all cells to a column of a Parquet file.
+    fn write_parquet(&self, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
+        match self {
+            OutputCells::Texts(cells) => {
+                let cells: Vec<ByteArray> = cells.iter().map(|cell| cell.as_str().into()).collect();
+                column
+                    .typed::<ByteArrayType>()
+                    .write_batch(&cells, None, None)?;
+            }
+            OutputCells::Floats(cells) => {
+                column
+                    .typed::<DoubleType>()
+                    .write_batch(cells, None, None)?;
+            }
+            OutputCells::Integers(cells) => {
+                column.typed::<Int64Type>().write_batch(cells, None, None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl OutputTable {
+    /// How many rows there are.
+    pub fn row_count(&self) -> usize {
+        self.columns.first().map_or(0, |(_, cells)| cells.len())
+    }
+
+    /// The rows as CSV, the names of the columns first.
+    pub fn to_csv(&self) -> Result<String> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(self.columns.iter().map(|(name, _)| name))?;
+        for row in 0..self.row_count() {
+            writer.write_record(self.columns.iter().map(|(_, cells)| cells.text_at(row)))?;
+        }
+        String::from_utf8(writer.into_inner()?).context("names and cells are texts")
+    }
+
+    /// The rows as JSON, an object each.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut rows = Vec::with_capacity(self.row_count());
+        for row in 0..self.row_count() {
+            let mut object = serde_json::Map::new();
+            for (name, cells) in &self.columns {
+                object.insert(name.clone(), cells.json_at(row));
+            }
+            rows.push(serde_json::Value::Object(object));
+        }
+        serde_json::Value::Array(rows)
+    }
+
+    /// Writes the file `path`: Parquet where its name ends in `.parquet`, else CSV.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let is_parquet = path
+            .extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
+        let bytes = if is_parquet {
+            self.to_parquet()?
+        } else {
+            self.to_csv()?.into_bytes()
+        };
+        crate::files::write_atomic(path, &bytes)
+    }
+
+    fn to_parquet(&self) -> Result<Vec<u8>> {
+        let mut fields = Vec::with_capacity(self.columns.len());
+        for (name, cells) in &self.columns {
+            fields.push(cells.parquet_field(name)?);
+        }
+        let schema = Type::group_type_builder("schema")
+            .with_fields(fields)
+            .build()?;
+        let compression = Compression::ZSTD(ZstdLevel::try_new(3)?);
+        let properties = WriterProperties::builder()
+            .set_compression(compression)
+            .build();
+
+        let mut writer =
+            SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
+        let mut rows = writer.next_row_group()?;
+        for (_, cells) in &self.columns {
+            let mut column = rows.next_column()?.context("a column for each field")?;
+            cells.write_parquet(&mut column)?;
+            column.close()?;
+        }
+        rows.close()?;
+        Ok(writer.into_inner()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::table_file::{TableCell, read_table};
+
+    fn small_table() -> OutputTable {
+        let columns = [
+            (
+                "id",
+                OutputCells::Texts(["a,1", "say \"no\""].map(str::to_owned).to_vec()),
+            ),
+            ("p", OutputCells::Floats(vec![0.1, 1.0 / 3.0])),
+            ("code", OutputCells::Integers(vec![-1, 1 << 53])),
+        ];
+        OutputTable {
+            columns: columns
+                .map(|(name, cells)| (name.to_owned(), cells))
+                .to_vec(),
+        }
+    }
+
+    #[test]
+    fn rows_are_read_back_to_the_bit() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["sheet.csv", "sheet.parquet", "SHEET.PARQUET"] {
+            let path = dir.path().join(name);
+            small_table().write(&path).expect("written");
+            let head = |names: &[String]| {
+                assert_eq!(names, ["id", "p", "code"]);
+                Ok(Vec::new())
+            };
+            let found = read_table(&path, head, |rows: &mut Vec<String>, _, cells| {
+                let word = |cell: &TableCell<'_>| match cell {
+                    TableCell::Number(number) => number.to_string(),
+                    TableCell::Text(text) | TableCell::Written(text) => (*text).to_owned(),
+                    other => format!("{other:?}"),
+                };
+                rows.push(cells.iter().map(word).collect::<Vec<_>>().join(" | "));
+                Ok(())
+            });
+            let wanted = [
+                "a,1 | 0.1 | -1",
+                "say \"no\" | 0.3333333333333333 | 9007199254740992",
+            ];
+            assert_eq!(found.expect("read"), wanted, "{name}");
+        }
+        assert_eq!(
+            small_table().to_json()[1],
+            serde_json::json!({"id": "say \"no\"", "p": 1.0 / 3.0, "code": 1u64 << 53})
+        );
+    }
+}

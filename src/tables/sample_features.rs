@@ -1,0 +1,190 @@
+//! Samples → a table with a named column for each thing known at a hold.
+
+use anyhow::Result;
+
+use super::feature_table::FeatureTable;
+use crate::tensors::{Dataset, EMPTY_CELL, HoldFacts, SplitSide};
+
+/// The samples of one side as rows, for models that see no order of time: of each state the frames
+/// that the held job spent in it (`frames_012`), whether it was its last (`last_012`), and the
+/// share of the context jobs in it in the last frame (`share_012`); then what else is known at the
+/// hold, by the names of [`HoldFacts::static_names`]. A state is an event number, or what stands
+/// for a hold with its code. The classes are `failure` and `success`, a group is a cluster.
+///
+/// # Errors
+/// Fails when a shard cannot be read.
+pub fn sample_features(dataset: &Dataset, side: SplitSide) -> Result<FeatureTable> {
+    let states = dataset.summary.e;
+    let jobs = dataset.summary.settings.j;
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    for (at, facts) in dataset.facts(side)?.iter().enumerate() {
+        let mut row = state_columns(dataset.codes(side, at), jobs, states);
+        row.extend(facts.static_features().map(f64::from));
+        rows.push(row);
+    }
+
+    let features = column_names(states);
+    let mut x = Vec::with_capacity(features.len() * rows.len());
+    for column in 0..features.len() {
+        x.extend(rows.iter().map(|row| row[column]));
+    }
+    let labels = dataset.column::<u8>(side, "label")?;
+    let clusters = dataset.column::<u32>(side, "group")?;
+    Ok(FeatureTable {
+        features,
+        x,
+        y: labels.into_iter().map(u32::from).collect(),
+        classes: ["failure", "success"].map(str::to_owned).to_vec(),
+        groups: clusters.into_iter().map(u64::from).collect(),
+    })
+}
+
+/// The names of the columns, for `e` states.
+fn column_names(e: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    for kind in ["frames", "last", "share"] {
+        names.extend((0..e).map(|state| format!("{kind}_{state:03}")));
+    }
+    names.extend(HoldFacts::static_names());
+    names
+}
+
+/// What codes `[m, j]` below `e` tell without the order of time, `[3 * e]`: the columns `frames`,
+/// `last` and `share` of each state. The held job comes first in each frame.
+fn state_columns(codes: &[u8], j: usize, e: usize) -> Vec<f64> {
+    let mut columns = vec![0.0; 3 * e];
+    let (frames, rest) = columns.split_at_mut(e);
+    let (last, shares) = rest.split_at_mut(e);
+
+    for frame in codes.chunks_exact(j) {
+        count_state(frames, frame[0], 1.0);
+    }
+
+    let last_frame = codes.chunks_exact(j).next_back();
+    if let Some((held, context)) = last_frame.and_then(<[u8]>::split_first) {
+        count_state(last, *held, 1.0);
+        let known = context.iter().filter(|code| **code != EMPTY_CELL).count();
+        for code in context {
+            count_state(shares, *code, 1.0 / known as f64);
+        }
+    }
+    columns
+}
+
+/// Adds `amount` to the sum of a state; an empty place is in none.
+fn count_state(sums: &mut [f64], code: u8, amount: f64) {
+    if code != EMPTY_CELL {
+        sums[usize::from(code)] += amount;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::eventlog::JobEvent;
+    use crate::{events, tensors};
+
+    #[test]
+    fn frames_are_counted_and_the_last_is_looked_at() {
+        let codes = [
+            [0, EMPTY_CELL, 1],
+            [2, 1, EMPTY_CELL],
+            [2, EMPTY_CELL, EMPTY_CELL],
+            [1, 2, 2],
+        ]
+        .concat();
+        let columns = state_columns(&codes, 3, 3);
+        assert_eq!(columns, [1.0, 1.0, 2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn empty_places_are_no_state() {
+        assert_eq!(state_columns(&[EMPTY_CELL; 6], 3, 2), [0.0; 6]);
+        assert_eq!(
+            state_columns(&[1, EMPTY_CELL, 0, 1], 4, 2),
+            [0.0, 1.0, 0.0, 1.0, 0.5, 0.5]
+        );
+        assert_eq!(state_columns(&[1, 1], 1, 2), [0.0, 2.0, 0.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_row_is_a_sample() {
+        let event = |cluster: i32, s: i64, number: u16| JobEvent {
+            cluster,
+            time_ms: 1000 * (100 * i64::from(cluster) + s),
+            number,
+            normal: u8::from(number == 5),
+            hold_code: if number == 12 { 13 } else { 0 },
+            ..JobEvent::default()
+        };
+        let life = |job: i32| {
+            let last = if job % 3 == 0 { 12 } else { 5 };
+            [(0, 0), (5, 1), (20, 12), (30, 13), (40, last)]
+                .map(|(s, number)| event(job, s, number))
+        };
+        let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<JobEvent>>());
+        let keys = [("j", 2), ("m", 3), ("timeframe_len", 5)];
+        let keys =
+            keys.map(|(key, value)| (["preprocessing.parameters.", key].concat(), value.into()));
+        let keys: BTreeMap<String, serde_json::Value> = keys.into_iter().collect();
+        let keys = keys
+            .iter()
+            .map(|(key, value)| (&**key, value.clone()))
+            .collect();
+        let settings = tensors::TensorSettings::from_config(
+            &Config::load(None, &keys).expect("a configuration"),
+        )
+        .expect("settings");
+        let dir = tempfile::tempdir().expect("a directory");
+        tensors::build(
+            &store,
+            &settings,
+            "events",
+            &dir.path().join("tensors"),
+            false,
+            |_| {},
+        )
+        .expect("built");
+        let dataset = Dataset::open(&dir.path().join("tensors")).expect("opened");
+        let table = sample_features(&dataset, SplitSide::Train).expect("a table");
+        assert_eq!(
+            (table.row_count(), table.column_count()),
+            (dataset.len(SplitSide::Train), table.features.len())
+        );
+        let column = |name: &str| {
+            table.column(
+                table
+                    .features
+                    .iter()
+                    .position(|known| known == name)
+                    .expect(name),
+            )
+        };
+        assert!(
+            column("frames_001").iter().all(|frames| *frames == 2.0),
+            "run for two frames, then held"
+        );
+        assert!(
+            column("last_012")
+                .iter()
+                .chain(column("hold_code_13"))
+                .all(|last| *last == 1.0)
+        );
+        assert_eq!(
+            table.groups.iter().collect::<BTreeSet<_>>().len(),
+            table.row_count(),
+            "a cluster each"
+        );
+        assert!(table.y.contains(&0) && table.y.contains(&1));
+    }
+
+    #[test]
+    fn every_column_has_a_name_of_its_own() {
+        let names = column_names(49);
+        assert_eq!(names.len(), 3 * 49 + crate::tensors::STATIC_FEATURES);
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    }
+}

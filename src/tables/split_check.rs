@@ -1,0 +1,103 @@
+//! A split of joined rows → whether a model may learn from it and be judged by it.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+
+use super::feature_table::FeatureTable;
+use super::split_rows::{HeldOutRows, SplitRows, shared_names};
+use crate::config::EVALUATE;
+use crate::error::hinted;
+use crate::output::counted;
+
+/// A split with the table that its rows are of.
+pub(super) struct SplitCheck<'a> {
+    pub(super) name: &'a str,
+    pub(super) split: &'a SplitRows,
+    pub(super) table: &'a FeatureTable,
+    /// The names of each row's group, `[n]`, where a column says them.
+    pub(super) group_names: Option<&'a [String]>,
+}
+
+impl SplitCheck<'_> {
+    /// Refuses a split that shares a group with what it holds out, that holds out a class which it
+    /// does not learn, or that has a side of one class.
+    pub(super) fn check(&self) -> Result<()> {
+        let held_out = self.split.held_out(self.name);
+        if let Some(groups) = self.group_names {
+            for held_out in &held_out {
+                self.check_groups(groups, held_out)?;
+            }
+        }
+        for held_out in &held_out {
+            self.check_known_classes(held_out)?;
+        }
+        self.check_several_classes("train", &self.split.train)?;
+        self.check_several_classes("validate", &self.split.validate)
+    }
+
+    fn check_groups(&self, groups: &[String], held_out: &HeldOutRows<'_>) -> Result<()> {
+        let group_set = |rows: &[usize]| -> BTreeSet<&str> {
+            rows.iter().map(|row| groups[*row].as_str()).collect()
+        };
+        let learned = group_set(&self.split.train);
+        let mut both = group_set(held_out.rows);
+        both.retain(|group| learned.contains(group));
+
+        let name = self.name;
+        let sides = if held_out.filter.starts_with(EVALUATE) {
+            format!(
+                "the train side of the split `{name}` and `{}`",
+                held_out.filter
+            )
+        } else {
+            format!("the two sides of the split `{name}`")
+        };
+        ensure!(
+            both.is_empty(),
+            shared_names(&sides, "group", both.into_iter())
+        );
+        Ok(())
+    }
+
+    fn check_known_classes(&self, held_out: &HeldOutRows<'_>) -> Result<()> {
+        let learned = self.classes_of(&self.split.train);
+        let unknown = self
+            .classes_of(held_out.rows)
+            .into_iter()
+            .find(|class| !learned.contains(class));
+        if let Some(class) = unknown {
+            anyhow::bail!(hinted(
+                format!(
+                    "`{}` has the class `{}`, which the split `{}` does not learn from",
+                    held_out.filter, self.table.classes[class as usize], self.name
+                ),
+                "change one of the two filters"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_several_classes(&self, side: &str, rows: &[usize]) -> Result<()> {
+        let classes = self.classes_of(rows);
+        let only = classes
+            .first()
+            .map_or("none", |class| &self.table.classes[*class as usize]);
+        ensure!(
+            classes.len() > 1 || rows.is_empty(),
+            hinted(
+                format!(
+                    "the {side} side of the split `{}` has one class: `{only}`, {}",
+                    self.name,
+                    counted(rows.len(), "row")
+                ),
+                "a model needs at least two; change the filter"
+            )
+        );
+        Ok(())
+    }
+
+    fn classes_of(&self, rows: &[usize]) -> BTreeSet<u32> {
+        rows.iter().map(|row| self.table.y[*row]).collect()
+    }
+}

@@ -1,0 +1,205 @@
+//! The splits of `data`, filters by name → the rows of the metadata that each split names.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::filter::RowFilter;
+use super::metadata::MetadataTable;
+use super::name_list::list_names;
+use crate::config::{DataConfig, EVALUATE, WHOLE};
+use crate::error::{HintedError, hinted};
+
+/// The rows of a split, ascending.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SplitRows {
+    /// Learned from.
+    pub train: Vec<usize>,
+    /// Held out; empty where nothing is.
+    pub validate: Vec<usize>,
+    /// Further rows that models are scored on, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub evaluate: BTreeMap<String, Vec<usize>>,
+}
+
+/// Rows of a split that no model learns from.
+pub(super) struct HeldOutRows<'a> {
+    /// The name of the filter that selects them.
+    pub(super) filter: String,
+    pub(super) rows: &'a [usize],
+}
+
+impl SplitRows {
+    /// The rows of all sides; one of several sides more than once.
+    pub fn all_rows(&self) -> impl Iterator<Item = usize> {
+        self.train
+            .iter()
+            .chain(&self.validate)
+            .chain(self.evaluate.values().flatten())
+            .copied()
+    }
+
+    /// What no model of the split called `split` learns from.
+    pub(super) fn held_out<'a>(&'a self, split: &str) -> Vec<HeldOutRows<'a>> {
+        let mut held_out = vec![HeldOutRows {
+            filter: format!("validate_{split}"),
+            rows: &self.validate,
+        }];
+        for (name, rows) in &self.evaluate {
+            held_out.push(HeldOutRows {
+                filter: format!("{EVALUATE}{name}"),
+                rows,
+            });
+        }
+        held_out
+    }
+
+    /// The same split of a table where each row stands at another place.
+    pub(super) fn moved(self, places: &HashMap<usize, usize>) -> SplitRows {
+        let moved = |rows: Vec<usize>| rows.iter().map(|row| places[row]).collect();
+        SplitRows {
+            train: moved(self.train),
+            validate: moved(self.validate),
+            evaluate: self
+                .evaluate
+                .into_iter()
+                .map(|(name, rows)| (name, moved(rows)))
+                .collect(),
+        }
+    }
+}
+
+/// The rows of the metadata that each chosen split names; all rows where there are no splits.
+///
+/// # Errors
+/// Fails for a filter that cannot be used or selects no row, and for a row that a split would both
+/// learn from and hold out.
+pub(super) fn select_splits(
+    data: &DataConfig,
+    metadata: &MetadataTable,
+) -> Result<BTreeMap<String, SplitRows>> {
+    if data.splits.is_empty() {
+        let whole = SplitRows {
+            train: (0..metadata.index.len()).collect(),
+            ..SplitRows::default()
+        };
+        return Ok([(WHOLE.to_owned(), whole)].into());
+    }
+
+    let mut splits = BTreeMap::new();
+    for name in data.chosen()? {
+        let selector = SplitSelector {
+            data,
+            metadata,
+            name: &name,
+        };
+        let rows = selector.select()?;
+        splits.insert(name, rows);
+    }
+    Ok(splits)
+}
+
+/// Selects the rows of one split.
+struct SplitSelector<'a> {
+    data: &'a DataConfig,
+    metadata: &'a MetadataTable,
+    /// The name of the split.
+    name: &'a str,
+}
+
+impl SplitSelector<'_> {
+    fn select(&self) -> Result<SplitRows> {
+        let mut split = self.select_sides()?;
+        if !self.data.validate {
+            // Nothing is held out: models learn from both sides.
+            split.train.append(&mut split.validate);
+            split.train.sort_unstable();
+        }
+        self.select_evaluated(&mut split)?;
+        Ok(split)
+    }
+
+    /// The two sides of the split: `train_NAME` and `validate_NAME`, or `NAME` alone.
+    fn select_sides(&self) -> Result<SplitRows> {
+        let [train, validate] = ["train", "validate"].map(|side| format!("{side}_{}", self.name));
+        let has_train = self.data.splits.contains_key(&train);
+        let mut split = SplitRows {
+            train: self.select_filter(if has_train { &train } else { self.name })?,
+            ..SplitRows::default()
+        };
+        if has_train && self.data.splits.contains_key(&validate) {
+            split.validate = self.select_filter(&validate)?;
+        }
+
+        // Even where both sides are merged afterwards, a row in both is a mistake in the filters.
+        let learned: BTreeSet<usize> = split.train.iter().copied().collect();
+        self.check_disjoint(&learned, &split.validate, || {
+            format!("`{train}` and `{validate}`")
+        })?;
+        Ok(split)
+    }
+
+    /// Adds the further rows that models are scored on.
+    fn select_evaluated(&self, split: &mut SplitRows) -> Result<()> {
+        for evaluated in self.data.evaluated(self.name) {
+            let filter = format!("{EVALUATE}{evaluated}");
+            let rows = self.select_filter(&filter)?;
+
+            // What a trial is chosen by is no honest score of it either.
+            let known: BTreeSet<usize> =
+                split.train.iter().chain(&split.validate).copied().collect();
+            self.check_disjoint(&known, &rows, || {
+                format!("the split `{}` and `{filter}`", self.name)
+            })?;
+            split.evaluate.insert(evaluated.to_owned(), rows);
+        }
+        Ok(())
+    }
+
+    /// The rows that the filter `data.splits.FILTER` selects.
+    fn select_filter(&self, filter: &str) -> Result<Vec<usize>> {
+        let rows = RowFilter::parse(&self.data.splits[filter])
+            .and_then(|parsed| parsed.select(self.metadata))
+            .with_context(|| format!("cannot use `data.splits.{filter}`"))?;
+        ensure!(
+            !rows.is_empty(),
+            hinted(
+                format!("`data.splits.{filter}` selects no row"),
+                "change the filter; rows where it is unknown are not selected"
+            )
+        );
+        Ok(rows)
+    }
+
+    /// Fails where one of the rows `held_out` is `known`; `sides` says whose rows these are.
+    fn check_disjoint(
+        &self,
+        known: &BTreeSet<usize>,
+        held_out: &[usize],
+        sides: impl FnOnce() -> String,
+    ) -> Result<()> {
+        let both: Vec<&str> = held_out
+            .iter()
+            .filter(|row| known.contains(row))
+            .map(|row| self.metadata.index[*row].as_str())
+            .collect();
+        ensure!(
+            both.is_empty(),
+            shared_names(&sides(), "row", both.into_iter())
+        );
+        Ok(())
+    }
+}
+
+/// Says that two sides share rows or groups: something would be learned from and validated on.
+pub(super) fn shared_names<'a>(
+    sides: &str,
+    what: &str,
+    names: impl ExactSizeIterator<Item = &'a str>,
+) -> HintedError {
+    hinted(
+        format!("{sides} share the {what} {}", list_names(names)),
+        "what is validated on must not be learned from; change one of the two filters",
+    )
+}

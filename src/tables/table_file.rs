@@ -1,0 +1,183 @@
+//! A file of rows, CSV or Parquet → its cells, a row at a time.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::{Field, Row};
+
+use crate::error::hinted;
+
+/// What stands in one place of a table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum TableCell<'a> {
+    /// Nothing.
+    Missing,
+    Number(f64),
+    Bool(bool),
+    Text(&'a str),
+    /// As a CSV file has it: its column decides whether it is a number.
+    Written(&'a str),
+}
+
+/// What a CSV file says in place of a value that is missing: the words that pandas takes for one,
+/// but for the odd ones.
+const MISSING_WORDS: [&str; 9] = [
+    "", "NA", "N/A", "NaN", "nan", "<NA>", "None", "null", "NULL",
+];
+
+/// What a Parquet file begins with.
+const PARQUET_MAGIC: &[u8] = b"PAR1";
+
+/// Reads the table `path`, told apart by content. `begin` gets the names of its columns and makes
+/// what the rows go into; `add_row` gets each row with its place for messages: `line 7` of a CSV
+/// file, `row 6` of a Parquet file.
+///
+/// # Errors
+/// Fails on a file that is neither, a column without a name, two of the same name, and rows of
+/// another length.
+pub(super) fn read_table<T>(
+    path: &Path,
+    begin: impl FnOnce(&[String]) -> Result<T>,
+    add_row: impl FnMut(&mut T, &str, &[TableCell<'_>]) -> Result<()>,
+) -> Result<T> {
+    let read = if is_parquet(path)? {
+        read_parquet(path, begin, add_row)
+    } else {
+        read_csv(path, begin, add_row)
+    };
+    read.with_context(|| format!("cannot use the table `{}`", path.display()))
+}
+
+fn is_parquet(path: &Path) -> Result<bool> {
+    let file = fs_err::File::open(path).context(hinted(
+        "a table is missing",
+        "name a CSV or Parquet file in `data.features` and `data.metadata`",
+    ))?;
+    let mut magic = Vec::new();
+    file.take(PARQUET_MAGIC.len() as u64)
+        .read_to_end(&mut magic)?;
+    Ok(magic == PARQUET_MAGIC)
+}
+
+fn read_csv<T>(
+    path: &Path,
+    begin: impl FnOnce(&[String]) -> Result<T>,
+    mut add_row: impl FnMut(&mut T, &str, &[TableCell<'_>]) -> Result<()>,
+) -> Result<T> {
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .from_reader(fs_err::File::open(path)?);
+    let names: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
+    check_column_names(&names)?;
+
+    let mut table = begin(&names)?;
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record)? {
+        let line = record.position().map_or(0, csv::Position::line);
+        let cells: Vec<TableCell<'_>> = record.iter().map(csv_cell).collect();
+        add_row(&mut table, &format!("line {line}"), &cells)?;
+    }
+    Ok(table)
+}
+
+fn csv_cell(text: &str) -> TableCell<'_> {
+    if MISSING_WORDS.contains(&text) {
+        TableCell::Missing
+    } else {
+        TableCell::Written(text)
+    }
+}
+
+fn read_parquet<T>(
+    path: &Path,
+    begin: impl FnOnce(&[String]) -> Result<T>,
+    mut add_row: impl FnMut(&mut T, &str, &[TableCell<'_>]) -> Result<()>,
+) -> Result<T> {
+    let reader = SerializedFileReader::new(fs_err::File::open(path)?.into_parts().0)?;
+    let schema = reader.metadata().file_metadata().schema();
+    let names: Vec<String> = schema
+        .get_fields()
+        .iter()
+        .map(|field| field.name().to_owned())
+        .collect();
+    check_column_names(&names)?;
+
+    let mut table = begin(&names)?;
+    for (number, read) in (1..).zip(reader.get_row_iter(None)?) {
+        let row: Row = read.with_context(|| format!("row {number}"))?;
+        let mut cells = Vec::with_capacity(names.len());
+        for (name, field) in row.get_column_iter() {
+            let cell = parquet_cell(field);
+            cells.push(cell.with_context(|| format!("column `{name}`, row {number}"))?);
+        }
+        add_row(&mut table, &format!("row {number}"), &cells)?;
+    }
+    Ok(table)
+}
+
+fn parquet_cell(field: &Field) -> Result<TableCell<'_>> {
+    Ok(match field {
+        Field::Null => TableCell::Missing,
+        Field::Bool(value) => TableCell::Bool(*value),
+        Field::Byte(value) => number_cell((*value).into()),
+        Field::Short(value) => number_cell((*value).into()),
+        Field::Int(value) | Field::Date(value) | Field::TimeMillis(value) => {
+            number_cell((*value).into())
+        }
+        Field::Long(value)
+        | Field::TimeMicros(value)
+        | Field::TimestampMillis(value)
+        | Field::TimestampMicros(value) => number_cell(*value as f64),
+        Field::UByte(value) => number_cell((*value).into()),
+        Field::UShort(value) => number_cell((*value).into()),
+        Field::UInt(value) => number_cell((*value).into()),
+        Field::ULong(value) => number_cell(*value as f64),
+        Field::Float16(value) => number_cell(value.to_f64()),
+        Field::Float(value) => number_cell((*value).into()),
+        Field::Double(value) => number_cell(*value),
+        Field::Str(value) => TableCell::Text(value),
+        other => bail!("`{other}` is neither a number, a truth value nor a text"),
+    })
+}
+
+/// pandas writes missing numbers as NaN.
+fn number_cell<'a>(value: f64) -> TableCell<'a> {
+    if value.is_nan() {
+        TableCell::Missing
+    } else {
+        TableCell::Number(value)
+    }
+}
+
+fn check_column_names(names: &[String]) -> Result<()> {
+    for (at, name) in names.iter().enumerate() {
+        ensure!(
+            !name.is_empty(),
+            hinted(
+                format!("column {} has no name", at + 1),
+                "name every column in its first row"
+            )
+        );
+        ensure!(
+            !names[..at].contains(name),
+            "two columns are called `{name}`"
+        );
+    }
+    ensure!(
+        names.len() > 1,
+        "it has {} columns, and a table an index and others",
+        names.len()
+    );
+    Ok(())
+}
+
+/// `true` and `false`, as Python and R write them, too.
+pub(super) fn parse_truth(text: &str) -> Option<bool> {
+    match text {
+        "true" | "True" | "TRUE" => Some(true),
+        "false" | "False" | "FALSE" => Some(false),
+        _ => None,
+    }
+}
