@@ -20,7 +20,7 @@ pub mod archive;
 pub mod config;
 pub mod seed;
 pub mod shard;
-mod column_table;
+pub mod column_table;
 pub mod manifest;
 pub mod salt;
 
