@@ -662,7 +662,7 @@ pub struct SweepTrialsArgs {
 pub struct TrialNumbers(pub Vec<usize>);
 
 fn trial_numbers(text: &str) -> Result<TrialNumbers, String> {
-    let numbers = crate::condor::numbers(text).map(TrialNumbers);
+    let numbers = crate::condor::parse_trial_ranges(text).map(TrialNumbers);
     numbers.ok_or_else(|| "it takes numbers and ranges of them, such as 1-8,12".to_owned())
 }
 

@@ -19,7 +19,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         .iter()
         .map(|job| job.parse())
         .collect::<Result<_>>()?;
-    let dir = sweep::resolve_run(&condor::results(&args.run)?)?;
+    let dir = sweep::resolve_run(&condor::results_directory(&args.run)?)?;
     let run = TrainingRun::open(&dir)?;
     let config = Config::read(&dir)?;
     let logs = find_logs(&args.logs)?;

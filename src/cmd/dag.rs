@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::flags::{flag, flags};
 use super::preparation::{make_tensors, prepare_events, prepare_tables};
 use crate::cli::DagArgs;
-use crate::condor::{self, DAG_FILE, Measured, Plan, Source};
+use crate::condor::{self, DAG_FILE, DagPlan, SampleSource, TrialSeconds};
 use crate::config::Config;
 use crate::error::EXIT_DONE;
 use crate::events::{EVENTS_FORMAT, EventStore};
@@ -32,11 +32,11 @@ pub fn run(args: &DagArgs) -> Result<u8> {
         ("dag.trials_per_job", flag(&args.trials_per_job)),
     ]);
     let config = Config::load(Some(&args.config), &given)?;
-    let plan_of = |measured: &Measured| {
-        Plan::of(&config, measured)
+    let plan_of = |measured: &TrialSeconds| {
+        DagPlan::new(&config, measured)
             .with_context(|| format!("cannot use `{}`", args.config.display()))
     };
-    let written = condor::measured(&config.out)?;
+    let written = condor::read_trial_seconds(&config.out)?;
     let mut plan = plan_of(&written.clone().unwrap_or_default())?;
     if args.dry_run {
         output::print_file(&preview(&plan)?)?;
@@ -45,7 +45,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
         }
         return Ok(EXIT_DONE);
     }
-    condor::check_place(&plan)?;
+    condor::check_directory(&plan)?;
     let _lock = LockedDirectory::new(&config.out)?;
     if written.is_none() {
         let source_key = prepare(&plan)?;
@@ -55,19 +55,21 @@ pub fn run(args: &DagArgs) -> Result<u8> {
             plan = plan_of(&measure(&plan, source_key)?)?;
         }
     }
-    condor::write(&plan)?;
+    condor::write_dag(&plan)?;
     let dir = escape::path(&config.out);
     output::print(&format!("{}: {dir}/{DAG_FILE}\n", counts(&plan)))?;
-    if matches!(plan.source, Source::Logs(_)) && std::env::var_os(salt::SALT_VARIABLE).is_some() {
+    if matches!(plan.source, SampleSource::Logs(_))
+        && std::env::var_os(salt::SALT_VARIABLE).is_some()
+    {
         output::note(
             "note: secrets do not travel with jobs: owners are hashed there without `POOLCAST_OWNER_SALT`",
         );
     }
     if args.submit {
-        if condor::runs_images() == Some(false) {
+        if condor::pool_runs_images() == Some(false) {
             output::note("note: no slot has HasSIF now; until one has, the jobs stay idle");
         }
-        condor::start(&config.out, &config.wandb.sweep.name)?
+        condor::submit_dag(&config.out, &config.wandb.sweep.name)?
             .lines()
             .for_each(output::note);
     } else {
@@ -79,9 +81,9 @@ pub fn run(args: &DagArgs) -> Result<u8> {
 }
 
 /// How many trials there are, and jobs.
-fn counts(plan: &Plan) -> String {
+fn counts(plan: &DagPlan) -> String {
     let tensors = match plan.source {
-        Source::Tables => String::new(),
+        SampleSource::Tables => String::new(),
         _ => format!(" on {} different tensors", plan.tensors.len()),
     };
     format!(
@@ -93,13 +95,13 @@ fn counts(plan: &Plan) -> String {
 
 /// Makes what the jobs' samples are made from: events of the logs that are here, or joined tables. Returns its digest; `None` where
 /// a job has to parse the logs.
-fn prepare(plan: &Plan) -> Result<Option<String>> {
+fn prepare(plan: &DagPlan) -> Result<Option<String>> {
     let config = &plan.config;
     match (&plan.source, &config.dag.events) {
-        (Source::Logs(_), _) => Ok(None),
-        (Source::Tables, _) => prepare_tables(config).map(Some),
-        (Source::Events, None) => prepare_events(config, false).map(Some),
-        (Source::Events, Some(dir)) => taken_over(dir, &events_dir(&config.out)).map(Some),
+        (SampleSource::Logs(_), _) => Ok(None),
+        (SampleSource::Tables, _) => prepare_tables(config).map(Some),
+        (SampleSource::Events, None) => prepare_events(config, false).map(Some),
+        (SampleSource::Events, Some(dir)) => taken_over(dir, &events_dir(&config.out)).map(Some),
     }
 }
 
@@ -124,11 +126,11 @@ fn taken_over(from: &Path, to: &Path) -> Result<String> {
 }
 
 /// Measures a trial of each kind: how long it takes decides how many a job does.
-fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
+fn measure(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
     let out = &plan.config.out;
-    let (scratch, mut measured) = (out.join(SCRATCH), Measured::new());
+    let (scratch, mut measured) = (out.join(SCRATCH), TrialSeconds::new());
     files::remove_all([scratch.clone()])?;
-    let is_of_tables = plan.source == Source::Tables;
+    let is_of_tables = plan.source == SampleSource::Tables;
     let dir = if is_of_tables { out } else { &scratch };
     let sweep = SweepFolder::new(
         dir,
@@ -138,7 +140,7 @@ fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
             source_key,
         },
     );
-    for (fits, trial) in plan.unmeasured() {
+    for (fits, trial) in plan.unmeasured_kinds() {
         if !is_of_tables {
             make_tensors(
                 &sweep,
@@ -163,8 +165,8 @@ fn measure(plan: &Plan, source_key: String) -> Result<Measured> {
 }
 
 /// The DAG and what it refers to, but for the configurations of its trials.
-fn preview(plan: &Plan) -> Result<String> {
-    let files = plan.files()?;
+fn preview(plan: &DagPlan) -> Result<String> {
+    let files = plan.files_by_path()?;
     let shown = files
         .iter()
         .filter(|(name, _)| name.starts_with("condor/") || *name == DAG_FILE);

@@ -14,7 +14,7 @@ use crate::{condor, output, simulate, sweep};
 
 /// Scores the model, keeps the scores beside it, prints them.
 pub fn run(args: &EvaluateArgs) -> Result<u8> {
-    let dir = sweep::resolve_run(&condor::results(&args.run)?)?;
+    let dir = sweep::resolve_run(&condor::results_directory(&args.run)?)?;
     let dataset = Dataset::open(&args.tensors)?;
     let resamples = args
         .resamples

@@ -33,7 +33,7 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
             )
         );
     }
-    let place = condor::results(&args.run)?;
+    let place = condor::results_directory(&args.run)?;
     let sheet = match fit(&place, args.split.as_deref())? {
         Some(dir) => of_table(&dir, args)?,
         None => of_network(&place, args)?,

@@ -1,25 +1,27 @@
 //! A sweep → a DAG of HTCondor jobs; what DAGMan says of it → how far it is; what its jobs left → rows, and a tidy directory.
 //!
 //! The only place that writes submit files and DAGs, or runs HTCondor's programs. The text of all files is a pure function of
-//! a [`Plan`].
+//! a [`DagPlan`].
 
 mod cleanup;
 mod dag;
+mod dag_directory;
+mod layout;
 mod nodes;
 mod parts;
-mod place;
 mod plan;
 mod results;
 mod shared;
 mod site;
 mod submit;
+mod syntax;
 mod tools;
-mod words;
 
-pub use cleanup::{Tidy, tidy};
-pub use nodes::{Counts, Nodes};
-pub use parts::{Measured, Part, numbers};
-pub use place::{DAG_FILE, check_place, is_dag, is_untidied, measured, results, write};
-pub use plan::{Plan, Source};
-pub use results::{all_rows, rows, sweep};
-pub use tools::{runs_images, start};
+pub use cleanup::{CleanupPlan, plan_cleanup};
+pub use dag_directory::{check_directory, write_dag};
+pub use layout::{DAG_FILE, is_dag, is_untidied, read_trial_seconds, results_directory};
+pub use nodes::{DagProgress, NodeCounts};
+pub use parts::{PlannedPart, TrialSeconds, parse_trial_ranges};
+pub use plan::{DagPlan, SampleSource};
+pub use results::{open_sweep, read_all_rows, read_rows};
+pub use tools::{pool_runs_images, submit_dag};

@@ -6,12 +6,11 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-/// The file in a DAG's directory.
-pub(super) const STATUS_FILE: &str = "pipeline.status";
+use super::layout::STATUS_FILE;
 
 /// How many nodes there are in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct NodeCounts {
     /// Ended well, or nothing was to be done.
     pub done: usize,
     /// With a job in the queue, or a script at work.
@@ -26,7 +25,7 @@ pub struct Counts {
 
 /// How far a DAG is.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub struct Nodes {
+pub struct DagProgress {
     /// Whether all is done, and well.
     pub is_done: bool,
     /// Whether DAGMan has ended the DAG with a failure.
@@ -39,8 +38,8 @@ pub struct Nodes {
     pub failed_nodes: Vec<String>,
     /// When DAGMan wrote this, in seconds since 1970.
     pub written_s: Option<u64>,
-    /// Nodes by step: the first word of their names.
-    pub steps: BTreeMap<String, Counts>,
+    /// DagProgress by step: the first word of their names.
+    pub steps: BTreeMap<String, NodeCounts>,
 }
 
 /// DAGMan's numbers for the states of a node, and of the DAG.
@@ -52,43 +51,44 @@ mod state {
     pub(super) const FUTILE: u64 = 7;
 }
 
-impl Nodes {
+impl DagProgress {
     /// How far the DAG in `dir` is; `None` before DAGMan has begun.
     ///
     /// # Errors
     /// Fails for a file that is not DAGMan's.
-    pub fn read(dir: &Path) -> Result<Option<Nodes>> {
+    pub fn read(dir: &Path) -> Result<Option<DagProgress>> {
         let path = dir.join(STATUS_FILE);
         if !path.is_file() {
             return Ok(None);
         }
-        let nodes = Nodes::of(&fs_err::read_to_string(&path)?);
+        let nodes = DagProgress::parse(&fs_err::read_to_string(&path)?);
         nodes
             .map(Some)
             .with_context(|| format!("`{}` is not DAGMan's status of nodes", path.display()))
     }
 
-    fn of(text: &str) -> Option<Nodes> {
-        let (mut nodes, mut is_status) = (Nodes::default(), false);
-        for ad in text.split("\n]").map(attributes) {
+    fn parse(text: &str) -> Option<DagProgress> {
+        let (mut nodes, mut is_status) = (DagProgress::default(), false);
+        for ad in text.split("\n]").map(parse_classad) {
             match ad.get("Type").map(String::as_str) {
                 Some("DagStatus") => {
-                    let status = number(&ad, "DagStatus")?;
+                    let status = read_number(&ad, "DagStatus")?;
                     is_status = true;
                     (nodes.is_done, nodes.has_failed) =
                         (status == state::DONE, status == state::ERROR);
-                    nodes.held = number(&ad, "JobProcsHeld").unwrap_or_default() as usize;
-                    nodes.written_s = number(&ad, "Timestamp");
+                    nodes.held = read_number(&ad, "JobProcsHeld").unwrap_or_default() as usize;
+                    nodes.written_s = read_number(&ad, "Timestamp");
                 }
                 Some("NodeStatus") => {
                     let node = ad.get("Node")?;
-                    nodes.add(node, number(&ad, "NodeStatus")?);
+                    nodes.count_node(node, read_number(&ad, "NodeStatus")?);
                     nodes.failed_nodes.extend(
-                        (number(&ad, "NodeStatus") == Some(state::ERROR)).then(|| node.clone()),
+                        (read_number(&ad, "NodeStatus") == Some(state::ERROR))
+                            .then(|| node.clone()),
                     );
                     nodes
                         .held_nodes
-                        .extend((number(&ad, "JobProcsHeld") > Some(0)).then(|| node.clone()));
+                        .extend((read_number(&ad, "JobProcsHeld") > Some(0)).then(|| node.clone()));
                 }
                 _ => {}
             }
@@ -115,8 +115,9 @@ impl Nodes {
                 .filter(|(step, _)| *step != "report")
                 .map(|(_, counts)| counts)
         };
-        let is_done =
-            |counts: &Counts| counts.at_work + counts.waiting + counts.failed + counts.futile == 0;
+        let is_done = |counts: &NodeCounts| {
+            counts.at_work + counts.waiting + counts.failed + counts.futile == 0
+        };
         !self.is_over() && counts().next().is_some() && counts().all(is_done)
     }
 
@@ -124,7 +125,7 @@ impl Nodes {
     ///
     /// # Errors
     /// Fails where the records cannot be listed.
-    pub fn with_records(mut self, dir: &Path) -> Result<Nodes> {
+    pub fn with_failure_records(mut self, dir: &Path) -> Result<DagProgress> {
         for (place, prefix) in [("tensors", "tensors-"), ("rows", "")] {
             let Ok(entries) = fs_err::read_dir(dir.join(place)) else {
                 continue;
@@ -137,7 +138,7 @@ impl Nodes {
                 let node = format!("{prefix}{name}");
                 if let Some(counts) = self
                     .steps
-                    .get_mut(step(&node))
+                    .get_mut(step_of_node(&node))
                     .filter(|counts| counts.done > 0)
                 {
                     (counts.done, counts.failed) = (counts.done - 1, counts.failed + 1);
@@ -150,7 +151,7 @@ impl Nodes {
     }
 
     /// Why nodes of the DAG in `dir` have failed: what is recorded, else the first error that their jobs said.
-    pub fn failures(&self, dir: &Path) -> BTreeMap<String, String> {
+    pub fn failure_reasons(&self, dir: &Path) -> BTreeMap<String, String> {
         let why = |node: &String| {
             let record = match node.strip_prefix("tensors-") {
                 Some(name) => dir.join(format!("tensors/{name}.failed")),
@@ -178,8 +179,8 @@ impl Nodes {
         self.failed_nodes.iter().map(why).collect()
     }
 
-    fn add(&mut self, node: &str, status: u64) {
-        let counts = self.steps.entry(step(node).to_owned()).or_default();
+    fn count_node(&mut self, node: &str, status: u64) {
+        let counts = self.steps.entry(step_of_node(node).to_owned()).or_default();
         let count = match status {
             state::NOT_READY | state::READY => &mut counts.waiting,
             state::DONE => &mut counts.done,
@@ -192,12 +193,12 @@ impl Nodes {
 }
 
 /// The step that a node belongs to.
-fn step(node: &str) -> &str {
+fn step_of_node(node: &str) -> &str {
     node.split('-').next().unwrap_or(node)
 }
 
 /// The attributes of one ClassAd, one a line: `Name = Value; /* a remark */`.
-fn attributes(ad: &str) -> BTreeMap<String, String> {
+fn parse_classad(ad: &str) -> BTreeMap<String, String> {
     let attribute = |line: &str| {
         let (name, rest) = line.split_once(" = ")?;
         let value = rest.split(';').next()?.trim().trim_matches('"');
@@ -206,7 +207,7 @@ fn attributes(ad: &str) -> BTreeMap<String, String> {
     ad.lines().filter_map(attribute).collect()
 }
 
-fn number(ad: &BTreeMap<String, String>, name: &str) -> Option<u64> {
+fn read_number(ad: &BTreeMap<String, String>, name: &str) -> Option<u64> {
     ad.get(name)?.parse().ok()
 }
 
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn nodes_are_counted_by_step() {
-        let nodes = Nodes::of(STATUS).expect("read");
+        let nodes = DagProgress::parse(STATUS).expect("read");
         assert_eq!(
             (nodes.is_done, nodes.has_failed, nodes.held),
             (false, false, 1)
@@ -259,28 +260,28 @@ mod tests {
         assert_eq!(nodes.held_nodes, ["train-0001"]);
         assert_eq!(
             nodes.steps["parse"],
-            Counts {
+            NodeCounts {
                 done: 1,
-                ..Counts::default()
+                ..NodeCounts::default()
             }
         );
         assert_eq!(
             nodes.steps["train"],
-            Counts {
+            NodeCounts {
                 at_work: 1,
                 failed: 1,
-                ..Counts::default()
+                ..NodeCounts::default()
             }
         );
         assert!(
-            Nodes::of(&STATUS.replace("DagStatus = 3", "DagStatus = 5"))
+            DagProgress::parse(&STATUS.replace("DagStatus = 3", "DagStatus = 5"))
                 .expect("read")
                 .is_done
         );
         for damaged in ["", "[\n", "[\n  Type = \"DagStatus\";\n]\n", "\0"] {
-            assert_eq!(Nodes::of(damaged), None);
+            assert_eq!(DagProgress::parse(damaged), None);
         }
         // A file that is being written over ends anywhere.
-        (0..STATUS.len()).for_each(|end| drop(Nodes::of(&STATUS[..end])));
+        (0..STATUS.len()).for_each(|end| drop(DagProgress::parse(&STATUS[..end])));
     }
 }

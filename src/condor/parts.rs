@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::config;
 
 /// How long a trial takes, in seconds, by what it fits.
-pub type Measured = BTreeMap<String, f64>;
+pub type TrialSeconds = BTreeMap<String, f64>;
 
 /// The least work of a job, in seconds: less than that, and starting its container is most of what it does.
 const LEAST_S: f64 = 60.0;
@@ -15,7 +15,7 @@ const MOST_S: f64 = 600.0;
 
 /// Trials of one kind may share a job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Kind {
+pub(super) struct TrialKind {
     /// The tensors they need, if they are made from logs.
     pub(super) tensors: Option<String>,
     /// What they fit: a pipeline's name, or `network`.
@@ -24,7 +24,7 @@ pub(super) struct Kind {
 
 /// The trials of one job.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct PlannedPart {
     /// As its node is called.
     pub name: String,
     /// Counted from 1, in rising order.
@@ -35,8 +35,8 @@ pub struct Part {
     pub tensors: Option<String>,
 }
 
-impl Part {
-    /// The trials as [`numbers`] reads them: `1-8,12`.
+impl PlannedPart {
+    /// The trials as [`parse_trial_ranges`] reads them: `1-8,12`.
     pub fn ranges(&self) -> String {
         let mut ranges: Vec<(usize, usize)> = Vec::new();
         for &trial in &self.trials {
@@ -54,7 +54,7 @@ impl Part {
 }
 
 /// The trials, counted from 1, that `ranges` names, as `1-8,12`; `None` where that is something else.
-pub fn numbers(ranges: &str) -> Option<Vec<usize>> {
+pub fn parse_trial_ranges(ranges: &str) -> Option<Vec<usize>> {
     let range = |word: &str| {
         let (first, last) = word.split_once('-').unwrap_or((word, word));
         let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
@@ -65,23 +65,27 @@ pub fn numbers(ranges: &str) -> Option<Vec<usize>> {
 }
 
 /// The parts of trials of these `kinds`, the first trial's at place 0.
-pub(super) fn parts(dag: &config::DagConfig, kinds: &[Kind], measured: &Measured) -> Vec<Part> {
-    let mut by_kind: BTreeMap<&Kind, Vec<usize>> = BTreeMap::new();
+pub(super) fn divide_trials(
+    dag: &config::DagConfig,
+    kinds: &[TrialKind],
+    measured: &TrialSeconds,
+) -> Vec<PlannedPart> {
+    let mut by_kind: BTreeMap<&TrialKind, Vec<usize>> = BTreeMap::new();
     kinds
         .iter()
         .zip(1..)
         .for_each(|(kind, trial)| by_kind.entry(kind).or_default().push(trial));
 
-    let seconds = |kind: &Kind| measured.get(&kind.fits).copied();
+    let seconds = |kind: &TrialKind| measured.get(&kind.fits).copied();
     let total_s: f64 = kinds.iter().filter_map(seconds).sum();
     let job_s = (total_s / dag.max_jobs as f64).clamp(LEAST_S, MOST_S);
-    let per_job = |kind: &Kind| match (dag.per_epoch, dag.trials_per_job) {
+    let per_job = |kind: &TrialKind| match (dag.per_epoch, dag.trials_per_job) {
         (true, _) => 1,
         (_, Some(given)) => given,
         _ => seconds(kind).map_or(1, |trial_s| (job_s / trial_s).round().max(1.0) as usize),
     };
 
-    let mut parts: Vec<(Vec<usize>, &Kind)> = Vec::new();
+    let mut parts: Vec<(Vec<usize>, &TrialKind)> = Vec::new();
     for (kind, trials) in by_kind {
         // Of equal size, so that the last is not much smaller than the others.
         let count = trials.len().div_ceil(per_job(kind));
@@ -92,7 +96,7 @@ pub(super) fn parts(dag: &config::DagConfig, kinds: &[Kind], measured: &Measured
         );
     }
     parts.sort();
-    let part = |((trials, kind), number): ((Vec<usize>, &Kind), usize)| Part {
+    let part = |((trials, kind), number): ((Vec<usize>, &TrialKind), usize)| PlannedPart {
         name: format!("trials-{number:04}"),
         trials,
         fits: kind.fits.clone(),
@@ -105,16 +109,16 @@ pub(super) fn parts(dag: &config::DagConfig, kinds: &[Kind], measured: &Measured
 mod tests {
     use super::*;
 
-    fn of(
+    fn divided(
         changes: &[(&'static str, serde_json::Value)],
         fits: &[&str],
         measured: &[(&str, f64)],
     ) -> Vec<(String, String)> {
         let changes = changes.iter().cloned().collect();
         let config = config::Config::load(None, &changes).expect("a configuration");
-        let kinds: Vec<Kind> = fits
+        let kinds: Vec<TrialKind> = fits
             .iter()
-            .map(|fits| Kind {
+            .map(|fits| TrialKind {
                 tensors: None,
                 fits: (*fits).to_owned(),
             })
@@ -123,7 +127,7 @@ mod tests {
             .iter()
             .map(|(fits, seconds)| ((*fits).to_owned(), *seconds))
             .collect();
-        let parts = parts(&config.dag, &kinds, &measured);
+        let parts = divide_trials(&config.dag, &kinds, &measured);
         parts
             .into_iter()
             .map(|part| (part.ranges(), part.fits))
@@ -135,10 +139,10 @@ mod tests {
         count: usize,
         seconds: f64,
     ) -> Vec<usize> {
-        let parts = of(changes, &vec!["lasso"; count], &[("lasso", seconds)]);
+        let parts = divided(changes, &vec!["lasso"; count], &[("lasso", seconds)]);
         parts
             .iter()
-            .map(|(ranges, _)| numbers(ranges).expect("ranges").len())
+            .map(|(ranges, _)| parse_trial_ranges(ranges).expect("ranges").len())
             .collect()
     }
 
@@ -160,7 +164,7 @@ mod tests {
         );
         assert_eq!(sizes(&[("dag.per_epoch", true.into())], 2, 1.0), [1, 1]);
         assert_eq!(
-            of(&[], &["network"; 2], &[]).len(),
+            divided(&[], &["network"; 2], &[]).len(),
             2,
             "what was not measured is a job of its own"
         );
@@ -168,7 +172,7 @@ mod tests {
 
     #[test]
     fn trials_of_one_kind_share_a_job() {
-        let found = of(
+        let found = divided(
             &[("dag.trials_per_job", 2.into())],
             &["a", "b", "a", "a", "b"],
             &[],
@@ -179,9 +183,9 @@ mod tests {
 
     #[test]
     fn ranges_are_read_back() {
-        assert_eq!(numbers("1-3,7"), Some(vec![1, 2, 3, 7]));
+        assert_eq!(parse_trial_ranges("1-3,7"), Some(vec![1, 2, 3, 7]));
         for text in ["", "0", "3-1", "1-", "a", "1,,2", "1-99999999"] {
-            assert_eq!(numbers(text), None, "{text}");
+            assert_eq!(parse_trial_ranges(text), None, "{text}");
         }
     }
 }

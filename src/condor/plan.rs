@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::cleanup::check_name;
-use super::parts::{Kind, Measured, Part, parts};
-use super::shared::SharedInputs;
+use super::layout::check_sweep_name;
+use super::parts::{PlannedPart, TrialKind, TrialSeconds, divide_trials};
+use super::shared::SharedDirectory;
 use super::site;
-use super::words::{check_node, check_plain};
+use super::syntax::{check_node_name, check_plain};
 use crate::config::{Config, Method};
 use crate::error::hinted;
 use crate::sweep::{self, SweepTrials};
@@ -17,7 +17,7 @@ use crate::{eventlog, tensors, training};
 
 /// Where the samples of a DAG come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum SampleSource {
     /// Events that are parsed before the DAG begins, in its directory.
     Events,
     /// Logs that a job parses, in the order they were written: absolute paths and `osdf:///` addresses.
@@ -26,10 +26,10 @@ pub enum Source {
     Tables,
 }
 
-impl Source {
+impl SampleSource {
     /// The directory of what the samples are made from.
     pub(super) fn dir(&self) -> &'static str {
-        if *self == Source::Tables {
+        if *self == SampleSource::Tables {
             "table"
         } else {
             "events"
@@ -39,74 +39,62 @@ impl Source {
 
 /// What a DAG does.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct DagPlan {
     /// The whole configuration.
     pub config: Config,
     /// The container image: an absolute path or an address.
     pub image: String,
     /// Where the samples come from.
-    pub source: Source,
+    pub source: SampleSource,
     /// How many trials there are.
     pub trials: usize,
     /// The trials by job.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PlannedPart>,
     /// The names of all tensors, and the first trial that needs them.
     pub tensors: BTreeMap<String, usize>,
     /// How long trials take, as far as that was measured.
-    pub measured: Measured,
+    pub measured: TrialSeconds,
     /// Submit commands of the site.
     pub(super) site: String,
     /// Where jobs fetch the inputs that many of them use; `None` where they get them from the access point.
-    pub(super) shared: Option<SharedInputs>,
+    pub(super) shared: Option<SharedDirectory>,
 }
 
-impl Plan {
+impl DagPlan {
     /// The plan of the sweep that `config` describes, whose trials take as long as `measured`.
     ///
     /// # Errors
     /// Refuses everything that can be known to fail before a job is submitted: a missing log or image, a sweep whose trials
     /// learn from others, words that HTCondor reads otherwise.
-    pub fn of(config: &Config, measured: &Measured) -> Result<Plan> {
+    pub fn new(config: &Config, measured: &TrialSeconds) -> Result<DagPlan> {
         check_method(config)?;
-        let out = config
-            .out
-            .to_str()
-            .context("the output directory's name is no text")?;
-        check_plain(
-            "the directory",
-            &std::path::absolute(out)?.to_string_lossy(),
-        )?;
-        config
-            .parse
-            .ap
-            .iter()
-            .try_for_each(|ap| check_plain("`parse.ap`", ap))?;
-        check_name(&config.wandb.sweep.name).context("cannot use `wandb.sweep.name`")?;
+        check_names(config)?;
         let mut config = config.clone();
-        let source = source(&mut config)?;
+        let source = sample_source(&mut config)?;
 
         let drawn = SweepTrials::from_config(&config)?;
         let trials = drawn.count();
         let kinds = (1..=trials)
-            .map(|trial| kind(&drawn, trial))
-            .collect::<Result<Vec<Kind>>>()?;
+            .map(|trial| trial_kind(&drawn, trial))
+            .collect::<Result<Vec<TrialKind>>>()?;
         let mut tensors = BTreeMap::new();
         for (kind, number) in kinds.iter().zip(1..) {
             if let Some(name) = &kind.tensors {
                 tensors.entry(name.clone()).or_insert(number);
             }
         }
-        Ok(Plan {
-            image: image(config.dag.image.as_deref())?,
+
+        Ok(DagPlan {
+            image: image_name(config.dag.image.as_deref())?,
             site: config
                 .dag
                 .site
                 .as_deref()
-                .map_or(Ok(String::new()), site::text)?,
-            shared: SharedInputs::of(&config)?,
+                .map_or(Ok(String::new()), site::read_site)?,
+            shared: SharedDirectory::from_config(&config)?,
             source,
             trials,
-            parts: parts(&config.dag, &kinds, measured),
+            parts: divide_trials(&config.dag, &kinds, measured),
             tensors,
             measured: measured.clone(),
             config,
@@ -114,7 +102,7 @@ impl Plan {
     }
 
     /// For each kind of trials whose duration is not known, its name and its first trial.
-    pub fn unmeasured(&self) -> Vec<(String, usize)> {
+    pub fn unmeasured_kinds(&self) -> Vec<(String, usize)> {
         let mut first = BTreeMap::new();
         for part in &self.parts {
             let trial = part.trials.first().copied().unwrap_or(1);
@@ -130,8 +118,24 @@ impl Plan {
     }
 }
 
+/// Refuses names that DAGMan or a submit file reads as something else.
+fn check_names(config: &Config) -> Result<()> {
+    let out = config
+        .out
+        .to_str()
+        .context("the output directory's name is no text")?;
+    check_plain(
+        "the directory",
+        &std::path::absolute(out)?.to_string_lossy(),
+    )?;
+    if let Some(ap) = &config.parse.ap {
+        check_plain("`parse.ap`", ap)?;
+    }
+    check_sweep_name(&config.wandb.sweep.name).context("cannot use `wandb.sweep.name`")
+}
+
 /// The kind of `trial`, which must be one that can be done.
-fn kind(trials: &SweepTrials, trial: usize) -> Result<Kind> {
+fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
     let drawn = trials.draw(trial, &[])?;
     let fits = drawn
         .pipelines
@@ -145,7 +149,7 @@ fn kind(trials: &SweepTrials, trial: usize) -> Result<Kind> {
         checked.with_context(|| format!("trial {trial} cannot be"))?;
     }
     if trials.config().data.is_given() {
-        return Ok(Kind {
+        return Ok(TrialKind {
             tensors: None,
             fits,
         });
@@ -156,8 +160,8 @@ fn kind(trials: &SweepTrials, trial: usize) -> Result<Kind> {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    check_node(&name)?;
-    Ok(Kind {
+    check_node_name(&name)?;
+    Ok(TrialKind {
         tensors: Some(name),
         fits,
     })
@@ -184,7 +188,7 @@ fn check_method(config: &Config) -> Result<()> {
 }
 
 /// Where the samples of `config` come from; its logs become absolute, with their rotated generations.
-fn source(config: &mut Config) -> Result<Source> {
+fn sample_source(config: &mut Config) -> Result<SampleSource> {
     let data = &config.data;
     if data.is_given() {
         ensure!(
@@ -194,10 +198,10 @@ fn source(config: &mut Config) -> Result<Source> {
                 "give `logs`, or tables of your own in `data`"
             )
         );
-        return Ok(Source::Tables);
+        return Ok(SampleSource::Tables);
     }
     if config.dag.events.is_some() {
-        return Ok(Source::Events);
+        return Ok(SampleSource::Events);
     }
     ensure!(
         !config.logs.is_empty(),
@@ -206,25 +210,28 @@ fn source(config: &mut Config) -> Result<Source> {
             "add `logs: [PATH]` to it, or name parsed events with `--events DIR`"
         )
     );
-    let (far, near): (Vec<PathBuf>, Vec<PathBuf>) =
-        config.logs.iter().cloned().partition(|log| is_address(log));
-    let near = eventlog::find_generations(&readable(&near)?)?;
+    let (far, near): (Vec<PathBuf>, Vec<PathBuf>) = config
+        .logs
+        .iter()
+        .cloned()
+        .partition(|log| is_osdf_address(log));
+    let near = eventlog::find_generations(&readable_logs(&near)?)?;
     let in_job = config.dag.parse_in_job || !far.is_empty();
     config.logs = near.into_iter().chain(far).collect();
     if in_job {
-        Ok(Source::Logs(transferred(&config.logs)?))
+        Ok(SampleSource::Logs(transferred_logs(&config.logs)?))
     } else {
-        Ok(Source::Events)
+        Ok(SampleSource::Events)
     }
 }
 
 /// Whether a job fetches `log` from where it is.
-fn is_address(log: &Path) -> bool {
+fn is_osdf_address(log: &Path) -> bool {
     log.to_str().is_some_and(|log| log.starts_with("osdf:///"))
 }
 
 /// `logs`, all of which are there.
-fn readable(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
+fn readable_logs(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     for log in logs {
         fs_err::File::open(log).context(hinted(
             format!("cannot read the log `{}`", log.display()),
@@ -237,7 +244,7 @@ fn readable(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 /// The logs as a job gets them: side by side, so that no two may have one name.
-fn transferred(logs: &[PathBuf]) -> Result<Vec<String>> {
+fn transferred_logs(logs: &[PathBuf]) -> Result<Vec<String>> {
     let mut names = BTreeMap::new();
     for log in logs {
         check_plain("the log", &log.to_string_lossy())?;
@@ -263,7 +270,7 @@ fn transferred(logs: &[PathBuf]) -> Result<Vec<String>> {
 }
 
 /// The image as submit files name it.
-fn image(named: Option<&str>) -> Result<String> {
+fn image_name(named: Option<&str>) -> Result<String> {
     let hint = "name a .sif file, or an osdf:///, docker:// or oras:// address, with `--image` or `dag.image`";
     let named = named.ok_or_else(|| hinted("no container image is named", hint))?;
     check_plain("the image", named)?;

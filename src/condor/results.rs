@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::parts::numbers;
-use super::place::Division;
+use super::layout::{ROWS_DIRECTORY, TrialDivision};
+use super::parts::parse_trial_ranges;
 use crate::config::Config;
 use crate::error::hinted;
 use crate::events::EVENTS_FORMAT;
@@ -15,14 +15,11 @@ use crate::manifest;
 use crate::sweep::{self, SweepFolder, SweepPlan, SweepTrials, TrialRow};
 use crate::tables::TABLE;
 
-/// Where the rows of each part, and the reasons of parts that have failed, are in a DAG's directory.
-const ROWS: &str = "rows";
-
 /// The sweep of the DAG in `dir`, also before its trials have ended.
 ///
 /// # Errors
 /// Fails before what its samples are made from is there.
-pub fn sweep(dir: &Path) -> Result<SweepFolder> {
+pub fn open_sweep(dir: &Path) -> Result<SweepFolder> {
     let config = Config::read(dir)?;
     let source_key = match config.data.is_given() {
         true => manifest::read::<serde_json::Value>(&sweep::table_dir(dir), TABLE)?.key,
@@ -37,15 +34,16 @@ pub fn sweep(dir: &Path) -> Result<SweepFolder> {
 
 /// The rows of the trials of the DAG in `dir` that have ended, in their order. A trial of a part that has failed for good ended
 /// with it, where the part has left no row of it.
-pub fn rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
+pub fn read_rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
     let finished = dir.join(sweep::ROWS_FILE);
     if finished.is_file() {
         return manifest::read_json_lines(&finished);
     }
     let (mut rows, drawn) = (BTreeMap::new(), SweepTrials::from_config(config)?);
-    for (part, ranges) in Division::read(dir)?.parts {
-        let trials = numbers(&ranges).with_context(|| format!("`{ranges}` names no trials"))?;
-        let file = |kind: &str| dir.join(ROWS).join(format!("{part}.{kind}"));
+    for (part, ranges) in TrialDivision::read(dir)?.parts {
+        let trials =
+            parse_trial_ranges(&ranges).with_context(|| format!("`{ranges}` names no trials"))?;
+        let file = |kind: &str| dir.join(ROWS_DIRECTORY).join(format!("{part}.{kind}"));
         let path = file("jsonl");
         if path.is_file() {
             let of_part: Vec<TrialRow> = manifest::read_json_lines(&path)?;
@@ -77,8 +75,8 @@ pub fn rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
 ///
 /// # Errors
 /// Fails where some have not.
-pub fn all_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
-    let rows = rows(&sweep.dir, &sweep.config)?;
+pub fn read_all_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
+    let rows = read_rows(&sweep.dir, &sweep.config)?;
     ensure!(
         rows.len() == sweep.plan.trials,
         hinted(

@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::words::check_plain;
+use super::layout::SHARED_INPUTS_FILE;
+use super::syntax::check_plain;
 use crate::config::Config;
 use crate::error::hinted;
 use crate::salt::random_text;
-
-/// The file in a DAG's directory that says where its archives are. Its scripts read it, too.
-const LOCATION_FILE: &str = "condor/shared_inputs";
 
 /// As many random bytes tell the directories of DAGs apart. Caches never look twice at a name, so no name may come again; and
 /// who may read an origin is not for this program to say, so no name may be guessed.
@@ -24,20 +22,20 @@ const SCHEMES: [&str; 5] = ["osdf:///", "pelican://", "https://", "http://", "fi
 
 /// Where the shared inputs of one DAG are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SharedInputs {
+pub(super) struct SharedDirectory {
     /// The directory on this access point, the DAG's own.
     directory: PathBuf,
     /// The address of that directory.
     address: String,
 }
 
-impl SharedInputs {
+impl SharedDirectory {
     /// Those of the DAG that `config` describes; `None` where its jobs get everything from the access point. A DAG that was
     /// written before keeps its directory.
     ///
     /// # Errors
     /// Fails for a directory that is not there, and for an address that no job can fetch.
-    pub(super) fn of(config: &Config) -> Result<Option<SharedInputs>> {
+    pub(super) fn from_config(config: &Config) -> Result<Option<SharedDirectory>> {
         let configured = &config.dag.shared_inputs;
         let Some(origin) = &configured.directory else {
             ensure!(
@@ -49,33 +47,14 @@ impl SharedInputs {
             );
             return Ok(None);
         };
-        ensure!(
-            origin.is_absolute() && origin.is_dir(),
-            hinted(
-                format!(
-                    "`dag.shared_inputs.directory`: there is no directory `{}`",
-                    origin.display()
-                ),
-                "name it from the root on, such as /ospool/ap40/data/USER"
-            )
-        );
-        // Without a slash at its end.
-        let origin: PathBuf = origin.components().collect();
-        check_plain("the directory", &origin.to_string_lossy())?;
+        let origin = checked_origin(origin)?;
         let address = match &configured.address {
             Some(given) => given.trim_end_matches('/').to_owned(),
-            None => address_of(&origin)?,
+            None => known_address(&origin)?,
         };
-        check_plain("the address", &address)?;
-        ensure!(
-            SCHEMES.iter().any(|scheme| address.starts_with(scheme)),
-            hinted(
-                format!("`dag.shared_inputs.address`: no job can fetch from `{address}`"),
-                "begin it with osdf:///, pelican://, https://, http:// or file:///"
-            )
-        );
+        check_address(&address)?;
 
-        let written = location(&config.out)?.filter(|found| found.parent() == Some(&origin));
+        let written = read_location(&config.out)?.filter(|found| found.parent() == Some(&origin));
         let directory = match written {
             Some(directory) => directory,
             None => {
@@ -84,7 +63,7 @@ impl SharedInputs {
             }
         };
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
-        Ok(Some(SharedInputs {
+        Ok(Some(SharedDirectory {
             address: format!("{address}/{name}"),
             directory,
         }))
@@ -93,7 +72,7 @@ impl SharedInputs {
     /// The file that says where the archives are, by its path in the DAG's directory.
     pub(super) fn location_file(&self) -> (String, String) {
         let text = format!("{}\n", self.directory.display());
-        (LOCATION_FILE.to_owned(), text)
+        (SHARED_INPUTS_FILE.to_owned(), text)
     }
 
     /// What a job fetches in place of the directory `input`.
@@ -107,8 +86,37 @@ pub(super) fn archive_name(input: &str) -> String {
     format!("{}.tar", input.replace('/', "-"))
 }
 
+/// The directory `origin` without a slash at its end, which must be there.
+fn checked_origin(origin: &Path) -> Result<PathBuf> {
+    ensure!(
+        origin.is_absolute() && origin.is_dir(),
+        hinted(
+            format!(
+                "`dag.shared_inputs.directory`: there is no directory `{}`",
+                origin.display()
+            ),
+            "name it from the root on, such as /ospool/ap40/data/USER"
+        )
+    );
+    check_plain("the directory", &origin.to_string_lossy())?;
+    Ok(origin.components().collect())
+}
+
+/// Refuses an address that no job can fetch from.
+fn check_address(address: &str) -> Result<()> {
+    check_plain("the address", address)?;
+    ensure!(
+        SCHEMES.iter().any(|scheme| address.starts_with(scheme)),
+        hinted(
+            format!("`dag.shared_inputs.address`: no job can fetch from `{address}`"),
+            "begin it with osdf:///, pelican://, https://, http:// or file:///"
+        )
+    );
+    Ok(())
+}
+
 /// The address at which the OSDF has `origin`, a directory that is known by its name.
-fn address_of(origin: &Path) -> Result<String> {
+fn known_address(origin: &Path) -> Result<String> {
     let origin = origin.to_string_lossy();
     if origin.starts_with("/ospool/") {
         return Ok(format!("osdf://{origin}"));
@@ -128,8 +136,8 @@ fn address_of(origin: &Path) -> Result<String> {
 ///
 /// # Errors
 /// Fails for a file that does not name a directory from the root on.
-pub(super) fn location(dir: &Path) -> Result<Option<PathBuf>> {
-    let file = dir.join(LOCATION_FILE);
+pub(super) fn read_location(dir: &Path) -> Result<Option<PathBuf>> {
+    let file = dir.join(SHARED_INPUTS_FILE);
     if !file.is_file() {
         return Ok(None);
     }
@@ -143,7 +151,7 @@ pub(super) fn location(dir: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Removes the archives in `directory`, and then the directory, if nothing else is in it.
-pub(super) fn remove(directory: &Path) -> Result<()> {
+pub(super) fn remove_archives(directory: &Path) -> Result<()> {
     for entry in fs_err::read_dir(directory)? {
         let path = entry?.path();
         let name = path.to_string_lossy();
@@ -165,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_address_of_an_origin_of_the_ospool_or_chtc_follows_from_its_path() {
-        let address = |path: &str| address_of(Path::new(path)).ok();
+        let address = |path: &str| known_address(Path::new(path)).ok();
         assert_eq!(
             address("/ospool/ap40/data/me").as_deref(),
             Some("osdf:///ospool/ap40/data/me")

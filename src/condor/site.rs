@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::words::site;
+use super::syntax::site_lines;
 use crate::error::hinted;
 
 /// Sites that are known by name, with their files.
@@ -18,16 +18,16 @@ const SITES: [(&str, &str); 3] = [
 ///
 /// # Errors
 /// Fails for a file that is not there, and for commands that are no site's to decide.
-pub(super) fn text(named: &Path) -> Result<String> {
+pub(super) fn read_site(named: &Path) -> Result<String> {
     let known = SITES.iter().find(|(name, _)| Path::new(name) == named);
     let place = format!("`{}`", named.display());
     if let Some((_, text)) = known {
-        return site(&place, text);
+        return site_lines(&place, text);
     }
     let names = SITES.map(|(name, _)| format!("`{name}`")).join(", ");
     let text = fs_err::read_to_string(named).context(hinted(
         format!("cannot read the site file {place}"),
         format!("name a known site ({names}), or a file of submit commands that every job gets"),
     ))?;
-    site(&place, &text)
+    site_lines(&place, &text)
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 
-use super::plan::Plan;
-use super::shared::SharedInputs;
-use super::words::lines;
+use super::layout::SCRIPT_FILE;
+use super::plan::DagPlan;
+use super::shared::SharedDirectory;
+use super::syntax::command_lines;
 use crate::config::SubmitCommands;
 
 /// The steps with their submit files.
@@ -18,9 +19,6 @@ const STEPS: [(&str, &str); 5] = [
     ("evaluate", include_str!("../../condor/evaluate.sub")),
 ];
 
-/// Where a DAG's directory has the script: nothing else has it beside a configuration.
-pub(super) const SCRIPT_FILE: &str = "condor/node.sh";
-
 /// What DAGMan runs on the access point around the jobs.
 const SCRIPT: &str = include_str!("../../condor/node.sh");
 
@@ -28,7 +26,7 @@ const SCRIPT: &str = include_str!("../../condor/node.sh");
 ///
 /// # Errors
 /// Fails for submit commands that are no user's to decide.
-pub(super) fn files(plan: &Plan) -> Result<BTreeMap<String, String>> {
+pub(super) fn submit_files(plan: &DagPlan) -> Result<BTreeMap<String, String>> {
     let submit = &plan.config.dag.submit;
     let commands = [
         &submit.parse,
@@ -44,7 +42,7 @@ pub(super) fn files(plan: &Plan) -> Result<BTreeMap<String, String>> {
             submit_file(step, template, &plan.site, commands)?,
         );
     }
-    files.extend(plan.shared.iter().map(SharedInputs::location_file));
+    files.extend(plan.shared.iter().map(SharedDirectory::location_file));
     Ok(files)
 }
 
@@ -63,7 +61,7 @@ fn submit_file(
     }
     if !commands.is_empty() {
         text += &format!("\n# `dag.submit.{step}` of the configuration\n");
-        text += &lines(&format!("`dag.submit.{step}`"), commands)?;
+        text += &command_lines(&format!("`dag.submit.{step}`"), commands)?;
     }
     Ok(text + "\nqueue" + queue)
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::place::DAG_FILE;
+use super::layout::DAG_FILE;
 use crate::error::hinted;
 
 /// Submits the DAG in `dir` as the batch `name`. One that was removed or has failed goes on from its rescue file. Returns
@@ -13,7 +13,7 @@ use crate::error::hinted;
 ///
 /// # Errors
 /// Fails where HTCondor's programs are not, or refuse.
-pub fn start(dir: &Path, name: &str) -> Result<String> {
+pub fn submit_dag(dir: &Path, name: &str) -> Result<String> {
     let output = Command::new("condor_submit_dag")
         .args(["-batch-name", name, DAG_FILE])
         .current_dir(dir)
@@ -40,7 +40,7 @@ pub fn start(dir: &Path, name: &str) -> Result<String> {
 }
 
 /// Whether a slot of the pool runs SIF images now; `None` where that cannot be asked.
-pub fn runs_images() -> Option<bool> {
+pub fn pool_runs_images() -> Option<bool> {
     let question = ["-constraint", "HasSIF", "-limit", "1", "-af", "Name"];
     let output = Command::new("condor_status").args(question).output().ok()?;
     output.status.success().then_some(!output.stdout.is_empty())

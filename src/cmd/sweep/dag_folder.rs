@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cli::{SweepCleanupArgs, SweepShowArgs};
 use crate::cmd::choices;
-use crate::condor::{self, Counts, Nodes};
+use crate::condor::{self, DagProgress, NodeCounts};
 use crate::config::{Config, MetricName};
 use crate::error::{EXIT_DONE, too_early};
 use crate::eventlog::{self, HELD, ReadOptions};
@@ -19,7 +19,7 @@ use crate::{advice, escape, output};
 #[derive(Serialize)]
 struct Status {
     /// What DAGMan says; absent before it has begun.
-    nodes: Option<Nodes>,
+    nodes: Option<DagProgress>,
     /// For how many seconds nothing was heard of DAGMan.
     silent_s: Option<u64>,
     /// Why nodes have failed, as their jobs said.
@@ -38,10 +38,12 @@ struct Status {
 pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let config = Config::read(dir)?;
     // What DAGMan writes until its end stays where the DAG was submitted.
-    let nodes =
-        Nodes::read(&args.dir)?.map_or_else(|| Nodes::read(dir), |nodes| Ok(Some(nodes)))?;
-    let nodes = nodes.map(|nodes| nodes.with_records(dir)).transpose()?;
-    let rows = condor::rows(dir, &config)?;
+    let nodes = DagProgress::read(&args.dir)?
+        .map_or_else(|| DagProgress::read(dir), |nodes| Ok(Some(nodes)))?;
+    let nodes = nodes
+        .map(|nodes| nodes.with_failure_records(dir))
+        .transpose()?;
+    let rows = condor::read_rows(dir, &config)?;
     let failed: Vec<_> = rows
         .iter()
         .filter_map(|row| Some((row.trial, row.error.clone()?)))
@@ -50,10 +52,10 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         silent_s: nodes
             .as_ref()
             .filter(|nodes| !nodes.is_over())
-            .and_then(Nodes::silent_s),
+            .and_then(DagProgress::silent_s),
         failures: nodes
             .as_ref()
-            .map_or_else(BTreeMap::new, |nodes| nodes.failures(dir)),
+            .map_or_else(BTreeMap::new, |nodes| nodes.failure_reasons(dir)),
         nodes,
         trials: SweepTrials::from_config(&config)?.count(),
         done: rows.len() - failed.len(),
@@ -106,7 +108,7 @@ fn text(status: &Status, metric: MetricName) -> String {
 /// DAGMan writes its status twice a minute; after so long it is not at work.
 const SILENT_S: u64 = 300;
 
-fn nodes_text(nodes: &Nodes, silent_s: Option<u64>) -> String {
+fn nodes_text(nodes: &DagProgress, silent_s: Option<u64>) -> String {
     let mut text = match (nodes.is_done, nodes.has_failed) {
         (true, _) => "the DAG is done\n".to_owned(),
         (_, true) => "the DAG has failed; submitted again, it goes on from there\n".to_owned(),
@@ -130,8 +132,8 @@ fn nodes_text(nodes: &Nodes, silent_s: Option<u64>) -> String {
     let head = ["", "done", "at work", "waiting", "failed"]
         .map(str::to_owned)
         .to_vec();
-    let row = |(step, counts): (&String, &Counts)| {
-        let Counts {
+    let row = |(step, counts): (&String, &NodeCounts)| {
+        let NodeCounts {
             done,
             at_work,
             waiting,
@@ -150,7 +152,7 @@ fn nodes_text(nodes: &Nodes, silent_s: Option<u64>) -> String {
 }
 
 /// Why the jobs of nodes are held, as their logs in `dir` say; `condor_q -hold` says more.
-fn held_text(dir: &Path, nodes: &Nodes) -> String {
+fn held_text(dir: &Path, nodes: &DagProgress) -> String {
     let why = |node: &String| {
         let why = last_hold(&dir.join(format!("logs/{node}.log"))).unwrap_or_default();
         format!(
@@ -186,8 +188,8 @@ fn last_hold(log: &Path) -> Result<Option<String>> {
 
 /// Shows the best trial so far of the DAG whose results are in `dir`.
 pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
-    let sweep = condor::sweep(dir)?;
-    let rows = condor::rows(dir, &sweep.config)?;
+    let sweep = condor::open_sweep(dir)?;
+    let rows = condor::read_rows(dir, &sweep.config)?;
     if !sweep.config.pipelines.is_empty() {
         choices::show(
             &sweep,
@@ -221,7 +223,7 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
 
 /// Moves what a finished DAG left to one directory.
 pub(super) fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
-    let tidy = condor::tidy(&args.dir)?;
+    let tidy = condor::plan_cleanup(&args.dir)?;
     if let Some(directory) = &tidy.removes {
         output::print(&format!("{} is removed\n", escape::path(directory)))?;
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::SweepListArgs;
-use crate::condor::results;
+use crate::condor::results_directory;
 use crate::error::EXIT_DONE;
 use crate::sweep::{self, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow};
 use crate::training::Scores;
@@ -38,7 +38,7 @@ struct Listed {
 
 /// Prints the list.
 pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
-    let sweep = SweepFolder::open(&results(&args.show.dir)?)?;
+    let sweep = SweepFolder::open(&results_directory(&args.show.dir)?)?;
     let (status, mut outcomes) = (sweep::sweep_status(&sweep)?, TrialOutcomes::read(&sweep)?);
     let running: BTreeMap<usize, &RunningTrial> = status
         .running

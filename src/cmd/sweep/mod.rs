@@ -20,7 +20,7 @@ use crate::cli::{
     SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs,
     SweepStatusArgs, SweepStep, SweepWorkArgs,
 };
-use crate::condor::{self, is_dag, results};
+use crate::condor::{self, is_dag, results_directory};
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use crate::queue::{ManagerOutcome, Queue};
@@ -42,11 +42,11 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         SweepStep::List(args) => listing::list(args),
         SweepStep::Pause(args) => pause(&args.dir),
         SweepStep::Resume(args) => resume(&args.dir),
-        SweepStep::Status(args) => match results(&args.show.dir)? {
+        SweepStep::Status(args) => match results_directory(&args.show.dir)? {
             dir if is_dag(&dir) => dag_folder::status(&args.show, &dir),
             _ => status(args),
         },
-        SweepStep::Best(args) => match results(&args.dir)? {
+        SweepStep::Best(args) => match results_directory(&args.dir)? {
             dir if is_dag(&dir) => dag_folder::best(args, &dir),
             dir => best(args, &dir),
         },
@@ -370,7 +370,7 @@ fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {
 
 /// Scores the best trials of a finished sweep.
 fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
-    let dir = results(&args.dir)?;
+    let dir = results_directory(&args.dir)?;
     let sweep = SweepFolder::open(&dir)?;
     ensure!(
         sweep.is_finished(),

@@ -21,8 +21,8 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     if let Some(file) = &args.unpack {
         archive::unpack(file, Path::new("."))?;
     }
-    let sweep =
-        condor::sweep(&args.dir).with_context(|| format!("cannot use `{}`", args.dir.display()))?;
+    let sweep = condor::open_sweep(&args.dir)
+        .with_context(|| format!("cannot use `{}`", args.dir.display()))?;
     let part = SweepPart {
         sweep: &sweep,
         dir: &args.out,
@@ -74,8 +74,8 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
 
 /// Leaves the results of all trials.
 pub(super) fn conclude(args: &SweepConcludeArgs) -> Result<u8> {
-    let sweep = condor::sweep(&args.dir)?;
-    let rows = condor::all_rows(&sweep)?;
+    let sweep = condor::open_sweep(&args.dir)?;
+    let rows = condor::read_all_rows(&sweep)?;
     sweep::conclude_parts(&sweep, &rows, args.out.as_deref().unwrap_or(&args.dir))?;
     output::print(&format!("{}\n", output::counted(rows.len(), "trial")))?;
     Ok(EXIT_DONE)

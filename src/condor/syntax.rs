@@ -6,7 +6,7 @@ use crate::config::{SubmitCommand, SubmitCommands};
 use crate::error::hinted;
 
 /// Submit commands that `condor/` decides, macros that the DAG sets, and the job's attributes that come of both; jobs that did
-/// otherwise would not work. Without underscores, as [`plain_name`] gives them.
+/// otherwise would not work. Without underscores, as [`bare_command_name`] gives them.
 const RESERVED: [&str; 60] = [
     "args",
     "arguments",
@@ -98,7 +98,7 @@ pub(super) fn check_plain(what: &str, text: &str) -> Result<()> {
 }
 
 /// Refuses a name that no node of a DAG may have.
-pub(super) fn check_node(name: &str) -> Result<()> {
+pub(super) fn check_node_name(name: &str) -> Result<()> {
     let is_name = name
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
@@ -113,7 +113,7 @@ pub(super) fn check_node(name: &str) -> Result<()> {
 }
 
 /// The lines of `commands`, which stand at `place`.
-pub(super) fn lines(place: &str, commands: &SubmitCommands) -> Result<String> {
+pub(super) fn command_lines(place: &str, commands: &SubmitCommands) -> Result<String> {
     let line = |(name, value): (&String, &SubmitCommand)| {
         let value = value.to_string();
         check_command(place, name, &value)?;
@@ -123,7 +123,7 @@ pub(super) fn lines(place: &str, commands: &SubmitCommands) -> Result<String> {
 }
 
 /// The lines of the site file `text`, which is called `place`: comments and submit commands.
-pub(super) fn site(place: &str, text: &str) -> Result<String> {
+pub(super) fn site_lines(place: &str, text: &str) -> Result<String> {
     let mut lines = String::new();
     for (number, line) in text.lines().enumerate() {
         let place = format!("{place}, line {}", number + 1);
@@ -144,7 +144,7 @@ pub(super) fn site(place: &str, text: &str) -> Result<String> {
 
 /// A command's name as HTCondor compares it: `+Name` and `MY.Name` set the attribute `Name` of the job, letters are of either
 /// case, and most commands are known with and without underscores.
-fn plain_name(name: &str) -> String {
+fn bare_command_name(name: &str) -> String {
     let joined: String = name.to_ascii_lowercase().split_ascii_whitespace().collect();
     let mut bare = &*joined;
     while let Some(rest) = bare.strip_prefix('+').or_else(|| bare.strip_prefix("my.")) {
@@ -162,7 +162,7 @@ fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
     let first = name.split_ascii_whitespace().next().unwrap_or_default();
     let is_reserved = [name, first]
         .iter()
-        .any(|name| RESERVED.contains(&&*plain_name(name)));
+        .any(|name| RESERVED.contains(&&*bare_command_name(name)));
     ensure!(
         !is_reserved,
         hinted(
@@ -209,16 +209,18 @@ mod tests {
         }
         assert!(check_plain("the log", "/home/me/logs-1/EventLog.2+a=b~").is_ok());
         for name in ["", "a.b", "a+b", "a b", "tensors/x"] {
-            assert!(check_node(name).is_err(), "{name}");
+            assert!(check_node_name(name).is_err(), "{name}");
         }
-        assert!(check_node("tensors-j20-m20_t60").is_ok());
+        assert!(check_node_name("tensors-j20-m20_t60").is_ok());
     }
 
     #[test]
     fn submit_commands_are_checked_by_name_and_value() {
         let refusal = |name: &str, value: &str| {
             let commands = [(name.to_owned(), SubmitCommand::Text(value.to_owned()))].into();
-            crate::error::render(&lines("`dag.submit.train`", &commands).expect_err("refused"))
+            crate::error::render(
+                &command_lines("`dag.submit.train`", &commands).expect_err("refused"),
+            )
         };
         insta::assert_snapshot!(
             [
@@ -253,7 +255,7 @@ mod tests {
             ("request_gpus".to_owned(), SubmitCommand::Whole(1)),
         ];
         assert_eq!(
-            lines("there", &commands.into()).expect("taken"),
+            command_lines("there", &commands.into()).expect("taken"),
             "+ProjectName            = \"x\"\nrequest_gpus            = 1\n"
         );
     }
@@ -261,7 +263,7 @@ mod tests {
     #[test]
     fn a_site_file_holds_comments_and_commands() {
         let text = "# OSPool\n\n+JobDurationCategory = \"Medium\"\nrequirements = (Microarch >= \"x86_64-v2\")\n";
-        assert_eq!(site("`s`", text).expect("taken"), text);
+        assert_eq!(site_lines("`s`", text).expect("taken"), text);
         for text in [
             "queue",
             "queue 3",
@@ -270,7 +272,7 @@ mod tests {
             "include : other",
             "a = \\\n  b",
         ] {
-            assert!(site("`s`", text).is_err(), "{text}");
+            assert!(site_lines("`s`", text).is_err(), "{text}");
         }
     }
 
@@ -296,7 +298,10 @@ mod tests {
             "environment @",
         ];
         for name in spellings {
-            assert!(site("`s`", &format!("{name} = \"x\"")).is_err(), "{name}");
+            assert!(
+                site_lines("`s`", &format!("{name} = \"x\"")).is_err(),
+                "{name}"
+            );
         }
         for name in [
             "+ProjectName",
@@ -305,7 +310,10 @@ mod tests {
             "requirements",
             "+environments",
         ] {
-            assert!(site("`s`", &format!("{name} = \"x\"")).is_ok(), "{name}");
+            assert!(
+                site_lines("`s`", &format!("{name} = \"x\"")).is_ok(),
+                "{name}"
+            );
         }
     }
 }
