@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 
 use super::best_network::{BestNetwork, TrialResult};
 use super::choice::SplitChoice;
-use super::outcome::TrialOutcomes;
+use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::paths::{BEST_FILE, INFO_FILE, trial_dir};
 use super::trial_row::{hyper_parameters, plain_value};
 use crate::config::Config;
@@ -30,59 +30,55 @@ pub fn best_model_info(
     best: &BestNetwork,
     evaluation: Option<&ModelEvaluation>,
 ) -> Result<String> {
-    let (run, relative) = (
-        trial_dir(dir, best.trial),
-        trial_dir(Path::new(""), best.trial),
-    );
-    let failed: Vec<String> = best
+    let run = trial_dir(dir, best.trial);
+    let model = trial_dir(Path::new(""), best.trial).join("model.safetensors");
+    let chosen = best.trials.iter().find(|trial| trial.trial == best.trial);
+    let epoch = chosen
+        .and_then(TrialResult::best)
+        .map_or(String::new(), |epoch| epoch.epoch.to_string());
+    let failed: Vec<&TrialResult> = best
         .trials
         .iter()
         .filter(|trial| trial.best().is_none())
-        .map(failure_text)
         .collect();
-    let chosen = best
-        .trials
-        .iter()
-        .find(|trial| trial.trial == best.trial)
-        .and_then(|trial| trial.best());
-    let mut lines = vec![
-        ("trial".to_owned(), best.trial.to_string()),
-        ("metric".to_owned(), best.metric.name.to_string()),
-        (
-            "goal".to_owned(),
-            format!("{:?}", best.metric.goal).to_lowercase(),
-        ),
-        ("value".to_owned(), best.value.to_string()),
-        (
-            "epoch".to_owned(),
-            chosen.map_or(String::new(), |epoch| epoch.epoch.to_string()),
-        ),
-        (
-            "model".to_owned(),
-            relative.join("model.safetensors").display().to_string(),
-        ),
-        (
-            "model_sha256".to_owned(),
-            TrainingRun::open(&run)?.summary.model_sha256,
-        ),
-        ("trials".to_owned(), best.trials.len().to_string()),
-        ("failed".to_owned(), failed.len().to_string()),
-    ];
-    lines.extend(
-        failed
-            .into_iter()
-            .map(|failure| ("failed_trial".to_owned(), failure)),
+
+    let mut info = InfoLines::default();
+    info.add("trial", best.trial);
+    info.add("metric", best.metric.name);
+    info.add("goal", format!("{:?}", best.metric.goal).to_lowercase());
+    info.add("value", best.value);
+    info.add("epoch", epoch);
+    info.add("model", model.display());
+    info.add(
+        "model_sha256",
+        TrainingRun::open(&run)?.summary.model_sha256,
     );
-    lines.extend(test_score_lines(&run, evaluation.cloned())?);
-    lines.extend(
-        hyper_parameters(&Config::read(&run)?)?
-            .into_iter()
-            .map(|(name, value)| (name, plain_value(&value))),
-    );
-    Ok(lines
-        .into_iter()
-        .map(|(key, value)| format!("{} = {}\n", escape::value(&key), escape::value(&value)))
-        .collect())
+    info.add("trials", best.trials.len());
+    info.add("failed", failed.len());
+    for trial in failed {
+        info.add("failed_trial", failure_text(trial));
+    }
+    add_test_scores(&mut info, &run, evaluation)?;
+    for (name, value) in hyper_parameters(&Config::read(&run)?)? {
+        info.add(&name, plain_value(&value));
+    }
+    Ok(info.text)
+}
+
+/// Lines of `key = value`.
+#[derive(Default)]
+struct InfoLines {
+    /// What each key begins with.
+    prefix: String,
+    text: String,
+}
+
+impl InfoLines {
+    fn add(&mut self, key: &str, value: impl std::fmt::Display) {
+        let key = escape::value(key);
+        let value = value.to_string();
+        self.text += &format!("{}{key} = {}\n", self.prefix, escape::value(&value));
+    }
 }
 
 /// A trial without a model, and why.
@@ -95,26 +91,29 @@ fn failure_text(trial: &TrialResult) -> String {
     format!("{}: {why}", trial.trial)
 }
 
-fn test_score_lines(
+/// Adds the scores of the model in `run` on the test samples: those of `evaluation`, or of the file beside the model.
+fn add_test_scores(
+    info: &mut InfoLines,
     run: &Path,
-    evaluation: Option<ModelEvaluation>,
-) -> Result<Vec<(String, String)>> {
+    evaluation: Option<&ModelEvaluation>,
+) -> Result<()> {
     let path = evaluation_path(run, SplitSide::Test);
-    let is_beside = evaluation.is_none() && path.is_file();
-    let beside = is_beside
-        .then(|| manifest::read_json::<ModelEvaluation>(&path))
-        .transpose()?;
-    let evaluation = evaluation.or(beside);
-    let scores = evaluation
-        .and_then(|evaluation| evaluation.methods.into_iter().next())
-        .map(|model| model.scores);
-    let defined = scores
-        .into_iter()
-        .flatten()
-        .filter_map(|score| Some((score.name, score.value?)));
-    Ok(defined
-        .map(|(name, value)| (format!("test_{name}"), value.to_string()))
-        .collect())
+    let evaluation = match evaluation {
+        Some(evaluation) => evaluation.clone(),
+        None if path.is_file() => manifest::read_json(&path)?,
+        None => return Ok(()),
+    };
+
+    // The first method is the model; the others are baselines.
+    let Some(model) = evaluation.methods.first() else {
+        return Ok(());
+    };
+    for score in &model.scores {
+        if let Some(value) = score.value {
+            info.add(&format!("test_{}", score.name), value);
+        }
+    }
+    Ok(())
 }
 
 /// Writes what is known of the best trial of each split for people, as [`write_best_network`] does: each line begins with the name of the
@@ -124,71 +123,55 @@ pub(super) fn write_split_choices(
     choices: &[SplitChoice],
     outcomes: &mut TrialOutcomes,
 ) -> Result<()> {
-    let mut text = String::new();
+    let mut info = InfoLines::default();
     for choice in choices {
-        let split = choice
-            .split
-            .as_ref()
-            .map_or(String::new(), |split| format!("{}.", escape::value(split)));
-        for (key, value) in choice_lines(dir, choice, outcomes)? {
-            text.push_str(&format!(
-                "{split}{} = {}\n",
-                escape::value(&key),
-                escape::value(&value)
-            ));
-        }
+        info.prefix = match &choice.split {
+            Some(split) => format!("{}.", escape::value(split)),
+            None => String::new(),
+        };
+        add_choice(&mut info, dir, choice, outcomes)?;
     }
-    files::write_atomic(&dir.join(INFO_FILE), text.as_bytes())
+    files::write_atomic(&dir.join(INFO_FILE), info.text.as_bytes())
 }
 
-fn choice_lines(
+fn add_choice(
+    info: &mut InfoLines,
     dir: &Path,
     choice: &SplitChoice,
     outcomes: &mut TrialOutcomes,
-) -> Result<Vec<(String, String)>> {
+) -> Result<()> {
     let row = outcomes
         .row_of(choice.trial)?
         .context("the best trial has a row")?;
     let model = trial_dir(dir, choice.trial).join(pipelines::PIPELINE_FILE);
-    let relative = model
-        .strip_prefix(dir)
-        .unwrap_or(&model)
-        .display()
-        .to_string();
-    let all = outcomes
+    let relative = model.strip_prefix(dir).unwrap_or(&model);
+    let compared: Vec<&TrialOutcome> = outcomes
         .all()
         .iter()
-        .filter(|outcome| outcome.split.as_deref() == choice.split.as_deref());
-    let mut lines = vec![
-        ("trial", choice.trial.to_string()),
-        ("pipeline", choice.pipeline.clone()),
-        ("metric", choice.metric.name.to_string()),
-        ("goal", format!("{:?}", choice.metric.goal).to_lowercase()),
-        ("value", choice.value.to_string()),
-        ("model", relative),
-        ("model_sha256", manifest::sha256(&fs_err::read(&model)?)),
-        ("trials", all.clone().count().to_string()),
-        (
-            "failed",
-            all.filter(|outcome| outcome.value.is_none())
-                .count()
-                .to_string(),
-        ),
-    ];
-    for (name, estimate) in [
-        ("corrected", choice.corrected),
-        ("held_out", choice.validation),
-    ] {
-        lines.extend(estimate.map(|estimate| (name, estimate.value.to_string())));
+        .filter(|outcome| outcome.split.as_deref() == choice.split.as_deref())
+        .collect();
+    let failed = compared
+        .iter()
+        .filter(|outcome| outcome.value.is_none())
+        .count();
+
+    info.add("trial", choice.trial);
+    info.add("pipeline", &choice.pipeline);
+    info.add("metric", choice.metric.name);
+    info.add("goal", format!("{:?}", choice.metric.goal).to_lowercase());
+    info.add("value", choice.value);
+    info.add("model", relative.display());
+    info.add("model_sha256", manifest::sha256(&fs_err::read(&model)?));
+    info.add("trials", compared.len());
+    info.add("failed", failed);
+    if let Some(corrected) = choice.corrected {
+        info.add("corrected", corrected.value);
     }
-    let lines = lines
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value));
-    Ok(lines
-        .chain(
-            row.parameters
-                .into_iter()
-                .map(|(name, value)| (name, plain_value(&value))),
-        )
-        .collect())
+    if let Some(held_out) = choice.validation {
+        info.add("held_out", held_out.value);
+    }
+    for (name, value) in &row.parameters {
+        info.add(name, plain_value(value));
+    }
+    Ok(())
 }

@@ -64,23 +64,21 @@ pub fn choose_pipelines(
         .iter()
         .map(|outcome| outcome.split.clone())
         .collect();
-    let chosen = splits.into_iter().map(|split| {
+
+    let mut choices = Vec::new();
+    for split in splits {
         let all = outcomes.all().iter().enumerate();
         let places: Vec<usize> = all
-            .filter(|(_, one)| one.split == split && one.value.is_some())
-            .map(|(at, _)| at)
+            .filter(|(_, outcome)| outcome.split == split && outcome.value.is_some())
+            .map(|(place, _)| place)
             .collect();
-        choice(sweep, split, outcomes, &places)
-    });
-    Ok(chosen
-        .collect::<Result<Vec<_>>>()?
-        .into_iter()
-        .flatten()
-        .collect())
+        choices.extend(choose_among(sweep, split, outcomes, &places)?);
+    }
+    Ok(choices)
 }
 
 /// The choice among the outcomes at `places`.
-fn choice(
+fn choose_among(
     sweep: &SweepFolder,
     split: Option<Arc<str>>,
     outcomes: &mut TrialOutcomes,
@@ -91,17 +89,16 @@ fn choice(
     let Some(BestTrial { trial, value }) = BestTrial::among(&metric, compared()) else {
         return Ok(None);
     };
+
     let names: BTreeSet<&Arc<str>> = compared().map(|outcome| &outcome.pipeline).collect();
-    let of = |name: &str| {
-        BestTrial::among(
-            &metric,
-            compared().filter(|outcome| &*outcome.pipeline == name),
-        )
-    };
-    let pipelines = names
-        .into_iter()
-        .filter_map(|name| Some((name.to_string(), of(name)?)))
-        .collect();
+    let mut pipelines = BTreeMap::new();
+    for name in names {
+        let of_pipeline = compared().filter(|outcome| outcome.pipeline == *name);
+        if let Some(best) = BestTrial::among(&metric, of_pipeline) {
+            pipelines.insert(name.to_string(), best);
+        }
+    }
+
     let row = outcomes
         .row_of(trial)?
         .context("the best trial has a row")?;
@@ -119,61 +116,71 @@ fn choice(
         importances: None,
         pipelines,
     };
-    let rows = match places.len() <= MOST_COMPARED {
-        true => places
-            .iter()
-            .map(|at| outcomes.row(*at))
-            .collect::<Result<Vec<_>>>()?,
-        false => Vec::new(),
-    };
-    choice.estimate(sweep, &row, &rows)?;
+
+    // Of more trials nobody keeps what each predicted.
+    let mut rows = Vec::new();
+    if places.len() <= MOST_COMPARED {
+        for place in places {
+            rows.push(outcomes.row(*place)?);
+        }
+    }
+    choice.estimate_scores(sweep, &row, &rows)?;
     Ok(Some(choice))
 }
 
 impl SplitChoice {
-    /// `rows` are those of all trials that were compared, or none of them.
-    fn estimate(&mut self, sweep: &SweepFolder, best: &TrialRow, rows: &[TrialRow]) -> Result<()> {
-        let (resamples, seed) = (sweep.config.evaluation.resamples, sweep.config.seed);
-        let source = trial_data::fit_tables(sweep, &best.config)?;
-        let predicted = |row: &TrialRow| trial_data::trial_predictions(sweep, row, &source).ok();
-        if let (Some(validate), Some(own)) = (&source.validate, predicted(best)) {
+    /// Estimates what the choice is worth. `rows` are those of all trials that were compared, or none of them.
+    fn estimate_scores(
+        &mut self,
+        sweep: &SweepFolder,
+        best: &TrialRow,
+        rows: &[TrialRow],
+    ) -> Result<()> {
+        let resamples = sweep.config.evaluation.resamples;
+        let seed = sweep.config.seed;
+        let tables = trial_data::fit_tables(sweep, &best.config)?;
+
+        let own = trial_data::trial_predictions(sweep, best, &tables).ok();
+        if let (Some(validate), Some(own)) = (&tables.validate, own) {
+            let probabilities = doubles(&own.validation);
             self.validation =
-                truth(validate).interval(&self.metric, &doubles(&own.validation), resamples, seed);
+                true_classes(validate).interval(&self.metric, &probabilities, resamples, seed);
         }
+
         if let Some((table, probabilities)) = trial_data::test_predictions(sweep, best)? {
+            let probabilities = doubles(&probabilities);
             self.test =
-                truth(&table).interval(&self.metric, &doubles(&probabilities), resamples, seed);
+                true_classes(&table).interval(&self.metric, &probabilities, resamples, seed);
         }
-        // Its model may have been removed, as by `--keep 0`.
+
+        // The model may have been removed, as by `--keep 0`.
         if best.fit.is_some()
             && let Ok(fitted) = FittedPipeline::open(&trial_dir(&sweep.dir, best.trial))
         {
-            for (name, table) in &source.evaluate {
-                let estimate = truth(table).interval(
-                    &self.metric,
-                    &fitted.probabilities(table)?,
-                    resamples,
-                    seed,
-                );
+            for (name, table) in &tables.evaluate {
+                let probabilities = fitted.probabilities(table)?;
+                let estimate =
+                    true_classes(table).interval(&self.metric, &probabilities, resamples, seed);
                 self.evaluation.insert(name.clone(), estimate);
             }
-            let held_out = source.validate.as_ref().or(source.evaluate.values().next());
-            self.importances = Some(FeatureImportances::compute(
-                &fitted,
-                held_out,
-                &self.metric,
-                seed,
-            ));
+            let held_out = tables.validate.as_ref().or(tables.evaluate.values().next());
+            let importances = FeatureImportances::compute(&fitted, held_out, &self.metric, seed);
+            self.importances = Some(importances);
         }
-        let all: Option<Vec<TrialPredictions>> = rows.iter().map(predicted).collect();
+
+        // Where the predictions of one trial are missing, nothing is known of the luck of the choice.
+        let all: Option<Vec<TrialPredictions>> = rows
+            .iter()
+            .map(|row| trial_data::trial_predictions(sweep, row, &tables).ok())
+            .collect();
         self.corrected = all
             .filter(|all| !all.is_empty())
-            .and_then(|all| corrected(&self.metric, &source, &all, resamples, seed));
+            .and_then(|all| corrected_estimate(&self.metric, &tables, &all, resamples, seed));
         Ok(())
     }
 }
 
-fn truth(table: &FeatureTable) -> TrueClasses<'_> {
+fn true_classes(table: &FeatureTable) -> TrueClasses<'_> {
     TrueClasses {
         y: &table.y,
         groups: &table.groups,
@@ -181,50 +188,49 @@ fn truth(table: &FeatureTable) -> TrueClasses<'_> {
     }
 }
 
-/// Of the rows that every trial predicted: in folds, if there are any, else those held out.
-fn corrected(
+/// What the best of `all` is worth, estimated on the rows that every trial predicted: in folds, if there are any, else those
+/// held out.
+fn corrected_estimate(
     metric: &Metric,
-    rows: &FitTables,
+    tables: &FitTables,
     all: &[TrialPredictions],
     resamples: usize,
     seed: u64,
 ) -> Option<ScoreEstimate> {
-    let classes = rows.train.classes.len();
+    let classes = tables.train.classes.len();
     let has_folds = all.iter().all(|one| !one.folds.is_empty());
     let table = if has_folds {
-        &rows.train
+        &tables.train
     } else {
-        rows.validate.as_ref()?
+        tables.validate.as_ref()?
     };
-    let of: Vec<&[f32]> = all
-        .iter()
-        .map(|one| {
-            if has_folds {
-                &one.folds[..]
-            } else {
-                &one.validation[..]
-            }
-        })
-        .collect();
-    if of
-        .iter()
-        .any(|values| values.len() != table.row_count() * classes)
-    {
-        return None;
+
+    let mut predicted: Vec<&[f32]> = Vec::new();
+    for one in all {
+        let values = if has_folds {
+            &one.folds
+        } else {
+            &one.validation
+        };
+        if values.len() != table.row_count() * classes {
+            return None;
+        }
+        predicted.push(values);
     }
-    let is_known = |row: &usize| of.iter().all(|values| !values[row * classes].is_nan());
+
+    let is_known = |row: &usize| {
+        predicted
+            .iter()
+            .all(|values| !values[row * classes].is_nan())
+    };
     let known: Vec<usize> = (0..table.row_count()).filter(is_known).collect();
-    let table = table.select_rows(&known);
-    let trials: Vec<Vec<f64>> = of
-        .iter()
-        .map(|values| {
-            known
-                .iter()
-                .flat_map(|row| doubles(&values[row * classes..][..classes]))
-                .collect()
-        })
-        .collect();
-    truth(&table).corrected(metric, &trials, resamples, seed)
+
+    let mut trials: Vec<Vec<f64>> = Vec::new();
+    for values in predicted {
+        let of_row = |row: &usize| doubles(&values[row * classes..][..classes]);
+        trials.push(known.iter().flat_map(of_row).collect());
+    }
+    true_classes(&table.select_rows(&known)).corrected(metric, &trials, resamples, seed)
 }
 
 fn doubles(values: &[f32]) -> Vec<f64> {

@@ -1,7 +1,8 @@
 //! The rows of a sweep whose trials were done by parts → what `sweep run` leaves at its end, in two steps: the choice, for which
 //! rows are enough, and then the scores of what was chosen, for which only its own files are needed.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
@@ -13,8 +14,8 @@ use super::csv_table::csv_table;
 use super::folder::{SWEEP, SweepFolder, sweep_key};
 use super::outcome::TrialOutcomes;
 use super::paths::{
-    BEST_FILE, CHOSEN_FILE, INFO_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, table_dir,
-    tensors_dir, trial_dir,
+    BEST_FILE, CHOSEN_FILE, INFO_FILE, PREDICTIONS_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE,
+    table_dir, tensors_dir, trial_dir,
 };
 use super::results::choose_network;
 use super::trial_data::trial_dataset_side;
@@ -48,93 +49,122 @@ pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<TrialRow> 
 /// Fails where no trial has a value.
 pub fn conclude_parts(sweep: &SweepFolder, rows: &[TrialRow], out: &Path) -> Result<()> {
     fs_err::create_dir_all(out)?;
-    let best = choose_network(sweep, rows);
-    let leaders = leaders(sweep, rows);
-    let best = if leaders.is_empty() {
-        Some(best?)
+    let best_pipelines = best_rows_of_splits(sweep, rows);
+    let best_network = choose_network(sweep, rows);
+    // Without pipelines, a network is all that there is to choose.
+    let best_network = if best_pipelines.is_empty() {
+        Some(best_network?)
     } else {
-        best.ok()
+        best_network.ok()
     };
 
-    let mut needed = [crate::config::FILE, manifest::FILE, ROWS_FILE]
-        .map(str::to_owned)
-        .to_vec();
-    let mut need = |path: PathBuf, names: &[&str]| {
-        let path = path
-            .strip_prefix(&sweep.dir)
-            .unwrap_or(&path)
-            .to_string_lossy()
-            .into_owned();
-        needed.extend(names.iter().map(|name| format!("{path}/{name}")));
-    };
-    if let Some(best) = &best {
+    if let Some(best) = &best_network {
         manifest::write_json(&out.join(BEST_FILE), best)?;
-        let row = rows
-            .iter()
-            .find(|row| row.trial == best.trial)
-            .context("the best trial has a row")?;
-        need(
-            trial_dir(&sweep.dir, best.trial),
-            &[
-                "manifest.json",
-                "model.safetensors",
-                "metrics.json",
-                "config.yaml",
-            ],
-        );
-        need(
-            tensors_dir(&sweep.dir, &row.config)?,
-            &["manifest.json", "test-*.safetensors"],
-        );
     }
-    for row in &leaders {
-        need(trial_dir(&sweep.dir, row.trial), &["*"]);
-        match row.config.data.is_given() {
-            true => need(table_dir(&sweep.dir), &["*"]),
-            false => need(tensors_dir(&sweep.dir, &row.config)?, &["*"]),
-        }
-    }
-    // What a choice is worth without its luck follows from what every trial predicted.
-    for row in rows.iter().filter(|row| row.fit.is_some()) {
-        need(
-            trial_dir(&sweep.dir, row.trial),
-            &["predictions.safetensors"],
-        );
-    }
-    needed.sort_unstable();
-    needed.dedup();
+    let needed = needed_files(sweep, rows, best_network.as_ref(), &best_pipelines)?;
+    files::write_atomic(&out.join(CHOSEN_FILE), needed.into_text().as_bytes())?;
 
-    files::write_atomic(
-        &out.join(CHOSEN_FILE),
-        (needed.join("\n") + "\n").as_bytes(),
-    )?;
     files::write_atomic(&out.join(TABLE_FILE), csv_table(rows).as_bytes())?;
     manifest::write_json_lines(&out.join(ROWS_FILE), rows)?;
-    manifest::write(
-        out,
-        SWEEP,
-        &sweep_key(&sweep.config, &sweep.plan)?,
-        &sweep.plan,
-    )
+    let key = sweep_key(&sweep.config, &sweep.plan)?;
+    manifest::write(out, SWEEP, &key, &sweep.plan)
+}
+
+/// What [`evaluate_choices`] needs of the sweep's folder.
+fn needed_files<'a>(
+    sweep: &'a SweepFolder,
+    rows: &[TrialRow],
+    best_network: Option<&BestNetwork>,
+    best_pipelines: &[&TrialRow],
+) -> Result<NeededFiles<'a>> {
+    let mut needed = NeededFiles::new(&sweep.dir);
+
+    if let Some(best) = best_network {
+        let row = row_of_trial(rows, best.trial)?;
+        let of_model = [
+            "manifest.json",
+            "model.safetensors",
+            "metrics.json",
+            "config.yaml",
+        ];
+        needed.add(&trial_dir(&sweep.dir, best.trial), &of_model);
+        let of_test_side = ["manifest.json", "test-*.safetensors"];
+        needed.add(&tensors_dir(&sweep.dir, &row.config)?, &of_test_side);
+    }
+
+    for row in best_pipelines {
+        needed.add(&trial_dir(&sweep.dir, row.trial), &["*"]);
+        let learned_from = if row.config.data.is_given() {
+            table_dir(&sweep.dir)
+        } else {
+            tensors_dir(&sweep.dir, &row.config)?
+        };
+        needed.add(&learned_from, &["*"]);
+    }
+
+    // What a choice is worth without its luck follows from what every trial predicted.
+    for row in rows.iter().filter(|row| row.fit.is_some()) {
+        needed.add(&trial_dir(&sweep.dir, row.trial), &[PREDICTIONS_FILE]);
+    }
+    Ok(needed)
+}
+
+/// Patterns of files in the folder of a sweep, as they stand in [`CHOSEN_FILE`].
+struct NeededFiles<'a> {
+    sweep_dir: &'a Path,
+    patterns: Vec<String>,
+}
+
+impl NeededFiles<'_> {
+    /// The files that every sweep has.
+    fn new(sweep_dir: &Path) -> NeededFiles<'_> {
+        let patterns = [crate::config::FILE, manifest::FILE, ROWS_FILE];
+        NeededFiles {
+            sweep_dir,
+            patterns: patterns.map(str::to_owned).to_vec(),
+        }
+    }
+
+    /// Adds those of the directory `dir` that have one of `names`.
+    fn add(&mut self, dir: &Path, names: &[&str]) {
+        let dir = dir.strip_prefix(self.sweep_dir).unwrap_or(dir);
+        for name in names {
+            self.patterns
+                .push(format!("{}/{name}", dir.to_string_lossy()));
+        }
+    }
+
+    /// One pattern a line, in order, none twice.
+    fn into_text(mut self) -> String {
+        self.patterns.sort_unstable();
+        self.patterns.dedup();
+        self.patterns.join("\n") + "\n"
+    }
+}
+
+fn row_of_trial(rows: &[TrialRow], trial: usize) -> Result<&TrialRow> {
+    rows.iter()
+        .find(|row| row.trial == trial)
+        .context("the best trial has a row")
 }
 
 /// The rows of the best pipelines, one of each split.
-fn leaders<'a>(sweep: &SweepFolder, rows: &'a [TrialRow]) -> Vec<&'a TrialRow> {
-    let fits = || rows.iter().filter(|row| row.fit.is_some());
-    let splits: std::collections::BTreeSet<Option<&str>> =
-        fits().map(|row| row.split.as_deref()).collect();
-    let of_split = |split| {
-        let of_split: Vec<TrialRow> = fits()
-            .filter(|row| row.split.as_deref() == split)
-            .cloned()
-            .collect();
-        let leader = BestTrial::among(
-            &sweep.config.wandb.sweep.metric,
-            TrialOutcomes::from_rows(of_split).all(),
-        )?;
-        rows.iter().find(|row| row.trial == leader.trial)
-    };
-    splits.into_iter().filter_map(of_split).collect()
+fn best_rows_of_splits<'a>(sweep: &SweepFolder, rows: &'a [TrialRow]) -> Vec<&'a TrialRow> {
+    let mut fits_by_split: BTreeMap<Option<&str>, Vec<TrialRow>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.fit.is_some()) {
+        fits_by_split
+            .entry(row.split.as_deref())
+            .or_default()
+            .push(row.clone());
+    }
+
+    let mut best_rows = Vec::new();
+    for fits in fits_by_split.into_values() {
+        let outcomes = TrialOutcomes::from_rows(fits);
+        let best = BestTrial::among(&sweep.config.wandb.sweep.metric, outcomes.all());
+        best_rows.extend(best.and_then(|best| rows.iter().find(|row| row.trial == best.trial)));
+    }
+    best_rows
 }
 
 /// What was chosen of a sweep, on rows that it has not learned from.
@@ -157,10 +187,11 @@ pub fn evaluate_choices(
     out: &Path,
 ) -> Result<EvaluatedChoices> {
     fs_err::create_dir_all(out)?;
-    let network = choose_network(sweep, rows).ok();
-    let network = network
-        .map(|best| evaluate_network(sweep, rows, best, out))
-        .transpose()?;
+    let network = match choose_network(sweep, rows) {
+        Ok(best) => Some(evaluate_network(sweep, rows, best, out)?),
+        Err(_) => None,
+    };
+
     let choices = if sweep.config.pipelines.is_empty() {
         Vec::new()
     } else {
@@ -178,22 +209,17 @@ fn evaluate_network(
     best: BestNetwork,
     out: &Path,
 ) -> Result<(BestNetwork, ModelEvaluation)> {
-    let row = rows
-        .iter()
-        .find(|row| row.trial == best.trial)
-        .context("the best trial has a row")?;
-    let (dir, beside) = (
-        trial_dir(&sweep.dir, best.trial),
-        trial_dir(out, best.trial),
-    );
+    let row = row_of_trial(rows, best.trial)?;
     let dataset = trial_dataset_side(sweep, &row.config, SplitSide::Test)?;
     let evaluation = evaluate_run(
-        &TrainingRun::open(&dir)?,
+        &TrainingRun::open(&trial_dir(&sweep.dir, best.trial))?,
         &dataset,
         SplitSide::Test,
         sweep.config.evaluation.resamples,
         None,
     )?;
+
+    let beside = trial_dir(out, best.trial);
     fs_err::create_dir_all(&beside)?;
     manifest::write_json(&evaluation_path(&beside, SplitSide::Test), &evaluation)?;
     manifest::write_json(&out.join(BEST_FILE), &best)?;

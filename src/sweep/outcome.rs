@@ -116,10 +116,8 @@ impl SharedNames {
             .and_then(|fit| fit.mean.or(fit.validation)?.loss)
             .filter(|loss| loss.is_finite());
         let loss = of_fit.or(of_network).unwrap_or(f64::INFINITY);
-        let (pipeline, split) = (
-            self.shared_name(&row.pipeline),
-            row.split.map(|split| self.shared_name(&split)),
-        );
+        let pipeline = self.shared_name(&row.pipeline);
+        let split = row.split.map(|split| self.shared_name(&split));
         TrialOutcome {
             trial,
             budget,
@@ -144,10 +142,8 @@ impl SharedNames {
             seconds,
             ..
         } = *row;
-        let (pipeline, split) = (
-            self.shared_name(&row.pipeline),
-            row.split.as_deref().map(|split| self.shared_name(split)),
-        );
+        let pipeline = self.shared_name(&row.pipeline);
+        let split = row.split.as_deref().map(|split| self.shared_name(split));
         TrialOutcome {
             trial,
             budget,
@@ -165,9 +161,10 @@ impl SharedNames {
 /// Where a row stands whole.
 #[derive(Debug)]
 enum RowPlace {
+    /// In a worker's journal.
     Journal(JournalPlace),
-    /// In the file of all rows: its first byte, and how many it has.
-    Line(u64, usize),
+    /// In the file of all rows.
+    Line { first_byte: u64, bytes: usize },
     /// In memory.
     Memory(Box<TrialRow>),
 }
@@ -223,6 +220,8 @@ impl TrialOutcomes {
             } = found;
             last.insert(item.trial, (item, outcome, RowPlace::Journal(place)));
         }
+
+        // A trial may have ended at one rung, and been given up at the next.
         for row in given_up_rows(sweep, queue, entries)? {
             let item = row.item();
             if last
@@ -239,6 +238,7 @@ impl TrialOutcomes {
                 );
             }
         }
+
         let (all, places) = last
             .into_values()
             .map(|(_, outcome, place)| (outcome, place))
@@ -252,10 +252,14 @@ impl TrialOutcomes {
     }
 
     fn from_results_file(sweep: &SweepFolder) -> Result<TrialOutcomes> {
-        let (names, path) = (SharedNames::default(), sweep.dir.join(ROWS_FILE));
+        let names = SharedNames::default();
+        let path = sweep.dir.join(ROWS_FILE);
         let mut lines = BufReader::with_capacity(1 << 16, fs_err::File::open(&path)?);
-        let (mut line, mut first_byte) = (Vec::new(), 0);
-        let (mut all, mut places) = (Vec::new(), Vec::new());
+        let mut line = Vec::new();
+        let mut first_byte = 0;
+
+        let mut all = Vec::new();
+        let mut places = Vec::new();
         while lines.read_until(b'\n', &mut line)? > 0 {
             let row = serde_json::from_slice::<OutcomeFields>(&line);
             let broken = || {
@@ -266,10 +270,14 @@ impl TrialOutcomes {
                 )
             };
             all.push(names.outcome_of_fields(row.with_context(broken)?));
-            places.push(RowPlace::Line(first_byte, line.len()));
+            places.push(RowPlace::Line {
+                first_byte,
+                bytes: line.len(),
+            });
             first_byte += line.len() as u64;
             line.clear();
         }
+
         let file = fs_err::File::open(&path)?;
         Ok(TrialOutcomes {
             all,
@@ -290,7 +298,7 @@ impl TrialOutcomes {
         match &self.places[at] {
             RowPlace::Journal(place) => self.reader.read(place),
             RowPlace::Memory(row) => Ok(TrialRow::clone(row)),
-            RowPlace::Line(first_byte, bytes) => {
+            RowPlace::Line { first_byte, bytes } => {
                 let (path, file) = self.file.as_ref().context("the rows come from a file")?;
                 let mut line = vec![0; *bytes];
                 file.read_exact_at(&mut line, *first_byte)?;
@@ -324,6 +332,7 @@ pub(super) fn network_rows(
     if entries.is_empty() {
         return Ok(Vec::new());
     }
+
     let mut reader = ResultReader::default();
     let found = queue.find_results(&entries, |_: IgnoredAny| ())?;
     let read = found

@@ -169,7 +169,7 @@ impl PipelineTask {
 
     /// The digest of everything that decides what comes of it on `rows`: equal for trials that differ only where it has no
     /// effect.
-    pub fn key(&self, rows: &FitTables) -> Result<String> {
+    pub fn key(&self, tables: &FitTables) -> Result<String> {
         let cv = self.cv.map(|cv| (cv.k, cv.folds));
         let parameters = effective_hyper_parameters(&self.pipeline, &self.parameters)?;
         manifest::key(&(
@@ -179,7 +179,7 @@ impl PipelineTask {
             &self.split,
             cv,
             self.seed,
-            &rows.key,
+            &tables.key,
         ))
     }
 
@@ -187,70 +187,111 @@ impl PipelineTask {
     ///
     /// # Errors
     /// Fails with [`pipelines::FitStopped`] where it was stopped, and where the rows cannot be divided or fitted.
-    pub fn fit(&self, rows: &FitTables, stop: &(dyn Fn() -> bool + Sync)) -> Result<PipelineFit> {
-        let classes = rows.train.classes.len();
-        let divided = self
-            .cv
-            .map(|cv| cross_validation_folds(&rows.train, rows.times.as_deref(), cv, self.seed))
-            .transpose()?;
-        let divided = divided.unwrap_or_default();
-        let (mut scores, mut predictions, mut seconds) =
-            (Vec::new(), TrialPredictions::default(), Vec::new());
-        let mut learn = |table: &FeatureTable, number: usize| {
-            let began = Instant::now();
-            let seed = crate::seed::generator(self.seed, "fit", &[number as i64]).random();
-            let fitted =
-                pipelines::fit_pipeline(&self.pipeline, &self.parameters, table, seed, stop);
-            seconds.push(began.elapsed().as_secs_f64());
-            fitted
-        };
-        predictions.folds = vec![
-            f32::NAN;
-            if divided.is_empty() {
-                0
-            } else {
-                rows.train.row_count() * classes
-            }
-        ];
-        for (fold, number) in divided.iter().zip(1..) {
-            let fitted = learn(&rows.train.select_rows(&fold.train), number)?;
-            let tested = rows.train.select_rows(&fold.test);
-            let probabilities = fitted.probabilities(&tested)?;
-            scores.push(ClassScores::compute(&probabilities, &tested.y, classes));
-            for (row, of_row) in fold.test.iter().zip(probabilities.chunks_exact(classes)) {
-                predictions.folds[row * classes..][..classes]
-                    .iter_mut()
-                    .zip(of_row)
-                    .for_each(|(to, p)| *to = *p as f32);
-            }
-        }
-        let model = learn(&rows.train, 0)?;
-        let validated = rows.validate.as_ref().map(|table| {
+    pub fn fit(&self, tables: &FitTables, stop: &(dyn Fn() -> bool + Sync)) -> Result<PipelineFit> {
+        let classes = tables.train.classes.len();
+        let mut seconds = Vec::new();
+        let folds = self.fit_folds(tables, stop, &mut seconds)?;
+        let model = self.fit_timed(&tables.train, 0, stop, &mut seconds)?;
+
+        let mut validation = None;
+        let mut predicted_validation = Vec::new();
+        if let Some(table) = &tables.validate {
             let probabilities = model.probabilities(table)?;
-            predictions.validation = probabilities.iter().map(|p| *p as f32).collect();
-            anyhow::Ok(ClassScores::compute(&probabilities, &table.y, classes))
-        });
-        let mean = (!scores.is_empty()).then(|| ClassScores::mean(&scores));
-        let evaluated = rows.evaluate.iter().map(|(name, table)| {
-            Ok((
-                name.clone(),
-                ClassScores::compute(&model.probabilities(table)?, &table.y, classes),
-            ))
-        });
-        let evaluation = evaluated.collect::<Result<_>>()?;
-        let scores = FitScores {
-            folds: scores,
-            mean,
-            validation: validated.transpose()?,
-            evaluation,
+            predicted_validation = probabilities.iter().map(|p| *p as f32).collect();
+            validation = Some(ClassScores::compute(&probabilities, &table.y, classes));
+        }
+
+        let mut evaluation = BTreeMap::new();
+        for (name, table) in &tables.evaluate {
+            let probabilities = model.probabilities(table)?;
+            let scores = ClassScores::compute(&probabilities, &table.y, classes);
+            evaluation.insert(name.clone(), scores);
+        }
+
+        let mean = if folds.scores.is_empty() {
+            None
+        } else {
+            Some(ClassScores::mean(&folds.scores))
         };
         Ok(PipelineFit {
-            scores,
-            predictions,
+            scores: FitScores {
+                folds: folds.scores,
+                mean,
+                validation,
+                evaluation,
+            },
+            predictions: TrialPredictions {
+                folds: folds.predictions,
+                validation: predicted_validation,
+            },
             model,
             seconds,
         })
     }
+
+    /// Fits each fold, and predicts the rows that it did not learn from.
+    fn fit_folds(
+        &self,
+        tables: &FitTables,
+        stop: &(dyn Fn() -> bool + Sync),
+        seconds: &mut Vec<f64>,
+    ) -> Result<FittedFolds> {
+        let Some(cv) = self.cv else {
+            return Ok(FittedFolds::default());
+        };
+        let train = &tables.train;
+        let classes = train.classes.len();
+        let folds = cross_validation_folds(train, tables.times.as_deref(), cv, self.seed)?;
+        if folds.is_empty() {
+            return Ok(FittedFolds::default());
+        }
+
+        let mut scores = Vec::new();
+        let mut predictions = vec![f32::NAN; train.row_count() * classes];
+        for (fold, number) in folds.iter().zip(1..) {
+            let fitted = self.fit_timed(&train.select_rows(&fold.train), number, stop, seconds)?;
+            let tested = train.select_rows(&fold.test);
+            let probabilities = fitted.probabilities(&tested)?;
+            scores.push(ClassScores::compute(&probabilities, &tested.y, classes));
+
+            for (row, of_row) in fold.test.iter().zip(probabilities.chunks_exact(classes)) {
+                for (to, p) in predictions[row * classes..][..classes]
+                    .iter_mut()
+                    .zip(of_row)
+                {
+                    *to = *p as f32;
+                }
+            }
+        }
+        Ok(FittedFolds {
+            scores,
+            predictions,
+        })
+    }
+
+    /// Fits `table`, and adds to `seconds` how long that took, also where it fails. `number` is that of the fold, or 0 for
+    /// the model, so that each fit has a random stream of its own.
+    fn fit_timed(
+        &self,
+        table: &FeatureTable,
+        number: i64,
+        stop: &(dyn Fn() -> bool + Sync),
+        seconds: &mut Vec<f64>,
+    ) -> Result<FittedPipeline> {
+        let began = Instant::now();
+        let seed = crate::seed::generator(self.seed, "fit", &[number]).random();
+        let fitted = pipelines::fit_pipeline(&self.pipeline, &self.parameters, table, seed, stop);
+        seconds.push(began.elapsed().as_secs_f64());
+        fitted
+    }
+}
+
+/// What the fits of folds came to; empty without folds.
+#[derive(Default)]
+struct FittedFolds {
+    scores: Vec<ClassScores>,
+    /// As [`TrialPredictions::folds`].
+    predictions: Vec<f32>,
 }
 
 /// A trial of a pipeline, done.

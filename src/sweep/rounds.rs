@@ -19,8 +19,8 @@ use crate::training::Epoch;
 /// The trials of a round where trials learn from others; those of one round do not know what came of each other.
 const TRIALS_OF_ROUND: usize = 4;
 
-/// What to add to the queue of a sweep of `trials` once everything in it has ended: the next round of trials, or further rungs of
-/// the best. Nothing, when the sweep is over. `rows` are those of networks; `is_first` says that nothing was added before.
+/// What to add to the queue of a sweep of `trials` once everything in it has ended: the next round of trials, or further rungs
+/// of the best. Nothing, when the sweep is over. `rows` are those of networks; `is_first` says that nothing was added before.
 pub(super) fn next_chunks(
     trials: &SweepTrials,
     rows: &[TrialRow],
@@ -28,35 +28,28 @@ pub(super) fn next_chunks(
 ) -> Result<Vec<TrialChunk>> {
     let config = trials.config();
     let count = network_trial_count(config)?;
-    let begun = rows
-        .iter()
-        .map(|row| row.trial)
-        .filter(|trial| *trial <= count)
-        .max()
-        .unwrap_or(0);
-    if begun < count || is_first {
-        let last = if learns_from_earlier(config) {
-            count.min(begun + TRIALS_OF_ROUND)
-        } else {
-            count
-        };
-        let networks = (begun + 1..=last).map(|trial| {
-            WorkItem {
-                trial,
-                budget: first_rung_epochs(config),
-            }
-            .into()
-        });
-        // Trials of pipelines learn from nobody, and know no epochs.
-        let fits = if is_first {
-            trials.pipeline_chunks()
-        } else {
-            Vec::new()
-        };
-        return Ok(trials.in_order(networks.chain(fits).collect()));
+    let networks = rows.iter().map(|row| row.trial);
+    let begun = networks.filter(|trial| *trial <= count).max().unwrap_or(0);
+
+    if begun == count && !is_first {
+        let items = asha_settings(config).map_or(Vec::new(), |asha| promotions(config, asha, rows));
+        return Ok(items.into_iter().map(TrialChunk::from).collect());
     }
-    let items = asha_settings(config).map_or(Vec::new(), |asha| promotions(config, asha, rows));
-    Ok(items.into_iter().map(TrialChunk::from).collect())
+
+    let last = if learns_from_earlier(config) {
+        count.min(begun + TRIALS_OF_ROUND)
+    } else {
+        count
+    };
+    let budget = first_rung_epochs(config);
+    let mut chunks: Vec<TrialChunk> = (begun + 1..=last)
+        .map(|trial| WorkItem { trial, budget }.into())
+        .collect();
+    if is_first {
+        // Trials of pipelines learn from nobody, and know no epochs: all of them are added at once.
+        chunks.extend(trials.pipeline_chunks());
+    }
+    Ok(trials.in_order(chunks))
 }
 
 /// Whether [`next_chunks`] gives items once only.
@@ -81,21 +74,21 @@ pub(super) fn trial_config(
     if config.wandb.sweep.method != Method::Bayes {
         return trials.draw(trial, &[]);
     }
+
     let before = last_trial_before_round(trial);
-    let observed = |row: &TrialRow| -> Result<_> {
-        Ok((
-            row.trial,
-            ObservedTrial {
+    let budget = first_rung_epochs(config);
+    let mut known: BTreeMap<usize, ObservedTrial> = BTreeMap::new();
+    for row in rows {
+        if row.trial <= before && row.budget == budget {
+            let observed = ObservedTrial {
                 point: point_of_trial(config, &row.config)?,
-                value: best_value_within(config, row, first_rung_epochs(config)),
-            },
-        ))
-    };
-    let known = rows
-        .iter()
-        .filter(|row| row.trial <= before && row.budget == first_rung_epochs(config))
-        .map(observed);
-    let known: BTreeMap<usize, ObservedTrial> = known.collect::<Result<_>>()?;
+                value: best_value_within(config, row, budget),
+            };
+            known.insert(row.trial, observed);
+        }
+    }
+
+    // The earlier trials of this round count as running, however far they are: so the trial depends on no worker's speed.
     let mut history: Vec<ObservedTrial> = known.into_values().collect();
     for earlier in before + 1..trial {
         let drawn = trials.draw(earlier, &history)?;
@@ -122,24 +115,24 @@ pub(super) fn ends_after(
     let Some(EarlyTerminate::Hyperband(hyperband)) = &sweep.early_terminate else {
         return false;
     };
-    let known = rows
+
+    let before = last_trial_before_round(item.trial);
+    let mut trajectories: Vec<Trajectory> = rows
         .iter()
-        .filter(|row| row.trial <= last_trial_before_round(item.trial));
-    let own = epochs
-        .iter()
-        .filter_map(|epoch| epoch.watched(sweep.metric.name))
-        .collect();
-    let all: Vec<Trajectory> = known
+        .filter(|row| row.trial <= before)
         .map(|row| Trajectory {
             is_running: false,
             values: row.values.iter().copied().flatten().collect(),
         })
-        .chain([Trajectory {
-            is_running: true,
-            values: own,
-        }])
         .collect();
-    !stopped_trials(hyperband, sweep.metric.goal, &all).is_empty()
+    let own = epochs
+        .iter()
+        .filter_map(|epoch| epoch.watched(sweep.metric.name));
+    trajectories.push(Trajectory {
+        is_running: true,
+        values: own.collect(),
+    });
+    !stopped_trials(hyperband, sweep.metric.goal, &trajectories).is_empty()
 }
 
 /// The last trial before the round of `trial`.
@@ -163,29 +156,22 @@ pub(super) fn asha_settings(config: &Config) -> Option<&Asha> {
 /// The trials that are promoted, each to its next rung.
 fn promotions(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> {
     let rungs = asha.rungs(config.epochs);
-    let done: Vec<RungResult> = rows
-        .iter()
-        .filter(|row| row.config.pipelines.is_empty())
-        .filter_map(|row| {
-            let rung = rungs.iter().position(|budget| *budget == row.budget)?;
-            Some(RungResult {
-                item: RungItem {
-                    trial: row.trial,
-                    rung,
-                },
-                value: best_value_within(config, row, row.budget),
-            })
-        })
-        .collect();
+    let mut done = Vec::new();
+    for row in rows.iter().filter(|row| row.config.pipelines.is_empty()) {
+        let Some(rung) = rungs.iter().position(|budget| *budget == row.budget) else {
+            continue;
+        };
+        let trial = row.trial;
+        done.push(RungResult {
+            item: RungItem { trial, rung },
+            value: best_value_within(config, row, row.budget),
+        });
+    }
+
     let begun: BTreeSet<RungItem> = done.iter().map(|done| done.item).collect();
-    let items = promoted_items(
-        rungs.len(),
-        asha.eta,
-        config.wandb.sweep.metric.goal,
-        &done,
-        &begun,
-    );
-    items
+    let goal = config.wandb.sweep.metric.goal;
+    let promoted = promoted_items(rungs.len(), asha.eta, goal, &done, &begun);
+    promoted
         .into_iter()
         .map(|item| WorkItem {
             trial: item.trial,
@@ -196,12 +182,10 @@ fn promotions(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> 
 
 /// The best value of a trial within so many epochs; `None` where it failed.
 fn best_value_within(config: &Config, row: &TrialRow, epochs: usize) -> Option<f64> {
+    if row.error.is_some() {
+        return None;
+    }
     let values = row.values.iter().take(epochs).copied().flatten();
-    config
-        .wandb
-        .sweep
-        .metric
-        .goal
-        .best(values, |value| *value)
-        .filter(|_| row.error.is_none())
+    let goal = config.wandb.sweep.metric.goal;
+    goal.best(values, |value| *value)
 }

@@ -80,12 +80,14 @@ pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
             None,
         ));
     };
+
     let entries = queue.chunk_entries()?;
     let mut running: Vec<RunningTrial> = entries
         .iter()
         .filter_map(|entry| RunningTrial::from_entry(&queue, entry))
         .collect();
     running.sort_by_key(|running| running.trial);
+
     // A trial that was promoted has ended at one rung, and goes on at the next.
     let goes_on: BTreeSet<usize> = entries
         .iter()
@@ -96,6 +98,7 @@ pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
         .all()
         .to_vec();
     ended.retain(|outcome| !goes_on.contains(&outcome.trial));
+
     let manager = queue
         .leader_name()
         .map(|worker| WorkerHeartbeat::read(&queue, worker));
@@ -104,7 +107,8 @@ pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
         .plan
         .trials
         .saturating_sub(ended.len() + status.running.len());
-    (status.is_over, status.is_paused) = (false, queue.is_paused());
+    status.is_over = false;
+    status.is_paused = queue.is_paused();
     Ok(status)
 }
 
@@ -116,25 +120,29 @@ impl SweepStatus {
         manager: Option<WorkerHeartbeat>,
     ) -> SweepStatus {
         let metric = sweep.config.wandb.sweep.metric.clone();
-        let mut failed = BTreeMap::new();
-        for outcome in ended
-            .iter()
-            .filter(|outcome| outcome.ended != TrialEnd::Done)
-        {
-            *failed.entry(outcome.ended).or_default() += 1;
-        }
         let best = BestTrial::among(&metric, ended);
-        let rest = sweep.plan.trials.saturating_sub(ended.len());
+
+        let mut done = 0;
+        let mut failed = BTreeMap::new();
+        for outcome in ended {
+            if outcome.ended == TrialEnd::Done {
+                done += 1;
+            } else {
+                *failed.entry(outcome.ended).or_default() += 1;
+            }
+        }
+
+        // The mean is NaN while nothing has ended; then nothing is known of the rate.
         let mean_s = ended.iter().map(|outcome| outcome.seconds).sum::<f64>() / ended.len() as f64;
         let rate_per_s =
             Some(running.len() as f64 / mean_s).filter(|rate| rate.is_finite() && *rate > 0.0);
-        let done = ended.len() - failed.values().sum::<usize>();
+        let rest = sweep.plan.trials.saturating_sub(ended.len());
         let remaining_s = if rest == 0 {
             Some(0.0)
         } else {
             rate_per_s.map(|rate| rest as f64 / rate)
         };
-        let rate_per_hour = rate_per_s.map(|rate| 3600.0 * rate);
+
         SweepStatus {
             trials: sweep.plan.trials,
             is_over: true,
@@ -146,7 +154,7 @@ impl SweepStatus {
             manager,
             metric,
             best,
-            rate_per_hour,
+            rate_per_hour: rate_per_s.map(|rate| 3600.0 * rate),
             remaining_s,
         }
     }
@@ -169,11 +177,13 @@ impl RunningTrial {
         };
         let seen = queue.heartbeat(worker);
         let age = seen.as_ref().map(|seen| seen.age.as_secs_f64());
-        // A heart beats now and then, and may last have spoken of an earlier trial.
+
+        // A heartbeat is written now and then, so that the last one may be of an earlier trial.
         let work = seen
             .and_then(|seen| seen.heartbeat.work)
             .filter(|work| entry.open_items().any(|item| item == work.item));
-        // It may be further in its chunk than the chunk says.
+
+        // A worker may be further in its chunk than the name of the chunk says.
         let item = work.as_ref().map_or(entry.next_item(), |work| work.item);
         Some(RunningTrial {
             trial: item.trial,

@@ -10,6 +10,7 @@ use anyhow::Result;
 use super::folder::SweepFolder;
 use super::pipeline_fit::PipelineTask;
 use super::trial_data;
+use crate::config::Config;
 use crate::models::Device;
 use crate::pipelines;
 use crate::training::{StartMode, TrainError, TrainingUpdate, train};
@@ -27,19 +28,13 @@ pub fn measure_trial(
 ) -> Result<f64> {
     let config = sweep.trials()?.draw(trial, &[])?;
     if let Some(task) = PipelineTask::from_config(&config)? {
-        let rows = trial_data::fit_tables(sweep, &config)?;
-        let began = Instant::now();
-        let fitted = task.fit(&rows, &|| began.elapsed() > limit);
-        if let Err(error) = fitted.map(drop)
-            && !error.is::<pipelines::FitStopped>()
-        {
-            return Err(error);
-        }
-        return Ok(began.elapsed().as_secs_f64());
+        return measure_fit(sweep, &config, &task, limit);
     }
 
     let dataset = trial_data::trial_dataset(sweep, &config)?;
-    let (began, share) = (Instant::now(), Mutex::new(1.0));
+    let began = Instant::now();
+    // How much of the training was done when it was left.
+    let share = Mutex::new(1.0);
     let hear = |news: TrainingUpdate<'_>| {
         let TrainingUpdate::Batch {
             epoch,
@@ -58,10 +53,25 @@ pub fn measure_trial(
         }
         ControlFlow::Break(())
     };
+
     match train(&dataset, &config, dir, StartMode::New, &Device::Cpu, hear) {
         Ok(_) | Err(TrainError::Stopped(_)) => {
             Ok(began.elapsed().as_secs_f64() / share.into_inner().unwrap_or(1.0))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+fn measure_fit(
+    sweep: &SweepFolder,
+    config: &Config,
+    task: &PipelineTask,
+    limit: Duration,
+) -> Result<f64> {
+    let tables = trial_data::fit_tables(sweep, config)?;
+    let began = Instant::now();
+    match task.fit(&tables, &|| began.elapsed() > limit) {
+        Err(error) if !error.is::<pipelines::FitStopped>() => Err(error),
+        _ => Ok(began.elapsed().as_secs_f64()),
     }
 }

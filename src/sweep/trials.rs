@@ -116,14 +116,15 @@ impl SweepTrials {
                 ..draw_network_trial(&self.config, trial, history)?
             });
         }
-        let (split, pipeline, place) = self
-            .place(trial)
+
+        let place = self
+            .pipeline_trial(trial)
             .with_context(|| format!("the sweep has no trial {trial}"))?;
-        let draws = &self.pipelines[pipeline];
+        let draws = &self.pipelines[place.pipeline];
         let PipelineDraw {
             parameters,
             samples,
-        } = draws.get(place)?;
+        } = draws.get(place.draw)?;
         let parameters = parameters
             .into_iter()
             .map(|(name, value)| (name, Parameter::Constant(value)))
@@ -142,22 +143,28 @@ impl SweepTrials {
             pipelines: [(draws.pipeline.clone(), fixed.into())].into(),
             ..common
         };
-        drawn.data.split_names = self.splits[split].iter().cloned().collect();
+        drawn.data.split_names = self.splits[place.split].iter().cloned().collect();
         Ok(drawn)
     }
 
-    /// The split and the pipeline of a trial, and which of the pipeline's draws it is, all from 0.
-    fn place(&self, trial: usize) -> Option<(usize, usize, usize)> {
-        let draws: usize = self.pipelines.iter().map(PipelineDraws::len).sum();
-        let place = trial
-            .checked_sub(self.networks + 1)
-            .filter(|_| trial <= self.count)?;
-        let (split, mut rest) = (place / draws, place % draws);
+    /// Which trial of a pipeline `trial` is; `None` for one of the network, and beyond the last.
+    fn pipeline_trial(&self, trial: usize) -> Option<PipelineTrial> {
+        let number = trial.checked_sub(self.networks + 1)?;
+        if trial > self.count {
+            return None;
+        }
+
+        let split = number / self.fits_per_split();
+        let mut draw = number % self.fits_per_split();
         for (pipeline, draws) in self.pipelines.iter().enumerate() {
-            if rest < draws.len() {
-                return Some((split, pipeline, rest));
+            if draw < draws.len() {
+                return Some(PipelineTrial {
+                    split,
+                    pipeline,
+                    draw,
+                });
             }
-            rest -= draws.len();
+            draw -= draws.len();
         }
         None
     }
@@ -186,46 +193,65 @@ impl SweepTrials {
     }
 
     /// Puts `chunks` in the order in which they are to be begun.
-    pub(super) fn in_order(&self, chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
-        let generator =
-            |name: &str, parts: &[i64]| crate::seed::generator(self.config.seed, name, parts);
-        if self.config.trial_order == TrialOrder::Shuffled {
-            let mut chunks = chunks;
-            // Whatever part of them is done says something of all.
-            chunks.shuffle(&mut generator("trial order", &[]));
-            return chunks;
-        }
-        let mut splits: BTreeMap<usize, BTreeMap<usize, Vec<TrialChunk>>> = BTreeMap::new();
-        for chunk in chunks {
-            // The network is one more kind, before the pipelines.
-            let (split, kind) = self
-                .place(chunk.first.trial)
-                .map_or((0, 0), |(split, pipeline, _)| (split, 1 + pipeline));
-            splits
-                .entry(split)
-                .or_default()
-                .entry(kind)
-                .or_default()
-                .push(chunk);
-        }
-        let in_turn = |(split, kinds): (usize, BTreeMap<usize, Vec<TrialChunk>>)| {
-            let shuffled = |(kind, mut chunks): (usize, Vec<TrialChunk>)| {
-                chunks.shuffle(&mut generator(
-                    "interleaved order",
-                    &[split as i64, kind as i64],
-                ));
+    pub(super) fn in_order(&self, mut chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
+        match self.config.trial_order {
+            TrialOrder::Shuffled => {
+                // Whatever part of them is done says something of all.
+                let mut generator = crate::seed::generator(self.config.seed, "trial order", &[]);
+                chunks.shuffle(&mut generator);
                 chunks
-                    .into_iter()
-                    .enumerate()
-                    .map(move |(turn, chunk)| ((turn, kind), chunk))
-            };
-            let mut turns: Vec<((usize, usize), TrialChunk)> =
-                kinds.into_iter().flat_map(shuffled).collect();
-            turns.sort_unstable_by_key(|(turn, _)| *turn);
-            turns.into_iter().map(|(_, chunk)| chunk)
-        };
-        splits.into_iter().flat_map(in_turn).collect()
+            }
+            TrialOrder::Interleaved => self.in_turn(chunks),
+        }
     }
+
+    /// One split after another; in each of them the kinds take turns, and the chunks of a kind are shuffled.
+    fn in_turn(&self, chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
+        let mut kinds: BTreeMap<ChunkKind, Vec<TrialChunk>> = BTreeMap::new();
+        for chunk in chunks {
+            let kind = match self.pipeline_trial(chunk.first.trial) {
+                Some(place) => ChunkKind {
+                    split: place.split,
+                    pipeline: Some(place.pipeline),
+                },
+                None => ChunkKind {
+                    split: 0,
+                    pipeline: None,
+                },
+            };
+            kinds.entry(kind).or_default().push(chunk);
+        }
+
+        let mut turns = BTreeMap::new();
+        for (kind, mut chunks) in kinds {
+            let number = kind.pipeline.map_or(0, |pipeline| 1 + pipeline);
+            let parts = [kind.split as i64, number as i64];
+            let seed = self.config.seed;
+            chunks.shuffle(&mut crate::seed::generator(
+                seed,
+                "interleaved order",
+                &parts,
+            ));
+            for (turn, chunk) in chunks.into_iter().enumerate() {
+                turns.insert((kind.split, turn, number), chunk);
+            }
+        }
+        turns.into_values().collect()
+    }
+}
+
+/// A trial of a pipeline: its split, its pipeline and which of the pipeline's draws it is, all from 0.
+struct PipelineTrial {
+    split: usize,
+    pipeline: usize,
+    draw: usize,
+}
+
+/// Chunks that take turns with others of their split. The network, which has no pipeline, is one more kind, before the others.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct ChunkKind {
+    split: usize,
+    pipeline: Option<usize>,
 }
 
 /// Fails for a trial whose hyper-parameters cannot be used, of a pipeline or of the network.
@@ -501,8 +527,8 @@ mod tests {
             for chunk in chunks {
                 let place = |item: WorkItem| {
                     trials
-                        .place(item.trial)
-                        .map(|(split, pipeline, _)| (split, pipeline))
+                        .pipeline_trial(item.trial)
+                        .map(|place| (place.split, place.pipeline))
                 };
                 assert!(chunk.items().all(|item| place(item) == place(chunk.first)));
             }
