@@ -1,13 +1,13 @@
 //! Hold codes: their meaning, and the answers that need no model. From HTCondor's table of hold reason codes and the
 //! hold templates of execution points.
 
-use super::judge::Action;
+use super::action::HoldAction;
 
 /// A hold whose answer follows from its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
+pub struct HoldRule {
     /// What to do.
-    pub action: Action,
+    pub action: HoldAction,
     /// Why, in a sentence that stands by itself.
     pub why: &'static str,
     /// What to type now; `JOB` stands for the job's id. The release that follows a fix is not part of it.
@@ -15,7 +15,7 @@ pub struct Rule {
 }
 
 /// The meaning of a hold code and subcode, for people.
-pub fn meaning(code: i32, subcode: i32) -> String {
+pub fn code_meaning(code: i32, subcode: i32) -> String {
     let text = match code {
         0 => "no reason given",
         1 => "held by a person (condor_hold)",
@@ -65,14 +65,14 @@ pub fn meaning(code: i32, subcode: i32) -> String {
         (21 | 34, 101) => Some("CPUs"),
         (21 | 34, 102) => Some("memory"),
         (21 | 34, 104) => Some("disk"),
-        (6..=10 | 12..=14, n) => errno(n),
+        (6..=10 | 12..=14, n) => errno_meaning(n),
         _ => None,
     };
     detail.map_or_else(|| text.to_owned(), |detail| format!("{text}: {detail}"))
 }
 
 /// Unix error numbers, and plug-in exit codes, which come shifted by eight bits.
-fn errno(number: i32) -> Option<&'static str> {
+fn errno_meaning(number: i32) -> Option<&'static str> {
     Some(match number {
         2 => "no such file or directory",
         8 => "not an executable for this machine",
@@ -89,24 +89,77 @@ fn errno(number: i32) -> Option<&'static str> {
 const RELEASE: &str = "condor_release JOB";
 const LOOK: &str = "condor_q -hold JOB";
 
-const fn fix(why: &'static str, command: &'static str) -> Option<Rule> {
-    Some(Rule {
-        action: Action::Fix,
+const fn fix(why: &'static str, command: &'static str) -> Option<HoldRule> {
+    Some(HoldRule {
+        action: HoldAction::Fix,
         why,
         command,
     })
 }
 
-const fn wait(why: &'static str) -> Option<Rule> {
-    Some(Rule {
-        action: Action::Wait,
+const fn wait(why: &'static str) -> Option<HoldRule> {
+    Some(HoldRule {
+        action: HoldAction::Wait,
         why,
         command: RELEASE,
     })
 }
 
 /// The answer for codes whose outcome is not a matter of chance; `None` where a model has to judge.
-pub fn rule(code: i32, subcode: i32) -> Option<Rule> {
+pub fn code_rule(code: i32, subcode: i32) -> Option<HoldRule> {
+    match code {
+        6..=10 | 14 | 22 => path_rule(code, subcode),
+        21 | 34 => resource_rule(subcode),
+        _ => policy_rule(code, subcode),
+    }
+}
+
+/// The answer where a file or a directory of the job could not be opened.
+fn path_rule(code: i32, subcode: i32) -> Option<HoldRule> {
+    match (code, subcode) {
+        (_, 122) => fix(
+            "a disk quota is exceeded: remove files or ask for a larger quota, then release",
+            LOOK,
+        ),
+        (_, 28) => fix(
+            "a disk is full: free space where its program or files are to stand, then release",
+            LOOK,
+        ),
+        (_, 62 | 110) => wait(
+            "a file system or a host did not answer in time, which passes: release it once it answers again",
+        ),
+        (6, _) => fix(
+            "the program cannot be started anywhere until its path, mode or architecture is right",
+            LOOK,
+        ),
+        _ => fix(
+            "a path it names cannot be opened: create it or correct it, then release",
+            LOOK,
+        ),
+    }
+}
+
+/// The answer where a job used more than it requested.
+fn resource_rule(subcode: i32) -> Option<HoldRule> {
+    match subcode {
+        102 => fix(
+            "it used more memory than it requested, and will again: raise RequestMemory, then release",
+            "condor_qedit JOB RequestMemory 'MemoryUsage * 3 / 2'",
+        ),
+        104 => fix(
+            "it used more disk than it requested, and will again: raise RequestDisk, then release",
+            "condor_qedit JOB RequestDisk 'DiskUsage * 3 / 2'",
+        ),
+        101 => fix(
+            "it used more CPUs than it requested, and will again: raise RequestCpus or limit its threads, then release",
+            "condor_qedit JOB RequestCpus 'RequestCpus * 2'",
+        ),
+        _ => None,
+    }
+}
+
+/// The answer for all other codes: what people, policies and the job itself did.
+fn policy_rule(code: i32, subcode: i32) -> Option<HoldRule> {
     match (code, subcode) {
         (1, _) => {
             wait("a person held this job on purpose: release it once that person's reason is gone")
@@ -123,25 +176,6 @@ pub fn rule(code: i32, subcode: i32) -> Option<Rule> {
             "a policy expression is undefined and will be again: define what it refers to, then release",
             LOOK,
         ),
-        (6..=10 | 14 | 22, 122) => fix(
-            "a disk quota is exceeded: remove files or ask for a larger quota, then release",
-            LOOK,
-        ),
-        (6..=10 | 14 | 22, 28) => fix(
-            "a disk is full: free space where its program or files are to stand, then release",
-            LOOK,
-        ),
-        (6..=10 | 14 | 22, 62 | 110) => wait(
-            "a file system or a host did not answer in time, which passes: release it once it answers again",
-        ),
-        (6, _) => fix(
-            "the program cannot be started anywhere until its path, mode or architecture is right",
-            LOOK,
-        ),
-        (7 | 8 | 9 | 10 | 14 | 22, _) => fix(
-            "a path it names cannot be opened: create it or correct it, then release",
-            LOOK,
-        ),
         (13, 2) => fix(
             "an input file is missing on the access point: put it back or correct its name, then release",
             LOOK,
@@ -149,18 +183,6 @@ pub fn rule(code: i32, subcode: i32) -> Option<Rule> {
         (20 | 25, _) => fix(
             "its start times cannot be met as set: correct the cron_ or deferral settings, then release",
             LOOK,
-        ),
-        (21 | 34, 102) => fix(
-            "it used more memory than it requested, and will again: raise RequestMemory, then release",
-            "condor_qedit JOB RequestMemory 'MemoryUsage * 3 / 2'",
-        ),
-        (21 | 34, 104) => fix(
-            "it used more disk than it requested, and will again: raise RequestDisk, then release",
-            "condor_qedit JOB RequestDisk 'DiskUsage * 3 / 2'",
-        ),
-        (21 | 34, 101) => fix(
-            "it used more CPUs than it requested, and will again: raise RequestCpus or limit its threads, then release",
-            "condor_qedit JOB RequestCpus 'RequestCpus * 2'",
         ),
         (32 | 33, _) => fix(
             "its files are larger than the access point transfers: move large files another way, then release",
@@ -190,8 +212,8 @@ mod tests {
     fn deterministic_codes_have_a_rule_and_ambiguous_ones_none() {
         for code in [1, 15, 16] {
             assert_eq!(
-                rule(code, 0).map(|rule| rule.action),
-                Some(Action::Wait),
+                code_rule(code, 0).map(|rule| rule.action),
+                Some(HoldAction::Wait),
                 "{code}"
             );
         }
@@ -205,13 +227,13 @@ mod tests {
             (21, 102),
         ] {
             assert_eq!(
-                rule(code, subcode).map(|rule| rule.action),
-                Some(Action::Fix),
+                code_rule(code, subcode).map(|rule| rule.action),
+                Some(HoldAction::Fix),
                 "{code}/{subcode}"
             );
         }
         for (code, subcode) in [(12, 2), (13, 256), (19, 1), (26, 0), (3, 7), (999, 0)] {
-            assert_eq!(rule(code, subcode), None, "{code}/{subcode}");
+            assert_eq!(code_rule(code, subcode), None, "{code}/{subcode}");
         }
     }
 
@@ -219,14 +241,14 @@ mod tests {
     fn quotas_full_disks_and_time_outs_are_no_fault_of_a_path() {
         for code in [6, 7, 8, 9, 10, 14, 22] {
             let said = |subcode| {
-                rule(code, subcode)
+                code_rule(code, subcode)
                     .map(|rule| (rule.action, rule.why))
                     .expect("a rule")
             };
             for (subcode, action, word) in [
-                (122, Action::Fix, "quota"),
-                (28, Action::Fix, "full"),
-                (110, Action::Wait, "in time"),
+                (122, HoldAction::Fix, "quota"),
+                (28, HoldAction::Fix, "full"),
+                (110, HoldAction::Wait, "in time"),
             ] {
                 let (found, why) = said(subcode);
                 assert!(
@@ -237,7 +259,7 @@ mod tests {
             assert!(said(2).1.contains("path"), "{code}");
         }
         assert_eq!(
-            meaning(6, 122),
+            code_meaning(6, 122),
             "the program could not be started: quota exceeded"
         );
     }
@@ -245,17 +267,17 @@ mod tests {
     #[test]
     fn meanings_name_the_error() {
         assert_eq!(
-            meaning(13, 2),
+            code_meaning(13, 2),
             "input files could not be transferred to the job: no such file or directory"
         );
         assert_eq!(
-            meaning(34, 102),
+            code_meaning(34, 102),
             "more resources used than requested: memory"
         );
         assert_eq!(
-            meaning(12, 256),
+            code_meaning(12, 256),
             "output files could not be transferred back: the transfer plug-in failed"
         );
-        assert_eq!(meaning(-5, 0), "a code this version does not know");
+        assert_eq!(code_meaning(-5, 0), "a code this version does not know");
     }
 }

@@ -1,9 +1,15 @@
 //! Held jobs, a model and rules → what to do with each, and why. Never acts; prints commands.
 
+mod action;
 mod codes;
+mod held_jobs;
+mod job_advice;
 mod judge;
 mod wording;
 
-pub use codes::{Rule, meaning, rule};
-pub use judge::{Action, Advice, Cases, Ground, Selection, Skill, advise, exit_code};
-pub use wording::text;
+pub use action::HoldAction;
+pub use codes::{HoldRule, code_meaning, code_rule};
+pub use held_jobs::JobSelection;
+pub use job_advice::{AdviceGround, JobAdvice, LikeHolds, ModelSkill};
+pub use judge::{advise, exit_code};
+pub use wording::advice_text;

@@ -1,10 +1,11 @@
 //! Advice in plain words: the action first, then what is known, then what to type.
 
-use super::judge::{Action, Advice, Ground};
+use super::action::HoldAction;
+use super::job_advice::{AdviceGround, JobAdvice};
 use crate::{escape, output};
 
 /// The advice on one job, several lines.
-pub fn text(advice: &Advice) -> String {
+pub fn advice_text(advice: &JobAdvice) -> String {
     let mut lines = vec![
         format!(
             "{}: {}",
@@ -21,9 +22,9 @@ pub fn text(advice: &Advice) -> String {
             output::utc_time(advice.held_since_ms),
             output::time_span(advice.held_for_ms)
         ),
-        format!("  {}", holds(advice)),
+        format!("  {}", hold_counts(advice)),
     ];
-    lines.extend(odds(advice));
+    lines.extend(odds_lines(advice));
     lines.extend(
         advice
             .command
@@ -40,17 +41,17 @@ pub fn text(advice: &Advice) -> String {
     lines.join("\n")
 }
 
-fn headline(action: Action) -> &'static str {
+fn headline(action: HoldAction) -> &'static str {
     match action {
-        Action::Release => "RELEASE AS IT IS",
-        Action::Fix => "FIX, THEN RELEASE",
-        Action::Remove => "REMOVE",
-        Action::Wait => "WAIT",
-        Action::None => "NO ADVICE",
+        HoldAction::Release => "RELEASE AS IT IS",
+        HoldAction::Fix => "FIX, THEN RELEASE",
+        HoldAction::Remove => "REMOVE",
+        HoldAction::Wait => "WAIT",
+        HoldAction::None => "NO ADVICE",
     }
 }
 
-fn holds(advice: &Advice) -> String {
+fn hold_counts(advice: &JobAdvice) -> String {
     let times = |n: usize| {
         if n == 1 {
             "once".to_owned()
@@ -73,8 +74,11 @@ fn holds(advice: &Advice) -> String {
     )
 }
 
-fn odds(advice: &Advice) -> Vec<String> {
-    let Some(probability) = advice.probability.filter(|_| advice.ground != Ground::Rule) else {
+fn odds_lines(advice: &JobAdvice) -> Vec<String> {
+    let Some(probability) = advice
+        .probability
+        .filter(|_| advice.ground != AdviceGround::Rule)
+    else {
         return Vec::new();
     };
     let mut lines = vec![format!(
@@ -104,35 +108,35 @@ fn odds(advice: &Advice) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge::{Cases, Skill};
+    use super::super::job_advice::{LikeHolds, ModelSkill};
     use super::*;
 
-    fn advice() -> Advice {
-        Advice {
+    fn advice() -> JobAdvice {
+        JobAdvice {
             job: "12.0".into(),
             ap: "ap".into(),
-            action: Action::Release,
-            ground: Ground::Model,
+            action: HoldAction::Release,
+            ground: AdviceGround::Model,
             reasons: vec!["so".into()],
             command: Some("condor_release 12.0".into()),
             then: None,
             hold_code: 12,
             hold_subcode: 2,
-            meaning: super::super::meaning(12, 2),
+            meaning: super::super::code_meaning(12, 2),
             held_since_ms: 1_795_227_966_000,
             held_for_ms: 61_000,
             holds: 3,
             holds_for_this_reason: 1,
             siblings_held: 2,
             probability: Some(0.731),
-            like_cases: Some(Cases {
+            like_cases: Some(LikeHolds {
                 holds: 40,
                 successes: 10,
                 rate: 0.25,
                 from_ms: 0,
                 to_ms: 1000,
             }),
-            skill: Some(Skill {
+            skill: Some(ModelSkill {
                 roc_auc: 0.7,
                 interval: (0.6, 0.8),
             }),
@@ -141,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_action_comes_first_and_the_command_last() {
-        insta::assert_snapshot!(text(&advice()), @r"
+        insta::assert_snapshot!(advice_text(&advice()), @r"
         12.0: RELEASE AS IT IS
           why: so
           hold code 12/2: output files could not be transferred back: no such file or directory
@@ -156,10 +160,10 @@ mod tests {
 
     #[test]
     fn rules_give_no_probability() {
-        let ruled = Advice {
-            ground: Ground::Rule,
+        let ruled = JobAdvice {
+            ground: AdviceGround::Rule,
             ..advice()
         };
-        assert!(!text(&ruled).contains('%'));
+        assert!(!advice_text(&ruled).contains('%'));
     }
 }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::logs::{find_logs, read_options};
 use super::progress::StageBar;
 use super::{text, trained_run};
-use crate::advice::{self, Selection};
+use crate::advice::{self, JobSelection};
 use crate::cli::AdviseArgs;
 use crate::config::Config;
 use crate::events::{IngestStep, read_into_memory};
@@ -14,7 +14,7 @@ use crate::{condor, output, sweep};
 
 /// Reads the logs, judges the held jobs, prints the advice; the exit code says what it is.
 pub fn run(args: &AdviseArgs) -> Result<u8> {
-    let selections: Vec<Selection> = args
+    let selections: Vec<JobSelection> = args
         .jobs
         .iter()
         .map(|job| job.parse())

@@ -10,7 +10,7 @@ use super::preparation::begin_sweep;
 use super::text::advice::AdviceDocument;
 use super::whole_sweep::run_to_end;
 use super::{choices, text, trained_run};
-use crate::advice::Advice;
+use crate::advice::JobAdvice;
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
@@ -134,7 +134,7 @@ impl FinishedSweep {
     }
 
     /// Advice on every job that is held when the log ends.
-    fn advice(&self, config: &Config) -> Result<Vec<Advice>> {
+    fn advice(&self, config: &Config) -> Result<Vec<JobAdvice>> {
         let dir = sweep::trial_dir(&config.out, self.best.trial);
         trained_run::judge(&self.store, &self.run, &dir, config, &[])
     }

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 
 use crate::cli::SimulateArgs;
 use crate::error::EXIT_DONE;
-use crate::simulate::{self, Settings, Summary};
+use crate::simulate::{self, SimulationSettings, SimulationSummary};
 use crate::{advice, escape, output};
 
 /// Simulates, and prints what the log holds.
@@ -13,17 +13,19 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
         .start
         .to_zoned(jiff::tz::TimeZone::UTC)
         .context("the first day has no begin")?;
-    let settings = Settings {
+    let settings = SimulationSettings {
         seed: args.seed,
         jobs: args.jobs,
-        days: args.days.unwrap_or_else(|| Settings::usual_days(args.jobs)),
+        days: args
+            .days
+            .unwrap_or_else(|| SimulationSettings::usual_days(args.jobs)),
         start_ms: start.timestamp().as_millisecond(),
         rotate_bytes: args.rotate_bytes,
     };
     let before = if args.overwrite {
         None
     } else {
-        simulate::finished(&settings, &args.out, &args.truth)
+        simulate::finished_summary(&settings, &args.out, &args.truth)
     };
     let summary = match before {
         Some(summary) => {
@@ -44,7 +46,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
 }
 
 /// Simulates, with a progress bar.
-fn simulated(args: &SimulateArgs, settings: &Settings) -> Result<Summary> {
+fn simulated(args: &SimulateArgs, settings: &SimulationSettings) -> Result<SimulationSummary> {
     let bar = output::item_bar(args.jobs, "simulate");
     let summary = simulate::simulate(settings, &args.out, &args.truth, args.overwrite, |jobs| {
         bar.inc(jobs)
@@ -53,7 +55,7 @@ fn simulated(args: &SimulateArgs, settings: &Settings) -> Result<Summary> {
     summary
 }
 
-fn text(args: &SimulateArgs, settings: &Settings, summary: &Summary) -> String {
+fn text(args: &SimulateArgs, settings: &SimulationSettings, summary: &SimulationSummary) -> String {
     let count = output::with_commas;
     let many = |n: u64, what| output::counted(n as usize, what);
     let share = |part: u64, whole: u64| match whole {
@@ -105,7 +107,7 @@ fn text(args: &SimulateArgs, settings: &Settings, summary: &Summary) -> String {
     for kind in &summary.by_code {
         let (code, subcode) = (kind.hold_code, kind.hold_subcode);
         rows.push(vec![
-            format!("  {code}/{subcode} {}", advice::meaning(code, subcode)),
+            format!("  {code}/{subcode} {}", advice::code_meaning(code, subcode)),
             count(kind.holds),
             share(kind.released, kind.holds),
             share(kind.succeeded, kind.known),

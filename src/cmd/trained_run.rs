@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::advice::{self, Advice, Selection, Skill};
+use crate::advice::{self, JobAdvice, JobSelection, ModelSkill};
 use crate::config::Config;
 use crate::events::EventStore;
 use crate::tensors::{Dataset, SplitSide};
@@ -36,12 +36,12 @@ pub(super) fn judge(
     run: &TrainingRun,
     dir: &Path,
     config: &Config,
-    selections: &[Selection],
-) -> Result<Vec<Advice>> {
+    selections: &[JobSelection],
+) -> Result<Vec<JobAdvice>> {
     advice::advise(store, run, skill(dir), &config.advice, selections)
 }
 
-fn skill(dir: &Path) -> Option<Skill> {
+fn skill(dir: &Path) -> Option<ModelSkill> {
     let evaluation: ModelEvaluation =
         manifest::read_json(&evaluation_path(dir, SplitSide::Test)).ok()?;
     let score = evaluation
@@ -50,7 +50,7 @@ fn skill(dir: &Path) -> Option<Skill> {
         .scores
         .iter()
         .find(|score| score.name == "roc_auc")?;
-    Some(Skill {
+    Some(ModelSkill {
         roc_auc: score.value?,
         interval: score.interval?,
     })

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::chances::{Cause, Outcome, State, mend_chance, success_at_hold};
-use super::habits::{MOST_AUTOMATIC, Way};
-use super::lives::{Lives, Timed, What};
-use super::outages::exponential;
-use super::pool::{Pool, User};
-use super::submissions::Cluster;
-use super::truth::{Cycle, Truth};
+use super::hold_cause::HoldCause;
+use super::hold_truth::{HoldTruth, SimulatedHold};
+use super::outages::draw_exponential;
+use super::pool::{PoolUser, SimulatedPool};
+use super::release_habit::{MAX_AUTOMATIC_RELEASES, ReleaseWay};
+use super::run_chances::{JobCondition, OriginsDown, RunOutcome, repair_chance, success_at_hold};
+use super::submissions::JobCluster;
+use super::traces::{JobTraces, TimedEvent, TracedEvent};
 
 /// Jobs wait so long for a slot, on average.
 const FIRST_WAIT_MS: f64 = 40.0 * 60_000.0;
@@ -22,48 +23,48 @@ const REMOVED_IDLE: f64 = 0.01;
 /// The chance that nobody cares for a held job any more.
 const FORGOTTEN: f64 = 0.04;
 /// After so many holds a job is removed.
-const MOST_HOLDS: u32 = 12;
+const MAX_HOLDS: u32 = 12;
 /// A job while it lives.
-pub(super) struct Job<'a> {
-    pub(super) pool: &'a Pool,
-    pub(super) user: &'a User,
-    pub(super) cluster: &'a Arc<Cluster>,
+pub(super) struct SimulatedJob<'a> {
+    pub(super) pool: &'a SimulatedPool,
+    pub(super) user: &'a PoolUser,
+    pub(super) cluster: &'a Arc<JobCluster>,
     pub(super) proc: u32,
     pub(super) rng: &'a mut ChaCha8Rng,
-    pub(super) lives: &'a mut Lives,
+    pub(super) traces: &'a mut JobTraces,
     pub(super) now_ms: i64,
     pub(super) order: u32,
-    pub(super) state: State,
+    pub(super) state: JobCondition,
     pub(super) request_memory_mb: u32,
     pub(super) runs: bool,
     pub(super) total_user_s: u32,
 }
 
-impl<'a> Job<'a> {
+impl<'a> SimulatedJob<'a> {
     /// Lives the life of job `proc` of `cluster`.
-    pub(super) fn live(
-        pool: &'a Pool,
-        cluster: &'a Arc<Cluster>,
+    pub(super) fn simulate(
+        pool: &'a SimulatedPool,
+        cluster: &'a Arc<JobCluster>,
         proc: u32,
         rng: &'a mut ChaCha8Rng,
-        lives: &'a mut Lives,
+        traces: &'a mut JobTraces,
     ) {
         let fault = cluster
             .fault
             .filter(|_| rng.random::<f64>() < cluster.faulty_share);
-        let state = State {
+        let state = JobCondition {
             fault,
             memory: cluster.memory,
-            down: (false, false),
+            down: OriginsDown::default(),
             holds: 0,
         };
-        let mut job = Job {
+        let mut job = SimulatedJob {
             pool,
             user: &pool.users[cluster.user],
             cluster,
             proc,
             rng,
-            lives,
+            traces,
             now_ms: cluster.submit_ms + i64::from(proc),
             order: 0,
             state,
@@ -71,17 +72,17 @@ impl<'a> Job<'a> {
             runs: false,
             total_user_s: 0,
         };
-        job.push(What::Submitted);
-        job.lives.jobs += 1;
-        if let Some(cause) = job.first() {
-            job.lives.held_jobs += u64::from(job.now_ms < pool.end_ms);
-            job.held(cause);
+        job.push(TracedEvent::Submitted);
+        job.traces.jobs += 1;
+        if let Some(cause) = job.run_first() {
+            job.traces.held_jobs += u64::from(job.now_ms < pool.end_ms);
+            job.follow_holds(cause);
         }
     }
 
     /// From the submission to the first hold, if there is one.
-    fn first(&mut self) -> Option<Cause> {
-        self.now_ms += 2000 + exponential(self.rng, FIRST_WAIT_MS) as i64;
+    fn run_first(&mut self) -> Option<HoldCause> {
+        self.now_ms += 2000 + draw_exponential(self.rng, FIRST_WAIT_MS) as i64;
         if let Some(removed_ms) = self
             .cluster
             .removed_ms
@@ -96,8 +97,8 @@ impl<'a> Job<'a> {
         let run = self.evicted_once(starts_well);
         let back_ms = self.now_ms + run.input_ms + run.execute_ms;
         // Until its first release nothing is planted: a run meets what the origins really do.
-        self.look_at_origins(self.now_ms, back_ms);
-        let outcome = self.state.draw(self.pool, self.user, self.rng);
+        self.check_origins(self.now_ms, back_ms);
+        let outcome = self.state.draw_outcome(self.pool, self.user, self.rng);
         match self
             .cluster
             .removed_ms
@@ -112,32 +113,31 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn look_at_origins(&mut self, input_ms: i64, output_ms: i64) {
-        let down = |origin, time_ms| self.pool.is_down(origin, time_ms);
-        self.state.down = (
-            down(self.user.input, input_ms),
-            down(self.user.output, output_ms),
-        );
+    fn check_origins(&mut self, input_ms: i64, output_ms: i64) {
+        self.state.down = OriginsDown {
+            input: self.pool.is_down(self.user.input, input_ms),
+            output: self.pool.is_down(self.user.output, output_ms),
+        };
     }
 
     /// Held for `cause`, released, run again, and so on.
-    fn held(&mut self, first: Cause) {
+    fn follow_holds(&mut self, first: HoldCause) {
         let mut cause = first;
         while self.now_ms < self.pool.end_ms {
             let Some(at) = self.release(cause) else {
                 return;
             };
-            let outcome = self.state.draw(self.pool, self.user, self.rng);
+            let outcome = self.state.draw_outcome(self.pool, self.user, self.rng);
             if self.rng.random::<f64>() < REMOVED_IDLE {
-                self.now_ms += 1000 + exponential(self.rng, LATER_WAIT_MS) as i64;
+                self.now_ms += 1000 + draw_exponential(self.rng, LATER_WAIT_MS) as i64;
                 self.removed_by_person();
                 return;
             }
-            self.now_ms += 1000 + exponential(self.rng, LATER_WAIT_MS) as i64;
+            self.now_ms += 1000 + draw_exponential(self.rng, LATER_WAIT_MS) as i64;
             let run = self.next_run(Some(outcome));
             let next = self.run(&run, outcome);
             let is_known = self.now_ms < self.pool.end_ms;
-            self.lives.cycles[at].label = is_known.then_some(outcome == Outcome::Success);
+            self.traces.cycles[at].label = is_known.then_some(outcome == RunOutcome::Success);
             match next {
                 Some(next) => cause = next,
                 None => return,
@@ -146,15 +146,15 @@ impl<'a> Job<'a> {
     }
 
     /// What follows a hold until the release, with the truth about both; the cycle's place, if the job is released.
-    fn release(&mut self, cause: Cause) -> Option<usize> {
+    fn release(&mut self, cause: HoldCause) -> Option<usize> {
         let hold_ms = self.now_ms;
-        let code = self.lives.last_code;
-        let way = self.user.release.way(self.state.holds, code.0);
-        let grown = self.grown(cause);
-        self.look_at_origins(hold_ms, hold_ms);
+        let code = self.traces.last_code;
+        let way = self.user.release.release_way(self.state.holds, code.0);
+        let grown = self.with_grown_request(cause);
+        self.check_origins(hold_ms, hold_ms);
         let p_hold = success_at_hold(&grown, cause, way, hold_ms, self.pool, self.user);
         let second = |time_ms: i64| time_ms.div_euclid(1000) * 1000;
-        let truth = Truth {
+        let truth = HoldTruth {
             cluster: self.cluster.id.cast_signed(),
             proc: self.proc.cast_signed(),
             earlier_holds: self.state.holds - 1,
@@ -164,8 +164,8 @@ impl<'a> Job<'a> {
             p_hold,
             cause,
         };
-        let at = self.lives.cycles.len();
-        self.lives.cycles.push(Cycle {
+        let at = self.traces.cycles.len();
+        self.traces.cycles.push(SimulatedHold {
             truth,
             code,
             label: None,
@@ -176,23 +176,23 @@ impl<'a> Job<'a> {
             return None;
         }
         self.state = grown;
-        if self.rng.random::<f64>() < mend_chance(self.user, way) {
-            self.state = self.state.mended(cause);
+        if self.rng.random::<f64>() < repair_chance(self.user, way) {
+            self.state = self.state.after_repair(cause);
         }
         let needed_mb = f64::from(self.cluster.request_memory_mb) * self.cluster.memory;
         self.request_memory_mb = (needed_mb / self.state.memory).round() as u32;
-        self.look_at_origins(self.now_ms, self.now_ms);
-        let truth = &mut self.lives.cycles[at].truth;
+        self.check_origins(self.now_ms, self.now_ms);
+        let truth = &mut self.traces.cycles[at].truth;
         truth.release_time_ms = second(self.now_ms);
-        truth.p_release = self.state.success(self.pool, self.user);
-        self.push(What::Released(self.release_reason(way)));
+        truth.p_release = self.state.success_probability(self.pool, self.user);
+        self.push(TracedEvent::Released(self.release_reason(way)));
         Some(at)
     }
 
     /// The state that the job will be released in if nobody mends anything: some memory requests grow by themselves.
-    fn grown(&self, cause: Cause) -> State {
-        let grows = self.user.grows && cause == Cause::Memory;
-        State {
+    fn with_grown_request(&self, cause: HoldCause) -> JobCondition {
+        let grows = self.user.grows && cause == HoldCause::Memory;
+        JobCondition {
             memory: if grows {
                 self.state.memory.min(1.0 / 1.3)
             } else {
@@ -202,26 +202,28 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn release_reason(&self, way: Way) -> Arc<str> {
+    fn release_reason(&self, way: ReleaseWay) -> Arc<str> {
         match way {
-            Way::Automatic => Arc::from(format!(
-                "The job attribute PeriodicRelease expression '(NumHolds ?: 0) <= {MOST_AUTOMATIC} && HoldReasonCode != 46 && \
+            ReleaseWay::Automatic => Arc::from(format!(
+                "The job attribute PeriodicRelease expression '(NumHolds ?: 0) <= {MAX_AUTOMATIC_RELEASES} && HoldReasonCode != 46 && \
                  HoldReasonCode != 47 && ReqPeriodicRelease' evaluated to TRUE"
             )),
-            Way::ByHand => Arc::from(format!("via condor_release (by user {})", self.user.name)),
+            ReleaseWay::ByHand => {
+                Arc::from(format!("via condor_release (by user {})", self.user.name))
+            }
         }
     }
 
     /// Whether the job is released when its time has come; if not, it may be removed.
-    fn is_released(&mut self, cause: Cause, way: Way) -> bool {
-        if way == Way::Automatic {
+    fn is_released(&mut self, cause: HoldCause, way: ReleaseWay) -> bool {
+        if way == ReleaseWay::Automatic {
             return true;
         }
         let removes = match cause {
-            _ if self.state.holds >= MOST_HOLDS => 1.0,
-            Cause::Duration => 0.7,
-            Cause::Person => 0.05,
-            _ if self.state.holds > MOST_AUTOMATIC => 0.5,
+            _ if self.state.holds >= MAX_HOLDS => 1.0,
+            HoldCause::Duration => 0.7,
+            HoldCause::Person => 0.05,
+            _ if self.state.holds > MAX_AUTOMATIC_RELEASES => 0.5,
             _ => self.user.removes_held,
         };
         match self.rng.random::<f64>() {
@@ -241,13 +243,13 @@ impl<'a> Job<'a> {
 
     pub(super) fn aborted(&mut self, reason: Arc<str>) {
         self.runs = false;
-        self.lives.removed_jobs += u64::from(self.now_ms < self.pool.end_ms);
-        self.push(What::Aborted(reason));
+        self.traces.removed_jobs += u64::from(self.now_ms < self.pool.end_ms);
+        self.push(TracedEvent::Aborted(reason));
     }
 
-    pub(super) fn push(&mut self, what: What) {
+    pub(super) fn push(&mut self, what: TracedEvent) {
         self.order += 1;
-        self.lives.push(Timed {
+        self.traces.push(TimedEvent {
             time_ms: self.now_ms,
             cluster: self.cluster.clone(),
             proc: self.proc,

@@ -7,17 +7,20 @@
 //! Time is cut into slices. The clusters submitted in a slice live in parallel, each with a generator of its own; their
 //! later events wait for their slices. Then the slice's events are sorted, written as text in parallel, and appended.
 
-mod chances;
-mod habits;
+mod hold_cause;
+mod hold_reason;
+mod hold_truth;
 mod job;
-mod lives;
 mod outages;
 mod pool;
-mod reasons;
+mod release_habit;
 mod run;
+mod run_chances;
+mod settings;
 mod submissions;
 mod summary;
-mod truth;
+mod traces;
+mod truth_file;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -26,23 +29,24 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
-use serde::Serialize;
 
 use crate::error::hinted;
 use crate::files::AtomicFile;
-use crate::manifest;
-use job::Job;
-use lives::{Lives, Piece, Slices, Timed};
-use pool::Pool;
-use submissions::{Cluster, Submission, Submissions};
-use truth::{Cycle, Origin};
+use hold_truth::SimulatedHold;
+use job::SimulatedJob;
+use pool::SimulatedPool;
+use settings::DAY_MS;
+use submissions::{ClusterSubmission, JobCluster, SubmissionSchedule};
+use traces::{JobTraces, TextPiece, TimeSlices, TimedEvent};
+use truth_file::SimulationOrigin;
 use writer::LogWriter;
 
-pub use chances::Cause;
-pub use summary::{CodeCount, Summary};
-pub use truth::{TRUTH, Truth, p_hold, read_truth};
+pub use hold_cause::HoldCause;
+pub use hold_truth::HoldTruth;
+pub use settings::SimulationSettings;
+pub use summary::{CodeCount, SimulationSummary};
+pub use truth_file::{TRUTH, p_hold, read_truth};
 
-const DAY_MS: i64 = 86_400_000;
 /// A slice holds about so many submissions, and spans at most so long.
 const SLICE_JOBS: i64 = 2000;
 const LONGEST_SLICE_MS: i64 = DAY_MS / 4;
@@ -51,39 +55,13 @@ const SHORTEST_SLICE_MS: i64 = 10_000;
 const CLUSTERS_PER_TASK: usize = 16;
 const EVENTS_PER_PIECE: usize = 512;
 
-/// What to simulate.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Settings {
-    /// The root of every random choice.
-    pub seed: u64,
-    /// Jobs to submit.
-    pub jobs: u64,
-    /// Days from the first submission to the end of the log.
-    pub days: u32,
-    /// The first moment, epoch ms.
-    pub start_ms: i64,
-    /// Rotate once the log has so many bytes.
-    pub rotate_bytes: Option<u64>,
-}
-
-impl Settings {
-    /// As many days as make 20,000 jobs a day, and at least a week.
-    pub fn usual_days(jobs: u64) -> u32 {
-        u32::try_from(jobs.div_ceil(20_000))
-            .unwrap_or(u32::MAX)
-            .max(7)
-    }
-
-    /// The digest of everything that a simulation is made from. The program's version is part of it, as another version may
-    /// draw other lives.
-    fn key(&self) -> Result<String> {
-        manifest::key(&(TRUTH.version, env!("CARGO_PKG_VERSION"), self))
-    }
-}
-
 /// The summary of the simulation in `log` and `truth`, if `settings` made it and nothing in it has changed since.
-pub fn finished(settings: &Settings, log: &Path, truth: &Path) -> Option<Summary> {
-    let origin = truth::read_origin(truth)?;
+pub fn finished_summary(
+    settings: &SimulationSettings,
+    log: &Path,
+    truth: &Path,
+) -> Option<SimulationSummary> {
+    let origin = truth_file::read_origin(truth)?;
     let is_same = origin.key == settings.key().ok()?
         && writer::events_xxh3(log, origin.summary.rotated).ok()? == origin.events_xxh3;
     is_same.then_some(origin.summary)
@@ -94,22 +72,22 @@ pub fn finished(settings: &Settings, log: &Path, truth: &Path) -> Option<Summary
 /// # Errors
 /// Fails when files cannot be written, or would be replaced without `overwrite`, or are not ours.
 pub fn simulate(
-    settings: &Settings,
+    settings: &SimulationSettings,
     log: &Path,
     truth: &Path,
     overwrite: bool,
     progress: impl Fn(u64),
-) -> Result<Summary> {
-    clear(log, truth, overwrite)?;
+) -> Result<SimulationSummary> {
+    remove_earlier(log, truth, overwrite)?;
     let mut writer = LogWriter::new(log, settings.rotate_bytes)?;
     let mut truth_file = AtomicFile::new(truth)?;
-    let (counted, cycles) = pool_life(settings, |pieces| writer.write(pieces), progress)?;
-    let summary = Summary {
+    let (counted, cycles) = simulate_pool(settings, |pieces| writer.write(pieces), progress)?;
+    let summary = SimulationSummary {
         bytes: writer.bytes(),
         rotated: writer.rotated(),
         ..counted.count(&cycles)
     };
-    let origin = Origin {
+    let origin = SimulationOrigin {
         key: settings.key()?,
         events_xxh3: writer.xxh3(),
         summary,
@@ -118,14 +96,14 @@ pub fn simulate(
     // The truth first: a log that stands alone is taken for somebody's, and never replaced.
     truth_file
         .file()
-        .write_all(&truth::encode(&cycles, &origin)?)?;
+        .write_all(&truth_file::encode(&cycles, &origin)?)?;
     truth_file.commit(truth)?;
     writer.finish()?;
     Ok(origin.summary)
 }
 
 /// Makes sure that nothing but an earlier simulation is replaced, and removes its rotated generations.
-fn clear(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
+fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
     ensure!(
         log != truth,
         hinted(
@@ -171,32 +149,32 @@ fn clear(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
 }
 
 /// Lets the pool live; hands its log on in pieces, in order, and returns what was counted and the hold cycles.
-fn pool_life(
-    settings: &Settings,
-    mut write: impl FnMut(&[Piece]) -> Result<()> + Send,
+fn simulate_pool(
+    settings: &SimulationSettings,
+    mut write: impl FnMut(&[TextPiece]) -> Result<()> + Send,
     progress: impl Fn(u64),
-) -> Result<(Summary, Vec<Cycle>)> {
-    let pool = Pool::new(settings);
-    let mut submissions = Submissions::new(settings);
-    let slices = slices(settings);
-    let mut later: BTreeMap<i64, Vec<Vec<Timed>>> = BTreeMap::new();
-    let (mut summary, mut cycles) = (Summary::default(), Vec::new());
-    let mut ready: Vec<Piece> = Vec::new();
+) -> Result<(SimulationSummary, Vec<SimulatedHold>)> {
+    let pool = SimulatedPool::new(settings);
+    let mut submissions = SubmissionSchedule::new(settings);
+    let slices = time_slices(settings);
+    let mut later: BTreeMap<i64, Vec<Vec<TimedEvent>>> = BTreeMap::new();
+    let (mut summary, mut cycles) = (SimulationSummary::default(), Vec::new());
+    let mut ready: Vec<TextPiece> = Vec::new();
     for number in 0..slices.count() {
-        let submitted = submissions.until(slices.end_of(number), &pool);
+        let submitted = submissions.submitted_until(slices.end_of(number), &pool);
         let jobs_before = summary.jobs;
         let (written, next) = rayon::join(
             || write(&ready),
             || {
-                let lives = submitted
+                let traces = submitted
                     .par_chunks(CLUSTERS_PER_TASK)
                     .map(|some| live(some, settings.seed, &pool, slices));
-                for lives in lives.collect::<Vec<Lives>>() {
-                    summary.jobs += lives.jobs;
-                    summary.held_jobs += lives.held_jobs;
-                    summary.removed_jobs += lives.removed_jobs;
-                    cycles.extend(lives.cycles);
-                    lives
+                for traces in traces.collect::<Vec<JobTraces>>() {
+                    summary.jobs += traces.jobs;
+                    summary.held_jobs += traces.held_jobs;
+                    summary.removed_jobs += traces.removed_jobs;
+                    cycles.extend(traces.cycles);
+                    traces
                         .events
                         .into_iter()
                         .for_each(|(slice, events)| later.entry(slice).or_default().push(events));
@@ -217,30 +195,36 @@ fn pool_life(
 }
 
 /// Lets the jobs of some clusters live.
-fn live(submitted: &[Submission], seed: u64, pool: &Pool, slices: Slices) -> Lives {
-    let mut lives = Lives::new(slices);
+fn live(
+    submitted: &[ClusterSubmission],
+    seed: u64,
+    pool: &SimulatedPool,
+    slices: TimeSlices,
+) -> JobTraces {
+    let mut traces = JobTraces::new(slices);
     for submission in submitted {
-        let (cluster, mut rng) = Cluster::new(submission, seed, pool);
-        (0..cluster.size).for_each(|proc| Job::live(pool, &cluster, proc, &mut rng, &mut lives));
+        let (cluster, mut rng) = JobCluster::new(submission, seed, pool);
+        (0..cluster.size)
+            .for_each(|proc| SimulatedJob::simulate(pool, &cluster, proc, &mut rng, &mut traces));
     }
-    lives
+    traces
 }
 
 /// The text of one slice's events.
-fn text(events: Vec<Vec<Timed>>, pool: &Pool) -> Vec<Piece> {
-    let mut events: Vec<Timed> = events.into_iter().flatten().collect();
-    events.par_sort_unstable_by_key(Timed::key);
+fn text(events: Vec<Vec<TimedEvent>>, pool: &SimulatedPool) -> Vec<TextPiece> {
+    let mut events: Vec<TimedEvent> = events.into_iter().flatten().collect();
+    events.par_sort_unstable_by_key(TimedEvent::key);
     events
         .par_chunks(EVENTS_PER_PIECE)
-        .map(|events| lives::format(events, pool))
+        .map(|events| traces::format_events(events, pool))
         .collect()
 }
 
-fn slices(settings: &Settings) -> Slices {
+fn time_slices(settings: &SimulationSettings) -> TimeSlices {
     let span_ms = i64::from(settings.days) * DAY_MS;
     let slice_ms = span_ms / (settings.jobs.cast_signed() / SLICE_JOBS).max(1);
     let slice_ms = slice_ms.clamp(SHORTEST_SLICE_MS, LONGEST_SLICE_MS);
-    Slices {
+    TimeSlices {
         start_ms: settings.start_ms,
         end_ms: settings.start_ms + span_ms,
         slice_ms,
@@ -253,8 +237,8 @@ mod tests {
 
     const START_MS: i64 = 1_767_571_200_000;
 
-    fn cycles(seed: u64, jobs: u64, days: u32) -> (Summary, Vec<Cycle>) {
-        let settings = Settings {
+    fn cycles(seed: u64, jobs: u64, days: u32) -> (SimulationSummary, Vec<SimulatedHold>) {
+        let settings = SimulationSettings {
             seed,
             jobs,
             days,
@@ -262,12 +246,16 @@ mod tests {
             rotate_bytes: None,
         };
         let (summary, cycles) =
-            pool_life(&settings, |_| Ok(()), |_| ()).expect("nothing is written");
+            simulate_pool(&settings, |_| Ok(()), |_| ()).expect("nothing is written");
         (summary.count(&cycles), cycles)
     }
 
     /// Holds with what was predicted and what came, where the log tells; those at its end are known only if it came fast.
-    fn known(cycles: &[Cycle], days: u32, p: impl Fn(&Truth) -> f64) -> Vec<(Truth, f64, f64)> {
+    fn known(
+        cycles: &[SimulatedHold],
+        days: u32,
+        p: impl Fn(&HoldTruth) -> f64,
+    ) -> Vec<(HoldTruth, f64, f64)> {
         let until_ms = START_MS + i64::from(days - 5) * DAY_MS;
         let early = cycles
             .iter()
@@ -285,7 +273,7 @@ mod tests {
 
     /// The deviation of what came from what was predicted, in standard errors, for each tenth of probability. Holds of
     /// one cause on one day may share their fate, such as the end of an outage, and so enter as one.
-    fn z_scores(known: &[(Truth, f64, f64)]) -> Vec<f64> {
+    fn z_scores(known: &[(HoldTruth, f64, f64)]) -> Vec<f64> {
         let tenth = |low: usize| {
             let within = known
                 .iter()
@@ -313,7 +301,10 @@ mod tests {
         let days = 120;
         let (_, cycles) = cycles(1, 20_000, days);
         for (name, p) in [
-            ("release", (|truth| truth.p_release) as fn(&Truth) -> f64),
+            (
+                "release",
+                (|truth| truth.p_release) as fn(&HoldTruth) -> f64,
+            ),
             ("hold", |truth| truth.p_hold),
         ] {
             let known = known(&cycles, days, p);
@@ -333,7 +324,7 @@ mod tests {
                 z_scores.iter().all(|z| z.abs() < 4.0),
                 "p_{name}: {z_scores:?}"
             );
-            let mean = |value: fn(&(Truth, f64, f64)) -> f64| {
+            let mean = |value: fn(&(HoldTruth, f64, f64)) -> f64| {
                 known.iter().map(value).sum::<f64>() / known.len() as f64
             };
             let (predicted, came) = (mean(|row| row.1), mean(|row| row.2));
@@ -361,7 +352,7 @@ mod tests {
                 .filter(|cycle| cycle.truth.cause == cause)
                 .count()
         };
-        let (outages, wrong_urls) = (of(Cause::InputOutage), of(Cause::WrongUrl));
+        let (outages, wrong_urls) = (of(HoldCause::InputOutage), of(HoldCause::WrongUrl));
         assert!(
             outages > 50 && wrong_urls > 50,
             "{outages} holds by outages, {wrong_urls} by wrong addresses"
@@ -375,17 +366,17 @@ mod tests {
         let (_, cycles) = cycles(2, 2000, 7);
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("truth");
-        let origin = Origin {
+        let origin = SimulationOrigin {
             key: String::new(),
             events_xxh3: String::new(),
-            summary: Summary::default(),
+            summary: SimulationSummary::default(),
         };
-        let bytes = truth::encode(&cycles, &origin).expect("encoded");
+        let bytes = truth_file::encode(&cycles, &origin).expect("encoded");
         crate::files::write_atomic(&path, &bytes).expect("written");
         let read = read_truth(&path).expect("read");
-        let key = |truth: &Truth| (truth.cluster, truth.proc, truth.earlier_holds);
+        let key = |truth: &HoldTruth| (truth.cluster, truth.proc, truth.earlier_holds);
         assert!(read.is_sorted_by_key(key) && read.len() == cycles.len());
-        let bits = |truth: &Truth| {
+        let bits = |truth: &HoldTruth| {
             (
                 key(truth),
                 truth.p_hold.to_bits(),

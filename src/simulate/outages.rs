@@ -10,21 +10,21 @@ const DOWN_MEAN_MS: f64 = 3.0 * 3_600_000.0;
 
 /// A server that many users' files come from or go to.
 #[derive(Debug)]
-pub(super) struct Origin {
+pub(super) struct DataOrigin {
     /// Its part of the name space.
     pub(super) name: &'static str,
     /// When it changes state, epoch ms: down, up, down ...
     switches_ms: Vec<i64>,
 }
 
-impl Origin {
+impl DataOrigin {
     /// An origin that is up at `from_ms`, followed until `to_ms`.
     pub(super) fn new(
         name: &'static str,
         from_ms: i64,
         to_ms: i64,
         rng: &mut ChaCha8Rng,
-    ) -> Origin {
+    ) -> DataOrigin {
         let (mut switches_ms, mut now_ms) = (Vec::new(), from_ms);
         while now_ms < to_ms {
             let mean_ms = if switches_ms.len() % 2 == 0 {
@@ -32,10 +32,10 @@ impl Origin {
             } else {
                 DOWN_MEAN_MS
             };
-            now_ms += exponential(rng, mean_ms) as i64 + 1;
+            now_ms += draw_exponential(rng, mean_ms) as i64 + 1;
             switches_ms.push(now_ms);
         }
-        Origin { name, switches_ms }
+        DataOrigin { name, switches_ms }
     }
 
     /// Whether it is down at `time_ms`.
@@ -48,14 +48,14 @@ impl Origin {
 }
 
 /// The chance that an origin is down `later_ms` after a moment at which it was down or not.
-pub(super) fn down_chance(is_down: bool, later_ms: i64) -> f64 {
+pub(super) fn down_probability(is_down: bool, later_ms: i64) -> f64 {
     let share = DOWN_MEAN_MS / (UP_MEAN_MS + DOWN_MEAN_MS);
     let decay = (-(later_ms as f64) * (1.0 / UP_MEAN_MS + 1.0 / DOWN_MEAN_MS)).exp();
     share + (f64::from(u8::from(is_down)) - share) * decay
 }
 
-/// A draw from the exponential distribution with this mean.
-pub(super) fn exponential(rng: &mut ChaCha8Rng, mean: f64) -> f64 {
+/// A draw from the draw_exponential distribution with this mean.
+pub(super) fn draw_exponential(rng: &mut ChaCha8Rng, mean: f64) -> f64 {
     -mean * (1.0 - rng.random::<f64>()).ln()
 }
 
@@ -68,14 +68,14 @@ mod tests {
     fn the_closed_form_is_that_of_the_chain() {
         const HOUR_MS: i64 = 3_600_000;
         let hours = 2_000_000;
-        let origin = Origin::new("o", 0, hours * HOUR_MS, &mut generator(1, "outages", &[]));
+        let origin = DataOrigin::new("o", 0, hours * HOUR_MS, &mut generator(1, "outages", &[]));
         for (lag, state) in [(0, true), (3, true), (3, false), (48, true)] {
             let seen: Vec<bool> = (0..hours - lag)
                 .filter(|hour| origin.is_down(hour * HOUR_MS) == state)
                 .map(|hour| origin.is_down((hour + lag) * HOUR_MS))
                 .collect();
             let share = seen.iter().filter(|down| **down).count() as f64 / seen.len() as f64;
-            let expected = down_chance(state, lag * HOUR_MS);
+            let expected = down_probability(state, lag * HOUR_MS);
             assert!(
                 (share - expected).abs() < 0.01,
                 "lag {lag}, down {state}: {share} instead of {expected}"

@@ -3,9 +3,9 @@
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::habits::Release;
-use super::outages::Origin;
-use super::{DAY_MS, Settings};
+use super::outages::DataOrigin;
+use super::release_habit::ReleaseHabit;
+use super::settings::{DAY_MS, SimulationSettings};
 use crate::seed::generator;
 
 /// The name of the access point and of its schedd.
@@ -36,21 +36,21 @@ const FEWEST_USERS: u64 = 12;
 
 /// Everything that does not change while the pool runs.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct SimulatedPool {
     /// What happens from here on is not in the log.
     pub(super) end_ms: i64,
-    pub(super) users: Vec<User>,
+    pub(super) users: Vec<PoolUser>,
     /// The cumulative activity of the users.
     activity: Vec<f64>,
-    pub(super) sites: Vec<Site>,
-    pub(super) origins: Vec<Origin>,
+    pub(super) sites: Vec<PoolSite>,
+    pub(super) origins: Vec<DataOrigin>,
     /// The chance that a run meets a fault of its site.
     pub(super) site_fault: f64,
 }
 
 /// Somebody who submits jobs, and how; all of it holds as long as the pool does.
 #[derive(Debug)]
-pub(super) struct User {
+pub(super) struct PoolUser {
     pub(super) name: String,
     /// The chance that a cluster carries a permanent fault.
     pub(super) faults: f64,
@@ -59,7 +59,7 @@ pub(super) struct User {
     /// The chance that a run fails to write its output.
     pub(super) loses_output: f64,
     /// How held jobs are released.
-    pub(super) release: Release,
+    pub(super) release: ReleaseHabit,
     /// The chance that a held job is removed, where a person decides.
     pub(super) removes_held: f64,
     /// The chance that a person mends what held a job before releasing it.
@@ -85,8 +85,8 @@ pub(super) struct User {
 
 /// A place where jobs run.
 #[derive(Debug)]
-pub(super) struct Site {
-    pub(super) hosts: Vec<Host>,
+pub(super) struct PoolSite {
+    pub(super) hosts: Vec<PoolHost>,
     /// The chance that a run is evicted, once.
     pub(super) evicts: f64,
     /// The chance that a job cannot be started here.
@@ -97,20 +97,20 @@ pub(super) struct Site {
 
 /// An execution point.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct PoolHost {
     pub(super) name: String,
     pub(super) address: String,
 }
 
-impl Pool {
+impl SimulatedPool {
     /// The pool that `settings` describe.
-    pub(super) fn new(settings: &Settings) -> Pool {
+    pub(super) fn new(settings: &SimulationSettings) -> SimulatedPool {
         let mut rng = generator(settings.seed, "pool", &[]);
         let end_ms = settings.start_ms + i64::from(settings.days) * DAY_MS;
         let origins = (0..rng.random_range(3..=ORIGINS.len()))
             // Runs that the log no longer shows are followed, too.
             .map(|at| {
-                Origin::new(
+                DataOrigin::new(
                     ORIGINS[at],
                     settings.start_ms,
                     end_ms + 60 * DAY_MS,
@@ -119,12 +119,12 @@ impl Pool {
             })
             .collect::<Vec<_>>();
         let sites = (0..rng.random_range(8..=SITES.len()))
-            .map(|at| Site::new(at, &mut rng))
+            .map(|at| PoolSite::new(at, &mut rng))
             .collect::<Vec<_>>();
         let site_fault = sites.iter().map(|site| site.fault).sum::<f64>() / sites.len() as f64;
         let count = (settings.jobs / JOBS_PER_USER).max(FEWEST_USERS);
         let users = (0..count).map(|at| {
-            User::new(
+            PoolUser::new(
                 at,
                 origins.len(),
                 &mut generator(settings.seed, "user", &[at.cast_signed()]),
@@ -134,7 +134,7 @@ impl Pool {
             *sum += 1.0 / (rank as f64 + 4.0);
             Some(*sum)
         });
-        Pool {
+        SimulatedPool {
             end_ms,
             users: users.collect(),
             activity: weights.collect(),
@@ -158,7 +158,7 @@ impl Pool {
             return rng.random_range(0..self.sites.len());
         }
         let mut left = rng.random::<f64>() * self.site_fault * self.sites.len() as f64;
-        let passed = |site: &Site| {
+        let passed = |site: &PoolSite| {
             left -= site.fault;
             left < 0.0
         };
@@ -171,8 +171,8 @@ impl Pool {
     }
 }
 
-impl User {
-    fn new(rank: u64, origins: usize, rng: &mut ChaCha8Rng) -> User {
+impl PoolUser {
+    fn new(rank: u64, origins: usize, rng: &mut ChaCha8Rng) -> PoolUser {
         let chance = |rng: &mut ChaCha8Rng, p: f64| rng.random::<f64>() < p;
         // Most people rarely make mistakes, few often.
         let rare = |rng: &mut ChaCha8Rng, most: f64| most * rng.random::<f64>().powi(4);
@@ -180,7 +180,7 @@ impl User {
             |rng: &mut ChaCha8Rng, p: f64| chance(rng, p).then(|| rng.random_range(0..origins));
         let (input, output) = (origin(rng, 0.45), origin(rng, 0.15));
         let fails = rare(rng, 0.35);
-        User {
+        PoolUser {
             name: format!(
                 "{}{:02}",
                 NAMES[rank as usize % NAMES.len()],
@@ -189,7 +189,7 @@ impl User {
             faults: 0.003 + rare(rng, 0.05),
             fails,
             loses_output: rare(rng, 0.01),
-            release: Release::new(rng),
+            release: ReleaseHabit::new(rng),
             removes_held: rng.random_range(0.05..0.35),
             fixes: if chance(rng, 0.5) {
                 rng.random_range(0.0..0.15)
@@ -213,8 +213,8 @@ impl User {
     }
 }
 
-impl Site {
-    fn new(at: usize, rng: &mut ChaCha8Rng) -> Site {
+impl PoolSite {
+    fn new(at: usize, rng: &mut ChaCha8Rng) -> PoolSite {
         let name = SITES[at];
         let is_bad = rng.random::<f64>() < 0.25;
         let hosts = (0..rng.random_range(6..30)).map(|host| {
@@ -224,7 +224,7 @@ impl Site {
             let address = format!(
                 "{address}:9618?addrs={address}-9618&alias={host}&noUDP&sock=startd_{pid}_43af"
             );
-            Host {
+            PoolHost {
                 name: host,
                 address,
             }
@@ -232,7 +232,7 @@ impl Site {
         let hosts = hosts.collect();
         let evicts = if is_bad { 0.08 } else { 0.02 };
         let fault = if is_bad { 0.012 } else { 0.0002 };
-        Site {
+        PoolSite {
             hosts,
             evicts,
             fault,

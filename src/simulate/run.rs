@@ -4,28 +4,29 @@ use std::sync::Arc;
 
 use rand::Rng as _;
 
-use super::chances::{Cause, Outcome};
-use super::job::{Job, LATER_WAIT_MS};
-use super::lives::{Slot, What};
-use super::outages::exponential;
-use super::reasons::Place;
+use super::hold_cause::HoldCause;
+use super::hold_reason::HoldPlace;
+use super::job::{LATER_WAIT_MS, SimulatedJob};
+use super::outages::draw_exponential;
+use super::run_chances::RunOutcome;
+use super::traces::{PoolSlot, TracedEvent};
 use crate::eventlog::{HoldCode, JobExit, ResourceUsage};
 
 /// Memory is reported so long after the start, in seconds.
 const REPORTS_S: [i64; 3] = [20, 600, 3600];
 
 /// A run that is about to begin: where, and how long its parts take.
-pub(super) struct Run {
+pub(super) struct PlannedRun {
     site: usize,
-    slot: Slot,
+    slot: PoolSlot,
     pub(super) input_ms: i64,
     pub(super) execute_ms: i64,
     output_ms: i64,
 }
 
-impl Job<'_> {
+impl SimulatedJob<'_> {
     /// Prepares a run, perhaps after one that is evicted.
-    pub(super) fn evicted_once(&mut self, may_evict: bool) -> Run {
+    pub(super) fn evicted_once(&mut self, may_evict: bool) -> PlannedRun {
         let run = self.next_run(None);
         if !may_evict || self.rng.random::<f64>() >= self.pool.sites[run.site].evicts {
             return run;
@@ -39,24 +40,24 @@ impl Job<'_> {
             (run.execute_ms as f64 * part) as i64,
             &run,
         );
-        self.now_ms += exponential(self.rng, LATER_WAIT_MS) as i64 + 1000;
+        self.now_ms += draw_exponential(self.rng, LATER_WAIT_MS) as i64 + 1000;
         self.next_run(None)
     }
 
     /// Draws where the next run takes place, and how long its parts take.
-    pub(super) fn next_run(&mut self, outcome: Option<Outcome>) -> Run {
+    pub(super) fn next_run(&mut self, outcome: Option<RunOutcome>) -> PlannedRun {
         let rng = &mut *self.rng;
         let site = self
             .pool
-            .any_site(outcome == Some(Outcome::Held(Cause::Site)), rng);
+            .any_site(outcome == Some(RunOutcome::Held(HoldCause::Site)), rng);
         let host = rng.random_range(0..self.pool.sites[site].hosts.len());
-        let slot = Slot {
+        let slot = PoolSlot {
             site: site as u16,
             host: host as u16,
             number: rng.random_range(1..65),
         };
         let spread = 2f64.powf(rng.random_range(-1.0..1.0));
-        Run {
+        PlannedRun {
             site,
             slot,
             input_ms: rng.random_range(400..20_000),
@@ -66,16 +67,19 @@ impl Job<'_> {
     }
 
     /// Follows a run to its end; returns why the job is held, if it is.
-    pub(super) fn run(&mut self, run: &Run, outcome: Outcome) -> Option<Cause> {
+    pub(super) fn run(&mut self, run: &PlannedRun, outcome: RunOutcome) -> Option<HoldCause> {
         if !run.reaches_execution(outcome) {
             return self.fail_to_start(run, outcome);
         }
         let cause = match outcome {
-            Outcome::Held(cause) => Some(cause),
+            RunOutcome::Held(cause) => Some(cause),
             _ => None,
         };
-        let stops_early = outcome == Outcome::RemovedByPolicy
-            || matches!(cause, Some(Cause::Person | Cause::Memory | Cause::Duration));
+        let stops_early = outcome == RunOutcome::RemovedByPolicy
+            || matches!(
+                cause,
+                Some(HoldCause::Person | HoldCause::Memory | HoldCause::Duration)
+            );
         let part = if stops_early {
             self.rng.random_range(0.05..0.95)
         } else {
@@ -85,42 +89,42 @@ impl Job<'_> {
         self.run_until(run, execute_ms);
         if stops_early {
             match cause {
-                Some(cause) => self.hold(cause, run, execute_ms, cause == Cause::Memory),
+                Some(cause) => self.hold(cause, run, execute_ms, cause == HoldCause::Memory),
                 None => self.aborted(Arc::from(
                     "The system macro SYSTEM_PERIODIC_REMOVE expression 'NumJobStarts > 30 || NumHolds > 2 && GivesUp' evaluated to TRUE",
                 )),
             }
             return cause;
         }
-        self.push(What::OutputStarted);
+        self.push(TracedEvent::OutputStarted);
         self.now_ms += run.output_ms;
         match cause {
-            Some(cause) => self.hold(cause, run, execute_ms, cause != Cause::Policy),
+            Some(cause) => self.hold(cause, run, execute_ms, cause != HoldCause::Policy),
             None => self.terminate(run, outcome),
         }
         cause
     }
 
-    fn fail_to_start(&mut self, run: &Run, outcome: Outcome) -> Option<Cause> {
-        let Outcome::Held(cause) = outcome else {
+    fn fail_to_start(&mut self, run: &PlannedRun, outcome: RunOutcome) -> Option<HoldCause> {
+        let RunOutcome::Held(cause) = outcome else {
             return None;
         };
         self.runs = true;
-        self.push(What::InputStarted(run.slot));
+        self.push(TracedEvent::InputStarted(run.slot));
         self.now_ms += run.input_ms;
-        self.push(What::InputFinished);
+        self.push(TracedEvent::InputFinished);
         self.hold(cause, run, 0, true);
         Some(cause)
     }
 
     /// Transfers the input and executes for so long.
-    pub(super) fn run_until(&mut self, run: &Run, execute_ms: i64) {
+    pub(super) fn run_until(&mut self, run: &PlannedRun, execute_ms: i64) {
         self.runs = true;
-        self.push(What::InputStarted(run.slot));
+        self.push(TracedEvent::InputStarted(run.slot));
         self.now_ms += run.input_ms;
-        self.push(What::InputFinished);
+        self.push(TracedEvent::InputFinished);
         self.now_ms += 40;
-        self.push(What::Executing(run.slot));
+        self.push(TracedEvent::Executing(run.slot));
         let begin_ms = self.now_ms;
         let peak_mb = self.peak_mb();
         for (report, after_s) in REPORTS_S
@@ -129,7 +133,7 @@ impl Job<'_> {
             .filter(|(_, after_s)| after_s * 1000 < execute_ms)
         {
             self.now_ms = begin_ms + after_s * 1000;
-            self.push(What::ImageSize(peak_mb * (report as u32 + 2) / 5));
+            self.push(TracedEvent::ImageSize(peak_mb * (report as u32 + 2) / 5));
         }
         self.now_ms = begin_ms + execute_ms.max(0);
     }
@@ -138,30 +142,30 @@ impl Job<'_> {
         (f64::from(self.cluster.request_memory_mb) * self.cluster.memory) as u32
     }
 
-    fn terminate(&mut self, run: &Run, outcome: Outcome) {
-        self.push(What::OutputFinished);
+    fn terminate(&mut self, run: &PlannedRun, outcome: RunOutcome) {
+        self.push(TracedEvent::OutputFinished);
         self.now_ms += 30;
         let usage = Box::new(self.usage(run.execute_ms, run));
         let exit = match outcome {
-            Outcome::Success => JobExit::Value(0),
+            RunOutcome::Success => JobExit::Value(0),
             _ => match self.rng.random_range(0..20) {
                 0 => JobExit::Signal(11),
                 value => JobExit::Value([1, 1, 2, 127][value % 4]),
             },
         };
         self.runs = false;
-        self.push(What::Terminated(usage, exit));
+        self.push(TracedEvent::Terminated(usage, exit));
     }
 
     /// Goes on hold, out of a run: 021 where the starter met an error, 004 and 012 with the same code.
-    fn hold(&mut self, cause: Cause, run: &Run, execute_ms: i64, starter_says: bool) {
+    fn hold(&mut self, cause: HoldCause, run: &PlannedRun, execute_ms: i64, starter_says: bool) {
         let site = &self.pool.sites[run.site];
         let slot = format!(
             "slot1_{}@{}",
             run.slot.number,
             site.hosts[usize::from(run.slot.host)].name
         );
-        let place = Place {
+        let place = HoldPlace {
             pool: self.pool,
             user: self.user,
             slot: &slot,
@@ -177,7 +181,7 @@ impl Job<'_> {
             let details = reason
                 .split_once("Details: ")
                 .map(|(_, details)| format!("Failed to transfer files: {details}"));
-            self.push(What::RemoteError(
+            self.push(TracedEvent::RemoteError(
                 run.slot,
                 code,
                 details.map_or(reason.clone(), Arc::from),
@@ -192,17 +196,17 @@ impl Job<'_> {
         self.evict(code, &reason, execute_ms, run);
         self.now_ms += 10;
         self.state.holds += 1;
-        self.push(What::Held(code, reason));
-        self.lives.last_code = code;
+        self.push(TracedEvent::Held(code, reason));
+        self.traces.last_code = code;
     }
 
-    fn evict(&mut self, code: HoldCode, reason: &Arc<str>, execute_ms: i64, run: &Run) {
+    fn evict(&mut self, code: HoldCode, reason: &Arc<str>, execute_ms: i64, run: &PlannedRun) {
         let usage = Box::new(self.usage(execute_ms, run));
-        self.push(What::Evicted(usage, code, reason.clone()));
+        self.push(TracedEvent::Evicted(usage, code, reason.clone()));
         self.runs = false;
     }
 
-    fn usage(&mut self, execute_ms: i64, run: &Run) -> ResourceUsage {
+    fn usage(&mut self, execute_ms: i64, run: &PlannedRun) -> ResourceUsage {
         let execute_s = (execute_ms / 1000).max(0) as u32;
         let user_s = (f64::from(execute_s) * self.rng.random_range(0.6..0.99)) as u32;
         self.total_user_s += user_s;
@@ -224,9 +228,11 @@ impl Job<'_> {
     }
 }
 
-impl Run {
-    pub(super) fn reaches_execution(&self, outcome: Outcome) -> bool {
-        use Cause::{InputGlitch, InputOutage, MissingExecutable, MissingInput, Site, WrongUrl};
+impl PlannedRun {
+    pub(super) fn reaches_execution(&self, outcome: RunOutcome) -> bool {
+        use HoldCause::{
+            InputGlitch, InputOutage, MissingExecutable, MissingInput, Site, WrongUrl,
+        };
         let early = [
             MissingInput,
             WrongUrl,
@@ -235,6 +241,6 @@ impl Run {
             MissingExecutable,
             Site,
         ];
-        !matches!(outcome, Outcome::Held(cause) if early.contains(&cause))
+        !matches!(outcome, RunOutcome::Held(cause) if early.contains(&cause))
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::chances::Cause;
-use super::outages::exponential;
-use super::pool::Pool;
-use super::{DAY_MS, Settings};
+use super::hold_cause::HoldCause;
+use super::outages::draw_exponential;
+use super::pool::SimulatedPool;
+use super::settings::{DAY_MS, SimulationSettings};
 use crate::seed::generator;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -19,7 +19,7 @@ const REMOVED: f64 = 0.06;
 
 /// What the jobs of a cluster share.
 #[derive(Debug)]
-pub(super) struct Cluster {
+pub(super) struct JobCluster {
     pub(super) id: u32,
     pub(super) user: usize,
     /// When it is submitted, epoch ms.
@@ -27,7 +27,7 @@ pub(super) struct Cluster {
     pub(super) size: u32,
     pub(super) batch: String,
     /// What holds the jobs of this share until it is mended.
-    pub(super) fault: Option<Cause>,
+    pub(super) fault: Option<HoldCause>,
     pub(super) faulty_share: f64,
     /// The memory a job needs on average, over what it asks for.
     pub(super) memory: f64,
@@ -40,13 +40,13 @@ pub(super) struct Cluster {
     pub(super) removed_ms: Option<i64>,
 }
 
-impl Cluster {
+impl JobCluster {
     /// Draws what was not decided at submission; with the generator of its jobs.
     pub(super) fn new(
-        submission: &Submission,
+        submission: &ClusterSubmission,
         seed: u64,
-        pool: &Pool,
-    ) -> (Arc<Cluster>, ChaCha8Rng) {
+        pool: &SimulatedPool,
+    ) -> (Arc<JobCluster>, ChaCha8Rng) {
         let mut rng = generator(seed, "cluster", &[submission.id.into()]);
         let user = &pool.users[submission.user];
         let chance = |rng: &mut ChaCha8Rng, p: f64| rng.random::<f64>() < p;
@@ -54,7 +54,7 @@ impl Cluster {
         let fault =
             chance(&mut rng, user.faults).then(|| any_fault(user.input.is_some(), &mut rng));
         let removed = chance(&mut rng, REMOVED);
-        let cluster = Cluster {
+        let cluster = JobCluster {
             id: submission.id,
             user: submission.user,
             submit_ms: submission.submit_ms,
@@ -76,25 +76,27 @@ impl Cluster {
             request_memory_mb: user.request_memory_mb,
             request_disk_kb: 1 << rng.random_range(20..24),
             removed_ms: removed.then(|| {
-                submission.submit_ms + 1000 + exponential(&mut rng, 2.0 * HOUR_MS as f64) as i64
+                submission.submit_ms
+                    + 1000
+                    + draw_exponential(&mut rng, 2.0 * HOUR_MS as f64) as i64
             }),
         };
         (Arc::new(cluster), rng)
     }
 }
 
-fn any_fault(has_origin: bool, rng: &mut ChaCha8Rng) -> Cause {
+fn any_fault(has_origin: bool, rng: &mut ChaCha8Rng) -> HoldCause {
     match rng.random_range(0..100) {
-        0..45 if has_origin => Cause::WrongUrl,
-        0..62 => Cause::MissingInput,
-        62..72 => Cause::MissingExecutable,
-        72..97 => Cause::MissingOutput,
-        _ => Cause::Duration,
+        0..45 if has_origin => HoldCause::WrongUrl,
+        0..62 => HoldCause::MissingInput,
+        62..72 => HoldCause::MissingExecutable,
+        72..97 => HoldCause::MissingOutput,
+        _ => HoldCause::Duration,
     }
 }
 
 /// Who submits how much, and when.
-pub(super) struct Submission {
+pub(super) struct ClusterSubmission {
     id: u32,
     user: usize,
     submit_ms: i64,
@@ -102,7 +104,7 @@ pub(super) struct Submission {
 }
 
 /// The stream of submissions.
-pub(super) struct Submissions {
+pub(super) struct SubmissionSchedule {
     jobs: u64,
     start_ms: i64,
     rng: ChaCha8Rng,
@@ -113,12 +115,12 @@ pub(super) struct Submissions {
     now_ms: i64,
 }
 
-impl Submissions {
-    pub(super) fn new(settings: &Settings) -> Submissions {
+impl SubmissionSchedule {
+    pub(super) fn new(settings: &SimulationSettings) -> SubmissionSchedule {
         let start_ms = settings.start_ms;
         let hours = i64::from(settings.days) * 24;
         let sums = (0..hours).scan(0.0, |sum, hour| {
-            *sum += rate(start_ms + hour * HOUR_MS);
+            *sum += submission_rate(start_ms + hour * HOUR_MS);
             Some(*sum)
         });
         let mut shares: Vec<f64> = sums.collect();
@@ -126,7 +128,7 @@ impl Submissions {
         shares.iter_mut().for_each(|share| *share /= total);
         let jobs = settings.jobs;
         let rng = generator(settings.seed, "submissions", &[]);
-        Submissions {
+        SubmissionSchedule {
             jobs,
             start_ms,
             rng,
@@ -138,7 +140,11 @@ impl Submissions {
     }
 
     /// What is submitted before `to_ms`, and was not yet handed out.
-    pub(super) fn until(&mut self, to_ms: i64, pool: &Pool) -> Vec<Submission> {
+    pub(super) fn submitted_until(
+        &mut self,
+        to_ms: i64,
+        pool: &SimulatedPool,
+    ) -> Vec<ClusterSubmission> {
         let wanted = (self.share(to_ms) * self.jobs as f64).round() as u64;
         let mut found = Vec::new();
         while self.submitted < wanted.min(self.jobs) {
@@ -149,7 +155,7 @@ impl Submissions {
                 .min(LARGEST) as u64;
             let size = size.min(self.jobs - self.submitted);
             self.submitted += size;
-            found.push(Submission {
+            found.push(ClusterSubmission {
                 id: 0,
                 user,
                 submit_ms,
@@ -184,7 +190,7 @@ impl Submissions {
 }
 
 /// How much is submitted at `time_ms`: little at night (UTC is five hours ahead of most users) and at weekends.
-fn rate(time_ms: i64) -> f64 {
+fn submission_rate(time_ms: i64) -> f64 {
     let hour = time_ms.rem_euclid(DAY_MS) as f64 / HOUR_MS as f64;
     let day = 1.0 - 0.6 * ((hour - 7.0) / 24.0 * std::f64::consts::TAU).cos();
     let is_weekend = (time_ms.div_euclid(DAY_MS) + 3).rem_euclid(7) >= 5;
@@ -197,21 +203,21 @@ mod tests {
 
     #[test]
     fn exactly_as_many_jobs_as_asked_for_in_time_order() {
-        let settings = Settings {
+        let settings = SimulationSettings {
             seed: 3,
             jobs: 5000,
             days: 7,
             start_ms: 1_767_571_200_000,
             rotate_bytes: None,
         };
-        let pool = Pool::new(&settings);
-        let mut submissions = Submissions::new(&settings);
+        let pool = SimulatedPool::new(&settings);
+        let mut submissions = SubmissionSchedule::new(&settings);
         let mut all = Vec::new();
         for hour in 1..=7 * 24 {
-            let made = submissions.until(settings.start_ms + hour * HOUR_MS, &pool);
+            let made = submissions.submitted_until(settings.start_ms + hour * HOUR_MS, &pool);
             all.extend(
                 made.iter()
-                    .map(|submission| Cluster::new(submission, settings.seed, &pool).0),
+                    .map(|submission| JobCluster::new(submission, settings.seed, &pool).0),
             );
         }
         assert_eq!(

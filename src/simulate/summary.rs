@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::truth::Cycle;
+use super::hold_truth::SimulatedHold;
 use crate::eventlog::HoldCode;
 use crate::training::Scores;
 
 /// What was simulated.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct SimulationSummary {
     /// Jobs submitted.
     pub jobs: u64,
     /// Records, headers left out.
@@ -50,9 +50,9 @@ pub struct CodeCount {
     pub succeeded: u64,
 }
 
-impl Summary {
+impl SimulationSummary {
     /// Fills in what `cycles` tell.
-    pub(super) fn count(mut self, cycles: &[Cycle]) -> Summary {
+    pub(super) fn count(mut self, cycles: &[SimulatedHold]) -> SimulationSummary {
         let mut by_code: BTreeMap<HoldCode, CodeCount> = BTreeMap::new();
         for cycle in cycles {
             let (hold_code, hold_subcode) = cycle.code;
@@ -66,12 +66,12 @@ impl Summary {
             count.known += u64::from(cycle.label.is_some());
             count.succeeded += u64::from(cycle.label == Some(true));
         }
-        let known: Vec<(&Cycle, bool)> = cycles
+        let known: Vec<(&SimulatedHold, bool)> = cycles
             .iter()
             .filter_map(|cycle| Some((cycle, cycle.label?)))
             .collect();
         let labels: Vec<bool> = known.iter().map(|(_, label)| *label).collect();
-        let roc_auc = |score: &dyn Fn(&Cycle) -> f64| {
+        let roc_auc = |score: &dyn Fn(&SimulatedHold) -> f64| {
             let scores: Vec<f64> = known.iter().map(|(cycle, _)| score(cycle)).collect();
             Scores::compute(&scores, &labels, 0.5).roc_auc
         };

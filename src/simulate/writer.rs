@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::lives::Piece;
 use super::pool::SCHEDD;
+use super::traces::TextPiece;
 use crate::eventlog::{LogBuffer, LogHeader};
 use crate::files::{self, AtomicFile};
 use crate::manifest::Checksum;
@@ -68,11 +68,11 @@ impl LogWriter {
     }
 
     /// Appends the pieces, and rotates before an event where the file has its size.
-    pub(super) fn write(&mut self, pieces: &[Piece]) -> Result<()> {
+    pub(super) fn write(&mut self, pieces: &[TextPiece]) -> Result<()> {
         pieces.iter().try_for_each(|piece| self.write_piece(piece))
     }
 
-    fn write_piece(&mut self, piece: &Piece) -> Result<()> {
+    fn write_piece(&mut self, piece: &TextPiece) -> Result<()> {
         let Some((_, first_ms)) = piece.ends.first() else {
             return Ok(());
         };

@@ -181,7 +181,7 @@ fn last_hold(log: &Path) -> Result<Option<String>> {
             "{}/{} {}",
             event.hold_code,
             event.hold_subcode,
-            advice::meaning(event.hold_code, event.hold_subcode)
+            advice::code_meaning(event.hold_code, event.hold_subcode)
         )
     }))
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::advice::{self, Advice};
+use crate::advice::{self, JobAdvice};
 use crate::events::EventStore;
 use crate::training::TrainingRun;
 
@@ -19,14 +19,14 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
     trained_until_ms: i64,
     /// The end of the log: what the advice knows.
     log_end_ms: i64,
-    advice: &'a [Advice],
+    advice: &'a [JobAdvice],
 }
 
 /// The JSON document of `advice`.
 pub(in crate::cmd) fn document<'a>(
     store: &EventStore,
     run: &'a TrainingRun,
-    advice: &'a [Advice],
+    advice: &'a [JobAdvice],
 ) -> AdviceDocument<'a> {
     AdviceDocument {
         schema_version: SCHEMA_VERSION,
@@ -38,13 +38,13 @@ pub(in crate::cmd) fn document<'a>(
 }
 
 /// The advice on each job.
-pub(in crate::cmd) fn summary(advice: &[Advice]) -> String {
+pub(in crate::cmd) fn summary(advice: &[JobAdvice]) -> String {
     if advice.is_empty() {
         return "no job is held when the log ends\n".to_owned();
     }
     advice
         .iter()
-        .map(advice::text)
+        .map(advice::advice_text)
         .collect::<Vec<String>>()
         .join("\n")
 }

@@ -133,7 +133,7 @@ pub(in crate::cmd) fn holds_by_code(store: &EventStore) -> String {
     for kind in hold_counts(store) {
         let (code, subcode) = (kind.hold_code, kind.hold_subcode);
         rows.push(vec![
-            format!("  {code}/{subcode} {}", advice::meaning(code, subcode)),
+            format!("  {code}/{subcode} {}", advice::code_meaning(code, subcode)),
             output::with_commas(kind.holds as u64),
             output::with_commas(kind.jobs as u64),
             percent(kind.released, kind.holds),

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::pool::{Host, Pool, SCHEDD, SCHEDD_ADDRESS};
-use super::submissions::Cluster;
-use super::truth::Cycle;
+use super::hold_truth::SimulatedHold;
+use super::pool::{PoolHost, SCHEDD, SCHEDD_ADDRESS, SimulatedPool};
+use super::submissions::JobCluster;
 use crate::eventlog::{
     self, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, ResourceUsage,
 };
 
 /// A slot in the pool.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slot {
+pub(super) struct PoolSlot {
     pub(super) site: u16,
     pub(super) host: u16,
     pub(super) number: u32,
@@ -20,15 +20,15 @@ pub(super) struct Slot {
 
 /// What happens to a job.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum TracedEvent {
     Submitted,
-    InputStarted(Slot),
+    InputStarted(PoolSlot),
     InputFinished,
-    Executing(Slot),
+    Executing(PoolSlot),
     ImageSize(u32),
     OutputStarted,
     OutputFinished,
-    RemoteError(Slot, HoldCode, Arc<str>),
+    RemoteError(PoolSlot, HoldCode, Arc<str>),
     Evicted(Box<ResourceUsage>, HoldCode, Arc<str>),
     Terminated(Box<ResourceUsage>, JobExit),
     Held(HoldCode, Arc<str>),
@@ -38,19 +38,19 @@ pub(super) enum What {
 
 /// An event of a job, before it is text.
 #[derive(Debug)]
-pub(super) struct Timed {
+pub(super) struct TimedEvent {
     pub(super) time_ms: i64,
-    pub(super) cluster: Arc<Cluster>,
+    pub(super) cluster: Arc<JobCluster>,
     pub(super) proc: u32,
     /// Its place in the job's life.
     pub(super) order: u32,
     pub(super) request_memory_mb: u32,
     pub(super) holds: u32,
     pub(super) runs: bool,
-    pub(super) what: What,
+    pub(super) what: TracedEvent,
 }
 
-impl Timed {
+impl TimedEvent {
     /// What the log is sorted by; no two events have the same.
     pub(super) fn key(&self) -> (i64, u32, u32, u32) {
         (self.time_ms, self.cluster.id, self.proc, self.order)
@@ -59,27 +59,27 @@ impl Timed {
 
 /// What some jobs leave.
 #[derive(Debug, Default)]
-pub(super) struct Lives {
+pub(super) struct JobTraces {
     /// Events by the number of the time slice.
-    pub(super) events: BTreeMap<i64, Vec<Timed>>,
-    pub(super) cycles: Vec<Cycle>,
+    pub(super) events: BTreeMap<i64, Vec<TimedEvent>>,
+    pub(super) cycles: Vec<SimulatedHold>,
     pub(super) jobs: u64,
     pub(super) held_jobs: u64,
     pub(super) removed_jobs: u64,
     /// The code of the last hold.
     pub(super) last_code: HoldCode,
-    slices: Slices,
+    slices: TimeSlices,
 }
 
 /// How time is cut.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Slices {
+pub(super) struct TimeSlices {
     pub(super) start_ms: i64,
     pub(super) end_ms: i64,
     pub(super) slice_ms: i64,
 }
 
-impl Slices {
+impl TimeSlices {
     /// Where slice `number` ends.
     pub(super) fn end_of(&self, number: i64) -> i64 {
         (self.start_ms + (number + 1) * self.slice_ms).min(self.end_ms)
@@ -90,17 +90,17 @@ impl Slices {
     }
 }
 
-impl Lives {
-    pub(super) fn new(slices: Slices) -> Lives {
-        Lives {
+impl JobTraces {
+    pub(super) fn new(slices: TimeSlices) -> JobTraces {
+        JobTraces {
             slices,
-            ..Lives::default()
+            ..JobTraces::default()
         }
     }
 
     /// Keeps an event, unless the log has ended.
-    pub(super) fn push(&mut self, event: Timed) {
-        let Slices {
+    pub(super) fn push(&mut self, event: TimedEvent) {
+        let TimeSlices {
             start_ms,
             end_ms,
             slice_ms,
@@ -116,14 +116,14 @@ impl Lives {
 
 /// Text of some events, in order.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
+pub(super) struct TextPiece {
     pub(super) bytes: Vec<u8>,
     /// Where each event with its 028 ends, and when it was.
     pub(super) ends: Vec<(usize, i64)>,
 }
 
 /// Writes `events` as text.
-pub(super) fn format(events: &[Timed], pool: &Pool) -> Piece {
+pub(super) fn format_events(events: &[TimedEvent], pool: &SimulatedPool) -> TextPiece {
     const TYPICAL_BYTES: usize = 1024;
     let mut text = LogBuffer {
         bytes: Vec::with_capacity(events.len() * TYPICAL_BYTES),
@@ -133,14 +133,14 @@ pub(super) fn format(events: &[Timed], pool: &Pool) -> Piece {
         text.event(event.time_ms, &event.ad(pool), &event.body(pool));
         ends.push((text.bytes.len(), event.time_ms));
     }
-    Piece {
+    TextPiece {
         bytes: text.bytes,
         ends,
     }
 }
 
-impl Timed {
-    fn ad<'a>(&'a self, pool: &'a Pool) -> JobDescription<'a> {
+impl TimedEvent {
+    fn ad<'a>(&'a self, pool: &'a SimulatedPool) -> JobDescription<'a> {
         let cluster = &*self.cluster;
         JobDescription {
             cluster: cluster.id,
@@ -157,30 +157,30 @@ impl Timed {
         }
     }
 
-    fn body<'a>(&'a self, pool: &'a Pool) -> EventBody<'a> {
+    fn body<'a>(&'a self, pool: &'a SimulatedPool) -> EventBody<'a> {
         match &self.what {
-            What::Submitted => EventBody::Submit(SCHEDD_ADDRESS),
-            What::InputStarted(slot) => EventBody::InputStarted(slot.of(pool)),
-            What::InputFinished => EventBody::InputFinished,
-            What::Executing(slot) => EventBody::Execute(slot.of(pool)),
-            What::ImageSize(memory_mb) => EventBody::ImageSize(*memory_mb),
-            What::OutputStarted => EventBody::OutputStarted,
-            What::OutputFinished => EventBody::OutputFinished,
-            What::RemoteError(slot, code, message) => {
+            TracedEvent::Submitted => EventBody::Submit(SCHEDD_ADDRESS),
+            TracedEvent::InputStarted(slot) => EventBody::InputStarted(slot.of(pool)),
+            TracedEvent::InputFinished => EventBody::InputFinished,
+            TracedEvent::Executing(slot) => EventBody::Execute(slot.of(pool)),
+            TracedEvent::ImageSize(memory_mb) => EventBody::ImageSize(*memory_mb),
+            TracedEvent::OutputStarted => EventBody::OutputStarted,
+            TracedEvent::OutputFinished => EventBody::OutputFinished,
+            TracedEvent::RemoteError(slot, code, message) => {
                 EventBody::RemoteError(slot.of(pool), *code, message)
             }
-            What::Evicted(usage, code, reason) => EventBody::Evicted(usage, *code, reason),
-            What::Terminated(usage, exit) => EventBody::Terminated(usage, *exit),
-            What::Held(code, reason) => EventBody::Held(*code, reason),
-            What::Released(reason) => EventBody::Released(reason),
-            What::Aborted(reason) => EventBody::Aborted(reason),
+            TracedEvent::Evicted(usage, code, reason) => EventBody::Evicted(usage, *code, reason),
+            TracedEvent::Terminated(usage, exit) => EventBody::Terminated(usage, *exit),
+            TracedEvent::Held(code, reason) => EventBody::Held(*code, reason),
+            TracedEvent::Released(reason) => EventBody::Released(reason),
+            TracedEvent::Aborted(reason) => EventBody::Aborted(reason),
         }
     }
 }
 
-impl Slot {
-    fn of(self, pool: &Pool) -> eventlog::DynamicSlot<'_> {
-        let Host { name, address } =
+impl PoolSlot {
+    fn of(self, pool: &SimulatedPool) -> eventlog::DynamicSlot<'_> {
+        let PoolHost { name, address } =
             &pool.sites[usize::from(self.site)].hosts[usize::from(self.host)];
         eventlog::DynamicSlot {
             number: self.number,

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::chances::Cause;
-use super::summary::Summary;
-use crate::eventlog::HoldCode;
+use super::hold_cause::HoldCause;
+use super::hold_truth::{HoldTruth, SimulatedHold};
+use super::summary::SimulationSummary;
 use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
 
 /// Truth files.
@@ -17,61 +17,31 @@ pub const TRUTH: ArtefactFormat = ArtefactFormat {
     rebuild: "poolcast simulate",
 };
 
-/// A hold cycle as a truth file has it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Truth {
-    /// The job's cluster.
-    pub cluster: i32,
-    /// The job's proc.
-    pub proc: i32,
-    /// How often the job was held before.
-    pub earlier_holds: u32,
-    /// The second of the hold, epoch ms.
-    pub hold_time_ms: i64,
-    /// The second of the release, epoch ms; -1 if the log has none.
-    pub release_time_ms: i64,
-    /// The probability that the job next ends well, given everything at its release; NaN if it was not released.
-    pub p_release: f64,
-    /// The same given everything at the hold, the release and its delay being random.
-    pub p_hold: f64,
-    /// Why it was held.
-    pub cause: Cause,
-}
-
-/// A hold cycle while the pool runs.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Cycle {
-    pub(super) truth: Truth,
-    pub(super) code: HoldCode,
-    /// Whether the job next ended well, where the log tells.
-    pub(super) label: Option<bool>,
-}
-
 /// What a simulation was made from, and what it came to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Origin {
+pub(super) struct SimulationOrigin {
     /// The digest of everything that it was made from.
     pub(super) key: String,
     /// The checksum of all events of the log, without the headers of its files.
     pub(super) events_xxh3: String,
-    pub(super) summary: Summary,
+    pub(super) summary: SimulationSummary,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Notes {
+struct TruthNotes {
     causes: Vec<String>,
     /// Files of earlier builds do not tell.
     #[serde(default)]
-    origin: Option<Origin>,
+    origin: Option<SimulationOrigin>,
 }
 
 /// The bytes of a truth file over `cycles`, which are sorted.
-pub(super) fn encode(cycles: &[Cycle], origin: &Origin) -> Result<Vec<u8>> {
-    fn column<T>(cycles: &[Cycle], value: impl Fn(&Truth) -> T) -> Vec<T> {
+pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Result<Vec<u8>> {
+    fn column<T>(cycles: &[SimulatedHold], value: impl Fn(&HoldTruth) -> T) -> Vec<T> {
         cycles.iter().map(|cycle| value(&cycle.truth)).collect()
     }
     let place = |cause| {
-        Cause::ALL
+        HoldCause::ALL
             .iter()
             .position(|known| *known == cause)
             .unwrap_or(0) as u8
@@ -94,8 +64,8 @@ pub(super) fn encode(cycles: &[Cycle], origin: &Origin) -> Result<Vec<u8>> {
         ("p_hold", ShardColumn::vector(&p_hold)),
         ("cause", ShardColumn::vector(&cause)),
     ];
-    let notes = Notes {
-        causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),
+    let notes = TruthNotes {
+        causes: HoldCause::ALL.iter().map(|cause| cause.name()).collect(),
         origin: Some(origin.clone()),
     };
     shard::encode(
@@ -108,18 +78,22 @@ pub(super) fn encode(cycles: &[Cycle], origin: &Origin) -> Result<Vec<u8>> {
 }
 
 /// What the truth file at `path` says of its simulation; `None` where there is no such file, or it does not tell.
-pub(super) fn read_origin(path: &Path) -> Option<Origin> {
+pub(super) fn read_origin(path: &Path) -> Option<SimulationOrigin> {
     let shard = Shard::open(path, TRUTH).ok()?;
-    shard.notes::<Notes>().ok()?.origin
+    shard.notes::<TruthNotes>().ok()?.origin
 }
 
 /// Reads the truth file at `path`; its rows are sorted by cluster, proc and earlier holds.
-pub fn read_truth(path: &Path) -> Result<Vec<Truth>> {
+pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
     let shard = Shard::open(path, TRUTH)?;
-    let cause_names = shard.notes::<Notes>()?.causes;
-    let named: Vec<Option<Cause>> = cause_names
+    let cause_names = shard.notes::<TruthNotes>()?.causes;
+    let named: Vec<Option<HoldCause>> = cause_names
         .iter()
-        .map(|name| Cause::ALL.into_iter().find(|cause| cause.name() == *name))
+        .map(|name| {
+            HoldCause::ALL
+                .into_iter()
+                .find(|cause| cause.name() == *name)
+        })
         .collect();
     let (cluster, proc) = (
         shard.column::<i32>("cluster")?,
@@ -158,7 +132,7 @@ pub fn read_truth(path: &Path) -> Result<Vec<Truth>> {
             "`{}` has a cause that this program does not know",
             path.display()
         );
-        Ok(Truth {
+        Ok(HoldTruth {
             cluster: cluster[at],
             proc: proc[at],
             earlier_holds: earlier_holds[at],
@@ -166,15 +140,15 @@ pub fn read_truth(path: &Path) -> Result<Vec<Truth>> {
             release_time_ms: release[at],
             p_release: p_release[at],
             p_hold: p_hold[at],
-            cause: cause.unwrap_or(Cause::Person),
+            cause: cause.unwrap_or(HoldCause::Person),
         })
     };
     (0..cluster.len()).map(row).collect()
 }
 
 /// The planted probability of one hold; `truth` is sorted as [`read_truth`] gives it.
-pub fn p_hold(truth: &[Truth], job: (i32, i32), earlier_holds: u32) -> Option<f64> {
-    let key = |truth: &Truth| ((truth.cluster, truth.proc), truth.earlier_holds);
+pub fn p_hold(truth: &[HoldTruth], job: (i32, i32), earlier_holds: u32) -> Option<f64> {
+    let key = |truth: &HoldTruth| ((truth.cluster, truth.proc), truth.earlier_holds);
     let at = truth
         .binary_search_by_key(&(job, earlier_holds), key)
         .ok()?;

@@ -3,7 +3,7 @@
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::DAY_MS;
+use super::settings::DAY_MS;
 
 const MINUTE_MS: i64 = 60_000;
 /// The slowest release by hand takes so many times as long as the fastest, office hours aside.
@@ -12,11 +12,11 @@ const HAND_SPREAD: f64 = 10.0;
 const OFFICE_FROM_H: i64 = 13;
 const OFFICE_TO_H: i64 = 24;
 /// `PeriodicRelease` stops here: its rule is `NumHolds <= 4`.
-pub(super) const MOST_AUTOMATIC: u32 = 4;
+pub(super) const MAX_AUTOMATIC_RELEASES: u32 = 4;
 
 /// How a user releases held jobs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Release {
+pub(super) struct ReleaseHabit {
     /// `PeriodicRelease` waits so long, if there is one.
     pub(super) automatic_s: Option<u32>,
     /// By hand it takes at most so long, office hours aside.
@@ -25,34 +25,39 @@ pub(super) struct Release {
 
 /// What becomes of a held job next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ReleaseWay {
     /// `PeriodicRelease` frees it.
     Automatic,
     /// Its owner decides.
     ByHand,
 }
 
-impl Release {
-    pub(super) fn new(rng: &mut ChaCha8Rng) -> Release {
+impl ReleaseHabit {
+    pub(super) fn new(rng: &mut ChaCha8Rng) -> ReleaseHabit {
         let automatic_s = (rng.random::<f64>() < 0.3).then(|| 300 * rng.random_range(1..=6));
-        Release {
+        ReleaseHabit {
             automatic_s,
             slowest_s: 1800.0 * 36f64.powf(rng.random()),
         }
     }
 
     /// Who decides about a job at its hold number `holds`, for hold reason code `code`.
-    pub(super) fn way(&self, holds: u32, code: i32) -> Way {
-        let frees =
-            self.automatic_s.is_some() && holds <= MOST_AUTOMATIC && ![1, 46, 47].contains(&code);
-        if frees { Way::Automatic } else { Way::ByHand }
+    pub(super) fn release_way(&self, holds: u32, code: i32) -> ReleaseWay {
+        let frees = self.automatic_s.is_some()
+            && holds <= MAX_AUTOMATIC_RELEASES
+            && ![1, 46, 47].contains(&code);
+        if frees {
+            ReleaseWay::Automatic
+        } else {
+            ReleaseWay::ByHand
+        }
     }
 
     /// The `quantile` of the time between a hold and its release, in ms.
-    pub(super) fn delay_ms(&self, way: Way, hold_ms: i64, quantile: f64) -> i64 {
+    pub(super) fn delay_ms(&self, way: ReleaseWay, hold_ms: i64, quantile: f64) -> i64 {
         match (way, self.automatic_s) {
             // Periodic expressions are evaluated every few minutes.
-            (Way::Automatic, Some(after_s)) => {
+            (ReleaseWay::Automatic, Some(after_s)) => {
                 i64::from(after_s) * 1000 + (quantile * 300_000.0) as i64
             }
             _ => {
@@ -89,14 +94,17 @@ mod tests {
 
     #[test]
     fn nobody_releases_by_hand_at_night() {
-        let by_hand = Release {
+        let by_hand = ReleaseHabit {
             automatic_s: None,
             slowest_s: 7200.0,
         };
         // Friday 2026-01-09 22:30 UTC, then Saturday.
         let friday_ms = 1_767_997_800_000;
-        assert_eq!(by_hand.delay_ms(Way::ByHand, friday_ms, 0.0), 720_000);
-        let late_ms = friday_ms + by_hand.delay_ms(Way::ByHand, friday_ms, 1.0);
+        assert_eq!(
+            by_hand.delay_ms(ReleaseWay::ByHand, friday_ms, 0.0),
+            720_000
+        );
+        let late_ms = friday_ms + by_hand.delay_ms(ReleaseWay::ByHand, friday_ms, 1.0);
         assert_eq!(
             late_ms,
             1_768_222_800_000 + 120 * MINUTE_MS,
@@ -106,19 +114,19 @@ mod tests {
 
     #[test]
     fn periodic_release_ends_after_four_holds() {
-        let automatic = Release {
+        let automatic = ReleaseHabit {
             automatic_s: Some(600),
             slowest_s: 7200.0,
         };
-        assert_eq!(automatic.way(4, 13), Way::Automatic);
+        assert_eq!(automatic.release_way(4, 13), ReleaseWay::Automatic);
         assert_eq!(
             [
-                automatic.way(5, 13),
-                automatic.way(1, 1),
-                automatic.way(1, 47)
+                automatic.release_way(5, 13),
+                automatic.release_way(1, 1),
+                automatic.release_way(1, 47)
             ],
-            [Way::ByHand; 3]
+            [ReleaseWay::ByHand; 3]
         );
-        assert_eq!(automatic.delay_ms(Way::Automatic, 0, 0.5), 750_000);
+        assert_eq!(automatic.delay_ms(ReleaseWay::Automatic, 0, 0.5), 750_000);
     }
 }

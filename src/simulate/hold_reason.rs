@@ -1,13 +1,13 @@
 //! A hold and where it happened → the words that HTCondor and its transfer plugins have for it.
 
-use super::chances::Cause;
-use super::pool::{Pool, SCHEDD, User};
+use super::hold_cause::HoldCause;
+use super::pool::{PoolUser, SCHEDD, SimulatedPool};
 use crate::eventlog::HoldCode;
 
 /// What a hold reason names.
-pub(super) struct Place<'a> {
-    pub(super) pool: &'a Pool,
-    pub(super) user: &'a User,
+pub(super) struct HoldPlace<'a> {
+    pub(super) pool: &'a SimulatedPool,
+    pub(super) user: &'a PoolUser,
     /// `slot1_N@host`.
     pub(super) slot: &'a str,
     /// The name of the cluster's batch, and the number of the job's files.
@@ -20,16 +20,16 @@ pub(super) struct Place<'a> {
     pub(super) variant: u32,
 }
 
-impl Place<'_> {
+impl HoldPlace<'_> {
     /// The hold reason code and subcode.
-    pub(super) fn code(&self, cause: Cause) -> HoldCode {
+    pub(super) fn code(&self, cause: HoldCause) -> HoldCode {
         match cause {
-            Cause::Person => (1, 0),
-            Cause::MissingInput => (13, 2),
-            Cause::WrongUrl | Cause::InputOutage | Cause::InputGlitch => (13, 256),
-            Cause::MissingExecutable | Cause::Site => (6, 2),
-            Cause::Memory => (if self.is_pilot { 21 } else { 34 }, 102),
-            Cause::Duration => (
+            HoldCause::Person => (1, 0),
+            HoldCause::MissingInput => (13, 2),
+            HoldCause::WrongUrl | HoldCause::InputOutage | HoldCause::InputGlitch => (13, 256),
+            HoldCause::MissingExecutable | HoldCause::Site => (6, 2),
+            HoldCause::Memory => (if self.is_pilot { 21 } else { 34 }, 102),
+            HoldCause::Duration => (
                 if self.variant.is_multiple_of(2) {
                     47
                 } else {
@@ -37,45 +37,45 @@ impl Place<'_> {
                 },
                 0,
             ),
-            Cause::Policy => (3, self.user.exit_hold.unwrap_or(0)),
-            Cause::MissingOutput | Cause::LostOutput => (12, 2),
-            Cause::OutputOutage | Cause::OutputGlitch => (12, 256),
+            HoldCause::Policy => (3, self.user.exit_hold.unwrap_or(0)),
+            HoldCause::MissingOutput | HoldCause::LostOutput => (12, 2),
+            HoldCause::OutputOutage | HoldCause::OutputGlitch => (12, 256),
         }
     }
 }
 
-impl Place<'_> {
+impl HoldPlace<'_> {
     /// The hold reason.
-    pub(super) fn reason(&self, cause: Cause) -> String {
+    pub(super) fn reason(&self, cause: HoldCause) -> String {
         let (slot, name, proc) = (self.slot, &self.user.name, self.proc);
         match cause {
-            Cause::Person => format!("via condor_hold (by user {name})"),
-            Cause::MissingInput => format!(
+            HoldCause::Person => format!("via condor_hold (by user {name})"),
+            HoldCause::MissingInput => format!(
                 "Transfer input files failure at access point {SCHEDD} while sending files to execution point {slot}. \
                  Details: 1 total failures: first failure: reading from file /home/{name}/{}/in/part{proc}.dat: \
                  (errno 2) No such file or directory",
                 self.batch
             ),
-            Cause::WrongUrl => self.plugin(
+            HoldCause::WrongUrl => self.plugin(
                 "input",
                 "Attempt #1: from cache: Specification.FileNotFound Error: Error code 5011: request failed (HTTP status \
                  404): Unable to open (...Path...); no such file or directory",
             ),
-            Cause::InputOutage | Cause::InputGlitch => self.plugin("input", self.outage()),
-            Cause::OutputOutage | Cause::OutputGlitch => self.plugin("output", self.outage()),
-            Cause::MissingExecutable | Cause::Site => format!(
+            HoldCause::InputOutage | HoldCause::InputGlitch => self.plugin("input", self.outage()),
+            HoldCause::OutputOutage | HoldCause::OutputGlitch => self.plugin("output", self.outage()),
+            HoldCause::MissingExecutable | HoldCause::Site => format!(
                 "Error from {slot}: Failed to execute '/home/{name}/{}/run.sh': (errno=2: 'No such file or directory')",
                 self.batch
             ),
-            Cause::Memory => self.memory(),
-            Cause::Duration if self.variant.is_multiple_of(2) => {
+            HoldCause::Memory => self.memory(),
+            HoldCause::Duration if self.variant.is_multiple_of(2) => {
                 "The job exceeded allowed execute duration of 20:00:00".into()
             }
-            Cause::Duration => "The job exceeded allowed job duration of 1+00:00:00".into(),
-            Cause::Policy => {
+            HoldCause::Duration => "The job exceeded allowed job duration of 1+00:00:00".into(),
+            HoldCause::Policy => {
                 "The job attribute OnExitHold expression '(ExitBySignal == true) || (ExitCode != 0)' evaluated to TRUE".into()
             }
-            Cause::MissingOutput | Cause::LostOutput => format!(
+            HoldCause::MissingOutput | HoldCause::LostOutput => format!(
                 "Transfer output files failure at execution point {slot} while sending files to access point {SCHEDD}. \
                  Details: 1 total failures: first failure: reading from file \
                  /var/lib/condor/execute/dir_{}/scratch/result{proc}.tar.gz: (errno 2) No such file or directory",
@@ -93,7 +93,7 @@ impl Place<'_> {
         let origin = origin.map_or("ospool/ap40", |at| self.pool.origins[at].name);
         format!(
             "Transfer {direction} files failure at execution point {} using protocol osdf. Details: Pelican Client Error: \
-             {error} (Version: 7.26.0; Site: {}) ( URL file = osdf:///{origin}/{}/{}/part{}.tar.gz )||FILETRANSFER:1:non-zero \
+             {error} (Version: 7.26.0; PoolSite: {}) ( URL file = osdf:///{origin}/{}/{}/part{}.tar.gz )||FILETRANSFER:1:non-zero \
              exit (1) from /usr/libexec/condor/stash_plugin. |",
             self.slot,
             self.slot.split('.').nth(1).unwrap_or("unknown"),

@@ -1,0 +1,181 @@
+//! The jobs that are held when the log ends, and which of them advice is wanted on.
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::config;
+use crate::error::{HintedError, hinted};
+use crate::eventlog::{ABORTED, TERMINATED};
+use crate::events::{EventStore, StoredJob};
+use crate::output;
+use crate::tensors::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
+
+/// Which held jobs to advise on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobSelection {
+    /// One job.
+    Job(i32, i32),
+    /// The held jobs of a cluster.
+    Cluster(i32),
+}
+
+impl std::str::FromStr for JobSelection {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<JobSelection> {
+        let number = |part: &str| part.parse::<i32>().ok().filter(|n| *n >= 0);
+        let parsed = match text.split_once('.') {
+            Some((cluster, proc)) => number(cluster)
+                .zip(number(proc))
+                .map(|(c, p)| JobSelection::Job(c, p)),
+            None => number(text).map(JobSelection::Cluster),
+        };
+        parsed.with_context(|| {
+            hinted(
+                format!("`{text}` is no job id"),
+                "write `123.0` for a job, or `123` for a cluster",
+            )
+        })
+    }
+}
+
+impl JobSelection {
+    /// Whether `job` is one of these.
+    fn has(self, job: &StoredJob<'_>) -> bool {
+        match self {
+            JobSelection::Job(cluster, proc) => (job.cluster, job.proc) == (cluster, proc),
+            JobSelection::Cluster(cluster) => job.cluster == cluster,
+        }
+    }
+}
+
+/// A job that is held when the log ends.
+pub(super) struct HeldJob<'a> {
+    /// Its place in the store.
+    pub(super) index: usize,
+    pub(super) job: StoredJob<'a>,
+    /// The hold it is in.
+    pub(super) cycle: HoldCycle,
+}
+
+impl HeldJob<'_> {
+    /// The code and the subcode of its hold.
+    pub(super) fn reason(&self) -> (i32, i32) {
+        (
+            self.job.history.hold_code[self.cycle.hold],
+            self.job.history.hold_subcode[self.cycle.hold],
+        )
+    }
+
+    /// Whether `selections` name it; an empty list names all jobs.
+    pub(super) fn is_selected(&self, selections: &[JobSelection]) -> bool {
+        selections.is_empty() || selections.iter().any(|selection| selection.has(&self.job))
+    }
+}
+
+/// The jobs of `store` that are held when the log ends.
+pub(super) fn held_jobs(store: &EventStore) -> Vec<HeldJob<'_>> {
+    let mut held = Vec::new();
+    for (index, job) in store.jobs().iter().enumerate() {
+        let cycles = hold_cycles(job.history, config::LabelKind::Next, store.gaps(job.ap));
+        let Some(cycle) = cycles.last().copied() else {
+            continue;
+        };
+        if cycle.outcome == HoldOutcome::LeftOut(LeftOutReason::StillHeld) {
+            held.push(HeldJob { index, job, cycle });
+        }
+    }
+    held
+}
+
+/// Checks that each of `selections` names a job of `held`.
+///
+/// # Errors
+/// Fails for one that does not, and says what is known of it.
+pub(super) fn check_selections(
+    store: &EventStore,
+    held: &[HeldJob<'_>],
+    selections: &[JobSelection],
+) -> Result<()> {
+    for selection in selections {
+        ensure!(
+            held.iter().any(|held| selection.has(&held.job)),
+            why_not_held(store, *selection)
+        );
+    }
+    Ok(())
+}
+
+/// What is known of jobs that are not held: whether they are in the log, and how they ended.
+fn why_not_held(store: &EventStore, selection: JobSelection) -> HintedError {
+    let jobs: Vec<StoredJob<'_>> = store
+        .jobs()
+        .iter()
+        .filter(|job| selection.has(job))
+        .collect();
+
+    let message = match (selection, jobs.last()) {
+        (JobSelection::Job(cluster, proc), None) => {
+            format!("job {cluster}.{proc} is not in the log")
+        }
+        (JobSelection::Cluster(cluster), None) => format!("cluster {cluster} is not in the log"),
+        (JobSelection::Cluster(cluster), Some(_)) => format!(
+            "cluster {cluster} has {}, and none is held",
+            output::counted(jobs.len(), "job")
+        ),
+        (JobSelection::Job(..), Some(last)) => format!(
+            "job {} is not held when the log ends: {}",
+            last.id(),
+            last_state(last)
+        ),
+    };
+    hinted(
+        message,
+        "leave out the job ids to get advice on every held job",
+    )
+}
+
+/// Whether and how a job ended.
+fn last_state(job: &StoredJob<'_>) -> String {
+    let history = job.history;
+    let end =
+        (0..history.number.len()).rfind(|&at| matches!(history.number[at], TERMINATED | ABORTED));
+    match end {
+        Some(at) if history.number[at] == ABORTED => {
+            format!(
+                "it was removed at {}",
+                output::utc_time(history.time_ms[at])
+            )
+        }
+        Some(at) => format!("it terminated at {}", output::utc_time(history.time_ms[at])),
+        None => "it is queued or running".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_jobs_or_clusters() {
+        assert_eq!(
+            "12.3".parse::<JobSelection>().expect("a job"),
+            JobSelection::Job(12, 3)
+        );
+        assert_eq!(
+            "12".parse::<JobSelection>().expect("a cluster"),
+            JobSelection::Cluster(12)
+        );
+        for text in [
+            "",
+            "12.",
+            ".3",
+            "12.3.4",
+            "-1",
+            "twelve",
+            "1.-1",
+            "99999999999",
+        ] {
+            assert!(text.parse::<JobSelection>().is_err(), "{text}");
+        }
+    }
+}

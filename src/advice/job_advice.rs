@@ -1,0 +1,82 @@
+//! The advice on one job: what to do, why, and what is known of its hold.
+
+use serde::Serialize;
+
+use super::action::HoldAction;
+
+/// What an action rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AdviceGround {
+    /// The hold code alone.
+    Rule,
+    /// The model's probability.
+    Model,
+    /// Nothing: no advice.
+    Nothing,
+}
+
+/// Labelled holds with the same code and subcode in training.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LikeHolds {
+    /// How many.
+    pub holds: usize,
+    /// How many were followed by success.
+    pub successes: usize,
+    /// The share of successes: the base rate.
+    pub rate: f64,
+    /// The first of them at the earliest, epoch ms.
+    pub from_ms: i64,
+    /// The last of them at the latest, epoch ms.
+    pub to_ms: i64,
+}
+
+/// How well the model told success from failure on holds that came after its training.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ModelSkill {
+    /// ROC-AUC on the test side.
+    pub roc_auc: f64,
+    /// Its 95 % interval.
+    pub interval: (f64, f64),
+}
+
+/// The advice on one job.
+#[derive(Debug, Clone, Serialize)]
+pub struct JobAdvice {
+    /// `cluster.proc`.
+    pub job: String,
+    /// The access point.
+    pub ap: String,
+    /// What to do.
+    pub action: HoldAction,
+    /// What that rests on.
+    pub ground: AdviceGround,
+    /// Why, in sentences.
+    pub reasons: Vec<String>,
+    /// What to type now; nothing where there is no advice.
+    pub command: Option<String>,
+    /// What to type once the fault is fixed.
+    pub then: Option<String>,
+    /// The hold code.
+    pub hold_code: i32,
+    /// The hold subcode.
+    pub hold_subcode: i32,
+    /// What they mean.
+    pub meaning: String,
+    /// Since when it is held, epoch ms.
+    pub held_since_ms: i64,
+    /// For how long, up to the end of the log, ms.
+    pub held_for_ms: i64,
+    /// Its holds so far, this one included.
+    pub holds: u32,
+    /// Those with this code and subcode, this one included.
+    pub holds_for_this_reason: usize,
+    /// Other jobs of its cluster that are held for the same reason now.
+    pub siblings_held: usize,
+    /// The model's probability of success if released unchanged; absent where a rule decides.
+    pub probability: Option<f64>,
+    /// What training saw of such holds; absent where a rule decides or nothing was seen.
+    pub like_cases: Option<LikeHolds>,
+    /// How good the model is; absent where a rule decides, or if it was never evaluated.
+    pub skill: Option<ModelSkill>,
+}

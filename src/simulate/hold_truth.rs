@@ -1,0 +1,34 @@
+//! A hold with what is known of it only here.
+
+use super::hold_cause::HoldCause;
+use crate::eventlog::HoldCode;
+
+/// A hold cycle as a truth file has it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HoldTruth {
+    /// The job's cluster.
+    pub cluster: i32,
+    /// The job's proc.
+    pub proc: i32,
+    /// How often the job was held before.
+    pub earlier_holds: u32,
+    /// The second of the hold, epoch ms.
+    pub hold_time_ms: i64,
+    /// The second of the release, epoch ms; -1 if the log has none.
+    pub release_time_ms: i64,
+    /// The probability that the job next ends well, given everything at its release; NaN if it was not released.
+    pub p_release: f64,
+    /// The same given everything at the hold, the release and its delay being random.
+    pub p_hold: f64,
+    /// Why it was held.
+    pub cause: HoldCause,
+}
+
+/// A hold cycle while the pool runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SimulatedHold {
+    pub(super) truth: HoldTruth,
+    pub(super) code: HoldCode,
+    /// Whether the job next ended well, where the log tells.
+    pub(super) label: Option<bool>,
+}
