@@ -66,6 +66,14 @@ impl HeldJob<'_> {
         )
     }
 
+    /// Whether it is another job of the cluster of `other`, held for the same reason.
+    pub(super) fn is_sibling_of(&self, other: &HeldJob<'_>) -> bool {
+        self.index != other.index
+            && self.job.ap == other.job.ap
+            && self.job.cluster == other.job.cluster
+            && self.reason() == other.reason()
+    }
+
     /// Whether `selections` name it; an empty list names all jobs.
     pub(super) fn is_selected(&self, selections: &[JobSelection]) -> bool {
         selections.is_empty() || selections.iter().any(|selection| selection.has(&self.job))

@@ -60,23 +60,24 @@ struct Judgement {
 }
 
 impl HoldJudge<'_> {
+    /// Judges one job, and puts beside it what is known of the job.
     fn advise_on(&self, held: &HeldJob<'_>) -> Result<JobAdvice> {
         let (hold_code, hold_subcode) = held.reason();
         let history = held.job.history;
-        let same_reason = (0..=held.cycle.hold).filter(|&at| {
-            (
-                history.number[at],
-                history.hold_code[at],
-                history.hold_subcode[at],
-            ) == (HELD, hold_code, hold_subcode)
-        });
-        let holds_for_this_reason = same_reason.count();
-        let is_sibling = |other: &&HeldJob<'_>| {
-            (other.job.ap, other.job.cluster) == (held.job.ap, held.job.cluster)
-                && other.index != held.index
-                && other.reason() == held.reason()
-        };
-        let verdict = match code_rule(hold_code, hold_subcode) {
+        let holds_for_this_reason = (0..=held.cycle.hold)
+            .filter(|&at| {
+                history.number[at] == HELD
+                    && history.hold_code[at] == hold_code
+                    && history.hold_subcode[at] == hold_subcode
+            })
+            .count();
+        let siblings_held = self
+            .held
+            .iter()
+            .filter(|other| other.is_sibling_of(held))
+            .count();
+
+        let judgement = match code_rule(hold_code, hold_subcode) {
             Some(rule) => Judgement {
                 action: rule.action,
                 ground: AdviceGround::Rule,
@@ -87,15 +88,16 @@ impl HoldJudge<'_> {
             },
             None => self.judge_by_model(held, holds_for_this_reason)?,
         };
+
         let held_since_ms = history.time_ms[held.cycle.hold];
         Ok(JobAdvice {
             job: held.job.id(),
             ap: self.store.summary.aps[held.job.ap as usize].clone(),
-            action: verdict.action,
-            ground: verdict.ground,
-            reasons: verdict.reasons,
-            command: verdict.command,
-            then: (verdict.action == HoldAction::Fix)
+            action: judgement.action,
+            ground: judgement.ground,
+            reasons: judgement.reasons,
+            command: judgement.command,
+            then: (judgement.action == HoldAction::Fix)
                 .then(|| format!("condor_release {}", held.job.id())),
             hold_code,
             hold_subcode,
@@ -104,13 +106,14 @@ impl HoldJudge<'_> {
             held_for_ms: self.store.summary.end_ms - held_since_ms,
             holds: held.cycle.earlier_holds + 1,
             holds_for_this_reason,
-            siblings_held: self.held.iter().filter(is_sibling).count(),
-            probability: verdict.probability,
-            like_cases: verdict.like_cases,
-            skill: self.skill.filter(|_| verdict.probability.is_some()),
+            siblings_held,
+            probability: judgement.probability,
+            like_cases: judgement.like_cases,
+            skill: self.skill.filter(|_| judgement.probability.is_some()),
         })
     }
 
+    /// Judges a job whose hold code has no rule.
     fn judge_by_model(
         &self,
         held: &HeldJob<'_>,
@@ -125,6 +128,7 @@ impl HoldJudge<'_> {
             like_cases,
             holds_for_this_reason,
         );
+
         let id = held.job.id();
         let command = match action {
             HoldAction::Release => Some(format!("condor_release {id}")),
@@ -147,6 +151,7 @@ impl HoldJudge<'_> {
         })
     }
 
+    /// The model's probability that the job ends well if it is released unchanged.
     fn probability(&self, held: &HeldJob<'_>) -> Result<f64> {
         Ok(self.model.probabilities(&[(held.index, held.cycle)])?[0])
     }

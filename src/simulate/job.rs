@@ -24,6 +24,7 @@ const REMOVED_IDLE: f64 = 0.01;
 const FORGOTTEN: f64 = 0.04;
 /// After so many holds a job is removed.
 const MAX_HOLDS: u32 = 12;
+
 /// A job while it lives.
 pub(super) struct SimulatedJob<'a> {
     pub(super) pool: &'a SimulatedPool,
@@ -58,6 +59,7 @@ impl<'a> SimulatedJob<'a> {
             down: OriginsDown::default(),
             holds: 0,
         };
+
         let mut job = SimulatedJob {
             pool,
             user: &pool.users[cluster.user],
@@ -72,6 +74,7 @@ impl<'a> SimulatedJob<'a> {
             runs: false,
             total_user_s: 0,
         };
+
         job.push(TracedEvent::Submitted);
         job.traces.jobs += 1;
         if let Some(cause) = job.run_first() {
@@ -92,12 +95,14 @@ impl<'a> SimulatedJob<'a> {
             self.removed_by_person();
             return None;
         }
+
         let starts_well =
             self.state.fault.is_none() && !self.pool.is_down(self.user.input, self.now_ms);
         let run = self.evicted_once(starts_well);
         let back_ms = self.now_ms + run.input_ms + run.execute_ms;
         // Until its first release nothing is planted: a run meets what the origins really do.
         self.check_origins(self.now_ms, back_ms);
+
         let outcome = self.state.draw_outcome(self.pool, self.user, self.rng);
         match self
             .cluster
@@ -127,17 +132,20 @@ impl<'a> SimulatedJob<'a> {
             let Some(at) = self.release(cause) else {
                 return;
             };
+
             let outcome = self.state.draw_outcome(self.pool, self.user, self.rng);
             if self.rng.random::<f64>() < REMOVED_IDLE {
                 self.now_ms += 1000 + draw_exponential(self.rng, LATER_WAIT_MS) as i64;
                 self.removed_by_person();
                 return;
             }
+
             self.now_ms += 1000 + draw_exponential(self.rng, LATER_WAIT_MS) as i64;
             let run = self.next_run(Some(outcome));
             let next = self.run(&run, outcome);
             let is_known = self.now_ms < self.pool.end_ms;
             self.traces.cycles[at].label = is_known.then_some(outcome == RunOutcome::Success);
+
             match next {
                 Some(next) => cause = next,
                 None => return,
@@ -153,6 +161,7 @@ impl<'a> SimulatedJob<'a> {
         let grown = self.with_grown_request(cause);
         self.check_origins(hold_ms, hold_ms);
         let p_hold = success_at_hold(&grown, cause, way, hold_ms, self.pool, self.user);
+
         let second = |time_ms: i64| time_ms.div_euclid(1000) * 1000;
         let truth = HoldTruth {
             cluster: self.cluster.id.cast_signed(),
@@ -164,17 +173,20 @@ impl<'a> SimulatedJob<'a> {
             p_hold,
             cause,
         };
+
         let at = self.traces.cycles.len();
         self.traces.cycles.push(SimulatedHold {
             truth,
             code,
             label: None,
         });
+
         let quantile = self.rng.random();
         self.now_ms += self.user.release.delay_ms(way, hold_ms, quantile);
         if !self.is_released(cause, way) || self.now_ms >= self.pool.end_ms {
             return None;
         }
+
         self.state = grown;
         if self.rng.random::<f64>() < repair_chance(self.user, way) {
             self.state = self.state.after_repair(cause);
@@ -182,6 +194,7 @@ impl<'a> SimulatedJob<'a> {
         let needed_mb = f64::from(self.cluster.request_memory_mb) * self.cluster.memory;
         self.request_memory_mb = (needed_mb / self.state.memory).round() as u32;
         self.check_origins(self.now_ms, self.now_ms);
+
         let truth = &mut self.traces.cycles[at].truth;
         truth.release_time_ms = second(self.now_ms);
         truth.p_release = self.state.success_probability(self.pool, self.user);
@@ -226,6 +239,7 @@ impl<'a> SimulatedJob<'a> {
             _ if self.state.holds > MAX_AUTOMATIC_RELEASES => 0.5,
             _ => self.user.removes_held,
         };
+
         match self.rng.random::<f64>() {
             chance if chance < removes => self.removed_by_person(),
             chance if chance < removes + FORGOTTEN => {}

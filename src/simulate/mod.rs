@@ -82,6 +82,7 @@ pub fn simulate(
     let mut writer = LogWriter::new(log, settings.rotate_bytes)?;
     let mut truth_file = AtomicFile::new(truth)?;
     let (counted, cycles) = simulate_pool(settings, |pieces| writer.write(pieces), progress)?;
+
     let summary = SimulationSummary {
         bytes: writer.bytes(),
         rotated: writer.rotated(),
@@ -129,6 +130,7 @@ fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
             )
         );
     }
+
     if log.exists() || oldest.exists() {
         read_truth(truth).map_err(|cause| {
             let message = format!(
@@ -138,6 +140,7 @@ fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
             cause.context(hinted(message, "name another file"))
         })?;
     }
+
     for number in 1.. {
         let path = writer::generation(log, number);
         if !path.exists() {
@@ -158,11 +161,14 @@ fn simulate_pool(
     let mut submissions = SubmissionSchedule::new(settings);
     let slices = time_slices(settings);
     let mut later: BTreeMap<i64, Vec<Vec<TimedEvent>>> = BTreeMap::new();
-    let (mut summary, mut cycles) = (SimulationSummary::default(), Vec::new());
+    let mut summary = SimulationSummary::default();
+    let mut cycles = Vec::new();
     let mut ready: Vec<TextPiece> = Vec::new();
+
     for number in 0..slices.count() {
         let submitted = submissions.submitted_until(slices.end_of(number), &pool);
         let jobs_before = summary.jobs;
+
         let (written, next) = rayon::join(
             || write(&ready),
             || {
@@ -174,14 +180,14 @@ fn simulate_pool(
                     summary.held_jobs += traces.held_jobs;
                     summary.removed_jobs += traces.removed_jobs;
                     cycles.extend(traces.cycles);
-                    traces
-                        .events
-                        .into_iter()
-                        .for_each(|(slice, events)| later.entry(slice).or_default().push(events));
+                    for (slice, events) in traces.events {
+                        later.entry(slice).or_default().push(events);
+                    }
                 }
                 text(later.remove(&number).unwrap_or_default(), &pool)
             },
         );
+
         written?;
         summary.records += next
             .iter()

@@ -13,7 +13,7 @@ use crate::seed::generator;
 
 const HOUR_MS: i64 = 3_600_000;
 /// The most jobs in a cluster.
-const LARGEST: f64 = 500.0;
+const MAX_CLUSTER_JOBS: f64 = 500.0;
 /// The chance that a user removes a cluster before it is done.
 const REMOVED: f64 = 0.06;
 
@@ -54,6 +54,7 @@ impl JobCluster {
         let fault =
             chance(&mut rng, user.faults).then(|| any_fault(user.input.is_some(), &mut rng));
         let removed = chance(&mut rng, REMOVED);
+
         let cluster = JobCluster {
             id: submission.id,
             user: submission.user,
@@ -126,12 +127,11 @@ impl SubmissionSchedule {
         let mut shares: Vec<f64> = sums.collect();
         let total = shares.last().copied().unwrap_or(1.0);
         shares.iter_mut().for_each(|share| *share /= total);
-        let jobs = settings.jobs;
-        let rng = generator(settings.seed, "submissions", &[]);
+
         SubmissionSchedule {
-            jobs,
+            jobs: settings.jobs,
             start_ms,
-            rng,
+            rng: generator(settings.seed, "submissions", &[]),
             shares,
             submitted: 0,
             next_id: 1,
@@ -152,7 +152,7 @@ impl SubmissionSchedule {
             let user = pool.any_user(&mut self.rng);
             let size = (1.0 - self.rng.random::<f64>())
                 .powf(-1.0 / 1.15)
-                .min(LARGEST) as u64;
+                .min(MAX_CLUSTER_JOBS) as u64;
             let size = size.min(self.jobs - self.submitted);
             self.submitted += size;
             found.push(ClusterSubmission {
@@ -162,6 +162,7 @@ impl SubmissionSchedule {
                 size: size as u32,
             });
         }
+
         self.now_ms = to_ms;
         found.sort_by_key(|submission| submission.submit_ms);
         for submission in &mut found {
@@ -182,10 +183,10 @@ impl SubmissionSchedule {
                 self.shares[hour - 1]
             }
         };
-        match whole == self.shares.len() {
-            true => 1.0,
-            false => at(whole) + (at(whole + 1) - at(whole)) * (hours - whole as f64),
+        if whole == self.shares.len() {
+            return 1.0;
         }
+        at(whole) + (at(whole + 1) - at(whole)) * (hours - whole as f64)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::hold_cause::HoldCause;
@@ -95,22 +95,15 @@ pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
                 .find(|cause| cause.name() == *name)
         })
         .collect();
-    let (cluster, proc) = (
-        shard.column::<i32>("cluster")?,
-        shard.column::<i32>("proc")?,
-    );
-    let (earlier_holds, cause) = (
-        shard.column::<u32>("earlier_holds")?,
-        shard.column::<u8>("cause")?,
-    );
-    let (hold, release) = (
-        shard.column::<i64>("hold_time_ms")?,
-        shard.column::<i64>("release_time_ms")?,
-    );
-    let (p_release, p_hold) = (
-        shard.column::<f64>("p_release")?,
-        shard.column::<f64>("p_hold")?,
-    );
+    let cluster = shard.column::<i32>("cluster")?;
+    let proc = shard.column::<i32>("proc")?;
+    let earlier_holds = shard.column::<u32>("earlier_holds")?;
+    let cause = shard.column::<u8>("cause")?;
+    let hold = shard.column::<i64>("hold_time_ms")?;
+    let release = shard.column::<i64>("release_time_ms")?;
+    let p_release = shard.column::<f64>("p_release")?;
+    let p_hold = shard.column::<f64>("p_hold")?;
+
     let lengths = [
         proc.len(),
         earlier_holds.len(),
@@ -125,14 +118,17 @@ pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
         "the columns of `{}` differ in length",
         path.display()
     );
-    let row = |at: usize| {
+
+    let mut truth = Vec::with_capacity(cluster.len());
+    for at in 0..cluster.len() {
         let cause = named.get(usize::from(cause[at])).copied().flatten();
-        ensure!(
-            cause.is_some(),
-            "`{}` has a cause that this program does not know",
-            path.display()
-        );
-        Ok(HoldTruth {
+        let cause = cause.with_context(|| {
+            format!(
+                "`{}` has a cause that this program does not know",
+                path.display()
+            )
+        })?;
+        truth.push(HoldTruth {
             cluster: cluster[at],
             proc: proc[at],
             earlier_holds: earlier_holds[at],
@@ -140,10 +136,10 @@ pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
             release_time_ms: release[at],
             p_release: p_release[at],
             p_hold: p_hold[at],
-            cause: cause.unwrap_or(HoldCause::Person),
-        })
-    };
-    (0..cluster.len()).map(row).collect()
+            cause,
+        });
+    }
+    Ok(truth)
 }
 
 /// The planted probability of one hold; `truth` is sorted as [`read_truth`] gives it.
