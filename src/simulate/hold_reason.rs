@@ -93,7 +93,7 @@ impl HoldPlace<'_> {
         let origin = origin.map_or("ospool/ap40", |at| self.pool.origins[at].name);
         format!(
             "Transfer {direction} files failure at execution point {} using protocol osdf. Details: Pelican Client Error: \
-             {error} (Version: 7.26.0; PoolSite: {}) ( URL file = osdf:///{origin}/{}/{}/part{}.tar.gz )||FILETRANSFER:1:non-zero \
+             {error} (Version: 7.26.0; Site: {}) ( URL file = osdf:///{origin}/{}/{}/part{}.tar.gz )||FILETRANSFER:1:non-zero \
              exit (1) from /usr/libexec/condor/stash_plugin. |",
             self.slot,
             self.slot.split('.').nth(1).unwrap_or("unknown"),
