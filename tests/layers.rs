@@ -1,152 +1,326 @@
-//! Holds the line of ARCHITECTURE.md: a module imports only from modules above it.
+//! Holds the line of ARCHITECTURE.md: a module imports only modules above it in `src/lib.rs`, no two files import
+//! each other, directly or by way of others, and no verb imports another verb.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The modules in the order of `src/lib.rs`; `cli` stands with the verbs, which may import everything.
-const ORDER: [&str; 26] = [
-    "escape",
-    "error",
-    "output",
-    "process",
-    "temporary",
-    "files",
-    "archive",
-    "config",
-    "seed",
-    "shard",
-    "column_table",
-    "manifest",
-    "salt",
-    "eventlog",
-    "events",
-    "tensors",
-    "tables",
-    "pipelines",
-    "models",
-    "training",
-    "queue",
-    "search",
-    "sweep",
-    "condor",
-    "advice",
-    "simulate",
-];
+use syn::visit::{self, Visit};
+use syn::{Attribute, ItemMod, ItemUse, UseTree, Visibility};
 
-fn sources(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs_err::read_dir(dir)
-        .expect("listed")
-        .map(|entry| entry.expect("an entry").path());
-    entries
-        .flat_map(|path| {
-            if path.is_dir() {
-                sources(&path)
-            } else {
-                vec![path]
+/// The path of a module or an item within the crate, without the word `crate`.
+type Name = Vec<String>;
+
+/// A source file as the compiler sees it, tests left out.
+struct SourceFile {
+    /// Its path within `src`.
+    path: String,
+    module: Name,
+    /// What its code names, as paths from the top of the crate.
+    named: Vec<Name>,
+    /// What others may import from it though it stands elsewhere: by its name here.
+    reexports: BTreeMap<String, Name>,
+}
+
+fn source_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+fn source_paths(dir: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for entry in fs_err::read_dir(dir).expect("listed") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            paths.extend(source_paths(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    paths
+}
+
+/// `config/mod.rs` and `config.rs` are the module `config`, `config/sweep.rs` is `config::sweep`.
+fn module_of(path: &str) -> Name {
+    let stem = path.strip_suffix(".rs").expect("a Rust file");
+    let stem = stem.strip_suffix("/mod").unwrap_or(stem);
+    stem.split('/').map(str::to_owned).collect()
+}
+
+/// Collects what a file names.
+struct NameCollector<'a> {
+    file: &'a mut SourceFile,
+    /// The module at this place: that of the file, or one within it.
+    module: Name,
+}
+
+impl NameCollector<'_> {
+    /// `segments` from the top of the crate; `None` for what is of another crate.
+    fn absolute(&self, segments: &[String]) -> Option<Name> {
+        let mut base = self.module.clone();
+        let mut rest = segments;
+        match segments.first()?.as_str() {
+            "crate" => {
+                base.clear();
+                rest = &rest[1..];
             }
-        })
-        .collect()
+            "self" => rest = &rest[1..],
+            "super" => {
+                while rest.first().is_some_and(|segment| segment == "super") {
+                    base.pop();
+                    rest = &rest[1..];
+                }
+            }
+            // A module's own children are named without a prefix.
+            child if source_exists(&base, child) => {}
+            _ => return None,
+        }
+        base.extend_from_slice(rest);
+        Some(base)
+    }
+
+    fn add_use(&mut self, prefix: &[String], tree: &UseTree, is_reexport: bool) {
+        let with = |segment: &str| [prefix, &[segment.to_owned()]].concat();
+        match tree {
+            UseTree::Path(path) => {
+                self.add_use(&with(&path.ident.to_string()), &path.tree, is_reexport);
+            }
+            UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.add_use(prefix, tree, is_reexport);
+                }
+            }
+            UseTree::Name(name) => {
+                let name = name.ident.to_string();
+                self.add_import(&with(&name), name, is_reexport);
+            }
+            UseTree::Rename(rename) => {
+                let segments = with(&rename.ident.to_string());
+                self.add_import(&segments, rename.rename.to_string(), is_reexport);
+            }
+            UseTree::Glob(_) => self.add_import(prefix, "*".to_owned(), is_reexport),
+        }
+    }
+
+    fn add_import(&mut self, segments: &[String], name: String, is_reexport: bool) {
+        let Some(absolute) = self.absolute(segments) else {
+            return;
+        };
+        if is_reexport {
+            self.file.reexports.insert(name, absolute);
+        } else {
+            self.file.named.push(absolute);
+        }
+    }
 }
 
-fn rank(module: &str) -> Option<usize> {
-    ORDER.iter().position(|known| *known == module)
+/// Whether `child` is a file of the module `parent`.
+fn source_exists(parent: &[String], child: &str) -> bool {
+    let dir = parent.iter().fold(source_dir(), |dir, part| dir.join(part));
+    dir.join(format!("{child}.rs")).exists() || dir.join(child).join("mod.rs").exists()
 }
 
-/// The modules that a line of code names as `crate::module`.
-fn imports(line: &str) -> Vec<String> {
-    let code = line.split("//").next().unwrap_or("");
-    let after = code.split("crate::").skip(1);
-    let words = after.flat_map(|rest| {
-        let group = rest
-            .strip_prefix('{')
-            .and_then(|rest| rest.split('}').next());
-        group
-            .unwrap_or(rest)
-            .split(',')
-            .map(str::trim)
-            .map(str::to_owned)
-            .take(if group.is_some() { 99 } else { 1 })
-            .collect::<Vec<_>>()
-    });
-    words
-        .map(|word| {
-            word.split(|c: char| !c.is_alphanumeric() && c != '_')
-                .next()
-                .unwrap_or("")
-                .to_owned()
-        })
-        .collect()
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute
+                .parse_args::<syn::Ident>()
+                .is_ok_and(|condition| condition == "test")
+    })
+}
+
+impl<'ast> Visit<'ast> for NameCollector<'_> {
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        let attributes = match item {
+            syn::Item::Fn(item) => &item.attrs,
+            syn::Item::Impl(item) => &item.attrs,
+            syn::Item::Mod(item) => &item.attrs,
+            syn::Item::Use(item) => &item.attrs,
+            syn::Item::Const(item) => &item.attrs,
+            _ => return visit::visit_item(self, item),
+        };
+        if !is_test(attributes) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
+        self.module.push(item.ident.to_string());
+        visit::visit_item_mod(self, item);
+        self.module.pop();
+    }
+
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        // What the face of a folder hands on is imported by whoever takes it from there.
+        let is_reexport = !matches!(item.vis, Visibility::Inherited);
+        self.add_use(&[], &item.tree, is_reexport);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Vec<String> = path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string())
+            .collect();
+        if segments.len() > 1 {
+            self.file.named.extend(self.absolute(&segments));
+        }
+        visit::visit_path(self, path);
+    }
+}
+
+fn read_sources() -> Vec<SourceFile> {
+    let dir = source_dir();
+    let mut files = Vec::new();
+    for path in source_paths(&dir) {
+        let text = fs_err::read_to_string(&path).expect("read");
+        let inside = path.strip_prefix(&dir).expect("inside").to_string_lossy();
+        if ["lib.rs", "main.rs"].contains(&&*inside) {
+            continue;
+        }
+        let module = module_of(&inside);
+        let mut file = SourceFile {
+            path: inside.clone().into_owned(),
+            module: module.clone(),
+            named: Vec::new(),
+            reexports: BTreeMap::new(),
+        };
+        let syntax = syn::parse_file(&text).expect("Rust");
+        let mut collector = NameCollector {
+            file: &mut file,
+            module,
+        };
+        collector.visit_file(&syntax);
+        files.push(file);
+    }
+    files
+}
+
+/// The file in which `name` is defined, whatever faces of folders hand it on.
+fn defining_file(files: &[SourceFile], name: &[String]) -> Option<usize> {
+    let file = (1..=name.len())
+        .rev()
+        .find_map(|n| files.iter().position(|file| file.module == name[..n]))?;
+    let rest = &name[files[file].module.len()..];
+    let Some(target) = rest
+        .first()
+        .and_then(|name| files[file].reexports.get(name))
+    else {
+        return Some(file);
+    };
+    if target == name {
+        return Some(file);
+    }
+    defining_file(files, target)
+}
+
+/// Which file imports which, by their places in `files`.
+fn import_edges(files: &[SourceFile]) -> BTreeSet<(usize, usize)> {
+    let mut edges = BTreeSet::new();
+    for (importing, file) in files.iter().enumerate() {
+        for name in &file.named {
+            let imported = defining_file(files, name);
+            edges.extend(
+                imported
+                    .filter(|&imported| imported != importing)
+                    .map(|imported| (importing, imported)),
+            );
+        }
+    }
+    edges
+}
+
+/// The modules in the order of `src/lib.rs`.
+fn module_order() -> Vec<String> {
+    let lib = fs_err::read_to_string(source_dir().join("lib.rs")).expect("read");
+    let declared = lib
+        .lines()
+        .filter_map(|line| line.strip_suffix(';'))
+        .filter_map(|line| line.strip_prefix("pub mod ").or(line.strip_prefix("mod ")));
+    declared.map(str::to_owned).collect()
 }
 
 #[test]
 fn modules_import_only_upwards() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut edges = 0;
-    for path in sources(&src) {
-        let inside = path
-            .strip_prefix(&src)
-            .expect("inside")
-            .to_string_lossy()
-            .into_owned();
-        let module = inside.split(['/', '.']).next().expect("a name").to_owned();
-        let Some(own) = rank(&module) else {
-            assert!(
-                ["main", "lib", "cli", "cmd"].contains(&module.as_str()),
-                "`{module}` has no place in the order"
-            );
-            continue;
-        };
-        for (number, line) in fs_err::read_to_string(&path)
-            .expect("read")
-            .lines()
-            .enumerate()
-        {
-            for imported in imports(line)
-                .into_iter()
-                .filter(|imported| *imported != module)
-            {
-                let other = rank(&imported);
-                let place = format!("{inside}:{}: `{module}` imports `{imported}`", number + 1);
-                assert!(
-                    other.is_some_and(|other| other < own),
-                    "{place}, which does not stand above it"
-                );
-                edges += 1;
+    let files = read_sources();
+    let order = module_order();
+    let rank = |file: &SourceFile| {
+        let rank = order.iter().position(|module| *module == file.module[0]);
+        rank.unwrap_or_else(|| panic!("`{}` has no place in src/lib.rs", file.path))
+    };
+
+    let edges = import_edges(&files);
+    assert!(edges.len() > 300, "only {} imports are seen", edges.len());
+    for (importing, imported) in edges {
+        let (importing, imported) = (&files[importing], &files[imported]);
+        assert!(
+            rank(importing) >= rank(imported),
+            "`{}` imports `{}`, which does not stand above it in src/lib.rs",
+            importing.path,
+            imported.path
+        );
+    }
+}
+
+/// Whether `to` is reached from `from` by imports.
+fn reaches(edges: &BTreeSet<(usize, usize)>, from: usize, to: usize) -> bool {
+    let mut reached = BTreeSet::from([from]);
+    let mut waiting = vec![from];
+    while let Some(file) = waiting.pop() {
+        for &(_, next) in edges.range((file, 0)..(file + 1, 0)) {
+            if reached.insert(next) {
+                waiting.push(next);
             }
         }
     }
-    assert!(edges > 30, "the search for imports found only {edges}");
+    reached.contains(&to)
+}
+
+#[test]
+fn no_files_import_each_other() {
+    let files = read_sources();
+    let edges = import_edges(&files);
+    let in_circles = edges.iter().filter(|edge| reaches(&edges, edge.1, edge.0));
+    let named: Vec<String> = in_circles
+        .map(|&(from, to)| format!("{} -> {}", files[from].path, files[to].path))
+        .collect();
+    assert!(named.is_empty(), "in a circle:\n{}", named.join("\n"));
+}
+
+/// A verb is a file of `src/cmd` that takes arguments of the command line.
+#[test]
+fn no_verb_imports_another() {
+    let files = read_sources();
+    let is_verb = |file: &SourceFile| {
+        let is_inside = file.module.len() > 1 && file.module[0] == "cmd";
+        is_inside && file.named.iter().any(|name| name[0] == "cli")
+    };
+
+    let verbs = files.iter().filter(|file| is_verb(file)).count();
+    assert!(verbs > 10, "only {verbs} verbs are seen");
+    for (importing, imported) in import_edges(&files) {
+        let (importing, imported) = (&files[importing], &files[imported]);
+        assert!(
+            !is_verb(importing) || !is_verb(imported),
+            "the verb `{}` imports the verb `{}`",
+            importing.path,
+            imported.path
+        );
+    }
 }
 
 /// What people are told to type when something is wrong is typed in haste.
 #[test]
 fn nothing_that_destroys_is_told_to_be_typed() {
-    for path in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+    for path in source_paths(&source_dir()) {
         let text = fs_err::read_to_string(&path).expect("read");
-        for (number, line) in text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| !line.trim_start().starts_with("//"))
-        {
+        for (line, number) in text.lines().zip(1..) {
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
             for words in ["--overwrite", "rm -", "submit_dag -f"] {
-                assert!(
-                    !line.contains(words),
-                    "{}:{}: {words}",
-                    path.display(),
-                    number + 1
-                );
+                let place = format!("{}:{number}", path.display());
+                assert!(!line.contains(words), "{place}: {words}");
             }
         }
     }
-}
-
-#[test]
-fn the_order_is_that_of_the_library() {
-    let lib = fs_err::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"))
-        .expect("read");
-    let declared: Vec<&str> = lib
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
-        .filter(|m| rank(m).is_some())
-        .collect();
-    assert_eq!(declared, ORDER);
 }

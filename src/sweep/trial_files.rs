@@ -44,26 +44,35 @@ pub(super) fn publish_attempt(
 /// A worker does this once its result counts, and the manager does it for workers that were killed in between. Where both
 /// come at once, one of them does it, and the other finds it done.
 fn take_place(from: &Path, to: &Path, lock: &Path, is_anothers: impl Fn() -> bool) -> Result<()> {
-    // Removing and renaming are two steps. Without a lock, one process could remove what the other has just renamed.
-    let locked = to.exists().then(|| files::open_to_append(lock));
-    if let Some(Ok(lock)) = &locked
+    if !to.exists() {
+        return rename_first(from, to);
+    }
+
+    // Removing and renaming are two steps. Without a lock, one process could remove what another has just renamed. So whoever
+    // finds something there takes the lock and looks again; whoever finds nothing removes nothing.
+    let locked = files::open_to_append(lock);
+    if let Ok(lock) = &locked
         && let Err(error) = lock.file().lock()
     {
         tracing::info!("cannot lock `{}`: {error}", lock.path().display());
     }
-
     let is_new = from.exists();
     if to.exists() && (is_new || is_anothers()) {
         fs_err::remove_dir_all(to)?;
     }
-    if is_new {
-        to.parent().map_or(Ok(()), fs_err::create_dir_all)?;
-        match fs_err::rename(from, to) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && to.exists() => {}
-            renamed => renamed?,
-        }
+    rename_first(from, to)
+}
+
+/// Renames `from` to `to`, unless another process was first.
+fn rename_first(from: &Path, to: &Path) -> Result<()> {
+    if !from.exists() {
+        return Ok(());
     }
-    Ok(())
+    to.parent().map_or(Ok(()), fs_err::create_dir_all)?;
+    match fs_err::rename(from, to) {
+        Err(_) if !from.exists() => Ok(()),
+        renamed => Ok(renamed?),
+    }
 }
 
 /// What is kept of a fit.
@@ -208,7 +217,7 @@ mod tests {
             fs_err::create_dir_all(dir).expect("made");
             crate::files::write_atomic(&dir.join(name), b"").expect("written");
         };
-        for _ in 0..200 {
+        for _ in 0..400 {
             write(&to, "old");
             for name in ["manifest.json", "model.safetensors", "history.jsonl"] {
                 write(&from, name);
