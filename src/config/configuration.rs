@@ -178,6 +178,37 @@ impl Config {
     }
 
     fn check(&self) -> Result<()> {
+        self.check_lengths()?;
+        if let Some(year) = self.parse.year {
+            check_range("parse.year", f64::from(year), 1970.0..=2100.0)?;
+        }
+        ensure!(
+            !self.wandb.enable,
+            hinted(
+                "`wandb.enable` is true, and this version of poolcast sends nothing to W&B",
+                "write `enable: false`, or leave the file as it is and set POOLCAST_WANDB__ENABLE=false; all that is measured \
+                 is kept in files: docs/sweeps.md"
+            )
+        );
+
+        self.training.threshold.check()?;
+        self.wandb.sweep.check(self.epochs)?;
+        self.data.check()?;
+        ensure!(
+            !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
+            "`wandb.sweep.early_terminate` is for trials of the network, and pipelines over `data` have none"
+        );
+        for (name, pipeline) in &self.pipelines {
+            pipeline.check(name)?;
+        }
+
+        self.preprocessing.check()?;
+        self.advice.check()?;
+        self.dag.check()
+    }
+
+    /// How many trials there are, how long each is, and how often it is looked at.
+    fn check_lengths(&self) -> Result<()> {
         let least = if self.pipelines.is_empty() { 1.0 } else { 0.0 };
         check_range("runs", self.runs as f64, least..=MOST_TRIALS as f64)?;
         check_range("epochs", self.epochs as f64, 1.0..=1_000_000.0)?;
@@ -196,51 +227,14 @@ impl Config {
             "training.checkpoint_minutes",
             self.training.checkpoint_minutes,
             0.0..=1e6,
-        )?;
-        if let Some(year) = self.parse.year {
-            check_range("parse.year", f64::from(year), 1970.0..=2100.0)?;
-        }
-        ensure!(
-            !self.wandb.enable,
-            hinted(
-                "`wandb.enable` is true, and this version of poolcast sends nothing to W&B",
-                "write `enable: false`, or leave the file as it is and set POOLCAST_WANDB__ENABLE=false; all that is measured \
-                 is kept in files: docs/sweeps.md"
-            )
-        );
-        self.training.threshold.check()?;
-        self.wandb.sweep.check(self.epochs)?;
-        self.data.check()?;
-        ensure!(
-            !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
-            "`wandb.sweep.early_terminate` is for trials of the network, and pipelines over `data` have none"
-        );
-        self.pipelines
-            .iter()
-            .try_for_each(|(name, pipeline)| pipeline.check(name))?;
-        for fraction in self.preprocessing.fractions {
-            check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;
-        }
-        let sum: f64 = self.preprocessing.fractions.iter().sum();
-        ensure!(
-            (sum - 1.0).abs() < 1e-9,
-            "`preprocessing.fractions` must sum to 1, got {sum}"
-        );
-        let AdviceConfig {
-            release_from,
-            fix_below,
-            ..
-        } = self.advice;
-        check_range("advice.release_from", release_from, 0.0..=1.0)?;
-        check_range("advice.fix_below", fix_below, 0.0..=release_from)?;
-        check_range("dag.max_jobs", self.dag.max_jobs as f64, 1.0..=100_000.0)?;
-        let trials_per_job = self.dag.trials_per_job.unwrap_or(1);
-        check_range(
-            "dag.trials_per_job",
-            trials_per_job as f64,
-            1.0..=1_000_000.0,
-        )?;
-        Ok(())
+        )
+    }
+}
+
+impl AdviceConfig {
+    fn check(&self) -> Result<()> {
+        check_range("advice.release_from", self.release_from, 0.0..=1.0)?;
+        check_range("advice.fix_below", self.fix_below, 0.0..=self.release_from)
     }
 }
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
+
+use super::range::check_range;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,6 +22,18 @@ pub struct DagConfig {
     pub cleanup: bool,
     pub shared_inputs: SharedInputs,
     pub submit: SubmitConfig,
+}
+
+impl DagConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        check_range("dag.max_jobs", self.max_jobs as f64, 1.0..=100_000.0)?;
+        let trials_per_job = self.trials_per_job.unwrap_or(1);
+        check_range(
+            "dag.trials_per_job",
+            trials_per_job as f64,
+            1.0..=1_000_000.0,
+        )
+    }
 }
 
 /// Where jobs fetch what many of them use.

@@ -1,8 +1,11 @@
 //! The section `preprocessing`: what a sample is, how it is labelled, and how samples are divided.
 
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::{Parameter, StateEvents};
+use super::parameter::Parameter;
+use super::range::check_range;
+use super::states::StateEvents;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,6 +19,20 @@ pub struct PreprocessingConfig {
     pub fractions: [f64; 3],
     pub ignore_events: Vec<u16>,
     pub exclude_hold_codes: Vec<i32>,
+}
+
+impl PreprocessingConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        for fraction in self.fractions {
+            check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;
+        }
+        let sum: f64 = self.fractions.iter().sum();
+        ensure!(
+            (sum - 1.0).abs() < 1e-9,
+            "`preprocessing.fractions` must sum to 1, got {sum}"
+        );
+        Ok(())
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

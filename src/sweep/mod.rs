@@ -56,7 +56,7 @@ pub use prepare::{
     PrepareListener, PrepareStep, begin_sweep, make_tensors, prepare_events, prepare_tables,
 };
 pub use results::{DEFAULT_KEEP, choose_network, clean_up, trial_rows};
-pub use status::{RunningTrial, SweepStatus, WorkerHeartbeat, sweep_status};
+pub use status::{HeardProcess, RunningTrial, SweepStatus, sweep_status};
 pub use trial_duration::measure_trial;
 pub use trial_row::{TrialEnd, TrialRow, plain_value};
 pub use trials::{SweepTrials, check_pipeline};

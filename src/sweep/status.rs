@@ -30,7 +30,7 @@ pub struct SweepStatus {
     /// Trials that nobody has taken yet.
     pub ready: usize,
     /// The manager, and for how long nothing was heard of it.
-    pub manager: Option<WorkerHeartbeat>,
+    pub manager: Option<HeardProcess>,
     /// What the best trial is chosen by.
     pub metric: Metric,
     /// The best so far.
@@ -43,7 +43,7 @@ pub struct SweepStatus {
 
 /// A worker or a manager.
 #[derive(Debug, Serialize)]
-pub struct WorkerHeartbeat {
+pub struct HeardProcess {
     /// Its name.
     pub worker: String,
     /// Since its last heartbeat, as far as the clocks of both hosts agree.
@@ -61,7 +61,7 @@ pub struct RunningTrial {
     pub attempt: u32,
     /// Who does it.
     #[serde(flatten)]
-    pub by: WorkerHeartbeat,
+    pub by: HeardProcess,
     /// How long the attempt takes so far.
     pub seconds: Option<f64>,
     /// Epochs so far.
@@ -101,7 +101,7 @@ pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
 
     let manager = queue
         .leader_name()
-        .map(|worker| WorkerHeartbeat::read(&queue, worker));
+        .map(|worker| HeardProcess::read(&queue, worker));
     let mut status = SweepStatus::from_outcomes(sweep, &ended, running, manager);
     status.ready = sweep
         .plan
@@ -117,7 +117,7 @@ impl SweepStatus {
         sweep: &SweepFolder,
         ended: &[TrialOutcome],
         running: Vec<RunningTrial>,
-        manager: Option<WorkerHeartbeat>,
+        manager: Option<HeardProcess>,
     ) -> SweepStatus {
         let metric = sweep.config.wandb.sweep.metric.clone();
         let best = BestTrial::among(&metric, ended);
@@ -160,10 +160,10 @@ impl SweepStatus {
     }
 }
 
-impl WorkerHeartbeat {
-    fn read(queue: &Queue, worker: String) -> WorkerHeartbeat {
+impl HeardProcess {
+    fn read(queue: &Queue, worker: String) -> HeardProcess {
         let heartbeat_s = queue.heartbeat(&worker).map(|seen| seen.age.as_secs_f64());
-        WorkerHeartbeat {
+        HeardProcess {
             worker,
             heartbeat_s,
         }
@@ -193,7 +193,7 @@ impl RunningTrial {
             } else {
                 1
             },
-            by: WorkerHeartbeat {
+            by: HeardProcess {
                 worker: worker.clone(),
                 heartbeat_s: age,
             },
