@@ -11,7 +11,7 @@ use crate::temporary::{directory_of, make_beside, remove_leftovers};
 /// Writes `bytes` to `path` so that a reader, a crash or a power loss sees the old file or the new one whole.
 ///
 /// The bytes go to a temporary file beside the target, are synced, and take the target's name by rename; then the
-/// directory is synced. The mode is what the umask leaves of 0666: see [`apply_file_mode`].
+/// directory is synced. The mode is what the umask leaves of 0666: see [`super::apply_file_mode`].
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     write_atomic_parts(path, std::iter::once(bytes))
 }

@@ -1,6 +1,6 @@
 //! The classical pipelines, by name.
 
-/// The names of the pipelines, in the order of [`PipelineKind::ALL`].
+/// The names of the pipelines, in the order of `PipelineKind::ALL`.
 pub const PIPELINE_NAMES: [&str; 7] = ["lasso", "ridge", "enet", "svc", "xgb", "rf", "nn"];
 
 /// Which model a pipeline fits.
