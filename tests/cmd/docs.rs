@@ -197,17 +197,21 @@ fn a_new_model_is_what_its_document_shows() {
     assert_eq!(shown, 4);
 }
 
+/// All documents, by their paths from the top of the repository.
+fn documents() -> Vec<String> {
+    let mut documents = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"]
+        .map(str::to_owned)
+        .to_vec();
+    for file in fs_err::read_dir(root().join("docs")).expect("listed") {
+        let name = file.expect("a file").file_name();
+        documents.push(format!("docs/{}", name.to_string_lossy()));
+    }
+    documents
+}
+
 #[test]
 fn links_and_named_files_exist() {
-    let documents = fs_err::read_dir(root().join("docs"))
-        .expect("listed")
-        .map(|file| file.expect("a file").file_name());
-    let documents = documents.map(|name| format!("docs/{}", name.to_string_lossy()));
-    for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(documents)
-    {
+    for document in documents() {
         let text = read(&document);
         let is_file = |word: &&str| {
             ["src/", "ci/", "docs/", "tests/", "config/", ".ci/"]
@@ -216,9 +220,35 @@ fn links_and_named_files_exist() {
         };
         for word in text.split('`').skip(1).step_by(2).filter(is_file) {
             assert!(
-                Path::new(&root()).join(word).exists(),
+                root().join(word).exists(),
                 "{document} names `{word}`, which does not exist"
             );
         }
+
+        let beside = root().join(&document);
+        for rest in text.split("](").skip(1) {
+            let link = rest.split([')', '#']).next().unwrap_or_default();
+            if link.starts_with("http") {
+                continue;
+            }
+            assert!(
+                beside.with_file_name(link).exists(),
+                "{document} leads to `{link}`, which does not exist"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_index_names_every_document() {
+    let index = read("docs/README.md");
+    for document in documents() {
+        let Some(name) = document.strip_prefix("docs/") else {
+            continue;
+        };
+        assert!(
+            name == "README.md" || index.contains(&format!("]({name})")),
+            "docs/README.md does not name {document}"
+        );
     }
 }
