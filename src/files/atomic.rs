@@ -37,7 +37,7 @@ pub fn write_atomic_parts<'a>(
 }
 
 /// Opens a new file to write into; nothing that is there is opened, and no link followed.
-pub(crate) fn create_new(path: &Path) -> std::io::Result<fs_err::File> {
+pub fn create_new(path: &Path) -> std::io::Result<fs_err::File> {
     fs_err::OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -7,7 +7,7 @@ mod lock;
 mod regular;
 mod staging;
 
-pub(crate) use atomic::create_new;
+pub use atomic::create_new;
 pub use atomic::{AtomicFile, write_atomic, write_atomic_parts};
 pub use directory::{check_space, remove_all, sync_directory};
 pub use file_mode::{MODE_VARIABLE, apply_file_mode};

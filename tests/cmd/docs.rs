@@ -1,7 +1,7 @@
 //! The documentation's commands do what the documentation says.
 
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::place::Place;
 
