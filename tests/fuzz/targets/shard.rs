@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use poolcast_fuzz::shard::{Element, Format, Shard};
+use poolcast_fuzz::shard::{ArtefactFormat, Shard, ShardElement};
 
 /// That of the seeds.
-const FORMAT: Format = Format {
+const FORMAT: ArtefactFormat = ArtefactFormat {
     name: "fuzz",
     version: 1,
     rebuild: "ci/proof/fuzz",
@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// Whether tensor `name` can be read as elements of this type; then there are as many as its shape says.
-fn reads<T: Element>(shard: &Shard, name: &str, elements: usize) -> bool {
+fn reads<T: ShardElement>(shard: &Shard, name: &str, elements: usize) -> bool {
     let column = shard.column::<T>(name);
     column.is_ok_and(|column| {
         assert_eq!(column.len(), elements, "`{name}`");
