@@ -1,4 +1,5 @@
-//! Tells the program what `--version` says: the commit, the target and the features that it is built of.
+//! Tells the program what `--version` says: the commit, the target and the features that it is
+//! built of.
 #![allow(clippy::print_stdout, reason = "Cargo reads it")]
 
 use std::env;
@@ -27,7 +28,8 @@ fn variable(name: &str) -> String {
     env::var(name).unwrap_or_default()
 }
 
-/// The commit: `BUILD_COMMIT` where there is no repository, such as in a container, else what git says.
+/// The commit: `BUILD_COMMIT` where there is no repository, such as in a container, else what git
+/// says.
 ///
 /// A development build does not ask git, or every commit would build the program anew.
 fn commit() -> String {
@@ -41,7 +43,8 @@ fn commit() -> String {
     committed().unwrap_or_else(|| "unknown (built outside a git repository)".to_owned())
 }
 
-/// What git says of the sources. A tarball of them may lie in the repository of something else, whose commit is not theirs.
+/// What git says of the sources. A tarball of them may lie in the repository of something else,
+/// whose commit is not theirs.
 fn committed() -> Option<String> {
     let top = git(&["rev-parse", "--show-toplevel"])?;
     let here = Path::new(&variable("CARGO_MANIFEST_DIR"))

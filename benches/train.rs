@@ -1,8 +1,9 @@
-//! How fast a model trains and scores, in samples per second of processor time, and what memory that takes.
+//! How fast a model trains and scores, in samples per second of processor time, and what memory
+//! that takes.
 //!
-//! `cargo bench --bench train -- SIZE EPOCHS [MODEL|FILE]` prints one line for each of both, for the size S, M or L, and for
-//! an LSTM unless MODEL is another; FILE gets the samples, as `ci/bench/train` hands them to PyTorch: codes `[n, m, j]`, then
-//! labels `[n]`, a byte each.
+//! `cargo bench --bench train -- SIZE EPOCHS [MODEL|FILE]` prints one line for each of both, for
+//! the size S, M or L, and for an LSTM unless MODEL is another; FILE gets the samples, as
+//! `ci/bench/train` hands them to PyTorch: codes `[n, m, j]`, then labels `[n]`, a byte each.
 
 mod processor;
 

@@ -1,7 +1,8 @@
 //! A tar file that a job was given → its files, where the program runs.
 //!
-//! The file comes from outside, so nothing in it is believed: it may hold regular files and directories under short relative
-//! paths, and nothing else. Its files take no more space than it has itself.
+//! The file comes from outside, so nothing in it is believed: it may hold regular files and
+//! directories under short relative paths, and nothing else. Its files take no more space than it
+//! has itself.
 
 use std::fs::File;
 use std::io::{Read, Seek as _};
@@ -16,14 +17,14 @@ use crate::files::{self, StagedDirectory};
 /// A path in an archive has no more components than this. What a job shares has four at most.
 const MOST_COMPONENTS: usize = 16;
 
-/// Unpacks the tar file `archive` into the directory `into`. A file that is there already stays as it is, so that a job that
-/// begins again in the same directory finds its files.
+/// Unpacks the tar file `archive` into the directory `into`. A file that is there already stays as
+/// it is, so that a job that begins again in the same directory finds its files.
 ///
 /// Each directory takes its name only when all of its files are there.
 ///
 /// # Errors
-/// Fails for an archive that is cut short, or that holds a link, a device, or a path that leads out of `into`. Then nothing
-/// is left of it.
+/// Fails for an archive that is cut short, or that holds a link, a device, or a path that leads out
+/// of `into`. Then nothing is left of it.
 pub fn unpack(archive: &Path, into: &Path) -> Result<()> {
     unpack_file(archive, into).with_context(|| {
         hinted(
@@ -68,7 +69,8 @@ fn check(file: &File, into: &Path) -> Result<Contents> {
     for entry in archive.entries_with_seek()? {
         let entry = entry?;
         let path = plain_path(&entry)?;
-        // The data of entries do not overlap, so all of them together are no larger than the archive.
+        // The data of entries do not overlap, so all of them together are no larger than the
+        // archive.
         let end = entry.raw_file_position().checked_add(entry.size());
         ensure!(
             end.is_some_and(|end| end <= file_bytes),
@@ -359,7 +361,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever an archive holds, unpacking it ends, touches nothing else, makes no links, and writes no more than it has.
+        /// Whatever an archive holds, unpacking it ends, touches nothing else, makes no links, and
+        /// writes no more than it has.
         #[test]
         fn no_archive_does_harm(
             members in prop::collection::vec(any_member(), 0..6),

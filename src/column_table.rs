@@ -1,8 +1,9 @@
-//! Tables in shards: the name of a column, its type and how a row says it stand in one place, for writing, reading and
-//! checking.
+//! Tables in shards: the name of a column, its type and how a row says it stand in one place, for
+//! writing, reading and checking.
 
-/// Defines a table of columns of equal length: a struct of vectors, which is filled from rows and written to a shard, and a
-/// struct of slices, which is found in a mapped shard. A column has the name of its field.
+/// Defines a table of columns of equal length: a struct of vectors, which is filled from rows and
+/// written to a shard, and a struct of slices, which is found in a mapped shard. A column has the
+/// name of its field.
 ///
 /// ```text
 /// column_table! {

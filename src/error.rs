@@ -42,8 +42,8 @@ pub fn too_early(message: impl Into<String>, hint: impl Into<String>) -> HintedE
     }
 }
 
-/// The exit code for `error`: [`EXIT_RETRY`] where an operating system error in its chain can pass, or it is too early, else
-/// [`EXIT_NEVER`].
+/// The exit code for `error`: [`EXIT_RETRY`] where an operating system error in its chain can pass,
+/// or it is too early, else [`EXIT_NEVER`].
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error
         .downcast_ref::<HintedError>()
@@ -84,8 +84,8 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|io| io.kind() == ErrorKind::BrokenPipe)
 }
 
-/// The text a user sees: the error, its causes below, the hint after a blank line. Each is one line, whatever names and
-/// values it holds.
+/// The text a user sees: the error, its causes below, the hint after a blank line. Each is one
+/// line, whatever names and values it holds.
 pub fn render(error: &anyhow::Error) -> String {
     let mut text = format!("error: {}\n", escape::value(&error.to_string()));
     let mut last = error.to_string();
@@ -96,7 +96,8 @@ pub fn render(error: &anyhow::Error) -> String {
         }
         last = cause;
     }
-    // The hint of the root cause is the most specific; those of contexts are found by the second way alone.
+    // The hint of the root cause is the most specific; those of contexts are found by the second
+    // way alone.
     let root = error.root_cause().downcast_ref::<HintedError>();
     if let Some(hinted) = root.or(error.downcast_ref::<HintedError>()) {
         text.push_str(&format!("\nhint: {}\n", escape::value(&hinted.hint)));

@@ -1,10 +1,10 @@
-//! Text from outside → text that a terminal only shows: no character in it is a command, changes the direction of what
-//! follows, or cannot be seen.
+//! Text from outside → text that a terminal only shows: no character in it is a command, changes
+//! the direction of what follows, or cannot be seen.
 
 use std::borrow::Cow;
 
-/// Whether a terminal takes `c` for more than something to show: controls, and what Unicode calls format characters or
-/// lets a terminal ignore.
+/// Whether a terminal takes `c` for more than something to show: controls, and what Unicode calls
+/// format characters or lets a terminal ignore.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,13 +1,13 @@
-//! poolcast learns from an HTCondor access point's event logs what happens to held jobs once they are released,
-//! and says for each held job what to do.
+//! poolcast learns from an HTCondor access point's event logs what happens to held jobs once they
+//! are released, and says for each held job what to do.
 //!
 //! ```text
 //! event log ──parse──▶ events ──tensors──▶ tensors ──train──▶ model ──evaluate──▶ metrics ──advise──▶ advice
 //! ```
 //!
-//! Each stage reads one kind of artefact and writes the next; stages meet only on disk. The modules below stand in
-//! that order, and each imports only from modules above it (`tests/layers.rs` holds that line); [`cli`] and [`cmd`]
-//! stand outside and join the stages.
+//! Each stage reads one kind of artefact and writes the next; stages meet only on disk. The modules
+//! below stand in that order, and each imports only from modules above it (`tests/layers.rs` holds
+//! that line); [`cli`] and [`cmd`] stand outside and join the stages.
 
 // Support: imports nothing of the stages.
 pub mod escape;

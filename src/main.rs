@@ -1,4 +1,5 @@
-//! The `poolcast` program: parses arguments, calls the library, turns the outcome into an exit code.
+//! The `poolcast` program: parses arguments, calls the library, turns the outcome into an exit
+//! code.
 
 use std::process::ExitCode;
 
@@ -43,7 +44,8 @@ fn ended(code: Result<u8>) -> ExitCode {
     }
 }
 
-/// Sends diagnostics to stderr, as far as the flags want them, else as far as `POOLCAST_LOG` says, else warnings and notes.
+/// Sends diagnostics to stderr, as far as the flags want them, else as far as `POOLCAST_LOG` says,
+/// else warnings and notes.
 fn listen(cli: &Cli) -> Result<()> {
     let filter = match cli.verbose {
         0 if cli.quiet => "error".into(),

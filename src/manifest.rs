@@ -1,4 +1,5 @@
-//! Manifests: the file that commits a directory of artefacts, written last, with what it was made from.
+//! Manifests: the file that commits a directory of artefacts, written last, with what it was made
+//! from.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read};
@@ -28,7 +29,8 @@ pub struct Manifest<T> {
     pub format: String,
     /// The version of that kind.
     pub format_version: u32,
-    /// The digest of everything the artefact was made from: inputs and settings. Equal keys mean equal artefacts.
+    /// The digest of everything the artefact was made from: inputs and settings. Equal keys mean
+    /// equal artefacts.
     pub key: String,
     /// What this kind of artefact has to say.
     #[serde(flatten)]
@@ -96,8 +98,8 @@ pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 /// Reads the manifest of `dir`.
 ///
 /// # Errors
-/// Fails when there is none, or when it is of another kind or version: the message names both versions and the command
-/// that makes the artefact anew.
+/// Fails when there is none, or when it is of another kind or version: the message names both
+/// versions and the command that makes the artefact anew.
 pub fn read<T: DeserializeOwned>(dir: &Path, format: ArtefactFormat) -> Result<Manifest<T>> {
     let path = dir.join(FILE);
     let make = || format!("make it with `{}`", format.rebuild);
@@ -160,7 +162,8 @@ struct ManifestHead {
 /// The path of a file that the manifest of `dir` lists.
 ///
 /// # Errors
-/// Fails for what is no plain name, or begins with two dots: manifests come from elsewhere, too, and name no file outside.
+/// Fails for what is no plain name, or begins with two dots: manifests come from elsewhere, too,
+/// and name no file outside.
 pub fn listed_path(dir: &Path, file: &str) -> Result<PathBuf> {
     let inside =
         Path::new(file).file_name().is_some_and(|name| name == file) && !file.starts_with("..");
@@ -179,11 +182,13 @@ pub fn skip_digests() {
     SKIPS_DIGESTS.store(true, Ordering::Relaxed);
 }
 
-/// Opens the shard `file` that the manifest of `dir` lists with the [`Checksum`] `xxh3`, and compares them, at the speed of
-/// memory. A file that this process has compared before is not read again, unless it was changed since.
+/// Opens the shard `file` that the manifest of `dir` lists with the [`Checksum`] `xxh3`, and
+/// compares them, at the speed of memory. A file that this process has compared before is not read
+/// again, unless it was changed since.
 ///
 /// # Errors
-/// Fails as [`listed_path`] and [`Shard::open`] do, and where the file is not the one that the manifest speaks of.
+/// Fails as [`listed_path`] and [`Shard::open`] do, and where the file is not the one that the
+/// manifest speaks of.
 pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: ArtefactFormat) -> Result<Shard> {
     static COMPARED: Mutex<Option<HashSet<(FileIdentity, String)>>> = Mutex::new(None);
     let shard = Shard::open(&listed_path(dir, file)?, format)?;
@@ -227,8 +232,8 @@ pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// The size of what it was given, and its XXH3 (128 bits): tells large files apart at the speed of memory, but proves
-/// nothing against forgery.
+/// The size of what it was given, and its XXH3 (128 bits): tells large files apart at the speed of
+/// memory, but proves nothing against forgery.
 #[derive(Clone, Default)]
 pub struct Checksum {
     hasher: XxHash3_128,

@@ -1,5 +1,6 @@
-//! What people see: data on stdout; notes, progress and diagnostics on stderr. All that leaves the program leaves here, and
-//! what a terminal would take for a command is shown instead ([`crate::escape`]).
+//! What people see: data on stdout; notes, progress and diagnostics on stderr. All that leaves the
+//! program leaves here, and what a terminal would take for a command is shown instead
+//! ([`crate::escape`]).
 
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
@@ -12,8 +13,9 @@ use serde::Serialize;
 use crate::escape;
 use tracing::level_filters::LevelFilter;
 
-/// Writes `text`, several lines for people, to stdout; on a terminal long lines are folded at its width, in a pipe never.
-/// A closed pipe comes back as an error that [`crate::error::is_broken_pipe`] knows.
+/// Writes `text`, several lines for people, to stdout; on a terminal long lines are folded at its
+/// width, in a pipe never. A closed pipe comes back as an error that
+/// [`crate::error::is_broken_pipe`] knows.
 pub fn print(text: &str) -> Result<()> {
     match width() {
         Some(width) => print_file(&fold(text, width)),
@@ -44,7 +46,8 @@ pub fn is_live() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// How many characters a line of the terminal has; `COLUMNS` says so, else the terminal itself. `None` in a pipe.
+/// How many characters a line of the terminal has; `COLUMNS` says so, else the terminal itself.
+/// `None` in a pipe.
 fn width() -> Option<usize> {
     if !is_live() {
         return None;
@@ -69,7 +72,8 @@ pub fn note(text: &str) {
     }
 }
 
-/// Writes an error, in lines, to stderr, whatever is wanted there. A closed stderr is no reason to stop.
+/// Writes an error, in lines, to stderr, whatever is wanted there. A closed stderr is no reason to
+/// stop.
 pub fn error(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", escape::lines(text));
 }
@@ -94,7 +98,8 @@ impl std::io::Write for DiagnosticsWriter {
     }
 }
 
-/// Folds the lines of `text` at blanks; what follows a break stands further in. Commands to type stay whole.
+/// Folds the lines of `text` at blanks; what follows a break stands further in. Commands to type
+/// stay whole.
 fn fold(text: &str, width: usize) -> String {
     let mut folded = String::new();
     for line in text.lines() {
@@ -134,7 +139,8 @@ fn fold_line(line: &str, width: usize, folded: &mut String) {
 /// How often long work says how far it is where nobody sees a bar.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// Does `work`, and where stderr is no terminal writes once a minute the line that `far` gives: how far the work is.
+/// Does `work`, and where stderr is no terminal writes once a minute the line that `far` gives: how
+/// far the work is.
 pub fn with_progress_notes<T>(far: impl Fn() -> String + Send, work: impl FnOnce() -> T) -> T {
     if std::io::stderr().is_terminal() {
         work()
@@ -157,8 +163,8 @@ fn with_notes_every<T>(every: Duration, tell: impl Fn() + Send, work: impl FnOnc
     })
 }
 
-/// A bar over `total` bytes, drawn on stderr when that is a terminal, notes are wanted and the work outlasts a moment;
-/// without a total, as of a pipe, a count.
+/// A bar over `total` bytes, drawn on stderr when that is a terminal, notes are wanted and the work
+/// outlasts a moment; without a total, as of a pipe, a count.
 pub fn byte_bar(total: u64, what: &str) -> ProgressBar {
     if total == 0 {
         return bar(total, what, "{msg} {bytes} {bytes_per_sec}");
@@ -175,7 +181,8 @@ pub fn item_bar(total: u64, what: &str) -> ProgressBar {
     bar(total, what, "{msg} [{bar:30}] {pos}/{len} {eta}")
 }
 
-/// A bar over steps whose number is not yet known: what its message and prefix say, and the time that remains.
+/// A bar over steps whose number is not yet known: what its message and prefix say, and the time
+/// that remains.
 pub fn fraction_bar() -> ProgressBar {
     bar(1, "", "{msg}  {prefix} [{bar:30}] {eta}")
 }
@@ -194,8 +201,9 @@ fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
     bar
 }
 
-/// Lays rows out in columns: the first column left-aligned, the others right-aligned, two blanks between. On a terminal a
-/// table that is too wide is shown in parts one below the other, each with the first column.
+/// Lays rows out in columns: the first column left-aligned, the others right-aligned, two blanks
+/// between. On a terminal a table that is too wide is shown in parts one below the other, each with
+/// the first column.
 pub fn aligned_table(rows: &[Vec<String>]) -> String {
     table_of_width(rows, width())
 }

@@ -1,4 +1,5 @@
-//! A process ⇄ what identifies it on its host, so that the dead are known at once where that can be known.
+//! A process ⇄ what identifies it on its host, so that the dead are known at once where that can be
+//! known.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -61,9 +62,10 @@ impl Process {
         format!("{host}-{}-{nonce:08x}", self.pid)
     }
 
-    /// What identifies it, as a part of a file's name: `4711-8273645-4026531836-9f3c2a1b...` for its number, its start, the
-    /// namespace of its number and this start of its host. No two processes have one, so that a number used again, or another
-    /// host on a shared file system, is never mistaken for it.
+    /// What identifies it, as a part of a file's name: `4711-8273645-4026531836-9f3c2a1b...` for
+    /// its number, its start, the namespace of its number and this start of its host. No two
+    /// processes have one, so that a number used again, or another host on a shared file system, is
+    /// never mistaken for it.
     pub fn file_name_part(&self) -> String {
         let namespace: String = self
             .pid_namespace
@@ -120,7 +122,8 @@ impl Process {
     }
 }
 
-/// Whether no process has the number `pid`. `/proc` alone does not tell: it may hide the processes of other users.
+/// Whether no process has the number `pid`. `/proc` alone does not tell: it may hide the processes
+/// of other users.
 fn is_free(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))

@@ -1,5 +1,5 @@
-//! The salt that owners are hashed with: a secret of one user, in a file of its own, so that nobody who gets a store can tell
-//! owners by hashing names.
+//! The salt that owners are hashed with: a secret of one user, in a file of its own, so that nobody
+//! who gets a store can tell owners by hashing names.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write as _};
@@ -40,11 +40,13 @@ impl std::fmt::Debug for OwnerSalt {
 }
 
 impl OwnerSalt {
-    /// The salt of this user: what [`SALT_VARIABLE`] says, else what the salt's file holds, which is made with a random salt if it
-    /// is missing. Where no file can be kept, a salt for one store alone.
+    /// The salt of this user: what [`SALT_VARIABLE`] says, else what the salt's file holds, which
+    /// is made with a random salt if it is missing. Where no file can be kept, a salt for one store
+    /// alone.
     ///
     /// # Errors
-    /// Fails for a file that holds no salt, and where [`SALT_FILE_VARIABLE`] names one that can be neither read nor made.
+    /// Fails for a file that holds no salt, and where [`SALT_FILE_VARIABLE`] names one that can be
+    /// neither read nor made.
     pub fn for_this_user() -> Result<OwnerSalt> {
         if let Some(text) = set_variable(SALT_VARIABLE) {
             return Ok(OwnerSalt {
@@ -120,7 +122,8 @@ fn set_variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Where this user's configuration is kept. A path that is not absolute says nothing, as the XDG base directories have it.
+/// Where this user's configuration is kept. A path that is not absolute says nothing, as the XDG
+/// base directories have it.
 fn configuration_directory() -> Option<PathBuf> {
     let absolute_path = |name| {
         set_variable(name)
@@ -178,7 +181,8 @@ fn read_file(path: &Path) -> Result<OwnerSalt> {
     })
 }
 
-/// Makes the file: it appears whole, and of several calls that make it at once all get the salt of the first.
+/// Makes the file: it appears whole, and of several calls that make it at once all get the salt of
+/// the first.
 fn make_file(path: &Path) -> Result<OwnerSalt> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
 

@@ -1,12 +1,15 @@
-//! Randomness: one root seed; every random choice draws from a generator of its own, derived by name.
+//! Randomness: one root seed; every random choice draws from a generator of its own, derived by
+//! name.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use sha2::{Digest as _, Sha256};
 
-/// The generator for the choice called `name` among those with the same `parts`, for instance a sample's job and hold.
+/// The generator for the choice called `name` among those with the same `parts`, for instance a
+/// sample's job and hold.
 ///
-/// Its stream depends on nothing else: not on threads, order or time. ChaCha's stream is fixed for ever.
+/// Its stream depends on nothing else: not on threads, order or time. ChaCha's stream is fixed for
+/// ever.
 pub fn generator(seed: u64, name: &str, parts: &[i64]) -> ChaCha8Rng {
     let mut digest = Sha256::new()
         .chain_update(seed.to_le_bytes())

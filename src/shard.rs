@@ -1,7 +1,8 @@
 //! Shards: immutable safetensors files with one metadata key, written whole and mapped.
 //!
-//! A shard's header carries the key `poolcast`, a JSON object with the shard's format, its version and the writer's
-//! notes. One key only: safetensors keeps metadata in a hash map, and with several keys the bytes would not repeat.
+//! A shard's header carries the key `poolcast`, a JSON object with the shard's format, its version
+//! and the writer's notes. One key only: safetensors keeps metadata in a hash map, and with several
+//! keys the bytes would not repeat.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -108,7 +109,8 @@ impl View for DescribedColumn<'_> {
     }
 }
 
-/// A shard to be written: its header, and its columns in the order in which they follow. Large ones are never copied.
+/// A shard to be written: its header, and its columns in the order in which they follow. Large ones
+/// are never copied.
 #[derive(Debug)]
 pub struct ShardLayout<'a> {
     header: Vec<u8>,
@@ -185,14 +187,15 @@ pub struct Shard {
     notes: serde_json::Value,
 }
 
-/// What tells a file from all others, and from what it was before a change: its device, its number, its size, and when it was
-/// changed, in seconds and nanoseconds.
+/// What tells a file from all others, and from what it was before a change: its device, its number,
+/// its size, and when it was changed, in seconds and nanoseconds.
 pub(crate) type FileIdentity = (u64, u64, u64, i64, i64);
 
 #[derive(Debug)]
 enum ShardBytes {
     Mapped(Mmap),
-    /// Shards that never touched a disk, such as the events behind one piece of advice. 8-byte words keep alignment.
+    /// Shards that never touched a disk, such as the events behind one piece of advice. 8-byte
+    /// words keep alignment.
     Owned(Vec<u64>, usize),
 }
 
@@ -206,10 +209,12 @@ impl ShardBytes {
 }
 
 impl Shard {
-    /// Maps the shard at `path` and checks its header, its version and that its tensors fill it exactly.
+    /// Maps the shard at `path` and checks its header, its version and that its tensors fill it
+    /// exactly.
     ///
     /// # Errors
-    /// Fails when the file is no shard of this format, or one of a version this program does not read.
+    /// Fails when the file is no shard of this format, or one of a version this program does not
+    /// read.
     pub fn open(path: &Path, format: ArtefactFormat) -> Result<Shard> {
         let checked = map(path).and_then(|(bytes, identity)| {
             Ok(Shard {
@@ -345,8 +350,9 @@ fn map(path: &Path) -> Result<(Mmap, FileIdentity)> {
         found.ctime(),
         found.ctime_nsec(),
     );
-    // SAFETY: shards are immutable: written under another name, synced and renamed, never changed in place. Somebody
-    // who truncates one by hand while it is mapped makes the next read fault (SIGBUS), as with any mapped file.
+    // SAFETY: shards are immutable: written under another name, synced and renamed, never changed
+    // in place. Somebody who truncates one by hand while it is mapped makes the next read fault
+    // (SIGBUS), as with any mapped file.
     let mapped = unsafe { Mmap::map(file.file()) }
         .with_context(|| format!("cannot map `{}`", path.display()))?;
     Ok((mapped, identity))

@@ -1,8 +1,10 @@
-//! What is written beside its final name: names that nobody else uses, and the removal of what killed calls left behind.
+//! What is written beside its final name: names that nobody else uses, and the removal of what
+//! killed calls left behind.
 //!
-//! A temporary file or directory is called `.NAME.OWNER.NUMBER.tmp`: NAME is the final name, OWNER identifies the process
-//! that writes it, on all hosts and for all time ([`Process::file_name_part`]), and NUMBER counts within that process. What
-//! an artefact's directory is called while its successor takes its name is `.NAME.OWNER.NUMBER.old`.
+//! A temporary file or directory is called `.NAME.OWNER.NUMBER.tmp`: NAME is the final name, OWNER
+//! identifies the process that writes it, on all hosts and for all time
+//! ([`Process::file_name_part`]), and NUMBER counts within that process. What an artefact's
+//! directory is called while its successor takes its name is `.NAME.OWNER.NUMBER.old`.
 
 use std::collections::BTreeSet;
 use std::io::{Error, ErrorKind};
@@ -49,8 +51,9 @@ impl TemporaryName<'_> {
     }
 }
 
-/// Makes something beside `target` under a temporary name. `make` must fail with [`ErrorKind::AlreadyExists`] where that
-/// name is taken, also by a link: then another name is tried, and what stands there is left alone.
+/// Makes something beside `target` under a temporary name. `make` must fail with
+/// [`ErrorKind::AlreadyExists`] where that name is taken, also by a link: then another name is
+/// tried, and what stands there is left alone.
 pub(crate) fn make_beside<T>(
     target: &Path,
     suffix: &str,
@@ -76,7 +79,8 @@ pub(crate) fn make_beside<T>(
     Err(Error::new(ErrorKind::AlreadyExists, message))
 }
 
-/// The number of a process of this host, other than this one, that is writing a directory that is to be called `target`.
+/// The number of a process of this host, other than this one, that is writing a directory that is
+/// to be called `target`.
 pub(crate) fn other_writer(target: &Path) -> Option<u32> {
     let name = target.file_name()?.to_string_lossy();
     let names = file_names(directory_of(target));
@@ -92,8 +96,9 @@ pub(crate) fn other_writer(target: &Path) -> Option<u32> {
         .map(|owner| owner.pid)
 }
 
-/// Removes what killed calls have left in the directory `dir`: what has exactly a name of ours, of a process of this host
-/// that is no more. Each directory is looked at once by a process. Nothing is followed through a link.
+/// Removes what killed calls have left in the directory `dir`: what has exactly a name of ours, of
+/// a process of this host that is no more. Each directory is looked at once by a process. Nothing
+/// is followed through a link.
 pub(crate) fn remove_leftovers(dir: &Path) {
     static KNOWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     {

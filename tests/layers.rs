@@ -1,5 +1,5 @@
-//! Holds the line of ARCHITECTURE.md: a module imports only modules above it in `src/lib.rs`, no two files import
-//! each other, directly or by way of others, and no verb imports another verb.
+//! Holds the line of ARCHITECTURE.md: a module imports only modules above it in `src/lib.rs`, no
+//! two files import each other, directly or by way of others, and no verb imports another verb.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

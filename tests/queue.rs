@@ -1,9 +1,10 @@
-//! The sweep's queue under fire: real processes that are killed, stopped past their leases and woken, and a full disk;
-//! then every trial must have exactly one result. Without arguments a small proof, as `cargo test` runs it. Trials come in chunks:
-//! some alone, as networks do, most of them in a row, as fits do.
+//! The sweep's queue under fire: real processes that are killed, stopped past their leases and
+//! woken, and a full disk; then every trial must have exactly one result. Without arguments a small
+//! proof, as `cargo test` runs it. Trials come in chunks: some alone, as networks do, most of them
+//! in a row, as fits do.
 //!
-//! `ci/proof/queue` and `ci/bench/queue` call this program with more. Trials here are a number and a short sleep: it is the queue
-//! that is tried, through the library, and no verb of poolcast.
+//! `ci/proof/queue` and `ci/bench/queue` call this program with more. Trials here are a number and
+//! a short sleep: it is the queue that is tried, through the library, and no verb of poolcast.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -241,7 +242,8 @@ impl Crew {
     }
 }
 
-/// Works through `items` items with `workers` workers, for `seconds` of them under fire, and checks the results.
+/// Works through `items` items with `workers` workers, for `seconds` of them under fire, and checks
+/// the results.
 fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
     let dir = dir.join("queue");
     let queue = Queue::create(&dir, SHORT).expect("made");
@@ -254,7 +256,8 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
     let began = Instant::now();
     let past_lease = Duration::from_secs_f64(SHORT.lease_s + 2.0);
     let (mut kills, mut stops, mut manager_kills) = (0, 0, 0);
-    // What has ended, as seen on the way, and who has ended it of a chunk that is over: it must stay so.
+    // What has ended, as seen on the way, and who has ended it of a chunk that is over: it must
+    // stay so.
     let mut ends: HashMap<WorkItem, (usize, u64, Option<String>)> = HashMap::new();
     while began.elapsed() < Duration::from_secs(seconds) && !is_over(&queue) {
         match random.random_range(0..10) {
@@ -350,8 +353,8 @@ fn remember(queue: &Queue, ends: &mut HashMap<WorkItem, (usize, u64, Option<Stri
     }
 }
 
-/// Every trial but those that kill their workers has one result, that of the attempt that was acknowledged; returns how many
-/// results were of later attempts than the first.
+/// Every trial but those that kill their workers has one result, that of the attempt that was
+/// acknowledged; returns how many results were of later attempts than the first.
 fn check(dir: &Path, queue: &Queue, items: usize, poisonous: usize) -> usize {
     let entries = queue.chunk_entries().expect("listed");
     let mut found: Vec<WorkItem> = entries

@@ -1,5 +1,5 @@
-//! Hold codes: their meaning, and the answers that need no model. From HTCondor's table of hold reason codes and the
-//! hold templates of execution points.
+//! Hold codes: their meaning, and the answers that need no model. From HTCondor's table of hold
+//! reason codes and the hold templates of execution points.
 
 use super::action::HoldAction;
 
@@ -10,7 +10,8 @@ pub struct HoldRule {
     pub action: HoldAction,
     /// Why, in a sentence that stands by itself.
     pub why: &'static str,
-    /// What to type now; `JOB` stands for the job's id. The release that follows a fix is not part of it.
+    /// What to type now; `JOB` stands for the job's id. The release that follows a fix is not part
+    /// of it.
     pub command: &'static str,
 }
 

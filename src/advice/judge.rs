@@ -157,7 +157,8 @@ impl HoldJudge<'_> {
     }
 }
 
-/// The action for a hold that no rule decides, and why. Abstains where there is too little to go by.
+/// The action for a hold that no rule decides, and why. Abstains where there is too little to go
+/// by.
 fn decide_by_odds(
     settings: &config::AdviceConfig,
     skill: Option<ModelSkill>,

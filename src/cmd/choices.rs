@@ -47,7 +47,8 @@ pub(super) fn config(args: &SweepInitArgs) -> Result<Config> {
     Ok(config)
 }
 
-/// Refuses another choice than that of the sweep in the folder: it is fixed, and nothing that was done is thrown away.
+/// Refuses another choice than that of the sweep in the folder: it is fixed, and nothing that was
+/// done is thrown away.
 pub(super) fn check_same(sweep: &SweepFolder, asked: &SweepChoiceArgs) -> Result<()> {
     let (config, data) = (&sweep.config, &sweep.config.data);
     let set = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();

@@ -93,8 +93,8 @@ fn counts(plan: &DagPlan) -> String {
     )
 }
 
-/// Makes what the jobs' samples are made from: events of the logs that are here, or joined tables. Returns its digest; `None` where
-/// a job has to parse the logs.
+/// Makes what the jobs' samples are made from: events of the logs that are here, or joined tables.
+/// Returns its digest; `None` where a job has to parse the logs.
 fn prepare(plan: &DagPlan) -> Result<Option<String>> {
     let config = &plan.config;
     match (&plan.source, &config.dag.events) {
@@ -105,8 +105,8 @@ fn prepare(plan: &DagPlan) -> Result<Option<String>> {
     }
 }
 
-/// Takes the store of events in `from` over to `to`, as links where that can be: a store is never changed in place. Returns its
-/// digest.
+/// Takes the store of events in `from` over to `to`, as links where that can be: a store is never
+/// changed in place. Returns its digest.
 fn taken_over(from: &Path, to: &Path) -> Result<String> {
     EventStore::open(from).with_context(|| format!("cannot use `{}`", from.display()))?;
     let key = manifest::read::<serde_json::Value>(from, EVENTS_FORMAT)?.key;

@@ -1,4 +1,5 @@
-//! Event logs as arguments: which logs are meant, how they are read, and what their owners are hashed with.
+//! Event logs as arguments: which logs are meant, how they are read, and what their owners are
+//! hashed with.
 
 use std::path::PathBuf;
 

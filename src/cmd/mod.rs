@@ -1,5 +1,5 @@
-//! The verbs: arguments in, library calls, messages out. A file each, and none imports another's; what several of them need
-//! stands in the files without a verb's name.
+//! The verbs: arguments in, library calls, messages out. A file each, and none imports another's;
+//! what several of them need stands in the files without a verb's name.
 
 // The verbs.
 pub mod advise;
@@ -77,7 +77,8 @@ fn trusts_shards(verb: &Verb) -> bool {
     }
 }
 
-/// The defaults as they are commented where nothing changes them; else what the file and the environment make of them.
+/// The defaults as they are commented where nothing changes them; else what the file and the
+/// environment make of them.
 fn config(args: &ConfigArgs) -> Result<u8> {
     let config = Config::load(args.file.as_deref(), &BTreeMap::new())?;
     let is_default = || {

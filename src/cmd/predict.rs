@@ -1,4 +1,5 @@
-//! `poolcast predict`: a fitted pipeline and new rows, or a network and the holds of a log → probabilities.
+//! `poolcast predict`: a fitted pipeline and new rows, or a network and the holds of a log →
+//! probabilities.
 
 use std::path::{Path, PathBuf};
 
@@ -69,7 +70,8 @@ fn harmless(text: &str) -> String {
         .collect()
 }
 
-/// The fitted pipeline that `place` means: itself, or the best of a sweep over tables; none where it holds networks.
+/// The fitted pipeline that `place` means: itself, or the best of a sweep over tables; none where
+/// it holds networks.
 fn fit(place: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
     let path = place.join(manifest::FILE);
     let found: serde_json::Value = if path.is_file() {

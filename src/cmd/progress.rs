@@ -108,7 +108,8 @@ impl StageBar {
         self.begin(bar);
     }
 
-    /// Shows how far the tensors in `dir` are; how many bytes they have, if these are `bytes_to_tell` or more.
+    /// Shows how far the tensors in `dir` are; how many bytes they have, if these are
+    /// `bytes_to_tell` or more.
     pub(super) fn show_tensors(&self, dir: &Path, progress: BuildProgress, bytes_to_tell: u64) {
         match progress {
             BuildProgress::Planned { bytes } if bytes >= bytes_to_tell => {

@@ -1,4 +1,5 @@
-//! `poolcast run`: the whole line on this machine, from the logs that a configuration names to advice.
+//! `poolcast run`: the whole line on this machine, from the logs that a configuration names to
+//! advice.
 
 use std::time::Duration;
 
@@ -33,7 +34,8 @@ struct Report<'a> {
     advice: AdviceDocument<'a>,
 }
 
-/// Goes through every stage; what an earlier run finished is kept unless it was made from something else.
+/// Goes through every stage; what an earlier run finished is kept unless it was made from something
+/// else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
     check_networks(args, &config)?;
@@ -185,7 +187,8 @@ impl FinishedSweep {
         )
     }
 
-    /// The best of each pipeline beside the networks, and the choice among all; nothing where there are only networks.
+    /// The best of each pipeline beside the networks, and the choice among all; nothing where there
+    /// are only networks.
     fn pipelines_text(&self) -> String {
         let [choice, ..] = &self.choices[..] else {
             return String::new();

@@ -20,8 +20,8 @@ pub(super) fn stop_signal() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// When to leave with a checkpoint: HTCondor only takes one away from a job that exits, and a machine may be lost before it
-/// tells the job to stop.
+/// When to leave with a checkpoint: HTCondor only takes one away from a job that exits, and a
+/// machine may be lost before it tells the job to stop.
 pub(super) fn leave_at(minutes: f64) -> Result<Instant> {
     let after = Duration::try_from_secs_f64(minutes * 60.0).ok();
     let leave = after.and_then(|after| Instant::now().checked_add(after));

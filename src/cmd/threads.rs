@@ -7,12 +7,12 @@ use anyhow::{Context as _, Result};
 
 const VARIABLE: &str = "RAYON_NUM_THREADS";
 
-/// Makes this process use `asked` threads, else `RAYON_NUM_THREADS`, else `OMP_NUM_THREADS`, else the cores it may run
-/// on; returns the number.
+/// Makes this process use `asked` threads, else `RAYON_NUM_THREADS`, else `OMP_NUM_THREADS`, else
+/// the cores it may run on; returns the number.
 ///
-/// HTCondor limits cores by weight, so counting cores sees the whole machine; it sets `OMP_NUM_THREADS` in a job, but not
-/// the variable that rayon and candle read. A process cannot change its own environment safely, so it starts itself
-/// anew with the variable set.
+/// HTCondor limits cores by weight, so counting cores sees the whole machine; it sets
+/// `OMP_NUM_THREADS` in a job, but not the variable that rayon and candle read. A process cannot
+/// change its own environment safely, so it starts itself anew with the variable set.
 pub fn settle(asked: Option<u16>) -> Result<usize> {
     let given = |name: &str| {
         std::env::var(name)

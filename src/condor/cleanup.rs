@@ -1,7 +1,9 @@
-//! The directory of a DAG that is done → one directory of its sweep's name within it, and nothing else of ours beside that.
+//! The directory of a DAG that is done → one directory of its sweep's name within it, and nothing
+//! else of ours beside that.
 //!
-//! A DAG that ends well does most of it itself, in the POST script of its last node, to which [`LEFT_BY_DAG`] are passed. What
-//! DAGMan writes until its own end is left for later: [`plan_cleanup`] goes on from there.
+//! A DAG that ends well does most of it itself, in the POST script of its last node, to which
+//! [`LEFT_BY_DAG`] are passed. What DAGMan writes until its own end is left for later:
+//! [`plan_cleanup`] goes on from there.
 
 use std::path::{Path, PathBuf};
 
@@ -67,8 +69,8 @@ pub fn plan_cleanup(dir: &Path) -> Result<CleanupPlan> {
     Ok(CleanupPlan { to, moves, removes })
 }
 
-/// The directory of the sweep within `dir`: the one that its configuration or, once that has moved, its DAG names; at last the
-/// one that an earlier tidying has filled.
+/// The directory of the sweep within `dir`: the one that its configuration or, once that has moved,
+/// its DAG names; at last the one that an earlier tidying has filled.
 fn sweep_directory(dir: &Path) -> Result<PathBuf> {
     let name = if dir.join(config::FILE).exists() {
         Some(Config::read(dir)?.wandb.sweep.name)
@@ -117,8 +119,8 @@ impl CleanupPlan {
     }
 }
 
-/// The names of what is there and ours, in the order of moving: what says that the DAG is done, and how the sweep is called,
-/// goes last.
+/// The names of what is there and ours, in the order of moving: what says that the DAG is done, and
+/// how the sweep is called, goes last.
 fn entries_to_move(dir: &Path) -> Result<Vec<String>> {
     let last = [STATUS_FILE, DAG_FILE];
     let mut names = Vec::new();

@@ -8,7 +8,8 @@ use super::shared::archive_name;
 /// What PRE scripts exit with where there is nothing to do for a node.
 const SKIP_CODE: u8 = 10;
 
-/// How often DAGMan writes the status of the nodes, in seconds, also where nothing has changed: so it is seen that it lives.
+/// How often DAGMan writes the status of the nodes, in seconds, also where nothing has changed: so
+/// it is seen that it lives.
 const STATUS_EVERY_S: u32 = 30;
 
 /// The node that packs what was made before the first job.
@@ -84,8 +85,9 @@ impl DagWriter<'_> {
         self.push_line(&format!("RETRY {name} 2 UNLESS-EXIT 2"));
     }
 
-    /// Makes a failure that is final a record in the file `failed`, and a success of the node. What the job `left` of a part
-    /// is taken to its place first; tensors that it left are packed for the jobs that share them.
+    /// Makes a failure that is final a record in the file `failed`, and a success of the node. What
+    /// the job `left` of a part is taken to its place first; tensors that it left are packed for
+    /// the jobs that share them.
     fn record_failure(&mut self, name: &str, failed: &str, left: &str) {
         let words =
             format!("ended {failed} logs/{name}.err $JOB $RETURN $RETRY $MAX_RETRIES {left}");
@@ -100,7 +102,8 @@ impl DagWriter<'_> {
         self.push_line(&format!("PRE_SKIP {name} {SKIP_CODE}"));
     }
 
-    /// Packs what was made before the first job, for the jobs that fetch it. No job either: it is a script's work.
+    /// Packs what was made before the first job, for the jobs that fetch it. No job either: it is a
+    /// script's work.
     fn push_share(&mut self) {
         let input = self.plan.source.dir();
         self.push_line(&format!("\nJOB {SHARE_NODE} condor/best.sub NOOP"));

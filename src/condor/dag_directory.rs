@@ -43,8 +43,9 @@ impl DagPlan {
     }
 }
 
-/// Fails where the DAG of `plan` cannot be written to the directory that its configuration names: where another DAG or another
-/// artefact is. The same one may be there, with what came of it so far.
+/// Fails where the DAG of `plan` cannot be written to the directory that its configuration names:
+/// where another DAG or another artefact is. The same one may be there, with what came of it so
+/// far.
 pub fn check_directory(plan: &DagPlan) -> Result<()> {
     let dir = &plan.config.out;
     ensure!(
@@ -80,7 +81,8 @@ pub fn check_directory(plan: &DagPlan) -> Result<()> {
     Ok(())
 }
 
-/// Writes the DAG of `plan` to the directory that its configuration names; `pipeline.dag` comes last.
+/// Writes the DAG of `plan` to the directory that its configuration names; `pipeline.dag` comes
+/// last.
 ///
 /// # Errors
 /// Fails as [`check_directory`].

@@ -14,7 +14,8 @@ use crate::{config, manifest};
 /// The DAG's file in its directory.
 pub const DAG_FILE: &str = "pipeline.dag";
 
-/// What DAGMan runs on the access point around the jobs. Nothing but a DAG's directory has it beside a configuration.
+/// What DAGMan runs on the access point around the jobs. Nothing but a DAG's directory has it
+/// beside a configuration.
 pub(super) const SCRIPT_FILE: &str = "condor/node.sh";
 
 /// The file to which DAGMan writes how far the nodes are.
@@ -30,8 +31,8 @@ pub(super) const ROWS_DIRECTORY: &str = "rows";
 pub(super) const REPORT_SCRIPT: &str =
     "SCRIPT POST report /bin/sh condor/node.sh report $DAG_STATUS $FAILED_COUNT";
 
-/// What a DAG leaves in its directory, apart from files that begin with `pipeline.`; in the order of moving, the
-/// configuration last.
+/// What a DAG leaves in its directory, apart from files that begin with `pipeline.`; in the order
+/// of moving, the configuration last.
 pub(super) const LEFT_BY_DAG: [&str; 15] = [
     "best.json",
     "bestmodel.info",
@@ -107,7 +108,8 @@ pub(super) fn tidied_directories(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Where what a DAG or another sweep left is that a user names as `dir`: there, or where a DAG in it was tidied to.
+/// Where what a DAG or another sweep left is that a user names as `dir`: there, or where a DAG in
+/// it was tidied to.
 ///
 /// # Errors
 /// Fails where several were.

@@ -1,7 +1,8 @@
-//! A sweep → a DAG of HTCondor jobs; what DAGMan says of it → how far it is; what its jobs left → rows, and a tidy directory.
+//! A sweep → a DAG of HTCondor jobs; what DAGMan says of it → how far it is; what its jobs left →
+//! rows, and a tidy directory.
 //!
-//! The only place that writes submit files and DAGs, or runs HTCondor's programs. The text of all files is a pure function of
-//! a [`DagPlan`].
+//! The only place that writes submit files and DAGs, or runs HTCondor's programs. The text of all
+//! files is a pure function of a [`DagPlan`].
 
 mod cleanup;
 mod dag;

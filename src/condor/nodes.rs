@@ -38,7 +38,7 @@ pub struct DagProgress {
     pub failed_nodes: Vec<String>,
     /// When DAGMan wrote this, in seconds since 1970.
     pub written_s: Option<u64>,
-    /// DagProgress by step: the first word of their names.
+    /// Nodes by step: the first word of their names.
     pub steps: BTreeMap<String, NodeCounts>,
 }
 
@@ -150,7 +150,8 @@ impl DagProgress {
         Ok(self)
     }
 
-    /// Why nodes of the DAG in `dir` have failed: what is recorded, else the first error that their jobs said.
+    /// Why nodes of the DAG in `dir` have failed: what is recorded, else the first error that their
+    /// jobs said.
     pub fn failure_reasons(&self, dir: &Path) -> BTreeMap<String, String> {
         let why = |node: &String| {
             let record = match node.strip_prefix("tensors-") {

@@ -7,7 +7,8 @@ use crate::config;
 /// How long a trial takes, in seconds, by what it fits.
 pub type TrialSeconds = BTreeMap<String, f64>;
 
-/// The least work of a job, in seconds: less than that, and starting its container is most of what it does.
+/// The least work of a job, in seconds: less than that, and starting its container is most of what
+/// it does.
 const LEAST_S: f64 = 60.0;
 
 /// The most, in seconds, where there are more trials than jobs that may run at once.
@@ -53,7 +54,8 @@ impl PlannedPart {
     }
 }
 
-/// The trials, counted from 1, that `ranges` names, as `1-8,12`; `None` where that is something else.
+/// The trials, counted from 1, that `ranges` names, as `1-8,12`; `None` where that is something
+/// else.
 pub fn parse_trial_ranges(ranges: &str) -> Option<Vec<usize>> {
     let range = |word: &str| {
         let (first, last) = word.split_once('-').unwrap_or((word, word));

@@ -1,4 +1,5 @@
-//! A configuration → the plan of a DAG: its parts, what they share, and what every job needs, all of it checked.
+//! A configuration → the plan of a DAG: its parts, what they share, and what every job needs, all
+//! of it checked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ use crate::{eventlog, tensors, training};
 pub enum SampleSource {
     /// Events that are parsed before the DAG begins, in its directory.
     Events,
-    /// Logs that a job parses, in the order they were written: absolute paths and `osdf:///` addresses.
+    /// Logs that a job parses, in the order they were written: absolute paths and `osdf:///`
+    /// addresses.
     Logs(Vec<String>),
     /// Joined tables, in its directory.
     Tables,
@@ -56,7 +58,8 @@ pub struct DagPlan {
     pub measured: TrialSeconds,
     /// Submit commands of the site.
     pub(super) site: String,
-    /// Where jobs fetch the inputs that many of them use; `None` where they get them from the access point.
+    /// Where jobs fetch the inputs that many of them use; `None` where they get them from the
+    /// access point.
     pub(super) shared: Option<SharedDirectory>,
 }
 
@@ -64,8 +67,8 @@ impl DagPlan {
     /// The plan of the sweep that `config` describes, whose trials take as long as `measured`.
     ///
     /// # Errors
-    /// Refuses everything that can be known to fail before a job is submitted: a missing log or image, a sweep whose trials
-    /// learn from others, words that HTCondor reads otherwise.
+    /// Refuses everything that can be known to fail before a job is submitted: a missing log or
+    /// image, a sweep whose trials learn from others, words that HTCondor reads otherwise.
     pub fn new(config: &Config, measured: &TrialSeconds) -> Result<DagPlan> {
         check_method(config)?;
         check_names(config)?;
@@ -187,7 +190,8 @@ fn check_method(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// Where the samples of `config` come from; its logs become absolute, with their rotated generations.
+/// Where the samples of `config` come from; its logs become absolute, with their rotated
+/// generations.
 fn sample_source(config: &mut Config) -> Result<SampleSource> {
     let data = &config.data;
     if data.is_given() {

@@ -32,8 +32,8 @@ pub fn open_sweep(dir: &Path) -> Result<SweepFolder> {
     Ok(SweepFolder::new(dir, config, plan))
 }
 
-/// The rows of the trials of the DAG in `dir` that have ended, in their order. A trial of a part that has failed for good ended
-/// with it, where the part has left no row of it.
+/// The rows of the trials of the DAG in `dir` that have ended, in their order. A trial of a part
+/// that has failed for good ended with it, where the part has left no row of it.
 pub fn read_rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
     let finished = dir.join(sweep::ROWS_FILE);
     if finished.is_file() {

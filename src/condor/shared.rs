@@ -1,7 +1,9 @@
-//! The inputs that several jobs of a DAG use → one archive each, in a directory from which jobs fetch them by address.
+//! The inputs that several jobs of a DAG use → one archive each, in a directory from which jobs
+//! fetch them by address.
 //!
-//! Such a directory is an origin of the OSDF: its caches keep a file near the jobs, and the access point sends it once.
-//! `condor/node.sh share` packs the archives there, and `poolcast ... --unpack` unpacks them in the job.
+//! Such a directory is an origin of the OSDF: its caches keep a file near the jobs, and the access
+//! point sends it once. `condor/node.sh share` packs the archives there, and `poolcast ...
+//! --unpack` unpacks them in the job.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +15,9 @@ use crate::config::Config;
 use crate::error::hinted;
 use crate::salt::random_text;
 
-/// As many random bytes tell the directories of DAGs apart. Caches never look twice at a name, so no name may come again; and
-/// who may read an origin is not for this program to say, so no name may be guessed.
+/// As many random bytes tell the directories of DAGs apart. Caches never look twice at a name, so
+/// no name may come again; and who may read an origin is not for this program to say, so no name
+/// may be guessed.
 const TOKEN_BYTES: usize = 16;
 
 /// The addresses that HTCondor's plugins fetch.
@@ -30,8 +33,8 @@ pub(super) struct SharedDirectory {
 }
 
 impl SharedDirectory {
-    /// Those of the DAG that `config` describes; `None` where its jobs get everything from the access point. A DAG that was
-    /// written before keeps its directory.
+    /// Those of the DAG that `config` describes; `None` where its jobs get everything from the
+    /// access point. A DAG that was written before keeps its directory.
     ///
     /// # Errors
     /// Fails for a directory that is not there, and for an address that no job can fetch.
@@ -81,7 +84,8 @@ impl SharedDirectory {
     }
 }
 
-/// The name of the archive of the directory `input`, in the DAG's directory: a job finds it under this name.
+/// The name of the archive of the directory `input`, in the DAG's directory: a job finds it under
+/// this name.
 pub(super) fn archive_name(input: &str) -> String {
     format!("{}.tar", input.replace('/', "-"))
 }

@@ -1,4 +1,5 @@
-//! A plan → its submit files: those of `condor/`, with the site's commands and the configuration's before `queue`.
+//! A plan → its submit files: those of `condor/`, with the site's commands and the configuration's
+//! before `queue`.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,14 @@
-//! Words of a user's → words that DAGMan and submit files take as they are, or why they are refused.
+//! Words of a user's → words that DAGMan and submit files take as they are, or why they are
+//! refused.
 
 use anyhow::{Result, ensure};
 
 use crate::config::{SubmitCommand, SubmitCommands};
 use crate::error::hinted;
 
-/// Submit commands that `condor/` decides, macros that the DAG sets, and the job's attributes that come of both; jobs that did
-/// otherwise would not work. Without underscores, as [`bare_command_name`] gives them.
+/// Submit commands that `condor/` decides, macros that the DAG sets, and the job's attributes that
+/// come of both; jobs that did otherwise would not work. Without underscores, as
+/// [`bare_command_name`] gives them.
 const RESERVED: [&str; 60] = [
     "args",
     "arguments",
@@ -73,8 +75,8 @@ const RESERVED: [&str; 60] = [
 /// Commands that count bytes. Without a unit one of them counts megabytes and another kilobytes.
 const BYTES: [&str; 3] = ["request_memory", "request_disk", "gpus_minimum_memory"];
 
-/// Whether no program between here and the job reads `text` as anything but itself: neither DAGMan, nor a submit file, nor a
-/// list of files to transfer, nor as an option.
+/// Whether no program between here and the job reads `text` as anything but itself: neither DAGMan,
+/// nor a submit file, nor a list of files to transfer, nor as an option.
 fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
@@ -142,8 +144,8 @@ pub(super) fn site_lines(place: &str, text: &str) -> Result<String> {
     Ok(lines)
 }
 
-/// A command's name as HTCondor compares it: `+Name` and `MY.Name` set the attribute `Name` of the job, letters are of either
-/// case, and most commands are known with and without underscores.
+/// A command's name as HTCondor compares it: `+Name` and `MY.Name` set the attribute `Name` of the
+/// job, letters are of either case, and most commands are known with and without underscores.
 fn bare_command_name(name: &str) -> String {
     let joined: String = name.to_ascii_lowercase().split_ascii_whitespace().collect();
     let mut bare = &*joined;

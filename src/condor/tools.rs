@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 use super::layout::DAG_FILE;
 use crate::error::hinted;
 
-/// Submits the DAG in `dir` as the batch `name`. One that was removed or has failed goes on from its rescue file. Returns
-/// what `condor_submit_dag` says.
+/// Submits the DAG in `dir` as the batch `name`. One that was removed or has failed goes on from
+/// its rescue file. Returns what `condor_submit_dag` says.
 ///
 /// # Errors
 /// Fails where HTCondor's programs are not, or refuse.

@@ -106,8 +106,8 @@ impl Config {
     /// Defaults, then `file`, then the environment, then `flags` (paths of keys and their values).
     ///
     /// # Errors
-    /// An unknown key is an error that names the nearest known one; so are a value of the wrong type or out of range,
-    /// and a key that would hold a secret.
+    /// An unknown key is an error that names the nearest known one; so are a value of the wrong
+    /// type or out of range, and a key that would hold a secret.
     pub fn load(file: Option<&Path>, flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
         let mut figment = Figment::from(Serialized::defaults(yaml::read::<Dict>(DEFAULT)?));
         if let Some(file) = file {
@@ -132,8 +132,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Keeps of the pipelines those called `names`; what has no search space in the configuration gets that of
-    /// `config/pipelines.yaml`.
+    /// Keeps of the pipelines those called `names`; what has no search space in the configuration
+    /// gets that of `config/pipelines.yaml`.
     ///
     /// # Errors
     /// Fails for a name that is no pipeline, and names the nearest.
@@ -272,8 +272,9 @@ mod tests {
         assert!(refusal(&text.replace("enable: false", "api_key: abc")).contains("WANDB_API_KEY"));
     }
 
-    /// Each is refused where W&B's schema refuses it, and taken where that takes it. Nested parameters are those of a space,
-    /// a configuration always has parameters, and the method `custom` asks for a program of W&B's.
+    /// Each is refused where W&B's schema refuses it, and taken where that takes it. Nested
+    /// parameters are those of a space, a configuration always has parameters, and the method
+    /// `custom` asks for a program of W&B's.
     #[test]
     fn verdicts_are_those_of_the_schema() {
         use serde_json::{Value, json};

@@ -119,7 +119,8 @@ impl DataConfig {
         self.chosen().map(drop)
     }
 
-    /// The names of the splits that are tried. `A1` is a split of that name, or `train_A1` and `validate_A1` together.
+    /// The names of the splits that are tried. `A1` is a split of that name, or `train_A1` and
+    /// `validate_A1` together.
     ///
     /// # Errors
     /// Fails for a name that is no split, or with `validate` not both, and names the nearest.
@@ -174,8 +175,9 @@ impl DataConfig {
         names.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
-    /// The further splits that models of `split` are scored on: `NAME` for `evaluate_NAME`. One that is called after a split, as
-    /// `evaluate_A1` or `evaluate_A1_Spain`, is that split's alone; any other is everyone's.
+    /// The further splits that models of `split` are scored on: `NAME` for `evaluate_NAME`. One
+    /// that is called after a split, as `evaluate_A1` or `evaluate_A1_Spain`, is that split's
+    /// alone; any other is everyone's.
     pub fn evaluated(&self, split: &str) -> Vec<&str> {
         let is_of = |name: &str, split: &str| {
             name.strip_prefix(split)

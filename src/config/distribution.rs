@@ -1,4 +1,5 @@
-//! A distribution in W&B's words → the value at each quantile, the quantile of each value, and the values of a grid.
+//! A distribution in W&B's words → the value at each quantile, the quantile of each value, and the
+//! values of a grid.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,8 @@ use serde_json::{Map, Value};
 use super::distribution_form::{DistributionForm, RealDistribution};
 use super::distribution_schema::read_distribution;
 
-/// What a sweep draws a parameter from, as W&B's sweeps define it: any of their distributions, by their names.
+/// What a sweep draws a parameter from, as W&B's sweeps define it: any of their distributions, by
+/// their names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>", into = "Map<String, Value>")]
 pub struct Distribution {
@@ -52,8 +54,9 @@ impl Distribution {
         }
     }
 
-    /// What a trial gets at `unit`, which is in 0..1: the quantile. Where W&B would round a logarithmic distribution down
-    /// to 0, which is outside of it (a batch of no samples), this is the least positive multiple of `q`.
+    /// What a trial gets at `unit`, which is in 0..1: the quantile. Where W&B would round a
+    /// logarithmic distribution down to 0, which is outside of it (a batch of no samples), this is
+    /// the least positive multiple of `q`.
     pub fn draw(&self, unit: f64) -> Value {
         let value = self.quantile(unit.clamp(DRAWN[0], DRAWN[1]));
         match self.form {
@@ -91,7 +94,8 @@ impl Distribution {
         }
     }
 
-    /// How many values there are without order or distance; `None` where values are numbers on a scale.
+    /// How many values there are without order or distance; `None` where values are numbers on a
+    /// scale.
     pub fn categories(&self) -> Option<usize> {
         match &self.form {
             DistributionForm::Values { values, .. } => Some(values.len()),
@@ -113,7 +117,8 @@ impl Distribution {
         }
     }
 
-    /// The value of a grid at `at`, which is below its length. A quantised one counts from `min` on, `max` excluded.
+    /// The value of a grid at `at`, which is below its length. A quantised one counts from `min`
+    /// on, `max` excluded.
     pub fn grid_value(&self, at: u64) -> Value {
         match &self.form {
             DistributionForm::Values { values, .. } => values[self.distinct[at as usize]].clone(),
@@ -219,7 +224,8 @@ mod tests {
         Distribution::try_from(written.as_object().expect("an object").clone())
     }
 
-    /// The distribution `written`; where it is refused as deprecated, the one that the message names instead.
+    /// The distribution `written`; where it is refused as deprecated, the one that the message
+    /// names instead.
     fn read_as_told(written: &Value) -> Distribution {
         read(written).unwrap_or_else(|refusal| {
             let instead = refusal
@@ -246,7 +252,8 @@ mod tests {
         assert_eq!(cases.len(), 19);
         for (name, case) in cases {
             let distribution = read_as_told(&case["config"]);
-            // The ends are not: there W&B gives values outside of the distribution, and none is ever drawn.
+            // The ends are not: there W&B gives values outside of the distribution, and none is
+            // ever drawn.
             for (at, unit) in units
                 .iter()
                 .enumerate()
@@ -344,7 +351,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is written, it is refused, or drawn from without a panic, to the same values after a copy.
+        /// Whatever is written, it is refused, or drawn from without a panic, to the same values
+        /// after a copy.
         #[test]
         fn nothing_panics(at in 0..super::super::distribution_schema::KNOWN.len(), numbers in prop::array::uniform4(any::<f64>()), unit in 0.0..=1.0f64) {
             let (name, keys) = super::super::distribution_schema::KNOWN[at];

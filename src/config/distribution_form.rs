@@ -13,7 +13,8 @@ pub(super) enum DistributionForm {
     },
     /// A whole number, both ends included.
     IntUniform { min: i64, max: i64 },
-    /// A real number from `base`, of which the exponential is taken and which is rounded to a multiple of `q`, if so.
+    /// A real number from `base`, of which the exponential is taken and which is rounded to a
+    /// multiple of `q`, if so.
     Real {
         base: RealDistribution,
         exp: bool,

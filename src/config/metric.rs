@@ -1,4 +1,5 @@
-//! The metric by which a training is watched or a trial is chosen, and which of two values is better.
+//! The metric by which a training is watched or a trial is chosen, and which of two values is
+//! better.
 
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +93,8 @@ impl Goal {
         })
     }
 
-    /// The order of two trials by their values, the better one first; of equals the one with less validation loss.
+    /// The order of two trials by their values, the better one first; of equals the one with less
+    /// validation loss.
     pub fn order(self, a: (f64, f64), b: (f64, f64)) -> std::cmp::Ordering {
         self.loss(a.0)
             .total_cmp(&self.loss(b.0))

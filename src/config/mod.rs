@@ -1,4 +1,5 @@
-//! Configuration: layers of YAML and environment → one checked [`Config`], saved beside every artefact.
+//! Configuration: layers of YAML and environment → one checked [`Config`], saved beside every
+//! artefact.
 
 mod configuration;
 mod dag;

@@ -1,6 +1,7 @@
 //! The known name that an unknown one is likely to mean.
 
-/// The one of `known` that `name` is likely to mean: but for a few letters, or their case, the same word.
+/// The one of `known` that `name` is likely to mean: but for a few letters, or their case, the same
+/// word.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name);

@@ -96,7 +96,8 @@ impl Parameter<f64> {
     /// The one number this parameter stands for.
     ///
     /// # Errors
-    /// Fails for a distribution, which only a sweep can draw from, and for a number outside `range`; `name` is the key.
+    /// Fails for a distribution, which only a sweep can draw from, and for a number outside
+    /// `range`; `name` is the key.
     pub fn real(&self, name: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64> {
         let value = self.constant(name)?;
         check_range(name, value, range)?;

@@ -38,8 +38,9 @@ fn one() -> usize {
     1
 }
 
-/// The search spaces of a classical pipeline, of which it tries all: written as one space, or as a list of them where a choice
-/// has hyper-parameters of its own, so that alternatives are a sum and no product.
+/// The search spaces of a classical pipeline, of which it tries all: written as one space, or as a
+/// list of them where a choice has hyper-parameters of its own, so that alternatives are a sum and
+/// no product.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PipelineSpaces(Vec<PipelineSpace>);
 

@@ -1,4 +1,5 @@
-//! Keys that would hold a secret are refused: configurations are copied beside artefacts, and travel with jobs.
+//! Keys that would hold a secret are refused: configurations are copied beside artefacts, and
+//! travel with jobs.
 
 use anyhow::Result;
 use figment::value::Dict;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::range::check_range;
 use crate::error::hinted;
 
-/// From which probability on success is predicted: a number, or what is best on the validation samples.
+/// From which probability on success is predicted: a number, or what is best on the validation
+/// samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
     /// From this probability on.

@@ -1,4 +1,5 @@
-//! YAML ⇄ values. What is read may be anybody's: its size, depth and aliases are bounded, and no key stands twice.
+//! YAML ⇄ values. What is read may be anybody's: its size, depth and aliases are bounded, and no
+//! key stands twice.
 
 use anyhow::{Result, anyhow, ensure};
 use serde::Serialize;

@@ -16,8 +16,8 @@ const MOST_ZONE_CHANGE_MS: i64 = HOUR_MS + 60_000;
 /// How close a stamp has to follow the one before the last to show that the last alone is damaged.
 const CLOSE_MS: i64 = 30_000;
 
-/// How far a stamp without a year may lie before the last one and be of the same year. One that lies
-/// further before it is of the next year.
+/// How far a stamp without a year may lie before the last one and be of the same year. One that
+/// lies further before it is of the next year.
 const MOST_BACK_MS: i64 = MOST_OFFSET_MS;
 
 /// How long a gap between two stamps without a year is worth saying: perhaps they are out of order.

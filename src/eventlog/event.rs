@@ -60,8 +60,8 @@ pub(super) struct JobEnding {
     pub(super) value: i32,
 }
 
-/// The event in `record`. Its time is filled in by the calendar, which knows the year, and the reason
-/// of a hold by the piece, which keeps the templates.
+/// The event in `record`. Its time is filled in by the calendar, which knows the year, and the
+/// reason of a hold by the piece, which keeps the templates.
 pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
     let number = record.header.number;
     let (cluster, proc) = record.header.job_id().unwrap_or((-1, -1));
@@ -89,8 +89,8 @@ pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
     event
 }
 
-/// A hash of what follows the stamp. The stamp is left out, so that the same event in two logs whose
-/// stamps have other forms has the same hash.
+/// A hash of what follows the stamp. The stamp is left out, so that the same event in two logs
+/// whose stamps have other forms has the same hash.
 fn text_hash(record: &LogRecord<'_>) -> u32 {
     let text = match record.content {
         RecordContent::Text(text) => text,

@@ -14,8 +14,8 @@ use super::recent_keys::RecentKeys;
 use super::record_scan::RecordScan;
 use super::source::{LogSource, is_read_once};
 
-/// How much of a log is read to find its header, which stands in the first record and is padded to a
-/// few hundred bytes.
+/// How much of a log is read to find its header, which stands in the first record and is padded to
+/// a few hundred bytes.
 pub(super) const HEAD_BYTES: usize = 1 << 16;
 
 /// A file of a log, and the header that it begins with, if it does.

@@ -333,7 +333,8 @@ impl<'a> RecordScan<'a> {
         }
     }
 
-    /// Ends the piece: closes the record that is open, or counts it as unfinished where the log ends.
+    /// Ends the piece: closes the record that is open, or counts it as unfinished where the log
+    /// ends.
     fn finish_piece(&mut self) -> Option<LogRecord<'a>> {
         let end = self.text.len();
         if !self.ends_log {

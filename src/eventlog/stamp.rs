@@ -58,8 +58,8 @@ fn parse_plain_form(text: &[u8]) -> Option<(Stamp, usize)> {
         _ => return None,
     };
 
-    // In other forms a fraction or a zone may follow. A blank or the end of the line shows that none
-    // does.
+    // In other forms a fraction or a zone may follow. A blank or the end of the line shows that
+    // none does.
     let [h, i, b':', m, n, b':', s, t, b' ' | b'\n', ..] = clock else {
         return None;
     };

@@ -1,4 +1,5 @@
-//! Event logs → a store of events: what its key is, what is read on where logs have grown, what is read anew.
+//! Event logs → a store of events: what its key is, what is read on where logs have grown, what is
+//! read anew.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,8 @@ pub enum IngestStep<'a> {
     },
     /// An earlier store holds all that the logs hold.
     NothingNew,
-    /// An earlier store is of the beginning of these logs, and cannot be used: they are read from their beginning.
+    /// An earlier store is of the beginning of these logs, and cannot be used: they are read from
+    /// their beginning.
     ReadAnew,
 }
 
@@ -97,7 +99,8 @@ pub fn event_store_key(sources: &[SourceLog], options: &ReadOptions) -> Result<S
     manifest::key(&(EVENTS_FORMAT.version, contents, &options.ap, options.year))
 }
 
-/// Reads `logs` into a store in memory. Nothing is kept of it, so its owners are hashed with a salt that nobody knows.
+/// Reads `logs` into a store in memory. Nothing is kept of it, so its owners are hashed with a salt
+/// that nobody knows.
 ///
 /// # Errors
 /// Fails where a log cannot be read.
@@ -168,12 +171,12 @@ struct StoreBeginning {
 }
 
 impl<'a> LogIngest<'a> {
-    /// Begins a store of `logs` in `out`. If a store of the beginning of these logs is there, it is read on; any other is left
-    /// alone.
+    /// Begins a store of `logs` in `out`. If a store of the beginning of these logs is there, it is
+    /// read on; any other is left alone.
     ///
     /// # Errors
-    /// Fails where another artefact is in `out`, or a store of logs that have rotated since, or one whose owners were hashed
-    /// with another salt.
+    /// Fails where another artefact is in `out`, or a store of logs that have rotated since, or one
+    /// whose owners were hashed with another salt.
     pub fn reading_on(
         logs: &'a [PathBuf],
         options: &'a ReadOptions,
@@ -255,8 +258,8 @@ fn options_key(options: &ReadOptions) -> Result<String> {
     manifest::key(options)
 }
 
-/// What is in `out`: a store of the beginning of these logs, if all its logs are still there in its order, and only the last
-/// of them has grown. A log that is read only once cannot be compared.
+/// What is in `out`: a store of the beginning of these logs, if all its logs are still there in its
+/// order, and only the last of them has grown. A log that is read only once cannot be compared.
 fn find_earlier(
     out: &Path,
     logs: &[PathBuf],
@@ -362,7 +365,8 @@ fn compare(source: &SourceLog, log: &Path, is_last: bool) -> Result<ComparedLog>
     })
 }
 
-/// Fails where something has to be added to `store`, in `out`, whose owners were hashed with another salt.
+/// Fails where something has to be added to `store`, in `out`, whose owners were hashed with
+/// another salt.
 fn refuse_other_salt(
     out: &Path,
     store: &EventStore,
@@ -389,7 +393,8 @@ fn refuse_other_salt(
     Ok(())
 }
 
-/// Fails where one of `logs` is a later generation of the log that `source`, in the store `out`, was.
+/// Fails where one of `logs` is a later generation of the log that `source`, in the store `out`,
+/// was.
 fn refuse_rotated(out: &Path, source: &SourceLog, logs: &[PathBuf]) -> Result<()> {
     let Some(known) = &source.generation else {
         return Ok(());

@@ -8,7 +8,8 @@ column_table! {
     /// Events as they are written, sorted by job and time.
     pub(super) struct EventColumns from |event: &EventRow|;
 
-    /// The events of one job in order of time; slices of equal length. The fields mean what they mean in [`JobEvent`].
+    /// The events of one job in order of time; slices of equal length. The fields mean what they
+    /// mean in [`JobEvent`].
     pub struct JobHistory<'a>;
 
     /// When each event was written, epoch ms.
@@ -38,7 +39,8 @@ pub struct StoredJob<'a> {
     pub proc: i32,
     /// The time of its event 000, else of its first event; epoch ms.
     pub submit_ms: i64,
-    /// The submit time in its `GlobalJobId`, epoch s, which is `AP#cluster.proc#` and this; 0 if unknown.
+    /// The submit time in its `GlobalJobId`, epoch s, which is `AP#cluster.proc#` and this; 0 if
+    /// unknown.
     pub global_submit_s: i64,
     /// A salted hash of its owner; 0 if unknown.
     pub owner: u64,

@@ -14,8 +14,8 @@ pub(super) struct JobId {
 }
 
 impl JobId {
-    /// The id as 96 bits, in the order of access point, cluster and proc. Ids in a store are not negative, so that they
-    /// compare as unsigned numbers.
+    /// The id as 96 bits, in the order of access point, cluster and proc. Ids in a store are not
+    /// negative, so that they compare as unsigned numbers.
     #[inline]
     pub(super) fn sort_key(self) -> u128 {
         u128::from(self.ap) << 64
@@ -24,8 +24,9 @@ impl JobId {
     }
 }
 
-/// A stretch of a log, within which events are in the order in which they happened, whatever their stamps. So many numbers
-/// serve all stretches in turn; of events of one job that follow each other, those of different stretches have different ones.
+/// A stretch of a log, within which events are in the order in which they happened, whatever their
+/// stamps. So many numbers serve all stretches in turn; of events of one job that follow each
+/// other, those of different stretches have different ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogStretch(NonZeroU8);
 
@@ -86,8 +87,8 @@ impl EventRow {
 }
 
 /// What one 028 record says of its job.
-// Packed, so that a row of either kind takes no more memory than an event: rows are touched for the first time once, and that
-// costs more than to parse what they hold.
+// Packed, so that a row of either kind takes no more memory than an event: rows are touched for the
+// first time once, and that costs more than to parse what they hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(Rust, packed(2))]
 pub(super) struct AdRow {
@@ -176,7 +177,8 @@ impl SameIdRows {
         self.ads.clear();
     }
 
-    /// Puts rows that are in the order of logs in the order of time; those of one time stay in their order.
+    /// Puts rows that are in the order of logs in the order of time; those of one time stay in
+    /// their order.
     pub(super) fn sort_by_time(&mut self) {
         keep_log_order(&mut self.events);
         self.events.sort_by_key(|event| event.time_ms);
@@ -184,8 +186,8 @@ impl SameIdRows {
     }
 }
 
-/// Within a stretch of a log its own order holds: an event that is stamped before the one it follows gets the time of that
-/// one.
+/// Within a stretch of a log its own order holds: an event that is stamped before the one it
+/// follows gets the time of that one.
 fn keep_log_order(events: &mut [EventRow]) {
     let mut stretch = None;
     let mut latest_ms = i64::MIN;

@@ -32,7 +32,8 @@ pub(super) fn find_gaps(summary: &mut StoreSummary) -> Vec<LogGap> {
     gaps
 }
 
-/// Whether something is missing between two generations, of which the writer has said where each begins.
+/// Whether something is missing between two generations, of which the writer has said where each
+/// begins.
 fn is_gap_between(earlier: &LogGeneration, later: &LogGeneration) -> bool {
     let ends_early = earlier.bytes > 0 && earlier.offset + earlier.bytes < later.offset;
     later.sequence > earlier.sequence + 1 || (later.sequence == earlier.sequence + 1 && ends_early)

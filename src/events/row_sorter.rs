@@ -1,4 +1,5 @@
-//! Rows in any order → rows by job and time: sorted in memory, or in runs on disk where they outgrow it.
+//! Rows in any order → rows by job and time: sorted in memory, or in runs on disk where they
+//! outgrow it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +8,12 @@ use anyhow::{Context as _, Result};
 use super::job_row::{JobRow, SameIdRows};
 use super::sort_runs;
 
-/// How many rows are held in memory before they are sorted and written as a run. More would not save time: what is touched
-/// for the first time costs more than a merge of more runs.
+/// How many rows are held in memory before they are sorted and written as a run. More would not
+/// save time: what is touched for the first time costs more than a merge of more runs.
 const RUN_ROWS: usize = 1 << 18;
 
-/// After so many runs they become twice as long, [`DOUBLINGS`] times, as all are open when they are merged.
+/// After so many runs they become twice as long, [`DOUBLINGS`] times, as all are open when they are
+/// merged.
 const RUNS_OF_ONE_LENGTH: usize = 16;
 
 const DOUBLINGS: usize = 4;
@@ -48,7 +50,8 @@ impl RowSorter {
 
     pub(super) fn push(&mut self, row: JobRow) -> Result<()> {
         if self.rows.is_empty() && self.dir.is_some() {
-            // At once: the first touch of memory costs more than parsing, and growing would touch it twice.
+            // At once: the first touch of memory costs more than parsing, and growing would touch
+            // it twice.
             self.rows.reserve_exact(self.next_run_rows());
         }
 
@@ -79,8 +82,8 @@ impl RowSorter {
         Ok(())
     }
 
-    /// Hands the rows of every id to `each`, in order of time and then as they were pushed, those of one stretch of a log as
-    /// they were pushed; removes the runs.
+    /// Hands the rows of every id to `each`, in order of time and then as they were pushed, those
+    /// of one stretch of a log as they were pushed; removes the runs.
     pub(super) fn for_each_id(
         mut self,
         mut each: impl FnMut(&mut SameIdRows) -> Result<()>,
@@ -113,10 +116,11 @@ impl RowSorter {
 
 /// The rows of every id, ids in order, those of one as they were pushed.
 ///
-/// Rows are large, so that numbers are sorted in their place: the bits of a row's sort key that differ among `rows` at all, and
-/// below them the row's index, which both finds the row and keeps the order of equal ids. Access points and clusters of one log
-/// are few or near each other, so that all this nearly always fits 64 bits; where it does not, indices are sorted by the keys
-/// of their rows, which is slower.
+/// Rows are large, so that numbers are sorted in their place: the bits of a row's sort key that
+/// differ among `rows` at all, and below them the row's index, which both finds the row and keeps
+/// the order of equal ids. Access points and clusters of one log are few or near each other, so
+/// that all this nearly always fits 64 bits; where it does not, indices are sorted by the keys of
+/// their rows, which is slower.
 fn group_by_id<'a>(
     rows: &'a [JobRow],
     differing_bits: u128,

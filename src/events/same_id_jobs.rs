@@ -1,4 +1,5 @@
-//! Events of one id, in order of time → the jobs that it named in turn, without events that were written twice.
+//! Events of one id, in order of time → the jobs that it named in turn, without events that were
+//! written twice.
 
 use super::job_row::EventRow;
 use crate::eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
@@ -9,9 +10,10 @@ const SAME_SUBMISSION_MS: i64 = 60_000;
 /// An event told twice has stamps this close; finer ones than seconds may differ.
 const SAME_TIME_MS: i64 = 1000;
 
-/// HTCondor writes an event at least once, and generations of a log may overlap: of equal events of one time, the first
-/// stays. In one stretch of a log they are one only if the job was in no other state between them: it can be held, released
-/// and held in one second. Returns how many were dropped.
+/// HTCondor writes an event at least once, and generations of a log may overlap: of equal events of
+/// one time, the first stays. In one stretch of a log they are one only if the job was in no other
+/// state between them: it can be held, released and held in one second. Returns how many were
+/// dropped.
 pub(super) fn drop_doubles(events: &mut Vec<EventRow>) -> u64 {
     let mut kept = 0;
     for at in 0..events.len() {
@@ -39,8 +41,9 @@ fn find_double(kept: &[EventRow], event: &EventRow) -> Option<usize> {
     (first_near..kept.len()).find(|&at| {
         let earlier = &kept[at];
         let is_equal = earlier.number == event.number && earlier.text_hash == event.text_hash;
-        // Another log, or another generation, tells the same event. Within one stretch, an equal event is another one if the
-        // stretch itself tells that the job changed its state in between.
+        // Another log, or another generation, tells the same event. Within one stretch, an equal
+        // event is another one if the stretch itself tells that the job changed its state in
+        // between.
         is_equal
             && (earlier.stretch != event.stretch
                 || !changes_state(&kept[at + 1..], earlier.stretch))
@@ -58,8 +61,8 @@ fn changes_state(events: &[EventRow], stretch: super::job_row::LogStretch) -> bo
     })
 }
 
-/// One id can name several jobs in turn, after a job queue was wiped: a submission after an end, or long after another
-/// submission, begins a new one.
+/// One id can name several jobs in turn, after a job queue was wiped: a submission after an end, or
+/// long after another submission, begins a new one.
 pub(super) fn split_at_submissions(same_id: &[EventRow]) -> Vec<&[EventRow]> {
     let mut jobs = Vec::new();
     let mut start = 0;

@@ -1,4 +1,5 @@
-//! Rows in order → the columns of a shard, and back: jobs and their histories as slices of a mapped file.
+//! Rows in order → the columns of a shard, and back: jobs and their histories as slices of a mapped
+//! file.
 
 use anyhow::{Result, ensure};
 
@@ -9,8 +10,8 @@ use crate::column_table::column_table;
 use crate::eventlog::ResourceRequest;
 use crate::shard::{Shard, ShardColumn, ShardLayout};
 
-/// A shard is closed after the job that fills it; histories are never split. Larger ones would touch more memory for the first
-/// time, which costs more than parsing what they hold.
+/// A shard is closed after the job that fills it; histories are never split. Larger ones would
+/// touch more memory for the first time, which costs more than parsing what they hold.
 const SHARD_EVENTS: usize = 1 << 18;
 
 /// The column that says where each job's events begin, and where the last one's end: `[J + 1]`.

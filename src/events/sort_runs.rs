@@ -1,5 +1,6 @@
-//! Sort runs: rows of one job after another in a file, and the merge of many such files. A run says each job once, and of most
-//! events only what they have, as it goes through the page cache twice. It never outlives its program, so it has no version.
+//! Sort runs: rows of one job after another in a file, and the merge of many such files. A run says
+//! each job once, and of most events only what they have, as it goes through the page cache twice.
+//! It never outlives its program, so it has no version.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -140,7 +141,8 @@ fn write_ad(file: &mut BufWriter<fs_err::File>, ad: &AdRow) -> std::io::Result<(
     file.write_all(bytemuck::bytes_of(&record))
 }
 
-/// Hands the rows of every id in the runs at `paths` to `each`, which may change them; those of an earlier run first.
+/// Hands the rows of every id in the runs at `paths` to `each`, which may change them; those of an
+/// earlier run first.
 pub(super) fn merge(
     paths: &[PathBuf],
     mut each: impl FnMut(&mut SameIdRows) -> Result<()>,

@@ -1,4 +1,5 @@
-//! The event store: shards of columns, written once, mapped to read; jobs and their histories as slices.
+//! The event store: shards of columns, written once, mapped to read; jobs and their histories as
+//! slices.
 
 use std::path::Path;
 
@@ -115,7 +116,8 @@ impl EventStore {
         Ok(EventStore::new(shards, &job_counts, summary))
     }
 
-    /// Maps the store in `dir` and checks that its shards are those its manifest lists, byte for byte.
+    /// Maps the store in `dir` and checks that its shards are those its manifest lists, byte for
+    /// byte.
     pub fn open(dir: &Path) -> Result<EventStore> {
         let mut summary: StoreSummary = manifest::read(dir, EVENTS_FORMAT)?.body;
         let listing = std::mem::take(&mut summary.shards);
@@ -201,7 +203,8 @@ impl<'a> StoredJobs<'a> {
         shard.history(at)
     }
 
-    /// Where the events of job `index` begin in its shard: the first thing that [`StoredJobs::history`] looks up.
+    /// Where the events of job `index` begin in its shard: the first thing that
+    /// [`StoredJobs::history`] looks up.
     #[inline]
     pub(crate) fn first_event(&self, index: usize) -> u64 {
         let (shard, at) = self.locate(index);

@@ -1,4 +1,5 @@
-//! Events of many logs → a store: grouped by job, jobs told apart also where a cluster number was used again, doubles dropped.
+//! Events of many logs → a store: grouped by job, jobs told apart also where a cluster number was
+//! used again, doubles dropped.
 
 use std::path::PathBuf;
 
@@ -30,8 +31,9 @@ pub struct EventStoreBuilder {
 }
 
 impl EventStoreBuilder {
-    /// An empty store, of logs read with the options that `options_key` stands for. Owners are kept only as a hash of
-    /// `salt` and name. What outgrows memory is put aside in `dir`; without it, everything stays in memory.
+    /// An empty store, of logs read with the options that `options_key` stands for. Owners are kept
+    /// only as a hash of `salt` and name. What outgrows memory is put aside in `dir`; without it,
+    /// everything stays in memory.
     pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> EventStoreBuilder {
         EventStoreBuilder {
             salt: salt.to_owned(),
@@ -46,7 +48,8 @@ impl EventStoreBuilder {
         }
     }
 
-    /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay in the counts.
+    /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay
+    /// in the counts.
     pub fn add_batch(&mut self, batch: &EventBatch<'_>) -> Result<()> {
         let ap = self.summary.access_point_index(batch.ap);
         self.last_stretch = self.first_stretch + batch.stretch;
@@ -78,8 +81,8 @@ impl EventStoreBuilder {
         Ok(())
     }
 
-    /// Begins with all that `store` holds. If its last log has grown, that log is taken back up to where it can be read
-    /// on, and is returned: what follows is to be added and ended next.
+    /// Begins with all that `store` holds. If its last log has grown, that log is taken back up to
+    /// where it can be read on, and is returned: what follows is to be added and ended next.
     pub fn continue_from(
         &mut self,
         store: &EventStore,
@@ -110,8 +113,9 @@ impl EventStoreBuilder {
     }
 
     fn add_stored_jobs(&mut self, store: &EventStore, last_has_grown: bool) -> Result<()> {
-        // A store does not say which log an event is of. What came after the ends of all other logs is of the last one, whose
-        // order goes on: it is of stretch 1, which the rest of that log continues. All else is of stretch 0.
+        // A store does not say which log an event is of. What came after the ends of all other logs
+        // is of the last one, whose order goes on: it is of stretch 1, which the rest of that log
+        // continues. All else is of stretch 0.
         let other_sources = store.summary.sources.iter().rev().skip(1);
         let others_end_ms = other_sources
             .filter_map(|source| source.end_ms)
@@ -143,7 +147,8 @@ impl EventStoreBuilder {
         Ok(())
     }
 
-    /// Ends a log whose events were added; `begun` is what was known of it before, if it was read on.
+    /// Ends a log whose events were added; `begun` is what was known of it before, if it was read
+    /// on.
     pub fn end_log(&mut self, name: &str, log: LogSummary, begun: Option<&SourceLog>) -> SourceLog {
         self.first_stretch = self.last_stretch + 1;
         self.last_stretch = self.first_stretch;
@@ -205,7 +210,8 @@ impl EventStoreBuilder {
         EventStore::in_memory(shards, summary)
     }
 
-    /// Puts the rows together by job; `take_shard` gets columns whenever a shard is full, and at the end.
+    /// Puts the rows together by job; `take_shard` gets columns whenever a shard is full, and at
+    /// the end.
     fn for_each_shard(
         mut self,
         mut take_shard: impl FnMut(&ShardColumns) -> Result<()>,
@@ -353,7 +359,8 @@ pub(crate) mod tests {
         assert_eq!(found.summary.doubles, 1);
     }
 
-    /// Logs of one job, each of (time in ms, number): what is kept, and how many doubles were dropped.
+    /// Logs of one job, each of (time in ms, number): what is kept, and how many doubles were
+    /// dropped.
     fn told(logs: &[&[(i64, u16)]]) -> (Vec<u16>, u64) {
         let mut builder = EventStoreBuilder::new("", "", None);
         for log in logs {
@@ -547,7 +554,8 @@ pub(crate) mod tests {
             event(2, 5, 0, 3),
             event(2, 5, 1, 3),
         ];
-        // A double of what was there before, an event of the same time, and a new job before an old one.
+        // A double of what was there before, an event of the same time, and a new job before an old
+        // one.
         let second = [
             event(1, 20, 12, 2),
             event(1, 20, 13, 4),

@@ -1,4 +1,5 @@
-//! What a store of events says of itself in its manifest: its logs, its access points, its counts and its shards.
+//! What a store of events says of itself in its manifest: its logs, its access points, its counts
+//! and its shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,8 @@ pub struct SourceLog {
     pub end_ms: Option<i64>,
     /// The first anomalies of each kind, with their places.
     pub places: Vec<AnomalyPlace>,
-    /// The hosts that its jobs were submitted from, if these are several and it is taken for that of one access point.
+    /// The hosts that its jobs were submitted from, if these are several and it is taken for that
+    /// of one access point.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hosts: BTreeSet<String>,
     /// Its place among the generations of a global event log.

@@ -8,10 +8,12 @@ use anyhow::Result;
 use super::directory::sync_directory;
 use crate::temporary::{directory_of, make_beside, remove_leftovers};
 
-/// Writes `bytes` to `path` so that a reader, a crash or a power loss sees the old file or the new one whole.
+/// Writes `bytes` to `path` so that a reader, a crash or a power loss sees the old file or the new
+/// one whole.
 ///
-/// The bytes go to a temporary file beside the target, are synced, and take the target's name by rename; then the
-/// directory is synced. The mode is what the umask leaves of 0666: see [`super::apply_file_mode`].
+/// The bytes go to a temporary file beside the target, are synced, and take the target's name by
+/// rename; then the directory is synced. The mode is what the umask leaves of 0666: see
+/// [`super::apply_file_mode`].
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     write_atomic_parts(path, std::iter::once(bytes))
 }
@@ -44,8 +46,8 @@ pub fn create_new(path: &Path) -> std::io::Result<fs_err::File> {
         .open(path)
 }
 
-/// A file that is written piece by piece beside its target, and takes the target's name once it is whole.
-/// Dropped without a commit, it vanishes.
+/// A file that is written piece by piece beside its target, and takes the target's name once it is
+/// whole. Dropped without a commit, it vanishes.
 #[derive(Debug)]
 pub struct AtomicFile {
     temporary: PathBuf,

@@ -6,11 +6,13 @@ use rustix::process::umask;
 
 use crate::error::hinted;
 
-/// Who may read what the program writes: `private`, the default, for its user alone, or `shared`, as the umask says.
+/// Who may read what the program writes: `private`, the default, for its user alone, or `shared`,
+/// as the umask says.
 pub const MODE_VARIABLE: &str = "POOLCAST_FILE_MODE";
 
-/// Sees to it that files and directories of this process are made for its user alone, with modes 0600 and 0700, unless
-/// [`MODE_VARIABLE`] says otherwise. To be called before there is a second thread: the umask is that of the process.
+/// Sees to it that files and directories of this process are made for its user alone, with modes
+/// 0600 and 0700, unless [`MODE_VARIABLE`] says otherwise. To be called before there is a second
+/// thread: the umask is that of the process.
 ///
 /// # Errors
 /// Fails for a word that means nothing here.

@@ -8,8 +8,8 @@ use anyhow::Result;
 
 use crate::error::hinted;
 
-/// Keeps other calls from writing into the directory `dir` until what it returns is dropped. Where the file system has no
-/// locks, as NFS has none for directories, nothing is locked.
+/// Keeps other calls from writing into the directory `dir` until what it returns is dropped. Where
+/// the file system has no locks, as NFS has none for directories, nothing is locked.
 ///
 /// # Errors
 /// Fails, as something that passes, when another process has the lock.
@@ -32,7 +32,8 @@ pub fn lock_directory(dir: &Path) -> Result<fs_err::File> {
     }
 }
 
-/// A directory that no other call writes to while this is there. If nothing was written, the directory is removed.
+/// A directory that no other call writes to while this is there. If nothing was written, the
+/// directory is removed.
 #[derive(Debug)]
 pub struct LockedDirectory {
     path: PathBuf,

@@ -1,4 +1,5 @@
-//! Files that survive: whole or absent, never half. One way to write a file, one way to replace a directory.
+//! Files that survive: whole or absent, never half. One way to write a file, one way to replace a
+//! directory.
 
 mod atomic;
 mod directory;

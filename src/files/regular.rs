@@ -1,12 +1,13 @@
-//! Regular files of bounded size, opened so that nothing else in their place can stop or fool the reader.
+//! Regular files of bounded size, opened so that nothing else in their place can stop or fool the
+//! reader.
 
 use std::io::{Error, ErrorKind, Read as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens what another may have put there: a regular file of at most `most_bytes` bytes, and neither a link, a pipe, a device
-/// nor a directory. Opening never waits.
+/// Opens what another may have put there: a regular file of at most `most_bytes` bytes, and neither
+/// a link, a pipe, a device nor a directory. Opening never waits.
 ///
 /// # Errors
 /// Fails with [`ErrorKind::InvalidData`] for anything else.
@@ -41,7 +42,8 @@ fn open_checked(
         ))),
         _ => Ok(()),
     };
-    // A device is not even opened, as that can have effects. What is missing is said when it is opened.
+    // A device is not even opened, as that can have effects. What is missing is said when it is
+    // opened.
     let found = if follows_links {
         fs_err::metadata(path)
     } else {

@@ -11,8 +11,9 @@ use super::directory::{remove_all, sync_directory};
 use crate::error::hinted;
 use crate::temporary::{directory_of, make_beside, other_writer, remove_leftovers};
 
-/// A new directory under a temporary name that takes its final name only when [`StagedDirectory::commit`] is called.
-/// Dropped without a commit, it vanishes, and what stood at the final name is untouched.
+/// A new directory under a temporary name that takes its final name only when
+/// [`StagedDirectory::commit`] is called. Dropped without a commit, it vanishes, and what stood at
+/// the final name is untouched.
 #[derive(Debug)]
 pub struct StagedDirectory {
     temporary: PathBuf,
@@ -26,9 +27,9 @@ impl StagedDirectory {
     /// Prepares to write the directory `target`.
     ///
     /// # Errors
-    /// Fails when `target` exists and `replace` is false, or when it is not a directory with a `manifest.json`:
-    /// nothing but our own artefacts is ever replaced. Fails, as something that passes, when another process of this host is
-    /// writing `target`.
+    /// Fails when `target` exists and `replace` is false, or when it is not a directory with a
+    /// `manifest.json`: nothing but our own artefacts is ever replaced. Fails, as something that
+    /// passes, when another process of this host is writing `target`.
     pub fn new(target: &Path, replace: bool) -> Result<StagedDirectory> {
         let (replaces, place) = (is_occupied(target)?, target.display());
         if replaces {
@@ -74,8 +75,8 @@ impl StagedDirectory {
     /// Gives the directory its final name; an earlier one is removed once the new one stands.
     ///
     /// # Errors
-    /// Fails when nothing stood there when this began, and now something does: of several calls that write one new
-    /// directory the first counts.
+    /// Fails when nothing stood there when this began, and now something does: of several calls
+    /// that write one new directory the first counts.
     pub fn commit(mut self) -> Result<()> {
         sync_directory(&self.temporary)?;
         let replaced = if self.replaces {

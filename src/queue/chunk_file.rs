@@ -23,8 +23,8 @@ impl ChunkFile {
     }
 
     /// Says that the first `ended` trials of a lease have ended, after their results are on disk.
-    /// Returns the lease as it is then, or the chunk in its last state; `None` if the lease was lost
-    /// before.
+    /// Returns the lease as it is then, or the chunk in its last state; `None` if the lease was
+    /// lost before.
     pub(super) fn acknowledge(&self, ended: usize) -> Result<Option<ChunkFile>> {
         let ChunkState::Leased(worker) = &self.entry.state else {
             return Ok(None);

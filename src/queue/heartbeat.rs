@@ -1,5 +1,5 @@
-//! A worker's heartbeat ⇄ a small file with a number that grows: who sees it grow knows that the worker lives, whatever
-//! the clocks say.
+//! A worker's heartbeat ⇄ a small file with a number that grows: who sees it grow knows that the
+//! worker lives, whatever the clocks say.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -111,7 +111,8 @@ impl HeartbeatChannel {
     }
 }
 
-/// The heartbeat of a worker: a thread that writes the worker's file now and then. It stops when this is dropped.
+/// The heartbeat of a worker: a thread that writes the worker's file now and then. It stops when
+/// this is dropped.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     /// The worker's name.
@@ -154,8 +155,8 @@ impl Heartbeat {
         })
     }
 
-    /// Says which item the worker begins. When the worker has not come back a whole lease after `limit`, it hangs: the
-    /// heartbeat stops then, and the lease is lost.
+    /// Says which item the worker begins. When the worker has not come back a whole lease after
+    /// `limit`, it hangs: the heartbeat stops then, and the lease is lost.
     pub(super) fn begin_item(&self, item: WorkItem, limit: Duration) {
         self.channel.lock().current = Some(CurrentItem {
             item,
@@ -234,7 +235,8 @@ impl HeartbeatWriter {
                 LEAST_INTERVAL
             };
             if last_beat.elapsed() >= least {
-                // A beat that cannot be written is missed. After enough of them the lease is lost, as it must be.
+                // A beat that cannot be written is missed. After enough of them the lease is lost,
+                // as it must be.
                 let _ = self.write_beat(channel);
                 last_beat = Instant::now();
             }

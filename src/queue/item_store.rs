@@ -353,8 +353,8 @@ mod tests {
         );
     }
 
-    /// What a worker or a watcher does next, with the lease at that place among those ever given; `Trial` ends so many more of
-    /// its trials, and writes them to disk.
+    /// What a worker or a watcher does next, with the lease at that place among those ever given;
+    /// `Trial` ends so many more of its trials, and writes them to disk.
     #[derive(Debug, Clone)]
     enum Act {
         Claim(usize),
@@ -384,7 +384,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
-        /// Leases are kept for ever and used at any later time, as by workers that were stopped and woken.
+        /// Leases are kept for ever and used at any later time, as by workers that were stopped and
+        /// woken.
         #[test]
         fn one_file_a_chunk_and_one_result_a_trial_whatever_happens(acts in acts()) {
             let dir = tempfile::tempdir().expect("a directory");

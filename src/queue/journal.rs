@@ -1,4 +1,5 @@
-//! Results ⇄ one file a worker, one line a result: each file has one writer, and a torn last line is none.
+//! Results ⇄ one file a worker, one line a result: each file has one writer, and a torn last line
+//! is none.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -30,7 +31,8 @@ struct JournalLine<R> {
 /// A result as its line says.
 pub(super) struct JournalResult<'a, R> {
     pub(super) item: WorkItem,
-    /// How many trials of the chunk had ended when the attempt began: later attempts begin with no fewer.
+    /// How many trials of the chunk had ended when the attempt began: later attempts begin with no
+    /// fewer.
     pub(super) ended: usize,
     pub(super) attempt: u32,
     pub(super) worker: &'a str,
@@ -127,8 +129,8 @@ impl ResultJournal {
         }
     }
 
-    /// Adds a result of the trial `item`, in an attempt that began when `ended` trials of the chunk had ended;
-    /// [`ResultJournal::sync`] writes it.
+    /// Adds a result of the trial `item`, in an attempt that began when `ended` trials of the chunk
+    /// had ended; [`ResultJournal::sync`] writes it.
     pub(super) fn add(
         &mut self,
         item: WorkItem,
@@ -152,7 +154,8 @@ impl ResultJournal {
     /// Writes what was added; it is on disk when this returns.
     ///
     /// # Errors
-    /// Fails on a full disk, for instance, and leaves the journal as it was before; what was added is forgotten.
+    /// Fails on a full disk, for instance, and leaves the journal as it was before; what was added
+    /// is forgotten.
     pub(super) fn sync(&mut self) -> Result<()> {
         let lines = std::mem::take(&mut self.waiting);
         self.open()?;
@@ -160,7 +163,8 @@ impl ResultJournal {
             return Ok(());
         };
         if let Err(error) = file.write_all(&lines).and_then(|()| file.sync_data()) {
-            // Should this fail too, the rest of a line stands before the next one, and neither counts.
+            // Should this fail too, the rest of a line stands before the next one, and neither
+            // counts.
             file.set_len(self.end_bytes)?;
             return Err(error.into());
         }
@@ -183,7 +187,8 @@ impl ResultJournal {
 }
 
 /// Gives `each` every result in the directory `dir`, acknowledged or not, those of a journal in the
-/// order they were written in. `skip` hears of files that are no journals, whatever their names say.
+/// order they were written in. `skip` hears of files that are no journals, whatever their names
+/// say.
 pub(super) fn read_results<R: DeserializeOwned>(
     dir: &Path,
     skip: impl Fn(&Path, &str),

@@ -162,7 +162,8 @@ mod tests {
                 Some(first._heartbeat.worker.as_str())
             )
         );
-        // Its file stands still and says nothing of its process, as with a host that has lost its power.
+        // Its file stands still and says nothing of its process, as with a host that has lost its
+        // power.
         let file = queue.path("workers").join(first._heartbeat.worker.as_str());
         let lost = first.lease.clone();
         drop(first);

@@ -1,12 +1,12 @@
-//! Trials ⇄ a shared folder, and nothing else: no server, no lock, no clock that two hosts would have
-//! to share.
+//! Trials ⇄ a shared folder, and nothing else: no server, no lock, no clock that two hosts would
+//! have to share.
 //!
 //! Trials come in chunks: one alone, or up to 64 short ones in a row that a worker takes at once.
 //! Each chunk is one empty file, and its name is its state ([`ChunkEntry`]): how many of its trials
 //! have ended, and which worker has it. Every change of state is one rename of that file within its
-//! directory. So there is always exactly one file for a chunk, and of several processes that want to
-//! change its state one succeeds. A lease names its attempt and its worker: a worker that has lost
-//! its lease can no longer rename the file, and so cannot acknowledge its results.
+//! directory. So there is always exactly one file for a chunk, and of several processes that want
+//! to change its state one succeeds. A lease names its attempt and its worker: a worker that has
+//! lost its lease can no longer rename the file, and so cannot acknowledge its results.
 //!
 //! Results come before names. A worker syncs the results of its trials, several at once where the
 //! trials are short, and then renames the file of their chunk to say that so many have ended. A

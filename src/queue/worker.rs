@@ -71,9 +71,9 @@ pub struct WorkerTally {
 /// lost. `acknowledged` hears of each trial after its result is on disk and its chunk says so.
 ///
 /// # Errors
-/// An error of `attempt` is one that can pass: the chunk is given back, and the trial does not count
-/// as tried. The worker waits and goes on; when nothing else has happened for as long as a lease
-/// lasts, it fails with that error.
+/// An error of `attempt` is one that can pass: the chunk is given back, and the trial does not
+/// count as tried. The worker waits and goes on; when nothing else has happened for as long as a
+/// lease lasts, it fails with that error.
 pub fn run_worker<R: Serialize>(
     queue: &Queue,
     limit: Duration,
@@ -189,8 +189,8 @@ impl<'a> QueueWorker<'a> {
         Ok(WorkerStep::Worked)
     }
 
-    /// Does the next trial of a chunk, or gives the rest of it back. Returns the chunk if the worker
-    /// still has it and something of it is left.
+    /// Does the next trial of a chunk, or gives the rest of it back. Returns the chunk if the
+    /// worker still has it and something of it is left.
     fn do_next_trial<R: Serialize>(
         &mut self,
         mut chunk: ChunkInProgress<R>,
@@ -567,7 +567,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(&dir, 1);
         let stop = AtomicBool::new(false);
-        // Its heart stops, as it comes back neither at its limit nor a lease later, but when another has the item done.
+        // Its heart stops, as it comes back neither at its limit nor a lease later, but when
+        // another has the item done.
         let hung = |_: &TrialAttempt<'_>| {
             let mut pace = Backoff::new(0.02);
             while counts(&queue).done == 0 {

@@ -1,4 +1,5 @@
-//! A search space and what is known of earlier trials → the point that a trial tries, and which trials are pruned.
+//! A search space and what is known of earlier trials → the point that a trial tries, and which
+//! trials are pruned.
 
 mod observed_trial;
 pub mod pruners;

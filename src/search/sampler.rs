@@ -1,4 +1,5 @@
-//! A search space, a method, a trial's number and what came of others → the point that the trial tries.
+//! A search space, a method, a trial's number and what came of others → the point that the trial
+//! tries.
 
 use anyhow::Result;
 
@@ -21,7 +22,8 @@ pub struct Sampler<'a> {
 }
 
 impl Sampler<'_> {
-    /// The point that trial `trial`, counted from 1, tries. Only the method `bayes` learns from `history`.
+    /// The point that trial `trial`, counted from 1, tries. Only the method `bayes` learns from
+    /// `history`.
     ///
     /// # Errors
     /// Fails for a grid that cannot be made, and beyond the last point of one.

@@ -1,4 +1,5 @@
-//! A configuration → its search space, in W&B's words; and a point of the space → the configuration of a trial.
+//! A configuration → its search space, in W&B's words; and a point of the space → the configuration
+//! of a trial.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,8 @@ use serde_json::{Map, Value};
 use crate::config::{Config, Distribution};
 use crate::error::hinted;
 
-/// The sections of a configuration whose `parameters` a sweep draws; no two have a parameter of the same name.
+/// The sections of a configuration whose `parameters` a sweep draws; no two have a parameter of the
+/// same name.
 const SECTIONS: [&str; 2] = ["preprocessing", "training"];
 
 /// What a sweep draws from: each parameter's name and distribution, in W&B's order: by name.
@@ -17,7 +19,8 @@ pub struct SearchSpace {
     parameters: Vec<(String, Distribution)>,
 }
 
-/// A point of a search space: the value of each parameter. A parameter within another has a dotted name.
+/// A point of a search space: the value of each parameter. A parameter within another has a dotted
+/// name.
 pub type SearchPoint = BTreeMap<String, Value>;
 
 impl SearchSpace {
@@ -37,7 +40,8 @@ impl SearchSpace {
         )
     }
 
-    /// The space of W&B's `parameters`, which may hold others: `{optimizer: {parameters: {rate: {min: 0.0, max: 1.0}}}}`.
+    /// The space of W&B's `parameters`, which may hold others: `{optimizer: {parameters: {rate:
+    /// {min: 0.0, max: 1.0}}}}`.
     ///
     /// # Errors
     /// Fails for what W&B's schema refuses, and names the parameter.

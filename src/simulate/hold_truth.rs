@@ -16,7 +16,8 @@ pub struct HoldTruth {
     pub hold_time_ms: i64,
     /// The second of the release, epoch ms; -1 if the log has none.
     pub release_time_ms: i64,
-    /// The probability that the job next ends well, given everything at its release; NaN if it was not released.
+    /// The probability that the job next ends well, given everything at its release; NaN if it was
+    /// not released.
     pub p_release: f64,
     /// The same given everything at the hold, the release and its delay being random.
     pub p_hold: f64,

@@ -153,7 +153,8 @@ impl<'a> SimulatedJob<'a> {
         }
     }
 
-    /// What follows a hold until the release, with the truth about both; the cycle's place, if the job is released.
+    /// What follows a hold until the release, with the truth about both; the cycle's place, if the
+    /// job is released.
     fn release(&mut self, cause: HoldCause) -> Option<usize> {
         let hold_ms = self.now_ms;
         let code = self.traces.last_code;
@@ -202,7 +203,8 @@ impl<'a> SimulatedJob<'a> {
         Some(at)
     }
 
-    /// The state that the job will be released in if nobody mends anything: some memory requests grow by themselves.
+    /// The state that the job will be released in if nobody mends anything: some memory requests
+    /// grow by themselves.
     fn with_grown_request(&self, cause: HoldCause) -> JobCondition {
         let grows = self.user.grows && cause == HoldCause::Memory;
         JobCondition {

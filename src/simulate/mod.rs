@@ -1,11 +1,13 @@
 //! A seed and a size → a global event log of a pool whose truth is known, and that truth.
 //!
-//! Users with habits submit clusters; origins of data fail for all their users at once. A job's life is drawn when its
-//! cluster is submitted. After each release the probability of success follows from what is hidden then; the outcome is
-//! drawn from it, and the events that lead there are written: so the probabilities are exact.
+//! Users with habits submit clusters; origins of data fail for all their users at once. A job's
+//! life is drawn when its cluster is submitted. After each release the probability of success
+//! follows from what is hidden then; the outcome is drawn from it, and the events that lead there
+//! are written: so the probabilities are exact.
 //!
-//! Time is cut into slices. The clusters submitted in a slice live in parallel, each with a generator of its own; their
-//! later events wait for their slices. Then the slice's events are sorted, written as text in parallel, and appended.
+//! Time is cut into slices. The clusters submitted in a slice live in parallel, each with a
+//! generator of its own; their later events wait for their slices. Then the slice's events are
+//! sorted, written as text in parallel, and appended.
 
 mod hold_cause;
 mod hold_reason;
@@ -55,7 +57,8 @@ const SHORTEST_SLICE_MS: i64 = 10_000;
 const CLUSTERS_PER_TASK: usize = 16;
 const EVENTS_PER_PIECE: usize = 512;
 
-/// The summary of the simulation in `log` and `truth`, if `settings` made it and nothing in it has changed since.
+/// The summary of the simulation in `log` and `truth`, if `settings` made it and nothing in it has
+/// changed since.
 pub fn finished_summary(
     settings: &SimulationSettings,
     log: &Path,
@@ -103,7 +106,8 @@ pub fn simulate(
     Ok(origin.summary)
 }
 
-/// Makes sure that nothing but an earlier simulation is replaced, and removes its rotated generations.
+/// Makes sure that nothing but an earlier simulation is replaced, and removes its rotated
+/// generations.
 fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
     ensure!(
         log != truth,
@@ -151,7 +155,8 @@ fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
     Ok(())
 }
 
-/// Lets the pool live; hands its log on in pieces, in order, and returns what was counted and the hold cycles.
+/// Lets the pool live; hands its log on in pieces, in order, and returns what was counted and the
+/// hold cycles.
 fn simulate_pool(
     settings: &SimulationSettings,
     mut write: impl FnMut(&[TextPiece]) -> Result<()> + Send,
@@ -256,7 +261,8 @@ mod tests {
         (summary.count(&cycles), cycles)
     }
 
-    /// Holds with what was predicted and what came, where the log tells; those at its end are known only if it came fast.
+    /// Holds with what was predicted and what came, where the log tells; those at its end are known
+    /// only if it came fast.
     fn known(
         cycles: &[SimulatedHold],
         days: u32,
@@ -277,8 +283,9 @@ mod tests {
             .collect()
     }
 
-    /// The deviation of what came from what was predicted, in standard errors, for each tenth of probability. Holds of
-    /// one cause on one day may share their fate, such as the end of an outage, and so enter as one.
+    /// The deviation of what came from what was predicted, in standard errors, for each tenth of
+    /// probability. Holds of one cause on one day may share their fate, such as the end of an
+    /// outage, and so enter as one.
     fn z_scores(known: &[(HoldTruth, f64, f64)]) -> Vec<f64> {
         let tenth = |low: usize| {
             let within = known

@@ -1,4 +1,5 @@
-//! A seed → the pool: who submits and with what habits, where jobs run, which origins their data are on.
+//! A seed → the pool: who submits and with what habits, where jobs run, which origins their data
+//! are on.
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
@@ -76,7 +77,8 @@ pub(super) struct PoolUser {
     pub(super) gives_up: bool,
     /// The origin of the input; the access point if none.
     pub(super) input: Option<usize>,
-    /// The origin that output goes to, another one than that of the input; the access point if none.
+    /// The origin that output goes to, another one than that of the input; the access point if
+    /// none.
     pub(super) output: Option<usize>,
     /// The median run, in seconds.
     pub(super) run_s: f64,

@@ -1,4 +1,5 @@
-//! A user and a hold → who decides about it, and how long a release takes: as draws, and as a known distribution.
+//! A user and a hold → who decides about it, and how long a release takes: as draws, and as a known
+//! distribution.
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;

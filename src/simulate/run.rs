@@ -157,7 +157,8 @@ impl SimulatedJob<'_> {
         self.push(TracedEvent::Terminated(usage, exit));
     }
 
-    /// Goes on hold, out of a run: 021 where the starter met an error, 004 and 012 with the same code.
+    /// Goes on hold, out of a run: 021 where the starter met an error, 004 and 012 with the same
+    /// code.
     fn hold(&mut self, cause: HoldCause, run: &PlannedRun, execute_ms: i64, starter_says: bool) {
         let site = &self.pool.sites[run.site];
         let slot = format!(

@@ -1,4 +1,5 @@
-//! What is hidden about a job → the chances of each way its next run can end: the planted probabilities.
+//! What is hidden about a job → the chances of each way its next run can end: the planted
+//! probabilities.
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
@@ -52,7 +53,8 @@ pub(super) struct JobCondition {
 }
 
 impl JobCondition {
-    /// The chances of what can stop a run, each given that nothing before it did, in the order a run meets them.
+    /// The chances of what can stop a run, each given that nothing before it did, in the order a
+    /// run meets them.
     fn stop_chances(&self, pool: &SimulatedPool, user: &PoolUser) -> [(RunOutcome, f64); 14] {
         let fault = |cause| {
             (
@@ -167,8 +169,9 @@ pub(super) fn repair_chance(user: &PoolUser, way: ReleaseWay) -> f64 {
     }
 }
 
-/// The probability of success after a release whose moment and whose repair are not known yet, given the state at the
-/// hold: the origins go on as Markov chains, and the delay has the distribution of the user's habit.
+/// The probability of success after a release whose moment and whose repair are not known yet,
+/// given the state at the hold: the origins go on as Markov chains, and the delay has the
+/// distribution of the user's habit.
 pub(super) fn success_at_hold(
     state: &JobCondition,
     cause: HoldCause,

@@ -32,8 +32,8 @@ impl SimulationSettings {
             .max(7)
     }
 
-    /// The digest of everything that a simulation is made from. The program's version is part of it, as another version may
-    /// draw other lives.
+    /// The digest of everything that a simulation is made from. The program's version is part of
+    /// it, as another version may draw other lives.
     pub(super) fn key(&self) -> Result<String> {
         manifest::key(&(TRUTH.version, env!("CARGO_PKG_VERSION"), self))
     }

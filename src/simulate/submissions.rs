@@ -1,4 +1,5 @@
-//! A number of jobs and a span of time → clusters in the order of their submission, by day and week.
+//! A number of jobs and a span of time → clusters in the order of their submission, by day and
+//! week.
 
 use std::sync::Arc;
 
@@ -190,7 +191,8 @@ impl SubmissionSchedule {
     }
 }
 
-/// How much is submitted at `time_ms`: little at night (UTC is five hours ahead of most users) and at weekends.
+/// How much is submitted at `time_ms`: little at night (UTC is five hours ahead of most users) and
+/// at weekends.
 fn submission_rate(time_ms: i64) -> f64 {
     let hour = time_ms.rem_euclid(DAY_MS) as f64 / HOUR_MS as f64;
     let day = 1.0 - 0.6 * ((hour - 7.0) / 24.0 * std::f64::consts::TAU).cos();

@@ -1,4 +1,5 @@
-//! What the lives of some clusters' jobs leave: events by time slice, hold cycles, counts; and events → their text.
+//! What the lives of some clusters' jobs leave: events by time slice, hold cycles, counts; and
+//! events → their text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -77,7 +77,8 @@ pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Res
     )
 }
 
-/// What the truth file at `path` says of its simulation; `None` where there is no such file, or it does not tell.
+/// What the truth file at `path` says of its simulation; `None` where there is no such file, or it
+/// does not tell.
 pub(super) fn read_origin(path: &Path) -> Option<SimulationOrigin> {
     let shard = Shard::open(path, TRUTH).ok()?;
     shard.notes::<TruthNotes>().ok()?.origin

@@ -23,7 +23,8 @@ pub(super) struct LogWriter {
     rotated: Vec<AtomicFile>,
     size_bytes: u64,
     offset_bytes: u64,
-    /// Of all events, without the headers of the files: these are written anew once their files are full.
+    /// Of all events, without the headers of the files: these are written anew once their files are
+    /// full.
     checksum: Checksum,
     /// When the log and its current file were created, epoch ms; `None` before the first event.
     created_ms: Option<(i64, i64)>,
@@ -36,7 +37,8 @@ pub(super) fn generation(path: &Path, number: usize) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The checksum of the events in the log at `path` and its `rotated` generations, as [`LogWriter::xxh3`] gives it.
+/// The checksum of the events in the log at `path` and its `rotated` generations, as
+/// [`LogWriter::xxh3`] gives it.
 pub(super) fn events_xxh3(path: &Path, rotated: usize) -> Result<String> {
     let generations = (1..=rotated).rev().map(|number| generation(path, number));
     let mut checksum = Checksum::default();
@@ -122,7 +124,8 @@ impl LogWriter {
         text.bytes
     }
 
-    /// Writes the header of the full file anew, with its size and the time of its rotation, and begins the next one.
+    /// Writes the header of the full file anew, with its size and the time of its rotation, and
+    /// begins the next one.
     fn rotate(&mut self, now_ms: i64) -> Result<()> {
         let header = self.header(now_ms, self.size_bytes);
         let file = self.current.file();

@@ -1,10 +1,12 @@
-//! What every trial predicted of rows it had not seen → how good the best one is, without the luck of having been chosen.
+//! What every trial predicted of rows it had not seen → how good the best one is, without the luck
+//! of having been chosen.
 //!
-//! The best of many trials is the best partly by chance, so its own score is too good. BBC-CV takes that out: the rows are
-//! drawn with replacement many times; each time the trial is chosen anew on the rows that were drawn, and scored on those that
-//! were not; the mean of these scores is the estimate, their percentiles its interval (Tsamardinos, Greasidou and Borboudakis
-//! 2018, "Bootstrapping the out-of-sample predictions for efficient and accurate cross-validation", Machine Learning 107).
-//! Whole groups are drawn, as rows of one group are not independent.
+//! The best of many trials is the best partly by chance, so its own score is too good. BBC-CV takes
+//! that out: the rows are drawn with replacement many times; each time the trial is chosen anew on
+//! the rows that were drawn, and scored on those that were not; the mean of these scores is the
+//! estimate, their percentiles its interval (Tsamardinos, Greasidou and Borboudakis 2018,
+//! "Bootstrapping the out-of-sample predictions for efficient and accurate cross-validation",
+//! Machine Learning 107). Whole groups are drawn, as rows of one group are not independent.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -75,7 +77,8 @@ impl TrueClasses<'_> {
         class_score(metric.name, &probabilities, &y, self.classes)
     }
 
-    /// The score of one trial's `probabilities` `[n, classes]`, with its interval; `None` where it is not defined.
+    /// The score of one trial's `probabilities` `[n, classes]`, with its interval; `None` where it
+    /// is not defined.
     pub fn interval(
         &self,
         metric: &Metric,
@@ -93,7 +96,8 @@ impl TrueClasses<'_> {
         Some(ScoreEstimate { value, low, high })
     }
 
-    /// What the best of `trials` is worth: the probabilities `[n, classes]` of each, all of the same rows.
+    /// What the best of `trials` is worth: the probabilities `[n, classes]` of each, all of the
+    /// same rows.
     pub fn corrected(
         &self,
         metric: &Metric,

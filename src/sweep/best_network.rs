@@ -1,5 +1,5 @@
-//! Results of trials → the best one: by the sweep's metric on the validation samples; of equals the one with the lowest loss
-//! there, then the earlier trial.
+//! Results of trials → the best one: by the sweep's metric on the validation samples; of equals the
+//! one with the lowest loss there, then the earlier trial.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,8 @@ use crate::error::hinted;
 use crate::manifest;
 use crate::training::{Epoch, TrainingMetrics};
 
-/// What decides where the sweep's metric is defined for no trial, as F-measure without a success among samples and predictions.
+/// What decides where the sweep's metric is defined for no trial, as F-measure without a success
+/// among samples and predictions.
 const LOSS: Metric = Metric {
     name: MetricName::ValidationLoss,
     goal: Goal::Minimize,
@@ -43,7 +44,8 @@ impl TrialResult {
 pub struct BestNetwork {
     /// The best trial, counted from 1.
     pub trial: usize,
-    /// What it was chosen by: the sweep's metric, or the validation loss where that is defined for no trial.
+    /// What it was chosen by: the sweep's metric, or the validation loss where that is defined for
+    /// no trial.
     pub metric: Metric,
     /// Its value.
     pub value: f64,
@@ -52,7 +54,8 @@ pub struct BestNetwork {
 }
 
 impl BestNetwork {
-    /// The best of `trials` by `metric`. A trial for which that is not defined comes after all for which it is.
+    /// The best of `trials` by `metric`. A trial for which that is not defined comes after all for
+    /// which it is.
     ///
     /// # Errors
     /// Fails when no trial left a model.

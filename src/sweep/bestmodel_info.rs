@@ -1,4 +1,5 @@
-//! The best trial → `best.json` for programs, and `bestmodel.info` for people and scripts, a line of `key = value` each.
+//! The best trial → `best.json` for programs, and `bestmodel.info` for people and scripts, a line
+//! of `key = value` each.
 
 use std::path::Path;
 
@@ -23,8 +24,9 @@ pub fn write_best_network(dir: &Path, best: &BestNetwork) -> Result<()> {
     )
 }
 
-/// What is known of the best trial: why it was chosen, its scores on the test samples where it was evaluated on them, its
-/// hyper-parameters, where its model is. `evaluation` are those scores, if they are not beside the model yet.
+/// What is known of the best trial: why it was chosen, its scores on the test samples where it was
+/// evaluated on them, its hyper-parameters, where its model is. `evaluation` are those scores, if
+/// they are not beside the model yet.
 pub fn best_model_info(
     dir: &Path,
     best: &BestNetwork,
@@ -91,7 +93,8 @@ fn failure_text(trial: &TrialResult) -> String {
     format!("{}: {why}", trial.trial)
 }
 
-/// Adds the scores of the model in `run` on the test samples: those of `evaluation`, or of the file beside the model.
+/// Adds the scores of the model in `run` on the test samples: those of `evaluation`, or of the file
+/// beside the model.
 fn add_test_scores(
     info: &mut InfoLines,
     run: &Path,
@@ -116,8 +119,8 @@ fn add_test_scores(
     Ok(())
 }
 
-/// Writes what is known of the best trial of each split for people, as [`write_best_network`] does: each line begins with the name of the
-/// split and a dot.
+/// Writes what is known of the best trial of each split for people, as [`write_best_network`] does:
+/// each line begins with the name of the split and a dot.
 pub(super) fn write_split_choices(
     dir: &Path,
     choices: &[SplitChoice],

@@ -1,4 +1,5 @@
-//! The rows of a sweep with pipelines → for each split the best trial, and what it is worth on rows that it did not learn from.
+//! The rows of a sweep with pipelines → for each split the best trial, and what it is worth on rows
+//! that it did not learn from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,13 +36,15 @@ pub struct SplitChoice {
     pub metric: Metric,
     /// Its value.
     pub value: f64,
-    /// What the best is worth without the luck of the choice (BBC-CV); absent where predictions are missing.
+    /// What the best is worth without the luck of the choice (BBC-CV); absent where predictions are
+    /// missing.
     pub corrected: Option<ScoreEstimate>,
     /// Its score on the rows held out; with folds these had no part in the choice.
     pub validation: Option<ScoreEstimate>,
     /// Its score on the test side of samples of logs, which had no part in the choice.
     pub test: Option<ScoreEstimate>,
-    /// Its score on each further split, none of which had a part in the choice; absent where that is not defined.
+    /// Its score on each further split, none of which had a part in the choice; absent where that
+    /// is not defined.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub evaluation: BTreeMap<String, Option<ScoreEstimate>>,
     /// What its pipeline depends on.
@@ -129,7 +132,8 @@ fn choose_among(
 }
 
 impl SplitChoice {
-    /// Estimates what the choice is worth. `rows` are those of all trials that were compared, or none of them.
+    /// Estimates what the choice is worth. `rows` are those of all trials that were compared, or
+    /// none of them.
     fn estimate_scores(
         &mut self,
         sweep: &SweepFolder,
@@ -168,7 +172,8 @@ impl SplitChoice {
             self.importances = Some(importances);
         }
 
-        // Where the predictions of one trial are missing, nothing is known of the luck of the choice.
+        // Where the predictions of one trial are missing, nothing is known of the luck of the
+        // choice.
         let all: Option<Vec<TrialPredictions>> = rows
             .iter()
             .map(|row| trial_data::trial_predictions(sweep, row, &tables).ok())
@@ -188,8 +193,8 @@ fn true_classes(table: &FeatureTable) -> TrueClasses<'_> {
     }
 }
 
-/// What the best of `all` is worth, estimated on the rows that every trial predicted: in folds, if there are any, else those
-/// held out.
+/// What the best of `all` is worth, estimated on the rows that every trial predicted: in folds, if
+/// there are any, else those held out.
 fn corrected_estimate(
     metric: &Metric,
     tables: &FitTables,

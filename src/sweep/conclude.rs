@@ -1,5 +1,6 @@
-//! The rows of a sweep whose trials were done by parts → what `sweep run` leaves at its end, in two steps: the choice, for which
-//! rows are enough, and then the scores of what was chosen, for which only its own files are needed.
+//! The rows of a sweep whose trials were done by parts → what `sweep run` leaves at its end, in two
+//! steps: the choice, for which rows are enough, and then the scores of what was chosen, for which
+//! only its own files are needed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,8 +43,8 @@ pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<TrialRow> 
     })
 }
 
-/// Leaves in `out` the results of `sweep`, all of whose trials have ended as `rows` say: its rows, its best network, its
-/// manifest, and what [`evaluate_choices`] needs.
+/// Leaves in `out` the results of `sweep`, all of whose trials have ended as `rows` say: its rows,
+/// its best network, its manifest, and what [`evaluate_choices`] needs.
 ///
 /// # Errors
 /// Fails where no trial has a value.
@@ -176,8 +177,8 @@ pub struct EvaluatedChoices {
     pub choices: Vec<SplitChoice>,
 }
 
-/// Scores the best trials of the finished `sweep`, and leaves in `out` the scores beside the model's place, `bestmodel.info` and
-/// `selection.json`.
+/// Scores the best trials of the finished `sweep`, and leaves in `out` the scores beside the
+/// model's place, `bestmodel.info` and `selection.json`.
 ///
 /// # Errors
 /// Fails where a model, its tensors or its table are missing.

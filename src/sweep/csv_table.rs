@@ -7,7 +7,8 @@ use super::trial_row::{TrialRow, plain_value};
 use crate::config::MetricName;
 use crate::training::{ClassScores, Scores};
 
-/// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves the configuration out.
+/// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves
+/// the configuration out.
 #[derive(Debug, Default)]
 pub(super) struct CsvColumns {
     /// Further splits that pipelines were evaluated on.

@@ -11,8 +11,9 @@ use crate::queue::{ChunkEntry, Queue};
 /// The priority of items that nobody prefers.
 const PRIORITY: u8 = 100;
 
-/// Adds what there is to do next to `queue`, once everything in it has ended, and seals it when that was the last.
-/// `prepare` is given the configurations of the trials, and has to make their tensors.
+/// Adds what there is to do next to `queue`, once everything in it has ended, and seals it when
+/// that was the last. `prepare` is given the configurations of the trials, and has to make their
+/// tensors.
 pub(super) fn fill_queue(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -20,8 +21,8 @@ pub(super) fn fill_queue(
 ) -> Result<()> {
     let entries = queue.chunk_entries()?;
     let added = queue.added_chunks()?;
-    // A listing that is made while names change may show an item twice, or not at all, but it shows each that has ended once.
-    // Others may have put more there.
+    // A listing that is made while names change may show an item twice, or not at all, but it shows
+    // each that has ended once. Others may have put more there.
     if entries.len() < added || !entries.iter().all(ChunkEntry::has_ended) {
         return Ok(());
     }

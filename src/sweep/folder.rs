@@ -45,8 +45,9 @@ pub struct SweepFolder {
 }
 
 impl SweepFolder {
-    /// The sweep that `config` describes over the store of events or the tables `source_key`, in the folder `dir`: the one that is there,
-    /// if it is the same and `anew` is false, else a new one in its place.
+    /// The sweep that `config` describes over the store of events or the tables `source_key`, in
+    /// the folder `dir`: the one that is there, if it is the same and `anew` is false, else a new
+    /// one in its place.
     ///
     /// # Errors
     /// Fails where something else than a sweep is.
@@ -185,7 +186,8 @@ pub(super) fn sweep_key(config: &Config, plan: &SweepPlan) -> Result<String> {
     manifest::key(&(SWEEP.version, sweep, plan))
 }
 
-/// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new one may find done.
+/// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new
+/// one may find done.
 fn clear_results(dir: &Path) -> Result<()> {
     let names = [
         manifest::FILE,

@@ -12,10 +12,12 @@ pub(super) struct ComparisonGroup {
     pub(super) split: Option<String>,
 }
 
-/// Of more trials on a split nobody keeps what each predicted, and what the best is worth without luck is not estimated.
+/// Of more trials on a split nobody keeps what each predicted, and what the best is worth without
+/// luck is not estimated.
 pub(super) const MOST_COMPARED: usize = 1000;
 
-/// The best trials among those that were added. A trial that is not among the best of some is not among the best of all.
+/// The best trials among those that were added. A trial that is not among the best of some is not
+/// among the best of all.
 #[derive(Debug)]
 pub(super) struct KeptTrials {
     goal: Goal,
@@ -50,7 +52,8 @@ impl KeptTrials {
         self.rank_place(known, Candidate { rank, trial }) < self.keep
     }
 
-    /// Adds a trial that has ended. Returns the trial, this or another, that is not among the best after that.
+    /// Adds a trial that has ended. Returns the trial, this or another, that is not among the best
+    /// after that.
     pub(super) fn add(
         &mut self,
         group: ComparisonGroup,
@@ -95,7 +98,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whoever hears of which trials, and in whatever order: what any of them keeps has the best of all.
+        /// Whoever hears of which trials, and in whatever order: what any of them keeps has the
+        /// best of all.
         #[test]
         fn no_trial_that_may_be_needed_is_dropped(
             values in prop::collection::vec((0..6_u8, 0..4_usize, any::<bool>()), 1..40),

@@ -27,8 +27,9 @@ pub struct LocalWorkers<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Manages `sweep` and works on it until all trials have ended or it is told to stop. Others may work on it at the same time,
-/// and where another manager is at it, this process only works. `prepare` makes the tensors of trials, as in [`manage_trials`].
+/// Manages `sweep` and works on it until all trials have ended or it is told to stop. Others may
+/// work on it at the same time, and where another manager is at it, this process only works.
+/// `prepare` makes the tensors of trials, as in [`manage_trials`].
 ///
 /// # Errors
 /// Fails when no worker can go on, on a full disk, for instance; the same call goes on from there.
@@ -47,7 +48,8 @@ pub fn run_locally(
 
     let work = || {
         let worked = work_trials(sweep, queue, workers.limit, stop, &progress, &ended);
-        // A worker that returns Ok found no work left. When the last one returns, stop the manager too, or it waits forever.
+        // A worker that returns Ok found no work left. When the last one returns, stop the manager
+        // too, or it waits forever.
         let is_last = workers_left.fetch_sub(1, Ordering::Relaxed) == 1;
         stop.fetch_or(worked.is_ok() || is_last, Ordering::Relaxed);
         if let Err(error) = worked
@@ -62,7 +64,8 @@ pub fn run_locally(
             scope.spawn(work);
         }
         let managed = manage_trials(sweep, queue, workers.keep, stop, &prepare, &say);
-        // Where another process manages the sweep, the workers of this one go on until nothing is left.
+        // Where another process manages the sweep, the workers of this one go on until nothing is
+        // left.
         if !matches!(managed, Ok(ManagerOutcome::OtherManager(_))) {
             stop.store(true, Ordering::Relaxed);
         }

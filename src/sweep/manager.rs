@@ -21,9 +21,10 @@ use crate::queue::{ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_man
 /// How often it is said how many trials have ended.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
-/// Manages `sweep` until all its trials have ended or `stop` is set; then leaves the results, and removes the queue. Of
-/// models those of the `keep` best trials stay. `prepare` is given the configurations of trials before anybody takes them,
-/// and has to make their tensors; `say` hears of what happens, which [`LOG_FILE`] keeps.
+/// Manages `sweep` until all its trials have ended or `stop` is set; then leaves the results, and
+/// removes the queue. Of models those of the `keep` best trials stay. `prepare` is given the
+/// configurations of trials before anybody takes them, and has to make their tensors; `say` hears
+/// of what happens, which [`LOG_FILE`] keeps.
 ///
 /// # Errors
 /// Fails on what does not pass, such as a disk that stays full; the same call goes on from there.

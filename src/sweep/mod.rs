@@ -1,4 +1,5 @@
-//! Many trials → one best: draws of hyper-parameters from a search space, on this machine or by workers that share a folder.
+//! Many trials → one best: draws of hyper-parameters from a search space, on this machine or by
+//! workers that share a folder.
 
 mod bbc_cv;
 mod best_network;

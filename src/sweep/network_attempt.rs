@@ -1,4 +1,5 @@
-//! A trial of the network → its row: one training, in a directory of its attempt alone until it counts.
+//! A trial of the network → its row: one training, in a directory of its attempt alone until it
+//! counts.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -55,8 +56,8 @@ pub(super) struct NetworkAttempt<'a> {
 }
 
 impl NetworkAttempt<'_> {
-    /// Trains until the trial ends or the deadline has passed, and takes over into `row` what came of it. `progress` hears of
-    /// each epoch with its trial.
+    /// Trains until the trial ends or the deadline has passed, and takes over into `row` what came
+    /// of it. `progress` hears of each epoch with its trial.
     ///
     /// # Errors
     /// Fails where it was stopped, where the loss was NaN or infinite, and on a full disk.
@@ -126,7 +127,8 @@ impl NetworkAttempt<'_> {
         )
     }
 
-    /// Whether this trial, too, comes to the last epoch of the training in `dir`, which may be of another sweep.
+    /// Whether this trial, too, comes to the last epoch of the training in `dir`, which may be of
+    /// another sweep.
     fn may_go_on_from(&self, dir: &Path) -> bool {
         let Ok(history) = read_history(dir) else {
             return false;
@@ -173,7 +175,8 @@ pub(super) fn set_network_key(
     Ok(key)
 }
 
-/// Takes over into `row` what the training in `dir` came to. One whose loss was NaN or infinite has a history, too.
+/// Takes over into `row` what the training in `dir` came to. One whose loss was NaN or infinite has
+/// a history, too.
 pub(super) fn record_training(
     row: &mut TrialRow,
     dir: &Path,

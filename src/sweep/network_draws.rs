@@ -6,8 +6,8 @@ use crate::config::{Config, MOST_TRIALS, Method};
 use crate::error::hinted;
 use crate::search::{ObservedTrial, Sampler, SearchSpace, grid_point_count, trial_at};
 
-/// How many trials of the network the sweep of `config` makes: `runs`, or every point of a grid; at most `run_cap`. A sweep
-/// over tables makes none, nor does one with `runs` 0.
+/// How many trials of the network the sweep of `config` makes: `runs`, or every point of a grid; at
+/// most `run_cap`. A sweep over tables makes none, nor does one with `runs` 0.
 ///
 /// # Errors
 /// Fails for a grid without parameters, with one that has no last value, or with too many points.
@@ -34,8 +34,9 @@ pub fn network_trial_count(config: &Config) -> Result<usize> {
     Ok(trials as usize)
 }
 
-/// The configuration of the network's trial `trial`, counted from 1: every distribution in `config` replaced by a value. It
-/// depends on `config`, the trial and, with the method `bayes`, on the trials in `history` alone.
+/// The configuration of the network's trial `trial`, counted from 1: every distribution in `config`
+/// replaced by a value. It depends on `config`, the trial and, with the method `bayes`, on the
+/// trials in `history` alone.
 pub(super) fn draw_network_trial(
     config: &Config,
     trial: usize,

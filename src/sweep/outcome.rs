@@ -1,5 +1,5 @@
-//! The trials of a sweep that have ended → what came of each, in short and in memory, and its row whole where it is asked for: of
-//! half a million trials the rows are gigabytes.
+//! The trials of a sweep that have ended → what came of each, in short and in memory, and its row
+//! whole where it is asked for: of half a million trials the rows are gigabytes.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -44,7 +44,8 @@ pub struct TrialOutcome {
 }
 
 impl TrialOutcome {
-    /// What trials are compared by, where they have it: their value, and among equals their validation loss.
+    /// What trials are compared by, where they have it: their value, and among equals their
+    /// validation loss.
     pub fn rank(&self) -> Option<(f64, f64)> {
         Some((self.value?, self.loss))
     }
@@ -169,7 +170,8 @@ enum RowPlace {
     Memory(Box<TrialRow>),
 }
 
-/// What came of the trials that have ended, in their order; of a trial that is promoted from rung to rung the last.
+/// What came of the trials that have ended, in their order; of a trial that is promoted from rung
+/// to rung the last.
 #[derive(Debug)]
 pub struct TrialOutcomes {
     all: Vec<TrialOutcome>,
@@ -317,7 +319,8 @@ impl TrialOutcomes {
     }
 }
 
-/// The rows of networks among the trials of `entries` that have ended, in order, those of each rung.
+/// The rows of networks among the trials of `entries` that have ended, in order, those of each
+/// rung.
 pub(super) fn network_rows(
     sweep: &SweepFolder,
     queue: &Queue,

@@ -1,8 +1,9 @@
-//! Some trials of a sweep, one after another, in a directory that travels from machine to machine → their rows.
+//! Some trials of a sweep, one after another, in a directory that travels from machine to machine →
+//! their rows.
 //!
-//! What a job of a DAG does: no queue and no other worker is there. A trial that has a row is done. What is at work stands in
-//! `work/`, and takes the trial's name in `trials/` once it has ended, so that whoever carries the directory away sees which is
-//! which.
+//! What a job of a DAG does: no queue and no other worker is there. A trial that has a row is done.
+//! What is at work stands in `work/`, and takes the trial's name in `trials/` once it has ended, so
+//! that whoever carries the directory away sees which is which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -77,7 +78,8 @@ pub fn part_rows(dir: &Path) -> Result<Vec<TrialRow>> {
     }
 }
 
-/// The trainings of networks that the part in `dir` was left in, each with the epochs that it has gone through.
+/// The trainings of networks that the part in `dir` was left in, each with the epochs that it has
+/// gone through.
 pub fn part_at_work(dir: &Path) -> Vec<(usize, usize)> {
     let entries = fs_err::read_dir(dir.join("work"))
         .into_iter()
@@ -96,7 +98,8 @@ pub fn part_at_work(dir: &Path) -> Vec<(usize, usize)> {
 }
 
 impl SweepPart<'_> {
-    /// Does those of `trials` that have no row yet. `ended` hears of each row, `progress` of each epoch with its trial.
+    /// Does those of `trials` that have no row yet. `ended` hears of each row, `progress` of each
+    /// epoch with its trial.
     ///
     /// # Errors
     /// Fails with what is no trial's fault, such as a full disk; the same call goes on from there.
@@ -114,7 +117,8 @@ impl SweepPart<'_> {
             .copied()
             .filter(|trial| !rows.contains_key(trial))
             .collect();
-        // A job may have died of a trial. The others come first, so that it takes no result but its own.
+        // A job may have died of a trial. The others come first, so that it takes no result but its
+        // own.
         left.sort_by_key(|trial| (begun.contains(trial), *trial));
 
         let data = SharedData::default();
@@ -225,7 +229,8 @@ impl SweepPart<'_> {
             return Ok(PartAttempt::from_outcome(ended));
         }
 
-        // Data that is not found is no fault of the trial, but of the whole part. What is read here is kept for the attempt.
+        // Data that is not found is no fault of the trial, but of the whole part. What is read here
+        // is kept for the attempt.
         if task.is_some() {
             data.tables(self.sweep, &config)?;
         } else {
@@ -251,8 +256,8 @@ impl SweepPart<'_> {
         Ok(attempted)
     }
 
-    /// Gives what was at work the trial's name, without its checkpoint, which is several times the model and would travel
-    /// for nothing. Of a trial without a model nothing stays but its row.
+    /// Gives what was at work the trial's name, without its checkpoint, which is several times the
+    /// model and would travel for nothing. Of a trial without a model nothing stays but its row.
     fn publish_trial(&self, trial: usize, row: &TrialRow) -> Result<()> {
         let from = self.work_dir(trial);
         let to = trial_dir(self.dir, trial);

@@ -32,8 +32,8 @@ pub const CHOSEN_FILE: &str = "chosen.files";
 /// What a fit predicted, in its trial's directory.
 pub(super) const PREDICTIONS_FILE: &str = "predictions.safetensors";
 
-/// The largest number of a trial whose directory stands in `trials/` itself. Those of later trials stand in `thousands/`
-/// there, a thousand in each directory, so that none has too many entries.
+/// The largest number of a trial whose directory stands in `trials/` itself. Those of later trials
+/// stand in `thousands/` there, a thousand in each directory, so that none has too many entries.
 const LAST_FLAT_TRIAL: usize = 999;
 
 /// The queue of the sweep in `dir`.
@@ -56,7 +56,8 @@ pub fn table_dir(dir: &Path) -> PathBuf {
     dir.join("table")
 }
 
-/// The tensors that the trial `config` of the sweep in `dir` needs; trials with equal sizes share them.
+/// The tensors that the trial `config` of the sweep in `dir` needs; trials with equal sizes share
+/// them.
 ///
 /// # Errors
 /// Fails for sizes that tensors cannot have.

@@ -19,7 +19,8 @@ const PERMUTED: usize = 100;
 pub struct FeatureImportances {
     /// What the model itself says; none of a network and of machines with a kernel.
     pub measure: Option<ImportanceMeasure>,
-    /// The features that matter, the most important first: by the model itself, else by permutation.
+    /// The features that matter, the most important first: by the model itself, else by
+    /// permutation.
     pub features: Vec<FeatureImportance>,
 }
 
@@ -30,8 +31,8 @@ pub struct FeatureImportance {
     pub feature: String,
     /// What the model itself makes of it, by the measure.
     pub own: Option<f64>,
-    /// How much worse the sweep's metric is on rows held out once this feature's values are in another order, the mean over
-    /// some orders.
+    /// How much worse the sweep's metric is on rows held out once this feature's values are in
+    /// another order, the mean over some orders.
     pub permutation: Option<f64>,
 }
 

@@ -18,14 +18,14 @@ pub(super) struct PipelineAttempt<'a> {
     pub(super) config: &'a Config,
     pub(super) task: &'a PipelineTask,
     pub(super) deadline: AttemptDeadline<'a>,
-    /// The files of the trials of a queue: what an earlier sweep left is reused, and what need not stay is not written.
-    /// `None` fits anew and writes everything.
+    /// The files of the trials of a queue: what an earlier sweep left is reused, and what need not
+    /// stay is not written. `None` fits anew and writes everything.
     pub(super) files: Option<&'a TrialFiles<'a>>,
 }
 
 impl PipelineAttempt<'_> {
-    /// Fits until the trial is done or its deadline has passed, which is asked for between iterations, trees and epochs, and
-    /// takes over into `row` what came of it.
+    /// Fits until the trial is done or its deadline has passed, which is asked for between
+    /// iterations, trees and epochs, and takes over into `row` what came of it.
     ///
     /// # Errors
     /// Fails where it was stopped, where `tables` cannot be fitted, and on a full disk.

@@ -1,4 +1,5 @@
-//! The search spaces of a pipeline → what each of its trials draws: all of one space, then all of the next, and nothing twice.
+//! The search spaces of a pipeline → what each of its trials draws: all of one space, then all of
+//! the next, and nothing twice.
 
 use std::collections::HashSet;
 
@@ -48,7 +49,8 @@ impl PipelineDraws {
     /// Those of `pipeline` in `config`.
     ///
     /// # Errors
-    /// Fails for hyper-parameters that the pipeline cannot have, and for a grid that cannot be made.
+    /// Fails for hyper-parameters that the pipeline cannot have, and for a grid that cannot be
+    /// made.
     pub(super) fn from_config(config: &Config, pipeline: &str) -> Result<PipelineDraws> {
         let spaces = config.pipelines[pipeline].all();
         let read = |(at, written)| {
@@ -170,7 +172,8 @@ impl PipelineSubspace {
     }
 }
 
-/// What trials draw from: the hyper-parameters of the space `written`, and on samples of logs those of the samples.
+/// What trials draw from: the hyper-parameters of the space `written`, and on samples of logs those
+/// of the samples.
 fn space(config: &Config, prefix: &str, written: &PipelineSpace) -> Result<SearchSpace> {
     let drawn = |(key, parameter): (&String, &Parameter<Value>)| match parameter {
         Parameter::Constant(_) => None,

@@ -1,4 +1,5 @@
-//! A pipeline, its hyper-parameters and rows → scores of folds and of rows held out, what was predicted of each row, a model.
+//! A pipeline, its hyper-parameters and rows → scores of folds and of rows held out, what was
+//! predicted of each row, a model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -79,7 +80,8 @@ impl FitTables {
     }
 }
 
-/// The digest of what is in a split, whatever other splits are there: groups count by their order, and not by their numbers.
+/// The digest of what is in a split, whatever other splits are there: groups count by their order,
+/// and not by their numbers.
 fn content_key(table: &FeatureTable, sides: &SplitRows, times: Option<&[f64]>) -> Result<String> {
     let groups: BTreeSet<u64> = table.groups.iter().copied().collect();
     let rank: BTreeMap<u64, u64> = groups.into_iter().zip(0..).collect();
@@ -113,8 +115,8 @@ pub struct FitScores {
 }
 
 impl FitScores {
-    /// The value that a sweep chooses by: the mean over the folds, else that of the rows held out. Where there are both, the
-    /// latter has no part in the choice.
+    /// The value that a sweep chooses by: the mean over the folds, else that of the rows held out.
+    /// Where there are both, the latter has no part in the choice.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
         self.mean
             .as_ref()
@@ -126,7 +128,8 @@ impl FitScores {
 /// What was predicted, as single precision has it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrialPredictions {
-    /// Of each row learned from, by the fold that did not: `[n, classes]`, NaN where none did. Empty without folds.
+    /// Of each row learned from, by the fold that did not: `[n, classes]`, NaN where none did.
+    /// Empty without folds.
     pub folds: Vec<f32>,
     /// Of each row held out, `[n, classes]`.
     pub validation: Vec<f32>,
@@ -167,8 +170,8 @@ impl PipelineTask {
         }))
     }
 
-    /// The digest of everything that decides what comes of it on `rows`: equal for trials that differ only where it has no
-    /// effect.
+    /// The digest of everything that decides what comes of it on `rows`: equal for trials that
+    /// differ only where it has no effect.
     pub fn key(&self, tables: &FitTables) -> Result<String> {
         let cv = self.cv.map(|cv| (cv.k, cv.folds));
         let parameters = effective_hyper_parameters(&self.pipeline, &self.parameters)?;
@@ -186,7 +189,8 @@ impl PipelineTask {
     /// Fits each fold and then all rows, until `stop` says so.
     ///
     /// # Errors
-    /// Fails with [`pipelines::FitStopped`] where it was stopped, and where the rows cannot be divided or fitted.
+    /// Fails with [`pipelines::FitStopped`] where it was stopped, and where the rows cannot be
+    /// divided or fitted.
     pub fn fit(&self, tables: &FitTables, stop: &(dyn Fn() -> bool + Sync)) -> Result<PipelineFit> {
         let classes = tables.train.classes.len();
         let mut seconds = Vec::new();
@@ -269,8 +273,8 @@ impl PipelineTask {
         })
     }
 
-    /// Fits `table`, and adds to `seconds` how long that took, also where it fails. `number` is that of the fold, or 0 for
-    /// the model, so that each fit has a random stream of its own.
+    /// Fits `table`, and adds to `seconds` how long that took, also where it fails. `number` is
+    /// that of the fold, or 0 for the model, so that each fit has a random stream of its own.
     fn fit_timed(
         &self,
         table: &FeatureTable,

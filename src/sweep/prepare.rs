@@ -1,5 +1,5 @@
-//! A configuration → what the trials of its sweep are made from, before any of them begins: events or joined tables, then
-//! tensors. What is there already, of the same key, is not made again.
+//! A configuration → what the trials of its sweep are made from, before any of them begins: events
+//! or joined tables, then tensors. What is there already, of the same key, is not made again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,12 +71,13 @@ impl std::fmt::Debug for PrepareListener<'_> {
     }
 }
 
-/// Parses the logs that `config` names, or joins its tables, and begins its sweep in its directory, or finds it there. `file`
-/// is where the configuration was read from. With `anew` nothing that is there is used.
+/// Parses the logs that `config` names, or joins its tables, and begins its sweep in its directory,
+/// or finds it there. `file` is where the configuration was read from. With `anew` nothing that is
+/// there is used.
 ///
 /// # Errors
-/// Fails for a configuration that no trial can use, where another process prepares the same sweep, and where something else
-/// than a sweep is.
+/// Fails for a configuration that no trial can use, where another process prepares the same sweep,
+/// and where something else than a sweep is.
 pub fn begin_sweep(
     config: &Config,
     file: &Path,
@@ -189,8 +190,8 @@ pub fn prepare_events(
     Ok(key)
 }
 
-/// Makes the tensors of `trials` of `sweep` from the store in `events`; trials of equal sizes share them. A trial that
-/// cannot be is found out by the worker that takes it, and fails alone.
+/// Makes the tensors of `trials` of `sweep` from the store in `events`; trials of equal sizes share
+/// them. A trial that cannot be is found out by the worker that takes it, and fails alone.
 ///
 /// # Errors
 /// Fails where tensors cannot be made.

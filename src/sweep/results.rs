@@ -1,4 +1,5 @@
-//! The rows of a sweep → its results: a table for programs, one for spreadsheets, the best trial, and the models of the best.
+//! The rows of a sweep → its results: a table for programs, one for spreadsheets, the best trial,
+//! and the models of the best.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -26,7 +27,8 @@ use crate::{files, manifest, training};
 /// The models of so many of the best trials stay, unless it is said otherwise.
 pub const DEFAULT_KEEP: usize = 1000;
 
-/// Leaves the results of `sweep`, all of whose trials have ended. The rows come last, and say that all is there.
+/// Leaves the results of `sweep`, all of whose trials have ended. The rows come last, and say that
+/// all is there.
 pub(super) fn write_results(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -67,7 +69,8 @@ pub(super) fn write_results(
     Ok(outcomes)
 }
 
-/// Gives what workers that were killed left their trials' names, and removes what an earlier sweep left there.
+/// Gives what workers that were killed left their trials' names, and removes what an earlier sweep
+/// left there.
 fn publish_left_attempts(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -129,7 +132,8 @@ fn write_lines(
     file.commit(path)
 }
 
-/// The rows of the trials that have ended, in their order; of a trial that is promoted from rung to rung the last.
+/// The rows of the trials that have ended, in their order; of a trial that is promoted from rung to
+/// rung the last.
 pub fn trial_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
     let mut outcomes = TrialOutcomes::read(sweep)?;
     (0..outcomes.all().len())
@@ -160,8 +164,8 @@ pub fn choose_network(sweep: &SweepFolder, rows: &[TrialRow]) -> Result<BestNetw
     BestNetwork::choose(&sweep.config.wandb.sweep.metric, trials.collect())
 }
 
-/// Removes the models of all but the `keep` best networks, and all that the fits of pipelines left, but for the `keep` best
-/// of each split.
+/// Removes the models of all but the `keep` best networks, and all that the fits of pipelines left,
+/// but for the `keep` best of each split.
 fn remove_other_models(sweep: &SweepFolder, outcomes: &TrialOutcomes, keep: usize) -> Result<()> {
     let all = outcomes.all();
     let kept = trials_to_keep(sweep, all, keep);
@@ -182,7 +186,8 @@ fn remove_other_models(sweep: &SweepFolder, outcomes: &TrialOutcomes, keep: usiz
     Ok(())
 }
 
-/// The trials of which models and predictions stay: the `keep` best networks, and the `keep` best pipelines of each split.
+/// The trials of which models and predictions stay: the `keep` best networks, and the `keep` best
+/// pipelines of each split.
 fn trials_to_keep(sweep: &SweepFolder, outcomes: &[TrialOutcome], keep: usize) -> BTreeSet<usize> {
     let mut kept = KeptTrials::new(sweep.config.wandb.sweep.metric.goal, keep);
     for outcome in outcomes {
@@ -193,7 +198,8 @@ fn trials_to_keep(sweep: &SweepFolder, outcomes: &[TrialOutcome], keep: usize) -
     kept.trials().collect()
 }
 
-/// Tidies the folder of a finished sweep: what a killed manager left of the queue, and the models of all but the `keep` best.
+/// Tidies the folder of a finished sweep: what a killed manager left of the queue, and the models
+/// of all but the `keep` best.
 ///
 /// # Errors
 /// Fails while trials have not ended.

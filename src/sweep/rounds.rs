@@ -1,6 +1,6 @@
-//! What came of a sweep's trials so far → the items to work on next, what each tries, and when one ends early. All of it
-//! follows from the configuration and from items that have ended, and never from how fast one is: the same seed gives the
-//! same trials with any number of workers.
+//! What came of a sweep's trials so far → the items to work on next, what each tries, and when one
+//! ends early. All of it follows from the configuration and from items that have ended, and never
+//! from how fast one is: the same seed gives the same trials with any number of workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,13 @@ use crate::search::pruners::hyperband::{Trajectory, stopped_trials};
 use crate::search::{ObservedTrial, point_of_trial};
 use crate::training::Epoch;
 
-/// The trials of a round where trials learn from others; those of one round do not know what came of each other.
+/// The trials of a round where trials learn from others; those of one round do not know what came
+/// of each other.
 const TRIALS_OF_ROUND: usize = 4;
 
-/// What to add to the queue of a sweep of `trials` once everything in it has ended: the next round of trials, or further rungs
-/// of the best. Nothing, when the sweep is over. `rows` are those of networks; `is_first` says that nothing was added before.
+/// What to add to the queue of a sweep of `trials` once everything in it has ended: the next round
+/// of trials, or further rungs of the best. Nothing, when the sweep is over. `rows` are those of
+/// networks; `is_first` says that nothing was added before.
 pub(super) fn next_chunks(
     trials: &SweepTrials,
     rows: &[TrialRow],
@@ -88,7 +90,8 @@ pub(super) fn trial_config(
         }
     }
 
-    // The earlier trials of this round count as running, however far they are: so the trial depends on no worker's speed.
+    // The earlier trials of this round count as running, however far they are: so the trial depends
+    // on no worker's speed.
     let mut history: Vec<ObservedTrial> = known.into_values().collect();
     for earlier in before + 1..trial {
         let drawn = trials.draw(earlier, &history)?;
@@ -100,8 +103,8 @@ pub(super) fn trial_config(
     trials.draw(trial, &history)
 }
 
-/// Whether `item`, which has gone through `epochs`, ends here: at its rung, or as hyperband stops it among the trials of
-/// earlier rounds, of which `rows` has all.
+/// Whether `item`, which has gone through `epochs`, ends here: at its rung, or as hyperband stops
+/// it among the trials of earlier rounds, of which `rows` has all.
 pub(super) fn ends_after(
     config: &Config,
     item: WorkItem,

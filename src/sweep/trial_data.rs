@@ -43,7 +43,8 @@ impl SharedData {
     }
 }
 
-/// What is `kept`, if it comes from `place`; else what `load` reads from there, which is kept in its stead.
+/// What is `kept`, if it comes from `place`; else what `load` reads from there, which is kept in
+/// its stead.
 fn keep_or_load<T>(
     kept: &RefCell<Option<(PathBuf, Rc<T>)>>,
     place: PathBuf,
@@ -185,7 +186,8 @@ fn network_predictions(sweep: &SweepFolder, row: &TrialRow, side: SplitSide) -> 
         .collect())
 }
 
-/// The test side of samples of logs, and what the trial of `row` predicts of it, `[n, 2]`; tables have none.
+/// The test side of samples of logs, and what the trial of `row` predicts of it, `[n, 2]`; tables
+/// have none.
 pub(super) fn test_predictions(
     sweep: &SweepFolder,
     row: &TrialRow,

@@ -15,8 +15,9 @@ use crate::models::Device;
 use crate::pipelines;
 use crate::training::{StartMode, TrainError, TrainingUpdate, train};
 
-/// About how many seconds `trial` of `sweep` takes here, counted from 1: that of a training from its first batches, if it does not
-/// stop early; a fit that takes longer than `limit` is taken to end there. What it leaves is in `dir`.
+/// About how many seconds `trial` of `sweep` takes here, counted from 1: that of a training from
+/// its first batches, if it does not stop early; a fit that takes longer than `limit` is taken to
+/// end there. What it leaves is in `dir`.
 ///
 /// # Errors
 /// Fails where the trial does.

@@ -16,7 +16,8 @@ use crate::queue::{ChunkEntry, Queue};
 use crate::training::{RUN_FORMAT, TrainingStatus};
 use crate::{files, manifest, training};
 
-/// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier sweep left there.
+/// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier
+/// sweep left there.
 pub(super) fn publish_attempt(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -39,17 +40,19 @@ pub(super) fn publish_attempt(
     )
 }
 
-/// Renames `from` to `to` in place of what is there. Where there is no `from`, removes what is there if `is_anothers` says so.
+/// Renames `from` to `to` in place of what is there. Where there is no `from`, removes what is
+/// there if `is_anothers` says so.
 ///
-/// A worker does this once its result counts, and the manager does it for workers that were killed in between. Where both
-/// come at once, one of them does it, and the other finds it done.
+/// A worker does this once its result counts, and the manager does it for workers that were killed
+/// in between. Where both come at once, one of them does it, and the other finds it done.
 fn take_place(from: &Path, to: &Path, lock: &Path, is_anothers: impl Fn() -> bool) -> Result<()> {
     if !to.exists() {
         return rename_first(from, to);
     }
 
-    // Removing and renaming are two steps. Without a lock, one process could remove what another has just renamed. So whoever
-    // finds something there takes the lock and looks again; whoever finds nothing removes nothing.
+    // Removing and renaming are two steps. Without a lock, one process could remove what another
+    // has just renamed. So whoever finds something there takes the lock and looks again; whoever
+    // finds nothing removes nothing.
     let locked = files::open_to_append(lock);
     if let Ok(lock) = &locked
         && let Err(error) = lock.file().lock()
@@ -86,7 +89,8 @@ pub(super) enum KeptFiles {
     Row,
 }
 
-/// The files of the trials that one worker ends. It removes those of trials that can no longer be among the best as it goes.
+/// The files of the trials that one worker ends. It removes those of trials that can no longer be
+/// among the best as it goes.
 #[derive(Debug)]
 pub(super) struct TrialFiles<'a> {
     sweep: &'a SweepFolder,
@@ -132,11 +136,13 @@ impl<'a> TrialFiles<'a> {
         pipeline_fit::finished_scores(&trial_dir(&self.sweep.dir, trial), key)
     }
 
-    /// Gives an acknowledged attempt its trial's name, and removes the files of the trial that is no longer among the best.
+    /// Gives an acknowledged attempt its trial's name, and removes the files of the trial that is
+    /// no longer among the best.
     pub(super) fn publish_trial(&self, entry: &ChunkEntry, row: &TrialRow) -> Result<()> {
         publish_attempt(self.sweep, self.queue, entry, row)?;
 
-        // Of a network at a rung of ASHA the checkpoint stays: the trial may be promoted, and then goes on from there.
+        // Of a network at a rung of ASHA the checkpoint stays: the trial may be promoted, and then
+        // goes on from there.
         let is_fit = row.fit.is_some();
         let may_be_promoted = rounds::asha_settings(&self.sweep.config).is_some()
             && row
@@ -170,7 +176,8 @@ impl<'a> TrialFiles<'a> {
             };
         }
 
-        // What pipelines are compared with may follow from the model; and a trial may go on from its rung.
+        // What pipelines are compared with may follow from the model; and a trial may go on from
+        // its rung.
         let is_needed = !self.sweep.config.pipelines.is_empty()
             || rounds::asha_settings(&self.sweep.config).is_some();
         if is_needed {

@@ -1,4 +1,5 @@
-//! How a trial ended → one row: what it was, what came of it, who did it and when; enough to make the trial again.
+//! How a trial ended → one row: what it was, what came of it, who did it and when; enough to make
+//! the trial again.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +77,8 @@ pub struct TrialRow {
     pub key: Option<String>,
     /// The digest of its tensors, or of its rows of the joined tables.
     pub tensors_key: Option<String>,
-    /// The whole configuration: `poolcast train` with it makes the trial again, and `poolcast sweep` a pipeline's.
+    /// The whole configuration: `poolcast train` with it makes the trial again, and `poolcast
+    /// sweep` a pipeline's.
     pub config: Config,
 }
 
@@ -117,7 +119,8 @@ impl TrialRow {
         })
     }
 
-    /// The loss and the scores that it was judged by: on the validation samples, or the means over folds.
+    /// The loss and the scores that it was judged by: on the validation samples, or the means over
+    /// folds.
     pub fn scores(&self) -> Option<(f64, Scores)> {
         let of_fit = self
             .fit
@@ -134,7 +137,8 @@ impl TrialRow {
             .or_else(of_network)
     }
 
-    /// What trials are compared by, where they have it: their value, and among equals their validation loss.
+    /// What trials are compared by, where they have it: their value, and among equals their
+    /// validation loss.
     pub(super) fn rank(&self) -> Option<(f64, f64)> {
         let loss = MetricName::ValidationLoss;
         let of_fit = self.fit.as_ref().and_then(|fit| fit.watched(loss));

@@ -1,4 +1,5 @@
-//! A configuration → its trials by number: those of the network, then for each split and pipeline its own.
+//! A configuration → its trials by number: those of the network, then for each split and pipeline
+//! its own.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,8 @@ use crate::search::{ObservedTrial, SearchPoint, trial_at};
 use crate::tensors::TensorSettings;
 use crate::training;
 
-/// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many workers have something to do.
+/// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many
+/// workers have something to do.
 const CHUNKS: usize = 1000;
 
 /// The trials of a sweep, numbered from 1.
@@ -35,12 +37,12 @@ pub struct SweepTrials {
 }
 
 impl SweepTrials {
-    /// Those of the sweep that `config` describes. PipelineDraws of a pipeline that differ only in hyper-parameters without effect are
-    /// one trial.
+    /// Those of the sweep that `config` describes. PipelineDraws of a pipeline that differ only in
+    /// hyper-parameters without effect are one trial.
     ///
     /// # Errors
-    /// Fails for a grid that cannot be made, for hyper-parameters that a pipeline cannot have, and for a sweep without trials
-    /// or with too many.
+    /// Fails for a grid that cannot be made, for hyper-parameters that a pipeline cannot have, and
+    /// for a sweep without trials or with too many.
     pub fn from_config(config: &Config) -> Result<SweepTrials> {
         let networks = network_trial_count(config)?;
         let splits = match config.data.is_given() {
@@ -104,8 +106,8 @@ impl SweepTrials {
                 .sum::<usize>()
     }
 
-    /// The configuration of trial `trial`, without any distribution; `history` is what is known of the network's other
-    /// trials.
+    /// The configuration of trial `trial`, without any distribution; `history` is what is known of
+    /// the network's other trials.
     ///
     /// # Errors
     /// Fails for a trial that there is not.
@@ -169,7 +171,8 @@ impl SweepTrials {
         None
     }
 
-    /// The trials of pipelines, in chunks: of one pipeline on one split each, so that a worker keeps to the same rows.
+    /// The trials of pipelines, in chunks: of one pipeline on one split each, so that a worker
+    /// keeps to the same rows.
     pub(super) fn pipeline_chunks(&self) -> Vec<TrialChunk> {
         let mut next = self.networks + 1;
         let size = (self.count.saturating_sub(self.networks) / CHUNKS).clamp(1, MAX_CHUNK_TRIALS);
@@ -205,7 +208,8 @@ impl SweepTrials {
         }
     }
 
-    /// One split after another; in each of them the kinds take turns, and the chunks of a kind are shuffled.
+    /// One split after another; in each of them the kinds take turns, and the chunks of a kind are
+    /// shuffled.
     fn in_turn(&self, chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
         let mut kinds: BTreeMap<ChunkKind, Vec<TrialChunk>> = BTreeMap::new();
         for chunk in chunks {
@@ -240,14 +244,16 @@ impl SweepTrials {
     }
 }
 
-/// A trial of a pipeline: its split, its pipeline and which of the pipeline's draws it is, all from 0.
+/// A trial of a pipeline: its split, its pipeline and which of the pipeline's draws it is, all from
+/// 0.
 struct PipelineTrial {
     split: usize,
     pipeline: usize,
     draw: usize,
 }
 
-/// Chunks that take turns with others of their split. The network, which has no pipeline, is one more kind, before the others.
+/// Chunks that take turns with others of their split. The network, which has no pipeline, is one
+/// more kind, before the others.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ChunkKind {
     split: usize,

@@ -22,11 +22,12 @@ use crate::manifest;
 use crate::queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
 use crate::training::{Epoch, RUN_FORMAT};
 
-/// Does trials of `sweep` until none is left or `stop` is set; one that takes longer than `limit` has failed. `progress`
-/// hears of each epoch with its trial, `ended` of each row that counts.
+/// Does trials of `sweep` until none is left or `stop` is set; one that takes longer than `limit`
+/// has failed. `progress` hears of each epoch with its trial, `ended` of each row that counts.
 ///
 /// # Errors
-/// Fails on what is no trial's fault, such as a full disk that does not pass; the trial is given back.
+/// Fails on what is no trial's fault, such as a full disk that does not pass; the trial is given
+/// back.
 pub fn work_trials(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -87,7 +88,8 @@ impl SweepWorker<'_> {
             return Ok(deadline.fail(row, TrialEnd::Invalid, &error));
         }
 
-        // Data that this worker does not find is no fault of the trial, so that `?` gives the trial back.
+        // Data that this worker does not find is no fault of the trial, so that `?` gives the trial
+        // back.
         let dir = self.queue.work_dir(attempt.entry);
         let outcome = match &task {
             Some(task) => {
@@ -128,8 +130,8 @@ impl SweepWorker<'_> {
         network_rows(self.sweep, self.queue, &self.queue.chunk_entries()?)
     }
 
-    /// Whether others have trained the trial of `row` further: a worker that slept for long comes with a rung that they have
-    /// gone beyond.
+    /// Whether others have trained the trial of `row` further: a worker that slept for long comes
+    /// with a rung that they have gone beyond.
     fn is_behind(&self, entry: &ChunkEntry, row: &TrialRow) -> bool {
         if row.fit.is_some() {
             return false;

@@ -16,10 +16,11 @@ pub struct LeakageAudit {
     pub test_from_ms: i64,
     /// What two sides have in common.
     pub shared: Vec<SideOverlap>,
-    /// Samples of the train and validate sides whose window ends after the first test hold: they show the pool, and
-    /// perhaps tested jobs, at a time that is tested.
+    /// Samples of the train and validate sides whose window ends after the first test hold: they
+    /// show the pool, and perhaps tested jobs, at a time that is tested.
     pub windows_after_test: usize,
-    /// Samples of the train and validate sides whose outcome came after the first test hold: nobody knew their label then.
+    /// Samples of the train and validate sides whose outcome came after the first test hold: nobody
+    /// knew their label then.
     pub outcomes_after_test: usize,
     /// How the label goes with the hold code: what the code alone tells.
     pub by_code: Vec<HoldCodeSamples>,

@@ -1,4 +1,5 @@
-//! Event store → a directory of tensors: find the cycles, label them, split them, write their windows.
+//! Event store → a directory of tensors: find the cycles, label them, split them, write their
+//! windows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,17 +25,19 @@ use crate::manifest;
 
 /// The codes in one shard are at most so many bytes.
 const SHARD_BYTES: usize = 4 << 20;
-/// So many samples, or the least number of shards that holds them, share what is known of the activity of jobs.
+/// So many samples, or the least number of shards that holds them, share what is known of the
+/// activity of jobs.
 const CHAPTER: usize = 1 << 13;
 
-/// Builds the tensors of `store` in `dir`, its manifest last; an earlier directory of tensors is replaced if `replace`
-/// is set.
+/// Builds the tensors of `store` in `dir`, its manifest last; an earlier directory of tensors is
+/// replaced if `replace` is set.
 ///
-/// The bytes depend on the store and the settings alone, not on the number of threads. Memory holds one shard, the labelled
-/// cycles, and the life spans of the jobs.
+/// The bytes depend on the store and the settings alone, not on the number of threads. Memory holds
+/// one shard, the labelled cycles, and the life spans of the jobs.
 ///
 /// # Errors
-/// Fails when the store holds no labelled hold cycle, and, before anything is written, where the tensors do not fit on the disk.
+/// Fails when the store holds no labelled hold cycle, and, before anything is written, where the
+/// tensors do not fit on the disk.
 pub fn build(
     store: &EventStore,
     settings: &TensorSettings,
@@ -268,7 +271,8 @@ mod tests {
             let base = [(1, 0, 0), (1, 20, 1), (1, 40, 12), (2, 1, 0), (2, 39, 12), (2, 40, 13)];
             let known = [&base[..], &past].concat();
             let later = [&known[..], &future, &[(1, 45, 13), (1, 60, 5), (2, 41, 12)]].concat();
-            // Jobs seen first in the future come after those of the past in the store, as their numbers may not.
+            // Jobs seen first in the future come after those of the past in the store, as their
+            // numbers may not.
             for context in [ContextChoice::Uniform, ContextChoice::Recent, ContextChoice::SameOwnerFirst] {
                 let settings = TensorSettings { context, vocabulary: Vocabulary::HoldCodes, ..settings() };
                 prop_assert_eq!(sample(&store(&known), 0, &settings), sample(&store(&later), 0, &settings));

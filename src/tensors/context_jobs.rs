@@ -1,4 +1,5 @@
-//! Context jobs: which of the jobs that exist in a sample's window stand beside the held one, and in which order.
+//! Context jobs: which of the jobs that exist in a sample's window stand beside the held one, and
+//! in which order.
 
 use std::collections::BTreeMap;
 
@@ -51,8 +52,8 @@ impl ContextJobs {
         }
     }
 
-    /// Adds jobs that exist in `window` until `chosen`, which holds the primary job, of owner `owner`, has `count` or there
-    /// are no more. What happens after the window has no influence.
+    /// Adds jobs that exist in `window` until `chosen`, which holds the primary job, of owner
+    /// `owner`, has `count` or there are no more. What happens after the window has no influence.
     pub(super) fn choose(
         &self,
         owner: u64,
@@ -75,7 +76,8 @@ impl ContextJobs {
     }
 }
 
-/// The generator for the context of one sample: it depends on the seed and on which hold of which job it is.
+/// The generator for the context of one sample: it depends on the seed and on which hold of which
+/// job it is.
 pub(super) fn context_generator(
     seed: u64,
     job: &StoredJob<'_>,
@@ -109,7 +111,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is looked up for many windows serves each of them as what is looked up for it alone.
+        /// What is looked up for many windows serves each of them as what is looked up for it
+        /// alone.
         #[test]
         fn many_windows_share_what_is_known_of_activity(
             events in proptest::collection::vec((0..30i32, 0..400i64, 0..14u16), 1..300),
@@ -170,7 +173,8 @@ mod tests {
 
     #[test]
     fn recent_jobs_come_in_the_order_of_their_last_events() {
-        // Jobs 0 to 5: the primary; active at 70 and 100; at 90; ended at 40; ended at 95; active only later.
+        // Jobs 0 to 5: the primary; active at 70 and 100; at 90; ended at 40; ended at 95; active
+        // only later.
         let events = [
             (0, 0, 0),
             (0, 100, 12),

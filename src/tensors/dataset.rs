@@ -34,7 +34,8 @@ struct SideShards {
 }
 
 impl SideShards {
-    /// Maps the shards of `side`, which are in `dir`, and checks that they are what `summary` lists.
+    /// Maps the shards of `side`, which are in `dir`, and checks that they are what `summary`
+    /// lists.
     fn open(
         dir: &Path,
         side: SplitSide,
@@ -94,7 +95,8 @@ impl Dataset {
         Dataset::open_sides(dir, &SplitSide::ALL)
     }
 
-    /// The same of `side` alone: the shards of the others need not be there, and have no samples to read.
+    /// The same of `side` alone: the shards of the others need not be there, and have no samples to
+    /// read.
     pub fn open_side(dir: &Path, side: SplitSide) -> Result<Dataset> {
         Dataset::open_sides(dir, &[side])
     }

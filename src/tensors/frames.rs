@@ -18,7 +18,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// `window = hold`: `t_k = t_hold - (m-1-k) * timeframe_len`; `window = life`: `t_k = t_submit + k * timeframe_len`.
+    /// `window = hold`: `t_k = t_hold - (m-1-k) * timeframe_len`; `window = life`: `t_k = t_submit
+    /// + k * timeframe_len`.
     pub(super) fn new(
         window: WindowPlace,
         hold_ms: i64,
@@ -57,14 +58,15 @@ impl Frames {
         }
     }
 
-    /// How many frames stand before `time_ms`: the place of the first at or after it, `m` or more if there is none.
+    /// How many frames stand before `time_ms`: the place of the first at or after it, `m` or more
+    /// if there is none.
     #[inline]
     pub(super) fn count_before(self, time_ms: i64) -> usize {
         let since_ms = time_ms
             .saturating_sub(self.first_ms)
             .saturating_add(self.length_ms - 1);
-        // Exact, as these are whole numbers below 2^53, and faster than to divide them as such; before the first frame it is 0,
-        // as a negative number becomes the nearest there is.
+        // Exact, as these are whole numbers below 2^53, and faster than to divide them as such;
+        // before the first frame it is 0, as a negative number becomes the nearest there is.
         (since_ms as f64 / self.length_ms as f64) as u32 as usize
     }
 }

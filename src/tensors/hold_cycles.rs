@@ -76,7 +76,8 @@ pub fn hold_cycles(
     label: config::LabelKind,
     gaps: &[LogGap],
 ) -> Vec<HoldCycle> {
-    // Most jobs were never held, which a look at all events at once tells, by vectors, sooner than one after another.
+    // Most jobs were never held, which a look at all events at once tells, by vectors, sooner than
+    // one after another.
     if !history
         .number
         .iter()
@@ -153,7 +154,8 @@ fn next_outcome(history: JobHistory<'_>, hold: usize) -> Decision {
     }
 }
 
-/// The removal in the second before the hold at `hold`. Two daemons write them, and a removed job is not held.
+/// The removal in the second before the hold at `hold`. Two daemons write them, and a removed job
+/// is not held.
 fn removal_just_before(history: JobHistory<'_>, hold: usize) -> Option<usize> {
     let is_near = |at: &usize| history.time_ms[hold] - history.time_ms[*at] <= 1000;
     (0..hold)

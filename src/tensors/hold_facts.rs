@@ -90,8 +90,9 @@ impl HoldFacts {
             .collect()
     }
 
-    /// The facts as numbers near 1 `[s]`: the hold code and the family of the subcode one-hot; logarithms of counts, times
-    /// and sizes; of each pair of counts the share of successes, from -1 to 1 and drawn to 0 where cases are few, and its size.
+    /// The facts as numbers near 1 `[s]`: the hold code and the family of the subcode one-hot;
+    /// logarithms of counts, times and sizes; of each pair of counts the share of successes, from
+    /// -1 to 1 and drawn to 0 where cases are few, and its size.
     pub fn static_features(&self) -> [f32; STATIC_FEATURES] {
         let mut statics = [0.0; STATIC_FEATURES];
         let hold_code = usize::try_from(self.hold_code).unwrap_or(usize::MAX);
@@ -131,7 +132,8 @@ fn log_size(n: u32) -> f32 {
     (n as f32).ln_1p() / 10.0
 }
 
-/// The share of successes, from -1 to 1. Two cases more than there are, without a success or a failure, draw it to 0.
+/// The share of successes, from -1 to 1. Two cases more than there are, without a success or a
+/// failure, draw it to 0.
 fn success_balance(counts: OutcomeCounts) -> f32 {
     (counts.successes as f32 - counts.failures as f32)
         / (counts.successes as f32 + counts.failures as f32 + 2.0)

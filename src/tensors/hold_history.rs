@@ -1,5 +1,5 @@
-//! The histories of all jobs → how earlier holds of the same kind and jobs of the same cluster had ended, as far as a given
-//! moment knew.
+//! The histories of all jobs → how earlier holds of the same kind and jobs of the same cluster had
+//! ended, as far as a given moment knew.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -28,7 +28,8 @@ impl OutcomeCounts {
     }
 }
 
-/// What had become of earlier holds like one, and of the jobs around it, in the second of that hold.
+/// What had become of earlier holds like one, and of the jobs around it, in the second of that
+/// hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HoldHistory {
     /// Earlier holds of the same cluster with the same code and subcode.
@@ -53,8 +54,8 @@ type OwnerOutcomes = HashMap<(u64, HoldReason), DatedOutcomes, RandomState>;
 /// So many jobs are looked at by one thread at a time.
 const AT_ONCE: usize = 4096;
 
-/// The hold histories of a whole store: for each cluster and owner, how many of its holds had ended which way after each
-/// outcome. What was known at a hold is then one search by time.
+/// The hold histories of a whole store: for each cluster and owner, how many of its holds had ended
+/// which way after each outcome. What was known at a hold is then one search by time.
 #[derive(Debug)]
 pub struct HoldHistories {
     /// Those of some whole clusters each, in order.
@@ -67,12 +68,14 @@ pub struct HoldHistories {
 struct ClusterHistories {
     first: ClusterId,
     holds: HashMap<(ClusterId, HoldReason), RunningCounts, RandomState>,
-    /// The ends of the jobs of clusters that have holds; nobody asks about the others, and they are many.
+    /// The ends of the jobs of clusters that have holds; nobody asks about the others, and they are
+    /// many.
     ends: HashMap<ClusterId, RunningCounts, RandomState>,
 }
 
 impl HoldHistories {
-    /// The histories of the jobs in `store`. Success is that of `label = next`: how a job ends in the end is known too late.
+    /// The histories of the jobs in `store`. Success is that of `label = next`: how a job ends in
+    /// the end is known too late.
     pub fn new(store: &EventStore) -> HoldHistories {
         let jobs = store.jobs();
         let cuts = cut_between_clusters(&jobs, AT_ONCE);
@@ -81,7 +84,8 @@ impl HoldHistories {
             .map(|cut| ClusterHistories::of_jobs(store, &jobs, cut[0]..cut[1]))
             .collect();
 
-        // An owner has jobs in many clusters, and so in many parts: owners are counted once all parts are there.
+        // An owner has jobs in many clusters, and so in many parts: owners are counted once all
+        // parts are there.
         let mut parts = Vec::with_capacity(found.len());
         let mut owner_outcomes = OwnerOutcomes::default();
         for (part, of_owners) in found {
@@ -119,7 +123,8 @@ impl HoldHistories {
     }
 }
 
-/// The counts of what was decided by `time_ms`. An outcome of the very millisecond counts: it has been written.
+/// The counts of what was decided by `time_ms`. An outcome of the very millisecond counts: it has
+/// been written.
 fn counts_by(counts: &RunningCounts, time_ms: i64) -> OutcomeCounts {
     let known = counts.partition_point(|(decided_ms, _)| *decided_ms <= time_ms);
     counts[..known]
@@ -127,8 +132,8 @@ fn counts_by(counts: &RunningCounts, time_ms: i64) -> OutcomeCounts {
         .map_or(OutcomeCounts::default(), |(_, counts)| *counts)
 }
 
-/// Where to cut the jobs, so that the parts have about `at_once` of them and clusters stay whole. Jobs are in order of access
-/// point and cluster, so those of a cluster follow each other.
+/// Where to cut the jobs, so that the parts have about `at_once` of them and clusters stay whole.
+/// Jobs are in order of access point and cluster, so those of a cluster follow each other.
 fn cut_between_clusters(jobs: &StoredJobs<'_>, at_once: usize) -> Vec<usize> {
     let begins_cluster = |&index: &usize| {
         index == 0 || cluster_of(&jobs.get(index)) != cluster_of(&jobs.get(index - 1))
@@ -146,7 +151,8 @@ fn cut_between_clusters(jobs: &StoredJobs<'_>, at_once: usize) -> Vec<usize> {
 }
 
 impl ClusterHistories {
-    /// The histories of the whole clusters of the jobs in `range`, and what became of the holds of their owners.
+    /// The histories of the whole clusters of the jobs in `range`, and what became of the holds of
+    /// their owners.
     fn of_jobs(
         store: &EventStore,
         jobs: &StoredJobs<'_>,
@@ -225,8 +231,8 @@ fn reason_of(job: &StoredJob<'_>, cycle: &HoldCycle) -> HoldReason {
     )
 }
 
-/// The counts after each of `outcomes`. Those of one time are sorted by outcome, but only the last count of a time is ever
-/// looked up.
+/// The counts after each of `outcomes`. Those of one time are sorted by outcome, but only the last
+/// count of a time is ever looked up.
 fn running_counts(mut outcomes: DatedOutcomes) -> RunningCounts {
     outcomes.sort_unstable();
     let mut counts = OutcomeCounts::default();
@@ -245,7 +251,8 @@ mod tests {
     use crate::eventlog::JobEvent;
     use crate::events::store_of;
 
-    /// Seconds and numbers of the events of procs 0, 1 and 2 of one cluster, and of another cluster; all held for 13.
+    /// Seconds and numbers of the events of procs 0, 1 and 2 of one cluster, and of another
+    /// cluster; all held for 13.
     fn history_of(proc: i32) -> HoldHistory {
         let held_released_and = |at, end| [(at, 12), (at + 5, 13), (at + 10, end)];
         let lives = [

@@ -1,4 +1,5 @@
-//! Life spans of jobs → an index: which jobs exist in a window, drawn from without looking at all of them.
+//! Life spans of jobs → an index: which jobs exist in a window, drawn from without looking at all
+//! of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -46,9 +47,10 @@ struct Checkpoint {
     alive: Vec<u32>,
 }
 
-/// Spans in the order they begin, and at some moments lists of those that exist. Between two such moments at most half as
-/// many spans begin and end as existed at the first, so that a span picked among its list and those begun since exists
-/// more often than once in three times. What comes after a window has no influence on what is found for it.
+/// Spans in the order they begin, and at some moments lists of those that exist. Between two such
+/// moments at most half as many spans begin and end as existed at the first, so that a span picked
+/// among its list and those begun since exists more often than once in three times. What comes
+/// after a window has no influence on what is found for it.
 #[derive(Debug)]
 pub(super) struct LifeSpans {
     spans: Vec<LifeSpan>,
@@ -117,7 +119,8 @@ impl LifeSpans {
             .map(|span| span.job)
             .collect();
 
-        // The sort is stable: spans that begin at one time stay in the order of their jobs, whatever the number of threads.
+        // The sort is stable: spans that begin at one time stay in the order of their jobs,
+        // whatever the number of threads.
         spans.par_sort_by_key(|span| span.begin_ms);
 
         let mut again_ms = BTreeMap::new();
@@ -156,8 +159,9 @@ impl LifeSpans {
         }
     }
 
-    /// The job of span `index`, if it exists in `window` by what is known at its end: submitted by then, and not ended
-    /// before its beginning. Of a job with several such spans, only the last counts.
+    /// The job of span `index`, if it exists in `window` by what is known at its end: submitted by
+    /// then, and not ended before its beginning. Of a job with several such spans, only the last
+    /// counts.
     fn existing(&self, index: u32, window: SampleWindow) -> Option<u32> {
         let span = &self.spans[index as usize];
         let is_last = || {
@@ -179,12 +183,13 @@ impl LifeSpans {
         indices.filter_map(move |index| self.existing(index, window))
     }
 
-    /// Draws jobs that exist in `window` without replacement, each as likely, until `drawn` has `count` of them or all;
-    /// `drawn` may hold some already.
+    /// Draws jobs that exist in `window` without replacement, each as likely, until `drawn` has
+    /// `count` of them or all; `drawn` may hold some already.
     ///
-    /// Candidates are picked with replacement, and those that do not exist or were drawn before are rejected: that looks at a
-    /// few spans instead of all. Where candidates are few, or too many were rejected, the rest is drawn from a list of all
-    /// that exist. Both draw each of the jobs left with the same probability, so that it does not matter where one stops.
+    /// Candidates are picked with replacement, and those that do not exist or were drawn before are
+    /// rejected: that looks at a few spans instead of all. Where candidates are few, or too many
+    /// were rejected, the rest is drawn from a list of all that exist. Both draw each of the jobs
+    /// left with the same probability, so that it does not matter where one stops.
     pub(super) fn draw(
         &self,
         window: SampleWindow,
@@ -199,8 +204,8 @@ impl LifeSpans {
         let mut found = Vec::with_capacity(count);
 
         while drawn.len() < count && tries > 0 {
-            // As many as are missing are picked at once, and looked up one after another with little between, so that the
-            // processor waits for the memory of all together.
+            // As many as are missing are picked at once, and looked up one after another with
+            // little between, so that the processor waits for the memory of all together.
             let missing = (count - drawn.len()).min(tries);
             tries -= missing;
             picked.extend((0..missing).map(|_| generator.random_range(0..total)));
@@ -246,8 +251,8 @@ fn add_spans(spans: &mut Vec<LifeSpan>, job: u32, history: JobHistory<'_>) {
     }
 }
 
-/// Whether a job has ended after an event `number`, if it had before as `had_ended` says. What is written about a job that
-/// has ended brings it back only if it runs, is held or is released.
+/// Whether a job has ended after an event `number`, if it had before as `had_ended` says. What is
+/// written about a job that has ended brings it back only if it runs, is held or is released.
 pub(super) fn has_ended_after(had_ended: bool, number: u16) -> bool {
     match number {
         TERMINATED | ABORTED => true,
@@ -269,8 +274,9 @@ fn checkpoints(spans: &[LifeSpan]) -> Vec<Checkpoint> {
     let mut begun = 0;
     let mut ended = 0;
     let mut next_at_changes = MIN_CHANGES;
-    // Beginnings and ends are merged in order of time. Every beginning and every end is a change, and all changes of one moment
-    // are counted before a list is made, as a list is of the moment itself.
+    // Beginnings and ends are merged in order of time. Every beginning and every end is a change,
+    // and all changes of one moment are counted before a list is made, as a list is of the moment
+    // itself.
     while let Some(at_ms) = next_change_ms(&spans[begun..], &ends_ms[ended..]) {
         begun += spans[begun..]
             .iter()
@@ -380,7 +386,8 @@ mod tests {
 
     #[test]
     fn each_existing_job_is_as_likely() {
-        // 4,000 jobs of which every 40th lives on: picks among them are mostly rejected until the list is small.
+        // 4,000 jobs of which every 40th lives on: picks among them are mostly rejected until the
+        // list is small.
         let of: Vec<(i64, Option<i64>)> = (0..4000)
             .map(|job| (job, (job % 40 != 0).then_some(300)))
             .collect();

@@ -1,4 +1,5 @@
-//! Event store → samples: a held job among the jobs around it, one byte a cell, with its label and split.
+//! Event store → samples: a held job among the jobs around it, one byte a cell, with its label and
+//! split.
 
 mod audit;
 mod build;

@@ -1,4 +1,5 @@
-//! Which jobs had an event last before a moment: looked up once for many samples that are near in time.
+//! Which jobs had an event last before a moment: looked up once for many samples that are near in
+//! time.
 
 use rayon::prelude::*;
 
@@ -9,15 +10,16 @@ use crate::events::{JobHistory, StoredJobs};
 /// So many jobs are looked at by one thread at a time.
 const AT_ONCE: usize = 1 << 12;
 
-/// Which jobs were active when: their events from the end of the first window to that of the last, and what had happened last
-/// before, as far back as any window needs.
+/// Which jobs were active when: their events from the end of the first window to that of the last,
+/// and what had happened last before, as far back as any window needs.
 #[derive(Debug, Default)]
 pub(super) struct RecentActivity {
     /// In order.
     moments: Vec<ActiveMoment>,
 }
 
-/// An event of a job: its time, the job, and whether it has ended then, as a number in this order, which sorts fast.
+/// An event of a job: its time, the job, and whether it has ended then, as a number in this order,
+/// which sorts fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ActiveMoment(u128);
 
@@ -50,7 +52,8 @@ struct LastBefore {
 }
 
 impl RecentActivity {
-    /// What samples with these windows, of up to `count` jobs each, need to know of the jobs that `spans` has.
+    /// What samples with these windows, of up to `count` jobs each, need to know of the jobs that
+    /// `spans` has.
     pub(super) fn new(
         jobs: &StoredJobs<'_>,
         spans: &LifeSpans,
@@ -110,8 +113,8 @@ impl RecentActivity {
         let known = self
             .moments
             .partition_point(|moment| moment.time_ms() <= window.to_ms);
-        // Jobs whose last event in the window's time was their end, before the window began: an earlier event of such a job
-        // must not bring it back.
+        // Jobs whose last event in the window's time was their end, before the window began: an
+        // earlier event of such a job must not bring it back.
         let mut gone = Vec::new();
 
         for moment in self.moments[..known].iter().rev() {
@@ -131,8 +134,8 @@ impl RecentActivity {
     }
 }
 
-/// The events of a job, in order, the last of each moment; not those that are written about it once it has ended, and leave
-/// it so.
+/// The events of a job, in order, the last of each moment; not those that are written about it once
+/// it has ended, and leave it so.
 fn active_moments(job: u32, history: JobHistory<'_>) -> impl Iterator<Item = ActiveMoment> {
     let mut has_ended = false;
     let mut is_active = false;
@@ -145,7 +148,8 @@ fn active_moments(job: u32, history: JobHistory<'_>) -> impl Iterator<Item = Act
             has_ended = has_ended_after(had_ended, number);
             is_active |= !(had_ended && has_ended);
 
-            // Of several events of one moment, the last one stands for all: active if any of them was.
+            // Of several events of one moment, the last one stands for all: active if any of them
+            // was.
             let is_last = history.time_ms.get(at + 1) != Some(&history.time_ms[at]);
             (is_last && std::mem::take(&mut is_active))
                 .then(|| ActiveMoment::new(history.time_ms[at], job, has_ended))

@@ -43,8 +43,9 @@ impl<'a> SampleEncoder<'a> {
         }
     }
 
-    /// Writes the codes `[m, j]` of one hold of job `job`: column 0 is that job, the others are jobs that exist in its
-    /// window, and are empty where there are too few. With `window = hold` nothing after the hold has any influence.
+    /// Writes the codes `[m, j]` of one hold of job `job`: column 0 is that job, the others are
+    /// jobs that exist in its window, and are empty where there are too few. With `window = hold`
+    /// nothing after the hold has any influence.
     pub fn encode_hold(&self, job: usize, cycle: &HoldCycle, codes: &mut [u8]) {
         let hold = (job, *cycle);
         self.encode_batch(&[hold], &self.activity([hold].into_iter()), codes);
@@ -87,8 +88,9 @@ impl<'a> SampleEncoder<'a> {
             .chunks_mut(TOGETHER * m * j)
             .zip(framed.chunks(TOGETHER));
 
-        // Nearly all the time goes into waiting for memory: jobs lie all over the store. So every step is done for several
-        // samples before the next, and what the next step reads is fetched for all of them in between.
+        // Nearly all the time goes into waiting for memory: jobs lie all over the store. So every
+        // step is done for several samples before the next, and what the next step reads is fetched
+        // for all of them in between.
         for (codes, holds) in together {
             for (jobs, hold) in jobs.iter_mut().zip(holds) {
                 self.choose_jobs(hold, activity, jobs);
@@ -145,8 +147,8 @@ impl<'a> SampleEncoder<'a> {
         jobs: &[u32],
         histories: &mut Vec<JobHistory<'a>>,
     ) {
-        // Of the held job, events of the hold's own second may stand after the hold. Of the others, what is after the last
-        // frame has no cell.
+        // Of the held job, events of the hold's own second may stand after the hold. Of the others,
+        // what is after the last frame has no cell.
         let own = &hold.job.history;
         let visible = match self.settings.window {
             WindowPlace::Hold => hold.cycle.hold + 1,
@@ -160,7 +162,8 @@ impl<'a> SampleEncoder<'a> {
     }
 }
 
-/// Reads what is needed soon, with nothing between: the processor waits for the memory of it all together.
+/// Reads what is needed soon, with nothing between: the processor waits for the memory of it all
+/// together.
 fn fetch<T>(items: impl Iterator<Item = T>, read: impl Fn(T) -> u64) {
     std::hint::black_box(items.map(read).fold(0, |all, one| all ^ one));
 }

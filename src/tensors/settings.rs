@@ -13,7 +13,8 @@ use crate::manifest;
 /// The most jobs, and the most frames.
 const MOST_JOBS_OR_FRAMES: usize = 10_000;
 
-/// The most cells of one sample, 16 MiB: more than a thousand times as many as the published search space has at most.
+/// The most cells of one sample, 16 MiB: more than a thousand times as many as the published search
+/// space has at most.
 const MOST_CELLS: usize = 1 << 24;
 
 /// Everything that decides what the samples of a log are.

@@ -109,7 +109,8 @@ impl ShardWriter {
         }
     }
 
-    /// Makes the shard of `side` that has the number `index` there, while the one before it is written.
+    /// Makes the shard of `side` that has the number `index` there, while the one before it is
+    /// written.
     pub(super) fn add_shard(
         &mut self,
         side: SplitSide,

@@ -1,4 +1,5 @@
-//! Samples → sides: train, validate, test, so that what is learned is tested on what came later or elsewhere.
+//! Samples → sides: train, validate, test, so that what is learned is tested on what came later or
+//! elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +18,10 @@ pub(super) struct SplitMember {
 
 /// The side of each member; `None` for those that a rule keeps out of every side.
 ///
-/// `time`: two moments divide the holds by `fractions`; holds of one millisecond stay together. A cluster belongs to the
-/// latest side it has holds on, and its holds on earlier sides are left out: so the test side holds every labelled hold
-/// after its moment, and nothing of a tested cluster was learned from.
+/// `time`: two moments divide the holds by `fractions`; holds of one millisecond stay together. A
+/// cluster belongs to the latest side it has holds on, and its holds on earlier sides are left out:
+/// so the test side holds every labelled hold after its moment, and nothing of a tested cluster was
+/// learned from.
 pub(super) fn assign_sides(
     members: &[SplitMember],
     split: SplitMethod,
@@ -65,7 +67,8 @@ fn by_time(members: &[SplitMember], fractions: [f64; 3]) -> Vec<Option<SplitSide
         .collect()
 }
 
-/// The first of `times_ms`, which are in order, that has `share` of them before it; the end of time if none has.
+/// The first of `times_ms`, which are in order, that has `share` of them before it; the end of time
+/// if none has.
 fn quantile(times_ms: &[i64], share: f64) -> i64 {
     let at = (share * times_ms.len() as f64).round() as usize;
     times_ms.get(at).copied().unwrap_or(i64::MAX)

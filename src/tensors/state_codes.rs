@@ -1,4 +1,5 @@
-//! State codes: at each of the `m` frames of a sample, the state of a job after its last event at or before it.
+//! State codes: at each of the `m` frames of a sample, the state of a job after its last event at
+//! or before it.
 
 use super::frames::Frames;
 use super::settings::TensorSettings;
@@ -20,8 +21,9 @@ const OTHER: u8 = 48;
 const HOLDS: u8 = 51;
 
 impl TensorSettings {
-    /// `e`: how many states there are. Those that are listed; else the event numbers 0 to 47 of the current HTCondor and one
-    /// place for all others. With `hold-codes` also the hold codes 0 to 49 and one place for all others.
+    /// `e`: how many states there are. Those that are listed; else the event numbers 0 to 47 of the
+    /// current HTCondor and one place for all others. With `hold-codes` also the hold codes 0 to 49
+    /// and one place for all others.
     pub fn e(&self) -> usize {
         let events = self
             .states
@@ -99,8 +101,9 @@ impl StateEncoder {
         }
     }
 
-    /// Writes a sample `[m, j]`: the states of each job at each frame, after its last event at or before the frame among
-    /// those of its events that are given; [`EMPTY_CELL`] where there is none, and in columns without a job.
+    /// Writes a sample `[m, j]`: the states of each job at each frame, after its last event at or
+    /// before the frame among those of its events that are given; [`EMPTY_CELL`] where there is
+    /// none, and in columns without a job.
     pub(super) fn fill(&self, codes: &mut [u8], jobs: &[JobHistory<'_>], frames: Frames) {
         let j = codes.len() / frames.count();
         codes.fill(SAME);
@@ -108,7 +111,8 @@ impl StateEncoder {
         for (column, job) in jobs.iter().enumerate() {
             self.mark_changes(&mut codes[column..], j, job, frames);
         }
-        // Each cell without a change takes the state above it: a whole row at a time, which vectors do.
+        // Each cell without a change takes the state above it: a whole row at a time, which vectors
+        // do.
         for start in (j..codes.len()).step_by(j) {
             let (above, row) = codes[start - j..].split_at_mut(j);
             for (cell, &state) in row[..j].iter_mut().zip(&*above) {
@@ -117,7 +121,8 @@ impl StateEncoder {
         }
     }
 
-    /// Writes the states of one job where they change. Its cells begin with the first of `codes`, `row_length` apart.
+    /// Writes the states of one job where they change. Its cells begin with the first of `codes`,
+    /// `row_length` apart.
     fn mark_changes(
         &self,
         codes: &mut [u8],
@@ -147,7 +152,8 @@ impl StateEncoder {
     }
 }
 
-/// How many of `times_ms`, which are in order, need no look one by one, as they are not after `until_ms`.
+/// How many of `times_ms`, which are in order, need no look one by one, as they are not after
+/// `until_ms`.
 fn skippable_events(times_ms: &[i64], until_ms: i64) -> usize {
     if times_ms.len() <= 32 {
         // Most histories are that short, and each step of a search would wait for the one before.
@@ -259,7 +265,8 @@ mod tests {
 
     #[test]
     fn hold_windows_end_at_the_hold() {
-        // Submitted at 1, held at 5 and released in the same minute: the release comes after the hold and is not seen.
+        // Submitted at 1, held at 5 and released in the same minute: the release comes after the
+        // hold and is not seen.
         let events = [(1, 0), (3, 1), (3, 28), (5, 12), (5, 13), (6, 5)];
         let frames = Frames::new(WindowPlace::Hold, 300_000, 60_000, 7, 60);
         assert_eq!(frames.window().from_ms, -60_000);

@@ -26,8 +26,9 @@ pub(super) enum SubcodeFamily {
     Other = 9,
 }
 
-/// The kind of a hold. Subcodes of transfers and files are Unix error numbers or a plugin's exit code times 256; those of
-/// resource holds are HTCondor's policy templates' 101 (processors), 102 (memory) and 104 (disk).
+/// The kind of a hold. Subcodes of transfers and files are Unix error numbers or a plugin's exit
+/// code times 256; those of resource holds are HTCondor's policy templates' 101 (processors), 102
+/// (memory) and 104 (disk).
 pub(super) fn subcode_family(hold_code: i32, hold_subcode: i32) -> SubcodeFamily {
     match (hold_code, hold_subcode) {
         (_, 0) => SubcodeFamily::None,

@@ -1,9 +1,11 @@
-//! `poolcast collect`: a log that is written and rotated meanwhile, the archive, and what `parse` makes of it.
+//! `poolcast collect`: a log that is written and rotated meanwhile, the archive, and what `parse`
+//! makes of it.
 
 use crate::place::Place;
 
-/// Generation `sequence` of a global event log, which begins at byte `offset`, with `events` in it. As on an access point
-/// whose schedd has no name of its own, the header does not say whose log it is.
+/// Generation `sequence` of a global event log, which begins at byte `offset`, with `events` in it.
+/// As on an access point whose schedd has no name of its own, the header does not say whose log it
+/// is.
 fn generation(sequence: u32, offset: usize, events: &str) -> String {
     let ctime = 1_795_222_800 + 600 * sequence;
     let text = format!(
@@ -82,7 +84,8 @@ fn what_was_rotated_away_is_missed_and_a_gap() {
     let first = generation(1, 0, &format!("{SUBMIT}{HELD}"));
     place.write("EventLog", &first);
     place.stdout("collect EventLog -o archive");
-    // The release came to the first generation's end, which nobody saw; then the third was rotated away, too.
+    // The release came to the first generation's end, which nobody saw; then the third was rotated
+    // away, too.
     let offset = first.len() + RELEASED.len();
     place.write("EventLog", generation(2, offset, ENDED));
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"

@@ -1,4 +1,5 @@
-//! `poolcast dag`: the DAG of a sweep, what is refused before anything is submitted, and its nodes run one by one.
+//! `poolcast dag`: the DAG of a sweep, what is refused before anything is submitted, and its nodes
+//! run one by one.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use crate::run::SMALL;
 
 const IMAGE: &str = "osdf:///ospool/ap40/data/me/poolcast-1.sif";
 
-/// A place with a small sweep in `small.yaml`, whose configuration goes on with `more`. Its log is parsed already, and a job does
-/// two trials.
+/// A place with a small sweep in `small.yaml`, whose configuration goes on with `more`. Its log is
+/// parsed already, and a job does two trials.
 fn place(more: &str) -> Place {
     let place = Place::with_run();
     place.write("small.yaml", small(SMALL, more));
@@ -532,7 +533,8 @@ fn no_job_gets_more_than_it_needs() {
     );
 }
 
-/// A place with a small sweep whose jobs fetch what they share from the directory `origin`, and the rest as in [`place`].
+/// A place with a small sweep whose jobs fetch what they share from the directory `origin`, and the
+/// rest as in [`place`].
 fn sharing_place(address: &str, more: &str) -> Place {
     let place = Place::with_run();
     fs_err::create_dir(place.path("origin")).expect("made");
@@ -643,7 +645,8 @@ fn a_place_that_jobs_cannot_fetch_from_is_refused() {
 
 #[test]
 fn jobs_that_fetch_what_they_share_give_the_same_bytes() {
-    // A training leaves for its checkpoint at once, and begins again where its inputs are unpacked already.
+    // A training leaves for its checkpoint at once, and begins again where its inputs are unpacked
+    // already.
     let place = sharing_place("file://ORIGIN", ", submit: {trials: {minutes: 0.001}}");
     place.stdout("dag small.yaml -o dag");
     // One packing was interrupted.
@@ -852,7 +855,8 @@ fn file_rows(place: &Place) -> Vec<(u64, serde_json::Value)> {
     text.lines().map(row).collect()
 }
 
-/// Tidies the rest of the directory `dag`, whose nodes are done; the last of them has begun with it.
+/// Tidies the rest of the directory `dag`, whose nodes are done; the last of them has begun with
+/// it.
 fn tidied(place: &Place) {
     insta::assert_snapshot!(place.run("sweep cleanup dag"), @"
     exit 2
@@ -984,7 +988,8 @@ fn nothing_is_replaced_by_what_a_dag_leaves() {
 #[test]
 fn a_trial_that_fails_is_recorded_and_the_best_of_the_others_is_chosen() {
     let place = place("");
-    // At this rate weights either jump about or, with that decay, grow ten thousandfold a step; two trials share a job.
+    // At this rate weights either jump about or, with that decay, grow ten thousandfold a step; two
+    // trials share a job.
     let rates = SMALL.replace(
         "{distribution: uniform, min: 0.001, max: 0.02}",
         "10, weight_decay: {values: [1000, 0]}",

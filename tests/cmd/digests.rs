@@ -1,4 +1,5 @@
-//! Artefacts that were changed: every verb that opens one refuses it by name, whatever was done to which of its files.
+//! Artefacts that were changed: every verb that opens one refuses it by name, whatever was done to
+//! which of its files.
 
 use std::path::Path;
 use std::process::Command;

@@ -31,7 +31,8 @@ fn repository() -> Place {
     place
 }
 
-/// Whether `found` is `shown`, in which a line `...` stands for any lines and `...` at a line's end for any rest.
+/// Whether `found` is `shown`, in which a line `...` stands for any lines and `...` at a line's end
+/// for any rest.
 fn is_shown(found: &[&str], shown: &[&str]) -> bool {
     match shown {
         [] => found.is_empty(),

@@ -50,7 +50,8 @@ fn what_does_not_belong_into_a_queue_stops_nobody() {
     fs_err::remove_file(place.path("sweep/status.log")).expect("removed");
     make_pipe(&place, "sweep/status.log");
 
-    // Items: of no trial, of too many epochs, one that a ghost says is done, one in a pipe, and directories that are none.
+    // Items: of no trial, of too many epochs, one that a ghost says is done, one in a pipe, and
+    // directories that are none.
     let items = place.path("sweep/queue/items");
     let mut segments = fs_err::read_dir(&items)
         .expect("listed")
@@ -101,7 +102,8 @@ fn what_does_not_belong_into_a_queue_stops_nobody() {
     }
 }
 
-/// A title for the window, a colour by one byte, text that runs backwards, nothing to see, and a line of its own.
+/// A title for the window, a colour by one byte, text that runs backwards, nothing to see, and a
+/// line of its own.
 const HOSTILE: &str = "h\u{1b}]0;t\u{7}\u{9b}31m\u{202e}\u{200b}\u{e0041}\r\nfake: line";
 
 /// A place whose names and texts are hostile, wherever it can have some.

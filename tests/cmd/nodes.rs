@@ -1,5 +1,6 @@
-//! The nodes of a DAG, run one by one on this machine: what DAGMan and HTCondor make of `pipeline.dag` and its submit files,
-//! as far as these use it. `ci/proof/end-to-end` runs them on a pool.
+//! The nodes of a DAG, run one by one on this machine: what DAGMan and HTCondor make of
+//! `pipeline.dag` and its submit files, as far as these use it. `ci/proof/end-to-end` runs them on
+//! a pool.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +20,8 @@ struct Node {
     after: Option<Vec<String>>,
 }
 
-/// Runs the DAG in `dir`; the exit code of its FINAL node. Nodes stand in the file after those they depend on.
+/// Runs the DAG in `dir`; the exit code of its FINAL node. Nodes stand in the file after those they
+/// depend on.
 pub(crate) fn run(place: &Place, dir: &str) -> i32 {
     run_and_list(place, dir).0
 }
@@ -138,7 +140,8 @@ impl Node {
         false
     }
 
-    /// The exit code of its job, which works in a directory that holds nothing but what was transferred.
+    /// The exit code of its job, which works in a directory that holds nothing but what was
+    /// transferred.
     fn job(&self, place: &Place, dir: &Path, given: &mut BTreeMap<String, Vec<String>>) -> i32 {
         let commands = self.commands(dir);
         let list = |name: &str| -> Vec<String> {

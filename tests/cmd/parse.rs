@@ -285,7 +285,8 @@ fn what_is_no_log_is_named() {
     ");
 }
 
-/// Root may read everything but this: reading a process's memory at address 0 is an input/output error.
+/// Root may read everything but this: reading a process's memory at address 0 is an input/output
+/// error.
 #[test]
 fn a_failing_disk_is_worth_a_retry() {
     let place = Place::new();
@@ -331,7 +332,8 @@ fn an_earlier_result_stays_until_a_new_one_is_whole() {
     assert_eq!(place.files("mine").len(), 1);
 }
 
-/// Generation `sequence` of a global event log, created at minute `minute` past 01:00, with `events` in it.
+/// Generation `sequence` of a global event log, created at minute `minute` past 01:00, with
+/// `events` in it.
 fn generation(sequence: u32, minute: u32, events: &str) -> String {
     let ctime = 1_795_222_800 + 60 * minute;
     format!(

@@ -1,4 +1,5 @@
-//! `poolcast sweep` with classical pipelines: tables of the user's own, folds, splits, honest choices.
+//! `poolcast sweep` with classical pipelines: tables of the user's own, folds, splits, honest
+//! choices.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -9,7 +10,8 @@ use serde_json::Value;
 use crate::place::Place;
 use crate::run::SMALL;
 
-/// A place that looks like the top of the repository, with the sweep of `config/table.yaml`, changed, in `sweep`.
+/// A place that looks like the top of the repository, with the sweep of `config/table.yaml`,
+/// changed, in `sweep`.
 pub(crate) fn place(changes: &[(&str, &str)], flags: &str) -> Place {
     let place = Place::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

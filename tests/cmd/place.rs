@@ -36,7 +36,8 @@ impl Place {
         place
     }
 
-    /// A place with the bundled log and what [`SHARED`] made of it: `events`, `tensors` and `run`, not to be changed.
+    /// A place with the bundled log and what [`SHARED`] made of it: `events`, `tensors` and `run`,
+    /// not to be changed.
     pub(crate) fn with_run() -> Place {
         let place = Place::with_log();
         for name in ["events", "tensors", "run"] {
@@ -120,8 +121,8 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// Whether a file or directory of this name lies anywhere below `dir`, where a program may be at work: what goes away while
-/// it is looked at is passed over.
+/// Whether a file or directory of this name lies anywhere below `dir`, where a program may be at
+/// work: what goes away while it is looked at is passed over.
 pub(crate) fn has_file(dir: &Path, name: &str) -> bool {
     let Ok(entries) = fs_err::read_dir(dir) else {
         return false;
@@ -181,7 +182,8 @@ static SALT: LazyLock<PathBuf> = LazyLock::new(|| {
     path
 });
 
-/// The bundled log, parsed, its tensors, and a small model trained on them: made once for all tests of a process.
+/// The bundled log, parsed, its tensors, and a small model trained on them: made once for all tests
+/// of a process.
 static SHARED: LazyLock<PathBuf> = LazyLock::new(|| {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cmd");
     if dir.exists() {

@@ -41,7 +41,8 @@ fn log() -> String {
     log
 }
 
-/// The program as it is for a user whose home is `home` in `place`, with a umask that lets everybody read.
+/// The program as it is for a user whose home is `home` in `place`, with a umask that lets
+/// everybody read.
 fn at_home(place: &Place, home: &str, file_mode: &str, args: &str) -> Outcome {
     let program = env!("CARGO_BIN_EXE_poolcast");
     let mut command = Command::new("sh");
@@ -163,7 +164,8 @@ fn a_salt_is_made_once_and_kept() {
     assert!(place.files("one") == place.files("three"));
 }
 
-/// All that samples and models hold follows from which jobs have one owner, and not from what it is hashed to.
+/// All that samples and models hold follows from which jobs have one owner, and not from what it is
+/// hashed to.
 #[test]
 fn nothing_learned_depends_on_the_salt() {
     let place = Place::new();

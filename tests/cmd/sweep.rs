@@ -449,7 +449,8 @@ fn short_fits_come_in_chunks_and_few_leave_files() {
             0
         }
     };
-    // Of each of the four workers the three best, the directories above them, and what has no successor yet.
+    // Of each of the four workers the three best, the directories above them, and what has no
+    // successor yet.
     let under_way = (entries(&place.path("sweep")).0, trials());
     assert!(
         under_way.0 <= 1000 && under_way.1 < 100,

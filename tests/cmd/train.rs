@@ -163,7 +163,8 @@ fn kill_after(place: &Place, name: &str, epochs: usize, settings: &str) {
         "it was too fast to be killed"
     );
 
-    // Whether the kill falls into a write is chance, and the next call would say so. leftovers.rs shows what it does then.
+    // Whether the kill falls into a write is chance, and the next call would say so. leftovers.rs
+    // shows what it does then.
     for entry in fs_err::read_dir(place.path(name)).expect("listed") {
         let entry = entry.expect("an entry");
         if entry.file_name().to_string_lossy().starts_with('.') {
@@ -192,7 +193,8 @@ fn a_killed_training_resumes_to_the_same_bytes() {
     }
 }
 
-/// A training that writes a checkpoint after each batch, and works on a batch after the first so many checkpoints.
+/// A training that writes a checkpoint after each batch, and works on a batch after the first so
+/// many checkpoints.
 fn begun(place: &Place, args: &str, name: &str, checkpoints: usize) -> Child {
     let mut command = place.command(&format!("train tensors -o {name} {MANY_BATCHES} {args}"));
     let mut child = command

@@ -1,4 +1,5 @@
-//! The steps of `sweep` in the directory of a DAG: how far it is, its best trial, its tidy directory.
+//! The steps of `sweep` in the directory of a DAG: how far it is, its best trial, its tidy
+//! directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -194,7 +194,8 @@ enum List {
     Csv,
 }
 
-/// Parameters are words and stand at the left of the last column, where tables put numbers at the right.
+/// Parameters are words and stand at the left of the last column, where tables put numbers at the
+/// right.
 fn align_parameters(rows: &mut [Vec<String>]) {
     let width = rows
         .iter()

@@ -1,4 +1,5 @@
-//! `poolcast sweep`: a search space → trials by workers that share a folder, their results, the best one.
+//! `poolcast sweep`: a search space → trials by workers that share a folder, their results, the
+//! best one.
 
 mod dag_folder;
 mod listing;

@@ -1,4 +1,5 @@
-//! `poolcast sweep trials` and `sweep conclude`: what the jobs of a DAG do with its trials, and with what came of them.
+//! `poolcast sweep trials` and `sweep conclude`: what the jobs of a DAG do with its trials, and
+//! with what came of them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

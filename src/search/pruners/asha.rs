@@ -1,5 +1,6 @@
-//! The values of trials at each rung so far → which trials go on to the next: asynchronous successive halving (Li et al. 2020).
-//! A trial at a rung is an item of work of its own: train to the rung's epochs, from the rung before.
+//! The values of trials at each rung so far → which trials go on to the next: asynchronous
+//! successive halving (Li et al. 2020). A trial at a rung is an item of work of its own: train to
+//! the rung's epochs, from the rung before.
 
 use std::collections::BTreeSet;
 
@@ -23,8 +24,9 @@ pub struct RungResult {
     pub value: Option<f64>,
 }
 
-/// The items to work on next. At each of `rungs` rungs but the last, the best part in `eta` of the trials that are `done`
-/// with the rung goes on to the next one, unless that item is among `begun`. Equals are ordered by trial.
+/// The items to work on next. At each of `rungs` rungs but the last, the best part in `eta` of the
+/// trials that are `done` with the rung goes on to the next one, unless that item is among `begun`.
+/// Equals are ordered by trial.
 ///
 /// A promotion is never taken back: a trial stays promoted when later results are better.
 pub fn promoted_items(
@@ -113,8 +115,8 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever order results arrive, the trials that are best in the end at the first rung are promoted, and none
-        /// that failed.
+        /// In whatever order results arrive, the trials that are best in the end at the first rung
+        /// are promoted, and none that failed.
         #[test]
         fn the_best_are_promoted_in_any_order(values in prop::collection::vec(0..1000u32, 1..40), by in any::<prop::sample::Index>()) {
             let turn = by.index(values.len());

@@ -1,4 +1,5 @@
-//! The values of all trials so far → which of those that train hyperband stops, as W&B's engine decides.
+//! The values of all trials so far → which of those that train hyperband stops, as W&B's engine
+//! decides.
 
 use crate::config::{Goal, Hyperband};
 
@@ -11,8 +12,8 @@ pub struct Trajectory {
     pub values: Vec<f64>,
 }
 
-/// The places in `trials` of those to stop: those whose value is worse than the best part in `eta` of all values at the
-/// highest band that they have reached.
+/// The places in `trials` of those to stop: those whose value is worse than the best part in `eta`
+/// of all values at the highest band that they have reached.
 pub fn stopped_trials(hyperband: &Hyperband, goal: Goal, trials: &[Trajectory]) -> Vec<usize> {
     let losses: Vec<Vec<f64>> = trials
         .iter()
@@ -43,7 +44,8 @@ fn loss_at_band(hyperband: &Hyperband, losses: &[f64], band: usize) -> f64 {
     }
 }
 
-/// The largest loss with which a trial goes on beyond `band`; infinite where no trial has reached it.
+/// The largest loss with which a trial goes on beyond `band`; infinite where no trial has reached
+/// it.
 fn loss_threshold(hyperband: &Hyperband, losses: &[Vec<f64>], band: usize) -> f64 {
     let mut there: Vec<f64> = losses
         .iter()

@@ -32,7 +32,8 @@ pub fn point_count(space: &SearchSpace) -> Result<u64> {
     Ok(points)
 }
 
-/// The point of trial `trial`, counted from 1. The last parameter by name varies fastest, as in W&B's grids.
+/// The point of trial `trial`, counted from 1. The last parameter by name varies fastest, as in
+/// W&B's grids.
 pub(in crate::search) fn point(space: &SearchSpace, trial: usize) -> Result<SearchPoint> {
     let points = point_count(space)?;
     let mut rest = trial.saturating_sub(1) as u64;

@@ -14,7 +14,8 @@ pub(in crate::search) fn quantiles(space: &SearchSpace, seed: u64, trial: usize)
     let dimensions = sobol_burley::NUM_DIMENSIONS;
 
     let quantile = |parameter: u32| {
-        // A space with more parameters than the sequence has dimensions uses it again with another scrambling.
+        // A space with more parameters than the sequence has dimensions uses it again with another
+        // scrambling.
         let parts = [round as i64, i64::from(parameter / dimensions)];
         let scrambling = crate::seed::generator(seed, "sobol", &parts).random();
         let sample = sobol_burley::sample(point as u32, parameter % dimensions, scrambling);

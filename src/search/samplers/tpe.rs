@@ -1,10 +1,11 @@
-//! What came of the trials so far → the point that is most likely to be better: a tree-structured Parzen estimator over all
-//! parameters at once.
+//! What came of the trials so far → the point that is most likely to be better: a tree-structured
+//! Parzen estimator over all parameters at once.
 //!
-//! Trials are divided into the best and the others, and a density is put over each: the mean of one kernel a trial and of
-//! one that is flat. Of some points drawn from the density of the best, that is tried which is the likelier among the best
-//! the less it is so among the others (Bergstra et al. 2011; sizes and widths as in Watanabe 2023). Everything happens on the
-//! quantiles of the parameters, so that a logarithmic or quantised one needs nothing of its own.
+//! Trials are divided into the best and the others, and a density is put over each: the mean of one
+//! kernel a trial and of one that is flat. Of some points drawn from the density of the best, that
+//! is tried which is the likelier among the best the less it is so among the others (Bergstra et
+//! al. 2011; sizes and widths as in Watanabe 2023). Everything happens on the quantiles of the
+//! parameters, so that a logarithmic or quantised one needs nothing of its own.
 
 use rand::Rng;
 use statrs::function::erf::{erfc, erfc_inv};
@@ -23,8 +24,8 @@ const CANDIDATES: usize = 24;
 /// The most trials that count as the best.
 const MOST_BEST: usize = 25;
 
-/// The point that trial `trial` tries, given the trials in `history`. A trial that still runs, or that failed, counts as a
-/// bad one: so trials that are suggested at once differ.
+/// The point that trial `trial` tries, given the trials in `history`. A trial that still runs, or
+/// that failed, counts as a bad one: so trials that are suggested at once differ.
 pub(in crate::search) fn point(
     space: &SearchSpace,
     goal: Goal,
@@ -268,7 +269,8 @@ mod tests {
         -(0..4).map(term).sum::<f64>()
     }
 
-    /// A category that decides which rate is the best, and a number of layers; its least value is 0.
+    /// A category that decides which rate is the best, and a number of layers; its least value is
+    /// 0.
     fn mixed(point: &SearchPoint) -> f64 {
         let number = |name: &str| point[name].as_f64().expect("a number");
         let (cost, rate) = match point["kind"].as_str() {
@@ -281,8 +283,8 @@ mod tests {
         cost + (number("rate").log10() - rate).powi(2) + ((number("layers") - 7.0) / 4.0).powi(2)
     }
 
-    /// By a wide margin, and also where four are suggested at once. Measured, by random, Sobol, this and this in fours:
-    /// -1.96, -2.09, -2.97, -2.96 and 0.132, 0.229, 0.001, 0.001.
+    /// By a wide margin, and also where four are suggested at once. Measured, by random, Sobol,
+    /// this and this in fours: -1.96, -2.09, -2.97, -2.96 and 0.132, 0.229, 0.001, 0.001.
     #[test]
     fn it_is_better_than_random() {
         let unit = json!({"min": 0.0, "max": 1.0});

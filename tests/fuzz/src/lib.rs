@@ -1,5 +1,5 @@
-//! The modules of poolcast that read what others wrote, without the rest: with a sanitizer, candle alone takes longer to
-//! build than all of these to be fuzzed.
+//! The modules of poolcast that read what others wrote, without the rest: with a sanitizer, candle
+//! alone takes longer to build than all of these to be fuzzed.
 
 #![deny(unsafe_code)] // as in poolcast, whose one exception in `shard` stands here too
 

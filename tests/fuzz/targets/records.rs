@@ -1,5 +1,5 @@
-//! Any bytes, read as an event log: there are events and anomalies, or an error, but never a panic; and the ways to read
-//! a log agree on what is in it.
+//! Any bytes, read as an event log: there are events and anomalies, or an error, but never a panic;
+//! and the ways to read a log agree on what is in it.
 
 #![no_main]
 
@@ -32,7 +32,8 @@ fuzz_target!(init: one_thread(), |text: &[u8]| {
     });
 });
 
-/// Runs the reader on the thread that calls it: otherwise the threads of a pool would be woken for every input.
+/// Runs the reader on the thread that calls it: otherwise the threads of a pool would be woken for
+/// every input.
 fn one_thread() {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)

@@ -40,7 +40,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Whether tensor `name` can be read as elements of this type; then there are as many as its shape says.
+/// Whether tensor `name` can be read as elements of this type; then there are as many as its shape
+/// says.
 fn reads<T: ShardElement>(shard: &Shard, name: &str, elements: usize) -> bool {
     let column = shard.column::<T>(name);
     column.is_ok_and(|column| {
