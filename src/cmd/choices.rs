@@ -168,8 +168,8 @@ pub(super) fn show(sweep: &SweepFolder, outcomes: &mut TrialOutcomes, as_json: b
             escape::value(&row.pipeline)
         ))?;
         output::print(&output::aligned_table(&parameters.collect::<Vec<_>>()))?;
-        output::print(&evaluations(choice))?;
-        output::print(&importances(choice))?;
+        output::print(&evaluation_rows(choice))?;
+        output::print(&importance_rows(choice))?;
         let dir = sweep::trial_dir(&sweep.dir, row.trial);
         output::print(&format!("its model is in {}\n", escape::path(&dir)))?;
     }
@@ -177,16 +177,16 @@ pub(super) fn show(sweep: &SweepFolder, outcomes: &mut TrialOutcomes, as_json: b
 }
 
 /// The scores on further splits, a line each.
-fn evaluations(choice: &SplitChoice) -> String {
+fn evaluation_rows(choice: &SplitChoice) -> String {
     let scores = choice
         .evaluation
         .iter()
-        .map(|(name, score)| vec![format!("  on {name}"), estimate(*score)]);
+        .map(|(name, score)| vec![format!("  on {name}"), estimate_cell(*score)]);
     output::aligned_table(&scores.collect::<Vec<_>>())
 }
 
 /// The features that matter most, a line each.
-fn importances(choice: &SplitChoice) -> String {
+fn importance_rows(choice: &SplitChoice) -> String {
     let Some(importances) = choice
         .importances
         .as_ref()
@@ -245,9 +245,9 @@ pub(super) fn text(choices: &[SplitChoice]) -> String {
             choice.trial.to_string(),
             choice.trials.to_string(),
             format!("{:.4}", choice.value),
-            estimate(choice.corrected),
-            estimate(choice.validation),
-            estimate(choice.test),
+            estimate_cell(choice.corrected),
+            estimate_cell(choice.validation),
+            estimate_cell(choice.test),
         ]
     };
     // Tables have no test side.
@@ -266,7 +266,7 @@ pub(super) fn text(choices: &[SplitChoice]) -> String {
     )
 }
 
-fn estimate(estimate: Option<ScoreEstimate>) -> String {
+fn estimate_cell(estimate: Option<ScoreEstimate>) -> String {
     estimate.map_or("-".to_owned(), |ScoreEstimate { value, low, high }| {
         format!("{value:.4} ({low:.4} to {high:.4})")
     })

@@ -12,7 +12,7 @@ use crate::output;
 pub fn run(args: &CollectArgs) -> Result<u8> {
     let collected = eventlog::collect(&args.logs, &args.out)?;
     for lost in &collected.newly_lost {
-        output::note(&note(lost));
+        output::note(&outcome_note(lost));
     }
     if args.json {
         output::print_json(&collected)?;
@@ -30,7 +30,7 @@ pub fn run(args: &CollectArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn note(lost: &LostEvents) -> String {
+fn outcome_note(lost: &LostEvents) -> String {
     let LostEvents {
         ap,
         after,

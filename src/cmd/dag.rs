@@ -39,7 +39,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     let written = condor::read_trial_seconds(&config.out)?;
     let mut plan = plan_of(&written.clone().unwrap_or_default())?;
     if args.dry_run {
-        output::print_file(&preview(&plan)?)?;
+        output::print_file(&dag_preview(&plan)?)?;
         if config.dag.trials_per_job.is_none() && written.is_none() {
             output::note("note: how many trials a job does is measured when the DAG is written");
         }
@@ -48,16 +48,16 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     condor::check_directory(&plan)?;
     let _lock = LockedDirectory::new(&config.out)?;
     if written.is_none() {
-        let source_key = prepare(&plan)?;
+        let source_key = prepare_inputs(&plan)?;
         if let Some(source_key) =
             source_key.filter(|_| config.dag.trials_per_job.is_none() && !config.dag.per_epoch)
         {
-            plan = plan_of(&measure(&plan, source_key)?)?;
+            plan = plan_of(&measure_trials(&plan, source_key)?)?;
         }
     }
     condor::write_dag(&plan)?;
     let dir = escape::path(&config.out);
-    output::print(&format!("{}: {dir}/{DAG_FILE}\n", counts(&plan)))?;
+    output::print(&format!("{}: {dir}/{DAG_FILE}\n", plan_counts(&plan)))?;
     if matches!(plan.source, SampleSource::Logs(_))
         && std::env::var_os(salt::SALT_VARIABLE).is_some()
     {
@@ -81,7 +81,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
 }
 
 /// How many trials there are, and jobs.
-fn counts(plan: &DagPlan) -> String {
+fn plan_counts(plan: &DagPlan) -> String {
     let tensors = match plan.source {
         SampleSource::Tables => String::new(),
         _ => format!(" on {} different tensors", plan.tensors.len()),
@@ -95,7 +95,7 @@ fn counts(plan: &DagPlan) -> String {
 
 /// Makes what the jobs' samples are made from: events of the logs that are here, or joined tables.
 /// Returns its digest; `None` where a job has to parse the logs.
-fn prepare(plan: &DagPlan) -> Result<Option<String>> {
+fn prepare_inputs(plan: &DagPlan) -> Result<Option<String>> {
     let config = &plan.config;
     match (&plan.source, &config.dag.events) {
         (SampleSource::Logs(_), _) => Ok(None),
@@ -126,7 +126,7 @@ fn taken_over(from: &Path, to: &Path) -> Result<String> {
 }
 
 /// Measures a trial of each kind: how long it takes decides how many a job does.
-fn measure(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
+fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
     let out = &plan.config.out;
     let (scratch, mut measured) = (out.join(SCRATCH), TrialSeconds::new());
     files::remove_all([scratch.clone()])?;
@@ -165,7 +165,7 @@ fn measure(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
 }
 
 /// The DAG and what it refers to, but for the configurations of its trials.
-fn preview(plan: &DagPlan) -> Result<String> {
+fn dag_preview(plan: &DagPlan) -> Result<String> {
     let files = plan.files_by_path()?;
     let shown = files
         .iter()
@@ -173,6 +173,6 @@ fn preview(plan: &DagPlan) -> Result<String> {
     let mut text: String = shown
         .map(|(name, text)| format!("==> {name} <==\n{text}\n"))
         .collect();
-    text += &format!("{}\n", counts(plan));
+    text += &format!("{}\n", plan_counts(plan));
     Ok(text)
 }

@@ -26,7 +26,7 @@ pub(super) fn pages(args: &ManArgs) -> Result<u8> {
         .disable_help_subcommand(true);
     program.build();
     let mut pages = Vec::new();
-    render(&program, &mut pages)?;
+    render_page(&program, &mut pages)?;
 
     fs_err::create_dir_all(&args.out)?;
     for (name, page) in &pages {
@@ -41,7 +41,7 @@ pub(super) fn pages(args: &ManArgs) -> Result<u8> {
 }
 
 /// Adds the pages of `command` and of all below it, by their file names.
-fn render(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
+fn render_page(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
     let page = Man::new(command.clone()).source(concat!("poolcast ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     page.render(&mut text)?;
@@ -50,5 +50,5 @@ fn render(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
     command
         .get_subcommands()
         .filter(|below| !below.is_hide_set())
-        .try_for_each(|below| render(below, pages))
+        .try_for_each(|below| render_page(below, pages))
 }

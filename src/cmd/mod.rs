@@ -54,7 +54,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Advise(args) => advise::run(&args),
         Verb::Predict(args) => predict::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
-        Verb::Config(args) => config(&args),
+        Verb::Config(args) => print_config(&args),
         Verb::Completions(args) => manual::completions(&args),
         Verb::Man(args) => manual::pages(&args),
     }
@@ -79,7 +79,7 @@ fn trusts_shards(verb: &Verb) -> bool {
 
 /// The defaults as they are commented where nothing changes them; else what the file and the
 /// environment make of them.
-fn config(args: &ConfigArgs) -> Result<u8> {
+fn print_config(args: &ConfigArgs) -> Result<u8> {
     let config = Config::load(args.file.as_deref(), &BTreeMap::new())?;
     let is_default = || {
         anyhow::Ok(

@@ -19,7 +19,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     let logs = find_logs(&args.logs)?;
     let options = read_options(args.ap.clone(), args.year, &logs)?;
     if args.dump {
-        return dump(&logs, &options);
+        return dump_events(&logs, &options);
     }
 
     let out = args
@@ -51,7 +51,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn dump(logs: &[PathBuf], options: &ReadOptions) -> Result<u8> {
+fn dump_events(logs: &[PathBuf], options: &ReadOptions) -> Result<u8> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for log in logs {
         eventlog::dump(log, options, &mut out)?;

@@ -49,14 +49,14 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
             ))?;
         }
         None if args.json => output::print_json(&sheet.to_json())?,
-        None if output::is_live() => output::print(&harmless(&sheet.to_csv()?))?,
+        None if output::is_live() => output::print(&without_control_characters(&sheet.to_csv()?))?,
         None => output::print(&sheet.to_csv()?)?,
     }
     Ok(EXIT_DONE)
 }
 
 /// Names of rows are whatever a table says: nothing in them may command a terminal.
-fn harmless(text: &str) -> String {
+fn without_control_characters(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let is_command = |c: char| c.is_control() && c != '\n' || turns(c);
     text.chars()
@@ -190,7 +190,7 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
         let bar = StageBar::default();
         let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
         let store = read_into_memory(&logs, &options, &bar.ingest_listener(&on_step))?;
-        return Ok(sheet(&predict_holds(&store, &run)?));
+        return Ok(prediction_sheet(&predict_holds(&store, &run)?));
     };
     let found: serde_json::Value = Some(input.join(manifest::FILE))
         .filter(|path| path.is_file())
@@ -208,11 +208,11 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
             "name a directory that `poolcast parse` or `poolcast tensors` wrote, or logs with `--log LOG`"
         )),
     };
-    Ok(sheet(&predictions))
+    Ok(prediction_sheet(&predictions))
 }
 
 /// A row a hold.
-fn sheet(holds: &[HoldPrediction]) -> OutputTable {
+fn prediction_sheet(holds: &[HoldPrediction]) -> OutputTable {
     let texts =
         |of: &dyn Fn(&HoldPrediction) -> String| OutputCells::Texts(holds.iter().map(of).collect());
     let wholes = |of: fn(&HoldPrediction) -> i32| {
@@ -234,7 +234,7 @@ fn sheet(holds: &[HoldPrediction]) -> OutputTable {
             "job",
             texts(&|hold| format!("{}.{}", hold.cluster, hold.proc)),
         ),
-        ("held_at", texts(&|hold| moment(hold.hold_time_ms))),
+        ("held_at", texts(&|hold| utc_moment(hold.hold_time_ms))),
         ("hold_code", wholes(|hold| hold.hold_code)),
         ("hold_subcode", wholes(|hold| hold.hold_subcode)),
         (
@@ -251,7 +251,7 @@ fn sheet(holds: &[HoldPrediction]) -> OutputTable {
 }
 
 /// Epoch milliseconds as `2026-11-21T02:26:06.000Z`.
-fn moment(ms: i64) -> String {
+fn utc_moment(ms: i64) -> String {
     let text = |time: jiff::Timestamp| time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), text)
 }
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn no_name_commands_a_terminal() {
         assert_eq!(
-            harmless("run,p\na\u{1b}[2J\u{9b}\u{202e}b,1\n"),
+            without_control_characters("run,p\na\u{1b}[2J\u{9b}\u{202e}b,1\n"),
             "run,p\na\u{fffd}[2J\u{fffd}\u{fffd}b,1\n"
         );
     }

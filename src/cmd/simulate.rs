@@ -35,18 +35,18 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
             ));
             summary
         }
-        None => simulated(args, &settings)?,
+        None => simulate_log(args, &settings)?,
     };
     if args.json {
         output::print_json(&summary)?;
     } else {
-        output::print(&text(args, &settings, &summary))?;
+        output::print(&summary_text(args, &settings, &summary))?;
     }
     Ok(EXIT_DONE)
 }
 
 /// Simulates, with a progress bar.
-fn simulated(args: &SimulateArgs, settings: &SimulationSettings) -> Result<SimulationSummary> {
+fn simulate_log(args: &SimulateArgs, settings: &SimulationSettings) -> Result<SimulationSummary> {
     let bar = output::item_bar(args.jobs, "simulate");
     let summary = simulate::simulate(settings, &args.out, &args.truth, args.overwrite, |jobs| {
         bar.inc(jobs)
@@ -55,7 +55,11 @@ fn simulated(args: &SimulateArgs, settings: &SimulationSettings) -> Result<Simul
     summary
 }
 
-fn text(args: &SimulateArgs, settings: &SimulationSettings, summary: &SimulationSummary) -> String {
+fn summary_text(
+    args: &SimulateArgs,
+    settings: &SimulationSettings,
+    summary: &SimulationSummary,
+) -> String {
     let count = output::with_commas;
     let many = |n: u64, what| output::counted(n as usize, what);
     let share = |part: u64, whole: u64| match whole {

@@ -54,7 +54,7 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
         ));
         Dataset::open(&args.out)?.summary
     } else {
-        let summary = build(args, &store, &settings, &key)?;
+        let summary = build_tensors(args, &store, &settings, &key)?;
         config.write(&args.out)?;
         summary
     };
@@ -81,7 +81,7 @@ struct Printed {
 }
 
 /// Builds the tensors that `args` ask for, with a progress bar.
-fn build(
+fn build_tensors(
     args: &TensorsArgs,
     store: &EventStore,
     settings: &TensorSettings,

@@ -25,11 +25,11 @@ use crate::training::{
 /// Trains, and prints how it ended.
 pub fn run(args: &TrainArgs) -> Result<u8> {
     let stop = stop_signal()?;
-    let config = configuration(args)?;
+    let config = training_config(args)?;
     let device = args.device.open()?;
     let dataset = Dataset::open(&args.tensors)?;
     let leave_at = args.self_checkpoint.map(leave_at).transpose()?;
-    let mode = mode(args);
+    let mode = start_mode(args);
     let key = TrainingSettings::from_config(&config)?.key(&dataset.key)?;
     if mode != StartMode::Overwrite && manifest::finished_key(&args.out, RUN_FORMAT) == Some(key) {
         output::note(&format!(
@@ -44,7 +44,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let ends = |epochs: &[Epoch]| epochs.len() >= until;
     let progress = TrainingProgress::new(&config);
     let hear = |step: TrainingUpdate<'_>| {
-        progress.show(&step);
+        progress.show_progress(&step);
         let is_time = leave_at.is_some_and(|leave_at| Instant::now() >= leave_at);
         if is_time || stop.load(Ordering::Relaxed) {
             ControlFlow::Break(())
@@ -57,7 +57,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     progress.bar.finish_and_clear();
 
     let run = match trained {
-        Err(TrainError::Stopped(how)) => return Ok(stopped(&how.to_string(), args)),
+        Err(TrainError::Stopped(how)) => return Ok(stopped_message(&how.to_string(), args)),
         trained => trained?,
     };
     if args.json {
@@ -69,7 +69,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
 }
 
 /// The configuration file with what the flags override.
-fn configuration(args: &TrainArgs) -> Result<Config> {
+fn training_config(args: &TrainArgs) -> Result<Config> {
     Config::load(
         args.config.as_deref(),
         &flags([
@@ -100,7 +100,7 @@ fn configuration(args: &TrainArgs) -> Result<Config> {
 }
 
 /// What becomes of an earlier training in the directory.
-fn mode(args: &TrainArgs) -> StartMode {
+fn start_mode(args: &TrainArgs) -> StartMode {
     let is_step = args.self_checkpoint.is_some() || args.until_epoch.is_some();
     if args.resume || is_step {
         StartMode::Resume
@@ -112,7 +112,7 @@ fn mode(args: &TrainArgs) -> StartMode {
 }
 
 /// Says how to go on after a stop; returns the exit code.
-fn stopped(how: &str, args: &TrainArgs) -> u8 {
+fn stopped_message(how: &str, args: &TrainArgs) -> u8 {
     if args.self_checkpoint.is_some() {
         output::note(&format!(
             "{how}; `{}` holds its checkpoint",
@@ -168,7 +168,7 @@ impl TrainingProgress<'_> {
         )
     }
 
-    fn show(&self, step: &TrainingUpdate<'_>) {
+    fn show_progress(&self, step: &TrainingUpdate<'_>) {
         match *step {
             TrainingUpdate::Batch {
                 epoch,

@@ -38,10 +38,10 @@ pub(super) fn judge(
     config: &Config,
     selections: &[JobSelection],
 ) -> Result<Vec<JobAdvice>> {
-    advice::advise(store, run, skill(dir), &config.advice, selections)
+    advice::advise(store, run, model_skill(dir), &config.advice, selections)
 }
 
-fn skill(dir: &Path) -> Option<ModelSkill> {
+fn model_skill(dir: &Path) -> Option<ModelSkill> {
     let evaluation: ModelEvaluation =
         manifest::read_json(&evaluation_path(dir, SplitSide::Test)).ok()?;
     let score = evaluation

@@ -30,7 +30,7 @@ impl Distribution {
             DistributionForm::Values {
                 values,
                 shares: None,
-            } => values[place(unit, values.len() as f64) as usize].clone(),
+            } => values[place_of_quantile(unit, values.len() as f64) as usize].clone(),
             DistributionForm::Values {
                 values,
                 shares: Some(shares),
@@ -39,7 +39,7 @@ impl Distribution {
                 values[at.unwrap_or(values.len() - 1)].clone()
             }
             DistributionForm::IntUniform { min, max } => min
-                .saturating_add(place(unit, (max - min) as f64 + 1.0) as i64)
+                .saturating_add(place_of_quantile(unit, (max - min) as f64 + 1.0) as i64)
                 .into(),
             DistributionForm::Real { base, exp, q } => {
                 let real = if *exp {
@@ -149,7 +149,7 @@ impl Distribution {
 }
 
 /// The place of each value once: 3.0 is 3.
-fn distinct(values: &[Value]) -> Vec<usize> {
+fn distinct_places(values: &[Value]) -> Vec<usize> {
     let mut known = BTreeSet::new();
     let name = |value: &Value| {
         value
@@ -162,7 +162,7 @@ fn distinct(values: &[Value]) -> Vec<usize> {
 }
 
 /// Which of `count` equal parts the quantile `unit` falls into, a bound into the part below it.
-fn place(unit: f64, count: f64) -> f64 {
+fn place_of_quantile(unit: f64, count: f64) -> f64 {
     let part = (unit * count).ceil().clamp(1.0, count);
     if part > 1.0 && (part - 1.0) / count >= unit {
         part - 2.0
@@ -188,7 +188,7 @@ impl TryFrom<Map<String, Value>> for Distribution {
     fn try_from(written: Map<String, Value>) -> Result<Distribution, String> {
         let form = read_distribution(&written)?;
         let distinct = if let DistributionForm::Values { values, .. } = &form {
-            distinct(values)
+            distinct_places(values)
         } else {
             Vec::new()
         };

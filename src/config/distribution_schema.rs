@@ -29,7 +29,7 @@ const DEPRECATED: [&str; 3] = ["log_uniform", "q_log_uniform", "inv_log_uniform"
 
 /// The form of what is written, which is refused where W&B's schema refuses it.
 pub(super) fn read_distribution(written: &Map<String, Value>) -> Result<DistributionForm, String> {
-    Keys::of(written)?.form()
+    Keys::from_written(written)?.distribution_form()
 }
 
 /// What is written of one distribution.
@@ -41,9 +41,9 @@ struct Keys<'a> {
 impl<'a> Keys<'a> {
     /// # Errors
     /// Fails for an unknown distribution and for a key that this one does not take.
-    fn of(written: &'a Map<String, Value>) -> Result<Keys<'a>, String> {
+    fn from_written(written: &'a Map<String, Value>) -> Result<Keys<'a>, String> {
         let name = match written.get("distribution") {
-            None => guess(written),
+            None => guess_distribution(written),
             Some(name) => name
                 .as_str()
                 .ok_or_else(|| format!("`distribution` must be a name, got {name}"))?,
@@ -51,7 +51,7 @@ impl<'a> Keys<'a> {
         let (_, keys) = KNOWN
             .iter()
             .find(|(known, _)| *known == name)
-            .ok_or_else(|| unknown(name, written))?;
+            .ok_or_else(|| unknown_distribution(name, written))?;
         let foreign = written
             .keys()
             .find(|key| *key != "distribution" && !keys.contains(&key.as_str()));
@@ -64,7 +64,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn form(&self) -> Result<DistributionForm, String> {
+    fn distribution_form(&self) -> Result<DistributionForm, String> {
         match self.name {
             "constant" => {
                 let value = self
@@ -77,35 +77,35 @@ impl<'a> Keys<'a> {
                 })
             }
             "categorical" => Ok(DistributionForm::Values {
-                values: self.list("values")?,
+                values: self.list_at("values")?,
                 shares: None,
             }),
-            "categorical_w_probabilities" => self.weighted(),
+            "categorical_w_probabilities" => self.weighted_values(),
             "int_uniform" => self.whole_range(),
             name => match name.strip_prefix("q_") {
-                Some(name) => self.real(name, Some(self.step()?)),
-                None => self.real(name, None),
+                Some(name) => self.real_form(name, Some(self.quantum()?)),
+                None => self.real_form(name, None),
             },
         }
     }
 
-    fn real(&self, name: &str, q: Option<Quantum>) -> Result<DistributionForm, String> {
+    fn real_form(&self, name: &str, q: Option<Quantum>) -> Result<DistributionForm, String> {
         let exp = name.contains("log_");
         let base = match name {
-            "normal" | "log_normal" => self.normal()?,
-            "beta" => self.beta()?,
-            "log_uniform_values" | "inv_log_uniform_values" => self.logarithms()?,
+            "normal" | "log_normal" => self.normal_distribution()?,
+            "beta" => self.beta_distribution()?,
+            "log_uniform_values" | "inv_log_uniform_values" => self.log_uniform()?,
             _ => {
-                let (min, max) = self.range()?;
+                let (min, max) = self.bounds()?;
                 RealDistribution::Uniform { min, max }
             }
         };
         Ok(DistributionForm::Real { base, exp, q })
     }
 
-    fn weighted(&self) -> Result<DistributionForm, String> {
-        let values = self.list("values")?;
-        let given = self.list("probabilities")?;
+    fn weighted_values(&self) -> Result<DistributionForm, String> {
+        let values = self.list_at("values")?;
+        let given = self.list_at("probabilities")?;
         let chances: Vec<f64> = given
             .iter()
             .filter_map(Value::as_f64)
@@ -137,7 +137,7 @@ impl<'a> Keys<'a> {
     }
 
     fn whole_range(&self) -> Result<DistributionForm, String> {
-        let (min, max) = self.range()?;
+        let (min, max) = self.bounds()?;
         let whole = |key: &str| {
             self.written
                 .get(key)
@@ -152,8 +152,8 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn logarithms(&self) -> Result<RealDistribution, String> {
-        let (min, max) = self.range()?;
+    fn log_uniform(&self) -> Result<RealDistribution, String> {
+        let (min, max) = self.bounds()?;
         match min > 0.0 {
             true => Ok(RealDistribution::Uniform {
                 min: min.ln(),
@@ -163,10 +163,10 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn normal(&self) -> Result<RealDistribution, String> {
+    fn normal_distribution(&self) -> Result<RealDistribution, String> {
         let (mu, sigma) = (
-            self.number("mu", Some(0.0))?,
-            self.number("sigma", Some(1.0))?,
+            self.number_at("mu", Some(0.0))?,
+            self.number_at("sigma", Some(1.0))?,
         );
         if sigma < 0.0 {
             Err(format!("`sigma` must be at least 0, got {sigma}"))
@@ -175,8 +175,11 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn beta(&self) -> Result<RealDistribution, String> {
-        let (a, b) = (self.number("a", Some(1.0))?, self.number("b", Some(1.0))?);
+    fn beta_distribution(&self) -> Result<RealDistribution, String> {
+        let (a, b) = (
+            self.number_at("a", Some(1.0))?,
+            self.number_at("b", Some(1.0))?,
+        );
         let is_known = [a, b].iter().all(|shape| (1e-3..=1e6).contains(shape));
         if is_known {
             Ok(RealDistribution::Beta { a, b })
@@ -187,8 +190,8 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn step(&self) -> Result<Quantum, String> {
-        let size = self.number("q", Some(1.0))?;
+    fn quantum(&self) -> Result<Quantum, String> {
+        let size = self.number_at("q", Some(1.0))?;
         let is_whole = self
             .written
             .get("q")
@@ -200,8 +203,8 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn range(&self) -> Result<(f64, f64), String> {
-        let (min, max) = (self.number("min", None)?, self.number("max", None)?);
+    fn bounds(&self) -> Result<(f64, f64), String> {
+        let (min, max) = (self.number_at("min", None)?, self.number_at("max", None)?);
         if min < max {
             Ok((min, max))
         } else {
@@ -212,7 +215,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn number(&self, key: &str, default: Option<f64>) -> Result<f64, String> {
+    fn number_at(&self, key: &str, default: Option<f64>) -> Result<f64, String> {
         match self.written.get(key) {
             None => default.ok_or_else(|| format!("`{}` needs `{key}`", self.name)),
             Some(value) => value.as_f64().ok_or_else(|| {
@@ -229,7 +232,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn list(&self, key: &str) -> Result<Vec<Value>, String> {
+    fn list_at(&self, key: &str) -> Result<Vec<Value>, String> {
         let list = self
             .written
             .get(key)
@@ -241,7 +244,7 @@ impl<'a> Keys<'a> {
 }
 
 /// Which distribution is meant where none is named: that of the first schema of W&B's that fits.
-fn guess(written: &Map<String, Value>) -> &'static str {
+fn guess_distribution(written: &Map<String, Value>) -> &'static str {
     let is_whole = |key: &str| {
         written
             .get(key)
@@ -260,9 +263,9 @@ fn guess(written: &Map<String, Value>) -> &'static str {
     }
 }
 
-fn unknown(name: &str, written: &Map<String, Value>) -> String {
+fn unknown_distribution(name: &str, written: &Map<String, Value>) -> String {
     if DEPRECATED.contains(&name) {
-        return deprecated(name, written);
+        return deprecated_distribution(name, written);
     }
     let names = KNOWN.map(|(known, _)| known);
     let meant = nearest(name, names.into_iter());
@@ -276,7 +279,7 @@ fn unknown(name: &str, written: &Map<String, Value>) -> String {
 }
 
 /// What to write instead: the same distribution, its bounds as values.
-fn deprecated(name: &str, written: &Map<String, Value>) -> String {
+fn deprecated_distribution(name: &str, written: &Map<String, Value>) -> String {
     let bound = |key: &str| written.get(key).and_then(Value::as_f64).unwrap_or_default();
     let (min, max) = match name.starts_with("inv") {
         true => (-bound("max"), -bound("min")),

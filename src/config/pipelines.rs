@@ -20,21 +20,21 @@ pub const MOST_TRIALS: u64 = 1_000_000;
 #[serde(deny_unknown_fields)]
 pub struct PipelineSpace {
     /// How its trials are drawn: `grid`, `random` or `sobol`.
-    #[serde(default = "random")]
+    #[serde(default = "default_method")]
     pub method: Method,
     /// How many; a grid is made whole.
-    #[serde(default = "one")]
+    #[serde(default = "default_runs")]
     pub runs: usize,
     /// Its hyper-parameters.
     #[serde(default)]
     pub parameters: BTreeMap<String, Parameter<Value>>,
 }
 
-fn random() -> Method {
+fn default_method() -> Method {
     Method::Random
 }
 
-fn one() -> usize {
+fn default_runs() -> usize {
     1
 }
 

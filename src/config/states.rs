@@ -43,12 +43,12 @@ impl FromStr for StateEvent {
             number => number
                 .parse()
                 .map(StateEvent::Number)
-                .map_err(|_| wrong(text)),
+                .map_err(|_| unknown_state(text)),
         }
     }
 }
 
-fn wrong(written: impl fmt::Display) -> String {
+fn unknown_state(written: impl fmt::Display) -> String {
     format!("a state is the number of an event, {INPUT} or {OUTPUT}, got {written}")
 }
 
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for StateEvent {
         match (number, value.as_str()) {
             (Some(number), _) => Ok(StateEvent::Number(number as u16)),
             (None, Some(text)) => text.parse().map_err(D::Error::custom),
-            (None, None) => Err(D::Error::custom(wrong(value))),
+            (None, None) => Err(D::Error::custom(unknown_state(value))),
         }
     }
 }

@@ -56,10 +56,10 @@ pub struct Hyperband {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub s: Option<usize>,
     /// At each band the best part in `eta` goes on.
-    #[serde(default = "eta")]
+    #[serde(default = "default_eta")]
     pub eta: f64,
     /// Whether a trial is judged by its value at the band, and not by its best so far.
-    #[serde(default = "strict")]
+    #[serde(default = "default_strict")]
     pub strict: bool,
 }
 
@@ -70,15 +70,15 @@ pub struct Asha {
     /// The epochs of the first rung; each further one has `eta` times as many, the last one all.
     pub min_iter: usize,
     /// Of each rung the best part in `eta` is promoted.
-    #[serde(default = "eta")]
+    #[serde(default = "default_eta")]
     pub eta: f64,
 }
 
-fn eta() -> f64 {
+fn default_eta() -> f64 {
     3.0
 }
 
-fn strict() -> bool {
+fn default_strict() -> bool {
     true
 }
 
@@ -121,11 +121,11 @@ impl Hyperband {
     pub fn bands(&self) -> Vec<usize> {
         let eta = self.eta;
         let mut bands: Vec<f64> = match (self.max_iter.zip(self.s), self.min_iter) {
-            (Some((max_iter, s)), _) => steps(max_iter, |last| last / eta)
+            (Some((max_iter, s)), _) => rung_steps(max_iter, |last| last / eta)
                 .skip(1)
                 .take(s.min(100))
                 .collect(),
-            (None, Some(min_iter)) => steps(min_iter, |last| last * eta).collect(),
+            (None, Some(min_iter)) => rung_steps(min_iter, |last| last * eta).collect(),
             (None, None) => Vec::new(),
         };
         bands.retain(|band| *band >= 1.0);
@@ -137,7 +137,7 @@ impl Hyperband {
 impl Asha {
     /// The epochs of each rung, ascending; the last one has `epochs`.
     pub fn rungs(&self, epochs: usize) -> Vec<usize> {
-        let mut rungs: Vec<usize> = steps(self.min_iter, |last| last * self.eta)
+        let mut rungs: Vec<usize> = rung_steps(self.min_iter, |last| last * self.eta)
             .map(|rung| rung as usize)
             .take_while(|rung| *rung < epochs)
             .collect();
@@ -148,7 +148,7 @@ impl Asha {
 }
 
 /// `first`, and what a hundred times follows from the last one.
-fn steps(first: usize, next: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
+fn rung_steps(first: usize, next: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
     std::iter::successors(Some(first as f64), move |last| Some(next(*last))).take(101)
 }
 

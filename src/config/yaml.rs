@@ -38,10 +38,10 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
         underscored_numbers_as_strings: true,
     };
     serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| explain(error.without_snippet()))
+        .map_err(|error| explain_error(error.without_snippet()))
 }
 
-fn explain(error: &Error) -> anyhow::Error {
+fn explain_error(error: &Error) -> anyhow::Error {
     let place = error.location().map_or(String::new(), |at| {
         format!("line {}, column {}: ", at.line(), at.column())
     });

@@ -66,7 +66,7 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     if args.json {
         output::print_json(&status)?;
     } else {
-        output::print(&text(&status, config.wandb.sweep.metric.name))?;
+        output::print(&status_text(&status, config.wandb.sweep.metric.name))?;
         output::print(
             &status
                 .nodes
@@ -79,7 +79,7 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn text(status: &Status, metric: MetricName) -> String {
+fn status_text(status: &Status, metric: MetricName) -> String {
     let mut text = match &status.nodes {
         None => "DAGMan has not begun\n".to_owned(),
         Some(nodes) => nodes_text(nodes, status.silent_s),

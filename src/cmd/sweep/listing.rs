@@ -15,7 +15,7 @@ use crate::{escape, output};
 
 /// A trial of the list.
 #[derive(Serialize)]
-struct Listed {
+struct ListedTrial {
     /// Counted from 1; of trials with a value alone.
     rank: Option<usize>,
     trial: usize,
@@ -55,12 +55,12 @@ pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
 
     let most = args.top.unwrap_or(usize::MAX);
     let shown: Vec<usize> = places.iter().copied().take(most).collect();
-    let mut list = List::begin(args, &sweep)?;
+    let mut list = TrialListing::begin(args, &sweep)?;
     for (at, rank) in shown.into_iter().zip(1..) {
-        list.add(Listed::ended(rank, &outcomes.row(at)?))?;
+        list.add(ListedTrial::ended_trial(rank, &outcomes.row(at)?))?;
     }
     for running in running.values().take(most.saturating_sub(places.len())) {
-        list.add(Listed::running(running))?;
+        list.add(ListedTrial::running_trial(running))?;
     }
     list.end(status.ready)?;
     Ok(EXIT_DONE)
@@ -76,8 +76,8 @@ fn order(goal: crate::config::Goal, a: &TrialOutcome, b: &TrialOutcome) -> std::
     }
 }
 
-impl Listed {
-    fn ended(rank: usize, row: &TrialRow) -> Listed {
+impl ListedTrial {
+    fn ended_trial(rank: usize, row: &TrialRow) -> ListedTrial {
         let scores = row.scores();
         let of_scores = scores.into_iter().flat_map(|(loss, scores)| {
             let named = Scores::NAMES
@@ -86,7 +86,7 @@ impl Listed {
                 .zip(scores.values());
             named.chain([("loss".to_owned(), Some(loss))])
         });
-        Listed {
+        ListedTrial {
             rank: row.value.map(|_| rank),
             trial: row.trial,
             state: row.ended.to_string(),
@@ -104,8 +104,8 @@ impl Listed {
         }
     }
 
-    fn running(running: &RunningTrial) -> Listed {
-        Listed {
+    fn running_trial(running: &RunningTrial) -> ListedTrial {
+        ListedTrial {
             rank: None,
             trial: running.trial,
             state: "running".to_owned(),
@@ -151,7 +151,7 @@ impl Listed {
         ]
     }
 
-    fn csv(&self) -> Vec<String> {
+    fn csv_text(&self) -> Vec<String> {
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let mut cells = vec![
             self.rank.map_or(String::new(), |rank| rank.to_string()),
@@ -188,7 +188,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The list on its way to stdout: a table is laid out as a whole, and the others go line by line.
-enum List {
+enum TrialListing {
     Table(Vec<Vec<String>>),
     Json { is_empty: bool },
     Csv,
@@ -208,11 +208,11 @@ fn align_parameters(rows: &mut [Vec<String>]) {
     }
 }
 
-impl List {
-    fn begin(args: &SweepListArgs, sweep: &SweepFolder) -> Result<List> {
+impl TrialListing {
+    fn begin(args: &SweepListArgs, sweep: &SweepFolder) -> Result<TrialListing> {
         if args.show.json {
             output::print("[")?;
-            return Ok(List::Json { is_empty: true });
+            return Ok(TrialListing::Json { is_empty: true });
         }
         if args.csv {
             let head = [
@@ -225,7 +225,7 @@ impl List {
                 .map(str::to_owned)
                 .collect();
             output::print(&sweep::csv_line(&head))?;
-            return Ok(List::Csv);
+            return Ok(TrialListing::Csv);
         }
         let by = sweep.config.wandb.sweep.metric.name.to_string();
         let head = [
@@ -242,29 +242,29 @@ impl List {
             "pipeline",
             "with",
         ];
-        Ok(List::Table(vec![head.map(str::to_owned).to_vec()]))
+        Ok(TrialListing::Table(vec![head.map(str::to_owned).to_vec()]))
     }
 
-    fn add(&mut self, listed: Listed) -> Result<()> {
+    fn add(&mut self, listed: ListedTrial) -> Result<()> {
         match self {
-            List::Table(rows) => {
+            TrialListing::Table(rows) => {
                 rows.push(listed.cells());
                 Ok(())
             }
-            List::Json { is_empty } => {
+            TrialListing::Json { is_empty } => {
                 let text = serde_json::to_string(&listed).context("a list is JSON")?;
                 output::print(&format!(
                     "{}\n{text}",
                     if std::mem::take(is_empty) { "" } else { "," }
                 ))
             }
-            List::Csv => output::print(&sweep::csv_line(&listed.csv())),
+            TrialListing::Csv => output::print(&sweep::csv_line(&listed.csv_text())),
         }
     }
 
     fn end(self, ready: usize) -> Result<()> {
         match self {
-            List::Table(mut rows) => {
+            TrialListing::Table(mut rows) => {
                 align_parameters(&mut rows);
                 output::print(&output::aligned_table(&rows))?;
                 if ready > 0 {
@@ -278,8 +278,10 @@ impl List {
                 }
                 Ok(())
             }
-            List::Json { is_empty } => output::print(if is_empty { "]\n" } else { "\n]\n" }),
-            List::Csv => Ok(()),
+            TrialListing::Json { is_empty } => {
+                output::print(if is_empty { "]\n" } else { "\n]\n" })
+            }
+            TrialListing::Csv => Ok(()),
         }
     }
 }

@@ -36,13 +36,13 @@ const REDRAW: Duration = Duration::from_secs(2);
 /// Does one step.
 pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
     match step {
-        SweepStep::Init(args) => init(args),
-        SweepStep::Manage(args) => manage(args),
-        SweepStep::Work(args) => work(args),
+        SweepStep::Init(args) => init_sweep(args),
+        SweepStep::Manage(args) => manage_sweep(args),
+        SweepStep::Work(args) => work_on_sweep(args),
         SweepStep::Run(args) => all(&args.manage, args.trial_timeout, threads),
         SweepStep::List(args) => listing::list(args),
-        SweepStep::Pause(args) => pause(&args.dir),
-        SweepStep::Resume(args) => resume(&args.dir),
+        SweepStep::Pause(args) => pause_sweep(&args.dir),
+        SweepStep::Resume(args) => resume_sweep(&args.dir),
         SweepStep::Status(args) => match results_directory(&args.show.dir)? {
             dir if is_dag(&dir) => dag_folder::status(&args.show, &dir),
             _ => status(args),
@@ -58,7 +58,7 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
     }
 }
 
-fn init(args: &SweepInitArgs) -> Result<u8> {
+fn init_sweep(args: &SweepInitArgs) -> Result<u8> {
     let config = choices::config(args)?;
     let begun = if args.overwrite {
         None
@@ -82,11 +82,11 @@ fn init(args: &SweepInitArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn manage(args: &SweepManageArgs) -> Result<u8> {
+fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let sweep = open(args)?;
     let Some(queue) = sweep.queue()? else {
-        return summary(&sweep);
+        return print_summary(&sweep);
     };
     note_pause(&queue, &sweep);
     let prepare = |trials: &[Config]| make_tensors(&sweep, &events_dir(&sweep.dir), trials);
@@ -98,12 +98,12 @@ fn manage(args: &SweepManageArgs) -> Result<u8> {
         prepare,
         output::note,
     )? {
-        ManagerOutcome::AllEnded(_) => summary(&sweep),
+        ManagerOutcome::AllEnded(_) => print_summary(&sweep),
         managed => Ok(not_over(&managed, &sweep)),
     }
 }
 
-fn work(args: &SweepWorkArgs) -> Result<u8> {
+fn work_on_sweep(args: &SweepWorkArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let sweep = SweepFolder::open(&args.dir)?;
     let Some(queue) = sweep.queue()? else {
@@ -167,13 +167,13 @@ fn all(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize) -> Re
     let sweep = open(args)?;
     let limit = trial_limit(trial_timeout);
     if run_to_end(&sweep, threads, limit, args.keep as usize)? {
-        summary(&sweep)
+        print_summary(&sweep)
     } else {
         Ok(EXIT_RETRY)
     }
 }
 
-fn pause(dir: &Path) -> Result<u8> {
+fn pause_sweep(dir: &Path) -> Result<u8> {
     let is_new = open_queue(dir)?.pause()?;
     output::note(match is_new {
         true => {
@@ -184,7 +184,7 @@ fn pause(dir: &Path) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn resume(dir: &Path) -> Result<u8> {
+fn resume_sweep(dir: &Path) -> Result<u8> {
     let was_paused = open_queue(dir)?.resume()?;
     output::note(if was_paused {
         "workers go on"
@@ -211,7 +211,7 @@ fn open_queue(dir: &Path) -> Result<Queue> {
     })
 }
 
-fn summary(sweep: &SweepFolder) -> Result<u8> {
+fn print_summary(sweep: &SweepFolder) -> Result<u8> {
     output::print(&status_text(&sweep::sweep_status(sweep)?))?;
     output::print(&format!(
         "results are in {}\n",
@@ -281,7 +281,7 @@ fn status_text(status: &SweepStatus) -> String {
         text.push_str(&format!(
             "managed by {}, heartbeat {}\n",
             manager.worker,
-            ago(manager.heartbeat_s)
+            age_text(manager.heartbeat_s)
         ));
     }
     if !status.running.is_empty() {
@@ -298,14 +298,14 @@ fn status_text(status: &SweepStatus) -> String {
         .to_vec();
         text.push_str(&output::aligned_table(
             &std::iter::once(head)
-                .chain(status.running.iter().map(row))
+                .chain(status.running.iter().map(trial_cells))
                 .collect::<Vec<_>>(),
         ));
     }
     text
 }
 
-fn row(running: &RunningTrial) -> Vec<String> {
+fn trial_cells(running: &RunningTrial) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     vec![
         format!("trial {}", running.trial),
@@ -321,12 +321,12 @@ fn row(running: &RunningTrial) -> Vec<String> {
                 .seconds
                 .map(|seconds| output::time_span((1000.0 * seconds) as i64)),
         ),
-        ago(running.by.heartbeat_s),
+        age_text(running.by.heartbeat_s),
         running.by.worker.clone(),
     ]
 }
 
-fn ago(seconds: Option<f64>) -> String {
+fn age_text(seconds: Option<f64>) -> String {
     seconds.map_or("-".to_owned(), |seconds| {
         format!("{} ago", output::time_span((1000.0 * seconds) as i64))
     })

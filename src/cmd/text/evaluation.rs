@@ -37,11 +37,11 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
         let cells = evaluation
             .methods
             .iter()
-            .map(|method| cell(&method.scores[index]));
+            .map(|method| score_cell(&method.scores[index]));
         rows.push(std::iter::once(Scores::title(name)).chain(cells).collect());
     }
     text.push_str(&output::aligned_table(&rows));
-    text.push_str(&calibration(evaluation));
+    text.push_str(&calibration_text(evaluation));
     text.push_str(&format!(
         "[95 % intervals: {} of clusters]\n",
         output::counted(evaluation.resamples, "bootstrap resample")
@@ -50,7 +50,7 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
 }
 
 /// What the temperature changed, on one line.
-fn calibration(evaluation: &ModelEvaluation) -> String {
+fn calibration_text(evaluation: &ModelEvaluation) -> String {
     let calibrated = |name: &str| {
         let scores = evaluation
             .methods
@@ -75,7 +75,7 @@ fn calibration(evaluation: &ModelEvaluation) -> String {
     )
 }
 
-fn cell(score: &ScoreInterval) -> String {
+fn score_cell(score: &ScoreInterval) -> String {
     match (score.value, score.interval) {
         (Some(value), Some((low, high))) => format!("{value:.3} [{low:.3}, {high:.3}]"),
         (Some(value), None) => format!("{value:.3}"),

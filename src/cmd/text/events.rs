@@ -12,7 +12,7 @@ const PLACES_SHOWN: usize = 3;
 
 /// The counts.
 pub(in crate::cmd) fn summary(summary: &StoreSummary) -> String {
-    let mut text = head(summary);
+    let mut text = event_head(summary);
     text.push_str(&events_by_number(summary));
     for (anomaly, count) in &summary.anomalies {
         text.push_str(&format!(
@@ -20,7 +20,7 @@ pub(in crate::cmd) fn summary(summary: &StoreSummary) -> String {
             output::with_commas(*count),
             anomaly.describe()
         ));
-        text.push_str(&places(summary, *anomaly));
+        text.push_str(&anomaly_places(summary, *anomaly));
     }
     if summary.doubles > 0 {
         text.push_str(&format!(
@@ -29,12 +29,12 @@ pub(in crate::cmd) fn summary(summary: &StoreSummary) -> String {
         ));
     }
     text.push_str(&several_hosts(summary));
-    text.push_str(&gaps(summary));
+    text.push_str(&gap_lines(summary));
     text
 }
 
 /// Which logs there are, of which access points, and from when to when.
-fn head(summary: &StoreSummary) -> String {
+fn event_head(summary: &StoreSummary) -> String {
     let names: Vec<&str> = summary
         .sources
         .iter()
@@ -63,7 +63,7 @@ fn events_by_number(summary: &StoreSummary) -> String {
 }
 
 /// Where the first of one kind of damage are.
-fn places(summary: &StoreSummary, anomaly: Anomaly) -> String {
+fn anomaly_places(summary: &StoreSummary, anomaly: Anomaly) -> String {
     let mut text = String::new();
     let mut left = PLACES_SHOWN;
     for source in &summary.sources {
@@ -98,7 +98,7 @@ fn several_hosts(summary: &StoreSummary) -> String {
     text
 }
 
-fn gaps(summary: &StoreSummary) -> String {
+fn gap_lines(summary: &StoreSummary) -> String {
     let mut text = String::new();
     for gap in &summary.gaps {
         let ap = &summary.aps[gap.ap as usize];
