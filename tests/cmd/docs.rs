@@ -172,37 +172,55 @@ fn the_readme_shows_what_the_quickstart_prints() {
     }
 }
 
-/// Every piece of code in the document stands in the file that was named before it.
+/// The pieces of Rust in a document, each with the file that was named before it.
+fn shown_code(document: &str) -> Vec<(&str, &str)> {
+    let mut shown = Vec::new();
+    for (at, _) in document.match_indices("```rust\n") {
+        let file = document[..at].rsplit('`').nth(1);
+        let code = document[at + "```rust\n".len()..].split("```").next();
+        shown.push((
+            file.expect("a file named before the code"),
+            code.expect("code"),
+        ));
+    }
+    shown
+}
+
 #[test]
 fn a_new_model_is_what_its_document_shows() {
     let document = read("docs/new-model.md");
-    let mut shown = 0;
-    for (at, _) in document.match_indices("```rust\n") {
-        let file = document[..at]
-            .rsplit('`')
-            .nth(1)
-            .expect("a file named before the code");
-        let code = document[at..]
-            .trim_start_matches("```rust\n")
-            .split("```")
-            .next()
-            .expect("code");
+    let shown = shown_code(&document);
+    assert_eq!(shown.len(), 4);
+    for (file, code) in shown {
         let source = read(file);
         assert!(source.contains(code), "{file} does not contain\n{code}");
         assert!(
             code.lines().count() == 1 || source == code,
             "{file} is not all of\n{code}"
         );
-        shown += 1;
     }
-    assert_eq!(shown, 4);
+}
+
+#[test]
+fn what_contributors_are_shown_stands_in_the_sources() {
+    let document = read("CONTRIBUTING.md");
+    let shown = shown_code(&document);
+    assert_eq!(shown.len(), 2);
+    for (file, code) in shown {
+        assert!(read(file).contains(code), "{file} does not contain\n{code}");
+    }
 }
 
 /// All documents, by their paths from the top of the repository.
 fn documents() -> Vec<String> {
-    let mut documents = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut documents = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for file in fs_err::read_dir(root().join("docs")).expect("listed") {
         let name = file.expect("a file").file_name();
         documents.push(format!("docs/{}", name.to_string_lossy()));
