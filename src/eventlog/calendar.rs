@@ -62,7 +62,7 @@ pub(super) struct Calendar {
     latest_ms: i64,
     /// The latest one before that, epoch ms.
     earlier_ms: i64,
-    /// The last change of zone, which the next stamp may show to be none.
+    /// The change of zone that the last stamp seemed to show; the next one tells whether it did.
     zone_change: Option<ZoneChange>,
     /// The last jump ahead.
     jump: Option<JumpAhead>,
@@ -75,8 +75,6 @@ pub(super) struct Calendar {
 struct ZoneChange {
     /// The latest time before it, epoch ms.
     latest_ms: i64,
-    /// Where the stamp that showed it was placed, epoch ms.
-    placed_ms: i64,
 }
 
 /// A jump ahead of more than a day, in local time.
@@ -169,8 +167,7 @@ impl Calendar {
 
     /// Whether the last stamp seemed to show a change of zone: the next one tells whether it did.
     pub(super) fn may_be_wrong(&self) -> bool {
-        self.zone_change
-            .is_some_and(|change| self.near_ms == Some(change.placed_ms))
+        self.zone_change.is_some()
     }
 
     /// Local time minus UTC, in ms.
@@ -202,6 +199,7 @@ impl Calendar {
         self.near_ms = Some(ms);
         self.earlier_ms = self.latest_ms;
         self.latest_ms = ms;
+        self.zone_change = None;
         Some((ms, step))
     }
 
@@ -214,9 +212,11 @@ impl Calendar {
         step: ClockStep,
     ) -> (i64, ClockStep) {
         let back_ms = self.latest_ms - ms;
+        let last_change = self.zone_change.take();
 
         let (ms, step) = if back_ms < 0 {
-            self.place_far_ahead(ms, zone, step)
+            let last_change = last_change.filter(|_| zone == StampZone::Local);
+            self.place_far_ahead(ms, last_change, step)
         } else if back_ms <= MOST_DISORDER_MS {
             // A daemon wrote late. The latest time stays what it is.
             (ms, ClockStep::On)
@@ -235,7 +235,6 @@ impl Calendar {
             self.offset_ms -= HOUR_MS;
             self.zone_change = Some(ZoneChange {
                 latest_ms: self.latest_ms,
-                placed_ms,
             });
             self.earlier_ms = self.latest_ms;
             self.latest_ms = self.latest_ms.max(placed_ms);
@@ -249,25 +248,26 @@ impl Calendar {
     /// Places `ms`, which lies more than [`MOST_DISORDER_MS`] after the latest time. Where that
     /// shows that the zone did not change with the last stamp, the hour that was added is taken
     /// back.
-    fn place_far_ahead(&mut self, ms: i64, zone: StampZone, step: ClockStep) -> (i64, ClockStep) {
-        if let Some(latest_ms) = self.latest_before_false_change(ms, zone) {
-            let placed_ms = ms - HOUR_MS;
+    fn place_far_ahead(
+        &mut self,
+        ms: i64,
+        last_change: Option<ZoneChange>,
+        step: ClockStep,
+    ) -> (i64, ClockStep) {
+        // Read as if the zone had not changed, it follows the time before the change at once: then
+        // the stamp that showed the change was alone behind.
+        let placed_ms = ms - HOUR_MS;
+        if let Some(change) = last_change
+            && (placed_ms - change.latest_ms).abs() <= CLOSE_MS
+        {
             self.offset_ms += HOUR_MS;
-            self.earlier_ms = latest_ms;
-            self.latest_ms = latest_ms.max(placed_ms);
+            self.earlier_ms = change.latest_ms;
+            self.latest_ms = change.latest_ms.max(placed_ms);
             return (placed_ms, ClockStep::NoZoneChange);
         }
         self.earlier_ms = self.latest_ms;
         self.latest_ms = ms;
         (ms, step)
-    }
-
-    /// The latest time before the change of zone that the last stamp seemed to show, if `ms`, read
-    /// as if there was none, follows that time at once: then the last stamp alone was behind.
-    fn latest_before_false_change(&self, ms: i64, zone: StampZone) -> Option<i64> {
-        let change = self.zone_change.filter(|_| zone == StampZone::Local)?;
-        let follows = (ms - HOUR_MS - change.latest_ms).abs() <= CLOSE_MS;
-        (self.near_ms == Some(change.placed_ms) && follows).then_some(change.latest_ms)
     }
 
     /// [`in_next_year`], at once for a stamp of the same day as the last one. Nearly all are, and
@@ -512,6 +512,19 @@ mod tests {
                 assert_eq!(found[at], format!("2026-11-01T{}", times[at]), "{damaged}");
             }
         }
+    }
+
+    #[test]
+    fn only_the_next_stamp_tells_whether_the_zone_changed() {
+        let mut calendar = Calendar::new(Some(0), 0);
+        let mut place = |text: &str| {
+            calendar.place_stamp(stamp(text)).expect("placed");
+            calendar.may_be_wrong()
+        };
+        assert!(!place("2026-11-01 03:04:11"));
+        assert!(place("2026-11-01 02:20:00"), "placed at 03:20:00");
+        assert!(!place("2026-11-01 03:50:00"));
+        assert!(!place("2026-11-01 02:20:00"), "there once more");
     }
 
     #[test]
