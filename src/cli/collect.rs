@@ -1,0 +1,19 @@
+//! The arguments of `poolcast collect`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Arguments of `collect`.
+#[derive(Debug, Args)]
+pub struct CollectArgs {
+    /// Global event logs; their rotated generations are found beside them
+    #[arg(required = true, value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    /// The archive, a directory of its own
+    #[arg(short, long, value_name = "ARCHIVE")]
+    pub out: PathBuf,
+    /// Print what the archive holds as JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,29 @@
+//! The arguments of `poolcast run`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::shards::ShardArgs;
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The configuration
+    pub config: PathBuf,
+    /// Where to leave everything [default: `out` in the configuration]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do everything anew, also what is finished
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
+    pub shards: ShardArgs,
+}

@@ -1,0 +1,56 @@
+//! The arguments of the steps that show what came of a sweep.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Arguments of `sweep best`, and of others that show something of a sweep.
+#[derive(Debug, Args)]
+pub struct SweepShowArgs {
+    /// The folder that `sweep init` or `dag` made
+    pub dir: PathBuf,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `sweep status`.
+#[derive(Debug, Args)]
+pub struct SweepStatusArgs {
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
+    pub show: SweepShowArgs,
+    /// Print it once and leave, on a terminal, too
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// Arguments of `sweep list`.
+#[derive(Debug, Args)]
+pub struct SweepListArgs {
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
+    pub show: SweepShowArgs,
+    /// Print it as CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Only the N best
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+}
+
+/// Arguments of `sweep evaluate`.
+#[derive(Debug, Args)]
+pub struct SweepEvaluateArgs {
+    /// The folder of a finished sweep
+    pub dir: PathBuf,
+    /// Where to leave the scores [default: in that folder]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
