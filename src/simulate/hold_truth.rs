@@ -16,13 +16,16 @@ pub struct HoldTruth {
     pub hold_time_ms: i64,
     /// The second of the release, epoch ms; -1 if the log has none.
     pub release_time_ms: i64,
-    /// The probability that the job next ends well, given everything at its release; NaN if it was
-    /// not released.
-    pub p_release: f64,
-    /// The same given everything at the hold, the release and its delay being random.
+    /// Whether the log shows its release.
+    pub is_released: bool,
+    /// The probability that the job next ends well, given everything just before its release, the
+    /// slot of its next run not known. `None` if it was not released, or the file does not tell.
+    pub p_release: Option<f64>,
+    /// The same given everything at the hold, the release and its delay being random; of a job that
+    /// was never released, what a release would have had.
     pub p_hold: f64,
-    /// Why it was held.
-    pub cause: HoldCause,
+    /// Why it was held, if the file tells in words that this program knows.
+    pub cause: Option<HoldCause>,
 }
 
 /// A hold cycle while the pool runs.

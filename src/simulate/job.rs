@@ -170,9 +170,10 @@ impl<'a> SimulatedJob<'a> {
             earlier_holds: self.state.holds - 1,
             hold_time_ms: second(hold_ms),
             release_time_ms: -1,
-            p_release: f64::NAN,
+            is_released: false,
+            p_release: None,
             p_hold,
-            cause,
+            cause: Some(cause),
         };
 
         let at = self.traces.cycles.len();
@@ -198,7 +199,8 @@ impl<'a> SimulatedJob<'a> {
 
         let truth = &mut self.traces.cycles[at].truth;
         truth.release_time_ms = second(self.now_ms);
-        truth.p_release = self.state.success_probability(self.pool, self.user);
+        truth.is_released = true;
+        truth.p_release = Some(self.state.success_probability(self.pool, self.user));
         self.push(TracedEvent::Released(self.release_reason(way)));
         Some(at)
     }

@@ -47,7 +47,7 @@ pub use hold_cause::HoldCause;
 pub use hold_truth::HoldTruth;
 pub use settings::SimulationSettings;
 pub use summary::{CodeCount, SimulationSummary};
-pub use truth_file::{TRUTH, p_hold, read_truth};
+pub use truth_file::{TRUTH, find_hold, p_hold, p_release, read_truth};
 
 /// A slice holds about so many submissions, and spans at most so long.
 const SLICE_JOBS: i64 = 2000;
@@ -291,10 +291,13 @@ mod tests {
             let within = known
                 .iter()
                 .filter(|(_, p, _)| ((p * 10.0) as usize).min(9) == low);
-            let mut sums: BTreeMap<(i64, String), (f64, f64)> = BTreeMap::new();
+            let mut sums: BTreeMap<(i64, Option<String>), (f64, f64)> = BTreeMap::new();
             for (truth, p, came) in within {
                 let sum = sums
-                    .entry((truth.hold_time_ms / DAY_MS, truth.cause.name()))
+                    .entry((
+                        truth.hold_time_ms / DAY_MS,
+                        truth.cause.map(HoldCause::name),
+                    ))
                     .or_default();
                 *sum = (sum.0 + came - p, sum.1 + p * (1.0 - p));
             }
@@ -316,7 +319,7 @@ mod tests {
         for (name, p) in [
             (
                 "release",
-                (|truth| truth.p_release) as fn(&HoldTruth) -> f64,
+                (|truth| truth.p_release.unwrap_or(f64::NAN)) as fn(&HoldTruth) -> f64,
             ),
             ("hold", |truth| truth.p_hold),
         ] {
@@ -362,7 +365,7 @@ mod tests {
         let of = |cause| {
             cycles
                 .iter()
-                .filter(|cycle| cycle.truth.cause == cause)
+                .filter(|cycle| cycle.truth.cause == Some(cause))
                 .count()
         };
         let (outages, wrong_urls) = (of(HoldCause::InputOutage), of(HoldCause::WrongUrl));
@@ -393,7 +396,8 @@ mod tests {
             (
                 key(truth),
                 truth.p_hold.to_bits(),
-                truth.p_release.is_nan(),
+                truth.p_release.map(f64::to_bits),
+                truth.is_released,
                 truth.cause,
             )
         };

@@ -6,6 +6,8 @@ use serde::Serialize;
 use super::truth_file::TRUTH;
 use crate::manifest;
 
+/// Grows whenever the same settings make another log.
+const LAWS_VERSION: u32 = 2;
 /// The milliseconds of a day.
 pub(super) const DAY_MS: i64 = 86_400_000;
 
@@ -32,9 +34,9 @@ impl SimulationSettings {
             .max(7)
     }
 
-    /// The digest of everything that a simulation is made from. The program's version is part of
-    /// it, as another version may draw other lives.
+    /// The digest of everything that a simulation is made from. The version of the pool's laws is
+    /// part of it, as other laws draw other lives.
     pub(super) fn key(&self) -> Result<String> {
-        manifest::key(&(TRUTH.version, env!("CARGO_PKG_VERSION"), self))
+        manifest::key(&(TRUTH.version, LAWS_VERSION, env!("CARGO_PKG_VERSION"), self))
     }
 }

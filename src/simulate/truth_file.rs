@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::hold_cause::HoldCause;
 use super::hold_truth::{HoldTruth, SimulatedHold};
 use super::summary::SimulationSummary;
-use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
+use crate::shard::{self, ArtefactFormat, Shard, ShardColumn, ShardElement};
 
 /// Truth files.
 pub const TRUTH: ArtefactFormat = ArtefactFormat {
@@ -40,26 +40,22 @@ pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Res
     fn column<T>(cycles: &[SimulatedHold], value: impl Fn(&HoldTruth) -> T) -> Vec<T> {
         cycles.iter().map(|cycle| value(&cycle.truth)).collect()
     }
-    let place = |cause| {
-        HoldCause::ALL
-            .iter()
-            .position(|known| *known == cause)
-            .unwrap_or(0) as u8
-    };
     let cluster = column(cycles, |truth| truth.cluster);
     let proc = column(cycles, |truth| truth.proc);
     let earlier_holds = column(cycles, |truth| truth.earlier_holds);
     let hold_time_ms = column(cycles, |truth| truth.hold_time_ms);
     let release_time_ms = column(cycles, |truth| truth.release_time_ms);
-    let p_release = column(cycles, |truth| truth.p_release);
+    let released = column(cycles, |truth| u8::from(truth.is_released));
+    let p_release = column(cycles, |truth| truth.p_release.unwrap_or(f64::NAN));
     let p_hold = column(cycles, |truth| truth.p_hold);
-    let cause = column(cycles, |truth| place(truth.cause));
+    let cause = column(cycles, |truth| place_of(truth.cause));
     let columns = [
         ("cluster", ShardColumn::vector(&cluster)),
         ("proc", ShardColumn::vector(&proc)),
         ("earlier_holds", ShardColumn::vector(&earlier_holds)),
         ("hold_time_ms", ShardColumn::vector(&hold_time_ms)),
         ("release_time_ms", ShardColumn::vector(&release_time_ms)),
+        ("released", ShardColumn::vector(&released)),
         ("p_release", ShardColumn::vector(&p_release)),
         ("p_hold", ShardColumn::vector(&p_hold)),
         ("cause", ShardColumn::vector(&cause)),
@@ -77,6 +73,14 @@ pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Res
     )
 }
 
+/// The place of `cause` among all causes, and one that has no name where it is not known.
+fn place_of(cause: Option<HoldCause>) -> u8 {
+    let place = HoldCause::ALL
+        .iter()
+        .position(|known| Some(*known) == cause);
+    place.map_or(u8::MAX, |place| place as u8)
+}
+
 /// What the truth file at `path` says of its simulation; `None` where there is no such file, or it
 /// does not tell.
 pub(super) fn read_origin(path: &Path) -> Option<SimulationOrigin> {
@@ -84,70 +88,166 @@ pub(super) fn read_origin(path: &Path) -> Option<SimulationOrigin> {
     shard.notes::<TruthNotes>().ok()?.origin
 }
 
-/// Reads the truth file at `path`; its rows are sorted by cluster, proc and earlier holds.
+/// Reads the truth file at `path`; what comes is sorted by cluster, proc and earlier holds.
+///
+/// The columns `released`, `p_release` and `cause` may be missing, and any others are left alone: a
+/// truth worked out for a real log may know less, or more.
+///
+/// # Errors
+/// Fails when the file is no truth file, or lacks another column.
 pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
     let shard = Shard::open(path, TRUTH)?;
-    let cause_names = shard.notes::<TruthNotes>()?.causes;
-    let named: Vec<Option<HoldCause>> = cause_names
-        .iter()
-        .map(|name| {
-            HoldCause::ALL
-                .into_iter()
-                .find(|cause| cause.name() == *name)
-        })
-        .collect();
     let cluster = shard.column::<i32>("cluster")?;
-    let proc = shard.column::<i32>("proc")?;
-    let earlier_holds = shard.column::<u32>("earlier_holds")?;
-    let cause = shard.column::<u8>("cause")?;
-    let hold = shard.column::<i64>("hold_time_ms")?;
-    let release = shard.column::<i64>("release_time_ms")?;
-    let p_release = shard.column::<f64>("p_release")?;
-    let p_hold = shard.column::<f64>("p_hold")?;
-
-    let lengths = [
-        proc.len(),
-        earlier_holds.len(),
-        cause.len(),
-        hold.len(),
-        release.len(),
-        p_release.len(),
-        p_hold.len(),
-    ];
-    ensure!(
-        lengths.iter().all(|len| *len == cluster.len()),
-        "the columns of `{}` differ in length",
-        path.display()
-    );
+    let proc = whole_column::<i32>(&shard, "proc", cluster.len())?;
+    let earlier_holds = whole_column::<u32>(&shard, "earlier_holds", cluster.len())?;
+    let hold_time_ms = whole_column::<i64>(&shard, "hold_time_ms", cluster.len())?;
+    let release_time_ms = whole_column::<i64>(&shard, "release_time_ms", cluster.len())?;
+    let p_hold = whole_column::<f64>(&shard, "p_hold", cluster.len())?;
+    let released = optional_column::<u8>(&shard, "released", cluster.len())?;
+    let p_release = optional_column::<f64>(&shard, "p_release", cluster.len())?;
+    let cause = optional_column::<u8>(&shard, "cause", cluster.len())?;
+    let known_causes = known_causes(&shard.notes::<TruthNotes>()?.causes);
 
     let mut truth = Vec::with_capacity(cluster.len());
     for at in 0..cluster.len() {
-        let cause = named.get(usize::from(cause[at])).copied().flatten();
-        let cause = cause.with_context(|| {
-            format!(
-                "`{}` has a cause that this program does not know",
-                path.display()
-            )
-        })?;
+        let is_released = released.map_or(release_time_ms[at] >= 0, |released| released[at] != 0);
+        let p_release = p_release.map(|p_release| p_release[at]);
+        let place = cause.map(|cause| usize::from(cause[at]));
         truth.push(HoldTruth {
             cluster: cluster[at],
             proc: proc[at],
             earlier_holds: earlier_holds[at],
-            hold_time_ms: hold[at],
-            release_time_ms: release[at],
-            p_release: p_release[at],
+            hold_time_ms: hold_time_ms[at],
+            release_time_ms: release_time_ms[at],
+            is_released,
+            p_release: p_release.filter(|p_release| is_released && p_release.is_finite()),
             p_hold: p_hold[at],
-            cause,
+            cause: place.and_then(|place| known_causes.get(place).copied().flatten()),
         });
     }
+
+    truth.sort_by_key(hold_key);
     Ok(truth)
 }
 
-/// The planted probability of one hold; `truth` is sorted as [`read_truth`] gives it.
+/// Column `name`, which has `rows` elements.
+fn whole_column<'a, T: ShardElement>(shard: &'a Shard, name: &str, rows: usize) -> Result<&'a [T]> {
+    let column = shard.column::<T>(name)?;
+    ensure!(
+        column.len() == rows,
+        "the columns of `{}` differ in length",
+        shard.path().display()
+    );
+    Ok(column)
+}
+
+/// The same, if there is such a column.
+fn optional_column<'a, T: ShardElement>(
+    shard: &'a Shard,
+    name: &str,
+    rows: usize,
+) -> Result<Option<&'a [T]>> {
+    if shard.names().any(|known| known == name) {
+        whole_column(shard, name, rows).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// The causes of these names, those that this program knows.
+fn known_causes(names: &[String]) -> Vec<Option<HoldCause>> {
+    let mut causes = Vec::new();
+    for name in names {
+        let mut all = HoldCause::ALL.into_iter();
+        causes.push(all.find(|cause| cause.name() == *name));
+    }
+    causes
+}
+
+fn hold_key(truth: &HoldTruth) -> ((i32, i32), u32) {
+    ((truth.cluster, truth.proc), truth.earlier_holds)
+}
+
+/// What is known of one hold; `truth` is sorted as [`read_truth`] gives it.
+pub fn find_hold(truth: &[HoldTruth], job: (i32, i32), earlier_holds: u32) -> Option<&HoldTruth> {
+    let place = truth.binary_search_by_key(&(job, earlier_holds), hold_key);
+    Some(&truth[place.ok()?])
+}
+
+/// The probability of one hold when it was made.
 pub fn p_hold(truth: &[HoldTruth], job: (i32, i32), earlier_holds: u32) -> Option<f64> {
-    let key = |truth: &HoldTruth| ((truth.cluster, truth.proc), truth.earlier_holds);
-    let at = truth
-        .binary_search_by_key(&(job, earlier_holds), key)
-        .ok()?;
-    Some(truth[at].p_hold)
+    Some(find_hold(truth, job, earlier_holds)?.p_hold)
+}
+
+/// The probability of one hold just before its release; `None` also where the log has no release, or
+/// the truth does not tell.
+pub fn p_release(truth: &[HoldTruth], job: (i32, i32), earlier_holds: u32) -> Option<f64> {
+    find_hold(truth, job, earlier_holds)?.p_release
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::write_atomic;
+
+    /// The truth of two holds, which has these columns beside those that all files have.
+    fn truth_with(more: &[(&str, ShardColumn<'_>)]) -> Vec<HoldTruth> {
+        let mut columns = vec![
+            ("cluster".to_owned(), ShardColumn::vector(&[7i32, 6])),
+            ("proc".to_owned(), ShardColumn::vector(&[0i32, 1])),
+            ("earlier_holds".to_owned(), ShardColumn::vector(&[0u32, 2])),
+            (
+                "hold_time_ms".to_owned(),
+                ShardColumn::vector(&[1000i64, 2000]),
+            ),
+            (
+                "release_time_ms".to_owned(),
+                ShardColumn::vector(&[-1i64, 3000]),
+            ),
+            ("p_hold".to_owned(), ShardColumn::vector(&[0.25f64, 0.75])),
+        ];
+        for (name, column) in more {
+            columns.push(((*name).to_owned(), column.clone()));
+        }
+        let notes = TruthNotes {
+            causes: vec!["licence".to_owned(), "memory".to_owned()],
+            origin: None,
+        };
+        let bytes = shard::encode(TRUTH, &notes, columns).expect("encoded");
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("truth");
+        write_atomic(&path, &bytes).expect("written");
+        read_truth(&path).expect("read")
+    }
+
+    #[test]
+    fn a_truth_that_knows_only_the_hold_still_serves_it() {
+        let truth = truth_with(&[]);
+        assert_eq!(p_hold(&truth, (7, 0), 0), Some(0.25));
+        assert_eq!(p_hold(&truth, (6, 1), 2), Some(0.75));
+        assert_eq!(p_hold(&truth, (6, 1), 0), None);
+        assert_eq!(p_release(&truth, (6, 1), 2), None);
+        assert_eq!(
+            truth
+                .iter()
+                .map(|hold| hold.is_released)
+                .collect::<Vec<_>>(),
+            [true, false],
+            "the times of release tell, in the order of the jobs"
+        );
+    }
+
+    #[test]
+    fn columns_and_causes_of_others_are_left_alone() {
+        let truth = truth_with(&[
+            ("p_release", ShardColumn::vector(&[f64::NAN, 0.5])),
+            ("released", ShardColumn::vector(&[0u8, 1])),
+            ("cause", ShardColumn::vector(&[1u8, 0])),
+            ("node", ShardColumn::vector(&[1u8, 2])),
+        ]);
+        assert_eq!(p_release(&truth, (7, 0), 0), None);
+        assert_eq!(p_release(&truth, (6, 1), 2), Some(0.5));
+        let causes: Vec<_> = truth.iter().map(|hold| hold.cause).collect();
+        assert_eq!(causes, [None, Some(HoldCause::Memory)]);
+    }
 }
