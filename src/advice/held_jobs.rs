@@ -1,13 +1,13 @@
-//! The jobs that are held when the log ends, and which of them advice is wanted on.
+//! The jobs that are held at the moment of asking, and which of them advice is wanted on.
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::config;
+use crate::config::{LabelKind, WindowPlace};
 use crate::error::{HintedError, hinted};
 use crate::eventlog::{ABORTED, TERMINATED};
 use crate::events::{EventStore, StoredJob};
 use crate::output;
-use crate::tensors::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
+use crate::tensors::{AskedHold, HoldOutcome, LeftOutReason, hold_cycles, known_until_ms};
 
 /// Which held jobs to advise on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,27 +48,26 @@ impl JobSelection {
     }
 }
 
-/// A job that is held when the log ends.
+/// A job that is held at the moment of asking.
 pub(super) struct HeldJob<'a> {
-    /// Its place in the store.
-    pub(super) index: usize,
+    /// With the events that are known then.
     pub(super) job: StoredJob<'a>,
     /// The hold it is in.
-    pub(super) cycle: HoldCycle,
+    pub(super) asked: AskedHold,
 }
 
 impl HeldJob<'_> {
     /// The code and the subcode of its hold.
     pub(super) fn reason(&self) -> (i32, i32) {
         (
-            self.job.history.hold_code[self.cycle.hold],
-            self.job.history.hold_subcode[self.cycle.hold],
+            self.job.history.hold_code[self.asked.cycle.hold],
+            self.job.history.hold_subcode[self.asked.cycle.hold],
         )
     }
 
     /// Whether it is another job of the cluster of `other`, held for the same reason.
     pub(super) fn is_sibling_of(&self, other: &HeldJob<'_>) -> bool {
-        self.index != other.index
+        self.asked.job != other.asked.job
             && self.job.ap == other.job.ap
             && self.job.cluster == other.job.cluster
             && self.reason() == other.reason()
@@ -80,16 +79,31 @@ impl HeldJob<'_> {
     }
 }
 
-/// The jobs of `store` that are held when the log ends.
-pub(super) fn held_jobs(store: &EventStore) -> Vec<HeldJob<'_>> {
+/// The jobs of `store` that are held at `at_ms`, or when the log of their access point ends, by
+/// what is known then, and asked about as the samples with `window` are.
+pub(super) fn held_jobs(
+    store: &EventStore,
+    window: WindowPlace,
+    at_ms: Option<i64>,
+) -> Vec<HeldJob<'_>> {
+    let jobs = store.jobs();
+    let until_ms = known_until_ms(store, &jobs);
     let mut held = Vec::new();
-    for (index, job) in store.jobs().iter().enumerate() {
-        let cycles = hold_cycles(job.history, config::LabelKind::Next, store.gaps(job.ap));
+    for (index, job) in (0..).zip(jobs.iter()) {
+        let until_ms = until_ms[job.ap as usize];
+        let asked_ms = at_ms.map_or(until_ms, |at_ms| at_ms.min(until_ms));
+        let known = (job.history.time_ms).partition_point(|&time_ms| time_ms <= asked_ms);
+        let history = job.history.slice(0..known);
+
+        let cycles = hold_cycles(history, LabelKind::Next, store.gaps(job.ap));
         let Some(cycle) = cycles.last().copied() else {
             continue;
         };
         if cycle.outcome == HoldOutcome::LeftOut(LeftOutReason::StillHeld) {
-            held.push(HeldJob { index, job, cycle });
+            held.push(HeldJob {
+                job: StoredJob { history, ..job },
+                asked: AskedHold::new(index, &history, cycle, window, asked_ms),
+            });
         }
     }
     held
@@ -103,18 +117,19 @@ pub(super) fn check_selections(
     store: &EventStore,
     held: &[HeldJob<'_>],
     selections: &[JobSelection],
+    at_ms: Option<i64>,
 ) -> Result<()> {
     for selection in selections {
         ensure!(
             held.iter().any(|held| selection.has(&held.job)),
-            why_not_held(store, *selection)
+            why_not_held(store, *selection, at_ms)
         );
     }
     Ok(())
 }
 
 /// What is known of jobs that are not held: whether they are in the log, and how they ended.
-fn why_not_held(store: &EventStore, selection: JobSelection) -> HintedError {
+fn why_not_held(store: &EventStore, selection: JobSelection, at_ms: Option<i64>) -> HintedError {
     let jobs: Vec<StoredJob<'_>> = store
         .jobs()
         .iter()
@@ -131,8 +146,9 @@ fn why_not_held(store: &EventStore, selection: JobSelection) -> HintedError {
             output::counted(jobs.len(), "job")
         ),
         (JobSelection::Job(..), Some(last)) => format!(
-            "job {} is not held when the log ends: {}",
+            "job {} is not held {}: {}",
             last.id(),
+            asking_words(at_ms),
             last_state(last)
         ),
     };
@@ -140,6 +156,14 @@ fn why_not_held(store: &EventStore, selection: JobSelection) -> HintedError {
         message,
         "leave out the job ids to get advice on every held job",
     )
+}
+
+/// The moment of asking in words: the end of the log, unless another was named.
+pub fn asking_words(at_ms: Option<i64>) -> String {
+    match at_ms {
+        Some(at_ms) => format!("at {}", output::utc_time(at_ms)),
+        None => "when the log ends".to_owned(),
+    }
 }
 
 /// Whether and how a job ended.

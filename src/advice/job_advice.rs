@@ -65,7 +65,7 @@ pub struct JobAdvice {
     pub meaning: String,
     /// Since when it is held, epoch ms.
     pub held_since_ms: i64,
-    /// For how long, up to the end of the log, ms.
+    /// For how long, up to the moment of asking, ms.
     pub held_for_ms: i64,
     /// Its holds so far, this one included.
     pub holds: u32,

@@ -1,30 +1,38 @@
 //! The judgement on each held job: by rule where the code decides, else by the model where it may.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::action::HoldAction;
 use super::codes::{code_meaning, code_rule};
 use super::held_jobs::{HeldJob, JobSelection, check_selections, held_jobs};
 use super::job_advice::{AdviceGround, JobAdvice, LikeHolds, ModelSkill};
 use crate::config;
+use crate::error::hinted;
 use crate::eventlog::HELD;
-use crate::events::EventStore;
+use crate::events::{EventStore, StoreSummary};
 use crate::output;
 use crate::training::{HoldModel, SuccessRates, TrainingRun};
 
-/// Judges the held jobs of `store` that `selections` name, or all of them if it is empty.
+/// Judges the held jobs of `store` that `selections` name, or all of them if it is empty: those
+/// that are held when the log ends, or at `at_ms` by what was known then.
 ///
 /// # Errors
-/// Fails for a job that is not in the log, or is not held when the log ends.
+/// Fails for a job that is not in the log, or is not held then, for a moment outside of the log,
+/// and for any but its end where the model sees what comes after.
 pub fn advise(
     store: &EventStore,
     run: &TrainingRun,
     skill: Option<ModelSkill>,
     settings: &config::AdviceConfig,
     selections: &[JobSelection],
+    at_ms: Option<i64>,
 ) -> Result<Vec<JobAdvice>> {
-    let held = held_jobs(store);
-    check_selections(store, &held, selections)?;
+    let window = run.summary.tensors.window;
+    if let Some(at_ms) = at_ms {
+        check_moment(store, window, at_ms)?;
+    }
+    let held = held_jobs(store, window, at_ms);
+    check_selections(store, &held, selections, at_ms)?;
 
     let judge = HoldJudge {
         store,
@@ -33,6 +41,7 @@ pub fn advise(
         settings,
         model: HoldModel::new(store, run),
         held: &held,
+        asked_ms: at_ms.unwrap_or(store.summary.end_ms),
     };
     held.iter()
         .filter(|held| held.is_selected(selections))
@@ -47,6 +56,34 @@ struct HoldJudge<'a> {
     settings: &'a config::AdviceConfig,
     model: HoldModel<'a>,
     held: &'a [HeldJob<'a>],
+    /// When it is asked, epoch ms.
+    asked_ms: i64,
+}
+
+/// Refuses moments of which the log does not tell, and those whose future the model would see.
+fn check_moment(store: &EventStore, window: config::WindowPlace, at_ms: i64) -> Result<()> {
+    let StoreSummary {
+        begin_ms, end_ms, ..
+    } = store.summary;
+    ensure!(
+        (begin_ms..=end_ms).contains(&at_ms),
+        hinted(
+            format!("the log does not tell of {}", output::utc_time(at_ms)),
+            format!(
+                "name a moment from {} to {}",
+                output::utc_time(begin_ms),
+                output::utc_time(end_ms)
+            )
+        )
+    );
+    ensure!(
+        window != config::WindowPlace::Life,
+        hinted(
+            "the model sees the whole record of a job, and so what came after that moment",
+            "train a model with `window: release` or `hold`"
+        )
+    );
+    Ok(())
 }
 
 /// A judgement, before it is put beside what is known of the job.
@@ -64,7 +101,7 @@ impl HoldJudge<'_> {
     fn advise_on(&self, held: &HeldJob<'_>) -> Result<JobAdvice> {
         let (hold_code, hold_subcode) = held.reason();
         let history = held.job.history;
-        let holds_for_this_reason = (0..=held.cycle.hold)
+        let holds_for_this_reason = (0..=held.asked.cycle.hold)
             .filter(|&at| {
                 history.number[at] == HELD
                     && history.hold_code[at] == hold_code
@@ -89,7 +126,7 @@ impl HoldJudge<'_> {
             None => self.judge_by_model(held, holds_for_this_reason)?,
         };
 
-        let held_since_ms = history.time_ms[held.cycle.hold];
+        let held_since_ms = history.time_ms[held.asked.cycle.hold];
         Ok(JobAdvice {
             job: held.job.id(),
             ap: self.store.summary.aps[held.job.ap as usize].clone(),
@@ -103,8 +140,8 @@ impl HoldJudge<'_> {
             hold_subcode,
             meaning: code_meaning(hold_code, hold_subcode),
             held_since_ms,
-            held_for_ms: self.store.summary.end_ms - held_since_ms,
-            holds: held.cycle.earlier_holds + 1,
+            held_for_ms: self.asked_ms - held_since_ms,
+            holds: held.asked.cycle.earlier_holds + 1,
             holds_for_this_reason,
             siblings_held,
             probability: judgement.probability,
@@ -153,7 +190,7 @@ impl HoldJudge<'_> {
 
     /// The model's probability that the job ends well if it is released unchanged.
     fn probability(&self, held: &HeldJob<'_>) -> Result<f64> {
-        Ok(self.model.probabilities(&[(held.index, held.cycle)])?[0])
+        Ok(self.model.probabilities(&[held.asked])?[0])
     }
 }
 

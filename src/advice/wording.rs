@@ -1,11 +1,12 @@
 //! Advice in plain words: the action first, then what is known, then what to type.
 
 use super::action::HoldAction;
+use super::held_jobs::asking_words;
 use super::job_advice::{AdviceGround, JobAdvice};
 use crate::{escape, output};
 
-/// The advice on one job, several lines.
-pub fn advice_text(advice: &JobAdvice) -> String {
+/// The advice on one job, several lines; it was asked at the end of the log, or at `at_ms`.
+pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     let mut lines = vec![
         format!(
             "{}: {}",
@@ -18,9 +19,10 @@ pub fn advice_text(advice: &JobAdvice) -> String {
             advice.hold_code, advice.hold_subcode, advice.meaning
         ),
         format!(
-            "  held since {}, {} when the log ends",
+            "  held since {}, {} {}",
             output::utc_time(advice.held_since_ms),
-            output::time_span(advice.held_for_ms)
+            output::time_span(advice.held_for_ms),
+            asking_words(at_ms)
         ),
         format!("  {}", hold_counts(advice)),
     ];
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_action_comes_first_and_the_command_last() {
-        insta::assert_snapshot!(advice_text(&advice()), @r"
+        insta::assert_snapshot!(advice_text(&advice(), None), @r"
         12.0: RELEASE AS IT IS
           why: so
           hold code 12/2: output files could not be transferred back: no such file or directory
@@ -164,6 +166,6 @@ mod tests {
             ground: AdviceGround::Rule,
             ..advice()
         };
-        assert!(!advice_text(&ruled).contains('%'));
+        assert!(!advice_text(&ruled, None).contains('%'));
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::moment::parse_moment_ms;
+
 /// Arguments of `advise`.
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
@@ -15,10 +17,25 @@ pub struct AdviseArgs {
     /// The event log to read; may be given several times
     #[arg(long = "log", required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
+    /// The moment of asking: jobs held then, judged by what was known then; 2026-11-21T02:20:00Z (UTC if no zone is
+    /// named), or seconds since 1970 [default: the end of the log]
+    #[arg(long, value_name = "TIME", value_parser = moment_ms)]
+    pub at: Option<i64>,
     /// The year of the first event, for stamps without a year in a log without a header
     #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,
     /// Print the advice as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// A moment as epoch ms: seconds since 1970, or as [`parse_moment_ms`] reads it.
+fn moment_ms(text: &str) -> Result<i64, String> {
+    let moment_ms = match text.parse::<i64>() {
+        Ok(seconds) => jiff::Timestamp::from_second(seconds)
+            .ok()
+            .map(jiff::Timestamp::as_millisecond),
+        Err(_) => parse_moment_ms(text),
+    };
+    moment_ms.ok_or_else(|| "write 2026-11-21T02:20:00Z, or seconds since 1970".to_owned())
 }

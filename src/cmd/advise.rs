@@ -32,11 +32,11 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
     let store = read_into_memory(&logs, &options, &bar.ingest_listener(&on_step))?;
 
-    let advice = trained_run::judge(&store, &run, &dir, &config, &selections)?;
+    let advice = trained_run::judge(&store, &run, &dir, &config, &selections, args.at)?;
     if args.json {
-        output::print_json(&text::advice::document(&store, &run, &advice))?
+        output::print_json(&text::advice::document(&store, &run, &advice, args.at))?
     } else {
-        output::print(&text::advice::summary(&advice))?
+        output::print(&text::advice::summary(&advice, args.at))?
     }
     Ok(advice::exit_code(&advice))
 }

@@ -235,6 +235,7 @@ fn prediction_sheet(holds: &[HoldPrediction]) -> OutputTable {
             texts(&|hold| format!("{}.{}", hold.cluster, hold.proc)),
         ),
         ("held_at", texts(&|hold| utc_moment(hold.hold_time_ms))),
+        ("asked_at", texts(&|hold| utc_moment(hold.asked_time_ms))),
         ("hold_code", wholes(|hold| hold.hold_code)),
         ("hold_subcode", wholes(|hold| hold.hold_subcode)),
         (

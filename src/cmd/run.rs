@@ -65,7 +65,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         best: &finished.best,
         evaluation: &evaluation,
         selection: &finished.choices,
-        advice: text::advice::document(&finished.store, &finished.run, &advice),
+        advice: text::advice::document(&finished.store, &finished.run, &advice, None),
     };
     manifest::write_json(&config.out.join("report.json"), &report)?;
     if args.json {
@@ -77,7 +77,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         "\nAdvice on the {} still held when the log ends\n\n",
         output::counted(advice.len(), "job")
     ))?;
-    output::print(&text::advice::summary(&advice))?;
+    output::print(&text::advice::summary(&advice, None))?;
     Ok(EXIT_DONE)
 }
 
@@ -138,7 +138,7 @@ impl FinishedSweep {
     /// Advice on every job that is held when the log ends.
     fn advice(&self, config: &Config) -> Result<Vec<JobAdvice>> {
         let dir = sweep::trial_dir(&config.out, self.best.trial);
-        trained_run::judge(&self.store, &self.run, &dir, config, &[])
+        trained_run::judge(&self.store, &self.run, &dir, config, &[], None)
     }
 
     /// What came of every stage but the last.

@@ -30,15 +30,24 @@ pub(super) fn score(
     Ok(evaluation)
 }
 
-/// Judges held jobs with the model of the run in `dir` and what its evaluation showed.
+/// Judges the jobs held at `at_ms`, or when the log ends, with the model of the run in `dir` and
+/// what its evaluation showed.
 pub(super) fn judge(
     store: &EventStore,
     run: &TrainingRun,
     dir: &Path,
     config: &Config,
     selections: &[JobSelection],
+    at_ms: Option<i64>,
 ) -> Result<Vec<JobAdvice>> {
-    advice::advise(store, run, model_skill(dir), &config.advice, selections)
+    advice::advise(
+        store,
+        run,
+        model_skill(dir),
+        &config.advice,
+        selections,
+        at_ms,
+    )
 }
 
 fn model_skill(dir: &Path) -> Option<ModelSkill> {

@@ -51,6 +51,8 @@ pub struct TensorParameters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowPlace {
+    /// They end just before the release.
+    Release,
     /// They end at the hold.
     Hold,
     /// They begin at the submission.

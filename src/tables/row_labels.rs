@@ -8,6 +8,7 @@ use super::metadata::{MetadataColumn, MetadataTable};
 use super::name_list::list_names;
 use crate::config::DataConfig;
 use crate::error::hinted;
+use crate::moment::parse_moment_ms;
 
 /// The most classes that a target may have.
 const MAX_CLASSES: usize = 1000;
@@ -181,20 +182,10 @@ fn number_groups(names: &[String]) -> Vec<u64> {
 fn time_at(column: &MetadataColumn, row: usize) -> Option<f64> {
     match column {
         MetadataColumn::Numbers(values) => Some(values[row]).filter(|value| !value.is_nan()),
-        MetadataColumn::Texts(values) => parse_time_s(values[row].as_deref()?),
+        MetadataColumn::Texts(values) => {
+            let moment_ms = parse_moment_ms(values[row].as_deref()?)?;
+            Some(moment_ms as f64 / 1000.0)
+        }
         MetadataColumn::Bools(_) => None,
     }
-}
-
-/// The seconds since the epoch of a moment with a time zone, or of a date or moment without one in
-/// UTC.
-fn parse_time_s(text: &str) -> Option<f64> {
-    let moment = match text.parse::<jiff::Timestamp>() {
-        Ok(moment) => moment,
-        Err(_) => {
-            let civil: jiff::civil::DateTime = text.parse().ok()?;
-            civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp()
-        }
-    };
-    Some(moment.as_millisecond() as f64 / 1000.0)
 }

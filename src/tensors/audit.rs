@@ -12,15 +12,15 @@ use super::split_side::SplitSide;
 /// What could leak from the samples that are learned from into those that are tested.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeakageAudit {
-    /// The first hold on the test side, epoch ms.
+    /// The first moment of asking on the test side, epoch ms.
     pub test_from_ms: i64,
     /// What two sides have in common.
     pub shared: Vec<SideOverlap>,
-    /// Samples of the train and validate sides whose window ends after the first test hold: they
-    /// show the pool, and perhaps tested jobs, at a time that is tested.
+    /// Samples of the train and validate sides whose window ends after that moment: they show
+    /// the pool, and perhaps tested jobs, at a time that is tested.
     pub windows_after_test: usize,
-    /// Samples of the train and validate sides whose outcome came after the first test hold: nobody
-    /// knew their label then.
+    /// Samples of the train and validate sides whose outcome came after that moment: nobody knew
+    /// their label then.
     pub outcomes_after_test: usize,
     /// How the label goes with the hold code: what the code alone tells.
     pub by_code: Vec<HoldCodeSamples>,
@@ -85,7 +85,7 @@ pub fn audit(dataset: &Dataset) -> Result<LeakageAudit> {
         overlap(dataset, &validate, &test)?,
     ];
 
-    let test_times_ms = dataset.column::<i64>(SplitSide::Test, "hold_time_ms")?;
+    let test_times_ms = dataset.column::<i64>(SplitSide::Test, "asked_time_ms")?;
     let test_from_ms = test_times_ms.into_iter().min().unwrap_or(i64::MAX);
     let mut windows_after_test = 0;
     let mut outcomes_after_test = 0;
@@ -163,15 +163,15 @@ fn overlap(dataset: &Dataset, from: &SideColumns, to: &SideColumns) -> Result<Si
 /// When the window of each sample ends, epoch ms.
 fn window_ends_ms(dataset: &Dataset, side: SplitSide) -> Result<Vec<i64>> {
     let settings = &dataset.summary.settings;
-    let hold_ms: Vec<i64> = dataset.column(side, "hold_time_ms")?;
+    let asked_ms: Vec<i64> = dataset.column(side, "asked_time_ms")?;
     let since_submit_s: Vec<u32> = dataset.column(side, "since_submit_s")?;
 
-    let mut ends_ms = Vec::with_capacity(hold_ms.len());
-    for (hold_ms, since_submit_s) in hold_ms.into_iter().zip(since_submit_s) {
-        let submit_ms = hold_ms - i64::from(since_submit_s) * 1000;
+    let mut ends_ms = Vec::with_capacity(asked_ms.len());
+    for (asked_ms, since_submit_s) in asked_ms.into_iter().zip(since_submit_s) {
+        let submit_ms = asked_ms - i64::from(since_submit_s) * 1000;
         let frames = Frames::new(
             settings.window,
-            hold_ms,
+            asked_ms,
             submit_ms,
             settings.m,
             settings.timeframe_len_s,

@@ -110,7 +110,7 @@ fn divide(
         .labelled
         .iter()
         .map(|hold| SplitMember {
-            hold_ms: hold.hold_ms,
+            asked_ms: hold.asked.asked_ms,
             group: hold.group,
         })
         .collect();
@@ -161,8 +161,8 @@ fn write_sides(
     for (side, holds) in sides {
         let mut index = 0;
         for chapter in holds.chunks(CHAPTER.next_multiple_of(per_shard)) {
-            let cycles = chapter.iter().map(LabelledHold::job_and_cycle);
-            let activity = sources.encoder.activity(cycles);
+            let asked = chapter.iter().map(|hold| hold.asked);
+            let activity = sources.encoder.activity(asked);
             for holds in chapter.chunks(per_shard) {
                 writer.add_shard(*side, index, |made| {
                     sources.make_samples(holds, &activity, shape.m * shape.j, made, progress);
@@ -175,7 +175,7 @@ fn write_sides(
 }
 
 fn summarize_side(holds: &[LabelledHold], shards: Vec<ListedTensorShard>) -> SideSummary {
-    let times_ms = || holds.iter().map(|hold| hold.hold_ms);
+    let times_ms = || holds.iter().map(|hold| hold.asked.asked_ms);
     SideSummary {
         samples: holds.len(),
         successes: holds.iter().filter(|hold| hold.is_success()).count(),
@@ -187,11 +187,12 @@ fn summarize_side(holds: &[LabelledHold], shards: Vec<ListedTensorShard>) -> Sid
 
 #[cfg(test)]
 mod tests {
+    use super::super::asked_hold::AskedHold;
     use super::super::hold_cycles::hold_cycles;
     use super::super::hold_facts::HoldFacts;
     use super::super::state_codes::EMPTY_CELL;
     use super::*;
-    use crate::config::{Config, ContextChoice, LabelKind, Vocabulary};
+    use crate::config::{Config, ContextChoice, LabelKind, Vocabulary, WindowPlace};
     use crate::eventlog::JobEvent;
     use proptest::prelude::*;
 
@@ -205,10 +206,17 @@ mod tests {
 
     /// Jobs 1 to 5 are procs of one cluster.
     fn store(events: &[(i32, i64, u16)]) -> EventStore {
-        let event = |&(job, s, number): &(i32, i64, u16)| JobEvent {
+        let events = events
+            .iter()
+            .map(|&(job, s, number)| (job, s * 1000, number));
+        store_ms(&events.collect::<Vec<_>>())
+    }
+
+    fn store_ms(events: &[(i32, i64, u16)]) -> EventStore {
+        let event = |&(job, time_ms, number): &(i32, i64, u16)| JobEvent {
             cluster: job.max(5),
             proc: job,
-            time_ms: s * 1000,
+            time_ms,
             number,
             normal: u8::from(number == 5),
             hold_code: if number == 12 { 13 } else { 0 },
@@ -218,13 +226,15 @@ mod tests {
     }
 
     fn sample(store: &EventStore, job: usize, settings: &TensorSettings) -> (Vec<u8>, HoldFacts) {
-        let cycle = hold_cycles(store.jobs().get(job).history, LabelKind::Next, &[])[0];
+        let jobs = store.jobs();
+        let history = jobs.history(job);
+        let cycle = hold_cycles(history, LabelKind::Next, &[])[0];
+        let asked = AskedHold::new(job as u32, &history, cycle, settings.window, 0);
         let mut codes = vec![0; settings.m * settings.j];
-        SampleEncoder::new(store, settings.clone()).encode_hold(job, &cycle, &mut codes);
-        (
-            codes,
-            HoldFacts::at_hold(&store.jobs().get(job), &cycle, &HoldHistories::new(store)),
-        )
+        SampleEncoder::new(store, settings.clone()).encode_hold(asked, &mut codes);
+        let histories = HoldHistories::new(store);
+        let facts = HoldFacts::when_asked(&jobs.get(job), &asked, &histories);
+        (codes, facts)
     }
 
     #[test]
@@ -274,8 +284,34 @@ mod tests {
             // Jobs seen first in the future come after those of the past in the store, as their
             // numbers may not.
             for context in [ContextChoice::Uniform, ContextChoice::Recent, ContextChoice::SameOwnerFirst] {
-                let settings = TensorSettings { context, vocabulary: Vocabulary::HoldCodes, ..settings() };
+                let settings = TensorSettings { window: WindowPlace::Hold, context, vocabulary: Vocabulary::HoldCodes, ..settings() };
                 prop_assert_eq!(sample(&store(&known), 0, &settings), sample(&store(&later), 0, &settings));
+            }
+        }
+
+        /// Whatever happens in the second of the release or after it, to the held job, to others of
+        /// its cluster and to the pool, the sample's bytes and facts stay the same.
+        #[test]
+        fn nothing_from_the_release_second_on_enters(
+            past in proptest::collection::vec((2..12i32, 0..54_999i64, 0..14u16), 0..60),
+            own in proptest::collection::vec((40_000..54_999i64, 3..9u16), 0..4),
+            future in proptest::collection::vec((2..20i32, 55_000..200_000i64, 0..14u16), 0..60),
+            own_future in proptest::collection::vec((55_000..200_000i64, 0..14u16), 0..9),
+            release_ms in 55_000..55_999i64,
+        ) {
+            let base = [(1, 0, 0), (1, 20_000, 1), (1, 39_000, 12), (2, 1_000, 0), (2, 39_000, 12), (2, 40_000, 13), (2, 54_000, 5)];
+            // What the job itself does while it is held: no end of the hold (5 is an end).
+            let own = own.iter().filter(|event| event.1 != 5).map(|&(ms, number)| (1, ms, number));
+            let known: Vec<(i32, i64, u16)> = base.into_iter().chain(past).chain(own).collect();
+            let plain = [&known[..], &[(1, 55_000, 13)]].concat();
+            let own_future = own_future.iter().map(|&(ms, number)| (1, ms, number));
+            let later: Vec<(i32, i64, u16)> = known.iter().copied().chain(future).chain(own_future)
+                .chain([(1, release_ms, 13), (1, 60_000, 5), (2, 55_000, 12), (2, 55_001, 9)]).collect();
+            for context in [ContextChoice::Uniform, ContextChoice::Recent, ContextChoice::SameOwnerFirst] {
+                let settings = TensorSettings { window: WindowPlace::Release, context, vocabulary: Vocabulary::HoldCodes, ..settings() };
+                let (codes, facts) = sample(&store_ms(&plain), 0, &settings);
+                prop_assert_eq!(facts.held_for_s, 15);
+                prop_assert_eq!((codes, facts), sample(&store_ms(&later), 0, &settings));
             }
         }
 

@@ -5,6 +5,6 @@ use crate::shard::ArtefactFormat;
 /// Tensor shards.
 pub const TENSORS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "tensors",
-    version: 4,
+    version: 5,
     rebuild: "poolcast tensors EVENTS -o DIR",
 };

@@ -18,18 +18,18 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// `window = hold`: `t_k = t_hold - (m-1-k) * timeframe_len`; `window = life`: `t_k = t_submit
-    /// + k * timeframe_len`.
+    /// `window = release` and `hold`: `t_k = t_ask - (m-1-k) * timeframe_len`; `window = life`:
+    /// `t_k = t_submit + k * timeframe_len`.
     pub(super) fn new(
         window: WindowPlace,
-        hold_ms: i64,
+        asked_ms: i64,
         submit_ms: i64,
         m: usize,
         timeframe_len_s: u32,
     ) -> Frames {
         let length_ms = i64::from(timeframe_len_s) * 1000;
         let first_ms = match window {
-            WindowPlace::Hold => hold_ms - (m as i64 - 1) * length_ms,
+            WindowPlace::Release | WindowPlace::Hold => asked_ms - (m as i64 - 1) * length_ms,
             WindowPlace::Life => submit_ms,
         };
         Frames {

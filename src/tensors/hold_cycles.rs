@@ -13,6 +13,9 @@ pub struct HoldCycle {
     pub hold: usize,
     /// How many holds the job had before.
     pub earlier_holds: u32,
+    /// The place of the event that ended the hold: the first release, removal, termination or next
+    /// hold after it; none while the job is held.
+    pub end: Option<usize>,
     /// The label, or why there is none.
     pub outcome: HoldOutcome,
     /// The place of the event that decided this; that of the hold, if none did.
@@ -106,11 +109,26 @@ pub fn hold_cycles(
         cycles.push(HoldCycle {
             hold,
             earlier_holds,
+            end: hold_end(history, hold),
             outcome,
             decided: decision.at,
         });
     }
     cycles
+}
+
+impl HoldCycle {
+    /// Whether a release ended the hold.
+    pub fn is_released(&self, history: &JobHistory<'_>) -> bool {
+        self.end.is_some_and(|end| history.number[end] == RELEASED)
+    }
+}
+
+/// The place of the event that ended the hold at `hold`.
+fn hold_end(history: JobHistory<'_>, hold: usize) -> Option<usize> {
+    (hold + 1..history.number.len())
+        .find(|&at| matches!(history.number[at], RELEASED | ABORTED | TERMINATED | HELD))
+        .or_else(|| removal_just_before(history, hold))
 }
 
 /// What came of a hold, and the place of the event that decided it.
@@ -319,14 +337,15 @@ pub(super) mod tests {
         let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| {
             hold_cycles(h, config::LabelKind::Next, &[])
         });
-        let expected = [(0, 0, false, 2), (2, 1, true, 4)];
+        let expected = [(0, 0, 1, false, 2), (2, 1, 3, true, 4)];
         assert_eq!(found.len(), 2);
-        for (cycle, (hold, earlier_holds, label, decided)) in found.into_iter().zip(expected) {
+        for (cycle, (hold, earlier_holds, end, label, decided)) in found.into_iter().zip(expected) {
             assert_eq!(
                 cycle,
                 HoldCycle {
                     hold,
                     earlier_holds,
+                    end: Some(end),
                     outcome: HoldOutcome::Label(label),
                     decided
                 }

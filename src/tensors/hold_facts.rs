@@ -1,6 +1,6 @@
 //! A hold → what is known of it besides the codes, and as numbers for a model.
 
-use super::hold_cycles::HoldCycle;
+use super::asked_hold::AskedHold;
 use super::hold_history::{HoldHistories, HoldHistory, OutcomeCounts};
 use super::subcode_family::subcode_family;
 use crate::eventlog::ResourceRequest;
@@ -9,7 +9,7 @@ use crate::events::StoredJob;
 /// Hold codes 0 to 49 have a place of their own, all others share one.
 const HOLD_CODES: usize = 51;
 const FAMILIES: usize = 10;
-const NUMBERS: usize = 12;
+const NUMBERS: usize = 13;
 /// In the order of [`super::subcode_family::SubcodeFamily`].
 const FAMILY_NAMES: [&str; FAMILIES] = [
     "none",
@@ -26,6 +26,7 @@ const FAMILY_NAMES: [&str; FAMILIES] = [
 const NUMBER_NAMES: [&str; NUMBERS] = [
     "earlier_holds",
     "since_submit",
+    "held_for",
     "request_cpus",
     "request_gpus",
     "request_memory",
@@ -40,7 +41,7 @@ const NUMBER_NAMES: [&str; NUMBERS] = [
 /// `s`: how many numbers [`HoldFacts::static_features`] gives.
 pub const STATIC_FEATURES: usize = HOLD_CODES + FAMILIES + NUMBERS;
 
-/// What is known of a held job in the second of its hold.
+/// What is known of a held job at the moment of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HoldFacts {
     /// The hold code.
@@ -49,8 +50,10 @@ pub struct HoldFacts {
     pub hold_subcode: i32,
     /// How many holds the job had before.
     pub earlier_holds: u32,
-    /// Since the submission.
+    /// From the submission to the moment of asking.
     pub since_submit_s: u32,
+    /// From the hold to the moment of asking; 0 where it is asked at the hold.
+    pub held_for_s: u32,
     /// What the job asked for when it was submitted.
     pub request: ResourceRequest,
     /// What had become of the jobs around it.
@@ -58,16 +61,23 @@ pub struct HoldFacts {
 }
 
 impl HoldFacts {
-    /// The facts of one hold of `job`.
-    pub fn at_hold(job: &StoredJob<'_>, cycle: &HoldCycle, histories: &HoldHistories) -> HoldFacts {
-        let since_submit_ms = (job.history.time_ms[cycle.hold] - job.submit_ms).max(0);
+    /// The facts of one hold of `job` at its moment of asking.
+    pub fn when_asked(
+        job: &StoredJob<'_>,
+        asked: &AskedHold,
+        histories: &HoldHistories,
+    ) -> HoldFacts {
+        let AskedHold {
+            cycle, asked_ms, ..
+        } = asked;
         HoldFacts {
             hold_code: job.history.hold_code[cycle.hold],
             hold_subcode: job.history.hold_subcode[cycle.hold],
             earlier_holds: cycle.earlier_holds,
-            since_submit_s: u32::try_from(since_submit_ms / 1000).unwrap_or(u32::MAX),
+            since_submit_s: seconds_between(job.submit_ms, *asked_ms),
+            held_for_s: seconds_between(job.history.time_ms[cycle.hold], *asked_ms),
             request: job.request,
-            history: histories.known_at(job, cycle),
+            history: histories.when_asked(job, asked),
         }
     }
 
@@ -107,6 +117,7 @@ impl HoldFacts {
         let numbers: [f32; NUMBERS] = [
             log_count(self.earlier_holds),
             log_size(self.since_submit_s),
+            log_size(self.held_for_s),
             log_count(self.request.cpus.into()),
             log_count(self.request.gpus.into()),
             log_size(self.request.memory_mb),
@@ -121,6 +132,11 @@ impl HoldFacts {
         statics[HOLD_CODES + FAMILIES..].copy_from_slice(&numbers);
         statics
     }
+}
+
+/// Whole seconds; 0 where `to_ms` comes first.
+fn seconds_between(from_ms: i64, to_ms: i64) -> u32 {
+    u32::try_from((to_ms - from_ms).max(0) / 1000).unwrap_or(u32::MAX)
 }
 
 fn log_count(n: u32) -> f32 {

@@ -7,6 +7,7 @@ use std::ops::Range;
 use foldhash::fast::RandomState;
 use rayon::prelude::*;
 
+use super::asked_hold::AskedHold;
 use super::hold_cycles::{HoldCycle, HoldOutcome, hold_cycles};
 use crate::config::LabelKind;
 use crate::eventlog::TERMINATED;
@@ -28,8 +29,7 @@ impl OutcomeCounts {
     }
 }
 
-/// What had become of earlier holds like one, and of the jobs around it, in the second of that
-/// hold.
+/// What had become of earlier holds like one, and of the jobs around it, by the moment of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HoldHistory {
     /// Earlier holds of the same cluster with the same code and subcode.
@@ -55,7 +55,7 @@ type OwnerOutcomes = HashMap<(u64, HoldReason), DatedOutcomes, RandomState>;
 const AT_ONCE: usize = 4096;
 
 /// The hold histories of a whole store: for each cluster and owner, how many of its holds had ended
-/// which way after each outcome. What was known at a hold is then one search by time.
+/// which way after each outcome. What was known at a moment is then one search by time.
 #[derive(Debug)]
 pub struct HoldHistories {
     /// Those of some whole clusters each, in order.
@@ -101,14 +101,13 @@ impl HoldHistories {
         HoldHistories { parts, owners }
     }
 
-    /// What was known in the second of a hold.
-    pub fn known_at(&self, job: &StoredJob<'_>, cycle: &HoldCycle) -> HoldHistory {
-        let hold_ms = job.history.time_ms[cycle.hold];
+    /// What was known when a hold of `job` was asked about.
+    pub fn when_asked(&self, job: &StoredJob<'_>, asked: &AskedHold) -> HoldHistory {
         let cluster = cluster_of(job);
-        let reason = reason_of(job, cycle);
+        let reason = reason_of(job, &asked.cycle);
         let by_then = |counts: Option<&RunningCounts>| {
             counts.map_or(OutcomeCounts::default(), |counts| {
-                counts_by(counts, hold_ms)
+                counts_by(counts, asked.asked_ms)
             })
         };
 
@@ -248,8 +247,15 @@ fn running_counts(mut outcomes: DatedOutcomes) -> RunningCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::WindowPlace;
     use crate::eventlog::JobEvent;
     use crate::events::store_of;
+
+    /// The first hold of `job`, asked about in its second.
+    fn first_hold(job: &StoredJob<'_>) -> AskedHold {
+        let cycle = hold_cycles(job.history, LabelKind::Next, &[])[0];
+        AskedHold::new(0, &job.history, cycle, WindowPlace::Hold, 0)
+    }
 
     /// Seconds and numbers of the events of procs 0, 1 and 2 of one cluster, and of another
     /// cluster; all held for 13.
@@ -281,8 +287,7 @@ mod tests {
             .iter()
             .find(|job| (job.cluster, job.proc) == (1, proc))
             .expect("the job");
-        let cycle = hold_cycles(job.history, LabelKind::Next, &[])[0];
-        HoldHistories::new(&store).known_at(&job, &cycle)
+        HoldHistories::new(&store).when_asked(&job, &first_hold(&job))
     }
 
     #[test]
@@ -329,8 +334,7 @@ mod tests {
         let (jobs, histories) = (store.jobs(), HoldHistories::new(&store));
         assert!(jobs.len() > AT_ONCE);
         for job in jobs.iter().filter(|job| job.proc == 1) {
-            let history =
-                histories.known_at(&job, &hold_cycles(job.history, LabelKind::Next, &[])[0]);
+            let history = histories.when_asked(&job, &first_hold(&job));
             let one = OutcomeCounts {
                 successes: 1,
                 failures: 0,

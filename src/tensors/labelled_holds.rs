@@ -4,30 +4,26 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
+use super::asked_hold::AskedHold;
 use super::hold_cycles::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
 use super::settings::TensorSettings;
-use crate::config::HoldCycles;
+use crate::config::{HoldCycles, WindowPlace};
 use crate::events::{EventStore, StoredJob};
 
 /// A labelled cycle on its way to a shard; all of them are held in memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LabelledHold {
+    pub(super) asked: AskedHold,
     pub(super) hold_ms: i64,
-    /// The index of the job in the store.
-    pub(super) job: u32,
+    /// When its outcome was decided.
+    pub(super) decided_ms: i64,
     /// The number of its cluster, counted from 0.
     pub(super) group: u32,
-    pub(super) cycle: HoldCycle,
 }
 
 impl LabelledHold {
     pub(super) fn is_success(&self) -> bool {
-        self.cycle.outcome == HoldOutcome::Label(true)
-    }
-
-    /// The index of the job, and which of its holds it is.
-    pub(super) fn job_and_cycle(&self) -> (usize, HoldCycle) {
-        (self.job as usize, self.cycle)
+        self.asked.cycle.outcome == HoldOutcome::Label(true)
     }
 }
 
@@ -40,7 +36,7 @@ pub(super) struct FoundHolds {
     pub(super) left_out: BTreeMap<LeftOutReason, usize>,
 }
 
-/// The labelled cycles of all jobs, in order of hold time.
+/// The labelled cycles of all jobs, in order of the moment of asking.
 pub(super) fn find_labelled_holds(store: &EventStore, settings: &TensorSettings) -> FoundHolds {
     let jobs = store.jobs();
     let parts = (0..jobs.len())
@@ -55,16 +51,21 @@ pub(super) fn find_labelled_holds(store: &EventStore, settings: &TensorSettings)
     let mut group = 0;
     let mut last_cluster = None;
     for hold in &mut found.labelled {
-        let job = jobs.get(hold.job as usize);
+        let job = jobs.get(hold.asked.job as usize);
         let cluster = Some((job.ap, job.cluster));
         group += u32::from(last_cluster.is_some() && last_cluster != cluster);
         last_cluster = cluster;
         hold.group = group;
     }
 
-    found
-        .labelled
-        .par_sort_by_key(|hold| (hold.hold_ms, hold.job, hold.cycle.earlier_holds));
+    found.labelled.par_sort_by_key(|hold| {
+        let AskedHold {
+            asked_ms,
+            job,
+            cycle,
+        } = hold.asked;
+        (asked_ms, job, cycle.earlier_holds)
+    });
     found
 }
 
@@ -91,11 +92,12 @@ impl FoundHolds {
                 *self.left_out.entry(reason).or_default() += 1;
                 continue;
             }
+            let decided_ms = job.history.time_ms[cycle.decided];
             self.labelled.push(LabelledHold {
+                asked: AskedHold::new(index, &job.history, cycle, settings.window, decided_ms),
                 hold_ms: job.history.time_ms[cycle.hold],
-                job: index,
+                decided_ms,
                 group: 0,
-                cycle,
             });
         }
     }
@@ -113,8 +115,11 @@ fn reason_to_leave_out(
     if settings.cycles == HoldCycles::First && cycle.earlier_holds > 0 {
         return Some(LeftOutReason::NotTheFirst);
     }
-    match cycle.outcome {
-        HoldOutcome::LeftOut(reason) => Some(reason),
-        HoldOutcome::Label(_) => None,
+    if let HoldOutcome::LeftOut(reason) = cycle.outcome {
+        return Some(reason);
     }
+    // Who is removed without a release has an end by the published rule, and no moment of asking.
+    let is_never_asked =
+        settings.window == WindowPlace::Release && !cycle.is_released(&job.history);
+    is_never_asked.then_some(LeftOutReason::NoReleaseSeen)
 }

@@ -1,6 +1,7 @@
 //! Event store → samples: a held job among the jobs around it, one byte a cell, with its label and
 //! split.
 
+mod asked_hold;
 mod audit;
 mod build;
 mod build_progress;
@@ -25,6 +26,7 @@ mod state_codes;
 mod subcode_family;
 mod tensor_summary;
 
+pub use asked_hold::{AskedHold, known_until_ms};
 pub use audit::{HoldCodeSamples, LeakageAudit, SideOverlap, audit};
 pub use build::build;
 pub use build_progress::BuildProgress;

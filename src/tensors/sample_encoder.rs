@@ -1,8 +1,8 @@
 //! A hold of a job → its sample: the states of that job and of the jobs around it, `[m, j]`.
 
+use super::asked_hold::AskedHold;
 use super::context_jobs::{ContextJobs, context_generator};
 use super::frames::Frames;
-use super::hold_cycles::HoldCycle;
 use super::recent_activity::RecentActivity;
 use super::settings::TensorSettings;
 use super::state_codes::StateEncoder;
@@ -23,10 +23,8 @@ pub struct SampleEncoder<'a> {
 
 /// A hold whose sample is made.
 struct FramedHold<'a> {
-    /// The index of the job in the store.
-    index: u32,
+    asked: AskedHold,
     job: StoredJob<'a>,
-    cycle: HoldCycle,
     frames: Frames,
 }
 
@@ -43,40 +41,37 @@ impl<'a> SampleEncoder<'a> {
         }
     }
 
-    /// Writes the codes `[m, j]` of one hold of job `job`: column 0 is that job, the others are
-    /// jobs that exist in its window, and are empty where there are too few. With `window = hold`
-    /// nothing after the hold has any influence.
-    pub fn encode_hold(&self, job: usize, cycle: &HoldCycle, codes: &mut [u8]) {
-        let hold = (job, *cycle);
+    /// Writes the codes `[m, j]` of one hold: column 0 is its job, the others are jobs that exist
+    /// in its window, and are empty where there are too few. Unless `window = life`, nothing after
+    /// the moment of asking has any influence.
+    pub fn encode_hold(&self, hold: AskedHold, codes: &mut [u8]) {
         self.encode_batch(&[hold], &self.activity([hold].into_iter()), codes);
     }
 
     /// What is looked up once for many samples, which are best near in time.
-    pub(super) fn activity(
-        &self,
-        holds: impl Iterator<Item = (usize, HoldCycle)>,
-    ) -> RecentActivity {
-        let windows =
-            holds.map(|(index, cycle)| self.frames(&self.jobs.get(index), &cycle).window());
+    pub(super) fn activity(&self, holds: impl Iterator<Item = AskedHold>) -> RecentActivity {
+        let windows = holds.map(|asked| {
+            let job = self.jobs.get(asked.job as usize);
+            self.frames(&job, asked.asked_ms).window()
+        });
         self.context.activity(&self.jobs, windows, self.settings.j)
     }
 
     /// Writes the codes of several samples, `[n, m, j]`, which are among those of `activity`.
     pub(super) fn encode_batch(
         &self,
-        holds: &[(usize, HoldCycle)],
+        holds: &[AskedHold],
         activity: &RecentActivity,
         codes: &mut [u8],
     ) {
         let framed: Vec<FramedHold<'_>> = holds
             .iter()
-            .map(|&(index, cycle)| {
-                let job = self.jobs.get(index);
+            .map(|&asked| {
+                let job = self.jobs.get(asked.job as usize);
                 FramedHold {
-                    index: index as u32,
+                    asked,
                     job,
-                    cycle,
-                    frames: self.frames(&job, &cycle),
+                    frames: self.frames(&job, asked.asked_ms),
                 }
             })
             .collect();
@@ -113,11 +108,11 @@ impl<'a> SampleEncoder<'a> {
         }
     }
 
-    fn frames(&self, job: &StoredJob<'_>, cycle: &HoldCycle) -> Frames {
+    fn frames(&self, job: &StoredJob<'_>, asked_ms: i64) -> Frames {
         let settings = &self.settings;
         Frames::new(
             settings.window,
-            job.history.time_ms[cycle.hold],
+            asked_ms,
             job.submit_ms,
             settings.m,
             settings.timeframe_len_s,
@@ -127,9 +122,9 @@ impl<'a> SampleEncoder<'a> {
     /// The jobs of a sample, the held one first.
     fn choose_jobs(&self, hold: &FramedHold<'_>, activity: &RecentActivity, chosen: &mut Vec<u32>) {
         let seed = self.settings.seed;
-        let mut generator = context_generator(seed, &hold.job, hold.cycle.earlier_holds);
+        let mut generator = context_generator(seed, &hold.job, hold.asked.cycle.earlier_holds);
         chosen.clear();
-        chosen.push(hold.index);
+        chosen.push(hold.asked.job);
         self.context.choose(
             hold.job.owner,
             hold.frames.window(),
@@ -147,12 +142,12 @@ impl<'a> SampleEncoder<'a> {
         jobs: &[u32],
         histories: &mut Vec<JobHistory<'a>>,
     ) {
-        // Of the held job, events of the hold's own second may stand after the hold. Of the others,
-        // what is after the last frame has no cell.
+        // What is after the last frame has no cell. But where it is asked at the hold, events of
+        // the hold's own second may stand after it.
         let own = &hold.job.history;
         let visible = match self.settings.window {
-            WindowPlace::Hold => hold.cycle.hold + 1,
-            WindowPlace::Life => own.number.len(),
+            WindowPlace::Hold => hold.asked.cycle.hold + 1,
+            WindowPlace::Release | WindowPlace::Life => own.number.len(),
         };
         histories.clear();
         histories.push(own.slice(0..visible));

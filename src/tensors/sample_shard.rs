@@ -18,7 +18,7 @@ use crate::shard::{Shard, ShardColumn, ShardLayout};
 const CODES: &str = "codes";
 
 /// What a sample takes in a shard besides its codes.
-pub(super) const ROW_BYTES: usize = 80;
+pub(super) const ROW_BYTES: usize = 92;
 
 /// What a shard takes besides its samples, about.
 pub(super) const HEADER_BYTES: usize = 2048;
@@ -28,6 +28,7 @@ pub(super) const HEADER_BYTES: usize = 2048;
 pub(super) struct SampleRow {
     pub(super) label: bool,
     pub(super) hold_ms: i64,
+    pub(super) asked_ms: i64,
     pub(super) outcome_ms: i64,
     pub(super) cluster: i32,
     pub(super) proc: i32,
@@ -44,6 +45,7 @@ column_table! {
 
     label: u8 = u8::from(row.label),
     hold_time_ms: i64 = row.hold_ms,
+    asked_time_ms: i64 = row.asked_ms,
     outcome_time_ms: i64 = row.outcome_ms,
     cluster: i32 = row.cluster,
     proc: i32 = row.proc,
@@ -53,6 +55,7 @@ column_table! {
     group: u32 = row.group,
     subcode_family: u8 = row.facts.subcode_family(),
     since_submit_s: u32 = row.facts.since_submit_s,
+    held_for_s: u32 = row.facts.held_for_s,
     request_cpus: u8 = row.facts.request.cpus,
     request_gpus: u8 = row.facts.request.gpus,
     request_memory_mb: u32 = row.facts.request.memory_mb,
@@ -119,6 +122,7 @@ pub(super) fn read_facts(shard: &Shard) -> Result<Vec<HoldFacts>> {
         hold_subcode: samples.hold_subcode[at],
         earlier_holds: samples.earlier_holds[at],
         since_submit_s: samples.since_submit_s[at],
+        held_for_s: samples.held_for_s[at],
         request: ResourceRequest {
             cpus: samples.request_cpus[at],
             gpus: samples.request_gpus[at],
@@ -177,7 +181,13 @@ pub(super) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts
         samples.label.iter().all(|&label| label <= 1),
         "a label is neither 0 nor 1"
     );
-    let mut times_ms = samples.hold_time_ms.iter().chain(samples.outcome_time_ms);
+    let mut times_ms = [
+        samples.hold_time_ms,
+        samples.asked_time_ms,
+        samples.outcome_time_ms,
+    ]
+    .into_iter()
+    .flatten();
     ensure!(
         times_ms.all(|time_ms| TIMESTAMPS_MS.contains(time_ms)),
         "it has a time that no calendar has"

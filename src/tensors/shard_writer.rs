@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use rayon::prelude::*;
 
+use super::asked_hold::AskedHold;
 use super::build_progress::BuildProgress;
-use super::hold_cycles::HoldCycle;
 use super::hold_facts::HoldFacts;
 use super::hold_history::HoldHistories;
 use super::labelled_holds::LabelledHold;
@@ -49,9 +49,8 @@ impl SampleSources<'_> {
             .par_chunks_mut(at_once * cells)
             .zip(holds.par_chunks(at_once));
         batches.for_each(|(codes, batch)| {
-            let cycles: Vec<(usize, HoldCycle)> =
-                batch.iter().map(LabelledHold::job_and_cycle).collect();
-            self.encoder.encode_batch(&cycles, activity, codes);
+            let asked: Vec<AskedHold> = batch.iter().map(|hold| hold.asked).collect();
+            self.encoder.encode_batch(&asked, activity, codes);
             progress(BuildProgress::Made {
                 samples: batch.len() as u64,
             });
@@ -64,15 +63,16 @@ impl SampleSources<'_> {
     }
 
     fn row(&self, hold: &LabelledHold) -> SampleRow {
-        let job = self.jobs.get(hold.job as usize);
+        let job = self.jobs.get(hold.asked.job as usize);
         SampleRow {
             label: hold.is_success(),
             hold_ms: hold.hold_ms,
-            outcome_ms: job.history.time_ms[hold.cycle.decided],
+            asked_ms: hold.asked.asked_ms,
+            outcome_ms: hold.decided_ms,
             cluster: job.cluster,
             proc: job.proc,
             group: hold.group,
-            facts: HoldFacts::at_hold(&job, &hold.cycle, &self.histories),
+            facts: HoldFacts::when_asked(&job, &hold.asked, &self.histories),
         }
     }
 }

@@ -8,10 +8,10 @@ use rand::seq::SliceRandom as _;
 use super::split_side::SplitSide;
 use crate::config::SplitMethod;
 
-/// What a split looks at: when the hold was, and which cluster it belongs to.
+/// What a split looks at: when it is asked, and which cluster the hold belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SplitMember {
-    pub(super) hold_ms: i64,
+    pub(super) asked_ms: i64,
     /// Counted from 0.
     pub(super) group: u32,
 }
@@ -41,11 +41,11 @@ pub(super) fn assign_sides(
 }
 
 fn by_time(members: &[SplitMember], fractions: [f64; 3]) -> Vec<Option<SplitSide>> {
-    let mut times_ms: Vec<i64> = members.iter().map(|member| member.hold_ms).collect();
+    let mut times_ms: Vec<i64> = members.iter().map(|member| member.asked_ms).collect();
     times_ms.sort_unstable();
     let validate_from_ms = quantile(&times_ms, fractions[0]);
     let test_from_ms = quantile(&times_ms, fractions[0] + fractions[1]);
-    let side_at = |hold_ms: i64| match hold_ms {
+    let side_at = |asked_ms: i64| match asked_ms {
         ms if ms >= test_from_ms => SplitSide::Test,
         ms if ms >= validate_from_ms => SplitSide::Validate,
         _ => SplitSide::Train,
@@ -55,13 +55,13 @@ fn by_time(members: &[SplitMember], fractions: [f64; 3]) -> Vec<Option<SplitSide
     let mut latest_side = vec![SplitSide::Train; groups.unwrap_or(0)];
     for member in members {
         let latest = &mut latest_side[member.group as usize];
-        *latest = side_at(member.hold_ms).max(*latest);
+        *latest = side_at(member.asked_ms).max(*latest);
     }
 
     members
         .iter()
         .map(|member| {
-            let side = side_at(member.hold_ms);
+            let side = side_at(member.asked_ms);
             (latest_side[member.group as usize] == side).then_some(side)
         })
         .collect()
@@ -119,7 +119,7 @@ mod tests {
     fn earlier_holds_of_a_later_cluster_are_left_out() {
         let members: Vec<SplitMember> = (0..10)
             .map(|i| SplitMember {
-                hold_ms: i,
+                asked_ms: i,
                 group: if i == 9 { 0 } else { i as u32 },
             })
             .collect();
@@ -133,7 +133,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_cluster_sits_on_two_sides(raw in proptest::collection::vec((0..1000i64, 0..30u32), 0..200), seed in 0..9u64) {
-            let members: Vec<SplitMember> = raw.iter().map(|&(hold_ms, group)| SplitMember { hold_ms, group }).collect();
+            let members: Vec<SplitMember> = raw.iter().map(|&(asked_ms, group)| SplitMember { asked_ms, group }).collect();
             for split in [SplitMethod::Time, SplitMethod::Cluster] {
                 let found = assign_sides(&members, split, FRACTIONS, seed);
                 let mut side_of = BTreeMap::new();
@@ -144,7 +144,7 @@ mod tests {
                 }
             }
             let placed: Vec<(SplitSide, i64)> = assign_sides(&members, SplitMethod::Time, FRACTIONS, seed).into_iter()
-                .zip(&members).filter_map(|(side, member)| Some((side?, member.hold_ms))).collect();
+                .zip(&members).filter_map(|(side, member)| Some((side?, member.asked_ms))).collect();
             for (a, b) in placed.iter().flat_map(|a| placed.iter().map(move |b| (a, b))) {
                 prop_assert!(a.0 >= b.0 || a.1 < b.1, "an earlier side holds only earlier holds");
             }

@@ -31,9 +31,9 @@ pub struct SideSummary {
     pub samples: usize,
     /// How many with label 1.
     pub successes: usize,
-    /// The first hold, epoch ms.
+    /// The first moment of asking, epoch ms.
     pub from_ms: i64,
-    /// The last hold, epoch ms.
+    /// The last one, epoch ms.
     pub to_ms: i64,
     /// The side's shards.
     pub shards: Vec<ListedTensorShard>,

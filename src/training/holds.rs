@@ -10,7 +10,8 @@ use crate::config::LabelKind;
 use crate::events::EventStore;
 use crate::models::SampleBatch;
 use crate::tensors::{
-    Dataset, HoldCycle, HoldFacts, HoldHistories, SampleEncoder, SplitSide, hold_cycles,
+    AskedHold, Dataset, HoldFacts, HoldHistories, SampleEncoder, SplitSide, hold_cycles,
+    known_until_ms,
 };
 
 /// So many holds go through the model at once.
@@ -39,9 +40,8 @@ impl<'a> HoldModel<'a> {
         }
     }
 
-    /// The calibrated probability that the release of each hold ends well; a hold is the index of
-    /// its job, and its cycle.
-    pub fn probabilities(&self, holds: &[(usize, HoldCycle)]) -> Result<Vec<f64>> {
+    /// The calibrated probability that the release of each hold ends well.
+    pub fn probabilities(&self, holds: &[AskedHold]) -> Result<Vec<f64>> {
         let all: Vec<Vec<f64>> = holds
             .par_chunks(HOLDS_AT_ONCE)
             .map(|holds| self.predict_chunk(holds))
@@ -49,19 +49,20 @@ impl<'a> HoldModel<'a> {
         Ok(all.concat())
     }
 
-    fn predict_chunk(&self, holds: &[(usize, HoldCycle)]) -> Result<Vec<f64>> {
+    fn predict_chunk(&self, holds: &[AskedHold]) -> Result<Vec<f64>> {
         let tensors = &self.run.summary.tensors;
         let size = tensors.m * tensors.j;
         let mut codes = vec![0; holds.len() * size];
-        for (codes, (job, cycle)) in codes.chunks_exact_mut(size).zip(holds) {
-            self.encoder.encode_hold(*job, cycle, codes);
+        for (codes, asked) in codes.chunks_exact_mut(size).zip(holds) {
+            self.encoder.encode_hold(*asked, codes);
         }
 
         let mut statics = Vec::new();
         if let Some(histories) = &self.histories {
             let jobs = self.store.jobs();
-            for (job, cycle) in holds {
-                let facts = HoldFacts::at_hold(&jobs.get(*job), cycle, histories);
+            for asked in holds {
+                let job = jobs.get(asked.job as usize);
+                let facts = HoldFacts::when_asked(&job, asked, histories);
                 statics.extend(facts.static_features());
             }
         }
@@ -88,6 +89,8 @@ pub struct HoldPrediction {
     pub proc: i32,
     /// When it was held, epoch ms.
     pub hold_time_ms: i64,
+    /// When it is asked about, epoch ms.
+    pub asked_time_ms: i64,
     /// The hold code.
     pub hold_code: i32,
     /// The hold subcode.
@@ -96,31 +99,38 @@ pub struct HoldPrediction {
     pub probability: f64,
 }
 
-/// Every hold in `store`, whatever followed it, in the order of the store's jobs.
+/// Every hold in `store`, whatever followed it, in the order of the store's jobs. Each is asked
+/// about as the model's samples were; those that are held at the end of the log, then.
 ///
 /// # Errors
 /// Fails where the model cannot be asked.
 pub fn predict_holds(store: &EventStore, run: &TrainingRun) -> Result<Vec<HoldPrediction>> {
     let jobs = store.jobs();
-    let mut holds: Vec<(usize, HoldCycle)> = Vec::new();
-    for job in 0..jobs.len() {
-        let gaps = store.gaps(jobs.get(job).ap);
-        let cycles = hold_cycles(jobs.history(job), LabelKind::Next, gaps);
-        holds.extend(cycles.into_iter().map(|cycle| (job, cycle)));
+    let window = run.summary.tensors.window;
+    let until_ms = known_until_ms(store, &jobs);
+    let mut holds: Vec<AskedHold> = Vec::new();
+    for (index, job) in (0..).zip(jobs.iter()) {
+        let until_ms = until_ms[job.ap as usize];
+        for cycle in hold_cycles(job.history, LabelKind::Next, store.gaps(job.ap)) {
+            let asked = AskedHold::new(index, &job.history, cycle, window, until_ms);
+            holds.push(asked);
+        }
     }
 
     let probabilities = HoldModel::new(store, run).probabilities(&holds)?;
     let mut all = Vec::with_capacity(holds.len());
-    for ((job, cycle), probability) in holds.into_iter().zip(probabilities) {
-        let job = jobs.get(job);
+    for (asked, probability) in holds.into_iter().zip(probabilities) {
+        let job = jobs.get(asked.job as usize);
+        let hold = asked.cycle.hold;
         all.push(HoldPrediction {
             side: None,
             ap: Some(store.summary.aps[job.ap as usize].clone()),
             cluster: job.cluster,
             proc: job.proc,
-            hold_time_ms: job.history.time_ms[cycle.hold],
-            hold_code: job.history.hold_code[cycle.hold],
-            hold_subcode: job.history.hold_subcode[cycle.hold],
+            hold_time_ms: job.history.time_ms[hold],
+            asked_time_ms: asked.asked_ms,
+            hold_code: job.history.hold_code[hold],
+            hold_subcode: job.history.hold_subcode[hold],
             probability,
         });
     }
@@ -140,6 +150,7 @@ pub fn predict_samples(dataset: &Dataset, run: &TrainingRun) -> Result<Vec<HoldP
         let clusters: Vec<i32> = dataset.column(side, "cluster")?;
         let procs: Vec<i32> = dataset.column(side, "proc")?;
         let times: Vec<i64> = dataset.column(side, "hold_time_ms")?;
+        let asked_ms: Vec<i64> = dataset.column(side, "asked_time_ms")?;
         let codes: Vec<i32> = dataset.column(side, "hold_code")?;
         let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
 
@@ -151,6 +162,7 @@ pub fn predict_samples(dataset: &Dataset, run: &TrainingRun) -> Result<Vec<HoldP
                 cluster: clusters[sample],
                 proc: procs[sample],
                 hold_time_ms: times[sample],
+                asked_time_ms: asked_ms[sample],
                 hold_code: codes[sample],
                 hold_subcode: subcodes[sample],
                 probability,

@@ -1,5 +1,7 @@
 //! `poolcast advise`: held jobs of the bundled log, and job ids that get none.
 
+use std::io::Read as _;
+
 use crate::place::{Place, queue};
 
 #[test]
@@ -27,6 +29,44 @@ fn a_rule_answers_by_itself() {
         advice["probability"].is_null() && advice["like_cases"].is_null(),
         "no odds where a rule decides"
     );
+}
+
+#[test]
+fn the_moment_of_asking_can_be_named() {
+    let place = Place::with_run();
+    // 1161.0 was held at 02:26:02 for the third time, and the log ends at 02:26:17.
+    let earlier = place.run("advise run --log EventLog.xz 1161.0 --at 2026-11-21T02:26:05Z");
+    insta::assert_snapshot!(earlier);
+    let seconds = place.run("advise run --log EventLog.xz 1161.0 --at 1795227965");
+    assert_eq!(seconds.stdout, earlier.stdout);
+    insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1161.0 --at 2026-11-21T02:26:01"));
+    insta::assert_snapshot!(place.run("advise run --log EventLog.xz --at 2026-11-22"));
+    insta::assert_snapshot!(place.run("advise run --log EventLog.xz --at now"));
+
+}
+
+#[test]
+fn nothing_after_the_moment_of_asking_has_influence() {
+    let place = Place::with_run();
+    let mut log = String::new();
+    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
+    liblzma::read::XzDecoder::new(file)
+        .read_to_string(&mut log)
+        .expect("read");
+    let end = log.find(") 11/21 02:15:00").expect("a record of that second");
+    let end = log[..end].rfind("...\n").expect("the end of a record") + 4;
+    place.write("EventLog", &log[..end]);
+
+    let document = |args: &str| -> serde_json::Value {
+        serde_json::from_str(&place.run(&format!("advise run {args} --json")).stdout).expect("JSON")
+    };
+    let known_then = document("--log EventLog");
+    let at_ms = known_then["asked_ms"].as_i64().expect("ms");
+    let at = jiff::Timestamp::from_millisecond(at_ms).expect("in range");
+    let later = document(&format!("--log EventLog.xz --at {at}"));
+    assert_eq!(later["asked_ms"], at_ms);
+    assert_eq!(later["advice"], known_then["advice"]);
+    assert!(known_then["advice"].as_array().is_some_and(|all| all.len() > 3));
 }
 
 #[test]

@@ -19,32 +19,36 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
     trained_until_ms: i64,
     /// The end of the log: what the advice knows.
     log_end_ms: i64,
+    /// The moment of asking, epoch ms.
+    asked_ms: i64,
     advice: &'a [JobAdvice],
 }
 
-/// The JSON document of `advice`.
+/// The JSON document of `advice`, asked at the end of the log or at `at_ms`.
 pub(in crate::cmd) fn document<'a>(
     store: &EventStore,
     run: &'a TrainingRun,
     advice: &'a [JobAdvice],
+    at_ms: Option<i64>,
 ) -> AdviceDocument<'a> {
     AdviceDocument {
         schema_version: SCHEMA_VERSION,
         model: &run.key,
         trained_until_ms: run.summary.rates.to_ms,
         log_end_ms: store.summary.end_ms,
+        asked_ms: at_ms.unwrap_or(store.summary.end_ms),
         advice,
     }
 }
 
-/// The advice on each job.
-pub(in crate::cmd) fn summary(advice: &[JobAdvice]) -> String {
+/// The advice on each job, asked at the end of the log or at `at_ms`.
+pub(in crate::cmd) fn summary(advice: &[JobAdvice], at_ms: Option<i64>) -> String {
     if advice.is_empty() {
-        return "no job is held when the log ends\n".to_owned();
+        return format!("no job is held {}\n", advice::asking_words(at_ms));
     }
     advice
         .iter()
-        .map(advice::advice_text)
+        .map(|advice| advice::advice_text(advice, at_ms))
         .collect::<Vec<String>>()
         .join("\n")
 }
