@@ -39,10 +39,11 @@ fn the_moment_of_asking_can_be_named() {
     insta::assert_snapshot!(earlier);
     let seconds = place.run("advise run --log EventLog.xz 1161.0 --at 1795227965");
     assert_eq!(seconds.stdout, earlier.stdout);
-    insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1161.0 --at 2026-11-21T02:26:01"));
+    insta::assert_snapshot!(
+        place.run("advise run --log EventLog.xz 1161.0 --at 2026-11-21T02:26:01")
+    );
     insta::assert_snapshot!(place.run("advise run --log EventLog.xz --at 2026-11-22"));
     insta::assert_snapshot!(place.run("advise run --log EventLog.xz --at now"));
-
 }
 
 #[test]
@@ -53,7 +54,9 @@ fn nothing_after_the_moment_of_asking_has_influence() {
     liblzma::read::XzDecoder::new(file)
         .read_to_string(&mut log)
         .expect("read");
-    let end = log.find(") 11/21 02:15:00").expect("a record of that second");
+    let end = log
+        .find(") 11/21 02:15:00")
+        .expect("a record of that second");
     let end = log[..end].rfind("...\n").expect("the end of a record") + 4;
     place.write("EventLog", &log[..end]);
 
@@ -66,7 +69,11 @@ fn nothing_after_the_moment_of_asking_has_influence() {
     let later = document(&format!("--log EventLog.xz --at {at}"));
     assert_eq!(later["asked_ms"], at_ms);
     assert_eq!(later["advice"], known_then["advice"]);
-    assert!(known_then["advice"].as_array().is_some_and(|all| all.len() > 3));
+    assert!(
+        known_then["advice"]
+            .as_array()
+            .is_some_and(|all| all.len() > 3)
+    );
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn what_cannot_be_used_is_named() {
     "#);
     insta::assert_snapshot!(refused("preprocessing: {window: future}"), @"
     exit 2
-    error: `c.yaml`: `preprocessing.window` must be `hold` or `life`, got `future`
+    error: `c.yaml`: `preprocessing.window` must be `release` or `hold` or `life`, got `future`
 
     hint: `poolcast config` explains every key
     ");

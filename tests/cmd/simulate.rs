@@ -217,7 +217,7 @@ fn what_else_is_known_of_a_job_enters_scores_and_advice() {
     place.stdout("tensors events -o tensors --j 1 --m 2 --timeframe-len 3600");
     let roc_auc = |model: &str| {
         place.stdout(&format!(
-            "train tensors -o {model} --epochs 5 --hidden-size 4 --model {model}"
+            "train tensors -o {model} --epochs 20 --earlystop-threshold 20 --hidden-size 4 --model {model}"
         ));
         let scores = place.json(&format!("evaluate {model} tensors --resamples 10 --json"));
         scores["methods"][0]["scores"][4]["value"]

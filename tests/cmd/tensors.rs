@@ -16,7 +16,7 @@ fn the_bundled_log() {
       left out: removed after release    3
       left out: hold code excluded     106
       left out: cluster on two sides   227
-    writing 157.83 kB to `new`
+    writing 174.38 kB to `new`
     ");
     let json = place.json("tensors events -o json --j 5 --m 6 --timeframe-len 10 --json");
     assert_eq!(
@@ -176,7 +176,7 @@ fn values_out_of_range_are_refused_before_anything_is_written() {
     insta::assert_snapshot!(place.run("tensors events -o out --window past"), @"
     exit 2
     error: invalid value 'past' for '--window <WINDOW>'
-      [possible values: hold, life]
+      [possible values: release, hold, life]
 
     For more information, try '--help'.
     ");
