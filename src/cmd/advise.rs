@@ -2,13 +2,11 @@
 
 use anyhow::Result;
 
-use super::logs::{find_logs, read_options};
-use super::progress::StageBar;
+use super::logs::read_store;
 use super::{text, trained_run};
 use crate::advice::{self, JobSelection};
 use crate::cli::AdviseArgs;
 use crate::config::Config;
-use crate::events::{IngestStep, read_into_memory};
 use crate::training::TrainingRun;
 use crate::{condor, output, sweep};
 
@@ -19,24 +17,18 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         .iter()
         .map(|job| job.parse())
         .collect::<Result<_>>()?;
+
     let dir = sweep::resolve_run(&condor::results_directory(&args.run)?)?;
     let run = TrainingRun::open(&dir)?;
     let config = Config::read(&dir)?;
-    let logs = find_logs(&args.logs)?;
-    let options = read_options(
-        config.parse.ap.clone(),
-        args.year.or(config.parse.year),
-        &logs,
-    )?;
-    let bar = StageBar::default();
-    let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
-    let store = read_into_memory(&logs, &options, &bar.ingest_listener(&on_step))?;
-
+    let store = read_store(&args.logs, args.year, &config)?;
     let advice = trained_run::judge(&store, &run, &dir, &config, &selections, args.at)?;
+
     if args.json {
         output::print_json(&text::advice::document(&store, &run, &advice, args.at))?
     } else {
         output::print(&text::advice::summary(&advice, args.at))?
     }
+
     Ok(advice::exit_code(&advice))
 }

@@ -15,16 +15,15 @@ use crate::manifest;
 use crate::output;
 use crate::pipelines::ImportanceMeasure;
 use crate::sweep::{
-    self, FeatureImportance, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder,
-    TrialOutcomes, TrialRow,
+    self, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialOutcomes, TrialRow,
 };
 use crate::training::Scores;
 
-/// So many features are shown, the most important first.
-const SHOWN: usize = 10;
+/// How many features are shown, the most important first.
+const FEATURES_SHOWN: usize = 10;
 
 /// The configuration that `sweep init` is given, with what its flags choose.
-pub(super) fn config(args: &SweepInitArgs) -> Result<Config> {
+pub(super) fn sweep_config(args: &SweepInitArgs) -> Result<Config> {
     let SweepChoiceArgs {
         pipeline_names,
         split_names,
@@ -40,6 +39,7 @@ pub(super) fn config(args: &SweepInitArgs) -> Result<Config> {
         ("data.cv", flag(cv)),
         ("data.validate", validate.then(|| json!(true))),
     ]);
+
     let mut config = Config::load(Some(&args.config), &flags)?;
     if !pipeline_names.is_empty() {
         config.choose_pipelines(pipeline_names)?;
@@ -47,22 +47,21 @@ pub(super) fn config(args: &SweepInitArgs) -> Result<Config> {
     Ok(config)
 }
 
-/// Refuses another choice than that of the sweep in the folder: it is fixed, and nothing that was
-/// done is thrown away.
-pub(super) fn check_same(sweep: &SweepFolder, asked: &SweepChoiceArgs) -> Result<()> {
-    let (config, data) = (&sweep.config, &sweep.config.data);
-    let set = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();
-    let pipelines: Vec<String> = config.pipelines.keys().cloned().collect();
+/// Refuses a choice that differs from that of the sweep in the folder. The choice is fixed once the
+/// folder is made, so that no finished trial is thrown away.
+pub(super) fn check_same_choices(sweep: &SweepFolder, asked: &SweepChoiceArgs) -> Result<()> {
+    let data = &sweep.config.data;
+    let pipelines: Vec<String> = sweep.config.pipelines.keys().cloned().collect();
     let splits = if data.is_given() {
         data.chosen()?
     } else {
         Vec::new()
     };
-    let is_same = (asked.pipeline_names.is_empty()
-        || set(&asked.pipeline_names) == set(&pipelines))
-        && (asked.split_names.is_empty() || set(&asked.split_names) == set(&splits))
+    let is_same = names_match(&asked.pipeline_names, &pipelines)
+        && names_match(&asked.split_names, &splits)
         && (asked.cv.is_none() || asked.cv == data.cv)
         && (!asked.validate || data.validate);
+
     let cv = data
         .cv
         .map_or("no folds".to_owned(), |k| format!("{k} folds"));
@@ -71,7 +70,8 @@ pub(super) fn check_same(sweep: &SweepFolder, asked: &SweepChoiceArgs) -> Result
     } else {
         "no rows held out"
     };
-    let (pipelines, splits) = (pipelines.join(","), splits.join(","));
+    let pipelines = pipelines.join(",");
+    let splits = splits.join(",");
     ensure!(
         is_same,
         hinted(
@@ -85,26 +85,35 @@ pub(super) fn check_same(sweep: &SweepFolder, asked: &SweepChoiceArgs) -> Result
     Ok(())
 }
 
+/// Whether `asked` names all of `present` and nothing else, in any order, or nothing at all.
+fn names_match(asked: &[String], present: &[String]) -> bool {
+    let asked: BTreeSet<&String> = asked.iter().collect();
+    let present: BTreeSet<&String> = present.iter().collect();
+    asked.is_empty() || asked == present
+}
+
 /// Says how many draws of pipelines are no trials of their own.
 pub(super) fn note_repeats(sweep: &SweepFolder) -> Result<()> {
     let repeats = sweep.trials()?.repeats();
-    if repeats > 0 {
-        let (counted, verbs) = match repeats {
-            1 => ("1 draw repeats another".to_owned(), "is"),
-            _ => (
-                format!("{} repeat others", output::counted(repeats, "draw")),
-                "are",
-            ),
-        };
-        output::note(&format!(
-            "{counted} but for parameters without effect, and {verbs} not done again"
-        ));
+    let draws = output::counted(repeats, "draw");
+    match repeats {
+        0 => {}
+        1 => output::note(
+            "1 draw repeats another but for parameters without effect, and is not done again",
+        ),
+        _ => output::note(&format!(
+            "{draws} repeat others but for parameters without effect, and are not done again"
+        )),
     }
     Ok(())
 }
 
-/// The choices of a sweep: those kept, or made anew of the trials that have ended so far.
-pub(super) fn of(sweep: &SweepFolder, outcomes: &mut TrialOutcomes) -> Result<Vec<SplitChoice>> {
+/// The choices of a sweep: those that its end left, or before its end those among the trials that
+/// have ended so far.
+pub(super) fn split_choices(
+    sweep: &SweepFolder,
+    outcomes: &mut TrialOutcomes,
+) -> Result<Vec<SplitChoice>> {
     let path = sweep.dir.join(SELECTION_FILE);
     let choices = if sweep.is_finished() {
         manifest::read_json(&path)?
@@ -130,59 +139,74 @@ pub(super) fn no_best(sweep: &SweepFolder) -> HintedError {
 
 /// A choice with the row of its trial.
 #[derive(Serialize)]
-struct Chosen<'a> {
+struct ChosenTrial<'a> {
     #[serde(flatten)]
     choice: &'a SplitChoice,
     row: TrialRow,
 }
 
 /// Prints the choices, and what each of the chosen is.
-pub(super) fn show(sweep: &SweepFolder, outcomes: &mut TrialOutcomes, as_json: bool) -> Result<()> {
-    let mut choices = of(sweep, outcomes)?;
-    choices
+pub(super) fn print_choices(
+    sweep: &SweepFolder,
+    outcomes: &mut TrialOutcomes,
+    as_json: bool,
+) -> Result<()> {
+    let mut choices = split_choices(sweep, outcomes)?;
+    for importances in choices
         .iter_mut()
         .flat_map(|choice| &mut choice.importances)
-        .for_each(|all| all.features.truncate(SHOWN));
-    let chosen = choices.iter().map(|choice| {
-        let row = outcomes
-            .row_of(choice.trial)?
-            .context("the best trial has a row")?;
-        Ok(Chosen { choice, row })
-    });
-    let chosen: Vec<Chosen<'_>> = chosen.collect::<Result<_>>()?;
+    {
+        importances.features.truncate(FEATURES_SHOWN);
+    }
+
+    let mut chosen = Vec::new();
+    for choice in &choices {
+        let row = outcomes.row_of(choice.trial)?;
+        let row = row.context("the best trial has a row")?;
+        chosen.push(ChosenTrial { choice, row });
+    }
+
     if as_json {
         return output::print_json(&chosen);
     }
-    output::print(&text(&choices))?;
-    for Chosen { choice, row } in chosen {
-        let split = choice.split.as_ref().map_or(String::new(), |split| {
-            format!(" of {}", escape::value(split))
-        });
-        let parameters = row
-            .parameters
-            .iter()
-            .map(|(name, value)| vec![format!("  {name}"), sweep::plain_value(value)]);
-        output::print(&format!(
-            "\nthe best{split}: trial {}, {}\n",
-            row.trial,
-            escape::value(&row.pipeline)
-        ))?;
-        output::print(&output::aligned_table(&parameters.collect::<Vec<_>>()))?;
-        output::print(&evaluation_rows(choice))?;
-        output::print(&importance_rows(choice))?;
-        let dir = sweep::trial_dir(&sweep.dir, row.trial);
-        output::print(&format!("its model is in {}\n", escape::path(&dir)))?;
+    output::print(&choice_table(&choices))?;
+    for trial in &chosen {
+        print_chosen(sweep, trial)?;
     }
     Ok(())
 }
 
+fn print_chosen(sweep: &SweepFolder, chosen: &ChosenTrial<'_>) -> Result<()> {
+    let ChosenTrial { choice, row } = chosen;
+    let split = match &choice.split {
+        Some(split) => format!(" of {}", escape::value(split)),
+        None => String::new(),
+    };
+    let pipeline = escape::value(&row.pipeline);
+    output::print(&format!(
+        "\nthe best{split}: trial {}, {pipeline}\n",
+        row.trial
+    ))?;
+
+    let mut parameters = Vec::new();
+    for (name, value) in &row.parameters {
+        parameters.push(vec![format!("  {name}"), sweep::plain_value(value)]);
+    }
+    output::print(&output::aligned_table(&parameters))?;
+    output::print(&evaluation_rows(choice))?;
+    output::print(&importance_rows(choice))?;
+
+    let dir = sweep::trial_dir(&sweep.dir, row.trial);
+    output::print(&format!("its model is in {}\n", escape::path(&dir)))
+}
+
 /// The scores on further splits, a line each.
 fn evaluation_rows(choice: &SplitChoice) -> String {
-    let scores = choice
-        .evaluation
-        .iter()
-        .map(|(name, score)| vec![format!("  on {name}"), estimate_cell(*score)]);
-    output::aligned_table(&scores.collect::<Vec<_>>())
+    let mut rows = Vec::new();
+    for (name, score) in &choice.evaluation {
+        rows.push(vec![format!("  on {name}"), estimate_cell(*score)]);
+    }
+    output::aligned_table(&rows)
 }
 
 /// The features that matter most, a line each.
@@ -194,29 +218,29 @@ fn importance_rows(choice: &SplitChoice) -> String {
     else {
         return String::new();
     };
+
     let measure = importances.measure.map_or("-", |measure| match measure {
         ImportanceMeasure::Coefficient => "coefficient",
         ImportanceMeasure::SplitGain => "split gain",
     });
     let metric = score_title(choice);
-    let head = vec![
+    let mut rows = vec![vec![
         "  features".to_owned(),
         measure.to_owned(),
         format!("{metric} lost if permuted"),
-    ];
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
-    let line = |feature: &FeatureImportance| {
-        vec![
+    ]];
+    for feature in &importances.features {
+        rows.push(vec![
             format!("  {}", feature.feature),
-            number(feature.own),
-            number(feature.permutation),
-        ]
-    };
-    output::aligned_table(
-        &std::iter::once(head)
-            .chain(importances.features.iter().map(line))
-            .collect::<Vec<_>>(),
-    )
+            importance_cell(feature.own),
+            importance_cell(feature.permutation),
+        ]);
+    }
+    output::aligned_table(&rows)
+}
+
+fn importance_cell(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.4}"))
 }
 
 /// What people call the score that a choice was made by.
@@ -225,8 +249,8 @@ fn score_title(choice: &SplitChoice) -> String {
     Scores::title(name.strip_prefix("validation_").unwrap_or(&name))
 }
 
-/// A line a split.
-pub(super) fn text(choices: &[SplitChoice]) -> String {
+/// The choices as a table, with a line for each split.
+pub(super) fn choice_table(choices: &[SplitChoice]) -> String {
     let by = choices.first().map_or(String::new(), score_title);
     let head = [
         "split",
@@ -238,8 +262,9 @@ pub(super) fn text(choices: &[SplitChoice]) -> String {
         "held out (95 %)",
         "test (95 %)",
     ];
-    let line = |choice: &SplitChoice| {
-        vec![
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for choice in choices {
+        rows.push(vec![
             choice.split.clone().unwrap_or("-".to_owned()),
             choice.pipeline.clone(),
             choice.trial.to_string(),
@@ -248,22 +273,16 @@ pub(super) fn text(choices: &[SplitChoice]) -> String {
             estimate_cell(choice.corrected),
             estimate_cell(choice.validation),
             estimate_cell(choice.test),
-        ]
-    };
-    // Tables have no test side.
-    let columns = if choices.iter().any(|choice| choice.test.is_some()) {
-        head.len()
-    } else {
-        head.len() - 1
-    };
-    let head = head.map(str::to_owned).to_vec();
-    let cut = |line: Vec<String>| line.into_iter().take(columns).collect::<Vec<_>>();
-    output::aligned_table(
-        &std::iter::once(head)
-            .chain(choices.iter().map(line))
-            .map(cut)
-            .collect::<Vec<_>>(),
-    )
+        ]);
+    }
+
+    // The user's own tables have no test side, and the last column would be empty.
+    if choices.iter().all(|choice| choice.test.is_none()) {
+        for row in &mut rows {
+            row.pop();
+        }
+    }
+    output::aligned_table(&rows)
 }
 
 fn estimate_cell(estimate: Option<ScoreEstimate>) -> String {

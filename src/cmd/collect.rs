@@ -12,12 +12,13 @@ use crate::output;
 pub fn run(args: &CollectArgs) -> Result<u8> {
     let collected = eventlog::collect(&args.logs, &args.out)?;
     for lost in &collected.newly_lost {
-        output::note(&outcome_note(lost));
+        output::note(&loss_warning(lost));
     }
     if args.json {
         output::print_json(&collected)?;
         return Ok(EXIT_DONE);
     }
+
     let generations = &collected.archive.generations;
     let bytes: u64 = generations.iter().map(|generation| generation.bytes).sum();
     output::print(&format!(
@@ -27,29 +28,30 @@ pub fn run(args: &CollectArgs) -> Result<u8> {
         output::with_commas(collected.new_bytes),
         generations.len()
     ))?;
+
     Ok(EXIT_DONE)
 }
 
-fn outcome_note(lost: &LostEvents) -> String {
+fn loss_warning(lost: &LostEvents) -> String {
     let LostEvents {
         ap,
         after,
         before,
         bytes,
     } = lost;
+
     let what = if *bytes > 0 {
         output::counted(*bytes as usize, "byte")
     } else {
         "events".to_owned()
     };
-    let of = if ap.is_empty() {
+    let of_ap = if ap.is_empty() {
         String::new()
     } else {
         format!(" of {ap}")
     };
-    let what =
-        format!("warning: {what} between generations {after} and {before}{of} were rotated away");
     format!(
-        "{what} before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE"
+        "warning: {what} between generations {after} and {before}{of_ap} were rotated away before \
+         they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE"
     )
 }

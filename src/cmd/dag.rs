@@ -24,54 +24,34 @@ const SCRATCH: &str = ".measured";
 
 /// Writes the DAG, prints it, or submits it.
 pub fn run(args: &DagArgs) -> Result<u8> {
-    let given = flags([
-        ("out", flag(&args.out)),
-        ("dag.image", flag(&args.image)),
-        ("dag.site", flag(&args.site)),
-        ("dag.events", flag(&args.events)),
-        ("dag.trials_per_job", flag(&args.trials_per_job)),
-    ]);
-    let config = Config::load(Some(&args.config), &given)?;
-    let plan_of = |measured: &TrialSeconds| {
-        DagPlan::new(&config, measured)
-            .with_context(|| format!("cannot use `{}`", args.config.display()))
-    };
-    let written = condor::read_trial_seconds(&config.out)?;
-    let mut plan = plan_of(&written.clone().unwrap_or_default())?;
+    let config = dag_config(args)?;
+    let earlier = condor::read_trial_seconds(&config.out)?;
+    let mut plan = new_plan(&config, &earlier.clone().unwrap_or_default(), args)?;
     if args.dry_run {
         output::print_file(&dag_preview(&plan)?)?;
-        if config.dag.trials_per_job.is_none() && written.is_none() {
+        if config.dag.trials_per_job.is_none() && earlier.is_none() {
             output::note("note: how many trials a job does is measured when the DAG is written");
         }
         return Ok(EXIT_DONE);
     }
+
     condor::check_directory(&plan)?;
     let _lock = LockedDirectory::new(&config.out)?;
-    if written.is_none() {
+    if earlier.is_none() {
         let source_key = prepare_inputs(&plan)?;
-        if let Some(source_key) =
-            source_key.filter(|_| config.dag.trials_per_job.is_none() && !config.dag.per_epoch)
-        {
-            plan = plan_of(&measure_trials(&plan, source_key)?)?;
+        let is_measured = config.dag.trials_per_job.is_none() && !config.dag.per_epoch;
+        if let Some(source_key) = source_key.filter(|_| is_measured) {
+            plan = new_plan(&config, &measure_trials(&plan, source_key)?, args)?;
         }
     }
+
     condor::write_dag(&plan)?;
     let dir = escape::path(&config.out);
     output::print(&format!("{}: {dir}/{DAG_FILE}\n", plan_counts(&plan)))?;
-    if matches!(plan.source, SampleSource::Logs(_))
-        && std::env::var_os(salt::SALT_VARIABLE).is_some()
-    {
-        output::note(
-            "note: secrets do not travel with jobs: owners are hashed there without `POOLCAST_OWNER_SALT`",
-        );
-    }
+    note_salt(&plan);
+
     if args.submit {
-        if condor::pool_runs_images() == Some(false) {
-            output::note("note: no slot has HasSIF now; until one has, the jobs stay idle");
-        }
-        condor::submit_dag(&config.out, &config.wandb.sweep.name)?
-            .lines()
-            .for_each(output::note);
+        submit_dag(&config)?;
     } else {
         output::note(&format!(
             "submit it with: cd {dir} && condor_submit_dag {DAG_FILE}"
@@ -80,12 +60,52 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// How many trials there are, and jobs.
+/// The configuration file with what the flags override.
+fn dag_config(args: &DagArgs) -> Result<Config> {
+    let given = flags([
+        ("out", flag(&args.out)),
+        ("dag.image", flag(&args.image)),
+        ("dag.site", flag(&args.site)),
+        ("dag.events", flag(&args.events)),
+        ("dag.trials_per_job", flag(&args.trials_per_job)),
+    ]);
+    Config::load(Some(&args.config), &given)
+}
+
+fn new_plan(config: &Config, measured: &TrialSeconds, args: &DagArgs) -> Result<DagPlan> {
+    DagPlan::new(config, measured)
+        .with_context(|| format!("cannot use `{}`", args.config.display()))
+}
+
+/// Says that jobs which parse logs do not have the user's salt.
+fn note_salt(plan: &DagPlan) {
+    let jobs_parse = matches!(plan.source, SampleSource::Logs(_));
+    if jobs_parse && std::env::var_os(salt::SALT_VARIABLE).is_some() {
+        output::note(
+            "note: secrets do not travel with jobs: owners are hashed there without `POOLCAST_OWNER_SALT`",
+        );
+    }
+}
+
+fn submit_dag(config: &Config) -> Result<()> {
+    if condor::pool_runs_images() == Some(false) {
+        output::note("note: no slot has HasSIF now; until one has, the jobs stay idle");
+    }
+    let answer = condor::submit_dag(&config.out, &config.wandb.sweep.name)?;
+    answer.lines().for_each(output::note);
+    Ok(())
+}
+
+/// How many trials and jobs there are.
 fn plan_counts(plan: &DagPlan) -> String {
     let tensors = match plan.source {
         SampleSource::Tables => String::new(),
-        _ => format!(" on {} different tensors", plan.tensors.len()),
+        _ => {
+            let sets = output::counted(plan.tensors.len(), "set");
+            format!(" on {sets} of tensors")
+        }
     };
+
     format!(
         "{}{tensors} in {}",
         output::counted(plan.trials, "trial"),
@@ -101,22 +121,24 @@ fn prepare_inputs(plan: &DagPlan) -> Result<Option<String>> {
         (SampleSource::Logs(_), _) => Ok(None),
         (SampleSource::Tables, _) => prepare_tables(config).map(Some),
         (SampleSource::Events, None) => prepare_events(config, false).map(Some),
-        (SampleSource::Events, Some(dir)) => taken_over(dir, &events_dir(&config.out)).map(Some),
+        (SampleSource::Events, Some(dir)) => link_events(dir, &events_dir(&config.out)).map(Some),
     }
 }
 
-/// Takes the store of events in `from` over to `to`, as links where that can be: a store is never
-/// changed in place. Returns its digest.
-fn taken_over(from: &Path, to: &Path) -> Result<String> {
+/// Takes the store of events in `from` over to `to`: as hard links where the file system allows
+/// them, as a store is never changed in place, and else as copies. Returns its digest.
+fn link_events(from: &Path, to: &Path) -> Result<String> {
     EventStore::open(from).with_context(|| format!("cannot use `{}`", from.display()))?;
     let key = manifest::read::<serde_json::Value>(from, EVENTS_FORMAT)?.key;
     if manifest::finished_key(to, EVENTS_FORMAT).as_ref() == Some(&key) {
         return Ok(key);
     }
+
     let staging = StagedDirectory::new(to, true)?;
     for entry in fs_err::read_dir(from)? {
         let entry = entry?;
-        let (path, copy) = (entry.path(), staging.path().join(entry.file_name()));
+        let path = entry.path();
+        let copy = staging.path().join(entry.file_name());
         if entry.file_type()?.is_file() && fs_err::hard_link(&path, &copy).is_err() {
             fs_err::copy(&path, &copy)?;
         }
@@ -128,33 +150,29 @@ fn taken_over(from: &Path, to: &Path) -> Result<String> {
 /// Measures a trial of each kind: how long it takes decides how many a job does.
 fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
     let out = &plan.config.out;
-    let (scratch, mut measured) = (out.join(SCRATCH), TrialSeconds::new());
+    let scratch = out.join(SCRATCH);
     files::remove_all([scratch.clone()])?;
-    let is_of_tables = plan.source == SampleSource::Tables;
-    let dir = if is_of_tables { out } else { &scratch };
-    let sweep = SweepFolder::new(
-        dir,
-        plan.config.clone(),
-        sweep::SweepPlan {
-            trials: plan.trials,
-            source_key,
-        },
-    );
+
+    let has_tables = plan.source == SampleSource::Tables;
+    let dir = if has_tables { out } else { &scratch };
+    let sweep_plan = sweep::SweepPlan {
+        trials: plan.trials,
+        source_key,
+    };
+    let sweep = SweepFolder::new(dir, plan.config.clone(), sweep_plan);
+
+    let mut measured = TrialSeconds::new();
     for (fits, trial) in plan.unmeasured_kinds() {
-        if !is_of_tables {
-            make_tensors(
-                &sweep,
-                &events_dir(out),
-                &[sweep.trials()?.draw(trial, &[])?],
-            )?;
+        if !has_tables {
+            let config = sweep.trials()?.draw(trial, &[])?;
+            make_tensors(&sweep, &events_dir(out), &[config])?;
         }
-        let taken = sweep::measure_trial(&sweep, trial, MEASURED_FOR, &scratch.join("run"));
-        match taken {
+        match sweep::measure_trial(&sweep, trial, MEASURED_FOR, &scratch.join("run")) {
             Ok(seconds) => {
                 output::note(&format!("trial {trial}, {fits}: about {seconds:.1} s here"));
                 measured.insert(fits, seconds);
             }
-            // It will say so as a job; the others need not wait for it.
+            // The trial fails as a job, too, and says so there. The others need not wait for it.
             Err(error) => output::note(&format!(
                 "trial {trial}, {fits}, cannot be measured: {error:#}"
             )),
@@ -167,12 +185,12 @@ fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
 /// The DAG and what it refers to, but for the configurations of its trials.
 fn dag_preview(plan: &DagPlan) -> Result<String> {
     let files = plan.files_by_path()?;
-    let shown = files
-        .iter()
-        .filter(|(name, _)| name.starts_with("condor/") || *name == DAG_FILE);
-    let mut text: String = shown
-        .map(|(name, text)| format!("==> {name} <==\n{text}\n"))
-        .collect();
-    text += &format!("{}\n", plan_counts(plan));
-    Ok(text)
+    let mut preview = String::new();
+    for (name, text) in &files {
+        if name.starts_with("condor/") || *name == DAG_FILE {
+            preview += &format!("==> {name} <==\n{text}\n");
+        }
+    }
+    preview += &format!("{}\n", plan_counts(plan));
+    Ok(preview)
 }

@@ -16,16 +16,18 @@ use crate::{condor, output, simulate, sweep};
 pub fn run(args: &EvaluateArgs) -> Result<u8> {
     let dir = sweep::resolve_run(&condor::results_directory(&args.run)?)?;
     let dataset = Dataset::open(&args.tensors)?;
-    let resamples = args
-        .resamples
-        .map_or_else(|| Ok(Config::read(&dir)?.evaluation.resamples), anyhow::Ok)?;
-    let best = args
-        .truth
-        .as_deref()
-        .map(|truth| best_possible(truth, &dataset, args.side))
-        .transpose()?;
+    let resamples = match args.resamples {
+        Some(resamples) => resamples,
+        None => Config::read(&dir)?.evaluation.resamples,
+    };
+    let planted = match &args.truth {
+        Some(truth) => Some(planted_probabilities(truth, &dataset, args.side)?),
+        None => None,
+    };
+
     let run = TrainingRun::open(&dir)?.on_device(&args.device.open()?);
-    let evaluation = trained_run::score(&run, &dir, &dataset, args.side, resamples, best)?;
+    let evaluation = trained_run::score(&run, &dir, &dataset, args.side, resamples, planted)?;
+
     if args.json {
         output::print_json(&evaluation)?
     } else {
@@ -35,11 +37,12 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
 }
 
 /// The probabilities that a simulation planted for the holds of one side.
-fn best_possible(truth: &Path, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
+fn planted_probabilities(truth: &Path, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
     let known = simulate::read_truth(truth)?;
     let cluster: Vec<i32> = dataset.column(side, "cluster")?;
     let proc: Vec<i32> = dataset.column(side, "proc")?;
     let earlier_holds: Vec<u32> = dataset.column(side, "earlier_holds")?;
+
     let holds = cluster.into_iter().zip(proc).zip(earlier_holds);
     let planted =
         holds.map(|((cluster, proc), earlier)| simulate::p_hold(&known, (cluster, proc), earlier));

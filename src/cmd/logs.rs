@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use super::progress::{StageBar, rotated_note};
+use crate::config::Config;
 use crate::eventlog::{self, ReadOptions};
+use crate::events::{EventStore, IngestStep, read_into_memory};
 use crate::output;
 use crate::salt::OwnerSalt;
 
@@ -13,14 +16,25 @@ use crate::salt::OwnerSalt;
 pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let all = eventlog::find_generations(named)?;
     for found in all.iter().filter(|log| !named.contains(log)) {
-        output::note(&also_reading(found));
+        output::note(&rotated_note(found));
     }
     Ok(all)
 }
 
-/// Says that a log is read which was not named.
-pub(super) fn also_reading(log: &std::path::Path) -> String {
-    format!("also reading the rotated generation `{}`", log.display())
+/// The events of the logs that `named` means, in memory. `year` and the configuration of the model
+/// that they are read for say what the logs do not.
+pub(super) fn read_store(
+    named: &[PathBuf],
+    year: Option<i16>,
+    config: &Config,
+) -> Result<EventStore> {
+    let logs = find_logs(named)?;
+    let ap = config.parse.ap.clone();
+    let options = read_options(ap, year.or(config.parse.year), &logs)?;
+
+    let bar = StageBar::default();
+    let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
+    read_into_memory(&logs, &options, &bar.ingest_listener(&on_step))
 }
 
 /// How to read `logs`, with what is given of the access point and the year.

@@ -25,6 +25,7 @@ pub(super) fn pages(args: &ManArgs) -> Result<u8> {
         .long_version(None::<&str>)
         .disable_help_subcommand(true);
     program.build();
+
     let mut pages = Vec::new();
     render_page(&program, &mut pages)?;
 
@@ -32,6 +33,7 @@ pub(super) fn pages(args: &ManArgs) -> Result<u8> {
     for (name, page) in &pages {
         files::write_atomic(&args.out.join(name), page)?;
     }
+
     let dir = escape::path(&args.out);
     output::print(&format!(
         "{} in `{dir}`; read one with: man -l {dir}/poolcast.1\n",

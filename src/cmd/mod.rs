@@ -42,6 +42,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
     if trusts_shards(&verb) {
         manifest::skip_digests();
     }
+
     match verb {
         Verb::Run(args) => run::run(&args, threads),
         Verb::Collect(args) => collect::run(&args),
@@ -77,19 +78,19 @@ fn trusts_shards(verb: &Verb) -> bool {
     }
 }
 
-/// The defaults as they are commented where nothing changes them; else what the file and the
-/// environment make of them.
+/// Prints the defaults with their comments where nothing changes them, and else what the file and
+/// the environment make of them.
 fn print_config(args: &ConfigArgs) -> Result<u8> {
     let config = Config::load(args.file.as_deref(), &BTreeMap::new())?;
-    let is_default = || {
-        anyhow::Ok(
-            serde_json::to_value(yaml::read::<Config>(DEFAULT)?)? == serde_json::to_value(&config)?,
-        )
-    };
-    if args.file.is_none() && is_default()? {
+    if args.file.is_none() && is_default(&config)? {
         output::print_file(DEFAULT)?;
     } else {
         output::print_file(&yaml::write(&config)?)?;
     }
     Ok(EXIT_DONE)
+}
+
+fn is_default(config: &Config) -> Result<bool> {
+    let default: Config = yaml::read(DEFAULT)?;
+    Ok(serde_json::to_value(default)? == serde_json::to_value(config)?)
 }

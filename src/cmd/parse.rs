@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use super::logs::{find_logs, read_options, user_salt};
 use super::progress::StageBar;
@@ -32,6 +32,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     } else {
         LogIngest::reading_on(&logs, &options, &salt, out)?
     };
+
     let bar = StageBar::default();
     let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
     let sources = ingest.read(&bar.ingest_listener(&on_step))?;
@@ -62,24 +63,20 @@ fn dump_events(logs: &[PathBuf], options: &ReadOptions) -> Result<u8> {
 
 /// `--strict`: damage is an error.
 fn refuse_anomalies(sources: &[SourceLog]) -> Result<()> {
-    let damage = |source: &SourceLog| {
-        source
-            .places
-            .iter()
-            .find(|place| place.anomaly.is_damage())
-            .map(|place| (source.name.clone(), place.clone()))
-    };
-    match sources.iter().find_map(damage) {
-        None => Ok(()),
-        Some((name, place)) => Err(hinted(
-            format!(
-                "`{name}`: line {} (byte {}): {}",
-                place.line,
-                place.offset,
-                place.anomaly.describe()
-            ),
-            "leave out `--strict` to count damage and go on",
-        )
-        .into()),
+    for source in sources {
+        let damage = source.places.iter().find(|place| place.anomaly.is_damage());
+        if let Some(place) = damage {
+            bail!(hinted(
+                format!(
+                    "`{}`: line {} (byte {}): {}",
+                    source.name,
+                    place.line,
+                    place.offset,
+                    place.anomaly.describe()
+                ),
+                "leave out `--strict` to count damage and go on",
+            ));
+        }
     }
+    Ok(())
 }

@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::choices;
-use super::logs::{find_logs, read_options};
-use super::progress::StageBar;
+use super::logs::read_store;
 use crate::cli::PredictArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
-use crate::events::{EVENTS_FORMAT, EventStore, IngestStep, read_into_memory};
+use crate::events::{EVENTS_FORMAT, EventStore};
 use crate::pipelines::FittedPipeline;
-use crate::sweep::{self, FIT, SWEEP, SweepFolder};
+use crate::sweep::{self, FIT, SWEEP, SplitChoice, SweepFolder};
 use crate::tables::{OutputCells, OutputTable, read_new_rows};
 use crate::tensors::{Dataset, TENSORS_FORMAT};
 use crate::training::{HoldPrediction, TrainingRun, predict_holds, predict_samples};
@@ -34,67 +33,70 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
             )
         );
     }
-    let place = condor::results_directory(&args.run)?;
-    let sheet = match fit(&place, args.split.as_deref())? {
-        Some(dir) => of_table(&dir, args)?,
-        None => of_network(&place, args)?,
+
+    let dir = condor::results_directory(&args.run)?;
+    let table = match find_pipeline(&dir, args.split.as_deref())? {
+        Some(dir) => predict_rows(&dir, args)?,
+        None => predict_with_network(&dir, args)?,
     };
+
     match file {
         Some(file) => {
-            sheet.write(file)?;
-            output::print(&format!(
-                "{} in {}\n",
-                output::counted(sheet.row_count(), "row"),
-                file.display()
-            ))?;
+            table.write(file)?;
+            let rows = output::counted(table.row_count(), "row");
+            output::print(&format!("{rows} in {}\n", file.display()))?;
         }
-        None if args.json => output::print_json(&sheet.to_json())?,
-        None if output::is_live() => output::print(&without_control_characters(&sheet.to_csv()?))?,
-        None => output::print(&sheet.to_csv()?)?,
+        None if args.json => output::print_json(&table.to_json())?,
+        None if output::is_live() => output::print(&without_control_characters(&table.to_csv()?))?,
+        None => output::print(&table.to_csv()?)?,
     }
     Ok(EXIT_DONE)
 }
 
-/// Names of rows are whatever a table says: nothing in them may command a terminal.
+/// The text with a replacement character for each one that a terminal could take for a command: the
+/// names of rows are whatever a table says.
 fn without_control_characters(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let is_command = |c: char| c.is_control() && c != '\n' || turns(c);
-    text.chars()
-        .map(|c| {
-            if is_command(c) {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
-            }
-        })
-        .collect()
+    let is_command = |c: char| c.is_control() && c != '\n' || sets_direction(c);
+    text.replace(is_command, "\u{fffd}")
 }
 
-/// The fitted pipeline that `place` means: itself, or the best of a sweep over tables; none where
-/// it holds networks.
-fn fit(place: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
-    let path = place.join(manifest::FILE);
-    let found: serde_json::Value = if path.is_file() {
-        manifest::read_json(&path)?
-    } else {
-        return Ok(None);
-    };
-    if found["format"] == FIT.name {
-        return Ok(Some(place.to_owned()));
+/// Whether `c` changes the direction of the text after it.
+fn sets_direction(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The directory of the fitted pipeline that `dir` means: `dir` itself, or that of the best trial
+/// of a sweep over tables. `None` where `dir` holds networks.
+fn find_pipeline(dir: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
+    let format = format_name(dir)?;
+    if format.as_deref() == Some(FIT.name) {
+        return Ok(Some(dir.to_owned()));
     }
-    if found["format"] != SWEEP.name {
+    if format.as_deref() != Some(SWEEP.name) {
         return Ok(None);
     }
-    let sweep = SweepFolder::open(place)?;
+
+    let sweep = SweepFolder::open(dir)?;
     if !sweep.config.data.is_given() {
         return Ok(None);
     }
-    let choices = choices::of(&sweep, &mut sweep::TrialOutcomes::read(&sweep)?)?;
+    let choices = choices::split_choices(&sweep, &mut sweep::TrialOutcomes::read(&sweep)?)?;
+    let chosen = choose_split(&choices, split, dir)?;
+    Ok(Some(sweep::trial_dir(dir, chosen.trial)))
+}
+
+/// The choice for `split`, or the only one of a sweep in `dir`.
+fn choose_split<'a>(
+    choices: &'a [SplitChoice],
+    split: Option<&str>,
+    dir: &Path,
+) -> Result<&'a SplitChoice> {
     let names: Vec<&str> = choices
         .iter()
         .filter_map(|choice| choice.split.as_deref())
         .collect();
     let listed = names.join(", ");
+
     let chosen = match split {
         Some(split) => choices
             .iter()
@@ -103,23 +105,22 @@ fn fit(place: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
         None => bail!(hinted(
             format!(
                 "the sweep in `{}` has a best trial for each of the splits {listed}",
-                place.display()
+                dir.display()
             ),
             format!("choose with `--split {}`", names.first().unwrap_or(&"NAME"))
         )),
     };
-    let chosen = chosen.with_context(|| {
+    chosen.with_context(|| {
         hinted(
             format!("the sweep has no split `{}`", split.unwrap_or_default()),
             format!("its splits are {listed}"),
         )
-    })?;
-    Ok(Some(sweep::trial_dir(place, chosen.trial)))
+    })
 }
 
 /// What the pipeline in `dir` says of each row of a table.
-fn of_table(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
-    // Also says which version another one is of.
+fn predict_rows(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
+    // A pipeline of another version is refused here, with both versions in the message.
     manifest::read::<serde_json::Value>(dir, FIT)?;
     let config = Config::read(dir)?;
     ensure!(
@@ -132,6 +133,7 @@ fn of_table(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
             "name a pipeline over tables, or a network"
         )
     );
+
     let table = args.input.as_deref().with_context(|| {
         hinted(
             "a pipeline over tables predicts the rows of a table, and no log",
@@ -144,32 +146,26 @@ fn of_table(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
             "`sweep run --keep` removes all but the best; a trial's row makes its model again: docs/pipelines.md",
         )
     })?;
+
     let index = config
         .data
         .index
         .context("a pipeline over tables has an index")?;
     let (names, rows) = read_new_rows(table, &index, &fitted.features, &fitted.classes)?;
     let probabilities = fitted.probabilities(&rows)?;
-    let k = fitted.classes.len();
-    let of_class = |(class, name): (usize, &String)| {
-        let cells = probabilities
-            .iter()
-            .skip(class)
-            .step_by(k)
-            .copied()
-            .collect();
-        (format!("probability_{name}"), OutputCells::Floats(cells))
-    };
-    let classes = fitted.classes.iter().enumerate().map(of_class);
-    Ok(OutputTable {
-        columns: std::iter::once((index, OutputCells::Texts(names)))
-            .chain(classes)
-            .collect(),
-    })
+
+    let mut columns = vec![(index, OutputCells::Texts(names))];
+    let class_count = fitted.classes.len();
+    for (class, name) in fitted.classes.iter().enumerate() {
+        let cells = probabilities.iter().skip(class).step_by(class_count);
+        let cells = OutputCells::Floats(cells.copied().collect());
+        columns.push((format!("probability_{name}"), cells));
+    }
+    Ok(OutputTable { columns })
 }
 
-/// What the network that `place` means says of each hold.
-fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
+/// What the network that `dir` means says of each hold.
+fn predict_with_network(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     ensure!(
         args.split.is_none(),
         hinted(
@@ -177,27 +173,16 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
             "leave it out; a network is one for all holds"
         )
     );
-    let dir = sweep::resolve_run(place)?;
+
+    let dir = sweep::resolve_run(dir)?;
     let run = TrainingRun::open(&dir)?;
     let Some(input) = &args.input else {
-        let config = Config::read(&dir)?;
-        let logs = find_logs(&args.logs)?;
-        let options = read_options(
-            config.parse.ap.clone(),
-            args.year.or(config.parse.year),
-            &logs,
-        )?;
-        let bar = StageBar::default();
-        let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
-        let store = read_into_memory(&logs, &options, &bar.ingest_listener(&on_step))?;
-        return Ok(prediction_sheet(&predict_holds(&store, &run)?));
+        let store = read_store(&args.logs, args.year, &Config::read(&dir)?)?;
+        return Ok(hold_table(&predict_holds(&store, &run)?));
     };
-    let found: serde_json::Value = Some(input.join(manifest::FILE))
-        .filter(|path| path.is_file())
-        .map_or(Ok(serde_json::Value::Null), |path| {
-            manifest::read_json(&path)
-        })?;
-    let predictions = match found["format"].as_str() {
+
+    let format = format_name(input)?;
+    let predictions = match format.as_deref() {
         Some(name) if name == TENSORS_FORMAT.name => predict_samples(&Dataset::open(input)?, &run)?,
         Some(name) if name == EVENTS_FORMAT.name => predict_holds(&EventStore::open(input)?, &run)?,
         _ => bail!(hinted(
@@ -208,53 +193,67 @@ fn of_network(place: &Path, args: &PredictArgs) -> Result<OutputTable> {
             "name a directory that `poolcast parse` or `poolcast tensors` wrote, or logs with `--log LOG`"
         )),
     };
-    Ok(prediction_sheet(&predictions))
+    Ok(hold_table(&predictions))
 }
 
-/// A row a hold.
-fn prediction_sheet(holds: &[HoldPrediction]) -> OutputTable {
-    let texts =
-        |of: &dyn Fn(&HoldPrediction) -> String| OutputCells::Texts(holds.iter().map(of).collect());
-    let wholes = |of: fn(&HoldPrediction) -> i32| {
-        OutputCells::Integers(holds.iter().map(|hold| of(hold).into()).collect())
-    };
+/// The format that the manifest in `dir` names; `None` where there is no manifest.
+fn format_name(dir: &Path) -> Result<Option<String>> {
+    let path = dir.join(manifest::FILE);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let found: serde_json::Value = manifest::read_json(&path)?;
+    Ok(found["format"].as_str().map(str::to_owned))
+}
+
+/// The predictions as a table, with a row for each hold.
+fn hold_table(holds: &[HoldPrediction]) -> OutputTable {
     let mut columns = Vec::new();
     if holds.iter().any(|hold| hold.side.is_some()) {
-        let side = |hold: &HoldPrediction| {
-            hold.side
-                .map_or(String::new(), |side| side.name().to_owned())
-        };
-        columns.push(("side", texts(&side)));
+        let side = |hold: &HoldPrediction| hold.side.map_or("", |side| side.name()).to_owned();
+        columns.push(("side", text_cells(holds, side)));
     }
     if holds.iter().any(|hold| hold.ap.is_some()) {
-        columns.push(("ap", texts(&|hold| hold.ap.clone().unwrap_or_default())));
+        let ap = |hold: &HoldPrediction| hold.ap.clone().unwrap_or_default();
+        columns.push(("ap", text_cells(holds, ap)));
     }
+
+    let job = |hold: &HoldPrediction| format!("{}.{}", hold.cluster, hold.proc);
+    let held_at = |hold: &HoldPrediction| utc_moment(hold.hold_time_ms);
+    let asked_at = |hold: &HoldPrediction| utc_moment(hold.asked_time_ms);
+    let hold_codes = holds.iter().map(|hold| hold.hold_code.into());
+    let hold_subcodes = holds.iter().map(|hold| hold.hold_subcode.into());
+    let probabilities = holds.iter().map(|hold| hold.probability);
     columns.extend([
+        ("job", text_cells(holds, job)),
+        ("held_at", text_cells(holds, held_at)),
+        ("asked_at", text_cells(holds, asked_at)),
+        ("hold_code", OutputCells::Integers(hold_codes.collect())),
         (
-            "job",
-            texts(&|hold| format!("{}.{}", hold.cluster, hold.proc)),
+            "hold_subcode",
+            OutputCells::Integers(hold_subcodes.collect()),
         ),
-        ("held_at", texts(&|hold| utc_moment(hold.hold_time_ms))),
-        ("asked_at", texts(&|hold| utc_moment(hold.asked_time_ms))),
-        ("hold_code", wholes(|hold| hold.hold_code)),
-        ("hold_subcode", wholes(|hold| hold.hold_subcode)),
-        (
-            "probability",
-            OutputCells::Floats(holds.iter().map(|hold| hold.probability).collect()),
-        ),
+        ("probability", OutputCells::Floats(probabilities.collect())),
     ]);
+
+    let named = columns
+        .into_iter()
+        .map(|(name, cells)| (name.to_owned(), cells));
     OutputTable {
-        columns: columns
-            .into_iter()
-            .map(|(name, cells)| (name.to_owned(), cells))
-            .collect(),
+        columns: named.collect(),
     }
+}
+
+fn text_cells(holds: &[HoldPrediction], cell: impl Fn(&HoldPrediction) -> String) -> OutputCells {
+    OutputCells::Texts(holds.iter().map(cell).collect())
 }
 
 /// Epoch milliseconds as `2026-11-21T02:26:06.000Z`.
 fn utc_moment(ms: i64) -> String {
-    let text = |time: jiff::Timestamp| time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
-    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), text)
+    match jiff::Timestamp::from_millisecond(ms) {
+        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+        Err(_) => format!("{ms} ms"),
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::ProgressBar;
 
-use super::logs::also_reading;
 use crate::events::{IngestListener, IngestStep};
 use crate::output;
 use crate::sweep::{PrepareListener, PrepareStep};
@@ -13,6 +12,11 @@ use crate::tensors::BuildProgress;
 
 /// Tensors of a sweep that take less than this are made without a word.
 const BYTES_TO_TELL: u64 = 1_000_000_000;
+
+/// Says that a log is read which was not named.
+pub(super) fn rotated_note(log: &Path) -> String {
+    format!("also reading the rotated generation `{}`", log.display())
+}
 
 /// The bar of the stage at work, if one is.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +45,7 @@ impl StageBar {
         }
     }
 
-    /// Shows the bytes of logs; `on_step` is told everything else.
+    /// A listener that shows the bytes of logs, and tells `on_step` everything else.
     pub(super) fn ingest_listener<'a>(
         &self,
         on_step: &'a (dyn Fn(IngestStep<'_>) + Sync),
@@ -90,7 +94,7 @@ impl StageBar {
             PrepareStep::TablesFound => output::note("tables: joined before"),
             PrepareStep::EventsFound => output::note("parse: done before"),
             PrepareStep::TrialsFound => output::note("trials: done before"),
-            PrepareStep::AlsoReading(log) => output::note(&also_reading(log)),
+            PrepareStep::AlsoReading(log) => output::note(&rotated_note(log)),
             PrepareStep::SaltNote(note) => output::note(note),
             PrepareStep::Ingest(step) => self.show_ingest(step),
             PrepareStep::TensorsBegun { holds } => self.begin_tensors(holds),

@@ -25,7 +25,7 @@ use crate::{escape, files, manifest, output};
 
 /// What `report.json` and `--json` say.
 #[derive(Serialize)]
-struct Report<'a> {
+struct RunReport<'a> {
     events: &'a StoreSummary,
     best: &'a BestNetwork,
     evaluation: &'a ModelEvaluation,
@@ -60,7 +60,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     sweep::write_best_network(&config.out, &finished.best)?;
     let advice = finished.advice(&config)?;
 
-    let report = Report {
+    let report = RunReport {
         events: &finished.store.summary,
         best: &finished.best,
         evaluation: &evaluation,
@@ -72,6 +72,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         output::print_json(&report)?;
         return Ok(EXIT_DONE);
     }
+
     output::print(&finished.text(&evaluation, &config))?;
     output::print(&format!(
         "\nAdvice on the {} still held when the log ends\n\n",
@@ -118,7 +119,7 @@ impl FinishedSweep {
         let choices = if config.pipelines.is_empty() {
             Vec::new()
         } else {
-            choices::of(sweep, &mut TrialOutcomes::read(sweep)?)?
+            choices::split_choices(sweep, &mut TrialOutcomes::read(sweep)?)?
         };
         let winner = rows
             .iter()
@@ -172,6 +173,7 @@ impl FinishedSweep {
             "F-measure",
             "",
         ];
+
         let mut table = vec![head.map(str::to_owned).to_vec()];
         let rows = self
             .rows
@@ -193,6 +195,7 @@ impl FinishedSweep {
         let [choice, ..] = &self.choices[..] else {
             return String::new();
         };
+
         let mut table = Vec::new();
         for (name, leader) in &choice.pipelines {
             table.push(vec![
@@ -205,7 +208,7 @@ impl FinishedSweep {
             "\nPipelines and networks on the same samples, by {}\n{}{}",
             self.best.metric.name,
             output::aligned_table(&table),
-            choices::text(&self.choices)
+            choices::choice_table(&self.choices)
         )
     }
 }
@@ -217,6 +220,7 @@ fn trial_row(best: &BestNetwork, result: &sweep::TrialResult, config: &Config) -
     ) else {
         return vec![result.trial.to_string()];
     };
+
     let score = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.3}"));
     let mut row = vec![
         result.trial.to_string(),
@@ -229,6 +233,7 @@ fn trial_row(best: &BestNetwork, result: &sweep::TrialResult, config: &Config) -
         format!("{:.5}", training.learning_rate),
         training.batch_size.to_string(),
     ];
+
     match result.best() {
         Some(epoch) => row.extend([
             epoch.epoch.to_string(),

@@ -20,12 +20,13 @@ pub(super) fn stop_signal() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// When to leave with a checkpoint: HTCondor only takes one away from a job that exits, and a
-/// machine may be lost before it tells the job to stop.
+/// When to leave with a checkpoint. A job leaves by itself, as HTCondor only transfers a checkpoint
+/// from a job that exits, and a machine may be lost before it tells the job to stop.
 pub(super) fn leave_at(minutes: f64) -> Result<Instant> {
     let after = Duration::try_from_secs_f64(minutes * 60.0).ok();
-    let leave = after.and_then(|after| Instant::now().checked_add(after));
-    leave.with_context(|| {
+    let leave_at = after.and_then(|after| Instant::now().checked_add(after));
+
+    leave_at.with_context(|| {
         hinted(
             format!("no job runs for {minutes} minutes"),
             "try `--self-checkpoint=60`",

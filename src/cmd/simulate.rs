@@ -22,12 +22,13 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
         start_ms: start.timestamp().as_millisecond(),
         rotate_bytes: args.rotate_bytes,
     };
-    let before = if args.overwrite {
+
+    let earlier = if args.overwrite {
         None
     } else {
         simulate::finished_summary(&settings, &args.out, &args.truth)
     };
-    let summary = match before {
+    let summary = match earlier {
         Some(summary) => {
             output::note(&format!(
                 "nothing new: `{}` holds this simulation already",
@@ -37,11 +38,14 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
         }
         None => simulate_log(args, &settings)?,
     };
+
     if args.json {
         output::print_json(&summary)?;
-    } else {
-        output::print(&summary_text(args, &settings, &summary))?;
+        return Ok(EXIT_DONE);
     }
+    output::print(&log_line(args, &settings, &summary))?;
+    output::print(&outcome_table(&summary))?;
+    output::print(&code_table(&summary))?;
     Ok(EXIT_DONE)
 }
 
@@ -55,67 +59,66 @@ fn simulate_log(args: &SimulateArgs, settings: &SimulationSettings) -> Result<Si
     summary
 }
 
-fn summary_text(
+/// What the log holds, on one line.
+fn log_line(
     args: &SimulateArgs,
     settings: &SimulationSettings,
     summary: &SimulationSummary,
 ) -> String {
-    let count = output::with_commas;
-    let many = |n: u64, what| output::counted(n as usize, what);
-    let share = |part: u64, whole: u64| match whole {
-        0 => "-".to_owned(),
-        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
-    };
-    let log = escape::path(&args.out);
-    let mut text = format!(
-        "{log}: {} of {} in {}, {} in {}\n",
-        many(summary.records, "record"),
-        many(summary.jobs, "job"),
-        many(settings.days.into(), "day"),
-        many(summary.bytes, "byte"),
-        many(summary.rotated as u64 + 1, "file")
-    );
-    let mut rows = vec![
-        vec![
-            "  jobs held".to_owned(),
-            share(summary.held_jobs, summary.jobs),
-        ],
-        vec![
-            "  holds a held job".to_owned(),
-            format!(
-                "{:.1}",
-                summary.holds as f64 / summary.held_jobs.max(1) as f64
-            ),
-        ],
-        vec![
-            "  jobs removed".to_owned(),
-            share(summary.removed_jobs, summary.jobs),
-        ],
+    format!(
+        "{}: {} of {} in {}, {} in {}\n",
+        escape::path(&args.out),
+        output::counted(summary.records as usize, "record"),
+        output::counted(summary.jobs as usize, "job"),
+        output::counted(settings.days as usize, "day"),
+        output::counted(summary.bytes as usize, "byte"),
+        output::counted(summary.rotated + 1, "file")
+    )
+}
+
+/// What became of the jobs, and how well their holds can be told apart.
+fn outcome_table(summary: &SimulationSummary) -> String {
+    let holds_per_job = summary.holds as f64 / summary.held_jobs.max(1) as f64;
+    let rows = [
+        ("  jobs held", percent(summary.held_jobs, summary.jobs)),
+        ("  holds a held job", format!("{holds_per_job:.1}")),
+        (
+            "  jobs removed",
+            percent(summary.removed_jobs, summary.jobs),
+        ),
+        ("  ROC-AUC of the truth", score_cell(summary.best_roc_auc)),
+        (
+            "  ROC-AUC of rates by code",
+            score_cell(summary.by_code_roc_auc),
+        ),
     ];
-    let scores = [
-        ("  ROC-AUC of the truth", summary.best_roc_auc),
-        ("  ROC-AUC of rates by code", summary.by_code_roc_auc),
-    ];
-    for (name, score) in scores {
-        rows.push(vec![
-            name.to_owned(),
-            score.map_or("-".to_owned(), |score| format!("{score:.3}")),
-        ]);
-    }
-    text.push_str(&output::aligned_table(&rows));
-    let mut rows = vec![
-        ["  holds by code", "holds", "released", "then succeeded"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    for kind in &summary.by_code {
-        let (code, subcode) = (kind.hold_code, kind.hold_subcode);
+    output::aligned_table(&rows.map(|(name, cell)| vec![name.to_owned(), cell]))
+}
+
+/// What became of the holds of each code.
+fn code_table(summary: &SimulationSummary) -> String {
+    let head = ["  holds by code", "holds", "released", "then succeeded"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for count in &summary.by_code {
+        let code = count.hold_code;
+        let subcode = count.hold_subcode;
         rows.push(vec![
             format!("  {code}/{subcode} {}", advice::code_meaning(code, subcode)),
-            count(kind.holds),
-            share(kind.released, kind.holds),
-            share(kind.succeeded, kind.known),
+            output::with_commas(count.holds),
+            percent(count.released, count.holds),
+            percent(count.succeeded, count.known),
         ]);
     }
-    text + &output::aligned_table(&rows)
+    output::aligned_table(&rows)
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    format!("{:.1} %", 100.0 * part as f64 / whole as f64)
+}
+
+fn score_cell(score: Option<f64>) -> String {
+    score.map_or("-".to_owned(), |score| format!("{score:.3}"))
 }

@@ -20,7 +20,43 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
     if let Some(file) = &args.unpack {
         archive::unpack(file, Path::new("."))?;
     }
-    let config = Config::load(
+
+    let config = tensors_config(args)?;
+    let settings = TensorSettings::from_config(&config)?;
+    let store = EventStore::open(&args.events)?;
+    let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS_FORMAT)?.key;
+    let key = settings.key(&events_key)?;
+
+    let is_done = manifest::finished_key(&args.out, TENSORS_FORMAT).as_ref() == Some(&key);
+    let summary = if is_done && !args.overwrite {
+        output::note(&format!(
+            "nothing new: `{}` holds these tensors already",
+            args.out.display()
+        ));
+        Dataset::open(&args.out)?.summary
+    } else {
+        let summary = build_tensors(args, &store, &settings, &key)?;
+        config.write(&args.out)?;
+        summary
+    };
+    let audit = if args.audit {
+        Some(tensors::audit(&Dataset::open(&args.out)?)?)
+    } else {
+        None
+    };
+
+    if args.json {
+        output::print_json(&PrintedTensors { summary, audit })?;
+    } else {
+        let audit = audit.as_ref().map(text::tensors::audit).unwrap_or_default();
+        output::print(&(text::tensors::summary(&summary) + &audit))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// The configuration file with what the flags override.
+fn tensors_config(args: &TensorsArgs) -> Result<Config> {
+    Config::load(
         args.config.as_deref(),
         &flags([
             ("preprocessing.parameters.j", flag(&args.j)),
@@ -41,39 +77,12 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
             ("preprocessing.split", flag(&args.split)),
             ("seed", flag(&args.seed)),
         ]),
-    )?;
-    let settings = TensorSettings::from_config(&config)?;
-    let store = EventStore::open(&args.events)?;
-    let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS_FORMAT)?.key;
-    let key = settings.key(&events_key)?;
-    let is_done = manifest::finished_key(&args.out, TENSORS_FORMAT).as_ref() == Some(&key);
-    let summary = if is_done && !args.overwrite {
-        output::note(&format!(
-            "nothing new: `{}` holds these tensors already",
-            args.out.display()
-        ));
-        Dataset::open(&args.out)?.summary
-    } else {
-        let summary = build_tensors(args, &store, &settings, &key)?;
-        config.write(&args.out)?;
-        summary
-    };
-    let audit = args
-        .audit
-        .then(|| tensors::audit(&Dataset::open(&args.out)?))
-        .transpose()?;
-    if args.json {
-        output::print_json(&Printed { summary, audit })?;
-    } else {
-        let audit = audit.as_ref().map(text::tensors::audit).unwrap_or_default();
-        output::print(&(text::tensors::summary(&summary) + &audit))?;
-    }
-    Ok(EXIT_DONE)
+    )
 }
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Printed {
+struct PrintedTensors {
     #[serde(flatten)]
     summary: TensorSummary,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,29 +5,24 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+/// The variable that rayon and candle read.
 const VARIABLE: &str = "RAYON_NUM_THREADS";
 
 /// Makes this process use `asked` threads, else `RAYON_NUM_THREADS`, else `OMP_NUM_THREADS`, else
 /// the cores it may run on; returns the number.
 ///
-/// HTCondor limits cores by weight, so counting cores sees the whole machine; it sets
-/// `OMP_NUM_THREADS` in a job, but not the variable that rayon and candle read. A process cannot
-/// change its own environment safely, so it starts itself anew with the variable set.
+/// HTCondor limits a job's cores by weight, so that a count of cores sees the whole machine. It sets
+/// `OMP_NUM_THREADS` in a job, but not the variable that rayon and candle read. As a process cannot
+/// change its own environment safely, it starts itself anew with that variable set.
 pub fn settle(asked: Option<u16>) -> Result<usize> {
-    let given = |name: &str| {
-        std::env::var(name)
-            .ok()?
-            .parse()
-            .ok()
-            .filter(|n: &usize| *n > 0)
-    };
     let wanted = asked
         .map(usize::from)
-        .or_else(|| given(VARIABLE))
-        .or_else(|| given("OMP_NUM_THREADS"));
+        .or_else(|| count_in_environment(VARIABLE))
+        .or_else(|| count_in_environment("OMP_NUM_THREADS"));
     let threads =
         wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    if given(VARIABLE) != Some(threads) {
+
+    if count_in_environment(VARIABLE) != Some(threads) {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let failure = Command::new(program)
             .args(std::env::args_os().skip(1))
@@ -35,6 +30,13 @@ pub fn settle(asked: Option<u16>) -> Result<usize> {
             .exec();
         return Err(failure).context("cannot start this program anew with its number of threads");
     }
+
     tracing::debug!("{}", crate::output::counted(threads, "thread"));
     Ok(threads)
+}
+
+/// The number in the variable `name`; `None` for no number and for 0.
+fn count_in_environment(name: &str) -> Option<usize> {
+    let text = std::env::var(name).ok()?;
+    text.parse().ok().filter(|count| *count > 0)
 }

@@ -15,7 +15,9 @@ use crate::config::Config;
 use crate::error::EXIT_RETRY;
 use crate::output;
 use crate::queue::{ManagerOutcome, Queue};
-use crate::sweep::{self, LocalWorkers, SweepFolder, TrialOutcomes, TrialRow, events_dir};
+use crate::sweep::{
+    self, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
+};
 use crate::training::Epoch;
 
 /// Manages `sweep` and works on it in this process; whether all trials have ended.
@@ -30,13 +32,15 @@ pub(super) fn run_to_end(
         return Ok(true);
     };
     note_pause(&queue, sweep);
-    let hands = LocalWorkers {
+
+    let workers = LocalWorkers {
         workers: threads.min(sweep.plan.trials),
         limit,
         keep,
         stop: &stop,
     };
     let progress = TrialProgress::new(sweep)?;
+
     let prepare = |trials: &[Config]| {
         progress
             .bar
@@ -53,9 +57,10 @@ pub(super) fn run_to_end(
     let say = |text: &str| tracing::info!("{text}");
     let managed = output::with_progress_notes(
         || progress.text(),
-        || sweep::run_locally(sweep, &queue, hands, prepare, epoch, ended, say),
+        || sweep::run_locally(sweep, &queue, workers, prepare, epoch, ended, say),
     );
     progress.bar.finish_and_clear();
+
     let managed = managed?;
     let is_over = matches!(managed, ManagerOutcome::AllEnded(_));
     if !is_over {
@@ -76,28 +81,24 @@ struct TrialProgress {
 }
 
 impl TrialProgress {
-    /// Begins with what was done before.
+    /// Begins with the trials that have ended before.
     fn new(sweep: &SweepFolder) -> Result<TrialProgress> {
-        let (networks, trials, epochs) = (
-            sweep::network_trial_count(&sweep.config)?,
-            sweep.plan.trials,
-            sweep.config.epochs,
-        );
+        let networks = sweep::network_trial_count(&sweep.config)?;
+        let trials = sweep.plan.trials;
+        let epochs = sweep.config.epochs;
         let steps = |networks: usize, trials: usize| {
             (networks * epochs + trials.saturating_sub(networks)) as u64
         };
+
+        let outcomes = TrialOutcomes::read(sweep)?;
+        let ended = outcomes.all().len();
+        let is_network = |outcome: &&TrialOutcome| outcome.trial <= networks;
+        let ended_networks = outcomes.all().iter().filter(is_network).count();
+
         let bar = output::item_bar(steps(networks, trials), "epochs of all trials");
-        let before = TrialOutcomes::read(sweep)?;
-        let ended = before.all().len();
-        bar.set_position(steps(
-            before
-                .all()
-                .iter()
-                .filter(|outcome| outcome.trial <= networks)
-                .count(),
-            ended,
-        ));
+        bar.set_position(steps(ended_networks, ended));
         bar.reset_eta();
+
         Ok(TrialProgress {
             bar,
             trials,
@@ -107,7 +108,8 @@ impl TrialProgress {
         })
     }
 
-    /// A network has gone through so many epochs, perhaps most of them before.
+    /// Counts the epochs that the network of `trial` has gone through, perhaps most of them before
+    /// this process began.
     fn epoch(&self, trial: usize, epochs: usize) {
         let Ok(mut counted) = self.counted.lock() else {
             return;
@@ -117,28 +119,33 @@ impl TrialProgress {
     }
 
     fn ended(&self, row: &TrialRow) {
-        if !row.config.pipelines.is_empty() {
+        let is_fit = !row.config.pipelines.is_empty();
+        let has_full_budget = row.budget >= self.epochs;
+        if is_fit {
             self.bar.inc(1);
-        } else if row.budget >= self.epochs {
-            // Stopped early or failed: the rest will not come.
+        } else if has_full_budget {
+            // The network stopped early or failed: the rest of its epochs will not come.
             self.epoch(row.trial, self.epochs);
         }
-        self.ended.fetch_add(
-            usize::from(row.budget >= self.epochs || !row.config.pipelines.is_empty()),
-            Ordering::Relaxed,
-        );
+
+        if is_fit || has_full_budget {
+            self.ended.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// For those who see no bar.
     fn text(&self) -> String {
-        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        let done = self.bar.position();
+        let all = self.bar.length().unwrap_or(0);
         let ended = self.ended.load(Ordering::Relaxed);
-        let left = output::time_span(i64::try_from(self.bar.eta().as_millis()).unwrap_or(i64::MAX));
+
+        let left_ms = i64::try_from(self.bar.eta().as_millis()).unwrap_or(i64::MAX);
         let left = if self.bar.eta().is_zero() {
             String::new()
         } else {
-            format!(", about {left} remain")
+            format!(", about {} remain", output::time_span(left_ms))
         };
+
         format!(
             "{ended} of {} have ended, {done} of {}{left}",
             output::counted(self.trials, "trial"),

@@ -22,5 +22,5 @@ pub use job_history::{JobHistory, StoredJob};
 pub use store::{EventStore, StoredJobs};
 pub use store_builder::EventStoreBuilder;
 #[cfg(test)]
-pub(crate) use store_builder::tests::store_of;
+pub(crate) use store_builder::tests::{store_of, store_of_held_jobs};
 pub use store_summary::{LogGap, SourceLog, StoreSummary};

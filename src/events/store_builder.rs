@@ -266,6 +266,34 @@ pub(crate) mod tests {
     use super::*;
     use crate::eventlog::{JobAd, JobEvent, ResourceRequest};
 
+    /// A store in memory of 60 jobs, 100 seconds apart, each held once and released. Two of three
+    /// then succeed; the others are held again. `start_s` is when a job starts, in seconds after its
+    /// submission.
+    pub(crate) fn store_of_held_jobs(start_s: impl Fn(i32) -> i64) -> EventStore {
+        let mut all = Vec::new();
+        for cluster in 1..=60 {
+            let last = if cluster % 3 == 0 { 12 } else { 5 };
+            let life = [
+                (0, 0),
+                (start_s(cluster), 1),
+                (20, 12),
+                (30, 13),
+                (40, last),
+            ];
+            for (s, number) in life {
+                all.push(JobEvent {
+                    cluster,
+                    time_ms: 1000 * (100 * i64::from(cluster) + s),
+                    number,
+                    normal: u8::from(number == 5),
+                    hold_code: if number == 12 { 13 } else { 0 },
+                    ..JobEvent::default()
+                });
+            }
+        }
+        store_of(&all)
+    }
+
     /// A store in memory of `events`, all of one log; for tests of other modules, too.
     pub(crate) fn store_of(events: &[JobEvent]) -> EventStore {
         let mut builder = EventStoreBuilder::new("", "", None);

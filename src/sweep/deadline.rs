@@ -7,9 +7,41 @@ use anyhow::Result;
 
 use super::trial_row::{TrialEnd, TrialRow};
 use crate::error::{EXIT_RETRY, exit_code};
+use crate::pipelines::FitStopped;
 use crate::queue::{AttemptOutcome, TrialAttempt};
-use crate::training::NonFiniteLoss;
-use crate::{pipelines, training};
+use crate::training::TrainError;
+
+/// Why an attempt at a trial ended without a result.
+#[derive(Debug)]
+pub(super) enum AttemptError {
+    /// It was asked to stop.
+    Stopped(anyhow::Error),
+    /// Its loss was NaN or infinite.
+    NonFinite(anyhow::Error),
+    /// Something else failed: the trial, or the machine that it ran on.
+    Other(anyhow::Error),
+}
+
+impl From<TrainError> for AttemptError {
+    fn from(error: TrainError) -> AttemptError {
+        match error {
+            TrainError::Stopped(stopped) => AttemptError::Stopped(stopped.into()),
+            TrainError::NonFinite(loss) => AttemptError::NonFinite(loss.into()),
+            TrainError::Other(error) => AttemptError::Other(error),
+        }
+    }
+}
+
+/// The error of a fit, whose solvers all return the same type.
+impl From<anyhow::Error> for AttemptError {
+    fn from(error: anyhow::Error) -> AttemptError {
+        if error.is::<FitStopped>() {
+            AttemptError::Stopped(error)
+        } else {
+            AttemptError::Other(error)
+        }
+    }
+}
 
 /// How long an attempt may go on.
 #[derive(Debug, Clone, Copy)]
@@ -38,22 +70,19 @@ impl AttemptDeadline<'_> {
     pub(super) fn end_attempt(
         self,
         row: TrialRow,
-        outcome: Result<()>,
+        outcome: Result<(), AttemptError>,
     ) -> Result<AttemptOutcome<TrialRow>> {
-        let Err(error) = outcome else {
-            return Ok(AttemptOutcome::Done(self.ended_row(row, TrialEnd::Done)));
-        };
-        let is_stopped =
-            error.is::<training::TrainingStopped>() || error.is::<pipelines::FitStopped>();
-        if is_stopped && self.began.elapsed() > self.limit {
-            let error = error.context(format!("it took longer than {} s", self.limit.as_secs()));
-            return Ok(self.fail(row, TrialEnd::TimeLimit, &error));
-        }
-        match error {
-            _ if is_stopped => Ok(AttemptOutcome::Stopped),
-            error if error.is::<NonFiniteLoss>() => Ok(self.fail(row, TrialEnd::NonFinite, &error)),
-            error if is_transient(&error) => Err(error),
-            error => Ok(self.fail(row, TrialEnd::Error, &error)),
+        match outcome {
+            Ok(()) => Ok(AttemptOutcome::Done(self.ended_row(row, TrialEnd::Done))),
+            Err(AttemptError::Stopped(error)) if self.began.elapsed() > self.limit => {
+                let limit_s = self.limit.as_secs();
+                let error = error.context(format!("it took longer than {limit_s} s"));
+                Ok(self.fail(row, TrialEnd::TimeLimit, &error))
+            }
+            Err(AttemptError::Stopped(_)) => Ok(AttemptOutcome::Stopped),
+            Err(AttemptError::NonFinite(error)) => Ok(self.fail(row, TrialEnd::NonFinite, &error)),
+            Err(AttemptError::Other(error)) if is_transient(&error) => Err(error),
+            Err(AttemptError::Other(error)) => Ok(self.fail(row, TrialEnd::Error, &error)),
         }
     }
 

@@ -16,8 +16,8 @@ use crate::models::Device;
 use crate::queue::{Queue, TrialAttempt};
 use crate::tensors::Dataset;
 use crate::training::{
-    self, Epoch, NonFiniteLoss, RUN_FORMAT, StartMode, TrainingMetrics, TrainingRun,
-    TrainingStatus, TrainingUpdate, read_history, train_until,
+    self, Epoch, RUN_FORMAT, StartMode, TrainError, TrainingMetrics, TrainingRun, TrainingStatus,
+    TrainingUpdate, read_history, train_until,
 };
 use crate::{files, manifest};
 
@@ -66,7 +66,7 @@ impl NetworkAttempt<'_> {
         row: &mut TrialRow,
         dataset: &Dataset,
         progress: &(impl Fn(usize, &Epoch) + Sync),
-    ) -> Result<()> {
+    ) -> Result<(), TrainError> {
         let key = set_network_key(row, self.config, dataset)?;
         let trained = self.train_or_reuse(dataset, &key, progress);
         record_training(row, &self.dir, trained)
@@ -78,7 +78,7 @@ impl NetworkAttempt<'_> {
         dataset: &Dataset,
         key: &str,
         progress: &(impl Fn(usize, &Epoch) + Sync),
-    ) -> Result<TrainingResult> {
+    ) -> Result<TrainingResult, TrainError> {
         let trial = self.attempt.entry.next_item().trial;
         let published = trial_dir(&self.sweep.dir, trial);
         let is_same = manifest::finished_key(&published, RUN_FORMAT).as_deref() == Some(key);
@@ -180,19 +180,15 @@ pub(super) fn set_network_key(
 pub(super) fn record_training(
     row: &mut TrialRow,
     dir: &Path,
-    trained: Result<TrainingResult>,
-) -> Result<()> {
-    match trained {
-        Ok(result) => {
-            row.set_training(result.metrics, &result.history);
-            Ok(())
-        }
-        Err(error) => {
-            if error.is::<NonFiniteLoss>() {
-                let result = TrainingResult::read(dir)?;
-                row.set_training(result.metrics, &result.history);
-            }
-            Err(error)
-        }
+    trained: Result<TrainingResult, TrainError>,
+) -> Result<(), TrainError> {
+    if let Err(TrainError::NonFinite(loss)) = trained {
+        let result = TrainingResult::read(dir)?;
+        row.set_training(result.metrics, &result.history);
+        return Err(TrainError::NonFinite(loss));
     }
+
+    let result = trained?;
+    row.set_training(result.metrics, &result.history);
+    Ok(())
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 
-use super::deadline::AttemptDeadline;
+use super::deadline::{AttemptDeadline, AttemptError};
 use super::folder::SweepFolder;
 use super::network_attempt::{TrainingResult, record_training, set_network_key};
 use super::paths::trial_dir;
@@ -241,8 +241,8 @@ impl SweepPart<'_> {
             Some(task) => self.fit_pipeline(&mut row, task, &config, data, deadline),
             None => self.train_network(&mut row, &config, data, progress),
         }));
-        let reached =
-            reached.unwrap_or_else(|_| Err(anyhow!("it panicked, and said why on stderr")));
+        let panicked = || AttemptError::Other(anyhow!("it panicked, and said why on stderr"));
+        let reached = reached.unwrap_or_else(|_| Err(panicked()));
         let outcome = match reached {
             Ok(Reached::FarEnough) => return Ok(PartAttempt::FarEnough),
             Ok(Reached::End) => Ok(()),
@@ -277,7 +277,7 @@ impl SweepPart<'_> {
         config: &Config,
         data: &SharedData,
         deadline: AttemptDeadline<'_>,
-    ) -> Result<Reached> {
+    ) -> Result<Reached, AttemptError> {
         let attempt = PipelineAttempt {
             dir: self.work_dir(row.trial),
             config,
@@ -295,7 +295,7 @@ impl SweepPart<'_> {
         config: &Config,
         data: &SharedData,
         progress: &(impl Fn(usize, &Epoch) + Sync),
-    ) -> Result<Reached> {
+    ) -> Result<Reached, AttemptError> {
         let trial = row.trial;
         let dir = self.work_dir(trial);
         let dataset = data.dataset(self.sweep, config)?;
@@ -320,9 +320,7 @@ impl SweepPart<'_> {
             self.device,
             ends,
             hear,
-        )
-        .map_err(anyhow::Error::from);
-
+        );
         if let Ok(run) = &run
             && run.metrics.status == TrainingStatus::TerminatedEarly
         {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::deadline::AttemptDeadline;
+use super::deadline::{AttemptDeadline, AttemptError};
 use super::folder::SweepFolder;
 use super::network_attempt::{NetworkAttempt, trained_epochs};
 use super::network_draws::network_trial_count;
@@ -101,7 +101,7 @@ impl SweepWorker<'_> {
                     deadline,
                     files: Some(&self.files),
                 };
-                attempt.fit(&mut row, &tables)
+                attempt.fit(&mut row, &tables).map_err(AttemptError::from)
             }
             None => {
                 let dataset = trial_data::trial_dataset(self.sweep, &config)?;
@@ -114,7 +114,8 @@ impl SweepWorker<'_> {
                     config: &config,
                     deadline,
                 };
-                attempt.train(&mut row, &dataset, progress)
+                let trained = attempt.train(&mut row, &dataset, progress);
+                trained.map_err(AttemptError::from)
             }
         };
         deadline.end_attempt(row, outcome)

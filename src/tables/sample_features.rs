@@ -84,7 +84,6 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
-    use crate::eventlog::JobEvent;
     use crate::{events, tensors};
 
     #[test]
@@ -112,32 +111,14 @@ mod tests {
 
     #[test]
     fn a_row_is_a_sample() {
-        let event = |cluster: i32, s: i64, number: u16| JobEvent {
-            cluster,
-            time_ms: 1000 * (100 * i64::from(cluster) + s),
-            number,
-            normal: u8::from(number == 5),
-            hold_code: if number == 12 { 13 } else { 0 },
-            ..JobEvent::default()
-        };
-        let life = |job: i32| {
-            let last = if job % 3 == 0 { 12 } else { 5 };
-            [(0, 0), (5, 1), (20, 12), (30, 13), (40, last)]
-                .map(|(s, number)| event(job, s, number))
-        };
-        let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<JobEvent>>());
-        let keys = [("j", 2), ("m", 3), ("timeframe_len", 5)];
-        let keys =
-            keys.map(|(key, value)| (["preprocessing.parameters.", key].concat(), value.into()));
-        let keys: BTreeMap<String, serde_json::Value> = keys.into_iter().collect();
-        let keys = keys
-            .iter()
-            .map(|(key, value)| (&**key, value.clone()))
-            .collect();
-        let settings = tensors::TensorSettings::from_config(
-            &Config::load(None, &keys).expect("a configuration"),
-        )
-        .expect("settings");
+        let store = events::store_of_held_jobs(|_| 5);
+        let keys = BTreeMap::from([
+            ("preprocessing.parameters.j", 2.into()),
+            ("preprocessing.parameters.m", 3.into()),
+            ("preprocessing.parameters.timeframe_len", 5.into()),
+        ]);
+        let config = Config::load(None, &keys).expect("a configuration");
+        let settings = tensors::TensorSettings::from_config(&config).expect("settings");
         let dir = tempfile::tempdir().expect("a directory");
         tensors::build(
             &store,

@@ -300,31 +300,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eventlog::JobEvent;
     use crate::{events, tensors};
 
-    /// 60 jobs, each held once and released; two of three then succeed, the others are held again.
     fn dataset(dir: &Path) -> Dataset {
-        let event = |cluster: i32, s: i64, number: u16| JobEvent {
-            cluster,
-            time_ms: 1000 * (100 * i64::from(cluster) + s),
-            number,
-            normal: u8::from(number == 5),
-            hold_code: if number == 12 { 13 } else { 0 },
-            ..JobEvent::default()
-        };
-        let life = |job: i32| {
-            let last = if job % 3 == 0 { 12 } else { 5 };
-            [
-                (0, 0),
-                (i64::from(job % 7), 1),
-                (20, 12),
-                (30, 13),
-                (40, last),
-            ]
-            .map(|(s, number)| event(job, s, number))
-        };
-        let store = events::store_of(&(1..=60).flat_map(life).collect::<Vec<JobEvent>>());
+        let store = events::store_of_held_jobs(|job| i64::from(job % 7));
         let settings = tensors::TensorSettings::from_config(&config(&[])).expect("settings");
         tensors::build(
             &store,

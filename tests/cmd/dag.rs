@@ -33,7 +33,7 @@ fn the_dag_of_a_sweep() {
     let place = place("");
     assert_eq!(
         place.stdout("dag small.yaml"),
-        "3 trials on 2 different tensors in 2 jobs: out/pipeline.dag\n"
+        "3 trials on 2 sets of tensors in 2 jobs: out/pipeline.dag\n"
     );
     insta::assert_snapshot!("pipeline", file(&place, "pipeline.dag"));
     assert!(
@@ -397,7 +397,7 @@ fn away_from_an_access_point_nothing_is_submitted() {
     );
     insta::assert_snapshot!(outcome, @"
     exit 2
-    3 trials on 2 different tensors in 2 jobs: out/pipeline.dag
+    3 trials on 2 sets of tensors in 2 jobs: out/pipeline.dag
     error: cannot run `condor_submit_dag`
       caused by: No such file or directory (os error 2)
 
@@ -1003,7 +1003,7 @@ fn a_trial_that_fails_is_recorded_and_the_best_of_the_others_is_chosen() {
     );
     assert_eq!(
         place.stdout("dag small.yaml"),
-        "4 trials on 2 different tensors in 2 jobs: out/pipeline.dag\n"
+        "4 trials on 2 sets of tensors in 2 jobs: out/pipeline.dag\n"
     );
     // Two trials need these.
     place.write("out/tensors/j3-m4-t10-uniform-events.yaml", "epoch: 3\n");

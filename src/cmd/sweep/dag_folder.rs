@@ -18,7 +18,7 @@ use crate::{advice, escape, output};
 
 /// How far a DAG is.
 #[derive(Serialize)]
-struct Status {
+struct DagStatus {
     /// What DAGMan says; absent before it has begun.
     nodes: Option<DagProgress>,
     /// For how many seconds nothing was heard of DAGMan.
@@ -36,7 +36,7 @@ struct Status {
 }
 
 /// Shows how far the DAG is whose results are in `dir`.
-pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
+pub(super) fn show_status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let config = Config::read(dir)?;
     // What DAGMan writes until its end stays where the DAG was submitted.
     let nodes = DagProgress::read(&args.dir)?
@@ -44,42 +44,45 @@ pub(super) fn status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let nodes = nodes
         .map(|nodes| nodes.with_failure_records(dir))
         .transpose()?;
+
     let rows = condor::read_rows(dir, &config)?;
-    let failed: Vec<_> = rows
-        .iter()
-        .filter_map(|row| Some((row.trial, row.error.clone()?)))
-        .collect();
-    let status = Status {
-        silent_s: nodes
-            .as_ref()
-            .filter(|nodes| !nodes.is_over())
-            .and_then(DagProgress::silent_s),
-        failures: nodes
-            .as_ref()
-            .map_or_else(BTreeMap::new, |nodes| nodes.failure_reasons(dir)),
+    let mut failed = Vec::new();
+    for row in &rows {
+        if let Some(error) = &row.error {
+            failed.push((row.trial, error.clone()));
+        }
+    }
+
+    let at_work = nodes.as_ref().filter(|nodes| !nodes.is_over());
+    let failures = match &nodes {
+        Some(nodes) => nodes.failure_reasons(dir),
+        None => BTreeMap::new(),
+    };
+    let status = DagStatus {
+        silent_s: at_work.and_then(DagProgress::silent_s),
+        failures,
         nodes,
         trials: SweepTrials::from_config(&config)?.count(),
         done: rows.len() - failed.len(),
         failed,
         best: sweep::best_trial(&config.wandb.sweep.metric, &rows),
     };
+
     if args.json {
         output::print_json(&status)?;
-    } else {
-        output::print(&status_text(&status, config.wandb.sweep.metric.name))?;
-        output::print(
-            &status
-                .nodes
-                .map_or(String::new(), |nodes| held_text(dir, &nodes)),
-        )?;
-        if dir != args.dir {
-            output::print(&format!("everything is in {}\n", escape::path(dir)))?;
-        }
+        return Ok(EXIT_DONE);
+    }
+    output::print(&status_text(&status, config.wandb.sweep.metric.name))?;
+    if let Some(nodes) = &status.nodes {
+        output::print(&held_text(dir, nodes))?;
+    }
+    if dir != args.dir {
+        output::print(&format!("everything is in {}\n", escape::path(dir)))?;
     }
     Ok(EXIT_DONE)
 }
 
-fn status_text(status: &Status, metric: MetricName) -> String {
+fn status_text(status: &DagStatus, metric: MetricName) -> String {
     let mut text = match &status.nodes {
         None => "DAGMan has not begun\n".to_owned(),
         Some(nodes) => nodes_text(nodes, status.silent_s),
@@ -87,16 +90,18 @@ fn status_text(status: &Status, metric: MetricName) -> String {
     for (node, why) in &status.failures {
         text += &format!("  {} failed: {}\n", escape::value(node), escape::value(why));
     }
-    let (trials, failed) = (status.trials, status.failed.len());
-    let rest = trials.saturating_sub(status.done + failed);
+
+    let failed = status.failed.len();
+    let rest = status.trials.saturating_sub(status.done + failed);
     text += &format!(
         "{}: {} done, {failed} failed, {rest} to come\n",
-        output::counted(trials, "trial"),
+        output::counted(status.trials, "trial"),
         status.done
     );
     for (trial, error) in &status.failed {
         text += &format!("  trial {trial} failed: {}\n", escape::value(error));
     }
+
     if let Some(best) = &status.best {
         text += &format!(
             "best: trial {} with {metric} {:.4}\n",
@@ -130,39 +135,35 @@ fn nodes_text(nodes: &DagProgress, silent_s: Option<u64>) -> String {
         text += "all jobs are done, and DAGMan has not ended: if that lasts, `condor_rm` its job and submit the DAG again: it goes\n\
                  on from its rescue file\n";
     }
-    let head = ["", "done", "at work", "waiting", "failed"]
-        .map(str::to_owned)
-        .to_vec();
-    let row = |(step, counts): (&String, &NodeCounts)| {
-        let NodeCounts {
-            done,
-            at_work,
-            waiting,
-            failed,
-            futile,
-        } = *counts;
-        let numbers = [done, at_work, waiting, failed + futile].map(|count| count.to_string());
-        std::iter::once(step.clone()).chain(numbers).collect()
-    };
-    text += &output::aligned_table(
-        &std::iter::once(head)
-            .chain(nodes.steps.iter().map(row))
-            .collect::<Vec<_>>(),
-    );
-    text
+    text + &step_table(&nodes.steps)
+}
+
+/// How many nodes of each step are done, at work, waiting and failed.
+fn step_table(steps: &BTreeMap<String, NodeCounts>) -> String {
+    let head = ["", "done", "at work", "waiting", "failed"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for (step, counts) in steps {
+        rows.push(vec![
+            step.clone(),
+            counts.done.to_string(),
+            counts.at_work.to_string(),
+            counts.waiting.to_string(),
+            (counts.failed + counts.futile).to_string(),
+        ]);
+    }
+    output::aligned_table(&rows)
 }
 
 /// Why the jobs of nodes are held, as their logs in `dir` say; `condor_q -hold` says more.
 fn held_text(dir: &Path, nodes: &DagProgress) -> String {
-    let why = |node: &String| {
-        let why = last_hold(&dir.join(format!("logs/{node}.log"))).unwrap_or_default();
-        format!(
-            "  {} is held{}\n",
-            escape::value(node),
-            why.map_or(String::new(), |why| format!(": {why}"))
-        )
-    };
-    nodes.held_nodes.iter().map(why).collect()
+    let mut text = String::new();
+    for node in &nodes.held_nodes {
+        let log = dir.join(format!("logs/{node}.log"));
+        let reason = last_hold(&log).unwrap_or_default();
+        let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+        text += &format!("  {} is held{reason}\n", escape::value(node));
+    }
+    text
 }
 
 /// Why a job was held last.
@@ -188,17 +189,18 @@ fn last_hold(log: &Path) -> Result<Option<String>> {
 }
 
 /// Shows the best trial so far of the DAG whose results are in `dir`.
-pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
+pub(super) fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let sweep = condor::open_sweep(dir)?;
     let rows = condor::read_rows(dir, &sweep.config)?;
     if !sweep.config.pipelines.is_empty() {
-        choices::show(
+        choices::print_choices(
             &sweep,
             &mut sweep::TrialOutcomes::from_rows(rows),
             args.json,
         )?;
         return Ok(EXIT_DONE);
     }
+
     let best = sweep::choose_network(&sweep, &rows).map_err(|error| {
         // Where all trials have ended, it says why none is the best.
         let hint = "`poolcast sweep status DIR` shows how far it is";
@@ -214,6 +216,7 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
             error.context(context())
         }
     })?;
+
     if args.json {
         output::print_json(&best)?;
     } else {
@@ -223,7 +226,7 @@ pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
 }
 
 /// Moves what a finished DAG left to one directory.
-pub(super) fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
+pub(super) fn clean_up(args: &SweepCleanupArgs) -> Result<u8> {
     let tidy = condor::plan_cleanup(&args.dir)?;
     if let Some(directory) = &tidy.removes {
         output::print(&format!("{} is removed\n", escape::path(directory)))?;

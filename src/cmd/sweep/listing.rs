@@ -39,34 +39,39 @@ struct ListedTrial {
 /// Prints the list.
 pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
     let sweep = SweepFolder::open(&results_directory(&args.show.dir)?)?;
-    let (status, mut outcomes) = (sweep::sweep_status(&sweep)?, TrialOutcomes::read(&sweep)?);
+    let status = sweep::sweep_status(&sweep)?;
+    let mut outcomes = TrialOutcomes::read(&sweep)?;
     let running: BTreeMap<usize, &RunningTrial> = status
         .running
         .iter()
         .map(|running| (running.trial, running))
         .collect();
+
     let goal = sweep.config.wandb.sweep.metric.goal;
     let all = outcomes.all();
-    // Of equals the earlier trial is the better one, as in the choice of the best.
-    let mut places: Vec<usize> = (0..all.len())
+    let mut ranked: Vec<usize> = (0..all.len())
         .filter(|at| !running.contains_key(&all[*at].trial))
         .collect();
-    places.sort_by(|a, b| order(goal, &all[*a], &all[*b]));
+    ranked.sort_by(|a, b| compare_outcomes(goal, &all[*a], &all[*b]));
 
     let most = args.top.unwrap_or(usize::MAX);
-    let shown: Vec<usize> = places.iter().copied().take(most).collect();
     let mut list = TrialListing::begin(args, &sweep)?;
-    for (at, rank) in shown.into_iter().zip(1..) {
-        list.add(ListedTrial::ended_trial(rank, &outcomes.row(at)?))?;
+    for (at, rank) in ranked.iter().take(most).zip(1..) {
+        list.add(ListedTrial::ended_trial(rank, &outcomes.row(*at)?))?;
     }
-    for running in running.values().take(most.saturating_sub(places.len())) {
+    for running in running.values().take(most.saturating_sub(ranked.len())) {
         list.add(ListedTrial::running_trial(running))?;
     }
     list.end(status.ready)?;
     Ok(EXIT_DONE)
 }
 
-fn order(goal: crate::config::Goal, a: &TrialOutcome, b: &TrialOutcome) -> std::cmp::Ordering {
+/// Puts the better trial first. Of equals the earlier one is better, as in the choice of the best.
+fn compare_outcomes(
+    goal: crate::config::Goal,
+    a: &TrialOutcome,
+    b: &TrialOutcome,
+) -> std::cmp::Ordering {
     match (a.rank(), b.rank()) {
         (Some(one), Some(other)) => goal.order(one, other).then(a.trial.cmp(&b.trial)),
         (one, other) => one
@@ -78,14 +83,14 @@ fn order(goal: crate::config::Goal, a: &TrialOutcome, b: &TrialOutcome) -> std::
 
 impl ListedTrial {
     fn ended_trial(rank: usize, row: &TrialRow) -> ListedTrial {
-        let scores = row.scores();
-        let of_scores = scores.into_iter().flat_map(|(loss, scores)| {
-            let named = Scores::NAMES
-                .map(str::to_owned)
-                .into_iter()
-                .zip(scores.values());
-            named.chain([("loss".to_owned(), Some(loss))])
-        });
+        let mut metrics = BTreeMap::new();
+        if let Some((loss, scores)) = row.scores() {
+            metrics.insert("loss".to_owned(), loss);
+            for (name, score) in Scores::NAMES.into_iter().zip(scores.values()) {
+                metrics.extend(score.map(|score| (name.to_owned(), score)));
+            }
+        }
+
         ListedTrial {
             rank: row.value.map(|_| rank),
             trial: row.trial,
@@ -94,9 +99,7 @@ impl ListedTrial {
             budget: row.budget,
             epochs: row.metrics.as_ref().map(|metrics| metrics.epochs),
             value: row.value,
-            metrics: of_scores
-                .filter_map(|(name, score)| Some((name, score?)))
-                .collect(),
+            metrics,
             pipeline: Some(row.pipeline.clone()),
             split: row.split.clone(),
             parameters: row.parameters.clone(),
@@ -125,13 +128,11 @@ impl ListedTrial {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let number =
             |name: &str| or_dash(self.metrics.get(name).map(|value| format!("{value:.4}")));
-        let parameters = self
-            .parameters
-            .iter()
-            .map(|(name, value)| format!("{name}={}", sweep::plain_value(value)));
         let epochs = self
             .epochs
             .map(|epochs| format!("{epochs}/{}", self.budget));
+        let error = self.error.as_ref().map(|error| error.replace('\n', " "));
+
         vec![
             or_dash(self.rank.map(|rank| rank.to_string())),
             self.trial.to_string(),
@@ -144,14 +145,20 @@ impl ListedTrial {
             number("loss"),
             or_dash(self.split.clone()),
             or_dash(self.pipeline.clone()),
-            self.error.as_ref().map_or_else(
-                || parameters.collect::<Vec<_>>().join(" "),
-                |error| error.replace('\n', " "),
-            ),
+            error.unwrap_or_else(|| self.parameters_text()),
         ]
     }
 
-    fn csv_text(&self) -> Vec<String> {
+    /// The hyper-parameters as `name=value`, blanks between them.
+    fn parameters_text(&self) -> String {
+        let mut parameters = Vec::new();
+        for (name, value) in &self.parameters {
+            parameters.push(format!("{name}={}", sweep::plain_value(value)));
+        }
+        parameters.join(" ")
+    }
+
+    fn csv_cells(&self) -> Vec<String> {
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let mut cells = vec![
             self.rank.map_or(String::new(), |rank| rank.to_string()),
@@ -164,17 +171,14 @@ impl ListedTrial {
                 .map_or(String::new(), |epochs| epochs.to_string()),
             number(self.value),
         ];
-        cells.extend(names().map(|name| number(self.metrics.get(name).copied())));
-        let parameters = self
-            .parameters
-            .iter()
-            .map(|(name, value)| format!("{name}={}", sweep::plain_value(value)));
-        let (pipeline, split) = (self.pipeline.clone(), self.split.clone());
-        cells.extend([pipeline.unwrap_or_default(), split.unwrap_or_default()]);
+        cells.extend(metric_names().map(|name| number(self.metrics.get(name).copied())));
         cells.extend([
-            parameters.collect::<Vec<_>>().join(" "),
+            self.pipeline.clone().unwrap_or_default(),
+            self.split.clone().unwrap_or_default(),
+            self.parameters_text(),
             self.error.clone().unwrap_or_default(),
         ]);
+
         cells
             .iter()
             .map(|cell| escape::value(cell).into_owned())
@@ -183,7 +187,7 @@ impl ListedTrial {
 }
 
 /// The names of the metrics.
-fn names() -> impl Iterator<Item = &'static str> {
+fn metric_names() -> impl Iterator<Item = &'static str> {
     Scores::NAMES.into_iter().chain(["loss"])
 }
 
@@ -194,8 +198,8 @@ enum TrialListing {
     Csv,
 }
 
-/// Parameters are words and stand at the left of the last column, where tables put numbers at the
-/// right.
+/// Fills the cells of the last column up to one width. A table aligns its columns to the right, as
+/// numbers are, but the hyper-parameters there are words and read better from the left.
 fn align_parameters(rows: &mut [Vec<String>]) {
     let width = rows
         .iter()
@@ -215,18 +219,19 @@ impl TrialListing {
             return Ok(TrialListing::Json { is_empty: true });
         }
         if args.csv {
-            let head = [
+            let before_metrics = [
                 "rank", "trial", "state", "seconds", "budget", "epochs", "value",
-            ]
-            .into_iter();
-            let head: Vec<String> = head
-                .chain(names())
+            ];
+            let head: Vec<String> = before_metrics
+                .into_iter()
+                .chain(metric_names())
                 .chain(["pipeline", "split", "parameters", "error"])
                 .map(str::to_owned)
                 .collect();
             output::print(&sweep::csv_line(&head))?;
             return Ok(TrialListing::Csv);
         }
+
         let by = sweep.config.wandb.sweep.metric.name.to_string();
         let head = [
             "rank",
@@ -258,7 +263,7 @@ impl TrialListing {
                     if std::mem::take(is_empty) { "" } else { "," }
                 ))
             }
-            TrialListing::Csv => output::print(&sweep::csv_line(&listed.csv_text())),
+            TrialListing::Csv => output::print(&sweep::csv_line(&listed.csv_cells())),
         }
     }
 

@@ -7,7 +7,7 @@ mod trials;
 
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -24,7 +24,7 @@ use crate::cli::{
 use crate::condor::{self, is_dag, results_directory};
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
-use crate::queue::{ManagerOutcome, Queue};
+use crate::queue::{ManagerOutcome, Queue, WorkerTally};
 use crate::sweep::{
     self, RunningTrial, SweepFolder, SweepStatus, TrialOutcomes, TrialRow, events_dir,
 };
@@ -39,27 +39,27 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         SweepStep::Init(args) => init_sweep(args),
         SweepStep::Manage(args) => manage_sweep(args),
         SweepStep::Work(args) => work_on_sweep(args),
-        SweepStep::Run(args) => all(&args.manage, args.trial_timeout, threads),
+        SweepStep::Run(args) => run_sweep(&args.manage, args.trial_timeout, threads),
         SweepStep::List(args) => listing::list(args),
         SweepStep::Pause(args) => pause_sweep(&args.dir),
         SweepStep::Resume(args) => resume_sweep(&args.dir),
         SweepStep::Status(args) => match results_directory(&args.show.dir)? {
-            dir if is_dag(&dir) => dag_folder::status(&args.show, &dir),
-            _ => status(args),
+            dir if is_dag(&dir) => dag_folder::show_status(&args.show, &dir),
+            _ => show_status(args),
         },
         SweepStep::Best(args) => match results_directory(&args.dir)? {
-            dir if is_dag(&dir) => dag_folder::best(args, &dir),
-            dir => best(args, &dir),
+            dir if is_dag(&dir) => dag_folder::show_best(args, &dir),
+            dir => show_best(args, &dir),
         },
-        SweepStep::Evaluate(args) => evaluate(args),
+        SweepStep::Evaluate(args) => evaluate_sweep(args),
         SweepStep::Trials(args) => trials::run(args),
         SweepStep::Conclude(args) => trials::conclude(args),
-        SweepStep::Cleanup(args) => cleanup(args),
+        SweepStep::Cleanup(args) => clean_up_sweep(args),
     }
 }
 
 fn init_sweep(args: &SweepInitArgs) -> Result<u8> {
-    let config = choices::config(args)?;
+    let config = choices::sweep_config(args)?;
     let begun = if args.overwrite {
         None
     } else {
@@ -70,10 +70,9 @@ fn init_sweep(args: &SweepInitArgs) -> Result<u8> {
         None => begin_sweep(&config, &args.config, args.overwrite)?,
     };
     choices::note_repeats(&sweep)?;
-    let (trials, are) = (
-        sweep.plan.trials,
-        if sweep.plan.trials == 1 { "is" } else { "are" },
-    );
+
+    let trials = sweep.plan.trials;
+    let are = if trials == 1 { "is" } else { "are" };
     output::print(&format!(
         "{} {are} to be done in {}\n",
         output::counted(trials, "trial"),
@@ -84,20 +83,16 @@ fn init_sweep(args: &SweepInitArgs) -> Result<u8> {
 
 fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     let stop = stop_signal()?;
-    let sweep = open(args)?;
+    let sweep = open_sweep(args)?;
     let Some(queue) = sweep.queue()? else {
         return print_summary(&sweep);
     };
     note_pause(&queue, &sweep);
+
+    let keep = args.keep as usize;
     let prepare = |trials: &[Config]| make_tensors(&sweep, &events_dir(&sweep.dir), trials);
-    match sweep::manage_trials(
-        &sweep,
-        &queue,
-        args.keep as usize,
-        &stop,
-        prepare,
-        output::note,
-    )? {
+    let managed = sweep::manage_trials(&sweep, &queue, keep, &stop, prepare, output::note)?;
+    match managed {
         ManagerOutcome::AllEnded(_) => print_summary(&sweep),
         managed => Ok(not_over(&managed, &sweep)),
     }
@@ -114,32 +109,8 @@ fn work_on_sweep(args: &SweepWorkArgs) -> Result<u8> {
         output::note("waiting for `poolcast sweep manage` to fill the queue");
     }
     note_pause(&queue, &sweep);
-    let (count, last) = (AtomicUsize::new(0), Mutex::new(String::new()));
-    let ended = |row: &TrialRow| {
-        let text = trial_line(row, &sweep);
-        count.fetch_add(1, Ordering::Relaxed);
-        // Fits may end by the thousand a second.
-        if row.fit.is_some() {
-            tracing::info!("{text}")
-        } else {
-            output::note(&text)
-        }
-        if let Ok(mut last) = last.lock() {
-            *last = text;
-        }
-    };
-    let far = || {
-        let last = last.lock().map(|last| last.clone()).unwrap_or_default();
-        format!(
-            "{} done here; the last was {}",
-            output::counted(count.load(Ordering::Relaxed), "trial"),
-            if last.is_empty() { "none" } else { &last }
-        )
-    };
-    let limit = trial_limit(args.trial_timeout);
-    let tally = output::with_progress_notes(far, || {
-        sweep::work_trials(&sweep, &queue, limit, &stop, tell_epoch, ended)
-    })?;
+
+    let tally = work_with_notes(args, &sweep, &queue, &stop)?;
     output::print(&format!(
         "{} done\n",
         output::counted(tally.acknowledged, "trial")
@@ -151,20 +122,57 @@ fn work_on_sweep(args: &SweepWorkArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// The sweep in the folder, which must be the one that is asked for.
-fn open(args: &SweepManageArgs) -> Result<SweepFolder> {
+/// Works on the sweep, and says on stderr how far this worker is.
+fn work_with_notes(
+    args: &SweepWorkArgs,
+    sweep: &SweepFolder,
+    queue: &Queue,
+    stop: &AtomicBool,
+) -> Result<WorkerTally> {
+    let count = AtomicUsize::new(0);
+    let last = Mutex::new(String::new());
+    let ended = |row: &TrialRow| {
+        let text = trial_line(row, sweep);
+        count.fetch_add(1, Ordering::Relaxed);
+        // Thousands of fits may end in a second, so that a note for each would be too many.
+        if row.fit.is_some() {
+            tracing::info!("{text}")
+        } else {
+            output::note(&text)
+        }
+        if let Ok(mut last) = last.lock() {
+            *last = text;
+        }
+    };
+    let progress_note = || {
+        let last = last.lock().map(|last| last.clone()).unwrap_or_default();
+        format!(
+            "{} done here; the last was {}",
+            output::counted(count.load(Ordering::Relaxed), "trial"),
+            if last.is_empty() { "none" } else { &last }
+        )
+    };
+
+    let limit = trial_limit(args.trial_timeout);
+    output::with_progress_notes(progress_note, || {
+        sweep::work_trials(sweep, queue, limit, stop, tell_epoch, ended)
+    })
+}
+
+/// Opens the sweep in the folder, which must be the one that the flags ask for.
+fn open_sweep(args: &SweepManageArgs) -> Result<SweepFolder> {
     let sweep = SweepFolder::open(&args.dir)?;
-    choices::check_same(&sweep, &args.choice)?;
+    choices::check_same_choices(&sweep, &args.choice)?;
     Ok(sweep)
 }
 
-/// How long a trial may take; for ever, unless it is said.
+/// How long a trial may take; without a limit where none is given.
 fn trial_limit(seconds: Option<u32>) -> Duration {
     seconds.map_or(Duration::MAX, |seconds| Duration::from_secs(seconds.into()))
 }
 
-fn all(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize) -> Result<u8> {
-    let sweep = open(args)?;
+fn run_sweep(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize) -> Result<u8> {
+    let sweep = open_sweep(args)?;
     let limit = trial_limit(trial_timeout);
     if run_to_end(&sweep, threads, limit, args.keep as usize)? {
         print_summary(&sweep)
@@ -175,11 +183,10 @@ fn all(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize) -> Re
 
 fn pause_sweep(dir: &Path) -> Result<u8> {
     let is_new = open_queue(dir)?.pause()?;
-    output::note(match is_new {
-        true => {
-            "paused: workers give back what they are at within seconds, and take nothing until `poolcast sweep resume`"
-        }
-        false => "it is paused already; `poolcast sweep resume` lets it go on",
+    output::note(if is_new {
+        "paused: within seconds, workers give back the trials that they are at work on; they take none until `poolcast sweep resume`"
+    } else {
+        "it is paused already; `poolcast sweep resume` lets it go on"
     });
     Ok(EXIT_DONE)
 }
@@ -221,19 +228,19 @@ fn print_summary(sweep: &SweepFolder) -> Result<u8> {
         sweep::choose_network(sweep, &sweep::trial_rows(sweep)?)?;
         return Ok(EXIT_DONE);
     }
-    output::print(&choices::text(&choices::of(
-        sweep,
-        &mut TrialOutcomes::read(sweep)?,
-    )?))?;
+
+    let choices = choices::split_choices(sweep, &mut TrialOutcomes::read(sweep)?)?;
+    output::print(&choices::choice_table(&choices))?;
     Ok(EXIT_DONE)
 }
 
-fn status(args: &SweepStatusArgs) -> Result<u8> {
+fn show_status(args: &SweepStatusArgs) -> Result<u8> {
     let sweep = SweepFolder::open(&args.show.dir)?;
     if args.show.json {
         output::print_json(&sweep::sweep_status(&sweep)?)?;
         return Ok(EXIT_DONE);
     }
+
     let stop = stop_signal()?;
     loop {
         let status = sweep::sweep_status(&sweep)?;
@@ -284,43 +291,44 @@ fn status_text(status: &SweepStatus) -> String {
             age_text(manager.heartbeat_s)
         ));
     }
-    if !status.running.is_empty() {
-        let head = [
-            "running",
-            "attempt",
-            "epoch",
-            "value",
-            "for",
-            "heartbeat",
-            "worker",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        text.push_str(&output::aligned_table(
-            &std::iter::once(head)
-                .chain(status.running.iter().map(trial_cells))
-                .collect::<Vec<_>>(),
-        ));
-    }
+    text.push_str(&running_table(&status.running));
     text
+}
+
+/// The trials at work, a line each; nothing where there is none.
+fn running_table(running: &[RunningTrial]) -> String {
+    if running.is_empty() {
+        return String::new();
+    }
+    let head = [
+        "running",
+        "attempt",
+        "epoch",
+        "value",
+        "for",
+        "heartbeat",
+        "worker",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(running.iter().map(trial_cells));
+    output::aligned_table(&rows)
 }
 
 fn trial_cells(running: &RunningTrial) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let epochs = running
+        .epoch
+        .map(|epoch| format!("{epoch}/{}", running.budget));
+    let value = running.value.map(|value| format!("{value:.4}"));
+    let run_time = running
+        .seconds
+        .map(|seconds| output::time_span((1000.0 * seconds) as i64));
     vec![
         format!("trial {}", running.trial),
         running.attempt.to_string(),
-        or_dash(
-            running
-                .epoch
-                .map(|epoch| format!("{epoch}/{}", running.budget)),
-        ),
-        or_dash(running.value.map(|value| format!("{value:.4}"))),
-        or_dash(
-            running
-                .seconds
-                .map(|seconds| output::time_span((1000.0 * seconds) as i64)),
-        ),
+        or_dash(epochs),
+        or_dash(value),
+        or_dash(run_time),
         age_text(running.by.heartbeat_s),
         running.by.worker.clone(),
     ]
@@ -332,18 +340,20 @@ fn age_text(seconds: Option<f64>) -> String {
     })
 }
 
-pub(super) fn best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
+fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let sweep = SweepFolder::open(dir)?;
     if !sweep.config.pipelines.is_empty() {
-        choices::show(&sweep, &mut TrialOutcomes::read(&sweep)?, args.json)?;
+        choices::print_choices(&sweep, &mut TrialOutcomes::read(&sweep)?, args.json)?;
         return Ok(EXIT_DONE);
     }
+
     let rows = sweep::trial_rows(&sweep)?;
     let best = sweep::choose_network(&sweep, &rows).with_context(|| choices::no_best(&sweep))?;
     let row = rows
         .iter()
         .find(|row| row.trial == best.trial)
         .context("the best trial has a row")?;
+
     if args.json {
         output::print_json(row)?;
     } else {
@@ -360,17 +370,18 @@ fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {
         output::counted(ended, "trial"),
         sweep.plan.trials
     );
-    let rows = row
-        .parameters
-        .iter()
-        .map(|(name, value)| vec![format!("  {name}"), sweep::plain_value(value)]);
-    text.push_str(&output::aligned_table(&rows.collect::<Vec<_>>()));
+
+    let mut parameters = Vec::new();
+    for (name, value) in &row.parameters {
+        parameters.push(vec![format!("  {name}"), sweep::plain_value(value)]);
+    }
+    text.push_str(&output::aligned_table(&parameters));
     text.push_str(&format!("its model is in {}\n", escape::path(&dir)));
     text
 }
 
 /// Scores the best trials of a finished sweep.
-fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
+fn evaluate_sweep(args: &SweepEvaluateArgs) -> Result<u8> {
     let dir = results_directory(&args.dir)?;
     let sweep = SweepFolder::open(&dir)?;
     ensure!(
@@ -380,6 +391,7 @@ fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
             "`poolcast sweep status DIR` shows how far it is"
         )
     );
+
     let out = args.out.as_deref().unwrap_or(&dir);
     let judged = sweep::evaluate_choices(&sweep, &sweep::trial_rows(&sweep)?, out)?;
     if let Some((_, evaluation)) = &judged.network {
@@ -387,22 +399,21 @@ fn evaluate(args: &SweepEvaluateArgs) -> Result<u8> {
         output::print(&fs_err::read_to_string(out.join(sweep::INFO_FILE))?)?;
     }
     if !judged.choices.is_empty() {
-        output::print(&choices::text(&judged.choices))?;
+        output::print(&choices::choice_table(&judged.choices))?;
     }
     Ok(EXIT_DONE)
 }
 
-fn cleanup(args: &SweepCleanupArgs) -> Result<u8> {
+fn clean_up_sweep(args: &SweepCleanupArgs) -> Result<u8> {
     if condor::is_untidied(&args.dir)? || !args.dir.join(manifest::FILE).exists() {
-        return dag_folder::cleanup(args);
+        return dag_folder::clean_up(args);
     }
     ensure!(
         !args.dry_run,
         "`--dry-run` is for the directory of a DAG; here nothing moves"
     );
-    sweep::clean_up(
-        &SweepFolder::open(&args.dir)?,
-        args.keep.map(|keep| keep as usize),
-    )?;
+
+    let keep = args.keep.map(|keep| keep as usize);
+    sweep::clean_up(&SweepFolder::open(&args.dir)?, keep)?;
     Ok(EXIT_DONE)
 }

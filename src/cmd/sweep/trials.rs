@@ -1,6 +1,7 @@
 //! `poolcast sweep trials` and `sweep conclude`: what the jobs of a DAG do with its trials, and
 //! with what came of them.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -22,38 +23,37 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     if let Some(file) = &args.unpack {
         archive::unpack(file, Path::new("."))?;
     }
+
     let sweep = condor::open_sweep(&args.dir)
         .with_context(|| format!("cannot use `{}`", args.dir.display()))?;
+    let part_name = args.out.file_name().unwrap_or_default();
+    let until_epoch = args.until_epoch.map(|epochs| epochs as usize);
     let part = SweepPart {
         sweep: &sweep,
         dir: &args.out,
-        worker: args
-            .out
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
+        worker: part_name.to_string_lossy().into_owned(),
         device: &args.device.open()?,
-        until_epoch: args
-            .until_epoch
-            .map_or(usize::MAX, |epochs| epochs as usize),
+        until_epoch: until_epoch.unwrap_or(usize::MAX),
         stop: &stop,
         leave: args.self_checkpoint.map(leave_at).transpose()?,
     };
+
     let trials = &args.trials.0;
-    let (all, said) = (trials.len(), std::cell::Cell::new(None::<Instant>));
-    let count = std::cell::Cell::new(sweep::part_rows(&args.out)?.len());
+    let all = trials.len();
+    let count = Cell::new(sweep::part_rows(&args.out)?.len());
+    let said_at = Cell::new(None::<Instant>);
     let hear = |row: &TrialRow| {
         count.set(count.get() + 1);
-        if said.get().is_none_or(|at| at.elapsed() > SAY_EVERY) || count.get() == all {
+        if said_at.get().is_none_or(|at| at.elapsed() > SAY_EVERY) || count.get() == all {
             output::note(&format!(
                 "{} of {all}: {}",
                 count.get(),
                 trial_line(row, &sweep)
             ));
-            said.set(Some(Instant::now()));
+            said_at.set(Some(Instant::now()));
         }
     };
+
     for (trial, epochs) in sweep::part_at_work(&args.out) {
         output::note(&format!("trial {trial}: going on after epoch {epochs}"));
     }

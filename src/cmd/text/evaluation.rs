@@ -16,11 +16,15 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
         output::with_commas(evaluation.train_samples as u64),
         rate(evaluation.train_successes, evaluation.train_samples),
     );
-    let left_out: Vec<String> = evaluation
-        .left_out
-        .iter()
-        .map(|(reason, count)| format!("{} {}", output::with_commas(*count as u64), reason.name()))
-        .collect();
+
+    let mut left_out = Vec::new();
+    for (reason, count) in &evaluation.left_out {
+        left_out.push(format!(
+            "{} {}",
+            output::with_commas(*count as u64),
+            reason.name()
+        ));
+    }
     text.push_str(&format!(
         "of {} left out: {}\n",
         output::counted(evaluation.cycles_total, "hold cycle"),
@@ -30,17 +34,8 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
             left_out.join(", ")
         }
     ));
-    let head = std::iter::once(String::new())
-        .chain(evaluation.methods.iter().map(|method| method.name.clone()));
-    let mut rows = vec![head.collect::<Vec<String>>()];
-    for (index, name) in Scores::NAMES.iter().enumerate() {
-        let cells = evaluation
-            .methods
-            .iter()
-            .map(|method| score_cell(&method.scores[index]));
-        rows.push(std::iter::once(Scores::title(name)).chain(cells).collect());
-    }
-    text.push_str(&output::aligned_table(&rows));
+
+    text.push_str(&score_table(evaluation));
     text.push_str(&calibration_text(evaluation));
     text.push_str(&format!(
         "[95 % intervals: {} of clusters]\n",
@@ -49,30 +44,43 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
     text
 }
 
+/// A line for each score, a column for each method.
+fn score_table(evaluation: &ModelEvaluation) -> String {
+    let mut head = vec![String::new()];
+    head.extend(evaluation.methods.iter().map(|method| method.name.clone()));
+
+    let mut rows = vec![head];
+    for (index, name) in Scores::NAMES.iter().enumerate() {
+        let mut row = vec![Scores::title(name)];
+        for method in &evaluation.methods {
+            row.push(score_cell(&method.scores[index]));
+        }
+        rows.push(row);
+    }
+    output::aligned_table(&rows)
+}
+
 /// What the temperature changed, on one line.
 fn calibration_text(evaluation: &ModelEvaluation) -> String {
-    let calibrated = |name: &str| {
-        let scores = evaluation
-            .methods
-            .first()
-            .map_or(&[][..], |model| &model.scores);
-        scores
-            .iter()
-            .find(|score| score.name == name)
-            .and_then(|score| score.value)
-    };
-    let change = |before: Option<f64>, after: Option<f64>| {
-        let digits =
-            |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
-        format!("{} before, {} after", digits(before), digits(after))
-    };
+    let before = &evaluation.uncalibrated;
     format!(
         "calibrated on the validation samples, temperature {:.3}: Brier score {}; ECE {}; success is predicted from {:.3} on\n",
         evaluation.temperature,
-        change(evaluation.uncalibrated.brier, calibrated("brier")),
-        change(evaluation.uncalibrated.ece, calibrated("ece")),
+        change_text(before.brier, model_score(evaluation, "brier")),
+        change_text(before.ece, model_score(evaluation, "ece")),
         evaluation.threshold
     )
+}
+
+/// A score of the model, which is the first of the methods.
+fn model_score(evaluation: &ModelEvaluation, name: &str) -> Option<f64> {
+    let model = evaluation.methods.first()?;
+    model.scores.iter().find(|score| score.name == name)?.value
+}
+
+fn change_text(before: Option<f64>, after: Option<f64>) -> String {
+    let digits = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
+    format!("{} before, {} after", digits(before), digits(after))
 }
 
 fn score_cell(score: &ScoreInterval) -> String {

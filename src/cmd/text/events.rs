@@ -7,13 +7,14 @@ use crate::events::{EventStore, StoreSummary};
 use crate::output;
 use crate::tensors::hold_counts;
 
-/// So many places of each kind of damage are shown.
+/// How many places of each kind of damage are shown.
 const PLACES_SHOWN: usize = 3;
 
 /// The counts.
 pub(in crate::cmd) fn summary(summary: &StoreSummary) -> String {
     let mut text = event_head(summary);
     text.push_str(&events_by_number(summary));
+
     for (anomaly, count) in &summary.anomalies {
         text.push_str(&format!(
             "  {} x {}\n",
@@ -28,6 +29,7 @@ pub(in crate::cmd) fn summary(summary: &StoreSummary) -> String {
             output::with_commas(summary.doubles)
         ));
     }
+
     text.push_str(&several_hosts(summary));
     text.push_str(&gap_lines(summary));
     text
@@ -114,24 +116,18 @@ fn gap_lines(summary: &StoreSummary) -> String {
 
 /// Holds by code for people.
 pub(in crate::cmd) fn holds_by_code(store: &EventStore) -> String {
-    let percent = |part: usize, whole: usize| match whole {
-        0 => "-".to_owned(),
-        _ => format!("{:.0} %", 100.0 * part as f64 / whole as f64),
-    };
-    let mut rows = vec![
-        [
-            "  holds by code",
-            "holds",
-            "jobs",
-            "released",
-            "then succeeded",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+    let head = [
+        "  holds by code",
+        "holds",
+        "jobs",
+        "released",
+        "then succeeded",
     ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     let mut reasons = String::new();
     for kind in hold_counts(store) {
-        let (code, subcode) = (kind.hold_code, kind.hold_subcode);
+        let code = kind.hold_code;
+        let subcode = kind.hold_subcode;
         rows.push(vec![
             format!("  {code}/{subcode} {}", advice::code_meaning(code, subcode)),
             output::with_commas(kind.holds as u64),
@@ -139,15 +135,22 @@ pub(in crate::cmd) fn holds_by_code(store: &EventStore) -> String {
             percent(kind.released, kind.holds),
             percent(kind.succeeded, kind.known),
         ]);
-        reasons.extend(
-            kind.reason
-                .map(|reason| format!("  {code}/{subcode}: {}\n", escape::value(&reason))),
-        );
+        if let Some(reason) = kind.reason {
+            reasons += &format!("  {code}/{subcode}: {}\n", escape::value(&reason));
+        }
     }
+
     let title = if reasons.is_empty() {
         ""
     } else {
         "  their most frequent reasons, without what varies\n"
     };
     output::aligned_table(&rows) + title + &reasons
+}
+
+fn percent(part: usize, whole: usize) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    format!("{:.0} %", 100.0 * part as f64 / whole as f64)
 }

@@ -14,6 +14,7 @@ pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
         settings.timeframe_len_s,
         settings.split,
     );
+
     let mut rows = Vec::new();
     for side in SplitSide::ALL {
         let side_summary = &summary.splits[&side];
@@ -36,7 +37,17 @@ pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
 
 /// The audit.
 pub(in crate::cmd) fn audit(audit: &LeakageAudit) -> String {
-    let number = |n: usize| output::with_commas(n as u64);
+    format!(
+        "{}  windows that end after the first test hold: {}\n  outcomes that were not known by then: {}\n{}",
+        shared_table(audit),
+        output::with_commas(audit.windows_after_test as u64),
+        output::with_commas(audit.outcomes_after_test as u64),
+        success_table(audit)
+    )
+}
+
+/// What two sides share.
+fn shared_table(audit: &LeakageAudit) -> String {
     let head = [
         "leaks between the sides",
         "clusters",
@@ -46,40 +57,29 @@ pub(in crate::cmd) fn audit(audit: &LeakageAudit) -> String {
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for shared in &audit.shared {
-        let name = format!("  {} and {}", shared.from.name(), shared.to.name());
-        let counts = [
-            shared.clusters,
-            shared.hold_seconds,
-            shared.duplicates,
-            shared.duplicates_of_one_label,
-        ];
-        rows.push(std::iter::once(name).chain(counts.map(number)).collect());
+        rows.push(vec![
+            format!("  {} and {}", shared.from.name(), shared.to.name()),
+            output::with_commas(shared.clusters as u64),
+            output::with_commas(shared.hold_seconds as u64),
+            output::with_commas(shared.duplicates as u64),
+            output::with_commas(shared.duplicates_of_one_label as u64),
+        ]);
     }
-    let mut text = output::aligned_table(&rows);
-    text.push_str(&format!(
-        "  windows that end after the first test hold: {}\n  outcomes that were not known by then: {}\n",
-        number(audit.windows_after_test),
-        number(audit.outcomes_after_test),
-    ));
-    let mut rows = vec![
-        ["success by hold code", "train", "validate", "test"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
+    output::aligned_table(&rows)
+}
+
+/// How many holds of each code end well on each side.
+fn success_table(audit: &LeakageAudit) -> String {
+    let head = ["success by hold code", "train", "validate", "test"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     for share in &audit.by_code {
-        let cell = |side: SplitSide| {
-            format!(
-                "{} of {}",
-                number(share.successes[&side]),
-                number(share.samples[&side])
-            )
-        };
-        let name = format!("  {}/{}", share.hold_code, share.hold_subcode);
-        rows.push(
-            std::iter::once(name)
-                .chain(SplitSide::ALL.map(cell))
-                .collect(),
-        );
+        let mut row = vec![format!("  {}/{}", share.hold_code, share.hold_subcode)];
+        for side in SplitSide::ALL {
+            let successes = output::with_commas(share.successes[&side] as u64);
+            let samples = output::with_commas(share.samples[&side] as u64);
+            row.push(format!("{successes} of {samples}"));
+        }
+        rows.push(row);
     }
-    text + &output::aligned_table(&rows)
+    output::aligned_table(&rows)
 }
