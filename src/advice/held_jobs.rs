@@ -101,7 +101,7 @@ pub(super) fn held_jobs(
         };
         if cycle.outcome == HoldOutcome::LeftOut(LeftOutReason::StillHeld) {
             held.push(HeldJob {
-                job: StoredJob { history, ..job },
+                job: job.with_first_events(known),
                 asked: AskedHold::new(index, &history, cycle, window, asked_ms),
             });
         }

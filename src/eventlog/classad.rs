@@ -86,6 +86,18 @@ impl AdAttributes {
         self.0.get(name)?.as_str()
     }
 
+    /// A number, whole or not.
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.as_f64()
+    }
+
+    /// The attribute `name` of the ad `outer` within this one. In XML those of an inner ad are read
+    /// as those of the outer one.
+    pub(super) fn nested_text(&self, outer: &str, name: &str) -> Option<&str> {
+        let inner = self.0.get(outer).and_then(|inner| inner.get(name));
+        inner.or_else(|| self.0.get(name))?.as_str()
+    }
+
     pub(super) fn bool(&self, name: &str) -> Option<bool> {
         self.0.get(name)?.as_bool()
     }

@@ -4,8 +4,14 @@ use std::borrow::Cow;
 
 use memchr::{memmem, memrchr};
 
-use super::event_number::{ABORTED, FILE_TRANSFER, HELD, NODE_TERMINATED, TERMINATED};
+use super::event_facts::EventFacts;
+use super::event_number::{
+    ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, IMAGE_SIZE, NODE_TERMINATED, SUBMIT, TERMINATED,
+};
+use super::execution_place::parse_execution_place;
 use super::record::{LogRecord, RecordContent, body_lines, headline};
+use super::run_usage::{parse_memory_mb, parse_run_usage};
+use super::submission_names::parse_submission_names;
 
 /// One event of one job. Which fields mean something depends on the number; the others are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,7 +29,7 @@ pub struct JobEvent {
     /// 005: the return value or the signal. 009: who removed the job, as in [`RemovedBy`]. 012: the
     /// bits of what stands for the template of its reason in [`super::ReasonTemplates`], or 0. 040:
     /// HTCondor's type of the transfer: 1 to 3 of input, which is queued, has started, has
-    /// finished, 4 to 6 of output; 0 if it does not say.
+    /// finished, 4 to 6 of output; 0 if it does not say. 006: the memory of the job, MB, or 0.
     pub value: i32,
     /// 012: the hold reason code.
     pub hold_code: i32,
@@ -31,6 +37,8 @@ pub struct JobEvent {
     pub hold_subcode: i32,
     /// A hash of the record's text: the same event written twice has the same.
     pub text_hash: u32,
+    /// What else it says. The hashes of names in it are not salted before a store keeps them.
+    pub facts: EventFacts,
 }
 
 /// Who removed a job, as far as the reason in event 009 tells.
@@ -60,8 +68,8 @@ pub(super) struct JobEnding {
     pub(super) value: i32,
 }
 
-/// The event in `record`. Its time is filled in by the calendar, which knows the year, and the
-/// reason of a hold by the piece, which keeps the templates.
+/// The event in `record`. Its time is filled in by the calendar, which knows the year, and what the
+/// reason of a hold says by the piece, which keeps the templates.
 pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
     let number = record.header.number;
     let (cluster, proc) = record.header.job_id().unwrap_or((-1, -1));
@@ -81,7 +89,12 @@ pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
             let ending = parse_ending(record);
             event.normal = u8::from(ending.is_normal);
             event.value = ending.value;
+            event.facts = EventFacts::of_run(parse_run_usage(record));
         }
+        EVICTED => event.facts = EventFacts::of_run(parse_run_usage(record)),
+        EXECUTE => event.facts = EventFacts::of_execution(parse_execution_place(record)),
+        SUBMIT => event.facts = EventFacts::of_submission(parse_submission_names(record)),
+        IMAGE_SIZE => event.value = parse_memory_mb(record),
         ABORTED => event.value = parse_removed_by(record) as i32,
         FILE_TRANSFER => event.value = parse_transfer_type(record),
         _ => {}

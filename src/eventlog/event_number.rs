@@ -4,8 +4,12 @@
 pub const SUBMIT: u16 = 0;
 /// Event 001: the job executes.
 pub const EXECUTE: u16 = 1;
+/// Event 004: the job was evicted, and did not end.
+pub(super) const EVICTED: u16 = 4;
 /// Event 005: the job terminated.
 pub const TERMINATED: u16 = 5;
+/// Event 006: the image of the job has another size.
+pub const IMAGE_SIZE: u16 = 6;
 /// Event 008: free text; the header of a global event log is one.
 pub const GENERIC: u16 = 8;
 /// Event 009: the job was removed.

@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 
 use memchr::{memchr, memchr_iter, memmem};
 
+use super::event_facts::SubmissionNames;
 use super::record::{LogRecord, RecordContent};
 use super::stamp::{Stamp, parse_stamp};
+use super::submission_names::submission_names;
 
 /// What event 028 tells about its job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,6 +25,8 @@ pub struct JobAd {
     pub owner: Option<String>,
     /// What it asks for.
     pub request: ResourceRequest,
+    /// What its submission is called.
+    pub names: SubmissionNames,
 }
 
 /// The resources a job asks for, where its ad has them as numbers; 0 where it does not.
@@ -52,15 +56,19 @@ const GLOBAL_JOB_ID: usize = 0;
 const OWNER: usize = 1;
 /// The first of four attributes of the request.
 const REQUEST: usize = 2;
+const BATCH_NAME: usize = 6;
+const DAG_NODE_NAME: usize = 7;
 
 /// What is read of a job's ad.
-const AD_ATTRIBUTES: [&str; 6] = [
+const AD_ATTRIBUTES: [&str; 8] = [
     "GlobalJobId",
     "Owner",
     "RequestCpus",
     "RequestGPUs",
     "RequestMemory",
     "RequestDisk",
+    "JobBatchName",
+    "DAGNodeName",
 ];
 
 /// The line of `GlobalJobId` in text.
@@ -99,13 +107,29 @@ pub(super) fn parse_ad(record: &LogRecord<'_>) -> Option<JobAd> {
             let text_of = |at: usize| values[at].and_then(unquote);
             let number_of = |at: usize| std::str::from_utf8(values[at]?).ok()?.trim().parse().ok();
             let request = resource_request(number_of);
-            job_ad(job_id, text_of(GLOBAL_JOB_ID)?, text_of(OWNER), request)
+            let name_of = |at| text_of(at).map(str::as_bytes);
+            let names = submission_names(name_of(BATCH_NAME), name_of(DAG_NODE_NAME));
+            job_ad(
+                job_id,
+                text_of(GLOBAL_JOB_ID)?,
+                text_of(OWNER),
+                request,
+                names,
+            )
         }
         RecordContent::Ad(format) => {
             let attributes = record.ad_attributes(format);
             let text_of = |at: usize| attributes.text(AD_ATTRIBUTES[at]);
             let request = resource_request(|at| attributes.int(AD_ATTRIBUTES[at]));
-            job_ad(job_id, text_of(GLOBAL_JOB_ID)?, text_of(OWNER), request)
+            let name_of = |at| text_of(at).map(str::as_bytes);
+            let names = submission_names(name_of(BATCH_NAME), name_of(DAG_NODE_NAME));
+            job_ad(
+                job_id,
+                text_of(GLOBAL_JOB_ID)?,
+                text_of(OWNER),
+                request,
+                names,
+            )
         }
     }
 }
@@ -115,6 +139,7 @@ fn job_ad(
     global_job_id: &str,
     owner: Option<&str>,
     request: ResourceRequest,
+    names: SubmissionNames,
 ) -> Option<JobAd> {
     let (schedd, rest) = global_job_id.split_once('#')?;
     let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
@@ -125,6 +150,7 @@ fn job_ad(
         submit_s,
         owner: owner.map(str::to_owned),
         request,
+        names,
     })
 }
 
@@ -139,7 +165,7 @@ fn attribute_values(text: &[u8]) -> [Option<&[u8]>; AD_ATTRIBUTES.len()] {
         let line = &text[start..end];
         start = end + 1;
         // One look at the first letter passes over most of the hundred lines of an ad.
-        if !matches!(line.first(), Some(b'G' | b'O' | b'R')) {
+        if !matches!(line.first(), Some(b'D' | b'G' | b'J' | b'O' | b'R')) {
             continue;
         }
         for (value, name) in values.iter_mut().zip(AD_ATTRIBUTES) {

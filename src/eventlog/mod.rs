@@ -13,7 +13,9 @@ mod classad;
 mod collect;
 mod dates;
 mod event;
+mod event_facts;
 mod event_number;
+mod execution_place;
 mod generations;
 mod global_header;
 mod job_ad;
@@ -23,21 +25,25 @@ mod other_access_points;
 mod piece;
 mod reader;
 mod reason;
+mod reason_identity;
 mod recent_keys;
 mod record;
 mod record_cuts;
 mod record_header;
 mod record_scan;
+mod run_usage;
 mod source;
 mod stamp;
+mod submission_names;
 mod write;
 
 pub use anomaly::{Anomaly, AnomalyCounts, AnomalyPlace, first_places};
 pub use collect::{ArchivedGeneration, CollectOutcome, LogArchive, LostEvents, collect};
 pub use event::{JobEvent, RemovedBy};
+pub use event_facts::{EventFacts, ExecutionPlace, HoldFacts, RunUsage, SubmissionNames};
 pub use event_number::{
-    ABORTED, AD_INFORMATION, EXECUTE, FILE_TRANSFER, GENERIC, HELD, RELEASED, SUBMIT, TERMINATED,
-    event_name,
+    ABORTED, AD_INFORMATION, EXECUTE, FILE_TRANSFER, GENERIC, HELD, IMAGE_SIZE, RELEASED, SUBMIT,
+    TERMINATED, event_name,
 };
 pub use generations::{find_generations, likely_access_point, sequence_number};
 pub use job_ad::{JobAd, ResourceRequest};

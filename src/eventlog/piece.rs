@@ -7,10 +7,12 @@ use std::num::NonZeroU64;
 use super::anomaly::Anomaly;
 use super::blocks::RecordBlock;
 use super::event::{JobEvent, parse_event, parse_hold, parse_submit_host};
+use super::event_facts::EventFacts;
 use super::event_number::{AD_INFORMATION, GENERIC, HELD, SUBMIT};
 use super::global_header::{GlobalHeader, overwritten_event, parse_global_header};
 use super::job_ad::{AdKey, JobAd, parse_ad, parse_ad_key, parse_ad_stamp};
 use super::reason::{ReasonTemplates, reason_template, template_hash};
+use super::reason_identity::read_hold_reason;
 use super::recent_keys::RecentKeys;
 use super::record::{LogRecord, RecordContent, headline};
 use super::record_scan::RecordScan;
@@ -225,13 +227,16 @@ impl ParsedPiece {
         self.hosts.dedup_by(|next, last| next.item == last.item);
     }
 
-    /// Gives holds the hashes of their reasons, and keeps the templates that are not known.
+    /// Gives holds what their reasons say, and keeps the templates that are not known.
     fn add_hold_reasons(&mut self, holds: &[BeforeEvent<LogRecord<'_>>], known: &ReasonTemplates) {
+        let mut scratch = Vec::new();
         for hold in holds {
             let text = parse_hold(&hold.item).reason;
             let hash = template_hash(&text);
             let (_, event) = &mut self.events[hold.index];
             event.value = hash.cast_signed();
+            let facts = read_hold_reason(&text, event.hold_code, &mut scratch);
+            event.facts = EventFacts::of_hold(facts);
             if !known.is_settled(hash) {
                 self.reasons.add(hash, || reason_template(&text));
             }

@@ -169,6 +169,7 @@ fn parse_part(part: &RecordBlock<'_>, assembly: &LogAssembly, spares: &SpareEven
 mod tests {
     use super::*;
     use crate::eventlog::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
+    use crate::eventlog::event_facts::{EventFacts, ExecutionPlace, HoldFacts, name_hash};
     use crate::eventlog::log::LogGeneration;
     use crate::eventlog::{RemovedBy, reason};
     use proptest::prelude::*;
@@ -660,7 +661,7 @@ mod tests {
     }
 
     /// Sound and damaged stretches of a log.
-    const PARTS: [&str; 17] = [
+    const PARTS: [&str; 21] = [
         "001 (1.0.0) 2024-01-02 03:04:05 a\n...\n",
         "012 (2.0.0) 2024-01-02 03:04:06 b\n\treason\n\tCode 1 Subcode 2\n...\n",
         "012 (2.0.0) 2024-01-02 03:04:07 b\n\treason\n...\n\tmore\n\tCode 1 Subcode 2\n...\n",
@@ -678,6 +679,11 @@ mod tests {
         "013 (2.0.0) 2024-01-02 02:20:00 an hour before, or damage\n...\n",
         "001 (2.0.0) 01/02 03:50:00 without a year\n...\n",
         "008 (-01.-01.-01) 01/01 21:04:00 Global JobLog: ctime=1704164640 id=0 sequence=7 size=0\n...\n",
+        "000 (1.0.0) 2024-01-02 03:04:13 c\n    [ DAGNodeName = \"a_1\"; JobBatchName = \"b\" ]\n...\n",
+        "001 (1.0.0) 2024-01-02 03:04:14 Job executing on host: <10.0.0.1:9618?alias=h>\n\tSlotName: slot1_2@h\n...\n",
+        "004 (1.0.0) 2024-01-02 03:04:15 Job was evicted.\n\t7  -  Run Bytes Sent By Job\n\t2048  -  Run Bytes Received By Job\n\t\
+         Partitionable Resources :    Usage  Request Allocated \n\t   Memory (MB)          :        5       64       128 \n...\n",
+        "012 (2.0.0) 2024-01-02 03:04:16 b\n\tError from slot1_2@h: no file /a/b1.dat\n\tCode 6 Subcode 2\n...\n",
     ];
 
     /// `event` as HTCondor writes it; `form` chooses among stamps with and without milliseconds and
@@ -753,6 +759,11 @@ mod tests {
                 hold_code: if number == 12 { value.abs() } else { 0 },
                 hold_subcode: if number == 12 { value } else { 0 },
                 text_hash: 0,
+                facts: match number {
+                    12 => EventFacts::of_hold(HoldFacts { reason: name_hash(b"some reason"), ..HoldFacts::default() }),
+                    1 => EventFacts::of_execution(ExecutionPlace { host: name_hash(b"10.0.0.1"), slot: 0 }),
+                    _ => EventFacts::default(),
+                },
             }).collect();
             let text: String = events.iter().map(|event| text_of(event, form)).collect();
             let options = ReadOptions { year: None, ..ReadOptions::default() };

@@ -7,7 +7,7 @@ use crate::shard::ArtefactFormat;
 /// Event shards.
 pub const EVENTS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "events",
-    version: 4,
+    version: 5,
     rebuild: "poolcast parse LOG... -o DIR",
 };
 

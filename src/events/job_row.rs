@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU8;
 
-use crate::eventlog::{JobEvent, ResourceRequest};
+use crate::eventlog::{EventFacts, JobEvent, ResourceRequest, SubmissionNames};
 
 /// What names a job in a log. An id may name another job later, when a job queue was wiped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,13 +53,15 @@ pub(super) struct EventRow {
     pub(super) hold_subcode: i32,
     pub(super) value: i32,
     pub(super) text_hash: u32,
+    /// The hashes of names in it are salted.
+    pub(super) facts: EventFacts,
     pub(super) number: u16,
     pub(super) normal: u8,
     pub(super) stretch: LogStretch,
 }
 
 impl EventRow {
-    /// `event` of a log of the access point `ap`.
+    /// `event` of a log of the access point `ap`; its facts are salted.
     pub(super) fn new(ap: u32, stretch: LogStretch, event: &JobEvent) -> EventRow {
         let JobEvent {
             time_ms,
@@ -71,6 +73,7 @@ impl EventRow {
             hold_code,
             hold_subcode,
             text_hash,
+            facts,
         } = *event;
         EventRow {
             time_ms,
@@ -79,6 +82,7 @@ impl EventRow {
             hold_subcode,
             value,
             text_hash,
+            facts,
             number,
             normal,
             stretch,
@@ -101,10 +105,18 @@ pub(super) struct AdRow {
     gpus: u8,
     memory_mb: u32,
     disk_mb: u32,
+    batch: u32,
+    dag_node: u32,
 }
 
 impl AdRow {
-    pub(super) fn new(id: JobId, submit_ms: i64, owner: u64, request: ResourceRequest) -> AdRow {
+    pub(super) fn new(
+        id: JobId,
+        submit_ms: i64,
+        owner: u64,
+        request: ResourceRequest,
+        names: SubmissionNames,
+    ) -> AdRow {
         let ResourceRequest {
             cpus,
             gpus,
@@ -119,6 +131,16 @@ impl AdRow {
             gpus,
             memory_mb,
             disk_mb,
+            batch: names.batch,
+            dag_node: names.dag_node,
+        }
+    }
+
+    /// What its submission is called; the hashes are salted.
+    pub(super) fn names(&self) -> SubmissionNames {
+        SubmissionNames {
+            batch: self.batch,
+            dag_node: self.dag_node,
         }
     }
 
@@ -141,7 +163,7 @@ pub(super) enum JobRow {
 }
 
 // The unused number 0 of a stretch tells that a row is an ad.
-const _: () = assert!(size_of::<JobRow>() == 40);
+const _: () = assert!(size_of::<JobRow>() == 64);
 
 impl JobRow {
     #[inline]
@@ -227,14 +249,18 @@ mod tests {
     }
 
     #[test]
-    fn an_ad_keeps_the_request() {
+    fn an_ad_keeps_the_request_and_the_names() {
+        let names = SubmissionNames {
+            batch: u32::MAX,
+            dag_node: 2,
+        };
         let request = ResourceRequest {
             cpus: 255,
             gpus: 1,
             memory_mb: u32::MAX,
             disk_mb: 1 << 31,
         };
-        let ad = AdRow::new(JobId::default(), 3, 0xfedc_ba98_7654_3210, request);
-        assert_eq!(ad.request(), request);
+        let ad = AdRow::new(JobId::default(), 3, 0xfedc_ba98_7654_3210, request, names);
+        assert_eq!((ad.request(), ad.names()), (request, names));
     }
 }

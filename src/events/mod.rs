@@ -1,11 +1,13 @@
 //! Events of many logs → event shards: columns sorted so that a job's history is one slice.
 
+mod fact_tables;
 mod format;
 mod ingest;
 mod job_history;
 mod job_row;
 mod log_gaps;
 mod row_sorter;
+mod salted_names;
 mod same_id_jobs;
 mod shard_columns;
 mod sort_runs;

@@ -165,7 +165,7 @@ fn low_bits_mask(bits: u32) -> u128 {
 mod tests {
     use super::super::job_row::{AdRow, EventRow, JobId, LogStretch};
     use super::*;
-    use crate::eventlog::{JobEvent, ResourceRequest};
+    use crate::eventlog::{EventFacts, JobEvent, ResourceRequest, SubmissionNames};
     use proptest::prelude::*;
 
     fn sorted(rows: &[JobRow], run_every: usize) -> Vec<SameIdRows> {
@@ -204,7 +204,11 @@ mod tests {
                 cluster,
                 proc,
             };
-            return JobRow::Ad(AdRow::new(id, time_ms, at as u64, request));
+            let names = SubmissionNames {
+                batch: at as u32,
+                dag_node: 1,
+            };
+            return JobRow::Ad(AdRow::new(id, time_ms, at as u64, request, names));
         }
         let stretch = LogStretch::numbered(if code < 3 { 5 } else { 127 });
         let event = JobEvent {
@@ -213,6 +217,7 @@ mod tests {
             time_ms,
             hold_code: code % 2 * i32::MAX,
             text_hash: at as u32,
+            facts: EventFacts::from_words(code as usize, |words| words.fill(at as u32)),
             ..JobEvent::default()
         };
         JobRow::Event(EventRow::new(1, stretch, &event))

@@ -3,11 +3,12 @@
 
 use anyhow::{Result, ensure};
 
+use super::fact_tables::{FactColumns, FactRows};
 use super::format::{EVENTS_FORMAT, TIMESTAMPS_MS};
 use super::job_history::{EventColumns, JobHistory, StoredJob};
 use super::job_row::{AdRow, EventRow, JobId};
 use crate::column_table::column_table;
-use crate::eventlog::ResourceRequest;
+use crate::eventlog::{ResourceRequest, SUBMIT, SubmissionNames};
 use crate::shard::{Shard, ShardColumn, ShardLayout};
 
 /// A shard is closed after the job that fills it; histories are never split. Larger ones would
@@ -24,6 +25,7 @@ struct JobEntry<'a> {
     /// What is known of it besides its events.
     ad: Option<&'a AdRow>,
     request: ResourceRequest,
+    names: SubmissionNames,
 }
 
 column_table! {
@@ -43,12 +45,15 @@ column_table! {
     request_gpus: u8 = job.request.gpus,
     request_memory_mb: u32 = job.request.memory_mb,
     request_disk_mb: u32 = job.request.disk_mb,
+    batch: u32 = job.names.batch,
+    dag_node: u32 = job.names.dag_node,
 }
 
 /// A shard as it is written: `E` events sorted by job and time, `J` jobs.
 #[derive(Debug)]
 pub(super) struct ShardColumns {
     events: EventColumns,
+    facts: FactColumns,
     jobs: JobColumns,
     /// [`EVENT_BOUNDS`].
     event_bounds: Vec<u64>,
@@ -60,6 +65,7 @@ impl ShardColumns {
         let events = events.min(SHARD_EVENTS + SHARD_EVENTS / 64);
         ShardColumns {
             events: EventColumns::with_capacity(events),
+            facts: FactColumns::default(),
             jobs: JobColumns::default(),
             event_bounds: vec![0],
         }
@@ -68,20 +74,26 @@ impl ShardColumns {
     /// Forgets all, but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.events.clear();
+        self.facts.clear();
         self.jobs.clear();
         self.event_bounds.truncate(1);
     }
 
     /// Adds a job: its events, of which there is one at least, and what its ad says.
     pub(super) fn push_job(&mut self, events: &[EventRow], submit_ms: i64, ad: Option<&AdRow>) {
-        self.event_bounds
-            .push((self.event_count() + events.len()) as u64);
+        let first_event = self.event_count();
+        for (at, event) in events.iter().enumerate() {
+            self.facts
+                .push((first_event + at) as u32, event.number, &event.facts);
+        }
+        self.event_bounds.push((first_event + events.len()) as u64);
         self.events.extend(events);
         self.jobs.extend(&[JobEntry {
             id: events[0].id,
             submit_ms,
             ad,
             request: ad.map(AdRow::request).unwrap_or_default(),
+            names: submission_names(events, ad),
         }]);
     }
 
@@ -103,6 +115,7 @@ impl ShardColumns {
     /// Their shard.
     pub(super) fn layout(&self) -> Result<ShardLayout<'_>> {
         let mut columns = self.events.named();
+        columns.extend(self.facts.named());
         columns.extend(self.jobs.named());
         columns.push((
             EVENT_BOUNDS.to_owned(),
@@ -111,6 +124,16 @@ impl ShardColumns {
 
         ShardLayout::new(EVENTS_FORMAT, &serde_json::json!({}), columns)
     }
+}
+
+/// What the submission of a job is called: as its ad says, else as its event 000 does.
+fn submission_names(events: &[EventRow], ad: Option<&AdRow>) -> SubmissionNames {
+    let of_ad = ad.map(AdRow::names).unwrap_or_default();
+    if of_ad != SubmissionNames::default() {
+        return of_ad;
+    }
+    let submission = events.iter().find(|event| event.number == SUBMIT);
+    submission.map_or(of_ad, |event| event.facts.submission_names(event.number))
 }
 
 /// What the manifest says of a shard, which its columns must bear out.
@@ -128,6 +151,7 @@ pub(super) struct ShardSlices<'a> {
     event_bounds: &'a [u64],
     jobs: JobSlices<'a>,
     events: JobHistory<'a>,
+    facts: FactRows<'a>,
 }
 
 impl<'a> ShardSlices<'a> {
@@ -138,12 +162,14 @@ impl<'a> ShardSlices<'a> {
             event_bounds: shard.column(EVENT_BOUNDS)?,
             jobs: JobSlices::from_shard(shard)?,
             events: JobHistory::from_shard(shard)?,
+            facts: FactRows::from_shard(shard)?,
         })
     }
 
     /// Checks everything that [`ShardSlices::job`] relies on, so that no file can make it panic.
     pub(super) fn check(&self, listed: ShardCounts) -> Result<()> {
         self.check_lengths(listed)?;
+        self.facts.check()?;
         self.check_times()?;
         self.check_ids(listed.access_points)
     }
@@ -230,7 +256,13 @@ impl<'a> ShardSlices<'a> {
                 memory_mb: jobs.request_memory_mb[at],
                 disk_mb: jobs.request_disk_mb[at],
             },
+            names: SubmissionNames {
+                batch: jobs.batch[at],
+                dag_node: jobs.dag_node[at],
+            },
             history: self.history(at),
+            first_event: self.event_bounds[at] as u32,
+            facts: self.facts,
         }
     }
 }

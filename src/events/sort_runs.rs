@@ -11,7 +11,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 
 use super::job_row::{AdRow, EventRow, JobId, JobRow, LogStretch, SameIdRows};
-use crate::eventlog::ResourceRequest;
+use crate::eventlog::{EventFacts, ResourceRequest, SubmissionNames};
 
 /// How much of each run is held in memory.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -44,7 +44,8 @@ struct EventRecord {
     time_ms: i64,
     text_hash: u32,
     number: u16,
-    normal: u8,
+    /// Whether the event is normal, and in the other bits how many words of facts follow at last.
+    normal_and_fact_words: u8,
     /// Whether [`EventCodes`] follow, and in the other bits the number of the event's stretch.
     has_codes_and_stretch: u8,
 }
@@ -65,6 +66,8 @@ struct AdRecord {
     owner: u64,
     memory_mb: u32,
     disk_mb: u32,
+    batch: u32,
+    dag_node: u32,
     cpus: u8,
     gpus: u8,
     unused: [u8; 6],
@@ -112,11 +115,12 @@ fn write_event(file: &mut BufWriter<fs_err::File>, event: &EventRow) -> std::io:
         hold_subcode: event.hold_subcode,
     };
     let has_codes = codes != EventCodes::zeroed();
+    let facts = event.facts.words();
     let record = EventRecord {
         time_ms: event.time_ms,
         text_hash: event.text_hash,
         number: event.number,
-        normal: event.normal,
+        normal_and_fact_words: (facts.len() as u8) << 1 | event.normal & 1,
         has_codes_and_stretch: event.stretch.number() << 1 | u8::from(has_codes),
     };
 
@@ -124,16 +128,19 @@ fn write_event(file: &mut BufWriter<fs_err::File>, event: &EventRow) -> std::io:
     if has_codes {
         file.write_all(bytemuck::bytes_of(&codes))?;
     }
-    Ok(())
+    file.write_all(bytemuck::cast_slice(facts))
 }
 
 fn write_ad(file: &mut BufWriter<fs_err::File>, ad: &AdRow) -> std::io::Result<()> {
     let request = ad.request();
+    let names = ad.names();
     let record = AdRecord {
         submit_ms: ad.submit_ms,
         owner: ad.owner,
         memory_mb: request.memory_mb,
         disk_mb: request.disk_mb,
+        batch: names.batch,
+        dag_node: names.dag_node,
         cpus: request.cpus,
         gpus: request.gpus,
         unused: [0; 6],
@@ -221,6 +228,7 @@ impl RunReader {
         if record.has_codes_and_stretch & 1 != 0 {
             self.file.read_exact(bytemuck::bytes_of_mut(&mut codes))?;
         }
+        let facts = self.read_facts(usize::from(record.normal_and_fact_words >> 1))?;
 
         Ok(EventRow {
             time_ms: record.time_ms,
@@ -230,9 +238,21 @@ impl RunReader {
             value: codes.value,
             text_hash: record.text_hash,
             number: record.number,
-            normal: record.normal,
+            normal: record.normal_and_fact_words & 1,
+            facts,
             stretch: LogStretch::numbered(u32::from(record.has_codes_and_stretch >> 1)),
         })
+    }
+
+    /// Reads facts of so many words.
+    #[inline]
+    fn read_facts(&mut self, words: usize) -> Result<EventFacts> {
+        let mut read = Ok(());
+        let facts = EventFacts::from_words(words, |words| {
+            read = self.file.read_exact(bytemuck::cast_slice_mut(words));
+        });
+        read?;
+        Ok(facts)
     }
 
     fn read_ad(&mut self) -> Result<AdRow> {
@@ -250,6 +270,10 @@ impl RunReader {
             record.submit_ms,
             record.owner,
             request,
+            SubmissionNames {
+                batch: record.batch,
+                dag_node: record.dag_node,
+            },
         ))
     }
 }

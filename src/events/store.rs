@@ -230,7 +230,7 @@ impl<'a> StoredJobs<'a> {
 mod tests {
     use super::super::job_row::{AdRow, EventRow, JobId, LogStretch};
     use super::*;
-    use crate::eventlog::{JobEvent, ResourceRequest};
+    use crate::eventlog::{JobEvent, ResourceRequest, SubmissionNames};
 
     fn columns(jobs: usize) -> ShardColumns {
         let mut columns = ShardColumns::with_capacity(0);
@@ -249,7 +249,13 @@ mod tests {
                 cluster,
                 ..JobId::default()
             };
-            let ad = AdRow::new(id, 5000, 7, ResourceRequest::default());
+            let ad = AdRow::new(
+                id,
+                5000,
+                7,
+                ResourceRequest::default(),
+                SubmissionNames::default(),
+            );
             columns.push_job(&events, i64::from(cluster), Some(&ad));
         }
         columns

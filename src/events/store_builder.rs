@@ -4,24 +4,24 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use sha2::{Digest as _, Sha256};
 
 use super::format::EVENTS_FORMAT;
 use super::job_row::{AdRow, EventRow, JobId, JobRow, LogStretch};
 use super::log_gaps::find_gaps;
 use super::row_sorter::RowSorter;
+use super::salted_names::SaltedNames;
 use super::same_id_jobs::{drop_doubles, split_at_submissions, submit_time_ms};
 use super::shard_columns::ShardColumns;
 use super::store::{EventStore, StoreWriter};
 use super::store_summary::{SourceLog, StoreSummary};
-use crate::eventlog::{EventBatch, LogGeneration, LogSummary, first_places};
+use crate::eventlog::{EventBatch, JobEvent, LogGeneration, LogSummary, first_places};
 use crate::files::StagedDirectory;
 use crate::shard::Shard;
 
 /// A store in the making.
 #[derive(Debug)]
 pub struct EventStoreBuilder {
-    salt: String,
+    salted_names: SaltedNames,
     rows: RowSorter,
     summary: StoreSummary,
     /// The number of the log's first stretch.
@@ -31,12 +31,12 @@ pub struct EventStoreBuilder {
 }
 
 impl EventStoreBuilder {
-    /// An empty store, of logs read with the options that `options_key` stands for. Owners are kept
-    /// only as a hash of `salt` and name. What outgrows memory is put aside in `dir`; without it,
+    /// An empty store, of logs read with the options that `options_key` stands for. Names, of owners
+    /// for instance, are kept only as hashes of `salt` and name. What outgrows memory is put aside in `dir`; without it,
     /// everything stays in memory.
     pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> EventStoreBuilder {
         EventStoreBuilder {
-            salt: salt.to_owned(),
+            salted_names: SaltedNames::new(salt),
             rows: RowSorter::new(dir),
             summary: StoreSummary {
                 options_key: options_key.to_owned(),
@@ -57,7 +57,8 @@ impl EventStoreBuilder {
 
         for event in batch.events {
             if event.cluster >= 0 && event.proc >= 0 {
-                let row = EventRow::new(ap, stretch, event);
+                let facts = self.salted_names.of_event(event.number, event.facts);
+                let row = EventRow::new(ap, stretch, &JobEvent { facts, ..*event });
                 self.rows.push(JobRow::Event(row))?;
             }
         }
@@ -73,8 +74,9 @@ impl EventStoreBuilder {
                 let owner = ad
                     .owner
                     .as_deref()
-                    .map_or(0, |name| owner_hash(&self.salt, name));
-                let row = AdRow::new(id, submit_ms, owner, ad.request);
+                    .map_or(0, |name| self.salted_names.owner_hash(name));
+                let names = self.salted_names.of_submission(ad.names);
+                let row = AdRow::new(id, submit_ms, owner, ad.request, names);
                 self.rows.push(JobRow::Ad(row))?;
             }
         }
@@ -125,14 +127,15 @@ impl EventStoreBuilder {
         self.last_stretch = 1;
 
         for job in store.jobs().iter() {
-            if job.owner != 0 || job.global_submit_s != 0 {
+            let has_ad = job.owner != 0 || job.global_submit_s != 0;
+            if has_ad {
                 let id = JobId {
                     ap: job.ap,
                     cluster: job.cluster,
                     proc: job.proc,
                 };
                 let submit_ms = job.global_submit_s * 1000;
-                let row = AdRow::new(id, submit_ms, job.owner, job.request);
+                let row = AdRow::new(id, submit_ms, job.owner, job.request, job.names);
                 self.rows.push(JobRow::Ad(row))?;
             }
 
@@ -250,21 +253,11 @@ impl EventStoreBuilder {
     }
 }
 
-/// A hash of an owner's name, never 0, which stands for an unknown owner.
-fn owner_hash(salt: &str, owner: &str) -> u64 {
-    let digest = Sha256::new()
-        .chain_update(salt)
-        .chain_update([0])
-        .chain_update(owner)
-        .finalize();
-    u64::from_le_bytes(digest[..8].try_into().expect("eight bytes")).max(1)
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::super::store_summary::LogGap;
     use super::*;
-    use crate::eventlog::{JobAd, JobEvent, ResourceRequest};
+    use crate::eventlog::{JobAd, ResourceRequest, SubmissionNames};
 
     /// A store in memory of 60 jobs, 100 seconds apart, each held once and released. Two of three
     /// then succeed; the others are held again. `start_s` is when a job starts, in seconds after its
@@ -478,6 +471,7 @@ pub(crate) mod tests {
             submit_s,
             owner: Some(owner.into()),
             request: request(memory_mb),
+            names: SubmissionNames::default(),
         };
         let events = [event(10_000, 0), event(20_000, 5), event(500_000, 0)];
         let ads = [ad(500, "eve", 7), ad(9, "ada", 100), ad(9, "ada", 200)];
@@ -497,8 +491,8 @@ pub(crate) mod tests {
             .collect();
         let first = "what it asked for first: later requests would tell what came after";
         let expected = [
-            (9, owner_hash("salt", "ada"), request(100)),
-            (500, owner_hash("salt", "eve"), request(7)),
+            (9, SaltedNames::new("salt").owner_hash("ada"), request(100)),
+            (500, SaltedNames::new("salt").owner_hash("eve"), request(7)),
         ];
         assert_eq!(known, expected, "{first}");
     }
@@ -575,6 +569,7 @@ pub(crate) mod tests {
             submit_s: 0,
             owner: Some("ada".into()),
             request: ResourceRequest::default(),
+            names: SubmissionNames::default(),
         };
         let first = [
             event(1, 10, 0, 1),
@@ -653,13 +648,7 @@ pub(crate) mod tests {
         );
         assert_eq!(
             (on.jobs().len(), on.summary.doubles, on.jobs().get(1).owner),
-            (3, 1, owner_hash("", "ada"))
+            (3, 1, SaltedNames::new("").owner_hash("ada"))
         );
-    }
-
-    #[test]
-    fn owners_are_salted() {
-        assert_ne!(owner_hash("a", "ada"), owner_hash("b", "ada"));
-        assert_eq!(owner_hash("a", "ada"), owner_hash("a", "ada"));
     }
 }

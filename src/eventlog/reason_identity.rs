@@ -1,0 +1,470 @@
+//! A hold reason → a hash of what it says, without what varies from job to job and from machine to
+//! machine: numbers, slots, addresses, sandboxes. Names of files, directories, URLs and origins
+//! stay, and so do the words of errors.
+
+use memchr::{memchr, memchr2, memmem, memrchr};
+
+use super::event_facts::{ExecutionPlace, HoldFacts, name_hash};
+use super::execution_place::place_of_slot;
+
+/// The hold codes of policies, whose reasons are what their writers make them.
+const JOB_POLICY: i32 = 3;
+const SYSTEM_POLICY: i32 = 26;
+
+/// Digits within the name of a directory are of the name if they are so few and follow a letter:
+/// `ap40`, but neither `run_0001` nor `job1234567`.
+const MOST_NAME_DIGITS: usize = 4;
+
+/// What `reason` says, of a hold of code `code`; `scratch` is memory that is used again.
+pub(super) fn read_hold_reason(reason: &[u8], code: i32, scratch: &mut Vec<u8>) -> HoldFacts {
+    scratch.clear();
+    let place = normalise(reason, scratch);
+    let is_policy = matches!(code, JOB_POLICY | SYSTEM_POLICY);
+    HoldFacts {
+        reason: if scratch.is_empty() {
+            0
+        } else {
+            name_hash(scratch)
+        },
+        place,
+        exit_code: if is_policy { exit_code(reason) } else { None },
+    }
+}
+
+/// The exit code that a policy's reason tells, as in `program ended with status 75`.
+fn exit_code(reason: &[u8]) -> Option<u32> {
+    const WORDS: [&[u8]; 3] = [b"status ", b"exit code ", b"exit-code "];
+    let at = WORDS
+        .iter()
+        .find_map(|words| Some(memmem::find(reason, words)? + words.len()))?;
+    let digits = reason[at..].iter().take_while(|byte| byte.is_ascii_digit());
+    let end = at + digits.count();
+    std::str::from_utf8(&reason[at..end]).ok()?.parse().ok()
+}
+
+/// Writes the words of `reason` to `out`, one blank between them; returns the first place that they
+/// name.
+fn normalise(reason: &[u8], out: &mut Vec<u8>) -> ExecutionPlace {
+    let mut place = ExecutionPlace::default();
+    let mut before: &[u8] = b"";
+
+    // Line feeds in reasons were blanks or bars in turn.
+    for word in reason.split(|byte| byte.is_ascii_whitespace() || *byte == b'|') {
+        let word = trim_punctuation(word);
+        if word.is_empty() {
+            continue;
+        }
+        let follows_number = out.ends_with(b" #");
+        if follows_number && is_unit(word) {
+            continue;
+        }
+
+        if !out.is_empty() {
+            out.push(b' ');
+        }
+        let is_slot = memchr(b'@', word).is_some() && memchr(b'/', word).is_none();
+        if is_slot || is_execution_point(before, out) {
+            if place == ExecutionPlace::default() {
+                place = place_of_slot(word);
+            }
+            out.push(b'@');
+        } else if before == b"Site:" {
+            // The site of the execution point, as the client of an origin knows it.
+            out.push(b'@');
+        } else {
+            normalise_word(word, out);
+        }
+        before = word;
+    }
+    place
+}
+
+/// Whether what follows names the machine that the job ran on; `before` is the word before it.
+fn is_execution_point(before: &[u8], out: &[u8]) -> bool {
+    before == b"point" && out.ends_with(b"execution point ")
+}
+
+fn normalise_word(word: &[u8], out: &mut Vec<u8>) {
+    if word[0] == b'<' || is_ip6_address(word) {
+        out.push(b'#');
+    } else if let Some(scheme) = memmem::find(word, b"://") {
+        let (scheme, rest) = word.split_at(scheme + 3);
+        out.extend_from_slice(scheme);
+        normalise_url(rest, out);
+    } else if memchr(b'/', word).is_some() {
+        normalise_path(word, out);
+    } else {
+        mask_numbers(word, out);
+    }
+}
+
+/// A URL after its scheme: the host without its port, and the path without a query.
+fn normalise_url(rest: &[u8], out: &mut Vec<u8>) {
+    let rest = &rest[..memchr(b'?', rest).unwrap_or(rest.len())];
+    let (host, path) = rest.split_at(memchr(b'/', rest).unwrap_or(rest.len()));
+    out.extend_from_slice(&host[..memchr(b':', host).unwrap_or(host.len())]);
+    if !path.is_empty() {
+        normalise_path(path, out);
+    }
+}
+
+/// A path: without the sandbox, which is a new directory for each run, and without the numbers in
+/// the name of the file.
+fn normalise_path(path: &[u8], out: &mut Vec<u8>) {
+    let path = match sandbox_end(path) {
+        Some(end) => {
+            out.push(b'~');
+            &path[end..]
+        }
+        None => path,
+    };
+    let (directories, file) = path.split_at(memrchr(b'/', path).map_or(0, |last| last + 1));
+    mask_directory_numbers(directories, out);
+    mask_numbers(file, out);
+}
+
+/// Where the sandbox ends in `path`: behind `.../dir_12345`, or the `scratch` in it.
+fn sandbox_end(path: &[u8]) -> Option<usize> {
+    let begin = memmem::find(path, b"/dir_")? + b"/dir_".len();
+    let digits = path[begin..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    let end = begin + digits.count();
+    if end == begin || path.get(end).is_some_and(|&byte| byte != b'/') {
+        return None;
+    }
+    let is_scratch = path[end..].starts_with(b"/scratch");
+    Some(if is_scratch {
+        end + b"/scratch".len()
+    } else {
+        end
+    })
+}
+
+/// Copies the names of directories, with `#` for numbers that are not of a name.
+fn mask_directory_numbers(names: &[u8], out: &mut Vec<u8>) {
+    let mut rest = names;
+    while let Some(begin) = rest.iter().position(u8::is_ascii_digit) {
+        let (letters, from_digit) = rest.split_at(begin);
+        out.extend_from_slice(letters);
+        let length = from_digit
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let (digits, after) = from_digit.split_at(length);
+
+        let follows_letter = letters.last().is_some_and(u8::is_ascii_alphabetic);
+        if follows_letter && length <= MOST_NAME_DIGITS {
+            out.extend_from_slice(digits);
+        } else {
+            out.push(b'#');
+        }
+        rest = after;
+    }
+    out.extend_from_slice(rest);
+}
+
+/// Copies `word` with `#` for each number in it; signs within numbers, as in versions, dates and
+/// durations, are of the number. A word of hexadecimal digits is one number.
+pub(super) fn mask_numbers(word: &[u8], out: &mut Vec<u8>) {
+    if is_hexadecimal(word) {
+        out.push(b'#');
+        return;
+    }
+    let mut at = 0;
+    while at < word.len() {
+        if !word[at].is_ascii_digit() {
+            out.push(word[at]);
+            at += 1;
+            continue;
+        }
+        out.push(b'#');
+        loop {
+            while word.get(at).is_some_and(u8::is_ascii_digit) {
+                at += 1;
+            }
+            let is_joined = matches!(word.get(at), Some(b'.' | b':' | b',' | b'+' | b'-' | b'_'))
+                && word.get(at + 1).is_some_and(u8::is_ascii_digit);
+            if !is_joined {
+                break;
+            }
+            at += 1;
+        }
+    }
+}
+
+/// Whether `word` is a number in hexadecimal digits, or several with dashes between them.
+fn is_hexadecimal(word: &[u8]) -> bool {
+    word.len() >= 8
+        && word.iter().any(u8::is_ascii_digit)
+        && word
+            .iter()
+            .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-')
+}
+
+fn is_ip6_address(word: &[u8]) -> bool {
+    let colons = memchr2(b':', b':', word).is_some_and(|first| word[first + 1..].contains(&b':'));
+    colons
+        && word
+            .iter()
+            .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'[' | b']' | b'%'))
+}
+
+/// Whether `word` is the unit of a size.
+fn is_unit(word: &[u8]) -> bool {
+    const UNITS: [&[u8]; 14] = [
+        b"B",
+        b"KB",
+        b"MB",
+        b"GB",
+        b"TB",
+        b"KiB",
+        b"MiB",
+        b"GiB",
+        b"TiB",
+        b"bytes",
+        b"kilobytes",
+        b"megabytes",
+        b"gigabytes",
+        b"terabytes",
+    ];
+    UNITS.contains(&word)
+}
+
+/// `word` without the punctuation around it.
+fn trim_punctuation(word: &[u8]) -> &[u8] {
+    let is_open = |byte: &u8| matches!(byte, b'(' | b'\'' | b'"' | b'`');
+    let is_close = |byte: &u8| matches!(byte, b')' | b'\'' | b'"' | b'`' | b'.' | b',' | b';');
+    let begin = word
+        .iter()
+        .position(|byte| !is_open(byte))
+        .unwrap_or(word.len());
+    let end = word
+        .iter()
+        .rposition(|byte| !is_close(byte))
+        .map_or(begin, |last| last + 1);
+    let word = &word[begin..end.max(begin)];
+
+    // The colon after a name is not of it; `Site:` and the like are words of their own.
+    let is_name = memchr2(b'@', b'/', word).is_some();
+    match word {
+        [name @ .., b'\'' | b'"', b':'] => name,
+        [name @ .., b':'] if is_name => name,
+        _ => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn normal_form(reason: &str) -> String {
+        let mut out = Vec::new();
+        normalise(reason.as_bytes(), &mut out);
+        String::from_utf8(out).expect("text")
+    }
+
+    fn are_same(reasons: &[&str]) -> bool {
+        let forms: Vec<String> = reasons.iter().map(|reason| normal_form(reason)).collect();
+        forms.iter().all(|form| *form == forms[0])
+    }
+
+    fn missing_input(slot: &str, file: &str) -> String {
+        format!(
+            "Transfer input files failure at access point localhost while sending files to execution point {slot}. \
+             Details: 1 total failures: first failure: reading from file {file}: (errno 2) No such file or directory"
+        )
+    }
+
+    /// Those of `tests/data/gel`.
+    #[test]
+    fn files_tell_reasons_apart_and_slots_do_not() {
+        let typo = missing_input("slot1_13@localhost", "/home/tester/gel/in/typo.dat");
+        let site = missing_input("slot1_13@localhost", "/home/tester/gel/in/site.dat");
+        assert_ne!(normal_form(&typo), normal_form(&site));
+        let elsewhere = missing_input("slot1_2@node7.example", "/home/tester/gel/in/typo.dat");
+        assert!(are_same(&[&typo, &elsewhere]));
+        assert_eq!(
+            normal_form(&typo),
+            "Transfer input files failure at access point localhost while sending files to execution point @ Details: # \
+             total failures: first failure: reading from file /home/tester/gel/in/typo.dat errno # No such file or \
+             directory"
+        );
+
+        let output = |slot: &str, sandbox: &str| {
+            format!(
+                "Transfer output files failure at execution point {slot} while sending files to access point localhost. \
+                 Details: 1 total failures: first failure: reading from file {sandbox}/scratch/out.txt: (errno 2) No \
+                 such file or directory"
+            )
+        };
+        let here = output("slot1_11@localhost", "/var/lib/condor/execute/dir_427");
+        let there = output("slot2@b.example", "/scratch/glide_Ab3xQ/execute/dir_31");
+        assert!(are_same(&[&here, &there]));
+        assert!(normal_form(&here).contains("file ~/out.txt errno"));
+    }
+
+    /// Those of a pool with faults of ten kinds, and of the OSPool's clients.
+    #[test]
+    fn origins_and_errors_stay() {
+        let plugin = |slot: &str, url: &str, error: &str| {
+            format!(
+                "Transfer input files failure at execution point {slot} using protocol osdf. Details: {url}: {error} ( URL \
+                 file = {url} )|"
+            )
+        };
+        let seed = plugin(
+            "slot2@c0-22.nord@ap7",
+            "osdf:///ospool/ap40/data/gomez/seed36.dat",
+            "server returned 503 Service Unavailable",
+        );
+        let others = [
+            plugin(
+                "slot5@gp-9.tigres@ap7",
+                "osdf:///ospool/ap40/data/gomez/seed28.dat",
+                "server returned 503 Service Unavailable",
+            ),
+            plugin(
+                "slot2@c0-22.nord@ap7",
+                "osdf:///ospool/ap20/data/gomez/seed36.dat",
+                "server returned 503 Service Unavailable",
+            ),
+            plugin(
+                "slot2@c0-22.nord@ap7",
+                "https://s3.genomes-open.org/ref/chr3.fa",
+                "server returned 503 Service Unavailable",
+            ),
+            plugin(
+                "slot2@c0-22.nord@ap7",
+                "https://s4.genomes-open.org:8443/ref/chr3.fa?token=a",
+                "server returned 503 Service Unavailable",
+            ),
+            plugin(
+                "slot2@c0-22.nord@ap7",
+                "osdf:///ospool/ap40/data/gomez/seed36.dat",
+                "connection reset by peer while transferring",
+            ),
+        ];
+        assert!(are_same(&[&seed, &others[0]]));
+        for (at, other) in others.iter().enumerate().skip(1) {
+            let alike = others.iter().filter(|one| are_same(&[one, other])).count();
+            assert!(alike == 1 && !are_same(&[&seed, other]), "{at}: {other}");
+        }
+
+        let pelican = |slot: &str, site: &str, part: u32| {
+            format!(
+                "Transfer input files failure at execution point {slot} using protocol osdf. Details: Pelican Client Error: \
+                 Attempt #{part}: from cache: Contact.ConnectionSetup Error: Error code 3005: connection refused (Version: \
+                 7.{part}.0; Site: {site}) ( URL file = osdf:///ospool/ap40/chen00/run76/part{part}.tar.gz \
+                 )||FILETRANSFER:1:non-zero exit (1) from /usr/libexec/condor/stash_plugin. |"
+            )
+        };
+        let glacier = pelican("slot1_52@e2014.glacier.example", "glacier", 2);
+        assert!(are_same(&[
+            &glacier,
+            &pelican("slot1_4@e1.mesa.example", "mesa", 17)
+        ]));
+        assert!(!are_same(&[&glacier, &glacier.replace("run76", "run77")]));
+    }
+
+    /// Those of simulated pools.
+    #[test]
+    fn numbers_of_files_do_not_matter_and_directories_do() {
+        let part = |directory: &str, part: u32| {
+            missing_input(
+                "slot1_22@e2049.ember.example",
+                &format!("/home/ada00/{directory}/in/part{part}.dat"),
+            )
+        };
+        assert!(are_same(&[&part("run74", 17), &part("run74", 18)]));
+        assert!(!are_same(&[&part("run74", 17), &part("run75", 17)]));
+        assert!(are_same(&[&part("0017", 1), &part("0018", 1)]), "numbered");
+        assert!(are_same(&[&part("job_17", 1), &part("job_18", 1)]));
+        assert!(are_same(&[&part("job12345", 1), &part("job67890", 1)]));
+
+        let memory = |slot: &str, mb: &str| {
+            format!(
+                "Error from {slot}: Job has gone over cgroup memory limit of {mb}. Last measured usage: {mb}.  Consider \
+                 resubmitting with a higher request_memory."
+            )
+        };
+        assert!(are_same(&[
+            &memory("slot1_35@e2021.krill.example", "1024 megabytes"),
+            &memory("slot1_3@e2.mesa.example", "16 GB"),
+        ]));
+        assert!(are_same(&[
+            "The job exceeded allowed execute duration of 20:00:00",
+            "The job exceeded allowed execute duration of 1+00:18:00",
+        ]));
+        assert!(!are_same(&[
+            "The job exceeded allowed execute duration of 20:00:00",
+            "The job exceeded allowed job duration of 20:00:00",
+        ]));
+        assert!(are_same(&[
+            "Error from slot1_1@a.example: Failed to execute '/home/u/run8/run.sh': (errno=2: 'No such file or directory')",
+            "Error from slot9@b.example: Failed to execute '/home/u/run8/run.sh': (errno=2: 'No such file or directory')",
+        ]));
+    }
+
+    #[test]
+    fn forms_of_one_reason_are_one() {
+        assert!(are_same(&[
+            "first line\n\tsecond",
+            "first line|second",
+            " first  line\r\n second."
+        ]));
+        assert!(are_same(&[
+            "SHADOW at 10.0.0.1 failed to send file(s) to <10.0.0.2:3977>: error",
+            "SHADOW at fd00::2 failed to send file(s) to <[fd00::9]:15679>: error",
+        ]));
+        assert!(are_same(&[
+            "container 3f2a9c01-77bd-4e02-9f00-2b1c4d5e6f70 is gone",
+            "container 00000000-0000-4e02-ffff-2b1c4d5e6f71 is gone",
+        ]));
+        assert!(!are_same(&[
+            "via condor_hold (by user ada)",
+            "via condor_hold (by user bob)"
+        ]));
+    }
+
+    #[test]
+    fn reasons_tell_the_place_and_the_exit_code() {
+        let read = |reason: &str, code| read_hold_reason(reason.as_bytes(), code, &mut Vec::new());
+        let typo = missing_input("slot1_13@node7.example", "/home/tester/gel/in/typo.dat");
+        assert_eq!(
+            read(&typo, 13).place,
+            place_of_slot(b"slot1_13@node7.example")
+        );
+        let memory = "Error from slot1_35@e2021.krill.example: Job has gone over memory limit";
+        assert_eq!(
+            read(memory, 34).place,
+            place_of_slot(b"slot1_35@e2021.krill.example")
+        );
+        assert_eq!(
+            read("via condor_hold (by user ada)", 1).place,
+            ExecutionPlace::default()
+        );
+
+        assert_eq!(read("program ended with status 75", 3).exit_code, Some(75));
+        assert_eq!(read("failed: exit code 2.", 3).exit_code, Some(2));
+        assert_eq!(read("the status was bad", 3).exit_code, None);
+        assert_eq!(read("(HTTP status 404)", 13).exit_code, None);
+        assert_eq!(read("", 3), HoldFacts::default());
+        assert_eq!(read(" \t|. ", 3), HoldFacts::default());
+    }
+
+    proptest! {
+        /// No number tells reasons apart, and no reason makes it fail.
+        #[test]
+        fn numbers_do_not_matter(words in ".{0,60}", a in 0..99_999u32, b in 0..99_999u32) {
+            let with = |number: u32| normal_form(&format!("{words} file part{number}.dat of {number} MB"));
+            prop_assert_eq!(with(a), with(b));
+        }
+
+        #[test]
+        fn any_bytes_are_read(reason in proptest::collection::vec(any::<u8>(), 0..200)) {
+            read_hold_reason(&reason, 3, &mut Vec::new());
+        }
+    }
+}
