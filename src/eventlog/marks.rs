@@ -1,7 +1,5 @@
 //! Bytes → the places where a line that matters may begin. All other lines are never looked at.
 
-use wide::u8x16;
-
 /// How much text is searched at once: a bit of a word for each byte.
 const BLOCK_BYTES: usize = u64::BITS as usize;
 
@@ -106,20 +104,44 @@ fn candidate_bits(window: &TextWindow) -> [u64; WINDOW_BLOCKS] {
     if let Some(simd) = pulp::x86::V3::try_new() {
         return simd.vectorize(Avx2Search { simd, window });
     }
-    // Before a mark stands a line feed or a NUL: bytes without other bits than those of a line
-    // feed. A mark is a byte from `.` to `<`, or `{`, which is one of these with the bit 0x40. Some
-    // bytes more pass, but two comparisons are all that the search costs.
-    bits_of_parts(window, |before, first| {
-        let before = u8x16::new(before);
-        let first = u8x16::new(first);
-        let ends = (before & u8x16::splat(!b'\n')).simd_eq(u8x16::splat(0));
-        let past_dot = (first & u8x16::splat(!0x40)) - u8x16::splat(b'.');
-        let begins = past_dot.min(u8x16::splat(b'<' - b'.')).simd_eq(past_dot);
-        u64::from((ends & begins).to_bitmask())
-    })
+    baseline_bits(window)
 }
 
-/// The same with vectors of twice the size.
+/// The same for any processor. The compiler makes vectors of the baseline of the loop over bytes.
+fn baseline_bits(window: &TextWindow) -> [u64; WINDOW_BLOCKS] {
+    bits_of_parts(
+        window,
+        |before: [u8; BLOCK_BYTES], first: [u8; BLOCK_BYTES]| {
+            // Before a mark stands a line feed or a NUL: bytes without other bits than those of a line
+            // feed. A mark is a byte from `.` to `<`, or `{`, which is one of these with the bit 0x40.
+            // Some bytes more pass, but two comparisons are all that the search costs.
+            let mut passes = [0; BLOCK_BYTES];
+            for at in 0..BLOCK_BYTES {
+                let ends = before[at] & !b'\n' == 0;
+                let begins = (first[at] & !0x40).wrapping_sub(b'.') <= b'<' - b'.';
+                passes[at] = u8::from(ends & begins);
+            }
+            gather_bits(passes)
+        },
+    )
+}
+
+/// A word of the lowest bit of each byte.
+#[inline(always)]
+fn gather_bits(bytes: [u8; BLOCK_BYTES]) -> u64 {
+    // Eight bytes are a number whose bits 0, 8, 16 and so on are of interest. Times the sum of
+    // 2^(56 - 7 i), its bit 8 i comes to stand at 56 + i, and no other product reaches there.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let (parts, _) = bytes.as_chunks::<8>();
+    let mut word = 0;
+    for (place, part) in parts.iter().enumerate() {
+        let gathered = u64::from_le_bytes(*part).wrapping_mul(GATHER) >> 56;
+        word |= gathered << (8 * place);
+    }
+    word
+}
+
+/// The same with AVX2.
 #[cfg(target_arch = "x86_64")]
 struct Avx2Search<'a> {
     simd: pulp::x86::V3,
@@ -195,6 +217,18 @@ mod tests {
             let mut expected = [0; WINDOW_BLOCKS];
             expected[at / BLOCK_BYTES] = 1 << (at % BLOCK_BYTES);
             assert_eq!(candidate_bits(&window), expected);
+            assert_eq!(baseline_bits(&window), expected);
+        }
+    }
+
+    #[test]
+    fn every_pair_of_bytes_is_judged_alike_by_all_processors() {
+        for before in 0..=u8::MAX {
+            let mut window = [b'x'; WINDOW_BYTES + 1];
+            for (first, pair) in (0..=u8::MAX).zip(window.chunks_exact_mut(2)) {
+                pair.copy_from_slice(&[before, first]);
+            }
+            assert_eq!(candidate_bits(&window), baseline_bits(&window));
         }
     }
 }
