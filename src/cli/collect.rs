@@ -7,13 +7,13 @@ use clap::Args;
 /// Arguments of `collect`.
 #[derive(Debug, Args)]
 pub struct CollectArgs {
-    /// Global event logs; their rotated generations are found beside them
+    /// The global event logs; their rotated generations are found beside them
     #[arg(required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
-    /// The archive, a directory of its own
+    /// The archive: a directory for this purpose alone
     #[arg(short, long, value_name = "ARCHIVE")]
     pub out: PathBuf,
-    /// Print what the archive holds as JSON
+    /// Print the contents of the archive as JSON
     #[arg(long)]
     pub json: bool,
 }

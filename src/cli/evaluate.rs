@@ -11,20 +11,20 @@ use crate::tensors::SplitSide;
 /// Arguments of `evaluate`.
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {
-    /// A run, or a directory in which a best one was chosen
+    /// The run directory of a model, or the directory of a sweep that has chosen its best
     pub run: PathBuf,
-    /// A directory that `tensors` wrote
+    /// The directory of tensors that `tensors` wrote
     pub tensors: PathBuf,
-    /// The side to score
+    /// The side of the tensors to score the model on
     #[arg(long, value_enum, default_value = "test")]
     pub side: SplitSide,
-    /// The truth of a simulated log: also scores the best that anybody could predict at the hold
+    /// The truth that `simulate` wrote; also scores the best prediction that is possible at the hold
     #[arg(long, value_name = "TRUTH")]
     pub truth: Option<PathBuf>,
-    /// What to score on: cpu, cuda or cuda:N, or auto for the first CUDA device if there is one
+    /// The device to compute on: cpu, cuda, cuda:N, or auto for the first CUDA device if there is one
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceName::Cpu)]
     pub device: DeviceName,
-    /// Bootstrap resamples behind each interval [default: as the run was configured]
+    /// The number of bootstrap resamples behind each interval [default: as the run was configured]
     #[arg(long, value_name = "N")]
     pub resamples: Option<usize>,
     /// Print the scores as JSON

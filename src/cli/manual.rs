@@ -8,7 +8,7 @@ use clap_complete::Shell;
 /// Arguments of `config`.
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
-    /// The configuration file to resolve
+    /// The configuration file to print with all defaults
     pub file: Option<PathBuf>,
 }
 
@@ -23,7 +23,7 @@ pub struct CompletionsArgs {
 /// Arguments of `man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// The directory to write them to; pages of the same names are replaced
+    /// The directory for the pages; pages of the same names are replaced
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
 }

@@ -45,20 +45,20 @@ const VERSION: &str = concat!(
     env!("BUILD_FEATURES"),
 );
 
-/// What to do with held HTCondor jobs, learned from an access point's event logs.
+/// Advise what to do with held HTCondor jobs, as learned from an access point's event logs
 #[derive(Debug, Parser)]
 #[command(version, long_version = VERSION, bin_name = "poolcast", propagate_version = true, max_term_width = 100)]
 pub struct Cli {
-    /// Say more on stderr; -vv says still more [default: as POOLCAST_LOG says, else notes and warnings]
+    /// Print progress in detail on stderr; -vv adds debugging messages [default: POOLCAST_LOG, else notes and warnings]
     #[arg(short, long, global = true, display_order = 901, action = ArgAction::Count, conflicts_with = "quiet")]
     pub verbose: u8,
-    /// Say nothing on stderr but errors; no bars either
+    /// Print only errors on stderr, and no progress bars
     #[arg(short, long, global = true, display_order = 902)]
     pub quiet: bool,
-    /// Threads to use [default: RAYON_NUM_THREADS, else OMP_NUM_THREADS, else the cores of this slot or machine]
+    /// The number of threads [default: RAYON_NUM_THREADS, else OMP_NUM_THREADS, else the cores of this slot or machine]
     #[arg(long, global = true, display_order = 900, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// What to do
+    /// The verb and its arguments.
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -66,98 +66,92 @@ pub struct Cli {
 /// The verbs, in the order the data flows.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// The whole line: parse, tensors, a sweep of trials, the best model, its evaluation, advice on jobs still held
+    /// Run every stage on this machine, from event logs to advice on the jobs that are still held
     ///
-    /// Finished steps are kept, and an interrupted run goes on where it stopped.
+    /// The stages are parse, tensors, a sweep of trials, the evaluation of the best trial, and advice. Finished stages are kept, and an interrupted run goes on where it stopped.
     ///
     /// Example: poolcast run config/quickstart.yaml
     #[command(verbatim_doc_comment)]
     Run(RunArgs),
-    /// A live, rotating global event log into an archive that only grows
+    /// Collect a live, rotating global event log into an archive that only grows
     ///
-    /// Each call adds what is new since the last one, whatever was rotated meanwhile. Nothing is
-    /// there twice, also after a kill at any moment; what was rotated away before is reported.
+    /// Each call adds the events that are new since the last call, even if the log was rotated in between. No event is stored twice, even if a call was killed. Events that were rotated away before a call are reported.
     ///
     /// Example: poolcast collect /var/log/condor/EventLog -o archive
     #[command(verbatim_doc_comment)]
     Collect(CollectArgs),
-    /// Event logs into event shards
+    /// Parse event logs into event shards
     ///
     /// Example: poolcast parse /var/log/condor/EventLog -o events
     #[command(verbatim_doc_comment)]
     Parse(ParseArgs),
-    /// Event shards into train, validate and test tensors
+    /// Make train, validation and test tensors from event shards
     ///
-    /// What no flag sets comes from the configuration file, else from the defaults that
-    /// `poolcast config` prints.
+    /// An option that is not given takes its value from the configuration file, or else from the defaults that `poolcast config` prints.
     ///
     /// Example: poolcast tensors events -o tensors --j 20 --m 20 --timeframe-len 60
     #[command(verbatim_doc_comment)]
     Tensors(TensorsArgs),
-    /// Tensors into a trained model, its metrics, its history and its checkpoint
+    /// Train a network on tensors
     ///
-    /// What no flag sets comes from the configuration file, else from the defaults that
-    /// `poolcast config` prints.
+    /// The run directory gets the model, its metrics, its history and its checkpoint. An option that is not given takes its value from the configuration file, or else from the defaults that `poolcast config` prints.
     ///
-    /// Exit code: 85 checkpointed, run me again (with --self-checkpoint); 1 and 2 errors.
+    /// Exit codes: 0 trained; 85 stopped with a checkpoint, run the command again (with --self-checkpoint); 1 and 2 errors.
     ///
     /// Example: poolcast train tensors -o run --hidden-size 32
     #[command(verbatim_doc_comment)]
     Train(TrainArgs),
-    /// A search space into trials, by any number of workers that share a folder, and the best of them
+    /// Search for the best hyper-parameters, with any number of workers that share a folder
     ///
-    /// The folder needs no server: any host that sees it can work, now or later. Managers and
-    /// workers may be killed and started again at any moment.
+    /// A sweep needs no server: any host that sees the folder can work on its trials at any time. A manager or a worker may be killed and started again at any moment.
     ///
     /// Example: poolcast sweep init config/quickstart.yaml -o out/sweep
     #[command(verbatim_doc_comment)]
     Sweep(SweepArgs),
-    /// A search space into a DAG of HTCondor jobs, and its submit files
+    /// Write a sweep as a DAG of HTCondor jobs, with their submit files
     ///
-    /// Every step runs as a job in one container image; a trial that fails does not end the others.
-    /// `poolcast sweep status`, `best` and `cleanup` know the directory that it writes.
+    /// Every step runs as a job in one container image. A trial that fails does not stop the others. `poolcast sweep status`, `best` and `cleanup` also work on the directory of a DAG.
     ///
     /// Example: poolcast dag config/quickstart.yaml -o out/dag --image poolcast.sif --dry-run
     #[command(verbatim_doc_comment)]
     Dag(DagArgs),
-    /// A model and a split into scores beside baselines
+    /// Score a model on tensors, beside baselines
     ///
     /// Example: poolcast evaluate run tensors
     #[command(verbatim_doc_comment)]
     Evaluate(EvaluateArgs),
-    /// What to do with held jobs, and why
+    /// Advise what to do with held jobs, and say why
     ///
-    /// Exit code: 0 release, 10 fix first, 20 remove, 30 wait, 40 no advice,
-    /// also where several jobs differ; 1 and 2 errors.
+    /// Exit codes: 0 release; 10 fix first; 20 remove; 30 wait; 40 no advice, or different advice for several jobs; 1 and 2 errors.
     ///
     /// Example: poolcast advise out/quickstart --log EventLog 1086.0
     #[command(verbatim_doc_comment)]
     Advise(AdviseArgs),
-    /// A fitted pipeline and new rows, or a network and the holds of a log, into probabilities
+    /// Predict the classes of new rows with a pipeline, or the outcomes of holds with a network
     ///
-    /// A pipeline over tables gives each row of a CSV or Parquet table a probability of each class. It finds
-    /// its columns by name, and reads no target. A network gives each hold of a log, of events or of tensors
-    /// the probability that the job succeeds once it is released unchanged.
+    /// A pipeline predicts the probability of each class for every row of a CSV or Parquet table. It finds its columns by name, and reads no target column.
+    ///
+    /// A network predicts for every hold in a log, in events or in tensors the probability that the job succeeds if it is released unchanged.
     ///
     /// Example: poolcast predict out/table new.csv --split A1 -o predictions.csv
     #[command(verbatim_doc_comment)]
     Predict(PredictArgs),
-    /// The log of a pool whose truth is known, to try everything on
+    /// Simulate the event log of a pool, with the true probability of success of every hold
     ///
     /// Example: poolcast simulate -o EventLog --truth truth.safetensors --jobs 20000
     #[command(verbatim_doc_comment)]
     Simulate(SimulateArgs),
-    /// Print the configuration: every key with its default, or what a file and the environment make of it
+    /// Print the configuration: every key with its default, or with its value from a file and the environment
     ///
     /// Example: poolcast config config/quickstart.yaml
     #[command(verbatim_doc_comment)]
     Config(ConfigArgs),
-    /// Print a script that makes a shell complete the words of `poolcast`
+    /// Print a script with which a shell completes the commands and options of `poolcast`
     ///
     /// Example: poolcast completions bash > ~/.local/share/bash-completion/completions/poolcast
     #[command(verbatim_doc_comment)]
     Completions(CompletionsArgs),
-    /// Write the manual pages, one for each verb
+    /// Write the manual pages, one for each command
     ///
     /// Example: poolcast man -o ~/.local/share/man/man1
     #[command(verbatim_doc_comment)]

@@ -7,32 +7,31 @@ use clap::Args;
 /// Arguments of `predict`.
 #[derive(Debug, Args)]
 pub struct PredictArgs {
-    /// A run, a trial, or a sweep in which a best one was chosen
+    /// The directory of a run, of a trial, or of a sweep that has chosen its best
     pub run: PathBuf,
-    /// New rows, as a CSV or Parquet table with the index and the features; for a network a directory that `parse` or
-    /// `tensors` wrote
+    /// For a pipeline: a CSV or Parquet table with the index and the features. For a network: a directory that `parse` or `tensors` wrote
     #[arg(
         value_name = "TABLE",
         required_unless_present = "logs",
         conflicts_with = "logs"
     )]
     pub input: Option<PathBuf>,
-    /// For a network: an event log to read; may be given several times
+    /// For a network: the event log to read; give the option again for each further log
     #[arg(long = "log", value_name = "LOG")]
     pub logs: Vec<PathBuf>,
-    /// The year of the first event, for stamps without a year in a log without a header
+    /// The year of the first event, for a log without a header whose time stamps have no year
     #[arg(long, requires = "logs")]
     pub year: Option<i16>,
-    /// Of a sweep over tables: the split whose best trial predicts, where there are several
+    /// For a sweep over several splits of tables: the split whose best trial predicts
     #[arg(long, value_name = "NAME")]
     pub split: Option<String>,
-    /// The file to write: Parquet if its name ends in .parquet, else CSV; - is standard output [default: -]
+    /// The file to write: Parquet if its name ends in .parquet, otherwise CSV; - is standard output [default: -]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Replace an earlier file
     #[arg(long)]
     pub overwrite: bool,
-    /// Print the rows as JSON
+    /// Print the predictions as JSON
     #[arg(long, conflicts_with = "out")]
     pub json: bool,
 }

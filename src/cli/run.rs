@@ -9,12 +9,12 @@ use super::shards::ShardArgs;
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The configuration
+    /// The configuration file
     pub config: PathBuf,
-    /// Where to leave everything [default: `out` in the configuration]
+    /// The directory for all results [default: `out` in the configuration]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Do everything anew, also what is finished
+    /// Run every stage again, even if it is finished
     #[arg(long)]
     pub overwrite: bool,
     /// Print the summary as JSON

@@ -5,7 +5,7 @@ use clap::Args;
 /// How the shards of events, tensors and tables are opened.
 #[derive(Debug, Args)]
 pub struct ShardArgs {
-    /// Do not compare shards with the digests in their manifests, which reads each of them once
+    /// Skip the comparison of shards with the digests in their manifests, for which every shard is read once
     #[arg(long)]
     pub no_verify: bool,
 }

@@ -12,51 +12,51 @@ use crate::config::{
 /// Arguments of `tensors`.
 #[derive(Debug, Args)]
 pub struct TensorsArgs {
-    /// A directory that `parse` wrote
+    /// The directory of event shards that `parse` wrote
     pub events: PathBuf,
-    /// The directory to write
+    /// The directory of tensors to write
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
-    /// A configuration file
+    /// The configuration file
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Jobs in a sample, the held one included
+    /// The number of jobs in a sample, the held one included
     #[arg(long)]
     pub j: Option<u32>,
-    /// Time frames in a sample
+    /// The number of time frames in a sample
     #[arg(long)]
     pub m: Option<u32>,
-    /// Seconds per frame
+    /// The length of a time frame, in seconds
     #[arg(long, value_name = "SECONDS")]
     pub timeframe_len: Option<u32>,
-    /// Where the frames stand
+    /// Which time the frames cover
     #[arg(long, value_enum)]
     pub window: Option<WindowPlace>,
-    /// Which other jobs stand beside the held one
+    /// Which other jobs a sample shows beside the held one
     #[arg(long, value_enum)]
     pub context: Option<ContextChoice>,
-    /// The states of a job that are told apart
+    /// Which states of a job are told apart
     #[arg(long, value_enum)]
     pub vocabulary: Option<Vocabulary>,
-    /// The events that are states, such as 0,1,5,12,13,input-transfer,output-transfer [default: every number]
+    /// The events that count as states, such as 0,1,5,12,13,input-transfer,output-transfer [default: every event number]
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub states: Option<Vec<StateEvent>>,
-    /// What is predicted
+    /// The outcome that is predicted
     #[arg(long, value_enum)]
     pub label: Option<LabelKind>,
-    /// Which holds of a job
+    /// Which holds of a job become samples
     #[arg(long, value_enum)]
     pub cycles: Option<HoldCycles>,
-    /// How samples are divided
+    /// How samples are divided into train, validation and test
     #[arg(long, value_enum)]
     pub split: Option<SplitMethod>,
-    /// The root of every random choice
+    /// The seed of every random choice
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Also print what could leak from the samples that are learned from into those that are tested
+    /// Also print what could leak from the train samples into the test samples
     #[arg(long)]
     pub audit: bool,
-    /// Unpack this tar file first, where the program runs; what is there already stays as it is
+    /// First unpack this tar file into the working directory; files that exist stay as they are
     #[arg(long, value_name = "FILE")]
     pub unpack: Option<PathBuf>,
     /// Replace an earlier result

@@ -16,7 +16,7 @@ pub use work::{
 /// Arguments of `sweep`.
 #[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// Which step
+    /// The step and its arguments.
     #[command(subcommand)]
     pub step: SweepStep,
 }
@@ -24,73 +24,79 @@ pub struct SweepArgs {
 /// The steps of a sweep.
 #[derive(Debug, Subcommand)]
 pub enum SweepStep {
-    /// Make the folder: parse the logs, make the tensors, or join the tables; keep the search space
+    /// Make the folder of a sweep: parse the logs, or join the tables
     ///
     /// Example: poolcast sweep init config/quickstart.yaml -o out/sweep
     #[command(verbatim_doc_comment)]
     Init(SweepInitArgs),
-    /// Fill the queue, watch the workers, leave the results; one manager works, others leave
+    /// Fill the queue, watch the workers, and write the results
+    ///
+    /// A sweep has one manager; a second one exits.
     ///
     /// Example: poolcast sweep manage out/sweep
     #[command(verbatim_doc_comment)]
     Manage(SweepManageArgs),
-    /// Do trials, one after the other, until none is left
+    /// Work on trials, one after another, until none is left
     ///
-    /// Told to stop (SIGTERM), a worker leaves a checkpoint and gives its trial back.
+    /// On SIGTERM, a worker writes a checkpoint and gives its trial back.
     ///
     /// Example: poolcast sweep work out/sweep --threads 1
     #[command(verbatim_doc_comment)]
     Work(SweepWorkArgs),
-    /// Manage, and do as many trials at once as there are threads
+    /// Manage a sweep in this process, and work on as many trials at once as there are threads
     ///
     /// Example: poolcast sweep run out/sweep
     #[command(verbatim_doc_comment)]
     Run(SweepRunArgs),
-    /// Show how far the trials are; on a terminal, until all have ended
+    /// Show how far the trials are; on a terminal, refresh until all have ended
     ///
     /// Example: poolcast sweep status out/sweep
     #[command(verbatim_doc_comment)]
     Status(SweepStatusArgs),
-    /// List all trials, the best first: how they ended, how long they took, their metrics and hyper-parameters
+    /// List all trials, the best first, with their state, run time, metrics and hyper-parameters
     ///
     /// Example: poolcast sweep list out/sweep --top 20
     #[command(verbatim_doc_comment)]
     List(SweepListArgs),
-    /// Take no more trials until `sweep resume`: workers give back what they are at, with a checkpoint, and wait
+    /// Pause a sweep: workers write a checkpoint, give their trials back, and wait
     ///
     /// Example: poolcast sweep pause out/sweep
     #[command(verbatim_doc_comment)]
     Pause(SweepPauseArgs),
-    /// Go on after `sweep pause`
+    /// Resume a sweep after `sweep pause`
     ///
     /// Example: poolcast sweep resume out/sweep
     #[command(verbatim_doc_comment)]
     Resume(SweepPauseArgs),
-    /// Show the best trial of those that have ended
+    /// Show the best of the trials that have ended
     ///
     /// Example: poolcast sweep best out/sweep
     #[command(verbatim_doc_comment)]
     Best(SweepShowArgs),
-    /// Score the best trials of a finished sweep on rows they have not seen: bestmodel.info, selection.json
+    /// Score the best trials of a finished sweep on samples that they have not seen
+    ///
+    /// The scores are written to bestmodel.info and selection.json.
     ///
     /// Example: poolcast sweep evaluate out/sweep
     #[command(verbatim_doc_comment)]
     Evaluate(SweepEvaluateArgs),
-    /// Do some trials, one after the other, in a directory that travels: what a job of a DAG does
+    /// Work on some trials as a job of a DAG does, in a directory that travels with the job
     ///
-    /// Trials that have a row are not done again; a training goes on from its last checkpoint.
+    /// A trial that has a row of results is not repeated, and a training continues from its last checkpoint.
     ///
-    /// Exit code: 85 checkpointed, run me again (with --self-checkpoint); 1 and 2 errors.
+    /// Exit codes: 0 done; 85 stopped with a checkpoint, run the command again (with --self-checkpoint); 1 and 2 errors.
     ///
     /// Example: poolcast sweep trials out/dag 1-8,12 -o parts/mine
     #[command(verbatim_doc_comment)]
     Trials(SweepTrialsArgs),
-    /// The rows that the jobs of a DAG have left into the results of the sweep
+    /// Write the results of a sweep from the rows that the jobs of a DAG have left
     ///
     /// Example: poolcast sweep conclude out/dag -o best
     #[command(verbatim_doc_comment)]
     Conclude(SweepConcludeArgs),
-    /// Tidy the folder once all trials have ended; what a DAG left goes to one directory of the sweep's name in it
+    /// Tidy the folder of a sweep once all trials have ended
+    ///
+    /// What a DAG has left is moved to one directory, which has the name of the sweep.
     ///
     /// Example: poolcast sweep cleanup out/sweep --keep 3
     #[command(verbatim_doc_comment)]

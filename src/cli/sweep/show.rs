@@ -9,7 +9,7 @@ use clap::Args;
 pub struct SweepShowArgs {
     /// The folder that `sweep init` or `dag` made
     pub dir: PathBuf,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -23,7 +23,7 @@ pub struct SweepStatusArgs {
         reason = "its own documentation would become that of the verb"
     )]
     pub show: SweepShowArgs,
-    /// Print it once and leave, on a terminal, too
+    /// Print the status once and exit, even on a terminal
     #[arg(long)]
     pub once: bool,
 }
@@ -37,10 +37,10 @@ pub struct SweepListArgs {
         reason = "its own documentation would become that of the verb"
     )]
     pub show: SweepShowArgs,
-    /// Print it as CSV
+    /// Print CSV
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
-    /// Only the N best
+    /// List only the N best trials
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
 }
@@ -50,7 +50,7 @@ pub struct SweepListArgs {
 pub struct SweepEvaluateArgs {
     /// The folder of a finished sweep
     pub dir: PathBuf,
-    /// Where to leave the scores [default: in that folder]
+    /// The directory for the scores [default: the folder of the sweep]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -9,12 +9,12 @@ use crate::cli::shards::ShardArgs;
 /// Arguments of `sweep init`.
 #[derive(Debug, Args)]
 pub struct SweepInitArgs {
-    /// The configuration
+    /// The configuration file
     pub config: PathBuf,
     /// The folder to make [default: `out` in the configuration]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Begin anew where a sweep is; trials that would be the same are found done
+    /// Replace an earlier sweep; its trials are kept where they would be the same
     #[arg(long)]
     pub overwrite: bool,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub struct SweepInitArgs {
 /// What a sweep of pipelines tries: fixed once its folder is made.
 #[derive(Debug, Args)]
 pub struct SweepChoiceArgs {
-    /// The pipelines to try, such as lasso,xgb; without a search space in the configuration each has its default
+    /// The pipelines to try, such as lasso,xgb; a pipeline without a search space in the configuration gets the default one
     #[arg(
         long,
         value_name = "NAMES",
@@ -44,11 +44,11 @@ pub struct SweepChoiceArgs {
         help_heading = "Pipelines (docs/pipelines.md)"
     )]
     pub split_names: Vec<String>,
-    /// Judge by cross-validation with K folds [default: 5 folds if K is not given]
+    /// Validate by cross-validation with K folds; without K, 5 folds
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = "5", value_parser = fold_count)]
     #[arg(help_heading = "Pipelines (docs/pipelines.md)")]
     pub cv: Option<usize>,
-    /// Learn from train_NAME and validate on validate_NAME
+    /// Fit on train_NAME and validate on validate_NAME
     #[arg(long, help_heading = "Pipelines (docs/pipelines.md)")]
     pub validate: bool,
 }
@@ -66,8 +66,7 @@ fn fold_count(text: &str) -> Result<usize, String> {
 pub struct SweepManageArgs {
     /// The folder that `sweep init` made
     pub dir: PathBuf,
-    /// Keep the models of the K best trials, of pipelines those of each split; the others are removed as it goes, and can be
-    /// made again
+    /// Keep the models of the K best trials, for pipelines those of each split; the other models are removed, and can be made again
     #[arg(long, value_name = "K", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: u32,
     #[command(flatten)]
@@ -89,7 +88,7 @@ pub struct SweepManageArgs {
 pub struct SweepWorkArgs {
     /// The folder that `sweep init` made
     pub dir: PathBuf,
-    /// A trial that takes longer has failed [default: none takes too long]
+    /// The time limit of a trial, in seconds; a trial that takes longer has failed [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub trial_timeout: Option<u32>,
     #[command(flatten)]
@@ -109,7 +108,7 @@ pub struct SweepRunArgs {
         reason = "its own documentation would become that of the verb"
     )]
     pub manage: SweepManageArgs,
-    /// A trial that takes longer has failed [default: none takes too long]
+    /// The time limit of a trial, in seconds; a trial that takes longer has failed [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub trial_timeout: Option<u32>,
 }
@@ -126,10 +125,10 @@ pub struct SweepPauseArgs {
 pub struct SweepCleanupArgs {
     /// The folder that `sweep init` or `dag` made
     pub dir: PathBuf,
-    /// Keep the models of the K best trials only [default: all]; the others can be trained again
+    /// Keep only the models of the K best trials; the others can be trained again [default: all]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: Option<u32>,
-    /// Only print what would be moved of a DAG's
+    /// Only print what would be moved in the directory of a DAG
     #[arg(long, conflicts_with = "keep")]
     pub dry_run: bool,
 }
