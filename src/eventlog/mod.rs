@@ -52,6 +52,6 @@ pub use reader::{can_read_on, read, read_on, scan};
 pub use reason::ReasonTemplates;
 pub use source::{is_read_once, open};
 pub use write::{
-    DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, LogHeader, ResourceUsage,
-    dump,
+    DagNode, DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, LogHeader,
+    ResourceUsage, dump,
 };

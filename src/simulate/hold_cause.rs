@@ -31,11 +31,15 @@ pub enum HoldCause {
     OutputOutage,
     /// The transfer of its output failed without a lasting reason.
     OutputGlitch,
+    /// The file system of the access point that its input is on is not mounted.
+    MountOutage,
+    /// The execution point spoils runs.
+    BadHost,
 }
 
 impl HoldCause {
     /// All causes; a truth file holds their places in this list.
-    pub const ALL: [HoldCause; 14] = [
+    pub const ALL: [HoldCause; 16] = [
         HoldCause::Person,
         HoldCause::MissingInput,
         HoldCause::WrongUrl,
@@ -50,6 +54,8 @@ impl HoldCause {
         HoldCause::LostOutput,
         HoldCause::OutputOutage,
         HoldCause::OutputGlitch,
+        HoldCause::MountOutage,
+        HoldCause::BadHost,
     ];
 
     /// Its name in truth files.

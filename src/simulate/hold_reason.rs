@@ -1,21 +1,22 @@
 //! A hold and where it happened → the words that HTCondor and its transfer plugins have for it.
 
 use super::hold_cause::HoldCause;
-use super::pool::{PoolUser, SCHEDD, SimulatedPool};
+use super::pool::{HostFault, PoolHost, PoolSite, SCHEDD, SharedData, SimulatedPool};
+use super::pool_user::PoolUser;
+use super::submissions::JobCluster;
 use crate::eventlog::HoldCode;
 
 /// What a hold reason names.
 pub(super) struct HoldPlace<'a> {
     pub(super) pool: &'a SimulatedPool,
     pub(super) user: &'a PoolUser,
+    pub(super) cluster: &'a JobCluster,
+    pub(super) site: &'a PoolSite,
+    pub(super) host: &'a PoolHost,
     /// `slot1_N@host`.
     pub(super) slot: &'a str,
-    /// The name of the cluster's batch, and the number of the job's files.
-    pub(super) batch: &'a str,
     pub(super) proc: u32,
     pub(super) request_memory_mb: u32,
-    /// Whether a pilot watches memory.
-    pub(super) is_pilot: bool,
     /// Chooses between words that mean the same.
     pub(super) variant: u32,
 }
@@ -25,10 +26,14 @@ impl HoldPlace<'_> {
     pub(super) fn code(&self, cause: HoldCause) -> HoldCode {
         match cause {
             HoldCause::Person => (1, 0),
-            HoldCause::MissingInput => (13, 2),
+            HoldCause::MissingInput | HoldCause::MountOutage => (13, 2),
             HoldCause::WrongUrl | HoldCause::InputOutage | HoldCause::InputGlitch => (13, 256),
             HoldCause::MissingExecutable | HoldCause::Site => (6, 2),
-            HoldCause::Memory => (if self.is_pilot { 21 } else { 34 }, 102),
+            HoldCause::BadHost => match self.host.fault {
+                HostFault::BrokenMount => (6, 2),
+                HostFault::FullScratch => (13, 28),
+            },
+            HoldCause::Memory => (if self.site.is_pilot { 21 } else { 34 }, 102),
             HoldCause::Duration => (
                 if self.variant.is_multiple_of(2) {
                     47
@@ -42,31 +47,32 @@ impl HoldPlace<'_> {
             HoldCause::OutputOutage | HoldCause::OutputGlitch => (12, 256),
         }
     }
-}
 
-impl HoldPlace<'_> {
     /// The hold reason.
     pub(super) fn reason(&self, cause: HoldCause) -> String {
-        let (slot, name, proc) = (self.slot, &self.user.name, self.proc);
+        let (slot, name) = (self.slot, &self.user.name);
+        let directory = &self.cluster.directory;
         match cause {
             HoldCause::Person => format!("via condor_hold (by user {name})"),
-            HoldCause::MissingInput => format!(
-                "Transfer input files failure at access point {SCHEDD} while sending files to execution point {slot}. \
-                 Details: 1 total failures: first failure: reading from file /home/{name}/{}/in/part{proc}.dat: \
-                 (errno 2) No such file or directory",
-                self.batch
-            ),
-            HoldCause::WrongUrl => self.plugin(
-                "input",
-                "Attempt #1: from cache: Specification.FileNotFound Error: Error code 5011: request failed (HTTP status \
-                 404): Unable to open (...Path...); no such file or directory",
-            ),
-            HoldCause::InputOutage | HoldCause::InputGlitch => self.plugin("input", self.outage()),
-            HoldCause::OutputOutage | HoldCause::OutputGlitch => self.plugin("output", self.outage()),
-            HoldCause::MissingExecutable | HoldCause::Site => format!(
-                "Error from {slot}: Failed to execute '/home/{name}/{}/run.sh': (errno=2: 'No such file or directory')",
-                self.batch
-            ),
+            HoldCause::MissingInput => {
+                self.missing_input(&format!("/home/{name}/in/{}", self.cluster.file))
+            }
+            HoldCause::MountOutage => {
+                let mount = shared_name(&self.pool.mounts, self.user.mount, "project");
+                self.missing_input(&format!("/project/{mount}/{}", self.cluster.file))
+            }
+            HoldCause::WrongUrl => self.plugin_error("input", self.no_such_object()),
+            HoldCause::InputOutage | HoldCause::InputGlitch => {
+                self.plugin_error("input", self.outage())
+            }
+            HoldCause::OutputOutage | HoldCause::OutputGlitch => {
+                self.plugin_error("output", self.outage())
+            }
+            HoldCause::MissingExecutable => {
+                self.failed_to_execute(&format!("/home/{name}/{directory}/run.sh"))
+            }
+            HoldCause::Site => self.failed_to_execute("/usr/bin/singularity"),
+            HoldCause::BadHost => self.bad_host(),
             HoldCause::Memory => self.memory(),
             HoldCause::Duration if self.variant.is_multiple_of(2) => {
                 "The job exceeded allowed execute duration of 20:00:00".into()
@@ -78,50 +84,90 @@ impl HoldPlace<'_> {
             HoldCause::MissingOutput | HoldCause::LostOutput => format!(
                 "Transfer output files failure at execution point {slot} while sending files to access point {SCHEDD}. \
                  Details: 1 total failures: first failure: reading from file \
-                 /var/lib/condor/execute/dir_{}/scratch/result{proc}.tar.gz: (errno 2) No such file or directory",
-                1000 + self.variant % 90_000
+                 {}/{directory}.tar.gz: (errno 2) No such file or directory",
+                self.scratch_directory()
             ),
         }
     }
 
-    fn plugin(&self, direction: &str, error: &str) -> String {
-        let origin = if direction == "input" {
+    fn missing_input(&self, file: &str) -> String {
+        format!(
+            "Transfer input files failure at access point {SCHEDD} while sending files to execution point {}. \
+             Details: 1 total failures: first failure: reading from file {file}: (errno 2) No such file or directory",
+            self.slot
+        )
+    }
+
+    fn failed_to_execute(&self, program: &str) -> String {
+        format!(
+            "Error from {}: Failed to execute '{program}': (errno=2: 'No such file or directory')",
+            self.slot
+        )
+    }
+
+    fn bad_host(&self) -> String {
+        match self.host.fault {
+            HostFault::BrokenMount => {
+                self.failed_to_execute("/cvmfs/software.pool.example/bin/start")
+            }
+            HostFault::FullScratch => format!(
+                "Transfer input files failure at execution point {} while receiving files from access point {SCHEDD}. \
+                 Details: 1 total failures: first failure: writing to file {}/{}: (errno 28) No space left on device",
+                self.slot,
+                self.scratch_directory(),
+                self.cluster.file
+            ),
+        }
+    }
+
+    fn scratch_directory(&self) -> String {
+        let number = 1000 + self.variant % 90_000;
+        format!("/var/lib/condor/execute/dir_{number}/scratch")
+    }
+
+    /// The plugin names the address, and the cache that it asked.
+    fn plugin_error(&self, direction: &str, error: (u32, &str)) -> String {
+        let place = if direction == "input" {
             self.user.input
         } else {
             self.user.output
         };
-        let origin = origin.map_or("ospool/ap40", |at| self.pool.origins[at].name);
+        let origin = shared_name(&self.pool.origins, place, "ospool/ap40");
+        let (attempts, error) = error;
+        let site = self.site.name;
         format!(
             "Transfer {direction} files failure at execution point {} using protocol osdf. Details: Pelican Client Error: \
-             {error} (Version: 7.26.0; Site: {}) ( URL file = osdf:///{origin}/{}/{}/part{}.tar.gz )||FILETRANSFER:1:non-zero \
-             exit (1) from /usr/libexec/condor/stash_plugin. |",
-            self.slot,
-            self.slot.split('.').nth(1).unwrap_or("unknown"),
-            self.user.name,
-            self.batch,
-            self.proc
+             Attempt #{attempts}: from osdf-cache.{site}.example:8443: {error} (Version: 7.26.0; Site: {site}) ( URL file = \
+             osdf:///{origin}/{}/{}/part{}.tar.gz )||FILETRANSFER:1:non-zero exit (1) from \
+             /usr/libexec/condor/stash_plugin. |",
+            self.slot, self.user.name, self.cluster.directory, self.proc
         )
     }
 
+    fn no_such_object(&self) -> (u32, &'static str) {
+        let error = "Specification.FileNotFound Error: Error code 5011: request failed (HTTP status 404): Unable to open \
+                     (...Path...); no such file or directory";
+        (1, error)
+    }
+
     /// What the client says while an origin is down depends on which of its servers answers.
-    fn outage(&self) -> &'static str {
+    fn outage(&self) -> (u32, &'static str) {
         match self.variant % 3 {
-            0 => {
-                "Attempt #3: from cache: Transfer.TimedOut Error: Error code 6003: request failed (HTTP status 504): upstream timed out"
-            }
-            1 => {
-                "Attempt #3: from cache: Contact.ConnectionSetup Error: Error code 3005: connection refused"
-            }
-            _ => {
-                "Attempt #1: from cache: Specification.FileNotFound Error: Error code 5011: request failed (HTTP status \
-                 404): Unable to open (...Path...); no such file or directory"
-            }
+            0 => (
+                3,
+                "Transfer.TimedOut Error: Error code 6003: request failed (HTTP status 504): upstream timed out",
+            ),
+            1 => (
+                3,
+                "Contact.ConnectionSetup Error: Error code 3005: connection refused",
+            ),
+            _ => self.no_such_object(),
         }
     }
 
     fn memory(&self) -> String {
         let (slot, limit_mb) = (self.slot, self.request_memory_mb.div_ceil(128) * 128);
-        if self.is_pilot {
+        if self.site.is_pilot {
             return format!("Error from {slot}: memory usage exceeded request_memory");
         }
         format!(
@@ -129,4 +175,9 @@ impl HoldPlace<'_> {
              {limit_mb} megabytes.  Consider resubmitting with a higher request_memory."
         )
     }
+}
+
+/// The name of a shared place of data; `otherwise` for who uses none.
+fn shared_name<'a>(places: &'a [SharedData], place: Option<usize>, otherwise: &'a str) -> &'a str {
+    place.map_or(otherwise, |place| places[place].name)
 }

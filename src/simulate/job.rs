@@ -8,11 +8,12 @@ use rand_chacha::ChaCha8Rng;
 use super::hold_cause::HoldCause;
 use super::hold_truth::{HoldTruth, SimulatedHold};
 use super::outages::draw_exponential;
-use super::pool::{PoolUser, SimulatedPool};
+use super::pool::SimulatedPool;
+use super::pool_user::PoolUser;
 use super::release_habit::{MAX_AUTOMATIC_RELEASES, ReleaseWay};
-use super::run_chances::{JobCondition, OriginsDown, RunOutcome, repair_chance, success_at_hold};
+use super::run_chances::{DataDown, JobCondition, RunOutcome, repair_chance, success_at_hold};
 use super::submissions::JobCluster;
-use super::traces::{JobTraces, TimedEvent, TracedEvent};
+use super::traces::{JobTraces, PoolSlot, TimedEvent, TracedEvent};
 
 /// Jobs wait so long for a slot, on average.
 const FIRST_WAIT_MS: f64 = 40.0 * 60_000.0;
@@ -20,8 +21,8 @@ const FIRST_WAIT_MS: f64 = 40.0 * 60_000.0;
 pub(super) const LATER_WAIT_MS: f64 = 6.0 * 60_000.0;
 /// The chance that a released job is removed before it starts.
 const REMOVED_IDLE: f64 = 0.01;
-/// The chance that nobody cares for a held job any more.
-const FORGOTTEN: f64 = 0.04;
+/// DAGMan itself starts so soon after its submission; it outlasts the log.
+const DAGMAN_START_MS: i64 = 900;
 /// After so many holds a job is removed.
 const MAX_HOLDS: u32 = 12;
 
@@ -36,8 +37,12 @@ pub(super) struct SimulatedJob<'a> {
     pub(super) now_ms: i64,
     pub(super) order: u32,
     pub(super) state: JobCondition,
+    /// When what decides about the next run was looked at.
+    pub(super) checked_ms: i64,
     pub(super) request_memory_mb: u32,
     pub(super) runs: bool,
+    /// The slot of the run that ended last.
+    pub(super) last_slot: Option<PoolSlot>,
     pub(super) total_user_s: u32,
 }
 
@@ -56,7 +61,9 @@ impl<'a> SimulatedJob<'a> {
         let state = JobCondition {
             fault,
             memory: cluster.memory,
-            down: OriginsDown::default(),
+            reads_mount: cluster.reads_mount,
+            down: DataDown::default(),
+            bad_share: 0.0,
             holds: 0,
         };
 
@@ -70,13 +77,21 @@ impl<'a> SimulatedJob<'a> {
             now_ms: cluster.submit_ms + i64::from(proc),
             order: 0,
             state,
+            checked_ms: 0,
             request_memory_mb: cluster.request_memory_mb,
             runs: false,
+            last_slot: None,
             total_user_s: 0,
         };
 
         job.push(TracedEvent::Submitted);
         job.traces.jobs += 1;
+        if cluster.is_dagman {
+            job.now_ms += DAGMAN_START_MS;
+            job.runs = true;
+            job.push(TracedEvent::DagmanStarted);
+            return;
+        }
         if let Some(cause) = job.run_first() {
             job.traces.held_jobs += u64::from(job.now_ms < pool.end_ms);
             job.follow_holds(cause);
@@ -96,14 +111,20 @@ impl<'a> SimulatedJob<'a> {
             return None;
         }
 
-        let starts_well =
-            self.state.fault.is_none() && !self.pool.is_down(self.user.input, self.now_ms);
-        let run = self.evicted_once(starts_well);
+        self.check_condition(self.now_ms, self.now_ms);
+        let starts_well = self.state.fault.is_none() && !self.state.down.input;
+        let mut run = self.evicted_once(starts_well);
         let back_ms = self.now_ms + run.input_ms + run.execute_ms;
-        // Until its first release nothing is planted: a run meets what the origins really do.
-        self.check_origins(self.now_ms, back_ms);
+        // Until its first release nothing is planted: a run meets what is really down.
+        self.check_condition(self.now_ms, back_ms);
 
         let outcome = self.state.draw_outcome(self.pool, self.user, self.rng);
+        if matches!(
+            outcome,
+            RunOutcome::Held(HoldCause::Site | HoldCause::BadHost)
+        ) {
+            run.slot = self.draw_slot(Some(outcome));
+        }
         match self
             .cluster
             .removed_ms
@@ -118,11 +139,19 @@ impl<'a> SimulatedJob<'a> {
         }
     }
 
-    fn check_origins(&mut self, input_ms: i64, output_ms: i64) {
-        self.state.down = OriginsDown {
-            input: self.pool.is_down(self.user.input, input_ms),
-            output: self.pool.is_down(self.user.output, output_ms),
+    /// Looks at what is down when input is fetched, and when output is sent.
+    fn check_condition(&mut self, input_ms: i64, output_ms: i64) {
+        let origin = |place: Option<usize>, time_ms| {
+            place.is_some_and(|place| self.pool.origins[place].outages.is_down(time_ms))
         };
+        let mount = self.user.mount.filter(|_| self.state.reads_mount);
+        self.state.down = DataDown {
+            input: origin(self.user.input, input_ms),
+            output: origin(self.user.output, output_ms),
+            mount: mount.is_some_and(|place| self.pool.mounts[place].outages.is_down(input_ms)),
+        };
+        self.state.bad_share = self.pool.bad_hosts.share(input_ms);
+        self.checked_ms = input_ms;
     }
 
     /// Held for `cause`, released, run again, and so on.
@@ -159,8 +188,8 @@ impl<'a> SimulatedJob<'a> {
         let hold_ms = self.now_ms;
         let code = self.traces.last_code;
         let way = self.user.release.release_way(self.state.holds, code.0);
+        self.check_condition(hold_ms, hold_ms);
         let grown = self.with_grown_request(cause);
-        self.check_origins(hold_ms, hold_ms);
         let p_hold = success_at_hold(&grown, cause, way, hold_ms, self.pool, self.user);
 
         let second = |time_ms: i64| time_ms.div_euclid(1000) * 1000;
@@ -185,17 +214,17 @@ impl<'a> SimulatedJob<'a> {
 
         let quantile = self.rng.random();
         self.now_ms += self.user.release.delay_ms(way, hold_ms, quantile);
-        if !self.is_released(cause, way) || self.now_ms >= self.pool.end_ms {
+        if !self.is_released(cause, way, p_hold) || self.now_ms >= self.pool.end_ms {
             return None;
         }
 
         self.state = grown;
-        if self.rng.random::<f64>() < repair_chance(self.user, way) {
+        if self.rng.random::<f64>() < repair_chance(self.user, way, cause) {
             self.state = self.state.after_repair(cause);
         }
         let needed_mb = f64::from(self.cluster.request_memory_mb) * self.cluster.memory;
         self.request_memory_mb = (needed_mb / self.state.memory).round() as u32;
-        self.check_origins(self.now_ms, self.now_ms);
+        self.check_condition(self.now_ms, self.now_ms);
 
         let truth = &mut self.traces.cycles[at].truth;
         truth.release_time_ms = second(self.now_ms);
@@ -232,7 +261,7 @@ impl<'a> SimulatedJob<'a> {
     }
 
     /// Whether the job is released when its time has come; if not, it may be removed.
-    fn is_released(&mut self, cause: HoldCause, way: ReleaseWay) -> bool {
+    fn is_released(&mut self, cause: HoldCause, way: ReleaseWay, p_hold: f64) -> bool {
         if way == ReleaseWay::Automatic {
             return true;
         }
@@ -243,13 +272,14 @@ impl<'a> SimulatedJob<'a> {
             _ if self.state.holds > MAX_AUTOMATIC_RELEASES => 0.5,
             _ => self.user.removes_held,
         };
-
-        match self.rng.random::<f64>() {
-            chance if chance < removes => self.removed_by_person(),
-            chance if chance < removes + FORGOTTEN => {}
-            _ => return true,
+        if self.rng.random::<f64>() < removes {
+            self.removed_by_person();
+            return false;
         }
-        false
+
+        let is_own_hold = cause == HoldCause::Person;
+        let released = self.user.release.release_chance(p_hold, is_own_hold);
+        self.rng.random::<f64>() < released
     }
 
     fn removed_by_person(&mut self) {
@@ -275,6 +305,7 @@ impl<'a> SimulatedJob<'a> {
             request_memory_mb: self.request_memory_mb,
             holds: self.state.holds,
             runs: self.runs,
+            last_slot: self.last_slot,
             what,
         });
     }

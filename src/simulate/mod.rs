@@ -9,13 +9,17 @@
 //! generator of its own; their later events wait for their slices. Then the slice's events are
 //! sorted, written as text in parallel, and appended.
 
+mod bad_hosts;
+mod batch_names;
 mod hold_cause;
 mod hold_reason;
 mod hold_truth;
 mod job;
 mod outages;
 mod pool;
+mod pool_user;
 mod release_habit;
+mod repair_habit;
 mod run;
 mod run_chances;
 mod settings;
@@ -352,6 +356,22 @@ mod tests {
     }
 
     #[test]
+    fn every_hold_has_a_chance_whether_it_is_released_or_not() {
+        let (_, cycles) = cycles(3, 20_000, 14);
+        let mut never_released = 0;
+        for cycle in &cycles {
+            assert!((0.0..=1.0).contains(&cycle.truth.p_hold));
+            assert_eq!(cycle.truth.is_released, cycle.truth.p_release.is_some());
+            never_released += usize::from(!cycle.truth.is_released);
+        }
+        let share = never_released as f64 / cycles.len() as f64;
+        assert!(
+            (0.1..0.6).contains(&share),
+            "{share} of the holds are never released"
+        );
+    }
+
+    #[test]
     fn there_is_something_to_learn_that_codes_do_not_tell() {
         let (summary, cycles) = cycles(1, 20_000, 14);
         let (best, by_code) = (
@@ -369,9 +389,13 @@ mod tests {
                 .count()
         };
         let (outages, wrong_urls) = (of(HoldCause::InputOutage), of(HoldCause::WrongUrl));
+        let (unmounted, bad_hosts) = (of(HoldCause::MountOutage), of(HoldCause::BadHost));
         assert!(
-            outages > 50 && wrong_urls > 50,
-            "{outages} holds by outages, {wrong_urls} by wrong addresses"
+            [outages, wrong_urls, unmounted, bad_hosts]
+                .iter()
+                .all(|holds| *holds > 30),
+            "{outages} holds by outages, {wrong_urls} by wrong addresses, {unmounted} by file \
+             systems, {bad_hosts} by bad hosts"
         );
         let share = summary.held_jobs as f64 / summary.jobs as f64;
         assert!((0.02..0.1).contains(&share), "{share} of the jobs are held");

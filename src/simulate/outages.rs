@@ -1,41 +1,60 @@
-//! A seed → when each shared data origin is down: a two-state Markov chain, and its closed form.
+//! A seed → when each thing that many jobs share is out of order: two-state Markov chains, and their
+//! closed form.
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-/// How long an origin stays up, on average.
-const UP_MEAN_MS: f64 = 84.0 * 3_600_000.0;
-/// How long an outage lasts, on average.
-const DOWN_MEAN_MS: f64 = 3.0 * 3_600_000.0;
+/// How long something works and then does not, on average.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutageLaw {
+    up_mean_ms: f64,
+    down_mean_ms: f64,
+}
 
-/// A server that many users' files come from or go to.
+impl OutageLaw {
+    pub(super) const fn hours(up_mean_h: f64, down_mean_h: f64) -> OutageLaw {
+        OutageLaw {
+            up_mean_ms: up_mean_h * 3_600_000.0,
+            down_mean_ms: down_mean_h * 3_600_000.0,
+        }
+    }
+
+    /// The chance of being down `later_ms` after a moment of being down or not.
+    pub(super) fn down_probability(&self, is_down: bool, later_ms: i64) -> f64 {
+        let share = self.down_mean_ms / (self.up_mean_ms + self.down_mean_ms);
+        let rate = 1.0 / self.up_mean_ms + 1.0 / self.down_mean_ms;
+        let decay = (-(later_ms as f64) * rate).exp();
+        share + (f64::from(u8::from(is_down)) - share) * decay
+    }
+}
+
+/// When something is down.
 #[derive(Debug)]
-pub(super) struct DataOrigin {
-    /// Its part of the name space.
-    pub(super) name: &'static str,
+pub(super) struct OutageTimes {
     /// When it changes state, epoch ms: down, up, down ...
     switches_ms: Vec<i64>,
 }
 
-impl DataOrigin {
-    /// An origin that is up at `from_ms`, followed until `to_ms`.
-    pub(super) fn new(
-        name: &'static str,
+impl OutageTimes {
+    /// Of something that is up at `from_ms`, followed until `to_ms`.
+    pub(super) fn draw(
+        law: OutageLaw,
         from_ms: i64,
         to_ms: i64,
         rng: &mut ChaCha8Rng,
-    ) -> DataOrigin {
-        let (mut switches_ms, mut now_ms) = (Vec::new(), from_ms);
+    ) -> OutageTimes {
+        let mut switches_ms = Vec::new();
+        let mut now_ms = from_ms;
         while now_ms < to_ms {
             let mean_ms = if switches_ms.len() % 2 == 0 {
-                UP_MEAN_MS
+                law.up_mean_ms
             } else {
-                DOWN_MEAN_MS
+                law.down_mean_ms
             };
             now_ms += draw_exponential(rng, mean_ms) as i64 + 1;
             switches_ms.push(now_ms);
         }
-        DataOrigin { name, switches_ms }
+        OutageTimes { switches_ms }
     }
 
     /// Whether it is down at `time_ms`.
@@ -45,16 +64,14 @@ impl DataOrigin {
             % 2
             == 1
     }
+
+    /// When it changes state, epoch ms; it goes down first.
+    pub(super) fn switches_ms(&self) -> &[i64] {
+        &self.switches_ms
+    }
 }
 
-/// The chance that an origin is down `later_ms` after a moment at which it was down or not.
-pub(super) fn down_probability(is_down: bool, later_ms: i64) -> f64 {
-    let share = DOWN_MEAN_MS / (UP_MEAN_MS + DOWN_MEAN_MS);
-    let decay = (-(later_ms as f64) * (1.0 / UP_MEAN_MS + 1.0 / DOWN_MEAN_MS)).exp();
-    share + (f64::from(u8::from(is_down)) - share) * decay
-}
-
-/// A draw from the draw_exponential distribution with this mean.
+/// A draw from the exponential distribution with this mean.
 pub(super) fn draw_exponential(rng: &mut ChaCha8Rng, mean: f64) -> f64 {
     -mean * (1.0 - rng.random::<f64>()).ln()
 }
@@ -68,14 +85,16 @@ mod tests {
     fn the_closed_form_is_that_of_the_chain() {
         const HOUR_MS: i64 = 3_600_000;
         let hours = 2_000_000;
-        let origin = DataOrigin::new("o", 0, hours * HOUR_MS, &mut generator(1, "outages", &[]));
+        let law = OutageLaw::hours(84.0, 3.0);
+        let mut rng = generator(1, "outages", &[]);
+        let times = OutageTimes::draw(law, 0, hours * HOUR_MS, &mut rng);
         for (lag, state) in [(0, true), (3, true), (3, false), (48, true)] {
             let seen: Vec<bool> = (0..hours - lag)
-                .filter(|hour| origin.is_down(hour * HOUR_MS) == state)
-                .map(|hour| origin.is_down((hour + lag) * HOUR_MS))
+                .filter(|hour| times.is_down(hour * HOUR_MS) == state)
+                .map(|hour| times.is_down((hour + lag) * HOUR_MS))
                 .collect();
             let share = seen.iter().filter(|down| **down).count() as f64 / seen.len() as f64;
-            let expected = down_probability(state, lag * HOUR_MS);
+            let expected = law.down_probability(state, lag * HOUR_MS);
             assert!(
                 (share - expected).abs() < 0.01,
                 "lag {lag}, down {state}: {share} instead of {expected}"

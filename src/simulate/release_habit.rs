@@ -15,13 +15,31 @@ const OFFICE_TO_H: i64 = 24;
 /// `PeriodicRelease` stops here: its rule is `NumHolds <= 4`.
 pub(super) const MAX_AUTOMATIC_RELEASES: u32 = 4;
 
+/// The chance that nobody cares for a held job any more.
+const FORGOTTEN: f64 = 0.04;
+/// Belief in a job turns into a release within so much of probability.
+const BELIEF_SPREAD: f64 = 0.08;
+
 /// How a user releases held jobs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReleaseHabit {
+    /// Which of them, by hand.
+    pub(super) choice: ReleaseChoice,
     /// `PeriodicRelease` waits so long, if there is one.
     pub(super) automatic_s: Option<u32>,
     /// By hand it takes at most so long, office hours aside.
     pub(super) slowest_s: f64,
+}
+
+/// Which held jobs a user releases by hand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum ReleaseChoice {
+    /// All that are not removed or forgotten.
+    All,
+    /// Those that the user, who knows why a job is held, believes to succeed at least so probably.
+    Believed(f64),
+    /// None but those that the user held.
+    Never,
 }
 
 /// What becomes of a held job next.
@@ -36,10 +54,31 @@ pub(super) enum ReleaseWay {
 impl ReleaseHabit {
     pub(super) fn new(rng: &mut ChaCha8Rng) -> ReleaseHabit {
         let automatic_s = (rng.random::<f64>() < 0.3).then(|| 300 * rng.random_range(1..=6));
+        let threshold = rng.random_range(0.25..0.7);
+        let choice = match rng.random_range(0..100) {
+            0..50 => ReleaseChoice::All,
+            50..88 => ReleaseChoice::Believed(threshold),
+            _ => ReleaseChoice::Never,
+        };
         ReleaseHabit {
+            choice,
             automatic_s,
             slowest_s: 1800.0 * 36f64.powf(rng.random()),
         }
+    }
+
+    /// The chance that a user who does not remove a job releases it by hand, where success after a
+    /// release has the probability `p_hold`.
+    pub(super) fn release_chance(&self, p_hold: f64, is_own_hold: bool) -> f64 {
+        let chosen = match self.choice {
+            _ if is_own_hold => 1.0,
+            ReleaseChoice::All => 1.0,
+            ReleaseChoice::Believed(threshold) => {
+                1.0 / (1.0 + ((threshold - p_hold) / BELIEF_SPREAD).exp())
+            }
+            ReleaseChoice::Never => 0.0,
+        };
+        chosen * (1.0 - FORGOTTEN)
     }
 
     /// Who decides about a job at its hold number `holds`, for hold reason code `code`.
@@ -96,6 +135,7 @@ mod tests {
     #[test]
     fn nobody_releases_by_hand_at_night() {
         let by_hand = ReleaseHabit {
+            choice: ReleaseChoice::All,
             automatic_s: None,
             slowest_s: 7200.0,
         };
@@ -116,6 +156,7 @@ mod tests {
     #[test]
     fn periodic_release_ends_after_four_holds() {
         let automatic = ReleaseHabit {
+            choice: ReleaseChoice::Never,
             automatic_s: Some(600),
             slowest_s: 7200.0,
         };
@@ -129,5 +170,24 @@ mod tests {
             [ReleaseWay::ByHand; 3]
         );
         assert_eq!(automatic.delay_ms(ReleaseWay::Automatic, 0, 0.5), 750_000);
+    }
+
+    #[test]
+    fn who_releases_only_the_believed_tells_them_apart() {
+        let habit = |choice| ReleaseHabit {
+            choice,
+            automatic_s: None,
+            slowest_s: 7200.0,
+        };
+        let believed = habit(ReleaseChoice::Believed(0.5));
+        assert!(believed.release_chance(0.1, false) < 0.05);
+        assert!(believed.release_chance(0.9, false) > 0.9);
+        let never = habit(ReleaseChoice::Never);
+        assert_eq!(never.release_chance(1.0, false), 0.0);
+        assert!(
+            never.release_chance(0.5, true) > 0.9,
+            "what one held oneself"
+        );
+        assert!(habit(ReleaseChoice::All).release_chance(0.0, false) > 0.9);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rand::Rng as _;
 
+use super::bad_hosts::BAD_HOST_FAILS;
 use super::hold_cause::HoldCause;
 use super::hold_reason::HoldPlace;
 use super::job::{LATER_WAIT_MS, SimulatedJob};
@@ -17,8 +18,7 @@ const REPORTS_S: [i64; 3] = [20, 600, 3600];
 
 /// A run that is about to begin: where, and how long its parts take.
 pub(super) struct PlannedRun {
-    site: usize,
-    slot: PoolSlot,
+    pub(super) slot: PoolSlot,
     pub(super) input_ms: i64,
     pub(super) execute_ms: i64,
     output_ms: i64,
@@ -28,7 +28,9 @@ impl SimulatedJob<'_> {
     /// Prepares a run, perhaps after one that is evicted.
     pub(super) fn evicted_once(&mut self, may_evict: bool) -> PlannedRun {
         let run = self.next_run(None);
-        if !may_evict || self.rng.random::<f64>() >= self.pool.sites[run.site].evicts {
+        if !may_evict
+            || self.rng.random::<f64>() >= self.pool.sites[usize::from(run.slot.site)].evicts
+        {
             return run;
         }
         let part = self.rng.random_range(0.05..0.9);
@@ -46,24 +48,60 @@ impl SimulatedJob<'_> {
 
     /// Draws where the next run takes place, and how long its parts take.
     pub(super) fn next_run(&mut self, outcome: Option<RunOutcome>) -> PlannedRun {
+        let slot = self.draw_slot(outcome);
         let rng = &mut *self.rng;
-        let site = self
-            .pool
-            .any_site(outcome == Some(RunOutcome::Held(HoldCause::Site)), rng);
-        let host = rng.random_range(0..self.pool.sites[site].hosts.len());
-        let slot = PoolSlot {
-            site: site as u16,
-            host: host as u16,
-            number: rng.random_range(1..65),
-        };
         let spread = 2f64.powf(rng.random_range(-1.0..1.0));
         PlannedRun {
-            site,
             slot,
             input_ms: rng.random_range(400..20_000),
             execute_ms: (self.cluster.run_s * spread * 1000.0) as i64 + 2000,
             output_ms: rng.random_range(200..8_000),
         }
+    }
+
+    /// A slot where a run can have this outcome.
+    pub(super) fn draw_slot(&mut self, outcome: Option<RunOutcome>) -> PoolSlot {
+        let (site, host) = match outcome {
+            Some(RunOutcome::Held(HoldCause::BadHost)) => self.draw_bad_host(),
+            Some(RunOutcome::Held(HoldCause::Site)) => {
+                let site = self.pool.any_faulty_site(self.rng);
+                let hosts = self.pool.sites[site].hosts.len();
+                (site, self.rng.random_range(0..hosts))
+            }
+            _ => self.draw_host(),
+        };
+        PoolSlot {
+            site: site as u16,
+            host: host as u16,
+            number: self.rng.random_range(1..65),
+        }
+    }
+
+    /// A site and host, hardly ever one that spoils runs now.
+    fn draw_host(&mut self) -> (usize, usize) {
+        loop {
+            let site = self.rng.random_range(0..self.pool.sites.len());
+            let hosts = &self.pool.sites[site].hosts;
+            let host = self.rng.random_range(0..hosts.len());
+            let spoils = hosts[host].outages.is_down(self.checked_ms);
+            if !spoils || self.rng.random::<f64>() >= BAD_HOST_FAILS {
+                return (site, host);
+            }
+        }
+    }
+
+    /// A site and host that spoil runs now.
+    fn draw_bad_host(&mut self) -> (usize, usize) {
+        let bad = self.pool.bad_hosts_at(self.checked_ms);
+        let parts: f64 = bad.iter().map(|(_, _, part)| part).sum();
+        let mut left = self.rng.random::<f64>() * parts;
+        for (site, host, part) in &bad {
+            left -= part;
+            if left < 0.0 {
+                return (*site, *host);
+            }
+        }
+        bad.last().map_or((0, 0), |(site, host, _)| (*site, *host))
     }
 
     /// Follows a run to its end; returns why the job is held, if it is.
@@ -154,26 +192,25 @@ impl SimulatedJob<'_> {
             },
         };
         self.runs = false;
+        self.last_slot = Some(run.slot);
         self.push(TracedEvent::Terminated(usage, exit));
     }
 
     /// Goes on hold, out of a run: 021 where the starter met an error, 004 and 012 with the same
     /// code.
     fn hold(&mut self, cause: HoldCause, run: &PlannedRun, execute_ms: i64, starter_says: bool) {
-        let site = &self.pool.sites[run.site];
-        let slot = format!(
-            "slot1_{}@{}",
-            run.slot.number,
-            site.hosts[usize::from(run.slot.host)].name
-        );
+        let site = &self.pool.sites[usize::from(run.slot.site)];
+        let host = &site.hosts[usize::from(run.slot.host)];
+        let slot = format!("slot1_{}@{}", run.slot.number, host.name);
         let place = HoldPlace {
             pool: self.pool,
             user: self.user,
+            cluster: self.cluster,
+            site,
+            host,
             slot: &slot,
-            batch: &self.cluster.batch,
             proc: self.proc,
             request_memory_mb: self.request_memory_mb,
-            is_pilot: site.is_pilot,
             variant: self.rng.random(),
         };
         let (code, reason): (HoldCode, Arc<str>) =
@@ -203,6 +240,7 @@ impl SimulatedJob<'_> {
 
     fn evict(&mut self, code: HoldCode, reason: &Arc<str>, execute_ms: i64, run: &PlannedRun) {
         let usage = Box::new(self.usage(execute_ms, run));
+        self.last_slot = Some(run.slot);
         self.push(TracedEvent::Evicted(usage, code, reason.clone()));
         self.runs = false;
     }
@@ -232,10 +270,13 @@ impl SimulatedJob<'_> {
 impl PlannedRun {
     pub(super) fn reaches_execution(&self, outcome: RunOutcome) -> bool {
         use HoldCause::{
-            InputGlitch, InputOutage, MissingExecutable, MissingInput, Site, WrongUrl,
+            BadHost, InputGlitch, InputOutage, MissingExecutable, MissingInput, MountOutage, Site,
+            WrongUrl,
         };
         let early = [
             MissingInput,
+            MountOutage,
+            BadHost,
             WrongUrl,
             InputOutage,
             InputGlitch,

@@ -4,13 +4,17 @@
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
+use super::bad_hosts::{later_share, spoiling_chance};
 use super::hold_cause::HoldCause;
-use super::outages::down_probability;
-use super::pool::{PoolUser, SimulatedPool};
+use super::outages::OutageLaw;
+use super::pool::{MOUNT, ORIGIN, SimulatedPool};
+use super::pool_user::PoolUser;
 use super::release_habit::ReleaseWay;
 
 /// While an origin is down, so many transfers fail.
 const OUTAGE_FAILS: f64 = 0.85;
+/// While a shared file system is not mounted, so many jobs miss their input.
+const UNMOUNTED_FAILS: f64 = 0.97;
 /// Transfers of an origin that is up fail now and then.
 const TRANSFER_FAILS: f64 = 0.0015;
 /// Memory varies between runs by so much, evenly.
@@ -33,11 +37,13 @@ pub(super) enum RunOutcome {
     Held(HoldCause),
 }
 
-/// Which of the origins that a job's data are on are down.
+/// Which of the places that a job's data are on are down: the origin of its input, that of its
+/// output, the shared file system that it reads from.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct OriginsDown {
+pub(super) struct DataDown {
     pub(super) input: bool,
     pub(super) output: bool,
+    pub(super) mount: bool,
 }
 
 /// What decides about a job's next run.
@@ -47,7 +53,11 @@ pub(super) struct JobCondition {
     pub(super) fault: Option<HoldCause>,
     /// The memory that the job needs on average, over what it asks for.
     pub(super) memory: f64,
-    pub(super) down: OriginsDown,
+    /// Whether the job reads from its user's shared file system.
+    pub(super) reads_mount: bool,
+    pub(super) down: DataDown,
+    /// The share of the pool that spoils runs.
+    pub(super) bad_share: f64,
     /// How often the job was held so far.
     pub(super) holds: u32,
 }
@@ -55,7 +65,7 @@ pub(super) struct JobCondition {
 impl JobCondition {
     /// The chances of what can stop a run, each given that nothing before it did, in the order a
     /// run meets them.
-    fn stop_chances(&self, pool: &SimulatedPool, user: &PoolUser) -> [(RunOutcome, f64); 14] {
+    fn stop_chances(&self, pool: &SimulatedPool, user: &PoolUser) -> [(RunOutcome, f64); 16] {
         let fault = |cause| {
             (
                 RunOutcome::Held(cause),
@@ -63,6 +73,11 @@ impl JobCondition {
             )
         };
         let outage = |is_down| if is_down { OUTAGE_FAILS } else { 0.0 };
+        let unmounted = if self.down.mount {
+            UNMOUNTED_FAILS
+        } else {
+            0.0
+        };
         let glitch = |origin: Option<usize>| {
             if origin.is_some() {
                 TRANSFER_FAILS
@@ -84,6 +99,11 @@ impl JobCondition {
         };
         [
             fault(HoldCause::MissingInput),
+            (RunOutcome::Held(HoldCause::MountOutage), unmounted),
+            (
+                RunOutcome::Held(HoldCause::BadHost),
+                spoiling_chance(self.bad_share),
+            ),
             fault(HoldCause::WrongUrl),
             (
                 RunOutcome::Held(HoldCause::InputOutage),
@@ -160,18 +180,19 @@ impl JobCondition {
     }
 }
 
-/// The chance that a release in `way` comes with a repair.
-pub(super) fn repair_chance(user: &PoolUser, way: ReleaseWay) -> f64 {
+/// The chance that a release in `way` comes with a repair of what `cause` was.
+pub(super) fn repair_chance(user: &PoolUser, way: ReleaseWay, cause: HoldCause) -> f64 {
     if way == ReleaseWay::ByHand {
-        user.fixes
+        user.repair.chance(cause)
     } else {
         0.0
     }
 }
 
 /// The probability of success after a release whose moment and whose repair are not known yet,
-/// given the state at the hold: the origins go on as Markov chains, and the delay has the
-/// distribution of the user's habit.
+/// given the state at the hold: what is shared goes on as Markov chains, and the delay has the
+/// distribution of the user's habit. Whether a user releases the job at all depends on nothing that
+/// comes after the hold, so the same holds for jobs that are never released.
 pub(super) fn success_at_hold(
     state: &JobCondition,
     cause: HoldCause,
@@ -180,29 +201,86 @@ pub(super) fn success_at_hold(
     pool: &SimulatedPool,
     user: &PoolUser,
 ) -> f64 {
-    let mend = repair_chance(user, way);
-    let at = |input, output| {
-        let down = OriginsDown { input, output };
-        let state = JobCondition { down, ..*state };
-        (1.0 - mend) * state.success_probability(pool, user)
-            + mend * state.after_repair(cause).success_probability(pool, user)
-    };
-    let ends = [
-        at(false, false),
-        at(false, true),
-        at(true, false),
-        at(true, true),
-    ];
-    let given = |origin: Option<usize>, is_down, delay_ms| {
-        origin.map_or(0.0, |_| down_probability(is_down, delay_ms))
-    };
-    let one = |step: u32| {
+    let by_data = DataChances::new(state, repair_chance(user, way, cause), cause, pool, user);
+    let mut sum = 0.0;
+    for step in 0..QUANTILES {
         let quantile = (f64::from(step) + 0.5) / f64::from(QUANTILES);
         let delay_ms = user.release.delay_ms(way, hold_ms, quantile);
-        let input = given(user.input, state.down.input, delay_ms);
-        let output = given(user.output, state.down.output, delay_ms);
-        (1.0 - input) * ((1.0 - output) * ends[0] + output * ends[1])
-            + input * ((1.0 - output) * ends[2] + output * ends[3])
-    };
-    (0..QUANTILES).map(one).sum::<f64>() / f64::from(QUANTILES)
+        let bad_share = later_share(state.bad_share, delay_ms);
+        sum += (1.0 - spoiling_chance(bad_share)) * by_data.mean(state, delay_ms);
+    }
+    sum / f64::from(QUANTILES)
+}
+
+/// The probability of success, bad hosts aside, for every state of what holds a job's data.
+struct DataChances {
+    /// What is down, and how probably the job then ends well.
+    cases: Vec<(DataDown, f64)>,
+    has_input: bool,
+    has_output: bool,
+}
+
+impl DataChances {
+    fn new(
+        state: &JobCondition,
+        mended: f64,
+        cause: HoldCause,
+        pool: &SimulatedPool,
+        user: &PoolUser,
+    ) -> DataChances {
+        let has_input = user.input.is_some();
+        let has_output = user.output.is_some();
+        let mut cases = Vec::with_capacity(8);
+        for number in 0..8 {
+            let down = DataDown {
+                input: number & 1 != 0,
+                output: number & 2 != 0,
+                mount: number & 4 != 0,
+            };
+            let is_impossible = down.input && !has_input
+                || down.output && !has_output
+                || down.mount && !state.reads_mount;
+            if is_impossible {
+                continue;
+            }
+
+            let state = JobCondition {
+                down,
+                bad_share: 0.0,
+                ..*state
+            };
+            let as_is = state.success_probability(pool, user);
+            let after_repair = state.after_repair(cause).success_probability(pool, user);
+            cases.push((down, (1.0 - mended) * as_is + mended * after_repair));
+        }
+        DataChances {
+            cases,
+            has_input,
+            has_output,
+        }
+    }
+
+    /// The mean over what may be down `delay_ms` after `state`.
+    fn mean(&self, state: &JobCondition, delay_ms: i64) -> f64 {
+        let later = |exists: bool, law: OutageLaw, is_down| {
+            if exists {
+                law.down_probability(is_down, delay_ms)
+            } else {
+                0.0
+            }
+        };
+        let input = later(self.has_input, ORIGIN, state.down.input);
+        let output = later(self.has_output, ORIGIN, state.down.output);
+        let mount = later(state.reads_mount, MOUNT, state.down.mount);
+        let chance_of = |is_down, down: f64| if is_down { down } else { 1.0 - down };
+
+        let mut sum = 0.0;
+        for (down, success) in &self.cases {
+            let chance = chance_of(down.input, input)
+                * chance_of(down.output, output)
+                * chance_of(down.mount, mount);
+            sum += chance * success;
+        }
+        sum
+    }
 }

@@ -1,14 +1,17 @@
 //! A number of jobs and a span of time → clusters in the order of their submission, by day and
 //! week.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
+use super::batch_names::{BatchNaming, DagPlace};
 use super::hold_cause::HoldCause;
 use super::outages::draw_exponential;
 use super::pool::SimulatedPool;
+use super::pool_user::{FILES_OF_USER, PoolUser};
 use super::settings::{DAY_MS, SimulationSettings};
 use crate::seed::generator;
 
@@ -26,7 +29,19 @@ pub(super) struct JobCluster {
     /// When it is submitted, epoch ms.
     pub(super) submit_ms: i64,
     pub(super) size: u32,
-    pub(super) batch: String,
+    /// What the user or DAGMan calls the batch, if anything.
+    pub(super) batch: Option<String>,
+    /// The node of a DAG that the cluster is, and its name.
+    pub(super) dag: Option<(DagPlace, String)>,
+    /// Whether it is DAGMan's own job.
+    pub(super) is_dagman: bool,
+    /// What the user's directory for this work is called, on the access point and on origins. Clusters
+    /// share it.
+    pub(super) directory: String,
+    /// The name of a file that the jobs read; other clusters read the same.
+    pub(super) file: &'static str,
+    /// Whether that file is on the user's shared file system.
+    pub(super) reads_mount: bool,
     /// What holds the jobs of this share until it is mended.
     pub(super) fault: Option<HoldCause>,
     pub(super) faulty_share: f64,
@@ -55,13 +70,20 @@ impl JobCluster {
         let fault =
             chance(&mut rng, user.faults).then(|| any_fault(user.input.is_some(), &mut rng));
         let removed = chance(&mut rng, REMOVED);
+        let (directory, file) = work_of(user, &mut rng);
+        let batch = user.naming.batch_name(submission.dag, &mut rng);
 
         let cluster = JobCluster {
             id: submission.id,
             user: submission.user,
             submit_ms: submission.submit_ms,
             size: submission.size,
-            batch: format!("run{}", submission.id % 97),
+            batch: batch.filter(|_| !submission.is_dagman),
+            dag: submission.dag.map(|dag| (dag, dag.node_name())),
+            is_dagman: submission.is_dagman,
+            directory,
+            file,
+            reads_mount: user.mount.is_some() && chance(&mut rng, 0.6),
             fault,
             faulty_share: if chance(&mut rng, 0.6) {
                 1.0
@@ -97,12 +119,28 @@ fn any_fault(has_origin: bool, rng: &mut ChaCha8Rng) -> HoldCause {
     }
 }
 
+/// The directory and the file of a cluster: a user has a few of each.
+fn work_of(user: &PoolUser, rng: &mut ChaCha8Rng) -> (String, &'static str) {
+    let file = user.files[rng.random_range(0..FILES_OF_USER)];
+    let directory = ["maps", "tiles", "scan"][rng.random_range(0..3)];
+    (directory.to_owned(), file)
+}
+
 /// Who submits how much, and when.
 pub(super) struct ClusterSubmission {
     id: u32,
     user: usize,
     submit_ms: i64,
     size: u32,
+    dag: Option<DagPlace>,
+    is_dagman: bool,
+}
+
+/// A DAG that is submitting its nodes.
+struct OpenDag {
+    dagman_cluster: u32,
+    next_node: u32,
+    nodes: u32,
 }
 
 /// The stream of submissions.
@@ -115,6 +153,8 @@ pub(super) struct SubmissionSchedule {
     submitted: u64,
     next_id: u32,
     now_ms: i64,
+    /// By user.
+    open_dags: BTreeMap<usize, OpenDag>,
 }
 
 impl SubmissionSchedule {
@@ -137,6 +177,7 @@ impl SubmissionSchedule {
             submitted: 0,
             next_id: 1,
             now_ms: start_ms,
+            open_dags: BTreeMap::new(),
         }
     }
 
@@ -161,16 +202,66 @@ impl SubmissionSchedule {
                 user,
                 submit_ms,
                 size: size as u32,
+                dag: None,
+                is_dagman: false,
             });
         }
 
         self.now_ms = to_ms;
         found.sort_by_key(|submission| submission.submit_ms);
-        for submission in &mut found {
-            submission.id = self.next_id;
-            self.next_id += 1;
+        let mut named = Vec::with_capacity(found.len());
+        for mut submission in found {
+            if pool.users[submission.user].naming == BatchNaming::Dags {
+                named.extend(self.begin_dag(&mut submission));
+                submission.dag = self.next_node(submission.user);
+            }
+            submission.id = self.next_id();
+            named.push(submission);
         }
-        found
+        named
+    }
+
+    /// DAGMan's own job, where a user has no DAG that submits nodes; it is one of the jobs of
+    /// `submission`.
+    fn begin_dag(&mut self, submission: &mut ClusterSubmission) -> Option<ClusterSubmission> {
+        if self.open_dags.contains_key(&submission.user) || submission.size < 2 {
+            return None;
+        }
+        let dagman_cluster = self.next_id();
+        let open = OpenDag {
+            dagman_cluster,
+            next_node: 0,
+            nodes: 4 + dagman_cluster % 23,
+        };
+        self.open_dags.insert(submission.user, open);
+        submission.size -= 1;
+        Some(ClusterSubmission {
+            id: dagman_cluster,
+            size: 1,
+            dag: None,
+            is_dagman: true,
+            ..*submission
+        })
+    }
+
+    /// The next node of the DAG of `user`; none while there is no DAG.
+    fn next_node(&mut self, user: usize) -> Option<DagPlace> {
+        let open = self.open_dags.get_mut(&user)?;
+        let place = DagPlace {
+            dagman_cluster: open.dagman_cluster,
+            node: open.next_node,
+        };
+        open.next_node += 1;
+        if open.next_node == open.nodes {
+            self.open_dags.remove(&user);
+        }
+        Some(place)
+    }
+
+    fn next_id(&mut self) -> u32 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
     }
 
     /// The share of all jobs that are submitted before `time_ms`.

@@ -29,6 +29,9 @@ pub struct SimulationSummary {
     pub by_code: Vec<CodeCount>,
     /// The ROC-AUC of the planted probabilities at the hold: no model can do better, but for luck.
     pub best_roc_auc: Option<f64>,
+    /// The same at the release.
+    #[serde(default)]
+    pub best_release_roc_auc: Option<f64>,
     /// The ROC-AUC of the success rates by hold code, of these very holds.
     pub by_code_roc_auc: Option<f64>,
 }
@@ -81,6 +84,7 @@ impl SimulationSummary {
             })
         };
         self.best_roc_auc = roc_auc(&|cycle| cycle.truth.p_hold);
+        self.best_release_roc_auc = roc_auc(&|cycle| cycle.truth.p_release.unwrap_or_default());
         self.by_code_roc_auc = roc_auc(&|cycle| rate(&cycle.code));
         self.holds = cycles.len() as u64;
         self.by_code = by_code.into_values().collect();

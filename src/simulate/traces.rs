@@ -23,6 +23,7 @@ pub(super) struct PoolSlot {
 #[derive(Debug)]
 pub(super) enum TracedEvent {
     Submitted,
+    DagmanStarted,
     InputStarted(PoolSlot),
     InputFinished,
     Executing(PoolSlot),
@@ -48,6 +49,7 @@ pub(super) struct TimedEvent {
     pub(super) request_memory_mb: u32,
     pub(super) holds: u32,
     pub(super) runs: bool,
+    pub(super) last_slot: Option<PoolSlot>,
     pub(super) what: TracedEvent,
 }
 
@@ -149,7 +151,12 @@ impl TimedEvent {
             submit_s: cluster.submit_ms.div_euclid(1000),
             schedd: SCHEDD,
             owner: &pool.users[cluster.user].name,
-            batch: &cluster.batch,
+            batch: cluster.batch.as_deref(),
+            dag_node: cluster.dag.as_ref().map(|(dag, name)| eventlog::DagNode {
+                dagman_cluster: dag.dagman_cluster,
+                name,
+            }),
+            last_slot: self.last_slot.map(|slot| slot.of(pool)),
             request_cpus: cluster.request_cpus,
             request_disk_kb: cluster.request_disk_kb,
             request_memory_mb: self.request_memory_mb,
@@ -161,6 +168,7 @@ impl TimedEvent {
     fn body<'a>(&'a self, pool: &'a SimulatedPool) -> EventBody<'a> {
         match &self.what {
             TracedEvent::Submitted => EventBody::Submit(SCHEDD_ADDRESS),
+            TracedEvent::DagmanStarted => EventBody::ExecuteAtSchedd(SCHEDD_ADDRESS),
             TracedEvent::InputStarted(slot) => EventBody::InputStarted(slot.of(pool)),
             TracedEvent::InputFinished => EventBody::InputFinished,
             TracedEvent::Executing(slot) => EventBody::Execute(slot.of(pool)),
@@ -181,7 +189,7 @@ impl TimedEvent {
 
 impl PoolSlot {
     fn of(self, pool: &SimulatedPool) -> eventlog::DynamicSlot<'_> {
-        let PoolHost { name, address } =
+        let PoolHost { name, address, .. } =
             &pool.sites[usize::from(self.site)].hosts[usize::from(self.host)];
         eventlog::DynamicSlot {
             number: self.number,

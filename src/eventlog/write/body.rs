@@ -13,8 +13,12 @@ pub struct JobDescription<'a> {
     pub schedd: &'a str,
     /// Who submitted it.
     pub owner: &'a str,
-    /// The name of its batch.
-    pub batch: &'a str,
+    /// The name of its batch, if it has one.
+    pub batch: Option<&'a str>,
+    /// The node of a DAG that it belongs to.
+    pub dag_node: Option<DagNode<'a>>,
+    /// The slot of its last run that has ended.
+    pub last_slot: Option<DynamicSlot<'a>>,
     /// Cores asked for.
     pub request_cpus: u32,
     /// Disk asked for, in KiB.
@@ -25,6 +29,15 @@ pub struct JobDescription<'a> {
     pub runs: bool,
     /// How often it was held so far.
     pub holds: u32,
+}
+
+/// What DAGMan says of the jobs that it submits.
+#[derive(Debug, Clone, Copy)]
+pub struct DagNode<'a> {
+    /// The cluster of DAGMan's own job.
+    pub dagman_cluster: u32,
+    /// The name of the node.
+    pub name: &'a str,
 }
 
 /// A slot of an execution point.
@@ -97,6 +110,8 @@ pub enum EventBody<'a> {
     Submit(&'a str),
     /// 001.
     Execute(DynamicSlot<'a>),
+    /// 001 of a job that runs beside the schedd at this address, without `<` and `>`.
+    ExecuteAtSchedd(&'a str),
     /// 004; a job that is held out of a run has the codes of the hold.
     Evicted(&'a ResourceUsage, HoldCode, &'a str),
     /// 005.
@@ -125,7 +140,7 @@ impl EventBody<'_> {
     pub(super) fn number(&self) -> u32 {
         match self {
             EventBody::Submit(_) => 0,
-            EventBody::Execute(_) => 1,
+            EventBody::Execute(_) | EventBody::ExecuteAtSchedd(_) => 1,
             EventBody::Evicted(..) => 4,
             EventBody::Terminated(..) => 5,
             EventBody::ImageSize(_) => 6,

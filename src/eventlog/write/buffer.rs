@@ -27,6 +27,15 @@ impl LogBuffer {
         );
     }
 
+    /// What a submission notes of its batch and its node of a DAG.
+    pub(super) fn put_submit_notes(&mut self, job: &JobDescription<'_>) {
+        self.put("[ ");
+        if let Some(node) = job.dag_node {
+            self.put_all(&["DAGNodeName = \"", node.name, "\"; "]);
+        }
+        self.put_all(&["JobBatchName = \"", job.batch.unwrap_or_default(), "\" ]"]);
+    }
+
     /// `Usr d hh:mm:ss, Sys d hh:mm:ss`.
     pub(super) fn put_cpu_time(&mut self, user_s: u32, system_s: u32) {
         for (label, seconds) in [("Usr ", user_s), (", Sys ", system_s)] {

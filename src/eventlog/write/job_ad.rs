@@ -10,6 +10,8 @@ use super::buffer::LogBuffer;
 /// A value of an attribute, in the forms that ClassAds write differently.
 #[derive(Clone, Copy)]
 enum AdValue<'a> {
+    /// The ad lacks the attribute.
+    Absent,
     Int(i64),
     /// A whole number of type real.
     Real(u32),
@@ -28,22 +30,28 @@ enum AdValue<'a> {
     Time(i64),
     GlobalJobId,
     StructuredNotes,
+    /// The node of a DAG, in the words of DAGMan.
+    NodeNotes(&'a str),
     ExecuteProps,
 }
 
 type AdAttribute<'a> = (&'static str, AdValue<'a>);
 
 /// Writes the headline and the attributes of an event 028.
-pub(super) fn write_job_ad(
+pub(super) fn write_job_ad<'a>(
     text: &mut LogBuffer,
     time_ms: i64,
-    job: &JobDescription<'_>,
-    body: &EventBody<'_>,
+    job: &JobDescription<'a>,
+    body: &EventBody<'a>,
 ) {
+    // The record of a remote error is written without the job's ad.
+    let knows_job = !matches!(body, EventBody::RemoteError(..));
     let shared = shared_attributes(time_ms, job, body);
     let mut shared = shared
         .iter()
-        .filter(|(name, _)| has_attribute(job, body, name))
+        .filter(|(name, value)| {
+            !matches!(value, AdValue::Absent) && (knows_job || is_of_event(name))
+        })
         .peekable();
 
     // Both lists are sorted, so they are merged as they are written.
@@ -64,17 +72,42 @@ fn shared_attributes<'a>(
     time_ms: i64,
     job: &JobDescription<'a>,
     body: &EventBody<'_>,
-) -> [AdAttribute<'a>; 16] {
+) -> [AdAttribute<'a>; 19] {
     let (type_name, trigger_name) = event_type_names(body);
     [
         ("Cluster", AdValue::Int(job.cluster.into())),
         ("CurrentHosts", AdValue::Int(job.runs.into())),
+        (
+            "DAGManJobId",
+            job.dag_node.map_or(AdValue::Absent, |node| {
+                AdValue::Int(node.dagman_cluster.into())
+            }),
+        ),
+        (
+            "DAGNodeName",
+            job.dag_node
+                .map_or(AdValue::Absent, |node| AdValue::Plain(node.name)),
+        ),
         ("EventTime", AdValue::Time(time_ms)),
         ("EventTypeNumber", AdValue::Int(28)),
         ("GlobalJobId", AdValue::GlobalJobId),
-        ("JobBatchName", AdValue::Plain(job.batch)),
+        (
+            "JobBatchName",
+            job.batch.map_or(AdValue::Absent, AdValue::Plain),
+        ),
+        (
+            "LastRemoteHost",
+            job.last_slot.map_or(AdValue::Absent, AdValue::Slot),
+        ),
         ("MyType", AdValue::Plain(type_name)),
-        ("NumHolds", AdValue::Int(job.holds.into())),
+        (
+            "NumHolds",
+            if job.holds > 0 {
+                AdValue::Int(job.holds.into())
+            } else {
+                AdValue::Absent
+            },
+        ),
         ("Owner", AdValue::Plain(job.owner)),
         ("Proc", AdValue::Int(job.proc.into())),
         ("RequestCpus", AdValue::Int(job.request_cpus.into())),
@@ -89,8 +122,8 @@ fn shared_attributes<'a>(
     ]
 }
 
-/// Whether the ad has the shared attribute `name`.
-fn has_attribute(job: &JobDescription<'_>, body: &EventBody<'_>, name: &str) -> bool {
+/// Whether an ad has the shared attribute `name` even where nothing is known of the job.
+fn is_of_event(name: &str) -> bool {
     const OF_EVENT: [&str; 6] = [
         "Cluster",
         "EventTime",
@@ -99,19 +132,14 @@ fn has_attribute(job: &JobDescription<'_>, body: &EventBody<'_>, name: &str) -> 
         "Proc",
         "Subproc",
     ];
-    // The record of a remote error is written without the job's ad.
-    let knows_job = !matches!(body, EventBody::RemoteError(..));
-    match name {
-        "NumHolds" => job.holds > 0 && knows_job,
-        _ => knows_job || OF_EVENT.contains(&name) || name.starts_with("Trigger"),
-    }
+    OF_EVENT.contains(&name) || name.starts_with("Trigger")
 }
 
 /// The type of the event as its ad names it, and its number's name.
 fn event_type_names(body: &EventBody<'_>) -> (&'static str, &'static str) {
     match body {
         EventBody::Submit(_) => ("SubmitEvent", "ULOG_SUBMIT"),
-        EventBody::Execute(_) => ("ExecuteEvent", "ULOG_EXECUTE"),
+        EventBody::Execute(_) | EventBody::ExecuteAtSchedd(_) => ("ExecuteEvent", "ULOG_EXECUTE"),
         EventBody::Evicted(..) => ("JobEvictedEvent", "ULOG_JOB_EVICTED"),
         EventBody::Terminated(..) => ("JobTerminatedEvent", "ULOG_JOB_TERMINATED"),
         EventBody::ImageSize(_) => ("JobImageSizeEvent", "ULOG_IMAGE_SIZE"),
@@ -128,17 +156,25 @@ fn event_type_names(body: &EventBody<'_>) -> (&'static str, &'static str) {
 
 /// Hands on what only this kind of event has, sorted.
 fn for_each_own_attribute<'a>(
-    job: &JobDescription<'_>,
+    job: &JobDescription<'a>,
     body: &EventBody<'a>,
     take: &mut impl FnMut(AdAttribute<'a>),
 ) {
     let mut take_all =
         |attributes: &[AdAttribute<'a>]| attributes.iter().for_each(|attribute| take(*attribute));
     match *body {
-        EventBody::Submit(address) => take_all(&[
-            ("StructuredNotes", AdValue::StructuredNotes),
-            ("SubmitHost", AdValue::Address(address)),
-        ]),
+        EventBody::Submit(address) => {
+            if let Some(node) = job.dag_node {
+                take_all(&[("LogNotes", AdValue::NodeNotes(node.name))]);
+            }
+            if job.batch.is_some() || job.dag_node.is_some() {
+                take_all(&[("StructuredNotes", AdValue::StructuredNotes)]);
+            }
+            take_all(&[("SubmitHost", AdValue::Address(address))]);
+        }
+        EventBody::ExecuteAtSchedd(address) => {
+            take_all(&[("ExecuteHost", AdValue::Address(address))]);
+        }
         EventBody::Execute(slot) => take_all(&[
             ("ExecuteHost", AdValue::Address(slot.address)),
             ("ExecuteProps", AdValue::ExecuteProps),
@@ -266,9 +302,9 @@ fn put_attribute(text: &mut LogBuffer, job: &JobDescription<'_>, (name, value): 
         }
         AdValue::Time(time_ms) => put_quoted(text, |text| text.put_date_time(time_ms)),
         AdValue::GlobalJobId => put_global_job_id(text, job),
-        AdValue::StructuredNotes => {
-            text.put_all(&["[ JobBatchName = \"", job.batch, "\" ]"]);
-        }
+        AdValue::Absent => {}
+        AdValue::StructuredNotes => text.put_submit_notes(job),
+        AdValue::NodeNotes(node) => text.put_all(&["\"DAG Node: ", node, "\""]),
         AdValue::ExecuteProps => put_execute_props(text, job),
     }
     text.put("\n");

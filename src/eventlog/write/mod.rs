@@ -7,7 +7,7 @@ mod job_ad;
 mod text;
 
 pub use body::{
-    DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogHeader, ResourceUsage,
+    DagNode, DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogHeader, ResourceUsage,
 };
 pub use buffer::LogBuffer;
 pub use dump::dump;

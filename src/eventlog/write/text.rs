@@ -62,10 +62,17 @@ impl LogBuffer {
     fn record_body(&mut self, job: &JobDescription<'_>, body: &EventBody<'_>) {
         match body {
             EventBody::Submit(address) => {
-                self.put_all(&["Job submitted from host: <", address, ">\n    "]);
-                self.put_all(&["[ JobBatchName = \"", job.batch, "\" ]\n"]);
+                self.put_all(&["Job submitted from host: <", address, ">\n"]);
+                if job.batch.is_some() || job.dag_node.is_some() {
+                    self.put("    ");
+                    self.put_submit_notes(job);
+                    self.put("\n");
+                }
             }
             EventBody::Execute(slot) => self.execute_body(job, slot),
+            EventBody::ExecuteAtSchedd(address) => {
+                self.put_all(&["Job executing on host: <", address, ">\n"]);
+            }
             EventBody::Evicted(usage, code, reason) => {
                 self.evicted_body(job, usage, *code, reason);
             }
@@ -210,6 +217,7 @@ impl LogBuffer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::body::DagNode;
     use super::*;
 
     const AD: JobDescription<'_> = JobDescription {
@@ -218,7 +226,9 @@ mod tests {
         submit_s: 1_795_225_803,
         schedd: "ap.example",
         owner: "ada",
-        batch: "ok",
+        batch: Some("ok"),
+        dag_node: None,
+        last_slot: None,
         request_cpus: 1,
         request_disk_kb: 10_240,
         request_memory_mb: 64,
@@ -262,6 +272,30 @@ mod tests {
         TriggerEventTypeNumber = 12
         ...
         "#);
+    }
+
+    #[test]
+    fn a_node_of_a_dag_and_a_job_without_a_batch() {
+        let submitted = |ad: &JobDescription<'_>| {
+            let mut text = LogBuffer::default();
+            text.event(TIME_MS, ad, &EventBody::Submit("10.0.0.1:9618"));
+            String::from_utf8(text.bytes).expect("text")
+        };
+        let node = JobDescription {
+            batch: Some("wf.dag+7"),
+            dag_node: Some(DagNode {
+                dagman_cluster: 7,
+                name: "fit_01",
+            }),
+            last_slot: Some(DynamicSlot {
+                number: 3,
+                host: "e1.example",
+                address: "10.0.0.2:9618",
+            }),
+            ..AD
+        };
+        let plain = JobDescription { batch: None, ..AD };
+        insta::assert_snapshot!(submitted(&node) + &submitted(&plain));
     }
 
     #[test]
