@@ -90,10 +90,7 @@ fn outcome_table(summary: &SimulationSummary) -> String {
             "  ROC-AUC of the truth at the hold",
             score_cell(summary.best_roc_auc),
         ),
-        (
-            "  at the release",
-            score_cell(summary.best_release_roc_auc),
-        ),
+        ("  at the release", score_cell(summary.best_release_roc_auc)),
         (
             "  ROC-AUC of rates by code",
             score_cell(summary.by_code_roc_auc),
