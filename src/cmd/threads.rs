@@ -11,9 +11,9 @@ const VARIABLE: &str = "RAYON_NUM_THREADS";
 /// Makes this process use `asked` threads, else `RAYON_NUM_THREADS`, else `OMP_NUM_THREADS`, else
 /// the cores it may run on; returns the number.
 ///
-/// HTCondor limits a job's cores by weight, so that a count of cores sees the whole machine. It sets
-/// `OMP_NUM_THREADS` in a job, but not the variable that rayon and candle read. As a process cannot
-/// change its own environment safely, it starts itself anew with that variable set.
+/// HTCondor limits a job's cores by weight, so that a count of cores sees the whole machine. It
+/// sets `OMP_NUM_THREADS` in a job, but not the variable that rayon and candle read. As a process
+/// cannot change its own environment safely, it starts itself anew with that variable set.
 pub fn settle(asked: Option<u16>) -> Result<usize> {
     let wanted = asked
         .map(usize::from)

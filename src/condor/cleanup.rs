@@ -1,5 +1,5 @@
-//! The directory of a DAG that is done → one directory of its sweep's name within it, and nothing
-//! else of ours beside that.
+//! The directory of a DAG that is done → one directory in it, with the name of its sweep, and
+//! nothing else that the DAG has left.
 //!
 //! A DAG that ends well does most of it itself, in the POST script of its last node, to which
 //! [`LEFT_BY_DAG`] are passed. What DAGMan writes until its own end is left for later:
@@ -103,7 +103,7 @@ fn name_in_dag(dir: &Path) -> Option<String> {
 }
 
 impl CleanupPlan {
-    /// Moves it. Interrupted, the same goes on from there.
+    /// Moves everything. If this is interrupted, the same call goes on from there.
     pub fn apply(&self) -> Result<()> {
         fs_err::create_dir_all(&self.to)?;
         // What jobs took along and left of their parts stands elsewhere by now.

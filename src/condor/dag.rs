@@ -8,8 +8,8 @@ use super::shared::archive_name;
 /// What PRE scripts exit with where there is nothing to do for a node.
 const SKIP_CODE: u8 = 10;
 
-/// How often DAGMan writes the status of the nodes, in seconds, also where nothing has changed: so
-/// it is seen that it lives.
+/// How often DAGMan writes the status of the nodes, in seconds. It writes it even if nothing has
+/// changed, which shows that DAGMan is alive.
 const STATUS_EVERY_S: u32 = 30;
 
 /// The node that packs what was made before the first job.
@@ -85,9 +85,9 @@ impl DagWriter<'_> {
         self.push_line(&format!("RETRY {name} 2 UNLESS-EXIT 2"));
     }
 
-    /// Makes a failure that is final a record in the file `failed`, and a success of the node. What
-    /// the job `left` of a part is taken to its place first; tensors that it left are packed for
-    /// the jobs that share them.
+    /// Turns a final failure into a record in the file `failed`, and into a success of the node.
+    /// Before that, what the job `left` of a part is moved to its place, and tensors that it left
+    /// are packed for the jobs that share them.
     fn record_failure(&mut self, name: &str, failed: &str, left: &str) {
         let words =
             format!("ended {failed} logs/{name}.err $JOB $RETURN $RETRY $MAX_RETRIES {left}");
@@ -227,7 +227,7 @@ impl DagWriter<'_> {
         self.push_line("SCRIPT POST evaluate /bin/sh condor/node.sh take $RETURN evaluated");
         self.push_line("PARENT best CHILD evaluate");
 
-        // No job: what reports needs no execution point, and must not wait for one.
+        // This is no job: the report needs no execution point, and must not wait for one.
         self.push_line("\nFINAL report condor/best.sub NOOP");
         let mut words = vec![REPORT_SCRIPT];
         if self.plan.config.dag.cleanup {

@@ -108,8 +108,8 @@ pub(super) fn tidied_directories(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Where what a DAG or another sweep left is that a user names as `dir`: there, or where a DAG in
-/// it was tidied to.
+/// The directory with what the DAG or the sweep in `dir` has left: `dir` itself, or the directory
+/// in it to which a DAG was tidied.
 ///
 /// # Errors
 /// Fails where several were.

@@ -101,13 +101,13 @@ impl DagProgress {
         self.is_done || self.has_failed
     }
 
-    /// For how many seconds nothing was heard of DAGMan.
+    /// For how many seconds DAGMan has not written its status.
     pub fn silent_s(&self) -> Option<u64> {
         let now = jiff::Timestamp::now().as_second();
         Some(u64::try_from(now).ok()?.saturating_sub(self.written_s?))
     }
 
-    /// Whether every node but the last is done, and DAGMan goes on all the same.
+    /// Whether every node but the last is done, and DAGMan goes on nevertheless.
     pub fn waits_for_nothing(&self) -> bool {
         let counts = || {
             self.steps

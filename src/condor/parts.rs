@@ -7,11 +7,11 @@ use crate::config;
 /// How long a trial takes, in seconds, by what it fits.
 pub type TrialSeconds = BTreeMap<String, f64>;
 
-/// The least work of a job, in seconds: less than that, and starting its container is most of what
-/// it does.
+/// The least work of a job, in seconds. With less work, a job spends most of its time on the start
+/// of its container.
 const LEAST_S: f64 = 60.0;
 
-/// The most, in seconds, where there are more trials than jobs that may run at once.
+/// The most work of a job, in seconds, however many trials there are for `max_jobs` jobs.
 const MOST_S: f64 = 600.0;
 
 /// Trials of one kind may share a job.

@@ -15,9 +15,9 @@ use crate::config::Config;
 use crate::error::hinted;
 use crate::salt::random_text;
 
-/// As many random bytes tell the directories of DAGs apart. Caches never look twice at a name, so
-/// no name may come again; and who may read an origin is not for this program to say, so no name
-/// may be guessed.
+/// The number of random bytes in the name of a directory. Caches do not see that a file of a known
+/// name has changed, so that no name may be used twice. This program does not decide who may read
+/// an origin, so that no name may be guessed.
 const TOKEN_BYTES: usize = 16;
 
 /// The addresses that HTCondor's plugins fetch.

@@ -1,5 +1,5 @@
-//! Words of a user's → words that DAGMan and submit files take as they are, or why they are
-//! refused.
+//! Words of a user → words that DAGMan and submit files read as they are, or the reason why they
+//! are refused.
 
 use anyhow::{Result, ensure};
 

@@ -1,4 +1,5 @@
-//! Waiting: longer and longer while nothing changes, and not for ever where something fails.
+//! How long a worker waits: longer and longer while nothing changes, and only for a limited time
+//! while every try fails.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -42,7 +43,7 @@ impl Backoff {
     }
 }
 
-/// Bears errors that can pass for as long as a lease lasts, if nothing succeeds in between.
+/// Tolerates errors that can pass, for as long as a lease lasts without a success.
 #[derive(Debug)]
 pub(super) struct ErrorBackoff {
     longest_s: f64,
@@ -69,7 +70,7 @@ impl ErrorBackoff {
     /// Waits a while before the next try.
     ///
     /// # Errors
-    /// Gives `error` back when it cannot pass, and when there have been only errors for too long.
+    /// Returns `error` if it cannot pass, or if there have been only errors for too long.
     pub(super) fn wait_or_fail(&mut self, error: anyhow::Error, stop: &AtomicBool) -> Result<()> {
         let first_error = *self.first_error.get_or_insert_with(Instant::now);
         let is_too_long = first_error.elapsed().as_secs_f64() > self.longest_s;

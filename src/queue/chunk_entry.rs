@@ -112,13 +112,12 @@ impl ChunkEntry {
         }
     }
 
-    /// What becomes of a lease that `worker` lost, where no more attempts are made: the next trial
-    /// is given up.
+    /// The chunk after `worker` has lost its lease for the last time: the next trial is given up.
     pub(super) fn with_next_given_up(&self, worker: &str) -> ChunkEntry {
         let ended = self.ended + 1;
         let given_up = self.given_up | 1 << self.ended;
         if ended == self.chunk.count {
-            // Where the chunk ends with it, the name keeps how often the trial was tried.
+            // If the chunk ends with this trial, the name keeps how often the trial was tried.
             ChunkEntry {
                 ended,
                 given_up,
@@ -235,7 +234,7 @@ impl ChunkEntry {
         };
         let is_known = entry.has_ended() || entry.ended < chunk.count;
         let given_up_have_ended = entry.given_up.checked_shr(entry.ended as u32).unwrap_or(0) == 0;
-        // The same numbers written in another way would be the name of another file.
+        // The same numbers in another spelling would be the name of another file.
         (is_known && given_up_have_ended && entry.file_name() == name).then_some(entry)
     }
 }

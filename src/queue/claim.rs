@@ -1,5 +1,6 @@
-//! Ready chunks → leases: the greatest priority first, then those added first, segment by segment,
-//! and at random within a segment, so that workers seldom meet.
+//! Ready chunks → leases. The greatest priority comes first, and then what was added first, segment
+//! by segment. Within a segment a worker takes chunks at random, so that it seldom meets another
+//! one.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -13,10 +14,10 @@ use super::chunk_file::ChunkFile;
 use super::item_store::Queue;
 use super::segment::{segment_priority, segment_size};
 
-/// What was found ready is trusted for so long, then looked up again.
+/// How long a listing of ready chunks is used before the folder is listed again.
 const LISTING_LIFETIME: Duration = Duration::from_secs(1);
 
-/// After so many chunks in a row that other workers took first, the listing is too old.
+/// The listing is too old once other workers have taken this many of its chunks in a row.
 const MAX_LOST_CLAIMS: usize = 2;
 
 /// Takes chunks for one worker.
@@ -25,7 +26,7 @@ pub(super) struct ChunkClaimer<'a> {
     queue: &'a Queue,
     worker: String,
     random: ChaCha8Rng,
-    /// The segment that this worker keeps to while something is ready there.
+    /// The segment from which this worker takes chunks, for as long as one is ready there.
     home: String,
     /// What was ready at the last look.
     ready: Vec<ChunkFile>,

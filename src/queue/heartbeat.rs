@@ -1,5 +1,5 @@
-//! A worker's heartbeat ⇄ a small file with a number that grows: who sees it grow knows that the
-//! worker lives, whatever the clocks say.
+//! The heartbeat of a worker ⇄ a small file with a number that grows. A process that sees the
+//! number grow knows that the worker is alive, whatever the clocks say.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -63,7 +63,8 @@ pub struct WorkProgress {
 pub struct ObservedHeartbeat {
     /// What it said.
     pub heartbeat: WorkerHeartbeat,
-    /// How old the file was by the clocks of its host and this one: to be shown, not to judge by.
+    /// The age of the file by the clocks of its host and of this one. It is shown to people, and no
+    /// lease depends on it.
     pub age: Duration,
 }
 
@@ -155,8 +156,8 @@ impl Heartbeat {
         })
     }
 
-    /// Says which item the worker begins. When the worker has not come back a whole lease after
-    /// `limit`, it hangs: the heartbeat stops then, and the lease is lost.
+    /// Says which item the worker begins. If the worker has not come back a whole lease after
+    /// `limit`, it hangs. The heartbeat stops then, and the lease is lost.
     pub(super) fn begin_item(&self, item: WorkItem, limit: Duration) {
         self.channel.lock().current = Some(CurrentItem {
             item,
@@ -228,15 +229,15 @@ impl HeartbeatWriter {
                     .store(self.queue.is_paused(), Ordering::Relaxed);
             }
 
-            // A new item is told at once, unless the worker begins new ones all the time.
+            // A new item is written at once, unless the worker begins new items all the time.
             let least = if wait.timed_out() {
                 interval
             } else {
                 LEAST_INTERVAL
             };
             if last_beat.elapsed() >= least {
-                // A beat that cannot be written is missed. After enough of them the lease is lost,
-                // as it must be.
+                // A heartbeat that cannot be written is skipped. After enough of them the lease is
+                // lost, which is right: other hosts cannot see that this worker is alive.
                 let _ = self.write_beat(channel);
                 last_beat = Instant::now();
             }
@@ -261,7 +262,7 @@ impl HeartbeatWriter {
         let mut text = serde_json::to_vec(&self.heartbeat)?;
         text.resize(FILE_BYTES.max(text.len() + 1), b' ');
         self.file.file().write_all_at(&text, 0)?;
-        // Without it a network file system could keep what was written on this host.
+        // Without a sync, a network file system could keep the bytes on this host.
         Ok(self.file.sync_data()?)
     }
 }

@@ -1,4 +1,4 @@
-//! The folder of a queue: what stands in it, and what it says of the queue as a whole.
+//! The folder of a queue: its files, and the state of the queue as a whole.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -23,10 +23,10 @@ const KEPT: &str = "kept.json";
 /// The file whose presence says that no worker takes anything.
 const PAUSED: &str = "paused";
 
-/// A file that holds one number has no more bytes: the number, and some blanks.
+/// The largest size of a file that holds one number, and some blanks.
 const MAX_NUMBER_BYTES: u64 = 1024;
 
-/// Warnings name at most so many files that do not belong into a queue.
+/// How many files that do not belong into a queue are named in warnings.
 const MAX_NAMED: usize = 20;
 
 /// A queue in a shared folder.
@@ -35,7 +35,8 @@ pub struct Queue {
     dir: PathBuf,
     /// What all who share the queue agree on.
     pub settings: QueueSettings,
-    /// No item has a greater trial or budget: others were put there by somebody else.
+    /// The largest trial and budget of this queue. Items beyond them were put there by somebody
+    /// else.
     pub(super) largest_item: WorkItem,
     /// What was skipped, and named in a warning.
     named: Arc<Mutex<BTreeSet<PathBuf>>>,
@@ -90,8 +91,8 @@ impl Queue {
         self.dir.join(manifest::FILE).is_file()
     }
 
-    /// Removes the queue. What is left where a worker adds a file at this moment is no queue any
-    /// more.
+    /// Removes the queue. If a worker adds a file at this moment, something is left, but it is no
+    /// queue any more.
     pub fn remove(&self) {
         let manifest = fs_err::remove_file(self.dir.join(manifest::FILE));
         let removed = manifest.and_then(|()| fs_err::remove_dir_all(&self.dir));
@@ -119,8 +120,8 @@ impl Queue {
         }
     }
 
-    /// Says that no more than the `count` trials added so far will come, those of each budget
-    /// counted.
+    /// Seals the queue: no more than the `count` trials added so far will come, where a trial
+    /// counts once for each budget.
     pub fn seal(&self, count: usize) -> Result<()> {
         manifest::write_json(&self.path(SEALED), &count)
     }

@@ -1,5 +1,5 @@
-//! Results ⇄ one file a worker, one line a result: each file has one writer, and a torn last line
-//! is none.
+//! Results ⇄ one file for each worker, with one line for each result. Each file has one writer, and
+//! a torn last line does not count.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -151,7 +151,7 @@ impl ResultJournal {
         Ok(())
     }
 
-    /// Writes what was added; it is on disk when this returns.
+    /// Writes the results that were added. They are on disk when this returns.
     ///
     /// # Errors
     /// Fails on a full disk, for instance, and leaves the journal as it was before; what was added
@@ -163,8 +163,8 @@ impl ResultJournal {
             return Ok(());
         };
         if let Err(error) = file.write_all(&lines).and_then(|()| file.sync_data()) {
-            // Should this fail too, the rest of a line stands before the next one, and neither
-            // counts.
+            // If this fails, too, the rest of a line stands before the next line, and neither of
+            // them counts.
             file.set_len(self.end_bytes)?;
             return Err(error.into());
         }
@@ -245,7 +245,7 @@ fn read_journal<R: DeserializeOwned>(
             if line.len() as u64 == MAX_LINE_BYTES {
                 skip(path, "it has a line that is too long");
             }
-            // Else its worker was killed while it wrote the line, or is writing it.
+            // Otherwise the worker was killed while it wrote the line, or is still writing it.
             return Ok(());
         }
 

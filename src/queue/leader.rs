@@ -1,5 +1,5 @@
-//! The leader among the managers of a queue: it holds the seat, an item that is never done and is
-//! leased as items are, so that of several managers one works.
+//! The leader among the managers of a queue. The seat is an item that is never done and is leased
+//! as items are. Of several managers, the one that holds its lease works.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ pub(super) struct Leadership {
 }
 
 impl Leadership {
-    /// Takes the seat, if need be from a leader whose heartbeat stands still while this process
+    /// Takes the seat, also from a leader whose heartbeat does not change while this process
     /// watches.
     pub(super) fn take(queue: &Queue, stop: &AtomicBool) -> Result<LeaderElection> {
         let heartbeat = Heartbeat::start(queue)?;
@@ -162,8 +162,7 @@ mod tests {
                 Some(first._heartbeat.worker.as_str())
             )
         );
-        // Its file stands still and says nothing of its process, as with a host that has lost its
-        // power.
+        // Its file does not change and names no process, as with a host that has lost its power.
         let file = queue.path("workers").join(first._heartbeat.worker.as_str());
         let lost = first.lease.clone();
         drop(first);

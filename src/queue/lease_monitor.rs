@@ -1,5 +1,5 @@
-//! Leases → which of them are lost: those of workers whose heartbeat stood still while this process
-//! watched.
+//! Leases → which of them are lost: those of workers whose heartbeat did not change while this
+//! process watched.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ pub(super) struct MonitorReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkerHealth {
     Alive,
-    /// Its heartbeat stands still, but not for long enough to call it dead.
+    /// Its heartbeat does not change, but not for long enough to call it dead.
     Silent,
     Dead,
 }
@@ -83,7 +83,7 @@ impl<'a> LeaseMonitor<'a> {
     pub(super) fn check_leases(&mut self, idle: Option<&str>) -> Result<MonitorReport> {
         let watched = self.time_watched();
         let mut report = MonitorReport::default();
-        // Read before the items are: whoever seals has added all items before.
+        // This is read before the items: whoever seals the queue has added all items before.
         report.counts.sealed = self.queue.sealed_trials()?;
 
         let mut health = HashMap::new();

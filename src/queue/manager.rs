@@ -1,5 +1,5 @@
-//! A queue without items → a queue whose items have all ended: fills it, and takes leases from the
-//! dead.
+//! A queue without items → a queue whose items have all ended. The manager fills it, and takes
+//! leases away from dead workers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,9 +33,9 @@ pub enum ManagerOutcome {
     Stopped,
 }
 
-/// Manages `queue` until all items have ended or `stop` is set. `fill` is called until it has
-/// sealed the queue, and does nothing twice. `hear` is told what the manager sees. `finish` is
-/// called at the end, while this manager still leads.
+/// Manages `queue` until all items have ended or `stop` is set. `fill` adds items and at last seals
+/// the queue; it is called until then, and a repeated call changes nothing. `hear` is told what the
+/// manager sees. `finish` is called at the end, while this manager still leads.
 ///
 /// # Errors
 /// Fails with an error that cannot pass, or that has not passed for as long as a lease lasts.
@@ -98,7 +98,7 @@ pub fn run_manager(
     }
 }
 
-/// Fills the queue until it is sealed, and takes leases from the dead.
+/// Fills the queue until it is sealed, and takes leases away from dead workers.
 fn fill_and_check(
     queue: &Queue,
     fill: &impl Fn(&Queue) -> Result<()>,

@@ -23,8 +23,8 @@ const MIN_SEGMENT_CHUNKS: usize = 64;
 const MAX_SEGMENTS: usize = 500;
 
 impl Queue {
-    /// Adds `chunks` with one priority: greater ones are taken first. Equal calls add once, whoever
-    /// makes them and however often they were killed: `batch` names the call.
+    /// Adds `chunks` with one priority; greater ones are taken first. `batch` names the call: equal
+    /// calls add their chunks once, even if several processes make them or are killed in between.
     pub fn add_chunks(&self, batch: usize, priority: u8, chunks: &[TrialChunk]) -> Result<()> {
         // Workers empty one segment after another. Small segments keep the order of chunks, but
         // there must not be too many of them.

@@ -54,8 +54,9 @@ impl ItemStateCounts {
         self.ready + self.leased + self.ended()
     }
 
-    /// Whether all trials have ended, and no more will come. What others put there may count as
-    /// ended, too: so it does not suffice that enough have ended, all must have.
+    /// Whether all trials have ended, and no more will come. Items that somebody else put there may
+    /// count as ended. Therefore it is not enough that as many have ended as there are trials: none
+    /// may be left.
     pub fn is_over(&self) -> bool {
         self.sealed.is_some_and(|sealed| self.ended() >= sealed) && self.ended() == self.total()
     }

@@ -1,4 +1,4 @@
-//! A queue → its results: takes chunks of trials until none is left, one at a time, and does their
+//! A queue → its results. A worker takes one chunk at a time until none is left, and works on its
 //! trials one after another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,13 +17,13 @@ use super::item_store::Queue;
 use super::journal::ResultJournal;
 use super::lease_monitor::LeaseMonitor;
 
-/// The results of short trials wait so long for others, and are synced together.
+/// How long the results of short trials wait for others, to be synced together.
 const SYNC_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How an attempt at a trial ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttemptOutcome<R> {
-    /// With this result, which may say that the trial will never work.
+    /// It ended with this result, which may say that the trial will never work.
     Done(R),
     /// It was told to stop, and may go on elsewhere.
     Stopped,
@@ -179,7 +179,7 @@ impl<'a> QueueWorker<'a> {
             });
         };
 
-        // The queue was not paused a moment ago, whatever the heartbeat saw before.
+        // The chunk was just taken, so the queue is not paused, whatever the heartbeat saw before.
         self.heartbeat.resume();
         let mut in_progress = Some(ChunkInProgress::new(lease));
         while let Some(chunk) = in_progress.take() {
@@ -283,7 +283,8 @@ impl<'a> QueueWorker<'a> {
                 self.insist(|| lease.give_back().map(drop))?;
                 Err(error)
             }
-            // A panic counts as a worker that died: the trial may do the same to the next one.
+            // A panic counts like the death of a worker, because the trial may kill the next one,
+            // too.
             ChunkEnd::Panicked => self.insist(|| lease.revoke(self.queue.settings.tries).map(drop)),
         }
     }

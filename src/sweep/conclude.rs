@@ -1,6 +1,6 @@
-//! The rows of a sweep whose trials were done by parts → what `sweep run` leaves at its end, in two
-//! steps: the choice, for which rows are enough, and then the scores of what was chosen, for which
-//! only its own files are needed.
+//! The rows of a sweep whose trials were run by parts → the results that `sweep run` writes at its
+//! end. There are two steps: the choice, for which rows are enough, and then the scores of what was
+//! chosen, for which only its own files are needed.
 
 use std::collections::BTreeMap;
 use std::path::Path;

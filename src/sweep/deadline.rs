@@ -1,4 +1,4 @@
-//! What an attempt at a trial came to, and how long it took → what becomes of the trial's item.
+//! The outcome of an attempt at a trial, and how long it took → what becomes of its item.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -47,11 +47,11 @@ impl From<anyhow::Error> for AttemptError {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AttemptDeadline<'a> {
     pub(super) began: Instant,
-    /// What takes longer has failed.
+    /// An attempt that takes longer has failed.
     pub(super) limit: Duration,
-    /// Set, the attempt stops, and the trial is given back.
+    /// Once this is set, the attempt stops, and the trial is given back.
     pub(super) stop: &'a AtomicBool,
-    /// Of a queue: it also stops where that is paused.
+    /// The attempt of a queue, which also stops if the queue is paused. `None` in a part of a DAG.
     pub(super) attempt: Option<&'a TrialAttempt<'a>>,
 }
 
@@ -63,7 +63,7 @@ impl AttemptDeadline<'_> {
             || self.began.elapsed() > self.limit
     }
 
-    /// What becomes of the item of `row`, whose training or fit came to `outcome`.
+    /// Says what becomes of the item of `row` after a training or a fit with this `outcome`.
     ///
     /// # Errors
     /// Fails with what is no trial's fault, such as a full disk.
@@ -111,7 +111,7 @@ impl AttemptDeadline<'_> {
     }
 }
 
-/// Whether `error` is no trial's fault, such as a full disk.
+/// Whether `error` is not the trial's fault, such as a full disk.
 fn is_transient(error: &anyhow::Error) -> bool {
     exit_code(error) == EXIT_RETRY || error.chain().any(|cause| cause.is::<std::io::Error>())
 }

@@ -12,8 +12,8 @@ pub(super) struct ComparisonGroup {
     pub(super) split: Option<String>,
 }
 
-/// Of more trials on a split nobody keeps what each predicted, and what the best is worth without
-/// luck is not estimated.
+/// The largest number of trials on a split whose predictions are kept. With more trials, the score
+/// of the best one without luck is not estimated.
 pub(super) const MOST_COMPARED: usize = 1000;
 
 /// The best trials among those that were added. A trial that is not among the best of some is not
@@ -98,8 +98,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whoever hears of which trials, and in whatever order: what any of them keeps has the
-        /// best of all.
+        /// Several workers hear of different trials, in any order: together they keep the best of
+        /// all.
         #[test]
         fn no_trial_that_may_be_needed_is_dropped(
             values in prop::collection::vec((0..6_u8, 0..4_usize, any::<bool>()), 1..40),

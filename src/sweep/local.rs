@@ -1,4 +1,4 @@
-//! A sweep → its end, on this machine: a manager and some workers in one process.
+//! A sweep → its results, on this machine, by a manager and some workers in one process.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -115,7 +115,7 @@ fn summary_text(outcomes: &TrialOutcomes) -> String {
     format!("over: {done} done, {failed} failed, {quarantined} quarantined")
 }
 
-/// Adds a line to the log: a courtesy, which no full disk may make into an error.
+/// Adds a line to the log. The log is for people alone, so that a full disk is no error here.
 fn append_to_log(dir: &Path, text: &str) {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
     // Neither through a link, nor into a pipe that nobody reads.

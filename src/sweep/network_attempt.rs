@@ -136,7 +136,7 @@ impl NetworkAttempt<'_> {
         (1..history.len()).all(|epochs| !self.ends_after(&history[..epochs]))
     }
 
-    /// Begins where an earlier attempt, or the rung below, was.
+    /// Takes over the checkpoint of an earlier attempt, or of the rung below.
     fn take_over_checkpoint(&self, key: &str) -> Result<()> {
         if training::checkpoint_key(&self.dir).is_some() {
             return Ok(());
@@ -151,9 +151,10 @@ impl NetworkAttempt<'_> {
         });
 
         match earlier.iter().max_by_key(|dir| trained_epochs(dir)) {
-            // The rung below counts until this one does, so that its files stay where they are.
+            // The result of the rung below counts until this one has ended, so that its files stay.
             Some(earlier) if *earlier == published => training::copy_checkpoint(earlier, &self.dir),
-            // Nobody else goes on there: whoever had the lease has lost it or has given it back.
+            // No other worker uses that directory: whoever had the lease has lost it or has given
+            // it back.
             Some(earlier) => {
                 files::remove_all([self.dir.clone()])?;
                 Ok(fs_err::rename(earlier, &self.dir)?)

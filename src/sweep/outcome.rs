@@ -1,5 +1,5 @@
-//! The trials of a sweep that have ended → what came of each, in short and in memory, and its row
-//! whole where it is asked for: of half a million trials the rows are gigabytes.
+//! The trials of a sweep that have ended → a short outcome of each in memory, and its whole row on
+//! request. The rows of half a million trials are gigabytes.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -170,8 +170,8 @@ enum RowPlace {
     Memory(Box<TrialRow>),
 }
 
-/// What came of the trials that have ended, in their order; of a trial that is promoted from rung
-/// to rung the last.
+/// The outcomes of the trials that have ended, in their order. A trial that is promoted from rung
+/// to rung has its last one.
 #[derive(Debug)]
 pub struct TrialOutcomes {
     all: Vec<TrialOutcome>,

@@ -1,9 +1,9 @@
 //! Some trials of a sweep, one after another, in a directory that travels from machine to machine →
 //! their rows.
 //!
-//! What a job of a DAG does: no queue and no other worker is there. A trial that has a row is done.
-//! What is at work stands in `work/`, and takes the trial's name in `trials/` once it has ended, so
-//! that whoever carries the directory away sees which is which.
+//! This is what a job of a DAG does, without a queue and other workers. A trial that has a row has
+//! ended. The files of a trial are in `work/` while it is at work, and are moved to its name in
+//! `trials/` once it has ended. Thus whoever carries the directory away sees which is which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -37,10 +37,10 @@ pub const PART_ROWS_FILE: &str = "rows.jsonl";
 /// The trials that were begun and have neither ended nor been given up, in the part's directory.
 const BEGUN_FILE: &str = "begun.json";
 
-/// Rows are written so often, and whenever the part is left.
+/// How often rows are written, in addition to when the part is left.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 
-/// How a part goes about its trials.
+/// The trials of a part, and how they are run.
 #[derive(Debug)]
 pub struct SweepPart<'a> {
     /// The sweep, whose directory holds the tensors or the joined tables.
@@ -53,7 +53,7 @@ pub struct SweepPart<'a> {
     pub device: &'a Device,
     /// A training is left after so many epochs, for the next job of a chain.
     pub until_epoch: usize,
-    /// Set, the part is left at once.
+    /// Once this is set, the part is left at once.
     pub stop: &'a AtomicBool,
     /// When the part is left: between two batches of a training, or after the fit at work.
     pub leave: Option<Instant>,
@@ -62,9 +62,9 @@ pub struct SweepPart<'a> {
 /// How a part was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartEnd {
-    /// Every trial has a row, or has gone as far as it is to go.
+    /// Every trial has a row, or the number of epochs that it should have in this job.
     Over,
-    /// It was told to leave, or its time was over, and goes on where it stopped.
+    /// It was told to leave, or its time was over. It goes on where it stopped.
     Left,
 }
 
@@ -98,8 +98,8 @@ pub fn part_at_work(dir: &Path) -> Vec<(usize, usize)> {
 }
 
 impl SweepPart<'_> {
-    /// Does those of `trials` that have no row yet. `ended` hears of each row, `progress` of each
-    /// epoch with its trial.
+    /// Runs those of `trials` that have no row yet. `ended` hears of each row, and `progress` of
+    /// each epoch with its trial.
     ///
     /// # Errors
     /// Fails with what is no trial's fault, such as a full disk; the same call goes on from there.
@@ -117,8 +117,8 @@ impl SweepPart<'_> {
             .copied()
             .filter(|trial| !rows.contains_key(trial))
             .collect();
-        // A job may have died of a trial. The others come first, so that it takes no result but its
-        // own.
+        // An earlier job may have died of a trial that it had begun. The other trials come first,
+        // so that it costs no result but its own.
         left.sort_by_key(|trial| (begun.contains(trial), *trial));
 
         let data = SharedData::default();
@@ -161,7 +161,7 @@ impl SweepPart<'_> {
         end
     }
 
-    /// The rows of earlier attempts that still are what would come of their trials.
+    /// The rows of earlier attempts at `trials`.
     fn known_rows(&self, trials: &[usize]) -> Result<BTreeMap<usize, TrialRow>> {
         let wanted: BTreeSet<usize> = trials.iter().copied().collect();
         let mut known = BTreeMap::new();
@@ -183,7 +183,7 @@ impl SweepPart<'_> {
         })
     }
 
-    /// Not synced: it has to outlast this process, and not the machine.
+    /// This is not synced, as it only has to outlast this process, and not the machine.
     fn write_begun(&self, begun: &BTreeSet<usize>) -> Result<()> {
         Ok(fs_err::write(
             self.dir.join(BEGUN_FILE),
@@ -256,8 +256,9 @@ impl SweepPart<'_> {
         Ok(attempted)
     }
 
-    /// Gives what was at work the trial's name, without its checkpoint, which is several times the
-    /// model and would travel for nothing. Of a trial without a model nothing stays but its row.
+    /// Moves the files of the trial to its name, without its checkpoint, which is several times as
+    /// large as the model and would travel for nothing. Of a trial without a model only its row
+    /// stays.
     fn publish_trial(&self, trial: usize, row: &TrialRow) -> Result<()> {
         let from = self.work_dir(trial);
         let to = trial_dir(self.dir, trial);

@@ -11,7 +11,7 @@ use crate::training::class_score;
 
 /// How often the rows of a feature are put in another order.
 const REPEATS: usize = 5;
-/// For how many features at most: those that the model itself makes the most of.
+/// The largest number of features that are permuted: those that matter most to the model itself.
 const PERMUTED: usize = 100;
 
 /// How much a model depends on its features.

@@ -1,4 +1,4 @@
-//! A split of joined rows → whether a model may learn from it and be judged by it.
+//! A split of joined rows → whether a model may be fitted and validated on it.
 
 use std::collections::BTreeSet;
 

@@ -21,8 +21,7 @@ pub(super) enum TableCell<'a> {
     Written(&'a str),
 }
 
-/// What a CSV file says in place of a value that is missing: the words that pandas takes for one,
-/// but for the odd ones.
+/// The words that mean a missing value in a CSV file: those of pandas, without the rare ones.
 const MISSING_WORDS: [&str; 9] = [
     "", "NA", "N/A", "NaN", "nan", "<NA>", "None", "null", "NULL",
 ];
