@@ -1,33 +1,30 @@
 //! Columns and classes → gradient boosted trees.
 //!
-//! The trees are forust's, on columns in at most 256 bins. The rounds are our own: they can be
-//! stopped, and they serve more than two classes with a tree for each class a round, on the
-//! gradient of the softmax, as xgboost's `multi:softprob`.
+//! Rounds are those of xgboost: a tree a round on the gradient of the log loss. More than two
+//! classes have a tree for each class a round, on the gradient of the softmax, as in xgboost's
+//! `multi:softprob`.
 
-use anyhow::{Context as _, Result, ensure};
-use forust_ml::Matrix as ForustMatrix;
-use forust_ml::binning::{BinnedData, bin_matrix};
-use forust_ml::constraints::ConstraintMap;
-use forust_ml::gradientbooster::GrowPolicy;
-use forust_ml::sampler::SampleMethod;
-use forust_ml::splitter::MissingImputerSplitter;
-use forust_ml::tree::Tree as ForustTree;
+use anyhow::{Result, ensure};
 use rand::seq::index::sample;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::classifier::{Classifier, FitRun, TrainingSet};
 use super::importances::ColumnImportances;
 use super::solvers::labels::{ClassLabels, output_classes, output_count};
 use super::solvers::logits::{sigmoid, softmax_in_place};
-use super::solvers::matrix::ColumnMatrix;
-use super::tree::{DecisionTree, TreeNode};
+use super::solvers::matrix::{ColumnMatrix, add_scaled};
+use super::trees::bins::{BinnedColumn, bin_columns};
+use super::trees::grow::{GrowSettings, GrownTree, SplitColumns, grow_tree};
+use super::trees::histogram::SampledRow;
+use super::trees::split::SplitRule;
+use super::trees::tree::DecisionTree;
 use crate::output::counted;
 
-/// xgboost's default `max_bin`.
-const MAX_BINS: u16 = 256;
-/// The least second derivative of a row's loss, xgboost's own bound: a row that is certain still
-/// weighs something.
-const MIN_HESSIAN: f64 = 1e-16;
+/// What derivatives are multiples of. None is larger than 1.
+const GRADIENT_UNIT: f64 = 1.0 / (1 << 30) as f64;
+/// How many rows are scored in one go.
+const ROWS_AT_ONCE: usize = 1024;
 
 /// The hyper-parameters of the pipeline `xgb`.
 #[derive(Debug, Clone, Deserialize)]
@@ -63,8 +60,7 @@ impl BoostedTrees {
         run: FitRun<'_>,
     ) -> Result<BoostedTrees> {
         let TrainingSet { x, labels } = training;
-        let grower = RoundGrower::new(settings, x)?;
-        let rows = x.to_rows();
+        let grower = RoundGrower::new(settings, x);
         let mut boosted = BoostedTrees {
             base: base_logits(labels),
             trees: Vec::new(),
@@ -79,15 +75,13 @@ impl BoostedTrees {
             // All trees of a round are grown on the probabilities before it, as in xgboost.
             let probabilities = output_probabilities(&logits, outputs);
             for (output, class) in output_classes(labels.class_count).into_iter().enumerate() {
-                let of_output = probabilities.iter().skip(output).step_by(outputs);
-                let gradients = BoostingGradients::new(of_output, labels.y, class, outputs);
-                let tree = grower.grow_tree(&sample, &gradients, &mut boosted.gains);
+                let of_output = probabilities.iter().copied().skip(output).step_by(outputs);
+                let p: Vec<f64> = of_output.collect();
+                let grown = grower.grow_tree(&sample, &p, labels.y, class, outputs);
 
-                let of_output = logits.iter_mut().skip(output).step_by(outputs);
-                for (logit, row) in of_output.zip(rows.chunks_exact(x.f)) {
-                    *logit += tree.score_row(row);
-                }
-                boosted.trees.push(tree);
+                add_scores(&mut logits, &grown.tree, x, output, outputs);
+                add_scaled(&mut boosted.gains, 1.0, &grown.gains);
+                boosted.trees.push(grown.tree);
             }
         }
         Ok(boosted)
@@ -98,7 +92,7 @@ impl BoostedTrees {
         let outputs = self.base.len();
         let mut logits = self.base.clone();
         for (at, tree) in self.trees.iter().enumerate() {
-            logits[at % outputs] += tree.score_row(row);
+            logits[at % outputs] += tree.score_row(|column| row[column]);
         }
         logits
     }
@@ -130,37 +124,6 @@ fn output_probabilities(logits: &[f64], outputs: usize) -> Vec<f64> {
     values
 }
 
-/// The derivatives of each row's loss by one logit, `[n]` each.
-struct BoostingGradients {
-    gradient: Vec<f32>,
-    hessian: Vec<f32>,
-}
-
-impl BoostingGradients {
-    /// The derivatives by the logit of `class`, whose probabilities are `probabilities` `[n]`: the
-    /// gradient is `p - y` and the second derivative `p * (1 - p)`. Of a softmax xgboost takes
-    /// twice that, a bound of what all logits together do.
-    fn new<'a>(
-        probabilities: impl Iterator<Item = &'a f64>,
-        y: &[u32],
-        class: u32,
-        outputs: usize,
-    ) -> BoostingGradients {
-        let factor = if outputs == 1 { 1.0 } else { 2.0 };
-        let mut gradients = BoostingGradients {
-            gradient: Vec::with_capacity(y.len()),
-            hessian: Vec::with_capacity(y.len()),
-        };
-        for (p, y) in probabilities.zip(y) {
-            let truth = f64::from(*y == class);
-            gradients.gradient.push((p - truth) as f32);
-            let hessian = (factor * p * (1.0 - p)).max(MIN_HESSIAN);
-            gradients.hessian.push(hessian as f32);
-        }
-        gradients
-    }
-}
-
 /// The rows and the columns that a round looks at, each ascending.
 struct RoundSample {
     rows: Vec<usize>,
@@ -169,92 +132,85 @@ struct RoundSample {
 
 /// What all rounds share.
 struct RoundGrower {
-    binned: BinnedData<f64>,
-    splitter: MissingImputerSplitter,
+    columns: Vec<BinnedColumn>,
+    settings: GrowSettings,
     n: usize,
-    f: usize,
-    max_depth: usize,
     rows_a_round: usize,
     columns_a_round: usize,
 }
 
 impl RoundGrower {
-    fn new(settings: &BoostingSettings, x: &ColumnMatrix) -> Result<RoundGrower> {
-        let columns = ForustMatrix::new(&x.values, x.n, x.f);
-        let binned = bin_matrix(&columns, &vec![1.0; x.n], MAX_BINS, f64::NAN, false)
-            .context("cannot bin the columns")?;
-        let splitter = MissingImputerSplitter {
-            l1: settings.reg_alpha as f32,
-            l2: settings.reg_lambda as f32,
-            max_delta_step: 0.0,
-            gamma: settings.gamma as f32,
-            min_leaf_weight: settings.min_child_weight as f32,
-            learning_rate: settings.learning_rate as f32,
-            allow_missing_splits: true,
-            constraints_map: ConstraintMap::new(),
+    fn new(settings: &BoostingSettings, x: &ColumnMatrix) -> RoundGrower {
+        let rule = SplitRule {
+            reg_lambda: settings.reg_lambda,
+            reg_alpha: settings.reg_alpha,
+            gamma: settings.gamma,
+            min_child_weight: settings.min_child_weight,
+            unit: GRADIENT_UNIT,
         };
-        Ok(RoundGrower {
-            binned,
-            splitter,
+        RoundGrower {
+            columns: bin_columns(x),
+            settings: GrowSettings {
+                max_depth: settings.max_depth.unwrap_or(usize::MAX),
+                rule,
+                learning_rate: settings.learning_rate,
+            },
             n: x.n,
-            f: x.f,
-            max_depth: settings.max_depth.unwrap_or(usize::MAX),
             rows_a_round: share_of(settings.subsample, x.n),
             columns_a_round: share_of(settings.colsample_bytree, x.f),
-        })
-    }
-
-    fn sample_round(&self, seed: u64, round: usize) -> RoundSample {
-        RoundSample {
-            rows: sample_places(self.n, self.rows_a_round, seed, "boosted rows", round),
-            columns: sample_places(self.f, self.columns_a_round, seed, "boosted columns", round),
         }
     }
 
-    /// A tree on a round's rows and columns; adds what its splits gain to `gains` `[f]`.
+    fn sample_round(&self, seed: u64, round: usize) -> RoundSample {
+        let f = self.columns.len();
+        RoundSample {
+            rows: sample_places(self.n, self.rows_a_round, seed, "boosted rows", round),
+            columns: sample_places(f, self.columns_a_round, seed, "boosted columns", round),
+        }
+    }
+
+    /// A tree on a round's rows and columns, where the rows have the probabilities `p` `[n]` of
+    /// `class`.
+    ///
+    /// The derivatives by the logit of `class` are `p - y` and `p * (1 - p)`. Of a softmax xgboost
+    /// takes twice the second, a bound of what all logits together do.
     fn grow_tree(
         &self,
         sample: &RoundSample,
-        gradients: &BoostingGradients,
-        gains: &mut [f64],
-    ) -> DecisionTree {
-        let mut grown = ForustTree::new();
-        let method = if sample.rows.len() == self.n {
-            SampleMethod::None
-        } else {
-            SampleMethod::Random
-        };
-        grown.fit(
-            &ForustMatrix::new(&self.binned.binned_data, self.n, self.f),
-            sample.rows.clone(),
-            &sample.columns,
-            &self.binned.cuts,
-            &gradients.gradient,
-            &gradients.hessian,
-            &self.splitter,
-            usize::MAX,
-            self.max_depth,
-            false,
-            &method,
-            &GrowPolicy::DepthWise,
-        );
-
-        DecisionTree::new(|number| {
-            let node = &grown.nodes[number];
-            if node.is_leaf {
-                return TreeNode::Leaf(f64::from(node.weight_value));
-            }
-            // Rounding can make the gain of a useless split slightly negative.
-            gains[node.split_feature] += f64::from(node.split_gain).max(0.0);
-            TreeNode::Split {
-                feature: node.split_feature,
-                below: node.split_value,
-                yes: node.left_child,
-                no: node.right_child,
-                missing: node.missing_node == node.left_child,
-            }
-        })
+        p: &[f64],
+        y: &[u32],
+        class: u32,
+        outputs: usize,
+    ) -> GrownTree {
+        let factor = if outputs == 1 { 1.0 } else { 2.0 };
+        let mut rows = Vec::with_capacity(sample.rows.len());
+        for row in sample.rows.iter().copied() {
+            let p = p[row];
+            let gradient = p - f64::from(y[row] == class);
+            let hessian = factor * p * (1.0 - p);
+            rows.push(SampledRow::new(row, gradient, hessian, GRADIENT_UNIT));
+        }
+        let choice = SplitColumns::Fixed(sample.columns.clone());
+        grow_tree(&self.settings, &self.columns, choice, rows)
     }
+}
+
+/// Adds what a tree says of each row of `x` to one of its `outputs` logits, `[n, o]`.
+fn add_scores(
+    logits: &mut [f64],
+    tree: &DecisionTree,
+    x: &ColumnMatrix,
+    output: usize,
+    outputs: usize,
+) {
+    let chunks = logits.par_chunks_mut(ROWS_AT_ONCE * outputs);
+    chunks.enumerate().for_each(|(chunk, logits)| {
+        let of_output = logits.iter_mut().skip(output).step_by(outputs);
+        for (at, logit) in of_output.enumerate() {
+            let row = chunk * ROWS_AT_ONCE + at;
+            *logit += tree.score_row(|column| x.values[column * x.n + row]);
+        }
+    });
 }
 
 /// How many of `count` a share is; one at least.

@@ -1,36 +1,31 @@
 //! Columns and classes → a random forest, whose trees vote with the shares of classes in their
 //! leaves.
 //!
-//! The trees are smartcore's, regressions on 0 and 1: their variance is half of Gini's impurity, so
-//! the splits are those of a classification. Two classes need one forest, several need one for
-//! each, and their votes are made to sum to one.
+//! The trees learn 0 and 1 with squared loss. What a split gains is then half of what it takes from
+//! Gini's impurity, so the splits are those of a classification. Two classes need one forest,
+//! several need one for each, and their votes are made to sum to one.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use rand::Rng as _;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use smartcore::ensemble::random_forest_regressor::{
-    RandomForestRegressor, RandomForestRegressorParameters,
-};
-use smartcore::linalg::basic::matrix::DenseMatrix;
 
 use super::classifier::{Classifier, FitRun, TrainingSet};
 use super::importances::ColumnImportances;
 use super::solvers::labels::{output_classes, output_count};
 use super::solvers::matrix::{ColumnMatrix, add_scaled};
-use super::tree::{DecisionTree, TreeNode};
+use super::trees::bins::{BinnedColumn, bin_columns};
+use super::trees::grow::{DrawnColumns, GrowSettings, GrownTree, SplitColumns, grow_tree};
+use super::trees::histogram::SampledRow;
+use super::trees::split::SplitRule;
+use super::trees::tree::DecisionTree;
 use crate::output::counted;
-
-/// How many trees are grown in one go: enough to share the sorting of columns, few enough that a
-/// wish to stop is heard soon.
-const TREES_AT_ONCE: usize = 4;
-
-type SmartcoreForest = RandomForestRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
 /// The hyper-parameters of the pipeline `rf`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct ForestSettings {
     n_estimators: usize,
-    max_depth: Option<u16>,
+    max_depth: Option<usize>,
     min_samples_leaf: usize,
     max_features: MaxFeatures,
 }
@@ -63,6 +58,22 @@ impl MaxFeatures {
     }
 }
 
+impl ForestSettings {
+    fn grow_settings(self) -> GrowSettings {
+        GrowSettings {
+            max_depth: self.max_depth.unwrap_or(usize::MAX),
+            rule: SplitRule {
+                reg_lambda: 0.0,
+                reg_alpha: 0.0,
+                gamma: 0.0,
+                min_child_weight: self.min_samples_leaf as f64,
+                unit: 1.0,
+            },
+            learning_rate: 1.0,
+        }
+    }
+}
+
 /// A random forest for each of `o` outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct RandomForest {
@@ -79,18 +90,20 @@ impl RandomForest {
         training: TrainingSet<'_>,
         run: FitRun<'_>,
     ) -> Result<RandomForest> {
-        let mut forests = Vec::new();
-        let mut gains = vec![0.0; training.x.f];
+        let mut forest = RandomForest {
+            forests: Vec::new(),
+            gains: vec![0.0; training.x.f],
+        };
+        let columns = bin_columns(training.x);
         for class in output_classes(training.labels.class_count) {
-            let mut trees = Vec::new();
-            grow_forest(settings, training, class, run, |grown| {
-                trees.extend(decision_trees(grown)?);
-                add_scaled(&mut gains, 1.0, &grown.compute_feature_importances()?);
-                Ok(())
-            })?;
-            forests.push(trees);
+            let mut trees = Vec::with_capacity(settings.n_estimators);
+            for grown in grow_forest(settings, &columns, training, class, run)? {
+                add_scaled(&mut forest.gains, 1.0, &shares_of_sum(grown.gains));
+                trees.push(grown.tree);
+            }
+            forest.forests.push(trees);
         }
-        Ok(RandomForest { forests, gains })
+        Ok(forest)
     }
 
     /// The probability of each class for one row, `[classes]`.
@@ -115,7 +128,10 @@ impl RandomForest {
 }
 
 fn mean_vote(trees: &[DecisionTree], row: &[f64]) -> f64 {
-    let sum: f64 = trees.iter().map(|tree| tree.score_row(row)).sum();
+    let sum: f64 = trees
+        .iter()
+        .map(|tree| tree.score_row(|column| row[column]))
+        .sum();
     (sum / trees.len() as f64).clamp(0.0, 1.0)
 }
 
@@ -132,101 +148,61 @@ pub(super) fn forest_importances(
         min_samples_leaf: 1,
         max_features: MaxFeatures::Rule(MaxFeaturesRule::Sqrt),
     };
-    let mut importances = vec![0.0; training.x.f];
-    for class in output_classes(training.labels.class_count) {
-        grow_forest(settings, training, class, run, |grown| {
-            add_scaled(&mut importances, 1.0, &grown.compute_feature_importances()?);
-            Ok(())
-        })?;
-    }
-
-    let sum: f64 = importances.iter().sum();
-    for importance in &mut importances {
-        *importance /= sum.max(f64::MIN_POSITIVE);
-    }
-    Ok(importances)
+    let forest = RandomForest::fit(settings, training, run)?;
+    Ok(shares_of_sum(forest.gains))
 }
 
-/// Grows trees that tell `class` from the others, and shows them to `visit` a few at a time.
+/// The share of each number in the sum of all; 0 where all are 0.
+fn shares_of_sum(mut numbers: Vec<f64>) -> Vec<f64> {
+    let sum: f64 = numbers.iter().sum();
+    for number in &mut numbers {
+        *number /= sum.max(f64::MIN_POSITIVE);
+    }
+    numbers
+}
+
+/// Grows trees that tell `class` from the others, each on a sample of its own.
 fn grow_forest(
     settings: ForestSettings,
+    columns: &[BinnedColumn],
     training: TrainingSet<'_>,
     class: u32,
     run: FitRun<'_>,
-    mut visit: impl FnMut(&SmartcoreForest) -> Result<()>,
-) -> Result<()> {
-    let TrainingSet { x, labels } = training;
-    let columns = DenseMatrix::new(x.n, x.f, x.values.clone(), true)?;
-    let truth: Vec<f64> = labels.y.iter().map(|y| f64::from(*y == class)).collect();
+) -> Result<Vec<GrownTree>> {
+    let f = columns.len();
+    let drawn = settings.max_features.count(f);
+    let grow_settings = settings.grow_settings();
+    (0..settings.n_estimators)
+        .into_par_iter()
+        .map(|number| {
+            run.stop.check()?;
+            let parts = [i64::from(class), number as i64];
+            let rows = draw_rows(training.labels.y, class, run.seed, &parts);
+            let generator = crate::seed::generator(run.seed, "forest columns", &parts);
+            let choice = SplitColumns::Drawn(DrawnColumns::new(drawn, f, generator));
+            Ok(grow_tree(&grow_settings, columns, choice, rows))
+        })
+        .collect()
+}
 
-    for first in (0..settings.n_estimators).step_by(TREES_AT_ONCE) {
-        run.stop.check()?;
-        let parts = [i64::from(class), first as i64];
-        let parameters = RandomForestRegressorParameters {
-            max_depth: settings.max_depth,
-            min_samples_leaf: settings.min_samples_leaf,
-            min_samples_split: 2,
-            n_trees: TREES_AT_ONCE.min(settings.n_estimators - first),
-            m: Some(settings.max_features.count(x.f)),
-            keep_samples: false,
-            seed: crate::seed::generator(run.seed, "random forest", &parts).random(),
-        };
-        visit(&SmartcoreForest::fit(&columns, &truth, parameters)?)?;
+/// As many rows as there are, drawn with replacement. One that is drawn twice weighs twice.
+fn draw_rows(y: &[u32], class: u32, seed: u64, parts: &[i64]) -> Vec<SampledRow> {
+    let mut generator = crate::seed::generator(seed, "forest rows", parts);
+    let mut draws = vec![0_u32; y.len()];
+    for _ in y {
+        draws[generator.random_range(0..y.len())] += 1;
     }
-    Ok(())
-}
 
-/// What is read of smartcore's serialised forest.
-#[derive(Deserialize)]
-struct SerialisedForest {
-    forest_regressor: SerialisedTrees,
-}
-
-#[derive(Deserialize)]
-struct SerialisedTrees {
-    trees: Vec<SerialisedTree>,
-}
-
-#[derive(Deserialize)]
-struct SerialisedTree {
-    nodes: Vec<SerialisedNode>,
-}
-
-#[derive(Deserialize)]
-struct SerialisedNode {
-    output: f64,
-    split_feature: usize,
-    split_value: Option<f64>,
-    true_child: Option<usize>,
-    false_child: Option<usize>,
-}
-
-impl SerialisedNode {
-    fn to_tree_node(&self) -> TreeNode {
-        match (self.split_value, self.true_child, self.false_child) {
-            (Some(value), Some(yes), Some(no)) => TreeNode::Split {
-                feature: self.split_feature,
-                // smartcore asks for at most the value, our trees for less than a number.
-                below: value.next_up(),
-                yes,
-                no,
-                missing: false,
-            },
-            _ => TreeNode::Leaf(self.output),
+    let mut rows = Vec::new();
+    for (row, (times, y)) in draws.into_iter().zip(y).enumerate() {
+        if times > 0 {
+            let weight = f64::from(times);
+            let truth = f64::from(*y == class);
+            // Squared loss, seen from a prediction of 0: the best leaf is the mean.
+            rows.push(SampledRow::new(row, -weight * truth, weight, 1.0));
         }
     }
-}
-
-/// The trees of a forest. smartcore shows them in its serialised form alone.
-fn decision_trees(grown: &SmartcoreForest) -> Result<Vec<DecisionTree>> {
-    let forest: SerialisedForest = serde_json::from_slice(&serde_json::to_vec(grown)?)
-        .context("smartcore's forests have another form")?;
-    Ok(forest
-        .forest_regressor
-        .trees
-        .iter()
-        .map(|tree| DecisionTree::new(|number| tree.nodes[number].to_tree_node()))
-        .collect())
+    rows
 }
 
 impl Classifier for RandomForest {

@@ -22,7 +22,7 @@ mod solvers;
 mod statistics;
 mod steps;
 mod svc;
-mod tree;
+mod trees;
 
 pub use file::PIPELINE_FILE;
 pub use fitted::{FittedPipeline, fit_pipeline};

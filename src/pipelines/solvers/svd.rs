@@ -9,9 +9,6 @@
 use anyhow::{Context as _, Result};
 use candle_core::{Device, Tensor};
 use rand::Rng as _;
-use smartcore::linalg::basic::arrays::Array as _;
-use smartcore::linalg::basic::matrix::DenseMatrix;
-use smartcore::linalg::traits::evd::EVDDecomposable as _;
 
 use super::matrix::{ColumnMatrix, add_scaled, dot_product};
 use super::stop::StopSignal;
@@ -21,6 +18,10 @@ use super::stop::StopSignal;
 const OVERSAMPLES: usize = 10;
 /// How many power iterations are made: scikit-learn's `n_iter`, by default 5.
 const POWER_ITERATIONS: usize = 7;
+/// Two rows with a smaller cosine between them are at right angles.
+const RIGHT_ANGLE: f64 = 1e-14;
+/// How often all pairs of rows are turned at most. About ten times are enough for any matrix.
+const MAX_SWEEPS: usize = 60;
 /// A row whose remainder is a smaller share of it lies in the space of the rows before it.
 const DEPENDENT: f64 = 1e-13;
 
@@ -38,24 +39,54 @@ pub(crate) fn singular_vectors(
     let basis = range_basis(&columns, directions, seed, stop)?;
     stop.check()?;
 
-    // Within that basis the matrix is small, directions by columns, and the eigenvectors of its
-    // square give its singular vectors.
-    let small = basis.matmul(&columns.t()?)?;
-    let square = small.matmul(&small.t()?)?.to_vec2::<f64>()?;
-    let eigen = DenseMatrix::from_2d_vec(&square)?.evd(true)?;
-    let mut order: Vec<usize> = (0..directions).collect();
-    order.sort_by(|a, b| eigen.d[*b].total_cmp(&eigen.d[*a]));
+    // Within that basis the matrix is small, directions by columns. Its rows, turned until they are
+    // at right angles, are its right singular vectors times its singular values.
+    let mut rows = basis.matmul(&columns.t()?)?.to_vec2::<f64>()?;
+    turn_to_right_angles(&mut rows, stop)?;
+    rows.sort_by(|a, b| dot_product(b, b).total_cmp(&dot_product(a, a)));
+    rows.truncate(wanted);
+    Ok(rows.iter().map(|row| normalised(row)).collect())
+}
 
-    let small = small.to_vec2::<f64>()?;
-    let mut vectors = Vec::with_capacity(wanted);
-    for place in order.into_iter().take(wanted) {
-        let mut vector = vec![0.0; x.f];
-        for (row, values) in small.iter().enumerate() {
-            add_scaled(&mut vector, *eigen.V.get((row, place)), values);
+/// Turns pairs of rows until each is at right angles to all others: Hestenes' one-sided Jacobi
+/// method (Golub and Van Loan, "Matrix computations", 4th edition, 8.6.3).
+fn turn_to_right_angles(rows: &mut [Vec<f64>], stop: StopSignal<'_>) -> Result<()> {
+    for _ in 0..MAX_SWEEPS {
+        stop.check()?;
+        let mut has_turned = false;
+        for second in 1..rows.len() {
+            let (before, rest) = rows.split_at_mut(second);
+            for first in before {
+                has_turned |= turn_pair(first, &mut rest[0]);
+            }
         }
-        vectors.push(normalised(&vector));
+        if !has_turned {
+            break;
+        }
     }
-    Ok(vectors)
+    Ok(())
+}
+
+/// Turns two rows in their plane so that they are at right angles; false if they are so already.
+fn turn_pair(first: &mut [f64], second: &mut [f64]) -> bool {
+    let (squares_first, squares_second) = (dot_product(first, first), dot_product(second, second));
+    let product = dot_product(first, second);
+    if product.abs() <= RIGHT_ANGLE * (squares_first * squares_second).sqrt() {
+        return false;
+    }
+
+    // The smaller of the two angles that do it.
+    let cotangent_of_double = (squares_second - squares_first) / (2.0 * product);
+    let size = cotangent_of_double.abs();
+    let tangent = cotangent_of_double.signum() / (size + size.hypot(1.0));
+    let cosine = 1.0 / tangent.hypot(1.0);
+    let sine = cosine * tangent;
+    for (first, second) in first.iter_mut().zip(second) {
+        let turned = cosine * *first - sine * *second;
+        *second = sine * *first + cosine * *second;
+        *first = turned;
+    }
+    true
 }
 
 /// An orthonormal basis `[directions, n]` of about the space that the columns `[f, n]` span: the

@@ -1,0 +1,476 @@
+//! Binned columns, and rows with the derivatives of their loss → one decision tree.
+
+use std::ops::Range;
+
+use rand::Rng as _;
+use rand_chacha::ChaCha8Rng;
+
+use super::bins::{BinnedColumn, MAX_BINS};
+use super::histogram::{ColumnHistogram, FilledBin, GradientSum, NodeHistogram, SampledRow};
+use super::split::{ColumnSplit, SplitRule, SplitSearch};
+use super::tree::{DecisionTree, SplitQuestion};
+
+/// What a tree looks like.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::pipelines) struct GrowSettings {
+    /// How many questions a row is asked at most.
+    pub(in crate::pipelines) max_depth: usize,
+    /// What makes a split good.
+    pub(in crate::pipelines) rule: SplitRule,
+    /// What leaves are multiplied with.
+    pub(in crate::pipelines) learning_rate: f64,
+}
+
+/// The columns that a split chooses from.
+#[derive(Debug)]
+pub(in crate::pipelines) enum SplitColumns {
+    /// Those at these places, at every node.
+    Fixed(Vec<usize>),
+    /// Some of all columns, drawn anew for every node.
+    Drawn(DrawnColumns),
+}
+
+/// Draws columns for one node after another.
+#[derive(Debug)]
+pub(in crate::pipelines) struct DrawnColumns {
+    count: usize,
+    /// All places, in an order that draws change.
+    places: Vec<usize>,
+    generator: ChaCha8Rng,
+}
+
+impl DrawnColumns {
+    /// Draws `count` of `f` columns for every node, and more where all of these have one value
+    /// each, as scikit-learn does.
+    pub(in crate::pipelines) fn new(count: usize, f: usize, generator: ChaCha8Rng) -> DrawnColumns {
+        DrawnColumns {
+            count,
+            places: (0..f).collect(),
+            generator,
+        }
+    }
+
+    /// The place of a column that was not drawn yet, where `drawn` were.
+    fn draw(&mut self, drawn: usize) -> usize {
+        let other = self.generator.random_range(drawn..self.places.len());
+        self.places.swap(drawn, other);
+        self.places[drawn]
+    }
+}
+
+/// A tree, and what made it.
+#[derive(Debug)]
+pub(in crate::pipelines) struct GrownTree {
+    /// The tree.
+    pub(in crate::pipelines) tree: DecisionTree,
+    /// What the splits at each column gained, `[f]`.
+    pub(in crate::pipelines) gains: Vec<f64>,
+}
+
+/// Grows a tree on `rows`, whose bins are in `columns` `[f]`. A level of the tree takes time linear
+/// in the number of rows.
+pub(in crate::pipelines) fn grow_tree(
+    settings: &GrowSettings,
+    columns: &[BinnedColumn],
+    choice: SplitColumns,
+    rows: Vec<SampledRow>,
+) -> GrownTree {
+    let mut grower = TreeGrower {
+        settings,
+        columns,
+        choice,
+        set_aside: rows.clone(),
+        rows,
+        histogram: ColumnHistogram::new(),
+        filled: Vec::with_capacity(MAX_BINS),
+        tree: DecisionTree::new(),
+        gains: vec![0.0; columns.len()],
+    };
+    let mut pending = vec![grower.root()];
+    while let Some(node) = pending.pop() {
+        match grower.find_split(&node) {
+            Some(split) => pending.extend(grower.split_node(node, &split)),
+            None => grower.end_at(&node),
+        }
+    }
+    GrownTree {
+        tree: grower.tree,
+        gains: grower.gains,
+    }
+}
+
+/// A node whose split is still to be found.
+struct PendingNode {
+    /// Its place in the tree.
+    place: usize,
+    /// How many questions lead to it.
+    depth: usize,
+    /// Where its rows stand.
+    rows: Range<usize>,
+    /// The sum of its rows.
+    sum: GradientSum,
+    /// Over fixed columns, unless the node has so few rows that sums over these cost less.
+    histogram: Option<NodeHistogram>,
+}
+
+/// The best split of a node.
+struct NodeSplit {
+    column: usize,
+    split: ColumnSplit,
+}
+
+struct TreeGrower<'a> {
+    settings: &'a GrowSettings,
+    /// All columns, `[f]`.
+    columns: &'a [BinnedColumn],
+    choice: SplitColumns,
+    /// Node by node. The rows of a node keep the order of the table.
+    rows: Vec<SampledRow>,
+    /// As long as `rows`, for [`TreeGrower::part_rows`].
+    set_aside: Vec<SampledRow>,
+    histogram: ColumnHistogram,
+    filled: Vec<FilledBin>,
+    tree: DecisionTree,
+    gains: Vec<f64>,
+}
+
+impl TreeGrower<'_> {
+    /// The node of all rows.
+    fn root(&self) -> PendingNode {
+        let rows = 0..self.rows.len();
+        let histogram = if self.is_worth_summing(&rows, 0) {
+            self.sum_rows(&rows)
+        } else {
+            None
+        };
+        PendingNode {
+            place: 0,
+            depth: 0,
+            sum: GradientSum::of_rows(&self.rows),
+            rows,
+            histogram,
+        }
+    }
+
+    /// Whether sums for every bin of every column cost a node less than those of its rows alone.
+    fn is_worth_summing(&self, rows: &Range<usize>, depth: usize) -> bool {
+        rows.len() >= MAX_BINS && depth < self.settings.max_depth
+    }
+
+    /// The histogram of some rows over fixed columns; none over others.
+    fn sum_rows(&self, rows: &Range<usize>) -> Option<NodeHistogram> {
+        match &self.choice {
+            SplitColumns::Fixed(places) => {
+                let rows = &self.rows[rows.clone()];
+                Some(NodeHistogram::new(self.columns, places, rows))
+            }
+            SplitColumns::Drawn(_) => None,
+        }
+    }
+
+    /// Makes a node a leaf.
+    fn end_at(&mut self, node: &PendingNode) {
+        let value = self.settings.rule.leaf_value(node.sum);
+        self.tree
+            .set_leaf(node.place, self.settings.learning_rate * value);
+    }
+
+    /// The best split of a node; none if it must be a leaf.
+    fn find_split(&mut self, node: &PendingNode) -> Option<NodeSplit> {
+        let rule = &self.settings.rule;
+        let rows = &self.rows[node.rows.clone()];
+        let is_uniform = rows.iter().all(|row| row.agrees_with(rows[0]));
+        if node.depth >= self.settings.max_depth || is_uniform || !rule.could_split(node.sum) {
+            return None;
+        }
+
+        let search = SplitSearch::new(rule, node.sum);
+        let mut best = None;
+        match &mut self.choice {
+            SplitColumns::Fixed(places) => {
+                for (at, column) in places.iter().copied().enumerate() {
+                    let binned = &self.columns[column];
+                    match &node.histogram {
+                        Some(histogram) => histogram.list_filled(at, &mut self.filled),
+                        None => self.histogram.list_filled(binned, rows, &mut self.filled),
+                    }
+                    let split = search.best_split(&self.filled, binned.missing_bin());
+                    keep_better(&mut best, column, split);
+                }
+            }
+            SplitColumns::Drawn(drawn) => {
+                let mut has_choice = false;
+                for at in 0..self.columns.len() {
+                    if at >= drawn.count && has_choice {
+                        break;
+                    }
+                    let column = drawn.draw(at);
+                    let binned = &self.columns[column];
+                    self.histogram.list_filled(binned, rows, &mut self.filled);
+                    has_choice |= self.filled.len() > 1;
+                    let split = search.best_split(&self.filled, binned.missing_bin());
+                    keep_better(&mut best, column, split);
+                }
+            }
+        }
+        best
+    }
+
+    /// Splits a node in two. The smaller one comes last, so that it is grown first: no more
+    /// histograms wait than a number of rows can be halved.
+    fn split_node(&mut self, node: PendingNode, found: &NodeSplit) -> [PendingNode; 2] {
+        let NodeSplit { column, split } = found;
+        self.gains[*column] += split.gain;
+        let question = SplitQuestion {
+            column: *column,
+            below: self.columns[*column].upper_bound(split.last_bin),
+            missing_first: split.missing_first,
+        };
+        let place = self.tree.split(node.place, question);
+
+        let middle = node.rows.start + self.part_rows(node.rows.clone(), found);
+        let depth = node.depth + 1;
+        let first = PendingNode {
+            place,
+            depth,
+            rows: node.rows.start..middle,
+            sum: split.first,
+            histogram: None,
+        };
+        let second = PendingNode {
+            place: place + 1,
+            depth,
+            rows: middle..node.rows.end,
+            sum: node.sum.minus(split.first),
+            histogram: None,
+        };
+        let (mut larger, mut smaller) = if first.rows.len() < second.rows.len() {
+            (second, first)
+        } else {
+            (first, second)
+        };
+
+        if self.is_worth_summing(&larger.rows, depth)
+            && let Some(mut histogram) = node.histogram
+        {
+            smaller.histogram = self.sum_rows(&smaller.rows);
+            smaller
+                .histogram
+                .iter()
+                .for_each(|of_smaller| histogram.subtract(of_smaller));
+            larger.histogram = Some(histogram);
+        }
+        [larger, smaller]
+    }
+
+    /// Puts the rows of a node that go first before the others, and returns how many they are.
+    fn part_rows(&mut self, rows: Range<usize>, found: &NodeSplit) -> usize {
+        let NodeSplit { column, split } = found;
+        let binned = &self.columns[*column];
+        let row_bins = binned.row_bins();
+        let rows = &mut self.rows[rows];
+        let set_aside = &mut self.set_aside[..rows.len()];
+
+        // No branch on the way of a row, which nothing could predict.
+        let mut first = 0;
+        for at in 0..rows.len() {
+            let row = rows[at];
+            let bin = row.bin(row_bins);
+            let is_missing = usize::from(bin) == binned.missing_bin();
+            let goes_first = if is_missing {
+                split.missing_first
+            } else {
+                bin <= split.last_bin
+            };
+            rows[first] = row;
+            set_aside[at - first] = row;
+            first += usize::from(goes_first);
+        }
+        let second = rows.len() - first;
+        rows[first..].copy_from_slice(&set_aside[..second]);
+        first
+    }
+}
+
+/// Puts a split at a column in place of the best one so far, if it gains more.
+fn keep_better(best: &mut Option<NodeSplit>, column: usize, split: Option<ColumnSplit>) {
+    let Some(split) = split else {
+        return;
+    };
+    if best
+        .as_ref()
+        .is_none_or(|best| split.gain > best.split.gain)
+    {
+        *best = Some(NodeSplit { column, split });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipelines::solvers::matrix::ColumnMatrix;
+    use crate::pipelines::trees::bins::bin_columns;
+
+    /// Rows with squared loss.
+    struct RandomRows {
+        x: ColumnMatrix,
+        truth: Vec<f64>,
+    }
+
+    impl RandomRows {
+        /// Rows of three columns of whole numbers up to 40, the second one with missing values.
+        fn new(n: usize) -> RandomRows {
+            let mut generator = crate::seed::generator(1, "grown rows", &[]);
+            let mut values: Vec<f64> = (0..3 * n)
+                .map(|_| f64::from(generator.random_range(0..=40)))
+                .collect();
+            for value in values[n..2 * n].iter_mut().step_by(7) {
+                *value = f64::NAN;
+            }
+
+            let x = ColumnMatrix { n, f: 3, values };
+            let mut truth = Vec::new();
+            for row in 0..n {
+                let known = x.column(1)[row];
+                let slope = if known.is_nan() { 20.0 } else { known };
+                truth.push((x.column(0)[row] + slope * generator.random_range(0.5..1.0)).round());
+            }
+            RandomRows { x, truth }
+        }
+
+        fn sampled(&self) -> Vec<SampledRow> {
+            let truth = self.truth.iter().enumerate();
+            truth
+                .map(|(row, truth)| SampledRow::new(row, -truth, 1.0, 1.0))
+                .collect()
+        }
+
+        fn grow(&self, settings: &GrowSettings, choice: SplitColumns) -> GrownTree {
+            grow_tree(settings, &bin_columns(&self.x), choice, self.sampled())
+        }
+
+        /// What the tree says of each row.
+        fn scores(&self, tree: &DecisionTree) -> Vec<f64> {
+            let value = |row: usize| move |column: usize| self.x.column(column)[row];
+            (0..self.x.n)
+                .map(|row| tree.score_row(value(row)))
+                .collect()
+        }
+
+        /// The sum of squares around `scores`.
+        fn squares_left(&self, scores: &[f64]) -> f64 {
+            let pairs = self.truth.iter().zip(scores);
+            pairs.map(|(truth, score)| (truth - score).powi(2)).sum()
+        }
+
+        /// The sum of squares around the means of two sides.
+        fn squares_of_sides(&self, goes_first: impl Fn(usize) -> bool) -> f64 {
+            let mut sums = [0.0; 2];
+            let mut counts = [0.0; 2];
+            for (row, truth) in self.truth.iter().enumerate() {
+                let side = usize::from(!goes_first(row));
+                sums[side] += truth;
+                counts[side] += 1.0;
+            }
+            let mean = |row: usize| {
+                let side = usize::from(!goes_first(row));
+                sums[side] / counts[side]
+            };
+            let scores: Vec<f64> = (0..self.truth.len()).map(mean).collect();
+            self.squares_left(&scores)
+        }
+    }
+
+    fn settings(max_depth: usize, min_child_weight: f64) -> GrowSettings {
+        GrowSettings {
+            max_depth,
+            rule: SplitRule {
+                reg_lambda: 0.0,
+                reg_alpha: 0.0,
+                gamma: 0.0,
+                min_child_weight,
+                unit: 1.0,
+            },
+            learning_rate: 1.0,
+        }
+    }
+
+    fn all_columns() -> SplitColumns {
+        SplitColumns::Fixed(vec![0, 1, 2])
+    }
+
+    fn drawn_columns(count: usize) -> SplitColumns {
+        let generator = crate::seed::generator(1, "drawn columns", &[]);
+        SplitColumns::Drawn(DrawnColumns::new(count, 3, generator))
+    }
+
+    #[test]
+    fn no_other_question_explains_more() {
+        for n in [100, 700] {
+            let rows = RandomRows::new(n);
+            let grown = rows.grow(&settings(1, 0.0), all_columns());
+            let ours = rows.squares_left(&rows.scores(&grown.tree));
+
+            let mut least = f64::INFINITY;
+            for column in 0..3 {
+                let values = rows.x.column(column);
+                for below in 1..=41 {
+                    for missing_first in [false, true] {
+                        let squares = rows.squares_of_sides(|row| {
+                            let value = values[row];
+                            value < f64::from(below) || value.is_nan() && missing_first
+                        });
+                        least = least.min(squares);
+                    }
+                }
+            }
+            assert!(
+                (ours - least).abs() < 1e-6 * least,
+                "{n}: {ours}, and {least}"
+            );
+
+            let mean = rows.truth.iter().sum::<f64>() / n as f64;
+            let gained = rows.squares_left(&vec![mean; n]) - ours;
+            let said: f64 = grown.gains.iter().sum();
+            assert!(
+                (gained - said).abs() < 1e-6 * said,
+                "{n}: {gained}, and {said}"
+            );
+        }
+    }
+
+    #[test]
+    fn leaves_are_means_of_enough_rows() {
+        let rows = RandomRows::new(1_000);
+        for choice in [all_columns(), drawn_columns(1)] {
+            let scores = rows.scores(&rows.grow(&settings(64, 30.0), choice).tree);
+            let mut leaves: std::collections::BTreeMap<u64, Vec<f64>> = Default::default();
+            for (score, truth) in scores.iter().zip(&rows.truth) {
+                leaves.entry(score.to_bits()).or_default().push(*truth);
+            }
+            assert!(leaves.len() > 8);
+            for (score, truth) in leaves {
+                let mean = truth.iter().sum::<f64>() / truth.len() as f64;
+                assert!(truth.len() >= 30 && (mean - f64::from_bits(score)).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tree_without_limits_knows_every_row() {
+        let rows = RandomRows::new(2_000);
+        for choice in [all_columns(), drawn_columns(3)] {
+            let grown = rows.grow(&settings(usize::MAX, 0.0), choice);
+            let left = rows.squares_left(&rows.scores(&grown.tree));
+            assert!(left < 1e-6, "{left}");
+        }
+    }
+
+    #[test]
+    fn one_column_is_drawn_from_those_that_vary() {
+        let mut rows = RandomRows::new(50);
+        rows.x.values[..100].fill(1.0);
+        let grown = rows.grow(&settings(1, 0.0), drawn_columns(1));
+        assert!(grown.gains[2] > 0.0, "{:?}", grown.gains);
+    }
+}

@@ -1,0 +1,283 @@
+//! The rows of a node → sums of their gradients for each bin of a column.
+//!
+//! Gradients are whole multiples of a unit, so sums are exact: no order of additions changes them,
+//! and the histogram of a node less that of one child is that of the other.
+
+use rayon::prelude::*;
+
+use super::bins::{BinnedColumn, MAX_BINS};
+
+/// A histogram of fewer additions is made on one thread.
+const PARALLEL_ADDITIONS: usize = 1 << 16;
+
+/// One row of a tree's sample, with the derivatives of its loss in units.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(in crate::pipelines) struct SampledRow {
+    /// Its place in the table.
+    row: u32,
+    gradient: i32,
+    /// One at least.
+    hessian: i32,
+}
+
+impl SampledRow {
+    /// A row with the first and the second derivative of its loss, rounded to multiples of `unit`.
+    #[inline]
+    pub(in crate::pipelines) fn new(
+        row: usize,
+        gradient: f64,
+        hessian: f64,
+        unit: f64,
+    ) -> SampledRow {
+        SampledRow {
+            row: row as u32,
+            gradient: (gradient / unit).round() as i32,
+            // A row that is certain still weighs something.
+            hessian: ((hessian / unit).round() as i32).max(1),
+        }
+    }
+
+    /// Its bin in a column.
+    #[inline]
+    pub(super) fn bin(self, row_bins: &[u8]) -> u8 {
+        row_bins[self.row as usize]
+    }
+
+    /// Whether both rows alone would have the same leaf.
+    pub(super) fn agrees_with(self, other: SampledRow) -> bool {
+        i64::from(self.gradient) * i64::from(other.hessian)
+            == i64::from(other.gradient) * i64::from(self.hessian)
+    }
+}
+
+/// The sums of the derivatives of some rows, in units.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct GradientSum {
+    pub(super) gradient: i64,
+    pub(super) hessian: i64,
+}
+
+impl GradientSum {
+    /// The sum of `rows`.
+    pub(super) fn of_rows(rows: &[SampledRow]) -> GradientSum {
+        let mut sum = GradientSum::default();
+        for row in rows {
+            sum.add_row(*row);
+        }
+        sum
+    }
+
+    #[inline]
+    fn add_row(&mut self, row: SampledRow) {
+        self.gradient += i64::from(row.gradient);
+        self.hessian += i64::from(row.hessian);
+    }
+
+    #[inline]
+    pub(super) fn plus(self, other: GradientSum) -> GradientSum {
+        GradientSum {
+            gradient: self.gradient + other.gradient,
+            hessian: self.hessian + other.hessian,
+        }
+    }
+
+    #[inline]
+    pub(super) fn minus(self, other: GradientSum) -> GradientSum {
+        GradientSum {
+            gradient: self.gradient - other.gradient,
+            hessian: self.hessian - other.hessian,
+        }
+    }
+
+    /// Whether it is the sum of no rows: every row has a hessian.
+    #[inline]
+    fn is_empty(self) -> bool {
+        self.hessian == 0
+    }
+}
+
+/// A bin that has rows of a node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct FilledBin {
+    pub(super) bin: u8,
+    pub(super) sum: GradientSum,
+}
+
+/// The sums of a node for every bin of some columns.
+#[derive(Debug, PartialEq)]
+pub(super) struct NodeHistogram {
+    /// `[columns][bins]`.
+    sums: Vec<Vec<GradientSum>>,
+}
+
+impl NodeHistogram {
+    /// The histogram of `rows` over the columns at `places`.
+    pub(super) fn new(
+        columns: &[BinnedColumn],
+        places: &[usize],
+        rows: &[SampledRow],
+    ) -> NodeHistogram {
+        let sum_place = |place: &usize| sum_column(&columns[*place], rows);
+        let sums = if rows.len() * places.len() < PARALLEL_ADDITIONS {
+            places.iter().map(sum_place).collect()
+        } else {
+            places.par_iter().map(sum_place).collect()
+        };
+        NodeHistogram { sums }
+    }
+
+    /// Takes away the rows of `other`, a child of this node. What is left is the other child.
+    pub(super) fn subtract(&mut self, other: &NodeHistogram) {
+        for (of_column, others) in self.sums.iter_mut().zip(&other.sums) {
+            for (sum, other) in of_column.iter_mut().zip(others) {
+                *sum = sum.minus(*other);
+            }
+        }
+    }
+
+    /// Puts the bins that have rows into `filled`, ascending. `at` counts the columns that the
+    /// histogram was made of.
+    pub(super) fn list_filled(&self, at: usize, filled: &mut Vec<FilledBin>) {
+        filled.clear();
+        for (bin, sum) in self.sums[at].iter().enumerate() {
+            if !sum.is_empty() {
+                filled.push(FilledBin {
+                    bin: bin as u8,
+                    sum: *sum,
+                });
+            }
+        }
+    }
+}
+
+/// The sums of `rows` for each bin of a column.
+fn sum_column(column: &BinnedColumn, rows: &[SampledRow]) -> Vec<GradientSum> {
+    // Of constant length, so that no bin needs a check.
+    let mut sums = [GradientSum::default(); MAX_BINS];
+    let row_bins = column.row_bins();
+    for row in rows {
+        sums[usize::from(row.bin(row_bins))].add_row(*row);
+    }
+    sums[..=column.missing_bin()].to_vec()
+}
+
+/// The sums of one column, used again for column after column and node after node. It costs a node
+/// of few rows no more than these rows.
+#[derive(Debug)]
+pub(super) struct ColumnHistogram {
+    /// All empty between two uses.
+    sums: Box<[GradientSum; MAX_BINS]>,
+}
+
+impl ColumnHistogram {
+    /// An empty one.
+    pub(super) fn new() -> ColumnHistogram {
+        ColumnHistogram {
+            sums: Box::new([GradientSum::default(); MAX_BINS]),
+        }
+    }
+
+    /// Puts the bins of a column that have some of `rows` into `filled`, ascending.
+    pub(super) fn list_filled(
+        &mut self,
+        column: &BinnedColumn,
+        rows: &[SampledRow],
+        filled: &mut Vec<FilledBin>,
+    ) {
+        let row_bins = column.row_bins();
+        let mut touched = [0_u64; MAX_BINS / 64];
+        if rows.len() < MAX_BINS {
+            for row in rows {
+                let bin = row.bin(row_bins);
+                self.sums[usize::from(bin)].add_row(*row);
+                touched[usize::from(bin / 64)] |= 1 << (bin % 64);
+            }
+        } else {
+            for row in rows {
+                self.sums[usize::from(row.bin(row_bins))].add_row(*row);
+            }
+            touched = [u64::MAX; MAX_BINS / 64];
+        }
+
+        filled.clear();
+        for (word, mut bits) in touched.into_iter().enumerate() {
+            while bits != 0 {
+                let bin = (word * 64) as u32 + bits.trailing_zeros();
+                let sum = std::mem::take(&mut self.sums[bin as usize]);
+                if !sum.is_empty() {
+                    filled.push(FilledBin {
+                        bin: bin as u8,
+                        sum,
+                    });
+                }
+                // Without its lowest bit.
+                bits &= bits - 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipelines::solvers::matrix::ColumnMatrix;
+    use crate::pipelines::trees::bins::bin_columns;
+    use rand::Rng as _;
+
+    /// Two columns, of many values and of few, some missing; and a row for each.
+    fn random_rows(n: usize) -> (Vec<BinnedColumn>, Vec<SampledRow>) {
+        let mut generator = crate::seed::generator(1, "histogram rows", &[]);
+        let mut values: Vec<f64> = (0..n).map(|_| generator.random_range(-1.0..1.0)).collect();
+        values.extend((0..n).map(|row| {
+            if row % 5 == 0 {
+                f64::NAN
+            } else {
+                (row % 3) as f64
+            }
+        }));
+        let rows = (0..n)
+            .map(|row| {
+                let gradient = generator.random_range(-1.0..1.0);
+                SampledRow::new(row, gradient, generator.random_range(0.0..0.25), 1e-9)
+            })
+            .collect();
+        (bin_columns(&ColumnMatrix { n, f: 2, values }), rows)
+    }
+
+    #[test]
+    fn a_node_less_one_child_is_the_other() {
+        let (columns, rows) = random_rows(1_000);
+        let of = |rows: &[SampledRow]| NodeHistogram::new(&columns, &[0, 1], rows);
+        let mut node = of(&rows);
+        node.subtract(&of(&rows[..300]));
+        assert_eq!(node, of(&rows[300..]));
+    }
+
+    #[test]
+    fn both_histograms_have_the_same_bins() {
+        let (columns, rows) = random_rows(1_000);
+        let mut scratch = ColumnHistogram::new();
+        let (mut of_node, mut of_column) = (Vec::new(), Vec::new());
+        for rows in [&rows[..], &rows[..100], &rows[100..103], &[]] {
+            let node = NodeHistogram::new(&columns, &[1, 0], rows);
+            for (at, place) in [1, 0].into_iter().enumerate() {
+                node.list_filled(at, &mut of_node);
+                scratch.list_filled(&columns[place], rows, &mut of_column);
+                assert_eq!(of_node, of_column);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_change_nothing() {
+        let (columns, rows) = random_rows(PARALLEL_ADDITIONS);
+        let of_threads = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .expect("a pool");
+            pool.install(|| NodeHistogram::new(&columns, &[0, 1], &rows))
+        };
+        assert_eq!(of_threads(1), of_threads(3));
+    }
+}

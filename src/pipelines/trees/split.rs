@@ -1,0 +1,242 @@
+//! The bins of a column that have rows of a node → the best place to split them.
+//!
+//! Scores, leaves and penalties are those of Chen and Guestrin, "XGBoost: a scalable tree boosting
+//! system", KDD 2016, with xgboost's L1 penalty. Without penalties, and with squared loss, a score
+//! is what a mean explains of the sum of squares. For rows of two classes that is half of Gini's
+//! impurity.
+
+use super::histogram::{FilledBin, GradientSum};
+
+/// A split that gains less does so by rounding: xgboost's `kRtEps`.
+const MIN_GAIN: f64 = 1e-6;
+
+/// What makes a split good, and a leaf's value.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::pipelines) struct SplitRule {
+    /// The weight of the L2 penalty on leaves.
+    pub(in crate::pipelines) reg_lambda: f64,
+    /// The weight of the L1 penalty on leaves.
+    pub(in crate::pipelines) reg_alpha: f64,
+    /// What a split must gain.
+    pub(in crate::pipelines) gamma: f64,
+    /// The least sum of second derivatives on either side.
+    pub(in crate::pipelines) min_child_weight: f64,
+    /// What the derivatives of rows are multiples of.
+    pub(in crate::pipelines) unit: f64,
+}
+
+impl SplitRule {
+    fn weight(&self, sum: GradientSum) -> f64 {
+        sum.hessian as f64 * self.unit
+    }
+
+    /// The sum of gradients, drawn towards 0 by the L1 penalty.
+    fn shrunk_gradient(&self, sum: GradientSum) -> f64 {
+        let gradient = sum.gradient as f64 * self.unit;
+        gradient.signum() * (gradient.abs() - self.reg_alpha).max(0.0)
+    }
+
+    /// Twice what the best leaf takes from the loss of its rows.
+    #[inline]
+    fn score(&self, sum: GradientSum) -> f64 {
+        let gradient = self.shrunk_gradient(sum);
+        gradient * gradient / (self.weight(sum) + self.reg_lambda)
+    }
+
+    /// The value of the best leaf.
+    pub(super) fn leaf_value(&self, sum: GradientSum) -> f64 {
+        -self.shrunk_gradient(sum) / (self.weight(sum) + self.reg_lambda)
+    }
+
+    /// Whether a split of the rows could leave enough on both sides.
+    pub(super) fn could_split(&self, sum: GradientSum) -> bool {
+        self.weight(sum) >= 2.0 * self.min_child_weight
+    }
+
+    fn is_heavy_enough(&self, side: GradientSum) -> bool {
+        side.hessian > 0 && self.weight(side) >= self.min_child_weight
+    }
+}
+
+/// A split of a node at one column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ColumnSplit {
+    /// By how much the scores of both sides exceed that of the node.
+    pub(super) gain: f64,
+    /// Rows of this bin and of those below go first.
+    pub(super) last_bin: u8,
+    /// Whether rows that miss the column go first, too.
+    pub(super) missing_first: bool,
+    /// The sum of the rows that go first.
+    pub(super) first: GradientSum,
+}
+
+/// A search for the best split of one node, at one column after another.
+#[derive(Debug)]
+pub(super) struct SplitSearch<'a> {
+    rule: &'a SplitRule,
+    /// The sum of all rows of the node.
+    total: GradientSum,
+    node_score: f64,
+    /// A split must gain more.
+    least_gain: f64,
+}
+
+impl<'a> SplitSearch<'a> {
+    /// A search among the rows whose sum is `total`.
+    pub(super) fn new(rule: &'a SplitRule, total: GradientSum) -> SplitSearch<'a> {
+        SplitSearch {
+            rule,
+            total,
+            node_score: rule.score(total),
+            least_gain: rule.gamma.max(MIN_GAIN),
+        }
+    }
+
+    /// The best split at a column whose bins with rows are `filled`; none if no split is worth it.
+    /// Rows without a value go to the side where they gain more, or where no row of the node misses
+    /// one, to the heavier side.
+    pub(super) fn best_split(
+        &self,
+        filled: &[FilledBin],
+        missing_bin: usize,
+    ) -> Option<ColumnSplit> {
+        let (known, missing) = match filled.split_last() {
+            Some((last, known)) if usize::from(last.bin) == missing_bin => (known, Some(last.sum)),
+            _ => (filled, None),
+        };
+
+        let mut best = None;
+        let mut below = GradientSum::default();
+        for (at, next) in known.iter().enumerate() {
+            below = below.plus(next.sum);
+            // Midway between bins that have rows. Above the last one are only missing values.
+            let last_bin = match known.get(at + 1) {
+                Some(following) => next.bin + (following.bin - next.bin - 1) / 2,
+                None => (missing_bin - 1) as u8,
+            };
+            match missing {
+                None => {
+                    let is_heavier = 2 * below.hessian >= self.total.hessian;
+                    self.offer(&mut best, last_bin, below, is_heavier);
+                }
+                Some(missing) => {
+                    self.offer(&mut best, last_bin, below, false);
+                    self.offer(&mut best, last_bin, below.plus(missing), true);
+                }
+            }
+        }
+        best
+    }
+
+    /// Puts a split in place of the best one so far, if it is better and both sides have enough.
+    #[inline]
+    fn offer(
+        &self,
+        best: &mut Option<ColumnSplit>,
+        last_bin: u8,
+        first: GradientSum,
+        missing_first: bool,
+    ) {
+        let second = self.total.minus(first);
+        if !self.rule.is_heavy_enough(first) || !self.rule.is_heavy_enough(second) {
+            return;
+        }
+        let gain = self.rule.score(first) + self.rule.score(second) - self.node_score;
+        let least = best.map_or(self.least_gain, |best| best.gain);
+        if gain > least {
+            *best = Some(ColumnSplit {
+                gain,
+                last_bin,
+                missing_first,
+                first,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NO_PENALTY: SplitRule = SplitRule {
+        reg_lambda: 0.0,
+        reg_alpha: 0.0,
+        gamma: 0.0,
+        min_child_weight: 0.0,
+        unit: 1.0,
+    };
+
+    /// Bins with the sums of gradients and of hessians.
+    fn filled(bins: &[(u8, i64, i64)]) -> Vec<FilledBin> {
+        let to_bin = |&(bin, gradient, hessian): &(u8, i64, i64)| FilledBin {
+            bin,
+            sum: GradientSum { gradient, hessian },
+        };
+        bins.iter().map(to_bin).collect()
+    }
+
+    /// The best split of a node that has just these bins, at a column of nine bins of values.
+    fn split(rule: SplitRule, bins: &[(u8, i64, i64)]) -> Option<ColumnSplit> {
+        let filled = filled(bins);
+        let total = filled
+            .iter()
+            .fold(GradientSum::default(), |sum, next| sum.plus(next.sum));
+        SplitSearch::new(&rule, total).best_split(&filled, 9)
+    }
+
+    #[test]
+    fn a_gain_is_what_two_means_explain_more_than_one() {
+        // Four rows of class 0 in bin 1, two of class 1 in bin 6: 2 * 2 / 2 less 2 * 2 / 6.
+        let found = split(NO_PENALTY, &[(1, 0, 4), (6, -2, 2)]).expect("a split");
+        assert!((found.gain - (2.0 - 4.0 / 6.0)).abs() < 1e-12, "{found:?}");
+        assert_eq!((found.last_bin, found.missing_first), (3, true));
+        assert!(
+            split(NO_PENALTY, &[(1, -2, 4), (6, -1, 2)]).is_none(),
+            "both means are 1/2"
+        );
+    }
+
+    #[test]
+    fn penalties_are_those_of_xgboost() {
+        let bins = [(0, 6, 4), (1, -6, 4)];
+        let rule = SplitRule {
+            reg_lambda: 1.0,
+            reg_alpha: 2.0,
+            ..NO_PENALTY
+        };
+        // Both sides: (6 - 2)² / (4 + 1), and the whole has no gradient.
+        let found = split(rule, &bins).expect("a split");
+        assert!((found.gain - 2.0 * 16.0 / 5.0).abs() < 1e-12, "{found:?}");
+        assert!((rule.leaf_value(found.first) + 4.0 / 5.0).abs() < 1e-12);
+        assert!(split(SplitRule { gamma: 6.3, ..rule }, &bins).is_some());
+        assert!(split(SplitRule { gamma: 6.5, ..rule }, &bins).is_none());
+    }
+
+    #[test]
+    fn both_sides_have_enough() {
+        let heavy = SplitRule {
+            min_child_weight: 3.0,
+            ..NO_PENALTY
+        };
+        let found = split(heavy, &[(0, -2, 2), (1, 1, 2), (2, 1, 2), (3, 1, 2)]);
+        assert_eq!(found.expect("a split").last_bin, 1);
+        assert!(split(heavy, &[(0, -2, 2), (1, 4, 4)]).is_none());
+    }
+
+    #[test]
+    fn missing_values_go_where_they_gain_more() {
+        let way = |missing: i64| {
+            let found = split(NO_PENALTY, &[(0, -3, 3), (1, 0, 3), (9, missing, 2)]);
+            let found = found.expect("a split");
+            (found.last_bin, found.missing_first)
+        };
+        assert_eq!([way(-2), way(0)], [(0, true), (0, false)]);
+        // They alone differ.
+        let found = split(NO_PENALTY, &[(0, 0, 3), (1, 0, 3), (9, -2, 2)]);
+        assert_eq!(
+            found.map(|found| (found.last_bin, found.missing_first)),
+            Some((8, false))
+        );
+    }
+}
