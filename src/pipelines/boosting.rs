@@ -23,6 +23,8 @@ use crate::output::counted;
 
 /// What derivatives are multiples of. None is larger than 1.
 const GRADIENT_UNIT: f64 = 1.0 / (1 << 30) as f64;
+/// A split that gains less does so by rounding: xgboost's `kRtEps`.
+const MIN_GAIN: f64 = 1e-6;
 /// How many rows are scored in one go.
 const ROWS_AT_ONCE: usize = 1024;
 
@@ -144,7 +146,7 @@ impl RoundGrower {
         let rule = SplitRule {
             reg_lambda: settings.reg_lambda,
             reg_alpha: settings.reg_alpha,
-            gamma: settings.gamma,
+            min_gain: settings.gamma.max(MIN_GAIN),
             min_child_weight: settings.min_child_weight,
             unit: GRADIENT_UNIT,
         };

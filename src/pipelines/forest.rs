@@ -65,7 +65,8 @@ impl ForestSettings {
             rule: SplitRule {
                 reg_lambda: 0.0,
                 reg_alpha: 0.0,
-                gamma: 0.0,
+                // As in scikit-learn, rows that differ are told apart even if that gains nothing.
+                min_gain: -1.0,
                 min_child_weight: self.min_samples_leaf as f64,
                 unit: 1.0,
             },

@@ -64,10 +64,19 @@ impl BinnedColumn {
         self.cuts.len() + 1
     }
 
-    /// What the values of bin `bin` and of all bins below it are below. It is the largest number
-    /// where these are all known values.
-    pub(super) fn upper_bound(&self, bin: u8) -> f64 {
-        self.cuts.get(usize::from(bin)).copied().unwrap_or(f64::MAX)
+    /// What values are below that are in bin `last` or in one below it, and values in bin `next` are
+    /// not: of several such cuts the one in the middle. It is the largest number where `next` is
+    /// the bin of missing values.
+    pub(super) fn bound_between(&self, last: u8, next: u8) -> f64 {
+        let (last, next) = (usize::from(last), usize::from(next));
+        if next == self.missing_bin() {
+            return f64::MAX;
+        }
+        let cuts = &self.cuts[last..next];
+        let middle = f64::midpoint(cuts[0], cuts[cuts.len() - 1]);
+        cuts[cuts
+            .partition_point(|cut| *cut < middle)
+            .min(cuts.len() - 1)]
     }
 }
 
@@ -125,7 +134,8 @@ mod tests {
         assert_eq!(column.cuts, [0.5, 1.5, 2.5]);
         assert_eq!(column.row_bins, [3, 4, 1, 2, 3, 0, 0]);
         assert_eq!(column.missing_bin(), 4);
-        assert_eq!([2, 3].map(|bin| column.upper_bound(bin)), [2.5, f64::MAX]);
+        let bounds = [(2, 3), (0, 3), (3, 4)].map(|(last, next)| column.bound_between(last, next));
+        assert_eq!(bounds, [2.5, 1.5, f64::MAX]);
     }
 
     #[test]

@@ -185,9 +185,9 @@ impl TreeGrower<'_> {
         }
 
         let search = SplitSearch::new(rule, node.sum);
-        let mut best = None;
         match &mut self.choice {
             SplitColumns::Fixed(places) => {
+                let mut best = None;
                 for (at, column) in places.iter().copied().enumerate() {
                     let binned = &self.columns[column];
                     match &node.histogram {
@@ -197,8 +197,10 @@ impl TreeGrower<'_> {
                     let split = search.best_split(&self.filled, binned.missing_bin());
                     keep_better(&mut best, column, split);
                 }
+                best
             }
             SplitColumns::Drawn(drawn) => {
+                let mut best = None;
                 let mut has_choice = false;
                 for at in 0..self.columns.len() {
                     if at >= drawn.count && has_choice {
@@ -211,56 +213,61 @@ impl TreeGrower<'_> {
                     let split = search.best_split(&self.filled, binned.missing_bin());
                     keep_better(&mut best, column, split);
                 }
+                best
             }
         }
-        best
     }
 
     /// Splits a node in two. The smaller one comes last, so that it is grown first: no more
     /// histograms wait than a number of rows can be halved.
     fn split_node(&mut self, node: PendingNode, found: &NodeSplit) -> [PendingNode; 2] {
         let NodeSplit { column, split } = found;
-        self.gains[*column] += split.gain;
+        // Rounding can make the gain of a split that gains nothing slightly negative.
+        self.gains[*column] += split.gain.max(0.0);
         let question = SplitQuestion {
             column: *column,
-            below: self.columns[*column].upper_bound(split.last_bin),
+            below: self.columns[*column].bound_between(split.bins.last, split.bins.next),
             missing_first: split.missing_first,
         };
         let place = self.tree.split(node.place, question);
-
         let middle = node.rows.start + self.part_rows(node.rows.clone(), found);
-        let depth = node.depth + 1;
-        let first = PendingNode {
-            place,
-            depth,
-            rows: node.rows.start..middle,
-            sum: split.first,
-            histogram: None,
-        };
-        let second = PendingNode {
-            place: place + 1,
-            depth,
-            rows: middle..node.rows.end,
-            sum: node.sum.minus(split.first),
-            histogram: None,
-        };
-        let (mut larger, mut smaller) = if first.rows.len() < second.rows.len() {
-            (second, first)
-        } else {
-            (first, second)
-        };
 
-        if self.is_worth_summing(&larger.rows, depth)
-            && let Some(mut histogram) = node.histogram
-        {
-            smaller.histogram = self.sum_rows(&smaller.rows);
-            smaller
-                .histogram
-                .iter()
-                .for_each(|of_smaller| histogram.subtract(of_smaller));
+        let child = |place: usize, rows: Range<usize>, sum: GradientSum| PendingNode {
+            place,
+            depth: node.depth + 1,
+            rows,
+            sum,
+            histogram: None,
+        };
+        let first = child(place, node.rows.start..middle, split.first);
+        let second = child(
+            place + 1,
+            middle..node.rows.end,
+            node.sum.minus(split.first),
+        );
+        let mut children = if first.rows.len() < second.rows.len() {
+            [second, first]
+        } else {
+            [first, second]
+        };
+        if let Some(histogram) = node.histogram {
+            self.sum_children(histogram, &mut children);
+        }
+        children
+    }
+
+    /// Makes the histograms of two children from that of their node: only the rows of the smaller
+    /// one are summed, and the larger one has what they leave.
+    fn sum_children(&self, mut histogram: NodeHistogram, children: &mut [PendingNode; 2]) {
+        let [larger, smaller] = children;
+        if !self.is_worth_summing(&larger.rows, larger.depth) {
+            return;
+        }
+        if let Some(of_smaller) = self.sum_rows(&smaller.rows) {
+            histogram.subtract(&of_smaller);
+            smaller.histogram = Some(of_smaller);
             larger.histogram = Some(histogram);
         }
-        [larger, smaller]
     }
 
     /// Puts the rows of a node that go first before the others, and returns how many they are.
@@ -280,7 +287,7 @@ impl TreeGrower<'_> {
             let goes_first = if is_missing {
                 split.missing_first
             } else {
-                bin <= split.last_bin
+                bin <= split.bins.last
             };
             rows[first] = row;
             set_aside[at - first] = row;
@@ -387,7 +394,7 @@ mod tests {
             rule: SplitRule {
                 reg_lambda: 0.0,
                 reg_alpha: 0.0,
-                gamma: 0.0,
+                min_gain: -1.0,
                 min_child_weight,
                 unit: 1.0,
             },
@@ -458,8 +465,12 @@ mod tests {
 
     #[test]
     fn a_tree_without_limits_knows_every_row() {
-        let rows = RandomRows::new(2_000);
-        for choice in [all_columns(), drawn_columns(3)] {
+        let mut rows = RandomRows::new(2_000);
+        for row in 0..2_000 {
+            rows.x.values[row] = (row % 50) as f64;
+            rows.x.values[4_000 + row] = (row / 50) as f64;
+        }
+        for choice in [all_columns(), drawn_columns(1)] {
             let grown = rows.grow(&settings(usize::MAX, 0.0), choice);
             let left = rows.squares_left(&rows.scores(&grown.tree));
             assert!(left < 1e-6, "{left}");

@@ -7,9 +7,6 @@
 
 use super::histogram::{FilledBin, GradientSum};
 
-/// A split that gains less does so by rounding: xgboost's `kRtEps`.
-const MIN_GAIN: f64 = 1e-6;
-
 /// What makes a split good, and a leaf's value.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::pipelines) struct SplitRule {
@@ -17,8 +14,8 @@ pub(in crate::pipelines) struct SplitRule {
     pub(in crate::pipelines) reg_lambda: f64,
     /// The weight of the L1 penalty on leaves.
     pub(in crate::pipelines) reg_alpha: f64,
-    /// What a split must gain.
-    pub(in crate::pipelines) gamma: f64,
+    /// A split must gain more.
+    pub(in crate::pipelines) min_gain: f64,
     /// The least sum of second derivatives on either side.
     pub(in crate::pipelines) min_child_weight: f64,
     /// What the derivatives of rows are multiples of.
@@ -58,13 +55,22 @@ impl SplitRule {
     }
 }
 
+/// The bins on both sides of a split, between which no row of the node is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct SplitBins {
+    /// Rows of this bin and of those below go first.
+    pub(super) last: u8,
+    /// The bin of the next rows: that of missing values where all known ones go first.
+    pub(super) next: u8,
+}
+
 /// A split of a node at one column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ColumnSplit {
     /// By how much the scores of both sides exceed that of the node.
     pub(super) gain: f64,
-    /// Rows of this bin and of those below go first.
-    pub(super) last_bin: u8,
+    /// The bins on both sides of it.
+    pub(super) bins: SplitBins,
     /// Whether rows that miss the column go first, too.
     pub(super) missing_first: bool,
     /// The sum of the rows that go first.
@@ -78,8 +84,6 @@ pub(super) struct SplitSearch<'a> {
     /// The sum of all rows of the node.
     total: GradientSum,
     node_score: f64,
-    /// A split must gain more.
-    least_gain: f64,
 }
 
 impl<'a> SplitSearch<'a> {
@@ -89,7 +93,6 @@ impl<'a> SplitSearch<'a> {
             rule,
             total,
             node_score: rule.score(total),
-            least_gain: rule.gamma.max(MIN_GAIN),
         }
     }
 
@@ -110,19 +113,19 @@ impl<'a> SplitSearch<'a> {
         let mut below = GradientSum::default();
         for (at, next) in known.iter().enumerate() {
             below = below.plus(next.sum);
-            // Midway between bins that have rows. Above the last one are only missing values.
-            let last_bin = match known.get(at + 1) {
-                Some(following) => next.bin + (following.bin - next.bin - 1) / 2,
-                None => (missing_bin - 1) as u8,
+            // Above the last bin of known values are only missing ones.
+            let bins = SplitBins {
+                last: next.bin,
+                next: known.get(at + 1).map_or(missing_bin as u8, |next| next.bin),
             };
             match missing {
                 None => {
                     let is_heavier = 2 * below.hessian >= self.total.hessian;
-                    self.offer(&mut best, last_bin, below, is_heavier);
+                    self.offer(&mut best, bins, below, is_heavier);
                 }
                 Some(missing) => {
-                    self.offer(&mut best, last_bin, below, false);
-                    self.offer(&mut best, last_bin, below.plus(missing), true);
+                    self.offer(&mut best, bins, below, false);
+                    self.offer(&mut best, bins, below.plus(missing), true);
                 }
             }
         }
@@ -134,7 +137,7 @@ impl<'a> SplitSearch<'a> {
     fn offer(
         &self,
         best: &mut Option<ColumnSplit>,
-        last_bin: u8,
+        bins: SplitBins,
         first: GradientSum,
         missing_first: bool,
     ) {
@@ -143,11 +146,11 @@ impl<'a> SplitSearch<'a> {
             return;
         }
         let gain = self.rule.score(first) + self.rule.score(second) - self.node_score;
-        let least = best.map_or(self.least_gain, |best| best.gain);
+        let least = best.map_or(self.rule.min_gain, |best| best.gain);
         if gain > least {
             *best = Some(ColumnSplit {
                 gain,
-                last_bin,
+                bins,
                 missing_first,
                 first,
             });
@@ -162,7 +165,7 @@ mod tests {
     const NO_PENALTY: SplitRule = SplitRule {
         reg_lambda: 0.0,
         reg_alpha: 0.0,
-        gamma: 0.0,
+        min_gain: 1e-9,
         min_child_weight: 0.0,
         unit: 1.0,
     };
@@ -190,7 +193,8 @@ mod tests {
         // Four rows of class 0 in bin 1, two of class 1 in bin 6: 2 * 2 / 2 less 2 * 2 / 6.
         let found = split(NO_PENALTY, &[(1, 0, 4), (6, -2, 2)]).expect("a split");
         assert!((found.gain - (2.0 - 4.0 / 6.0)).abs() < 1e-12, "{found:?}");
-        assert_eq!((found.last_bin, found.missing_first), (3, true));
+        assert_eq!(found.bins, SplitBins { last: 1, next: 6 });
+        assert!(found.missing_first, "the heavier side");
         assert!(
             split(NO_PENALTY, &[(1, -2, 4), (6, -1, 2)]).is_none(),
             "both means are 1/2"
@@ -209,8 +213,26 @@ mod tests {
         let found = split(rule, &bins).expect("a split");
         assert!((found.gain - 2.0 * 16.0 / 5.0).abs() < 1e-12, "{found:?}");
         assert!((rule.leaf_value(found.first) + 4.0 / 5.0).abs() < 1e-12);
-        assert!(split(SplitRule { gamma: 6.3, ..rule }, &bins).is_some());
-        assert!(split(SplitRule { gamma: 6.5, ..rule }, &bins).is_none());
+        assert!(
+            split(
+                SplitRule {
+                    min_gain: 6.3,
+                    ..rule
+                },
+                &bins
+            )
+            .is_some()
+        );
+        assert!(
+            split(
+                SplitRule {
+                    min_gain: 6.5,
+                    ..rule
+                },
+                &bins
+            )
+            .is_none()
+        );
     }
 
     #[test]
@@ -220,7 +242,7 @@ mod tests {
             ..NO_PENALTY
         };
         let found = split(heavy, &[(0, -2, 2), (1, 1, 2), (2, 1, 2), (3, 1, 2)]);
-        assert_eq!(found.expect("a split").last_bin, 1);
+        assert_eq!(found.expect("a split").bins.last, 1);
         assert!(split(heavy, &[(0, -2, 2), (1, 4, 4)]).is_none());
     }
 
@@ -229,14 +251,14 @@ mod tests {
         let way = |missing: i64| {
             let found = split(NO_PENALTY, &[(0, -3, 3), (1, 0, 3), (9, missing, 2)]);
             let found = found.expect("a split");
-            (found.last_bin, found.missing_first)
+            (found.bins.last, found.missing_first)
         };
         assert_eq!([way(-2), way(0)], [(0, true), (0, false)]);
         // They alone differ.
         let found = split(NO_PENALTY, &[(0, 0, 3), (1, 0, 3), (9, -2, 2)]);
         assert_eq!(
-            found.map(|found| (found.last_bin, found.missing_first)),
-            Some((8, false))
+            found.map(|found| (found.bins.last, found.missing_first)),
+            Some((1, false))
         );
     }
 }
