@@ -192,7 +192,7 @@ impl RoundGrower {
             let hessian = factor * p * (1.0 - p);
             rows.push(SampledRow::new(row, gradient, hessian, GRADIENT_UNIT));
         }
-        let choice = SplitColumns::Fixed(sample.columns.clone());
+        let choice = SplitColumns::Fixed(&sample.columns);
         grow_tree(&self.settings, &self.columns, choice, rows)
     }
 }

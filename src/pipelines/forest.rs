@@ -171,7 +171,7 @@ fn grow_forest(
     run: FitRun<'_>,
 ) -> Result<Vec<GrownTree>> {
     let f = columns.len();
-    let drawn = settings.max_features.count(f);
+    let drawn_count = settings.max_features.count(f);
     let grow_settings = settings.grow_settings();
     (0..settings.n_estimators)
         .into_par_iter()
@@ -180,7 +180,8 @@ fn grow_forest(
             let parts = [i64::from(class), number as i64];
             let rows = draw_rows(training.labels.y, class, run.seed, &parts);
             let generator = crate::seed::generator(run.seed, "forest columns", &parts);
-            let choice = SplitColumns::Drawn(DrawnColumns::new(drawn, f, generator));
+            let mut drawn = DrawnColumns::new(drawn_count, f, generator);
+            let choice = SplitColumns::Drawn(&mut drawn);
             Ok(grow_tree(&grow_settings, columns, choice, rows))
         })
         .collect()

@@ -23,11 +23,11 @@ pub(in crate::pipelines) struct GrowSettings {
 
 /// The columns that a split chooses from.
 #[derive(Debug)]
-pub(in crate::pipelines) enum SplitColumns {
+pub(in crate::pipelines) enum SplitColumns<'a> {
     /// Those at these places, at every node.
-    Fixed(Vec<usize>),
+    Fixed(&'a [usize]),
     /// Some of all columns, drawn anew for every node.
-    Drawn(DrawnColumns),
+    Drawn(&'a mut DrawnColumns),
 }
 
 /// Draws columns for one node after another.
@@ -72,7 +72,7 @@ pub(in crate::pipelines) struct GrownTree {
 pub(in crate::pipelines) fn grow_tree(
     settings: &GrowSettings,
     columns: &[BinnedColumn],
-    choice: SplitColumns,
+    choice: SplitColumns<'_>,
     rows: Vec<SampledRow>,
 ) -> GrownTree {
     let mut grower = TreeGrower {
@@ -123,7 +123,7 @@ struct TreeGrower<'a> {
     settings: &'a GrowSettings,
     /// All columns, `[f]`.
     columns: &'a [BinnedColumn],
-    choice: SplitColumns,
+    choice: SplitColumns<'a>,
     /// Node by node. The rows of a node keep the order of the table.
     rows: Vec<SampledRow>,
     /// As long as `rows`, for [`TreeGrower::part_rows`].
@@ -352,7 +352,7 @@ mod tests {
                 .collect()
         }
 
-        fn grow(&self, settings: &GrowSettings, choice: SplitColumns) -> GrownTree {
+        fn grow(&self, settings: &GrowSettings, choice: SplitColumns<'_>) -> GrownTree {
             grow_tree(settings, &bin_columns(&self.x), choice, self.sampled())
         }
 
@@ -402,20 +402,17 @@ mod tests {
         }
     }
 
-    fn all_columns() -> SplitColumns {
-        SplitColumns::Fixed(vec![0, 1, 2])
-    }
+    const ALL_COLUMNS: SplitColumns<'_> = SplitColumns::Fixed(&[0, 1, 2]);
 
-    fn drawn_columns(count: usize) -> SplitColumns {
-        let generator = crate::seed::generator(1, "drawn columns", &[]);
-        SplitColumns::Drawn(DrawnColumns::new(count, 3, generator))
+    fn draw_one() -> DrawnColumns {
+        DrawnColumns::new(1, 3, crate::seed::generator(1, "drawn columns", &[]))
     }
 
     #[test]
     fn no_other_question_explains_more() {
         for n in [100, 700] {
             let rows = RandomRows::new(n);
-            let grown = rows.grow(&settings(1, 0.0), all_columns());
+            let grown = rows.grow(&settings(1, 0.0), ALL_COLUMNS);
             let ours = rows.squares_left(&rows.scores(&grown.tree));
 
             let mut least = f64::INFINITY;
@@ -449,7 +446,7 @@ mod tests {
     #[test]
     fn leaves_are_means_of_enough_rows() {
         let rows = RandomRows::new(1_000);
-        for choice in [all_columns(), drawn_columns(1)] {
+        for choice in [ALL_COLUMNS, SplitColumns::Drawn(&mut draw_one())] {
             let scores = rows.scores(&rows.grow(&settings(64, 30.0), choice).tree);
             let mut leaves: std::collections::BTreeMap<u64, Vec<f64>> = Default::default();
             for (score, truth) in scores.iter().zip(&rows.truth) {
@@ -470,7 +467,7 @@ mod tests {
             rows.x.values[row] = (row % 50) as f64;
             rows.x.values[4_000 + row] = (row / 50) as f64;
         }
-        for choice in [all_columns(), drawn_columns(1)] {
+        for choice in [ALL_COLUMNS, SplitColumns::Drawn(&mut draw_one())] {
             let grown = rows.grow(&settings(usize::MAX, 0.0), choice);
             let left = rows.squares_left(&rows.scores(&grown.tree));
             assert!(left < 1e-6, "{left}");
@@ -481,7 +478,7 @@ mod tests {
     fn one_column_is_drawn_from_those_that_vary() {
         let mut rows = RandomRows::new(50);
         rows.x.values[..100].fill(1.0);
-        let grown = rows.grow(&settings(1, 0.0), drawn_columns(1));
+        let grown = rows.grow(&settings(1, 0.0), SplitColumns::Drawn(&mut draw_one()));
         assert!(grown.gains[2] > 0.0, "{:?}", grown.gains);
     }
 }
