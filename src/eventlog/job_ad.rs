@@ -17,9 +17,9 @@ pub struct JobAd {
     pub cluster: i32,
     /// The job's proc.
     pub proc: i32,
-    /// The name of the schedd, from `GlobalJobId`.
-    pub schedd: String,
-    /// When the job was submitted, epoch seconds, from `GlobalJobId`.
+    /// The name of the schedd, from `GlobalJobId`, if the ad has one.
+    pub schedd: Option<String>,
+    /// When the job was submitted, epoch seconds, from `GlobalJobId`; 0 if the ad has none.
     pub submit_s: i64,
     /// `Owner`.
     pub owner: Option<String>,
@@ -45,7 +45,7 @@ pub struct ResourceRequest {
 /// What the ads of all events of a job have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AdKey {
-    /// A hash of its id and its `GlobalJobId`.
+    /// A hash of its id and its `GlobalJobId`, or its `Owner` if it has no other.
     pub(super) hash: NonZeroU64,
     /// Spreads jobs over a table, those of neighbouring clusters side by side, as such run at the
     /// same time.
@@ -75,8 +75,12 @@ const AD_ATTRIBUTES: [&str; 8] = [
 static GLOBAL_JOB_ID_LINE: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| line_finder(AD_ATTRIBUTES[GLOBAL_JOB_ID]));
 
-/// What tells the ad in an event 028 from those of other jobs; `None` when it does not carry a
-/// `GlobalJobId`.
+/// The line of `Owner` in text.
+static OWNER_LINE: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| line_finder(AD_ATTRIBUTES[OWNER]));
+
+/// What tells the ad in an event 028 from those of other jobs; `None` when it carries neither a
+/// `GlobalJobId` nor an `Owner`.
 pub(super) fn parse_ad_key(record: &LogRecord<'_>) -> Option<AdKey> {
     let (cluster, proc) = record.header.job_id()?;
     let cluster = u64::from(cluster.cast_unsigned());
@@ -86,10 +90,18 @@ pub(super) fn parse_ad_key(record: &LogRecord<'_>) -> Option<AdKey> {
     };
 
     let hash = match record.content {
-        RecordContent::Text(text) => hash_with_job(find_value(text, &GLOBAL_JOB_ID_LINE)?),
+        RecordContent::Text(text) => {
+            let global_job_id = find_value(text, &GLOBAL_JOB_ID_LINE);
+            hash_with_job(global_job_id.or_else(|| find_value(text, &OWNER_LINE))?)
+        }
         RecordContent::Ad(format) => {
             let attributes = record.ad_attributes(format);
-            hash_with_job(attributes.text(AD_ATTRIBUTES[GLOBAL_JOB_ID])?.as_bytes())
+            let text_of = |at: usize| attributes.text(AD_ATTRIBUTES[at]);
+            hash_with_job(
+                text_of(GLOBAL_JOB_ID)
+                    .or_else(|| text_of(OWNER))?
+                    .as_bytes(),
+            )
         }
     };
     Some(AdKey {
@@ -98,7 +110,8 @@ pub(super) fn parse_ad_key(record: &LogRecord<'_>) -> Option<AdKey> {
     })
 }
 
-/// The ad in an event 028; `None` when it does not carry a `GlobalJobId` with its submit time.
+/// The ad in an event 028; `None` when it carries neither a `GlobalJobId` with its submit time nor,
+/// instead of that, an `Owner`.
 pub(super) fn parse_ad(record: &LogRecord<'_>) -> Option<JobAd> {
     let job_id = record.header.job_id()?;
     match record.content {
@@ -111,7 +124,7 @@ pub(super) fn parse_ad(record: &LogRecord<'_>) -> Option<JobAd> {
             let names = submission_names(name_of(BATCH_NAME), name_of(DAG_NODE_NAME));
             job_ad(
                 job_id,
-                text_of(GLOBAL_JOB_ID)?,
+                text_of(GLOBAL_JOB_ID),
                 text_of(OWNER),
                 request,
                 names,
@@ -125,7 +138,7 @@ pub(super) fn parse_ad(record: &LogRecord<'_>) -> Option<JobAd> {
             let names = submission_names(name_of(BATCH_NAME), name_of(DAG_NODE_NAME));
             job_ad(
                 job_id,
-                text_of(GLOBAL_JOB_ID)?,
+                text_of(GLOBAL_JOB_ID),
                 text_of(OWNER),
                 request,
                 names,
@@ -136,17 +149,23 @@ pub(super) fn parse_ad(record: &LogRecord<'_>) -> Option<JobAd> {
 
 fn job_ad(
     (cluster, proc): (i32, i32),
-    global_job_id: &str,
+    global_job_id: Option<&str>,
     owner: Option<&str>,
     request: ResourceRequest,
     names: SubmissionNames,
 ) -> Option<JobAd> {
-    let (schedd, rest) = global_job_id.split_once('#')?;
-    let submit_s = rest.rsplit_once('#')?.1.parse().ok()?;
+    let (schedd, submit_s) = match global_job_id {
+        Some(global_job_id) => {
+            let (schedd, rest) = global_job_id.split_once('#')?;
+            (Some(schedd), rest.rsplit_once('#')?.1.parse().ok()?)
+        }
+        None if owner.is_some() => (None, 0),
+        None => return None,
+    };
     Some(JobAd {
         cluster,
         proc,
-        schedd: schedd.to_owned(),
+        schedd: schedd.map(str::to_owned),
         submit_s,
         owner: owner.map(str::to_owned),
         request,
@@ -239,11 +258,11 @@ mod tests {
         let found = parse_ad(&first).expect("an ad");
         assert_eq!(
             (
-                found.schedd.as_str(),
+                found.schedd.as_deref(),
                 found.submit_s,
                 found.owner.as_deref()
             ),
-            ("ap40.example", 1_795_225_787, Some("ada"))
+            (Some("ap40.example"), 1_795_225_787, Some("ada"))
         );
         assert_eq!(
             found.request,
@@ -254,5 +273,30 @@ mod tests {
                 disk_mb: 2
             }
         );
+    }
+
+    #[test]
+    fn an_owner_is_enough() {
+        let ad = |attributes: &str| {
+            let text = format!(
+                "028 (4.2.0) 01/02 03:04:05 Job ad information event triggered.\nJobBatchName = \"wf04.dag+1\"\n\
+                 DAGNodeName = \"prep_04\"\n{attributes}...\n"
+            );
+            let first = RecordScan::new(text.as_bytes(), true).collect_records()[0];
+            (parse_ad_key(&first), parse_ad(&first))
+        };
+        let (key, found) = ad("Owner = \"ivanov\"\nRequestMemory = 128\n");
+        let found = found.expect("an ad");
+        assert_eq!(
+            (found.schedd, found.submit_s, found.owner.as_deref()),
+            (None, 0, Some("ivanov"))
+        );
+        assert_eq!(
+            found.names,
+            submission_names(Some(b"wf04.dag+1"), Some(b"prep_07"))
+        );
+        let (other_key, _) = ad("Owner = \"gomez\"\nRequestMemory = 128\n");
+        assert!(key.is_some() && other_key.is_some() && key != other_key);
+        assert_eq!(ad("RequestMemory = 128\n"), (None, None));
     }
 }

@@ -167,10 +167,11 @@ impl<'a> DeferredRecords<'a> {
 
 /// The access point, as job ads or, without any, submit events name it.
 pub(super) fn find_access_point(pieces: &[ParsedPiece]) -> Option<String> {
-    let first_ad = pieces.iter().flat_map(|piece| &piece.ads).next();
-    if let Some(ad) = first_ad {
+    for ad in pieces.iter().flat_map(|piece| &piece.ads) {
         let (_, ad) = &ad.item;
-        return Some(ad.schedd.clone());
+        if ad.schedd.is_some() {
+            return ad.schedd.clone();
+        }
     }
     let first_host = pieces.iter().find_map(|piece| piece.hosts.first());
     first_host.map(|host| host.item.clone())

@@ -236,8 +236,7 @@ impl EventStoreBuilder {
             for job in split_at_submissions(&same_id.events) {
                 summary.jobs += 1;
                 let submit_ms = submit_time_ms(job);
-                let ads = same_id.ads.iter();
-                let ad = ads.min_by_key(|ad| (ad.submit_ms - submit_ms).abs());
+                let ad = find_ad(&same_id.ads, submit_ms);
                 columns.push_job(job, submit_ms, ad);
             }
 
@@ -251,6 +250,17 @@ impl EventStoreBuilder {
         take_shard(&columns)?;
         Ok(summary)
     }
+}
+
+/// Which of `ads`, of one id, is that of the job that was submitted at `submit_ms`. Ads without a
+/// time are of any of its jobs, if they agree on the owner.
+fn find_ad(ads: &[AdRow], submit_ms: i64) -> Option<&AdRow> {
+    let nearest = ads
+        .iter()
+        .min_by_key(|ad| (ad.submit_ms - submit_ms).abs())?;
+    let is_of_nearest = |ad: &AdRow| ad.owner == nearest.owner;
+    let is_sure = nearest.submit_ms != 0 || ads.iter().all(is_of_nearest);
+    is_sure.then_some(nearest)
 }
 
 #[cfg(test)]
@@ -467,7 +477,7 @@ pub(crate) mod tests {
         let ad = |submit_s, owner: &str, memory_mb| JobAd {
             cluster: 1,
             proc: 0,
-            schedd: "s".into(),
+            schedd: Some("s".into()),
             submit_s,
             owner: Some(owner.into()),
             request: request(memory_mb),
@@ -495,6 +505,25 @@ pub(crate) mod tests {
             (500, SaltedNames::new("salt").owner_hash("eve"), request(7)),
         ];
         assert_eq!(known, expected, "{first}");
+    }
+
+    #[test]
+    fn ads_without_a_time_count_where_they_agree() {
+        let id = JobId::default();
+        let ad = |submit_ms, owner| {
+            AdRow::new(
+                id,
+                submit_ms,
+                owner,
+                ResourceRequest::default(),
+                SubmissionNames::default(),
+            )
+        };
+        let owner = |ads: &[AdRow]| find_ad(ads, 9000).map(|ad| ad.owner);
+        assert_eq!(owner(&[ad(0, 7), ad(0, 7)]), Some(7));
+        assert_eq!(owner(&[ad(0, 7), ad(0, 8)]), None);
+        assert_eq!(owner(&[ad(0, 7), ad(9000, 8)]), Some(8));
+        assert_eq!(owner(&[]), None);
     }
 
     #[test]
@@ -565,7 +594,7 @@ pub(crate) mod tests {
         let ad = JobAd {
             cluster: 1,
             proc: 0,
-            schedd: "s".into(),
+            schedd: Some("s".into()),
             submit_s: 0,
             owner: Some("ada".into()),
             request: ResourceRequest::default(),
