@@ -14,9 +14,9 @@ and for each directory under OUT/tensors:
   settings    that the samples were made by the rules known here
   shards      dtypes, shapes and the manifest's counts
   cycles      every hold cycle is a sample or left out, for the derived reason
-  labels      each sample's label, hold time, code, subcode and earlier holds
+  labels      each sample's label, times of hold, of asking and of the outcome, code, subcode and earlier holds
   endings     labels against condor_history, without the log
-  splits      no hold later than one of a later split; no cluster in two, nor left out for one it does not cross
+  splits      each labelled hold is on the side of its moment of asking, or left out as decided too late for it
   primary     column 0 of every sample, each frame
   context     every other column is some other job of the window, and no job is there twice
   draw        jobs that had ended are drawn as often as chance has it, so none are preferred for their age
@@ -48,16 +48,18 @@ DECISIVE = {TERMINATED, ABORTED, HELD, RELEASED}
 COMPLETED, REMOVED, QUEUED_HELD = 4, 3, 5  # JobStatus
 
 SPLITS = ("train", "validate", "test")
-SETTINGS = {"e": 49, "window": "hold", "label": "next", "cycles": "all", "split": "time", "ignore_events": [JOB_AD]}
+SETTINGS = {"e": 49, "window": "release", "label": "next", "cycles": "all", "split": "time",
+            "split_clusters": "keep", "ignore_events": [JOB_AD]}  # fmt: skip
 TENSORS = {
-    "codes": np.uint8, "label": np.uint8, "hold_time_ms": np.int64, "cluster": np.int32, "proc": np.int32,
+    "codes": np.uint8, "label": np.uint8, "hold_time_ms": np.int64, "asked_time_ms": np.int64,
+    "outcome_time_ms": np.int64, "cluster": np.int32, "proc": np.int32,
     "hold_code": np.int32, "hold_subcode": np.int32, "earlier_holds": np.uint32,
 }  # fmt: skip
 SPARE_CODE, NO_EVENT = 48, 255
 
 # a person's own holds say nothing of the job's health: user request, submitted on hold, spooling
 EXCLUDED_CODES = {1, 15, 16}
-EXCLUDED, TWO_SIDES = "hold code excluded", "cluster on two sides"
+EXCLUDED, TOO_LATE = "hold code excluded", "decided too late"
 LABELS = {"success": 1, "held again": 0, "failed": 0, "aborted by policy": 0}
 
 
@@ -80,6 +82,8 @@ class Cycle(NamedTuple):
     earlier_holds: int
     position: int  # of the hold among the job's events
     hold_time_ms: int
+    asked_time_ms: int | None  # none unless a release ended the hold
+    outcome_time_ms: int | None  # none unless the outcome is known
     code: int
     subcode: int
     outcome: str
@@ -93,6 +97,8 @@ class Sample(NamedTuple):
     split: str
     label: int
     hold_time_ms: int
+    asked_time_ms: int
+    outcome_time_ms: int
     cluster: int
     proc: int
     code: int
@@ -175,7 +181,17 @@ def job_cycles(job, events):
         later = [event for event in events[position + 1 :] if event.number in DECISIVE]
         # the exclusion comes first: such a hold is left out for its code, however it went on
         outcome = EXCLUDED if hold.code in EXCLUDED_CODES else outcome_of(later)
-        yield Cycle(*job, earlier, position, hold.time_ms, hold.code, hold.subcode, outcome)
+        times = hold.time_ms, asked_time(later), outcome_time(later)
+        yield Cycle(*job, earlier, position, *times, hold.code, hold.subcode, outcome)
+
+
+def asked_time(later):
+    """Just before the second of the release; of what is written in that second the order says nothing."""
+    return later[0].time_ms - 1 if later and later[0].number == RELEASED else None
+
+
+def outcome_time(later):
+    return next((event.time_ms for event in later if event.number != RELEASED), None)
 
 
 def outcome_of(later):
@@ -242,17 +258,16 @@ def state(event):
 
 
 def frames(cycle, manifest):
-    """Returns the m frame times of a cycle's window, in milliseconds; the last is the hold."""
+    """Returns the m frame times of a cycle's window, in milliseconds; the last is the moment of asking."""
     step_ms = round(manifest["timeframe_len"] * 1000)
-    return cycle.hold_time_ms - np.arange(manifest["m"] - 1, -1, -1) * step_ms
+    return cycle.asked_time_ms - np.arange(manifest["m"] - 1, -1, -1) * step_ms
 
 
-def primary_column(cycle, events, frames_ms):
-    """Returns the primary job's states; later records of the hold's own second are not yet known."""
-    known = events[: cycle.position + 1]
-    times = [event.time_ms for event in known]
+def primary_column(events, frames_ms):
+    """Returns the primary job's states."""
+    times = [event.time_ms for event in events]
     lasts = [bisect_right(times, frame) - 1 for frame in frames_ms.tolist()]
-    return [NO_EVENT if last < 0 else state(known[last]) for last in lasts]
+    return [NO_EVENT if last < 0 else state(events[last]) for last in lasts]
 
 
 # checks: each returns what to print, or raises a disagreement
@@ -370,8 +385,11 @@ def check_shards(samples, manifest):
 def check_cycles(samples, manifest, cycles):
     missing = unsampled(samples, cycles)
     expected = Counter(cycle.outcome for cycle in cycles.values() if cycle.outcome not in LABELS)
-    expected[TWO_SIDES] = len(missing)
-    written = manifest["left_out"]
+    expected[TOO_LATE] = len(missing)
+    successes = sum(LABELS[cycle.outcome] for cycle in missing)
+    written = {reason: found["cycles"] for reason, found in manifest["left_out"].items()}
+    of_missing = manifest["left_out"].get(TOO_LATE, {"successes": 0})["successes"]
+    require(of_missing == successes, f"{successes} successes {TOO_LATE}, the manifest says {of_missing}")
     differing = difference(expected, written)
     require(not differing, differing)
     total = len(samples) + sum(written.values())
@@ -382,7 +400,7 @@ def check_cycles(samples, manifest, cycles):
 
 
 def unsampled(samples, cycles):
-    """Returns the cycles that have a label but are in no shard: only their cluster can be the cause."""
+    """Returns the cycles that have a label but are in no shard: only a late outcome can be the cause."""
     sampled = {sample.key for sample in samples}
     return [cycle for cycle in cycles.values() if cycle.outcome in LABELS and cycle.key not in sampled]
 
@@ -398,8 +416,10 @@ def sample_fault(sample, cycles):
     cycle = cycles.get(sample.key)
     if cycle is None:
         return "no such hold cycle"
-    written = sample.label, sample.hold_time_ms, sample.code, sample.subcode
-    derived = LABELS.get(cycle.outcome), cycle.hold_time_ms, cycle.code, cycle.subcode
+    times = sample.hold_time_ms, sample.asked_time_ms, sample.outcome_time_ms
+    written = sample.label, *times, sample.code, sample.subcode
+    times = cycle.hold_time_ms, cycle.asked_time_ms, cycle.outcome_time_ms
+    derived = LABELS.get(cycle.outcome), *times, cycle.code, cycle.subcode
     return "" if written == derived else f"{written} written, {derived} ({cycle.outcome}) derived"
 
 
@@ -417,23 +437,25 @@ def check_endings(samples, history):
     return f"{sum(s.label for s in samples)} successes completed with 0; {decided} last holds agree with the job's end"
 
 
-def check_splits(samples, cycles):
-    times = {split: [s.hold_time_ms for s in samples if s.split == split] for split in SPLITS}
-    require(all(times.values()), "a split is empty")
-    borders = [(max(times[a]), min(times[b])) for a, b in zip(SPLITS, SPLITS[1:])]
-    require(all(last <= first for last, first in borders), f"a hold is later than one of a later split: {borders}")
-    sides = Counter(cluster for cluster, _ in {(sample.cluster, sample.split) for sample in samples})
-    shared = [cluster for cluster, count in sides.items() if count > 1]
-    require(not shared, f"{len(shared)} clusters are in two splits: {shared[:5]}")
-    missing = {cycle.cluster for cycle in unsampled(samples, cycles)}
-    whole = [cluster for cluster in missing if not crosses(cluster, borders, cycles)]
-    require(not whole, f"{len(whole)} clusters are left out but cross no border: {whole[:5]}")
-    return f"{len(sides)} clusters in one split each, {len(missing)} cross a border"
+def check_splits(samples, manifest, cycles):
+    written = {sample.key: sample.split for sample in samples}
+    begins = split_begins(manifest["fractions"], cycles)
+    derived = {cycle.key: split_of(cycle, begins) for cycle in cycles.values() if cycle.outcome in LABELS}
+    faults = (f"{key}: {written.get(key)} written, {split} derived" for key, split in derived.items() if written.get(key) != split)
+    return require_none(faults, len(derived), "labelled holds")
 
 
-def crosses(cluster, borders, cycles):
-    holds = [c.hold_time_ms for c in cycles.values() if c.cluster == cluster and c.outcome in LABELS]
-    return any(min(holds) <= first and max(holds) >= last for last, first in borders)
+def split_begins(fractions, cycles):
+    """Returns when the validate and the test split begin: the earliest moments with so many before them."""
+    asked = sorted(cycle.asked_time_ms for cycle in cycles.values() if cycle.outcome in LABELS)
+    return [asked[int(share * len(asked) + 0.5)] for share in (fractions[0], fractions[0] + fractions[1])]
+
+
+def split_of(cycle, begins):
+    """Returns the split of a labelled hold; none if its outcome was decided when the next one had begun."""
+    index = bisect_right(begins, cycle.asked_time_ms)
+    too_late = index < len(begins) and cycle.outcome_time_ms >= begins[index]
+    return None if too_late else SPLITS[index]
 
 
 def check_primary(samples, manifest, jobs, cycles):
@@ -441,7 +463,7 @@ def check_primary(samples, manifest, jobs, cycles):
     for sample in samples:
         cycle = cycles[sample.key]
         written = sample.codes[:, 0].tolist()
-        derived = primary_column(cycle, jobs[cycle.cluster, cycle.proc], frames(cycle, manifest))
+        derived = primary_column(jobs[cycle.cluster, cycle.proc], frames(cycle, manifest))
         if written != derived:
             faults.append(f"{sample.key}: {written} written, {derived} derived")
     return require_none(faults, len(samples), "columns")
@@ -475,7 +497,7 @@ def check_draw(samples, manifest, timeline, cycles):
         drawn += int(np.isin(sample.codes[-1, 1:], (TERMINATED, ABORTED)).sum())
         expected += size * share
         variance += size * share * (1 - share) * (len(ended) - size) / (len(ended) - 1)
-    text = f"{drawn} context jobs had ended by the hold, {expected:.0f} +- {math.sqrt(variance):.0f} expected"
+    text = f"{drawn} context jobs had ended by then, {expected:.0f} +- {math.sqrt(variance):.0f} expected"
     require(abs(drawn - expected) <= 5 * math.sqrt(variance), text)
     return text
 
@@ -520,7 +542,7 @@ def check_tensors(report, directory, jobs, history, cycles, timeline):
     report.check(f"{name} cycles", check_cycles, samples, manifest, cycles)
     report.check(f"{name} labels", check_labels, samples, cycles)
     report.check(f"{name} endings", check_endings, samples, history)
-    report.check(f"{name} splits", check_splits, samples, cycles)
+    report.check(f"{name} splits", check_splits, samples, manifest, cycles)
     report.check(f"{name} primary", check_primary, samples, manifest, jobs, cycles)
     report.check(f"{name} context", check_context, samples, manifest, timeline, cycles)
     report.check(f"{name} draw", check_draw, samples, manifest, timeline, cycles)

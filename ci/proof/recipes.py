@@ -64,7 +64,7 @@ def recipes(directory):
         row, majority = found["model"], found["always majority"]
         line(words, show(row["roc_auc"]), show(row["accuracy"]), f"{majority['accuracy'][0]:.3f}")
     row = scores(directory, "context")["model"]
-    line("window hold, split time, label next (poolcast, with context)", show(row["roc_auc"]), show(row["accuracy"]), "")
+    line("window hold, split time, label next (poolcast at the hold, with context)", show(row["roc_auc"]), show(row["accuracy"]), "")
 
 
 for directory in map(pathlib.Path, sys.argv[1:]):

@@ -6,8 +6,9 @@ use anyhow::{Context as _, Result};
 
 use super::{text, trained_run};
 use crate::cli::EvaluateArgs;
-use crate::config::Config;
+use crate::config::{Config, WindowPlace};
 use crate::error::{EXIT_DONE, hinted};
+use crate::simulate::HoldTruth;
 use crate::tensors::{Dataset, SplitSide};
 use crate::training::TrainingRun;
 use crate::{condor, output, simulate, sweep};
@@ -36,17 +37,11 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// The probabilities that a simulation planted for the holds of one side.
+/// The chances that the truth file `truth` knows for the holds of one side, as they were when these
+/// are asked about: at the release if it tells those of all, else at the hold.
 fn planted_probabilities(truth: &Path, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
     let known = simulate::read_truth(truth)?;
-    let cluster: Vec<i32> = dataset.column(side, "cluster")?;
-    let proc: Vec<i32> = dataset.column(side, "proc")?;
-    let earlier_holds: Vec<u32> = dataset.column(side, "earlier_holds")?;
-
-    let holds = cluster.into_iter().zip(proc).zip(earlier_holds);
-    let planted =
-        holds.map(|((cluster, proc), earlier)| simulate::p_hold(&known, (cluster, proc), earlier));
-    planted.collect::<Option<_>>().with_context(|| {
+    let at_hold = chances(&known, dataset, side, simulate::p_hold)?.with_context(|| {
         let message = format!(
             "`{}` does not know all holds of these tensors",
             truth.display()
@@ -55,5 +50,33 @@ fn planted_probabilities(truth: &Path, dataset: &Dataset, side: SplitSide) -> Re
             message,
             "name the truth that `poolcast simulate` wrote beside the log",
         )
-    })
+    })?;
+    if dataset.summary.settings.window != WindowPlace::Release {
+        return Ok(at_hold);
+    }
+
+    let at_release = chances(&known, dataset, side, simulate::p_release)?;
+    Ok(at_release.unwrap_or_else(|| {
+        output::note(&format!(
+            "note: `{}` does not tell the chances at the release of all these holds; the best possible is that at the hold",
+            truth.display()
+        ));
+        at_hold
+    }))
+}
+
+/// What `chance` says of each hold of one side; `None` where it does not know them all.
+fn chances(
+    known: &[HoldTruth],
+    dataset: &Dataset,
+    side: SplitSide,
+    chance: impl Fn(&[HoldTruth], (i32, i32), u32) -> Option<f64>,
+) -> Result<Option<Vec<f64>>> {
+    let cluster: Vec<i32> = dataset.column(side, "cluster")?;
+    let proc: Vec<i32> = dataset.column(side, "proc")?;
+    let earlier_holds: Vec<u32> = dataset.column(side, "earlier_holds")?;
+    let holds = cluster.into_iter().zip(proc).zip(earlier_holds);
+    Ok(holds
+        .map(|((cluster, proc), earlier)| chance(known, (cluster, proc), earlier))
+        .collect())
 }

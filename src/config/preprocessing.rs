@@ -16,6 +16,7 @@ pub struct PreprocessingConfig {
     pub label: LabelKind,
     pub cycles: HoldCycles,
     pub split: SplitMethod,
+    pub split_clusters: SplitClusters,
     pub fractions: [f64; 3],
     pub ignore_events: Vec<u16>,
     pub exclude_hold_codes: Vec<i32>,
@@ -30,6 +31,11 @@ impl PreprocessingConfig {
         ensure!(
             (sum - 1.0).abs() < 1e-9,
             "`preprocessing.fractions` must sum to 1, got {sum}"
+        );
+        ensure!(
+            self.split == SplitMethod::Time || self.split_clusters == SplitClusters::Keep,
+            "`preprocessing.split_clusters: separate` is for `split: time`, and this is `split: {}`",
+            self.split
         );
         Ok(())
     }
@@ -104,12 +110,24 @@ pub enum HoldCycles {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum SplitMethod {
-    /// By time of hold, no cluster on two sides.
+    /// By the moment of asking: learn from what was decided before the next side begins.
     Time,
     /// By cluster, at random.
     Cluster,
     /// By sample, at random, as published.
     Random,
+}
+
+/// Whether a cluster may have samples on two sides of a split by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SplitClusters {
+    /// It may, as it may where the model is used.
+    #[default]
+    Keep,
+    /// What it has on earlier sides than its latest is left out. That depends on the outcome: a job
+    /// that fails is held again, later.
+    Separate,
 }
 
 /// Shows words as they are written in a file.
@@ -122,4 +140,10 @@ macro_rules! shown_as_written {
         }
     )+};
 }
-shown_as_written!(ContextChoice, Vocabulary, SplitMethod);
+shown_as_written!(
+    ContextChoice,
+    Vocabulary,
+    WindowPlace,
+    LabelKind,
+    SplitMethod
+);

@@ -12,16 +12,8 @@ use super::split_side::SplitSide;
 /// What could leak from the samples that are learned from into those that are tested.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeakageAudit {
-    /// The first moment of asking on the test side, epoch ms.
-    pub test_from_ms: i64,
     /// What two sides have in common.
     pub shared: Vec<SideOverlap>,
-    /// Samples of the train and validate sides whose window ends after that moment: they show
-    /// the pool, and perhaps tested jobs, at a time that is tested.
-    pub windows_after_test: usize,
-    /// Samples of the train and validate sides whose outcome came after that moment: nobody knew
-    /// their label then.
-    pub outcomes_after_test: usize,
     /// How the label goes with the hold code: what the code alone tells.
     pub by_code: Vec<HoldCodeSamples>,
 }
@@ -33,14 +25,22 @@ pub struct SideOverlap {
     pub from: SplitSide,
     /// The side that is scored.
     pub to: SplitSide,
+    /// The first moment of asking on the scored side, epoch ms.
+    pub to_begins_ms: i64,
     /// Clusters with samples on both.
     pub clusters: usize,
-    /// Seconds with holds on both.
-    pub hold_seconds: usize,
+    /// Seconds with moments of asking on both.
+    pub asked_seconds: usize,
     /// Samples of `to` whose codes are, byte for byte, those of a sample of `from`.
     pub duplicates: usize,
     /// How many of these have the label that most of their likes in `from` have.
     pub duplicates_of_one_label: usize,
+    /// Samples of `from` whose window does not end before `to` begins: they show the pool, and
+    /// perhaps scored jobs, at a time that is scored.
+    pub late_windows: usize,
+    /// Samples of `from` whose outcome was not decided before `to` began: nobody knew their label
+    /// then.
+    pub late_outcomes: usize,
 }
 
 /// The samples of one hold code and subcode.
@@ -60,7 +60,11 @@ pub struct HoldCodeSamples {
 struct SideColumns {
     side: SplitSide,
     groups: HashSet<u32>,
-    hold_seconds: HashSet<i64>,
+    asked_seconds: HashSet<i64>,
+    /// The first moment of asking, epoch ms.
+    begins_ms: i64,
+    outcomes_ms: Vec<i64>,
+    window_ends_ms: Vec<i64>,
     /// How many failures and successes have the same codes, by a digest of their bytes.
     labels_of_codes: HashMap<u128, LabelCounts>,
 }
@@ -85,21 +89,8 @@ pub fn audit(dataset: &Dataset) -> Result<LeakageAudit> {
         overlap(dataset, &validate, &test)?,
     ];
 
-    let test_times_ms = dataset.column::<i64>(SplitSide::Test, "asked_time_ms")?;
-    let test_from_ms = test_times_ms.into_iter().min().unwrap_or(i64::MAX);
-    let mut windows_after_test = 0;
-    let mut outcomes_after_test = 0;
-    for side in [SplitSide::Train, SplitSide::Validate] {
-        let outcomes_ms: Vec<i64> = dataset.column(side, "outcome_time_ms")?;
-        outcomes_after_test += count_after(&outcomes_ms, test_from_ms);
-        windows_after_test += count_after(&window_ends_ms(dataset, side)?, test_from_ms);
-    }
-
     Ok(LeakageAudit {
-        test_from_ms,
         shared,
-        windows_after_test,
-        outcomes_after_test,
         by_code: by_code(dataset)?,
     })
 }
@@ -119,11 +110,14 @@ impl SideColumns {
         }
 
         let groups: Vec<u32> = dataset.column(side, "group")?;
-        let hold_ms: Vec<i64> = dataset.column(side, "hold_time_ms")?;
+        let asked_ms: Vec<i64> = dataset.column(side, "asked_time_ms")?;
         Ok(SideColumns {
             side,
             groups: groups.into_iter().collect(),
-            hold_seconds: hold_ms.into_iter().map(|ms| ms.div_euclid(1000)).collect(),
+            asked_seconds: asked_ms.iter().map(|ms| ms.div_euclid(1000)).collect(),
+            begins_ms: asked_ms.into_iter().min().unwrap_or(i64::MAX),
+            outcomes_ms: dataset.column(side, "outcome_time_ms")?,
+            window_ends_ms: window_ends_ms(dataset, side)?,
             labels_of_codes,
         })
     }
@@ -133,8 +127,8 @@ fn digest(codes: &[u8]) -> u128 {
     twox_hash::XxHash3_128::oneshot(codes)
 }
 
-fn count_after(times_ms: &[i64], after_ms: i64) -> usize {
-    times_ms.iter().filter(|&&ms| ms > after_ms).count()
+fn count_from(times_ms: &[i64], from_ms: i64) -> usize {
+    times_ms.iter().filter(|&&ms| ms >= from_ms).count()
 }
 
 fn overlap(dataset: &Dataset, from: &SideColumns, to: &SideColumns) -> Result<SideOverlap> {
@@ -153,10 +147,13 @@ fn overlap(dataset: &Dataset, from: &SideColumns, to: &SideColumns) -> Result<Si
     Ok(SideOverlap {
         from: from.side,
         to: to.side,
+        to_begins_ms: to.begins_ms,
         clusters: from.groups.intersection(&to.groups).count(),
-        hold_seconds: from.hold_seconds.intersection(&to.hold_seconds).count(),
+        asked_seconds: from.asked_seconds.intersection(&to.asked_seconds).count(),
         duplicates,
         duplicates_of_one_label,
+        late_windows: count_from(&from.window_ends_ms, to.begins_ms),
+        late_outcomes: count_from(&from.outcomes_ms, to.begins_ms),
     })
 }
 

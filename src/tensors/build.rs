@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 
+use super::base_rate::share_error;
 use super::build_progress::BuildProgress;
 use super::format::TENSORS_FORMAT;
-use super::hold_cycles::LeftOutReason;
 use super::hold_history::HoldHistories;
 use super::labelled_holds::{FoundHolds, LabelledHold, find_labelled_holds};
 use super::sample_encoder::SampleEncoder;
@@ -111,23 +111,21 @@ fn divide(
         .iter()
         .map(|hold| SplitMember {
             asked_ms: hold.asked.asked_ms,
+            decided_ms: hold.decided_ms,
             group: hold.group,
         })
         .collect();
-    let assigned = assign_sides(&members, settings.split, settings.fractions, settings.seed);
+    let assigned = assign_sides(&members, settings);
 
     let mut sides = BTreeMap::from(SplitSide::ALL.map(|side| (side, Vec::new())));
-    let mut left_out = 0;
     for (hold, side) in found.labelled.iter().zip(assigned) {
         match side {
-            Some(side) => sides.entry(side).or_default().push(*hold),
-            None => left_out += 1,
+            Ok(side) => sides.entry(side).or_default().push(*hold),
+            Err(reason) => {
+                let left_out = found.left_out.entry(reason).or_default();
+                left_out.add(hold.asked.cycle.outcome);
+            }
         }
-    }
-    if left_out > 0 {
-        found
-            .left_out
-            .insert(LeftOutReason::ClusterOnTwoSides, left_out);
     }
     sides
 }
@@ -179,6 +177,7 @@ fn summarize_side(holds: &[LabelledHold], shards: Vec<ListedTensorShard>) -> Sid
     SideSummary {
         samples: holds.len(),
         successes: holds.iter().filter(|hold| hold.is_success()).count(),
+        share_error: share_error(holds.iter().map(|hold| (hold.group, hold.is_success()))),
         from_ms: times_ms().min().unwrap_or(0),
         to_ms: times_ms().max().unwrap_or(0),
         shards,
@@ -248,7 +247,11 @@ mod tests {
             (4, -50, 0),
             (4, -1, 5),
         ]);
-        let (codes, _) = sample(&store, 0, &settings());
+        let settings = TensorSettings {
+            window: WindowPlace::Hold,
+            ..settings()
+        };
+        let (codes, _) = sample(&store, 0, &settings);
         let column = |k: usize| {
             codes
                 .iter()

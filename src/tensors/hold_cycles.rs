@@ -58,7 +58,10 @@ pub enum LeftOutReason {
     /// Not the job's first hold, and only those were asked for.
     #[serde(rename = "not the first hold")]
     NotTheFirst,
-    /// Its cluster also has holds in a later split.
+    /// Its outcome was decided when the next side of the split had begun.
+    #[serde(rename = "decided too late")]
+    DecidedTooLate,
+    /// Its cluster also has holds on a later side.
     #[serde(rename = "cluster on two sides")]
     ClusterOnTwoSides,
 }

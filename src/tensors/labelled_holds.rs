@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::asked_hold::AskedHold;
 use super::hold_cycles::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
 use super::settings::TensorSettings;
+use super::tensor_summary::LeftOutCycles;
 use crate::config::{HoldCycles, WindowPlace};
 use crate::events::{EventStore, StoredJob};
 
@@ -33,7 +34,7 @@ pub(super) struct FoundHolds {
     /// How many cycles there are.
     pub(super) cycles: usize,
     pub(super) labelled: Vec<LabelledHold>,
-    pub(super) left_out: BTreeMap<LeftOutReason, usize>,
+    pub(super) left_out: BTreeMap<LeftOutReason, LeftOutCycles>,
 }
 
 /// The labelled cycles of all jobs, in order of the moment of asking.
@@ -73,8 +74,8 @@ impl FoundHolds {
     fn join(mut self, mut other: FoundHolds) -> FoundHolds {
         self.cycles += other.cycles;
         self.labelled.append(&mut other.labelled);
-        for (reason, n) in other.left_out {
-            *self.left_out.entry(reason).or_default() += n;
+        for (reason, cycles) in other.left_out {
+            self.left_out.entry(reason).or_default().add_all(cycles);
         }
         self
     }
@@ -89,7 +90,8 @@ impl FoundHolds {
         for cycle in hold_cycles(job.history, settings.label, store.gaps(job.ap)) {
             self.cycles += 1;
             if let Some(reason) = reason_to_leave_out(settings, job, &cycle) {
-                *self.left_out.entry(reason).or_default() += 1;
+                let left_out = self.left_out.entry(reason).or_default();
+                left_out.add(cycle.outcome);
                 continue;
             }
             let decided_ms = job.history.time_ms[cycle.decided];

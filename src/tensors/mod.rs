@@ -3,6 +3,7 @@
 
 mod asked_hold;
 mod audit;
+mod base_rate;
 mod build;
 mod build_progress;
 mod context_jobs;
@@ -28,6 +29,7 @@ mod tensor_summary;
 
 pub use asked_hold::{AskedHold, known_until_ms};
 pub use audit::{HoldCodeSamples, LeakageAudit, SideOverlap, audit};
+pub use base_rate::{BaseRateShift, base_rate_shifts};
 pub use build::build;
 pub use build_progress::BuildProgress;
 pub use dataset::Dataset;
@@ -40,4 +42,4 @@ pub use sample_encoder::SampleEncoder;
 pub use settings::TensorSettings;
 pub use split_side::SplitSide;
 pub use state_codes::EMPTY_CELL;
-pub use tensor_summary::{ListedTensorShard, SideSummary, TensorSummary};
+pub use tensor_summary::{LeftOutCycles, ListedTensorShard, SideSummary, TensorSummary};

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::format::TENSORS_FORMAT;
 use crate::config::{
-    Config, ContextChoice, HoldCycles, LabelKind, SplitMethod, StateEvents, Vocabulary, WindowPlace,
+    Config, ContextChoice, HoldCycles, LabelKind, SplitClusters, SplitMethod, StateEvents,
+    Vocabulary, WindowPlace,
 };
 use crate::error::hinted;
 use crate::manifest;
@@ -42,6 +43,9 @@ pub struct TensorSettings {
     pub cycles: HoldCycles,
     /// How samples are divided.
     pub split: SplitMethod,
+    /// Whether a cluster may have samples on two sides.
+    #[serde(default)]
+    pub split_clusters: SplitClusters,
     /// The shares of train, validate and test.
     pub fractions: [f64; 3],
     /// Event numbers that are no state.
@@ -72,6 +76,7 @@ impl TensorSettings {
             label: preprocessing.label,
             cycles: preprocessing.cycles,
             split: preprocessing.split,
+            split_clusters: preprocessing.split_clusters,
             fractions: preprocessing.fractions,
             ignore_events: preprocessing.ignore_events.clone(),
             exclude_hold_codes: preprocessing.exclude_hold_codes.clone(),

@@ -42,7 +42,8 @@ pub struct SuccessRates {
 }
 
 impl SuccessRates {
-    /// Learns the rates on the training side of `dataset`.
+    /// Learns the rates on the training side of `dataset`, which with `split = time` has only what
+    /// was decided before anything of the other sides is asked.
     pub fn learn(dataset: &Dataset) -> Result<SuccessRates> {
         let side = SplitSide::Train;
         let codes: Vec<i32> = dataset.column(side, "hold_code")?;

@@ -14,7 +14,7 @@ use super::score::score_samples;
 use super::scores::{Scores, sigmoid};
 use crate::config::SplitMethod;
 use crate::error::hinted;
-use crate::tensors::{Dataset, LeftOutReason, SplitSide, TensorSettings};
+use crate::tensors::{Dataset, LeftOutCycles, LeftOutReason, SplitSide, TensorSettings};
 
 /// A score and its 95 % interval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub struct ModelEvaluation {
     /// Hold cycles in the log.
     pub cycles_total: usize,
     /// Cycles that are no sample, by reason.
-    pub left_out: BTreeMap<LeftOutReason, usize>,
+    pub left_out: BTreeMap<LeftOutReason, LeftOutCycles>,
     /// What the model's logits were divided by.
     pub temperature: f64,
     /// The model predicts success from this probability on, the baselines from 0.5 on.
@@ -283,6 +283,7 @@ fn tensors_options(settings: &TensorSettings) -> String {
     };
     format!(
         "--j {j} --m {m} --timeframe-len {timeframe_len_s} --context {context} \
-         --vocabulary {vocabulary}{states}"
+         --vocabulary {vocabulary}{states} --window {} --label {}",
+        settings.window, settings.label
     )
 }

@@ -121,12 +121,12 @@ fn the_model_answers_where_no_rule_does() {
         insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1185.0"), @"
         exit 40
         1185.0: NO ADVICE
-          why: the odds are too even to say
+          why: on later holds this model did no better than chance
           hold code 12/2: output files could not be transferred back: no such file or directory
           held since 2026-11-21 02:26:05 UTC, 12 s when the log ends
           held 3 times so far, 3 times for this reason; 3 other jobs of its cluster are held for it now
           probability of success if released unchanged: ## %
-          base rate: 197 of 678 holds with this code succeeded (29 %), 2026-11-21 01:50:07 UTC to 2026-11-21 02:11:20 UTC
+          base rate: 195 of 743 holds with this code succeeded (26 %), 2026-11-21 01:50:41 UTC to 2026-11-21 02:11:50 UTC
           the model on later holds: ROC-AUC #.## [#.##, #.##]; it can be wrong
         ");
     });

@@ -8,15 +8,15 @@ fn the_bundled_log() {
     insta::assert_snapshot!(place.run("tensors events -o new --j 5 --m 6 --timeframe-len 10"), @"
     exit 0
     2,119 hold cycles; samples of j = 5 jobs, m = 6 frames of 10 s, split by time
-      train                            867  29.4 % success
-      validate                         189  43.9 % success
-      test                             323  39.6 % success
+      train                            940  26.5 % success
+      validate                         311  37.0 % success
+      test                             322  37.6 % success
       left out: still held               8
       left out: removed while held     396
       left out: removed after release    3
-      left out: hold code excluded     106
-      left out: cluster on two sides   227
-    writing 174.38 kB to `new`
+      left out: hold code excluded     106  78.8 % success  among 85
+      left out: decided too late        33  57.6 % success
+    writing 198.05 kB to `new`
     ");
     let json = place.json("tensors events -o json --j 5 --m 6 --timeframe-len 10 --json");
     assert_eq!(
@@ -31,7 +31,7 @@ fn the_bundled_log() {
         .as_object()
         .expect("a map")
         .values()
-        .map(|n| n.as_u64().expect("n"))
+        .map(|of_reason| of_reason["cycles"].as_u64().expect("n"))
         .sum();
     assert_eq!(
         samples + left_out,
@@ -83,7 +83,7 @@ fn every_choice_of_the_contract_is_there() {
       validate                        398  33.2 % success
       test                            397  37.3 % success
       left out: log ends               24
-      left out: hold code excluded    106
+      left out: hold code excluded    106  67.9 % success
     ");
     insta::assert_snapshot!(text("--cycles first --split cluster"), @"
     2,119 hold cycles; samples of j = 3 jobs, m = 4 frames of 10 s, split by cluster
@@ -234,23 +234,21 @@ fn an_audit_shows_what_a_random_split_leaks() {
     };
     insta::assert_snapshot!(audit(""), @"
     2,119 hold cycles; samples of j = 1 job, m = 4 frames of 60 s, split by time
-      train                            867  29.4 % success
-      validate                         189  43.9 % success
-      test                             323  39.6 % success
+      train                            940  26.5 % success
+      validate                         311  37.0 % success
+      test                             322  37.6 % success
       left out: still held               8
       left out: removed while held     396
       left out: removed after release    3
-      left out: hold code excluded     106
-      left out: cluster on two sides   227
-    leaks between the sides  clusters  hold seconds  equal codes  and label
-      train and validate            0             0          186        105
-      train and test                0             0          319        192
-      validate and test             0             0          314        186
-      windows that end after the first test hold: 0
-      outcomes that were not known by then: 20
+      left out: hold code excluded     106  78.8 % success  among 85
+      left out: decided too late        33  57.6 % success
+    leaks between the sides  clusters  seconds  equal codes  and label  late windows  late outcomes
+      train and validate           27        0          301        188             0              0
+      train and test                0        0          318        198             0              0
+      validate and test            23        0          311        158             0              0
     success by hold code       train   validate        test
-      12/2                197 of 678  67 of 139  115 of 261
-      13/2                 58 of 189   16 of 50    13 of 62
+      12/2                195 of 743  92 of 227  105 of 250
+      13/2                 54 of 197   23 of 84    16 of 72
     ");
     insta::assert_snapshot!(audit("--split random --window life"), @"
     2,119 hold cycles; samples of j = 1 job, m = 4 frames of 60 s, split by random
@@ -272,8 +270,18 @@ fn an_audit_shows_what_a_random_split_leaks() {
       13/2                 52 of 207   23 of 69   20 of 82
     ");
     let json = place.json("tensors events -o out --overwrite --j 1 --m 4 --audit --json");
-    assert_eq!(json["audit"]["shared"][1]["clusters"], 0);
+    for shared in json["audit"]["shared"].as_array().expect("pairs") {
+        assert_eq!(shared["late_outcomes"], 0, "{shared}");
+        assert_eq!(shared["late_windows"], 0, "{shared}");
+    }
     assert_eq!(json["audit"]["by_code"][0]["hold_code"], 12);
+
+    place.write("separate.yaml", "preprocessing: {split_clusters: separate}");
+    let json = place.json("tensors events -o out --overwrite -c separate.yaml --audit --json");
+    for shared in json["audit"]["shared"].as_array().expect("pairs") {
+        assert_eq!(shared["clusters"], 0, "{shared}");
+    }
+    insta::assert_snapshot!(place.run("tensors events -o out -c separate.yaml --split random"));
 }
 
 #[test]

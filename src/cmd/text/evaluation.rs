@@ -1,5 +1,6 @@
 //! What an evaluation says to people.
 
+use super::tensors::success_among;
 use crate::output;
 use crate::training::{ModelEvaluation, ScoreInterval, Scores};
 
@@ -18,12 +19,14 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
     );
 
     let mut left_out = Vec::new();
-    for (reason, count) in &evaluation.left_out {
-        left_out.push(format!(
-            "{} {}",
-            output::with_commas(*count as u64),
-            reason.name()
-        ));
+    for (reason, of_reason) in &evaluation.left_out {
+        let count = output::with_commas(of_reason.cycles as u64);
+        let share = success_among(of_reason).join(" ");
+        left_out.push(if share.is_empty() {
+            format!("{count} {}", reason.name())
+        } else {
+            format!("{count} {} ({share})", reason.name())
+        });
     }
     text.push_str(&format!(
         "of {} left out: {}\n",

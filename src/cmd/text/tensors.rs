@@ -1,7 +1,7 @@
 //! What tensors, and the audit of their sides, say to people.
 
 use crate::output;
-use crate::tensors::{LeakageAudit, SplitSide, TensorSummary};
+use crate::tensors::{self, BaseRateShift, LeakageAudit, LeftOutCycles, SplitSide, TensorSummary};
 
 /// The counts.
 pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
@@ -18,32 +18,68 @@ pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
     let mut rows = Vec::new();
     for side in SplitSide::ALL {
         let side_summary = &summary.splits[&side];
-        let share = 100.0 * side_summary.successes as f64 / side_summary.samples.max(1) as f64;
+        let share = 100.0 * side_summary.success_share();
         rows.push(vec![
             format!("  {}", side.name()),
             output::with_commas(side_summary.samples as u64),
             format!("{share:.1} % success"),
         ]);
     }
-    for (reason, count) in &summary.left_out {
-        rows.push(vec![
+    for (reason, left_out) in &summary.left_out {
+        let mut row = vec![
             format!("  left out: {}", reason.name()),
-            output::with_commas(*count as u64),
-        ]);
+            output::with_commas(left_out.cycles as u64),
+        ];
+        row.extend(success_among(left_out));
+        rows.push(row);
     }
     text.push_str(&output::aligned_table(&rows));
+    for shift in tensors::base_rate_shifts(summary) {
+        text.push_str(&shift_line(&shift));
+    }
     text
+}
+
+/// The share of successes among cycles that are left out, and among how many if not all have an
+/// outcome; nothing where none has.
+pub(super) fn success_among(left_out: &LeftOutCycles) -> Vec<String> {
+    let LeftOutCycles {
+        cycles,
+        labelled,
+        successes,
+    } = *left_out;
+    if labelled == 0 {
+        return Vec::new();
+    }
+    let share = 100.0 * successes as f64 / labelled as f64;
+    let mut cells = vec![format!("{share:.1} % success")];
+    if labelled < cycles {
+        cells.push(format!("among {}", output::with_commas(labelled as u64)));
+    }
+    cells
+}
+
+/// That success is more frequent on one side than on another.
+fn shift_line(shift: &BaseRateShift) -> String {
+    let (low, high) = shift.difference;
+    let (change, least, most) = if low > 0.0 {
+        ("higher", low, high)
+    } else {
+        ("lower", -high, -low)
+    };
+    format!(
+        "  warning: success is {:.0} to {:.0} points {change} on the {} side than on the {} side \
+         (95 % interval, by cluster): odds learned on one are off on the other\n",
+        100.0 * least,
+        100.0 * most,
+        shift.to.name(),
+        shift.from.name()
+    )
 }
 
 /// The audit.
 pub(in crate::cmd) fn audit(audit: &LeakageAudit) -> String {
-    format!(
-        "{}  windows that end after the first test hold: {}\n  outcomes that were not known by then: {}\n{}",
-        shared_table(audit),
-        output::with_commas(audit.windows_after_test as u64),
-        output::with_commas(audit.outcomes_after_test as u64),
-        success_table(audit)
-    )
+    shared_table(audit) + &success_table(audit)
 }
 
 /// What two sides share.
@@ -51,18 +87,22 @@ fn shared_table(audit: &LeakageAudit) -> String {
     let head = [
         "leaks between the sides",
         "clusters",
-        "hold seconds",
+        "seconds",
         "equal codes",
         "and label",
+        "late windows",
+        "late outcomes",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for shared in &audit.shared {
         rows.push(vec![
             format!("  {} and {}", shared.from.name(), shared.to.name()),
             output::with_commas(shared.clusters as u64),
-            output::with_commas(shared.hold_seconds as u64),
+            output::with_commas(shared.asked_seconds as u64),
             output::with_commas(shared.duplicates as u64),
             output::with_commas(shared.duplicates_of_one_label as u64),
+            output::with_commas(shared.late_windows as u64),
+            output::with_commas(shared.late_outcomes as u64),
         ]);
     }
     output::aligned_table(&rows)
