@@ -44,7 +44,7 @@ def read_samples(tensors, side):
     names = ["cluster", "proc", "hold_time_ms", "earlier_holds", "hold_code", "hold_subcode", "label"]
     rows = []
     for shard in manifest["splits"][side]["shards"]:
-        found = columns(tensors / shard, names)
+        found = columns(tensors / shard["file"], names)
         cells = zip(*(found[name] for name in names))
         rows += [(c, p, ms // 1000, earlier, (code, sub), label) for c, p, ms, earlier, code, sub, label in cells]
     return rows, manifest
