@@ -10,7 +10,7 @@ use super::hold_truth::{HoldTruth, SimulatedHold};
 use super::outages::draw_exponential;
 use super::pool::SimulatedPool;
 use super::pool_user::PoolUser;
-use super::release_habit::{MAX_AUTOMATIC_RELEASES, ReleaseWay};
+use super::release_habit::{MAX_AUTOMATIC_RELEASES, ReleaseChoice, ReleaseWay};
 use super::run_chances::{DataDown, JobCondition, RunOutcome, repair_chance, success_at_hold};
 use super::submissions::JobCluster;
 use super::traces::{JobTraces, PoolSlot, TimedEvent, TracedEvent};
@@ -21,6 +21,10 @@ const FIRST_WAIT_MS: f64 = 40.0 * 60_000.0;
 pub(super) const LATER_WAIT_MS: f64 = 6.0 * 60_000.0;
 /// The chance that a released job is removed before it starts.
 const REMOVED_IDLE: f64 = 0.01;
+/// The chance that nobody cares for a held job any more.
+const FORGOTTEN: f64 = 0.04;
+/// The chance that a job that its owner does not believe in is removed.
+const GIVEN_UP_BY_HAND: f64 = 0.5;
 /// DAGMan itself starts so soon after its submission; it outlasts the log.
 const DAGMAN_START_MS: i64 = 900;
 /// After so many holds a job is removed.
@@ -265,21 +269,23 @@ impl<'a> SimulatedJob<'a> {
         if way == ReleaseWay::Automatic {
             return true;
         }
+        let belief = self.user.release.belief(p_hold, cause == HoldCause::Person);
         let removes = match cause {
             _ if self.state.holds >= MAX_HOLDS => 1.0,
             HoldCause::Duration => 0.7,
             HoldCause::Person => 0.05,
             _ if self.state.holds > MAX_AUTOMATIC_RELEASES => 0.5,
+            // Who chooses removes nothing that is worth a release.
+            _ if matches!(self.user.release.choice, ReleaseChoice::Believed(_)) => {
+                GIVEN_UP_BY_HAND * (1.0 - belief)
+            }
             _ => self.user.removes_held,
         };
         if self.rng.random::<f64>() < removes {
             self.removed_by_person();
             return false;
         }
-
-        let is_own_hold = cause == HoldCause::Person;
-        let released = self.user.release.release_chance(p_hold, is_own_hold);
-        self.rng.random::<f64>() < released
+        self.rng.random::<f64>() < belief * (1.0 - FORGOTTEN)
     }
 
     fn removed_by_person(&mut self) {

@@ -15,8 +15,6 @@ const OFFICE_TO_H: i64 = 24;
 /// `PeriodicRelease` stops here: its rule is `NumHolds <= 4`.
 pub(super) const MAX_AUTOMATIC_RELEASES: u32 = 4;
 
-/// The chance that nobody cares for a held job any more.
-const FORGOTTEN: f64 = 0.04;
 /// Belief in a job turns into a release within so much of probability.
 const BELIEF_SPREAD: f64 = 0.08;
 
@@ -56,8 +54,8 @@ impl ReleaseHabit {
         let automatic_s = (rng.random::<f64>() < 0.3).then(|| 300 * rng.random_range(1..=6));
         let threshold = rng.random_range(0.25..0.7);
         let choice = match rng.random_range(0..100) {
-            0..50 => ReleaseChoice::All,
-            50..88 => ReleaseChoice::Believed(threshold),
+            0..45 => ReleaseChoice::All,
+            45..94 => ReleaseChoice::Believed(threshold),
             _ => ReleaseChoice::Never,
         };
         ReleaseHabit {
@@ -67,18 +65,17 @@ impl ReleaseHabit {
         }
     }
 
-    /// The chance that a user who does not remove a job releases it by hand, where success after a
-    /// release has the probability `p_hold`.
-    pub(super) fn release_chance(&self, p_hold: f64, is_own_hold: bool) -> f64 {
-        let chosen = match self.choice {
+    /// How probably the user takes a job for worth a release by hand, where success after one has the
+    /// probability `p_hold`.
+    pub(super) fn belief(&self, p_hold: f64, is_own_hold: bool) -> f64 {
+        match self.choice {
             _ if is_own_hold => 1.0,
             ReleaseChoice::All => 1.0,
             ReleaseChoice::Believed(threshold) => {
                 1.0 / (1.0 + ((threshold - p_hold) / BELIEF_SPREAD).exp())
             }
             ReleaseChoice::Never => 0.0,
-        };
-        chosen * (1.0 - FORGOTTEN)
+        }
     }
 
     /// Who decides about a job at its hold number `holds`, for hold reason code `code`.
@@ -180,14 +177,11 @@ mod tests {
             slowest_s: 7200.0,
         };
         let believed = habit(ReleaseChoice::Believed(0.5));
-        assert!(believed.release_chance(0.1, false) < 0.05);
-        assert!(believed.release_chance(0.9, false) > 0.9);
+        assert!(believed.belief(0.1, false) < 0.05);
+        assert!(believed.belief(0.9, false) > 0.9);
         let never = habit(ReleaseChoice::Never);
-        assert_eq!(never.release_chance(1.0, false), 0.0);
-        assert!(
-            never.release_chance(0.5, true) > 0.9,
-            "what one held oneself"
-        );
-        assert!(habit(ReleaseChoice::All).release_chance(0.0, false) > 0.9);
+        assert_eq!(never.belief(1.0, false), 0.0);
+        assert_eq!(never.belief(0.5, true), 1.0, "what one held oneself");
+        assert_eq!(habit(ReleaseChoice::All).belief(0.0, false), 1.0);
     }
 }
