@@ -32,8 +32,8 @@ pub use nearest::nearest;
 pub use parameter::{Parameter, whole};
 pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
 pub use preprocessing::{
-    ContextChoice, HoldCycles, LabelKind, PreprocessingConfig, SplitClusters, SplitMethod,
-    TensorParameters, Vocabulary, WindowPlace,
+    ContextChoice, FeatureGroup, HoldCycles, LabelKind, PreprocessingConfig, SplitClusters,
+    SplitMethod, TensorParameters, Vocabulary, WindowPlace,
 };
 pub use states::{StateEvent, StateEvents};
 pub use sweep::{Asha, EarlyTerminate, Hyperband, Method, SweepConfig};

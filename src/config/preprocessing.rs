@@ -15,6 +15,7 @@ pub struct PreprocessingConfig {
     pub window: WindowPlace,
     pub label: LabelKind,
     pub cycles: HoldCycles,
+    pub features: Vec<FeatureGroup>,
     pub split: SplitMethod,
     pub split_clusters: SplitClusters,
     pub fractions: [f64; 3],
@@ -36,6 +37,10 @@ impl PreprocessingConfig {
             self.split == SplitMethod::Time || self.split_clusters == SplitClusters::Keep,
             "`preprocessing.split_clusters: separate` is for `split: time`, and this is `split: {}`",
             self.split
+        );
+        ensure!(
+            !self.features.is_empty(),
+            "`preprocessing.features` must name one group at least"
         );
         Ok(())
     }
@@ -95,6 +100,42 @@ pub enum LabelKind {
     Next,
     /// Whether the job terminated normally in the end, as published.
     Final,
+}
+
+/// What is known of a hold beside the frames: a group of static features.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeatureGroup {
+    /// The hold itself: its code, the kind of its subcode, earlier holds, times.
+    Hold,
+    /// What the job asked for when it was submitted.
+    Request,
+    /// What became of holds for the same reason.
+    RecordReason,
+    /// Of those of the same cluster.
+    RecordCluster,
+    /// Of those of the same owner and batch.
+    RecordBatch,
+    /// Of those of the same owner with the same code and subcode.
+    RecordOwner,
+    /// Of those with the same code and subcode.
+    RecordCode,
+    /// Of all.
+    RecordPool,
+    /// Of those whose last run was on the same machine.
+    RecordHost,
+    /// And in the same slot of it.
+    RecordSlot,
+    /// How jobs ended that had not been held: of the cluster, the batch, the machine and the pool.
+    FirstRuns,
+    /// How many jobs of the cluster are in each state.
+    ClusterState,
+    /// What was held, released and submitted in the last frames.
+    RecentEvents,
+    /// The run that ended with the hold.
+    LastRun,
 }
 
 /// Which holds of a job become samples.

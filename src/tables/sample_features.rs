@@ -3,12 +3,13 @@
 use anyhow::Result;
 
 use super::feature_table::FeatureTable;
-use crate::tensors::{Dataset, EMPTY_CELL, HoldFacts, SplitSide};
+use crate::config::FeatureGroup;
+use crate::tensors::{Dataset, EMPTY_CELL, SplitSide, static_names};
 
 /// The samples of one side as rows, for models that see no order of time: of each state the frames
 /// that the held job spent in it (`frames_012`), whether it was its last (`last_012`), and the
 /// share of the context jobs in it in the last frame (`share_012`); then what else is known at the
-/// hold, by the names of [`HoldFacts::static_names`]. A state is an event number, or what stands
+/// hold, by the names of [`static_names`]. A state is an event number, or what stands
 /// for a hold with its code. The classes are `failure` and `success`, a group is a cluster.
 ///
 /// # Errors
@@ -17,13 +18,14 @@ pub fn sample_features(dataset: &Dataset, side: SplitSide) -> Result<FeatureTabl
     let states = dataset.summary.e;
     let jobs = dataset.summary.settings.j;
     let mut rows: Vec<Vec<f64>> = Vec::new();
-    for (at, facts) in dataset.facts(side)?.iter().enumerate() {
+    for at in 0..dataset.len(side) {
         let mut row = state_columns(dataset.codes(side, at), jobs, states);
-        row.extend(facts.static_features().map(f64::from));
+        let statics = dataset.statics(side, at).iter();
+        row.extend(statics.map(|&number| f64::from(number)));
         rows.push(row);
     }
 
-    let features = column_names(states);
+    let features = column_names(states, &dataset.summary.settings.features);
     let mut x = Vec::with_capacity(features.len() * rows.len());
     for column in 0..features.len() {
         x.extend(rows.iter().map(|row| row[column]));
@@ -39,13 +41,13 @@ pub fn sample_features(dataset: &Dataset, side: SplitSide) -> Result<FeatureTabl
     })
 }
 
-/// The names of the columns, for `e` states.
-fn column_names(e: usize) -> Vec<String> {
+/// The names of the columns, for `e` states and these static features.
+fn column_names(e: usize, groups: &[FeatureGroup]) -> Vec<String> {
     let mut names = Vec::new();
     for kind in ["frames", "last", "share"] {
         names.extend((0..e).map(|state| format!("{kind}_{state:03}")));
     }
-    names.extend(HoldFacts::static_names());
+    names.extend(static_names(groups));
     names
 }
 
@@ -164,8 +166,10 @@ mod tests {
 
     #[test]
     fn every_column_has_a_name_of_its_own() {
-        let names = column_names(49);
-        assert_eq!(names.len(), 3 * 49 + crate::tensors::STATIC_FEATURES);
+        use clap::ValueEnum as _;
+        let names = column_names(49, FeatureGroup::value_variants());
+        let statics = static_names(FeatureGroup::value_variants());
+        assert_eq!(names[3 * 49..], statics);
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     }
 }

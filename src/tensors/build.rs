@@ -9,8 +9,8 @@ use anyhow::{Result, ensure};
 use super::base_rate::share_error;
 use super::build_progress::BuildProgress;
 use super::format::TENSORS_FORMAT;
-use super::hold_history::HoldHistories;
 use super::labelled_holds::{FoundHolds, LabelledHold, find_labelled_holds};
+use super::pool_history::PoolHistory;
 use super::sample_encoder::SampleEncoder;
 use super::sample_shard::{HEADER_BYTES, ROW_BYTES, SampleShape};
 use super::settings::TensorSettings;
@@ -90,13 +90,14 @@ pub fn build(
 }
 
 fn sample_sources<'a>(store: &'a EventStore, settings: &TensorSettings) -> SampleSources<'a> {
-    let (histories, encoder) = rayon::join(
-        || HoldHistories::new(store),
+    let (history, encoder) = rayon::join(
+        || PoolHistory::new(store, settings.timeframe_len_s),
         || SampleEncoder::new(store, settings.clone()),
     );
     SampleSources {
         jobs: store.jobs(),
-        histories,
+        history,
+        features: settings.features.clone(),
         encoder,
     }
 }
@@ -138,7 +139,8 @@ fn samples_per_shard(&TensorSettings { m, j, .. }: &TensorSettings) -> usize {
 /// What the shards of so many samples take on the disk.
 fn shard_bytes(samples: usize, settings: &TensorSettings) -> u64 {
     let shards = samples.div_ceil(samples_per_shard(settings));
-    (samples * (settings.m * settings.j + ROW_BYTES) + shards * HEADER_BYTES) as u64
+    let sample = settings.m * settings.j + settings.s() * size_of::<f32>() + ROW_BYTES;
+    (samples * sample + shards * HEADER_BYTES) as u64
 }
 
 fn write_sides(
@@ -152,6 +154,7 @@ fn write_sides(
         e: settings.e(),
         m: settings.m,
         j: settings.j,
+        s: settings.s(),
     };
     let per_shard = samples_per_shard(settings);
     let mut writer = ShardWriter::new(shape, dir);
@@ -163,7 +166,7 @@ fn write_sides(
             let activity = sources.encoder.activity(asked);
             for holds in chapter.chunks(per_shard) {
                 writer.add_shard(*side, index, |made| {
-                    sources.make_samples(holds, &activity, shape.m * shape.j, made, progress);
+                    sources.make_samples(holds, &activity, shape, made, progress);
                 })?;
                 index += 1;
             }
@@ -188,11 +191,11 @@ fn summarize_side(holds: &[LabelledHold], shards: Vec<ListedTensorShard>) -> Sid
 mod tests {
     use super::super::asked_hold::AskedHold;
     use super::super::hold_cycles::hold_cycles;
-    use super::super::hold_facts::HoldFacts;
+    use super::super::known_facts::KnownFacts;
     use super::super::state_codes::EMPTY_CELL;
     use super::*;
     use crate::config::{Config, ContextChoice, LabelKind, Vocabulary, WindowPlace};
-    use crate::eventlog::JobEvent;
+    use crate::eventlog::{EventFacts, ExecutionPlace, HoldFacts, JobEvent};
     use proptest::prelude::*;
 
     fn settings() -> TensorSettings {
@@ -211,6 +214,21 @@ mod tests {
         store_ms(&events.collect::<Vec<_>>())
     }
 
+    /// The reason of event 012, or the machine of event 001.
+    fn facts_of(number: u16, hash: u32) -> EventFacts {
+        match number {
+            12 => EventFacts::of_hold(HoldFacts {
+                reason: hash,
+                ..HoldFacts::default()
+            }),
+            1 => EventFacts::of_execution(ExecutionPlace {
+                host: hash,
+                slot: hash,
+            }),
+            _ => EventFacts::default(),
+        }
+    }
+
     fn store_ms(events: &[(i32, i64, u16)]) -> EventStore {
         let event = |&(job, time_ms, number): &(i32, i64, u16)| JobEvent {
             cluster: job.max(5),
@@ -219,21 +237,21 @@ mod tests {
             number,
             normal: u8::from(number == 5),
             hold_code: if number == 12 { 13 } else { 0 },
+            facts: facts_of(number, 1 + job.cast_unsigned() % 2),
             ..JobEvent::default()
         };
         crate::events::store_of(&events.iter().map(event).collect::<Vec<_>>())
     }
 
-    fn sample(store: &EventStore, job: usize, settings: &TensorSettings) -> (Vec<u8>, HoldFacts) {
+    fn sample(store: &EventStore, job: usize, settings: &TensorSettings) -> (Vec<u8>, KnownFacts) {
         let jobs = store.jobs();
         let history = jobs.history(job);
         let cycle = hold_cycles(history, LabelKind::Next, &[])[0];
         let asked = AskedHold::new(job as u32, &history, cycle, settings.window, 0);
         let mut codes = vec![0; settings.m * settings.j];
         SampleEncoder::new(store, settings.clone()).encode_hold(asked, &mut codes);
-        let histories = HoldHistories::new(store);
-        let facts = HoldFacts::when_asked(&jobs.get(job), &asked, &histories);
-        (codes, facts)
+        let history = PoolHistory::new(store, settings.timeframe_len_s);
+        (codes, history.facts(&jobs.get(job), &asked))
     }
 
     #[test]

@@ -7,8 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use rayon::prelude::*;
 
 use super::format::TENSORS_FORMAT;
-use super::hold_facts::HoldFacts;
-use super::sample_shard::{SampleCounts, SampleShape, check, codes_of_sample, read_facts};
+use super::sample_shard::{SampleCounts, SampleShape, check, codes_of_sample, statics_of_sample};
 use super::split_side::SplitSide;
 use super::tensor_summary::{ListedTensorShard, SideSummary, TensorSummary};
 use crate::error::hinted;
@@ -112,6 +111,7 @@ impl Dataset {
             e: summary.settings.e(),
             m: summary.settings.m,
             j: summary.settings.j,
+            s: summary.settings.s(),
         };
         ensure!(
             summary.e == shape.e,
@@ -165,17 +165,25 @@ impl Dataset {
         codes_of_sample(&shards[at], index - first_samples[at], cells)
     }
 
-    fn shards(&self, side: SplitSide) -> &[Shard] {
-        self.sides.get(&side).map_or(&[], |side| &side.shards)
+    /// The static features `[s]` of sample `index` of `side`.
+    ///
+    /// # Panics
+    /// Panics when there is no such sample.
+    pub fn statics(&self, side: SplitSide, index: usize) -> &[f32] {
+        let SideShards {
+            shards,
+            first_samples,
+        } = &self.sides[&side];
+        let at = first_samples.partition_point(|&first| first <= index) - 1;
+        statics_of_sample(
+            &shards[at],
+            index - first_samples[at],
+            self.summary.settings.s(),
+        )
     }
 
-    /// The facts of every sample of `side`, `[n]`.
-    pub fn facts(&self, side: SplitSide) -> Result<Vec<HoldFacts>> {
-        let mut all = Vec::with_capacity(self.len(side));
-        for shard in self.shards(side) {
-            all.extend(read_facts(shard)?);
-        }
-        Ok(all)
+    fn shards(&self, side: SplitSide) -> &[Shard] {
+        self.sides.get(&side).map_or(&[], |side| &side.shards)
     }
 
     /// A column of `side` over all its shards, `[n]`.

@@ -5,6 +5,6 @@ use crate::shard::ArtefactFormat;
 /// Tensor shards.
 pub const TENSORS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "tensors",
-    version: 5,
+    version: 6,
     rebuild: "poolcast tensors EVENTS -o DIR",
 };

@@ -5,11 +5,8 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::format::TENSORS_FORMAT;
-use super::hold_facts::HoldFacts;
-use super::hold_history::{HoldHistory, OutcomeCounts};
 use super::state_codes::EMPTY_CELL;
 use crate::column_table::column_table;
-use crate::eventlog::ResourceRequest;
 use crate::events::TIMESTAMPS_MS;
 use crate::manifest::Checksum;
 use crate::shard::{Shard, ShardColumn, ShardLayout};
@@ -17,8 +14,11 @@ use crate::shard::{Shard, ShardColumn, ShardLayout};
 /// The codes of a shard's samples, `[n, m, j]`.
 const CODES: &str = "codes";
 
-/// What a sample takes in a shard besides its codes.
-pub(super) const ROW_BYTES: usize = 92;
+/// What stands beside the codes of each sample, `[n, s]`.
+const STATICS: &str = "statics";
+
+/// What a sample takes in a shard besides its codes and static features.
+pub(super) const ROW_BYTES: usize = 53;
 
 /// What a shard takes besides its samples, about.
 pub(super) const HEADER_BYTES: usize = 2048;
@@ -33,7 +33,11 @@ pub(super) struct SampleRow {
     pub(super) cluster: i32,
     pub(super) proc: i32,
     pub(super) group: u32,
-    pub(super) facts: HoldFacts,
+    pub(super) hold_code: i32,
+    pub(super) hold_subcode: i32,
+    pub(super) earlier_holds: u32,
+    /// From the submission to the moment of asking.
+    pub(super) since_submit_s: u32,
 }
 
 column_table! {
@@ -49,23 +53,11 @@ column_table! {
     outcome_time_ms: i64 = row.outcome_ms,
     cluster: i32 = row.cluster,
     proc: i32 = row.proc,
-    hold_code: i32 = row.facts.hold_code,
-    hold_subcode: i32 = row.facts.hold_subcode,
-    earlier_holds: u32 = row.facts.earlier_holds,
+    hold_code: i32 = row.hold_code,
+    hold_subcode: i32 = row.hold_subcode,
+    earlier_holds: u32 = row.earlier_holds,
     group: u32 = row.group,
-    subcode_family: u8 = row.facts.subcode_family(),
-    since_submit_s: u32 = row.facts.since_submit_s,
-    held_for_s: u32 = row.facts.held_for_s,
-    request_cpus: u8 = row.facts.request.cpus,
-    request_gpus: u8 = row.facts.request.gpus,
-    request_memory_mb: u32 = row.facts.request.memory_mb,
-    request_disk_mb: u32 = row.facts.request.disk_mb,
-    cluster_successes: u32 = row.facts.history.cluster.successes,
-    cluster_failures: u32 = row.facts.history.cluster.failures,
-    owner_successes: u32 = row.facts.history.owner.successes,
-    owner_failures: u32 = row.facts.history.owner.failures,
-    cluster_ended_well: u32 = row.facts.history.ends.successes,
-    cluster_ended_badly: u32 = row.facts.history.ends.failures,
+    since_submit_s: u32 = row.since_submit_s,
 }
 
 /// The size of every sample in a directory of tensors.
@@ -77,6 +69,8 @@ pub(super) struct SampleShape {
     pub(super) m: usize,
     /// Jobs.
     pub(super) j: usize,
+    /// Static features.
+    pub(super) s: usize,
 }
 
 /// Samples on their way into one shard.
@@ -84,6 +78,8 @@ pub(super) struct SampleShape {
 pub(super) struct ShardSamples {
     /// `[n, m, j]`; its memory serves one shard after another.
     pub(super) codes: Vec<u8>,
+    /// `[n, s]`.
+    pub(super) statics: Vec<f32>,
     /// `[n]`.
     pub(super) rows: Vec<SampleRow>,
 }
@@ -97,6 +93,8 @@ impl ShardSamples {
         let mut named = columns.named();
         let codes = ShardColumn::new(&self.codes, &[self.rows.len(), shape.m, shape.j]);
         named.push((CODES.to_owned(), codes));
+        let statics = ShardColumn::new(&self.statics, &[self.rows.len(), shape.s]);
+        named.push((STATICS.to_owned(), statics));
         let layout = ShardLayout::new(TENSORS_FORMAT, &serde_json::json!({}), named)?;
         layout.write(path)?;
         Ok(Checksum::of(layout.parts()))
@@ -114,37 +112,15 @@ pub(super) fn codes_of_sample(shard: &Shard, index: usize, cells: usize) -> &[u8
     &codes[index * cells..][..cells]
 }
 
-/// The facts of every sample of a shard, `[n]`.
-pub(super) fn read_facts(shard: &Shard) -> Result<Vec<HoldFacts>> {
-    let samples = SampleSlices::from_shard(shard)?;
-    let facts = |at: usize| HoldFacts {
-        hold_code: samples.hold_code[at],
-        hold_subcode: samples.hold_subcode[at],
-        earlier_holds: samples.earlier_holds[at],
-        since_submit_s: samples.since_submit_s[at],
-        held_for_s: samples.held_for_s[at],
-        request: ResourceRequest {
-            cpus: samples.request_cpus[at],
-            gpus: samples.request_gpus[at],
-            memory_mb: samples.request_memory_mb[at],
-            disk_mb: samples.request_disk_mb[at],
-        },
-        history: HoldHistory {
-            cluster: OutcomeCounts {
-                successes: samples.cluster_successes[at],
-                failures: samples.cluster_failures[at],
-            },
-            owner: OutcomeCounts {
-                successes: samples.owner_successes[at],
-                failures: samples.owner_failures[at],
-            },
-            ends: OutcomeCounts {
-                successes: samples.cluster_ended_well[at],
-                failures: samples.cluster_ended_badly[at],
-            },
-        },
-    };
-    Ok((0..samples.label.len()).map(facts).collect())
+/// The static features `[s]` of sample `index` of a shard that was checked.
+///
+/// # Panics
+/// Panics when there is no such sample.
+pub(super) fn statics_of_sample(shard: &Shard, index: usize, s: usize) -> &[f32] {
+    let statics: &[f32] = shard
+        .column(STATICS)
+        .expect("checked when the shard was opened");
+    &statics[index * s..][..s]
 }
 
 /// What a shard holds.
@@ -157,7 +133,7 @@ pub(super) struct SampleCounts {
 
 /// Checks everything that readers rely on, so that no file can make them panic.
 pub(super) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts> {
-    let SampleShape { e, m, j } = expected;
+    let SampleShape { e, m, j, s } = expected;
     let shape = shard.shape(CODES)?;
     ensure!(
         shape.len() == 3 && shape[1..] == [m, j],
@@ -170,6 +146,17 @@ pub(super) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts
     ensure!(
         codes.iter().all(is_known),
         "`codes` holds an event type that is not below {e}"
+    );
+
+    let shape = shard.shape(STATICS)?;
+    ensure!(
+        shape == [n, s],
+        "`statics` has shape {shape:?}, expected [{n}, {s}]"
+    );
+    let statics: &[f32] = shard.column(STATICS)?;
+    ensure!(
+        statics.iter().all(|number| number.is_finite()),
+        "`statics` holds something that is no number"
     );
 
     let samples = SampleSlices::from_shard(shard)?;

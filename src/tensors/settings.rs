@@ -4,9 +4,10 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::format::TENSORS_FORMAT;
+use super::static_features::static_feature_count;
 use crate::config::{
-    Config, ContextChoice, HoldCycles, LabelKind, SplitClusters, SplitMethod, StateEvents,
-    Vocabulary, WindowPlace,
+    Config, ContextChoice, FeatureGroup, HoldCycles, LabelKind, SplitClusters, SplitMethod,
+    StateEvents, Vocabulary, WindowPlace,
 };
 use crate::error::hinted;
 use crate::manifest;
@@ -41,6 +42,8 @@ pub struct TensorSettings {
     pub label: LabelKind,
     /// Which holds become samples.
     pub cycles: HoldCycles,
+    /// What stands beside the frames, in the order of the groups and each once.
+    pub features: Vec<FeatureGroup>,
     /// How samples are divided.
     pub split: SplitMethod,
     /// Whether a cluster may have samples on two sides.
@@ -63,6 +66,9 @@ impl TensorSettings {
         let parameters = &preprocessing.parameters;
         let states = parameters.states.constant("states")?;
         states.check(&preprocessing.ignore_events)?;
+        let mut features = preprocessing.features.clone();
+        features.sort_unstable();
+        features.dedup();
         let settings = TensorSettings {
             j: parameters.j.whole("j", 1..=MOST_JOBS_OR_FRAMES)?,
             m: parameters.m.whole("m", 1..=MOST_JOBS_OR_FRAMES)?,
@@ -75,6 +81,7 @@ impl TensorSettings {
             window: preprocessing.window,
             label: preprocessing.label,
             cycles: preprocessing.cycles,
+            features,
             split: preprocessing.split,
             split_clusters: preprocessing.split_clusters,
             fractions: preprocessing.fractions,
@@ -84,6 +91,11 @@ impl TensorSettings {
         };
         settings.check()?;
         Ok(settings)
+    }
+
+    /// `s`: how many static features a sample has.
+    pub fn s(&self) -> usize {
+        static_feature_count(&self.features)
     }
 
     /// Fails for samples of a size that nobody means.

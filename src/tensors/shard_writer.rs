@@ -8,15 +8,16 @@ use rayon::prelude::*;
 
 use super::asked_hold::AskedHold;
 use super::build_progress::BuildProgress;
-use super::hold_facts::HoldFacts;
-use super::hold_history::HoldHistories;
 use super::labelled_holds::LabelledHold;
+use super::last_run::seconds_between;
+use super::pool_history::PoolHistory;
 use super::recent_activity::RecentActivity;
 use super::sample_encoder::SampleEncoder;
 use super::sample_shard::{SampleRow, SampleShape, ShardSamples};
 use super::split_side::SplitSide;
 use super::state_codes::EMPTY_CELL;
 use super::tensor_summary::ListedTensorShard;
+use crate::config::FeatureGroup;
 use crate::events::StoredJobs;
 
 /// So many samples are made by one thread at a time.
@@ -25,7 +26,8 @@ const AT_ONCE: usize = 1 << 8;
 /// What samples are made from.
 pub(super) struct SampleSources<'a> {
     pub(super) jobs: StoredJobs<'a>,
-    pub(super) histories: HoldHistories,
+    pub(super) history: PoolHistory,
+    pub(super) features: Vec<FeatureGroup>,
     pub(super) encoder: SampleEncoder<'a>,
 }
 
@@ -35,11 +37,13 @@ impl SampleSources<'_> {
         &self,
         holds: &[LabelledHold],
         activity: &RecentActivity,
-        cells: usize,
+        shape: SampleShape,
         made: &mut ShardSamples,
         progress: &(impl Fn(BuildProgress) + Sync),
     ) {
+        let cells = shape.m * shape.j;
         made.codes.resize(holds.len() * cells, EMPTY_CELL);
+        made.statics.resize(holds.len() * shape.s, 0.0);
         let at_once = holds
             .len()
             .div_ceil(rayon::current_num_threads())
@@ -47,10 +51,12 @@ impl SampleSources<'_> {
         let batches = made
             .codes
             .par_chunks_mut(at_once * cells)
+            .zip(made.statics.par_chunks_mut(at_once * shape.s))
             .zip(holds.par_chunks(at_once));
-        batches.for_each(|(codes, batch)| {
+        batches.for_each(|((codes, statics), batch)| {
             let asked: Vec<AskedHold> = batch.iter().map(|hold| hold.asked).collect();
             self.encoder.encode_batch(&asked, activity, codes);
+            self.write_statics(&asked, statics);
             progress(BuildProgress::Made {
                 samples: batch.len() as u64,
             });
@@ -60,6 +66,21 @@ impl SampleSources<'_> {
             .par_iter()
             .map(|hold| self.row(hold))
             .collect_into_vec(&mut made.rows);
+    }
+
+    /// Writes the static features of several holds, `[n, s]`.
+    fn write_statics(&self, holds: &[AskedHold], statics: &mut [f32]) {
+        let mut of_hold = Vec::with_capacity(statics.len() / holds.len().max(1));
+        for (asked, statics) in holds
+            .iter()
+            .zip(statics.chunks_exact_mut(of_hold.capacity()))
+        {
+            let job = self.jobs.get(asked.job as usize);
+            let facts = self.history.facts(&job, asked);
+            of_hold.clear();
+            facts.add_static_features(&self.features, &mut of_hold);
+            statics.copy_from_slice(&of_hold);
+        }
     }
 
     fn row(&self, hold: &LabelledHold) -> SampleRow {
@@ -72,7 +93,10 @@ impl SampleSources<'_> {
             cluster: job.cluster,
             proc: job.proc,
             group: hold.group,
-            facts: HoldFacts::when_asked(&job, &hold.asked, &self.histories),
+            hold_code: job.history.hold_code[hold.asked.cycle.hold],
+            hold_subcode: job.history.hold_subcode[hold.asked.cycle.hold],
+            earlier_holds: hold.asked.cycle.earlier_holds,
+            since_submit_s: seconds_between(job.submit_ms, hold.asked.asked_ms),
         }
     }
 }

@@ -10,8 +10,7 @@ use crate::config::LabelKind;
 use crate::events::EventStore;
 use crate::models::SampleBatch;
 use crate::tensors::{
-    AskedHold, Dataset, HoldFacts, HoldHistories, SampleEncoder, SplitSide, hold_cycles,
-    known_until_ms,
+    AskedHold, Dataset, PoolHistory, SampleEncoder, SplitSide, hold_cycles, known_until_ms,
 };
 
 /// So many holds go through the model at once.
@@ -24,19 +23,20 @@ pub struct HoldModel<'a> {
     run: &'a TrainingRun,
     encoder: SampleEncoder<'a>,
     /// For a model that takes static features.
-    histories: Option<HoldHistories>,
+    history: Option<PoolHistory>,
 }
 
 impl<'a> HoldModel<'a> {
     /// The model of `run` over the jobs of `store`.
     pub fn new(store: &'a EventStore, run: &'a TrainingRun) -> HoldModel<'a> {
         let encoder = SampleEncoder::new(store, run.summary.tensors.clone());
-        let histories = (run.model.shape.s > 0).then(|| HoldHistories::new(store));
+        let frame_s = run.summary.tensors.timeframe_len_s;
+        let history = (run.model.shape.s > 0).then(|| PoolHistory::new(store, frame_s));
         HoldModel {
             store,
             run,
             encoder,
-            histories,
+            history,
         }
     }
 
@@ -58,12 +58,12 @@ impl<'a> HoldModel<'a> {
         }
 
         let mut statics = Vec::new();
-        if let Some(histories) = &self.histories {
+        if let Some(history) = &self.history {
             let jobs = self.store.jobs();
             for asked in holds {
                 let job = jobs.get(asked.job as usize);
-                let facts = HoldFacts::when_asked(&job, asked, histories);
-                statics.extend(facts.static_features());
+                let facts = history.facts(&job, asked);
+                facts.add_static_features(&tensors.features, &mut statics);
             }
         }
 

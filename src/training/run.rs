@@ -17,7 +17,7 @@ use super::state::TrainingState;
 use crate::error::hinted;
 use crate::models::{Device, Model, ModelShape};
 use crate::shard::{self, Shard, ShardColumn};
-use crate::tensors::{self, Dataset, STATIC_FEATURES};
+use crate::tensors::{self, Dataset};
 use crate::{files, manifest};
 
 /// What the model's file says of itself.
@@ -129,11 +129,12 @@ impl TrainingRun {
             .architecture()
             .with_context(|| format!("cannot use `{}`", dir.display()))?;
         let shard = open_model_file(dir, &summary)?;
+        let known = static_feature_count(architecture, &summary.tensors);
         ensure!(
-            summary.shape.s == static_feature_count(architecture),
+            summary.shape.s == known,
             hinted(
                 format!(
-                    "the model takes {}, and this program knows {STATIC_FEATURES}",
+                    "the model takes {}, and this program knows {known}",
                     crate::output::counted(summary.shape.s, "static feature")
                 ),
                 "train it anew into another directory with `poolcast train TENSORS -o RUN`"

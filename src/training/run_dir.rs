@@ -11,7 +11,7 @@ use crate::{files, manifest};
 /// Finished trainings.
 pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "run",
-    version: 3,
+    version: 4,
     rebuild: "poolcast train TENSORS -o RUN",
 };
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::models::{Architecture, ModelShape, SampleBatch};
-use crate::tensors::{Dataset, STATIC_FEATURES, SplitSide};
+use crate::tensors::{Dataset, SplitSide, TensorSettings};
 
 /// The samples of one side, for models of one shape.
 pub(super) struct SplitSamples<'a> {
@@ -11,8 +11,6 @@ pub(super) struct SplitSamples<'a> {
     side: SplitSide,
     shape: ModelShape,
     pub(super) labels: Vec<bool>,
-    /// `[n, s]`.
-    statics: Vec<f32>,
 }
 
 /// The samples that a training learns from, and those by which it is watched.
@@ -37,18 +35,11 @@ impl<'a> SplitSamples<'a> {
         shape: ModelShape,
     ) -> Result<SplitSamples<'a>> {
         let labels: Vec<u8> = dataset.column(side, "label")?;
-        let mut statics = Vec::new();
-        if shape.s > 0 {
-            for facts in dataset.facts(side)? {
-                statics.extend(facts.static_features());
-            }
-        }
         Ok(SplitSamples {
             dataset,
             side,
             shape,
             labels: labels.into_iter().map(|label| label == 1).collect(),
-            statics,
         })
     }
 
@@ -63,7 +54,9 @@ impl<'a> SplitSamples<'a> {
         let mut statics = Vec::with_capacity(samples.len() * s);
         for &sample in samples {
             codes.extend_from_slice(self.dataset.codes(self.side, sample));
-            statics.extend_from_slice(&self.statics[sample * s..][..s]);
+            if s > 0 {
+                statics.extend_from_slice(self.dataset.statics(self.side, sample));
+            }
         }
         Ok(with(&SampleBatch::new(&self.shape, &codes, &statics)?))
     }
@@ -77,10 +70,13 @@ impl<'a> SplitSamples<'a> {
     }
 }
 
-/// How many static features a model of this program takes.
-pub(super) fn static_feature_count(architecture: &dyn Architecture) -> usize {
+/// How many static features a model takes of samples with these settings.
+pub(super) fn static_feature_count(
+    architecture: &dyn Architecture,
+    tensors: &TensorSettings,
+) -> usize {
     if architecture.takes_statics() {
-        STATIC_FEATURES
+        tensors.s()
     } else {
         0
     }

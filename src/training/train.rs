@@ -286,7 +286,7 @@ fn model_shape(
         e: dataset.summary.e,
         m: tensors.m,
         j: tensors.j,
-        s: static_feature_count(architecture),
+        s: static_feature_count(architecture, tensors),
         hidden_size: settings.hidden_size,
         lstm_layers: settings.lstm_layers,
     }

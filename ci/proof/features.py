@@ -1,0 +1,34 @@
+"""Scores that ci/proof/features left -> a table: test ROC-AUC with all groups, and what each is worth.
+
+    features.py DIR LABEL MODELS SEEDS GROUPS
+
+DIR holds one LABEL-MODEL-SEED-WITHOUT.json for each training, as `poolcast sweep best --json` prints it.
+"""
+
+import json
+import pathlib
+import sys
+
+directory, label, models, seeds, groups = sys.argv[1:]
+directory, models, seeds, groups = pathlib.Path(directory), models.split(), seeds.split(), groups.split()
+
+
+def score(model, without):
+    """The mean over seeds of the test side's ROC-AUC."""
+    values = []
+    for seed in seeds:
+        best = json.loads((directory / f"{label}-{model}-{seed}-{without}.json").read_text())
+        values.append(best[0]["test"]["value"])
+    return sum(values) / len(values)
+
+
+def line(*cells):
+    print("| " + " | ".join(cells) + " |")
+
+
+line("left out", *models)
+line("---", *["---"] * len(models))
+whole = {model: score(model, "nothing") for model in models}
+line("nothing", *[f"{whole[model]:.3f}" for model in models])
+for group in groups:
+    line(f"`{group}`", *[f"{score(model, group) - whole[model]:+.3f}" for model in models])
