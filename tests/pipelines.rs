@@ -586,7 +586,7 @@ struct SpacesFile {
 
 #[derive(Deserialize)]
 struct SearchSpace {
-    parameters: std::collections::BTreeMap<String, Parameter<Value>>,
+    parameters: std::collections::BTreeMap<String, Parameter>,
 }
 
 #[test]
@@ -604,7 +604,7 @@ fn the_search_spaces_hold_what_the_pipelines_take() {
     );
     for (pipeline, space) in spaces.pipelines {
         for step in 0..=20 {
-            let draw = |parameter: &Parameter<Value>| match parameter {
+            let draw = |parameter: &Parameter| match parameter {
                 Parameter::Constant(value) => value.clone(),
                 Parameter::Drawn(distribution) => distribution.draw(f64::from(step) / 20.0),
             };

@@ -14,6 +14,7 @@ use crate::error::EXIT_DONE;
 use crate::events::{EVENTS_FORMAT, EventStore};
 use crate::files::{self, LockedDirectory, StagedDirectory};
 use crate::sweep::{self, SweepFolder, events_dir};
+use crate::tensors::TensorSettings;
 use crate::{escape, manifest, output, salt};
 
 /// How long a trial may be measured.
@@ -164,8 +165,9 @@ fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
     let mut measured = TrialSeconds::new();
     for (fits, trial) in plan.unmeasured_kinds() {
         if !has_tables {
-            let config = sweep.trials()?.draw(trial, &[])?;
-            make_tensors(&sweep, &events_dir(out), &[config])?;
+            let written = sweep.trials()?.draw(trial, &[])?;
+            let samples = TensorSettings::from_config(&written)?;
+            make_tensors(&sweep, &events_dir(out), &[samples])?;
         }
         match sweep::measure_trial(&sweep, trial, MEASURED_FOR, &scratch.join("run")) {
             Ok(seconds) => {

@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::progress::StageBar;
 use crate::config::Config;
 use crate::sweep::{self, PrepareListener, PrepareStep, SweepFolder};
+use crate::tensors::TensorSettings;
 
 /// As [`sweep::begin_sweep`].
 pub(super) fn begin_sweep(config: &Config, file: &Path, anew: bool) -> Result<SweepFolder> {
@@ -24,8 +25,12 @@ pub(super) fn prepare_events(config: &Config, anew: bool) -> Result<String> {
 }
 
 /// As [`sweep::make_tensors`].
-pub(super) fn make_tensors(sweep: &SweepFolder, events: &Path, trials: &[Config]) -> Result<()> {
-    with_bar(|listener| sweep::make_tensors(sweep, events, trials, listener))
+pub(super) fn make_tensors(
+    sweep: &SweepFolder,
+    events: &Path,
+    samples: &[TensorSettings],
+) -> Result<()> {
+    with_bar(|listener| sweep::make_tensors(sweep, events, samples, listener))
 }
 
 fn with_bar<T>(work: impl FnOnce(&PrepareListener<'_>) -> T) -> T {

@@ -1,6 +1,7 @@
 //! `poolcast run`: the whole line on this machine, from the logs that a configuration names to
 //! advice.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -17,10 +18,11 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::events::{EventStore, StoreSummary};
 use crate::sweep::{
-    self, BestNetwork, SplitChoice, SweepFolder, TrialOutcomes, TrialRow, events_dir,
+    self, BestNetwork, SplitChoice, SweepFolder, TrialConfig, TrialModel, TrialOutcomes, TrialRow,
+    events_dir,
 };
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
-use crate::training::{ModelEvaluation, TrainingRun, TrainingSettings};
+use crate::training::{ModelEvaluation, TrainingRun};
 use crate::{escape, files, manifest, output};
 
 /// What `report.json` and `--json` say.
@@ -128,7 +130,7 @@ impl FinishedSweep {
 
         Ok(FinishedSweep {
             store: EventStore::open(&events_dir(out))?,
-            dataset: Dataset::open(&sweep::tensors_dir(out, &winner.config)?)?,
+            dataset: Dataset::open(&tensors_of_row(out, winner)?)?,
             run: TrainingRun::open(&sweep::trial_dir(out, best.trial))?,
             rows,
             best,
@@ -180,7 +182,7 @@ impl FinishedSweep {
             .iter()
             .filter(|row| row.config.pipelines.is_empty());
         for (result, row) in self.best.trials.iter().zip(rows) {
-            table.push(trial_row(&self.best, result, &row.config));
+            table.push(trial_row(&self.best, result, row));
         }
         format!(
             "Trials, by {}\n{}",
@@ -213,13 +215,22 @@ impl FinishedSweep {
     }
 }
 
-fn trial_row(best: &BestNetwork, result: &sweep::TrialResult, config: &Config) -> Vec<String> {
-    let (Ok(tensors), Ok(training)) = (
-        TensorSettings::from_config(config),
-        TrainingSettings::from_config(config),
-    ) else {
+/// The tensors of the network of `row`, of the sweep in `out`.
+fn tensors_of_row(out: &Path, row: &TrialRow) -> Result<PathBuf> {
+    let settings = TensorSettings::from_config(&row.config)?;
+    Ok(sweep::tensors_dir(out, &settings))
+}
+
+fn trial_row(best: &BestNetwork, result: &sweep::TrialResult, row: &TrialRow) -> Vec<String> {
+    let Ok(TrialConfig {
+        tensors: Some(tensors),
+        model: TrialModel::Network(training),
+        ..
+    }) = row.trial_config()
+    else {
         return vec![result.trial.to_string()];
     };
+    let network = training.parameters;
 
     let score = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.3}"));
     let mut row = vec![
@@ -227,11 +238,11 @@ fn trial_row(best: &BestNetwork, result: &sweep::TrialResult, config: &Config) -
         tensors.j.to_string(),
         tensors.m.to_string(),
         format!("{} s", tensors.timeframe_len_s),
-        training.model,
-        training.lstm_layers.to_string(),
-        training.hidden_size.to_string(),
-        format!("{:.5}", training.learning_rate),
-        training.batch_size.to_string(),
+        network.model,
+        network.lstm_layers.to_string(),
+        network.hidden_size.to_string(),
+        format!("{:.5}", network.learning_rate),
+        network.batch_size.to_string(),
     ];
 
     match result.best() {

@@ -18,8 +18,8 @@ use crate::manifest;
 use crate::output;
 use crate::tensors::Dataset;
 use crate::training::{
-    Epoch, RUN_FORMAT, StartMode, TrainError, TrainingMetrics, TrainingSettings, TrainingStatus,
-    TrainingUpdate, train_until,
+    Epoch, RUN_FORMAT, RunPlace, StartMode, TrainError, TrainingMetrics, TrainingSettings,
+    TrainingStatus, TrainingUpdate, train_until,
 };
 
 /// Trains, and prints how it ended.
@@ -30,7 +30,8 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let dataset = Dataset::open(&args.tensors)?;
     let leave_at = args.self_checkpoint.map(leave_at).transpose()?;
     let mode = start_mode(args);
-    let key = TrainingSettings::from_config(&config)?.key(&dataset.key)?;
+    let settings = TrainingSettings::from_config(&config)?;
+    let key = settings.key(&dataset.key)?;
     if mode != StartMode::Overwrite && manifest::finished_key(&args.out, RUN_FORMAT) == Some(key) {
         output::note(&format!(
             "nothing new: `{}` holds this training already",
@@ -42,7 +43,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         .until_epoch
         .map_or(usize::MAX, |epochs| epochs as usize);
     let ends = |epochs: &[Epoch]| epochs.len() >= until;
-    let progress = TrainingProgress::new(&config);
+    let progress = TrainingProgress::new(&settings);
     let hear = |step: TrainingUpdate<'_>| {
         progress.show_progress(&step);
         let is_time = leave_at.is_some_and(|leave_at| Instant::now() >= leave_at);
@@ -52,7 +53,11 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
             ControlFlow::Continue(())
         }
     };
-    let train = || train_until(&dataset, &config, &args.out, mode, &device, ends, hear);
+    let place = RunPlace {
+        dir: &args.out,
+        config: &config,
+    };
+    let train = || train_until(&dataset, &settings, place, mode, &device, ends, hear);
     let trained = output::with_progress_notes(|| progress.text(), train);
     progress.bar.finish_and_clear();
 
@@ -127,7 +132,7 @@ fn stopped_message(how: &str, args: &TrainArgs) -> u8 {
 
 /// How far a training is, for people.
 struct TrainingProgress<'a> {
-    config: &'a Config,
+    settings: &'a TrainingSettings,
     bar: ProgressBar,
     last: Mutex<LastBatch>,
 }
@@ -146,9 +151,9 @@ struct LastBatch {
 }
 
 impl TrainingProgress<'_> {
-    fn new(config: &Config) -> TrainingProgress<'_> {
+    fn new(settings: &TrainingSettings) -> TrainingProgress<'_> {
         TrainingProgress {
-            config,
+            settings,
             bar: output::fraction_bar(),
             last: Mutex::default(),
         }
@@ -164,7 +169,7 @@ impl TrainingProgress<'_> {
         } = self.last.lock().map(|last| *last).unwrap_or_default();
         format!(
             "epoch {epoch} of {}, batch {batch} of {batches}, loss {loss:.4}",
-            self.config.epochs
+            self.settings.epochs
         )
     }
 
@@ -194,7 +199,7 @@ impl TrainingProgress<'_> {
             return;
         }
 
-        let epochs = self.config.epochs;
+        let epochs = self.settings.epochs;
         if self.bar.position() == 0 {
             let before = batch.batches * (batch.epoch - 1) + batch.batch - 1;
             self.bar.set_length((batch.batches * epochs) as u64);
@@ -214,7 +219,7 @@ impl TrainingProgress<'_> {
             output::note(&epoch_line(epoch));
             return;
         }
-        let name = self.config.earlystop_metric.name;
+        let name = self.settings.metric.name;
         let value = epoch
             .watched(name)
             .map_or("-".to_owned(), |value| format!("{value:.4}"));

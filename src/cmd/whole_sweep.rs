@@ -11,13 +11,13 @@ use indicatif::ProgressBar;
 use super::preparation::make_tensors;
 use super::signals::stop_signal;
 use super::text::trials::{tell_epoch, trial_line};
-use crate::config::Config;
 use crate::error::EXIT_RETRY;
 use crate::output;
 use crate::queue::{ManagerOutcome, Queue};
 use crate::sweep::{
     self, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };
+use crate::tensors::TensorSettings;
 use crate::training::Epoch;
 
 /// Manages `sweep` and works on it in this process; whether all trials have ended.
@@ -41,10 +41,10 @@ pub(super) fn run_to_end(
     };
     let progress = TrialProgress::new(sweep)?;
 
-    let prepare = |trials: &[Config]| {
+    let prepare = |samples: &[TensorSettings]| {
         progress
             .bar
-            .suspend(|| make_tensors(sweep, &events_dir(&sweep.dir), trials))
+            .suspend(|| make_tensors(sweep, &events_dir(&sweep.dir), samples))
     };
     let epoch = |trial: usize, epoch: &Epoch| {
         progress.epoch(trial, epoch.epoch);

@@ -13,8 +13,8 @@ use super::site;
 use super::syntax::{check_node_name, check_plain};
 use crate::config::{Config, Method};
 use crate::error::hinted;
-use crate::sweep::{self, SweepTrials};
-use crate::{eventlog, tensors, training};
+use crate::eventlog;
+use crate::sweep::{self, SweepTrials, TrialConfig, TrialModel};
 
 /// Where the samples of a DAG come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,25 +139,19 @@ fn check_names(config: &Config) -> Result<()> {
 
 /// The kind of `trial`, which must be one that can be done.
 fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
-    let drawn = trials.draw(trial, &[])?;
-    let fits = drawn
-        .pipelines
-        .keys()
-        .next()
-        .cloned()
-        .unwrap_or_else(|| "network".to_owned());
-    if drawn.pipelines.is_empty() {
-        let checked = tensors::TensorSettings::from_config(&drawn)
-            .and(training::TrainingSettings::from_config(&drawn));
-        checked.with_context(|| format!("trial {trial} cannot be"))?;
-    }
-    if trials.config().data.is_given() {
+    let drawn = TrialConfig::new(trials.draw(trial, &[])?)
+        .with_context(|| format!("trial {trial} cannot be"))?;
+    let fits = match drawn.model {
+        TrialModel::Network(_) => "network".to_owned(),
+        TrialModel::Pipeline(task) => task.pipeline,
+    };
+    let Some(settings) = drawn.tensors else {
         return Ok(TrialKind {
             tensors: None,
             fits,
         });
-    }
-    let dir = sweep::tensors_dir(Path::new(""), &drawn)?;
+    };
+    let dir = sweep::tensors_dir(Path::new(""), &settings);
     let name = dir
         .file_name()
         .unwrap_or_default()

@@ -162,6 +162,14 @@ impl Config {
         Ok(())
     }
 
+    /// The same, with the values of `point` in place of the distributions of samples and networks.
+    pub fn with_point(&self, point: &BTreeMap<String, serde_json::Value>) -> Config {
+        let mut config = self.clone();
+        config.preprocessing.parameters = config.preprocessing.parameters.with_point(point);
+        config.training.parameters = config.training.parameters.with_point(point);
+        config
+    }
+
     /// Reads the resolved configuration beside an artefact.
     pub fn read(dir: &Path) -> Result<Config> {
         let path = dir.join(FILE);
@@ -191,7 +199,7 @@ impl Config {
             )
         );
 
-        self.training.threshold.check()?;
+        self.training.check()?;
         self.wandb.sweep.check(self.epochs)?;
         self.data.check()?;
         ensure!(
@@ -222,11 +230,6 @@ impl Config {
             "evaluation.resamples",
             self.evaluation.resamples as f64,
             10.0..=1_000_000.0,
-        )?;
-        check_range(
-            "training.checkpoint_minutes",
-            self.training.checkpoint_minutes,
-            0.0..=1e6,
         )
     }
 }
@@ -240,7 +243,8 @@ impl AdviceConfig {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ModelParameters, Parameter};
+    use super::super::parameters::{HyperParameter, NetworkParameters, SampleParameters};
+    use super::super::search_parameters::TrialParameters;
     use super::*;
 
     fn load(text: &str) -> Result<Config> {
@@ -258,9 +262,10 @@ mod tests {
     fn the_published_sweep_file_loads() {
         let text = include_str!("../../config/sweep.yaml");
         let config = load(text).expect("loads");
-        let Parameter::Drawn(batch_size) = &config.training.parameters.batch_size else {
-            panic!("it is drawn")
-        };
+        let mut drawn = config.training.parameters.drawn();
+        let (_, batch_size) = drawn
+            .find(|(name, _)| *name == "batch_size")
+            .expect("it is drawn");
         assert_eq!(batch_size.draw(0.99), serde_json::json!(248));
         let dir = tempfile::tempdir().expect("a directory");
         config.write(dir.path()).expect("written");
@@ -363,28 +368,32 @@ mod tests {
             refusal("training: {parameters: {batch_size: {distribution: zipf, min: 1}}}")
                 .contains("batch_size")
         );
-        let config =
-            load("training: {parameters: {hidden_size: 2.5, batch_size: {values: [1, 2]}}}")
-                .expect("loads");
-        let ModelParameters {
-            hidden_size,
-            batch_size,
-            ..
-        } = config.training.parameters;
+        let network = |text: &str| {
+            crate::error::render(
+                &load(&format!("training: {{parameters: {{{text}}}}}")).expect_err("refused"),
+            )
+        };
         assert!(
-            hidden_size
-                .whole("hidden_size", 1..=4096)
-                .expect_err("not whole")
-                .to_string()
-                .contains("2.5")
+            network("hidden_size: 2.5").contains("`hidden_size` must be a whole number, got 2.5")
         );
         assert!(
-            batch_size
-                .whole("batch_size", 1..=9)
-                .expect_err("a distribution")
-                .to_string()
-                .contains("distribution")
+            network("hidden_size: 0").contains("`hidden_size` must be between 1 and 4096, got 0")
         );
+        assert!(network("pos_weight: 1e-7").contains("between 0.000001 and 1000000"));
+        let drawn = load("training: {parameters: {batch_size: {values: [1, 2]}}}").expect("loads");
+        let refused = drawn.training.parameters.trial().expect_err("drawn");
+        assert!(refused.to_string().contains("distribution"));
+    }
+
+    /// No hyper-parameter is without a default, none has two, and each can be used.
+    #[test]
+    fn defaults_stand_in_one_place() {
+        let config = Config::load(None, &BTreeMap::new()).expect("loads");
+        config.preprocessing.parameters.trial().expect("samples");
+        config.training.parameters.trial().expect("a network");
+        let tables = [SampleParameters::TABLE, NetworkParameters::TABLE];
+        let stands_there = |one: &HyperParameter| one.default.is_some();
+        assert!(!tables.concat().iter().any(stands_there));
     }
 
     #[test]
@@ -394,9 +403,7 @@ mod tests {
             ("seed", serde_json::json!(9)),
         ]);
         let config = Config::load(None, &flags).expect("loads");
-        assert_eq!(
-            (config.preprocessing.parameters.j, config.seed),
-            (Parameter::Constant(7.0), 9)
-        );
+        let samples = config.preprocessing.parameters.trial().expect("plain");
+        assert_eq!((samples.j, config.seed), (7, 9));
     }
 }

@@ -11,9 +11,12 @@ mod layers;
 mod metric;
 mod nearest;
 mod parameter;
+mod parameter_range;
+pub mod parameters;
 mod pipelines;
 mod preprocessing;
 mod range;
+mod search_parameters;
 mod secrets;
 mod states;
 mod sweep;
@@ -30,12 +33,15 @@ pub use distribution::Distribution;
 pub use metric::{Goal, Metric, MetricName};
 pub use nearest::nearest;
 pub use parameter::{Parameter, whole};
+pub use parameter_range::{ParameterRange, quote_words};
+pub use parameters::{HyperParameter, NetworkParameters, SampleParameters};
 pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
 pub use preprocessing::{
     ContextChoice, FeatureGroup, HoldCycles, LabelKind, PreprocessingConfig, SplitClusters,
-    SplitMethod, TensorParameters, Vocabulary, WindowPlace,
+    SplitMethod, Vocabulary, WindowPlace,
 };
+pub use search_parameters::{SearchParameters, TrialParameters};
 pub use states::{StateEvent, StateEvents};
 pub use sweep::{Asha, EarlyTerminate, Hyperband, Method, SweepConfig};
 pub use threshold::Threshold;
-pub use training::{ModelParameters, TrainingConfig};
+pub use training::TrainingConfig;

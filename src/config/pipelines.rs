@@ -6,7 +6,6 @@ use anyhow::{Result, ensure};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use super::range::check_range;
 use super::{Method, Parameter};
@@ -27,7 +26,7 @@ pub struct PipelineSpace {
     pub runs: usize,
     /// Its hyper-parameters.
     #[serde(default)]
-    pub parameters: BTreeMap<String, Parameter<Value>>,
+    pub parameters: BTreeMap<String, Parameter>,
 }
 
 fn default_method() -> Method {

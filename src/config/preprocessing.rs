@@ -3,15 +3,15 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::parameter::Parameter;
+use super::parameters::SampleParameters;
 use super::range::check_range;
-use super::states::StateEvents;
+use super::search_parameters::SearchParameters;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct PreprocessingConfig {
-    pub parameters: TensorParameters,
+    pub parameters: SearchParameters<SampleParameters>,
     pub window: WindowPlace,
     pub label: LabelKind,
     pub cycles: HoldCycles,
@@ -25,6 +25,7 @@ pub struct PreprocessingConfig {
 
 impl PreprocessingConfig {
     pub(super) fn check(&self) -> Result<()> {
+        self.parameters.check()?;
         for fraction in self.fractions {
             check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;
         }
@@ -44,18 +45,6 @@ impl PreprocessingConfig {
         );
         Ok(())
     }
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct TensorParameters {
-    pub j: Parameter,
-    pub m: Parameter,
-    pub timeframe_len: Parameter,
-    pub context: Parameter<ContextChoice>,
-    pub vocabulary: Parameter<Vocabulary>,
-    pub states: Parameter<StateEvents>,
 }
 
 /// Where a sample's frames stand.

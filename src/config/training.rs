@@ -1,8 +1,11 @@
 //! The section `training`: the hyper-parameters of a network, and how it is trained.
 
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::parameter::Parameter;
+use super::parameters::NetworkParameters;
+use super::range::check_range;
+use super::search_parameters::SearchParameters;
 use super::threshold::Threshold;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -11,19 +14,17 @@ use super::threshold::Threshold;
 pub struct TrainingConfig {
     pub checkpoint_minutes: f64,
     pub threshold: Threshold,
-    pub parameters: ModelParameters,
+    pub parameters: SearchParameters<NetworkParameters>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct ModelParameters {
-    pub model: Parameter<String>,
-    pub lstm_layers: Parameter,
-    pub hidden_size: Parameter,
-    pub learning_rate: Parameter,
-    pub weight_decay: Parameter,
-    pub clip_grad_norm: Parameter,
-    pub batch_size: Parameter,
-    pub pos_weight: Parameter,
+impl TrainingConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        check_range(
+            "training.checkpoint_minutes",
+            self.checkpoint_minutes,
+            0.0..=1e6,
+        )?;
+        self.threshold.check()?;
+        self.parameters.check()
+    }
 }

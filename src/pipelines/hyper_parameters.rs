@@ -7,9 +7,8 @@ use anyhow::{Context as _, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::parameter_table::{HyperParameter, quote_words};
 use super::pipeline_kind::{PIPELINE_NAMES, PipelineKind};
-use crate::config::nearest;
+use crate::config::{HyperParameter, nearest, quote_words};
 use crate::error::hinted;
 
 /// Hyper-parameters by name, as a sweep draws them.
@@ -56,7 +55,7 @@ pub fn effective_hyper_parameters(
     for parameter in kind.hyper_parameters() {
         let value = match parameters.get(parameter.name) {
             Some(given) => given.clone(),
-            None => serde_json::from_str(parameter.default).expect("the defaults are JSON"),
+            None => parameter_default(parameter),
         };
         let accepted = parameter
             .range
@@ -96,6 +95,11 @@ pub(super) fn read_settings<S: DeserializeOwned>(parameters: &HyperParameters) -
     serde_json::from_value(object).context("the hyper-parameters are not those of the pipeline")
 }
 
+fn parameter_default(parameter: &HyperParameter) -> Value {
+    let default = parameter.default.unwrap_or("null");
+    serde_json::from_str(default).expect("the defaults are JSON")
+}
+
 fn out_of_range(pipeline: &str, parameter: &HyperParameter, value: &Value) -> anyhow::Error {
     let HyperParameter {
         name,
@@ -103,6 +107,7 @@ fn out_of_range(pipeline: &str, parameter: &HyperParameter, value: &Value) -> an
         default,
         ..
     } = parameter;
+    let default = default.unwrap_or("null");
     hinted(
         format!("`{name}` of pipeline `{pipeline}` cannot be {value}"),
         format!("it is {}; the default is {default}", range.describe()),

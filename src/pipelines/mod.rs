@@ -14,7 +14,6 @@ mod hyper_parameters;
 mod importances;
 mod logistic;
 mod network;
-mod parameter_table;
 mod pipeline_kind;
 mod scaler;
 mod selection;

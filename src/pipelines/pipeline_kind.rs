@@ -1,4 +1,9 @@
-//! The classical pipelines, by name.
+//! The classical pipelines, by name, and which hyper-parameters each has.
+
+use crate::config::HyperParameter;
+use crate::config::parameters::{
+    BOOSTED_TREES, ELASTIC_NET, LASSO, PERCEPTRON, RANDOM_FOREST, RIDGE, SELECTION, SUPPORT_VECTORS,
+};
 
 /// The names of the pipelines, in the order of `PipelineKind::ALL`.
 pub const PIPELINE_NAMES: [&str; 7] = ["lasso", "ridge", "enet", "svc", "xgb", "rf", "nn"];
@@ -38,5 +43,19 @@ impl PipelineKind {
     pub(super) fn from_name(name: &str) -> Option<PipelineKind> {
         let place = PIPELINE_NAMES.iter().position(|known| *known == name)?;
         Some(PipelineKind::ALL[place])
+    }
+
+    /// All hyper-parameters of the pipeline: those of its model, then those of the selection.
+    pub(super) fn hyper_parameters(self) -> impl Iterator<Item = &'static HyperParameter> {
+        let own = match self {
+            PipelineKind::Lasso => LASSO,
+            PipelineKind::Ridge => RIDGE,
+            PipelineKind::ElasticNet => ELASTIC_NET,
+            PipelineKind::SupportVectors => SUPPORT_VECTORS,
+            PipelineKind::BoostedTrees => BOOSTED_TREES,
+            PipelineKind::RandomForest => RANDOM_FOREST,
+            PipelineKind::Network => PERCEPTRON,
+        };
+        own.iter().chain(SELECTION)
     }
 }

@@ -10,4 +10,4 @@ mod space;
 pub use observed_trial::ObservedTrial;
 pub use sampler::Sampler;
 pub use samplers::grid::point_count as grid_point_count;
-pub use space::{SearchPoint, SearchSpace, point_of_trial, trial_at};
+pub use space::{SearchPoint, SearchSpace};

@@ -47,12 +47,12 @@ impl Sampler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::space::space_of;
     use serde_json::{Value, json};
 
     fn points(parameters: &Value, method: Method, seed: u64, count: usize) -> Vec<SearchPoint> {
-        let parameters = parameters.as_object().expect("an object");
         let sampler = Sampler {
-            space: &SearchSpace::from_parameters(parameters).expect("a space"),
+            space: &space_of(parameters),
             method,
             goal: Goal::Minimize,
             seed,

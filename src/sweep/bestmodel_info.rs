@@ -61,7 +61,7 @@ pub fn best_model_info(
         info.add("failed_trial", failure_text(trial));
     }
     add_test_scores(&mut info, &run, evaluation)?;
-    for (name, value) in hyper_parameters(&Config::read(&run)?)? {
+    for (name, value) in hyper_parameters(&Config::read(&run)?) {
         info.add(&name, plain_value(&value));
     }
     Ok(info.text)

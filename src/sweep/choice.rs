@@ -142,7 +142,7 @@ impl SplitChoice {
     ) -> Result<()> {
         let resamples = sweep.config.evaluation.resamples;
         let seed = sweep.config.seed;
-        let tables = trial_data::fit_tables(sweep, &best.config)?;
+        let tables = trial_data::fit_tables(sweep, &best.trial_config()?)?;
 
         let own = trial_data::trial_predictions(sweep, best, &tables).ok();
         if let (Some(validate), Some(own)) = (&tables.validate, own) {

@@ -3,7 +3,7 @@
 //! chosen, for which only its own files are needed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
@@ -20,7 +20,7 @@ use super::paths::{
 };
 use super::results::choose_network;
 use super::trial_data::trial_dataset_side;
-use super::trial_row::{TrialEnd, TrialRow};
+use super::trial_row::{TrialEnd, TrialRow, whole_budget};
 use crate::config::Config;
 use crate::queue::{ChunkEntry, WorkItem};
 use crate::tensors::SplitSide;
@@ -28,19 +28,18 @@ use crate::training::{ModelEvaluation, TrainingRun, evaluate_run, evaluation_pat
 use crate::{files, manifest};
 
 /// The row of `trial`, which `config` describes, and of which no part has left one.
-pub fn lost_row(config: &Config, trial: usize, error: &str) -> Result<TrialRow> {
-    let budget = if config.pipelines.is_empty() {
-        config.epochs
-    } else {
-        1
+pub fn lost_row(config: &Config, trial: usize, error: &str) -> TrialRow {
+    let item = WorkItem {
+        trial,
+        budget: whole_budget(config),
     };
-    let row = TrialRow::begin(&ChunkEntry::new(WorkItem { trial, budget }), "", config)?;
-    Ok(TrialRow {
+    let row = TrialRow::begin(&ChunkEntry::new(item), "", config);
+    TrialRow {
         ended: TrialEnd::Quarantined,
         error: Some(error.to_owned()),
         began: String::new(),
         ..row
-    })
+    }
 }
 
 /// Leaves in `out` the results of `sweep`, all of whose trials have ended as `rows` say: its rows,
@@ -90,17 +89,12 @@ fn needed_files<'a>(
         ];
         needed.add(&trial_dir(&sweep.dir, best.trial), &of_model);
         let of_test_side = ["manifest.json", "test-*.safetensors"];
-        needed.add(&tensors_dir(&sweep.dir, &row.config)?, &of_test_side);
+        needed.add(&source_dir(sweep, row)?, &of_test_side);
     }
 
     for row in best_pipelines {
         needed.add(&trial_dir(&sweep.dir, row.trial), &["*"]);
-        let learned_from = if row.config.data.is_given() {
-            table_dir(&sweep.dir)
-        } else {
-            tensors_dir(&sweep.dir, &row.config)?
-        };
-        needed.add(&learned_from, &["*"]);
+        needed.add(&source_dir(sweep, row)?, &["*"]);
     }
 
     // What a choice is worth without its luck follows from what every trial predicted.
@@ -108,6 +102,14 @@ fn needed_files<'a>(
         needed.add(&trial_dir(&sweep.dir, row.trial), &[PREDICTIONS_FILE]);
     }
     Ok(needed)
+}
+
+/// Where what the trial of `row` learned from stands: its tensors, or the joined tables.
+fn source_dir(sweep: &SweepFolder, row: &TrialRow) -> Result<PathBuf> {
+    Ok(match row.trial_config()?.tensors {
+        Some(settings) => tensors_dir(&sweep.dir, &settings),
+        None => table_dir(&sweep.dir),
+    })
 }
 
 /// Patterns of files in the folder of a sweep, as they stand in [`CHOSEN_FILE`].
@@ -211,7 +213,7 @@ fn evaluate_network(
     out: &Path,
 ) -> Result<(BestNetwork, ModelEvaluation)> {
     let row = row_of_trial(rows, best.trial)?;
-    let dataset = trial_dataset_side(sweep, &row.config, SplitSide::Test)?;
+    let dataset = trial_dataset_side(sweep, &row.trial_config()?, SplitSide::Test)?;
     let evaluation = evaluate_run(
         &TrainingRun::open(&trial_dir(&sweep.dir, best.trial))?,
         &dataset,

@@ -5,19 +5,18 @@ use anyhow::Result;
 use super::folder::SweepFolder;
 use super::outcome::network_rows;
 use super::rounds;
-use crate::config::Config;
 use crate::queue::{ChunkEntry, Queue};
+use crate::tensors::TensorSettings;
 
 /// The priority of items that nobody prefers.
 const PRIORITY: u8 = 100;
 
 /// Adds what there is to do next to `queue`, once everything in it has ended, and seals it when
-/// that was the last. `prepare` is given the configurations of the trials, and has to make their
-/// tensors.
+/// that was the last. `prepare` is given the samples of the trials, and has to make their tensors.
 pub(super) fn fill_queue(
     sweep: &SweepFolder,
     queue: &Queue,
-    prepare: impl Fn(&[Config]) -> Result<()>,
+    prepare: impl Fn(&[TensorSettings]) -> Result<()>,
 ) -> Result<()> {
     let entries = queue.chunk_entries()?;
     let added = queue.added_chunks()?;
@@ -32,11 +31,13 @@ pub(super) fn fill_queue(
     if !chunks.is_empty() {
         // Tables are joined before the sweep begins, so that only samples of logs are prepared.
         if !sweep.config.data.is_given() {
-            let mut configs = Vec::new();
+            let mut samples = Vec::new();
             for item in chunks.iter().flat_map(|chunk| chunk.items()) {
-                configs.push(rounds::trial_config(sweep.trials()?, item.trial, &rows)?);
+                let written = rounds::trial_config(sweep.trials()?, item.trial, &rows)?;
+                // A trial that cannot be is found out by the worker that takes it, and fails alone.
+                samples.extend(TensorSettings::from_config(&written).ok());
             }
-            prepare(&configs)?;
+            prepare(&samples)?;
         }
         queue.add_chunks(added, PRIORITY, &chunks)?;
     }

@@ -10,8 +10,8 @@ use super::folder::SweepFolder;
 use super::manager::manage_trials;
 use super::trial_row::TrialRow;
 use super::worker::work_trials;
-use crate::config::Config;
 use crate::queue::{ManagerOutcome, Queue};
+use crate::tensors::TensorSettings;
 use crate::training::Epoch;
 
 /// How [`run_locally`] goes about it.
@@ -37,7 +37,7 @@ pub fn run_locally(
     sweep: &SweepFolder,
     queue: &Queue,
     workers: LocalWorkers<'_>,
-    prepare: impl Fn(&[Config]) -> Result<()>,
+    prepare: impl Fn(&[TensorSettings]) -> Result<()>,
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&TrialRow) + Sync,
     say: impl Fn(&str) + Sync,

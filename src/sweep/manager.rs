@@ -13,18 +13,18 @@ use super::outcome::TrialOutcomes;
 use super::paths::LOG_FILE;
 use super::results::write_results;
 use super::trial_row::TrialEnd;
-use crate::config::Config;
 use crate::files;
 use crate::output::counted;
 use crate::queue::{ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_manager};
+use crate::tensors::TensorSettings;
 
 /// How often it is said how many trials have ended.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
 /// Manages `sweep` until all its trials have ended or `stop` is set; then leaves the results, and
 /// removes the queue. Of models those of the `keep` best trials stay. `prepare` is given the
-/// configurations of trials before anybody takes them, and has to make their tensors; `say` hears
-/// of what happens, which [`LOG_FILE`] keeps.
+/// samples of trials before anybody takes them, and has to make their tensors; `say` hears of what
+/// happens, which [`LOG_FILE`] keeps.
 ///
 /// # Errors
 /// Fails on what does not pass, such as a disk that stays full; the same call goes on from there.
@@ -33,7 +33,7 @@ pub fn manage_trials(
     queue: &Queue,
     keep: usize,
     stop: &AtomicBool,
-    prepare: impl Fn(&[Config]) -> Result<()>,
+    prepare: impl Fn(&[TensorSettings]) -> Result<()>,
     say: impl Fn(&str),
 ) -> Result<ManagerOutcome> {
     let mut reported_at: Option<Instant> = None;

@@ -27,6 +27,7 @@ mod prepare;
 mod results;
 mod rounds;
 mod status;
+mod trial_config;
 mod trial_data;
 mod trial_duration;
 mod trial_files;
@@ -58,7 +59,8 @@ pub use prepare::{
 };
 pub use results::{DEFAULT_KEEP, choose_network, clean_up, trial_rows};
 pub use status::{HeardProcess, RunningTrial, SweepStatus, sweep_status};
+pub use trial_config::{TrialConfig, TrialModel};
 pub use trial_duration::measure_trial;
 pub use trial_row::{TrialEnd, TrialRow, plain_value};
-pub use trials::{SweepTrials, check_pipeline};
+pub use trials::SweepTrials;
 pub use worker::work_trials;

@@ -10,14 +10,14 @@ use super::deadline::AttemptDeadline;
 use super::folder::SweepFolder;
 use super::paths::trial_dir;
 use super::rounds;
+use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
-use crate::config::Config;
 use crate::models::Device;
 use crate::queue::{Queue, TrialAttempt};
 use crate::tensors::Dataset;
 use crate::training::{
-    self, Epoch, RUN_FORMAT, StartMode, TrainError, TrainingMetrics, TrainingRun, TrainingStatus,
-    TrainingUpdate, read_history, train_until,
+    self, Epoch, RUN_FORMAT, RunPlace, StartMode, TrainError, TrainingMetrics, TrainingRun,
+    TrainingSettings, TrainingStatus, TrainingUpdate, read_history, train_until,
 };
 use crate::{files, manifest};
 
@@ -51,7 +51,8 @@ pub(super) struct NetworkAttempt<'a> {
     pub(super) dir: PathBuf,
     /// The rows of the trials that this one learns from.
     pub(super) earlier: Vec<TrialRow>,
-    pub(super) config: &'a Config,
+    pub(super) trial: &'a TrialConfig,
+    pub(super) settings: &'a TrainingSettings,
     pub(super) deadline: AttemptDeadline<'a>,
 }
 
@@ -67,7 +68,7 @@ impl NetworkAttempt<'_> {
         dataset: &Dataset,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<(), TrainError> {
-        let key = set_network_key(row, self.config, dataset)?;
+        let key = set_network_key(row, self.settings, dataset)?;
         let trained = self.train_or_reuse(dataset, &key, progress);
         record_training(row, &self.dir, trained)
     }
@@ -91,7 +92,7 @@ impl NetworkAttempt<'_> {
         }
 
         self.take_over_checkpoint(key)?;
-        let metric = self.config.wandb.sweep.metric.name;
+        let metric = self.sweep.config.wandb.sweep.metric.name;
         let hear = |news: TrainingUpdate<'_>| match news {
             TrainingUpdate::Epoch(epoch) => {
                 self.attempt
@@ -102,10 +103,14 @@ impl NetworkAttempt<'_> {
             TrainingUpdate::Batch { .. } if self.deadline.has_passed() => ControlFlow::Break(()),
             TrainingUpdate::Batch { .. } => ControlFlow::Continue(()),
         };
+        let place = RunPlace {
+            dir: &self.dir,
+            config: &self.trial.written,
+        };
         let run = train_until(
             dataset,
-            self.config,
-            &self.dir,
+            self.settings,
+            place,
             StartMode::Resume,
             &Device::Cpu,
             |epochs: &[Epoch]| self.ends_after(epochs),
@@ -167,10 +172,10 @@ impl NetworkAttempt<'_> {
 /// The digest of everything that decides what a training on `dataset` comes to; `row` has it, too.
 pub(super) fn set_network_key(
     row: &mut TrialRow,
-    config: &Config,
+    settings: &TrainingSettings,
     dataset: &Dataset,
 ) -> Result<String> {
-    let key = training::TrainingSettings::from_config(config)?.key(&dataset.key)?;
+    let key = settings.key(&dataset.key)?;
     row.key = Some(key.clone());
     row.tensors_key = Some(dataset.key.clone());
     Ok(key)

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 
 use crate::config::{Config, MOST_TRIALS, Method};
 use crate::error::hinted;
-use crate::search::{ObservedTrial, Sampler, SearchSpace, grid_point_count, trial_at};
+use crate::search::{ObservedTrial, Sampler, SearchPoint, SearchSpace, grid_point_count};
 
 /// How many trials of the network the sweep of `config` makes: `runs`, or every point of a grid; at
 /// most `run_cap`. A sweep over tables makes none, nor does one with `runs` 0.
@@ -22,7 +22,7 @@ pub fn network_trial_count(config: &Config) -> Result<usize> {
         return Ok(config.runs.min(cap));
     }
 
-    let points = grid_point_count(&SearchSpace::from_config(config)?)?;
+    let points = grid_point_count(&SearchSpace::from_config(config))?;
     let trials = points.min(cap as u64);
     ensure!(
         trials <= MOST_TRIALS,
@@ -34,21 +34,21 @@ pub fn network_trial_count(config: &Config) -> Result<usize> {
     Ok(trials as usize)
 }
 
-/// The configuration of the network's trial `trial`, counted from 1: every distribution in `config`
-/// replaced by a value. It depends on `config`, the trial and, with the method `bayes`, on the
-/// trials in `history` alone.
-pub(super) fn draw_network_trial(
+/// What the network's trial `trial`, counted from 1, tries: a value for every distribution in
+/// `config`. It depends on `config`, the trial and, with the method `bayes`, on the trials in
+/// `history` alone.
+pub(super) fn draw_network_point(
     config: &Config,
     trial: usize,
     history: &[ObservedTrial],
-) -> Result<Config> {
+) -> Result<SearchPoint> {
     let sampler = Sampler {
-        space: &SearchSpace::from_config(config)?,
+        space: &SearchSpace::from_config(config),
         method: config.wandb.sweep.method,
         goal: config.wandb.sweep.metric.goal,
         seed: config.seed,
     };
-    trial_at(config, &sampler.suggest(trial, history)?)
+    sampler.suggest(trial, history)
 }
 
 #[cfg(test)]
@@ -118,24 +118,10 @@ mod tests {
                 json!({"values": ["recent"]}),
             ),
         ]);
-        let trial = draw_network_trial(&config, 1, &[]).expect("drawn");
-        assert!(
-            SearchSpace::from_config(&trial)
-                .expect("a space")
-                .parameters()
-                .is_empty()
-        );
-        assert!(
-            trial
-                .training
-                .parameters
-                .learning_rate
-                .real("learning_rate", 0.0..=1.0)
-                .is_ok()
-        );
-        assert_eq!(
-            trial.training.parameters.batch_size,
-            config.training.parameters.batch_size
-        );
+        let trial = config.with_point(&draw_network_point(&config, 1, &[]).expect("drawn"));
+        assert!(SearchSpace::from_config(&trial).parameters().is_empty());
+        let network = trial.training.parameters.trial().expect("plain");
+        assert!((0.0..=1.0).contains(&network.learning_rate));
+        assert_eq!(network.batch_size, 64, "as in the defaults");
     }
 }

@@ -393,5 +393,5 @@ fn quarantined_row(
     rows: &[TrialRow],
 ) -> Result<TrialRow> {
     let config = rounds::trial_config(sweep.trials()?, item.trial, rows)?;
-    TrialRow::quarantined(item, queue.settings.tries, &config)
+    Ok(TrialRow::quarantined(item, queue.settings.tries, &config))
 }

@@ -20,14 +20,14 @@ use super::network_attempt::{TrainingResult, record_training, set_network_key};
 use super::paths::trial_dir;
 use super::pipeline_attempt::PipelineAttempt;
 use super::pipeline_fit::PipelineTask;
+use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data::SharedData;
-use super::trial_row::{TrialEnd, TrialRow};
-use super::trials::check_trial;
-use crate::config::Config;
+use super::trial_row::{TrialEnd, TrialRow, whole_budget};
 use crate::models::Device;
 use crate::queue::{AttemptOutcome, ChunkEntry, WorkItem};
 use crate::training::{
-    self, Epoch, StartMode, TrainingStatus, TrainingUpdate, read_history, train_until,
+    self, Epoch, RunPlace, StartMode, TrainingSettings, TrainingStatus, TrainingUpdate,
+    read_history, train_until,
 };
 use crate::{files, manifest};
 
@@ -213,33 +213,40 @@ impl SweepPart<'_> {
         data: &SharedData,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<PartAttempt> {
-        let config = self.sweep.trials()?.draw(trial, &[])?;
-        let task = PipelineTask::from_config(&config)?;
-        let budget = if task.is_some() { 1 } else { config.epochs };
-        let entry = ChunkEntry::new(WorkItem { trial, budget });
-        let mut row = TrialRow::begin(&entry, &self.worker, &config)?;
+        let written = self.sweep.trials()?.draw(trial, &[])?;
+        let item = WorkItem {
+            trial,
+            budget: whole_budget(&written),
+        };
+        let mut row = TrialRow::begin(&ChunkEntry::new(item), &self.worker, &written);
         let deadline = AttemptDeadline {
             began: Instant::now(),
             limit: Duration::MAX,
             stop: self.stop,
             attempt: None,
         };
-        if let Err(error) = check_trial(&config) {
-            let ended = deadline.fail(row, TrialEnd::Invalid, &error);
-            return Ok(PartAttempt::from_outcome(ended));
-        }
+        let config = match TrialConfig::new(written) {
+            Ok(config) => config,
+            Err(error) => {
+                let ended = deadline.fail(row, TrialEnd::Invalid, &error);
+                return Ok(PartAttempt::from_outcome(ended));
+            }
+        };
 
         // Data that is not found is no fault of the trial, but of the whole part. What is read here
         // is kept for the attempt.
-        if task.is_some() {
-            data.tables(self.sweep, &config)?;
-        } else {
-            data.dataset(self.sweep, &config)?;
+        match config.model {
+            TrialModel::Pipeline(_) => drop(data.tables(self.sweep, &config)?),
+            TrialModel::Network(_) => drop(data.dataset(self.sweep, &config)?),
         }
 
-        let reached = catch_unwind(AssertUnwindSafe(|| match &task {
-            Some(task) => self.fit_pipeline(&mut row, task, &config, data, deadline),
-            None => self.train_network(&mut row, &config, data, progress),
+        let reached = catch_unwind(AssertUnwindSafe(|| match &config.model {
+            TrialModel::Pipeline(task) => {
+                self.fit_pipeline(&mut row, task, &config, data, deadline)
+            }
+            TrialModel::Network(settings) => {
+                self.train_network(&mut row, settings, &config, data, progress)
+            }
         }));
         let panicked = || AttemptError::Other(anyhow!("it panicked, and said why on stderr"));
         let reached = reached.unwrap_or_else(|_| Err(panicked()));
@@ -275,13 +282,13 @@ impl SweepPart<'_> {
         &self,
         row: &mut TrialRow,
         task: &PipelineTask,
-        config: &Config,
+        config: &TrialConfig,
         data: &SharedData,
         deadline: AttemptDeadline<'_>,
     ) -> Result<Reached, AttemptError> {
         let attempt = PipelineAttempt {
             dir: self.work_dir(row.trial),
-            config,
+            config: &config.written,
             task,
             deadline,
             files: None,
@@ -293,14 +300,15 @@ impl SweepPart<'_> {
     fn train_network(
         &self,
         row: &mut TrialRow,
-        config: &Config,
+        settings: &TrainingSettings,
+        config: &TrialConfig,
         data: &SharedData,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<Reached, AttemptError> {
         let trial = row.trial;
         let dir = self.work_dir(trial);
         let dataset = data.dataset(self.sweep, config)?;
-        set_network_key(row, config, &dataset)?;
+        set_network_key(row, settings, &dataset)?;
 
         let hear = |news: TrainingUpdate<'_>| {
             if let TrainingUpdate::Epoch(epoch) = news {
@@ -313,10 +321,14 @@ impl SweepPart<'_> {
             }
         };
         let ends = |epochs: &[Epoch]| epochs.len() >= self.until_epoch;
+        let place = RunPlace {
+            dir: &dir,
+            config: &config.written,
+        };
         let run = train_until(
             &dataset,
-            config,
-            &dir,
+            settings,
+            place,
             StartMode::Resume,
             self.device,
             ends,

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::config::Config;
 use crate::manifest;
 use crate::tensors::TensorSettings;
 
@@ -56,13 +55,8 @@ pub fn table_dir(dir: &Path) -> PathBuf {
     dir.join("table")
 }
 
-/// The tensors that the trial `config` of the sweep in `dir` needs; trials with equal sizes share
-/// them.
-///
-/// # Errors
-/// Fails for sizes that tensors cannot have.
-pub fn tensors_dir(dir: &Path, config: &Config) -> Result<PathBuf> {
-    let settings = TensorSettings::from_config(config)?;
+/// The tensors of these `settings` in the sweep in `dir`; trials of equal sizes share them.
+pub fn tensors_dir(dir: &Path, settings: &TensorSettings) -> PathBuf {
     let j = settings.j;
     let m = settings.m;
     let timeframe_len_s = settings.timeframe_len_s;
@@ -75,7 +69,7 @@ pub fn tensors_dir(dir: &Path, config: &Config) -> Result<PathBuf> {
     if !states.is_empty() {
         name += &format!("-{:.8}", manifest::sha256(states.as_bytes()));
     }
-    Ok(dir.join("tensors").join(name))
+    dir.join("tensors").join(name)
 }
 
 /// The directory of `trial` of the sweep in `dir`.

@@ -1,11 +1,10 @@
 //! The search spaces of a pipeline → what each of its trials draws: all of one space, then all of
 //! the next, and nothing twice.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Context as _, Result, ensure};
 use rayon::prelude::*;
-use serde_json::{Map, Value, json};
 use twox_hash::XxHash3_128;
 
 use crate::config::{Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace};
@@ -133,7 +132,7 @@ impl PipelineSubspace {
         } else {
             format!("{pipeline}.{at}.")
         };
-        let space = space(config, &prefix, written)?;
+        let space = pipeline_space(config, &prefix, written);
         let count = match written.method {
             Method::Grid => grid_point_count(&space)?,
             _ => written.runs as u64,
@@ -174,22 +173,19 @@ impl PipelineSubspace {
 
 /// What trials draw from: the hyper-parameters of the space `written`, and on samples of logs those
 /// of the samples.
-fn space(config: &Config, prefix: &str, written: &PipelineSpace) -> Result<SearchSpace> {
-    let drawn = |(key, parameter): (&String, &Parameter<Value>)| match parameter {
-        Parameter::Constant(_) => None,
-        Parameter::Drawn(distribution) => Some((format!("{prefix}{key}"), json!(distribution))),
-    };
-    let mut all: Map<String, Value> = written.parameters.iter().filter_map(drawn).collect();
-    if !config.data.is_given() {
-        let of_samples = serde_json::to_value(&config.preprocessing.parameters)?;
-        let of_samples = of_samples
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(_, value)| value.is_object());
-        all.extend(of_samples.map(|(key, value)| (key.clone(), value.clone())));
+fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> SearchSpace {
+    let mut drawn = BTreeMap::new();
+    for (name, parameter) in &written.parameters {
+        if let Parameter::Drawn(distribution) = parameter {
+            drawn.insert(format!("{prefix}{name}"), distribution.clone());
+        }
     }
-    SearchSpace::from_parameters(&all)
+    if !config.data.is_given() {
+        for (name, distribution) in config.preprocessing.parameters.drawn() {
+            drawn.insert(name.to_owned(), distribution.clone());
+        }
+    }
+    SearchSpace::new(drawn)
 }
 
 fn too_many(pipeline: &str, points: u64) -> crate::error::HintedError {

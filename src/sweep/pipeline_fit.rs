@@ -150,22 +150,29 @@ pub struct PipelineTask {
 
 impl PipelineTask {
     /// The task of the trial `config`; `None` for one of a network.
+    ///
+    /// # Errors
+    /// Fails for hyper-parameters that the pipeline cannot have.
     pub fn from_config(config: &Config) -> Result<Option<PipelineTask>> {
         let Some((pipeline, spaces)) = config.pipelines.first_key_value() else {
             return Ok(None);
         };
-        let constant = |(name, value): (&String, &crate::config::Parameter<serde_json::Value>)| {
-            Ok((name.clone(), value.constant(name)?))
-        };
-        let parameters = spaces.all().iter().flat_map(|space| &space.parameters);
-        let parameters = parameters
-            .map(constant)
-            .collect::<Result<HyperParameters>>()?;
+        let mut parameters = HyperParameters::new();
+        for space in spaces.all() {
+            for (name, parameter) in &space.parameters {
+                parameters.insert(name.clone(), parameter.constant(name)?.clone());
+            }
+        }
+        pipelines::check_hyper_parameters(pipeline, &parameters)
+            .with_context(|| format!("cannot use `pipelines.{pipeline}`"))?;
+        let split = config.data.split_names.first().cloned();
+        let cv = config.data.cross_validation();
+        ensure!(split.is_some() || cv.is_none(), "folds are for tables");
         Ok(Some(PipelineTask {
             pipeline: pipeline.clone(),
             parameters,
-            split: config.data.split_names.first().cloned(),
-            cv: config.data.cross_validation(),
+            split,
+            cv,
             seed: config.seed,
         }))
     }
@@ -349,15 +356,4 @@ pub(super) fn finished_scores(dir: &Path, key: &str) -> Option<FitScores> {
 /// Removes the model in `dir`; it can be made again from the row.
 pub(super) fn remove_model(dir: &Path) -> Result<()> {
     files::remove_all([dir.join(pipelines::PIPELINE_FILE)])
-}
-
-/// Fails for hyper-parameters that the pipeline does not know, or cannot use.
-pub(super) fn check_task(task: &PipelineTask) -> Result<()> {
-    let checked = pipelines::check_hyper_parameters(&task.pipeline, &task.parameters);
-    checked.with_context(|| format!("cannot use `pipelines.{}`", task.pipeline))?;
-    ensure!(
-        task.split.is_some() || task.cv.is_none(),
-        "folds are for tables"
-    );
-    Ok(())
 }

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::folder::{SweepFolder, check_sweep_place};
 use super::network_draws::network_trial_count;
 use super::paths::{events_dir, table_dir, tensors_dir};
+use super::trial_config::TrialConfig;
 use super::trials::SweepTrials;
 use crate::config::Config;
 use crate::error::hinted;
@@ -23,7 +24,6 @@ use crate::manifest;
 use crate::salt::OwnerSalt;
 use crate::tables::{JoinedTable, TABLE, joined_table_key};
 use crate::tensors::{self, BuildProgress, TENSORS_FORMAT, TensorSettings};
-use crate::training;
 
 /// What happens while a sweep is prepared.
 #[derive(Debug, Clone, Copy)]
@@ -124,8 +124,7 @@ fn check(config: &Config, file: &Path) -> Result<()> {
 fn check_networks(config: &Config) -> Result<()> {
     let trials = SweepTrials::from_config(config)?;
     for number in 1..=network_trial_count(config)? {
-        let trial = trials.draw(number, &[])?;
-        TensorSettings::from_config(&trial).and(training::TrainingSettings::from_config(&trial))?;
+        TrialConfig::new(trials.draw(number, &[])?)?;
     }
     Ok(())
 }
@@ -190,25 +189,23 @@ pub fn prepare_events(
     Ok(key)
 }
 
-/// Makes the tensors of `trials` of `sweep` from the store in `events`; trials of equal sizes share
-/// them. A trial that cannot be is found out by the worker that takes it, and fails alone.
+/// Makes the tensors of `sweep` that these `samples` of its trials need, from the store in `events`;
+/// trials of equal sizes share them.
 ///
 /// # Errors
 /// Fails where tensors cannot be made.
 pub fn make_tensors(
     sweep: &SweepFolder,
     events: &Path,
-    trials: &[Config],
+    samples: &[TensorSettings],
     listener: &PrepareListener<'_>,
 ) -> Result<()> {
-    if sweep.config.data.is_given() {
-        return Ok(());
-    }
     let mut wanted = BTreeMap::new();
-    for trial in trials {
-        if let Ok(settings) = TensorSettings::from_config(trial) {
-            wanted.insert(tensors_dir(&sweep.dir, trial)?, settings);
-        }
+    for settings in samples {
+        wanted.insert(tensors_dir(&sweep.dir, settings), settings);
+    }
+    if wanted.is_empty() {
+        return Ok(());
     }
 
     let events_key = &sweep.plan.source_key;
@@ -227,7 +224,7 @@ pub fn make_tensors(
                 progress,
             });
         };
-        let built = tensors::build(&store, &settings, &key, &dir, true, progress);
+        let built = tensors::build(&store, settings, &key, &dir, true, progress);
         (listener.on_step)(PrepareStep::TensorsEnded);
         built?;
     }

@@ -13,7 +13,7 @@ use crate::config::{Asha, Config, EarlyTerminate, Method};
 use crate::queue::{TrialChunk, WorkItem};
 use crate::search::pruners::asha::{RungItem, RungResult, promoted_items};
 use crate::search::pruners::hyperband::{Trajectory, stopped_trials};
-use crate::search::{ObservedTrial, point_of_trial};
+use crate::search::{ObservedTrial, SearchPoint, SearchSpace};
 use crate::training::Epoch;
 
 /// The trials of a round where trials learn from others; those of one round do not know what came
@@ -66,7 +66,7 @@ pub(super) fn learns_from_earlier(config: &Config) -> bool {
         || matches!(sweep.early_terminate, Some(EarlyTerminate::Hyperband(_)))
 }
 
-/// The configuration of `trial`, counted from 1; `rows` has those of all trials of earlier rounds.
+/// The configuration of `trial`, counted from 1, as it is written; `rows` has those of all trials of earlier rounds.
 pub(super) fn trial_config(
     trials: &SweepTrials,
     trial: usize,
@@ -77,13 +77,14 @@ pub(super) fn trial_config(
         return trials.draw(trial, &[]);
     }
 
+    let space = SearchSpace::from_config(config);
     let before = last_trial_before_round(trial);
     let budget = first_rung_epochs(config);
     let mut known: BTreeMap<usize, ObservedTrial> = BTreeMap::new();
     for row in rows {
         if row.trial <= before && row.budget == budget {
             let observed = ObservedTrial {
-                point: point_of_trial(config, &row.config)?,
+                point: point_of_row(&space, row),
                 value: best_value_within(config, row, budget),
             };
             known.insert(row.trial, observed);
@@ -94,13 +95,21 @@ pub(super) fn trial_config(
     // on no worker's speed.
     let mut history: Vec<ObservedTrial> = known.into_values().collect();
     for earlier in before + 1..trial {
-        let drawn = trials.draw(earlier, &history)?;
-        history.push(ObservedTrial {
-            point: point_of_trial(config, &drawn)?,
-            value: None,
-        });
+        let point = trials.network_point(earlier, &history)?;
+        history.push(ObservedTrial { point, value: None });
     }
     trials.draw(trial, &history)
+}
+
+/// The point of `space` that the trial of `row` tried.
+fn point_of_row(space: &SearchSpace, row: &TrialRow) -> SearchPoint {
+    let mut point = SearchPoint::new();
+    for (name, _) in space.parameters() {
+        if let Some(value) = row.parameters.get(name) {
+            point.insert(name.clone(), value.clone());
+        }
+    }
+    point
 }
 
 /// Whether `item`, which has gone through `epochs`, ends here: at its rung, or as hyperband stops

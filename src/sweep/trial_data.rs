@@ -10,13 +10,13 @@ use anyhow::{Context as _, Result, ensure};
 use super::folder::SweepFolder;
 use super::paths::{table_dir, tensors_dir, trial_dir};
 use super::pipeline_fit::{FitTables, TrialPredictions};
+use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
-use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
 use crate::pipelines::FittedPipeline;
 use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
-use crate::tensors::{self, Dataset, SplitSide};
+use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use crate::training::{TrainingRun, predict_side};
 
 /// What trials learn from, kept for those that share it.
@@ -28,18 +28,18 @@ pub(super) struct SharedData {
 
 impl SharedData {
     /// As [`fit_tables`].
-    pub(super) fn tables(&self, sweep: &SweepFolder, config: &Config) -> Result<Rc<FitTables>> {
-        let place = match config.data.split_names.first() {
-            Some(split) if config.data.is_given() => table_dir(&sweep.dir).join(split),
-            _ => tensors_dir(&sweep.dir, config)?,
+    pub(super) fn tables(&self, sweep: &SweepFolder, trial: &TrialConfig) -> Result<Rc<FitTables>> {
+        let place = match &trial.tensors {
+            Some(settings) => tensors_dir(&sweep.dir, settings),
+            None => table_dir(&sweep.dir).join(table_split(trial)?),
         };
-        keep_or_load(&self.tables, place, || fit_tables(sweep, config))
+        keep_or_load(&self.tables, place, || fit_tables(sweep, trial))
     }
 
     /// As [`trial_dataset`].
-    pub(super) fn dataset(&self, sweep: &SweepFolder, config: &Config) -> Result<Rc<Dataset>> {
-        let place = tensors_dir(&sweep.dir, config)?;
-        keep_or_load(&self.dataset, place, || trial_dataset(sweep, config))
+    pub(super) fn dataset(&self, sweep: &SweepFolder, trial: &TrialConfig) -> Result<Rc<Dataset>> {
+        let place = tensors_dir(&sweep.dir, trial.tensor_settings()?);
+        keep_or_load(&self.dataset, place, || trial_dataset(sweep, trial))
     }
 }
 
@@ -63,13 +63,19 @@ fn keep_or_load<T>(
     Ok(data)
 }
 
-/// What the trial `config` of `sweep` learns from and is validated on.
+/// The split of the tables that `trial` learns from.
+fn table_split(trial: &TrialConfig) -> Result<&str> {
+    let split = trial.written.data.split_names.first();
+    Ok(split.context("a trial over tables has a split")?)
+}
+
+/// What `trial` of `sweep` learns from and is validated on.
 ///
 /// # Errors
 /// Fails where that is not what it was when the sweep began.
-pub(super) fn fit_tables(sweep: &SweepFolder, config: &Config) -> Result<FitTables> {
-    if !config.data.is_given() {
-        let dataset = trial_dataset(sweep, config)?;
+pub(super) fn fit_tables(sweep: &SweepFolder, trial: &TrialConfig) -> Result<FitTables> {
+    if trial.tensors.is_some() {
+        let dataset = trial_dataset(sweep, trial)?;
         let side = |side| sample_features(&dataset, side);
         let (train, validate) = (side(SplitSide::Train)?, Some(side(SplitSide::Validate)?));
         let validate = validate.filter(|table| table.row_count() > 0);
@@ -84,24 +90,17 @@ pub(super) fn fit_tables(sweep: &SweepFolder, config: &Config) -> Result<FitTabl
     let dir = table_dir(&sweep.dir);
     let key = manifest::read::<serde_json::Value>(&dir, TABLE)?.key;
     check_same(&dir, &key, &sweep.plan.source_key)?;
-    let split = config
-        .data
-        .split_names
-        .first()
-        .context("a trial over tables has a split")?;
-    FitTables::from_split(&JoinedTable::open(&dir)?, split)
+    FitTables::from_split(&JoinedTable::open(&dir)?, table_split(trial)?)
 }
 
-/// The samples of logs that the trial `config` of `sweep` learns from.
+/// The samples of logs that `trial` of `sweep` learns from.
 ///
 /// # Errors
 /// Fails where they are not what they were when the sweep began.
-pub(super) fn trial_dataset(sweep: &SweepFolder, config: &Config) -> Result<Dataset> {
-    checked(
-        sweep,
-        config,
-        Dataset::open(&tensors_dir(&sweep.dir, config)?)?,
-    )
+pub(super) fn trial_dataset(sweep: &SweepFolder, trial: &TrialConfig) -> Result<Dataset> {
+    let settings = trial.tensor_settings()?;
+    let dataset = Dataset::open(&tensors_dir(&sweep.dir, settings))?;
+    check_dataset(sweep, settings, dataset)
 }
 
 /// One side of them, where the others need not be.
@@ -110,19 +109,21 @@ pub(super) fn trial_dataset(sweep: &SweepFolder, config: &Config) -> Result<Data
 /// Fails where they are not what they were when the sweep began.
 pub(super) fn trial_dataset_side(
     sweep: &SweepFolder,
-    config: &Config,
+    trial: &TrialConfig,
     side: SplitSide,
 ) -> Result<Dataset> {
-    checked(
-        sweep,
-        config,
-        Dataset::open_side(&tensors_dir(&sweep.dir, config)?, side)?,
-    )
+    let settings = trial.tensor_settings()?;
+    let dataset = Dataset::open_side(&tensors_dir(&sweep.dir, settings), side)?;
+    check_dataset(sweep, settings, dataset)
 }
 
-fn checked(sweep: &SweepFolder, config: &Config, dataset: Dataset) -> Result<Dataset> {
-    let wanted = tensors::TensorSettings::from_config(config)?.key(&sweep.plan.source_key)?;
-    check_same(&tensors_dir(&sweep.dir, config)?, &dataset.key, &wanted)?;
+fn check_dataset(
+    sweep: &SweepFolder,
+    settings: &TensorSettings,
+    dataset: Dataset,
+) -> Result<Dataset> {
+    let wanted = settings.key(&sweep.plan.source_key)?;
+    check_same(&tensors_dir(&sweep.dir, settings), &dataset.key, &wanted)?;
     Ok(dataset)
 }
 
@@ -179,7 +180,7 @@ pub(super) fn trial_predictions(
 /// The probabilities of both classes that a network gives one side, `[n, 2]`.
 fn network_predictions(sweep: &SweepFolder, row: &TrialRow, side: SplitSide) -> Result<Vec<f32>> {
     let run = TrainingRun::open(&trial_dir(&sweep.dir, row.trial))?;
-    let successes = predict_side(&run, &trial_dataset(sweep, &row.config)?, side)?;
+    let successes = predict_side(&run, &trial_dataset(sweep, &row.trial_config()?)?, side)?;
     Ok(successes
         .into_iter()
         .flat_map(|p| [1.0 - p as f32, p as f32])
@@ -192,10 +193,11 @@ pub(super) fn test_predictions(
     sweep: &SweepFolder,
     row: &TrialRow,
 ) -> Result<Option<(FeatureTable, Vec<f32>)>> {
-    if row.config.data.is_given() {
+    let trial = row.trial_config()?;
+    if trial.tensors.is_none() {
         return Ok(None);
     }
-    let table = sample_features(&trial_dataset(sweep, &row.config)?, SplitSide::Test)?;
+    let table = sample_features(&trial_dataset(sweep, &trial)?, SplitSide::Test)?;
     if table.row_count() == 0 {
         return Ok(None);
     }

@@ -9,11 +9,11 @@ use anyhow::Result;
 
 use super::folder::SweepFolder;
 use super::pipeline_fit::PipelineTask;
+use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data;
-use crate::config::Config;
 use crate::models::Device;
 use crate::pipelines;
-use crate::training::{StartMode, TrainError, TrainingUpdate, train};
+use crate::training::{RunPlace, StartMode, TrainError, TrainingUpdate, train};
 
 /// About how many seconds `trial` of `sweep` takes here, counted from 1: that of a training from
 /// its first batches, if it does not stop early; a fit that takes longer than `limit` is taken to
@@ -27,12 +27,13 @@ pub fn measure_trial(
     limit: Duration,
     dir: &Path,
 ) -> Result<f64> {
-    let config = sweep.trials()?.draw(trial, &[])?;
-    if let Some(task) = PipelineTask::from_config(&config)? {
-        return measure_fit(sweep, &config, &task, limit);
-    }
+    let trial = TrialConfig::new(sweep.trials()?.draw(trial, &[])?)?;
+    let settings = match &trial.model {
+        TrialModel::Network(settings) => settings,
+        TrialModel::Pipeline(task) => return measure_fit(sweep, &trial, task, limit),
+    };
 
-    let dataset = trial_data::trial_dataset(sweep, &config)?;
+    let dataset = trial_data::trial_dataset(sweep, &trial)?;
     let began = Instant::now();
     // How much of the training was done when it was left.
     let share = Mutex::new(1.0);
@@ -50,12 +51,24 @@ pub fn measure_trial(
             return ControlFlow::Continue(());
         }
         if let Ok(mut share) = share.lock() {
-            *share = ((epoch - 1) * batches + batch) as f64 / (config.epochs * batches) as f64;
+            *share = ((epoch - 1) * batches + batch) as f64 / (settings.epochs * batches) as f64;
         }
         ControlFlow::Break(())
     };
 
-    match train(&dataset, &config, dir, StartMode::New, &Device::Cpu, hear) {
+    let place = RunPlace {
+        dir,
+        config: &trial.written,
+    };
+    let trained = train(
+        &dataset,
+        settings,
+        place,
+        StartMode::New,
+        &Device::Cpu,
+        hear,
+    );
+    match trained {
         Ok(_) | Err(TrainError::Stopped(_)) => {
             Ok(began.elapsed().as_secs_f64() / share.into_inner().unwrap_or(1.0))
         }
@@ -65,11 +78,11 @@ pub fn measure_trial(
 
 fn measure_fit(
     sweep: &SweepFolder,
-    config: &Config,
+    trial: &TrialConfig,
     task: &PipelineTask,
     limit: Duration,
 ) -> Result<f64> {
-    let tables = trial_data::fit_tables(sweep, config)?;
+    let tables = trial_data::fit_tables(sweep, trial)?;
     let began = Instant::now();
     match task.fit(&tables, &|| began.elapsed() > limit) {
         Err(error) if !error.is::<pipelines::FitStopped>() => Err(error),

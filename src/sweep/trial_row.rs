@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::pipeline_fit::FitScores;
-use crate::config::{Config, MetricName, whole};
+use super::trial_config::TrialConfig;
+use crate::config::{Config, MetricName, Parameter, whole};
 use crate::queue::{ChunkEntry, WorkItem};
 use crate::training::{Epoch, Scores, TrainingMetrics, TrainingStatus};
 
@@ -84,8 +85,13 @@ pub struct TrialRow {
 
 impl TrialRow {
     /// The row of an attempt that `worker` begins.
-    pub(super) fn begin(entry: &ChunkEntry, worker: &str, config: &Config) -> Result<TrialRow> {
-        Ok(TrialRow {
+    pub(super) fn begin(entry: &ChunkEntry, worker: &str, config: &Config) -> TrialRow {
+        let parameters = hyper_parameters(config);
+        let pipeline = match config.pipelines.first_key_value() {
+            Some((name, _)) => name.clone(),
+            None => parameters.get("model").map(plain_value).unwrap_or_default(),
+        };
+        TrialRow {
             trial: entry.next_item().trial,
             budget: entry.next_item().budget,
             ended: TrialEnd::Error,
@@ -99,24 +105,29 @@ impl TrialRow {
                 .to_string(),
             seconds: 0.0,
             seed: config.seed,
-            pipeline: match config.pipelines.first_key_value() {
-                Some((name, _)) => name.clone(),
-                None => config.training.parameters.model.constant("model")?,
-            },
+            pipeline,
             split: config
                 .data
                 .split_names
                 .first()
                 .cloned()
                 .filter(|_| config.data.is_given()),
-            parameters: hyper_parameters(config)?,
+            parameters,
             metrics: None,
             fit: None,
             fit_seconds: Vec::new(),
             key: None,
             tensors_key: None,
             config: config.clone(),
-        })
+        }
+    }
+
+    /// What the trial is.
+    ///
+    /// # Errors
+    /// Fails for a trial that could not be.
+    pub fn trial_config(&self) -> Result<TrialConfig> {
+        TrialConfig::new(self.config.clone())
     }
 
     /// The loss and the scores that it was judged by: on the validation samples, or the means over
@@ -177,7 +188,7 @@ impl TrialRow {
     }
 
     /// The row of an item that no worker survived.
-    pub(super) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> Result<TrialRow> {
+    pub(super) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> TrialRow {
         let error = format!(
             "{} died of it or lost it, one after the other",
             crate::output::counted(tries as usize, "worker")
@@ -189,31 +200,56 @@ impl TrialRow {
             },
             "",
             config,
-        )?;
-        Ok(TrialRow {
+        );
+        TrialRow {
             ended: TrialEnd::Quarantined,
             error: Some(error),
             began: String::new(),
             ..row
-        })
+        }
+    }
+}
+
+/// The epochs of the trial `config` that is given all of them; a fit is one.
+pub(super) fn whole_budget(config: &Config) -> usize {
+    if config.pipelines.is_empty() {
+        config.epochs
+    } else {
+        1
     }
 }
 
 /// Every hyper-parameter in `config` by its name.
-pub(super) fn hyper_parameters(config: &Config) -> Result<BTreeMap<String, Value>> {
-    let object = |group: Value| group.as_object().cloned().unwrap_or_default();
-    let mut all = match config.data.is_given() {
-        true => Map::new(),
-        false => object(serde_json::to_value(&config.preprocessing.parameters)?),
+pub(super) fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    let mut add = |name: &str, parameter: &Parameter| {
+        let value = match parameter {
+            Parameter::Constant(value) => whole(value.clone()),
+            Parameter::Drawn(distribution) => json!(distribution),
+        };
+        all.insert(name.to_owned(), value);
     };
-    match config.pipelines.values().next() {
-        Some(pipeline) => all.extend(super::trials::pipeline_parameters(pipeline)),
-        None => all.extend(object(serde_json::to_value(&config.training.parameters)?)),
+
+    if !config.data.is_given() {
+        for (name, parameter) in config.preprocessing.parameters.all() {
+            add(name, parameter);
+        }
     }
-    Ok(all
-        .into_iter()
-        .map(|(name, value)| (name, whole(value)))
-        .collect())
+    match config.pipelines.values().next() {
+        Some(spaces) => {
+            for space in spaces.all() {
+                for (name, parameter) in &space.parameters {
+                    add(name, parameter);
+                }
+            }
+        }
+        None => {
+            for (name, parameter) in config.training.parameters.all() {
+                add(name, parameter);
+            }
+        }
+    }
+    all
 }
 
 /// A word without its quotes; anything else as JSON.

@@ -12,12 +12,11 @@ use super::network_draws::network_trial_count;
 use super::outcome::network_rows;
 use super::paths::trial_dir;
 use super::pipeline_attempt::PipelineAttempt;
-use super::pipeline_fit::PipelineTask;
 use super::rounds;
+use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data::{self, SharedData};
 use super::trial_files::TrialFiles;
 use super::trial_row::{TrialEnd, TrialRow};
-use super::trials::check_trial;
 use crate::manifest;
 use crate::queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
 use crate::training::{Epoch, RUN_FORMAT};
@@ -81,37 +80,38 @@ impl SweepWorker<'_> {
     ) -> Result<AttemptOutcome<TrialRow>> {
         let trial = attempt.entry.next_item().trial;
         let earlier = self.earlier_rows(trial)?;
-        let config = rounds::trial_config(self.sweep.trials()?, trial, &earlier)?;
-        let mut row = TrialRow::begin(attempt.entry, attempt.worker(), &config)?;
-        let task = PipelineTask::from_config(&config)?;
-        if let Err(error) = check_trial(&config) {
-            return Ok(deadline.fail(row, TrialEnd::Invalid, &error));
-        }
+        let written = rounds::trial_config(self.sweep.trials()?, trial, &earlier)?;
+        let mut row = TrialRow::begin(attempt.entry, attempt.worker(), &written);
+        let trial = match TrialConfig::new(written) {
+            Ok(trial) => trial,
+            Err(error) => return Ok(deadline.fail(row, TrialEnd::Invalid, &error)),
+        };
 
         // Data that this worker does not find is no fault of the trial, so that `?` gives the trial
         // back.
         let dir = self.queue.work_dir(attempt.entry);
-        let outcome = match &task {
-            Some(task) => {
-                let tables = self.data.tables(self.sweep, &config)?;
+        let outcome = match &trial.model {
+            TrialModel::Pipeline(task) => {
+                let tables = self.data.tables(self.sweep, &trial)?;
                 let attempt = PipelineAttempt {
                     dir,
-                    config: &config,
+                    config: &trial.written,
                     task,
                     deadline,
                     files: Some(&self.files),
                 };
                 attempt.fit(&mut row, &tables).map_err(AttemptError::from)
             }
-            None => {
-                let dataset = trial_data::trial_dataset(self.sweep, &config)?;
+            TrialModel::Network(settings) => {
+                let dataset = trial_data::trial_dataset(self.sweep, &trial)?;
                 let attempt = NetworkAttempt {
                     sweep: self.sweep,
                     queue: self.queue,
                     attempt,
                     dir,
                     earlier,
-                    config: &config,
+                    trial: &trial,
+                    settings,
                     deadline,
                 };
                 let trained = attempt.train(&mut row, &dataset, progress);

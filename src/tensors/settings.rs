@@ -5,15 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::format::TENSORS_FORMAT;
 use super::static_features::static_feature_count;
+use crate::config::parameters::MOST_JOBS_OR_FRAMES;
 use crate::config::{
-    Config, ContextChoice, FeatureGroup, HoldCycles, LabelKind, SplitClusters, SplitMethod,
-    StateEvents, Vocabulary, WindowPlace,
+    Config, ContextChoice, FeatureGroup, HoldCycles, LabelKind, SampleParameters, SplitClusters,
+    SplitMethod, StateEvents, Vocabulary, WindowPlace,
 };
 use crate::error::hinted;
 use crate::manifest;
-
-/// The most jobs, and the most frames.
-const MOST_JOBS_OR_FRAMES: usize = 10_000;
 
 /// The most cells of one sample, 16 MiB: more than a thousand times as many as the published search
 /// space has at most.
@@ -60,23 +58,31 @@ pub struct TensorSettings {
 }
 
 impl TensorSettings {
-    /// The settings in `config`, whose tensor parameters must be numbers and not distributions.
+    /// The settings in `config`, whose samples must leave nothing to draw.
+    ///
+    /// # Errors
+    /// Fails for a distribution, for a value out of range, and for samples of a size that nobody
+    /// means.
     pub fn from_config(config: &Config) -> Result<TensorSettings> {
         let preprocessing = &config.preprocessing;
-        let parameters = &preprocessing.parameters;
-        let states = parameters.states.constant("states")?;
+        let SampleParameters {
+            j,
+            m,
+            timeframe_len_s,
+            context,
+            vocabulary,
+            states,
+        } = preprocessing.parameters.trial()?;
         states.check(&preprocessing.ignore_events)?;
         let mut features = preprocessing.features.clone();
         features.sort_unstable();
         features.dedup();
         let settings = TensorSettings {
-            j: parameters.j.whole("j", 1..=MOST_JOBS_OR_FRAMES)?,
-            m: parameters.m.whole("m", 1..=MOST_JOBS_OR_FRAMES)?,
-            timeframe_len_s: parameters
-                .timeframe_len
-                .whole("timeframe_len", 1..=31_536_000)? as u32,
-            context: parameters.context.constant("context")?,
-            vocabulary: parameters.vocabulary.constant("vocabulary")?,
+            j,
+            m,
+            timeframe_len_s,
+            context,
+            vocabulary,
             states,
             window: preprocessing.window,
             label: preprocessing.label,
@@ -106,10 +112,9 @@ impl TensorSettings {
             timeframe_len_s,
             ..
         } = *self;
+        let range = 1..=MOST_JOBS_OR_FRAMES as usize;
         ensure!(
-            (1..=MOST_JOBS_OR_FRAMES).contains(&j)
-                && (1..=MOST_JOBS_OR_FRAMES).contains(&m)
-                && timeframe_len_s > 0,
+            range.contains(&j) && range.contains(&m) && timeframe_len_s > 0,
             "`j` and `m` must be between 1 and {MOST_JOBS_OR_FRAMES}, and a frame has a second at least"
         );
         ensure!(

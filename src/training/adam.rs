@@ -5,6 +5,7 @@
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use crate::config::NetworkParameters;
 use crate::models::AlignedFloats;
 use crate::models::simd::{multiply_add, run_kernel};
 
@@ -75,6 +76,16 @@ impl Adam {
                 scale,
             });
         });
+    }
+}
+
+impl From<&NetworkParameters> for AdamSettings {
+    fn from(parameters: &NetworkParameters) -> AdamSettings {
+        AdamSettings {
+            learning_rate: parameters.learning_rate,
+            weight_decay: parameters.weight_decay,
+            clip_grad_norm: parameters.clip_grad_norm,
+        }
     }
 }
 

@@ -36,4 +36,4 @@ pub use run::{RunSummary, TrainingRun};
 pub use run_dir::{RUN_FORMAT, evaluation_path, remove_checkpoint, remove_model};
 pub use scores::Scores;
 pub use settings::TrainingSettings;
-pub use train::{StartMode, train, train_until};
+pub use train::{RunPlace, StartMode, train, train_until};

@@ -86,7 +86,7 @@ impl TrainingRun {
             .map(|(p, weights)| (p.name.clone(), ShardColumn::new(weights, &p.dims)))
             .collect();
         let notes = ModelNotes {
-            model: settings.model.clone(),
+            model: settings.parameters.model.clone(),
             shape: state.model.shape,
         };
         let model = shard::encode(MODEL_FORMAT, &notes, columns)?;
@@ -176,7 +176,7 @@ fn open_model_file(dir: &Path, summary: &RunSummary) -> Result<Shard> {
     let path = dir.join(MODEL_FILE);
     let shard = Shard::open(&path, MODEL_FORMAT)?;
     let notes = ModelNotes {
-        model: summary.training.model.clone(),
+        model: summary.training.parameters.model.clone(),
         shape: summary.shape,
     };
     ensure!(

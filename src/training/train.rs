@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use rand::seq::SliceRandom as _;
 
+use super::adam::AdamSettings;
 use super::calibration::Calibration;
 use super::checkpoint::{CheckpointWriter, read_checkpoint};
 use super::early_stopping;
@@ -37,7 +38,16 @@ pub enum StartMode {
     Overwrite,
 }
 
-/// Trains on `dataset`, on `device`, and leaves the run in `dir`: its configuration, history,
+/// Where a training leaves its run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunPlace<'a> {
+    /// The run's directory.
+    pub dir: &'a Path,
+    /// What the settings come from: it is left beside the model as it is written.
+    pub config: &'a Config,
+}
+
+/// Trains on `dataset`, on `device`, and leaves the run in `place`: its configuration, history,
 /// checkpoint, and the weights of the best epoch; the manifest comes last. `listener` hears of each
 /// batch and each epoch. Where it breaks off after a batch, the training leaves a checkpoint and
 /// stops.
@@ -46,17 +56,17 @@ pub enum StartMode {
 /// was stopped or killed at any moment and resumed gives the same bytes as one that was not.
 ///
 /// # Errors
-/// Fails when a side has no samples, when `dir` holds another training, when the listener stops it,
+/// Fails when a side has no samples, when `place` holds another training, when the listener stops it,
 /// and when the loss is NaN or infinite.
 pub fn train(
     dataset: &Dataset,
-    config: &Config,
-    dir: &Path,
+    settings: &TrainingSettings,
+    place: RunPlace<'_>,
     mode: StartMode,
     device: &Device,
     listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
 ) -> Result<TrainingRun, TrainError> {
-    train_until(dataset, config, dir, mode, device, |_| false, listener)
+    train_until(dataset, settings, place, mode, device, |_| false, listener)
 }
 
 /// [`train`] for a trial of a sweep, which may also end after an epoch for which `ends`, given all
@@ -64,28 +74,28 @@ pub fn train(
 /// says so, to the same bytes as if it never had.
 pub fn train_until(
     dataset: &Dataset,
-    config: &Config,
-    dir: &Path,
+    settings: &TrainingSettings,
+    place: RunPlace<'_>,
     mode: StartMode,
     device: &Device,
     ends: impl Fn(&[Epoch]) -> bool,
     listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
 ) -> Result<TrainingRun, TrainError> {
-    let settings = TrainingSettings::from_config(config)?;
+    let RunPlace { dir, config } = place;
     check_sides(dataset)?;
     let key = settings.key(&dataset.key)?;
     if let Some(run) = reuse_finished(dir, &key, mode, &ends)? {
         return Ok(run);
     }
 
-    let mut state = start_or_resume(dataset, &settings, &key, dir, mode, device)?;
+    let mut state = start_or_resume(dataset, settings, &key, dir, mode, device)?;
     let splits = Splits::new(dataset, state.model.shape)?;
     config.write(dir)?;
     write_history(dir, &state.history)?;
 
     let interval = Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes);
     let mut checkpoints = CheckpointWriter::new(dir, &key, interval, &listener);
-    let trained = train_epochs(&mut state, &splits, &settings, &ends, &mut checkpoints);
+    let trained = train_epochs(&mut state, &splits, settings, &ends, &mut checkpoints);
     if let Err(TrainError::NonFinite(_)) = trained {
         let status = TrainingStatus::NonFinite;
         TrainingMetrics::new(status, &settings.metric, &state.history, None).write(dir)?;
@@ -99,7 +109,7 @@ pub fn train_until(
         dir,
         &key,
         dataset,
-        &settings,
+        settings,
         &state,
         calibration,
     )?)
@@ -138,18 +148,19 @@ fn train_epoch(
     checkpoints: &mut CheckpointWriter<'_>,
 ) -> Result<(), TrainError> {
     let epoch = state.epoch();
-    let adam_settings = settings.adam();
+    let parameters = &settings.parameters;
+    let adam_settings = AdamSettings::from(parameters);
     let order = shuffled_samples(samples.labels.len(), settings.seed, epoch);
-    let batches = order.chunks(settings.batch_size);
+    let batches = order.chunks(parameters.batch_size);
     let batch_count = batches.len();
     let mut seen = order
         .len()
-        .min(state.batch.saturating_mul(settings.batch_size));
+        .min(state.batch.saturating_mul(parameters.batch_size));
 
     for batch in batches.skip(state.batch) {
         let targets = Targets {
             labels: &samples.labels_of(batch),
-            pos_weight: settings.pos_weight as f32,
+            pos_weight: parameters.pos_weight as f32,
         };
         let loss = samples.with_batch(batch, |batch| {
             gradient.compute(&state.model, batch, &targets)
@@ -287,8 +298,8 @@ fn model_shape(
         m: tensors.m,
         j: tensors.j,
         s: static_feature_count(architecture, tensors),
-        hidden_size: settings.hidden_size,
-        lstm_layers: settings.lstm_layers,
+        hidden_size: settings.parameters.hidden_size,
+        lstm_layers: settings.parameters.lstm_layers,
     }
 }
 
@@ -330,6 +341,10 @@ mod tests {
         Config::load(None, &keys).expect("a configuration")
     }
 
+    fn settings(config: &Config) -> TrainingSettings {
+        TrainingSettings::from_config(config).expect("settings")
+    }
+
     fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         let files = fs_err::read_dir(dir)
             .expect("listed")
@@ -362,8 +377,11 @@ mod tests {
         let run = |name: &str, mode, batches| {
             train(
                 &dataset,
-                &config,
-                &dir.path().join(name),
+                &settings(&config),
+                RunPlace {
+                    dir: &dir.path().join(name),
+                    config: &config,
+                },
                 mode,
                 &Device::Cpu,
                 for_batches(batches),
@@ -406,8 +424,11 @@ mod tests {
             let ends = |history: &[Epoch]| history.len() >= epochs;
             let run = train_until(
                 &dataset,
-                &config,
-                &dir,
+                &settings(&config),
+                RunPlace {
+                    dir: &dir,
+                    config: &config,
+                },
                 StartMode::Resume,
                 &Device::Cpu,
                 ends,
@@ -438,8 +459,11 @@ mod tests {
             let config = config(&[("training.checkpoint_minutes", json!(minutes))]);
             train(
                 &dataset,
-                &config,
-                &dir.path().join(name),
+                &settings(&config),
+                RunPlace {
+                    dir: &dir.path().join(name),
+                    config: &config,
+                },
                 StartMode::New,
                 &Device::Cpu,
                 for_batches(0),

@@ -169,7 +169,8 @@ fn values_out_of_range_are_refused_before_anything_is_written() {
     let place = Place::with_run();
     insta::assert_snapshot!(place.run("tensors events -o out --j 0"), @"
     exit 2
-    error: `j` must be between 1 and 10000, got 0
+    error: cannot use the configuration
+      caused by: `j` must be between 1 and 10000, got 0
 
     hint: `poolcast config` explains every key
     ");

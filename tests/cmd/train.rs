@@ -444,7 +444,8 @@ fn what_cannot_be_trained_is_named() {
     ");
     insta::assert_snapshot!(place.run("train tensors -o out --learning-rate -1"), @"
     exit 2
-    error: `learning_rate` must be between 0 and 10, got -1
+    error: cannot use the configuration
+      caused by: `learning_rate` must be between 0 and 10, got -1
 
     hint: `poolcast config` explains every key
     ");

@@ -22,12 +22,12 @@ use crate::cli::{
     SweepStatusArgs, SweepStep, SweepWorkArgs,
 };
 use crate::condor::{self, is_dag, results_directory};
-use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use crate::queue::{ManagerOutcome, Queue, WorkerTally};
 use crate::sweep::{
     self, RunningTrial, SweepFolder, SweepStatus, TrialOutcomes, TrialRow, events_dir,
 };
+use crate::tensors::TensorSettings;
 use crate::{escape, manifest, output};
 
 /// How often a status on a terminal is drawn anew.
@@ -90,7 +90,8 @@ fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     note_pause(&queue, &sweep);
 
     let keep = args.keep as usize;
-    let prepare = |trials: &[Config]| make_tensors(&sweep, &events_dir(&sweep.dir), trials);
+    let prepare =
+        |samples: &[TensorSettings]| make_tensors(&sweep, &events_dir(&sweep.dir), samples);
     let managed = sweep::manage_trials(&sweep, &queue, keep, &stop, prepare, output::note)?;
     match managed {
         ManagerOutcome::AllEnded(_) => print_summary(&sweep),

@@ -55,6 +55,7 @@ pub(in crate::search) fn point(space: &SearchSpace, trial: usize) -> Result<Sear
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::space::space_of;
     use serde_json::Value;
 
     #[test]
@@ -62,8 +63,7 @@ mod tests {
         let vectors = include_str!("../../../tests/data/wandb/sweeps_vectors.json");
         let vectors: Value = serde_json::from_str(vectors).expect("JSON");
         let parameters = &vectors["grid"]["config"]["parameters"];
-        let space = SearchSpace::from_parameters(parameters.as_object().expect("an object"))
-            .expect("a space");
+        let space = space_of(parameters);
         let order = vectors["grid"]["order"].as_array().expect("an order");
         assert_eq!(
             point_count(&space).expect("a grid"),

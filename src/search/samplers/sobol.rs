@@ -27,13 +27,13 @@ pub(in crate::search) fn quantiles(space: &SearchSpace, seed: u64, trial: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::space::space_of;
     use serde_json::json;
 
     #[test]
     fn a_new_scrambling_begins_after_the_last_point() {
         let square = json!({"a": {"min": 0.0, "max": 1.0}, "b": {"min": 0.0, "max": 1.0}});
-        let space =
-            SearchSpace::from_parameters(square.as_object().expect("an object")).expect("a space");
+        let space = space_of(&square);
         assert_ne!(
             quantiles(&space, 3, 1),
             quantiles(&space, 3, POINTS_OF_SCRAMBLING + 1),

@@ -195,14 +195,11 @@ mod tests {
     use super::*;
     use crate::config::Method;
     use crate::search::Sampler;
+    use crate::search::space::space_of;
     use serde_json::{Value, json};
 
     const SEEDS: u64 = 20;
     const TRIALS: usize = 100;
-
-    fn space(parameters: &Value) -> SearchSpace {
-        SearchSpace::from_parameters(parameters.as_object().expect("an object")).expect("a space")
-    }
 
     /// The best values of a hundred trials, made `at_once`, one a seed, ascending.
     fn bests(
@@ -288,8 +285,9 @@ mod tests {
     #[test]
     fn it_is_better_than_random() {
         let unit = json!({"min": 0.0, "max": 1.0});
-        let six = space(&json!({"a": unit, "b": unit, "c": unit, "d": unit, "e": unit, "f": unit}));
-        let mixture = space(&json!({
+        let six =
+            space_of(&json!({"a": unit, "b": unit, "c": unit, "d": unit, "e": unit, "f": unit}));
+        let mixture = space_of(&json!({
             "kind": {"values": ["a", "b", "c", "d", "e"]},
             "rate": {"distribution": "log_uniform_values", "min": 1e-5, "max": 1e-1},
             "layers": {"min": 1, "max": 16},
@@ -318,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_another_space_is_left_out() {
-        let space = space(&json!({"a": {"values": [1, 2]}}));
+        let space = space_of(&json!({"a": {"values": [1, 2]}}));
         let other = ObservedTrial {
             point: SearchPoint::from([("b".to_owned(), json!(1))]),
             value: Some(1.0),

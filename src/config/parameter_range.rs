@@ -1,0 +1,158 @@
+//! What a hyper-parameter can be: its kind and its range.
+
+use std::ops::RangeInclusive;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// What a hyper-parameter can be.
+#[derive(Debug, Clone, Copy)]
+pub enum ParameterRange {
+    /// A number, ends included.
+    Real(f64, f64),
+    /// A whole number, ends included.
+    Whole(u32, u32),
+    /// A whole number, or null for no limit; 0, where it is allowed, is null.
+    Limit(u32, u32),
+    /// True or false.
+    Flag,
+    /// One of a few words.
+    Word(&'static [&'static str]),
+    /// One of a few words, or a number.
+    WordOr(&'static [&'static str], f64, f64),
+    /// A list of whole numbers, or one number for a list of one.
+    Sizes(u32, u32),
+    /// What a type of its own accepts, such as the words of an enum: [`check_as`] that type.
+    Typed(fn(&Value) -> Result<(), serde_json::Error>),
+}
+
+/// Refuses a value that a `T` cannot be read from.
+///
+/// # Errors
+/// Says what a `T` is.
+pub(super) fn check_as<T: DeserializeOwned>(value: &Value) -> Result<(), serde_json::Error> {
+    T::deserialize(value).map(drop)
+}
+
+impl ParameterRange {
+    /// The value, if it is in range. Whole numbers become such: a distribution may give 100 as
+    /// 100.0.
+    pub fn accept(self, value: &Value) -> Option<Value> {
+        match self {
+            ParameterRange::Real(least, most) => accept_real(value, least, most),
+            ParameterRange::Whole(least, most) => accept_whole(value, least, most),
+            ParameterRange::Limit(least, most) => accept_limit(value, least, most),
+            ParameterRange::Flag => value.is_boolean().then(|| value.clone()),
+            ParameterRange::Word(choices) => accept_word(value, choices),
+            ParameterRange::WordOr(choices, least, most) => {
+                accept_word(value, choices).or_else(|| accept_real(value, least, most))
+            }
+            ParameterRange::Sizes(least, most) => accept_sizes(value, least, most),
+            ParameterRange::Typed(check) => check(value).is_ok().then(|| value.clone()),
+        }
+    }
+
+    /// Between what its numbers lie, ends included, if it has only numbers.
+    pub(super) fn bounds(self) -> Option<RangeInclusive<f64>> {
+        match self {
+            ParameterRange::Real(least, most) => Some(least..=most),
+            ParameterRange::Whole(least, most) => Some(f64::from(least)..=f64::from(most)),
+            _ => None,
+        }
+    }
+
+    /// Refuses a value of another kind, wherever it lies.
+    ///
+    /// # Errors
+    /// Says what was expected.
+    pub(super) fn check_kind(self, value: &Value) -> Result<(), String> {
+        match self {
+            ParameterRange::Real(..) | ParameterRange::Whole(..) => {
+                // A user's word for it.
+                check_as::<f64>(value).map_err(|error| {
+                    error
+                        .to_string()
+                        .replace("expected f64", "expected a number")
+                })
+            }
+            ParameterRange::Typed(check) => check(value).map_err(|error| error.to_string()),
+            _ => match self.accept(value) {
+                Some(_) => Ok(()),
+                None => Err(format!("expected {}, got {value}", self.describe())),
+            },
+        }
+    }
+
+    /// The range in words, for a message.
+    pub fn describe(self) -> String {
+        match self {
+            ParameterRange::Real(least, most) => format!("a number from {least} to {most}"),
+            ParameterRange::Whole(least, most) => {
+                format!("a whole number from {least} to {most}")
+            }
+            ParameterRange::Limit(0, most) => {
+                format!("a whole number from 1 to {most}, or null or 0 for no limit")
+            }
+            ParameterRange::Limit(least, most) => {
+                format!("a whole number from {least} to {most}, or null for no limit")
+            }
+            ParameterRange::Flag => "true or false".to_owned(),
+            ParameterRange::Word(choices) => format!("one of {}", quote_words(choices)),
+            ParameterRange::WordOr(choices, least, most) => {
+                format!(
+                    "{} or a number from {least} to {most}",
+                    quote_words(choices)
+                )
+            }
+            ParameterRange::Sizes(least, most) => {
+                format!("a list of 1 to 8 whole numbers from {least} to {most}")
+            }
+            ParameterRange::Typed(_) => "as `poolcast config` explains it".to_owned(),
+        }
+    }
+}
+
+fn accept_real(value: &Value, least: f64, most: f64) -> Option<Value> {
+    let real = value.as_f64()?;
+    (least..=most).contains(&real).then(|| Value::from(real))
+}
+
+fn accept_whole(value: &Value, least: u32, most: u32) -> Option<Value> {
+    let real = value.as_f64().filter(|real| real.fract() == 0.0)?;
+    (f64::from(least)..=f64::from(most))
+        .contains(&real)
+        .then(|| Value::from(real as u64))
+}
+
+fn accept_limit(value: &Value, least: u32, most: u32) -> Option<Value> {
+    let is_none = value.is_null() || least == 0 && value.as_f64() == Some(0.0);
+    if is_none {
+        Some(Value::Null)
+    } else {
+        accept_whole(value, least, most)
+    }
+}
+
+fn accept_word(value: &Value, choices: &[&str]) -> Option<Value> {
+    let word = value.as_str()?;
+    choices.contains(&word).then(|| value.clone())
+}
+
+fn accept_sizes(value: &Value, least: u32, most: u32) -> Option<Value> {
+    let one = std::slice::from_ref(value);
+    let sizes = value
+        .as_array()
+        .map_or(one, Vec::as_slice)
+        .iter()
+        .map(|size| accept_whole(size, least, most))
+        .collect::<Option<Vec<Value>>>()?;
+    (1..=8)
+        .contains(&sizes.len())
+        .then_some(Value::Array(sizes))
+}
+
+/// Words for a message, each quoted.
+pub fn quote_words(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    quoted.join(", ")
+}

@@ -1,0 +1,138 @@
+//! The hyper-parameters of samples or of networks as they are written → what a search draws, and
+//! those of one trial.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use anyhow::{Context as _, Result};
+use serde::de::value::MapDeserializer;
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::distribution::Distribution;
+use super::parameter::Parameter;
+use super::parameters::HyperParameter;
+
+/// Hyper-parameters of one trial: plain numbers and words, each in the field of its name.
+pub trait TrialParameters: DeserializeOwned {
+    /// Their kinds and ranges, in the order in which they are written.
+    const TABLE: &'static [HyperParameter];
+
+    /// Their names, in the same order.
+    const NAMES: &'static [&'static str];
+}
+
+/// The hyper-parameters of a search, from which those of a trial are drawn, `P`: each is one value,
+/// or a distribution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchParameters<P> {
+    /// In the order of the table.
+    parameters: Vec<Parameter>,
+    of_trial: PhantomData<P>,
+}
+
+impl<P: TrialParameters> SearchParameters<P> {
+    /// Each as it is written, with its name.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &Parameter)> {
+        P::NAMES.iter().copied().zip(&self.parameters)
+    }
+
+    /// Those that a sweep draws.
+    pub fn drawn(&self) -> impl Iterator<Item = (&'static str, &Distribution)> {
+        self.all().filter_map(|(name, parameter)| match parameter {
+            Parameter::Constant(_) => None,
+            Parameter::Drawn(distribution) => Some((name, distribution)),
+        })
+    }
+
+    /// The same, with the values of `point` in place of distributions.
+    pub fn with_point(mut self, point: &BTreeMap<String, Value>) -> SearchParameters<P> {
+        for (name, parameter) in P::NAMES.iter().zip(&mut self.parameters) {
+            if let Parameter::Drawn(_) = parameter
+                && let Some(value) = point.get(*name)
+            {
+                *parameter = Parameter::Constant(value.clone());
+            }
+        }
+        self
+    }
+
+    /// The plain numbers and words of one trial, which leaves nothing to draw.
+    ///
+    /// # Errors
+    /// Fails for a distribution, which only a sweep draws from, and for a value out of range.
+    pub fn trial(&self) -> Result<P> {
+        let mut values = Vec::new();
+        for (range, parameter) in P::TABLE.iter().zip(&self.parameters) {
+            let value = parameter.constant(range.name)?;
+            values.push((range.name, range.accept(value)?));
+        }
+        let read: Result<P, serde_json::Error> =
+            P::deserialize(MapDeserializer::new(values.into_iter()));
+        read.context("the hyper-parameters are not those of the table")
+    }
+
+    /// Refuses constants out of range.
+    pub(super) fn check(&self) -> Result<()> {
+        for (range, parameter) in P::TABLE.iter().zip(&self.parameters) {
+            if let Parameter::Constant(value) = parameter {
+                range.accept(value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: TrialParameters> Serialize for SearchParameters<P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.all())
+    }
+}
+
+impl<'de, P: TrialParameters> Deserialize<'de> for SearchParameters<P> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SearchParameters<P>, D::Error> {
+        deserializer.deserialize_map(ParametersVisitor(PhantomData))
+    }
+}
+
+struct ParametersVisitor<P>(PhantomData<P>);
+
+impl<'de, P: TrialParameters> Visitor<'de> for ParametersVisitor<P> {
+    type Value = SearchParameters<P>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("hyper-parameters by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SearchParameters<P>, A::Error> {
+        let mut found: BTreeMap<&str, Parameter> = BTreeMap::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let Some(known) = P::TABLE.iter().find(|known| known.name == name) else {
+                return Err(A::Error::unknown_field(&name, P::NAMES));
+            };
+            found.insert(known.name, map.next_value_seed(known)?);
+        }
+
+        let mut parameters = Vec::new();
+        for &name in P::NAMES {
+            let parameter = found.remove(name);
+            parameters.push(parameter.ok_or_else(|| A::Error::missing_field(name))?);
+        }
+        Ok(SearchParameters {
+            parameters,
+            of_trial: PhantomData,
+        })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &HyperParameter {
+    type Value = Parameter;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Parameter, D::Error> {
+        let written = Value::deserialize(deserializer)?;
+        Parameter::from_written(written, |value| self.range.check_kind(value))
+            .map_err(D::Error::custom)
+    }
+}
