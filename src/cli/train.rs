@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
+use super::network_flags::NetworkFlags;
 use super::shards::ShardArgs;
 use crate::models::{ARCHITECTURES, Architecture, DeviceName};
 
@@ -22,27 +23,12 @@ pub struct TrainArgs {
     /// The architecture of the network
     #[arg(long, value_parser = models())]
     pub model: Option<String>,
-    /// The number of layers, whatever the architecture
-    #[arg(long, value_name = "N")]
-    pub lstm_layers: Option<u32>,
-    /// The width of each layer
-    #[arg(long, value_name = "N")]
-    pub hidden_size: Option<u32>,
-    /// The learning rate of Adam
-    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
-    pub learning_rate: Option<f64>,
-    /// The share of the learning rate by which every weight shrinks at each step, as in AdamW
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
-    pub weight_decay: Option<f64>,
-    /// The largest norm of a gradient; 0 is no limit
-    #[arg(long, value_name = "NORM", allow_negative_numbers = true)]
-    pub clip_grad_norm: Option<f64>,
-    /// The number of samples in a batch
-    #[arg(long, value_name = "N")]
-    pub batch_size: Option<u32>,
-    /// The weight of a success in the loss; a failure has the weight 1
-    #[arg(long, value_name = "WEIGHT", allow_negative_numbers = true)]
-    pub pos_weight: Option<f64>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
+    pub network: NetworkFlags,
     /// The largest number of epochs
     #[arg(long, value_name = "N")]
     pub epochs: Option<u32>,

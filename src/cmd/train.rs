@@ -75,33 +75,26 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
 
 /// The configuration file with what the flags override.
 fn training_config(args: &TrainArgs) -> Result<Config> {
-    Config::load(
-        args.config.as_deref(),
-        &flags([
-            ("training.parameters.model", flag(&args.model)),
-            ("training.parameters.lstm_layers", flag(&args.lstm_layers)),
-            ("training.parameters.hidden_size", flag(&args.hidden_size)),
-            (
-                "training.parameters.learning_rate",
-                flag(&args.learning_rate),
-            ),
-            ("training.parameters.weight_decay", flag(&args.weight_decay)),
-            (
-                "training.parameters.clip_grad_norm",
-                flag(&args.clip_grad_norm),
-            ),
-            ("training.parameters.batch_size", flag(&args.batch_size)),
-            ("training.parameters.pos_weight", flag(&args.pos_weight)),
-            (
-                "training.checkpoint_minutes",
-                flag(&args.checkpoint_minutes),
-            ),
-            ("epochs", flag(&args.epochs)),
-            ("earlystop_threshold", flag(&args.earlystop_threshold)),
-            ("earlystop_min_delta", flag(&args.earlystop_min_delta)),
-            ("seed", flag(&args.seed)),
-        ]),
-    )
+    let mut given = flags([
+        ("training.parameters.model", flag(&args.model)),
+        (
+            "training.checkpoint_minutes",
+            flag(&args.checkpoint_minutes),
+        ),
+        ("epochs", flag(&args.epochs)),
+        ("earlystop_threshold", flag(&args.earlystop_threshold)),
+        ("earlystop_min_delta", flag(&args.earlystop_min_delta)),
+        ("seed", flag(&args.seed)),
+    ]);
+
+    let mut network = Vec::new();
+    for (name, value) in &args.network.0 {
+        network.push((format!("training.parameters.{name}"), value.clone()));
+    }
+    for (key, value) in &network {
+        given.insert(key, value.clone());
+    }
+    Config::load(args.config.as_deref(), &given)
 }
 
 /// What becomes of an earlier training in the directory.

@@ -385,12 +385,30 @@ mod tests {
         assert!(refused.to_string().contains("distribution"));
     }
 
-    /// No hyper-parameter is without a default, none has two, and each can be used.
+    fn sorted(names: &[&str]) -> Vec<String> {
+        let mut names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn field_names(parameters: &impl Serialize) -> Vec<String> {
+        let fields = serde_json::to_value(parameters).expect("JSON");
+        fields
+            .as_object()
+            .expect("fields")
+            .keys()
+            .cloned()
+            .collect()
+    }
+
+    /// No hyper-parameter is without a default, none has two, and each is a field of its name.
     #[test]
-    fn defaults_stand_in_one_place() {
+    fn each_hyper_parameter_has_a_default_and_a_field() {
         let config = Config::load(None, &BTreeMap::new()).expect("loads");
-        config.preprocessing.parameters.trial().expect("samples");
-        config.training.parameters.trial().expect("a network");
+        let samples = config.preprocessing.parameters.trial().expect("samples");
+        let network = config.training.parameters.trial().expect("a network");
+        assert_eq!(field_names(&samples), sorted(SampleParameters::NAMES));
+        assert_eq!(field_names(&network), sorted(NetworkParameters::NAMES));
         let tables = [SampleParameters::TABLE, NetworkParameters::TABLE];
         let stands_there = |one: &HyperParameter| one.default.is_some();
         assert!(!tables.concat().iter().any(stands_there));

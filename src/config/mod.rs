@@ -34,7 +34,7 @@ pub use metric::{Goal, Metric, MetricName};
 pub use nearest::nearest;
 pub use parameter::{Parameter, whole};
 pub use parameter_range::{ParameterRange, quote_words};
-pub use parameters::{HyperParameter, NetworkParameters, SampleParameters};
+pub use parameters::{HyperParameter, NetworkParameters, ParameterFlag, SampleParameters};
 pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
 pub use preprocessing::{
     ContextChoice, FeatureGroup, HoldCycles, LabelKind, PreprocessingConfig, SplitClusters,

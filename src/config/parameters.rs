@@ -25,6 +25,17 @@ pub struct NeededChoice {
     pub word: &'static str,
 }
 
+/// The flag of a verb that sets a hyper-parameter.
+#[derive(Debug, Clone, Copy)]
+pub struct ParameterFlag {
+    /// Its name, without the dashes before it.
+    pub name: &'static str,
+    /// What its value is called in the help.
+    pub value_name: &'static str,
+    /// What it does, as the help says it.
+    pub about: &'static str,
+}
+
 /// One hyper-parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct HyperParameter {
@@ -36,6 +47,8 @@ pub struct HyperParameter {
     pub default: Option<&'static str>,
     /// The choice without which it has no effect.
     pub needs: Option<NeededChoice>,
+    /// The flag of `poolcast train` that sets it.
+    pub flag: Option<ParameterFlag>,
 }
 
 impl HyperParameter {
@@ -46,6 +59,7 @@ impl HyperParameter {
             range,
             default: None,
             needs: None,
+            flag: None,
         }
     }
 
@@ -56,6 +70,20 @@ impl HyperParameter {
 
     const fn only_with(mut self, name: &'static str, word: &'static str) -> HyperParameter {
         self.needs = Some(NeededChoice { name, word });
+        self
+    }
+
+    const fn flag(
+        mut self,
+        name: &'static str,
+        value_name: &'static str,
+        about: &'static str,
+    ) -> HyperParameter {
+        self.flag = Some(ParameterFlag {
+            name,
+            value_name,
+            about,
+        });
         self
     }
 
@@ -73,7 +101,10 @@ impl HyperParameter {
             check_range(name, number, bounds)?;
             bail!("`{name}` must be a whole number, got {value}");
         }
-        bail!("`{name}` cannot be {value}: it is {}", self.range.describe())
+        bail!(
+            "`{name}` cannot be {value}: it is {}",
+            self.range.describe()
+        )
     }
 }
 
@@ -112,13 +143,41 @@ pub struct SampleParameters {
 const NETWORK: &[HyperParameter] = &[
     // Which models there are is known further down the line, where they are.
     HyperParameter::new("model", ParameterRange::Typed(check_as::<String>)),
-    HyperParameter::new("lstm_layers", ParameterRange::Whole(1, 16)),
-    HyperParameter::new("hidden_size", ParameterRange::Whole(1, 4096)),
-    HyperParameter::new("learning_rate", ParameterRange::Real(0.0, 10.0)),
-    HyperParameter::new("weight_decay", ParameterRange::Real(0.0, 1000.0)),
-    HyperParameter::new("clip_grad_norm", ParameterRange::Real(0.0, 1e9)),
-    HyperParameter::new("batch_size", ParameterRange::Whole(1, 1_000_000)),
-    HyperParameter::new("pos_weight", ParameterRange::Real(1e-6, 1e6)),
+    HyperParameter::new("lstm_layers", ParameterRange::Whole(1, 16)).flag(
+        "lstm-layers",
+        "N",
+        "The number of layers, whatever the architecture",
+    ),
+    HyperParameter::new("hidden_size", ParameterRange::Whole(1, 4096)).flag(
+        "hidden-size",
+        "N",
+        "The width of each layer",
+    ),
+    HyperParameter::new("learning_rate", ParameterRange::Real(0.0, 10.0)).flag(
+        "learning-rate",
+        "RATE",
+        "The learning rate of Adam",
+    ),
+    HyperParameter::new("weight_decay", ParameterRange::Real(0.0, 1000.0)).flag(
+        "weight-decay",
+        "SHARE",
+        "The share of the learning rate by which every weight shrinks at each step, as in AdamW",
+    ),
+    HyperParameter::new("clip_grad_norm", ParameterRange::Real(0.0, 1e9)).flag(
+        "clip-grad-norm",
+        "NORM",
+        "The largest norm of a gradient; 0 is no limit",
+    ),
+    HyperParameter::new("batch_size", ParameterRange::Whole(1, 1_000_000)).flag(
+        "batch-size",
+        "N",
+        "The number of samples in a batch",
+    ),
+    HyperParameter::new("pos_weight", ParameterRange::Real(1e-6, 1e6)).flag(
+        "pos-weight",
+        "WEIGHT",
+        "The weight of a success in the loss; a failure has the weight 1",
+    ),
 ];
 
 /// The network of a trial, and how it learns.

@@ -140,7 +140,7 @@ pub struct TrialPredictions {
 pub struct PipelineTask {
     /// The pipeline's name.
     pub pipeline: String,
-    /// Its hyper-parameters.
+    /// Its hyper-parameters: all that have an effect, in range.
     pub parameters: HyperParameters,
     /// The split it learns from, of tables.
     pub split: Option<String>,
@@ -163,7 +163,7 @@ impl PipelineTask {
                 parameters.insert(name.clone(), parameter.constant(name)?.clone());
             }
         }
-        pipelines::check_hyper_parameters(pipeline, &parameters)
+        let parameters = effective_hyper_parameters(pipeline, &parameters)
             .with_context(|| format!("cannot use `pipelines.{pipeline}`"))?;
         let split = config.data.split_names.first().cloned();
         let cv = config.data.cross_validation();
@@ -181,11 +181,10 @@ impl PipelineTask {
     /// differ only where it has no effect.
     pub fn key(&self, tables: &FitTables) -> Result<String> {
         let cv = self.cv.map(|cv| (cv.k, cv.folds));
-        let parameters = effective_hyper_parameters(&self.pipeline, &self.parameters)?;
         manifest::key(&(
             FIT.version,
             &self.pipeline,
-            parameters,
+            &self.parameters,
             &self.split,
             cv,
             self.seed,

@@ -266,6 +266,7 @@ mod tests {
     use super::*;
     use crate::search::SearchSpace;
     use crate::sweep::pipeline_fit::PipelineTask;
+    use crate::sweep::trial_row::hyper_parameters;
     use serde_json::{Value, json};
 
     fn config(changes: &[(&'static str, Value)]) -> Result<Config> {
@@ -311,7 +312,7 @@ mod tests {
             (
                 task.split.unwrap_or_default(),
                 task.pipeline,
-                task.parameters["C"].to_string(),
+                hyper_parameters(&drawn)["C"].to_string(),
             )
         };
         (1..=trials.count()).map(name).collect()
@@ -393,13 +394,8 @@ mod tests {
     }
 
     fn drawn(trials: &SweepTrials) -> Vec<SearchPoint> {
-        let one = |trial| {
-            PipelineTask::from_config(&trials.draw(trial, &[]).expect("drawn"))
-                .expect("read")
-                .expect("a pipeline")
-        };
         (1..=trials.count())
-            .map(|trial| one(trial).parameters)
+            .map(|trial| hyper_parameters(&trials.draw(trial, &[]).expect("drawn")))
             .collect()
     }
 

@@ -172,16 +172,21 @@ fn the_readme_shows_what_the_quickstart_prints() {
     }
 }
 
-/// The pieces of Rust in a document, each with the file that was named before it.
+/// The pieces of Rust and YAML in a document, each with the file that was named before it.
 fn shown_code(document: &str) -> Vec<(&str, &str)> {
     let mut shown = Vec::new();
-    for (at, _) in document.match_indices("```rust\n") {
-        let file = document[..at].rsplit('`').nth(1);
-        let code = document[at + "```rust\n".len()..].split("```").next();
-        shown.push((
-            file.expect("a file named before the code"),
-            code.expect("code"),
-        ));
+    for (at, fence) in document.match_indices("```") {
+        let code = &document[at + fence.len()..];
+        let code = code
+            .strip_prefix("rust\n")
+            .or_else(|| code.strip_prefix("yaml\n"));
+        if let Some(code) = code {
+            let file = document[..at].rsplit('`').nth(1);
+            shown.push((
+                file.expect("a file named before the code"),
+                code.split("```").next().expect("code"),
+            ));
+        }
     }
     shown
 }
@@ -205,7 +210,7 @@ fn a_new_model_is_what_its_document_shows() {
 fn what_contributors_are_shown_stands_in_the_sources() {
     let document = read("CONTRIBUTING.md");
     let shown = shown_code(&document);
-    assert_eq!(shown.len(), 2);
+    assert_eq!(shown.len(), 6);
     for (file, code) in shown {
         assert!(read(file).contains(code), "{file} does not contain\n{code}");
     }
