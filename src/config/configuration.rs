@@ -243,8 +243,9 @@ impl AdviceConfig {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parameters::{HyperParameter, NetworkParameters, SampleParameters};
-    use super::super::search_parameters::TrialParameters;
+    use super::super::parameters::{
+        HyperParameter, NetworkParameters, SampleParameters, TrialParameters,
+    };
     use super::*;
 
     fn load(text: &str) -> Result<Config> {

@@ -16,6 +16,7 @@ pub mod parameters;
 mod pipelines;
 mod preprocessing;
 mod range;
+mod sample_words;
 mod search_parameters;
 mod secrets;
 mod states;
@@ -34,13 +35,16 @@ pub use metric::{Goal, Metric, MetricName};
 pub use nearest::nearest;
 pub use parameter::{Parameter, whole};
 pub use parameter_range::{ParameterRange, quote_words};
-pub use parameters::{HyperParameter, NetworkParameters, ParameterFlag, SampleParameters};
-pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
-pub use preprocessing::{
-    ContextChoice, FeatureGroup, HoldCycles, LabelKind, PreprocessingConfig, SplitClusters,
-    SplitMethod, Vocabulary, WindowPlace,
+pub use parameters::{
+    HyperParameter, NetworkParameters, ParameterFlag, SampleParameters, TrialParameters,
 };
-pub use search_parameters::{SearchParameters, TrialParameters};
+pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
+pub use preprocessing::PreprocessingConfig;
+pub use sample_words::{
+    ContextChoice, FeatureGroup, HoldCycles, LabelKind, SplitClusters, SplitMethod, Vocabulary,
+    WindowPlace,
+};
+pub use search_parameters::SearchParameters;
 pub use states::{StateEvent, StateEvents};
 pub use sweep::{Asha, EarlyTerminate, Hyperband, Method, SweepConfig};
 pub use threshold::Threshold;

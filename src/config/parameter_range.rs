@@ -22,7 +22,7 @@ pub enum ParameterRange {
     WordOr(&'static [&'static str], f64, f64),
     /// A list of whole numbers, or one number for a list of one.
     Sizes(u32, u32),
-    /// What a type of its own accepts, such as the words of an enum: [`check_as`] that type.
+    /// What a type of its own accepts, such as the words of an enum.
     Typed(fn(&Value) -> Result<(), serde_json::Error>),
 }
 

@@ -7,13 +7,13 @@
 //! names, meanings and defaults of pipelines are scikit-learn's and xgboost's.
 
 use anyhow::{Result, bail};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::parameter_range::{ParameterRange, check_as};
-use super::preprocessing::{ContextChoice, Vocabulary};
 use super::range::check_range;
-use super::search_parameters::TrialParameters;
+use super::sample_words::{ContextChoice, Vocabulary};
 use super::states::StateEvents;
 
 /// A choice without which a hyper-parameter has no effect.
@@ -106,6 +106,15 @@ impl HyperParameter {
             self.range.describe()
         )
     }
+}
+
+/// Hyper-parameters of one trial: plain numbers and words, each in the field of its name.
+pub trait TrialParameters: DeserializeOwned {
+    /// Their kinds and ranges, in the order in which they are written.
+    const TABLE: &'static [HyperParameter];
+
+    /// Their names, in the same order.
+    const NAMES: &'static [&'static str];
 }
 
 /// The most jobs of a sample, and the most frames.

@@ -7,22 +7,13 @@ use std::marker::PhantomData;
 
 use anyhow::{Context as _, Result};
 use serde::de::value::MapDeserializer;
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::distribution::Distribution;
 use super::parameter::Parameter;
-use super::parameters::HyperParameter;
-
-/// Hyper-parameters of one trial: plain numbers and words, each in the field of its name.
-pub trait TrialParameters: DeserializeOwned {
-    /// Their kinds and ranges, in the order in which they are written.
-    const TABLE: &'static [HyperParameter];
-
-    /// Their names, in the same order.
-    const NAMES: &'static [&'static str];
-}
+use super::parameters::{HyperParameter, TrialParameters};
 
 /// The hyper-parameters of a search, from which those of a trial are drawn, `P`: each is one value,
 /// or a distribution.
