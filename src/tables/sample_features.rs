@@ -118,6 +118,7 @@ mod tests {
             ("preprocessing.parameters.j", 2.into()),
             ("preprocessing.parameters.m", 3.into()),
             ("preprocessing.parameters.timeframe_len", 5.into()),
+            ("preprocessing.window", "hold".into()),
         ]);
         let config = Config::load(None, &keys).expect("a configuration");
         let settings = tensors::TensorSettings::from_config(&config).expect("settings");
