@@ -222,6 +222,16 @@ pub fn finished_key(dir: &Path, format: ArtefactFormat) -> Option<String> {
         .map(|manifest| manifest.key)
 }
 
+/// The name of the format of the artefact in `dir`, of whatever version; `None` where there is none.
+pub fn format_name(dir: &Path) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        format: String,
+    }
+    let named: Named = read_json(&dir.join(FILE)).ok()?;
+    Some(named.format)
+}
+
 /// The key over everything that an artefact is made from.
 pub fn key(inputs: &impl Serialize) -> Result<String> {
     Ok(sha256(&serde_json::to_vec(inputs)?))

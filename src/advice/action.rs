@@ -8,12 +8,14 @@ use serde::Serialize;
 pub enum HoldAction {
     /// Release it as it is.
     Release,
+    /// Release it later: a fault that passes made it fail.
+    Later,
     /// Fix its fault, then release it.
     Fix,
     /// Remove it.
     Remove,
-    /// Wait: it will be released, or its owner holds it on purpose.
-    Wait,
+    /// Leave it held: somebody holds it on purpose, or it will be released by itself.
+    Leave,
     /// Nothing that would be honest to say.
     None,
 }
@@ -25,8 +27,18 @@ impl HoldAction {
             HoldAction::Release => 0,
             HoldAction::Fix => 10,
             HoldAction::Remove => 20,
-            HoldAction::Wait => 30,
+            HoldAction::Later | HoldAction::Leave => 30,
             HoldAction::None => 40,
         }
     }
+}
+
+/// How sure an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnswerFirmness {
+    /// Such answers were right as often as `advice.precision` asks for.
+    Firm,
+    /// They were right as often as `advice.probable_precision` asks for.
+    Probable,
 }

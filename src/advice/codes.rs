@@ -2,6 +2,7 @@
 //! reason codes and the hold templates of execution points.
 
 use super::action::HoldAction;
+use super::remedy::Remedy;
 
 /// A hold whose answer follows from its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,9 +11,18 @@ pub struct HoldRule {
     pub action: HoldAction,
     /// Why, in a sentence that stands by itself.
     pub why: &'static str,
-    /// What to type now; `JOB` stands for the job's id. The release that follows a fix is not part
-    /// of it.
-    pub command: &'static str,
+    /// What mends it. The release that follows is not part of it.
+    pub remedy: Remedy,
+    /// Whether somebody releases it once the fault is mended or has passed; else it is released by
+    /// itself.
+    pub is_released_by_hand: bool,
+}
+
+impl HoldRule {
+    /// Whether it says that a release as things are would fail.
+    pub(super) fn expects_failure(&self) -> bool {
+        matches!(self.action, HoldAction::Fix | HoldAction::Later)
+    }
 }
 
 /// The meaning of a hold code and subcode, for people.
@@ -87,22 +97,30 @@ fn errno_meaning(number: i32) -> Option<&'static str> {
     })
 }
 
-const RELEASE: &str = "condor_release JOB";
-const LOOK: &str = "condor_q -hold JOB";
-
-const fn fix(why: &'static str, command: &'static str) -> Option<HoldRule> {
+const fn fix(why: &'static str, remedy: Remedy) -> Option<HoldRule> {
     Some(HoldRule {
         action: HoldAction::Fix,
         why,
-        command,
+        remedy,
+        is_released_by_hand: true,
     })
 }
 
-const fn wait(why: &'static str) -> Option<HoldRule> {
+const fn later(why: &'static str) -> Option<HoldRule> {
     Some(HoldRule {
-        action: HoldAction::Wait,
+        action: HoldAction::Later,
         why,
-        command: RELEASE,
+        remedy: Remedy::Nothing,
+        is_released_by_hand: true,
+    })
+}
+
+const fn leave(why: &'static str, is_released_by_hand: bool) -> Option<HoldRule> {
+    Some(HoldRule {
+        action: HoldAction::Leave,
+        why,
+        remedy: Remedy::Nothing,
+        is_released_by_hand,
     })
 }
 
@@ -120,22 +138,22 @@ fn path_rule(code: i32, subcode: i32) -> Option<HoldRule> {
     match (code, subcode) {
         (_, 122) => fix(
             "a disk quota is exceeded: remove files or ask for a larger quota, then release",
-            LOOK,
+            Remedy::Look,
         ),
         (_, 28) => fix(
             "a disk is full: free space where its program or files are to stand, then release",
-            LOOK,
+            Remedy::Look,
         ),
-        (_, 62 | 110) => wait(
+        (_, 62 | 110) => later(
             "a file system or a host did not answer in time, which passes: release it once it answers again",
         ),
         (6, _) => fix(
             "the program cannot be started anywhere until its path, mode or architecture is right",
-            LOOK,
+            Remedy::Look,
         ),
         _ => fix(
             "a path it names cannot be opened: create it or correct it, then release",
-            LOOK,
+            Remedy::Look,
         ),
     }
 }
@@ -145,15 +163,15 @@ fn resource_rule(subcode: i32) -> Option<HoldRule> {
     match subcode {
         102 => fix(
             "it used more memory than it requested, and will again: raise RequestMemory, then release",
-            "condor_qedit JOB RequestMemory 'MemoryUsage * 3 / 2'",
+            Remedy::RaiseMemory,
         ),
         104 => fix(
             "it used more disk than it requested, and will again: raise RequestDisk, then release",
-            "condor_qedit JOB RequestDisk 'DiskUsage * 3 / 2'",
+            Remedy::RaiseDisk,
         ),
         101 => fix(
             "it used more CPUs than it requested, and will again: raise RequestCpus or limit its threads, then release",
-            "condor_qedit JOB RequestCpus 'RequestCpus * 2'",
+            Remedy::RaiseCpus,
         ),
         _ => None,
     }
@@ -162,44 +180,49 @@ fn resource_rule(subcode: i32) -> Option<HoldRule> {
 /// The answer for all other codes: what people, policies and the job itself did.
 fn policy_rule(code: i32, subcode: i32) -> Option<HoldRule> {
     match (code, subcode) {
-        (1, _) => {
-            wait("a person held this job on purpose: release it once that person's reason is gone")
-        }
-        (15, _) => wait("it was submitted on hold: release it when it may start"),
-        (16, _) => wait(
+        (1, _) => leave(
+            "a person held this job on purpose: release it once that person's reason is gone",
+            true,
+        ),
+        (15, _) => leave(
+            "it was submitted on hold: release it when it may start",
+            true,
+        ),
+        (16, _) => leave(
             "its input files are still on their way; it is released by itself when they have arrived",
+            false,
         ),
         (4, _) => fix(
             "its credential is invalid and stays so: renew it, then release",
-            LOOK,
+            Remedy::Look,
         ),
         (5 | 27, _) => fix(
             "a policy expression is undefined and will be again: define what it refers to, then release",
-            LOOK,
+            Remedy::Look,
         ),
         (13, 2) => fix(
             "an input file is missing on the access point: put it back or correct its name, then release",
-            LOOK,
+            Remedy::Look,
         ),
         (20 | 25, _) => fix(
             "its start times cannot be met as set: correct the cron_ or deferral settings, then release",
-            LOOK,
+            Remedy::Look,
         ),
         (32 | 33, _) => fix(
             "its files are larger than the access point transfers: move large files another way, then release",
-            LOOK,
+            Remedy::Look,
         ),
         (35 | 45, _) => fix(
             "its container image does not work: correct the image, then release",
-            LOOK,
+            Remedy::Look,
         ),
         (36 | 43 | 44 | 48, _) => fix(
             "a script or hook of the job fails: correct it, then release",
-            LOOK,
+            Remedy::Look,
         ),
         (46 | 47, _) => fix(
             "it ran longer than it may, and released unchanged it will again: split the work, checkpoint it, or ask for a longer duration; remove it if none of these can be done",
-            LOOK,
+            Remedy::Look,
         ),
         _ => None,
     }
@@ -214,7 +237,7 @@ mod tests {
         for code in [1, 15, 16] {
             assert_eq!(
                 code_rule(code, 0).map(|rule| rule.action),
-                Some(HoldAction::Wait),
+                Some(HoldAction::Leave),
                 "{code}"
             );
         }
@@ -249,7 +272,7 @@ mod tests {
             for (subcode, action, word) in [
                 (122, HoldAction::Fix, "quota"),
                 (28, HoldAction::Fix, "full"),
-                (110, HoldAction::Wait, "in time"),
+                (110, HoldAction::Later, "in time"),
             ] {
                 let (found, why) = said(subcode);
                 assert!(

@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::config::{LabelKind, WindowPlace};
 use crate::error::{HintedError, hinted};
-use crate::eventlog::{ABORTED, TERMINATED};
-use crate::events::{EventStore, StoredJob};
+use crate::eventlog::{ABORTED, HELD, TERMINATED};
+use crate::events::{EventStore, LogGap, StoredJob};
 use crate::output;
 use crate::tensors::{AskedHold, HoldOutcome, LeftOutReason, hold_cycles, known_until_ms};
 
@@ -54,6 +54,8 @@ pub(super) struct HeldJob<'a> {
     pub(super) job: StoredJob<'a>,
     /// The hold it is in.
     pub(super) asked: AskedHold,
+    /// Whether the log tells that it is still held: no events are missing since.
+    pub(super) is_known: bool,
 }
 
 impl HeldJob<'_> {
@@ -63,6 +65,15 @@ impl HeldJob<'_> {
             self.job.history.hold_code[self.asked.cycle.hold],
             self.job.history.hold_subcode[self.asked.cycle.hold],
         )
+    }
+
+    /// How often it was held with this code and subcode, this hold included.
+    pub(super) fn holds_for_this_reason(&self) -> usize {
+        let history = self.job.history;
+        let of_hold = |at: usize| (history.hold_code[at], history.hold_subcode[at]);
+        (0..=self.asked.cycle.hold)
+            .filter(|&at| history.number[at] == HELD && of_hold(at) == self.reason())
+            .count()
     }
 
     /// Whether it is another job of the cluster of `other`, held for the same reason.
@@ -99,8 +110,17 @@ pub(super) fn held_jobs(
         let Some(cycle) = cycles.last().copied() else {
             continue;
         };
-        if cycle.outcome == HoldOutcome::LeftOut(LeftOutReason::StillHeld) {
+        let is_last = cycle.hold + 1 == known;
+        let is_held = match cycle.outcome {
+            HoldOutcome::LeftOut(LeftOutReason::StillHeld) => true,
+            HoldOutcome::LeftOut(LeftOutReason::AcrossGap) => is_last,
+            _ => false,
+        };
+        if is_held {
+            let hold_ms = history.time_ms[cycle.hold];
+            let has_gap = |gap: &LogGap| hold_ms < gap.to_ms && gap.from_ms <= asked_ms;
             held.push(HeldJob {
+                is_known: !store.gaps(job.ap).iter().any(has_gap),
                 job: job.with_first_events(known),
                 asked: AskedHold::new(index, &history, cycle, window, asked_ms),
             });

@@ -2,14 +2,17 @@
 
 use serde::Serialize;
 
-use super::action::HoldAction;
+use super::action::{AnswerFirmness, HoldAction};
+use crate::training::AnswerThreshold;
 
 /// What an action rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AdviceGround {
-    /// The hold code alone.
+    /// The hold code.
     Rule,
+    /// What became of like holds, as the model was not shown to be good enough.
+    Record,
     /// The model's probability.
     Model,
     /// Nothing: no advice.
@@ -51,11 +54,15 @@ pub struct JobAdvice {
     pub action: HoldAction,
     /// What that rests on.
     pub ground: AdviceGround,
+    /// How sure it is; absent where a rule decides, and without advice.
+    pub firmness: Option<AnswerFirmness>,
+    /// What answers like it were worth on holds that came after what was learned.
+    pub evidence: Option<AnswerThreshold>,
     /// Why, in sentences.
     pub reasons: Vec<String>,
     /// What to type now; nothing where there is no advice.
     pub command: Option<String>,
-    /// What to type once the fault is fixed.
+    /// What to type once the fault is fixed or has passed, or the reason to hold it is gone.
     pub then: Option<String>,
     /// The hold code.
     pub hold_code: i32,

@@ -2,14 +2,17 @@
 
 mod action;
 mod codes;
+mod decide;
 mod held_jobs;
 mod job_advice;
 mod judge;
+mod remedy;
 mod wording;
 
-pub use action::HoldAction;
+pub use action::{AnswerFirmness, HoldAction};
 pub use codes::{HoldRule, code_meaning, code_rule};
 pub use held_jobs::{JobSelection, asking_words};
 pub use job_advice::{AdviceGround, JobAdvice, LikeHolds, ModelSkill};
 pub use judge::{advise, exit_code};
+pub use remedy::Remedy;
 pub use wording::advice_text;

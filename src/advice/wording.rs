@@ -1,6 +1,6 @@
 //! Advice in plain words: the action first, then what is known, then what to type.
 
-use super::action::HoldAction;
+use super::action::{AnswerFirmness, HoldAction};
 use super::held_jobs::asking_words;
 use super::job_advice::{AdviceGround, JobAdvice};
 use crate::{escape, output};
@@ -8,11 +8,7 @@ use crate::{escape, output};
 /// The advice on one job, several lines; it was asked at the end of the log, or at `at_ms`.
 pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     let mut lines = vec![
-        format!(
-            "{}: {}",
-            escape::value(&advice.job),
-            headline(advice.action)
-        ),
+        format!("{}: {}", escape::value(&advice.job), headline(advice)),
         format!("  why: {}", escape::value(&advice.reasons.join("; "))),
         format!(
             "  hold code {}/{}: {}",
@@ -27,29 +23,36 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
         format!("  {}", hold_counts(advice)),
     ];
     lines.extend(odds_lines(advice));
-    lines.extend(
-        advice
-            .command
-            .as_ref()
-            .map(|command| format!("  run: {command}")),
-    );
-    lines.extend(
-        advice
-            .then
-            .as_ref()
-            .map(|command| format!("  once it is fixed: {command}")),
-    );
+    if let Some(command) = &advice.command {
+        lines.push(format!("  run: {command}"));
+    }
+    if let Some(command) = &advice.then {
+        lines.push(format!("  {}: {command}", when_to_release(advice.action)));
+    }
     lines.push(String::new());
     lines.join("\n")
 }
 
-fn headline(action: HoldAction) -> &'static str {
-    match action {
+fn headline(advice: &JobAdvice) -> String {
+    let action = match advice.action {
         HoldAction::Release => "RELEASE AS IT IS",
+        HoldAction::Later => "RELEASE LATER",
         HoldAction::Fix => "FIX, THEN RELEASE",
         HoldAction::Remove => "REMOVE",
-        HoldAction::Wait => "WAIT",
+        HoldAction::Leave => "LEAVE IT HELD",
         HoldAction::None => "NO ADVICE",
+    };
+    match advice.firmness {
+        Some(AnswerFirmness::Probable) => format!("PROBABLY {action}"),
+        _ => action.to_owned(),
+    }
+}
+
+fn when_to_release(action: HoldAction) -> &'static str {
+    match action {
+        HoldAction::Later => "once the fault has passed",
+        HoldAction::Leave => "once the reason to hold it is gone",
+        _ => "once it is fixed",
     }
 }
 
@@ -87,6 +90,15 @@ fn odds_lines(advice: &JobAdvice) -> Vec<String> {
         "  probability of success if released unchanged: {:.0} %",
         100.0 * probability
     )];
+    if let Some(evidence) = advice.evidence {
+        lines.push(format!(
+            "  such answers before: {} of {} were right ({:.0} %, at least {:.0} %)",
+            output::with_commas(evidence.right as u64),
+            output::with_commas(evidence.answers as u64),
+            100.0 * evidence.precision(),
+            100.0 * evidence.lower
+        ));
+    }
     match &advice.like_cases {
         Some(cases) => lines.push(format!(
             "  base rate: {} of {} with this code succeeded ({:.0} %), {} to {}",
@@ -112,6 +124,7 @@ fn odds_lines(advice: &JobAdvice) -> Vec<String> {
 mod tests {
     use super::super::job_advice::{LikeHolds, ModelSkill};
     use super::*;
+    use crate::training::AnswerThreshold;
 
     fn advice() -> JobAdvice {
         JobAdvice {
@@ -119,6 +132,15 @@ mod tests {
             ap: "ap".into(),
             action: HoldAction::Release,
             ground: AdviceGround::Model,
+            firmness: Some(AnswerFirmness::Probable),
+            evidence: Some(AnswerThreshold {
+                probability: 0.7,
+                answers: 1200,
+                right: 960,
+                clusters: 310,
+                coverage: 0.3,
+                lower: 0.752,
+            }),
             reasons: vec!["so".into()],
             command: Some("condor_release 12.0".into()),
             then: None,
@@ -148,12 +170,13 @@ mod tests {
     #[test]
     fn the_action_comes_first_and_the_command_last() {
         insta::assert_snapshot!(advice_text(&advice(), None), @r"
-        12.0: RELEASE AS IT IS
+        12.0: PROBABLY RELEASE AS IT IS
           why: so
           hold code 12/2: output files could not be transferred back: no such file or directory
           held since 2026-11-21 02:26:06 UTC, 1 min 1 s when the log ends
           held 3 times so far, once for this reason; 2 other jobs of its cluster are held for it now
           probability of success if released unchanged: 73 %
+          such answers before: 960 of 1,200 were right (80 %, at least 75 %)
           base rate: 10 of 40 holds with this code succeeded (25 %), 1970-01-01 00:00:00 UTC to 1970-01-01 00:00:01 UTC
           the model on later holds: ROC-AUC 0.70 [0.60, 0.80]; it can be wrong
           run: condor_release 12.0

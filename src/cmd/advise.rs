@@ -7,7 +7,7 @@ use super::{text, trained_run};
 use crate::advice::{self, JobSelection};
 use crate::cli::AdviseArgs;
 use crate::config::Config;
-use crate::training::TrainingRun;
+use crate::training::TrainedModel;
 use crate::{condor, output, sweep};
 
 /// Reads the logs, judges the held jobs, prints the advice; the exit code says what it is.
@@ -19,13 +19,13 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         .collect::<Result<_>>()?;
 
     let dir = sweep::resolve_run(&condor::results_directory(&args.run)?)?;
-    let run = TrainingRun::open(&dir)?;
+    let model = TrainedModel::open(&dir)?;
     let config = Config::read(&dir)?;
     let store = read_store(&args.logs, args.year, &config)?;
-    let advice = trained_run::judge(&store, &run, &dir, &config, &selections, args.at)?;
+    let advice = trained_run::judge(&store, &model, &dir, &config, &selections, args.at)?;
 
     if args.json {
-        output::print_json(&text::advice::document(&store, &run, &advice, args.at))?
+        output::print_json(&text::advice::document(&store, &model, &advice, args.at))?
     } else {
         output::print(&text::advice::summary(&advice, args.at))?
     }

@@ -10,7 +10,7 @@ use crate::config::{Config, WindowPlace};
 use crate::error::{EXIT_DONE, hinted};
 use crate::simulate::HoldTruth;
 use crate::tensors::{Dataset, SplitSide};
-use crate::training::TrainingRun;
+use crate::training::TrainedModel;
 use crate::{condor, output, simulate, sweep};
 
 /// Scores the model, keeps the scores beside it, prints them.
@@ -26,8 +26,8 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
         None => None,
     };
 
-    let run = TrainingRun::open(&dir)?.on_device(&args.device.open()?);
-    let evaluation = trained_run::score(&run, &dir, &dataset, args.side, resamples, planted)?;
+    let model = TrainedModel::open(&dir)?.on_device(&args.device.open()?);
+    let evaluation = trained_run::score(&model, &dir, &dataset, args.side, resamples, planted)?;
 
     if args.json {
         output::print_json(&evaluation)?

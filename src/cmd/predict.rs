@@ -12,10 +12,10 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, hinted};
 use crate::events::{EVENTS_FORMAT, EventStore};
 use crate::pipelines::FittedPipeline;
-use crate::sweep::{self, FIT, SWEEP, SplitChoice, SweepFolder};
+use crate::sweep::{self, SWEEP, SplitChoice, SweepFolder};
 use crate::tables::{OutputCells, OutputTable, read_new_rows};
 use crate::tensors::{Dataset, TENSORS_FORMAT};
-use crate::training::{HoldPrediction, TrainingRun, predict_holds, predict_samples};
+use crate::training::{FIT, HoldPrediction, TrainedModel, predict_holds, predict_samples};
 use crate::{condor, manifest, output};
 
 /// What stands for standard output.
@@ -175,16 +175,20 @@ fn predict_with_network(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     );
 
     let dir = sweep::resolve_run(dir)?;
-    let run = TrainingRun::open(&dir)?;
+    let model = TrainedModel::open(&dir)?;
     let Some(input) = &args.input else {
         let store = read_store(&args.logs, args.year, &Config::read(&dir)?)?;
-        return Ok(hold_table(&predict_holds(&store, &run)?));
+        return Ok(hold_table(&predict_holds(&store, &model)?));
     };
 
     let format = format_name(input)?;
     let predictions = match format.as_deref() {
-        Some(name) if name == TENSORS_FORMAT.name => predict_samples(&Dataset::open(input)?, &run)?,
-        Some(name) if name == EVENTS_FORMAT.name => predict_holds(&EventStore::open(input)?, &run)?,
+        Some(name) if name == TENSORS_FORMAT.name => {
+            predict_samples(&Dataset::open(input)?, &model)?
+        }
+        Some(name) if name == EVENTS_FORMAT.name => {
+            predict_holds(&EventStore::open(input)?, &model)?
+        }
         _ => bail!(hinted(
             format!(
                 "`{}` holds neither events nor tensors, and a network predicts holds",

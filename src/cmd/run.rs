@@ -18,18 +18,18 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use crate::events::{EventStore, StoreSummary};
 use crate::sweep::{
-    self, BestNetwork, SplitChoice, SweepFolder, TrialConfig, TrialModel, TrialOutcomes, TrialRow,
+    self, BestModel, SplitChoice, SweepFolder, TrialConfig, TrialModel, TrialOutcomes, TrialRow,
     events_dir,
 };
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
-use crate::training::{ModelEvaluation, TrainingRun};
+use crate::training::{ModelEvaluation, TrainedModel};
 use crate::{escape, files, manifest, output};
 
 /// What `report.json` and `--json` say.
 #[derive(Serialize)]
 struct RunReport<'a> {
     events: &'a StoreSummary,
-    best: &'a BestNetwork,
+    best: &'a BestModel,
     evaluation: &'a ModelEvaluation,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     selection: &'a [SplitChoice],
@@ -40,7 +40,7 @@ struct RunReport<'a> {
 /// else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
-    check_networks(args, &config)?;
+    check_logs(args, &config)?;
 
     let sweep = begin_sweep(&config, &args.config, args.overwrite)?;
     if args.overwrite {
@@ -52,14 +52,14 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
 
     let finished = FinishedSweep::open(&sweep, &config)?;
     let evaluation = trained_run::score(
-        &finished.run,
+        &finished.model,
         &sweep::trial_dir(&config.out, finished.best.trial),
         &finished.dataset,
         SplitSide::Test,
         config.evaluation.resamples,
         None,
     )?;
-    sweep::write_best_network(&config.out, &finished.best)?;
+    sweep::write_best_model(&config.out, &finished.best)?;
     let advice = finished.advice(&config)?;
 
     let report = RunReport {
@@ -67,7 +67,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         best: &finished.best,
         evaluation: &evaluation,
         selection: &finished.choices,
-        advice: text::advice::document(&finished.store, &finished.run, &advice, None),
+        advice: text::advice::document(&finished.store, &finished.model, &advice, None),
     };
     manifest::write_json(&config.out.join("report.json"), &report)?;
     if args.json {
@@ -84,15 +84,13 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// Advice needs a network, and only logs have jobs to advise on.
-fn check_networks(args: &RunArgs, config: &Config) -> Result<()> {
-    let networks = sweep::network_trial_count(config)
-        .with_context(|| format!("cannot use `{}`", args.config.display()))?;
+/// Only logs have jobs to advise on.
+fn check_logs(args: &RunArgs, config: &Config) -> Result<()> {
     ensure!(
-        !config.data.is_given() && networks > 0,
+        !config.data.is_given(),
         hinted(
             format!(
-                "`{}` tries no network, and advice needs one",
+                "`{}` names tables, and `run` advises on jobs of logs",
                 args.config.display()
             ),
             "use `poolcast sweep init` and `poolcast sweep run`"
@@ -101,23 +99,23 @@ fn check_networks(args: &RunArgs, config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// A sweep whose trials have ended, with what it learned from and its best network.
+/// A sweep whose trials have ended, with what it learned from and its best model.
 struct FinishedSweep {
     rows: Vec<TrialRow>,
-    best: BestNetwork,
+    best: BestModel,
     choices: Vec<SplitChoice>,
     store: EventStore,
-    /// The samples of the best network.
+    /// The samples of the best model.
     dataset: Dataset,
-    /// The best network.
-    run: TrainingRun,
+    /// The best model.
+    model: TrainedModel,
 }
 
 impl FinishedSweep {
     fn open(sweep: &SweepFolder, config: &Config) -> Result<FinishedSweep> {
         let out = &config.out;
         let rows = sweep::trial_rows(sweep)?;
-        let best = sweep::choose_network(sweep, &rows)?;
+        let best = sweep::choose_model(sweep, &rows)?;
         let choices = if config.pipelines.is_empty() {
             Vec::new()
         } else {
@@ -131,7 +129,7 @@ impl FinishedSweep {
         Ok(FinishedSweep {
             store: EventStore::open(&events_dir(out))?,
             dataset: Dataset::open(&tensors_of_row(out, winner)?)?,
-            run: TrainingRun::open(&sweep::trial_dir(out, best.trial))?,
+            model: TrainedModel::open(&sweep::trial_dir(out, best.trial))?,
             rows,
             best,
             choices,
@@ -141,7 +139,7 @@ impl FinishedSweep {
     /// Advice on every job that is held when the log ends.
     fn advice(&self, config: &Config) -> Result<Vec<JobAdvice>> {
         let dir = sweep::trial_dir(&config.out, self.best.trial);
-        trained_run::judge(&self.store, &self.run, &dir, config, &[], None)
+        trained_run::judge(&self.store, &self.model, &dir, config, &[], None)
     }
 
     /// What came of every stage but the last.
@@ -157,7 +155,7 @@ impl FinishedSweep {
         )
     }
 
-    /// The trials of networks, a line each.
+    /// The trials of networks, a line each; nothing where there are only pipelines.
     fn networks_text(&self) -> String {
         let head = [
             "trial",
@@ -177,12 +175,13 @@ impl FinishedSweep {
         ];
 
         let mut table = vec![head.map(str::to_owned).to_vec()];
-        let rows = self
-            .rows
-            .iter()
-            .filter(|row| row.config.pipelines.is_empty());
-        for (result, row) in self.best.trials.iter().zip(rows) {
-            table.push(trial_row(&self.best, result, row));
+        for (result, row) in self.best.trials.iter().zip(&self.rows) {
+            if row.config.pipelines.is_empty() {
+                table.push(trial_row(&self.best, result, row));
+            }
+        }
+        if table.len() == 1 {
+            return String::new();
         }
         format!(
             "Trials, by {}\n{}",
@@ -215,13 +214,13 @@ impl FinishedSweep {
     }
 }
 
-/// The tensors of the network of `row`, of the sweep in `out`.
+/// The tensors of the trial of `row`, of the sweep in `out`.
 fn tensors_of_row(out: &Path, row: &TrialRow) -> Result<PathBuf> {
     let settings = TensorSettings::from_config(&row.config)?;
     Ok(sweep::tensors_dir(out, &settings))
 }
 
-fn trial_row(best: &BestNetwork, result: &sweep::TrialResult, row: &TrialRow) -> Vec<String> {
+fn trial_row(best: &BestModel, result: &sweep::TrialResult, row: &TrialRow) -> Vec<String> {
     let Ok(TrialConfig {
         tensors: Some(tensors),
         model: TrialModel::Network(training),
@@ -245,7 +244,7 @@ fn trial_row(best: &BestNetwork, result: &sweep::TrialResult, row: &TrialRow) ->
         network.batch_size.to_string(),
     ];
 
-    match result.best() {
+    match result.best_epoch() {
         Some(epoch) => row.extend([
             epoch.epoch.to_string(),
             format!("{:.4}", epoch.validation_loss),

@@ -8,20 +8,20 @@ use crate::advice::{self, JobAdvice, JobSelection, ModelSkill};
 use crate::config::Config;
 use crate::events::EventStore;
 use crate::tensors::{Dataset, SplitSide};
-use crate::training::{ModelEvaluation, TrainingRun, evaluate_run, evaluation_path};
+use crate::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use crate::{manifest, output};
 
-/// Scores `run`, which is in `dir`, on one side and writes the scores beside it.
+/// Scores `model`, which is in `dir`, on one side and writes the scores beside it.
 pub(super) fn score(
-    run: &TrainingRun,
+    model: &TrainedModel,
     dir: &Path,
     dataset: &Dataset,
     side: SplitSide,
     resamples: usize,
     best: Option<Vec<f64>>,
 ) -> Result<ModelEvaluation> {
-    let evaluation = evaluate_run(run, dataset, side, resamples, best)?;
-    if run.summary.tensors_key != dataset.key {
+    let evaluation = evaluate_run(model, dataset, side, resamples, best)?;
+    if model.tensors_key != dataset.key {
         output::note(
             "note: the model was trained on other tensors; holds that it learned from may be among these",
         );
@@ -34,7 +34,7 @@ pub(super) fn score(
 /// what its evaluation showed.
 pub(super) fn judge(
     store: &EventStore,
-    run: &TrainingRun,
+    model: &TrainedModel,
     dir: &Path,
     config: &Config,
     selections: &[JobSelection],
@@ -42,7 +42,7 @@ pub(super) fn judge(
 ) -> Result<Vec<JobAdvice>> {
     advice::advise(
         store,
-        run,
+        model,
         model_skill(dir),
         &config.advice,
         selections,

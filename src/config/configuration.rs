@@ -96,10 +96,19 @@ pub struct EvaluationConfig {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct AdviceConfig {
-    pub release_from: f64,
-    pub fix_below: f64,
+    pub precision: f64,
+    pub probable_precision: f64,
+    pub cost: Option<AdviceCost>,
     pub remove_from_holds: usize,
-    pub min_like_cases: usize,
+}
+
+/// What mistakes cost, each in the same unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct AdviceCost {
+    pub wasted_run: f64,
+    pub lost_success: f64,
 }
 
 impl Config {
@@ -236,8 +245,17 @@ impl Config {
 
 impl AdviceConfig {
     fn check(&self) -> Result<()> {
-        check_range("advice.release_from", self.release_from, 0.0..=1.0)?;
-        check_range("advice.fix_below", self.fix_below, 0.0..=self.release_from)
+        check_range("advice.precision", self.precision, 0.5..=1.0)?;
+        check_range(
+            "advice.probable_precision",
+            self.probable_precision,
+            0.5..=self.precision,
+        )?;
+        if let Some(cost) = self.cost {
+            check_range("advice.cost.wasted_run", cost.wasted_run, 1e-9..=1e9)?;
+            check_range("advice.cost.lost_success", cost.lost_success, 1e-9..=1e9)?;
+        }
+        Ok(())
     }
 }
 

@@ -26,7 +26,7 @@ mod training;
 pub mod yaml;
 
 pub use configuration::{
-    AdviceConfig, Config, DEFAULT, EvaluationConfig, FILE, ParseConfig, WandbConfig,
+    AdviceConfig, AdviceCost, Config, DEFAULT, EvaluationConfig, FILE, ParseConfig, WandbConfig,
 };
 pub use dag::{DagConfig, SharedInputs, SubmitCommand, SubmitCommands, SubmitConfig};
 pub use data::{CrossValidation, DataConfig, EVALUATE, Folds, WHOLE};

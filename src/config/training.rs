@@ -13,6 +13,7 @@ use super::threshold::Threshold;
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct TrainingConfig {
     pub checkpoint_minutes: f64,
+    pub time_cuts: usize,
     pub threshold: Threshold,
     pub parameters: SearchParameters<NetworkParameters>,
 }
@@ -24,6 +25,7 @@ impl TrainingConfig {
             self.checkpoint_minutes,
             0.0..=1e6,
         )?;
+        check_range("training.time_cuts", self.time_cuts as f64, 1.0..=100.0)?;
         self.threshold.check()?;
         self.parameters.check()
     }

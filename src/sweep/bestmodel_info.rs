@@ -5,18 +5,18 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::best_network::{BestNetwork, TrialResult};
+use super::best_model::{BestModel, TrialResult};
 use super::choice::SplitChoice;
 use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::paths::{BEST_FILE, INFO_FILE, trial_dir};
 use super::trial_row::{hyper_parameters, plain_value};
 use crate::config::Config;
 use crate::tensors::SplitSide;
-use crate::training::{ModelEvaluation, TrainingRun, evaluation_path};
+use crate::training::{ModelEvaluation, TrainedModel, evaluation_path};
 use crate::{escape, files, manifest, pipelines};
 
 /// Writes `best`, of the sweep in `dir`, for programs and for people.
-pub fn write_best_network(dir: &Path, best: &BestNetwork) -> Result<()> {
+pub fn write_best_model(dir: &Path, best: &BestModel) -> Result<()> {
     manifest::write_json(&dir.join(BEST_FILE), best)?;
     files::write_atomic(
         &dir.join(INFO_FILE),
@@ -29,19 +29,18 @@ pub fn write_best_network(dir: &Path, best: &BestNetwork) -> Result<()> {
 /// they are not beside the model yet.
 pub fn best_model_info(
     dir: &Path,
-    best: &BestNetwork,
+    best: &BestModel,
     evaluation: Option<&ModelEvaluation>,
 ) -> Result<String> {
     let run = trial_dir(dir, best.trial);
-    let model = trial_dir(Path::new(""), best.trial).join("model.safetensors");
+    let trained = TrainedModel::open(&run)?;
+    let file = trial_dir(Path::new(""), best.trial).join(trained.file);
     let chosen = best.trials.iter().find(|trial| trial.trial == best.trial);
-    let epoch = chosen
-        .and_then(TrialResult::best)
-        .map_or(String::new(), |epoch| epoch.epoch.to_string());
+    let epoch = chosen.and_then(TrialResult::best_epoch);
     let failed: Vec<&TrialResult> = best
         .trials
         .iter()
-        .filter(|trial| trial.best().is_none())
+        .filter(|trial| trial.has_failed())
         .collect();
 
     let mut info = InfoLines::default();
@@ -49,12 +48,11 @@ pub fn best_model_info(
     info.add("metric", best.metric.name);
     info.add("goal", format!("{:?}", best.metric.goal).to_lowercase());
     info.add("value", best.value);
-    info.add("epoch", epoch);
-    info.add("model", model.display());
-    info.add(
-        "model_sha256",
-        TrainingRun::open(&run)?.summary.model_sha256,
-    );
+    if let Some(epoch) = epoch {
+        info.add("epoch", epoch.epoch);
+    }
+    info.add("model", file.display());
+    info.add("model_sha256", trained.sha256);
     info.add("trials", best.trials.len());
     info.add("failed", failed.len());
     for trial in failed {
@@ -119,7 +117,7 @@ fn add_test_scores(
     Ok(())
 }
 
-/// Writes what is known of the best trial of each split for people, as [`write_best_network`] does:
+/// Writes what is known of the best trial of each split for people, as [`write_best_model`] does:
 /// each line begins with the name of the split and a dot.
 pub(super) fn write_split_choices(
     dir: &Path,

@@ -39,7 +39,8 @@ pub struct SplitChoice {
     /// What the best is worth without the luck of the choice (BBC-CV); absent where predictions are
     /// missing.
     pub corrected: Option<ScoreEstimate>,
-    /// Its score on the rows held out; with folds these had no part in the choice.
+    /// Its score on the rows held out, which with folds had no part in the choice; of samples of
+    /// logs that on what followed the time cuts, by which it was chosen.
     pub validation: Option<ScoreEstimate>,
     /// Its score on the test side of samples of logs, which had no part in the choice.
     pub test: Option<ScoreEstimate>,
@@ -145,16 +146,22 @@ impl SplitChoice {
         let tables = trial_data::fit_tables(sweep, &best.trial_config()?)?;
 
         let own = trial_data::trial_predictions(sweep, best, &tables).ok();
-        if let (Some(validate), Some(own)) = (&tables.validate, own) {
-            let probabilities = doubles(&own.validation);
-            self.validation =
-                true_classes(validate).interval(&self.metric, &probabilities, resamples, seed);
-        }
+        self.validation = match (own, &tables.validate) {
+            (Some(own), Some(validate)) => {
+                let probabilities = doubles(&own.validation);
+                true_classes(validate).interval(&self.metric, &probabilities, resamples, seed)
+            }
+            (Some(own), None) if tables.samples.is_some() => {
+                let predicted = PredictedRows::known_to_all(&tables.train, &[&own.folds]);
+                predicted.interval(&self.metric, resamples, seed)
+            }
+            _ => None,
+        };
 
-        if let Some((table, probabilities)) = trial_data::test_predictions(sweep, best)? {
-            let probabilities = doubles(&probabilities);
-            self.test =
-                true_classes(&table).interval(&self.metric, &probabilities, resamples, seed);
+        let tested = trial_data::test_predictions(sweep, best)?;
+        if let Some((table, probabilities)) = &tested {
+            let probabilities = doubles(probabilities);
+            self.test = true_classes(table).interval(&self.metric, &probabilities, resamples, seed);
         }
 
         // The model may have been removed, as by `--keep 0`.
@@ -167,7 +174,9 @@ impl SplitChoice {
                     true_classes(table).interval(&self.metric, &probabilities, resamples, seed);
                 self.evaluation.insert(name.clone(), estimate);
             }
-            let held_out = tables.validate.as_ref().or(tables.evaluate.values().next());
+            let of_test = tested.as_ref().map(|(table, _)| table);
+            let held_out = tables.validate.as_ref().or(of_test);
+            let held_out = held_out.or(tables.evaluate.values().next());
             let importances = FeatureImportances::compute(&fitted, held_out, &self.metric, seed);
             self.importances = Some(importances);
         }
@@ -223,19 +232,44 @@ fn corrected_estimate(
         predicted.push(values);
     }
 
-    let is_known = |row: &usize| {
-        predicted
-            .iter()
-            .all(|values| !values[row * classes].is_nan())
-    };
-    let known: Vec<usize> = (0..table.row_count()).filter(is_known).collect();
+    let known = PredictedRows::known_to_all(table, &predicted);
+    true_classes(&known.table).corrected(metric, &known.trials, resamples, seed)
+}
 
-    let mut trials: Vec<Vec<f64>> = Vec::new();
-    for values in predicted {
-        let of_row = |row: &usize| doubles(&values[row * classes..][..classes]);
-        trials.push(known.iter().flat_map(of_row).collect());
+/// The rows of a table that every one of some trials predicted.
+struct PredictedRows {
+    table: FeatureTable,
+    /// What each trial predicted of them, `[n, classes]`.
+    trials: Vec<Vec<f64>>,
+}
+
+impl PredictedRows {
+    /// Those of `table` for which none of `predicted`, a `[n, classes]` of each trial, is NaN.
+    fn known_to_all(table: &FeatureTable, predicted: &[&[f32]]) -> PredictedRows {
+        let classes = table.classes.len();
+        let is_known = |row: &usize| {
+            predicted
+                .iter()
+                .all(|values| !values[row * classes].is_nan())
+        };
+        let known: Vec<usize> = (0..table.row_count()).filter(is_known).collect();
+
+        let mut trials: Vec<Vec<f64>> = Vec::new();
+        for values in predicted {
+            let of_row = |row: &usize| doubles(&values[row * classes..][..classes]);
+            trials.push(known.iter().flat_map(of_row).collect());
+        }
+        PredictedRows {
+            table: table.select_rows(&known),
+            trials,
+        }
     }
-    true_classes(&table.select_rows(&known)).corrected(metric, &trials, resamples, seed)
+
+    /// The score of the first trial.
+    fn interval(&self, metric: &Metric, resamples: usize, seed: u64) -> Option<ScoreEstimate> {
+        let probabilities = self.trials.first()?;
+        true_classes(&self.table).interval(metric, probabilities, resamples, seed)
+    }
 }
 
 fn doubles(values: &[f32]) -> Vec<f64> {

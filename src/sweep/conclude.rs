@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::best_network::BestNetwork;
+use super::best_model::BestModel;
 use super::best_trial::BestTrial;
 use super::bestmodel_info::best_model_info;
 use super::choice::{SplitChoice, choose_pipelines};
@@ -18,13 +18,13 @@ use super::paths::{
     BEST_FILE, CHOSEN_FILE, INFO_FILE, PREDICTIONS_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE,
     table_dir, tensors_dir, trial_dir,
 };
-use super::results::choose_network;
+use super::results::choose_model;
 use super::trial_data::trial_dataset_side;
 use super::trial_row::{TrialEnd, TrialRow, whole_budget};
 use crate::config::Config;
 use crate::queue::{ChunkEntry, WorkItem};
 use crate::tensors::SplitSide;
-use crate::training::{ModelEvaluation, TrainingRun, evaluate_run, evaluation_path};
+use crate::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use crate::{files, manifest};
 
 /// The row of `trial`, which `config` describes, and of which no part has left one.
@@ -50,18 +50,18 @@ pub fn lost_row(config: &Config, trial: usize, error: &str) -> TrialRow {
 pub fn conclude_parts(sweep: &SweepFolder, rows: &[TrialRow], out: &Path) -> Result<()> {
     fs_err::create_dir_all(out)?;
     let best_pipelines = best_rows_of_splits(sweep, rows);
-    let best_network = choose_network(sweep, rows);
+    let best_model = choose_model(sweep, rows);
     // Without pipelines, a network is all that there is to choose.
-    let best_network = if best_pipelines.is_empty() {
-        Some(best_network?)
+    let best_model = if best_pipelines.is_empty() {
+        Some(best_model?)
     } else {
-        best_network.ok()
+        best_model.ok()
     };
 
-    if let Some(best) = &best_network {
+    if let Some(best) = &best_model {
         manifest::write_json(&out.join(BEST_FILE), best)?;
     }
-    let needed = needed_files(sweep, rows, best_network.as_ref(), &best_pipelines)?;
+    let needed = needed_files(sweep, rows, best_model.as_ref(), &best_pipelines)?;
     files::write_atomic(&out.join(CHOSEN_FILE), needed.into_text().as_bytes())?;
 
     files::write_atomic(&out.join(TABLE_FILE), csv_table(rows).as_bytes())?;
@@ -74,16 +74,17 @@ pub fn conclude_parts(sweep: &SweepFolder, rows: &[TrialRow], out: &Path) -> Res
 fn needed_files<'a>(
     sweep: &'a SweepFolder,
     rows: &[TrialRow],
-    best_network: Option<&BestNetwork>,
+    best_model: Option<&BestModel>,
     best_pipelines: &[&TrialRow],
 ) -> Result<NeededFiles<'a>> {
     let mut needed = NeededFiles::new(&sweep.dir);
 
-    if let Some(best) = best_network {
+    if let Some(best) = best_model {
         let row = row_of_trial(rows, best.trial)?;
         let of_model = [
             "manifest.json",
             "model.safetensors",
+            "pipeline.json",
             "metrics.json",
             "config.yaml",
         ];
@@ -98,7 +99,7 @@ fn needed_files<'a>(
     }
 
     // What a choice is worth without its luck follows from what every trial predicted.
-    for row in rows.iter().filter(|row| row.fit.is_some()) {
+    for row in rows {
         needed.add(&trial_dir(&sweep.dir, row.trial), &[PREDICTIONS_FILE]);
     }
     Ok(needed)
@@ -174,7 +175,7 @@ fn best_rows_of_splits<'a>(sweep: &SweepFolder, rows: &'a [TrialRow]) -> Vec<&'a
 #[derive(Debug)]
 pub struct EvaluatedChoices {
     /// The best network, with its scores on the test side.
-    pub network: Option<(BestNetwork, ModelEvaluation)>,
+    pub network: Option<(BestModel, ModelEvaluation)>,
     /// The best pipeline of each split.
     pub choices: Vec<SplitChoice>,
 }
@@ -190,7 +191,7 @@ pub fn evaluate_choices(
     out: &Path,
 ) -> Result<EvaluatedChoices> {
     fs_err::create_dir_all(out)?;
-    let network = match choose_network(sweep, rows) {
+    let network = match choose_model(sweep, rows) {
         Ok(best) => Some(evaluate_network(sweep, rows, best, out)?),
         Err(_) => None,
     };
@@ -209,13 +210,13 @@ pub fn evaluate_choices(
 fn evaluate_network(
     sweep: &SweepFolder,
     rows: &[TrialRow],
-    best: BestNetwork,
+    best: BestModel,
     out: &Path,
-) -> Result<(BestNetwork, ModelEvaluation)> {
+) -> Result<(BestModel, ModelEvaluation)> {
     let row = row_of_trial(rows, best.trial)?;
     let dataset = trial_dataset_side(sweep, &row.trial_config()?, SplitSide::Test)?;
     let evaluation = evaluate_run(
-        &TrainingRun::open(&trial_dir(&sweep.dir, best.trial))?,
+        &TrainedModel::open(&trial_dir(&sweep.dir, best.trial))?,
         &dataset,
         SplitSide::Test,
         sweep.config.evaluation.resamples,

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::pipeline_fit::FitScores;
 use super::trial_row::{TrialRow, plain_value};
 use crate::config::MetricName;
-use crate::training::{ClassScores, Scores};
+use crate::training::{ClassScores, FitScores, Scores};
 
 /// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves
 /// the configuration out.

@@ -2,7 +2,7 @@
 //! workers that share a folder.
 
 mod bbc_cv;
-mod best_network;
+mod best_model;
 mod best_trial;
 mod bestmodel_info;
 mod choice;
@@ -36,9 +36,9 @@ mod trials;
 mod worker;
 
 pub use bbc_cv::{ScoreEstimate, TrueClasses};
-pub use best_network::{BestNetwork, TrialResult, resolve_run};
+pub use best_model::{BestModel, TrialResult, resolve_run};
 pub use best_trial::{BestTrial, best_trial};
-pub use bestmodel_info::{best_model_info, write_best_network};
+pub use bestmodel_info::{best_model_info, write_best_model};
 pub use choice::{SplitChoice, choose_pipelines};
 pub use conclude::{EvaluatedChoices, conclude_parts, evaluate_choices, lost_row};
 pub use csv_table::csv_line;
@@ -53,11 +53,11 @@ pub use paths::{
     tensors_dir, trial_dir,
 };
 pub use permutation_importance::{FeatureImportance, FeatureImportances};
-pub use pipeline_fit::{FIT, FitScores, FitTables, PipelineFit, PipelineTask, TrialPredictions};
+pub use pipeline_fit::{FitTables, PipelineFit, PipelineTask, TrialPredictions};
 pub use prepare::{
     PrepareListener, PrepareStep, begin_sweep, make_tensors, prepare_events, prepare_tables,
 };
-pub use results::{DEFAULT_KEEP, choose_network, clean_up, trial_rows};
+pub use results::{DEFAULT_KEEP, choose_model, clean_up, trial_rows};
 pub use status::{HeardProcess, RunningTrial, SweepStatus, sweep_status};
 pub use trial_config::{TrialConfig, TrialModel};
 pub use trial_duration::measure_trial;

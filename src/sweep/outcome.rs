@@ -75,6 +75,7 @@ struct OutcomeFields {
 
 #[derive(Deserialize)]
 struct FitLosses {
+    rolling: Option<ScoreLoss>,
     mean: Option<ScoreLoss>,
     validation: Option<ScoreLoss>,
 }
@@ -114,7 +115,7 @@ impl SharedNames {
         let is_fit = row.fit.is_some();
         let of_fit = row
             .fit
-            .and_then(|fit| fit.mean.or(fit.validation)?.loss)
+            .and_then(|fit| fit.rolling.or(fit.mean).or(fit.validation)?.loss)
             .filter(|loss| loss.is_finite());
         let loss = of_fit.or(of_network).unwrap_or(f64::INFINITY);
         let pipeline = self.shared_name(&row.pipeline);

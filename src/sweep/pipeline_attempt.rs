@@ -6,10 +6,11 @@ use anyhow::Result;
 
 use super::deadline::AttemptDeadline;
 use super::kept_trials::ComparisonGroup;
-use super::pipeline_fit::{self, FitScores, FitTables, PipelineTask};
+use super::pipeline_fit::{self, FitTables, PipelineTask};
 use super::trial_files::{KeptFiles, TrialFiles};
 use super::trial_row::TrialRow;
 use crate::config::{Config, MetricName};
+use crate::training::FitScores;
 
 /// An attempt at a trial of a pipeline, of a queue or in a part.
 pub(super) struct PipelineAttempt<'a> {

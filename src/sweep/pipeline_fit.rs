@@ -7,23 +7,21 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use rand::Rng as _;
-use serde::{Deserialize, Serialize};
 
 use super::paths::PREDICTIONS_FILE;
-use crate::config::{Config, CrossValidation, MetricName};
+use crate::config::{Config, CrossValidation, Threshold};
 use crate::manifest::Checksum;
 use crate::pipelines::{FittedPipeline, HyperParameters, effective_hyper_parameters};
-use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
-use crate::tables::{FeatureTable, JoinedTable, SplitRows, cross_validation_folds};
-use crate::training::ClassScores;
-use crate::{files, manifest, pipelines};
-
-/// Directories of fitted pipelines.
-pub const FIT: ArtefactFormat = ArtefactFormat {
-    name: "fit",
-    version: 2,
-    rebuild: "poolcast sweep run DIR",
+use crate::shard::{self, Shard, ShardColumn};
+use crate::tables::{
+    CrossValidationFold, FeatureTable, JoinedTable, SplitRows, cross_validation_folds,
 };
+use crate::tensors::TensorSettings;
+use crate::training::{
+    Calibration, ClassScores, FIT, FitScores, FitSummary, RollingPrediction, RollingPredictions,
+    SampleFit, SuccessRates, TimeCut, logit, pipeline_sha256,
+};
+use crate::{files, manifest, pipelines};
 
 /// What a pipeline learns from, and what it is validated on.
 #[derive(Debug)]
@@ -32,12 +30,29 @@ pub struct FitTables {
     pub train: FeatureTable,
     /// When each row of `train` was, if that is known.
     pub times: Option<Vec<f64>>,
+    /// Where samples of logs come from; `None` of tables.
+    pub samples: Option<SampleSource>,
     /// Held out.
     pub validate: Option<FeatureTable>,
     /// Further rows to score on, by name.
     pub evaluate: BTreeMap<String, FeatureTable>,
     /// The digest of where they come from.
     pub key: String,
+}
+
+/// Samples of logs that a pipeline is fitted to.
+#[derive(Debug)]
+pub struct SampleSource {
+    /// What each fit learns from and predicts, of the rows of `train`; the last one's model remains.
+    pub cuts: Vec<TimeCut>,
+    /// From which probability on success is predicted.
+    pub threshold: Threshold,
+    /// How the samples were made.
+    pub tensors: TensorSettings,
+    /// The digest of the tensors.
+    pub tensors_key: String,
+    /// Success by hold code on the samples.
+    pub rates: SuccessRates,
 }
 
 impl FitTables {
@@ -73,6 +88,7 @@ impl FitTables {
         Ok(FitTables {
             train,
             times,
+            samples: None,
             validate: (validate.row_count() > 0).then_some(validate),
             evaluate,
             key,
@@ -100,36 +116,11 @@ fn content_key(table: &FeatureTable, sides: &SplitRows, times: Option<&[f64]>) -
     manifest::key(&(checksum.finish(), &table.features, &table.classes, sizes))
 }
 
-/// What a fit came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FitScores {
-    /// Of each fold.
-    pub folds: Vec<ClassScores>,
-    /// Their mean, if there are any.
-    pub mean: Option<ClassScores>,
-    /// Of the rows held out, if there are any.
-    pub validation: Option<ClassScores>,
-    /// Of further rows, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub evaluation: BTreeMap<String, ClassScores>,
-}
-
-impl FitScores {
-    /// The value that a sweep chooses by: the mean over the folds, else that of the rows held out.
-    /// Where there are both, the latter has no part in the choice.
-    pub fn watched(&self, name: MetricName) -> Option<f64> {
-        self.mean
-            .as_ref()
-            .or(self.validation.as_ref())?
-            .watched(name)
-    }
-}
-
 /// What was predicted, as single precision has it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrialPredictions {
-    /// Of each row learned from, by the fold that did not: `[n, classes]`, NaN where none did.
-    /// Empty without folds.
+    /// Of each row learned from, by a fit that did not, of a fold or before a time cut:
+    /// `[n, classes]`, NaN where there is none. Empty without folds and time cuts.
     pub folds: Vec<f32>,
     /// Of each row held out, `[n, classes]`.
     pub validation: Vec<f32>,
@@ -201,7 +192,14 @@ impl PipelineTask {
         let classes = tables.train.classes.len();
         let mut seconds = Vec::new();
         let folds = self.fit_folds(tables, stop, &mut seconds)?;
-        let model = self.fit_timed(&tables.train, 0, stop, &mut seconds)?;
+        let last_cut = tables.samples.as_ref().and_then(|of| of.cuts.last());
+        let model = match last_cut {
+            Some(last) => {
+                let learned = tables.train.select_rows(&last.learned);
+                self.fit_timed(&learned, 0, stop, &mut seconds)?
+            }
+            None => self.fit_timed(&tables.train, 0, stop, &mut seconds)?,
+        };
 
         let mut validation = None;
         let mut predicted_validation = Vec::new();
@@ -218,15 +216,26 @@ impl PipelineTask {
             evaluation.insert(name.clone(), scores);
         }
 
-        let mean = if folds.scores.is_empty() {
-            None
-        } else {
-            Some(ClassScores::mean(&folds.scores))
-        };
+        let is_rolling = tables.samples.is_some();
+        let has_mean = !is_rolling && !folds.scores.is_empty();
+        let mean = has_mean.then(|| ClassScores::mean(&folds.scores));
+        let rolling = tables
+            .samples
+            .as_ref()
+            .map(|samples| folds.rolling_predictions(&tables.train, &samples.cuts));
+        let samples = tables.samples.as_ref().zip(rolling.as_ref());
+        let samples = samples.map(|(samples, rolling)| SampleFit {
+            tensors: samples.tensors.clone(),
+            tensors_key: samples.tensors_key.clone(),
+            rates: samples.rates.clone(),
+            calibration: Calibration::fit(rolling, samples.threshold),
+            seed: self.seed,
+        });
         Ok(PipelineFit {
             scores: FitScores {
                 folds: folds.scores,
                 mean,
+                rolling: rolling.as_ref().map(pooled_scores),
                 validation,
                 evaluation,
             },
@@ -234,6 +243,8 @@ impl PipelineTask {
                 folds: folds.predictions,
                 validation: predicted_validation,
             },
+            rolling,
+            samples,
             model,
             seconds,
         })
@@ -246,12 +257,9 @@ impl PipelineTask {
         stop: &(dyn Fn() -> bool + Sync),
         seconds: &mut Vec<f64>,
     ) -> Result<FittedFolds> {
-        let Some(cv) = self.cv else {
-            return Ok(FittedFolds::default());
-        };
         let train = &tables.train;
         let classes = train.classes.len();
-        let folds = cross_validation_folds(train, tables.times.as_deref(), cv, self.seed)?;
+        let folds = self.folds(tables)?;
         if folds.is_empty() {
             return Ok(FittedFolds::default());
         }
@@ -279,6 +287,23 @@ impl PipelineTask {
         })
     }
 
+    /// What is learned from and predicted besides the model that remains.
+    fn folds(&self, tables: &FitTables) -> Result<Vec<CrossValidationFold>> {
+        if let Some(samples) = &tables.samples {
+            let judged = samples.cuts.iter().filter(|cut| !cut.predicted.is_empty());
+            let folds = judged.map(|cut| CrossValidationFold {
+                train: cut.learned.clone(),
+                test: cut.predicted.clone(),
+            });
+            return Ok(folds.collect());
+        }
+        let times = tables.times.as_deref();
+        match self.cv {
+            Some(cv) => cross_validation_folds(&tables.train, times, cv, self.seed),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Fits `table`, and adds to `seconds` how long that took, also where it fails. `number` is
     /// that of the fold, or 0 for the model, so that each fit has a random stream of its own.
     fn fit_timed(
@@ -304,6 +329,39 @@ struct FittedFolds {
     predictions: Vec<f32>,
 }
 
+impl FittedFolds {
+    /// What fits before time cuts said of success, of rows of `table`.
+    fn rolling_predictions(&self, table: &FeatureTable, cuts: &[TimeCut]) -> RollingPredictions {
+        let mut predictions = RollingPredictions::default();
+        for (number, cut) in cuts.iter().enumerate() {
+            for &row in &cut.predicted {
+                let success = f64::from(self.predictions[2 * row + 1]);
+                predictions.push(RollingPrediction {
+                    sample: row,
+                    cluster: table.groups[row] as u32,
+                    cut: number,
+                    logit: logit(success),
+                    label: table.y[row] == 1,
+                });
+            }
+        }
+        predictions
+    }
+}
+
+/// The scores of what was predicted after all time cuts, pooled.
+fn pooled_scores(predictions: &RollingPredictions) -> ClassScores {
+    let both = |success: f64| [1.0 - success, success];
+    let probabilities = predictions.probabilities();
+    let probabilities: Vec<f64> = probabilities.into_iter().flat_map(both).collect();
+    let y: Vec<u32> = predictions
+        .labels
+        .iter()
+        .map(|label| u32::from(*label))
+        .collect();
+    ClassScores::compute(&probabilities, &y, 2)
+}
+
 /// A trial of a pipeline, done.
 #[derive(Debug)]
 pub struct PipelineFit {
@@ -311,6 +369,10 @@ pub struct PipelineFit {
     pub scores: FitScores,
     /// What it predicted.
     pub predictions: TrialPredictions,
+    /// What it predicted after time cuts, of samples of logs.
+    pub rolling: Option<RollingPredictions>,
+    /// What it says of the samples of logs that it was fitted to.
+    pub samples: Option<SampleFit>,
     /// Fitted to all rows that are learned from.
     pub model: FittedPipeline,
     /// How long each fit took: the folds, then the model.
@@ -321,17 +383,31 @@ impl PipelineFit {
     /// Writes it to the directory `dir`: the same bytes for the same `key`.
     pub fn write(&self, dir: &Path, config: &Config, key: &str) -> Result<()> {
         fs_err::create_dir_all(dir)?;
-        let TrialPredictions { folds, validation } = &self.predictions;
-        let columns = [("folds", folds), ("validation", validation)];
-        let columns = columns.map(|(name, values)| (name.to_owned(), ShardColumn::vector(values)));
-        shard::write(&dir.join(PREDICTIONS_FILE), FIT, &key, columns.to_vec())?;
+        match &self.rolling {
+            Some(rolling) => {
+                rolling.write(dir)?;
+            }
+            None => self.predictions.write(dir, key)?,
+        }
         self.model.write(dir)?;
         config.write(dir)?;
-        manifest::write(dir, FIT, key, &self.scores)
+        let summary = FitSummary {
+            scores: self.scores.clone(),
+            samples: self.samples.clone(),
+            pipeline_sha256: pipeline_sha256(dir)?,
+        };
+        manifest::write(dir, FIT, key, &summary)
     }
 }
 
 impl TrialPredictions {
+    fn write(&self, dir: &Path, key: &str) -> Result<()> {
+        let TrialPredictions { folds, validation } = self;
+        let columns = [("folds", folds), ("validation", validation)];
+        let columns = columns.map(|(name, values)| (name.to_owned(), ShardColumn::vector(values)));
+        shard::write(&dir.join(PREDICTIONS_FILE), FIT, &key, columns.to_vec())
+    }
+
     /// Reads those of the trial in `dir`.
     ///
     /// # Errors
@@ -348,8 +424,8 @@ impl TrialPredictions {
 
 /// The scores of the fit in `dir`, if it is finished and of this `key`.
 pub(super) fn finished_scores(dir: &Path, key: &str) -> Option<FitScores> {
-    let found = manifest::read::<FitScores>(dir, FIT).ok()?;
-    (found.key == key).then_some(found.body)
+    let found = manifest::read::<FitSummary>(dir, FIT).ok()?;
+    (found.key == key).then_some(found.body.scores)
 }
 
 /// Removes the model in `dir`; it can be made again from the row.

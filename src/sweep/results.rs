@@ -1,14 +1,14 @@
 //! The rows of a sweep → its results: a table for programs, one for spreadsheets, the best trial,
 //! and the models of the best.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use super::best_network::{BestNetwork, TrialResult};
-use super::bestmodel_info::{write_best_network, write_split_choices};
+use super::best_model::{BestModel, TrialResult};
+use super::bestmodel_info::{write_best_model, write_split_choices};
 use super::choice::choose_pipelines;
 use super::csv_table::CsvColumns;
 use super::folder::SweepFolder;
@@ -51,8 +51,8 @@ pub(super) fn write_results(
     for row in &networks {
         training::remove_checkpoint(&trial_dir(&sweep.dir, row.trial))?;
     }
-    if let Ok(best) = choose_network(sweep, &last_rows(networks)) {
-        write_best_network(&sweep.dir, &best)?;
+    if let Ok(best) = best_of_outcomes(sweep, &mut outcomes) {
+        write_best_model(&sweep.dir, &best)?;
     }
 
     if !sweep.config.pipelines.is_empty() {
@@ -141,27 +141,25 @@ pub fn trial_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
         .collect()
 }
 
-/// The last row of each trial.
-fn last_rows(rows: Vec<TrialRow>) -> Vec<TrialRow> {
-    let last: BTreeMap<usize, TrialRow> = rows.into_iter().map(|row| (row.trial, row)).collect();
-    last.into_values().collect()
+/// As [`choose_model`], with one row in memory at a time.
+fn best_of_outcomes(sweep: &SweepFolder, outcomes: &mut TrialOutcomes) -> Result<BestModel> {
+    let mut trials = Vec::new();
+    if !sweep.config.data.is_given() {
+        for at in 0..outcomes.all().len() {
+            trials.push(TrialResult::from(&outcomes.row(at)?));
+        }
+    }
+    BestModel::choose(&sweep.config.wandb.sweep.metric, trials)
 }
 
-/// The best network of the trials that have ended.
+/// The best model of the trials over samples of logs that have ended, of whatever kind.
 ///
 /// # Errors
 /// Fails when none has a value.
-pub fn choose_network(sweep: &SweepFolder, rows: &[TrialRow]) -> Result<BestNetwork> {
-    let networks = rows.iter().filter(|row| row.config.pipelines.is_empty());
-    let trials = networks.map(|row| {
-        let (metrics, error) = (row.metrics.clone(), row.error.clone());
-        TrialResult {
-            trial: row.trial,
-            error,
-            metrics,
-        }
-    });
-    BestNetwork::choose(&sweep.config.wandb.sweep.metric, trials.collect())
+pub fn choose_model(sweep: &SweepFolder, rows: &[TrialRow]) -> Result<BestModel> {
+    let of_logs = rows.iter().filter(|row| !row.config.data.is_given());
+    let trials = of_logs.map(TrialResult::from).collect();
+    BestModel::choose(&sweep.config.wandb.sweep.metric, trials)
 }
 
 /// Removes the models of all but the `keep` best networks, and all that the fits of pipelines left,

@@ -9,15 +9,17 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::folder::SweepFolder;
 use super::paths::{table_dir, tensors_dir, trial_dir};
-use super::pipeline_fit::{FitTables, TrialPredictions};
+use super::pipeline_fit::{FitTables, SampleSource, TrialPredictions};
 use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
+use crate::config::TrainingConfig;
 use crate::error::hinted;
 use crate::manifest;
-use crate::pipelines::FittedPipeline;
 use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
-use crate::training::{TrainingRun, predict_side};
+use crate::training::{
+    LEARNED_SIDES, RollingPredictions, SuccessRates, TrainedModel, predict_side, sigmoid, time_cuts,
+};
 
 /// What trials learn from, kept for those that share it.
 #[derive(Default)]
@@ -75,22 +77,35 @@ fn table_split(trial: &TrialConfig) -> Result<&str> {
 /// Fails where that is not what it was when the sweep began.
 pub(super) fn fit_tables(sweep: &SweepFolder, trial: &TrialConfig) -> Result<FitTables> {
     if trial.tensors.is_some() {
-        let dataset = trial_dataset(sweep, trial)?;
-        let side = |side| sample_features(&dataset, side);
-        let (train, validate) = (side(SplitSide::Train)?, Some(side(SplitSide::Validate)?));
-        let validate = validate.filter(|table| table.row_count() > 0);
-        return Ok(FitTables {
-            train,
-            times: None,
-            validate,
-            evaluate: BTreeMap::new(),
-            key: dataset.key,
-        });
+        return sample_tables(&trial_dataset(sweep, trial)?, &trial.written.training);
     }
     let dir = table_dir(&sweep.dir);
     let key = manifest::read::<serde_json::Value>(&dir, TABLE)?.key;
     check_same(&dir, &key, &sweep.plan.source_key)?;
     FitTables::from_split(&JoinedTable::open(&dir)?, table_split(trial)?)
+}
+
+/// The samples of `dataset` as rows of one table, and the time cuts between them.
+fn sample_tables(dataset: &Dataset, training: &TrainingConfig) -> Result<FitTables> {
+    let tables: Vec<FeatureTable> = LEARNED_SIDES
+        .iter()
+        .map(|side| sample_features(dataset, *side))
+        .collect::<Result<_>>()?;
+    let samples = SampleSource {
+        cuts: time_cuts(dataset, training.time_cuts)?,
+        threshold: training.threshold,
+        tensors: dataset.summary.settings.clone(),
+        tensors_key: dataset.key.clone(),
+        rates: SuccessRates::learn(dataset)?,
+    };
+    Ok(FitTables {
+        train: FeatureTable::concat(&tables),
+        times: None,
+        key: manifest::key(&(&dataset.key, training.time_cuts, training.threshold))?,
+        samples: Some(samples),
+        validate: None,
+        evaluate: BTreeMap::new(),
+    })
 }
 
 /// The samples of logs that `trial` of `sweep` learns from.
@@ -151,12 +166,10 @@ pub(super) fn trial_predictions(
     rows: &FitTables,
 ) -> Result<TrialPredictions> {
     let dir = &trial_dir(&sweep.dir, row.trial);
-    let found = match &row.fit {
-        Some(_) => TrialPredictions::read(dir)?,
-        None => TrialPredictions {
-            folds: Vec::new(),
-            validation: network_predictions(sweep, row, SplitSide::Validate)?,
-        },
+    let found = if row.config.data.is_given() {
+        TrialPredictions::read(dir)?
+    } else {
+        rolling_predictions(row, dir, rows.train.row_count())?
     };
     let classes = rows.train.classes.len();
     let fits = [
@@ -177,14 +190,28 @@ pub(super) fn trial_predictions(
     Ok(found)
 }
 
-/// The probabilities of both classes that a network gives one side, `[n, 2]`.
-fn network_predictions(sweep: &SweepFolder, row: &TrialRow, side: SplitSide) -> Result<Vec<f32>> {
-    let run = TrainingRun::open(&trial_dir(&sweep.dir, row.trial))?;
-    let successes = predict_side(&run, &trial_dataset(sweep, &row.trial_config()?)?, side)?;
-    Ok(successes
-        .into_iter()
-        .flat_map(|p| [1.0 - p as f32, p as f32])
-        .collect())
+/// What the trial of `row`, which is in `dir`, predicted of those of `count` samples that follow a
+/// time cut. The temperature changes the order of no two of them.
+fn rolling_predictions(row: &TrialRow, dir: &Path, count: usize) -> Result<TrialPredictions> {
+    let predicted = RollingPredictions::read(dir)?;
+    let of_network = row.metrics.as_ref();
+    let calibration = of_network.and_then(|metrics| metrics.calibration);
+
+    let mut folds = vec![f32::NAN; 2 * count];
+    for (&sample, &logit) in predicted.samples.iter().zip(&predicted.logits) {
+        let success = match calibration {
+            Some(calibration) => calibration.probability(logit),
+            None => sigmoid(f64::from(logit)),
+        };
+        let first = 2 * sample as usize;
+        if let Some(of_row) = folds.get_mut(first..first + 2) {
+            of_row.copy_from_slice(&[1.0 - success as f32, success as f32]);
+        }
+    }
+    Ok(TrialPredictions {
+        folds,
+        validation: Vec::new(),
+    })
 }
 
 /// The test side of samples of logs, and what the trial of `row` predicts of it, `[n, 2]`; tables
@@ -197,20 +224,14 @@ pub(super) fn test_predictions(
     if trial.tensors.is_none() {
         return Ok(None);
     }
-    let table = sample_features(&trial_dataset(sweep, &trial)?, SplitSide::Test)?;
+    let dataset = trial_dataset(sweep, &trial)?;
+    let table = sample_features(&dataset, SplitSide::Test)?;
     if table.row_count() == 0 {
         return Ok(None);
     }
-    let probabilities = match &row.fit {
-        Some(_) => {
-            let fitted = FittedPipeline::open(&trial_dir(&sweep.dir, row.trial))?;
-            fitted
-                .probabilities(&table)?
-                .into_iter()
-                .map(|p| p as f32)
-                .collect()
-        }
-        None => network_predictions(sweep, row, SplitSide::Test)?,
-    };
+    let model = TrainedModel::open(&trial_dir(&sweep.dir, row.trial))?;
+    let successes = predict_side(&model, &dataset, SplitSide::Test)?;
+    let both = |success: f64| [1.0 - success as f32, success as f32];
+    let probabilities = successes.into_iter().flat_map(both).collect();
     Ok(Some((table, probabilities)))
 }

@@ -9,11 +9,11 @@ use super::folder::SweepFolder;
 use super::kept_trials::{ComparisonGroup, KeptTrials, MOST_COMPARED};
 use super::network_draws::network_trial_count;
 use super::paths::{publish_lock_file, trial_dir};
-use super::pipeline_fit::{self, FIT, FitScores};
+use super::pipeline_fit;
 use super::rounds;
 use super::trial_row::TrialRow;
 use crate::queue::{ChunkEntry, Queue};
-use crate::training::{RUN_FORMAT, TrainingStatus};
+use crate::training::{FIT, FitScores, RUN_FORMAT, TrainingStatus};
 use crate::{files, manifest, training};
 
 /// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier

@@ -7,11 +7,10 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::pipeline_fit::FitScores;
 use super::trial_config::TrialConfig;
 use crate::config::{Config, MetricName, Parameter, whole};
 use crate::queue::{ChunkEntry, WorkItem};
-use crate::training::{Epoch, Scores, TrainingMetrics, TrainingStatus};
+use crate::training::{Epoch, FitScores, Scores, TrainingMetrics, TrainingStatus};
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -130,13 +129,10 @@ impl TrialRow {
         TrialConfig::new(self.config.clone())
     }
 
-    /// The loss and the scores that it was judged by: on the validation samples, or the means over
-    /// folds.
+    /// The loss and the scores that it was judged by: on the samples after time cuts, on the rows
+    /// held out, or the means over folds.
     pub fn scores(&self) -> Option<(f64, Scores)> {
-        let of_fit = self
-            .fit
-            .as_ref()
-            .and_then(|fit| fit.mean.or(fit.validation));
+        let of_fit = self.fit.as_ref().and_then(|fit| fit.judged().copied());
         let of_network = || {
             self.metrics
                 .as_ref()?

@@ -47,6 +47,30 @@ impl FeatureTable {
         }
     }
 
+    /// The rows of `tables`, which have the same columns and classes, one table after another.
+    ///
+    /// # Panics
+    /// Panics when there is no table.
+    pub fn concat(tables: &[FeatureTable]) -> FeatureTable {
+        let first = &tables[0];
+        let rows = tables.iter().map(FeatureTable::row_count).sum::<usize>();
+        let mut x = Vec::with_capacity(first.column_count() * rows);
+        for place in 0..first.column_count() {
+            for table in tables {
+                x.extend_from_slice(table.column(place));
+            }
+        }
+        let y = tables.iter().flat_map(|table| &table.y);
+        let groups = tables.iter().flat_map(|table| &table.groups);
+        FeatureTable {
+            features: first.features.clone(),
+            x,
+            y: y.copied().collect(),
+            classes: first.classes.clone(),
+            groups: groups.copied().collect(),
+        }
+    }
+
     /// The same rows, of classes that have none left out.
     pub fn with_present_classes(self) -> FeatureTable {
         let mut present: Vec<u32> = self.y.clone();
@@ -87,6 +111,8 @@ mod tests {
             (&[3.0, 1.0][..], &[30.0, 10.0][..])
         );
         assert_eq!((&rows.y[..], &rows.groups[..]), (&[0, 0][..], &[9, 7][..]));
+        let apart = [0, 1, 2].map(|row| table.select_rows(&[row]));
+        assert_eq!(FeatureTable::concat(&apart), table);
         let ones = table.select_rows(&[1, 1]).with_present_classes();
         assert_eq!((ones.y, ones.classes), (vec![0, 0], vec!["+".to_owned()]));
     }

@@ -26,5 +26,5 @@ pub use joined_table_store::{TABLE, joined_table_key};
 pub use metadata::{MetadataColumn, MetadataTable};
 pub use new_rows::read_new_rows;
 pub use output_table::{OutputCells, OutputTable};
-pub use sample_features::sample_features;
+pub use sample_features::{hold_features, sample_features};
 pub use split_rows::SplitRows;

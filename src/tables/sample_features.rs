@@ -4,7 +4,10 @@ use anyhow::Result;
 
 use super::feature_table::FeatureTable;
 use crate::config::FeatureGroup;
-use crate::tensors::{Dataset, EMPTY_CELL, SplitSide, static_names};
+use crate::tensors::{Dataset, EMPTY_CELL, SplitSide, TensorSettings, static_names};
+
+/// What becomes of a released job.
+const CLASSES: [&str; 2] = ["failure", "success"];
 
 /// The samples of one side as rows, for models that see no order of time: of each state the frames
 /// that the held job spent in it (`frames_012`), whether it was its last (`last_012`), and the
@@ -19,32 +22,66 @@ pub fn sample_features(dataset: &Dataset, side: SplitSide) -> Result<FeatureTabl
     let jobs = dataset.summary.settings.j;
     let mut rows: Vec<Vec<f64>> = Vec::new();
     for at in 0..dataset.len(side) {
-        let mut row = state_columns(dataset.codes(side, at), jobs, states);
-        let statics = dataset.statics(side, at).iter();
-        row.extend(statics.map(|&number| f64::from(number)));
-        rows.push(row);
+        let statics = dataset.statics(side, at);
+        rows.push(sample_row(dataset.codes(side, at), jobs, states, statics));
     }
 
-    let features = column_names(states, &dataset.summary.settings.features);
-    let mut x = Vec::with_capacity(features.len() * rows.len());
-    for column in 0..features.len() {
-        x.extend(rows.iter().map(|row| row[column]));
-    }
     let labels = dataset.column::<u8>(side, "label")?;
     let clusters = dataset.column::<u32>(side, "group")?;
     Ok(FeatureTable {
-        features,
-        x,
+        features: column_names(states, &dataset.summary.settings.features),
+        x: columns_of_rows(&rows),
         y: labels.into_iter().map(u32::from).collect(),
-        classes: ["failure", "success"].map(str::to_owned).to_vec(),
+        classes: CLASSES.map(str::to_owned).to_vec(),
         groups: clusters.into_iter().map(u64::from).collect(),
     })
 }
 
+/// Holds whose outcome nobody knows, as rows with the same columns: `codes` `[n, m, j]` and
+/// `statics` `[n, s]`. Their classes and groups mean nothing.
+pub fn hold_features(tensors: &TensorSettings, codes: &[u8], statics: &[f32]) -> FeatureTable {
+    let states = tensors.e();
+    let features = column_names(states, &tensors.features);
+    let s = features.len() - KINDS.len() * states;
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    for (at, codes) in codes.chunks_exact(tensors.m * tensors.j).enumerate() {
+        let statics = &statics[at * s..][..s];
+        rows.push(sample_row(codes, tensors.j, states, statics));
+    }
+
+    let count = rows.len();
+    FeatureTable {
+        features,
+        x: columns_of_rows(&rows),
+        y: vec![0; count],
+        classes: CLASSES.map(str::to_owned).to_vec(),
+        groups: vec![0; count],
+    }
+}
+
+fn sample_row(codes: &[u8], jobs: usize, states: usize, statics: &[f32]) -> Vec<f64> {
+    let mut row = state_columns(codes, jobs, states);
+    row.extend(statics.iter().map(|&number| f64::from(number)));
+    row
+}
+
+/// Rows `[n, f]` as columns `[f, n]`.
+fn columns_of_rows(rows: &[Vec<f64>]) -> Vec<f64> {
+    let columns = rows.first().map_or(0, Vec::len);
+    let mut x = Vec::with_capacity(columns * rows.len());
+    for column in 0..columns {
+        x.extend(rows.iter().map(|row| row[column]));
+    }
+    x
+}
+
+/// What is counted of each state.
+const KINDS: [&str; 3] = ["frames", "last", "share"];
+
 /// The names of the columns, for `e` states and these static features.
 fn column_names(e: usize, groups: &[FeatureGroup]) -> Vec<String> {
     let mut names = Vec::new();
-    for kind in ["frames", "last", "share"] {
+    for kind in KINDS {
         names.extend((0..e).map(|state| format!("{kind}_{state:03}")));
     }
     names.extend(static_names(groups));

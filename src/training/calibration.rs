@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::scores::{Scores, sigmoid};
+use super::rolling_predictions::RollingPredictions;
+use super::scores::{Scores, mean_cross_entropy, sigmoid};
 use crate::config::Threshold;
 
 /// The least inverse temperature. Where all samples are on their wrong side, the likelihood alone
@@ -27,9 +28,15 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Fits the temperature to `logits` and `labels`, then chooses the threshold.
-    pub(super) fn fit(logits: &[f32], labels: &[bool], threshold: Threshold) -> Calibration {
-        let temperature = fit_temperature(logits, labels);
+    /// Fits the temperature to what was predicted, then chooses the threshold. A temperature that
+    /// would not have helped on the latest cut is not kept.
+    pub fn fit(predictions: &RollingPredictions, threshold: Threshold) -> Calibration {
+        let RollingPredictions { logits, labels, .. } = predictions;
+        let temperature = if helps_on_latest_cut(predictions) {
+            fit_temperature(logits, labels)
+        } else {
+            1.0
+        };
         let probabilities: Vec<f64> = logits
             .iter()
             .map(|&x| sigmoid(f64::from(x) / temperature))
@@ -46,6 +53,38 @@ impl Calibration {
     pub fn probability(&self, logit: f32) -> f64 {
         sigmoid(f64::from(logit) / self.temperature)
     }
+}
+
+/// Whether the temperature that earlier cuts call for lowers the loss on the latest one. With one
+/// cut alone there is nothing to ask.
+fn helps_on_latest_cut(predictions: &RollingPredictions) -> bool {
+    let Some(latest) = predictions.cuts.iter().max() else {
+        return true;
+    };
+    let mut earlier = LabelledLogits::default();
+    let mut last = LabelledLogits::default();
+    for (at, cut) in predictions.cuts.iter().enumerate() {
+        let of_cut = if cut == latest {
+            &mut last
+        } else {
+            &mut earlier
+        };
+        of_cut.logits.push(predictions.logits[at]);
+        of_cut.labels.push(predictions.labels[at]);
+    }
+    if earlier.logits.is_empty() {
+        return true;
+    }
+
+    let temperature = fit_temperature(&earlier.logits, &earlier.labels) as f32;
+    let cooled: Vec<f32> = last.logits.iter().map(|x| x / temperature).collect();
+    mean_cross_entropy(&cooled, &last.labels) < mean_cross_entropy(&last.logits, &last.labels)
+}
+
+#[derive(Default)]
+struct LabelledLogits {
+    logits: Vec<f32>,
+    labels: Vec<bool>,
 }
 
 /// The temperature under which `labels` are most likely; 1 where there is only one kind of label,
@@ -175,6 +214,7 @@ fn threshold_between(below: f64, above: f64) -> f64 {
 mod tests {
     use rand::Rng as _;
 
+    use super::super::rolling_predictions::RollingPrediction;
     use super::*;
 
     /// Logits whose probabilities are right, and labels drawn from them.
@@ -188,6 +228,46 @@ mod tests {
         (logits, labels)
     }
 
+    fn prediction(sample: usize, cut: usize, logit: f32, label: bool) -> RollingPrediction {
+        RollingPrediction {
+            sample,
+            cluster: sample as u32,
+            cut,
+            logit,
+            label,
+        }
+    }
+
+    fn of_one_cut(logits: &[f32], labels: &[bool]) -> RollingPredictions {
+        let mut predictions = RollingPredictions::default();
+        for (sample, (&logit, &label)) in logits.iter().zip(labels).enumerate() {
+            predictions.push(prediction(sample, 0, logit, label));
+        }
+        predictions
+    }
+
+    #[test]
+    fn a_temperature_that_does_not_help_later_is_not_kept() {
+        let (logits, labels) = drawn(4000);
+        let with_latest = |factor: f32| {
+            let mut predictions = RollingPredictions::default();
+            for (sample, (&logit, &label)) in logits.iter().zip(&labels).enumerate() {
+                let is_latest = sample >= 2000;
+                let logit = if is_latest { logit } else { factor * logit };
+                predictions.push(prediction(sample, usize::from(is_latest), logit, label));
+            }
+            Calibration::fit(&predictions, Threshold::At(0.5)).temperature
+        };
+        assert_eq!(with_latest(4.0), 1.0, "only the earlier logits boast");
+        let (logits, labels) = drawn(4000);
+        let mut boasting = RollingPredictions::default();
+        for (sample, (&logit, &label)) in logits.iter().zip(&labels).enumerate() {
+            boasting.push(prediction(sample, sample / 1000, 4.0 * logit, label));
+        }
+        let found = Calibration::fit(&boasting, Threshold::At(0.5)).temperature;
+        assert!((found - 4.0).abs() < 0.3, "{found}");
+    }
+
     #[test]
     fn the_temperature_of_logits_that_boast_is_found() {
         let (logits, labels) = drawn(20_000);
@@ -195,7 +275,7 @@ mod tests {
             let boasting: Vec<f32> = logits.iter().map(|x| factor * x).collect();
             let found = fit_temperature(&boasting, &labels) / f64::from(factor);
             assert!((found - 1.0).abs() < 0.05, "{found}");
-            let fitted = Calibration::fit(&boasting, &labels, Threshold::At(0.5));
+            let fitted = Calibration::fit(&of_one_cut(&boasting, &labels), Threshold::At(0.5));
             let raw: Vec<f64> = boasting.iter().map(|&x| sigmoid(f64::from(x))).collect();
             let (before, after) = (Scores::compute(&raw, &labels, 0.5), fitted.validation);
             assert!(after.ece.expect("defined") < 0.02, "{after:?}");
@@ -222,7 +302,8 @@ mod tests {
     #[test]
     fn what_tells_nothing_fits_nothing_and_extremes_stay_finite() {
         for label in [true, false] {
-            let fitted = Calibration::fit(&[3.0, -1.0, 0.0], &[label; 3], Threshold::FMeasure);
+            let predicted = of_one_cut(&[3.0, -1.0, 0.0], &[label; 3]);
+            let fitted = Calibration::fit(&predicted, Threshold::FMeasure);
             assert_eq!(fitted.temperature, 1.0);
             assert!(fitted.threshold.is_finite());
         }

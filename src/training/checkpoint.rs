@@ -13,7 +13,7 @@ use super::adam::Adam;
 use super::epoch::{Epoch, write_history};
 use super::progress::{TrainError, TrainingStopped, TrainingUpdate};
 use super::run_dir::{CHECKPOINT_FILE, CHECKPOINT_FORMAT};
-use super::state::TrainingState;
+use super::state::{ModelState, TrainingState};
 use crate::error::hinted;
 use crate::files;
 use crate::models::Model;
@@ -23,7 +23,8 @@ use crate::shard::{self, Shard, ShardColumn};
 #[derive(Serialize, Deserialize)]
 struct CheckpointNotes {
     key: String,
-    step: u64,
+    /// Of each model: how often its weights were changed.
+    steps: Vec<u64>,
     history: Vec<Epoch>,
     batch: usize,
     loss_sum: f64,
@@ -46,27 +47,20 @@ pub fn copy_checkpoint(from: &Path, to: &Path) -> Result<()> {
 fn write_checkpoint(dir: &Path, key: &str, state: &TrainingState) -> Result<()> {
     let notes = CheckpointNotes {
         key: key.to_owned(),
-        step: state.adam.step,
+        steps: state.models.iter().map(|state| state.adam.step).collect(),
         history: state.history.clone(),
         batch: state.batch,
         loss_sum: state.loss_sum,
     };
 
-    let model = &state.model;
-    let weights = model.weights();
-    let first = model.split_by_parameter(&state.adam.first);
-    let second = model.split_by_parameter(&state.adam.second);
-    let groups = [
-        ("weights", &weights),
-        ("first", &first),
-        ("second", &second),
-        ("best", &state.best),
-    ];
+    let vectors: Vec<ModelVectors<'_>> = state.models.iter().map(ModelVectors::new).collect();
     let mut columns = Vec::new();
-    for (group, vectors) in groups {
-        for (parameter, vector) in model.parameters().iter().zip(vectors) {
-            let name = format!("{group}/{}", parameter.name);
-            columns.push((name, ShardColumn::vector(vector)));
+    for (number, (state, vectors)) in state.models.iter().zip(&vectors).enumerate() {
+        for (group, vectors) in vectors.groups() {
+            for (parameter, vector) in state.model.parameters().iter().zip(vectors) {
+                let name = format!("{number}/{group}/{}", parameter.name);
+                columns.push((name, ShardColumn::vector(vector)));
+            }
         }
     }
     shard::write(
@@ -77,16 +71,44 @@ fn write_checkpoint(dir: &Path, key: &str, state: &TrainingState) -> Result<()> 
     )
 }
 
-/// Reads the checkpoint in `dir` into `model`, whatever its weights were.
+/// The vectors of one model in a checkpoint, by parameter.
+struct ModelVectors<'a> {
+    weights: Vec<Vec<f32>>,
+    first_moments: Vec<Vec<f32>>,
+    second_moments: Vec<Vec<f32>>,
+    best: &'a Vec<Vec<f32>>,
+}
+
+impl ModelVectors<'_> {
+    fn new(state: &ModelState) -> ModelVectors<'_> {
+        ModelVectors {
+            weights: state.model.weights(),
+            first_moments: state.model.split_by_parameter(&state.adam.first),
+            second_moments: state.model.split_by_parameter(&state.adam.second),
+            best: &state.best,
+        }
+    }
+
+    fn groups(&self) -> [(&'static str, &Vec<Vec<f32>>); 4] {
+        [
+            ("weights", &self.weights),
+            ("first", &self.first_moments),
+            ("second", &self.second_moments),
+            ("best", self.best),
+        ]
+    }
+}
+
+/// Reads the checkpoint in `dir` into `models`, whatever their weights were.
 ///
 /// # Errors
 /// Fails when it belongs to a training with another `key`: other tensors or other settings.
-pub(super) fn read_checkpoint(dir: &Path, key: &str, mut model: Model) -> Result<TrainingState> {
+pub(super) fn read_checkpoint(dir: &Path, key: &str, models: Vec<Model>) -> Result<TrainingState> {
     let path = dir.join(CHECKPOINT_FILE);
     let shard = Shard::open(&path, CHECKPOINT_FORMAT)?;
     let notes: CheckpointNotes = shard.notes()?;
     ensure!(
-        notes.key == key,
+        notes.key == key && notes.steps.len() == models.len(),
         hinted(
             format!(
                 "`{}` belongs to a training on other tensors or with other settings",
@@ -96,25 +118,36 @@ pub(super) fn read_checkpoint(dir: &Path, key: &str, mut model: Model) -> Result
         )
     );
 
-    let read_group =
-        |group: &str| model.join_parameters(|name| shard.column(&format!("{group}/{name}")));
-    let weights = read_group("weights")?;
-    let adam = Adam {
-        first: read_group("first")?,
-        second: read_group("second")?,
-        step: notes.step,
-    };
-    let best = model.split_by_parameter(&read_group("best")?);
-    model.flat_weights_mut().copy_from_slice(&weights);
-
+    let mut states = Vec::with_capacity(models.len());
+    for ((number, model), step) in models.into_iter().enumerate().zip(notes.steps) {
+        states.push(read_model_state(&shard, number, model, step)?);
+    }
     Ok(TrainingState {
-        model,
-        adam,
-        best,
+        models: states,
         history: notes.history,
         batch: notes.batch,
         loss_sum: notes.loss_sum,
     })
+}
+
+fn read_model_state(
+    shard: &Shard,
+    number: usize,
+    mut model: Model,
+    step: u64,
+) -> Result<ModelState> {
+    let read_group = |group: &str| {
+        model.join_parameters(|name| shard.column(&format!("{number}/{group}/{name}")))
+    };
+    let weights = read_group("weights")?;
+    let adam = Adam {
+        first: read_group("first")?,
+        second: read_group("second")?,
+        step,
+    };
+    let best = model.split_by_parameter(&read_group("best")?);
+    model.flat_weights_mut().copy_from_slice(&weights);
+    Ok(ModelState { model, adam, best })
 }
 
 /// Who watches a training, and may stop it after a batch.

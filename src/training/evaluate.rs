@@ -8,10 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::baselines::SuccessRates;
 use super::bootstrap::{LabelledPredictions, Resampling, SampleGroups, score_intervals};
-use super::run::TrainingRun;
-use super::samples::SplitSamples;
-use super::score::score_samples;
 use super::scores::{Scores, sigmoid};
+use super::trained_model::TrainedModel;
 use crate::config::SplitMethod;
 use crate::error::hinted;
 use crate::tensors::{Dataset, LeftOutCycles, LeftOutReason, SplitSide, TensorSettings};
@@ -69,35 +67,36 @@ pub struct ModelEvaluation {
     pub methods: Vec<MethodScores>,
 }
 
-/// Scores `run` on `side` of `dataset` over all its samples at once. `best` are the probabilities
+/// Scores `model` on `side` of `dataset` over all its samples at once. `best` are the probabilities
 /// that the best possible predictor gives these samples, where somebody knows them.
 ///
 /// # Errors
 /// Fails when the tensors are not those the model was made for, or the side has no samples.
 pub fn evaluate_run(
-    run: &TrainingRun,
+    model: &TrainedModel,
     dataset: &Dataset,
     side: SplitSide,
     resamples: usize,
     best: Option<Vec<f64>>,
 ) -> Result<ModelEvaluation> {
-    check_tensors(run, dataset)?;
+    check_tensors(model, dataset)?;
     ensure!(
         !dataset.is_empty(side),
         "there are no {} samples to evaluate on",
         side.name()
     );
 
-    let samples = SplitSamples::new(dataset, side, run.model.shape)?;
-    let logits = score_samples(&run.model, &samples)?;
+    let logits = model.side_logits(dataset, side)?;
+    let labels: Vec<u8> = dataset.column(side, "label")?;
+    let labels: Vec<bool> = labels.into_iter().map(|label| label == 1).collect();
     let groups = SampleGroups::new(&dataset.column::<u32>(side, "group")?);
     let resampling = Resampling {
         resamples,
-        seed: run.summary.training.seed,
+        seed: model.seed,
     };
-    let methods = predictions(run, dataset, side, &logits, best)?
+    let methods = predictions(model, dataset, side, &logits, best)?
         .into_iter()
-        .map(|method| method.score(&samples.labels, &groups, resampling))
+        .map(|method| method.score(&labels, &groups, resampling))
         .collect();
 
     let uncalibrated: Vec<f64> = logits
@@ -108,17 +107,17 @@ pub fn evaluate_run(
     Ok(ModelEvaluation {
         side,
         split: dataset.summary.settings.split,
-        samples: samples.labels.len(),
-        successes: samples.labels.iter().filter(|label| **label).count(),
+        samples: labels.len(),
+        successes: labels.iter().filter(|label| **label).count(),
         clusters: groups.len(),
         resamples,
         train_samples: train.samples,
         train_successes: train.successes,
         cycles_total: dataset.summary.cycles_total,
         left_out: dataset.summary.left_out.clone(),
-        temperature: run.calibration.temperature,
-        threshold: run.calibration.threshold,
-        uncalibrated: Scores::compute(&uncalibrated, &samples.labels, 0.5),
+        temperature: model.calibration.temperature,
+        threshold: model.calibration.threshold,
+        uncalibrated: Scores::compute(&uncalibrated, &labels, 0.5),
         methods,
     })
 }
@@ -168,21 +167,21 @@ impl MethodPredictions {
 
 /// What the model predicts, then what the baselines predict, and `best`.
 fn predictions(
-    run: &TrainingRun,
+    model: &TrainedModel,
     dataset: &Dataset,
     side: SplitSide,
     logits: &[f32],
     best: Option<Vec<f64>>,
 ) -> Result<Vec<MethodPredictions>> {
-    let rates = &run.summary.rates;
+    let rates = &model.rates;
     let mut methods = vec![
         MethodPredictions {
-            name: run.model.architecture.name().to_owned(),
+            name: model.name.clone(),
             probabilities: logits
                 .iter()
-                .map(|&logit| run.calibration.probability(logit))
+                .map(|&logit| model.calibration.probability(logit))
                 .collect(),
-            threshold: run.calibration.threshold,
+            threshold: model.calibration.threshold,
         },
         MethodPredictions::baseline("always majority", vec![rates.overall.share(); logits.len()]),
         MethodPredictions::baseline("rate by hold code", rates_by_code(rates, dataset, side)?),
@@ -210,32 +209,31 @@ fn rates_by_code(rates: &SuccessRates, dataset: &Dataset, side: SplitSide) -> Re
         .collect())
 }
 
-/// The calibrated probability of success that `run` gives each sample of `side` of `dataset`,
+/// The calibrated probability of success that `model` gives each sample of `side` of `dataset`,
 /// `[n]`.
 ///
 /// # Errors
 /// Fails when the tensors are not those the model was made for.
-pub fn predict_side(run: &TrainingRun, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
-    check_tensors(run, dataset)?;
-    let samples = SplitSamples::new(dataset, side, run.model.shape)?;
-    let logits = score_samples(&run.model, &samples)?;
+pub fn predict_side(model: &TrainedModel, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
+    check_tensors(model, dataset)?;
+    let logits = model.side_logits(dataset, side)?;
     Ok(logits
         .iter()
-        .map(|&logit| run.calibration.probability(logit))
+        .map(|&logit| model.calibration.probability(logit))
         .collect())
 }
 
 /// Refuses tensors that were made with other settings than those the model was trained on.
-fn check_tensors(run: &TrainingRun, dataset: &Dataset) -> Result<()> {
-    let model = describe_settings(&run.summary.tensors);
+fn check_tensors(model: &TrainedModel, dataset: &Dataset) -> Result<()> {
+    let known = describe_settings(&model.tensors);
     let tensors = describe_settings(&dataset.summary.settings);
     ensure!(
-        model == tensors,
+        known == tensors,
         hinted(
-            format!("the model was trained on samples with {model}; the tensors have {tensors}"),
+            format!("the model was trained on samples with {known}; the tensors have {tensors}"),
             format!(
                 "make fitting tensors with `poolcast tensors EVENTS -o DIR {}`",
-                tensors_options(&run.summary.tensors)
+                tensors_options(&model.tensors)
             )
         )
     );

@@ -5,10 +5,9 @@ use anyhow::Result;
 use rayon::prelude::*;
 
 use super::evaluate::predict_side;
-use super::run::TrainingRun;
+use super::trained_model::{EncodedHolds, TrainedModel};
 use crate::config::LabelKind;
 use crate::events::EventStore;
-use crate::models::SampleBatch;
 use crate::tensors::{
     AskedHold, Dataset, PoolHistory, SampleEncoder, SplitSide, hold_cycles, known_until_ms,
 };
@@ -20,21 +19,23 @@ const HOLDS_AT_ONCE: usize = 256;
 #[derive(Debug)]
 pub struct HoldModel<'a> {
     store: &'a EventStore,
-    run: &'a TrainingRun,
+    model: &'a TrainedModel,
     encoder: SampleEncoder<'a>,
     /// For a model that takes static features.
     history: Option<PoolHistory>,
 }
 
 impl<'a> HoldModel<'a> {
-    /// The model of `run` over the jobs of `store`.
-    pub fn new(store: &'a EventStore, run: &'a TrainingRun) -> HoldModel<'a> {
-        let encoder = SampleEncoder::new(store, run.summary.tensors.clone());
-        let frame_s = run.summary.tensors.timeframe_len_s;
-        let history = (run.model.shape.s > 0).then(|| PoolHistory::new(store, frame_s));
+    /// `model` over the jobs of `store`.
+    pub fn new(store: &'a EventStore, model: &'a TrainedModel) -> HoldModel<'a> {
+        let encoder = SampleEncoder::new(store, model.tensors.clone());
+        let frame_s = model.tensors.timeframe_len_s;
+        let history = model
+            .takes_statics()
+            .then(|| PoolHistory::new(store, frame_s));
         HoldModel {
             store,
-            run,
+            model,
             encoder,
             history,
         }
@@ -50,7 +51,7 @@ impl<'a> HoldModel<'a> {
     }
 
     fn predict_chunk(&self, holds: &[AskedHold]) -> Result<Vec<f64>> {
-        let tensors = &self.run.summary.tensors;
+        let tensors = &self.model.tensors;
         let size = tensors.m * tensors.j;
         let mut codes = vec![0; holds.len() * size];
         for (codes, asked) in codes.chunks_exact_mut(size).zip(holds) {
@@ -67,11 +68,14 @@ impl<'a> HoldModel<'a> {
             }
         }
 
-        let model = &self.run.model;
-        let logits = model.logits(&SampleBatch::new(&model.shape, &codes, &statics)?)?;
+        let encoded = EncodedHolds {
+            codes: &codes,
+            statics: &statics,
+        };
+        let logits = self.model.hold_logits(&encoded)?;
         Ok(logits
             .iter()
-            .map(|&logit| self.run.calibration.probability(logit))
+            .map(|&logit| self.model.calibration.probability(logit))
             .collect())
     }
 }
@@ -104,9 +108,9 @@ pub struct HoldPrediction {
 ///
 /// # Errors
 /// Fails where the model cannot be asked.
-pub fn predict_holds(store: &EventStore, run: &TrainingRun) -> Result<Vec<HoldPrediction>> {
+pub fn predict_holds(store: &EventStore, model: &TrainedModel) -> Result<Vec<HoldPrediction>> {
     let jobs = store.jobs();
-    let window = run.summary.tensors.window;
+    let window = model.tensors.window;
     let until_ms = known_until_ms(store, &jobs);
     let mut holds: Vec<AskedHold> = Vec::new();
     for (index, job) in (0..).zip(jobs.iter()) {
@@ -117,7 +121,7 @@ pub fn predict_holds(store: &EventStore, run: &TrainingRun) -> Result<Vec<HoldPr
         }
     }
 
-    let probabilities = HoldModel::new(store, run).probabilities(&holds)?;
+    let probabilities = HoldModel::new(store, model).probabilities(&holds)?;
     let mut all = Vec::with_capacity(holds.len());
     for (asked, probability) in holds.into_iter().zip(probabilities) {
         let job = jobs.get(asked.job as usize);
@@ -141,7 +145,7 @@ pub fn predict_holds(store: &EventStore, run: &TrainingRun) -> Result<Vec<HoldPr
 ///
 /// # Errors
 /// Fails when the tensors are not those the model was made for.
-pub fn predict_samples(dataset: &Dataset, run: &TrainingRun) -> Result<Vec<HoldPrediction>> {
+pub fn predict_samples(dataset: &Dataset, model: &TrainedModel) -> Result<Vec<HoldPrediction>> {
     let mut all = Vec::new();
     for side in SplitSide::ALL {
         if dataset.is_empty(side) {
@@ -154,7 +158,7 @@ pub fn predict_samples(dataset: &Dataset, run: &TrainingRun) -> Result<Vec<HoldP
         let codes: Vec<i32> = dataset.column(side, "hold_code")?;
         let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
 
-        let probabilities = predict_side(run, dataset, side)?;
+        let probabilities = predict_side(model, dataset, side)?;
         for (sample, probability) in probabilities.into_iter().enumerate() {
             all.push(HoldPrediction {
                 side: Some(side),

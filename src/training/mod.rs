@@ -1,6 +1,7 @@
 //! Tensors → a trained model with its history, and its scores beside baselines.
 
 mod adam;
+mod answer_thresholds;
 mod baselines;
 mod bootstrap;
 mod calibration;
@@ -11,7 +12,9 @@ mod epoch;
 mod evaluate;
 mod holds;
 mod metrics;
+mod pipeline_run;
 mod progress;
+mod rolling_predictions;
 mod run;
 mod run_dir;
 mod samples;
@@ -19,9 +22,12 @@ mod score;
 mod scores;
 mod settings;
 mod state;
+mod time_cuts;
 mod train;
+mod trained_model;
 
 pub use adam::{Adam, AdamSettings};
+pub use answer_thresholds::{AnswerThreshold, AnswerThresholds, wilson_lower};
 pub use baselines::{SuccessRate, SuccessRates};
 pub(crate) use bootstrap::{SampleGroups, percentile_interval};
 pub use calibration::Calibration;
@@ -31,9 +37,13 @@ pub use epoch::{Epoch, read_history};
 pub use evaluate::{MethodScores, ModelEvaluation, ScoreInterval, evaluate_run, predict_side};
 pub use holds::{HoldModel, HoldPrediction, predict_holds, predict_samples};
 pub use metrics::{TrainingMetrics, TrainingStatus};
+pub use pipeline_run::{FIT, FitScores, FitSummary, PipelineRun, SampleFit, pipeline_sha256};
 pub use progress::{NonFiniteLoss, TrainError, TrainingStopped, TrainingUpdate};
+pub use rolling_predictions::{RollingPrediction, RollingPredictions};
 pub use run::{RunSummary, TrainingRun};
 pub use run_dir::{RUN_FORMAT, evaluation_path, remove_checkpoint, remove_model};
-pub use scores::Scores;
+pub use scores::{Scores, logit, sigmoid};
 pub use settings::TrainingSettings;
+pub use time_cuts::{LEARNED_SIDES, TimeCut, time_cuts};
 pub use train::{RunPlace, StartMode, train, train_until};
+pub use trained_model::{EncodedHolds, TrainedModel};

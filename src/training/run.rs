@@ -10,10 +10,11 @@ use super::calibration::Calibration;
 use super::early_stopping;
 use super::epoch::Epoch;
 use super::metrics::{TrainingMetrics, TrainingStatus};
+use super::rolling_predictions::RollingPredictions;
 use super::run_dir::{CHECKPOINT_FILE, METRICS_FILE, MODEL_FILE, MODEL_FORMAT, RUN_FORMAT};
 use super::samples::static_feature_count;
 use super::settings::TrainingSettings;
-use super::state::TrainingState;
+use super::state::{ModelState, TrainingState};
 use crate::error::hinted;
 use crate::models::{Device, Model, ModelShape};
 use crate::shard::{self, Shard, ShardColumn};
@@ -44,6 +45,8 @@ pub struct RunSummary {
     pub rates: SuccessRates,
     /// SHA-256 of the model's file.
     pub model_sha256: String,
+    /// SHA-256 of the file with what was predicted of samples that were not learned from.
+    pub predictions_sha256: String,
     /// SHA-256 of what `metrics.json` says of the training.
     pub metrics_sha256: String,
 }
@@ -71,9 +74,10 @@ impl TrainingRun {
         dataset: &Dataset,
         settings: &TrainingSettings,
         state: &TrainingState,
-        calibration: Calibration,
+        predictions: &RollingPredictions,
     ) -> Result<TrainingRun> {
         let status = end_status(&state.history, settings);
+        let calibration = Calibration::fit(predictions, settings.threshold);
         let metrics =
             TrainingMetrics::new(status, &settings.metric, &state.history, Some(calibration));
         ensure!(
@@ -81,25 +85,29 @@ impl TrainingRun {
             "the watched metric was never defined on the validation samples"
         );
 
-        let parameters = state.model.parameters().iter().zip(&state.best);
+        let ModelState { model, best, .. } = state.last_model();
+        let shape = model.shape;
+        let parameters = model.parameters().iter().zip(best);
         let columns = parameters
             .map(|(p, weights)| (p.name.clone(), ShardColumn::new(weights, &p.dims)))
             .collect();
         let notes = ModelNotes {
             model: settings.parameters.model.clone(),
-            shape: state.model.shape,
+            shape,
         };
         let model = shard::encode(MODEL_FORMAT, &notes, columns)?;
         files::write_atomic(&dir.join(MODEL_FILE), &model)?;
+        let predictions_sha256 = predictions.write(dir)?;
         metrics.write(dir)?;
 
         let summary = RunSummary {
-            shape: state.model.shape,
+            shape,
             tensors: dataset.summary.settings.clone(),
             tensors_key: dataset.key.clone(),
             training: settings.clone(),
             rates: SuccessRates::learn(dataset)?,
             model_sha256: manifest::sha256(&model),
+            predictions_sha256,
             metrics_sha256: metrics_sha256_of(dir)?,
         };
         manifest::write(dir, RUN_FORMAT, key, &summary)?;

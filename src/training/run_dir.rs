@@ -18,17 +18,25 @@ pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
 /// The models that they left.
 pub(super) const MODEL_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "model",
-    version: 3,
+    version: 4,
     rebuild: RUN_FORMAT.rebuild,
 };
 
 /// The checkpoints of trainings.
 pub(super) const CHECKPOINT_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "checkpoint",
-    version: 3,
+    version: 4,
     rebuild: RUN_FORMAT.rebuild,
 };
 
+/// What their models predicted of samples that they did not learn from.
+pub(super) const PREDICTIONS_FORMAT: ArtefactFormat = ArtefactFormat {
+    name: "predictions",
+    version: 1,
+    rebuild: RUN_FORMAT.rebuild,
+};
+
+pub(super) const PREDICTIONS_FILE: &str = "predictions.safetensors";
 pub(super) const MODEL_FILE: &str = "model.safetensors";
 pub(super) const CHECKPOINT_FILE: &str = "checkpoint.safetensors";
 pub(super) const HISTORY_FILE: &str = "history.jsonl";
@@ -48,7 +56,8 @@ pub(super) fn remove_training(dir: &Path) -> Result<()> {
 /// Makes of a finished training one that has not finished: only its checkpoint and its history
 /// remain.
 pub(super) fn reopen_training(dir: &Path) -> Result<()> {
-    let finished = [manifest::FILE, MODEL_FILE, METRICS_FILE].map(|file| dir.join(file));
+    let finished =
+        [manifest::FILE, MODEL_FILE, PREDICTIONS_FILE, METRICS_FILE].map(|file| dir.join(file));
     let scored = SplitSide::ALL.map(|side| evaluation_path(dir, side));
     files::remove_all(finished.into_iter().chain(scored))
 }

@@ -1,46 +1,52 @@
-//! One side of the tensors → the batches that a model takes.
+//! Sides of the tensors → the batches that a model takes.
 
 use anyhow::Result;
 
 use crate::models::{Architecture, ModelShape, SampleBatch};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 
-/// The samples of one side, for models of one shape.
+/// The samples of some sides, one side after another, for models of one shape.
 pub(super) struct SplitSamples<'a> {
     dataset: &'a Dataset,
-    side: SplitSide,
+    /// Each side, and the index of its first sample.
+    sides: Vec<(SplitSide, usize)>,
     shape: ModelShape,
     pub(super) labels: Vec<bool>,
-}
-
-/// The samples that a training learns from, and those by which it is watched.
-pub(super) struct Splits<'a> {
-    pub(super) train: SplitSamples<'a>,
-    pub(super) validate: SplitSamples<'a>,
-}
-
-impl<'a> Splits<'a> {
-    pub(super) fn new(dataset: &'a Dataset, shape: ModelShape) -> Result<Splits<'a>> {
-        Ok(Splits {
-            train: SplitSamples::new(dataset, SplitSide::Train, shape)?,
-            validate: SplitSamples::new(dataset, SplitSide::Validate, shape)?,
-        })
-    }
+    /// The cluster of each, by the number it has within the tensors.
+    pub(super) clusters: Vec<u32>,
 }
 
 impl<'a> SplitSamples<'a> {
     pub(super) fn new(
         dataset: &'a Dataset,
-        side: SplitSide,
+        sides: &[SplitSide],
         shape: ModelShape,
     ) -> Result<SplitSamples<'a>> {
-        let labels: Vec<u8> = dataset.column(side, "label")?;
-        Ok(SplitSamples {
+        let mut samples = SplitSamples {
             dataset,
-            side,
+            sides: Vec::new(),
             shape,
-            labels: labels.into_iter().map(|label| label == 1).collect(),
-        })
+            labels: Vec::new(),
+            clusters: Vec::new(),
+        };
+        for &side in sides {
+            samples.sides.push((side, samples.labels.len()));
+            let labels: Vec<u8> = dataset.column(side, "label")?;
+            samples
+                .labels
+                .extend(labels.into_iter().map(|label| label == 1));
+            samples
+                .clusters
+                .extend(dataset.column::<u32>(side, "group")?);
+        }
+        Ok(samples)
+    }
+
+    /// The side of a sample, and its index there.
+    fn place(&self, sample: usize) -> (SplitSide, usize) {
+        let after = self.sides.partition_point(|(_, first)| *first <= sample);
+        let (side, first) = self.sides[after - 1];
+        (side, sample - first)
     }
 
     /// Calls `with` on the batch of some samples, which are named by their index.
@@ -53,9 +59,10 @@ impl<'a> SplitSamples<'a> {
         let mut codes = Vec::with_capacity(samples.len() * self.shape.m * self.shape.j);
         let mut statics = Vec::with_capacity(samples.len() * s);
         for &sample in samples {
-            codes.extend_from_slice(self.dataset.codes(self.side, sample));
+            let (side, at) = self.place(sample);
+            codes.extend_from_slice(self.dataset.codes(side, at));
             if s > 0 {
-                statics.extend_from_slice(self.dataset.statics(self.side, sample));
+                statics.extend_from_slice(self.dataset.statics(side, at));
             }
         }
         Ok(with(&SampleBatch::new(&self.shape, &codes, &statics)?))

@@ -11,8 +11,17 @@ const SCORED_AT_ONCE: usize = 256;
 /// The logit of every sample.
 pub(super) fn score_samples(model: &Model, samples: &SplitSamples<'_>) -> Result<Vec<f32>> {
     let all: Vec<usize> = (0..samples.labels.len()).collect();
-    let mut logits = Vec::with_capacity(all.len());
-    for some in all.chunks(SCORED_AT_ONCE) {
+    score_some(model, samples, &all)
+}
+
+/// The logits of those samples that `wanted` names, in its order.
+pub(super) fn score_some(
+    model: &Model,
+    samples: &SplitSamples<'_>,
+    wanted: &[usize],
+) -> Result<Vec<f32>> {
+    let mut logits = Vec::with_capacity(wanted.len());
+    for some in wanted.chunks(SCORED_AT_ONCE) {
         logits.extend(samples.with_batch(some, |batch| model.logits(batch))??);
     }
     Ok(logits)

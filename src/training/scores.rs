@@ -6,8 +6,17 @@ use serde::{Deserialize, Serialize};
 use crate::config::MetricName;
 
 /// The logistic function.
-pub(super) fn sigmoid(logit: f64) -> f64 {
+pub fn sigmoid(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
+}
+
+/// The largest logit of a probability that was rounded to 0 or 1.
+const LARGEST_LOGIT: f64 = 16.0;
+
+/// The logit of a probability, which is finite also where that is 0 or 1.
+pub fn logit(probability: f64) -> f32 {
+    let logit = (probability / (1.0 - probability)).ln();
+    logit.clamp(-LARGEST_LOGIT, LARGEST_LOGIT) as f32
 }
 
 /// The mean binary cross-entropy of logits, in the form that cannot overflow.

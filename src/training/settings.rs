@@ -24,6 +24,8 @@ pub struct TrainingSettings {
     pub metric: Metric,
     /// From which probability on success is predicted.
     pub threshold: Threshold,
+    /// Moments in time at which a model is trained anew, and judged on what follows.
+    pub time_cuts: usize,
     /// The root seed.
     pub seed: u64,
 }
@@ -43,6 +45,7 @@ impl TrainingSettings {
             earlystop_min_delta: config.earlystop_min_delta,
             metric: config.earlystop_metric.clone(),
             threshold: config.training.threshold,
+            time_cuts: config.training.time_cuts,
             seed: config.seed,
         })
     }

@@ -4,30 +4,46 @@ use super::adam::Adam;
 use super::epoch::Epoch;
 use crate::models::Model;
 
+/// A model on its way, and its optimiser.
+#[derive(Debug)]
+pub(super) struct ModelState {
+    pub(super) model: Model,
+    pub(super) adam: Adam,
+    /// The weights of the best epoch so far, in the model's order.
+    pub(super) best: Vec<Vec<f32>>,
+}
+
+impl ModelState {
+    /// Before the first batch.
+    pub(super) fn new(model: Model) -> ModelState {
+        ModelState {
+            adam: Adam::new(model.flat_weights().len()),
+            best: model.weights(),
+            model,
+        }
+    }
+}
+
 /// Everything that a training needs to go on. What is random in an epoch, the order of its samples,
 /// follows from the seed and the epoch by name, so the state of that generator is the epoch and the
 /// place in it.
 #[derive(Debug)]
 pub(super) struct TrainingState {
-    pub(super) model: Model,
-    pub(super) adam: Adam,
-    /// The weights of the best epoch so far, in the model's order.
-    pub(super) best: Vec<Vec<f32>>,
+    /// A model for each time cut, and last the one that remains: see [`super::time_cuts`].
+    pub(super) models: Vec<ModelState>,
     /// The epochs so far.
     pub(super) history: Vec<Epoch>,
-    /// Batches that the epoch after these has learned from.
+    /// Batches that the epoch after these has learned from, over all models in their order.
     pub(super) batch: usize,
     /// The sum of the loss over their samples.
     pub(super) loss_sum: f64,
 }
 
 impl TrainingState {
-    /// Before the first batch.
-    pub(super) fn new(model: Model) -> TrainingState {
+    /// Before the first batch of models that all begin with the same weights.
+    pub(super) fn new(models: Vec<Model>) -> TrainingState {
         TrainingState {
-            adam: Adam::new(model.flat_weights().len()),
-            best: model.weights(),
-            model,
+            models: models.into_iter().map(ModelState::new).collect(),
             history: Vec::new(),
             batch: 0,
             loss_sum: 0.0,
@@ -39,13 +55,27 @@ impl TrainingState {
         self.history.len() + 1
     }
 
+    /// The model that remains.
+    pub(super) fn last_model(&self) -> &ModelState {
+        self.models.last().expect("there is a model at least")
+    }
+
     /// Ends the epoch at work.
     pub(super) fn end_epoch(&mut self, epoch: Epoch) {
         if epoch.is_best {
-            self.best = self.model.weights();
+            for state in &mut self.models {
+                state.best = state.model.weights();
+            }
         }
         self.history.push(epoch);
         self.batch = 0;
         self.loss_sum = 0.0;
+    }
+
+    /// Gives every model the weights of its best epoch.
+    pub(super) fn restore_best(&mut self) {
+        for state in &mut self.models {
+            state.model.set_weights(&state.best);
+        }
     }
 }

@@ -8,24 +8,25 @@ use anyhow::{Result, ensure};
 use rand::seq::SliceRandom as _;
 
 use super::adam::AdamSettings;
-use super::calibration::Calibration;
 use super::checkpoint::{CheckpointWriter, read_checkpoint};
 use super::early_stopping;
 use super::epoch::{Epoch, read_history, write_history};
 use super::metrics::{TrainingMetrics, TrainingStatus};
 use super::progress::{NonFiniteLoss, TrainError, TrainingUpdate};
+use super::rolling_predictions::{RollingPrediction, RollingPredictions};
 use super::run::TrainingRun;
 use super::run_dir::{CHECKPOINT_FILE, RUN_FORMAT, remove_training, reopen_training};
-use super::samples::{SplitSamples, Splits, static_feature_count};
-use super::score::score_samples;
-use super::scores::{Scores, mean_cross_entropy, sigmoid};
+use super::samples::{SplitSamples, static_feature_count};
+use super::score::score_some;
+use super::scores::{Scores, mean_cross_entropy};
 use super::settings::TrainingSettings;
 use super::state::TrainingState;
+use super::time_cuts::{LEARNED_SIDES, TimeCut, time_cuts};
 use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
 use crate::models::{Architecture, Device, Gradient, Model, ModelShape, Targets};
-use crate::tensors::{Dataset, SplitSide};
+use crate::tensors::Dataset;
 
 /// What to do with what an earlier training left in the run's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,43 +83,83 @@ pub fn train_until(
     listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
 ) -> Result<TrainingRun, TrainError> {
     let RunPlace { dir, config } = place;
-    check_sides(dataset)?;
     let key = settings.key(&dataset.key)?;
     if let Some(run) = reuse_finished(dir, &key, mode, &ends)? {
         return Ok(run);
     }
 
-    let mut state = start_or_resume(dataset, settings, &key, dir, mode, device)?;
-    let splits = Splits::new(dataset, state.model.shape)?;
+    let cuts = time_cuts(dataset, settings.time_cuts)?;
+    let start = TrainingStart {
+        dataset,
+        settings,
+        key: &key,
+        models: cuts.len(),
+    };
+    let mut state = start.start_or_resume(dir, mode, device)?;
+    let shape = state.last_model().model.shape;
+    let learned = LearnedSamples {
+        samples: SplitSamples::new(dataset, &LEARNED_SIDES, shape)?,
+        cuts,
+    };
     config.write(dir)?;
     write_history(dir, &state.history)?;
 
     let interval = Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes);
     let mut checkpoints = CheckpointWriter::new(dir, &key, interval, &listener);
-    let trained = train_epochs(&mut state, &splits, settings, &ends, &mut checkpoints);
+    let trained = train_epochs(&mut state, &learned, settings, &ends, &mut checkpoints);
     if let Err(TrainError::NonFinite(_)) = trained {
         let status = TrainingStatus::NonFinite;
         TrainingMetrics::new(status, &settings.metric, &state.history, None).write(dir)?;
     }
     trained?;
 
-    state.model.set_weights(&state.best);
-    let logits = score_samples(&state.model, &splits.validate)?;
-    let calibration = Calibration::fit(&logits, &splits.validate.labels, settings.threshold);
+    state.restore_best();
+    let predictions = learned.predict(&state)?;
     Ok(TrainingRun::finish(
         dir,
         &key,
         dataset,
         settings,
         &state,
-        calibration,
+        &predictions,
     )?)
+}
+
+/// The samples of a training, and what each of its models learns from and predicts.
+struct LearnedSamples<'a> {
+    samples: SplitSamples<'a>,
+    cuts: Vec<TimeCut>,
+}
+
+impl LearnedSamples<'_> {
+    /// How many samples an epoch learns from, over all models.
+    fn learned_count(&self) -> usize {
+        self.cuts.iter().map(|cut| cut.learned.len()).sum()
+    }
+
+    /// What each model makes of the samples that it is asked about.
+    fn predict(&self, state: &TrainingState) -> Result<RollingPredictions> {
+        let mut predictions = RollingPredictions::default();
+        for (number, (cut, state)) in self.cuts.iter().zip(&state.models).enumerate() {
+            let logits = score_some(&state.model, &self.samples, &cut.predicted)?;
+            for (&sample, logit) in cut.predicted.iter().zip(logits) {
+                predictions.push(RollingPrediction {
+                    sample,
+                    cluster: self.samples.clusters[sample],
+                    cut: number,
+                    logit,
+                    label: self.samples.labels[sample],
+                });
+            }
+        }
+        Ok(predictions)
+    }
 }
 
 /// The loop: one epoch after the other until it is over.
 fn train_epochs(
     state: &mut TrainingState,
-    splits: &Splits<'_>,
+    learned: &LearnedSamples<'_>,
     settings: &TrainingSettings,
     ends: &dyn Fn(&[Epoch]) -> bool,
     checkpoints: &mut CheckpointWriter<'_>,
@@ -127,57 +168,84 @@ fn train_epochs(
     while !early_stopping::is_over(&state.history, settings) && !ends(&state.history) {
         // Inside the thread pool: a thread outside it would hand each batch over, and sleep until
         // the batch is done.
-        let logits = rayon::scope(|_| -> Result<Vec<f32>, TrainError> {
-            train_epoch(state, &mut gradient, &splits.train, settings, checkpoints)?;
-            Ok(score_samples(&state.model, &splits.validate)?)
+        let predictions = rayon::scope(|_| -> Result<RollingPredictions, TrainError> {
+            train_epoch(state, &mut gradient, learned, settings, checkpoints)?;
+            Ok(learned.predict(state)?)
         })?;
 
-        let epoch = validate_epoch(state, &logits, splits, settings)?;
+        let epoch = judge_epoch(state, &predictions, learned, settings)?;
         state.end_epoch(epoch);
         checkpoints.after_epoch(state)?;
     }
     Ok(())
 }
 
-/// What is left of one pass over the training samples.
+/// What is left of one pass of each model over the samples that it learns from.
 fn train_epoch(
     state: &mut TrainingState,
     gradient: &mut Gradient,
-    samples: &SplitSamples<'_>,
+    learned: &LearnedSamples<'_>,
     settings: &TrainingSettings,
     checkpoints: &mut CheckpointWriter<'_>,
 ) -> Result<(), TrainError> {
     let epoch = state.epoch();
     let parameters = &settings.parameters;
     let adam_settings = AdamSettings::from(parameters);
-    let order = shuffled_samples(samples.labels.len(), settings.seed, epoch);
-    let batches = order.chunks(parameters.batch_size);
+    let batches = epoch_batches(learned, settings, epoch);
     let batch_count = batches.len();
-    let mut seen = order
-        .len()
-        .min(state.batch.saturating_mul(parameters.batch_size));
+    let mut seen: usize = batches[..state.batch.min(batch_count)]
+        .iter()
+        .map(|batch| batch.samples.len())
+        .sum();
 
-    for batch in batches.skip(state.batch) {
+    for batch in batches.iter().skip(state.batch) {
         let targets = Targets {
-            labels: &samples.labels_of(batch),
+            labels: &learned.samples.labels_of(&batch.samples),
             pos_weight: parameters.pos_weight as f32,
         };
-        let loss = samples.with_batch(batch, |batch| {
-            gradient.compute(&state.model, batch, &targets)
+        let at_work = &mut state.models[batch.model];
+        let loss = learned.samples.with_batch(&batch.samples, |batch| {
+            gradient.compute(&at_work.model, batch, &targets)
         })??;
-        let weights = state.model.flat_weights_mut();
-        state.adam.step(weights, gradient.values(), &adam_settings);
+        let weights = at_work.model.flat_weights_mut();
+        at_work
+            .adam
+            .step(weights, gradient.values(), &adam_settings);
 
         state.batch += 1;
-        state.loss_sum += loss * batch.len() as f64;
+        state.loss_sum += loss * batch.samples.len() as f64;
         if !state.loss_sum.is_finite() {
             return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
         }
 
-        seen += batch.len();
+        seen += batch.samples.len();
         checkpoints.after_batch(state, batch_count, state.loss_sum / seen as f64)?;
     }
     Ok(())
+}
+
+/// A step of one model.
+struct LearnedBatch {
+    /// The place of the model in [`TrainingState::models`].
+    model: usize,
+    samples: Vec<usize>,
+}
+
+/// The steps of an epoch: model after model, each over its samples in an order of its own.
+fn epoch_batches(
+    learned: &LearnedSamples<'_>,
+    settings: &TrainingSettings,
+    epoch: usize,
+) -> Vec<LearnedBatch> {
+    let mut batches = Vec::new();
+    for (model, cut) in learned.cuts.iter().enumerate() {
+        let order = shuffled_samples(cut.learned.len(), settings.seed, epoch);
+        for batch in order.chunks(settings.parameters.batch_size) {
+            let samples = batch.iter().map(|&at| cut.learned[at]).collect();
+            batches.push(LearnedBatch { model, samples });
+        }
+    }
+    batches
 }
 
 /// The order in which an epoch goes through `count` samples. It follows from seed and epoch.
@@ -191,26 +259,22 @@ fn shuffled_samples(count: usize, seed: u64, epoch: usize) -> Vec<usize> {
     order
 }
 
-/// What came of the epoch at work, after which the validation samples have these `logits`.
-fn validate_epoch(
+/// What came of the epoch at work, after which the models predict `predictions`.
+fn judge_epoch(
     state: &TrainingState,
-    logits: &[f32],
-    splits: &Splits<'_>,
+    predictions: &RollingPredictions,
+    learned: &LearnedSamples<'_>,
     settings: &TrainingSettings,
 ) -> Result<Epoch, TrainError> {
     let epoch = state.epoch();
-    let labels = &splits.validate.labels;
-    let train_loss = state.loss_sum / splits.train.labels.len() as f64;
-    let validation_loss = mean_cross_entropy(logits, labels);
+    let labels = &predictions.labels;
+    let train_loss = state.loss_sum / learned.learned_count() as f64;
+    let validation_loss = mean_cross_entropy(&predictions.logits, labels);
     if !validation_loss.is_finite() {
         return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
     }
 
-    let probabilities: Vec<f64> = logits
-        .iter()
-        .map(|&logit| sigmoid(f64::from(logit)))
-        .collect();
-    let validation = Scores::compute(&probabilities, labels, 0.5);
+    let validation = Scores::compute(&predictions.probabilities(), labels, 0.5);
     let value = validation.watched(settings.metric.name, validation_loss);
     Ok(Epoch {
         epoch,
@@ -219,19 +283,6 @@ fn validate_epoch(
         validation,
         is_best: early_stopping::is_best(&state.history, value, &settings.metric),
     })
-}
-
-fn check_sides(dataset: &Dataset) -> Result<()> {
-    for side in [SplitSide::Train, SplitSide::Validate] {
-        ensure!(
-            !dataset.is_empty(side),
-            hinted(
-                format!("there are no {} samples", side.name()),
-                "parse a longer log, or change `preprocessing.fractions`"
-            )
-        );
-    }
-    Ok(())
 }
 
 /// The finished training in `dir`, if it is the one called `key` and need not go on. One that a
@@ -257,34 +308,50 @@ fn reuse_finished(
     Ok(None)
 }
 
-/// The state from the checkpoint in `dir`, or that before the first batch.
-fn start_or_resume(
-    dataset: &Dataset,
-    settings: &TrainingSettings,
-    key: &str,
-    dir: &Path,
-    mode: StartMode,
-    device: &Device,
-) -> Result<TrainingState> {
-    let has_checkpoint = dir.join(CHECKPOINT_FILE).exists();
-    let is_occupied = has_checkpoint || dir.join(manifest::FILE).exists();
-    ensure!(
-        !is_occupied || mode != StartMode::New,
-        hinted(
-            format!("`{}` holds a training already", dir.display()),
-            "continue it with `--resume`, or name another directory"
-        )
-    );
-    fs_err::create_dir_all(dir)?;
+/// What a training begins with.
+struct TrainingStart<'a> {
+    dataset: &'a Dataset,
+    settings: &'a TrainingSettings,
+    key: &'a str,
+    /// How many models are trained.
+    models: usize,
+}
 
-    let architecture = settings.architecture()?;
-    let shape = model_shape(dataset, settings, architecture);
-    let model = Model::new(architecture, shape, settings.seed)?.on_device(device);
-    if has_checkpoint && mode == StartMode::Resume {
-        return read_checkpoint(dir, key, model);
+impl TrainingStart<'_> {
+    /// The state from the checkpoint in `dir`, or that before the first batch.
+    fn start_or_resume(
+        &self,
+        dir: &Path,
+        mode: StartMode,
+        device: &Device,
+    ) -> Result<TrainingState> {
+        let has_checkpoint = dir.join(CHECKPOINT_FILE).exists();
+        let is_occupied = has_checkpoint || dir.join(manifest::FILE).exists();
+        ensure!(
+            !is_occupied || mode != StartMode::New,
+            hinted(
+                format!("`{}` holds a training already", dir.display()),
+                "continue it with `--resume`, or name another directory"
+            )
+        );
+        fs_err::create_dir_all(dir)?;
+
+        let models = self.new_models(device)?;
+        if has_checkpoint && mode == StartMode::Resume {
+            return read_checkpoint(dir, self.key, models);
+        }
+        remove_training(dir)?;
+        Ok(TrainingState::new(models))
     }
-    remove_training(dir)?;
-    Ok(TrainingState::new(model))
+
+    /// The models before the first batch: all have the same weights.
+    fn new_models(&self, device: &Device) -> Result<Vec<Model>> {
+        let architecture = self.settings.architecture()?;
+        let shape = model_shape(self.dataset, self.settings, architecture);
+        (0..self.models)
+            .map(|_| Ok(Model::new(architecture, shape, self.settings.seed)?.on_device(device)))
+            .collect()
+    }
 }
 
 fn model_shape(
@@ -389,7 +456,10 @@ mod tests {
         };
         run("whole", StartMode::New, 0).expect("trained");
         let whole = files(&dir.path().join("whole"));
-        let batches = 3 * dataset.len(SplitSide::Train).div_ceil(8);
+        let cuts = time_cuts(&dataset, 3).expect("cut");
+        assert_eq!(cuts.len(), 4, "three cuts, and the model that remains");
+        let an_epoch: usize = cuts.iter().map(|cut| cut.learned.len().div_ceil(8)).sum();
+        let batches = 3 * an_epoch;
         for stop in 1..=batches {
             let name = format!("stopped-{stop}");
             let error = run(&name, StartMode::New, stop).expect_err("stopped");

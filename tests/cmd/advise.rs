@@ -147,7 +147,7 @@ fn a_cluster_at_once() {
 }
 
 #[test]
-fn enough_evidence_gives_an_answer_and_too_little_none() {
+fn costs_decide_and_what_was_never_right_often_enough_is_not_said() {
     let place = Place::with_run();
     let action = |settings: &str| {
         place.copy("run", settings);
@@ -160,17 +160,15 @@ fn enough_evidence_gives_an_answer_and_too_little_none() {
             .collect();
         let advice = match settings {
             "release" => {
-                "{release_from: 0.0, fix_below: 0.0, remove_from_holds: 5, min_like_cases: 20}"
+                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1.0, lost_success: 1000.0}, remove_from_holds: 5}"
             }
             "fix" => {
-                "{release_from: 1.0, fix_below: 1.0, remove_from_holds: 5, min_like_cases: 20}"
+                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1000.0, lost_success: 1.0}, remove_from_holds: 5}"
             }
             "remove" => {
-                "{release_from: 1.0, fix_below: 1.0, remove_from_holds: 1, min_like_cases: 20}"
+                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1000.0, lost_success: 1.0}, remove_from_holds: 1}"
             }
-            _ => {
-                "{release_from: 0.0, fix_below: 0.0, remove_from_holds: 5, min_like_cases: 1000000}"
-            }
+            _ => "{precision: 1.0, probable_precision: 1.0, cost: null, remove_from_holds: 5}",
         };
         place.write(
             &format!("{settings}/config.yaml"),
@@ -214,11 +212,11 @@ fn enough_evidence_gives_an_answer_and_too_little_none() {
         action("remove"),
         said(20, "1185.0: REMOVE", Some("run: condor_rm 1185.0"))
     );
-    assert_eq!(action("few"), said(40, "1185.0: NO ADVICE", None));
+    assert_eq!(action("none"), said(40, "1185.0: NO ADVICE", None));
 }
 
 #[test]
-fn a_hold_on_purpose_is_waited_out() {
+fn a_hold_on_purpose_is_left_alone() {
     let place = Place::with_run();
     place.write(
         "EventLog",

@@ -141,7 +141,7 @@ fn what_validation_chose_is_what_scores() {
     let place = Place::with_run();
     place.write(
         "cost.yaml",
-        "training: {threshold: {cost: {wrong_release: 1, wrong_removal: 50}}}\nepochs: 2\n",
+        "training: {time_cuts: 1, threshold: {cost: {wrong_release: 1, wrong_removal: 50}}}\nepochs: 2\n",
     );
     let trained = place.json("train tensors -o mine --config cost.yaml --hidden-size 8 --json");
     let calibration = &trained["calibration"];

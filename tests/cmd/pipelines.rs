@@ -361,7 +361,10 @@ fn what_pipelines_need_is_said() {
     assert!(refused("data: {cv: 5}\n").contains("are for tables, and `data` names none"));
     let run = place.run("run table.yaml -o bad");
     assert!(
-        run.code == Some(2) && run.stderr.contains("tries no network"),
+        run.code == Some(2)
+            && run
+                .stderr
+                .contains("names tables, and `run` advises on jobs of logs"),
         "{run}"
     );
 }
@@ -386,7 +389,7 @@ fn pipelines_stand_beside_the_network_on_the_same_samples() {
         .collect();
     assert_eq!((names.len(), &names[1..]), (3, &["lasso", "lasso"][..]));
     assert!(
-        found[1]["fit"]["validation"]["f_measure"] == found[1]["value"]
+        found[1]["fit"]["rolling"]["f_measure"] == found[1]["value"]
             && found[1]["parameters"]["j"].is_number()
     );
     let best = place.json("sweep best out --json");
@@ -405,8 +408,8 @@ fn pipelines_stand_beside_the_network_on_the_same_samples() {
             .expect("JSON");
     assert_eq!(
         (&chosen["trial"], chosen["trials"].as_array().map(Vec::len)),
-        (&1.into(), Some(1)),
-        "advice needs a network"
+        (&best[0]["trial"], Some(3)),
+        "a trial of any kind advises"
     );
 }
 

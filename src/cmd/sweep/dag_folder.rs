@@ -201,7 +201,7 @@ pub(super) fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         return Ok(EXIT_DONE);
     }
 
-    let best = sweep::choose_network(&sweep, &rows).map_err(|error| {
+    let best = sweep::choose_model(&sweep, &rows).map_err(|error| {
         // Where all trials have ended, it says why none is the best.
         let hint = "`poolcast sweep status DIR` shows how far it is";
         let context = || {

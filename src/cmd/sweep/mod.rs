@@ -226,7 +226,7 @@ fn print_summary(sweep: &SweepFolder) -> Result<u8> {
         escape::path(&sweep.dir.join(sweep::ROWS_FILE))
     ))?;
     if sweep.config.pipelines.is_empty() {
-        sweep::choose_network(sweep, &sweep::trial_rows(sweep)?)?;
+        sweep::choose_model(sweep, &sweep::trial_rows(sweep)?)?;
         return Ok(EXIT_DONE);
     }
 
@@ -349,7 +349,7 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     }
 
     let rows = sweep::trial_rows(&sweep)?;
-    let best = sweep::choose_network(&sweep, &rows).with_context(|| choices::no_best(&sweep))?;
+    let best = sweep::choose_model(&sweep, &rows).with_context(|| choices::no_best(&sweep))?;
     let row = rows
         .iter()
         .find(|row| row.trial == best.trial)

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::advice::{self, JobAdvice};
 use crate::events::EventStore;
-use crate::training::TrainingRun;
+use crate::training::TrainedModel;
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -27,14 +27,14 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
 /// The JSON document of `advice`, asked at the end of the log or at `at_ms`.
 pub(in crate::cmd) fn document<'a>(
     store: &EventStore,
-    run: &'a TrainingRun,
+    model: &'a TrainedModel,
     advice: &'a [JobAdvice],
     at_ms: Option<i64>,
 ) -> AdviceDocument<'a> {
     AdviceDocument {
         schema_version: SCHEMA_VERSION,
-        model: &run.key,
-        trained_until_ms: run.summary.rates.to_ms,
+        model: &model.key,
+        trained_until_ms: model.rates.to_ms,
         log_end_ms: store.summary.end_ms,
         asked_ms: at_ms.unwrap_or(store.summary.end_ms),
         advice,

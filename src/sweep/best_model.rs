@@ -7,10 +7,11 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::paths::{BEST_FILE, trial_dir};
+use super::trial_row::TrialRow;
 use crate::config::{Goal, Metric, MetricName};
 use crate::error::hinted;
 use crate::manifest;
-use crate::training::{Epoch, TrainingMetrics};
+use crate::training::{Epoch, FitScores, TrainingMetrics};
 
 /// What decides where the sweep's metric is defined for no trial, as F-measure without a success
 /// among samples and predictions.
@@ -24,24 +25,54 @@ const LOSS: Metric = Metric {
 pub struct TrialResult {
     /// Counted from 1.
     pub trial: usize,
+    /// The name of the network's architecture, or of the pipeline.
+    pub model: String,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How its training went, if there was one.
+    /// The scores of a pipeline, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<FitScores>,
+    /// How the training of a network went, if there was one.
     #[serde(flatten)]
     pub metrics: Option<TrainingMetrics>,
 }
 
 impl TrialResult {
-    /// Its best epoch; `None` for a trial that left no model.
-    pub fn best(&self) -> Option<&Epoch> {
+    /// The best epoch of a network; `None` for a trial that left no model.
+    pub fn best_epoch(&self) -> Option<&Epoch> {
         self.metrics.as_ref()?.of_model()
+    }
+
+    /// Whether it left no model.
+    pub fn has_failed(&self) -> bool {
+        self.fit.is_none() && self.best_epoch().is_none()
+    }
+
+    /// The value that a sweep chooses by `name`; `None` also where it is not defined.
+    fn value(&self, name: MetricName) -> Option<f64> {
+        match &self.fit {
+            Some(fit) => fit.watched(name),
+            None => self.metrics.as_ref()?.value(name),
+        }
     }
 }
 
-/// The choice among the trials of a sweep.
+impl From<&TrialRow> for TrialResult {
+    fn from(row: &TrialRow) -> TrialResult {
+        TrialResult {
+            trial: row.trial,
+            model: row.pipeline.clone(),
+            error: row.error.clone(),
+            fit: row.fit.clone(),
+            metrics: row.metrics.clone(),
+        }
+    }
+}
+
+/// The choice among the trials of a sweep over samples of logs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct BestNetwork {
+pub struct BestModel {
     /// The best trial, counted from 1.
     pub trial: usize,
     /// What it was chosen by: the sweep's metric, or the validation loss where that is defined for
@@ -53,13 +84,13 @@ pub struct BestNetwork {
     pub trials: Vec<TrialResult>,
 }
 
-impl BestNetwork {
+impl BestModel {
     /// The best of `trials` by `metric`. A trial for which that is not defined comes after all for
     /// which it is.
     ///
     /// # Errors
     /// Fails when no trial left a model.
-    pub fn choose(metric: &Metric, trials: Vec<TrialResult>) -> Result<BestNetwork> {
+    pub fn choose(metric: &Metric, trials: Vec<TrialResult>) -> Result<BestModel> {
         let by = |metric| best_by(metric, &trials).map(|(trial, value)| (metric, trial, value));
         let (metric, trial, value) = by(metric).or_else(|| by(&LOSS)).with_context(|| {
             let why = trials.iter().find_map(|trial| {
@@ -75,7 +106,7 @@ impl BestNetwork {
                 why.unwrap_or_default()
             )
         })?;
-        Ok(BestNetwork {
+        Ok(BestModel {
             trial,
             metric: metric.clone(),
             value,
@@ -87,11 +118,8 @@ impl BestNetwork {
 /// The best of those of `trials` for which `metric` is defined, and its value.
 fn best_by(metric: &Metric, trials: &[TrialResult]) -> Option<(usize, f64)> {
     let ranked = trials.iter().filter_map(|trial| {
-        let metrics = trial.metrics.as_ref()?;
-        Some((
-            trial.trial,
-            (metrics.value(metric.name)?, metrics.value(LOSS.name)?),
-        ))
+        let rank = (trial.value(metric.name)?, trial.value(LOSS.name)?);
+        Some((trial.trial, rank))
     });
     ranked
         .min_by(|a, b| metric.goal.order(a.1, b.1))
@@ -104,7 +132,7 @@ pub fn resolve_run(path: &Path) -> Result<PathBuf> {
     if best.is_file() {
         return Ok(trial_dir(
             path,
-            manifest::read_json::<BestNetwork>(&best)?.trial,
+            manifest::read_json::<BestModel>(&best)?.trial,
         ));
     }
     if path.join(manifest::FILE).is_file() || path.join(crate::config::FILE).is_file() {
@@ -155,6 +183,8 @@ mod tests {
             calibration: None,
         };
         TrialResult {
+            model: "lstm".to_owned(),
+            fit: None,
             trial,
             error: None,
             metrics: Some(metrics),
@@ -166,7 +196,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let with_loss = |number, loss| trial(number, loss, None);
         let losses = [None, Some(0.5), Some(0.4), Some(0.4)];
-        let best = BestNetwork::choose(
+        let best = BestModel::choose(
             &LOSS,
             (1..)
                 .zip(losses)
@@ -180,7 +210,7 @@ mod tests {
             resolve_run(dir.path()).expect("resolved"),
             trial_dir(dir.path(), 3)
         );
-        assert!(BestNetwork::choose(&LOSS, vec![with_loss(1, None)]).is_err());
+        assert!(BestModel::choose(&LOSS, vec![with_loss(1, None)]).is_err());
         assert!(resolve_run(&dir.path().join("nowhere")).is_err());
     }
 
@@ -190,7 +220,7 @@ mod tests {
             let trials = (1..)
                 .zip(trials)
                 .map(|(number, (loss, f_measure))| trial(number, loss, f_measure));
-            let best = BestNetwork::choose(&F_MEASURE, trials.collect()).expect("chosen");
+            let best = BestModel::choose(&F_MEASURE, trials.collect()).expect("chosen");
             (best.trial, best.metric.name, best.value)
         };
         let by_f = MetricName::ValidationFMeasure;
