@@ -1,13 +1,13 @@
 //! The odds of a hold, what such odds were worth before, and like holds → an action.
 
 use super::action::{AnswerFirmness, HoldAction};
-use super::job_advice::{AdviceGround, LikeHolds};
+use super::job_advice::{AdviceGround, LikeHoldKind, LikeHolds};
 use crate::config::AdviceConfig;
 use crate::output;
 use crate::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
 
 /// The least like holds that show anything.
-const LEAST_LIKE_HOLDS: usize = 20;
+pub(super) const LEAST_LIKE_HOLDS: usize = 20;
 
 /// From this share of successes of like holds on, a rule that expects failure is not believed.
 const SHARE_AGAINST_RULE: f64 = 0.25;
@@ -123,7 +123,7 @@ fn decide_by_cost(settings: &AdviceConfig, release_from: f64, odds: HoldOdds) ->
 
 /// Where the model was not shown to be right often enough, the record of like holds answers.
 fn decide_by_record(settings: &AdviceConfig, odds: HoldOdds) -> Decision {
-    let unproven = "the model was not shown to be better than chance on later holds";
+    let unproven = "the model's answers were not right often enough on later holds";
     let Some(like) = odds.like.filter(|like| like.holds >= LEAST_LIKE_HOLDS) else {
         return no_advice(&format!(
             "{unproven}, and too few holds like this one are known"
@@ -193,18 +193,26 @@ fn reasons_of(action: HoldAction, odds: HoldOdds) -> Vec<String> {
     };
     let mut reasons = vec![first];
     if let Some(like) = odds.like {
-        reasons.push(format!("of holds with its code {}", like_words(like)));
+        reasons.push(like_words(like));
     }
     reasons
 }
 
 /// How many of some holds succeeded, in words.
 pub(super) fn like_words(like: LikeHolds) -> String {
-    format!(
-        "{} of {} succeeded once released",
-        output::with_commas(like.successes as u64),
-        output::with_commas(like.holds as u64)
-    )
+    let kind = match like.kind {
+        LikeHoldKind::Reason => "for this reason",
+        LikeHoldKind::Code => "with this code",
+    };
+    let mut words = format!(
+        "of {} {kind} {} succeeded once released",
+        output::counted(like.holds, "earlier hold"),
+        output::with_commas(like.successes as u64)
+    );
+    if like.holds > 10 {
+        words.push_str(&format!(", of the last ten {}", like.last_10_successes));
+    }
+    words
 }
 
 #[cfg(test)]
@@ -245,11 +253,11 @@ mod tests {
 
     fn like(holds: usize, successes: usize) -> Option<LikeHolds> {
         Some(LikeHolds {
+            kind: LikeHoldKind::Code,
             holds,
             successes,
             rate: successes as f64 / holds as f64,
-            from_ms: 0,
-            to_ms: 0,
+            last_10_successes: 0,
         })
     }
 

@@ -19,19 +19,29 @@ pub enum AdviceGround {
     Nothing,
 }
 
-/// Labelled holds with the same code and subcode in training.
+/// What like holds have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LikeHoldKind {
+    /// The hold reason, without what varies from job to job.
+    Reason,
+    /// The hold code and subcode.
+    Code,
+}
+
+/// Earlier holds like one, whose outcome was decided by the moment of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LikeHolds {
+    /// What they have in common.
+    pub kind: LikeHoldKind,
     /// How many.
     pub holds: usize,
     /// How many were followed by success.
     pub successes: usize,
-    /// The share of successes: the base rate.
+    /// The share of successes.
     pub rate: f64,
-    /// The first of them at the earliest, epoch ms.
-    pub from_ms: i64,
-    /// The last of them at the latest, epoch ms.
-    pub to_ms: i64,
+    /// How many of the last ten, or of all if there are fewer, were followed by success.
+    pub last_10_successes: usize,
 }
 
 /// How well the model told success from failure on holds that came after its training.
@@ -82,7 +92,7 @@ pub struct JobAdvice {
     pub siblings_held: usize,
     /// The model's probability of success if released unchanged; absent where a rule decides.
     pub probability: Option<f64>,
-    /// What training saw of such holds; absent where a rule decides or nothing was seen.
+    /// What had become of such holds; absent where a rule decides, and if none was decided.
     pub like_cases: Option<LikeHolds>,
     /// How good the model is; absent where a rule decides, or if it was never evaluated.
     pub skill: Option<ModelSkill>,

@@ -5,15 +5,17 @@ use anyhow::{Result, ensure};
 use super::action::HoldAction;
 use super::codes::{HoldRule, code_meaning, code_rule};
 use super::decide::{
-    Decision, DecisionThresholds, HoldOdds, decide_by_odds, like_words, speaks_against_rule,
+    Decision, DecisionThresholds, HoldOdds, LEAST_LIKE_HOLDS, decide_by_odds, like_words,
+    speaks_against_rule,
 };
 use super::held_jobs::{HeldJob, JobSelection, check_selections, held_jobs};
-use super::job_advice::{AdviceGround, JobAdvice, LikeHolds, ModelSkill};
+use super::job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds, ModelSkill};
 use crate::config;
 use crate::error::hinted;
 use crate::events::{EventStore, StoreSummary};
 use crate::output;
-use crate::training::{HoldModel, SuccessRates, TrainedModel};
+use crate::tensors::{HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord};
+use crate::training::{HoldModel, TrainedModel};
 
 /// Judges the held jobs of `store` that `selections` name, or all of them if it is empty: those
 /// that are held when the log ends, or at `at_ms` by what was known then.
@@ -38,7 +40,6 @@ pub fn advise(
 
     let judge = HoldJudge {
         store,
-        trained: model,
         skill,
         settings,
         thresholds: DecisionThresholds {
@@ -57,7 +58,6 @@ pub fn advise(
 
 struct HoldJudge<'a> {
     store: &'a EventStore,
-    trained: &'a TrainedModel,
     skill: Option<ModelSkill>,
     settings: &'a config::AdviceConfig,
     thresholds: DecisionThresholds,
@@ -107,7 +107,7 @@ impl HoldJudge<'_> {
 
         let odds = HoldOdds {
             probability: self.probability(held)?,
-            like: like_holds(&self.trained.rates, held.reason()),
+            like: like_holds(&self.model.facts(&held.asked).records),
             holds_for_this_reason,
         };
         let judgement = self.judge(held, odds);
@@ -169,7 +169,7 @@ impl Judgement {
     fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, like: Option<LikeHolds>) -> Judgement {
         let mut reasons = vec![rule.why.to_owned()];
         if let Some(like) = like.filter(|_| rule.expects_failure()) {
-            reasons.push(format!("of holds with its code {}", like_words(like)));
+            reasons.push(like_words(like));
         }
         let release = format!("condor_release {}", held.job.id());
         Judgement {
@@ -221,17 +221,29 @@ impl Judgement {
     }
 }
 
-/// What training saw of holds with this code and subcode.
-fn like_holds(rates: &SuccessRates, (hold_code, hold_subcode): (i32, i32)) -> Option<LikeHolds> {
-    let rate = rates.get(hold_code, hold_subcode)?;
-    let (from_ms, to_ms) = (rates.from_ms, rates.to_ms);
-    Some(LikeHolds {
-        holds: rate.holds,
-        successes: rate.successes,
-        rate: rate.share(),
-        from_ms,
-        to_ms,
-    })
+/// What had become of holds for the same reason; where few of them are known, of those with the same
+/// code and subcode.
+fn like_holds(records: &HoldRecords) -> Option<LikeHolds> {
+    let of_reason =
+        LikeHolds::of_record(LikeHoldKind::Reason, records.holds(HoldRecordKind::Reason));
+    let of_code = LikeHolds::of_record(LikeHoldKind::Code, records.holds(HoldRecordKind::Code));
+    let is_enough = of_reason.holds >= LEAST_LIKE_HOLDS || of_reason.holds == of_code.holds;
+    let like = if is_enough { of_reason } else { of_code };
+    (like.holds > 0).then_some(like)
+}
+
+impl LikeHolds {
+    fn of_record(kind: LikeHoldKind, record: &OutcomeRecord) -> LikeHolds {
+        let OutcomeCounts { successes, .. } = record.outcomes;
+        let holds = record.outcomes.decided();
+        LikeHolds {
+            kind,
+            holds: holds as usize,
+            successes: successes as usize,
+            rate: f64::from(successes) / f64::from(holds.max(1)),
+            last_10_successes: record.last_10.successes as usize,
+        }
+    }
 }
 
 /// The exit code for several pieces of advice: what they agree on, else that of no advice.

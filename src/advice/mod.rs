@@ -12,7 +12,7 @@ mod wording;
 pub use action::{AnswerFirmness, HoldAction};
 pub use codes::{HoldRule, code_meaning, code_rule};
 pub use held_jobs::{JobSelection, asking_words};
-pub use job_advice::{AdviceGround, JobAdvice, LikeHolds, ModelSkill};
+pub use job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds, ModelSkill};
 pub use judge::{advise, exit_code};
 pub use remedy::Remedy;
 pub use wording::advice_text;

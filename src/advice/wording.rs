@@ -99,17 +99,6 @@ fn odds_lines(advice: &JobAdvice) -> Vec<String> {
             100.0 * evidence.lower
         ));
     }
-    match &advice.like_cases {
-        Some(cases) => lines.push(format!(
-            "  base rate: {} of {} with this code succeeded ({:.0} %), {} to {}",
-            cases.successes,
-            output::counted(cases.holds, "hold"),
-            100.0 * cases.rate,
-            output::utc_time(cases.from_ms),
-            output::utc_time(cases.to_ms)
-        )),
-        None => lines.push("  base rate: training saw no hold with this code".to_owned()),
-    }
     lines.extend(advice.skill.map(|skill| {
         let (low, high) = skill.interval;
         format!(
@@ -122,7 +111,7 @@ fn odds_lines(advice: &JobAdvice) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job_advice::{LikeHolds, ModelSkill};
+    use super::super::job_advice::{LikeHoldKind, LikeHolds, ModelSkill};
     use super::*;
     use crate::training::AnswerThreshold;
 
@@ -154,11 +143,11 @@ mod tests {
             siblings_held: 2,
             probability: Some(0.731),
             like_cases: Some(LikeHolds {
+                kind: LikeHoldKind::Reason,
                 holds: 40,
                 successes: 10,
                 rate: 0.25,
-                from_ms: 0,
-                to_ms: 1000,
+                last_10_successes: 4,
             }),
             skill: Some(ModelSkill {
                 roc_auc: 0.7,
@@ -177,7 +166,6 @@ mod tests {
           held 3 times so far, once for this reason; 2 other jobs of its cluster are held for it now
           probability of success if released unchanged: 73 %
           such answers before: 960 of 1,200 were right (80 %, at least 75 %)
-          base rate: 10 of 40 holds with this code succeeded (25 %), 1970-01-01 00:00:00 UTC to 1970-01-01 00:00:01 UTC
           the model on later holds: ROC-AUC 0.70 [0.60, 0.80]; it can be wrong
           run: condor_release 12.0
         ");

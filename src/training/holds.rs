@@ -9,7 +9,8 @@ use super::trained_model::{EncodedHolds, TrainedModel};
 use crate::config::LabelKind;
 use crate::events::EventStore;
 use crate::tensors::{
-    AskedHold, Dataset, PoolHistory, SampleEncoder, SplitSide, hold_cycles, known_until_ms,
+    AskedHold, Dataset, KnownFacts, PoolHistory, SampleEncoder, SplitSide, hold_cycles,
+    known_until_ms,
 };
 
 /// So many holds go through the model at once.
@@ -21,18 +22,14 @@ pub struct HoldModel<'a> {
     store: &'a EventStore,
     model: &'a TrainedModel,
     encoder: SampleEncoder<'a>,
-    /// For a model that takes static features.
-    history: Option<PoolHistory>,
+    history: PoolHistory,
 }
 
 impl<'a> HoldModel<'a> {
     /// `model` over the jobs of `store`.
     pub fn new(store: &'a EventStore, model: &'a TrainedModel) -> HoldModel<'a> {
         let encoder = SampleEncoder::new(store, model.tensors.clone());
-        let frame_s = model.tensors.timeframe_len_s;
-        let history = model
-            .takes_statics()
-            .then(|| PoolHistory::new(store, frame_s));
+        let history = PoolHistory::new(store, model.tensors.timeframe_len_s);
         HoldModel {
             store,
             model,
@@ -50,6 +47,12 @@ impl<'a> HoldModel<'a> {
         Ok(all.concat())
     }
 
+    /// What is known of a hold when it is asked about.
+    pub fn facts(&self, asked: &AskedHold) -> KnownFacts {
+        let job = self.store.jobs().get(asked.job as usize);
+        self.history.facts(&job, asked)
+    }
+
     fn predict_chunk(&self, holds: &[AskedHold]) -> Result<Vec<f64>> {
         let tensors = &self.model.tensors;
         let size = tensors.m * tensors.j;
@@ -59,11 +62,9 @@ impl<'a> HoldModel<'a> {
         }
 
         let mut statics = Vec::new();
-        if let Some(history) = &self.history {
-            let jobs = self.store.jobs();
+        if self.model.takes_statics() {
             for asked in holds {
-                let job = jobs.get(asked.job as usize);
-                let facts = history.facts(&job, asked);
+                let facts = self.facts(asked);
                 facts.add_static_features(&tensors.features, &mut statics);
             }
         }
