@@ -180,22 +180,31 @@ fn action_on_failure(settings: &AdviceConfig, odds: HoldOdds) -> HoldAction {
 
 /// Why, in numbers.
 fn reasons_of(action: HoldAction, odds: HoldOdds) -> Vec<String> {
-    let percent = 100.0 * odds.probability;
+    let percent = percent_words(odds.probability);
     let first = match action {
         HoldAction::Remove => format!(
-            "it was held {} times for this one reason, and released unchanged it succeeds with {percent:.0} %",
+            "it was held {} times for this one reason, and released unchanged it succeeds with {percent}",
             odds.holds_for_this_reason
         ),
         HoldAction::Later => {
-            format!("released now it succeeds with {percent:.0} %, and the fault passes")
+            format!("released now it succeeds with {percent}, and the fault passes")
         }
-        _ => format!("released unchanged it succeeds with {percent:.0} %"),
+        _ => format!("released unchanged it succeeds with {percent}"),
     };
     let mut reasons = vec![first];
     if let Some(like) = odds.like {
         reasons.push(like_words(like));
     }
     reasons
+}
+
+/// A probability in words: nothing is certain.
+pub(super) fn percent_words(probability: f64) -> String {
+    match probability {
+        p if p < 0.01 => "less than 1 %".to_owned(),
+        p if p > 0.99 => "more than 99 %".to_owned(),
+        p => format!("{:.0} %", 100.0 * p),
+    }
 }
 
 /// How many of some holds succeeded, in words.
@@ -323,6 +332,14 @@ mod tests {
             (HoldAction::None, AdviceGround::Nothing)
         );
         assert_eq!(by_record(None), (HoldAction::None, AdviceGround::Nothing));
+    }
+
+    #[test]
+    fn nothing_is_certain() {
+        assert_eq!(
+            [0.0, 0.012, 0.5, 1.0].map(percent_words),
+            ["less than 1 %", "1 %", "50 %", "more than 99 %"]
+        );
     }
 
     #[test]

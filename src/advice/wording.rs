@@ -1,6 +1,7 @@
 //! Advice in plain words: the action first, then what is known, then what to type.
 
 use super::action::{AnswerFirmness, HoldAction};
+use super::decide::percent_words;
 use super::held_jobs::asking_words;
 use super::job_advice::{AdviceGround, JobAdvice};
 use crate::{escape, output};
@@ -87,8 +88,8 @@ fn odds_lines(advice: &JobAdvice) -> Vec<String> {
         return Vec::new();
     };
     let mut lines = vec![format!(
-        "  probability of success if released unchanged: {:.0} %",
-        100.0 * probability
+        "  probability of success if released unchanged: {}",
+        percent_words(probability)
     )];
     if let Some(evidence) = advice.evidence {
         lines.push(format!(

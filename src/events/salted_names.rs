@@ -7,7 +7,7 @@ use crate::eventlog::{EventFacts, SubmissionNames};
 
 /// How many hashes are remembered: places of few hosts and reasons follow each other again and
 /// again.
-const RECENT_HASHES: usize = 1 << 12;
+const RECENT_HASHES: usize = 1 << 14;
 
 /// Salts hashes. Remembers recent ones, as one costs as much as the parsing of a record.
 #[derive(Debug)]

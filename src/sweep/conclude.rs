@@ -84,13 +84,17 @@ fn needed_files<'a>(
         let of_model = [
             "manifest.json",
             "model.safetensors",
-            "pipeline.json",
             "metrics.json",
             "config.yaml",
         ];
-        needed.add(&trial_dir(&sweep.dir, best.trial), &of_model);
         let of_test_side = ["manifest.json", "test-*.safetensors"];
-        needed.add(&source_dir(sweep, row)?, &of_test_side);
+        if sweep.config.pipelines.is_empty() {
+            needed.add(&trial_dir(&sweep.dir, best.trial), &of_model);
+            needed.add(&source_dir(sweep, row)?, &of_test_side);
+        } else {
+            needed.add(&trial_dir(&sweep.dir, best.trial), &["*"]);
+            needed.add(&source_dir(sweep, row)?, &["*"]);
+        }
     }
 
     for row in best_pipelines {
@@ -99,8 +103,10 @@ fn needed_files<'a>(
     }
 
     // What a choice is worth without its luck follows from what every trial predicted.
-    for row in rows {
-        needed.add(&trial_dir(&sweep.dir, row.trial), &[PREDICTIONS_FILE]);
+    if !sweep.config.pipelines.is_empty() {
+        for row in rows {
+            needed.add(&trial_dir(&sweep.dir, row.trial), &[PREDICTIONS_FILE]);
+        }
     }
     Ok(needed)
 }

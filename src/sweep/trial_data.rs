@@ -18,7 +18,8 @@ use crate::manifest;
 use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use crate::training::{
-    LEARNED_SIDES, RollingPredictions, SuccessRates, TrainedModel, predict_side, sigmoid, time_cuts,
+    LEARNED_SIDES, RollingPredictions, SuccessRates, TrainedModel, learned_sides, predict_side,
+    sigmoid, time_cuts,
 };
 
 /// What trials learn from, kept for those that share it.
@@ -96,7 +97,7 @@ fn sample_tables(dataset: &Dataset, training: &TrainingConfig) -> Result<FitTabl
         threshold: training.threshold,
         tensors: dataset.summary.settings.clone(),
         tensors_key: dataset.key.clone(),
-        rates: SuccessRates::learn(dataset)?,
+        rates: SuccessRates::learn(dataset, learned_sides(dataset, training.time_cuts))?,
     };
     Ok(FitTables {
         train: FeatureTable::concat(&tables),

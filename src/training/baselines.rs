@@ -1,5 +1,5 @@
 //! What a model has to beat: the majority, and the success rate of each hold code and subcode,
-//! learned on train.
+//! learned on what the model learned from.
 
 use std::collections::BTreeMap;
 
@@ -42,36 +42,40 @@ pub struct SuccessRates {
 }
 
 impl SuccessRates {
-    /// Learns the rates on the training side of `dataset`, which with `split = time` has only what
-    /// was decided before anything of the other sides is asked.
-    pub fn learn(dataset: &Dataset) -> Result<SuccessRates> {
-        let side = SplitSide::Train;
-        let codes: Vec<i32> = dataset.column(side, "hold_code")?;
-        let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
-        let labels: Vec<u8> = dataset.column(side, "label")?;
-
-        let mut overall = SuccessRate::default();
+    /// Learns the rates on `sides` of `dataset`, which with `split = time` have only what was decided
+    /// before anything of later sides is asked.
+    pub fn learn(dataset: &Dataset, sides: &[SplitSide]) -> Result<SuccessRates> {
+        let mut rates = SuccessRates {
+            overall: SuccessRate::default(),
+            by_code: Vec::new(),
+            from_ms: i64::MAX,
+            to_ms: i64::MIN,
+        };
         let mut by_code = BTreeMap::new();
-        for ((hold_code, hold_subcode), label) in codes.into_iter().zip(subcodes).zip(labels) {
-            let empty = SuccessRate {
-                hold_code,
-                hold_subcode,
-                ..SuccessRate::default()
-            };
-            let own = by_code.entry((hold_code, hold_subcode)).or_insert(empty);
-            for rate in [own, &mut overall] {
-                rate.holds += 1;
-                rate.successes += usize::from(label);
+        for &side in sides {
+            let codes: Vec<i32> = dataset.column(side, "hold_code")?;
+            let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+            let labels: Vec<u8> = dataset.column(side, "label")?;
+            for ((hold_code, hold_subcode), label) in codes.into_iter().zip(subcodes).zip(labels) {
+                let empty = SuccessRate {
+                    hold_code,
+                    hold_subcode,
+                    ..SuccessRate::default()
+                };
+                let own = by_code.entry((hold_code, hold_subcode)).or_insert(empty);
+                for rate in [own, &mut rates.overall] {
+                    rate.holds += 1;
+                    rate.successes += usize::from(label);
+                }
             }
+
+            let split = &dataset.summary.splits[&side];
+            rates.from_ms = rates.from_ms.min(split.from_ms);
+            rates.to_ms = rates.to_ms.max(split.to_ms);
         }
 
-        let split = &dataset.summary.splits[&side];
-        Ok(SuccessRates {
-            overall,
-            by_code: by_code.into_values().collect(),
-            from_ms: split.from_ms,
-            to_ms: split.to_ms,
-        })
+        rates.by_code = by_code.into_values().collect();
+        Ok(rates)
     }
 
     /// The rate of one kind of hold; `None` if training saw none.

@@ -103,7 +103,7 @@ pub fn evaluate_run(
         .iter()
         .map(|&logit| sigmoid(f64::from(logit)))
         .collect();
-    let train = &dataset.summary.splits[&SplitSide::Train];
+    let learned = model.rates.overall;
     Ok(ModelEvaluation {
         side,
         split: dataset.summary.settings.split,
@@ -111,8 +111,8 @@ pub fn evaluate_run(
         successes: labels.iter().filter(|label| **label).count(),
         clusters: groups.len(),
         resamples,
-        train_samples: train.samples,
-        train_successes: train.successes,
+        train_samples: learned.holds,
+        train_successes: learned.successes,
         cycles_total: dataset.summary.cycles_total,
         left_out: dataset.summary.left_out.clone(),
         temperature: model.calibration.temperature,

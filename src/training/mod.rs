@@ -44,6 +44,6 @@ pub use run::{RunSummary, TrainingRun};
 pub use run_dir::{RUN_FORMAT, evaluation_path, remove_checkpoint, remove_model};
 pub use scores::{Scores, logit, sigmoid};
 pub use settings::TrainingSettings;
-pub use time_cuts::{LEARNED_SIDES, TimeCut, time_cuts};
+pub use time_cuts::{LEARNED_SIDES, TimeCut, learned_sides, time_cuts};
 pub use train::{RunPlace, StartMode, train, train_until};
 pub use trained_model::{EncodedHolds, TrainedModel};

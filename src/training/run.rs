@@ -15,6 +15,7 @@ use super::run_dir::{CHECKPOINT_FILE, METRICS_FILE, MODEL_FILE, MODEL_FORMAT, RU
 use super::samples::static_feature_count;
 use super::settings::TrainingSettings;
 use super::state::{ModelState, TrainingState};
+use super::time_cuts::learned_sides;
 use crate::error::hinted;
 use crate::models::{Device, Model, ModelShape};
 use crate::shard::{self, Shard, ShardColumn};
@@ -105,7 +106,7 @@ impl TrainingRun {
             tensors: dataset.summary.settings.clone(),
             tensors_key: dataset.key.clone(),
             training: settings.clone(),
-            rates: SuccessRates::learn(dataset)?,
+            rates: SuccessRates::learn(dataset, learned_sides(dataset, settings.time_cuts))?,
             model_sha256: manifest::sha256(&model),
             predictions_sha256,
             metrics_sha256: metrics_sha256_of(dir)?,

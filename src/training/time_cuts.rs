@@ -23,6 +23,20 @@ pub struct TimeCut {
     pub predicted: Vec<usize>,
 }
 
+/// The sides that the model learned from that remains of so many `cuts`.
+pub fn learned_sides(dataset: &Dataset, cuts: usize) -> &'static [SplitSide] {
+    if is_by_sides(dataset, cuts) {
+        &LEARNED_SIDES[..1]
+    } else {
+        &LEARNED_SIDES
+    }
+}
+
+/// Whether a model learns from train and predicts validate.
+fn is_by_sides(dataset: &Dataset, cuts: usize) -> bool {
+    cuts <= 1 || dataset.summary.settings.split != SplitMethod::Time
+}
+
 /// When a sample was asked about, and when its outcome was decided.
 #[derive(Debug, Clone, Copy)]
 struct SampleTimes {
@@ -41,7 +55,7 @@ pub fn time_cuts(dataset: &Dataset, cuts: usize) -> Result<Vec<TimeCut>> {
     check_sides(dataset)?;
     let train = dataset.len(SplitSide::Train);
     let count = train + dataset.len(SplitSide::Validate);
-    if cuts <= 1 || dataset.summary.settings.split != SplitMethod::Time {
+    if is_by_sides(dataset, cuts) {
         return Ok(vec![TimeCut {
             learned: (0..train).collect(),
             predicted: (train..count).collect(),

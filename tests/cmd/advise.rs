@@ -10,7 +10,7 @@ fn a_rule_answers_by_itself() {
     insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1161.0"), @"
     exit 10
     1161.0: FIX, THEN RELEASE
-      why: an input file is missing on the access point: put it back or correct its name, then release
+      why: an input file is missing on the access point: put it back or correct its name, then release; of 192 earlier holds for this reason 0 succeeded once released, of the last ten 0
       hold code 13/2: input files could not be transferred to the job: no such file or directory
       held since 2026-11-21 02:26:02 UTC, 15 s when the log ends
       held 3 times so far, 3 times for this reason; no other job of its cluster is held for it now
@@ -121,12 +121,11 @@ fn the_model_answers_where_no_rule_does() {
         insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1185.0"), @"
         exit 40
         1185.0: NO ADVICE
-          why: on later holds this model did no better than chance
+          why: the odds are too even to say: answers to holds like it were wrong too often
           hold code 12/2: output files could not be transferred back: no such file or directory
           held since 2026-11-21 02:26:05 UTC, 12 s when the log ends
           held 3 times so far, 3 times for this reason; 3 other jobs of its cluster are held for it now
           probability of success if released unchanged: ## %
-          base rate: 195 of 743 holds with this code succeeded (26 %), 2026-11-21 01:50:41 UTC to 2026-11-21 02:11:50 UTC
           the model on later holds: ROC-AUC #.## [#.##, #.##]; it can be wrong
         ");
     });
@@ -225,12 +224,12 @@ fn a_hold_on_purpose_is_left_alone() {
     );
     insta::assert_snapshot!(place.run("advise run --log EventLog"), @"
     exit 30
-    1.0: WAIT
+    1.0: LEAVE IT HELD
       why: a person held this job on purpose: release it once that person's reason is gone
       hold code 1/0: held by a person (condor_hold)
       held since 2026-11-21 01:50:20 UTC, 0 s when the log ends
       held once so far, once for this reason; no other job of its cluster is held for it now
-      run: condor_release 1.0
+      once the reason to hold it is gone: condor_release 1.0
     ");
 }
 
