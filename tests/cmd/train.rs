@@ -311,7 +311,7 @@ fn a_stop_says_how_to_go_on() {
     insta::with_settings!({filters => filters()}, {
         insta::assert_snapshot!(stopped, @"
         exit 1
-        error: the training was stopped in epoch # after batch # of 55
+        error: the training was stopped in epoch # after batch # of 219
 
         hint: the same command goes on from there with `--resume`
         ");
@@ -323,7 +323,7 @@ fn a_stop_says_how_to_go_on() {
     insta::with_settings!({filters => filters()}, {
         insta::assert_snapshot!(job, @"
         exit 85
-        the training was stopped in epoch # after batch # of 55; `job` holds its checkpoint
+        the training was stopped in epoch # after batch # of 219; `job` holds its checkpoint
         ");
     });
     let both = place.run("train tensors -o job --self-checkpoint --overwrite");
@@ -542,7 +542,7 @@ fn checkpoints_of_another_version_are_refused_by_name() {
     insta::assert_snapshot!(place.run(&format!("train tensors -o out {MANY_BATCHES} --resume")), @"
     exit 2
     error: `out/checkpoint.safetensors` is not a usable checkpoint shard
-      caused by: it has format version 2, and this program reads version 3
+      caused by: it has format version 3, and this program reads version 4
 
     hint: make it anew with `poolcast train TENSORS -o RUN`
     ");
