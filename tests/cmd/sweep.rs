@@ -109,13 +109,13 @@ fn a_sweep_leaves_rows_from_which_trials_are_made_again() {
         [Some(1), Some(2), Some(3)]
     );
     let best = place.json("sweep best sweep --json");
-    let least = found
+    let largest = found
         .iter()
         .filter_map(|row| row["value"].as_f64())
-        .fold(f64::MAX, f64::min);
+        .fold(f64::MIN, f64::max);
     assert_eq!(
         (best["value"].as_f64(), best["ended"].as_str()),
-        (Some(least), Some("done"))
+        (Some(largest), Some("done"))
     );
     let table = fs_err::read_to_string(place.path("sweep/results.csv")).expect("read");
     assert!(
