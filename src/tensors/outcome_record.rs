@@ -171,7 +171,7 @@ impl OutcomeRecord {
     }
 
     /// The share of successes, drawn to `prior`, the rate of what this is a part of, as if
-    /// [`PRIOR_CASES`] more had ended like that.
+    /// four more had ended like that.
     pub fn success_rate(&self, prior: f32) -> f32 {
         drawn_rate(
             self.outcomes.successes as f32,
