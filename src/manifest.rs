@@ -222,14 +222,18 @@ pub fn finished_key(dir: &Path, format: ArtefactFormat) -> Option<String> {
         .map(|manifest| manifest.key)
 }
 
-/// The name of the format of the artefact in `dir`, of whatever version; `None` where there is none.
-pub fn format_name(dir: &Path) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Named {
-        format: String,
+/// The format that the manifest in `dir` names, of whatever version; `None` where there is no
+/// manifest.
+///
+/// # Errors
+/// Fails when it cannot be read.
+pub fn format_name(dir: &Path) -> Result<Option<String>> {
+    let path = dir.join(FILE);
+    if !path.is_file() {
+        return Ok(None);
     }
-    let named: Named = read_json(&dir.join(FILE)).ok()?;
-    Some(named.format)
+    let found: serde_json::Value = read_json(&path)?;
+    Ok(found["format"].as_str().map(str::to_owned))
 }
 
 /// The key over everything that an artefact is made from.

@@ -46,7 +46,7 @@ pub(super) struct HoldOdds {
 
 /// An action, and why.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Decision {
+pub(super) struct AdviceDecision {
     pub(super) action: HoldAction,
     pub(super) ground: AdviceGround,
     pub(super) firmness: Option<AnswerFirmness>,
@@ -65,7 +65,7 @@ pub(super) fn decide_by_odds(
     settings: &AdviceConfig,
     thresholds: &DecisionThresholds,
     odds: HoldOdds,
-) -> Decision {
+) -> AdviceDecision {
     if let Some(cost) = settings.cost {
         let release_from = cost.wasted_run / (cost.wasted_run + cost.lost_success);
         return decide_by_cost(settings, release_from, odds);
@@ -89,7 +89,7 @@ pub(super) fn decide_by_odds(
             (None, Some(failure)) => (action_on_failure(settings, odds), failure),
             _ => continue,
         };
-        return Decision {
+        return AdviceDecision {
             action,
             ground: AdviceGround::Model,
             firmness: Some(firmness),
@@ -101,7 +101,7 @@ pub(super) fn decide_by_odds(
 }
 
 /// Where it is known what a mistake costs, every hold gets an answer.
-fn decide_by_cost(settings: &AdviceConfig, release_from: f64, odds: HoldOdds) -> Decision {
+fn decide_by_cost(settings: &AdviceConfig, release_from: f64, odds: HoldOdds) -> AdviceDecision {
     let action = if odds.probability >= release_from {
         HoldAction::Release
     } else {
@@ -112,7 +112,7 @@ fn decide_by_cost(settings: &AdviceConfig, release_from: f64, odds: HoldOdds) ->
         "by `advice.cost` a release pays from {:.0} % on",
         100.0 * release_from
     ));
-    Decision {
+    AdviceDecision {
         action,
         ground: AdviceGround::Model,
         firmness: None,
@@ -122,7 +122,7 @@ fn decide_by_cost(settings: &AdviceConfig, release_from: f64, odds: HoldOdds) ->
 }
 
 /// Where the model was not shown to be right often enough, the record of like holds answers.
-fn decide_by_record(settings: &AdviceConfig, odds: HoldOdds) -> Decision {
+fn decide_by_record(settings: &AdviceConfig, odds: HoldOdds) -> AdviceDecision {
     let unproven = "the model's answers were not right often enough on later holds";
     let Some(like) = odds.like.filter(|like| like.holds >= LEAST_LIKE_HOLDS) else {
         return no_advice(&format!(
@@ -141,7 +141,7 @@ fn decide_by_record(settings: &AdviceConfig, odds: HoldOdds) -> Decision {
             like_words(like)
         ));
     };
-    Decision {
+    AdviceDecision {
         action,
         ground: AdviceGround::Record,
         firmness: Some(AnswerFirmness::Probable),
@@ -153,8 +153,8 @@ fn decide_by_record(settings: &AdviceConfig, odds: HoldOdds) -> Decision {
     }
 }
 
-fn no_advice(why: &str) -> Decision {
-    Decision {
+fn no_advice(why: &str) -> AdviceDecision {
+    AdviceDecision {
         action: HoldAction::None,
         ground: AdviceGround::Nothing,
         firmness: None,

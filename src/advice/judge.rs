@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use super::action::HoldAction;
 use super::codes::{HoldRule, code_meaning, code_rule};
 use super::decide::{
-    Decision, DecisionThresholds, HoldOdds, LEAST_LIKE_HOLDS, decide_by_odds, like_words,
+    AdviceDecision, DecisionThresholds, HoldOdds, LEAST_LIKE_HOLDS, decide_by_odds, like_words,
     speaks_against_rule,
 };
 use super::held_jobs::{HeldJob, JobSelection, check_selections, held_jobs};
@@ -14,7 +14,7 @@ use crate::config;
 use crate::error::hinted;
 use crate::events::{EventStore, StoreSummary};
 use crate::output;
-use crate::tensors::{HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord};
+use crate::tensors::{AskedHold, HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord};
 use crate::training::{HoldModel, TrainedModel};
 
 /// Judges the held jobs of `store` that `selections` name, or all of them if it is empty: those
@@ -38,22 +38,29 @@ pub fn advise(
     let held = held_jobs(store, window, at_ms);
     check_selections(store, &held, selections, at_ms)?;
 
+    let precisions = [settings.precision, settings.probable_precision];
+    let [firm, probable] = model.answer_thresholds(precisions)?;
     let judge = HoldJudge {
         store,
         skill,
         settings,
-        thresholds: DecisionThresholds {
-            firm: model.answer_thresholds(settings.precision)?,
-            probable: model.answer_thresholds(settings.probable_precision)?,
-        },
+        thresholds: DecisionThresholds { firm, probable },
         model: HoldModel::new(store, model),
         held: &held,
         asked_ms: at_ms.unwrap_or(store.summary.end_ms),
     };
-    held.iter()
+    let selected: Vec<&HeldJob<'_>> = held
+        .iter()
         .filter(|held| held.is_selected(selections))
-        .map(|held| judge.advise_on(held))
-        .collect()
+        .collect();
+    let asked: Vec<AskedHold> = selected.iter().map(|held| held.asked).collect();
+    let probabilities = judge.model.probabilities(&asked)?;
+
+    let mut advice = Vec::with_capacity(selected.len());
+    for (held, probability) in selected.into_iter().zip(probabilities) {
+        advice.push(judge.advise_on(held, probability));
+    }
+    Ok(advice)
 }
 
 struct HoldJudge<'a> {
@@ -94,8 +101,9 @@ fn check_moment(store: &EventStore, window: config::WindowPlace, at_ms: i64) -> 
 }
 
 impl HoldJudge<'_> {
-    /// Judges one job, and puts beside it what is known of the job.
-    fn advise_on(&self, held: &HeldJob<'_>) -> Result<JobAdvice> {
+    /// Judges one job, which the model gives this probability of success if it is released
+    /// unchanged, and puts beside it what is known of the job.
+    fn advise_on(&self, held: &HeldJob<'_>, probability: f64) -> JobAdvice {
         let (hold_code, hold_subcode) = held.reason();
         let history = held.job.history;
         let holds_for_this_reason = held.holds_for_this_reason();
@@ -106,7 +114,7 @@ impl HoldJudge<'_> {
             .count();
 
         let odds = HoldOdds {
-            probability: self.probability(held)?,
+            probability,
             like: like_holds(&self.model.facts(&held.asked).records),
             holds_for_this_reason,
         };
@@ -114,7 +122,7 @@ impl HoldJudge<'_> {
         let is_by_odds = judgement.decision.ground != AdviceGround::Rule;
 
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
-        Ok(JobAdvice {
+        JobAdvice {
             job: held.job.id(),
             ap: self.store.summary.aps[held.job.ap as usize].clone(),
             action: judgement.decision.action,
@@ -135,7 +143,7 @@ impl HoldJudge<'_> {
             probability: is_by_odds.then_some(odds.probability),
             like_cases: odds.like.filter(|_| is_by_odds),
             skill: self.skill.filter(|_| is_by_odds),
-        })
+        }
     }
 
     /// By rule where the code has one that its record does not speak against, else by the odds.
@@ -151,16 +159,11 @@ impl HoldJudge<'_> {
             _ => Judgement::by_odds(decide_by_odds(self.settings, &self.thresholds, odds), held),
         }
     }
-
-    /// The model's probability that the job ends well if it is released unchanged.
-    fn probability(&self, held: &HeldJob<'_>) -> Result<f64> {
-        Ok(self.model.probabilities(&[held.asked])?[0])
-    }
 }
 
 /// A decision, and what to type.
 struct Judgement {
-    decision: Decision,
+    decision: AdviceDecision,
     command: Option<String>,
     then: Option<String>,
 }
@@ -173,7 +176,7 @@ impl Judgement {
         }
         let release = format!("condor_release {}", held.job.id());
         Judgement {
-            decision: Decision {
+            decision: AdviceDecision {
                 action: rule.action,
                 ground: AdviceGround::Rule,
                 firmness: None,
@@ -185,7 +188,7 @@ impl Judgement {
         }
     }
 
-    fn by_odds(decision: Decision, held: &HeldJob<'_>) -> Judgement {
+    fn by_odds(decision: AdviceDecision, held: &HeldJob<'_>) -> Judgement {
         let id = held.job.id();
         let release = format!("condor_release {id}");
         let (command, then) = match decision.action {
@@ -205,7 +208,7 @@ impl Judgement {
     /// Events are missing after the hold: the log does not tell whether the job is still held.
     fn unknown() -> Judgement {
         Judgement {
-            decision: Decision {
+            decision: AdviceDecision {
                 action: HoldAction::None,
                 ground: AdviceGround::Nothing,
                 firmness: None,

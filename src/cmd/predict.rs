@@ -68,7 +68,7 @@ fn sets_direction(c: char) -> bool {
 /// The directory of the fitted pipeline that `dir` means: `dir` itself, or that of the best trial
 /// of a sweep over tables. `None` where `dir` holds networks.
 fn find_pipeline(dir: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
-    let format = format_name(dir)?;
+    let format = manifest::format_name(dir)?;
     if format.as_deref() == Some(FIT.name) {
         return Ok(Some(dir.to_owned()));
     }
@@ -181,7 +181,7 @@ fn predict_with_network(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
         return Ok(hold_table(&predict_holds(&store, &model)?));
     };
 
-    let format = format_name(input)?;
+    let format = manifest::format_name(input)?;
     let predictions = match format.as_deref() {
         Some(name) if name == TENSORS_FORMAT.name => {
             predict_samples(&Dataset::open(input)?, &model)?
@@ -198,16 +198,6 @@ fn predict_with_network(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
         )),
     };
     Ok(hold_table(&predictions))
-}
-
-/// The format that the manifest in `dir` names; `None` where there is no manifest.
-fn format_name(dir: &Path) -> Result<Option<String>> {
-    let path = dir.join(manifest::FILE);
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let found: serde_json::Value = manifest::read_json(&path)?;
-    Ok(found["format"].as_str().map(str::to_owned))
 }
 
 /// The predictions as a table, with a row for each hold.

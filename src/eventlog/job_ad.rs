@@ -120,40 +120,27 @@ pub(super) fn parse_ad(record: &LogRecord<'_>) -> Option<JobAd> {
             let text_of = |at: usize| values[at].and_then(unquote);
             let number_of = |at: usize| std::str::from_utf8(values[at]?).ok()?.trim().parse().ok();
             let request = resource_request(number_of);
-            let name_of = |at| text_of(at).map(str::as_bytes);
-            let names = submission_names(name_of(BATCH_NAME), name_of(DAG_NODE_NAME));
-            job_ad(
-                job_id,
-                text_of(GLOBAL_JOB_ID),
-                text_of(OWNER),
-                request,
-                names,
-            )
+            job_ad(job_id, text_of, request)
         }
         RecordContent::Ad(format) => {
             let attributes = record.ad_attributes(format);
             let text_of = |at: usize| attributes.text(AD_ATTRIBUTES[at]);
             let request = resource_request(|at| attributes.int(AD_ATTRIBUTES[at]));
-            let name_of = |at| text_of(at).map(str::as_bytes);
-            let names = submission_names(name_of(BATCH_NAME), name_of(DAG_NODE_NAME));
-            job_ad(
-                job_id,
-                text_of(GLOBAL_JOB_ID),
-                text_of(OWNER),
-                request,
-                names,
-            )
+            job_ad(job_id, text_of, request)
         }
     }
 }
 
-fn job_ad(
+fn job_ad<'a>(
     (cluster, proc): (i32, i32),
-    global_job_id: Option<&str>,
-    owner: Option<&str>,
+    text_of: impl Fn(usize) -> Option<&'a str>,
     request: ResourceRequest,
-    names: SubmissionNames,
 ) -> Option<JobAd> {
+    let global_job_id = text_of(GLOBAL_JOB_ID);
+    let owner = text_of(OWNER);
+    let name_of = |at| text_of(at).map(str::as_bytes);
+    let names = submission_names(name_of(BATCH_NAME), name_of(DAG_NODE_NAME));
+
     let (schedd, submit_s) = match global_job_id {
         Some(global_job_id) => {
             let (schedd, rest) = global_job_id.split_once('#')?;

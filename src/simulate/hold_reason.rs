@@ -1,7 +1,7 @@
 //! A hold and where it happened → the words that HTCondor and its transfer plugins have for it.
 
 use super::hold_cause::HoldCause;
-use super::pool::{HostFault, PoolHost, PoolSite, SCHEDD, SharedData, SimulatedPool};
+use super::pool::{DataPlace, HostFault, PoolHost, PoolSite, SCHEDD, SimulatedPool};
 use super::pool_user::PoolUser;
 use super::submissions::JobCluster;
 use crate::eventlog::HoldCode;
@@ -178,6 +178,6 @@ impl HoldPlace<'_> {
 }
 
 /// The name of a shared place of data; `otherwise` for who uses none.
-fn shared_name<'a>(places: &'a [SharedData], place: Option<usize>, otherwise: &'a str) -> &'a str {
+fn shared_name<'a>(places: &'a [DataPlace], place: Option<usize>, otherwise: &'a str) -> &'a str {
     place.map_or(otherwise, |place| places[place].name)
 }

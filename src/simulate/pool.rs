@@ -48,9 +48,9 @@ pub(super) struct SimulatedPool {
     activity: Vec<f64>,
     pub(super) sites: Vec<PoolSite>,
     /// Servers that many users' files come from or go to.
-    pub(super) origins: Vec<SharedData>,
+    pub(super) origins: Vec<DataPlace>,
     /// File systems on the access point that many users' files are on.
-    pub(super) mounts: Vec<SharedData>,
+    pub(super) mounts: Vec<DataPlace>,
     /// The chance that a run meets a fault of its site.
     pub(super) site_fault: f64,
     pub(super) bad_hosts: BadHosts,
@@ -58,7 +58,7 @@ pub(super) struct SimulatedPool {
 
 /// A place of data that many jobs share.
 #[derive(Debug)]
-pub(super) struct SharedData {
+pub(super) struct DataPlace {
     pub(super) name: &'static str,
     pub(super) outages: OutageTimes,
 }
@@ -172,12 +172,12 @@ fn shared_data(
     law: OutageLaw,
     (from_ms, to_ms): (i64, i64),
     rng: &mut ChaCha8Rng,
-) -> Vec<SharedData> {
+) -> Vec<DataPlace> {
     let count = rng.random_range(fewest..=names.len());
     let mut all = Vec::new();
     for name in &names[..count] {
         let outages = OutageTimes::draw(law, from_ms, to_ms, rng);
-        all.push(SharedData { name, outages });
+        all.push(DataPlace { name, outages });
     }
     all
 }

@@ -62,6 +62,15 @@ pub(super) struct JobCondition {
     pub(super) holds: u32,
 }
 
+/// The chance that a transfer fails without a lasting reason, if there is one.
+fn transfer_chance(origin: Option<usize>) -> f64 {
+    if origin.is_some() {
+        TRANSFER_FAILS
+    } else {
+        0.0
+    }
+}
+
 impl JobCondition {
     /// The chances of what can stop a run, each given that nothing before it did, in the order a
     /// run meets them.
@@ -77,13 +86,6 @@ impl JobCondition {
             UNMOUNTED_FAILS
         } else {
             0.0
-        };
-        let glitch = |origin: Option<usize>| {
-            if origin.is_some() {
-                TRANSFER_FAILS
-            } else {
-                0.0
-            }
         };
         let given_up = if user.gives_up && self.holds >= 3 {
             GIVEN_UP
@@ -109,7 +111,10 @@ impl JobCondition {
                 RunOutcome::Held(HoldCause::InputOutage),
                 outage(self.down.input),
             ),
-            (RunOutcome::Held(HoldCause::InputGlitch), glitch(user.input)),
+            (
+                RunOutcome::Held(HoldCause::InputGlitch),
+                transfer_chance(user.input),
+            ),
             fault(HoldCause::MissingExecutable),
             (RunOutcome::Held(HoldCause::Site), pool.site_fault),
             (RunOutcome::Held(HoldCause::Person), user.holds),
@@ -124,7 +129,7 @@ impl JobCondition {
             ),
             (
                 RunOutcome::Held(HoldCause::OutputGlitch),
-                glitch(user.output),
+                transfer_chance(user.output),
             ),
         ]
     }

@@ -31,7 +31,7 @@ pub struct FitTables {
     /// When each row of `train` was, if that is known.
     pub times: Option<Vec<f64>>,
     /// Where samples of logs come from; `None` of tables.
-    pub samples: Option<SampleSource>,
+    pub samples: Option<LogSamples>,
     /// Held out.
     pub validate: Option<FeatureTable>,
     /// Further rows to score on, by name.
@@ -42,7 +42,7 @@ pub struct FitTables {
 
 /// Samples of logs that a pipeline is fitted to.
 #[derive(Debug)]
-pub struct SampleSource {
+pub struct LogSamples {
     /// What each fit learns from and predicts, of the rows of `train`; the last one's model remains.
     pub cuts: Vec<TimeCut>,
     /// From which probability on success is predicted.
@@ -192,14 +192,7 @@ impl PipelineTask {
         let classes = tables.train.classes.len();
         let mut seconds = Vec::new();
         let folds = self.fit_folds(tables, stop, &mut seconds)?;
-        let last_cut = tables.samples.as_ref().and_then(|of| of.cuts.last());
-        let model = match last_cut {
-            Some(last) => {
-                let learned = tables.train.select_rows(&last.learned);
-                self.fit_timed(&learned, 0, stop, &mut seconds)?
-            }
-            None => self.fit_timed(&tables.train, 0, stop, &mut seconds)?,
-        };
+        let model = self.fit_remaining(tables, stop, &mut seconds)?;
 
         let mut validation = None;
         let mut predicted_validation = Vec::new();
@@ -248,6 +241,23 @@ impl PipelineTask {
             model,
             seconds,
         })
+    }
+
+    /// Fits the model that remains: to all rows, or to what is learned from at the last time cut.
+    fn fit_remaining(
+        &self,
+        tables: &FitTables,
+        stop: &(dyn Fn() -> bool + Sync),
+        seconds: &mut Vec<f64>,
+    ) -> Result<FittedPipeline> {
+        let last_cut = tables.samples.as_ref().and_then(|of| of.cuts.last());
+        match last_cut {
+            Some(last) => {
+                let learned = tables.train.select_rows(&last.learned);
+                self.fit_timed(&learned, 0, stop, seconds)
+            }
+            None => self.fit_timed(&tables.train, 0, stop, seconds),
+        }
     }
 
     /// Fits each fold, and predicts the rows that it did not learn from.

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::folder::SweepFolder;
 use super::paths::{table_dir, tensors_dir, trial_dir};
-use super::pipeline_fit::{FitTables, SampleSource, TrialPredictions};
+use super::pipeline_fit::{FitTables, LogSamples, TrialPredictions};
 use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
 use crate::config::TrainingConfig;
@@ -92,7 +92,7 @@ fn sample_tables(dataset: &Dataset, training: &TrainingConfig) -> Result<FitTabl
         .iter()
         .map(|side| sample_features(dataset, *side))
         .collect::<Result<_>>()?;
-    let samples = SampleSource {
+    let samples = LogSamples {
         cuts: time_cuts(dataset, training.time_cuts)?,
         threshold: training.threshold,
         tensors: dataset.summary.settings.clone(),
@@ -157,7 +157,7 @@ fn check_same(dir: &Path, found: &str, wanted: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the trial of `row` predicted of `rows`: kept by pipelines, asked anew of networks.
+/// What the trial of `row` predicted of `rows`, as it is kept beside its model.
 ///
 /// # Errors
 /// Fails where a model or its predictions were removed, and where they are of other rows.

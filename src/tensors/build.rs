@@ -193,9 +193,10 @@ mod tests {
     use super::super::hold_cycles::hold_cycles;
     use super::super::known_facts::KnownFacts;
     use super::super::state_codes::EMPTY_CELL;
+    use super::super::static_features::tests::facts_of;
     use super::*;
     use crate::config::{Config, ContextChoice, LabelKind, Vocabulary, WindowPlace};
-    use crate::eventlog::{EventFacts, ExecutionPlace, HoldFacts, JobEvent};
+    use crate::eventlog::JobEvent;
     use proptest::prelude::*;
 
     fn settings() -> TensorSettings {
@@ -212,21 +213,6 @@ mod tests {
             .iter()
             .map(|&(job, s, number)| (job, s * 1000, number));
         store_ms(&events.collect::<Vec<_>>())
-    }
-
-    /// The reason of event 012, or the machine of event 001.
-    fn facts_of(number: u16, hash: u32) -> EventFacts {
-        match number {
-            12 => EventFacts::of_hold(HoldFacts {
-                reason: hash,
-                ..HoldFacts::default()
-            }),
-            1 => EventFacts::of_execution(ExecutionPlace {
-                host: hash,
-                slot: hash,
-            }),
-            _ => EventFacts::default(),
-        }
     }
 
     fn store_ms(events: &[(i32, i64, u16)]) -> EventStore {

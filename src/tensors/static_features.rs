@@ -300,7 +300,7 @@ fn log_size(n: u32) -> f32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeSet;
 
     use clap::ValueEnum as _;
@@ -314,7 +314,7 @@ mod tests {
     use crate::events::store_of;
 
     /// The reason of event 012, or the machine of event 001.
-    fn facts_of(number: u16, hash: u32) -> EventFacts {
+    pub(in crate::tensors) fn facts_of(number: u16, hash: u32) -> EventFacts {
         match number {
             12 => EventFacts::of_hold(HoldFacts {
                 reason: hash,

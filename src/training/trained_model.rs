@@ -70,7 +70,9 @@ impl TrainedModel {
     /// Fails when the training did not finish, when a file is not the one its manifest speaks of,
     /// and for a pipeline that was fitted to tables.
     pub fn open(dir: &Path) -> Result<TrainedModel> {
-        if manifest::format_name(dir).as_deref() == Some(FIT.name) {
+        // What is wrong with a manifest that cannot be read is said where it is read whole.
+        let format = manifest::format_name(dir).ok().flatten();
+        if format.as_deref() == Some(FIT.name) {
             return Ok(TrainedModel::from_pipeline(dir, PipelineRun::open(dir)?));
         }
         Ok(TrainedModel::from_network(dir, TrainingRun::open(dir)?))
@@ -110,18 +112,18 @@ impl TrainedModel {
         }
     }
 
-    /// From which probability on its answers were right with `precision`, on holds that came after
-    /// what was learned.
+    /// From which probability on its answers were right with each of `precisions`, on holds that
+    /// came after what was learned.
     ///
     /// # Errors
     /// Fails when what it predicted of them is not there.
-    pub fn answer_thresholds(&self, precision: f64) -> Result<AnswerThresholds> {
+    pub fn answer_thresholds<const N: usize>(
+        &self,
+        precisions: [f64; N],
+    ) -> Result<[AnswerThresholds; N]> {
         let predictions = RollingPredictions::read(&self.dir)?;
-        Ok(AnswerThresholds::find(
-            &predictions,
-            &self.calibration,
-            precision,
-        ))
+        let find = |precision| AnswerThresholds::find(&predictions, &self.calibration, precision);
+        Ok(precisions.map(find))
     }
 
     /// The same with its network, if it is one, on `device`.
