@@ -38,6 +38,7 @@ pub mod search;
 pub mod sweep;
 pub mod condor;
 pub mod advice;
+pub mod policy;
 pub mod simulate;
 
 // The command line.

@@ -7,6 +7,7 @@ mod evaluate;
 mod manual;
 mod network_flags;
 mod parse;
+mod policy;
 mod predict;
 mod run;
 mod shards;
@@ -24,6 +25,7 @@ pub use evaluate::EvaluateArgs;
 pub use manual::{CompletionsArgs, ConfigArgs, ManArgs};
 pub use network_flags::NetworkFlags;
 pub use parse::ParseArgs;
+pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
 pub use run::RunArgs;
 pub use shards::ShardArgs;
@@ -129,6 +131,15 @@ pub enum Verb {
     /// Example: poolcast advise out/quickstart --log EventLog 1086.0
     #[command(verbatim_doc_comment)]
     Advise(AdviseArgs),
+    /// Learn which held jobs HTCondor is to release by itself, as an expression for `periodic_release`
+    ///
+    /// A hold code is named only if releases after holds with it have paid, with a wait and with the most holds of a job. What is learned on the earlier part of the log is judged on the later part, beside other policies.
+    ///
+    /// Exit codes: 0 done, whether any hold code pays or none; 1 and 2 errors.
+    ///
+    /// Example: poolcast policy --log /var/log/condor/EventLog
+    #[command(verbatim_doc_comment)]
+    Policy(PolicyArgs),
     /// Predict the classes of new rows with a pipeline, or the outcomes of holds with a network
     ///
     /// A pipeline predicts the probability of each class for every row of a CSV or Parquet table. It finds its columns by name, and reads no target column.

@@ -8,6 +8,7 @@ pub mod dag;
 pub mod evaluate;
 pub mod manual;
 pub mod parse;
+pub mod policy;
 pub mod predict;
 pub mod run;
 pub mod simulate;
@@ -53,6 +54,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Dag(args) => dag::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Advise(args) => advise::run(&args),
+        Verb::Policy(args) => policy::run(&args),
         Verb::Predict(args) => predict::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
         Verb::Config(args) => print_config(&args),

@@ -5,7 +5,7 @@ pub const SUBMIT: u16 = 0;
 /// Event 001: the job executes.
 pub const EXECUTE: u16 = 1;
 /// Event 004: the job was evicted, and did not end.
-pub(super) const EVICTED: u16 = 4;
+pub const EVICTED: u16 = 4;
 /// Event 005: the job terminated.
 pub const TERMINATED: u16 = 5;
 /// Event 006: the image of the job has another size.

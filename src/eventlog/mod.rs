@@ -42,8 +42,8 @@ pub use collect::{ArchivedGeneration, CollectOutcome, LogArchive, LostEvents, co
 pub use event::{JobEvent, RemovedBy};
 pub use event_facts::{EventFacts, ExecutionPlace, HoldFacts, RunUsage, SubmissionNames};
 pub use event_number::{
-    ABORTED, AD_INFORMATION, EXECUTE, FILE_TRANSFER, GENERIC, HELD, IMAGE_SIZE, RELEASED, SUBMIT,
-    TERMINATED, event_name,
+    ABORTED, AD_INFORMATION, EVICTED, EXECUTE, FILE_TRANSFER, GENERIC, HELD, IMAGE_SIZE, RELEASED,
+    SUBMIT, TERMINATED, event_name,
 };
 pub use generations::{find_generations, likely_access_point, sequence_number};
 pub use job_ad::{JobAd, ResourceRequest};

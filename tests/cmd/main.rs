@@ -15,6 +15,7 @@ mod leftovers;
 mod nodes;
 mod parse;
 mod pipelines;
+mod policy;
 mod predict;
 mod private;
 mod run;

@@ -3,5 +3,6 @@
 pub(super) mod advice;
 pub(super) mod evaluation;
 pub(super) mod events;
+pub(super) mod policy;
 pub(super) mod tensors;
 pub(super) mod trials;

@@ -1,0 +1,287 @@
+//! What a learned release policy says to people, and to programs.
+
+use serde::Serialize;
+
+use crate::advice::code_meaning;
+use crate::events::EventStore;
+use crate::output;
+use crate::policy::{
+    CodeFinding, CodeVerdict, ReleaseEvidence, ReleaseRule, ReleaseStudy, ReplayedPolicy,
+    SumInterval, release_expression,
+};
+
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
+/// So many codes have a line; JSON has all of them.
+const MOST_CODES: usize = 12;
+
+/// A policy as one JSON document.
+#[derive(Debug, Serialize)]
+pub(in crate::cmd) struct PolicyDocument<'a> {
+    schema_version: u32,
+    /// The first event, epoch ms.
+    log_begin_ms: i64,
+    /// The last event, epoch ms.
+    log_end_ms: i64,
+    /// For `periodic_release` and `SYSTEM_PERIODIC_RELEASE`; null where no code pays.
+    expression: Option<String>,
+    #[serde(flatten)]
+    study: &'a ReleaseStudy,
+}
+
+/// The JSON document of `study`, which is of the jobs of `store`.
+pub(in crate::cmd) fn document<'a>(
+    store: &EventStore,
+    study: &'a ReleaseStudy,
+) -> PolicyDocument<'a> {
+    PolicyDocument {
+        schema_version: SCHEMA_VERSION,
+        log_begin_ms: store.summary.begin_ms,
+        log_end_ms: store.summary.end_ms,
+        expression: release_expression(&study.rules),
+        study,
+    }
+}
+
+/// The expression, ready to paste; or why there is none.
+pub(in crate::cmd) fn expressions(study: &ReleaseStudy) -> String {
+    let Some(expression) = release_expression(&study.rules) else {
+        return format!("no periodic_release: {}\n", why_none(study));
+    };
+
+    let mut text = String::new();
+    for finding in &study.codes {
+        if let CodeVerdict::Yes { rule, evidence } = &finding.verdict {
+            text.push_str(&rule_comment(rule, evidence));
+        }
+    }
+    let lines = continued_lines(&expression);
+    text.push_str(&format!(
+        "\n# in a submit file:\nperiodic_release = {lines}\n"
+    ));
+    text.push_str(&format!(
+        "\n# or, for all jobs, in the configuration of the access point:\nSYSTEM_PERIODIC_RELEASE = {lines}\n"
+    ));
+    text
+}
+
+/// Why no code is named.
+fn why_none(study: &ReleaseStudy) -> String {
+    let outcomes: usize = study.codes.iter().map(|code| code.released.outcomes).sum();
+    if outcomes == 0 {
+        return "no release in the log has an outcome to learn from".to_owned();
+    }
+    format!(
+        "of {}, none was shown to succeed after at least {} of its releases, with 95 % confidence",
+        output::counted(study.codes.len(), "hold code"),
+        percent(study.required_share)
+    )
+}
+
+/// What a rule says, and what it rests on, as comments.
+fn rule_comment(rule: &ReleaseRule, evidence: &ReleaseEvidence) -> String {
+    format!(
+        "# hold code {}/{}, {}:\n# {} of {} releases succeeded ({}, at least {}); after {}, NumHolds up to {}\n",
+        rule.hold_code,
+        rule.hold_subcode,
+        code_meaning(rule.hold_code, rule.hold_subcode),
+        output::with_commas(evidence.successes as u64),
+        output::with_commas(evidence.outcomes as u64),
+        percent(evidence.share()),
+        percent(evidence.lower),
+        wait_words(rule.wait_s),
+        rule.most_holds
+    )
+}
+
+/// The expression over several lines of less than 80 characters, as submit files and configurations
+/// continue them.
+fn continued_lines(expression: &str) -> String {
+    let clauses = expression.replace(" || ", " || \\\n  ");
+    format!(
+        "\\\n  {}",
+        clauses.replace(" && (time()", " && \\\n    (time()")
+    )
+}
+
+fn wait_words(wait_s: u32) -> String {
+    if wait_s < 3600 {
+        format!("{} min", wait_s / 60)
+    } else {
+        format!("{} h", wait_s / 3600)
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// What policies would have come to on the later holds.
+pub(in crate::cmd) fn replay(study: &ReleaseStudy) -> String {
+    let later = study.later;
+    let outcomes = later.successes + later.failures;
+    if outcomes == 0 {
+        return "\nThere are no later releases to judge by.\n".to_owned();
+    }
+
+    let mut table = vec![
+        ["", "successes kept", "failed runs caused", "hours wasted"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for replayed in &study.replay {
+        table.push(replay_row(replayed));
+    }
+    format!(
+        "\nReplayed on the {} of later holds, of which {} succeeded:\n{}{}",
+        output::counted(outcomes, "release"),
+        output::with_commas(later.successes as u64),
+        output::aligned_table(&table),
+        replay_note(study)
+    )
+}
+
+fn replay_row(replayed: &ReplayedPolicy) -> Vec<String> {
+    vec![
+        replayed.policy.clone(),
+        sum_cell(
+            output::with_commas(replayed.successes.sum as u64),
+            &replayed.successes,
+        ),
+        sum_cell(
+            output::with_commas(replayed.failures.sum as u64),
+            &replayed.failures,
+        ),
+        sum_cell(
+            format!("{:.1}", replayed.wasted_ms.sum as f64 / 3_600_000.0),
+            &replayed.wasted_ms,
+        ),
+    ]
+}
+
+/// A sum, its share and the interval of that, where these say more than the sum.
+fn sum_cell(sum: String, of: &SumInterval) -> String {
+    match (of.share, of.interval) {
+        (None | Some(0.0), _) => sum,
+        (Some(share), Some((low, high))) if low < high => format!(
+            "{sum}, {} [{:.0}, {:.0}]",
+            percent(share),
+            100.0 * low,
+            100.0 * high
+        ),
+        (Some(share), _) => format!("{sum}, {}", percent(share)),
+    }
+}
+
+/// What the replay does not know.
+fn replay_note(study: &ReleaseStudy) -> String {
+    let later = study.later;
+    let known = later.successes + later.failures;
+    let mut note = format!(
+        "Only holds that somebody released have an outcome: {} of {} later ones; of the others nobody knows.\n\
+         A release by itself is taken to end as the one by hand did, even if somebody mended something before.\n",
+        output::with_commas(known as u64),
+        output::with_commas(later.holds as u64),
+    );
+    note.push_str(&learned_note(study));
+    note
+}
+
+/// How the learned policy did on later holds; nothing where there is none.
+fn learned_note(study: &ReleaseStudy) -> String {
+    let Some(learned) = study.replay.last().filter(|_| !study.rules.is_empty()) else {
+        return String::new();
+    };
+    let released = learned.successes.sum + learned.failures.sum;
+    let unknown = format!(
+        "it would also have released {} that nobody released",
+        output::counted(learned.unknown, "job")
+    );
+    if released == 0 {
+        return format!("The learned policy has released none of these; {unknown}.\n");
+    }
+
+    let share = learned.successes.sum as f64 / released as f64;
+    let warning = if share < study.required_share {
+        format!(
+            "That is less than the {} that were asked for: do not use it as it is.\n",
+            percent(study.required_share)
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "Of {} by the learned policy {} succeeded ({}); {unknown}.\n{warning}",
+        output::counted(released as usize, "release"),
+        output::with_commas(learned.successes.sum as u64),
+        percent(share)
+    )
+}
+
+/// What was learned of each code.
+pub(in crate::cmd) fn codes(study: &ReleaseStudy) -> String {
+    let outcomes: usize = study.codes.iter().map(|code| code.released.outcomes).sum();
+    if outcomes == 0 {
+        return String::new();
+    }
+
+    let mut table = vec![
+        ["hold code", "holds", "releases", "succeeded", "at least"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for finding in study.codes.iter().take(MOST_CODES) {
+        table.push(code_row(finding));
+    }
+    let left_out = study.codes.len().saturating_sub(MOST_CODES);
+    let more = if left_out > 0 {
+        format!(
+            "and {} with fewer releases; --json has all\n",
+            output::counted(left_out, "code")
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "\nLearned from {} until {}; a code pays from {} on:\n{}{more}",
+        output::counted(outcomes, "release"),
+        output::utc_time(study.learned_until_ms),
+        percent(study.required_share),
+        output::aligned_table(&table)
+    )
+}
+
+fn code_row(finding: &CodeFinding) -> Vec<String> {
+    let released = finding.released;
+    let has_outcome = released.outcomes > 0;
+    let share = |share: f64| {
+        if has_outcome {
+            percent(share)
+        } else {
+            "-".to_owned()
+        }
+    };
+    vec![
+        format!(
+            "{}/{} {}",
+            finding.hold_code,
+            finding.hold_subcode,
+            verdict_words(&finding.verdict)
+        ),
+        output::with_commas(finding.holds as u64),
+        output::with_commas(released.outcomes as u64),
+        share(released.share()),
+        share(released.lower),
+    ]
+}
+
+fn verdict_words(verdict: &CodeVerdict) -> &'static str {
+    match verdict {
+        CodeVerdict::Yes { .. } => "yes, as above",
+        CodeVerdict::OnPurpose => "no: held on purpose",
+        CodeVerdict::ToBeMended => "no: somebody has to mend it",
+        CodeVerdict::TooFew => "no: too few releases",
+        CodeVerdict::NotShown => "no: it was not shown to pay",
+    }
+}

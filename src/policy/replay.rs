@@ -1,0 +1,256 @@
+//! Policies over later holds: what each would have released, and what came of that.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::past_hold::PastHold;
+use super::release_policy::ReleasePolicy;
+use crate::training::{SampleGroups, percentile_interval};
+
+/// The holds that policies are judged by: all those after what was learned, but those on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct LaterHolds {
+    /// How many there are.
+    pub holds: usize,
+    /// How many of them were released and succeeded.
+    pub successes: usize,
+    /// How many were released and failed.
+    pub failures: usize,
+    /// For how long those ran that failed, ms.
+    pub failed_run_ms: i64,
+}
+
+/// What a policy would have come to, if each of its releases had ended as the one by hand did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReplayedPolicy {
+    /// Its name.
+    pub policy: String,
+    /// The successes among its releases.
+    pub successes: SumInterval,
+    /// The failed runs among them.
+    pub failures: SumInterval,
+    /// For how long these ran, ms.
+    pub wasted_ms: SumInterval,
+    /// Its releases of holds that nobody released, so that nobody knows what they would have come
+    /// to.
+    pub unknown: usize,
+}
+
+/// A sum over holds, as a share of the same sum over all holds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SumInterval {
+    /// The sum.
+    pub sum: i64,
+    /// Its share; `None` where the sum over all is 0.
+    pub share: Option<f64>,
+    /// The 95 % interval of the share, by a bootstrap over clusters.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// How many sums there are: of successes, failures and wasted time.
+const SUMS: usize = 3;
+
+/// What some holds add up to: successes, failures, and how long these ran.
+type HoldSums = [i64; SUMS];
+
+/// How intervals are found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReplayResampling {
+    pub(super) resamples: usize,
+    pub(super) seed: u64,
+}
+
+/// What `holds` come to altogether.
+pub(super) fn count_later_holds(holds: &[PastHold]) -> LaterHolds {
+    let mut sums = HoldSums::default();
+    for hold in holds {
+        add_to(&mut sums, hold_sums(hold));
+    }
+    let [successes, failures, failed_run_ms] = sums;
+    LaterHolds {
+        holds: holds.len(),
+        successes: successes as usize,
+        failures: failures as usize,
+        failed_run_ms,
+    }
+}
+
+/// What `policy` comes to on `holds`.
+pub(super) fn replay(
+    policy: &ReleasePolicy,
+    holds: &[PastHold],
+    resampling: ReplayResampling,
+) -> ReplayedPolicy {
+    let clusters: Vec<(u32, i32)> = holds.iter().map(|hold| hold.cluster).collect();
+    let groups = SampleGroups::new(&clusters);
+    let by_group: Vec<PolicySums> = (0..groups.len())
+        .map(|group| {
+            let mut sums = PolicySums::default();
+            for &place in groups.samples(group) {
+                sums.add_hold(policy, &holds[place]);
+            }
+            sums
+        })
+        .collect();
+
+    let whole = PolicySums::of_groups(&by_group, 0..by_group.len());
+    let drawn: Vec<PolicySums> = (0..resampling.resamples)
+        .into_par_iter()
+        .map(|resample| {
+            let drawn = groups.draw_groups(resampling.seed, "policy", resample);
+            PolicySums::of_groups(&by_group, drawn)
+        })
+        .collect();
+
+    let of_sum = |sum: usize| SumInterval {
+        sum: whole.released[sum],
+        share: whole.share(sum),
+        interval: percentile_interval(
+            drawn.iter().filter_map(|sums| sums.share(sum)).collect(),
+            resampling.resamples,
+        ),
+    };
+    ReplayedPolicy {
+        policy: policy.name(),
+        successes: of_sum(0),
+        failures: of_sum(1),
+        wasted_ms: of_sum(2),
+        unknown: whole.unknown,
+    }
+}
+
+/// What a policy and what all releases come to on some holds.
+#[derive(Debug, Clone, Copy, Default)]
+struct PolicySums {
+    released: HoldSums,
+    all: HoldSums,
+    unknown: usize,
+}
+
+impl PolicySums {
+    fn of_groups(by_group: &[PolicySums], groups: impl IntoIterator<Item = usize>) -> PolicySums {
+        let mut sums = PolicySums::default();
+        for group in groups {
+            let other = by_group[group];
+            add_to(&mut sums.released, other.released);
+            add_to(&mut sums.all, other.all);
+            sums.unknown += other.unknown;
+        }
+        sums
+    }
+
+    fn add_hold(&mut self, policy: &ReleasePolicy, hold: &PastHold) {
+        let of_hold = hold_sums(hold);
+        add_to(&mut self.all, of_hold);
+        if policy.releases(hold) {
+            add_to(&mut self.released, of_hold);
+            self.unknown += usize::from(hold.outcome.is_none());
+        }
+    }
+
+    fn share(&self, sum: usize) -> Option<f64> {
+        let all = self.all[sum];
+        (all > 0).then(|| self.released[sum] as f64 / all as f64)
+    }
+}
+
+fn hold_sums(hold: &PastHold) -> HoldSums {
+    match hold.outcome {
+        Some(outcome) if outcome.is_success => [1, 0, 0],
+        Some(outcome) => [0, 1, outcome.run_ms],
+        None => [0; SUMS],
+    }
+}
+
+fn add_to(sums: &mut HoldSums, other: HoldSums) {
+    for (sum, other) in sums.iter_mut().zip(other) {
+        *sum += other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::past_hold::tests::past_hold;
+    use super::*;
+
+    const RESAMPLING: ReplayResampling = ReplayResampling {
+        resamples: 400,
+        seed: 1,
+    };
+
+    /// 60 clusters with a success, a failure that ran for an hour, and a job that stayed held, which
+    /// was held three times.
+    fn later_holds() -> Vec<PastHold> {
+        let mut holds = Vec::new();
+        for cluster in 0..60 {
+            holds.push(past_hold((12, 2), cluster, 0, Some((60, true))));
+            holds.push(past_hold((13, 7), cluster, 0, Some((60, false))));
+            holds.push(PastHold {
+                hold_number: 3,
+                ..past_hold((12, 2), cluster, 0, None)
+            });
+        }
+        holds
+    }
+
+    #[test]
+    fn every_policy_is_charged_for_what_it_releases() {
+        let holds = later_holds();
+        let sums = |policy| {
+            let replayed = replay(&policy, &holds, RESAMPLING);
+            (
+                replayed.successes.sum,
+                replayed.failures.sum,
+                replayed.wasted_ms.sum / 3_600_000,
+                replayed.unknown,
+            )
+        };
+        assert_eq!(sums(ReleasePolicy::Never), (0, 0, 0, 0));
+        assert_eq!(sums(ReleasePolicy::Always), (60, 60, 60, 60));
+        assert_eq!(sums(ReleasePolicy::MostHolds(2)), (60, 60, 60, 0));
+        assert_eq!(sums(ReleasePolicy::MostHolds(4)), (60, 60, 60, 60));
+        assert_eq!(
+            count_later_holds(&holds),
+            LaterHolds {
+                holds: 180,
+                successes: 60,
+                failures: 60,
+                failed_run_ms: 60 * 3_600_000,
+            }
+        );
+    }
+
+    #[test]
+    fn intervals_hold_their_share_and_are_drawn_by_seed() {
+        let mut holds = later_holds();
+        // In half of the clusters the success has another code.
+        for hold in &mut holds {
+            let is_other = hold.cluster.1 % 2 == 0;
+            if is_other && hold.outcome.is_some_and(|outcome| outcome.is_success) {
+                hold.code = 3;
+            }
+        }
+        let rule = super::super::ReleaseRule {
+            hold_code: 12,
+            hold_subcode: 2,
+            wait_s: 300,
+            most_holds: 1,
+        };
+        let policy = ReleasePolicy::Rules(vec![rule]);
+        let replayed = replay(&policy, &holds, RESAMPLING);
+        let (low, high) = replayed.successes.interval.expect("defined");
+        assert_eq!(replayed.successes.share, Some(0.5));
+        assert!((0.3..0.45).contains(&low) && (0.55..0.7).contains(&high));
+        assert_eq!(replayed.failures.interval, Some((0.0, 0.0)));
+        assert_eq!(replay(&policy, &holds, RESAMPLING), replayed);
+    }
+
+    #[test]
+    fn nothing_to_judge_by_has_no_share() {
+        let replayed = replay(&ReleasePolicy::Always, &[], RESAMPLING);
+        assert_eq!(
+            (replayed.successes.share, replayed.successes.interval),
+            (None, None)
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! `poolcast policy`: logs in which releases pay, or do not.
+
+use std::fmt::Write as _;
+
+use crate::place::Place;
+
+/// The log of ninety days. Each day one job is held with 12/256 and succeeds once it was held for
+/// 40 minutes, one is held with 12/256 and fails where it is released at once, one is held with
+/// 13/512 and fails, one by its owner; and some stay held.
+fn planted_log() -> String {
+    let mut records: Vec<(i64, String)> = Vec::new();
+    let mut add_job = |cluster: i32, begin_s: i64, code: &str, held_for_s: i64, exit_code: i32| {
+        let mut add = |number: u16, at_s: i64, body: &str| {
+            let stamp = jiff::Timestamp::from_second(1_767_225_600 + at_s).expect("in range");
+            let stamp = stamp.strftime("%Y-%m-%d %H:%M:%S");
+            let record = format!("{number:03} ({cluster:03}.000.000) {stamp} {body}\n...\n");
+            records.push((at_s, record));
+        };
+        let held_s = begin_s + 600;
+        add(0, begin_s, "Job submitted from host: <127.0.0.1:9618>");
+        add(1, begin_s + 60, "Job executing on host: <127.0.0.1:9619>");
+        add(
+            12,
+            held_s,
+            &format!("Job was held.\n\tError in the transfer\n\t{code}"),
+        );
+        if held_for_s == 0 {
+            return;
+        }
+        let released_s = held_s + held_for_s;
+        add(13, released_s, "Job was released.\n\tvia condor_release");
+        add(
+            1,
+            released_s + 60,
+            "Job executing on host: <127.0.0.1:9619>",
+        );
+        let ended = format!("Job terminated.\n\t(1) Normal termination (return value {exit_code})");
+        add(5, released_s + 1860, &ended);
+    };
+
+    for day in 0..90 {
+        let begin_s = i64::from(day) * 86_400;
+        add_job(1000 + day, begin_s, "Code 12 Subcode 256", 2400, 0);
+        add_job(2000 + day, begin_s + 1, "Code 12 Subcode 256", 30, 1);
+        add_job(3000 + day, begin_s + 2, "Code 13 Subcode 512", 2400, 1);
+        add_job(4000 + day, begin_s + 3, "Code 1 Subcode 0", 2400, 0);
+        if day % 10 == 0 {
+            add_job(5000 + day, begin_s + 4, "Code 12 Subcode 256", 0, 0);
+        }
+    }
+
+    records.sort_by_key(|(at_s, _)| *at_s);
+    let mut log = String::new();
+    for (_, record) in records {
+        log.write_str(&record).expect("written");
+    }
+    log
+}
+
+#[test]
+fn the_code_that_pays_is_named_and_judged_on_later_holds() {
+    let place = Place::new();
+    place.write("EventLog", planted_log());
+    insta::assert_snapshot!(place.run("policy --log EventLog"));
+
+    place.stdout("parse EventLog -o events");
+    assert_eq!(
+        place.stdout("policy events"),
+        place.stdout("policy --log EventLog")
+    );
+}
+
+#[test]
+fn programs_get_the_expression_and_all_that_it_rests_on() {
+    let place = Place::new();
+    place.write("EventLog", planted_log());
+    insta::assert_snapshot!(place.stdout("policy --log EventLog --json"));
+}
+
+#[test]
+fn where_nothing_pays_there_is_no_expression() {
+    let place = Place::with_log();
+    insta::assert_snapshot!(place.run("policy --log EventLog.xz"));
+
+    // A lost success that is dear makes releases pay.
+    place.write(
+        "cost.yaml",
+        "advice: {cost: {wasted_run: 1, lost_success: 4}}",
+    );
+    insta::assert_snapshot!(place.run("policy --log EventLog.xz --config cost.yaml"));
+}
+
+#[test]
+fn a_log_without_releases_and_none_at_all() {
+    let place = Place::new();
+    place.write(
+        "EventLog",
+        "000 (1.0.0) 2026-11-21 01:50:00 Job submitted from host: <a>\n...\n\
+         012 (1.0.0) 2026-11-21 01:50:20 Job was held.\n\tx\n\tCode 12 Subcode 2\n...\n",
+    );
+    insta::assert_snapshot!(place.run("policy --log EventLog"), @"
+    exit 0
+    no periodic_release: no release in the log has an outcome to learn from
+
+    There are no later releases to judge by.
+    ");
+    assert_eq!(
+        place.json("policy --log EventLog --json")["expression"],
+        serde_json::Value::Null
+    );
+    insta::assert_snapshot!(place.run("policy"), @"
+    exit 2
+    error: the following required arguments were not provided:
+      <EVENTS>
+
+    Usage: poolcast policy <EVENTS>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn the_document_shows_what_is_printed() {
+    let place = Place::new();
+    place.write("EventLog", planted_log());
+    let printed = place.stdout("policy --log EventLog");
+    let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/policy.md");
+    let document = fs_err::read_to_string(document).expect("read");
+    let shown = document.split("```text\n").nth(1).expect("a block");
+    let shown = shown.split("```").next().expect("its end");
+    assert_eq!(printed, shown);
+}
