@@ -74,7 +74,9 @@ pub enum Verb {
     ///
     /// The stages are parse, tensors, a sweep of trials, the evaluation of the best trial, and advice. Finished stages are kept, and an interrupted run goes on where it stopped.
     ///
-    /// Example: poolcast run config/quickstart.yaml
+    /// A log is enough: without a configuration file, run tries what config/quickstart.yaml tries, with time frames that fit the log. Call it again when the log has grown, and it learns from what is new and says what has changed.
+    ///
+    /// Example: poolcast run --log /var/log/condor/EventLog
     #[command(verbatim_doc_comment)]
     Run(RunArgs),
     /// Collect a live, rotating global event log into an archive that only grows

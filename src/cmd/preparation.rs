@@ -10,8 +10,8 @@ use crate::sweep::{self, PrepareListener, PrepareStep, SweepFolder};
 use crate::tensors::TensorSettings;
 
 /// As [`sweep::begin_sweep`].
-pub(super) fn begin_sweep(config: &Config, file: &Path, anew: bool) -> Result<SweepFolder> {
-    with_bar(|listener| sweep::begin_sweep(config, file, anew, listener))
+pub(super) fn begin_sweep(config: &Config, place: &str, anew: bool) -> Result<SweepFolder> {
+    with_bar(|listener| sweep::begin_sweep(config, place, anew, listener))
 }
 
 /// As [`sweep::prepare_tables`].

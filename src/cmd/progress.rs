@@ -95,6 +95,7 @@ impl StageBar {
             PrepareStep::EventsFound => output::note("parse: done before"),
             PrepareStep::TrialsFound => output::note("trials: done before"),
             PrepareStep::AlsoReading(log) => output::note(&rotated_note(log)),
+            PrepareStep::FramesChosen(choice) => output::note(&choice.describe()),
             PrepareStep::SaltNote(note) => output::note(note),
             PrepareStep::Ingest(step) => self.show_ingest(step),
             PrepareStep::TensorsBegun { holds } => self.begin_tensors(holds),

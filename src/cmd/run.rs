@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::flags::{flag, flags};
 use super::preparation::begin_sweep;
 use super::text::advice::AdviceDocument;
+use super::text::changes::RunChanges;
 use super::whole_sweep::run_to_end;
 use super::{choices, text, trained_run};
 use crate::advice::JobAdvice;
@@ -25,7 +26,7 @@ use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use crate::training::{ModelEvaluation, TrainedModel};
 use crate::{escape, files, manifest, output};
 
-/// What `report.json` and `--json` say.
+/// What `report.json` says.
 #[derive(Serialize)]
 struct RunReport<'a> {
     events: &'a StoreSummary,
@@ -36,13 +37,23 @@ struct RunReport<'a> {
     advice: AdviceDocument<'a>,
 }
 
+/// What `--json` says.
+#[derive(Serialize)]
+struct PrintedReport<'a> {
+    #[serde(flatten)]
+    report: &'a RunReport<'a>,
+    /// What has changed since the run before, if there was one and the log is another since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<RunChanges>,
+}
+
 /// Goes through every stage; what an earlier run finished is kept unless it was made from something
 /// else.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
-    let config = Config::load(Some(&args.config), &flags([("out", flag(&args.out))]))?;
-    check_logs(args, &config)?;
+    let (config, place) = run_config(args)?;
+    check_logs(&config, &place)?;
 
-    let sweep = begin_sweep(&config, &args.config, args.overwrite)?;
+    let sweep = begin_sweep(&config, &place, args.overwrite)?;
     if args.overwrite {
         files::remove_all(["trials", "tensors"].map(|name| config.out.join(name)))?;
     }
@@ -69,13 +80,17 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         selection: &finished.choices,
         advice: text::advice::document(&finished.store, &finished.model, &advice, None),
     };
-    manifest::write_json(&config.out.join("report.json"), &report)?;
+    let changes = write_report(&config.out, &report)?;
     if args.json {
-        output::print_json(&report)?;
+        let report = &report;
+        output::print_json(&PrintedReport { report, changes })?;
         return Ok(EXIT_DONE);
     }
 
     output::print(&finished.text(&evaluation, &config))?;
+    if let Some(changes) = changes {
+        output::print(&format!("\n{}", changes.text()))?;
+    }
     output::print(&format!(
         "\nAdvice on the {} still held when the log ends\n\n",
         output::counted(advice.len(), "job")
@@ -84,15 +99,48 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
+/// Writes the report into `out`; returns what another log has changed since the one that was there.
+fn write_report(out: &Path, report: &RunReport<'_>) -> Result<Option<RunChanges>> {
+    let path = out.join("report.json");
+    let before = fs_err::read(&path).ok();
+    manifest::write_json(&path, report)?;
+    let Some(before) = before else {
+        return Ok(None);
+    };
+
+    let after = fs_err::read(&path)?;
+    if before == after {
+        output::note("nothing has changed since the run before");
+        return Ok(None);
+    }
+    // What another build has written may be of another form.
+    let before: serde_json::Value = serde_json::from_slice(&before).unwrap_or_default();
+    let after: serde_json::Value = serde_json::from_slice(&after)?;
+    Ok(RunChanges::between(&before, &after))
+}
+
+/// The configuration, with what the flags override, and where it is from.
+fn run_config(args: &RunArgs) -> Result<(Config, String)> {
+    let logs = (!args.logs.is_empty()).then_some(&args.logs);
+    let given = flags([("out", flag(&args.out)), ("logs", flag(&logs))]);
+    match &args.config {
+        Some(file) => {
+            let config = Config::load(Some(file), &given)?;
+            Ok((config, format!("`{}`", file.display())))
+        }
+        None => {
+            let config = Config::load_built_in(&given)?;
+            Ok((config, "the built-in configuration".to_owned()))
+        }
+    }
+}
+
 /// Only logs have jobs to advise on.
-fn check_logs(args: &RunArgs, config: &Config) -> Result<()> {
+fn check_logs(config: &Config, place: &str) -> Result<()> {
     ensure!(
         !config.data.is_given(),
         hinted(
-            format!(
-                "`{}` names tables, and `run` advises on jobs of logs",
-                args.config.display()
-            ),
+            format!("{place} names tables, and `run` advises on jobs of logs"),
             "use `poolcast sweep init` and `poolcast sweep run`"
         )
     );

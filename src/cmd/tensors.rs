@@ -12,7 +12,9 @@ use crate::cli::TensorsArgs;
 use crate::config::Config;
 use crate::error::EXIT_DONE;
 use crate::events::{EVENTS_FORMAT, EventStore};
-use crate::tensors::{self, Dataset, LeakageAudit, TENSORS_FORMAT, TensorSettings, TensorSummary};
+use crate::tensors::{
+    self, Dataset, FrameChoice, LeakageAudit, TENSORS_FORMAT, TensorSettings, TensorSummary,
+};
 use crate::{archive, manifest, output};
 
 /// Opens the store, writes the tensors, prints the counts.
@@ -21,9 +23,9 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
         archive::unpack(file, Path::new("."))?;
     }
 
-    let config = tensors_config(args)?;
-    let settings = TensorSettings::from_config(&config)?;
     let store = EventStore::open(&args.events)?;
+    let config = with_chosen_frames(&tensors_config(args)?, &store);
+    let settings = TensorSettings::from_config(&config)?;
     let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS_FORMAT)?.key;
     let key = settings.key(&events_key)?;
 
@@ -78,6 +80,16 @@ fn tensors_config(args: &TensorsArgs) -> Result<Config> {
             ("seed", flag(&args.seed)),
         ]),
     )
+}
+
+/// The configuration, with frames that fit the log if it leaves that to it.
+fn with_chosen_frames(config: &Config, store: &EventStore) -> Config {
+    if !config.has_open_frames() {
+        return config.clone();
+    }
+    let choice = FrameChoice::by_log(store);
+    output::note(&choice.describe());
+    config.with_frames(choice.timeframe_len_s)
 }
 
 /// What `--json` prints.

@@ -14,6 +14,8 @@ use super::data::DataConfig;
 use super::layers::{explain, read_dict, read_file};
 use super::metric::Metric;
 use super::nearest::nearest;
+use super::parameter::Parameter;
+use super::parameters::TIMEFRAME_LEN;
 use super::pipelines::{MOST_TRIALS, PipelineSpaces, TrialOrder};
 use super::preprocessing::PreprocessingConfig;
 use super::range::check_range;
@@ -25,6 +27,12 @@ use crate::error::hinted;
 
 /// The defaults, commented; every key there is.
 pub const DEFAULT: &str = include_str!("../../config/default.yaml");
+
+/// What a search tries where no configuration says so: as on the bundled log.
+const QUICKSTART: &str = include_str!("../../config/quickstart.yaml");
+
+/// What the search of the quickstart has for the bundled log alone, and others have instead.
+const NOT_QUICKSTART: &str = "{logs: [], out: out, wandb: {sweep: {name: poolcast}}, preprocessing: {parameters: {timeframe_len: auto}}}";
 
 /// The search spaces of the pipelines, for those that a configuration only names.
 const PIPELINES: &str = include_str!("../../config/pipelines.yaml");
@@ -118,11 +126,34 @@ impl Config {
     /// An unknown key is an error that names the nearest known one; so are a value of the wrong
     /// type or out of range, and a key that would hold a secret.
     pub fn load(file: Option<&Path>, flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
+        let Some(file) = file else {
+            return Config::from_layers(&[], "the configuration", flags);
+        };
+        let place = format!("`{}`", file.display());
+        let dict = read_dict(&read_file(file)?).with_context(|| format!("cannot use {place}"))?;
+        Config::from_layers(&[dict], &place, flags)
+    }
+
+    /// As [`Config::load`], with the search of the quickstart in place of a file, and time frames
+    /// whose length the log tells.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_built_in(flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
+        let layers = [read_dict(QUICKSTART)?, read_dict(NOT_QUICKSTART)?];
+        Config::from_layers(&layers, "the built-in configuration", flags)
+    }
+
+    /// Defaults, then `layers`, then the environment, then `flags`; `place` is where the layers are
+    /// from.
+    fn from_layers(
+        layers: &[Dict],
+        place: &str,
+        flags: &BTreeMap<&str, serde_json::Value>,
+    ) -> Result<Config> {
         let mut figment = Figment::from(Serialized::defaults(yaml::read::<Dict>(DEFAULT)?));
-        if let Some(file) = file {
-            let dict = read_dict(&read_file(file)?)
-                .with_context(|| format!("cannot use `{}`", file.display()))?;
-            figment = figment.merge(Serialized::defaults(dict));
+        for layer in layers {
+            figment = figment.merge(Serialized::defaults(layer));
         }
         refuse_secrets_of_environment()?;
         // POOLCAST_LOG is the filter of diagnostics, and not a key.
@@ -131,10 +162,7 @@ impl Config {
         for (key, value) in flags {
             figment = figment.merge(Serialized::default(key, value));
         }
-        let place = file.map_or("the configuration".to_owned(), |file| {
-            format!("`{}`", file.display())
-        });
-        let config: Config = figment.extract().map_err(|error| explain(&error, &place))?;
+        let config: Config = figment.extract().map_err(|error| explain(&error, place))?;
         config
             .check()
             .with_context(|| format!("cannot use {place}"))?;
@@ -176,6 +204,32 @@ impl Config {
         let mut config = self.clone();
         config.preprocessing.parameters = config.preprocessing.parameters.with_point(point);
         config.training.parameters = config.training.parameters.with_point(point);
+        config
+    }
+
+    /// Whether the log is to tell how long time frames are.
+    pub fn has_open_frames(&self) -> bool {
+        self.preprocessing.parameters.is_open(TIMEFRAME_LEN)
+    }
+
+    /// The same, with frames of `timeframe_len_s` if the log is to tell how long they are.
+    pub fn with_frames(&self, timeframe_len_s: u32) -> Config {
+        let mut config = self.clone();
+        let parameters = config.preprocessing.parameters;
+        config.preprocessing.parameters =
+            parameters.with_chosen(TIMEFRAME_LEN, &timeframe_len_s.into());
+        config
+    }
+
+    /// The same, with frames as in `begun`, whose length is known, if the log is to tell it.
+    pub fn with_frames_of(&self, begun: &Config) -> Config {
+        let mut config = self.clone();
+        for (name, parameter) in begun.preprocessing.parameters.all() {
+            if let (TIMEFRAME_LEN, Parameter::Constant(value)) = (name, parameter) {
+                let parameters = config.preprocessing.parameters;
+                config.preprocessing.parameters = parameters.with_chosen(TIMEFRAME_LEN, value);
+            }
+        }
         config
     }
 

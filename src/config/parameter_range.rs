@@ -12,6 +12,8 @@ pub enum ParameterRange {
     Real(f64, f64),
     /// A whole number, ends included.
     Whole(u32, u32),
+    /// A whole number, ends included; or [`AUTO`] until the log tells which. A trial has the number.
+    WholeOrAuto(u32, u32),
     /// A whole number, or null for no limit; 0, where it is allowed, is null.
     Limit(u32, u32),
     /// True or false.
@@ -25,6 +27,9 @@ pub enum ParameterRange {
     /// What a type of its own accepts, such as the words of an enum.
     Typed(fn(&Value) -> Result<(), serde_json::Error>),
 }
+
+/// The word for a value that is chosen by the log, before any trial is made.
+pub(super) const AUTO: &str = "auto";
 
 /// Refuses a value that a `T` cannot be read from.
 ///
@@ -40,7 +45,9 @@ impl ParameterRange {
     pub fn accept(self, value: &Value) -> Option<Value> {
         match self {
             ParameterRange::Real(least, most) => accept_real(value, least, most),
-            ParameterRange::Whole(least, most) => accept_whole(value, least, most),
+            ParameterRange::Whole(least, most) | ParameterRange::WholeOrAuto(least, most) => {
+                accept_whole(value, least, most)
+            }
             ParameterRange::Limit(least, most) => accept_limit(value, least, most),
             ParameterRange::Flag => value.is_boolean().then(|| value.clone()),
             ParameterRange::Word(choices) => accept_word(value, choices),
@@ -56,9 +63,16 @@ impl ParameterRange {
     pub(super) fn bounds(self) -> Option<RangeInclusive<f64>> {
         match self {
             ParameterRange::Real(least, most) => Some(least..=most),
-            ParameterRange::Whole(least, most) => Some(f64::from(least)..=f64::from(most)),
+            ParameterRange::Whole(least, most) | ParameterRange::WholeOrAuto(least, most) => {
+                Some(f64::from(least)..=f64::from(most))
+            }
             _ => None,
         }
+    }
+
+    /// Whether `value` is still to be chosen by the log.
+    pub(super) fn is_open(self, value: &Value) -> bool {
+        matches!(self, ParameterRange::WholeOrAuto(..)) && value == AUTO
     }
 
     /// Refuses a value of another kind, wherever it lies.
@@ -67,7 +81,10 @@ impl ParameterRange {
     /// Says what was expected.
     pub(super) fn check_kind(self, value: &Value) -> Result<(), String> {
         match self {
-            ParameterRange::Real(..) | ParameterRange::Whole(..) => {
+            _ if self.is_open(value) => Ok(()),
+            ParameterRange::Real(..)
+            | ParameterRange::Whole(..)
+            | ParameterRange::WholeOrAuto(..) => {
                 // A user's word for it.
                 check_as::<f64>(value).map_err(|error| {
                     error
@@ -96,6 +113,9 @@ impl ParameterRange {
             ParameterRange::Limit(least, most) => {
                 format!("a whole number from {least} to {most}, or null for no limit")
             }
+            ParameterRange::WholeOrAuto(least, most) => format!(
+                "a whole number from {least} to {most}, or `{AUTO}` where `run`, `sweep init` or `tensors` choose it by the log"
+            ),
             ParameterRange::Flag => "true or false".to_owned(),
             ParameterRange::Word(choices) => format!("one of {}", quote_words(choices)),
             ParameterRange::WordOr(choices, least, most) => {

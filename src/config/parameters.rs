@@ -120,11 +120,14 @@ pub trait TrialParameters: DeserializeOwned {
 /// The most jobs of a sample, and the most frames.
 pub const MOST_JOBS_OR_FRAMES: u32 = 10_000;
 
+/// Seconds per time frame.
+pub(super) const TIMEFRAME_LEN: &str = "timeframe_len";
+
 /// The hyper-parameters of samples, in the section `preprocessing`.
 const SAMPLES: &[HyperParameter] = &[
     HyperParameter::new("j", ParameterRange::Whole(1, MOST_JOBS_OR_FRAMES)),
     HyperParameter::new("m", ParameterRange::Whole(1, MOST_JOBS_OR_FRAMES)),
-    HyperParameter::new("timeframe_len", ParameterRange::Whole(1, 31_536_000)),
+    HyperParameter::new(TIMEFRAME_LEN, ParameterRange::WholeOrAuto(1, 31_536_000)),
     HyperParameter::new("context", ParameterRange::Typed(check_as::<ContextChoice>)),
     HyperParameter::new("vocabulary", ParameterRange::Typed(check_as::<Vocabulary>)),
     HyperParameter::new("states", ParameterRange::Typed(check_as::<StateEvents>)),

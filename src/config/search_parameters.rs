@@ -50,6 +50,22 @@ impl<P: TrialParameters> SearchParameters<P> {
         self
     }
 
+    /// Whether `name` is still to be chosen by the log.
+    pub(super) fn is_open(&self, name: &str) -> bool {
+        let mut all = P::TABLE.iter().zip(&self.parameters);
+        all.any(|(known, parameter)| known.name == name && known.is_open(parameter))
+    }
+
+    /// The same, with `value` for `name` if that is still to be chosen.
+    pub(super) fn with_chosen(mut self, name: &str, value: &Value) -> SearchParameters<P> {
+        for (known, parameter) in P::TABLE.iter().zip(&mut self.parameters) {
+            if known.name == name && known.is_open(parameter) {
+                *parameter = Parameter::Constant(value.clone());
+            }
+        }
+        self
+    }
+
     /// The plain numbers and words of one trial, which leaves nothing to draw.
     ///
     /// # Errors
@@ -65,10 +81,12 @@ impl<P: TrialParameters> SearchParameters<P> {
         read.context("the hyper-parameters are not those of the table")
     }
 
-    /// Refuses constants out of range.
+    /// Refuses constants out of range, but for those still to be chosen.
     pub(super) fn check(&self) -> Result<()> {
         for (range, parameter) in P::TABLE.iter().zip(&self.parameters) {
-            if let Parameter::Constant(value) = parameter {
+            if let Parameter::Constant(value) = parameter
+                && !range.is_open(parameter)
+            {
                 range.accept(value)?;
             }
         }
@@ -115,6 +133,13 @@ impl<'de, P: TrialParameters> Visitor<'de> for ParametersVisitor<P> {
             parameters,
             of_trial: PhantomData,
         })
+    }
+}
+
+impl HyperParameter {
+    /// Whether `parameter`, which is of this kind, is still to be chosen by the log.
+    fn is_open(&self, parameter: &Parameter) -> bool {
+        matches!(parameter, Parameter::Constant(value) if self.range.is_open(value))
     }
 }
 

@@ -79,8 +79,9 @@ impl SweepFolder {
             return Ok(None);
         }
         let sweep = SweepFolder::open(dir)?;
+        let config = config.with_frames_of(&sweep.config);
         ensure!(
-            serde_json::to_value(config)? == serde_json::to_value(&sweep.config)?,
+            serde_json::to_value(&config)? == serde_json::to_value(&sweep.config)?,
             hinted(
                 format!("`{}` holds another sweep", dir.display()),
                 "name another directory"

@@ -23,7 +23,7 @@ use crate::files::LockedDirectory;
 use crate::manifest;
 use crate::salt::OwnerSalt;
 use crate::tables::{JoinedTable, TABLE, joined_table_key};
-use crate::tensors::{self, BuildProgress, TENSORS_FORMAT, TensorSettings};
+use crate::tensors::{self, BuildProgress, FrameChoice, TENSORS_FORMAT, TensorSettings};
 
 /// What happens while a sweep is prepared.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +36,8 @@ pub enum PrepareStep<'a> {
     TrialsFound,
     /// A rotated generation, which the configuration does not name, is read, too.
     AlsoReading(&'a Path),
+    /// How long time frames are, as the log tells.
+    FramesChosen(FrameChoice),
     /// What there is to know of the salt that owners are hashed with.
     SaltNote(&'a str),
     /// The logs are read.
@@ -72,19 +74,19 @@ impl std::fmt::Debug for PrepareListener<'_> {
 }
 
 /// Parses the logs that `config` names, or joins its tables, and begins its sweep in its directory,
-/// or finds it there. `file` is where the configuration was read from. With `anew` nothing that is
-/// there is used.
+/// or finds it there. `place` is where the configuration was read from. With `anew` nothing that is
+/// there is used. What the log is to tell of the trials is a number in the sweep's configuration.
 ///
 /// # Errors
 /// Fails for a configuration that no trial can use, where another process prepares the same sweep,
 /// and where something else than a sweep is.
 pub fn begin_sweep(
     config: &Config,
-    file: &Path,
+    place: &str,
     anew: bool,
     listener: &PrepareListener<'_>,
 ) -> Result<SweepFolder> {
-    check(config, file)?;
+    check(config, place)?;
     check_sweep_place(&config.out)?;
     let _lock = LockedDirectory::new(&config.out)?;
 
@@ -92,6 +94,13 @@ pub fn begin_sweep(
         prepare_tables(config, listener)?
     } else {
         prepare_events(config, anew, listener)?
+    };
+    let config = if config.has_open_frames() {
+        let choice = FrameChoice::by_log(&EventStore::open(&events_dir(&config.out))?);
+        (listener.on_step)(PrepareStep::FramesChosen(choice));
+        &config.with_frames(choice.timeframe_len_s)
+    } else {
+        config
     };
     let sweep = SweepFolder::init(&config.out, config, &source_key, anew)?;
     if sweep.is_finished() {
@@ -101,13 +110,12 @@ pub fn begin_sweep(
 }
 
 /// Refuses what can be known to fail before any work.
-fn check(config: &Config, file: &Path) -> Result<()> {
+fn check(config: &Config, place: &str) -> Result<()> {
     ensure!(
         config.logs.is_empty() == config.data.is_given(),
         hinted(
             format!(
-                "`{}` names {}",
-                file.display(),
+                "{place} names {}",
                 if config.logs.is_empty() {
                     "no logs"
                 } else {
@@ -117,7 +125,13 @@ fn check(config: &Config, file: &Path) -> Result<()> {
             "give `logs: [PATH]`, or tables of your own in `data`"
         )
     );
-    check_networks(config).with_context(|| format!("cannot use `{}`", file.display()))
+    ensure!(
+        !(config.data.is_given() && config.has_open_frames()),
+        "{place} names tables, and `timeframe_len: auto` is for logs"
+    );
+    // Any length does, as the log has not been read.
+    let config = config.with_frames(1);
+    check_networks(&config).with_context(|| format!("cannot use {place}"))
 }
 
 /// Draws the trial of every network once. Making the trials of pipelines has checked them.

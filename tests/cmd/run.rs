@@ -1,10 +1,11 @@
 //! `poolcast run`: the whole line on the bundled log, small.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::place::Place;
+use crate::place::{Outcome, Place};
 
 pub(crate) const SMALL: &str = "
 logs: [EventLog.xz]
@@ -411,4 +412,128 @@ fn what_cannot_be_run_is_named_before_any_work() {
 
     hint: `poolcast config > FILE` writes one to start from
     ");
+}
+
+#[test]
+fn a_log_is_enough() {
+    let place = Place::with_log();
+    let small = [
+        ("POOLCAST_RUNS", "1"),
+        ("POOLCAST_EPOCHS", "1"),
+        ("POOLCAST_TRAINING__TIME_CUTS", "1"),
+        ("POOLCAST_EVALUATION__RESAMPLES", "10"),
+    ];
+    let mut command = place.command("run --log EventLog.xz");
+    let outcome = Outcome::of(command.envs(small).output().expect("it starts"));
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    assert!(
+        outcome.stderr.contains(
+            "time frames of 20 s: half of the holds were released within 50 s, and the log spans 36 min 30 s"
+        ),
+        "{outcome}"
+    );
+
+    let config = fs_err::read_to_string(place.path("out/config.yaml")).expect("read");
+    for line in ["timeframe_len: 20", "- EventLog.xz", "out: out", "enet:"] {
+        assert!(
+            config.lines().any(|found| found.trim() == line),
+            "no `{line}` in\n{config}"
+        );
+    }
+
+    insta::assert_snapshot!(place.run("run"), @"
+    exit 2
+    error: the following required arguments were not provided:
+      <CONFIG>
+
+    Usage: poolcast run <CONFIG>
+
+    For more information, try '--help'.
+    ");
+    insta::assert_snapshot!(place.run("run --log nowhere -o other"), @"
+    exit 2
+    error: cannot read the log `nowhere`
+      caused by: cannot open the log `nowhere`
+      caused by: failed to open file `nowhere`: No such file or directory (os error 2)
+
+    hint: `condor_config_val EVENT_LOG` names the global event log of an access point
+    ");
+}
+
+#[test]
+fn a_log_that_has_grown_is_learned_from_and_what_changed_is_said() {
+    let place = place();
+    let mut log = String::new();
+    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
+    liblzma::read::XzDecoder::new(file)
+        .read_to_string(&mut log)
+        .expect("read");
+    let middle = log.find(") 11/21 02:20:00").expect("a record of then");
+    let middle = log[..middle].rfind("...\n").expect("the end of one") + 4;
+    place.write(
+        "auto.yaml",
+        SMALL.replace("timeframe_len: 10", "timeframe_len: auto"),
+    );
+
+    place.write("EventLog", &log[..middle]);
+    let first = place.stdout("run auto.yaml --log EventLog");
+    assert!(!first.contains("Since the run before"));
+
+    place.write("EventLog", &log);
+    let second = place.run("run auto.yaml --log EventLog");
+    assert_eq!(second.code, Some(0), "{second}");
+    let changes: Vec<&str> = second
+        .stdout
+        .lines()
+        .skip_while(|line| !line.starts_with("Since the run before"))
+        .take(5)
+        .collect();
+    assert_eq!(
+        changes[0],
+        "Since the run before, whose log ended 2026-11-21 02:19:59 UTC"
+    );
+    assert!(changes[1].ends_with(" more holds"), "{changes:?}");
+    assert!(
+        changes[2].starts_with("  best before: trial "),
+        "{changes:?}"
+    );
+    assert!(changes[3].starts_with("  best now: trial "), "{changes:?}");
+    assert!(changes[4].contains(" still held, "), "{changes:?}");
+
+    let third = place.run("run auto.yaml --log EventLog");
+    assert!(
+        third
+            .stderr
+            .contains("nothing has changed since the run before"),
+        "{third}"
+    );
+    assert!(!third.stdout.contains("Since the run before"));
+}
+
+#[test]
+fn the_length_of_frames_is_a_number_once_a_sweep_begins() {
+    let place = place();
+    place.write(
+        "auto.yaml",
+        SMALL.replace("timeframe_len: 10", "timeframe_len: auto"),
+    );
+    let said = "time frames of 20 s: half of the holds were released within 50 s";
+    let begun = place.run("sweep init auto.yaml -o sweep");
+    assert!(begun.stderr.contains(said), "{begun}");
+    let config = fs_err::read_to_string(place.path("sweep/config.yaml")).expect("read");
+    assert!(config.contains("timeframe_len: 20\n"), "{config}");
+    let again = place.stdout("sweep init auto.yaml -o sweep");
+    assert_eq!(again, begun.stdout, "it is the same sweep");
+
+    place.stdout("parse EventLog.xz -o events");
+    let tensors = place.run("tensors events -o tensors --config auto.yaml --j 3");
+    assert!(tensors.stderr.contains(said), "{tensors}");
+
+    // Where nobody has read the log, the length cannot be told.
+    insta::assert_snapshot!(place.run("dag auto.yaml -o dag --image image.sif --dry-run"), @r#"
+    exit 2
+    error: cannot use `auto.yaml`
+      caused by: trial 1 cannot be
+      caused by: `timeframe_len` cannot be "auto": it is a whole number from 1 to 31536000, or `auto` where `run`, `sweep init` or `tensors` choose it by the log
+    "#);
 }

@@ -67,7 +67,10 @@ fn init_sweep(args: &SweepInitArgs) -> Result<u8> {
     };
     let sweep = match begun {
         Some(sweep) => sweep,
-        None => begin_sweep(&config, &args.config, args.overwrite)?,
+        None => {
+            let place = format!("`{}`", args.config.display());
+            begin_sweep(&config, &place, args.overwrite)?
+        }
     };
     choices::note_repeats(&sweep)?;
 
