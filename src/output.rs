@@ -34,6 +34,109 @@ fn write(text: &str) -> Result<()> {
     Ok(stdout.flush()?)
 }
 
+/// What a line of a page is about: its colour on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineColour {
+    /// As other text.
+    Plain,
+    /// What may go on.
+    Green,
+    /// What has to wait.
+    Yellow,
+    /// What is wrong.
+    Red,
+    /// What is said beside.
+    Dim,
+}
+
+/// A line of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageLine {
+    /// Its text, which may come from outside.
+    pub text: String,
+    /// Its colour.
+    pub colour: LineColour,
+}
+
+impl PageLine {
+    /// A line without colour.
+    pub fn plain(text: impl Into<String>) -> PageLine {
+        PageLine::of(LineColour::Plain, text)
+    }
+
+    /// A line in `colour`.
+    pub fn of(colour: LineColour, text: impl Into<String>) -> PageLine {
+        PageLine {
+            text: text.into(),
+            colour,
+        }
+    }
+}
+
+/// Writes lines to stdout as they are: in colours on a terminal that has them, unless `NO_COLOR` is
+/// set.
+pub fn print_page(lines: &[PageLine]) -> Result<()> {
+    write(&page_text(lines, has_colours()))
+}
+
+fn page_text(lines: &[PageLine], has_colours: bool) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let shown = escape::value(&line.text);
+        let style = if has_colours {
+            line.colour.style()
+        } else {
+            anstyle::Style::new()
+        };
+        text.push_str(&format!("{style}{shown}{style:#}\n"));
+    }
+    text
+}
+
+impl LineColour {
+    /// The basic colours, which terminals with a light and with a dark ground show well.
+    fn style(self) -> anstyle::Style {
+        use anstyle::AnsiColor;
+        match self {
+            LineColour::Plain => anstyle::Style::new(),
+            LineColour::Green => AnsiColor::Green.on_default().bold(),
+            LineColour::Yellow => AnsiColor::Yellow.on_default().bold(),
+            LineColour::Red => AnsiColor::Red.on_default().bold(),
+            LineColour::Dim => anstyle::Style::new().dimmed(),
+        }
+    }
+}
+
+fn has_colours() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    is_live() && !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// How wide a page is where nothing says it.
+const PAGE_WIDTH: usize = 80;
+
+/// How many characters a line of a page has: `COLUMNS` says so, else the terminal, else 80.
+pub fn page_width() -> usize {
+    let said = said_columns();
+    said.or_else(width).unwrap_or(PAGE_WIDTH).clamp(60, 400)
+}
+
+/// What `COLUMNS` says.
+fn said_columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
+}
+
+/// The beginning of `text` that `most` characters can show, as a terminal may have it; dots stand for
+/// the rest.
+pub fn cut(text: &str, most: usize) -> String {
+    let text = escape::value(text);
+    if text.chars().count() <= most {
+        return text.into_owned();
+    }
+    let begin: String = text.chars().take(most.saturating_sub(3)).collect();
+    format!("{begin}...")
+}
+
 /// Writes `value` to stdout as one JSON document.
 pub fn print_json(value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
@@ -52,9 +155,7 @@ fn width() -> Option<usize> {
     if !is_live() {
         return None;
     }
-    let said = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok());
+    let said = said_columns();
     let asked = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     said.or_else(asked).filter(|width| *width >= 20)
 }
@@ -114,6 +215,14 @@ fn fold(text: &str, width: usize) -> String {
         folded.push('\n');
     }
     folded
+}
+
+/// `line` in lines of at most `width` characters, folded at blanks; all but the first stand further
+/// in.
+pub fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let mut folded = String::new();
+    fold_line(line, width, &mut folded);
+    folded.lines().map(str::to_owned).collect()
 }
 
 fn fold_line(line: &str, width: usize, folded: &mut String) {
@@ -357,6 +466,23 @@ mod tests {
             Duration::from_secs(3600),
             || panic!("it is too early"),
             || (),
+        );
+    }
+
+    #[test]
+    fn colours_are_those_of_lines_and_never_of_their_text() {
+        let lines = [
+            PageLine::of(LineColour::Green, "go\u{1b}[31m"),
+            PageLine::plain("on"),
+        ];
+        assert_eq!(page_text(&lines, false), "go\\u{1b}[31m\non\n");
+        assert_eq!(
+            page_text(&lines, true),
+            "\u{1b}[1m\u{1b}[32mgo\\u{1b}[31m\u{1b}[0m\non\n"
+        );
+        assert_eq!(
+            (cut("abcdef", 6), cut("abcdefg", 6)),
+            ("abcdef".into(), "abc...".into())
         );
     }
 

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::job_advice::JobAdvice;
 use crate::config::{LabelKind, WindowPlace};
 use crate::error::{HintedError, hinted};
 use crate::eventlog::{ABORTED, HELD, TERMINATED};
@@ -39,11 +40,11 @@ impl std::str::FromStr for JobSelection {
 }
 
 impl JobSelection {
-    /// Whether `job` is one of these.
-    fn has(self, job: &StoredJob<'_>) -> bool {
+    /// Whether the job `cluster.proc` is one of these.
+    pub fn has(self, cluster: i32, proc: i32) -> bool {
         match self {
-            JobSelection::Job(cluster, proc) => (job.cluster, job.proc) == (cluster, proc),
-            JobSelection::Cluster(cluster) => job.cluster == cluster,
+            JobSelection::Job(of, number) => (cluster, proc) == (of, number),
+            JobSelection::Cluster(of) => cluster == of,
         }
     }
 }
@@ -74,19 +75,6 @@ impl HeldJob<'_> {
         (0..=self.asked.cycle.hold)
             .filter(|&at| history.number[at] == HELD && of_hold(at) == self.reason())
             .count()
-    }
-
-    /// Whether it is another job of the cluster of `other`, held for the same reason.
-    pub(super) fn is_sibling_of(&self, other: &HeldJob<'_>) -> bool {
-        self.asked.job != other.asked.job
-            && self.job.ap == other.job.ap
-            && self.job.cluster == other.job.cluster
-            && self.reason() == other.reason()
-    }
-
-    /// Whether `selections` name it; an empty list names all jobs.
-    pub(super) fn is_selected(&self, selections: &[JobSelection]) -> bool {
-        selections.is_empty() || selections.iter().any(|selection| selection.has(&self.job))
     }
 }
 
@@ -129,19 +117,21 @@ pub(super) fn held_jobs(
     held
 }
 
-/// Checks that each of `selections` names a job of `held`.
+/// Checks that each of `selections` names a job of `advice`, which is all there is on `store`.
 ///
 /// # Errors
 /// Fails for one that does not, and says what is known of it.
-pub(super) fn check_selections(
+pub fn check_selections(
     store: &EventStore,
-    held: &[HeldJob<'_>],
+    advice: &[JobAdvice],
     selections: &[JobSelection],
     at_ms: Option<i64>,
 ) -> Result<()> {
     for selection in selections {
         ensure!(
-            held.iter().any(|held| selection.has(&held.job)),
+            advice
+                .iter()
+                .any(|one| selection.has(one.cluster, one.proc)),
             why_not_held(store, *selection, at_ms)
         );
     }
@@ -153,7 +143,7 @@ fn why_not_held(store: &EventStore, selection: JobSelection, at_ms: Option<i64>)
     let jobs: Vec<StoredJob<'_>> = store
         .jobs()
         .iter()
-        .filter(|job| selection.has(job))
+        .filter(|job| selection.has(job.cluster, job.proc))
         .collect();
 
     let message = match (selection, jobs.last()) {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::action::{AnswerFirmness, HoldAction};
+use super::remedy::RaisedRequest;
 use crate::training::AnswerThreshold;
 
 /// What an action rests on.
@@ -44,15 +45,6 @@ pub struct LikeHolds {
     pub last_10_successes: usize,
 }
 
-/// How well the model told success from failure on holds that came after its training.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ModelSkill {
-    /// ROC-AUC on the test side.
-    pub roc_auc: f64,
-    /// Its 95 % interval.
-    pub interval: (f64, f64),
-}
-
 /// The advice on one job.
 #[derive(Debug, Clone, Serialize)]
 pub struct JobAdvice {
@@ -60,6 +52,14 @@ pub struct JobAdvice {
     pub job: String,
     /// The access point.
     pub ap: String,
+    /// The first number of the id.
+    #[serde(skip)]
+    pub cluster: i32,
+    /// The second.
+    #[serde(skip)]
+    pub proc: i32,
+    /// Whose it is, where the log or the queue says it.
+    pub owner: Option<String>,
     /// What to do.
     pub action: HoldAction,
     /// What that rests on.
@@ -72,6 +72,8 @@ pub struct JobAdvice {
     pub reasons: Vec<String>,
     /// What to type now; nothing where there is no advice.
     pub command: Option<String>,
+    /// What the job should ask for, where it used more than it asked for.
+    pub raise: Option<RaisedRequest>,
     /// What to type once the fault is fixed or has passed, or the reason to hold it is gone.
     pub then: Option<String>,
     /// The hold code.
@@ -80,6 +82,13 @@ pub struct JobAdvice {
     pub hold_subcode: i32,
     /// What they mean.
     pub meaning: String,
+    /// Why it is held, in the words of the log or the queue.
+    pub reason: Option<String>,
+    /// Tells the words of this hold from those of others.
+    #[serde(skip)]
+    pub hold_text_hash: u32,
+    /// When it was submitted, epoch ms.
+    pub submitted_ms: i64,
     /// Since when it is held, epoch ms.
     pub held_since_ms: i64,
     /// For how long, up to the moment of asking, ms.
@@ -94,6 +103,4 @@ pub struct JobAdvice {
     pub probability: Option<f64>,
     /// What had become of such holds; absent where a rule decides, and if none was decided.
     pub like_cases: Option<LikeHolds>,
-    /// How good the model is; absent where a rule decides, or if it was never evaluated.
-    pub skill: Option<ModelSkill>,
 }

@@ -1,5 +1,7 @@
 //! The judgement on each held job: by rule where the code decides, else by the model where it may.
 
+use std::collections::HashMap;
+
 use anyhow::{Result, ensure};
 
 use super::action::HoldAction;
@@ -8,27 +10,26 @@ use super::decide::{
     AdviceDecision, DecisionThresholds, HoldOdds, LEAST_LIKE_HOLDS, decide_by_odds, like_words,
     speaks_against_rule,
 };
-use super::held_jobs::{HeldJob, JobSelection, check_selections, held_jobs};
-use super::job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds, ModelSkill};
+use super::held_jobs::{HeldJob, held_jobs};
+use super::job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds};
+use super::remedy::RaisedRequest;
 use crate::config;
-use crate::error::hinted;
+use crate::error::{EXIT_DONE, hinted};
 use crate::events::{EventStore, StoreSummary};
 use crate::output;
 use crate::tensors::{AskedHold, HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord};
 use crate::training::{HoldModel, TrainedModel};
 
-/// Judges the held jobs of `store` that `selections` name, or all of them if it is empty: those
-/// that are held when the log ends, or at `at_ms` by what was known then.
+/// Judges the held jobs of `store`: those that are held when the log ends, or at `at_ms` by what was
+/// known then.
 ///
 /// # Errors
-/// Fails for a job that is not in the log, or is not held then, for a moment outside of the log,
-/// and for any but its end where the model sees what comes after.
+/// Fails for a moment outside of the log, and for any but its end where the model sees what comes
+/// after.
 pub fn advise(
     store: &EventStore,
     model: &TrainedModel,
-    skill: Option<ModelSkill>,
     settings: &config::AdviceConfig,
-    selections: &[JobSelection],
     at_ms: Option<i64>,
 ) -> Result<Vec<JobAdvice>> {
     let window = model.tensors.window;
@@ -36,40 +37,50 @@ pub fn advise(
         check_moment(store, window, at_ms)?;
     }
     let held = held_jobs(store, window, at_ms);
-    check_selections(store, &held, selections, at_ms)?;
 
     let precisions = [settings.precision, settings.probable_precision];
     let [firm, probable] = model.answer_thresholds(precisions)?;
     let judge = HoldJudge {
         store,
-        skill,
         settings,
         thresholds: DecisionThresholds { firm, probable },
         model: HoldModel::new(store, model),
-        held: &held,
+        held_alike: count_alike(&held),
         asked_ms: at_ms.unwrap_or(store.summary.end_ms),
     };
-    let selected: Vec<&HeldJob<'_>> = held
-        .iter()
-        .filter(|held| held.is_selected(selections))
-        .collect();
-    let asked: Vec<AskedHold> = selected.iter().map(|held| held.asked).collect();
+    let asked: Vec<AskedHold> = held.iter().map(|held| held.asked).collect();
     let probabilities = judge.model.probabilities(&asked)?;
 
-    let mut advice = Vec::with_capacity(selected.len());
-    for (held, probability) in selected.into_iter().zip(probabilities) {
+    let mut advice = Vec::with_capacity(held.len());
+    for (held, probability) in held.iter().zip(probabilities) {
         advice.push(judge.advise_on(held, probability));
     }
     Ok(advice)
 }
 
+/// The access point, the cluster, and the code and subcode of a hold.
+type ClusterHoldReason = (u32, i32, (i32, i32));
+
+fn cluster_and_reason(held: &HeldJob<'_>) -> ClusterHoldReason {
+    (held.job.ap, held.job.cluster, held.reason())
+}
+
+/// How many jobs of each cluster are held for each reason.
+fn count_alike(held: &[HeldJob<'_>]) -> HashMap<ClusterHoldReason, usize> {
+    let mut alike = HashMap::new();
+    for held in held {
+        *alike.entry(cluster_and_reason(held)).or_default() += 1;
+    }
+    alike
+}
+
 struct HoldJudge<'a> {
     store: &'a EventStore,
-    skill: Option<ModelSkill>,
     settings: &'a config::AdviceConfig,
     thresholds: DecisionThresholds,
     model: HoldModel<'a>,
-    held: &'a [HeldJob<'a>],
+    /// Held jobs of one cluster, by their reasons.
+    held_alike: HashMap<ClusterHoldReason, usize>,
     /// When it is asked, epoch ms.
     asked_ms: i64,
 }
@@ -107,11 +118,7 @@ impl HoldJudge<'_> {
         let (hold_code, hold_subcode) = held.reason();
         let history = held.job.history;
         let holds_for_this_reason = held.holds_for_this_reason();
-        let siblings_held = self
-            .held
-            .iter()
-            .filter(|other| other.is_sibling_of(held))
-            .count();
+        let siblings_held = self.held_alike[&cluster_and_reason(held)] - 1;
 
         let odds = HoldOdds {
             probability,
@@ -125,16 +132,23 @@ impl HoldJudge<'_> {
         JobAdvice {
             job: held.job.id(),
             ap: self.store.summary.aps[held.job.ap as usize].clone(),
+            cluster: held.job.cluster,
+            proc: held.job.proc,
+            owner: None,
             action: judgement.decision.action,
             ground: judgement.decision.ground,
             firmness: judgement.decision.firmness,
             evidence: judgement.decision.evidence,
             reasons: judgement.decision.reasons,
             command: judgement.command,
+            raise: judgement.raise,
             then: judgement.then,
             hold_code,
             hold_subcode,
             meaning: code_meaning(hold_code, hold_subcode),
+            reason: None,
+            hold_text_hash: history.text_hash[held.asked.cycle.hold],
+            submitted_ms: held.job.submit_ms,
             held_since_ms,
             held_for_ms: self.asked_ms - held_since_ms,
             holds: held.asked.cycle.earlier_holds + 1,
@@ -142,7 +156,6 @@ impl HoldJudge<'_> {
             siblings_held,
             probability: is_by_odds.then_some(odds.probability),
             like_cases: odds.like.filter(|_| is_by_odds),
-            skill: self.skill.filter(|_| is_by_odds),
         }
     }
 
@@ -165,6 +178,7 @@ impl HoldJudge<'_> {
 struct Judgement {
     decision: AdviceDecision,
     command: Option<String>,
+    raise: Option<RaisedRequest>,
     then: Option<String>,
 }
 
@@ -174,7 +188,9 @@ impl Judgement {
         if let Some(like) = like.filter(|_| rule.expects_failure()) {
             reasons.push(like_words(like));
         }
-        let release = format!("condor_release {}", held.job.id());
+        let id = held.job.id();
+        let release = format!("condor_release {id}");
+        let raise = rule.remedy.raised_request(&held.job);
         Judgement {
             decision: AdviceDecision {
                 action: rule.action,
@@ -183,7 +199,8 @@ impl Judgement {
                 evidence: None,
                 reasons,
             },
-            command: rule.remedy.command(&held.job),
+            command: rule.remedy.command(&id, raise),
+            raise,
             then: rule.is_released_by_hand.then_some(release),
         }
     }
@@ -201,6 +218,7 @@ impl Judgement {
         Judgement {
             decision,
             command,
+            raise: None,
             then,
         }
     }
@@ -219,6 +237,7 @@ impl Judgement {
                 ],
             },
             command: None,
+            raise: None,
             then: None,
         }
     }
@@ -249,14 +268,15 @@ impl LikeHolds {
     }
 }
 
-/// The exit code for several pieces of advice: what they agree on, else that of no advice.
-pub fn exit_code(advice: &[JobAdvice]) -> u8 {
-    let first = advice
-        .first()
-        .map_or(HoldAction::None, |advice| advice.action);
-    let agreed = advice.iter().all(|advice| advice.action == first);
+/// The exit code for some advice: what all of it agrees on, else that of no advice; 0 where there is
+/// none, as nothing is held.
+pub fn exit_code(advice: &[&JobAdvice]) -> u8 {
+    let Some(first) = advice.first() else {
+        return EXIT_DONE;
+    };
+    let agreed = advice.iter().all(|advice| advice.action == first.action);
     if agreed {
-        first.exit_code()
+        first.action.exit_code()
     } else {
         HoldAction::None.exit_code()
     }

@@ -1,18 +1,26 @@
 //! Held jobs, a model and rules → what to do with each, and why. Never acts; prints commands.
 
 mod action;
+mod advice_basis;
+mod cause_groups;
+mod cause_words;
 mod codes;
 mod decide;
+mod held_ids;
 mod held_jobs;
 mod job_advice;
 mod judge;
+mod log_words;
 mod remedy;
 mod wording;
 
 pub use action::{AnswerFirmness, HoldAction};
+pub use advice_basis::{AdviceBasis, ModelOrigin, ModelSkill};
+pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_cause};
 pub use codes::{HoldRule, code_meaning, code_rule};
-pub use held_jobs::{JobSelection, asking_words};
-pub use job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds, ModelSkill};
+pub use held_jobs::{JobSelection, asking_words, check_selections};
+pub use job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds};
 pub use judge::{advise, exit_code};
-pub use remedy::Remedy;
-pub use wording::advice_text;
+pub use log_words::LogWords;
+pub use remedy::{RaisedRequest, Remedy};
+pub use wording::{advice_text, answer_words};

@@ -1,6 +1,8 @@
 //! What mends a held job's fault, and the command for it: with numbers alone, as an expression may
 //! refer to itself, or lower what was asked for.
 
+use serde::Serialize;
+
 use crate::events::StoredJob;
 
 /// What mends a fault.
@@ -38,14 +40,21 @@ impl PeakUsage {
     }
 }
 
+/// An attribute of a job, and the number to set it to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RaisedRequest {
+    /// Such as `RequestMemory`.
+    pub attribute: &'static str,
+    /// In the attribute's own unit.
+    pub number: u64,
+}
+
 impl Remedy {
-    /// The command for `job`; `None` where nothing is to be done.
-    pub(super) fn command(self, job: &StoredJob<'_>) -> Option<String> {
-        let id = job.id();
+    /// What `job` should ask for instead, if that is the remedy and it is known what it asks for.
+    pub(super) fn raised_request(self, job: &StoredJob<'_>) -> Option<RaisedRequest> {
         let request = job.request;
         let raised = match self {
-            Remedy::Nothing => return None,
-            Remedy::Look => None,
+            Remedy::Nothing | Remedy::Look => None,
             Remedy::RaiseMemory => {
                 let used_mb = PeakUsage::of_job(job).memory_mb;
                 half_more(request.memory_mb.into(), used_mb.into())
@@ -62,10 +71,19 @@ impl Remedy {
                 is_known.then(|| ("RequestCpus", 2 * u64::from(request.cpus)))
             }
         };
-        Some(match raised {
-            Some((attribute, number)) => format!("condor_qedit {id} {attribute} {number}"),
-            None => format!("condor_q -hold {id}"),
-        })
+        raised.map(|(attribute, number)| RaisedRequest { attribute, number })
+    }
+
+    /// The command for the job `id`, which should ask for `raised`; `None` where nothing is to be
+    /// done.
+    pub(super) fn command(self, id: &str, raised: Option<RaisedRequest>) -> Option<String> {
+        match (self, raised) {
+            (Remedy::Nothing, _) => None,
+            (_, Some(RaisedRequest { attribute, number })) => {
+                Some(format!("condor_qedit {id} {attribute} {number}"))
+            }
+            (_, None) => Some(format!("condor_q -hold {id}")),
+        }
     }
 }
 
@@ -90,7 +108,7 @@ mod tests {
         let jobs = store.jobs();
         let mut job = jobs.get(0);
         job.request = request;
-        remedy.command(&job)
+        remedy.command("7.0", remedy.raised_request(&job))
     }
 
     #[test]

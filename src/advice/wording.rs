@@ -9,7 +9,11 @@ use crate::{escape, output};
 /// The advice on one job, several lines; it was asked at the end of the log, or at `at_ms`.
 pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     let mut lines = vec![
-        format!("{}: {}", escape::value(&advice.job), headline(advice)),
+        format!(
+            "{}: {}",
+            escape::value(&advice.job),
+            answer_words(advice.action, advice.firmness)
+        ),
         format!("  why: {}", escape::value(&advice.reasons.join("; "))),
         format!(
             "  hold code {}/{}: {}",
@@ -24,6 +28,12 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
         format!("  {}", hold_counts(advice)),
     ];
     lines.extend(odds_lines(advice));
+    if let Some(reason) = &advice.reason {
+        lines.push(format!("  hold reason: {}", escape::value(reason)));
+    }
+    if let Some(owner) = &advice.owner {
+        lines.push(format!("  owner: {}", escape::value(owner)));
+    }
     if let Some(command) = &advice.command {
         lines.push(format!("  run: {command}"));
     }
@@ -34,8 +44,9 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     lines.join("\n")
 }
 
-fn headline(advice: &JobAdvice) -> String {
-    let action = match advice.action {
+/// The answer in capitals: `PROBABLY REMOVE`.
+pub fn answer_words(action: HoldAction, firmness: Option<AnswerFirmness>) -> String {
+    let words = match action {
         HoldAction::Release => "RELEASE AS IT IS",
         HoldAction::Later => "RELEASE LATER",
         HoldAction::Fix => "FIX, THEN RELEASE",
@@ -43,9 +54,9 @@ fn headline(advice: &JobAdvice) -> String {
         HoldAction::Leave => "LEAVE IT HELD",
         HoldAction::None => "NO ADVICE",
     };
-    match advice.firmness {
-        Some(AnswerFirmness::Probable) => format!("PROBABLY {action}"),
-        _ => action.to_owned(),
+    match firmness {
+        Some(AnswerFirmness::Probable) => format!("PROBABLY {words}"),
+        _ => words.to_owned(),
     }
 }
 
@@ -100,19 +111,12 @@ fn odds_lines(advice: &JobAdvice) -> Vec<String> {
             100.0 * evidence.lower
         ));
     }
-    lines.extend(advice.skill.map(|skill| {
-        let (low, high) = skill.interval;
-        format!(
-            "  the model on later holds: ROC-AUC {:.2} [{low:.2}, {high:.2}]; it can be wrong",
-            skill.roc_auc
-        )
-    }));
     lines
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::job_advice::{LikeHoldKind, LikeHolds, ModelSkill};
+    use super::super::job_advice::{LikeHoldKind, LikeHolds};
     use super::*;
     use crate::training::AnswerThreshold;
 
@@ -120,6 +124,9 @@ mod tests {
         JobAdvice {
             job: "12.0".into(),
             ap: "ap".into(),
+            cluster: 12,
+            proc: 0,
+            owner: Some("ada".into()),
             action: HoldAction::Release,
             ground: AdviceGround::Model,
             firmness: Some(AnswerFirmness::Probable),
@@ -133,10 +140,14 @@ mod tests {
             }),
             reasons: vec!["so".into()],
             command: Some("condor_release 12.0".into()),
+            raise: None,
             then: None,
             hold_code: 12,
             hold_subcode: 2,
             meaning: super::super::code_meaning(12, 2),
+            reason: Some("no file\u{1b}".into()),
+            hold_text_hash: 0,
+            submitted_ms: 0,
             held_since_ms: 1_795_227_966_000,
             held_for_ms: 61_000,
             holds: 3,
@@ -149,10 +160,6 @@ mod tests {
                 successes: 10,
                 rate: 0.25,
                 last_10_successes: 4,
-            }),
-            skill: Some(ModelSkill {
-                roc_auc: 0.7,
-                interval: (0.6, 0.8),
             }),
         }
     }
@@ -167,7 +174,8 @@ mod tests {
           held 3 times so far, once for this reason; 2 other jobs of its cluster are held for it now
           probability of success if released unchanged: 73 %
           such answers before: 960 of 1,200 were right (80 %, at least 75 %)
-          the model on later holds: ROC-AUC 0.70 [0.60, 0.80]; it can be wrong
+          hold reason: no file\u{1b}
+          owner: ada
           run: condor_release 12.0
         ");
     }

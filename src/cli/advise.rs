@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::moment::parse_moment_ms;
 
@@ -23,9 +23,111 @@ pub struct AdviseArgs {
     /// The year of the first event, for a log without a header whose time stamps have no year
     #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,
+    /// Print a line a job instead of a line a cause
+    #[arg(long = "jobs", group = "view")]
+    pub lists_jobs: bool,
+    /// Print all that is known of each job
+    #[arg(long, group = "view")]
+    pub long: bool,
+    /// Print only ids, a line each: those of jobs to release as they are, or those that other options choose
+    #[arg(long, group = "view")]
+    pub ids: bool,
     /// Print the advice as JSON
-    #[arg(long)]
+    #[arg(long, group = "view")]
     pub json: bool,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
+    pub filter: AdviceFilterArgs,
+    /// The order of jobs in --jobs, --long and --ids
+    #[arg(
+        long,
+        value_enum,
+        default_value = "action",
+        hide_possible_values = false
+    )]
+    pub sort: JobOrder,
+    /// Say by the exit code what to do, also with several jobs
+    #[arg(long)]
+    pub exit_code: bool,
+    /// The moment that it is now, for tests
+    #[arg(long, value_name = "TIME", value_parser = moment_ms, hide = true)]
+    pub now: Option<i64>,
+}
+
+/// Which held jobs are shown; each option leaves fewer.
+#[derive(Debug, Args)]
+pub struct AdviceFilterArgs {
+    /// Only jobs of this owner; give the option again for each further one
+    #[arg(long = "owner", value_name = "NAME")]
+    pub owners: Vec<String>,
+    /// Only jobs held with this code, or code and subcode: 13 or 13/2
+    #[arg(long = "code", value_name = "CODE[/SUBCODE]", value_parser = hold_code)]
+    pub codes: Vec<HoldCodeFilter>,
+    /// Only jobs of this cluster
+    #[arg(long = "cluster", value_name = "ID", value_parser = clap::value_parser!(i32).range(0..))]
+    pub clusters: Vec<i32>,
+    /// Only jobs with this answer
+    #[arg(long = "action", value_enum, value_name = "ACTION")]
+    pub actions: Vec<ActionFilter>,
+    /// Only jobs of this cause, by the name that commands on the page have for it
+    #[arg(long, value_name = "NAME")]
+    pub cause: Option<String>,
+}
+
+/// A hold code, and a subcode if one is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldCodeFilter {
+    /// The code.
+    pub code: i32,
+    /// The subcode; any if it is not named.
+    pub subcode: Option<i32>,
+}
+
+/// What to do with a job, as the option names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the answers of `advise`")]
+pub enum ActionFilter {
+    Release,
+    Later,
+    Fix,
+    Remove,
+    Leave,
+    None,
+}
+
+/// An order of jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum JobOrder {
+    /// What is to be done first comes first
+    Action,
+    /// By cluster and proc
+    Id,
+    /// Those held longest come first
+    Since,
+    /// Those likeliest to succeed come first
+    Odds,
+    /// By the name of the owner
+    Owner,
+    /// By hold code
+    Code,
+}
+
+fn hold_code(text: &str) -> Result<HoldCodeFilter, String> {
+    let number = |part: &str| {
+        part.parse::<i32>()
+            .map_err(|_| "write 13 or 13/2".to_owned())
+    };
+    let (code, subcode) = match text.split_once('/') {
+        Some((code, subcode)) => (code, Some(number(subcode)?)),
+        None => (text, None),
+    };
+    Ok(HoldCodeFilter {
+        code: number(code)?,
+        subcode,
+    })
 }
 
 /// A moment as epoch ms: seconds since 1970, or as [`parse_moment_ms`] reads it.

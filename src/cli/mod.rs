@@ -18,7 +18,7 @@ mod train;
 
 use clap::{ArgAction, Parser, Subcommand};
 
-pub use advise::AdviseArgs;
+pub use advise::{ActionFilter, AdviceFilterArgs, AdviseArgs, HoldCodeFilter, JobOrder};
 pub use collect::CollectArgs;
 pub use dag::DagArgs;
 pub use evaluate::EvaluateArgs;
@@ -128,9 +128,11 @@ pub enum Verb {
     Evaluate(EvaluateArgs),
     /// Advise what to do with held jobs, and say why
     ///
-    /// Exit codes: 0 release; 10 fix first; 20 remove; 30 wait; 40 no advice, or different advice for several jobs; 1 and 2 errors.
+    /// Prints a page: a line for each cause that jobs are held for, and what to type for all its jobs.
     ///
-    /// Example: poolcast advise out/quickstart --log EventLog 1086.0
+    /// Exit codes: 0 done; for one job, or with --exit-code: 0 release; 10 fix first; 20 remove; 30 wait; 40 no advice, or different advice for several jobs; 1 and 2 errors.
+    ///
+    /// Example: poolcast advise out/quickstart --log EventLog
     #[command(verbatim_doc_comment)]
     Advise(AdviseArgs),
     /// Learn which held jobs HTCondor is to release by itself, as an expression for `periodic_release`

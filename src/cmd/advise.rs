@@ -3,14 +3,21 @@
 use anyhow::Result;
 
 use super::logs::read_store;
-use super::{text, trained_run};
-use crate::advice::{self, JobSelection};
-use crate::cli::AdviseArgs;
+use super::text::advice::{AdviceView, action_word, long_text};
+use super::text::{advice_jobs, advice_page};
+use super::trained_run;
+use crate::advice::{
+    self, AdviceBasis, JobAdvice, JobSelection, LogWords, answer_rank, cause_name,
+};
+use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use crate::config::Config;
+use crate::error::EXIT_DONE;
+use crate::output::{self, PageLine};
 use crate::training::TrainedModel;
-use crate::{condor, output, sweep};
+use crate::{condor, sweep};
 
-/// Reads the logs, judges the held jobs, prints the advice; the exit code says what it is.
+/// Reads the logs, judges the held jobs, prints the advice; for one job the exit code says what it
+/// is.
 pub fn run(args: &AdviseArgs) -> Result<u8> {
     let selections: Vec<JobSelection> = args
         .jobs
@@ -18,17 +25,144 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         .map(|job| job.parse())
         .collect::<Result<_>>()?;
 
-    let dir = sweep::resolve_run(&condor::results_directory(&args.run)?)?;
+    let results = condor::results_directory(&args.run)?;
+    let dir = sweep::resolve_run(&results)?;
     let model = TrainedModel::open(&dir)?;
     let config = Config::read(&dir)?;
-    let store = read_store(&args.logs, args.year, &config)?;
-    let advice = trained_run::judge(&store, &model, &dir, &config, &selections, args.at)?;
+    let mut words = LogWords::until(args.at);
+    let store = read_store(&args.logs, args.year, &config, Some(&mut words))?;
 
-    if args.json {
-        output::print_json(&text::advice::document(&store, &model, &advice, args.at))?
+    let mut all = advice::advise(&store, &model, &config.advice, args.at)?;
+    advice::check_selections(&store, &all, &selections, args.at)?;
+    words.add_to(&mut all);
+    let origin = trained_run::model_origin(&dir, &results);
+    let basis = AdviceBasis::new(&store, &model, origin, args.at);
+
+    let mut chosen: Vec<&JobAdvice> = all
+        .iter()
+        .filter(|one| is_selected(&selections, one) && passes(args, one))
+        .collect();
+    sort_jobs(&mut chosen, args.sort);
+    let view = AdviceView {
+        basis: &basis,
+        all: &all,
+        chosen,
+        at_ms: args.at,
+        now_ms: Some(args.now.unwrap_or_else(now_ms)),
+        width: output::page_width(),
+        tells_ages: output::is_live(),
+        call: call_again(args),
+    };
+
+    let is_one_job = matches!(selections[..], [JobSelection::Job(..)]);
+    print_view(args, &view, is_one_job)?;
+    Ok(if is_one_job || args.exit_code {
+        advice::exit_code(&view.chosen)
     } else {
-        output::print(&text::advice::summary(&advice, args.at))?
-    }
+        EXIT_DONE
+    })
+}
 
-    Ok(advice::exit_code(&advice))
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+fn print_view(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Result<()> {
+    if args.json {
+        return output::print_json(&view.document());
+    }
+    if args.ids {
+        return output::print_file(&view.ids());
+    }
+    if args.lists_jobs {
+        return output::print_page(&advice_jobs::job_lines(view));
+    }
+    if is_one_job {
+        output::print(&long_text(view))?;
+        return output::print_page(&view.basis_lines());
+    }
+    if args.long {
+        let mut head = view.head();
+        head.push(PageLine::plain(""));
+        output::print_page(&head)?;
+        return output::print(&long_text(view));
+    }
+    output::print_page(&advice_page::page(view))
+}
+
+fn is_selected(selections: &[JobSelection], advice: &JobAdvice) -> bool {
+    let has = |selection: &JobSelection| selection.has(advice.cluster, advice.proc);
+    selections.is_empty() || selections.iter().any(has)
+}
+
+/// Whether the options choose `advice`.
+fn passes(args: &AdviseArgs, advice: &JobAdvice) -> bool {
+    let AdviceFilterArgs {
+        owners,
+        codes,
+        clusters,
+        actions,
+        cause,
+    } = &args.filter;
+    let is_owner = |name: &String| advice.owner.as_ref() == Some(name);
+    let is_code = |wanted: &crate::cli::HoldCodeFilter| {
+        wanted.code == advice.hold_code
+            && wanted
+                .subcode
+                .is_none_or(|subcode| subcode == advice.hold_subcode)
+    };
+    let word = action_word(advice.action);
+    let is_action =
+        |wanted: &crate::cli::ActionFilter| format!("{wanted:?}").eq_ignore_ascii_case(word);
+
+    // Ids are made to be released: without a choice, only what may be.
+    let is_chosen = !actions.is_empty() || cause.is_some() || !args.jobs.is_empty();
+    let is_wanted = !args.ids || is_chosen || advice.action == advice::HoldAction::Release;
+    is_wanted
+        && (owners.is_empty() || owners.iter().any(is_owner))
+        && (codes.is_empty() || codes.iter().any(is_code))
+        && (clusters.is_empty() || clusters.contains(&advice.cluster))
+        && (actions.is_empty() || actions.iter().any(is_action))
+        && cause
+            .as_ref()
+            .is_none_or(|name| *name == cause_name(advice))
+}
+
+fn sort_jobs(chosen: &mut [&JobAdvice], order: JobOrder) {
+    match order {
+        JobOrder::Action => chosen.sort_by_key(|one| answer_rank(one.action, one.firmness)),
+        JobOrder::Id => chosen.sort_by_key(|one| (one.cluster, one.proc)),
+        JobOrder::Since => chosen.sort_by_key(|one| one.held_since_ms),
+        JobOrder::Odds => chosen.sort_by(|a, b| {
+            let odds = |one: &JobAdvice| one.probability.unwrap_or(-1.0);
+            odds(b).total_cmp(&odds(a))
+        }),
+        JobOrder::Owner => chosen.sort_by(|a, b| a.owner.cmp(&b.owner)),
+        JobOrder::Code => chosen.sort_by_key(|one| (one.hold_code, one.hold_subcode)),
+    }
+}
+
+/// The call that gives the same advice again; `None` where its input is gone or it asks of another
+/// moment.
+fn call_again(args: &AdviseArgs) -> Option<String> {
+    if args.at.is_some() || args.logs.iter().any(|log| log.as_os_str() == "-") {
+        return None;
+    }
+    let mut call = format!("poolcast advise {}", quoted(args.run.to_str()?));
+    for log in &args.logs {
+        call.push_str(&format!(" --log {}", quoted(log.to_str()?)));
+    }
+    if let Some(year) = args.year {
+        call.push_str(&format!(" --year {year}"));
+    }
+    Some(call)
+}
+
+/// `text` as a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }

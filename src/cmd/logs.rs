@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::progress::{StageBar, rotated_note};
+use crate::advice::LogWords;
 use crate::config::Config;
-use crate::eventlog::{self, ReadOptions};
+use crate::eventlog::{self, EventBatch, ReadOptions};
 use crate::events::{EventStore, IngestStep, read_into_memory};
 use crate::output;
 use crate::salt::OwnerSalt;
@@ -21,20 +22,50 @@ pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// The events of the logs that `named` means, in memory. `year` and the configuration of the model
+/// The events of the logs that `named` means, in memory, and their `words` if they are wanted. `year` and the configuration of the model
 /// that they are read for say what the logs do not.
 pub(super) fn read_store(
     named: &[PathBuf],
     year: Option<i16>,
     config: &Config,
+    mut words: Option<&mut LogWords>,
 ) -> Result<EventStore> {
     let logs = find_logs(named)?;
     let ap = config.parse.ap.clone();
-    let options = read_options(ap, year.or(config.parse.year), &logs)?;
+    let options = ReadOptions {
+        has_hold_texts: words.is_some(),
+        ..read_options(ap, year.or(config.parse.year), &logs)?
+    };
 
     let bar = StageBar::default();
     let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
-    read_into_memory(&logs, &options, &bar.ingest_listener(&on_step))
+    let on_batch = &mut |batch: &EventBatch<'_>| {
+        if let Some(words) = &mut words {
+            words.add(batch);
+        }
+    };
+    read_into_memory(&logs, &options, &bar.ingest_listener(&on_step), on_batch)
+}
+
+/// What the logs of a configuration say in words, which no store keeps: they are read again.
+pub(super) fn read_words(config: &Config) -> Result<LogWords> {
+    let mut words = LogWords::default();
+    if config.logs.iter().any(|log| eventlog::is_read_once(log)) {
+        return Ok(words);
+    }
+    let logs = eventlog::find_generations(&config.logs)?;
+    let options = ReadOptions {
+        has_hold_texts: true,
+        ..read_options(config.parse.ap.clone(), config.parse.year, &logs)?
+    };
+    for log in &logs {
+        let on_batch = &mut |batch: EventBatch<'_>| {
+            words.add(&batch);
+            Ok(())
+        };
+        eventlog::read(log, &options, |_| {}, on_batch)?;
+    }
+    Ok(words)
 }
 
 /// How to read `logs`, with what is given of the access point and the year.
@@ -47,6 +78,7 @@ pub(super) fn read_options(
         ap,
         year,
         likely_ap: eventlog::likely_access_point(logs)?,
+        has_hold_texts: false,
     })
 }
 

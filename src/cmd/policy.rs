@@ -19,7 +19,7 @@ pub fn run(args: &PolicyArgs) -> Result<u8> {
     let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
     let store = match &args.events {
         Some(events) => EventStore::open(events)?,
-        None => read_store(&args.logs, args.year, &config)?,
+        None => read_store(&args.logs, args.year, &config, None)?,
     };
 
     let settings = StudySettings {

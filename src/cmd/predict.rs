@@ -177,7 +177,7 @@ fn predict_with_network(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     let dir = sweep::resolve_run(dir)?;
     let model = TrainedModel::open(&dir)?;
     let Some(input) = &args.input else {
-        let store = read_store(&args.logs, args.year, &Config::read(&dir)?)?;
+        let store = read_store(&args.logs, args.year, &Config::read(&dir)?, None)?;
         return Ok(hold_table(&predict_holds(&store, &model)?));
     };
 

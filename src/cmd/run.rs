@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use super::flags::{flag, flags};
 use super::preparation::begin_sweep;
-use super::text::advice::AdviceDocument;
+use super::text::advice::{AdviceDocument, AdviceView};
 use super::text::changes::RunChanges;
 use super::whole_sweep::run_to_end;
-use super::{choices, text, trained_run};
-use crate::advice::JobAdvice;
+use super::{choices, logs, text, trained_run};
+use crate::advice::{self, AdviceBasis, JobAdvice};
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
@@ -71,14 +71,17 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         None,
     )?;
     sweep::write_best_model(&config.out, &finished.best)?;
-    let advice = finished.advice(&config)?;
+    let mut advice = advice::advise(&finished.store, &finished.model, &config.advice, None)?;
+    let dir = sweep::trial_dir(&config.out, finished.best.trial);
+    let origin = trained_run::model_origin(&dir, &config.out);
+    let basis = AdviceBasis::new(&finished.store, &finished.model, origin, None);
 
     let report = RunReport {
         events: &finished.store.summary,
         best: &finished.best,
         evaluation: &evaluation,
         selection: &finished.choices,
-        advice: text::advice::document(&finished.store, &finished.model, &advice, None),
+        advice: advice_view(&basis, &advice).document(),
     };
     let changes = write_report(&config.out, &report)?;
     if args.json {
@@ -91,12 +94,24 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     if let Some(changes) = changes {
         output::print(&format!("\n{}", changes.text()))?;
     }
-    output::print(&format!(
-        "\nAdvice on the {} still held when the log ends\n\n",
-        output::counted(advice.len(), "job")
-    ))?;
-    output::print(&text::advice::summary(&advice, None))?;
+    output::print("\nAdvice on the jobs still held when the log ends\n")?;
+    logs::read_words(&config)?.add_to(&mut advice);
+    output::print_page(&text::advice_page::page(&advice_view(&basis, &advice)))?;
     Ok(EXIT_DONE)
+}
+
+/// What is said of all `advice`.
+fn advice_view<'a>(basis: &'a AdviceBasis, advice: &'a [JobAdvice]) -> AdviceView<'a> {
+    AdviceView {
+        basis,
+        all: advice,
+        chosen: advice.iter().collect(),
+        at_ms: None,
+        now_ms: None,
+        width: output::page_width(),
+        tells_ages: false,
+        call: None,
+    }
 }
 
 /// Writes the report into `out`; returns what another log has changed since the one that was there.
@@ -182,12 +197,6 @@ impl FinishedSweep {
             best,
             choices,
         })
-    }
-
-    /// Advice on every job that is held when the log ends.
-    fn advice(&self, config: &Config) -> Result<Vec<JobAdvice>> {
-        let dir = sweep::trial_dir(&config.out, self.best.trial);
-        trained_run::judge(&self.store, &self.model, &dir, config, &[], None)
     }
 
     /// What came of every stage but the last.

@@ -1,15 +1,14 @@
-//! The directory of a run → its scores on tensors, its advice on held jobs.
+//! The directory of a run → its scores on tensors, what its model comes from.
 
 use std::path::Path;
 
 use anyhow::Result;
 
-use crate::advice::{self, JobAdvice, JobSelection, ModelSkill};
-use crate::config::Config;
-use crate::events::EventStore;
+use crate::advice::{ModelOrigin, ModelSkill};
+use crate::events::{EVENTS_FORMAT, StoreSummary};
 use crate::tensors::{Dataset, SplitSide};
 use crate::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
-use crate::{manifest, output};
+use crate::{manifest, output, sweep};
 
 /// Scores `model`, which is in `dir`, on one side and writes the scores beside it.
 pub(super) fn score(
@@ -30,24 +29,17 @@ pub(super) fn score(
     Ok(evaluation)
 }
 
-/// Judges the jobs held at `at_ms`, or when the log ends, with the model of the run in `dir` and
-/// what its evaluation showed.
-pub(super) fn judge(
-    store: &EventStore,
-    model: &TrainedModel,
-    dir: &Path,
-    config: &Config,
-    selections: &[JobSelection],
-    at_ms: Option<i64>,
-) -> Result<Vec<JobAdvice>> {
-    advice::advise(
-        store,
-        model,
-        model_skill(dir),
-        &config.advice,
-        selections,
-        at_ms,
-    )
+/// Where the model of the run in `dir` comes from, which was found by way of `results`.
+pub(super) fn model_origin(dir: &Path, results: &Path) -> ModelOrigin {
+    // A trial is two directories below its sweep.
+    let sweeps = [Some(results), dir.parent().and_then(Path::parent)];
+    let events = sweeps.into_iter().flatten().find_map(|sweep| {
+        manifest::read::<StoreSummary>(&sweep::events_dir(sweep), EVENTS_FORMAT).ok()
+    });
+    ModelOrigin {
+        skill: model_skill(dir),
+        access_points: events.map_or(Vec::new(), |events| events.body.aps),
+    }
 }
 
 fn model_skill(dir: &Path) -> Option<ModelSkill> {

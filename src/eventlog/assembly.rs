@@ -13,7 +13,9 @@ use super::calendar::{Calendar, ClockStep, in_year_before, offset_between};
 use super::event::JobEvent;
 use super::global_header::{GenerationMark, GlobalHeader};
 use super::job_ad::{AdKey, JobAd};
-use super::log::{EventBatch, EventSink, LogGeneration, LogSummary, ReadOptions, ResumePoint};
+use super::log::{
+    EventBatch, EventSink, HoldText, LogGeneration, LogSummary, ReadOptions, ResumePoint,
+};
 use super::other_access_points::OtherAccessPoints;
 use super::piece::{
     BeforeEvent, EarlierPieces, FoundHeader, ParsedPiece, YearAnchor, find_access_point,
@@ -46,6 +48,9 @@ pub(super) struct LogAssembly {
     is_log: bool,
     events: Vec<JobEvent>,
     ads: Vec<JobAd>,
+    /// Whether the texts of hold reasons are wanted.
+    wants_hold_texts: bool,
+    hold_texts: Vec<HoldText>,
     /// The jobs of other access points than `ap`.
     others: OtherAccessPoints,
     /// The jobs whose ads were read.
@@ -89,6 +94,8 @@ impl LogAssembly {
             is_log: false,
             events: Vec::new(),
             ads: Vec::new(),
+            wants_hold_texts: options.has_hold_texts,
+            hold_texts: Vec::new(),
             others: OtherAccessPoints::default(),
             known_ads: RecentKeys::new(JOBS_AT_ONCE),
             undated: Vec::new(),
@@ -122,6 +129,7 @@ impl LogAssembly {
         EarlierPieces {
             ads: &self.known_ads,
             reasons: &self.log.reasons,
+            wants_hold_texts: self.wants_hold_texts,
         }
     }
 
@@ -186,6 +194,7 @@ impl LogAssembly {
         sink: &mut EventSink<'_>,
     ) -> Result<Vec<(Stamp, JobEvent)>> {
         self.check_headers(&mut piece);
+        self.hold_texts.append(&mut piece.hold_texts);
         let steps = self.place_events(&mut piece, sink)?;
         if !steps.is_empty() {
             piece.anomalies.extend(find_event_positions(block, &steps));
@@ -516,17 +525,20 @@ impl LogAssembly {
             ap: self.ap.as_deref().unwrap_or("unknown"),
             events: &self.events,
             ads: &self.ads,
+            hold_texts: &self.hold_texts,
             stretch: self.stretch,
         };
         hand_over(batch, &mut self.log, sink)?;
         self.events.clear();
         self.ads.clear();
+        self.hold_texts.clear();
 
         for host in &mut self.others.hosts {
             let batch = EventBatch {
                 ap: &host.name,
                 events: &host.events,
                 ads: &host.ads,
+                hold_texts: &[],
                 stretch: self.stretch,
             };
             hand_over(batch, &mut self.log, sink)?;

@@ -129,6 +129,7 @@ fn read_access_point(log: &Path) -> Result<Option<String>> {
     let earlier = EarlierPieces {
         ads: &RecentKeys::new(1),
         reasons: &ReasonTemplates::default(),
+        wants_hold_texts: false,
     };
     let piece = ParsedPiece::parse(&block, earlier, Vec::new());
     Ok(find_access_point(&[piece]))

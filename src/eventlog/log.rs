@@ -24,6 +24,22 @@ pub struct ReadOptions {
     /// that does not.
     #[serde(skip)]
     pub likely_ap: Option<String>,
+    /// Whether batches have the texts of hold reasons, which no store keeps.
+    #[serde(skip)]
+    pub has_hold_texts: bool,
+}
+
+/// Why a job was held, in the words of its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldText {
+    /// The job's cluster.
+    pub cluster: i32,
+    /// The job's proc.
+    pub proc: i32,
+    /// As in [`JobEvent`]: tells which hold it is of.
+    pub text_hash: u32,
+    /// The reason, which may have any bytes in it that a log can have.
+    pub reason: String,
 }
 
 /// Events of one access point, in file order; events 008 and 028 are not among them.
@@ -35,6 +51,9 @@ pub struct EventBatch<'a> {
     pub events: &'a [JobEvent],
     /// What 028 records say of their jobs: the first of a job, and perhaps later ones.
     pub ads: &'a [JobAd],
+    /// The reasons of holds, in file order, where [`ReadOptions::has_hold_texts`] asks for them;
+    /// they may come before their events.
+    pub hold_texts: &'a [HoldText],
     /// The stretch of its log that the events are of, counted from 0. Within one, they are in the
     /// order in which they happened, whatever their stamps. Another begins with each header of a
     /// global event log, and where stamps go back.

@@ -47,7 +47,7 @@ pub use event_number::{
 };
 pub use generations::{find_generations, likely_access_point, sequence_number};
 pub use job_ad::{JobAd, ResourceRequest};
-pub use log::{EventBatch, LogGeneration, LogSummary, ReadOptions, ResumePoint};
+pub use log::{EventBatch, HoldText, LogGeneration, LogSummary, ReadOptions, ResumePoint};
 pub use reader::{can_read_on, read, read_on, scan};
 pub use reason::ReasonTemplates;
 pub use source::{is_read_once, open};

@@ -11,6 +11,7 @@ use super::event_facts::EventFacts;
 use super::event_number::{AD_INFORMATION, GENERIC, HELD, SUBMIT};
 use super::global_header::{GlobalHeader, overwritten_event, parse_global_header};
 use super::job_ad::{AdKey, JobAd, parse_ad, parse_ad_key, parse_ad_stamp};
+use super::log::HoldText;
 use super::reason::{ReasonTemplates, reason_template, template_hash};
 use super::reason_identity::read_hold_reason;
 use super::recent_keys::RecentKeys;
@@ -57,6 +58,8 @@ pub(super) struct ParsedPiece {
     pub(super) anchors: Vec<BeforeEvent<YearAnchor>>,
     pub(super) ads: Vec<BeforeEvent<(AdKey, JobAd)>>,
     pub(super) reasons: ReasonTemplates,
+    /// The reasons of holds as they are, where they are asked for.
+    pub(super) hold_texts: Vec<HoldText>,
     /// The hosts that jobs were submitted from, each with the first event 000 that names it after
     /// another.
     pub(super) hosts: Vec<BeforeEvent<String>>,
@@ -66,11 +69,13 @@ pub(super) struct ParsedPiece {
     pub(super) whole_end: Option<usize>,
 }
 
-/// What the pieces before one said, and need not be read again.
+/// What the pieces before one said, and need not be read again; what else is asked for.
 #[derive(Clone, Copy)]
 pub(super) struct EarlierPieces<'a> {
     pub(super) ads: &'a RecentKeys<NonZeroU64>,
     pub(super) reasons: &'a ReasonTemplates,
+    /// Whether the texts of hold reasons are wanted.
+    pub(super) wants_hold_texts: bool,
 }
 
 /// Records that say more than an event does. They are read after all events, so that the loop over
@@ -197,6 +202,9 @@ impl ParsedPiece {
         let (mut piece, deferred) = ParsedPiece::scan(block, Some(earlier.ads), events);
         piece.add_hosts(&deferred.submits);
         piece.add_hold_reasons(&deferred.holds, earlier.reasons);
+        if earlier.wants_hold_texts {
+            piece.add_hold_texts(&deferred.holds);
+        }
         piece.add_headers(&deferred.generic);
 
         if let Some(first) = &deferred.first_ad {
@@ -241,6 +249,19 @@ impl ParsedPiece {
             if !known.is_settled(hash) {
                 self.reasons.add(hash, || reason_template(&text));
             }
+        }
+    }
+
+    fn add_hold_texts(&mut self, holds: &[BeforeEvent<LogRecord<'_>>]) {
+        for hold in holds {
+            let (_, event) = &self.events[hold.index];
+            let reason = parse_hold(&hold.item).reason;
+            self.hold_texts.push(HoldText {
+                cluster: event.cluster,
+                proc: event.proc,
+                text_hash: event.text_hash,
+                reason: String::from_utf8_lossy(&reason).into_owned(),
+            });
         }
     }
 

@@ -99,8 +99,8 @@ pub fn event_store_key(sources: &[SourceLog], options: &ReadOptions) -> Result<S
     manifest::key(&(EVENTS_FORMAT.version, contents, &options.ap, options.year))
 }
 
-/// Reads `logs` into a store in memory. Nothing is kept of it, so its owners are hashed with a salt
-/// that nobody knows.
+/// Reads `logs` into a store in memory; `on_batch` sees all that goes into it. Nothing is kept of it,
+/// so its owners are hashed with a salt that nobody knows.
 ///
 /// # Errors
 /// Fails where a log cannot be read.
@@ -108,11 +108,15 @@ pub fn read_into_memory(
     logs: &[PathBuf],
     options: &ReadOptions,
     listener: &IngestListener<'_>,
+    on_batch: &mut BatchListener<'_>,
 ) -> Result<EventStore> {
     let mut builder = EventStoreBuilder::new(OwnerSalt::random()?.text(), "", None);
-    read_whole(logs, options, &mut builder, listener)?;
+    read_whole(logs, options, &mut builder, listener, on_batch)?;
     builder.into_store()
 }
+
+/// Sees each batch of events that is read.
+pub type BatchListener<'a> = dyn FnMut(&EventBatch<'_>) + Send + 'a;
 
 /// Reads logs from their beginning into `builder`; returns what they are.
 fn read_whole(
@@ -120,6 +124,7 @@ fn read_whole(
     options: &ReadOptions,
     builder: &mut EventStoreBuilder,
     listener: &IngestListener<'_>,
+    on_batch: &mut BatchListener<'_>,
 ) -> Result<Vec<SourceLog>> {
     let total_bytes = logs
         .iter()
@@ -132,6 +137,7 @@ fn read_whole(
     for log in logs {
         let on_bytes = Arc::clone(&listener.on_bytes);
         let read = eventlog::read(log, options, move |bytes| on_bytes(bytes), &mut |batch| {
+            on_batch(&batch);
             builder.add_batch(&batch)
         })?;
         sources.push(builder.end_log(&log_name(log), read, None));
@@ -238,9 +244,11 @@ impl<'a> LogIngest<'a> {
             }
             EarlierStore::NotResumable => {
                 (listener.on_step)(IngestStep::ReadAnew);
-                read_whole(logs, options, &mut self.builder, listener)
+                read_whole(logs, options, &mut self.builder, listener, &mut |_| {})
             }
-            EarlierStore::Other => read_whole(logs, options, &mut self.builder, listener),
+            EarlierStore::Other => {
+                read_whole(logs, options, &mut self.builder, listener, &mut |_| {})
+            }
         }
     }
 
@@ -455,7 +463,7 @@ impl StoreBeginning {
         } else if new.is_empty() {
             (listener.on_step)(IngestStep::NothingNew);
         }
-        sources.extend(read_whole(new, options, builder, listener)?);
+        sources.extend(read_whole(new, options, builder, listener, &mut |_| {})?);
         Ok(sources)
     }
 }

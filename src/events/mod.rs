@@ -18,7 +18,8 @@ mod store_summary;
 pub use format::EVENTS_FORMAT;
 pub(crate) use format::TIMESTAMPS_MS;
 pub use ingest::{
-    IngestListener, IngestStep, LogIngest, event_store_key, identify_logs, read_into_memory,
+    BatchListener, IngestListener, IngestStep, LogIngest, event_store_key, identify_logs,
+    read_into_memory,
 };
 pub use job_history::{JobHistory, StoredJob};
 pub use store::{EventStore, StoredJobs};

@@ -307,6 +307,7 @@ pub(crate) mod tests {
                 ap: "ap",
                 events: &in_time,
                 ads: &[],
+                hold_texts: &[],
                 stretch: 0,
             })
             .expect("added");
@@ -407,6 +408,7 @@ pub(crate) mod tests {
                     ap: "ap",
                     events: &events,
                     ads: &[],
+                    hold_texts: &[],
                     stretch: 0,
                 })
                 .expect("added");
@@ -490,6 +492,7 @@ pub(crate) mod tests {
                 ap: "s",
                 events: &events,
                 ads: &ads,
+                hold_texts: &[],
                 stretch: 0,
             })
             .expect("added");
@@ -631,6 +634,7 @@ pub(crate) mod tests {
                 ap: "s",
                 events: &first,
                 ads: std::slice::from_ref(&ad),
+                hold_texts: &[],
                 stretch: 0,
             })
             .expect("added");
@@ -641,6 +645,7 @@ pub(crate) mod tests {
                 ap: "s",
                 events: &first,
                 ads: &[ad],
+                hold_texts: &[],
                 stretch: 0,
             })
             .expect("added");
@@ -654,6 +659,7 @@ pub(crate) mod tests {
                     ap: "s",
                     events: &second,
                     ads: &[],
+                    hold_texts: &[],
                     stretch: 0,
                 })
                 .expect("added");

@@ -175,6 +175,7 @@ pub fn prepare_events(
         ap: config.parse.ap.clone(),
         year: config.parse.year,
         likely_ap: eventlog::likely_access_point(&logs)?,
+        has_hold_texts: false,
     };
 
     let dir = events_dir(&config.out);

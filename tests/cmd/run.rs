@@ -41,7 +41,8 @@ fn everything_is_left_and_a_second_run_changes_nothing() {
         "Samples of the best trial",
         "Trials, by validation_f_measure",
         "The best trial on holds",
-        "Advice on the 8 jobs",
+        "Advice on the jobs",
+        "8 held jobs: ",
     ] {
         assert!(
             first.stdout.lines().any(|line| line.starts_with(heading)),

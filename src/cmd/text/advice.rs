@@ -1,54 +1,295 @@
-//! What advice says to people, and to programs.
+//! What advice says to programs, and what all views of it for people begin with.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::advice::{self, JobAdvice};
-use crate::events::EventStore;
-use crate::training::TrainedModel;
+use crate::advice::{
+    self, AdviceBasis, CauseGroup, HoldAction, JobAdvice, asking_words, cause_groups,
+};
+use crate::output::{self, LineColour, PageLine};
 
 /// The version of the JSON document.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
-/// Advice as one JSON document.
+/// Advice as one JSON document: docs/json.md.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct AdviceDocument<'a> {
     schema_version: u32,
-    /// The digest of what the model was made from.
-    model: &'a str,
-    /// The last training hold, epoch ms.
-    trained_until_ms: i64,
-    /// The end of the log: what the advice knows.
-    log_end_ms: i64,
-    /// The moment of asking, epoch ms.
-    asked_ms: i64,
-    advice: &'a [JobAdvice],
+    #[serde(flatten)]
+    basis: &'a AdviceBasis,
+    /// How many jobs are held.
+    held: usize,
+    /// How many of the jobs below get each answer.
+    counts: BTreeMap<String, usize>,
+    groups: Vec<CauseGroup<'a>>,
+    advice: Vec<&'a JobAdvice>,
 }
 
-/// The JSON document of `advice`, asked at the end of the log or at `at_ms`.
-pub(in crate::cmd) fn document<'a>(
-    store: &EventStore,
-    model: &'a TrainedModel,
-    advice: &'a [JobAdvice],
-    at_ms: Option<i64>,
-) -> AdviceDocument<'a> {
-    AdviceDocument {
-        schema_version: SCHEMA_VERSION,
-        model: &model.key,
-        trained_until_ms: model.rates.to_ms,
-        log_end_ms: store.summary.end_ms,
-        asked_ms: at_ms.unwrap_or(store.summary.end_ms),
-        advice,
+/// What a view shows, and how.
+pub(in crate::cmd) struct AdviceView<'a> {
+    /// What the advice rests on.
+    pub(in crate::cmd) basis: &'a AdviceBasis,
+    /// The advice on all held jobs.
+    pub(in crate::cmd) all: &'a [JobAdvice],
+    /// The advice to show, in its order.
+    pub(in crate::cmd) chosen: Vec<&'a JobAdvice>,
+    /// The moment of asking, if it is not the end of the log.
+    pub(in crate::cmd) at_ms: Option<i64>,
+    /// The moment that it is now, where ages are told, epoch ms.
+    pub(in crate::cmd) now_ms: Option<i64>,
+    /// The characters of a line.
+    pub(in crate::cmd) width: usize,
+    /// Whether moments are told as ages.
+    pub(in crate::cmd) tells_ages: bool,
+    /// The call that gives the same advice again, to which options are added.
+    pub(in crate::cmd) call: Option<String>,
+}
+
+impl<'a> AdviceView<'a> {
+    /// The JSON document.
+    pub(in crate::cmd) fn document(&self) -> AdviceDocument<'a> {
+        let mut counts = BTreeMap::new();
+        for advice in &self.chosen {
+            *counts
+                .entry(action_word(advice.action).to_owned())
+                .or_default() += 1;
+        }
+        AdviceDocument {
+            schema_version: SCHEMA_VERSION,
+            basis: self.basis,
+            held: self.all.len(),
+            counts,
+            groups: cause_groups(self.all, &self.chosen),
+            advice: self.chosen.clone(),
+        }
+    }
+
+    /// The ids, a line each.
+    pub(in crate::cmd) fn ids(&self) -> String {
+        let lines = self.chosen.iter().map(|advice| format!("{}\n", advice.job));
+        lines.collect()
+    }
+
+    /// What is said once at the top: how many jobs get which answer, and what that rests on.
+    pub(in crate::cmd) fn head(&self) -> Vec<PageLine> {
+        let mut lines = self.wrapped(LineColour::Plain, &self.counts_line());
+        lines.extend(self.basis_lines());
+        lines
+    }
+
+    /// What the advice rests on, and what is to be kept in mind.
+    pub(in crate::cmd) fn basis_lines(&self) -> Vec<PageLine> {
+        let mut lines = self.wrapped(LineColour::Dim, &self.log_line());
+        lines.extend(self.wrapped(LineColour::Dim, &self.model_line()));
+        let age = self.now_ms.and_then(|now| self.basis.log_age_caveat(now));
+        for caveat in age.iter().chain(&self.basis.caveats) {
+            lines.extend(self.wrapped(LineColour::Yellow, &format!("note: {caveat}")));
+        }
+        lines
+    }
+
+    fn wrapped(&self, colour: LineColour, line: &str) -> Vec<PageLine> {
+        output::wrapped(line, self.width)
+            .into_iter()
+            .map(|line| PageLine::of(colour, line))
+            .collect()
+    }
+
+    fn counts_line(&self) -> String {
+        if self.chosen.is_empty() {
+            let what = if self.all.is_empty() {
+                "no job is held"
+            } else {
+                "no held job is like that"
+            };
+            return format!("{what} {}", asking_words(self.at_ms));
+        }
+
+        const ORDER: [HoldAction; 6] = [
+            HoldAction::Release,
+            HoldAction::Fix,
+            HoldAction::Remove,
+            HoldAction::Later,
+            HoldAction::Leave,
+            HoldAction::None,
+        ];
+        let mut counts = Vec::new();
+        for action in ORDER {
+            let jobs = self
+                .chosen
+                .iter()
+                .filter(|one| one.action == action)
+                .count();
+            if jobs > 0 {
+                let words = action_phrase(action);
+                counts.push(format!("{} {words}", output::with_commas(jobs as u64)));
+            }
+        }
+        let held = output::counted(self.all.len(), "held job");
+        let of_all = if self.chosen.len() < self.all.len() {
+            format!(
+                "{} of {held}",
+                output::with_commas(self.chosen.len() as u64)
+            )
+        } else {
+            held
+        };
+        format!("{of_all}: {}", counts.join(", "))
+    }
+
+    fn log_line(&self) -> String {
+        let AdviceBasis {
+            access_points,
+            log_begin_ms,
+            log_end_ms,
+            holds,
+            ..
+        } = self.basis;
+        let mut ended = format!("{} UTC", minute(*log_end_ms));
+        if let Some(now_ms) = self.now_ms.filter(|_| self.tells_ages) {
+            ended = format!("{ended} ({} ago)", output::time_span(now_ms - log_end_ms));
+        }
+        format!(
+            "log of {}: {} to {ended}, {}",
+            access_points.join(", "),
+            minute(*log_begin_ms),
+            output::counted(*holds, "hold")
+        )
+    }
+
+    fn model_line(&self) -> String {
+        let AdviceBasis {
+            model,
+            trained_until_ms,
+            holds_since,
+            skill,
+            ..
+        } = self.basis;
+        let skill = skill.map_or("not evaluated".to_owned(), |skill| {
+            let (low, high) = skill.interval;
+            format!(
+                "ROC-AUC {:.2} [{low:.2}, {high:.2}] on later holds",
+                skill.roc_auc
+            )
+        });
+        format!(
+            "model {model}: learned until {} UTC ({} since), {skill}",
+            minute(*trained_until_ms),
+            output::counted(*holds_since, "hold")
+        )
+    }
+
+    /// A moment in a column: an age on a terminal, else the time of a day, or the day.
+    pub(in crate::cmd) fn short_moment(&self, ms: i64) -> String {
+        const DAY_MS: i64 = 86_400_000;
+        if let Some(now_ms) = self.now_ms.filter(|_| self.tells_ages) {
+            let s = (now_ms - ms).max(0) / 1000;
+            return match s {
+                0..60 => format!("{s} s"),
+                60..3600 => format!("{} min", s / 60),
+                3600..86_400 => format!("{} h", s / 3600),
+                _ => format!("{} d", s / 86_400),
+            };
+        }
+        let form = if self.basis.asked_ms - ms < DAY_MS {
+            "%H:%M"
+        } else {
+            "%m-%d"
+        };
+        let moment = jiff::Timestamp::from_millisecond(ms);
+        moment.map_or_else(
+            |_| "-".to_owned(),
+            |moment| moment.strftime(form).to_string(),
+        )
+    }
+
+    /// What the column of [`AdviceView::short_moment`] is called.
+    pub(in crate::cmd) fn moment_head(&self) -> &'static str {
+        if self.tells_ages { "for" } else { "since" }
     }
 }
 
-/// The advice on each job, asked at the end of the log or at `at_ms`.
-pub(in crate::cmd) fn summary(advice: &[JobAdvice], at_ms: Option<i64>) -> String {
-    if advice.is_empty() {
-        return format!("no job is held {}\n", advice::asking_words(at_ms));
+/// A moment without its seconds.
+fn minute(ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(ms) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => "an unknown moment".to_owned(),
     }
-    advice
+}
+
+/// An action in one word, as JSON has it.
+pub(in crate::cmd) fn action_word(action: HoldAction) -> &'static str {
+    match action {
+        HoldAction::Release => "release",
+        HoldAction::Later => "later",
+        HoldAction::Fix => "fix",
+        HoldAction::Remove => "remove",
+        HoldAction::Leave => "leave",
+        HoldAction::None => "none",
+    }
+}
+
+fn action_phrase(action: HoldAction) -> &'static str {
+    match action {
+        HoldAction::Release => "to release",
+        HoldAction::Later => "to release later",
+        HoldAction::Fix => "to fix first",
+        HoldAction::Remove => "to remove",
+        HoldAction::Leave => "to leave held",
+        HoldAction::None => "without advice",
+    }
+}
+
+/// The colour of an answer.
+pub(in crate::cmd) fn action_colour(action: HoldAction) -> LineColour {
+    match action {
+        HoldAction::Release => LineColour::Green,
+        HoldAction::Later | HoldAction::Fix => LineColour::Yellow,
+        HoldAction::Remove => LineColour::Red,
+        HoldAction::Leave | HoldAction::None => LineColour::Dim,
+    }
+}
+
+/// The odds of some jobs, or `-`.
+pub(in crate::cmd) fn odds_words(odds: Option<(f64, f64)>) -> String {
+    // Nothing is certain.
+    let percent = |odds: f64| ((100.0 * odds).round() as u32).clamp(1, 99);
+    match odds.map(|(low, high)| (percent(low), percent(high))) {
+        Some((low, high)) if low == high => format!("{low}%"),
+        Some((low, high)) => format!("{low}-{high}%"),
+        None => "-".to_owned(),
+    }
+}
+
+/// Owners in so many characters: the first, and how many more.
+pub(in crate::cmd) fn owner_words<'a>(
+    owners: impl ExactSizeIterator<Item = &'a str>,
+    most: usize,
+) -> String {
+    let others = owners.len().saturating_sub(1);
+    let mut owners = owners;
+    let Some(first) = owners.next() else {
+        return "-".to_owned();
+    };
+    match others {
+        0 => output::cut(first, most),
+        others => {
+            let more = format!(" +{others}");
+            format!(
+                "{}{more}",
+                output::cut(first, most.saturating_sub(more.len()))
+            )
+        }
+    }
+}
+
+/// All that is known of each job.
+pub(in crate::cmd) fn long_text(view: &AdviceView<'_>) -> String {
+    let blocks: Vec<String> = view
+        .chosen
         .iter()
-        .map(|advice| advice::advice_text(advice, at_ms))
-        .collect::<Vec<String>>()
-        .join("\n")
+        .map(|one| advice::advice_text(one, view.at_ms))
+        .collect();
+    blocks.join("\n")
 }

@@ -1,6 +1,8 @@
 //! What artefacts say to people.
 
 pub(super) mod advice;
+pub(super) mod advice_jobs;
+pub(super) mod advice_page;
 pub(super) mod changes;
 pub(super) mod evaluation;
 pub(super) mod events;

@@ -1,0 +1,296 @@
+//! Advice on many jobs → one group a cause: jobs that are held for the same reason and get the same
+//! answer, with one command for all of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use serde::Serialize;
+
+use super::action::{AnswerFirmness, HoldAction};
+use super::cause_words::{cause_words, without_numbers};
+use super::codes::code_rule;
+use super::held_ids::{HeldId, constraint, id_list};
+use super::job_advice::JobAdvice;
+use super::remedy::{RaisedRequest, Remedy};
+
+/// Jobs that are held for one cause, and get one answer.
+#[derive(Debug, Clone, Serialize)]
+pub struct CauseGroup<'a> {
+    /// A short name, the same whenever the cause and the answer are: for `--cause`.
+    pub cause: String,
+    /// The access point.
+    pub ap: &'a str,
+    /// What to do with all of them.
+    pub action: HoldAction,
+    /// How sure that is; absent where rules decide, and without advice.
+    pub firmness: Option<AnswerFirmness>,
+    /// The hold code.
+    pub hold_code: i32,
+    /// The hold subcode.
+    pub hold_subcode: i32,
+    /// The cause in a few words: of the reason of the job that was held last, else of the code.
+    pub words: String,
+    /// Their ids.
+    pub jobs: Vec<&'a str>,
+    /// Of how many clusters they are.
+    pub clusters: usize,
+    /// Whose they are, as far as that is known.
+    pub owners: BTreeSet<&'a str>,
+    /// The lowest and the highest probability of success; absent where rules decide.
+    pub odds: Option<(f64, f64)>,
+    /// Since when the first of them is held, epoch ms.
+    pub held_since_ms: i64,
+    /// Since when the last of them is.
+    pub held_last_ms: i64,
+    /// What to ask for: the most that any of them needs; others of the group need more than half
+    /// of it.
+    pub raise: Option<RaisedRequest>,
+    /// What to type now, for all of them.
+    pub command: Option<String>,
+    /// What to type once the fault is mended or has passed.
+    pub then: Option<String>,
+}
+
+/// What the jobs of a group have in common, in the order in which groups are shown.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+struct CauseKey {
+    rank: u8,
+    ap: String,
+    hold_code: i32,
+    hold_subcode: i32,
+    /// Without numbers.
+    words: String,
+    /// The power of two that the raised request is below.
+    raise_class: u32,
+}
+
+/// In which order answers are shown: what is to be done first comes first.
+pub fn answer_rank(action: HoldAction, firmness: Option<AnswerFirmness>) -> u8 {
+    let step = match action {
+        HoldAction::Release => 0,
+        HoldAction::Fix => 2,
+        HoldAction::Remove => 4,
+        HoldAction::Later => 6,
+        HoldAction::Leave => 8,
+        HoldAction::None => 9,
+    };
+    step + u8::from(firmness == Some(AnswerFirmness::Probable))
+}
+
+/// The groups of `chosen`, of all the advice there is: what is to be done first comes first, then
+/// what most jobs are held for. Commands touch no job of `all` that is not of their group.
+pub fn cause_groups<'a>(all: &[JobAdvice], chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
+    let mut by_cause: BTreeMap<CauseKey, Vec<&'a JobAdvice>> = BTreeMap::new();
+    for advice in chosen {
+        by_cause.entry(cause_key(advice)).or_default().push(advice);
+    }
+
+    let access_points: BTreeSet<&str> = all.iter().map(|advice| advice.ap.as_str()).collect();
+    let names_access_point = access_points.len() > 1;
+    let held_by_ap: BTreeMap<&str, Vec<HeldId>> = access_points
+        .iter()
+        .map(|&ap| (ap, held_ids(all.iter().filter(|advice| advice.ap == ap))))
+        .collect();
+
+    let mut groups = Vec::new();
+    for (key, mut jobs) in by_cause {
+        jobs.sort_by_key(|advice| (advice.cluster, advice.proc));
+        let held = held_by_ap
+            .get(key.ap.as_str())
+            .map_or(&[][..], Vec::as_slice);
+        groups.push(group_of(&key, &jobs, held, names_access_point));
+    }
+    groups.sort_by_key(|group| {
+        let rank = answer_rank(group.action, group.firmness);
+        (rank, std::cmp::Reverse(group.jobs.len()))
+    });
+    groups
+}
+
+/// The name of the group that `advice` is in.
+pub fn cause_name(advice: &JobAdvice) -> String {
+    name_of(&cause_key(advice))
+}
+
+fn name_of(key: &CauseKey) -> String {
+    let text = serde_json::to_string(key).unwrap_or_default();
+    let hash = twox_hash::XxHash3_64::oneshot(text.as_bytes());
+    format!("{:06x}", hash >> 40)
+}
+
+/// The cause of a hold in words: those of its reason, else those of its code.
+pub fn shown_cause(advice: &JobAdvice) -> String {
+    match advice
+        .reason
+        .as_deref()
+        .filter(|_| !is_told_by_code(advice))
+    {
+        Some(reason) if !reason.is_empty() => cause_words(reason),
+        _ => code_words(advice),
+    }
+}
+
+/// The code in few words.
+fn code_words(advice: &JobAdvice) -> String {
+    let words = match (advice.hold_code, advice.hold_subcode) {
+        (21 | 34, 101) => "more CPUs than requested",
+        (21 | 34, 102) => "more memory than requested",
+        (21 | 34, 104) => "more disk than requested",
+        (1, _) => "held by a person",
+        _ => &advice.meaning,
+    };
+    words.to_owned()
+}
+
+/// Whether the code says all: who holds a job on purpose, or how much memory one used, makes no
+/// other cause.
+fn is_told_by_code(advice: &JobAdvice) -> bool {
+    let remedy = code_rule(advice.hold_code, advice.hold_subcode).map(|rule| rule.remedy);
+    matches!(
+        remedy,
+        Some(Remedy::RaiseMemory | Remedy::RaiseDisk | Remedy::RaiseCpus)
+    ) || matches!(advice.hold_code, 1 | 15 | 16 | 46 | 47)
+}
+
+fn cause_key(advice: &JobAdvice) -> CauseKey {
+    let raise_class = advice
+        .raise
+        .map_or(0, |raise| raise.number.next_power_of_two().trailing_zeros());
+    CauseKey {
+        rank: answer_rank(advice.action, advice.firmness),
+        ap: advice.ap.clone(),
+        hold_code: advice.hold_code,
+        hold_subcode: advice.hold_subcode,
+        words: without_numbers(&shown_cause(advice)),
+        raise_class,
+    }
+}
+
+fn held_ids<'a>(advice: impl Iterator<Item = &'a JobAdvice>) -> Vec<HeldId> {
+    advice
+        .map(|advice| HeldId {
+            cluster: advice.cluster,
+            proc: advice.proc,
+            hold_code: advice.hold_code,
+            hold_subcode: advice.hold_subcode,
+            since_s: advice.held_since_ms.div_euclid(1000),
+        })
+        .collect()
+}
+
+fn group_of<'a>(
+    key: &CauseKey,
+    jobs: &[&'a JobAdvice],
+    held: &[HeldId],
+    names_access_point: bool,
+) -> CauseGroup<'a> {
+    let first = jobs[0];
+    let last_held = jobs.iter().max_by_key(|advice| advice.held_since_ms);
+    let clusters: BTreeSet<i32> = jobs.iter().map(|advice| advice.cluster).collect();
+    let since = jobs.iter().map(|advice| advice.held_since_ms);
+    let odds = jobs.iter().filter_map(|advice| advice.probability);
+    let raise = jobs
+        .iter()
+        .filter_map(|advice| advice.raise)
+        .max_by_key(|raise| raise.number);
+
+    let names = JobNames {
+        held,
+        members: held_ids(jobs.iter().copied()).into_iter().collect(),
+        access_point: names_access_point.then_some(first.ap.as_str()),
+    };
+    let (command, then) = names.commands(first, raise);
+    CauseGroup {
+        cause: name_of(key),
+        ap: &first.ap,
+        action: first.action,
+        firmness: first.firmness,
+        hold_code: first.hold_code,
+        hold_subcode: first.hold_subcode,
+        words: last_held.map_or(String::new(), |advice| shown_cause(advice)),
+        jobs: jobs.iter().map(|advice| advice.job.as_str()).collect(),
+        clusters: clusters.len(),
+        owners: jobs
+            .iter()
+            .filter_map(|advice| advice.owner.as_deref())
+            .collect(),
+        odds: odds
+            .clone()
+            .min_by(f64::total_cmp)
+            .zip(odds.max_by(f64::total_cmp)),
+        held_since_ms: since.clone().min().unwrap_or(0),
+        held_last_ms: since.max().unwrap_or(0),
+        raise,
+        command,
+        then,
+    }
+}
+
+/// Names the jobs of a group in commands.
+struct JobNames<'a> {
+    held: &'a [HeldId],
+    members: HashSet<HeldId>,
+    /// That of the group, where there are several.
+    access_point: Option<&'a str>,
+}
+
+impl JobNames<'_> {
+    /// What to type now, and what to type later, for a group with `first` that should ask for
+    /// `raise`.
+    fn commands(
+        &self,
+        first: &JobAdvice,
+        raise: Option<RaisedRequest>,
+    ) -> (Option<String>, Option<String>) {
+        let release = || self.command("condor_release", true);
+        let is_released = first.then.is_some();
+        match first.action {
+            HoldAction::Release => (release(), None),
+            HoldAction::Remove => (self.command("condor_rm", false), None),
+            HoldAction::Fix => match raise {
+                Some(raise) => (self.edit(raise), release()),
+                None => (self.command("condor_q -hold", true), release()),
+            },
+            HoldAction::Later | HoldAction::Leave if is_released => (None, release()),
+            HoldAction::Later | HoldAction::Leave | HoldAction::None => (None, None),
+        }
+    }
+
+    /// `program` with what names the jobs; a cluster is named only where `may_name_clusters`, as
+    /// the program then looks at held jobs alone.
+    fn command(&self, program: &str, may_name_clusters: bool) -> Option<String> {
+        let program = self.with_access_point(program)?;
+        let names = id_list(self.held, &self.members, may_name_clusters);
+        Some(match names {
+            Some(names) => format!("{program} {}", names.join(" ")),
+            None => format!("{program} -constraint '{}'", self.constraint()),
+        })
+    }
+
+    /// One command that edits all: it takes one name, or a constraint.
+    fn edit(&self, raise: RaisedRequest) -> Option<String> {
+        let program = self.with_access_point("condor_qedit")?;
+        let names = id_list(self.held, &self.members, false);
+        let jobs = match names.as_deref() {
+            Some([only]) => only.clone(),
+            _ => format!("-constraint '{}'", self.constraint()),
+        };
+        Some(format!(
+            "{program} {jobs} {} {}",
+            raise.attribute, raise.number
+        ))
+    }
+
+    fn constraint(&self) -> String {
+        constraint(self.held, &self.members)
+    }
+
+    /// `program`, asked of the access point; `None` where that has a name that no shell takes.
+    fn with_access_point(&self, program: &str) -> Option<String> {
+        let Some(ap) = self.access_point else {
+            return Some(program.to_owned());
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '@');
+        let is_name = !ap.is_empty() && !ap.starts_with('-') && ap.chars().all(is_plain);
+        is_name.then(|| format!("{program} -name {ap}"))
+    }
+}

@@ -1,0 +1,183 @@
+//! A hold reason → the few words in it that tell its cause from others: the file or the host, and
+//! what is wrong with it.
+
+/// A path longer than this is shown by its last two names.
+const MOST_PATH_CHARACTERS: usize = 28;
+
+/// The words of `reason`, which is one line.
+pub(super) fn cause_words(reason: &str) -> String {
+    if let Some(words) = transfer_client_words(reason) {
+        return words;
+    }
+    let mut rest = reason;
+    for begin in ["Details: ", "first failure: "] {
+        rest = rest.split_once(begin).map_or(rest, |(_, after)| after);
+    }
+    rest = after_execution_point(rest);
+
+    for (before_file, after_file) in [
+        ("reading from file ", ": (errno "),
+        ("writing to file ", ": (errno "),
+    ] {
+        if let Some(words) = file_words(rest, before_file, after_file) {
+            return words;
+        }
+    }
+    if let Some(program) = quoted_after(rest, "Failed to execute '") {
+        return format!("cannot execute {}", short_path(program));
+    }
+    short_paths(rest)
+}
+
+/// What stands between `before` and the next quotation mark.
+fn quoted_after<'a>(text: &'a str, before: &str) -> Option<&'a str> {
+    let (quoted, _) = text.strip_prefix(before)?.split_once('\'')?;
+    Some(quoted)
+}
+
+/// `Error from slot1_2@host: memory usage exceeded` without its first words.
+fn after_execution_point(reason: &str) -> &str {
+    match reason
+        .strip_prefix("Error from ")
+        .and_then(|rest| rest.split_once(": "))
+    {
+        Some((place, rest)) if !place.contains(' ') => rest,
+        _ => reason,
+    }
+}
+
+/// What the client of an origin says: the kind of its error, and the address.
+fn transfer_client_words(reason: &str) -> Option<String> {
+    let (before, after) = reason.split_once("URL file = ")?;
+    let address = after.split([' ', ')']).next()?;
+    let (kind, _) = before.split_once(" Error: ").and_then(|(begin, rest)| {
+        // The client names itself `Pelican Client Error` first.
+        let begin = rest.split_once(" Error: ").map_or(begin, |(kind, _)| kind);
+        begin.rsplit_once(' ').map(|(_, kind)| (kind, ()))
+    })?;
+    let kind = kind.rsplit_once('.').map_or(kind, |(_, kind)| kind);
+
+    // A missing file is its own cause; else the origin is, which all its files share.
+    let place = if kind == "FileNotFound" {
+        address
+    } else {
+        let (scheme, path) = address.split_once("://")?;
+        let first = path.trim_start_matches('/').split('/').next()?;
+        &address
+            [..scheme.len() + 3 + (path.len() - path.trim_start_matches('/').len()) + first.len()]
+    };
+    Some(format!("{kind}: {place}"))
+}
+
+/// `FILE is missing` of `reading from file FILE: (errno 2) No such file or directory`.
+fn file_words(text: &str, before_file: &str, after_file: &str) -> Option<String> {
+    let (_, rest) = text.split_once(before_file)?;
+    let (file, rest) = rest.split_once(after_file)?;
+    let (_, error) = rest.split_once(") ")?;
+    let file = short_path(file);
+    Some(match error.trim_end_matches('.') {
+        "No such file or directory" => format!("{file} is missing"),
+        error => format!("{file}: {error}"),
+    })
+}
+
+fn short_paths(text: &str) -> String {
+    let mut words = Vec::new();
+    for word in text.split(' ') {
+        let is_path = word.trim_start_matches(['\'', '"', '(']).starts_with('/');
+        words.push(if is_path {
+            short_path(word)
+        } else {
+            word.to_owned()
+        });
+    }
+    words.join(" ")
+}
+
+/// A path without the sandbox, which is new for each run, and by its last names if it is long.
+fn short_path(path: &str) -> String {
+    if let Some((_, in_sandbox)) = path
+        .split_once("/execute/dir_")
+        .and_then(|(_, rest)| rest.split_once('/'))
+    {
+        return in_sandbox
+            .strip_prefix("scratch/")
+            .unwrap_or(in_sandbox)
+            .to_owned();
+    }
+    if path.chars().count() <= MOST_PATH_CHARACTERS {
+        return path.to_owned();
+    }
+    let mut names = path.rsplit('/');
+    match (names.next(), names.next()) {
+        (Some(file), Some(directory)) if !directory.is_empty() => {
+            format!(".../{directory}/{file}")
+        }
+        _ => path.to_owned(),
+    }
+}
+
+/// `words` with `#` for each number: what jobs of one cause have in common.
+pub(super) fn without_numbers(words: &str) -> String {
+    let mut common = String::with_capacity(words.len());
+    for c in words.chars() {
+        match c {
+            '0'..='9' if common.ends_with('#') => {}
+            '0'..='9' => common.push('#'),
+            _ => common.push(c),
+        }
+    }
+    common
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_and_the_error_stay() {
+        let output = "Transfer output files failure at execution point slot1_2@localhost while sending files to access point localhost. \
+            Details: 1 total failures: first failure: reading from file /var/lib/condor/execute/dir_53015/scratch/out.txt: \
+            (errno 2) No such file or directory";
+        assert_eq!(cause_words(output), "out.txt is missing");
+        let input = "Details: reading from file /project/of/a/large/climate/site.dat: (errno 2) No such file or directory";
+        assert_eq!(cause_words(input), ".../climate/site.dat is missing");
+        assert_eq!(
+            cause_words(
+                "Error from slot1_13@e2042.glacier.example: memory usage exceeded request_memory"
+            ),
+            "memory usage exceeded request_memory"
+        );
+        assert_eq!(
+            cause_words(
+                "Error from slot1@e: Failed to execute '/usr/bin/singularity': (errno=2: 'No such')"
+            ),
+            "cannot execute /usr/bin/singularity"
+        );
+        assert_eq!(cause_words(""), "");
+    }
+
+    #[test]
+    fn an_origin_is_a_cause_and_a_missing_file_another() {
+        let reason = |error: &str| {
+            format!(
+                "Transfer input files failure at execution point slot1@e using protocol osdf. Details: Pelican Client Error: Attempt #1: \
+                 from osdf-cache.juniper.example:8443: {error} Error: Error code 1: request failed (Version: 7.0; Site: juniper) \
+                 ( URL file = osdf:///facility/data/x.tar ) "
+            )
+        };
+        assert_eq!(
+            cause_words(&reason("Transfer.TimedOut")),
+            "TimedOut: osdf:///facility"
+        );
+        assert_eq!(
+            cause_words(&reason("Specification.FileNotFound")),
+            "FileNotFound: osdf:///facility/data/x.tar"
+        );
+    }
+
+    #[test]
+    fn numbers_do_not_make_causes() {
+        assert_eq!(without_numbers("out_012.dat: 3 of 4"), "out_#.dat: # of #");
+    }
+}

@@ -1,0 +1,235 @@
+//! The page: a line a cause, and below it what to type for all its jobs.
+
+use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_words};
+use crate::advice::{AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups};
+use crate::output::{self, LineColour, PageLine};
+
+/// So many lines a page has, and more with many jobs.
+const PAGE_LINES: usize = 40;
+const LONG_PAGE_LINES: usize = 60;
+
+/// From so many held jobs on a page is long.
+const MANY_JOBS: usize = 600;
+
+/// A command that takes more lines is replaced by a call that names its cause.
+const MOST_COMMAND_LINES: usize = 3;
+
+const CODE_WIDTH: usize = 7;
+const JOBS_WIDTH: usize = 5;
+const ODDS_WIDTH: usize = 6;
+const MOMENT_WIDTH: usize = 6;
+
+/// A line that is wider has room for longer names of owners.
+const WIDE: usize = 100;
+
+/// The page of `view`.
+pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
+    let mut lines = view.head();
+    if view.chosen.is_empty() {
+        return lines;
+    }
+    let groups = cause_groups(view.all, &view.chosen);
+    let columns = PageColumns::of_width(view.width);
+    let blocks: Vec<Vec<PageLine>> = groups
+        .iter()
+        .map(|group| group_lines(view, &columns, group))
+        .collect();
+
+    let most = if view.all.len() > MANY_JOBS {
+        LONG_PAGE_LINES
+    } else {
+        PAGE_LINES
+    };
+    // The line of names, and a blank one.
+    let room = most.saturating_sub(lines.len() + 2);
+    let shown = shown_groups(view, &groups, &blocks, room);
+
+    lines.push(PageLine::plain(""));
+    lines.push(PageLine::of(LineColour::Dim, columns.names(view)));
+    let mut at = 0;
+    for alike in groups.chunk_by(|a, b| answer_of(a) == answer_of(b)) {
+        lines.push(heading_line(alike));
+        let range = at..at + alike.len();
+        at = range.end;
+        for index in range.clone().filter(|&index| shown[index]) {
+            lines.extend_from_slice(&blocks[index]);
+        }
+        lines.extend(left_out_line(alike, &shown[range]));
+    }
+    lines
+}
+
+/// What a group is told to do, and how firmly.
+fn answer_of(group: &CauseGroup<'_>) -> (HoldAction, Option<AnswerFirmness>) {
+    (group.action, group.firmness)
+}
+
+/// The columns of a line.
+struct PageColumns {
+    cause: usize,
+    owner: usize,
+}
+
+impl PageColumns {
+    fn of_width(width: usize) -> PageColumns {
+        let owner = if width >= WIDE { 18 } else { 9 };
+        let others = 2
+            + CODE_WIDTH
+            + 1
+            + 2 * (1 + JOBS_WIDTH)
+            + 2
+            + owner
+            + 1
+            + ODDS_WIDTH
+            + 1
+            + MOMENT_WIDTH;
+        PageColumns {
+            cause: width.saturating_sub(others).max(10),
+            owner,
+        }
+    }
+
+    fn line(&self, cells: [&str; 7]) -> String {
+        let [code, cause, jobs, clusters, owner, odds, moment] = cells;
+        format!(
+            "  {code:<CODE_WIDTH$} {cause:<c$} {jobs:>JOBS_WIDTH$} {clusters:>JOBS_WIDTH$}  {owner:<o$} {odds:>ODDS_WIDTH$} {moment:>MOMENT_WIDTH$}",
+            c = self.cause,
+            o = self.owner
+        )
+        .trim_end()
+        .to_owned()
+    }
+
+    fn names(&self, view: &AdviceView<'_>) -> String {
+        self.line([
+            "code",
+            "cause",
+            "jobs",
+            "clus.",
+            "owner",
+            "odds",
+            view.moment_head(),
+        ])
+    }
+}
+
+fn group_lines(
+    view: &AdviceView<'_>,
+    columns: &PageColumns,
+    group: &CauseGroup<'_>,
+) -> Vec<PageLine> {
+    let code = format!("{}/{}", group.hold_code, group.hold_subcode);
+    let cells = [
+        code.as_str(),
+        &output::cut(&group.words, columns.cause),
+        &output::with_commas(group.jobs.len() as u64),
+        &output::with_commas(group.clusters as u64),
+        &owner_words(group.owners.iter().copied(), columns.owner),
+        &odds_words(group.odds),
+        &view.short_moment(group.held_since_ms),
+    ];
+
+    let mut lines = vec![PageLine::plain(columns.line(cells))];
+    for (words, command) in group_commands(group) {
+        let command = fitting_command(view, group, command);
+        lines.push(PageLine::plain(format!("    {words}{command}")));
+    }
+    lines
+}
+
+/// The commands of a group, each with the words before it.
+fn group_commands<'a>(group: &'a CauseGroup<'_>) -> Vec<(&'static str, &'a str)> {
+    let now = group.command.as_deref();
+    let then = group.then.as_deref();
+    match group.action {
+        HoldAction::Fix if group.raise.is_some() => {
+            let now = now.map(|command| ("", command));
+            now.into_iter()
+                .chain(then.map(|command| ("then: ", command)))
+                .collect()
+        }
+        HoldAction::Fix => then
+            .map(|command| ("once fixed: ", command))
+            .into_iter()
+            .collect(),
+        HoldAction::Later => then
+            .map(|command| ("later: ", command))
+            .into_iter()
+            .collect(),
+        HoldAction::Release | HoldAction::Remove => {
+            now.map(|command| ("", command)).into_iter().collect()
+        }
+        HoldAction::Leave | HoldAction::None => Vec::new(),
+    }
+}
+
+/// `command`, or where it is too long one that asks for the ids of the cause.
+fn fitting_command(view: &AdviceView<'_>, group: &CauseGroup<'_>, command: &str) -> String {
+    let lines = (command.len() + 16).div_ceil(view.width);
+    let (Some(call), Some((program, rest))) = (&view.call, command.split_once(" -constraint '"))
+    else {
+        return command.to_owned();
+    };
+    if lines <= MOST_COMMAND_LINES {
+        return command.to_owned();
+    }
+    let after = rest.rsplit_once('\'').map_or("", |(_, after)| after);
+    let each = if after.is_empty() {
+        program.to_owned()
+    } else {
+        format!("-I{{}} {program} {{}}{after}")
+    };
+    format!("{call} --cause {} --ids | xargs {each}", group.cause)
+}
+
+/// What the groups `alike` are told to do.
+fn heading_line(alike: &[CauseGroup<'_>]) -> PageLine {
+    let jobs: usize = alike.iter().map(|group| group.jobs.len()).sum();
+    let words = answer_words(alike[0].action, alike[0].firmness);
+    let text = format!("{words}: {}", output::counted(jobs, "job"));
+    PageLine::of(action_colour(alike[0].action), text)
+}
+
+/// Which groups fit in `room` lines: of each answer the largest, then those of most jobs.
+fn shown_groups(
+    view: &AdviceView<'_>,
+    groups: &[CauseGroup<'_>],
+    blocks: &[Vec<PageLine>],
+    room: usize,
+) -> Vec<bool> {
+    let is_first = |at: usize| at == 0 || answer_of(&groups[at]) != answer_of(&groups[at - 1]);
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by_key(|&at| (!is_first(at), std::cmp::Reverse(groups[at].jobs.len())));
+
+    // Each answer has a line of its own, and one for what is left out of it.
+    let answers = (0..groups.len()).filter(|&at| is_first(at)).count();
+    let mut left = room.saturating_sub(2 * answers);
+    let mut shown = vec![false; groups.len()];
+    for at in order {
+        let rows: usize = blocks[at]
+            .iter()
+            .map(|line| line.text.chars().count().div_ceil(view.width).max(1))
+            .sum();
+        if rows <= left {
+            left -= rows;
+            shown[at] = true;
+        }
+    }
+    shown
+}
+
+/// What of the groups `alike` is not shown.
+fn left_out_line(alike: &[CauseGroup<'_>], shown: &[bool]) -> Option<PageLine> {
+    let (mut causes, mut jobs) = (0, 0);
+    for (group, _) in alike.iter().zip(shown).filter(|(_, shown)| !**shown) {
+        causes += 1;
+        jobs += group.jobs.len();
+    }
+    let text = format!(
+        "  and {} of {}: --action {} --jobs",
+        output::counted(causes, "more cause"),
+        output::counted(jobs, "job"),
+        action_word(alike[0].action)
+    );
+    (causes > 0).then(|| PageLine::of(LineColour::Dim, text))
+}
