@@ -163,6 +163,7 @@ fn the_readme_shows_what_the_quickstart_prints() {
             "ROC-AUC ",
             "succeeds with ",
             "such answers before: ",
+            "  tester  ",
         ];
         let cut = scores.iter().find_map(|score| line.find(score));
         line[..cut.unwrap_or(line.len())].to_owned()

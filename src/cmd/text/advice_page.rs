@@ -59,9 +59,12 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
     lines
 }
 
-/// What a group is told to do, and how firmly.
-fn answer_of(group: &CauseGroup<'_>) -> (HoldAction, Option<AnswerFirmness>) {
-    (group.action, group.firmness)
+/// What a group is told to do, and whether that is only probable.
+fn answer_of(group: &CauseGroup<'_>) -> (HoldAction, bool) {
+    (
+        group.action,
+        group.firmness == Some(AnswerFirmness::Probable),
+    )
 }
 
 /// The columns of a line.
