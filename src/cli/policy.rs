@@ -10,7 +10,7 @@ pub struct PolicyArgs {
     /// The directory of event shards that `parse` wrote
     #[arg(required_unless_present = "logs", conflicts_with = "logs")]
     pub events: Option<PathBuf>,
-    /// The event log to read; give the option again for each further log
+    /// The event log to read, or an archive that `collect` writes; give the option again for each further log
     #[arg(long = "log", value_name = "LOG")]
     pub logs: Vec<PathBuf>,
     /// The year of the first event, for a log without a header whose time stamps have no year

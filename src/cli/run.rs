@@ -12,7 +12,7 @@ pub struct RunArgs {
     /// The configuration file [default: the search of config/quickstart.yaml, built in, with time frames that fit the log]
     #[arg(required_unless_present = "logs")]
     pub config: Option<PathBuf>,
-    /// The event log to read, in place of those that the configuration names; give the option again for each further log
+    /// The event log to read, or an archive that `collect` writes, in place of those that the configuration names; give the option again for each further log
     #[arg(long = "log", value_name = "LOG")]
     pub logs: Vec<PathBuf>,
     /// The directory for all results [default: `out` in the configuration]

@@ -16,7 +16,7 @@ use crate::salt::OwnerSalt;
 /// The logs to read: those that were named, and rotated generations of them.
 pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let all = eventlog::find_generations(named)?;
-    for found in all.iter().filter(|log| !named.contains(log)) {
+    for found in eventlog::found_beside(named, &all) {
         output::note(&rotated_note(found));
     }
     Ok(all)

@@ -16,7 +16,7 @@ use super::{choices, logs, text, trained_run};
 use crate::advice::{self, AdviceBasis, JobAdvice};
 use crate::cli::RunArgs;
 use crate::config::Config;
-use crate::error::{EXIT_DONE, EXIT_RETRY, hinted};
+use crate::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
 use crate::events::{EventStore, StoreSummary};
 use crate::sweep::{
     self, BestModel, SplitChoice, SweepFolder, TrialConfig, TrialModel, TrialOutcomes, TrialRow,
@@ -178,11 +178,12 @@ impl FinishedSweep {
     fn open(sweep: &SweepFolder, config: &Config) -> Result<FinishedSweep> {
         let out = &config.out;
         let rows = sweep::trial_rows(sweep)?;
-        let best = sweep::choose_model(sweep, &rows)?;
+        let best = sweep::choose_model(sweep, &rows).with_context(|| no_model(out))?;
         let choices = if config.pipelines.is_empty() {
             Vec::new()
         } else {
-            choices::split_choices(sweep, &mut TrialOutcomes::read(sweep)?)?
+            choices::split_choices(sweep, &mut TrialOutcomes::read(sweep)?)
+                .with_context(|| no_model(out))?
         };
         let winner = rows
             .iter()
@@ -269,6 +270,17 @@ impl FinishedSweep {
             choices::choice_table(&self.choices)
         )
     }
+}
+
+/// None of the trials has a model that can be judged.
+fn no_model(out: &Path) -> HintedError {
+    hinted(
+        "no model could be learned: most often a log has too few releases whose outcome is known",
+        format!(
+            "collect the log for longer, with `poolcast collect`; `poolcast sweep status {}` says why trials failed",
+            out.display()
+        ),
+    )
 }
 
 /// The tensors of the trial of `row`, of the sweep in `out`.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use super::blocks::{BLOCK_SIZES, RecordBlock};
+use super::collect::archived_logs;
 use super::global_header::{GlobalHeader, parse_global_header};
 use super::piece::{EarlierPieces, ParsedPiece, find_access_point};
 use super::reason::ReasonTemplates;
@@ -36,16 +37,25 @@ impl LogFile {
 
 /// `logs`, and beside each global event log among them the rotated generations that were found next
 /// to it, ordered by what their headers say and not by name. Logs without such a header stay where
-/// they are.
+/// they are. An archive that [`super::collect`] writes stands for all its generations.
 ///
 /// HTCondor names the generations of `EventLog` `EventLog.old`, or `EventLog.1` (newest) to
 /// `EventLog.N`; ours may be compressed, too.
 ///
 /// # Errors
-/// Fails when one of `logs` cannot be read.
+/// Fails when one of `logs` cannot be read, and for a directory that is no archive.
 pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut found: Vec<LogFile> = Vec::new();
+    let mut named: Vec<PathBuf> = Vec::new();
     for log in logs {
+        if log.is_dir() {
+            named.extend(archived_logs(log)?);
+        } else {
+            named.push(log.clone());
+        }
+    }
+
+    let mut found: Vec<LogFile> = Vec::new();
+    for log in &named {
         // What is looked at of a pipe is gone.
         let header = if is_read_once(log) {
             None
@@ -65,6 +75,21 @@ pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(in_order_written(&found))
+}
+
+/// Those of `all` that `named` does not have, neither themselves nor the archive that they are in:
+/// the rotated generations that [`find_generations`] has found.
+pub fn found_beside<'a>(
+    named: &'a [PathBuf],
+    all: &'a [PathBuf],
+) -> impl Iterator<Item = &'a PathBuf> {
+    let is_named = |log: &Path| {
+        let itself_or_archive = [Some(log), log.parent()];
+        named
+            .iter()
+            .any(|named| itself_or_archive.contains(&Some(named)))
+    };
+    all.iter().filter(move |log| !is_named(log))
 }
 
 /// Adds the rotated generations beside `log` that have headers of the same access point.
@@ -211,6 +236,30 @@ mod tests {
             "008 (-01.-01.-01) 01/28 06:28:38 Global JobLog: ctime={} id=0 sequence={sequence} size=0 creator_name=<{creator}>\n...\n",
             1000 + sequence
         )
+    }
+
+    #[test]
+    fn an_archive_is_all_its_generations() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let live = dir.path().join("EventLog");
+        let archive = dir.path().join("archive");
+        for sequence in 1..4 {
+            fs_err::write(&live, log(sequence, "a")).expect("written");
+            super::super::collect(std::slice::from_ref(&live), &archive).expect("collected");
+        }
+        let named = [archive.clone()];
+        let all = find_generations(&named).expect("found");
+        let names: Vec<String> = all
+            .iter()
+            .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .collect();
+        assert_eq!(
+            names,
+            ["EventLog.1001.1", "EventLog.1002.2", "EventLog.1003.3"]
+        );
+        assert_eq!(found_beside(&named, &all).count(), 0);
+        assert_eq!(found_beside(&all[..1], &all).count(), 2);
+        assert!(find_generations(&[dir.path().to_owned()]).is_err());
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use event_number::{
     ABORTED, AD_INFORMATION, EVICTED, EXECUTE, FILE_TRANSFER, GENERIC, HELD, IMAGE_SIZE, RELEASED,
     SUBMIT, TERMINATED, event_name,
 };
-pub use generations::{find_generations, likely_access_point, sequence_number};
+pub use generations::{find_generations, found_beside, likely_access_point, sequence_number};
 pub use job_ad::{JobAd, ResourceRequest};
 pub use log::{EventBatch, HoldText, LogGeneration, LogSummary, ReadOptions, ResumePoint};
 pub use reader::{can_read_on, read, read_on, scan};

@@ -168,7 +168,7 @@ pub fn prepare_events(
     listener: &PrepareListener<'_>,
 ) -> Result<String> {
     let logs = eventlog::find_generations(&config.logs)?;
-    for found in logs.iter().filter(|log| !config.logs.contains(log)) {
+    for found in eventlog::found_beside(&config.logs, &logs) {
         (listener.on_step)(PrepareStep::AlsoReading(found));
     }
     let options = ReadOptions {

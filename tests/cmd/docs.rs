@@ -1,9 +1,11 @@
 //! The documentation's commands do what the documentation says.
 
-use std::os::unix::fs::symlink;
+use std::io::Read as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
+use std::process::Command;
 
-use crate::place::Place;
+use crate::place::{Outcome, Place};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -119,6 +121,100 @@ fn the_commands_of_the_readme_are_those_of_ci() {
             "`{command}` is not run by CI"
         );
     }
+}
+
+/// The calls of shells in a unit of systemd, with `%h` as the shell has it.
+fn unit_commands(unit: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    for line in unit.lines() {
+        let quoted = line
+            .strip_prefix("ExecStart=/bin/sh -c '")
+            .and_then(|rest| rest.strip_suffix('\''));
+        commands.extend(quoted.map(|command| command.replace("%h", "$HOME")));
+    }
+    commands
+}
+
+/// A home with the program, the first half of the bundled log, and a `condor_config_val` that names
+/// it.
+fn home() -> Place {
+    let place = Place::with_log();
+    let mut log = String::new();
+    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
+    liblzma::read::XzDecoder::new(file)
+        .read_to_string(&mut log)
+        .expect("read");
+    let middle = log.find(") 11/21 02:05:00").expect("a record of then");
+    let middle = log[..middle].rfind("...\n").expect("the end of one") + 4;
+    place.write("EventLog", &log[..middle]);
+
+    let programs = place.path(".local/bin");
+    fs_err::create_dir_all(&programs).expect("made");
+    symlink(env!("CARGO_BIN_EXE_poolcast"), programs.join("poolcast")).expect("linked");
+    let script = "#!/bin/sh\n[ \"$1\" = EVENT_LOG ] && echo \"$HOME/EventLog\"\n";
+    place.write(".local/bin/condor_config_val", script);
+    let executable = std::fs::Permissions::from_mode(0o755);
+    fs_err::set_permissions(programs.join("condor_config_val"), executable).expect("set");
+    place
+}
+
+/// Types `command` in a shell, with searches that are small.
+fn type_command(home: &Place, command: &str) -> Outcome {
+    let path = format!("{}:/usr/bin:/bin", home.path(".local/bin").display());
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-ec", command])
+        .current_dir(home.path("."))
+        .env_clear()
+        .envs([
+            ("HOME", home.path(".").as_os_str()),
+            ("PATH", path.as_ref()),
+        ])
+        .env("POOLCAST_OWNER_SALT", "the salt of all tests")
+        .env("POOLCAST_RUNS", "1")
+        .env("POOLCAST_EPOCHS", "1")
+        .env("POOLCAST_TRAINING__TIME_CUTS", "1")
+        .env("POOLCAST_EVALUATION__RESAMPLES", "10")
+        .env("POOLCAST_PIPELINES__XGB__PARAMETERS__N_ESTIMATORS", "5");
+    Outcome::of(shell.output().expect("a shell"))
+}
+
+#[test]
+fn what_the_page_for_held_jobs_types_works() {
+    let page = read("docs/held-jobs.md");
+    let mut commands: Vec<String> = Vec::new();
+    for block in blocks(&page, "sh") {
+        let in_home = if commands.is_empty() {
+            ""
+        } else {
+            "cd ~/held-jobs\n"
+        };
+        commands.push(format!("{in_home}{block}"));
+    }
+    assert_eq!(commands.len(), 3);
+    for line in blocks(&page, "crontab")[0].lines() {
+        let command = line.splitn(6, ' ').nth(5).expect("a command");
+        assert!(!command.contains('%'), "cron reads it as the end of a line");
+        commands.push(command.to_owned());
+    }
+    commands.extend(unit_commands(blocks(&page, "ini")[0]));
+    assert_eq!(commands.len(), 7);
+
+    let home = home();
+    let mut printed = Vec::new();
+    for command in &commands {
+        let outcome = type_command(&home, command);
+        // `advise` says by its exit code that there are several answers.
+        let is_done = matches!(outcome.code, Some(0 | 40));
+        assert!(is_done, "{command}\n{outcome}");
+        printed.push(outcome.stdout);
+    }
+
+    assert!(printed[0].contains("Advice on the "), "{}", printed[0]);
+    assert!(!printed[1].is_empty());
+    assert!(printed[2].contains("periodic_release"), "{}", printed[2]);
+    let learned = fs_err::read_to_string(home.path("held-jobs/learned.txt")).expect("read");
+    assert!(learned.contains("Advice on the "), "{learned}");
 }
 
 /// What is typed with Podman is what CI types, and the image has the program's version.

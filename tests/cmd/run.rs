@@ -423,6 +423,7 @@ fn a_log_is_enough() {
         ("POOLCAST_EPOCHS", "1"),
         ("POOLCAST_TRAINING__TIME_CUTS", "1"),
         ("POOLCAST_EVALUATION__RESAMPLES", "10"),
+        ("POOLCAST_PIPELINES__XGB__PARAMETERS__N_ESTIMATORS", "5"),
     ];
     let mut command = place.command("run --log EventLog.xz");
     let outcome = Outcome::of(command.envs(small).output().expect("it starts"));

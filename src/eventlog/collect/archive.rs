@@ -60,6 +60,19 @@ pub struct LogArchive {
     pub lost: Vec<LostEvents>,
 }
 
+/// The files of the archive `dir`, whose last records may be unfinished.
+///
+/// # Errors
+/// Fails for a directory that is no archive.
+pub(in crate::eventlog) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
+    let archive = manifest::read::<LogArchive>(dir, ARCHIVE)?.body;
+    let mut logs = Vec::new();
+    for generation in &archive.generations {
+        logs.push(manifest::listed_path(dir, &generation.file)?);
+    }
+    Ok(logs)
+}
+
 /// Locks the archive `dir`, and reads what it holds; an empty or missing directory becomes one.
 pub(super) fn open_archive(dir: &Path) -> Result<(fs_err::File, LogArchive)> {
     fs_err::create_dir_all(dir)?;

@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::error::hinted;
 use crate::files::{self, sync_directory};
 
+pub(super) use archive::archived_logs;
 use archive::open_archive;
 pub use archive::{ArchivedGeneration, LogArchive, LostEvents};
 use live_log::{LiveGeneration, LiveLog};
