@@ -178,7 +178,7 @@ impl EventFacts {
 }
 
 /// Whether event `number` ends a run and says what it used.
-pub(super) fn ends_run(number: u16) -> bool {
+pub fn ends_run(number: u16) -> bool {
     matches!(number, EVICTED | TERMINATED | NODE_TERMINATED)
 }
 

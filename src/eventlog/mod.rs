@@ -40,7 +40,7 @@ mod write;
 pub use anomaly::{Anomaly, AnomalyCounts, AnomalyPlace, first_places};
 pub use collect::{ArchivedGeneration, CollectOutcome, LogArchive, LostEvents, collect};
 pub use event::{JobEvent, RemovedBy};
-pub use event_facts::{EventFacts, ExecutionPlace, HoldFacts, RunUsage, SubmissionNames};
+pub use event_facts::{EventFacts, ExecutionPlace, HoldFacts, RunUsage, SubmissionNames, ends_run};
 pub use event_number::{
     ABORTED, AD_INFORMATION, EVICTED, EXECUTE, FILE_TRANSFER, GENERIC, HELD, IMAGE_SIZE, RELEASED,
     SUBMIT, TERMINATED, event_name,

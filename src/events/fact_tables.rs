@@ -5,6 +5,7 @@ use anyhow::{Result, ensure};
 use crate::column_table::column_table;
 use crate::eventlog::{
     EXECUTE, EventFacts, ExecutionPlace, HELD, HoldFacts, RunUsage, SUBMIT, SubmissionNames,
+    ends_run,
 };
 use crate::shard::{Shard, ShardColumn};
 
@@ -180,7 +181,8 @@ impl<'a> FactRows<'a> {
             SUBMIT => EventFacts::of_submission(self.submission(event)),
             EXECUTE => EventFacts::of_execution(self.execution(event)),
             HELD => EventFacts::of_hold(self.hold(event)),
-            _ => EventFacts::of_run(self.run(event)),
+            _ if ends_run(number) => EventFacts::of_run(self.run(event)),
+            _ => EventFacts::default(),
         }
     }
 

@@ -239,6 +239,18 @@ impl<'a> ShardSlices<'a> {
             .slice(self.event_bounds[at] as usize..self.event_bounds[at + 1] as usize)
     }
 
+    /// The event numbers of job `at` of this shard.
+    #[inline]
+    pub(super) fn numbers(&self, at: usize) -> &'a [u16] {
+        &self.events.number[self.event_bounds[at] as usize..self.event_bounds[at + 1] as usize]
+    }
+
+    /// The access point and the cluster of job `at` of this shard.
+    #[inline]
+    pub(super) fn cluster(&self, at: usize) -> (u32, i32) {
+        (self.jobs.ap[at], self.jobs.cluster[at])
+    }
+
     /// The job `at` of this shard.
     #[inline]
     pub(super) fn job(&self, at: usize) -> StoredJob<'a> {

@@ -11,6 +11,7 @@ use super::job_history::{JobHistory, StoredJob};
 use super::shard_columns::{ShardColumns, ShardCounts, ShardSlices};
 use super::store_summary::{ListedEventShard, LogGap, StoreSummary};
 use crate::error::hinted;
+use crate::eventlog::HELD;
 use crate::files::StagedDirectory;
 use crate::manifest::{self, Checksum};
 use crate::shard::Shard;
@@ -201,6 +202,27 @@ impl<'a> StoredJobs<'a> {
     pub fn history(&self, index: usize) -> JobHistory<'a> {
         let (shard, at) = self.locate(index);
         shard.history(at)
+    }
+
+    /// The event numbers of job `index`: as [`StoredJobs::history`], without the other columns.
+    #[inline]
+    pub fn numbers(&self, index: usize) -> &'a [u16] {
+        let (shard, at) = self.locate(index);
+        shard.numbers(at)
+    }
+
+    /// Whether job `index` was held.
+    #[inline]
+    pub fn was_held(&self, index: usize) -> bool {
+        // A look at all events at once, by vectors, is sooner done than one after another.
+        (self.numbers(index).iter()).fold(false, |held, &number| held | (number == HELD))
+    }
+
+    /// The index of the access point of job `index` in [`StoreSummary::aps`], and its cluster.
+    #[inline]
+    pub fn cluster(&self, index: usize) -> (u32, i32) {
+        let (shard, at) = self.locate(index);
+        shard.cluster(at)
     }
 
     /// Where the events of job `index` begin in its shard: the first thing that

@@ -1,18 +1,12 @@
 //! The jobs of a store, divided so that those of a cluster stay together.
 
-use crate::events::{StoredJob, StoredJobs};
-
-/// An access point and the number of a cluster there.
-pub(super) fn cluster_of(job: &StoredJob<'_>) -> (u32, i32) {
-    (job.ap, job.cluster)
-}
+use crate::events::StoredJobs;
 
 /// Where to cut the jobs, so that the parts have about `at_once` of them and clusters stay whole.
 /// Jobs are in order of access point and cluster, so those of a cluster follow each other.
 pub(super) fn cut_between_clusters(jobs: &StoredJobs<'_>, at_once: usize) -> Vec<usize> {
-    let begins_cluster = |&index: &usize| {
-        index == 0 || cluster_of(&jobs.get(index)) != cluster_of(&jobs.get(index - 1))
-    };
+    let begins_cluster =
+        |&index: &usize| index == 0 || jobs.cluster(index) != jobs.cluster(index - 1);
 
     let mut cuts = Vec::new();
     for from in (0..jobs.len()).step_by(at_once) {

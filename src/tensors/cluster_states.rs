@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::cluster_parts::{cluster_of, cut_between_clusters};
+use super::cluster_parts::cut_between_clusters;
 use crate::eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
 
@@ -154,7 +154,7 @@ impl ClusterStates {
 
     /// The states of the jobs of the cluster of `job` at `asked_ms`.
     pub(super) fn when_asked(&self, job: &StoredJob<'_>, asked_ms: i64) -> ClusterState {
-        let cluster = cluster_of(job);
+        let cluster = (job.ap, job.cluster);
         // The part of a cluster is the last one that does not begin after it.
         let after = (self.parts).partition_point(|part| part.clusters[0] <= cluster);
         let part = after.checked_sub(1).map(|at| &self.parts[at]);
@@ -170,40 +170,24 @@ impl ClusterPart {
             bounds: vec![0],
             ..ClusterPart::default()
         };
-        let mut range = range.peekable();
-        while let Some(first) = range.peek().copied() {
-            let cluster = cluster_of(&jobs.get(first));
-            let mut has_hold = false;
-            while let Some(index) = range.next_if(|&at| cluster_of(&jobs.get(at)) == cluster) {
-                has_hold |= part.add_job(jobs.history(index));
+        let mut first = range.start;
+        while first < range.end {
+            let cluster = jobs.cluster(first);
+            let rest = first..range.end;
+            let end = (rest.clone().find(|&at| jobs.cluster(at) != cluster)).unwrap_or(rest.end);
+            if (first..end).any(|at| jobs.was_held(at)) {
+                part.add_cluster(cluster, jobs, first..end);
             }
-            part.end_cluster(cluster, has_hold);
+            first = end;
         }
         part.changes.shrink_to_fit();
         part
     }
 
-    /// Adds the changes of a job; whether it was held.
-    fn add_job(&mut self, history: JobHistory<'_>) -> bool {
-        let mut from = JobState::Unknown;
-        let mut was_held = false;
-        for (&number, &time_ms) in history.number.iter().zip(history.time_ms) {
-            let to = from.after(number);
-            if to != from {
-                self.changes.push(StateChange::new(time_ms, from, to));
-            }
-            was_held |= to == JobState::Held;
-            from = to;
-        }
-        was_held
-    }
-
-    /// Keeps what was added since the last cluster as that of `cluster`, if it has a hold.
-    fn end_cluster(&mut self, cluster: (u32, i32), has_hold: bool) {
-        let begin = self.bounds[self.clusters.len()];
-        if !has_hold {
-            self.changes.truncate(begin);
-            return;
+    fn add_cluster(&mut self, cluster: (u32, i32), jobs: &StoredJobs<'_>, range: Range<usize>) {
+        let begin = self.changes.len();
+        for index in range {
+            self.add_job(jobs.history(index));
         }
 
         self.changes[begin..].sort_unstable();
@@ -216,6 +200,18 @@ impl ClusterPart {
         }
         self.clusters.push(cluster);
         self.bounds.push(self.changes.len());
+    }
+
+    /// Adds the changes of a job.
+    fn add_job(&mut self, history: JobHistory<'_>) {
+        let mut from = JobState::Unknown;
+        for (&number, &time_ms) in history.number.iter().zip(history.time_ms) {
+            let to = from.after(number);
+            if to != from {
+                self.changes.push(StateChange::new(time_ms, from, to));
+            }
+            from = to;
+        }
     }
 
     fn when_asked(&self, cluster: (u32, i32), asked_ms: i64) -> ClusterState {

@@ -5,14 +5,14 @@ use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::asked_hold::AskedHold;
-use super::cluster_parts::{cluster_of, cut_between_clusters};
-use super::hold_cycles::{HoldCycle, HoldOutcome, hold_cycles};
-use super::keyed_outcomes::{KeyLists, KeyedOutcomes, NO_KEY, TimedOutcomes};
+use super::cluster_parts::cut_between_clusters;
+use super::hold_cycles::{HoldOutcome, hold_cycles};
+use super::keyed_outcomes::{KeyGroups, KeyedOutcomes, NO_GROUP, NO_KEY, TimedOutcomes};
 use super::last_run::place_before;
-use super::outcome_record::{DatedOutcome, OutcomeRecord};
+use super::outcome_record::{DatedOutcome, KeyLists, OutcomeRecord};
 use crate::config::LabelKind;
 use crate::eventlog::{EXECUTE, ExecutionPlace, HELD, SubmissionNames, TERMINATED};
-use crate::events::{EventStore, StoredJob};
+use crate::events::{EventStore, LogGap, StoredJob, StoredJobs};
 
 /// So many jobs are looked at by one thread at a time.
 const AT_ONCE: usize = 4096;
@@ -143,6 +143,16 @@ impl FirstRunKind {
         }
     }
 
+    /// What holds have in common with runs of this kind: their keys are the same.
+    fn of_holds(self) -> HoldRecordKind {
+        match self {
+            FirstRunKind::Pool => HoldRecordKind::Pool,
+            FirstRunKind::Batch => HoldRecordKind::Batch,
+            FirstRunKind::Cluster => HoldRecordKind::Cluster,
+            FirstRunKind::Host => HoldRecordKind::Host,
+        }
+    }
+
     /// As [`HoldRecordKind::key`].
     fn key(self, job: &StoredJob<'_>, place: ExecutionPlace) -> u64 {
         match self {
@@ -199,189 +209,179 @@ impl HoldRecords {
 /// The holds of a store and the first runs of its jobs, by what they have in common.
 #[derive(Debug)]
 pub(super) struct RecordHistory {
-    /// In the order of [`HoldRecordKind::ALL`].
+    /// Those of the holds, in the order of [`HoldRecordKind::ALL`].
+    groups: Vec<KeyGroups>,
+    /// In the same order.
     holds: Vec<KeyedOutcomes>,
-    /// In the order of [`FirstRunKind::ALL`].
+    /// In the order of [`FirstRunKind::ALL`], by the groups of the holds.
     first_runs: Vec<KeyedOutcomes>,
     hold_lengths: HoldLengths,
 }
 
 impl RecordHistory {
     pub(super) fn new(store: &EventStore) -> RecordHistory {
-        let found = FoundOutcomes::of_all_jobs(store);
-        let (holds, first_runs) = rayon::join(
-            || grouped(&HoldRecordKind::ALL, &found.hold_keys, &found.holds),
-            || grouped(&FirstRunKind::ALL, &found.run_keys, &found.first_runs),
-        );
+        let jobs = store.jobs();
+        let cuts = cut_between_clusters(&jobs, AT_ONCE);
+        let found = RecordedHolds::of_all_jobs(store, &jobs, &cuts);
+        let (groups, holds): (Vec<KeyGroups>, Vec<KeyedOutcomes>) = HoldRecordKind::ALL
+            .par_iter()
+            .map(|&kind| found.keyed(kind))
+            .collect();
+
+        let runs = RecordedRuns::of_all_jobs(&jobs, &cuts, &groups);
+        let first_runs = FirstRunKind::ALL
+            .par_iter()
+            .map(|&kind| runs.keyed(kind, &groups))
+            .collect();
         RecordHistory {
+            groups,
             holds,
             first_runs,
             hold_lengths: HoldLengths::new(found.lengths_ms),
         }
     }
 
-    /// What had become of holds like this one of `job`.
-    pub(super) fn when_asked(&self, job: &StoredJob<'_>, asked: &AskedHold) -> HoldRecords {
-        let half_life_ms = self.hold_lengths.mean_ms(asked.asked_ms);
-        let record = |lists: KeyLists<'_>| {
-            let until = |times_ms: &[i64]| times_ms.partition_point(|&ms| ms <= asked.asked_ms);
-            OutcomeRecord::when_asked(
-                until(lists.held),
-                until(lists.released),
-                lists.decided,
-                asked.asked_ms,
-                half_life_ms,
-            )
-        };
+    /// What was known, at its moment of asking, of holds and first runs like this hold of `job`.
+    pub(super) fn known(&self, job: &StoredJob<'_>, asked: &AskedHold) -> KnownOutcomes<'_> {
         let hold = asked.cycle.hold;
         let place = place_before(job, hold);
-        HoldRecords {
+        let group_of = HoldRecordKind::ALL.map(|kind| {
+            let key = kind.key(job, hold, place);
+            self.groups[kind as usize].group(key)
+        });
+        KnownOutcomes {
             holds: HoldRecordKind::ALL.map(|kind| {
-                let key = kind.key(job, hold, place);
-                record(self.holds[kind as usize].lists(key))
+                let lists = self.holds[kind as usize].lists(group_of[kind as usize]);
+                lists.until(asked.asked_ms)
             }),
-            first_runs: FirstRunKind::ALL
-                .map(|kind| record(self.first_runs[kind as usize].lists(kind.key(job, place)))),
-            half_life_ms,
+            first_runs: FirstRunKind::ALL.map(|kind| {
+                let group = group_of[kind.of_holds() as usize];
+                let lists = self.first_runs[kind as usize].lists(group);
+                lists.until(asked.asked_ms)
+            }),
+            asked_ms: asked.asked_ms,
+            half_life_ms: self.hold_lengths.mean_ms(asked.asked_ms),
         }
     }
+}
 
-    /// What happened to all holds of the pool.
-    pub(super) fn of_pool(&self) -> KeyLists<'_> {
-        self.holds[HoldRecordKind::Pool as usize].lists(POOL_KEY)
+/// What was known of holds and first runs like a hold at its moment of asking.
+#[derive(Debug)]
+pub(super) struct KnownOutcomes<'a> {
+    /// In the order of [`HoldRecordKind::ALL`].
+    holds: [KeyLists<'a>; HoldRecordKind::ALL.len()],
+    /// In the order of [`FirstRunKind::ALL`].
+    first_runs: [KeyLists<'a>; FirstRunKind::ALL.len()],
+    asked_ms: i64,
+    half_life_ms: f32,
+}
+
+impl<'a> KnownOutcomes<'a> {
+    /// What happened to the holds that have this in common with the one that is asked about.
+    pub(super) fn of_holds(&self, kind: HoldRecordKind) -> KeyLists<'a> {
+        self.holds[kind as usize]
     }
 
-    /// What happened to the holds for the same reason as event `hold` of `job`.
-    pub(super) fn of_reason(&self, job: &StoredJob<'_>, hold: usize) -> KeyLists<'_> {
-        let kind = HoldRecordKind::Reason;
-        self.holds[kind as usize].lists(kind.key(job, hold, NO_PLACE))
+    pub(super) fn records(&self) -> HoldRecords {
+        let record =
+            |lists: &KeyLists<'_>| OutcomeRecord::new(*lists, self.asked_ms, self.half_life_ms);
+        HoldRecords {
+            holds: self.holds.each_ref().map(record),
+            first_runs: self.first_runs.each_ref().map(record),
+            half_life_ms: self.half_life_ms,
+        }
     }
 }
 
-/// What happened, by each of `kinds`; `keys` are those of each kind.
-fn grouped<K>(kinds: &[K], keys: &[Vec<u64>], timed: &TimedOutcomes) -> Vec<KeyedOutcomes> {
-    debug_assert_eq!(kinds.len(), keys.len());
-    keys.par_iter()
-        .map(|keys| KeyedOutcomes::new(keys.iter().copied(), timed))
-        .collect()
-}
-
-/// Holds and first runs as they are found.
-#[derive(Debug, Default)]
-struct FoundOutcomes {
-    holds: TimedOutcomes,
-    /// The keys of each kind.
-    hold_keys: Vec<Vec<u64>>,
-    first_runs: TimedOutcomes,
-    run_keys: Vec<Vec<u64>>,
+/// Holds as they are found.
+#[derive(Debug)]
+struct RecordedHolds {
+    /// The keys of each, in the order of [`HoldRecordKind::ALL`].
+    keys: Vec<[u64; HoldRecordKind::ALL.len()]>,
+    timed: TimedOutcomes,
     /// When each release was, and how long the hold before it had lasted.
     lengths_ms: Vec<(i64, i64)>,
 }
 
-impl FoundOutcomes {
-    fn of_all_jobs(store: &EventStore) -> FoundOutcomes {
-        let jobs = store.jobs();
-        let cuts = cut_between_clusters(&jobs, AT_ONCE);
-        let parts: Vec<FoundOutcomes> = cuts
+impl RecordedHolds {
+    /// None, with room for so many holds. Memory that grows is touched several times as often, and
+    /// the first touch of a page costs more than what is done with it here.
+    fn with_capacity(holds: usize) -> RecordedHolds {
+        RecordedHolds {
+            keys: Vec::with_capacity(holds),
+            timed: TimedOutcomes {
+                held: Vec::with_capacity(holds),
+                released: Vec::with_capacity(holds),
+                decided: Vec::with_capacity(holds),
+            },
+            lengths_ms: Vec::with_capacity(holds),
+        }
+    }
+
+    fn of_all_jobs(store: &EventStore, jobs: &StoredJobs<'_>, cuts: &[usize]) -> RecordedHolds {
+        let parts: Vec<RecordedHolds> = cuts
             .par_windows(2)
             .map(|cut| {
-                let jobs: Vec<StoredJob<'_>> = (cut[0]..cut[1]).map(|at| jobs.get(at)).collect();
-                let mut found = FoundOutcomes::empty();
-                for cluster in jobs.chunk_by(|a, b| cluster_of(a) == cluster_of(b)) {
-                    found.add_cluster(store, cluster);
+                let held: Vec<usize> = (cut[0]..cut[1])
+                    .filter(|&index| jobs.was_held(index))
+                    .collect();
+                // Held jobs have fewer than two holds on average.
+                let mut found = RecordedHolds::with_capacity(2 * held.len());
+                for index in held {
+                    let job = jobs.get(index);
+                    found.add_job(&job, store.gaps(job.ap));
                 }
                 found
             })
             .collect();
 
-        let mut all = FoundOutcomes::empty();
+        let mut all = RecordedHolds::with_capacity(parts.iter().map(|part| part.keys.len()).sum());
         for part in parts {
             all.append(part);
         }
-        all.holds.sort();
-        all.first_runs.sort();
         all.lengths_ms.par_sort_unstable();
         all
     }
 
-    fn empty() -> FoundOutcomes {
-        FoundOutcomes {
-            hold_keys: vec![Vec::new(); HoldRecordKind::ALL.len()],
-            run_keys: vec![Vec::new(); FirstRunKind::ALL.len()],
-            ..FoundOutcomes::default()
-        }
-    }
+    fn add_job(&mut self, job: &StoredJob<'_>, gaps: &[LogGap]) {
+        for cycle in hold_cycles(job.history, LabelKind::Next, gaps) {
+            let index = self.keys.len() as u32;
+            let place = place_before(job, cycle.hold);
+            self.keys
+                .push(HoldRecordKind::ALL.map(|kind| kind.key(job, cycle.hold, place)));
 
-    fn add_cluster(&mut self, store: &EventStore, jobs: &[StoredJob<'_>]) {
-        let has_hold = jobs.iter().any(|job| job.history.number.contains(&HELD));
-        for job in jobs {
-            self.add_first_run(job, has_hold);
-            for cycle in hold_cycles(job.history, LabelKind::Next, store.gaps(job.ap)) {
-                self.add_hold(job, &cycle);
+            let hold_ms = job.history.time_ms[cycle.hold];
+            self.timed.held.push((hold_ms, index));
+            if let Some(end) = cycle.end.filter(|_| cycle.is_released(&job.history)) {
+                let release_ms = job.history.time_ms[end];
+                self.timed.released.push((release_ms, index));
+                self.lengths_ms.push((release_ms, release_ms - hold_ms));
+            }
+            // An outcome is known when it is decided, which may be long after the hold.
+            if let HoldOutcome::Label(is_success) = cycle.outcome {
+                let decided_ms = job.history.time_ms[cycle.decided];
+                let outcome = DatedOutcome::new(decided_ms, is_success);
+                self.timed.decided.push((outcome, index));
             }
         }
     }
 
-    fn add_hold(&mut self, job: &StoredJob<'_>, cycle: &HoldCycle) {
-        let index = self.hold_keys[0].len() as u32;
-        let place = place_before(job, cycle.hold);
-        for (kind, keys) in HoldRecordKind::ALL.iter().zip(&mut self.hold_keys) {
-            keys.push(kind.key(job, cycle.hold, place));
-        }
-
-        let hold_ms = job.history.time_ms[cycle.hold];
-        self.holds.held.push((hold_ms, index));
-        if let Some(end) = cycle.end.filter(|_| cycle.is_released(&job.history)) {
-            let release_ms = job.history.time_ms[end];
-            self.holds.released.push((release_ms, index));
-            self.lengths_ms.push((release_ms, release_ms - hold_ms));
-        }
-        // An outcome is known when it is decided, which may be long after the hold.
-        if let HoldOutcome::Label(is_success) = cycle.outcome {
-            let decided_ms = job.history.time_ms[cycle.decided];
-            let outcome = DatedOutcome::new(decided_ms, is_success);
-            self.holds.decided.push((outcome, index));
-        }
-    }
-
-    /// Adds how a job terminated that had not been held before, if it did. Nobody asks about
-    /// clusters without a hold, and they are many.
-    fn add_first_run(&mut self, job: &StoredJob<'_>, cluster_has_hold: bool) {
-        let history = &job.history;
-        let end = (history.number.iter()).position(|number| matches!(*number, TERMINATED | HELD));
-        let Some(end) = end.filter(|&end| history.number[end] == TERMINATED) else {
-            return;
-        };
-
-        let start = (history.number[..end].iter()).rposition(|&number| number == EXECUTE);
-        let place = start.map_or(NO_PLACE, |start| job.execution_place(start));
-        let index = self.run_keys[0].len() as u32;
-        for (kind, keys) in FirstRunKind::ALL.iter().zip(&mut self.run_keys) {
-            let is_asked = cluster_has_hold || *kind != FirstRunKind::Cluster;
-            let key = kind.key(job, place);
-            keys.push(if is_asked { key } else { NO_KEY });
-        }
-        let is_success = history.normal[end] == 1 && history.value[end] == 0;
-        let outcome = DatedOutcome::new(history.time_ms[end], is_success);
-        self.first_runs.decided.push((outcome, index));
-    }
-
     /// Adds those of later jobs.
-    fn append(&mut self, later: FoundOutcomes) {
-        let holds = self.hold_keys[0].len() as u32;
-        append_moved(&mut self.holds.held, later.holds.held, holds);
-        append_moved(&mut self.holds.released, later.holds.released, holds);
-        append_moved(&mut self.holds.decided, later.holds.decided, holds);
-        let runs = self.run_keys[0].len() as u32;
-        append_moved(&mut self.first_runs.decided, later.first_runs.decided, runs);
+    fn append(&mut self, mut later: RecordedHolds) {
+        let first = self.keys.len() as u32;
+        self.keys.append(&mut later.keys);
+        append_moved(&mut self.timed.held, later.timed.held, first);
+        append_moved(&mut self.timed.released, later.timed.released, first);
+        append_moved(&mut self.timed.decided, later.timed.decided, first);
+        self.lengths_ms.append(&mut later.lengths_ms);
+    }
 
-        for (keys, mut later) in self.hold_keys.iter_mut().zip(later.hold_keys) {
-            keys.append(&mut later);
-        }
-        for (keys, mut later) in self.run_keys.iter_mut().zip(later.run_keys) {
-            keys.append(&mut later);
-        }
-        self.lengths_ms.extend(later.lengths_ms);
+    /// What happened to the holds, by `kind`.
+    fn keyed(&self, kind: HoldRecordKind) -> (KeyGroups, KeyedOutcomes) {
+        let (groups, group_of) =
+            KeyGroups::of_keys(self.keys.iter().map(|keys| keys[kind as usize]));
+        let keyed = KeyedOutcomes::new(groups.len(), &group_of, &self.timed);
+        (groups, keyed)
     }
 }
 
@@ -392,6 +392,79 @@ fn append_moved<T>(all: &mut Vec<(T, u32)>, later: Vec<(T, u32)>, first: u32) {
             .into_iter()
             .map(|(moment, index)| (moment, index + first)),
     );
+}
+
+/// First runs as they are found: how jobs terminated that had not been held before.
+#[derive(Debug)]
+struct RecordedRuns {
+    decided: Vec<(DatedOutcome, u32)>,
+    /// The group of each, in the order of [`FirstRunKind::ALL`]; [`NO_GROUP`] where no hold has
+    /// that in common with it: nobody asks about those, and they are many.
+    groups: Vec<[u32; FirstRunKind::ALL.len()]>,
+}
+
+impl RecordedRuns {
+    fn with_capacity(count: usize) -> RecordedRuns {
+        RecordedRuns {
+            decided: Vec::with_capacity(count),
+            groups: Vec::with_capacity(count),
+        }
+    }
+
+    /// Those of all jobs, by the `groups` of the holds.
+    fn of_all_jobs(jobs: &StoredJobs<'_>, cuts: &[usize], groups: &[KeyGroups]) -> RecordedRuns {
+        let parts: Vec<RecordedRuns> = cuts
+            .par_windows(2)
+            .map(|cut| {
+                let mut found = RecordedRuns::with_capacity(cut[1] - cut[0]);
+                for index in cut[0]..cut[1] {
+                    if let Some(end) = first_termination(jobs.numbers(index)) {
+                        found.add(&jobs.get(index), end, groups);
+                    }
+                }
+                found
+            })
+            .collect();
+
+        let count = parts.iter().map(|part| part.groups.len()).sum();
+        let mut all = RecordedRuns::with_capacity(count);
+        for mut part in parts {
+            let first = all.groups.len() as u32;
+            append_moved(&mut all.decided, part.decided, first);
+            all.groups.append(&mut part.groups);
+        }
+        all
+    }
+
+    /// Adds the run of `job` that its event `end` says the end of.
+    fn add(&mut self, job: &StoredJob<'_>, end: usize, groups: &[KeyGroups]) {
+        let history = &job.history;
+        let start = (history.number[..end].iter()).rposition(|&number| number == EXECUTE);
+        let place = start.map_or(NO_PLACE, |start| job.execution_place(start));
+        let is_success = history.normal[end] == 1 && history.value[end] == 0;
+        let outcome = DatedOutcome::new(history.time_ms[end], is_success);
+
+        self.decided.push((outcome, self.groups.len() as u32));
+        self.groups.push(FirstRunKind::ALL.map(|kind| {
+            let group = groups[kind.of_holds() as usize].group(kind.key(job, place));
+            group.unwrap_or(NO_GROUP)
+        }));
+    }
+
+    /// How they ended, by `kind`.
+    fn keyed(&self, kind: FirstRunKind, groups: &[KeyGroups]) -> KeyedOutcomes {
+        let group_of: Vec<u32> = (self.groups.iter())
+            .map(|groups| groups[kind as usize])
+            .collect();
+        let groups = groups[kind.of_holds() as usize].len();
+        KeyedOutcomes::of_outcomes(groups, &group_of, &self.decided)
+    }
+}
+
+/// The first event 005 of a job, if no hold comes before it.
+fn first_termination(numbers: &[u16]) -> Option<usize> {
+    let end = (numbers.iter()).position(|number| matches!(*number, TERMINATED | HELD))?;
+    (numbers[end] == TERMINATED).then_some(end)
 }
 
 /// How long holds last, by what is known at a moment.

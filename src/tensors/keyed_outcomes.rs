@@ -4,21 +4,20 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use rayon::prelude::*;
 
-use super::outcome_record::{DatedOutcome, OutcomeList};
+use super::outcome_record::{DatedOutcome, KeyLists, OutcomeList};
 
 /// What has no key, and so no record.
 pub(super) const NO_KEY: u64 = 0;
 
 /// The group of what has no key.
-const NO_GROUP: u32 = u32::MAX;
+pub(super) const NO_GROUP: u32 = u32::MAX;
 
-/// Something that happened to the thing of an index, in an order that is that of time first.
+/// Something that happened to the thing of an index.
 type Happened<T> = (T, u32);
 
-/// What happened to holds, or to first runs, in order of time. The index says which one it was.
-#[derive(Debug, Default)]
+/// What happened to holds. The index says which one it was.
+#[derive(Debug)]
 pub(super) struct TimedOutcomes {
     /// When each was held, epoch ms.
     pub(super) held: Vec<Happened<i64>>,
@@ -28,37 +27,15 @@ pub(super) struct TimedOutcomes {
     pub(super) decided: Vec<Happened<DatedOutcome>>,
 }
 
-impl TimedOutcomes {
-    pub(super) fn sort(&mut self) {
-        self.held.par_sort_unstable();
-        self.released.par_sort_unstable();
-        self.decided.par_sort_unstable();
-    }
-}
-
-/// What happened, by key.
+/// A number for each key, counted from 0.
 #[derive(Debug)]
-pub(super) struct KeyedOutcomes {
-    /// The group of each key.
+pub(super) struct KeyGroups {
     groups: HashMap<u64, u32, RandomState>,
-    held: GroupedList<i64>,
-    released: GroupedList<i64>,
-    decided: GroupedList<DatedOutcome>,
-    /// Beside each outcome, the successes of its key so far.
-    successes: Vec<u32>,
 }
 
-/// What happened to those of one key, in order of time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct KeyLists<'a> {
-    pub(super) held: &'a [i64],
-    pub(super) released: &'a [i64],
-    pub(super) decided: OutcomeList<'a>,
-}
-
-impl KeyedOutcomes {
-    /// Groups `timed` by `keys`, one for each index.
-    pub(super) fn new(keys: impl Iterator<Item = u64>, timed: &TimedOutcomes) -> KeyedOutcomes {
+impl KeyGroups {
+    /// The groups of `keys`, and that of each.
+    pub(super) fn of_keys(keys: impl Iterator<Item = u64>) -> (KeyGroups, Vec<u32>) {
         let mut groups: HashMap<u64, u32, RandomState> = HashMap::default();
         let mut group_of: Vec<u32> = Vec::with_capacity(keys.size_hint().0);
         let mut last = (NO_KEY, NO_GROUP);
@@ -75,20 +52,59 @@ impl KeyedOutcomes {
             }
             group_of.push(last.1);
         }
+        (KeyGroups { groups }, group_of)
+    }
 
-        let decided = GroupedList::new(groups.len(), &group_of, &timed.decided);
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The group of `key`, if there is one.
+    #[inline]
+    pub(super) fn group(&self, key: u64) -> Option<u32> {
+        self.groups.get(&key).copied()
+    }
+}
+
+/// What happened, by group.
+#[derive(Debug)]
+pub(super) struct KeyedOutcomes {
+    held: GroupedList<i64>,
+    released: GroupedList<i64>,
+    decided: GroupedList<DatedOutcome>,
+    /// Beside each outcome, the successes of its group so far.
+    successes: Vec<u32>,
+}
+
+impl KeyedOutcomes {
+    /// Groups `timed`, whose indices are of the `groups` in `group_of`.
+    pub(super) fn new(groups: usize, group_of: &[u32], timed: &TimedOutcomes) -> KeyedOutcomes {
         KeyedOutcomes {
-            held: GroupedList::new(groups.len(), &group_of, &timed.held),
-            released: GroupedList::new(groups.len(), &group_of, &timed.released),
-            successes: successes_so_far(&decided),
-            decided,
-            groups,
+            held: GroupedList::new(groups, group_of, &timed.held),
+            released: GroupedList::new(groups, group_of, &timed.released),
+            ..KeyedOutcomes::of_outcomes(groups, group_of, &timed.decided)
         }
     }
 
-    /// What happened to those of `key`.
-    pub(super) fn lists(&self, key: u64) -> KeyLists<'_> {
-        let group = self.groups.get(&key).copied();
+    /// The same of what has an outcome and is neither held nor released.
+    pub(super) fn of_outcomes(
+        groups: usize,
+        group_of: &[u32],
+        decided: &[Happened<DatedOutcome>],
+    ) -> KeyedOutcomes {
+        let decided = GroupedList::new(groups, group_of, decided);
+        KeyedOutcomes {
+            held: GroupedList::new(groups, group_of, &[]),
+            released: GroupedList::new(groups, group_of, &[]),
+            successes: successes_so_far(&decided),
+            decided,
+        }
+    }
+
+    /// What happened to those of `group`.
+    #[inline]
+    pub(super) fn lists(&self, group: Option<u32>) -> KeyLists<'_> {
         let decided = self.decided.range(group);
         KeyLists {
             held: &self.held.items[self.held.range(group)],
@@ -113,7 +129,7 @@ fn successes_so_far(decided: &GroupedList<DatedOutcome>) -> Vec<u32> {
     all
 }
 
-/// Items of groups, one group after another.
+/// Items of groups, one group after another, each in order.
 #[derive(Debug)]
 struct GroupedList<T> {
     /// Where each group begins, and where the last one ends.
@@ -121,9 +137,8 @@ struct GroupedList<T> {
     items: Vec<T>,
 }
 
-impl<T: Copy> GroupedList<T> {
-    /// Those items of `happened` that have a group, in their order within each; `group_of` says
-    /// the group of an index.
+impl<T: Copy + Ord> GroupedList<T> {
+    /// Those items of `happened` that have a group; `group_of` says the group of an index.
     fn new(groups: usize, group_of: &[u32], happened: &[Happened<T>]) -> GroupedList<T> {
         let mut bounds = vec![0u32; groups + 1];
         for &(_, index) in happened {
@@ -148,9 +163,13 @@ impl<T: Copy> GroupedList<T> {
                 next[group as usize] += 1;
             }
         }
+        for group in bounds.windows(2) {
+            items[group[0] as usize..group[1] as usize].sort_unstable();
+        }
         GroupedList { bounds, items }
     }
 
+    #[inline]
     fn range(&self, group: Option<u32>) -> std::ops::Range<usize> {
         match group {
             Some(group) => {
@@ -168,7 +187,7 @@ mod tests {
 
     #[test]
     fn each_key_has_its_own_in_order_of_time() {
-        let mut timed = TimedOutcomes {
+        let timed = TimedOutcomes {
             held: vec![(30, 0), (10, 1), (20, 2), (5, 3)],
             released: vec![(40, 2)],
             decided: vec![
@@ -177,17 +196,18 @@ mod tests {
                 (DatedOutcome::new(55, false), 0),
             ],
         };
-        timed.sort();
-        let keyed = KeyedOutcomes::new([7, 8, 7, NO_KEY].into_iter(), &timed);
+        let (groups, group_of) = KeyGroups::of_keys([7, 8, 7, NO_KEY].into_iter());
+        let keyed = KeyedOutcomes::new(groups.len(), &group_of, &timed);
+        let lists = |key| keyed.lists(groups.group(key));
 
-        let seven = keyed.lists(7);
+        let seven = lists(7);
         assert_eq!((seven.held, seven.released), (&[20, 30][..], &[40][..]));
         let decided_ms: Vec<i64> = (seven.decided.outcomes.iter())
             .map(|outcome| outcome.decided_ms())
             .collect();
         assert_eq!(decided_ms, [50, 55, 60]);
         assert_eq!(seven.decided.successes, [1, 1, 2]);
-        assert_eq!(keyed.lists(8).held, [10]);
-        assert!(keyed.lists(NO_KEY).held.is_empty() && keyed.lists(9).held.is_empty());
+        assert_eq!(lists(8).held, [10]);
+        assert!(lists(NO_KEY).held.is_empty() && lists(9).held.is_empty());
     }
 }

@@ -40,20 +40,22 @@ pub(super) struct FoundHolds {
 /// The labelled cycles of all jobs, in order of the moment of asking.
 pub(super) fn find_labelled_holds(store: &EventStore, settings: &TensorSettings) -> FoundHolds {
     let jobs = store.jobs();
-    let parts = (0..jobs.len())
+    let parts: Vec<FoundHolds> = (0..jobs.len())
         .into_par_iter()
         .fold(FoundHolds::default, |mut found, index| {
-            found.add_job(store, settings, index as u32, &jobs.get(index));
+            if jobs.was_held(index) {
+                found.add_job(store, settings, index as u32, &jobs.get(index));
+            }
             found
-        });
-    let mut found = parts.reduce(FoundHolds::default, FoundHolds::join);
+        })
+        .collect();
+    let mut found = FoundHolds::joined(parts);
 
     // Jobs are in order of access point and cluster, so those of a cluster follow each other.
     let mut group = 0;
     let mut last_cluster = None;
     for hold in &mut found.labelled {
-        let job = jobs.get(hold.asked.job as usize);
-        let cluster = Some((job.ap, job.cluster));
+        let cluster = Some(jobs.cluster(hold.asked.job as usize));
         group += u32::from(last_cluster.is_some() && last_cluster != cluster);
         last_cluster = cluster;
         hold.group = group;
@@ -71,13 +73,20 @@ pub(super) fn find_labelled_holds(store: &EventStore, settings: &TensorSettings)
 }
 
 impl FoundHolds {
-    fn join(mut self, mut other: FoundHolds) -> FoundHolds {
-        self.cycles += other.cycles;
-        self.labelled.append(&mut other.labelled);
-        for (reason, cycles) in other.left_out {
-            self.left_out.entry(reason).or_default().add_all(cycles);
+    fn joined(parts: Vec<FoundHolds>) -> FoundHolds {
+        let labelled = parts.iter().map(|part| part.labelled.len()).sum();
+        let mut all = FoundHolds {
+            labelled: Vec::with_capacity(labelled),
+            ..FoundHolds::default()
+        };
+        for mut part in parts {
+            all.cycles += part.cycles;
+            all.labelled.append(&mut part.labelled);
+            for (reason, cycles) in part.left_out {
+                all.left_out.entry(reason).or_default().add_all(cycles);
+            }
         }
-        self
+        all
     }
 
     fn add_job(

@@ -15,6 +15,9 @@ use crate::events::{JobHistory, StoredJobs};
 /// Fewer changes than this are not worth a list of their own.
 const MIN_CHANGES: usize = 256;
 
+/// So many jobs are looked at by one thread at a time.
+const AT_ONCE: usize = 4096;
+
 /// A stretch of a job's life: from its first event, or its first one after an end, to its next end.
 #[derive(Debug, Clone, Copy)]
 struct LifeSpan {
@@ -86,9 +89,11 @@ impl Candidates<'_> {
 impl LifeSpans {
     /// The spans of all jobs.
     pub(super) fn of_all_jobs(jobs: &StoredJobs<'_>) -> LifeSpans {
+        // Nearly all jobs live once, so that this room suffices.
+        let room = || Vec::with_capacity(AT_ONCE + AT_ONCE / 8);
         let parts = (0..jobs.len())
             .into_par_iter()
-            .fold(Vec::new, |mut spans, job| {
+            .fold_chunks(AT_ONCE, room, |mut spans, job| {
                 add_spans(&mut spans, job as u32, jobs.history(job));
                 spans
             });

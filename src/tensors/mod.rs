@@ -21,6 +21,7 @@ mod keyed_outcomes;
 mod labelled_holds;
 mod last_run;
 mod life_spans;
+mod log_count;
 mod outcome_record;
 mod pool_history;
 mod recent_activity;

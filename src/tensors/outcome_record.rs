@@ -1,6 +1,8 @@
 //! What became of several holds, or first runs, that have something in common: the counts that
 //! advice quotes, and the columns that a model gets of them.
 
+use super::log_count::log_count;
+
 /// How many ended which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutcomeCounts {
@@ -74,99 +76,116 @@ pub(super) struct OutcomeList<'a> {
     pub(super) successes: &'a [u32],
 }
 
+/// What happened to those of one key, in order of time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyLists<'a> {
+    pub(super) held: &'a [i64],
+    pub(super) released: &'a [i64],
+    pub(super) decided: OutcomeList<'a>,
+}
+
+impl<'a> KeyLists<'a> {
+    /// What was written, or decided, by `asked_ms`.
+    pub(super) fn until(self, asked_ms: i64) -> KeyLists<'a> {
+        let until = |times_ms: &'a [i64]| {
+            &times_ms[..times_ms.partition_point(|&time_ms| time_ms <= asked_ms)]
+        };
+        KeyLists {
+            held: until(self.held),
+            released: until(self.released),
+            decided: self.decided.until(asked_ms),
+        }
+    }
+}
+
+impl<'a> OutcomeList<'a> {
+    /// Those that were decided by `asked_ms`.
+    fn until(self, asked_ms: i64) -> OutcomeList<'a> {
+        let known = (self.outcomes).partition_point(|outcome| outcome.decided_ms() <= asked_ms);
+        OutcomeList {
+            outcomes: &self.outcomes[..known],
+            successes: &self.successes[..known],
+        }
+    }
+
+    /// What became of the last `count`, or of all if they are fewer.
+    fn last_counts(self, count: usize) -> OutcomeCounts {
+        let all = self.successes.len();
+        let successes_by = |place: Option<usize>| place.map_or(0, |place| self.successes[place]);
+        let before = all.saturating_sub(count);
+        let successes = successes_by(all.checked_sub(1)) - successes_by(before.checked_sub(1));
+        OutcomeCounts {
+            successes,
+            failures: (all - before) as u32 - successes,
+        }
+    }
+
+    /// The place of the last success, or of the last failure.
+    fn last_place(self, is_success: bool) -> Option<usize> {
+        let count = self.outcomes.len();
+        let near = count.saturating_sub(SEARCHED_ONE_BY_ONE);
+        let is_sought = |outcome: &DatedOutcome| outcome.is_success() == is_success;
+        if let Some(at) = self.outcomes[near..].iter().rposition(is_sought) {
+            return Some(near + at);
+        }
+
+        // It is the first place that has as many up to it as the last one.
+        let so_far = |at: usize| {
+            let successes = self.successes[at];
+            if is_success {
+                successes
+            } else {
+                at as u32 + 1 - successes
+            }
+        };
+        let all = so_far(near.checked_sub(1)?);
+        (all > 0).then(|| first_place(near, |at| so_far(at) >= all))
+    }
+}
+
+/// So many of the last outcomes are looked at before a search by halves begins.
+const SEARCHED_ONE_BY_ONE: usize = 8;
+
 /// So many outcomes have a weight at most: where they are many, the last ones say enough.
 const WEIGHTED: usize = 30;
 
 /// Those have none that are older than so many half-lives.
 const WEIGHTED_HALF_LIVES: f32 = 10.0;
 
-impl OutcomeRecord {
-    /// The record at `asked_ms` of `held` holds and `released` releases that were written by then,
-    /// and of those outcomes in `list` that were decided by then. The weight of an outcome halves
-    /// every `half_life_ms`.
-    pub(super) fn when_asked(
-        held: usize,
-        released: usize,
-        list: OutcomeList<'_>,
-        asked_ms: i64,
-        half_life_ms: f32,
-    ) -> OutcomeRecord {
-        let mut record = OutcomeRecord {
-            held: held as u32,
-            released: released as u32,
-            ..OutcomeRecord::default()
-        };
-        let known = (list.outcomes).partition_point(|outcome| outcome.decided_ms() <= asked_ms);
-        let Some(last) = known.checked_sub(1) else {
-            return record;
-        };
-
-        let successes = list.successes[last];
-        record.outcomes = OutcomeCounts {
-            successes,
-            failures: known as u32 - successes,
-        };
-        for (place, outcome) in list.outcomes[..known]
-            .iter()
-            .rev()
-            .take(WEIGHTED)
-            .enumerate()
-        {
+impl WeightedOutcomes {
+    /// The weights of the last of `outcomes` at `asked_ms`, each halved every `half_life_ms`.
+    fn of_last(outcomes: &[DatedOutcome], asked_ms: i64, half_life_ms: f32) -> WeightedOutcomes {
+        let mut weights = WeightedOutcomes::default();
+        let last = &outcomes[outcomes.len().saturating_sub(WEIGHTED)..];
+        for outcome in last.iter().rev() {
             let age_ms = asked_ms - outcome.decided_ms();
             let half_lives = age_ms as f32 / half_life_ms;
-            if place >= 10 && half_lives > WEIGHTED_HALF_LIVES {
+            if half_lives > WEIGHTED_HALF_LIVES {
                 break;
             }
-            record.add_recent(place, outcome.is_success(), age_ms, half_lives);
+            let weight = (-half_lives).exp2();
+            weights.decided += weight;
+            weights.successes += if outcome.is_success() { weight } else { 0.0 };
         }
-        record.find_older(list, known, asked_ms);
-        record
+        weights
     }
+}
 
-    /// Adds the outcome that is the last but `place`.
-    fn add_recent(&mut self, place: usize, is_success: bool, age_ms: i64, half_lives: f32) {
-        let one = OutcomeCounts {
-            successes: u32::from(is_success),
-            failures: u32::from(!is_success),
-        };
-        if place < 3 {
-            self.last_3.successes += one.successes;
-            self.last_3.failures += one.failures;
-        }
-        if place < 10 {
-            self.last_10.successes += one.successes;
-            self.last_10.failures += one.failures;
-        }
-
-        let weight = if half_lives > WEIGHTED_HALF_LIVES {
-            0.0
-        } else {
-            (-half_lives).exp2()
-        };
-        self.recent.decided += weight;
-        if is_success {
-            self.recent.successes += weight;
-            self.since_success_ms.get_or_insert(age_ms);
-        } else {
-            self.since_failure_ms.get_or_insert(age_ms);
-        }
-    }
-
-    /// Looks for the last success and the last failure before the outcomes that have a weight.
-    fn find_older(&mut self, list: OutcomeList<'_>, known: usize, asked_ms: i64) {
-        let OutcomeCounts {
-            successes,
-            failures,
-        } = self.outcomes;
+impl OutcomeRecord {
+    /// The record of `known`, which is what was known at `asked_ms`. The weight of an outcome halves
+    /// every `half_life_ms`.
+    pub(super) fn new(known: KeyLists<'_>, asked_ms: i64, half_life_ms: f32) -> OutcomeRecord {
+        let list = known.decided;
         let age_ms = |at: usize| asked_ms - list.outcomes[at].decided_ms();
-
-        if self.since_success_ms.is_none() && successes > 0 {
-            let at = list.successes[..known].partition_point(|&count| count < successes);
-            self.since_success_ms = Some(age_ms(at));
-        }
-        if self.since_failure_ms.is_none() && failures > 0 {
-            let at = first_place(known, |at| at as u32 + 1 - list.successes[at] >= failures);
-            self.since_failure_ms = Some(age_ms(at));
+        OutcomeRecord {
+            held: known.held.len() as u32,
+            released: known.released.len() as u32,
+            outcomes: list.last_counts(list.outcomes.len()),
+            last_3: list.last_counts(3),
+            last_10: list.last_counts(10),
+            since_success_ms: list.last_place(true).map(age_ms),
+            since_failure_ms: list.last_place(false).map(age_ms),
+            recent: WeightedOutcomes::of_last(list.outcomes, asked_ms, half_life_ms),
         }
     }
 
@@ -279,7 +298,7 @@ fn balance(rate: f32) -> f32 {
 /// From 0 to 1 on a logarithmic scale, where it stays from 100 on: more cases are no more
 /// evidence, and a count that only grows would tell the time.
 fn log_share(n: u32) -> f32 {
-    (n.min(100) as f32).ln_1p() / 101f32.ln()
+    log_count(n.min(100)) / 101f32.ln()
 }
 
 #[cfg(test)]
@@ -301,7 +320,12 @@ mod tests {
             outcomes: &outcomes,
             successes: &successes,
         };
-        OutcomeRecord::when_asked(50, 40, list, 100_000, 10_000.0)
+        let lists = KeyLists {
+            held: &[1_000; 50],
+            released: &[2_000; 40],
+            decided: list,
+        };
+        OutcomeRecord::new(lists.until(100_000), 100_000, 10_000.0)
     }
 
     #[test]

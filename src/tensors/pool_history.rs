@@ -1,11 +1,9 @@
 //! The history of a whole store, from which what is known of a hold at its moment of asking is
 //! looked up.
 
-use rayon::prelude::*;
-
 use super::asked_hold::AskedHold;
 use super::cluster_states::ClusterStates;
-use super::hold_records::RecordHistory;
+use super::hold_records::{HoldRecordKind, RecordHistory};
 use super::known_facts::KnownFacts;
 use super::last_run::{LastRun, seconds_between};
 use super::recent_events::{RecentCounts, recent_moments};
@@ -45,7 +43,9 @@ impl PoolHistory {
         let AskedHold {
             cycle, asked_ms, ..
         } = asked;
-        let recent = |lists| RecentCounts::when_asked(lists, *asked_ms, self.frame_ms);
+        let known = self.records.known(job, asked);
+        let recent = |kind| RecentCounts::new(known.of_holds(kind), *asked_ms, self.frame_ms);
+        let submitted = (self.submit_ms).partition_point(|&submit_ms| submit_ms <= *asked_ms);
         KnownFacts {
             hold_code: job.history.hold_code[cycle.hold],
             hold_subcode: job.history.hold_subcode[cycle.hold],
@@ -54,23 +54,29 @@ impl PoolHistory {
             held_for_s: seconds_between(job.history.time_ms[cycle.hold], *asked_ms),
             request: job.request,
             last_run: LastRun::before(job, cycle.hold),
-            records: self.records.when_asked(job, asked),
+            records: known.records(),
             cluster: self.clusters.when_asked(job, *asked_ms),
-            recent_in_pool: recent(self.records.of_pool()),
-            recent_for_reason: recent(self.records.of_reason(job, cycle.hold)),
-            recent_submissions: recent_moments(&self.submit_ms, *asked_ms, self.frame_ms),
+            recent_in_pool: recent(HoldRecordKind::Pool),
+            recent_for_reason: recent(HoldRecordKind::Reason),
+            recent_submissions: recent_moments(
+                &self.submit_ms[..submitted],
+                *asked_ms,
+                self.frame_ms,
+            ),
         }
     }
 }
 
 /// When jobs were submitted whose submission is in the log.
 fn submit_times(store: &EventStore) -> Vec<i64> {
-    let mut times_ms = Vec::new();
-    for job in store.jobs().iter() {
-        if job.history.number.first() == Some(&SUBMIT) {
-            times_ms.push(job.history.time_ms[0]);
+    let jobs = store.jobs();
+    let mut times_ms = Vec::with_capacity(jobs.len());
+    for index in 0..jobs.len() {
+        if jobs.numbers(index).first() == Some(&SUBMIT) {
+            times_ms.push(jobs.history(index).time_ms[0]);
         }
     }
-    times_ms.par_sort_unstable();
+    // Those of an access point are nearly in order, which this sort makes use of.
+    times_ms.sort();
     times_ms
 }

@@ -1,8 +1,8 @@
 //! How much was held, released and submitted in the last frames.
 
-use super::keyed_outcomes::KeyLists;
+use super::outcome_record::KeyLists;
 
-/// Over so many frames before the moment of asking events are counted.
+/// Over so many frames before the moment of asking events are counted; in ascending order.
 pub const RECENT_FRAMES: [u32; 4] = [1, 3, 10, 30];
 
 /// What was written in the frames before a moment, by [`RECENT_FRAMES`].
@@ -17,39 +17,42 @@ pub struct RecentCounts {
 }
 
 impl RecentCounts {
-    pub(super) fn when_asked(lists: KeyLists<'_>, asked_ms: i64, frame_ms: i64) -> RecentCounts {
-        let decided = lists.decided;
-        let known = (decided.outcomes).partition_point(|outcome| outcome.decided_ms() <= asked_ms);
-        let successes_by = |decided: usize| match decided.checked_sub(1) {
-            Some(last) => lists.decided.successes[last],
+    /// Counts what is in `known`, which is what was known at `asked_ms`.
+    pub(super) fn new(known: KeyLists<'_>, asked_ms: i64, frame_ms: i64) -> RecentCounts {
+        let decided = known.decided;
+        let successes_by = |decided_count: usize| match decided_count.checked_sub(1) {
+            Some(last) => decided.successes[last],
             None => 0,
         };
+        let all = decided.outcomes.len();
+        let mut before = all;
         let successes = RECENT_FRAMES.map(|frames| {
             let from_ms = asked_ms - i64::from(frames) * frame_ms;
-            let before = count_near_end(&decided.outcomes[..known], |outcome| {
+            before = count_near_end(&decided.outcomes[..before], |outcome| {
                 outcome.decided_ms() <= from_ms
             });
-            successes_by(known) - successes_by(before)
+            successes_by(all) - successes_by(before)
         });
         RecentCounts {
-            holds: recent_moments(lists.held, asked_ms, frame_ms),
-            releases: recent_moments(lists.released, asked_ms, frame_ms),
+            holds: recent_moments(known.held, asked_ms, frame_ms),
+            releases: recent_moments(known.released, asked_ms, frame_ms),
             successes,
         }
     }
 }
 
-/// How many of `times_ms`, which are in order, are in the frames before `asked_ms`.
+/// How many of `times_ms`, which are in order and none after `asked_ms`, are in the frames before it.
 pub(super) fn recent_moments(
     times_ms: &[i64],
     asked_ms: i64,
     frame_ms: i64,
 ) -> [u32; RECENT_FRAMES.len()] {
-    let known = times_ms.partition_point(|&time_ms| time_ms <= asked_ms);
+    // More frames begin earlier: what was before fewer of them is searched from its end on.
+    let mut before = times_ms.len();
     RECENT_FRAMES.map(|frames| {
         let from_ms = asked_ms - i64::from(frames) * frame_ms;
-        let before = count_near_end(&times_ms[..known], |&time_ms| time_ms <= from_ms);
-        (known - before) as u32
+        before = count_near_end(&times_ms[..before], |&time_ms| time_ms <= from_ms);
+        (times_ms.len() - before) as u32
     })
 }
 
@@ -82,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_frame_ends_with_the_moment_of_asking() {
-        let times_ms = [0, 1_000, 9_000, 9_001, 10_000, 10_001];
+        let times_ms = [0, 1_000, 9_000, 9_001, 10_000];
         assert_eq!(recent_moments(&times_ms, 10_000, 1_000), [2, 3, 4, 5]);
     }
 }

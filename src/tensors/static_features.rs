@@ -2,6 +2,7 @@
 
 use super::hold_records::{FirstRunKind, HoldRecordKind, HoldRecords};
 use super::known_facts::KnownFacts;
+use super::log_count::log_count;
 use super::outcome_record::{FIRST_RUN_COLUMNS, HOLD_RECORD_COLUMNS, RatedRecord};
 use super::recent_events::RECENT_FRAMES;
 use super::subcode_family::subcode_family;
@@ -290,13 +291,9 @@ fn cluster_share(facts: &KnownFacts, jobs: u32) -> f32 {
     jobs as f32 / facts.cluster.jobs().max(1) as f32
 }
 
-fn log_count(n: u32) -> f32 {
-    (n as f32).ln_1p()
-}
-
 /// As [`log_count`], for numbers that go into the millions.
 fn log_size(n: u32) -> f32 {
-    (n as f32).ln_1p() / 10.0
+    log_count(n) / 10.0
 }
 
 #[cfg(test)]
