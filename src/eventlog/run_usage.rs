@@ -38,11 +38,11 @@ pub(super) fn parse_run_usage(record: &LogRecord<'_>) -> RunUsage {
     if let Some(at) = SENT_LINE.find(text) {
         let line_start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |end| end + 1);
         usage.sent_kib = leading_number(&text[line_start..at]).map(kib_of_bytes);
-        let next = next_line(&text[at..]);
-        if memmem::find(line_of(next), b"Run Bytes Received By Job").is_some() {
-            usage.received_kib = leading_number(next).map(kib_of_bytes);
+        rest = split_line(&text[at..]).1;
+        let (line, _) = split_line(rest);
+        if memmem::find(line, b"Run Bytes Received By Job").is_some() {
+            usage.received_kib = leading_number(line).map(kib_of_bytes);
         }
-        rest = next;
     }
     if let Some(at) = TABLE_LINE.find(rest) {
         read_table(&rest[at..], &mut usage);
@@ -53,7 +53,7 @@ pub(super) fn parse_run_usage(record: &LogRecord<'_>) -> RunUsage {
 /// Reads the usage of each resource in the table that begins `text`: the numbers between the colon
 /// and the end of the word `Usage`, where the cell may be empty.
 fn read_table(text: &[u8], usage: &mut RunUsage) {
-    let header = line_of(text);
+    let (header, mut rest) = split_line(text);
     let colon = memchr(b':', header);
     let usage_end = memmem::find(header, b" Usage");
     let Some((colon, usage_end)) = colon.zip(usage_end) else {
@@ -61,10 +61,12 @@ fn read_table(text: &[u8], usage: &mut RunUsage) {
     };
     let cell_bytes = usage_end + b" Usage".len() - colon;
 
-    let mut rest = next_line(text);
-    while let Some(colon) = memchr(b':', line_of(rest)) {
-        let line = line_of(rest);
-        rest = next_line(rest);
+    loop {
+        let (line, after) = split_line(rest);
+        let Some(colon) = memchr(b':', line) else {
+            return;
+        };
+        rest = after;
         let cell = &line[colon + 1..line.len().min(colon + cell_bytes)];
         let number = || leading_number(cell).map(whole_number);
         match line[..colon].trim_ascii() {
@@ -97,8 +99,9 @@ fn memory_line(body: &[u8]) -> Option<u32> {
     let mut resident_mb = None;
     let mut rest = body;
     while !rest.is_empty() {
-        let line = line_of(rest).trim_ascii_end();
-        rest = next_line(rest);
+        let (line, after) = split_line(rest);
+        rest = after;
+        let line = line.trim_ascii_end();
         if line.ends_with(b"MemoryUsage of job (MB)") {
             return leading_number(line).map(whole_number);
         }
@@ -109,14 +112,12 @@ fn memory_line(body: &[u8]) -> Option<u32> {
     resident_mb
 }
 
-/// Up to the first line feed.
-fn line_of(text: &[u8]) -> &[u8] {
-    &text[..memchr(b'\n', text).unwrap_or(text.len())]
-}
-
-/// What follows the first line feed.
-fn next_line(text: &[u8]) -> &[u8] {
-    memchr(b'\n', text).map_or(&[], |end| &text[end + 1..])
+/// Up to the first line feed, and what follows it.
+fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
+    match memchr(b'\n', text) {
+        Some(end) => (&text[..end], &text[end + 1..]),
+        None => (text, &[]),
+    }
 }
 
 /// The number that `text` begins with, after blanks.
