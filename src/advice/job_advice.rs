@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::action::{AnswerFirmness, HoldAction};
+use super::queue_facts::QueueFacts;
 use super::remedy::RaisedRequest;
 use crate::training::AnswerThreshold;
 
@@ -103,4 +104,6 @@ pub struct JobAdvice {
     pub probability: Option<f64>,
     /// What had become of such holds; absent where a rule decides, and if none was decided.
     pub like_cases: Option<LikeHolds>,
+    /// What the queue says of it, if it was asked.
+    pub queue: Option<QueueFacts>,
 }

@@ -12,6 +12,7 @@ use super::decide::{
 };
 use super::held_jobs::{HeldJob, held_jobs};
 use super::job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds};
+use super::job_queue::JobQueue;
 use super::remedy::RaisedRequest;
 use crate::config;
 use crate::error::{EXIT_DONE, hinted};
@@ -21,7 +22,7 @@ use crate::tensors::{AskedHold, HoldRecordKind, HoldRecords, OutcomeCounts, Outc
 use crate::training::{HoldModel, TrainedModel};
 
 /// Judges the held jobs of `store`: those that are held when the log ends, or at `at_ms` by what was
-/// known then.
+/// known then. Where events are missing, `queue` tells which of them are still held.
 ///
 /// # Errors
 /// Fails for a moment outside of the log, and for any but its end where the model sees what comes
@@ -30,6 +31,7 @@ pub fn advise(
     store: &EventStore,
     model: &TrainedModel,
     settings: &config::AdviceConfig,
+    queue: Option<&JobQueue>,
     at_ms: Option<i64>,
 ) -> Result<Vec<JobAdvice>> {
     let window = model.tensors.window;
@@ -45,6 +47,7 @@ pub fn advise(
         settings,
         thresholds: DecisionThresholds { firm, probable },
         model: HoldModel::new(store, model),
+        queue,
         held_alike: count_alike(&held),
         asked_ms: at_ms.unwrap_or(store.summary.end_ms),
     };
@@ -77,6 +80,7 @@ fn count_alike(held: &[HeldJob<'_>]) -> HashMap<ClusterHoldReason, usize> {
 struct HoldJudge<'a> {
     store: &'a EventStore,
     settings: &'a config::AdviceConfig,
+    queue: Option<&'a JobQueue>,
     thresholds: DecisionThresholds,
     model: HoldModel<'a>,
     /// Held jobs of one cluster, by their reasons.
@@ -156,13 +160,15 @@ impl HoldJudge<'_> {
             siblings_held,
             probability: is_by_odds.then_some(odds.probability),
             like_cases: odds.like.filter(|_| is_by_odds),
+            queue: None,
         }
     }
 
     /// By rule where the code has one that its record does not speak against, else by the odds.
     fn judge(&self, held: &HeldJob<'_>, odds: HoldOdds) -> Judgement {
         let (hold_code, hold_subcode) = held.reason();
-        if !held.is_known {
+        let is_in_queue = |queue: &JobQueue| queue.has_held(held.job.cluster, held.job.proc);
+        if !held.is_known && !self.queue.is_some_and(is_in_queue) {
             return Judgement::unknown();
         }
         match code_rule(hold_code, hold_subcode) {

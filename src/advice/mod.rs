@@ -9,8 +9,10 @@ mod decide;
 mod held_ids;
 mod held_jobs;
 mod job_advice;
+mod job_queue;
 mod judge;
 mod log_words;
+mod queue_facts;
 mod remedy;
 mod wording;
 
@@ -20,7 +22,9 @@ pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_
 pub use codes::{HoldRule, code_meaning, code_rule};
 pub use held_jobs::{JobSelection, asking_words, check_selections};
 pub use job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds};
+pub use job_queue::{JobQueue, QUEUE_ATTRIBUTES, QueueAgreement};
 pub use judge::{advise, exit_code};
 pub use log_words::LogWords;
+pub use queue_facts::QueueFacts;
 pub use remedy::{RaisedRequest, Remedy};
 pub use wording::{advice_text, answer_words};

@@ -57,8 +57,7 @@ impl Remedy {
             Remedy::Nothing | Remedy::Look => None,
             Remedy::RaiseMemory => {
                 let used_mb = PeakUsage::of_job(job).memory_mb;
-                half_more(request.memory_mb.into(), used_mb.into())
-                    .map(|mb| ("RequestMemory", mb.next_multiple_of(128)))
+                return raised_memory(request.memory_mb.into(), used_mb.into());
             }
             Remedy::RaiseDisk => {
                 let requested_kib = 1024 * u64::from(request.disk_mb);
@@ -87,10 +86,18 @@ impl Remedy {
     }
 }
 
+/// The memory to ask for where so many MB were asked for, and used.
+pub(super) fn raised_memory(requested_mb: u64, used_mb: u64) -> Option<RaisedRequest> {
+    half_more(requested_mb, used_mb).map(|mb| RaisedRequest {
+        attribute: "RequestMemory",
+        number: mb.next_multiple_of(128),
+    })
+}
+
 /// Half as much again as was asked for or used, whichever is more; `None` where what was asked for
 /// is not known, as the number might then be less.
 fn half_more(requested: u64, used: u64) -> Option<u64> {
-    (requested > 0).then(|| requested.max(used) * 3 / 2)
+    (requested > 0).then(|| requested.max(used).saturating_mul(3) / 2)
 }
 
 #[cfg(test)]

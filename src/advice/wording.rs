@@ -4,6 +4,7 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::decide::percent_words;
 use super::held_jobs::asking_words;
 use super::job_advice::{AdviceGround, JobAdvice};
+use super::queue_facts::QueueFacts;
 use crate::{escape, output};
 
 /// The advice on one job, several lines; it was asked at the end of the log, or at `at_ms`.
@@ -34,6 +35,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     if let Some(owner) = &advice.owner {
         lines.push(format!("  owner: {}", escape::value(owner)));
     }
+    lines.extend(advice.queue.as_ref().and_then(queue_line));
     if let Some(command) = &advice.command {
         lines.push(format!("  run: {command}"));
     }
@@ -89,6 +91,24 @@ fn hold_counts(advice: &JobAdvice) -> String {
         times(advice.holds as usize),
         times(advice.holds_for_this_reason)
     )
+}
+
+/// What the queue says of a job.
+fn queue_line(facts: &QueueFacts) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(request) = &facts.request_memory {
+        parts.push(format!("RequestMemory {}", escape::value(request)));
+    }
+    if let Some(used_mb) = facts.memory_usage_mb {
+        parts.push(format!("MemoryUsage {used_mb}"));
+    }
+    if let Some(starts) = facts.job_starts {
+        parts.push(format!("NumJobStarts {starts}"));
+    }
+    if let Some(rule) = &facts.periodic_release {
+        parts.push(format!("PeriodicRelease {}", escape::value(rule)));
+    }
+    (!parts.is_empty()).then(|| format!("  queue: {}", parts.join(", ")))
 }
 
 fn odds_lines(advice: &JobAdvice) -> Vec<String> {
@@ -161,6 +181,12 @@ mod tests {
                 rate: 0.25,
                 last_10_successes: 4,
             }),
+            queue: Some(QueueFacts {
+                request_memory: Some("64".into()),
+                memory_usage_mb: None,
+                job_starts: Some(3),
+                periodic_release: None,
+            }),
         }
     }
 
@@ -176,6 +202,7 @@ mod tests {
           such answers before: 960 of 1,200 were right (80 %, at least 75 %)
           hold reason: no file\u{1b}
           owner: ada
+          queue: RequestMemory 64, NumJobStarts 3
           run: condor_release 12.0
         ");
     }

@@ -9,14 +9,17 @@ use crate::moment::parse_moment_ms;
 /// Arguments of `advise`.
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
-    /// The run directory of a model, or the directory of a sweep that has chosen its best
-    pub run: PathBuf,
+    /// The run directory of a model, or the directory of a sweep that has chosen its best [default: that of the directory you are in, or the `out` of a configuration file there]
+    pub run: Option<PathBuf>,
     /// The held jobs: `123.0`, or `123` for a whole cluster [default: every held job]
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,
-    /// The event log to read; give the option again for each further log
-    #[arg(long = "log", required = true, value_name = "LOG")]
+    /// The event log to read, an archive that `collect` made, or `-` for standard input; give the option again for each further log [default: the logs that the model was made from]
+    #[arg(long = "log", value_name = "LOG")]
     pub logs: Vec<PathBuf>,
+    /// Let the queue decide who is held: a file with what `condor_q -allusers -json` prints, `-` for standard input, or `now` to ask the queue of this access point
+    #[arg(long, value_name = "FILE", conflicts_with = "at")]
+    pub queue: Option<String>,
     /// The moment of asking: advise on the jobs that were held then, with what was known then; such as 2026-11-21T02:20:00Z (UTC if no zone is named), or seconds since 1970 [default: the end of the log]
     #[arg(long, value_name = "TIME", value_parser = moment_ms)]
     pub at: Option<i64>,

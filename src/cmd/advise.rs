@@ -1,7 +1,10 @@
 //! `poolcast advise`: a model and a log → what to do with each held job.
 
-use anyhow::Result;
+use std::path::Path;
 
+use anyhow::{Result, ensure};
+
+use super::advice_sources::{AdviceSources, read_queue};
 use super::logs::read_store;
 use super::text::advice::{AdviceView, action_word, long_text};
 use super::text::{advice_jobs, advice_page};
@@ -10,37 +13,42 @@ use crate::advice::{
     self, AdviceBasis, JobAdvice, JobSelection, LogWords, answer_rank, cause_name,
 };
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
-use crate::config::Config;
-use crate::error::EXIT_DONE;
+use crate::error::{EXIT_DONE, hinted};
 use crate::output::{self, PageLine};
 use crate::training::TrainedModel;
-use crate::{condor, sweep};
 
 /// Reads the logs, judges the held jobs, prints the advice; for one job the exit code says what it
 /// is.
 pub fn run(args: &AdviseArgs) -> Result<u8> {
-    let selections: Vec<JobSelection> = args
-        .jobs
-        .iter()
-        .map(|job| job.parse())
-        .collect::<Result<_>>()?;
-
-    let results = condor::results_directory(&args.run)?;
-    let dir = sweep::resolve_run(&results)?;
-    let model = TrainedModel::open(&dir)?;
-    let config = Config::read(&dir)?;
+    let sources = AdviceSources::find(args)?;
+    let (config, selections) = (&sources.config, &sources.selections);
+    ensure!(
+        !(args.queue.as_deref() == Some("-") && sources.logs.iter().any(|log| is_stdin(log))),
+        hinted(
+            "standard input is either the log or the queue",
+            "write one of them to a file"
+        )
+    );
+    let model = TrainedModel::open(&sources.run)?;
+    let queue = args.queue.as_deref().map(read_queue).transpose()?;
     let mut words = LogWords::until(args.at);
-    let store = read_store(&args.logs, args.year, &config, Some(&mut words))?;
+    let store = read_store(&sources.logs, args.year, config, Some(&mut words))?;
 
-    let mut all = advice::advise(&store, &model, &config.advice, args.at)?;
-    advice::check_selections(&store, &all, &selections, args.at)?;
+    let mut all = advice::advise(&store, &model, &config.advice, queue.as_ref(), args.at)?;
     words.add_to(&mut all);
-    let origin = trained_run::model_origin(&dir, &results);
+    let origin = trained_run::model_origin(&sources.run, &sources.results);
     let basis = AdviceBasis::new(&store, &model, origin, args.at);
+    let mut agreement = None;
+    if let Some(queue) = &queue {
+        let ap = basis.access_points.first().map_or("", String::as_str);
+        let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
+        (all, agreement) = (corrected, Some(found));
+    }
+    advice::check_selections(&store, &all, selections, args.at)?;
 
     let mut chosen: Vec<&JobAdvice> = all
         .iter()
-        .filter(|one| is_selected(&selections, one) && passes(args, one))
+        .filter(|one| is_selected(selections, one) && passes(args, !selections.is_empty(), one))
         .collect();
     sort_jobs(&mut chosen, args.sort);
     let view = AdviceView {
@@ -52,6 +60,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         width: output::page_width(),
         tells_ages: output::is_live(),
         call: call_again(args),
+        queue: agreement,
     };
 
     let is_one_job = matches!(selections[..], [JobSelection::Job(..)]);
@@ -96,7 +105,7 @@ fn is_selected(selections: &[JobSelection], advice: &JobAdvice) -> bool {
 }
 
 /// Whether the options choose `advice`.
-fn passes(args: &AdviseArgs, advice: &JobAdvice) -> bool {
+fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
     let AdviceFilterArgs {
         owners,
         codes,
@@ -116,7 +125,7 @@ fn passes(args: &AdviseArgs, advice: &JobAdvice) -> bool {
         |wanted: &crate::cli::ActionFilter| format!("{wanted:?}").eq_ignore_ascii_case(word);
 
     // Ids are made to be released: without a choice, only what may be.
-    let is_chosen = !actions.is_empty() || cause.is_some() || !args.jobs.is_empty();
+    let is_chosen = !actions.is_empty() || cause.is_some() || names_jobs;
     let is_wanted = !args.ids || is_chosen || advice.action == advice::HoldAction::Release;
     is_wanted
         && (owners.is_empty() || owners.iter().any(is_owner))
@@ -142,15 +151,30 @@ fn sort_jobs(chosen: &mut [&JobAdvice], order: JobOrder) {
     }
 }
 
+fn is_stdin(log: &Path) -> bool {
+    log.as_os_str() == "-"
+}
+
 /// The call that gives the same advice again; `None` where its input is gone or it asks of another
 /// moment.
 fn call_again(args: &AdviseArgs) -> Option<String> {
-    if args.at.is_some() || args.logs.iter().any(|log| log.as_os_str() == "-") {
+    let is_gone = args.queue.as_deref() == Some("-") || args.logs.iter().any(|log| is_stdin(log));
+    if args.at.is_some() || is_gone {
         return None;
     }
-    let mut call = format!("poolcast advise {}", quoted(args.run.to_str()?));
+    let mut call = "poolcast advise".to_owned();
+    let is_job = |run: &str| !Path::new(run).exists() && run.parse::<JobSelection>().is_ok();
+    if let Some(run) = &args.run {
+        let run = run.to_str()?;
+        if !is_job(run) {
+            call.push_str(&format!(" {}", quoted(run)));
+        }
+    }
     for log in &args.logs {
         call.push_str(&format!(" --log {}", quoted(log.to_str()?)));
+    }
+    if let Some(queue) = &args.queue {
+        call.push_str(&format!(" --queue {}", quoted(queue)));
     }
     if let Some(year) = args.year {
         call.push_str(&format!(" --year {year}"));

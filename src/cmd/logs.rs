@@ -22,8 +22,8 @@ pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// The events of the logs that `named` means, in memory, and their `words` if they are wanted. `year` and the configuration of the model
-/// that they are read for say what the logs do not.
+/// The events of the logs that `named` means, in memory, and their `words` if they are wanted.
+/// `year` and the configuration of the model that they are read for say what the logs do not.
 pub(super) fn read_store(
     named: &[PathBuf],
     year: Option<i16>,

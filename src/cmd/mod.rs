@@ -17,6 +17,7 @@ pub mod tensors;
 pub mod train;
 
 // What they share.
+mod advice_sources;
 mod choices;
 mod flags;
 mod logs;

@@ -71,7 +71,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         None,
     )?;
     sweep::write_best_model(&config.out, &finished.best)?;
-    let mut advice = advice::advise(&finished.store, &finished.model, &config.advice, None)?;
+    let mut advice = advice::advise(&finished.store, &finished.model, &config.advice, None, None)?;
     let dir = sweep::trial_dir(&config.out, finished.best.trial);
     let origin = trained_run::model_origin(&dir, &config.out);
     let basis = AdviceBasis::new(&finished.store, &finished.model, origin, None);
@@ -111,6 +111,7 @@ fn advice_view<'a>(basis: &'a AdviceBasis, advice: &'a [JobAdvice]) -> AdviceVie
         width: output::page_width(),
         tells_ages: false,
         call: None,
+        queue: None,
     }
 }
 

@@ -39,6 +39,33 @@ pub fn submit_dag(dir: &Path, name: &str) -> Result<String> {
     Ok(said(&output.stdout))
 }
 
+/// What `condor_q -json` says of the `attributes` of all held jobs.
+///
+/// # Errors
+/// Fails where the program is not, or does not answer.
+pub fn held_jobs_in_queue(attributes: &str) -> Result<Vec<u8>> {
+    let question = ["-allusers", "-constraint", "JobStatus==5", "-json"];
+    let output = Command::new("condor_q")
+        .args(question)
+        .args(["-attributes", attributes])
+        .output()
+        .context(hinted(
+            "cannot run `condor_q`",
+            "on an access point; elsewhere give what it prints to `--queue FILE`",
+        ))?;
+    ensure!(
+        output.status.success(),
+        hinted(
+            format!(
+                "condor_q refused: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            ),
+            "`condor_q -allusers` shows whether the queue answers"
+        )
+    );
+    Ok(output.stdout)
+}
+
 /// Whether a slot of the pool runs SIF images now; `None` where that cannot be asked.
 pub fn pool_runs_images() -> Option<bool> {
     let question = ["-constraint", "HasSIF", "-limit", "1", "-af", "Name"];

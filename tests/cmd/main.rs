@@ -3,6 +3,7 @@
 mod place;
 
 mod advise;
+mod advise_sources;
 mod collect;
 mod config;
 mod dag;

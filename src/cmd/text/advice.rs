@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::advice::{
-    self, AdviceBasis, CauseGroup, HoldAction, JobAdvice, asking_words, cause_groups,
+    self, AdviceBasis, CauseGroup, HoldAction, JobAdvice, QueueAgreement, asking_words,
+    cause_groups,
 };
 use crate::output::{self, LineColour, PageLine};
 
@@ -20,6 +21,8 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
     basis: &'a AdviceBasis,
     /// How many jobs are held.
     held: usize,
+    /// How far the log and the queue agree, if the queue was asked.
+    queue: Option<QueueAgreement>,
     /// How many of the jobs below get each answer.
     counts: BTreeMap<String, usize>,
     groups: Vec<CauseGroup<'a>>,
@@ -44,6 +47,8 @@ pub(in crate::cmd) struct AdviceView<'a> {
     pub(in crate::cmd) tells_ages: bool,
     /// The call that gives the same advice again, to which options are added.
     pub(in crate::cmd) call: Option<String>,
+    /// How far the log and the queue agree, if the queue was asked.
+    pub(in crate::cmd) queue: Option<QueueAgreement>,
 }
 
 impl<'a> AdviceView<'a> {
@@ -59,6 +64,7 @@ impl<'a> AdviceView<'a> {
             schema_version: SCHEMA_VERSION,
             basis: self.basis,
             held: self.all.len(),
+            queue: self.queue,
             counts,
             groups: cause_groups(self.all, &self.chosen),
             advice: self.chosen.clone(),
@@ -82,6 +88,9 @@ impl<'a> AdviceView<'a> {
     pub(in crate::cmd) fn basis_lines(&self) -> Vec<PageLine> {
         let mut lines = self.wrapped(LineColour::Dim, &self.log_line());
         lines.extend(self.wrapped(LineColour::Dim, &self.model_line()));
+        if let Some(queue) = self.queue {
+            lines.extend(self.wrapped(LineColour::Dim, &queue_words(queue)));
+        }
         let age = self.now_ms.and_then(|now| self.basis.log_age_caveat(now));
         for caveat in age.iter().chain(&self.basis.caveats) {
             lines.extend(self.wrapped(LineColour::Yellow, &format!("note: {caveat}")));
@@ -208,6 +217,29 @@ impl<'a> AdviceView<'a> {
     pub(in crate::cmd) fn moment_head(&self) -> &'static str {
         if self.tells_ages { "for" } else { "since" }
     }
+}
+
+/// How far the log and the queue agree.
+fn queue_words(queue: QueueAgreement) -> String {
+    let QueueAgreement {
+        held,
+        not_in_log,
+        not_in_queue,
+    } = queue;
+    let mut words = format!("queue: {}", output::counted(held, "held job"));
+    if not_in_log > 0 {
+        let jobs = output::with_commas(not_in_log as u64);
+        words.push_str(&format!(
+            ", {jobs} of them held since the log ended or before it began: only rules answer"
+        ));
+    }
+    if not_in_queue > 0 {
+        let jobs = output::with_commas(not_in_queue as u64);
+        words.push_str(&format!(
+            "; {jobs} held in the log are no longer held and left out"
+        ));
+    }
+    words
 }
 
 /// A moment without its seconds.
