@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.decomposition import TruncatedSVD
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.neural_network import MLPClassifier
@@ -44,6 +44,7 @@ CASES = [
     ("xgb", {"n_estimators": 150, "max_depth": 4, "learning_rate": 0.1, "subsample": 0.7, "colsample_bytree": 0.5}, 20_000),
     ("xgb", {"n_estimators": 50, "max_depth": None, "learning_rate": 0.1, "min_child_weight": 5}, 6_000),
     ("rf", {"n_estimators": 100}, 20_000),
+    ("et", {"n_estimators": 100, "min_samples_leaf": 5, "max_features": 0.3}, 20_000),
     ("nn", {"hidden_layer_sizes": [100], "max_iter": 30, "alpha": 0.01}, 20_000),
     ("nn", {"hidden_layer_sizes": [50], "max_iter": 20, "solver": "sgd", "learning_rate": "adaptive", "learning_rate_init": 0.1}, 20_000),
 ]
@@ -86,6 +87,8 @@ def model(pipeline, p):
         return XGBClassifier(**{**p, "max_depth": p["max_depth"] or 0}, n_jobs=1, random_state=1)
     if pipeline == "rf":
         return RandomForestClassifier(**p, random_state=1)
+    if pipeline == "et":
+        return ExtraTreesClassifier(**p, random_state=1)
     return make_pipeline(StandardScaler(), MLPClassifier(**p, random_state=1))
 
 

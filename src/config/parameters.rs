@@ -303,8 +303,8 @@ pub const BOOSTED_TREES: &[HyperParameter] = &[
     HyperParameter::new("subsample", ParameterRange::Real(0.01, 1.0)).or("1"),
     HyperParameter::new("colsample_bytree", ParameterRange::Real(0.01, 1.0)).or("1"),
 ];
-/// The hyper-parameters of `rf` alone.
-pub const RANDOM_FOREST: &[HyperParameter] = &[
+/// The hyper-parameters of `rf` and `et` alone.
+pub const FOREST: &[HyperParameter] = &[
     HyperParameter::new("n_estimators", ParameterRange::Whole(1, 100_000)).or("100"),
     HyperParameter::new("max_depth", ParameterRange::Limit(1, 1000)).or("null"),
     HyperParameter::new("min_samples_leaf", ParameterRange::Whole(1, 1_000_000)).or("1"),

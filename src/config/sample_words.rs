@@ -75,6 +75,8 @@ pub enum FeatureGroup {
     RecordSlot,
     /// How jobs ended that had not been held: of the cluster, the batch, the machine and the pool.
     FirstRuns,
+    /// Whether the runs after the releases of like holds got past the point of the hold.
+    NextRuns,
     /// How many jobs of the cluster are in each state.
     ClusterState,
     /// What was held, released and submitted in the last frames.

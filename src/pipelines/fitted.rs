@@ -84,11 +84,12 @@ pub fn fit_pipeline(
     })
 }
 
-/// Boosted trees learn by themselves which way rows with a missing value go. Components have a
-/// value for every row.
+/// Boosted trees and extremely randomised ones learn by themselves which way rows with a missing
+/// value go. Components have a value for every row.
 fn missing_values(kind: PipelineKind, selection: FeatureSelection) -> MissingValues {
     let is_svd = matches!(selection, FeatureSelection::Svd { .. });
-    if kind == PipelineKind::BoostedTrees && !is_svd {
+    let learns_missing = matches!(kind, PipelineKind::BoostedTrees | PipelineKind::ExtraTrees);
+    if learns_missing && !is_svd {
         MissingValues::Kept
     } else {
         MissingValues::Filled

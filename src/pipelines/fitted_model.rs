@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::boosting::BoostedTrees;
 use super::classifier::{Classifier, FitRun, TrainingSet};
-use super::forest::RandomForest;
+use super::forest::{ForestKind, TreeForest};
 use super::hyper_parameters::{HyperParameters, read_settings};
 use super::logistic::LogisticRegression;
 use super::network::MultilayerPerceptron;
@@ -23,8 +23,8 @@ pub(super) enum FittedModel {
     Svc(SupportVectorClassifier),
     /// Of `xgb`.
     Boosted(BoostedTrees),
-    /// Of `rf`.
-    Forest(RandomForest),
+    /// Of `rf` and `et`.
+    Forest(TreeForest),
     /// Of `nn`.
     Network(MultilayerPerceptron),
 }
@@ -67,7 +67,21 @@ impl FittedModel {
             }
             PipelineKind::RandomForest => {
                 let settings = read_settings(parameters)?;
-                FittedModel::Forest(RandomForest::fit(settings, training, run)?)
+                FittedModel::Forest(TreeForest::fit(
+                    ForestKind::Random,
+                    settings,
+                    training,
+                    run,
+                )?)
+            }
+            PipelineKind::ExtraTrees => {
+                let settings = read_settings(parameters)?;
+                FittedModel::Forest(TreeForest::fit(
+                    ForestKind::ExtraTrees,
+                    settings,
+                    training,
+                    run,
+                )?)
             }
             PipelineKind::Network => {
                 let settings = read_settings(parameters)?;

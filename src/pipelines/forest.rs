@@ -1,5 +1,9 @@
-//! Columns and classes → a random forest, whose trees vote with the shares of classes in their
-//! leaves.
+//! Columns and classes → a forest, whose trees vote with the shares of classes in their leaves.
+//!
+//! A tree of a random forest learns from rows drawn with replacement, and splits where that gains
+//! most. One of extremely randomised trees (Geurts, Ernst and Wehenkel, Machine Learning 63, 2006)
+//! learns from all rows, and each column is split at a place that is drawn: between two of its
+//! bins.
 //!
 //! The trees learn 0 and 1 with squared loss. What a split gains is then half of what it takes from
 //! Gini's impurity, so the splits are those of a classification. Two classes need one forest,
@@ -15,13 +19,24 @@ use super::importances::ColumnImportances;
 use super::solvers::labels::{output_classes, output_count};
 use super::solvers::matrix::{ColumnMatrix, add_scaled};
 use super::trees::bins::{BinnedColumn, bin_columns};
-use super::trees::grow::{DrawnColumns, GrowSettings, GrownTree, SplitColumns, grow_tree};
+use super::trees::grow::{
+    DrawnColumns, GrowSettings, GrownTree, SplitColumns, SplitPlace, grow_tree,
+};
 use super::trees::histogram::SampledRow;
 use super::trees::split::SplitRule;
 use super::trees::tree::DecisionTree;
 use crate::output::counted;
 
-/// The hyper-parameters of the pipeline `rf`.
+/// How the trees of a forest come to differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ForestKind {
+    /// A random forest.
+    Random,
+    /// Extremely randomised trees.
+    ExtraTrees,
+}
+
+/// The hyper-parameters of the pipelines `rf` and `et`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct ForestSettings {
     n_estimators: usize,
@@ -75,30 +90,31 @@ impl ForestSettings {
     }
 }
 
-/// A random forest for each of `o` outputs.
+/// A forest for each of `o` outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct RandomForest {
+pub(super) struct TreeForest {
     /// `[o][trees]`.
     forests: Vec<Vec<DecisionTree>>,
     /// How much each column did for the splits, `[f]`.
     gains: Vec<f64>,
 }
 
-impl RandomForest {
+impl TreeForest {
     /// Fits a forest for each output.
     pub(super) fn fit(
+        kind: ForestKind,
         settings: ForestSettings,
         training: TrainingSet<'_>,
         run: FitRun<'_>,
-    ) -> Result<RandomForest> {
-        let mut forest = RandomForest {
+    ) -> Result<TreeForest> {
+        let mut forest = TreeForest {
             forests: Vec::new(),
             gains: vec![0.0; training.x.f],
         };
         let columns = bin_columns(training.x);
         for class in output_classes(training.labels.class_count) {
             let mut trees = Vec::with_capacity(settings.n_estimators);
-            for grown in grow_forest(settings, &columns, training, class, run)? {
+            for grown in grow_forest(kind, settings, &columns, training, class, run)? {
                 add_scaled(&mut forest.gains, 1.0, &shares_of_sum(grown.gains));
                 trees.push(grown.tree);
             }
@@ -149,7 +165,7 @@ pub(super) fn forest_importances(
         min_samples_leaf: 1,
         max_features: MaxFeatures::Rule(MaxFeaturesRule::Sqrt),
     };
-    let forest = RandomForest::fit(settings, training, run)?;
+    let forest = TreeForest::fit(ForestKind::Random, settings, training, run)?;
     Ok(shares_of_sum(forest.gains))
 }
 
@@ -162,8 +178,9 @@ fn shares_of_sum(mut numbers: Vec<f64>) -> Vec<f64> {
     numbers
 }
 
-/// Grows trees that tell `class` from the others, each on a sample of its own.
+/// Grows trees that tell `class` from the others.
 fn grow_forest(
+    kind: ForestKind,
     settings: ForestSettings,
     columns: &[BinnedColumn],
     training: TrainingSet<'_>,
@@ -178,9 +195,15 @@ fn grow_forest(
         .map(|number| {
             run.stop.check()?;
             let parts = [i64::from(class), number as i64];
-            let rows = draw_rows(training.labels.y, class, run.seed, &parts);
+            let (rows, place) = match kind {
+                ForestKind::Random => (
+                    draw_rows(training.labels.y, class, run.seed, &parts),
+                    SplitPlace::Best,
+                ),
+                ForestKind::ExtraTrees => (all_rows(training.labels.y, class), SplitPlace::Drawn),
+            };
             let generator = crate::seed::generator(run.seed, "forest columns", &parts);
-            let mut drawn = DrawnColumns::new(drawn_count, f, generator);
+            let mut drawn = DrawnColumns::new(drawn_count, place, f, generator);
             let choice = SplitColumns::Drawn(&mut drawn);
             Ok(grow_tree(&grow_settings, columns, choice, rows))
         })
@@ -198,16 +221,26 @@ fn draw_rows(y: &[u32], class: u32, seed: u64, parts: &[i64]) -> Vec<SampledRow>
     let mut rows = Vec::new();
     for (row, (times, y)) in draws.into_iter().zip(y).enumerate() {
         if times > 0 {
-            let weight = f64::from(times);
-            let truth = f64::from(*y == class);
-            // Squared loss, seen from a prediction of 0: the best leaf is the mean.
-            rows.push(SampledRow::new(row, -weight * truth, weight, 1.0));
+            rows.push(weighted_row(row, times, *y == class));
         }
     }
     rows
 }
 
-impl Classifier for RandomForest {
+/// Each row once.
+fn all_rows(y: &[u32], class: u32) -> Vec<SampledRow> {
+    let rows = y.iter().enumerate();
+    rows.map(|(row, y)| weighted_row(row, 1, *y == class))
+        .collect()
+}
+
+/// A row with squared loss, seen from a prediction of 0: the best leaf is the mean.
+fn weighted_row(row: usize, times: u32, is_of_class: bool) -> SampledRow {
+    let weight = f64::from(times);
+    SampledRow::new(row, -weight * f64::from(is_of_class), weight, 1.0)
+}
+
+impl Classifier for TreeForest {
     fn probabilities(&self, x: &ColumnMatrix) -> Vec<f64> {
         x.to_rows()
             .chunks_exact(x.f)

@@ -2,11 +2,11 @@
 
 use crate::config::HyperParameter;
 use crate::config::parameters::{
-    BOOSTED_TREES, ELASTIC_NET, LASSO, PERCEPTRON, RANDOM_FOREST, RIDGE, SELECTION, SUPPORT_VECTORS,
+    BOOSTED_TREES, ELASTIC_NET, FOREST, LASSO, PERCEPTRON, RIDGE, SELECTION, SUPPORT_VECTORS,
 };
 
 /// The names of the pipelines, in the order of `PipelineKind::ALL`.
-pub const PIPELINE_NAMES: [&str; 7] = ["lasso", "ridge", "enet", "svc", "xgb", "rf", "nn"];
+pub const PIPELINE_NAMES: [&str; 8] = ["lasso", "ridge", "enet", "svc", "xgb", "rf", "et", "nn"];
 
 /// Which model a pipeline fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,19 +23,22 @@ pub(super) enum PipelineKind {
     BoostedTrees,
     /// `rf`: a random forest.
     RandomForest,
+    /// `et`: extremely randomised trees.
+    ExtraTrees,
     /// `nn`: a multilayer perceptron.
     Network,
 }
 
 impl PipelineKind {
     /// All pipelines.
-    pub(super) const ALL: [PipelineKind; 7] = [
+    pub(super) const ALL: [PipelineKind; 8] = [
         PipelineKind::Lasso,
         PipelineKind::Ridge,
         PipelineKind::ElasticNet,
         PipelineKind::SupportVectors,
         PipelineKind::BoostedTrees,
         PipelineKind::RandomForest,
+        PipelineKind::ExtraTrees,
         PipelineKind::Network,
     ];
 
@@ -53,7 +56,7 @@ impl PipelineKind {
             PipelineKind::ElasticNet => ELASTIC_NET,
             PipelineKind::SupportVectors => SUPPORT_VECTORS,
             PipelineKind::BoostedTrees => BOOSTED_TREES,
-            PipelineKind::RandomForest => RANDOM_FOREST,
+            PipelineKind::RandomForest | PipelineKind::ExtraTrees => FOREST,
             PipelineKind::Network => PERCEPTRON,
         };
         own.iter().chain(SELECTION)

@@ -9,6 +9,7 @@ use super::cluster_parts::cut_between_clusters;
 use super::hold_cycles::{HoldOutcome, hold_cycles};
 use super::keyed_outcomes::{KeyGroups, KeyedOutcomes, NO_GROUP, NO_KEY, TimedOutcomes};
 use super::last_run::place_before;
+use super::next_run::next_run_outcome;
 use super::outcome_record::{DatedOutcome, KeyLists, OutcomeRecord};
 use crate::config::LabelKind;
 use crate::eventlog::{EXECUTE, ExecutionPlace, HELD, SubmissionNames, TERMINATED};
@@ -188,6 +189,8 @@ pub struct HoldRecords {
     holds: [OutcomeRecord; HoldRecordKind::ALL.len()],
     /// In the order of [`FirstRunKind::ALL`]; these have no holds and releases.
     first_runs: [OutcomeRecord; FirstRunKind::ALL.len()],
+    /// In the order of [`NEXT_RUN_KINDS`]; these have no holds and releases, either.
+    next_runs: [OutcomeRecord; NEXT_RUN_KINDS.len()],
     /// What ages are measured by: for how long holds that were released by then had lasted, as a
     /// geometric mean. A pool that answers in minutes changes in minutes, one that answers in days
     /// in days; and what was decided before the faults of today began is of no use for them.
@@ -200,11 +203,25 @@ impl HoldRecords {
         &self.holds[kind as usize]
     }
 
+    /// How the next runs after such holds went, by [`NEXT_RUN_KINDS`]: a success is one that got past
+    /// the point at which the run before the hold had ended.
+    pub(super) fn next_runs(&self) -> &[OutcomeRecord; NEXT_RUN_KINDS.len()] {
+        &self.next_runs
+    }
+
     /// The record of jobs that terminated without having been held, with exit code 0 or not.
     pub fn first_runs(&self, kind: FirstRunKind) -> &OutcomeRecord {
         &self.first_runs[kind as usize]
     }
 }
+
+/// What holds have in common whose next runs are one record.
+pub(super) const NEXT_RUN_KINDS: [HoldRecordKind; 4] = [
+    HoldRecordKind::Code,
+    HoldRecordKind::Owner,
+    HoldRecordKind::Cluster,
+    HoldRecordKind::Reason,
+];
 
 /// The holds of a store and the first runs of its jobs, by what they have in common.
 #[derive(Debug)]
@@ -213,6 +230,8 @@ pub(super) struct RecordHistory {
     groups: Vec<KeyGroups>,
     /// In the same order.
     holds: Vec<KeyedOutcomes>,
+    /// In the order of [`NEXT_RUN_KINDS`], by the groups of the holds.
+    next_runs: Vec<KeyedOutcomes>,
     /// In the order of [`FirstRunKind::ALL`], by the groups of the holds.
     first_runs: Vec<KeyedOutcomes>,
     hold_lengths: HoldLengths,
@@ -227,6 +246,10 @@ impl RecordHistory {
             .par_iter()
             .map(|&kind| found.keyed(kind))
             .collect();
+        let next_runs = NEXT_RUN_KINDS
+            .par_iter()
+            .map(|&kind| found.keyed_next_runs(kind, &groups[kind as usize]))
+            .collect();
 
         let runs = RecordedRuns::of_all_jobs(&jobs, &cuts, &groups);
         let first_runs = FirstRunKind::ALL
@@ -236,6 +259,7 @@ impl RecordHistory {
         RecordHistory {
             groups,
             holds,
+            next_runs,
             first_runs,
             hold_lengths: HoldLengths::new(found.lengths_ms),
         }
@@ -259,6 +283,10 @@ impl RecordHistory {
                 let lists = self.first_runs[kind as usize].lists(group);
                 lists.until(asked.asked_ms)
             }),
+            next_runs: std::array::from_fn(|place| {
+                let group = group_of[NEXT_RUN_KINDS[place] as usize];
+                self.next_runs[place].lists(group).until(asked.asked_ms)
+            }),
             asked_ms: asked.asked_ms,
             half_life_ms: self.hold_lengths.mean_ms(asked.asked_ms),
         }
@@ -272,6 +300,8 @@ pub(super) struct KnownOutcomes<'a> {
     holds: [KeyLists<'a>; HoldRecordKind::ALL.len()],
     /// In the order of [`FirstRunKind::ALL`].
     first_runs: [KeyLists<'a>; FirstRunKind::ALL.len()],
+    /// In the order of [`NEXT_RUN_KINDS`].
+    next_runs: [KeyLists<'a>; NEXT_RUN_KINDS.len()],
     asked_ms: i64,
     half_life_ms: f32,
 }
@@ -288,6 +318,7 @@ impl<'a> KnownOutcomes<'a> {
         HoldRecords {
             holds: self.holds.each_ref().map(record),
             first_runs: self.first_runs.each_ref().map(record),
+            next_runs: self.next_runs.each_ref().map(record),
             half_life_ms: self.half_life_ms,
         }
     }
@@ -299,6 +330,8 @@ struct RecordedHolds {
     /// The keys of each, in the order of [`HoldRecordKind::ALL`].
     keys: Vec<[u64; HoldRecordKind::ALL.len()]>,
     timed: TimedOutcomes,
+    /// Whether the next run after each got past the point of the hold.
+    next_runs: Vec<(DatedOutcome, u32)>,
     /// When each release was, and how long the hold before it had lasted.
     lengths_ms: Vec<(i64, i64)>,
 }
@@ -314,6 +347,7 @@ impl RecordedHolds {
                 released: Vec::with_capacity(holds),
                 decided: Vec::with_capacity(holds),
             },
+            next_runs: Vec::with_capacity(holds),
             lengths_ms: Vec::with_capacity(holds),
         }
     }
@@ -363,6 +397,13 @@ impl RecordedHolds {
                 let outcome = DatedOutcome::new(decided_ms, is_success);
                 self.timed.decided.push((outcome, index));
             }
+            let is_seen = |outcome: &DatedOutcome| {
+                let until_ms = outcome.decided_ms();
+                !(gaps.iter()).any(|gap| gap.from_ms < until_ms && hold_ms < gap.to_ms)
+            };
+            if let Some(outcome) = next_run_outcome(&job.history, &cycle).filter(is_seen) {
+                self.next_runs.push((outcome, index));
+            }
         }
     }
 
@@ -373,6 +414,7 @@ impl RecordedHolds {
         append_moved(&mut self.timed.held, later.timed.held, first);
         append_moved(&mut self.timed.released, later.timed.released, first);
         append_moved(&mut self.timed.decided, later.timed.decided, first);
+        append_moved(&mut self.next_runs, later.next_runs, first);
         self.lengths_ms.append(&mut later.lengths_ms);
     }
 
@@ -382,6 +424,14 @@ impl RecordedHolds {
             KeyGroups::of_keys(self.keys.iter().map(|keys| keys[kind as usize]));
         let keyed = KeyedOutcomes::new(groups.len(), &group_of, &self.timed);
         (groups, keyed)
+    }
+
+    /// How the next runs went, by the `groups` of `kind`.
+    fn keyed_next_runs(&self, kind: HoldRecordKind, groups: &KeyGroups) -> KeyedOutcomes {
+        let group_of: Vec<u32> = (self.keys.iter())
+            .map(|keys| groups.group(keys[kind as usize]).unwrap_or(NO_GROUP))
+            .collect();
+        KeyedOutcomes::of_outcomes(groups.len(), &group_of, &self.next_runs)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The run of a job that ended with a hold.
 
 use crate::eventlog::{EXECUTE, ExecutionPlace, HELD, RELEASED, RunUsage, SUBMIT};
-use crate::events::StoredJob;
+use crate::events::{JobHistory, StoredJob};
 
 /// The run before a hold. What no event says is `None`, and so is all of a job that did not begin to
 /// execute since the hold before.
@@ -28,7 +28,7 @@ impl LastRun {
         let history = &job.history;
         let numbers = &history.number[..hold];
         let starts = numbers.iter().filter(|&&number| number == EXECUTE).count();
-        let start = last_start(job, hold);
+        let start = last_start(&job.history, hold);
 
         let wait_end = start.unwrap_or(hold);
         let queued = numbers[..wait_end]
@@ -73,14 +73,14 @@ pub(super) fn place_before(job: &StoredJob<'_>, hold: usize) -> ExecutionPlace {
     if of_hold.host != 0 {
         return of_hold;
     }
-    last_start(job, hold).map_or(of_hold, |start| job.execution_place(start))
+    last_start(&job.history, hold).map_or(of_hold, |start| job.execution_place(start))
 }
 
 /// The place of the last event 001 before event `hold`, unless it was before the hold before.
-fn last_start(job: &StoredJob<'_>, hold: usize) -> Option<usize> {
+pub(super) fn last_start(history: &JobHistory<'_>, hold: usize) -> Option<usize> {
     let begins_or_ends = |number: &u16| matches!(*number, EXECUTE | HELD);
-    let at = (job.history.number[..hold].iter()).rposition(begins_or_ends)?;
-    (job.history.number[at] == EXECUTE).then_some(at)
+    let at = (history.number[..hold].iter()).rposition(begins_or_ends)?;
+    (history.number[at] == EXECUTE).then_some(at)
 }
 
 /// Whole seconds; 0 where `to_ms` comes first.

@@ -22,6 +22,7 @@ mod labelled_holds;
 mod last_run;
 mod life_spans;
 mod log_count;
+mod next_run;
 mod outcome_record;
 mod pool_history;
 mod recent_activity;

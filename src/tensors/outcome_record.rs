@@ -268,6 +268,20 @@ pub(super) const FIRST_RUN_COLUMNS: [RecordColumn; 4] = [
     }),
 ];
 
+/// The columns of a record of next runs, whose success is that they got past.
+pub(super) const NEXT_RUN_COLUMNS: [RecordColumn; 4] = [
+    ("last_3", |rated| rated.balance_of(rated.record.last_3, 1.0)),
+    ("last_10", |rated| {
+        rated.balance_of(rated.record.last_10, 1.0)
+    }),
+    ("since_past", |rated| {
+        rated.nearness(rated.record.since_success_ms)
+    }),
+    ("since_stopped", |rated| {
+        rated.nearness(rated.record.since_failure_ms)
+    }),
+];
+
 impl RatedRecord<'_> {
     /// The success of a part of the record, drawn to that of the whole.
     fn balance_of(&self, counts: OutcomeCounts, prior_cases: f32) -> f32 {

@@ -1,9 +1,11 @@
 //! What is known of a hold → numbers near 1 for a model, each with a name, by group.
 
-use super::hold_records::{FirstRunKind, HoldRecordKind, HoldRecords};
+use super::hold_records::{FirstRunKind, HoldRecordKind, HoldRecords, NEXT_RUN_KINDS};
 use super::known_facts::KnownFacts;
 use super::log_count::log_count;
-use super::outcome_record::{FIRST_RUN_COLUMNS, HOLD_RECORD_COLUMNS, RatedRecord};
+use super::outcome_record::{
+    FIRST_RUN_COLUMNS, HOLD_RECORD_COLUMNS, NEXT_RUN_COLUMNS, RatedRecord,
+};
 use super::recent_events::RECENT_FRAMES;
 use super::subcode_family::subcode_family;
 use crate::config::FeatureGroup;
@@ -140,6 +142,12 @@ fn add_names(group: FeatureGroup, names: &mut Vec<String>) {
                 names.extend(columns.map(|(column, _)| format!("first_{}_{column}", kind.name())));
             }
         }
+        FeatureContent::NextRuns => {
+            for kind in NEXT_RUN_KINDS {
+                let columns = NEXT_RUN_COLUMNS.iter();
+                names.extend(columns.map(|(column, _)| format!("next_{}_{column}", kind.name())));
+            }
+        }
         FeatureContent::RecentEvents => {
             for (counted, _) in RECENT_COLUMNS {
                 names.extend(RECENT_FRAMES.map(|frames| format!("{counted}_{frames}")));
@@ -154,6 +162,7 @@ enum FeatureContent {
     Facts(&'static [FactColumn]),
     Record(HoldRecordKind),
     FirstRuns,
+    NextRuns,
     RecentEvents,
 }
 
@@ -171,6 +180,7 @@ impl FeatureContent {
             FeatureGroup::RecordHost => FeatureContent::Record(HoldRecordKind::Host),
             FeatureGroup::RecordSlot => FeatureContent::Record(HoldRecordKind::Slot),
             FeatureGroup::FirstRuns => FeatureContent::FirstRuns,
+            FeatureGroup::NextRuns => FeatureContent::NextRuns,
             FeatureGroup::ClusterState => FeatureContent::Facts(&CLUSTER_COLUMNS),
             FeatureGroup::RecentEvents => FeatureContent::RecentEvents,
             FeatureGroup::LastRun => FeatureContent::Facts(&RUN_COLUMNS),
@@ -198,6 +208,16 @@ impl KnownFacts {
                     for kind in FirstRunKind::ALL {
                         let rated = rates.of_first_runs(&self.records, kind);
                         statics.extend(FIRST_RUN_COLUMNS.iter().map(|(_, value)| value(&rated)));
+                    }
+                }
+                FeatureContent::NextRuns => {
+                    for record in self.records.next_runs() {
+                        let rated = RatedRecord {
+                            record,
+                            rate: UNKNOWN_RATE,
+                            half_life_ms: self.records.half_life_ms,
+                        };
+                        statics.extend(NEXT_RUN_COLUMNS.iter().map(|(_, value)| value(&rated)));
                     }
                 }
                 FeatureContent::RecentEvents => {

@@ -30,10 +30,20 @@ pub(in crate::pipelines) enum SplitColumns<'a> {
     Drawn(&'a mut DrawnColumns),
 }
 
+/// Where a drawn column is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pipelines) enum SplitPlace {
+    /// Where that gains most.
+    Best,
+    /// Between two bins that are drawn, too.
+    Drawn,
+}
+
 /// Draws columns for one node after another.
 #[derive(Debug)]
 pub(in crate::pipelines) struct DrawnColumns {
     count: usize,
+    place: SplitPlace,
     /// All places, in an order that draws change.
     places: Vec<usize>,
     generator: ChaCha8Rng,
@@ -42,9 +52,15 @@ pub(in crate::pipelines) struct DrawnColumns {
 impl DrawnColumns {
     /// Draws `count` of `f` columns for every node, and more where all of these have one value
     /// each, as scikit-learn does.
-    pub(in crate::pipelines) fn new(count: usize, f: usize, generator: ChaCha8Rng) -> DrawnColumns {
+    pub(in crate::pipelines) fn new(
+        count: usize,
+        place: SplitPlace,
+        f: usize,
+        generator: ChaCha8Rng,
+    ) -> DrawnColumns {
         DrawnColumns {
             count,
+            place,
             places: (0..f).collect(),
             generator,
         }
@@ -55,6 +71,22 @@ impl DrawnColumns {
         let other = self.generator.random_range(drawn..self.places.len());
         self.places.swap(drawn, other);
         self.places[drawn]
+    }
+
+    /// The split of a column whose bins with rows are `filled`.
+    fn split(
+        &mut self,
+        search: &SplitSearch<'_>,
+        filled: &[FilledBin],
+        missing_bin: usize,
+    ) -> Option<ColumnSplit> {
+        match self.place {
+            SplitPlace::Best => search.best_split(filled, missing_bin),
+            SplitPlace::Drawn => {
+                let draw_last = |bins| self.generator.random_range(bins);
+                search.drawn_split(filled, missing_bin, draw_last)
+            }
+        }
     }
 }
 
@@ -210,7 +242,7 @@ impl TreeGrower<'_> {
                     let binned = &self.columns[column];
                     self.histogram.list_filled(binned, rows, &mut self.filled);
                     has_choice |= self.filled.len() > 1;
-                    let split = search.best_split(&self.filled, binned.missing_bin());
+                    let split = drawn.split(&search, &self.filled, binned.missing_bin());
                     keep_better(&mut best, column, split);
                 }
                 best
@@ -405,7 +437,12 @@ mod tests {
     const ALL_COLUMNS: SplitColumns<'_> = SplitColumns::Fixed(&[0, 1, 2]);
 
     fn draw_one() -> DrawnColumns {
-        DrawnColumns::new(1, 3, crate::seed::generator(1, "drawn columns", &[]))
+        DrawnColumns::new(
+            1,
+            SplitPlace::Best,
+            3,
+            crate::seed::generator(1, "drawn columns", &[]),
+        )
     }
 
     #[test]

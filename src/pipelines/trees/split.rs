@@ -5,6 +5,8 @@
 //! is what a mean explains of the sum of squares. For rows of two classes that is half of Gini's
 //! impurity.
 
+use std::ops::Range;
+
 use super::histogram::{FilledBin, GradientSum};
 
 /// What makes a split good, and a leaf's value.
@@ -104,10 +106,7 @@ impl<'a> SplitSearch<'a> {
         filled: &[FilledBin],
         missing_bin: usize,
     ) -> Option<ColumnSplit> {
-        let (known, missing) = match filled.split_last() {
-            Some((last, known)) if usize::from(last.bin) == missing_bin => (known, Some(last.sum)),
-            _ => (filled, None),
-        };
+        let (known, missing) = part_missing(filled, missing_bin);
 
         let mut best = None;
         let mut below = GradientSum::default();
@@ -118,18 +117,61 @@ impl<'a> SplitSearch<'a> {
                 last: next.bin,
                 next: known.get(at + 1).map_or(missing_bin as u8, |next| next.bin),
             };
-            match missing {
-                None => {
-                    let is_heavier = 2 * below.hessian >= self.total.hessian;
-                    self.offer(&mut best, bins, below, is_heavier);
-                }
-                Some(missing) => {
-                    self.offer(&mut best, bins, below, false);
-                    self.offer(&mut best, bins, below.plus(missing), true);
-                }
-            }
+            self.offer_both_ways(&mut best, bins, below, missing);
         }
         best
+    }
+
+    /// A split at a column between two bins that are drawn: known values up to bin `last` go first.
+    /// `draw_last` chooses it, from the first bin that has known values of the node to the one
+    /// before the last. Rows without a value go as in [`SplitSearch::best_split`].
+    pub(super) fn drawn_split(
+        &self,
+        filled: &[FilledBin],
+        missing_bin: usize,
+        draw_last: impl FnOnce(Range<u8>) -> u8,
+    ) -> Option<ColumnSplit> {
+        let (known, missing) = part_missing(filled, missing_bin);
+        let (lowest, highest) = (known.first()?.bin, known.last()?.bin);
+        let last = match missing {
+            _ if lowest < highest => draw_last(lowest..highest),
+            Some(_) => highest,
+            None => return None,
+        };
+
+        let first = known.partition_point(|next| next.bin <= last);
+        let below = known[..first]
+            .iter()
+            .fold(GradientSum::default(), |sum, next| sum.plus(next.sum));
+        let bins = SplitBins {
+            last: known[first - 1].bin,
+            next: known.get(first).map_or(missing_bin as u8, |next| next.bin),
+        };
+        let mut best = None;
+        self.offer_both_ways(&mut best, bins, below, missing);
+        best
+    }
+
+    /// Offers a split whose known values `below` go first, with the rows without a value on either
+    /// side.
+    #[inline]
+    fn offer_both_ways(
+        &self,
+        best: &mut Option<ColumnSplit>,
+        bins: SplitBins,
+        below: GradientSum,
+        missing: Option<GradientSum>,
+    ) {
+        match missing {
+            None => {
+                let is_heavier = 2 * below.hessian >= self.total.hessian;
+                self.offer(best, bins, below, is_heavier);
+            }
+            Some(missing) => {
+                self.offer(best, bins, below, false);
+                self.offer(best, bins, below.plus(missing), true);
+            }
+        }
     }
 
     /// Puts a split in place of the best one so far, if it is better and both sides have enough.
@@ -155,6 +197,14 @@ impl<'a> SplitSearch<'a> {
                 first,
             });
         }
+    }
+}
+
+/// The bins of known values, and the sum of the rows without one, if there are any.
+fn part_missing(filled: &[FilledBin], missing_bin: usize) -> (&[FilledBin], Option<GradientSum>) {
+    match filled.split_last() {
+        Some((last, known)) if usize::from(last.bin) == missing_bin => (known, Some(last.sum)),
+        _ => (filled, None),
     }
 }
 
@@ -260,5 +310,44 @@ mod tests {
             found.map(|found| (found.bins.last, found.missing_first)),
             Some((1, false))
         );
+    }
+
+    #[test]
+    fn a_drawn_split_is_at_the_place_that_is_drawn() {
+        let bins = filled(&[(2, -2, 3), (5, 0, 3), (8, -1, 3)]);
+        let total = bins
+            .iter()
+            .fold(GradientSum::default(), |sum, next| sum.plus(next.sum));
+        let search = SplitSearch::new(&NO_PENALTY, total);
+        let at = |last: u8| {
+            let draw_last = |bins: Range<u8>| {
+                assert_eq!(bins, 2..8);
+                last
+            };
+            search.drawn_split(&bins, 9, draw_last).expect("a split")
+        };
+        // Bins that nobody is in are between the same rows.
+        for (last, lower) in [(2, 2), (4, 2), (5, 5), (7, 5)] {
+            assert_eq!(at(last).bins.last, lower);
+        }
+        assert_eq!(at(2).first, bins[0].sum);
+        assert_eq!(at(5).first, bins[0].sum.plus(bins[1].sum));
+        // What is drawn need not be the best.
+        assert!(at(5).gain < at(2).gain);
+    }
+
+    #[test]
+    fn a_drawn_split_of_one_value_parts_what_is_missing() {
+        let nothing_to_draw = |_: Range<u8>| unreachable!("there is one bin");
+        let of = |bins: &[(u8, i64, i64)]| {
+            let bins = filled(bins);
+            let total = bins
+                .iter()
+                .fold(GradientSum::default(), |sum, next| sum.plus(next.sum));
+            SplitSearch::new(&NO_PENALTY, total).drawn_split(&bins, 9, nothing_to_draw)
+        };
+        let found = of(&[(3, 0, 3), (9, -2, 2)]).expect("a split");
+        assert_eq!((found.bins.last, found.missing_first), (3, false));
+        assert!(of(&[(3, -1, 3)]).is_none() && of(&[(9, -1, 3)]).is_none() && of(&[]).is_none());
     }
 }
