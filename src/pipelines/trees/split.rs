@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_drawn_split_is_at_the_place_that_is_drawn() {
-        let bins = filled(&[(2, -2, 3), (5, 0, 3), (8, -1, 3)]);
+        let bins = filled(&[(2, -2, 3), (5, 0, 3), (8, 0, 3)]);
         let total = bins
             .iter()
             .fold(GradientSum::default(), |sum, next| sum.plus(next.sum));
