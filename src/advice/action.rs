@@ -1,9 +1,9 @@
 //! What to do with a held job.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What to do with a held job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldAction {
     /// Release it as it is.
@@ -34,7 +34,7 @@ impl HoldAction {
 }
 
 /// How sure an answer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerFirmness {
     /// Such answers were right as often as `advice.precision` asks for.

@@ -2,6 +2,8 @@
 
 mod action;
 mod advice_basis;
+mod answer_check;
+mod answer_ledger;
 mod cause_groups;
 mod cause_words;
 mod codes;
@@ -18,6 +20,8 @@ mod wording;
 
 pub use action::{AnswerFirmness, HoldAction};
 pub use advice_basis::{AdviceBasis, ModelOrigin, ModelSkill};
+pub use answer_check::{AnswerCheck, AnswerOutcomes, check_answers};
+pub use answer_ledger::{GivenAnswer, read_answers, record_answers};
 pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_cause};
 pub use codes::{HoldRule, code_meaning, code_rule};
 pub use held_jobs::{JobSelection, asking_words, check_selections};

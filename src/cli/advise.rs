@@ -38,6 +38,9 @@ pub struct AdviseArgs {
     /// Print the advice as JSON
     #[arg(long, group = "view")]
     pub json: bool,
+    /// Say what came of the answers given earlier, by the log read now
+    #[arg(long, conflicts_with_all = ["lists_jobs", "long", "ids", "jobs", "queue", "at"])]
+    pub check: bool,
     #[command(flatten)]
     #[expect(
         missing_docs,

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::advice_sources::{AdviceSources, read_queue};
 use super::logs::read_store;
 use super::text::advice::{AdviceView, action_word, long_text};
-use super::text::{advice_jobs, advice_page};
+use super::text::{advice_jobs, advice_page, answer_check};
 use super::trained_run;
 use crate::advice::{
     self, AdviceBasis, JobAdvice, JobSelection, LogWords, answer_rank, cause_name,
@@ -21,6 +21,9 @@ use crate::training::TrainedModel;
 /// is.
 pub fn run(args: &AdviseArgs) -> Result<u8> {
     let sources = AdviceSources::find(args)?;
+    if args.check {
+        return check(args, &sources);
+    }
     let (config, selections) = (&sources.config, &sources.selections);
     ensure!(
         !(args.queue.as_deref() == Some("-") && sources.logs.iter().any(|log| is_stdin(log))),
@@ -65,11 +68,36 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
 
     let is_one_job = matches!(selections[..], [JobSelection::Job(..)]);
     print_view(args, &view, is_one_job)?;
+    if args.at.is_none() {
+        record(&sources.results, &view);
+    }
     Ok(if is_one_job || args.exit_code {
         advice::exit_code(&view.chosen)
     } else {
         EXIT_DONE
     })
+}
+
+/// Says what came of the answers given earlier.
+fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
+    let given = advice::read_answers(&sources.results)?;
+    let store = read_store(&sources.logs, args.year, &sources.config, None)?;
+    let check = advice::check_answers(&given, &store);
+    if args.json {
+        output::print_json(&answer_check::document(&check))?;
+    } else {
+        output::print(&answer_check::summary(&check))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Keeps what was said beside the run. Where that cannot be, as in a run of somebody else, it is not.
+fn record(results: &Path, view: &AdviceView<'_>) {
+    if let Err(error) = advice::record_answers(results, &view.chosen, view.basis.asked_ms) {
+        output::note(&format!(
+            "note: these answers are not kept for `--check`: {error:#}"
+        ));
+    }
 }
 
 fn now_ms() -> i64 {

@@ -4,6 +4,7 @@ mod place;
 
 mod advise;
 mod advise_sources;
+mod answer_check;
 mod collect;
 mod config;
 mod dag;

@@ -3,6 +3,7 @@
 pub(super) mod advice;
 pub(super) mod advice_jobs;
 pub(super) mod advice_page;
+pub(super) mod answer_check;
 pub(super) mod changes;
 pub(super) mod evaluation;
 pub(super) mod events;

@@ -1,0 +1,90 @@
+//! What came of answers, to people and to programs.
+
+use serde::Serialize;
+
+use super::advice::action_word;
+use crate::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes};
+use crate::output;
+
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
+/// The check of answers as one JSON document: docs/json.md.
+#[derive(Debug, Serialize)]
+pub(in crate::cmd) struct AnswerCheckDocument<'a> {
+    schema_version: u32,
+    #[serde(flatten)]
+    check: &'a AnswerCheck,
+}
+
+/// The JSON document of `check`.
+pub(in crate::cmd) fn document(check: &AnswerCheck) -> AnswerCheckDocument<'_> {
+    AnswerCheckDocument {
+        schema_version: SCHEMA_VERSION,
+        check,
+    }
+}
+
+/// A line an answer.
+pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
+    let Some(since_ms) = check.since_ms else {
+        return "no answer was given yet: `poolcast advise` gives and keeps them\n".to_owned();
+    };
+    let names = [
+        "answer",
+        "given",
+        "held",
+        "released",
+        "decided",
+        "succeeded",
+        "right",
+    ];
+    let mut table = vec![names.map(str::to_owned).to_vec()];
+    for row in &check.answers {
+        table.push(cells(row));
+    }
+    let mut text = format!(
+        "Answers given since {}, and what came of the jobs until {}\n{}",
+        output::utc_time(since_ms),
+        output::utc_time(check.log_end_ms),
+        output::aligned_table(&table)
+    );
+    let not_in_log: usize = check.answers.iter().map(|row| row.not_in_log).sum();
+    if not_in_log > 0 {
+        text.push_str(&format!(
+            "the log does not tell of {}\n",
+            output::counted(not_in_log, "hold")
+        ));
+    }
+    text.push_str("right: success after release, failure after the others; no log tells what was mended before a release\n");
+    text
+}
+
+fn cells(row: &AnswerOutcomes) -> Vec<String> {
+    let number = |n: usize| output::with_commas(n as u64);
+    let word = match row.firmness {
+        Some(AnswerFirmness::Firm) => "",
+        Some(AnswerFirmness::Probable) => " (probably)",
+        None => " (by rule)",
+    };
+    let is_answer = row.right.is_some();
+    let right = row
+        .right
+        .filter(|_| row.decided > 0)
+        .map_or("-".to_owned(), |right| {
+            format!("{:.0} %", 100.0 * right as f64 / row.decided as f64)
+        });
+    vec![
+        format!(
+            "{}{}",
+            action_word(row.action),
+            if is_answer { word } else { "" }
+        ),
+        number(row.given),
+        number(row.still_held),
+        number(row.released),
+        number(row.decided),
+        number(row.succeeded),
+        right,
+    ]
+}

@@ -1,0 +1,104 @@
+//! `poolcast advise --check`: what came of answers given earlier.
+
+use std::io::Read as _;
+
+use crate::place::Place;
+
+/// A run of its own, and the bundled log up to 02:15.
+fn place() -> Place {
+    let place = Place::with_log();
+    place.copy("run", "mine");
+    let _ = fs_err::remove_file(place.path("mine/answers.jsonl"));
+    let mut log = String::new();
+    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
+    liblzma::read::XzDecoder::new(file)
+        .read_to_string(&mut log)
+        .expect("read");
+    let end = log
+        .find(") 11/21 02:15:00")
+        .expect("a record of that second");
+    let end = log[..end].rfind("...\n").expect("the end of a record") + 4;
+    place.write("EventLog", &log[..end]);
+    place
+}
+
+#[test]
+fn answers_are_held_against_what_came_of_the_jobs() {
+    let place = place();
+    let none = place.stdout("advise mine --log EventLog --check");
+    assert_eq!(
+        none,
+        "no answer was given yet: `poolcast advise` gives and keeps them\n"
+    );
+
+    let given = place.json("advise mine --log EventLog --json");
+    let ledger = || fs_err::read_to_string(place.path("mine/answers.jsonl")).expect("kept");
+    let first = ledger();
+    let held = given["held"].as_u64().expect("a number") as usize;
+    assert_eq!(first.lines().count(), held);
+    assert!(
+        !first.contains("tester") && !first.contains("No such file"),
+        "{first}"
+    );
+    place.stdout("advise mine --log EventLog --jobs");
+    assert_eq!(ledger(), first, "the same answer is not kept twice");
+
+    insta::assert_snapshot!(place.stdout("advise mine --log EventLog.xz --check"), @"
+    Answers given since 2026-11-21 02:14:59 UTC, and what came of the jobs until 2026-11-21 02:26:17 UTC
+    answer          given  held  released  decided  succeeded  right
+    fix (by rule)       5     0         5        5          0  100 %
+    fix (probably)      9     0         9        9          0  100 %
+    leave               1     0         1        1          0      -
+    none               13     0        12       12          1      -
+    right: success after release, failure after the others; no log tells what was mended before a release
+    ");
+    let check = place.json("advise mine --log EventLog.xz --check --json");
+    let rows = check["answers"].as_array().expect("a list");
+    let sum = |key: &str| {
+        rows.iter()
+            .map(|row| row[key].as_u64().unwrap_or(0))
+            .sum::<u64>() as usize
+    };
+    assert_eq!(sum("given"), held);
+    assert!(
+        sum("decided") <= sum("released") && sum("released") + sum("still_held") <= held,
+        "{check}"
+    );
+    assert_eq!(check["since_ms"], given["asked_ms"]);
+
+    // A killed call leaves part of a line.
+    place.write("mine/answers.jsonl", &first[..first.len() - 20]);
+    place.stdout("advise mine --log EventLog");
+    let again = place.json("advise mine --log EventLog.xz --check --json");
+    assert_eq!(again["answers"], check["answers"]);
+}
+
+#[test]
+fn a_ledger_that_is_none_of_ours_is_named_and_no_reason_to_be_silent() {
+    let place = place();
+    fs_err::create_dir(place.path("mine/answers.jsonl")).expect("made");
+    let said = place.run("advise mine --log EventLog --jobs");
+    assert_eq!(said.code, Some(0), "{said}");
+    assert!(
+        said.stderr
+            .starts_with("note: these answers are not kept for `--check`"),
+        "{said}"
+    );
+    fs_err::remove_dir(place.path("mine/answers.jsonl")).expect("removed");
+
+    place.write("mine/answers.jsonl", "{\"version\": 9}\n");
+    insta::assert_snapshot!(place.run("advise mine --log EventLog --check"), @"
+    exit 2
+    error: `mine/answers.jsonl` is of version 9, and this build reads 1
+
+    hint: move it away, and the next answers begin another
+    ");
+    place.write("mine/answers.jsonl", "{\u{1b}[31m}\n");
+    insta::assert_snapshot!(place.run("advise mine --log EventLog --check"), @"
+    exit 2
+    error: `mine/answers.jsonl` has a damaged line
+      caused by: key must be a string at line 1 column 2
+
+    hint: move it away, and the next answers begin another
+    ");
+}
