@@ -13,6 +13,7 @@ mod docs;
 mod evaluate;
 mod help;
 mod hostile;
+mod json_documents;
 mod leftovers;
 mod nodes;
 mod parse;
