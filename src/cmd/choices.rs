@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::flags::{flag, flags};
+use super::text;
 use crate::cli::{SweepChoiceArgs, SweepInitArgs};
 use crate::config::Config;
 use crate::error::{HintedError, hinted, too_early};
@@ -197,7 +198,8 @@ fn print_chosen(sweep: &SweepFolder, chosen: &ChosenTrial<'_>) -> Result<()> {
     output::print(&importance_rows(choice))?;
 
     let dir = sweep::trial_dir(&sweep.dir, row.trial);
-    output::print(&format!("its model is in {}\n", escape::path(&dir)))
+    output::print(&format!("its model is in {}\n", escape::path(&dir)))?;
+    output::print(&text::trials::refitted_line(&dir))
 }
 
 /// The scores on further splits, a line each.

@@ -15,7 +15,7 @@ use crate::pipelines::FittedPipeline;
 use crate::sweep::{self, SWEEP, SplitChoice, SweepFolder};
 use crate::tables::{OutputCells, OutputTable, read_new_rows};
 use crate::tensors::{Dataset, TENSORS_FORMAT};
-use crate::training::{FIT, HoldPrediction, TrainedModel, predict_holds, predict_samples};
+use crate::training::{FIT, HoldPrediction, RunModels, predict_holds, predict_samples};
 use crate::{condor, manifest, output};
 
 /// What stands for standard output.
@@ -175,19 +175,19 @@ fn predict_with_network(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     );
 
     let dir = sweep::resolve_run(dir)?;
-    let model = TrainedModel::open(&dir)?;
+    let models = RunModels::open(&dir)?;
     let Some(input) = &args.input else {
         let store = read_store(&args.logs, args.year, &Config::read(&dir)?, None)?;
-        return Ok(hold_table(&predict_holds(&store, &model)?));
+        return Ok(hold_table(&predict_holds(&store, &models)?));
     };
 
     let format = manifest::format_name(input)?;
     let predictions = match format.as_deref() {
         Some(name) if name == TENSORS_FORMAT.name => {
-            predict_samples(&Dataset::open(input)?, &model)?
+            predict_samples(&Dataset::open(input)?, &models)?
         }
         Some(name) if name == EVENTS_FORMAT.name => {
-            predict_holds(&EventStore::open(input)?, &model)?
+            predict_holds(&EventStore::open(input)?, &models)?
         }
         _ => bail!(hinted(
             format!(

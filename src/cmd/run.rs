@@ -11,7 +11,7 @@ use super::flags::{flag, flags};
 use super::preparation::begin_sweep;
 use super::text::advice::{AdviceDocument, AdviceView};
 use super::text::changes::RunChanges;
-use super::whole_sweep::run_to_end;
+use super::whole_sweep::{refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
 use crate::advice::{self, AdviceBasis, JobAdvice};
 use crate::cli::RunArgs;
@@ -23,7 +23,7 @@ use crate::sweep::{
     events_dir,
 };
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
-use crate::training::{ModelEvaluation, TrainedModel};
+use crate::training::{ModelEvaluation, RunModels, TrainedModel};
 use crate::{escape, files, manifest, output};
 
 /// What `report.json` says.
@@ -57,24 +57,25 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     if args.overwrite {
         files::remove_all(["trials", "tensors"].map(|name| config.out.join(name)))?;
     }
-    if !run_to_end(&sweep, threads, Duration::MAX, sweep::DEFAULT_KEEP)? {
+    let is_over = run_to_end(&sweep, threads, Duration::MAX, sweep::DEFAULT_KEEP)?;
+    if !is_over || !refit_best(&sweep, &sweep.dir)? {
         return Ok(EXIT_RETRY);
     }
 
     let finished = FinishedSweep::open(&sweep, &config)?;
     let evaluation = trained_run::score(
-        &finished.model,
+        &finished.models.judged,
         &sweep::trial_dir(&config.out, finished.best.trial),
         &finished.dataset,
         SplitSide::Test,
         config.evaluation.resamples,
         None,
     )?;
-    sweep::write_best_model(&config.out, &finished.best)?;
-    let mut advice = advice::advise(&finished.store, &finished.model, &config.advice, None, None)?;
+    sweep::write_best_model(&config.out, &config.out, &finished.best)?;
+    let mut advice = advice::advise(&finished.store, finished.advisor(), &config.advice, None, None)?;
     let dir = sweep::trial_dir(&config.out, finished.best.trial);
     let origin = trained_run::model_origin(&dir, &config.out);
-    let basis = AdviceBasis::new(&finished.store, &finished.model, origin, None);
+    let basis = AdviceBasis::new(&finished.store, finished.advisor(), origin, None);
 
     let report = RunReport {
         events: &finished.store.summary,
@@ -171,8 +172,8 @@ struct FinishedSweep {
     store: EventStore,
     /// The samples of the best model.
     dataset: Dataset,
-    /// The best model.
-    model: TrainedModel,
+    /// The best model, as it was judged and as it advises.
+    models: RunModels,
 }
 
 impl FinishedSweep {
@@ -194,22 +195,28 @@ impl FinishedSweep {
         Ok(FinishedSweep {
             store: EventStore::open(&events_dir(out))?,
             dataset: Dataset::open(&tensors_of_row(out, winner)?)?,
-            model: TrainedModel::open(&sweep::trial_dir(out, best.trial))?,
+            models: RunModels::open(&sweep::trial_dir(out, best.trial))?,
             rows,
             best,
             choices,
         })
     }
 
+    /// The model that is asked about jobs that are held when the log ends.
+    fn advisor(&self) -> &TrainedModel {
+        self.models.at_moment(self.store.summary.end_ms)
+    }
+
     /// What came of every stage but the last.
     fn text(&self, evaluation: &ModelEvaluation, config: &Config) -> String {
         format!(
-            "Events\n{}\nSamples of the best trial\n{}\n{}{}\nThe best trial on holds it has not seen\n{}everything is in {}\n",
+            "Events\n{}\nSamples of the best trial\n{}\n{}{}\nThe best trial on holds it has not seen\n{}the model that advises has learned from {}\neverything is in {}\n",
             text::events::summary(&self.store.summary),
             text::tensors::summary(&self.dataset.summary),
             self.networks_text(),
             self.pipelines_text(),
             text::evaluation::summary(evaluation),
+            text::trials::learned_words(self.advisor()),
             escape::path(&config.out)
         )
     }

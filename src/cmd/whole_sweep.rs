@@ -1,6 +1,7 @@
 //! A sweep to its end in this process: managed and worked on, with a bar.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -67,6 +68,20 @@ pub(super) fn run_to_end(
         not_over(&managed, sweep);
     }
     Ok(is_over)
+}
+
+/// Fits the best trial of `sweep`, whose trials have all ended, again on all that was decided by the
+/// log's end, and leaves that in `out`; whether it came to its end.
+pub(super) fn refit_best(sweep: &SweepFolder, out: &Path) -> Result<bool> {
+    let stop = stop_signal()?;
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    let say = || "the best trial is fitted again, on all holds of the log".to_owned();
+    let fitted = output::with_progress_notes(say, || sweep::refit_best(sweep, out, &is_stopped));
+    if fitted.is_err() && is_stopped() {
+        output::note("stopped; the same command goes on from there");
+        return Ok(false);
+    }
+    fitted.map(|()| true)
 }
 
 /// How far the trials of a sweep are, counted in epochs; a trial of a pipeline counts as one epoch.

@@ -12,29 +12,27 @@ use super::paths::{BEST_FILE, INFO_FILE, trial_dir};
 use super::trial_row::{hyper_parameters, plain_value};
 use crate::config::Config;
 use crate::tensors::SplitSide;
-use crate::training::{ModelEvaluation, TrainedModel, evaluation_path};
-use crate::{escape, files, manifest, pipelines};
+use crate::training::{ModelEvaluation, RunModels, evaluation_path, refit_dir};
+use crate::{escape, files, manifest, output, pipelines};
 
-/// Writes `best`, of the sweep in `dir`, for programs and for people.
-pub fn write_best_model(dir: &Path, best: &BestModel) -> Result<()> {
-    manifest::write_json(&dir.join(BEST_FILE), best)?;
+/// Writes `best`, of the sweep in `dir`, to `out` for programs and for people.
+pub fn write_best_model(dir: &Path, out: &Path, best: &BestModel) -> Result<()> {
+    manifest::write_json(&out.join(BEST_FILE), best)?;
     files::write_atomic(
-        &dir.join(INFO_FILE),
-        best_model_info(dir, best, None)?.as_bytes(),
+        &out.join(INFO_FILE),
+        best_model_info(dir, out, best)?.as_bytes(),
     )
 }
 
 /// What is known of the best trial: why it was chosen, its scores on the test samples where it was
-/// evaluated on them, its hyper-parameters, where its model is. `evaluation` are those scores, if
-/// they are not beside the model yet.
-pub fn best_model_info(
-    dir: &Path,
-    best: &BestModel,
-    evaluation: Option<&ModelEvaluation>,
-) -> Result<String> {
+/// evaluated on them, its hyper-parameters, where its model is. In `out` are those scores, and the
+/// model fitted again.
+pub fn best_model_info(dir: &Path, out: &Path, best: &BestModel) -> Result<String> {
     let run = trial_dir(dir, best.trial);
-    let trained = TrainedModel::open(&run)?;
-    let file = trial_dir(Path::new(""), best.trial).join(trained.file);
+    let later = trial_dir(out, best.trial);
+    let models = RunModels::open_both(&run, &refit_dir(&later))?;
+    let trained = models.judged;
+    let relative = trial_dir(Path::new(""), best.trial);
     let chosen = best.trials.iter().find(|trial| trial.trial == best.trial);
     let epoch = chosen.and_then(TrialResult::best_epoch);
     let failed: Vec<&TrialResult> = best
@@ -51,14 +49,24 @@ pub fn best_model_info(
     if let Some(epoch) = epoch {
         info.add("epoch", epoch.epoch);
     }
-    info.add("model", file.display());
+    info.add("model", relative.join(trained.file).display());
     info.add("model_sha256", trained.sha256);
+    if let Some(refitted) = models.refitted {
+        let file = refit_dir(&relative).join(refitted.file);
+        info.add("refitted_model", file.display());
+        info.add("refitted_model_sha256", refitted.sha256);
+        info.add("refitted_on_holds", refitted.rates.overall.holds);
+        info.add(
+            "refitted_on_holds_decided_by",
+            output::utc_time(refitted.learned.decided_ms),
+        );
+    }
     info.add("trials", best.trials.len());
     info.add("failed", failed.len());
     for trial in failed {
         info.add("failed_trial", failure_text(trial));
     }
-    add_test_scores(&mut info, &run, evaluation)?;
+    add_test_scores(&mut info, &later)?;
     for (name, value) in hyper_parameters(&Config::read(&run)?) {
         info.add(&name, plain_value(&value));
     }
@@ -91,20 +99,14 @@ fn failure_text(trial: &TrialResult) -> String {
     format!("{}: {why}", trial.trial)
 }
 
-/// Adds the scores of the model in `run` on the test samples: those of `evaluation`, or of the file
-/// beside the model.
-fn add_test_scores(
-    info: &mut InfoLines,
-    run: &Path,
-    evaluation: Option<&ModelEvaluation>,
-) -> Result<()> {
+/// Adds the scores on the test samples that stand in `run`, if there are any.
+fn add_test_scores(info: &mut InfoLines, run: &Path) -> Result<()> {
     let path = evaluation_path(run, SplitSide::Test);
-    let evaluation = match evaluation {
-        Some(evaluation) => evaluation.clone(),
-        None if path.is_file() => manifest::read_json(&path)?,
-        None => return Ok(()),
-    };
+    if !path.is_file() {
+        return Ok(());
+    }
 
+    let evaluation: ModelEvaluation = manifest::read_json(&path)?;
     // The first method is the model; the others are baselines.
     let Some(model) = evaluation.methods.first() else {
         return Ok(());

@@ -9,14 +9,14 @@ use anyhow::{Context as _, Result};
 
 use super::best_model::BestModel;
 use super::best_trial::BestTrial;
-use super::bestmodel_info::best_model_info;
+use super::bestmodel_info::write_best_model;
 use super::choice::{SplitChoice, choose_pipelines};
 use super::csv_table::csv_table;
 use super::folder::{SWEEP, SweepFolder, sweep_key};
 use super::outcome::TrialOutcomes;
 use super::paths::{
-    BEST_FILE, CHOSEN_FILE, INFO_FILE, PREDICTIONS_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE,
-    table_dir, tensors_dir, trial_dir,
+    BEST_FILE, CHOSEN_FILE, PREDICTIONS_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, table_dir,
+    tensors_dir, trial_dir,
 };
 use super::results::choose_model;
 use super::trial_data::trial_dataset_side;
@@ -81,20 +81,21 @@ fn needed_files<'a>(
 
     if let Some(best) = best_model {
         let row = row_of_trial(rows, best.trial)?;
-        let of_model = [
+        let of_network = [
             "manifest.json",
             "model.safetensors",
+            "predictions.safetensors",
             "metrics.json",
+            "history.jsonl",
             "config.yaml",
         ];
-        let of_test_side = ["manifest.json", "test-*.safetensors"];
-        if sweep.config.pipelines.is_empty() {
-            needed.add(&trial_dir(&sweep.dir, best.trial), &of_model);
-            needed.add(&source_dir(sweep, row)?, &of_test_side);
+        let of_trial = if sweep.config.pipelines.is_empty() {
+            &of_network[..]
         } else {
-            needed.add(&trial_dir(&sweep.dir, best.trial), &["*"]);
-            needed.add(&source_dir(sweep, row)?, &["*"]);
-        }
+            &["*"]
+        };
+        needed.add(&trial_dir(&sweep.dir, best.trial), of_trial);
+        needed.add(&source_dir(sweep, row)?, &["*"]);
     }
 
     for row in best_pipelines {
@@ -187,7 +188,8 @@ pub struct EvaluatedChoices {
 }
 
 /// Scores the best trials of the finished `sweep`, and leaves in `out` the scores beside the
-/// model's place, `bestmodel.info` and `selection.json`.
+/// model's place, `bestmodel.info` and `selection.json`. What [`super::refit_best`] left in `out`
+/// stands in `bestmodel.info`, too.
 ///
 /// # Errors
 /// Fails where a model, its tensors or its table are missing.
@@ -232,10 +234,6 @@ fn evaluate_network(
     let beside = trial_dir(out, best.trial);
     fs_err::create_dir_all(&beside)?;
     manifest::write_json(&evaluation_path(&beside, SplitSide::Test), &evaluation)?;
-    manifest::write_json(&out.join(BEST_FILE), &best)?;
-    files::write_atomic(
-        &out.join(INFO_FILE),
-        best_model_info(&sweep.dir, &best, Some(&evaluation))?.as_bytes(),
-    )?;
+    write_best_model(&sweep.dir, out, &best)?;
     Ok((best, evaluation))
 }

@@ -24,6 +24,7 @@ mod pipeline_attempt;
 mod pipeline_draws;
 mod pipeline_fit;
 mod prepare;
+mod refit;
 mod results;
 mod rounds;
 mod status;
@@ -57,6 +58,7 @@ pub use pipeline_fit::{FitTables, PipelineFit, PipelineTask, TrialPredictions};
 pub use prepare::{
     PrepareListener, PrepareStep, begin_sweep, make_tensors, prepare_events, prepare_tables,
 };
+pub use refit::refit_best;
 pub use results::{DEFAULT_KEEP, choose_model, clean_up, trial_rows};
 pub use status::{HeardProcess, RunningTrial, SweepStatus, sweep_status};
 pub use trial_config::{TrialConfig, TrialModel};

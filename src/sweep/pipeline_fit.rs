@@ -18,8 +18,9 @@ use crate::tables::{
 };
 use crate::tensors::TensorSettings;
 use crate::training::{
-    Calibration, ClassScores, FIT, FitScores, FitSummary, RollingPrediction, RollingPredictions,
-    SampleFit, SuccessRates, TimeCut, logit, pipeline_sha256,
+    Calibration, ClassScores, FIT, FitScores, FitSummary, LearnedHolds, RollingPrediction,
+    RollingPredictions, SampleFit, SuccessRates, TimeCut, check_predictions, logit,
+    pipeline_sha256,
 };
 use crate::{files, manifest, pipelines};
 
@@ -51,8 +52,10 @@ pub struct LogSamples {
     pub tensors: TensorSettings,
     /// The digest of the tensors.
     pub tensors_key: String,
-    /// Success by hold code on the samples.
+    /// Success by hold code on the samples that are learned from.
     pub rates: SuccessRates,
+    /// What those are.
+    pub learned: LearnedHolds,
 }
 
 impl FitTables {
@@ -221,6 +224,7 @@ impl PipelineTask {
             tensors: samples.tensors.clone(),
             tensors_key: samples.tensors_key.clone(),
             rates: samples.rates.clone(),
+            learned: samples.learned.clone(),
             calibration: Calibration::fit(rolling, samples.threshold),
             seed: self.seed,
         });
@@ -258,6 +262,31 @@ impl PipelineTask {
             }
             None => self.fit_timed(&tables.train, 0, stop, seconds),
         }
+    }
+
+    /// Fits the rows of `table`, which are all that there are: nothing is left to judge that by.
+    /// `scores` are those of the fit that was judged, and `predictions` what is known to be
+    /// predicted of rows that were not learned from.
+    ///
+    /// # Errors
+    /// As [`PipelineTask::fit`].
+    pub(super) fn refit(
+        &self,
+        table: &FeatureTable,
+        samples: SampleFit,
+        scores: FitScores,
+        predictions: RollingPredictions,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<PipelineFit> {
+        let mut seconds = Vec::new();
+        Ok(PipelineFit {
+            scores,
+            predictions: TrialPredictions::default(),
+            rolling: Some(predictions),
+            samples: Some(samples),
+            model: self.fit_timed(table, 0, stop, &mut seconds)?,
+            seconds,
+        })
     }
 
     /// Fits each fold, and predicts the rows that it did not learn from.
@@ -393,37 +422,40 @@ impl PipelineFit {
     /// Writes it to the directory `dir`: the same bytes for the same `key`.
     pub fn write(&self, dir: &Path, config: &Config, key: &str) -> Result<()> {
         fs_err::create_dir_all(dir)?;
-        match &self.rolling {
-            Some(rolling) => {
-                rolling.write(dir)?;
-            }
+        let predictions_sha256 = match &self.rolling {
+            Some(rolling) => rolling.write(dir)?,
             None => self.predictions.write(dir, key)?,
-        }
+        };
         self.model.write(dir)?;
         config.write(dir)?;
         let summary = FitSummary {
             scores: self.scores.clone(),
             samples: self.samples.clone(),
             pipeline_sha256: pipeline_sha256(dir)?,
+            predictions_sha256,
         };
         manifest::write(dir, FIT, key, &summary)
     }
 }
 
 impl TrialPredictions {
-    fn write(&self, dir: &Path, key: &str) -> Result<()> {
+    /// Writes them to the directory of a trial; returns the digest of the file.
+    fn write(&self, dir: &Path, key: &str) -> Result<String> {
         let TrialPredictions { folds, validation } = self;
         let columns = [("folds", folds), ("validation", validation)];
         let columns = columns.map(|(name, values)| (name.to_owned(), ShardColumn::vector(values)));
-        shard::write(&dir.join(PREDICTIONS_FILE), FIT, &key, columns.to_vec())
+        let bytes = shard::encode(FIT, &key, columns.to_vec())?;
+        files::write_atomic(&dir.join(PREDICTIONS_FILE), &bytes)?;
+        Ok(manifest::sha256(&bytes))
     }
 
     /// Reads those of the trial in `dir`.
     ///
     /// # Errors
-    /// Fails where they were removed, and where there are others than of so many rows.
+    /// Fails where they were removed, and where the manifest speaks of others.
     pub fn read(dir: &Path) -> Result<TrialPredictions> {
         let shard = Shard::open(&dir.join(PREDICTIONS_FILE), FIT)?;
+        check_predictions(dir, shard.bytes())?;
         let column = |name| anyhow::Ok(shard.column::<f32>(name)?.to_vec());
         Ok(TrialPredictions {
             folds: column("folds")?,

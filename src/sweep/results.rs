@@ -52,7 +52,7 @@ pub(super) fn write_results(
         training::remove_checkpoint(&trial_dir(&sweep.dir, row.trial))?;
     }
     if let Ok(best) = best_of_outcomes(sweep, &mut outcomes) {
-        write_best_model(&sweep.dir, &best)?;
+        write_best_model(&sweep.dir, &sweep.dir, &best)?;
     }
 
     if !sweep.config.pipelines.is_empty() {
@@ -142,7 +142,10 @@ pub fn trial_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
 }
 
 /// As [`choose_model`], with one row in memory at a time.
-fn best_of_outcomes(sweep: &SweepFolder, outcomes: &mut TrialOutcomes) -> Result<BestModel> {
+pub(super) fn best_of_outcomes(
+    sweep: &SweepFolder,
+    outcomes: &mut TrialOutcomes,
+) -> Result<BestModel> {
     let mut trials = Vec::new();
     if !sweep.config.data.is_given() {
         for at in 0..outcomes.all().len() {

@@ -18,8 +18,8 @@ use crate::manifest;
 use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use crate::training::{
-    LEARNED_SIDES, RollingPredictions, SuccessRates, TrainedModel, learned_sides, predict_side,
-    sigmoid, time_cuts,
+    LEARNED_SIDES, LearnedHolds, RollingPredictions, SuccessRates, TrainedModel, learned_sides,
+    predict_side, sigmoid, time_cuts,
 };
 
 /// What trials learn from, kept for those that share it.
@@ -92,12 +92,14 @@ fn sample_tables(dataset: &Dataset, training: &TrainingConfig) -> Result<FitTabl
         .iter()
         .map(|side| sample_features(dataset, *side))
         .collect::<Result<_>>()?;
+    let learned = learned_sides(dataset, training.time_cuts);
     let samples = LogSamples {
         cuts: time_cuts(dataset, training.time_cuts)?,
         threshold: training.threshold,
         tensors: dataset.summary.settings.clone(),
         tensors_key: dataset.key.clone(),
-        rates: SuccessRates::learn(dataset, learned_sides(dataset, training.time_cuts))?,
+        rates: SuccessRates::learn(dataset, learned)?,
+        learned: LearnedHolds::new(dataset, learned)?,
     };
     Ok(FitTables {
         train: FeatureTable::concat(&tables),

@@ -85,6 +85,14 @@ pub fn evaluate_run(
         "there are no {} samples to evaluate on",
         side.name()
     );
+    let is_learned = model.tensors_key == dataset.key && model.learned.sides.contains(&side);
+    ensure!(
+        side != SplitSide::Test || !is_learned,
+        hinted(
+            "the model has learned from the test side of these tensors",
+            "evaluate the run that it was fitted again from: the directory above"
+        )
+    );
 
     let logits = model.side_logits(dataset, side)?;
     let labels: Vec<u8> = dataset.column(side, "label")?;

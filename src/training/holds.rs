@@ -5,6 +5,7 @@ use anyhow::Result;
 use rayon::prelude::*;
 
 use super::evaluate::predict_side;
+use super::run_models::RunModels;
 use super::trained_model::{EncodedHolds, TrainedModel};
 use crate::config::LabelKind;
 use crate::events::EventStore;
@@ -105,13 +106,14 @@ pub struct HoldPrediction {
 }
 
 /// Every hold in `store`, whatever followed it, in the order of the store's jobs. Each is asked
-/// about as the model's samples were; those that are held at the end of the log, then.
+/// about as the models' samples were; those that are held at the end of the log, then. Which model
+/// answers, [`RunModels::at_moment`] says.
 ///
 /// # Errors
-/// Fails where the model cannot be asked.
-pub fn predict_holds(store: &EventStore, model: &TrainedModel) -> Result<Vec<HoldPrediction>> {
+/// Fails where a model cannot be asked.
+pub fn predict_holds(store: &EventStore, models: &RunModels) -> Result<Vec<HoldPrediction>> {
     let jobs = store.jobs();
-    let window = model.tensors.window;
+    let window = models.judged.tensors.window;
     let until_ms = known_until_ms(store, &jobs);
     let mut holds: Vec<AskedHold> = Vec::new();
     for (index, job) in (0..).zip(jobs.iter()) {
@@ -122,7 +124,7 @@ pub fn predict_holds(store: &EventStore, model: &TrainedModel) -> Result<Vec<Hol
         }
     }
 
-    let probabilities = HoldModel::new(store, model).probabilities(&holds)?;
+    let probabilities = hold_probabilities(store, models, &holds)?;
     let mut all = Vec::with_capacity(holds.len());
     for (asked, probability) in holds.into_iter().zip(probabilities) {
         let job = jobs.get(asked.job as usize);
@@ -142,11 +144,33 @@ pub fn predict_holds(store: &EventStore, model: &TrainedModel) -> Result<Vec<Hol
     Ok(all)
 }
 
-/// Every sample of `dataset`, side by side.
+/// What the model that is to be asked about each of `holds` says of it.
+fn hold_probabilities(
+    store: &EventStore,
+    models: &RunModels,
+    holds: &[AskedHold],
+) -> Result<Vec<f64>> {
+    let mut probabilities = vec![0.0; holds.len()];
+    for model in models.all() {
+        let is_asked = |at: &usize| std::ptr::eq(models.at_moment(holds[*at].asked_ms), model);
+        let places: Vec<usize> = (0..holds.len()).filter(is_asked).collect();
+        if places.is_empty() {
+            continue;
+        }
+        let asked: Vec<AskedHold> = places.iter().map(|&at| holds[at]).collect();
+        let answers = HoldModel::new(store, model).probabilities(&asked)?;
+        for (at, probability) in places.into_iter().zip(answers) {
+            probabilities[at] = probability;
+        }
+    }
+    Ok(probabilities)
+}
+
+/// Every sample of `dataset`, side by side. Which model answers, [`RunModels::at_moment`] says.
 ///
 /// # Errors
-/// Fails when the tensors are not those the model was made for.
-pub fn predict_samples(dataset: &Dataset, model: &TrainedModel) -> Result<Vec<HoldPrediction>> {
+/// Fails when the tensors are not those the models were made for.
+pub fn predict_samples(dataset: &Dataset, models: &RunModels) -> Result<Vec<HoldPrediction>> {
     let mut all = Vec::new();
     for side in SplitSide::ALL {
         if dataset.is_empty(side) {
@@ -159,7 +183,7 @@ pub fn predict_samples(dataset: &Dataset, model: &TrainedModel) -> Result<Vec<Ho
         let codes: Vec<i32> = dataset.column(side, "hold_code")?;
         let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
 
-        let probabilities = predict_side(model, dataset, side)?;
+        let probabilities = side_probabilities(dataset, side, models, &asked_ms)?;
         for (sample, probability) in probabilities.into_iter().enumerate() {
             all.push(HoldPrediction {
                 side: Some(side),
@@ -175,4 +199,27 @@ pub fn predict_samples(dataset: &Dataset, model: &TrainedModel) -> Result<Vec<Ho
         }
     }
     Ok(all)
+}
+
+/// What the model that is to be asked about each sample of `side` says of it, `[n]`.
+fn side_probabilities(
+    dataset: &Dataset,
+    side: SplitSide,
+    models: &RunModels,
+    asked_ms: &[i64],
+) -> Result<Vec<f64>> {
+    let mut probabilities = vec![0.0; asked_ms.len()];
+    for model in models.all() {
+        let is_asked = |asked_ms: i64| std::ptr::eq(models.at_moment(asked_ms), model);
+        if !asked_ms.iter().any(|&asked_ms| is_asked(asked_ms)) {
+            continue;
+        }
+        let answers = predict_side(model, dataset, side)?;
+        for (at, probability) in answers.into_iter().enumerate() {
+            if is_asked(asked_ms[at]) {
+                probabilities[at] = probability;
+            }
+        }
+    }
+    Ok(probabilities)
 }

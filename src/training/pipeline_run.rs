@@ -10,19 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::baselines::SuccessRates;
 use super::calibration::Calibration;
 use super::classes::ClassScores;
+use super::learned_holds::LearnedHolds;
+use super::run_dir::FIT;
 use crate::config::MetricName;
 use crate::error::hinted;
 use crate::pipelines::{FittedPipeline, PIPELINE_FILE};
-use crate::shard::ArtefactFormat;
 use crate::tensors::TensorSettings;
 use crate::{files, manifest};
-
-/// Directories of fitted pipelines.
-pub const FIT: ArtefactFormat = ArtefactFormat {
-    name: "fit",
-    version: 3,
-    rebuild: "poolcast sweep run DIR",
-};
 
 /// What a fit came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +60,8 @@ pub struct SampleFit {
     pub tensors_key: String,
     /// Success by hold code on the samples that were learned from.
     pub rates: SuccessRates,
+    /// What those are.
+    pub learned: LearnedHolds,
     /// How its probabilities are read.
     pub calibration: Calibration,
     /// The root seed.
@@ -83,6 +79,8 @@ pub struct FitSummary {
     pub samples: Option<SampleFit>,
     /// SHA-256 of the pipeline's file.
     pub pipeline_sha256: String,
+    /// SHA-256 of the file with what was predicted of rows that were not learned from.
+    pub predictions_sha256: String,
 }
 
 /// A pipeline that was fitted to samples of logs, open.

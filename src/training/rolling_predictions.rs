@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use super::run_dir::{PREDICTIONS_FILE, PREDICTIONS_FORMAT};
+use super::run_dir::{PREDICTIONS_FILE, PREDICTIONS_FORMAT, check_predictions};
 use super::scores::sigmoid;
 use crate::manifest;
 use crate::shard::{self, Shard, ShardColumn};
@@ -13,7 +13,7 @@ use crate::shard::{self, Shard, ShardColumn};
 /// The logits of the models of several time cuts, pooled `[p]`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RollingPredictions {
-    /// Which sample each is of, counted over train and validate.
+    /// Which sample each is of, counted over train, validate and test.
     pub samples: Vec<u32>,
     /// The cluster of its job, by the number it has within the tensors.
     pub clusters: Vec<u32>,
@@ -70,9 +70,10 @@ impl RollingPredictions {
     /// Reads those of the run in `dir`.
     ///
     /// # Errors
-    /// Fails when there are none.
+    /// Fails when there are none, and when the manifest speaks of others.
     pub fn read(dir: &Path) -> Result<RollingPredictions> {
         let shard = Shard::open(&dir.join(PREDICTIONS_FILE), PREDICTIONS_FORMAT)?;
+        check_predictions(dir, shard.bytes())?;
         let labels: &[u8] = shard.column("label")?;
         let predictions = RollingPredictions {
             samples: shard.column("sample")?.to_vec(),

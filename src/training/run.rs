@@ -9,13 +9,13 @@ use super::baselines::SuccessRates;
 use super::calibration::Calibration;
 use super::early_stopping;
 use super::epoch::Epoch;
+use super::learned_holds::LearnedHolds;
 use super::metrics::{TrainingMetrics, TrainingStatus};
 use super::rolling_predictions::RollingPredictions;
 use super::run_dir::{CHECKPOINT_FILE, METRICS_FILE, MODEL_FILE, MODEL_FORMAT, RUN_FORMAT};
 use super::samples::static_feature_count;
 use super::settings::TrainingSettings;
 use super::state::{ModelState, TrainingState};
-use super::time_cuts::learned_sides;
 use crate::error::hinted;
 use crate::models::{Device, Model, ModelShape};
 use crate::shard::{self, Shard, ShardColumn};
@@ -42,8 +42,10 @@ pub struct RunSummary {
     pub tensors_key: String,
     /// How it was trained.
     pub training: TrainingSettings,
-    /// Success by hold code on the training samples.
+    /// Success by hold code on the samples that were learned from.
     pub rates: SuccessRates,
+    /// What those are.
+    pub learned: LearnedHolds,
     /// SHA-256 of the model's file.
     pub model_sha256: String,
     /// SHA-256 of the file with what was predicted of samples that were not learned from.
@@ -67,18 +69,29 @@ pub struct TrainingRun {
     pub metrics: TrainingMetrics,
 }
 
-impl TrainingRun {
+/// A training that has come to its end.
+pub(super) struct FinishedTraining<'a> {
+    pub(super) key: &'a str,
+    pub(super) dataset: &'a Dataset,
+    pub(super) settings: &'a TrainingSettings,
+    pub(super) state: TrainingState,
+    /// What was predicted of samples that were not learned from.
+    pub(super) predictions: RollingPredictions,
+    pub(super) learned: LearnedHolds,
+}
+
+impl FinishedTraining<'_> {
     /// Writes the model, how the training went and, last, the manifest.
-    pub(super) fn finish(
-        dir: &Path,
-        key: &str,
-        dataset: &Dataset,
-        settings: &TrainingSettings,
-        state: &TrainingState,
-        predictions: &RollingPredictions,
-    ) -> Result<TrainingRun> {
+    pub(super) fn write(self, dir: &Path) -> Result<TrainingRun> {
+        let FinishedTraining {
+            dataset,
+            settings,
+            state,
+            predictions,
+            ..
+        } = self;
         let status = end_status(&state.history, settings);
-        let calibration = Calibration::fit(predictions, settings.threshold);
+        let calibration = Calibration::fit(&predictions, settings.threshold);
         let metrics =
             TrainingMetrics::new(status, &settings.metric, &state.history, Some(calibration));
         ensure!(
@@ -106,15 +119,18 @@ impl TrainingRun {
             tensors: dataset.summary.settings.clone(),
             tensors_key: dataset.key.clone(),
             training: settings.clone(),
-            rates: SuccessRates::learn(dataset, learned_sides(dataset, settings.time_cuts))?,
+            rates: SuccessRates::learn(dataset, &self.learned.sides)?,
+            learned: self.learned,
             model_sha256: manifest::sha256(&model),
             predictions_sha256,
             metrics_sha256: metrics_sha256_of(dir)?,
         };
-        manifest::write(dir, RUN_FORMAT, key, &summary)?;
+        manifest::write(dir, RUN_FORMAT, self.key, &summary)?;
         TrainingRun::open(dir)
     }
+}
 
+impl TrainingRun {
     /// Opens the run in `dir`.
     ///
     /// # Errors

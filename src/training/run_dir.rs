@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use serde::Deserialize;
 
+use crate::error::hinted;
 use crate::shard::ArtefactFormat;
 use crate::tensors::SplitSide;
 use crate::{files, manifest};
@@ -11,8 +13,15 @@ use crate::{files, manifest};
 /// Finished trainings.
 pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "run",
-    version: 4,
+    version: 5,
     rebuild: "poolcast train TENSORS -o RUN",
+};
+
+/// Directories of fitted pipelines.
+pub const FIT: ArtefactFormat = ArtefactFormat {
+    name: "fit",
+    version: 4,
+    rebuild: "poolcast sweep run DIR",
 };
 
 /// The models that they left.
@@ -42,9 +51,45 @@ pub(super) const CHECKPOINT_FILE: &str = "checkpoint.safetensors";
 pub(super) const HISTORY_FILE: &str = "history.jsonl";
 pub(super) const METRICS_FILE: &str = "metrics.json";
 
+/// The directory of the model of the run in `dir` that was fitted again on all sides.
+pub fn refit_dir(dir: &Path) -> PathBuf {
+    dir.join("refit")
+}
+
 /// The file that keeps the scores of one side beside the run in `dir`.
 pub fn evaluation_path(dir: &Path, side: SplitSide) -> PathBuf {
     dir.join(format!("evaluation-{}.json", side.name()))
+}
+
+/// What a manifest says of the predictions beside it.
+#[derive(Deserialize)]
+struct ListedPredictions {
+    predictions_sha256: String,
+}
+
+/// Checks that the file of predictions in `dir`, which holds `bytes`, is the one that the manifest
+/// speaks of. Where the model was removed, nothing speaks of it.
+///
+/// # Errors
+/// Fails for another one.
+pub(crate) fn check_predictions(dir: &Path, bytes: &[u8]) -> Result<()> {
+    if !dir.join(manifest::FILE).is_file() {
+        return Ok(());
+    }
+    let is_fit = manifest::format_name(dir)?.as_deref() == Some(FIT.name);
+    let format = if is_fit { FIT } else { RUN_FORMAT };
+    let listed = manifest::read::<ListedPredictions>(dir, format)?.body;
+    ensure!(
+        manifest::sha256(bytes) == listed.predictions_sha256,
+        hinted(
+            format!(
+                "`{}` is not the file that its manifest speaks of",
+                dir.join(PREDICTIONS_FILE).display()
+            ),
+            format!("make it anew with `{}`", format.rebuild)
+        )
+    );
+    Ok(())
 }
 
 /// Removes what an earlier training left, the manifest first, and what its model scored.
@@ -59,13 +104,14 @@ pub(super) fn reopen_training(dir: &Path) -> Result<()> {
     let finished =
         [manifest::FILE, MODEL_FILE, PREDICTIONS_FILE, METRICS_FILE].map(|file| dir.join(file));
     let scored = SplitSide::ALL.map(|side| evaluation_path(dir, side));
-    files::remove_all(finished.into_iter().chain(scored))
+    files::remove_all(finished.into_iter().chain(scored).chain([refit_dir(dir)]))
 }
 
 /// Removes the model of the training in `dir`, but not what says how it went and how to train it
 /// again.
 pub fn remove_model(dir: &Path) -> Result<()> {
-    files::remove_all([manifest::FILE, MODEL_FILE, CHECKPOINT_FILE].map(|file| dir.join(file)))
+    let model = [manifest::FILE, MODEL_FILE, CHECKPOINT_FILE].map(|file| dir.join(file));
+    files::remove_all(model.into_iter().chain([refit_dir(dir)]))
 }
 
 /// Removes the checkpoint of the training in `dir`, which has come to its end.

@@ -4,29 +4,30 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 
 use super::adam::AdamSettings;
-use super::checkpoint::{CheckpointWriter, read_checkpoint};
+use super::checkpoint::{CheckpointWriter, ProgressListener, read_checkpoint};
 use super::early_stopping;
 use super::epoch::{Epoch, read_history, write_history};
+use super::learned_holds::LearnedHolds;
 use super::metrics::{TrainingMetrics, TrainingStatus};
 use super::progress::{NonFiniteLoss, TrainError, TrainingUpdate};
 use super::rolling_predictions::{RollingPrediction, RollingPredictions};
-use super::run::TrainingRun;
+use super::run::{FinishedTraining, TrainingRun};
 use super::run_dir::{CHECKPOINT_FILE, RUN_FORMAT, remove_training, reopen_training};
 use super::samples::{SplitSamples, static_feature_count};
 use super::score::score_some;
 use super::scores::{Scores, mean_cross_entropy};
 use super::settings::TrainingSettings;
 use super::state::TrainingState;
-use super::time_cuts::{LEARNED_SIDES, TimeCut, time_cuts};
+use super::time_cuts::{LEARNED_SIDES, TimeCut, learned_sides, time_cuts};
 use crate::config::Config;
 use crate::error::hinted;
 use crate::manifest;
 use crate::models::{Architecture, Device, Gradient, Model, ModelShape, Targets};
-use crate::tensors::Dataset;
+use crate::tensors::{Dataset, SplitSide};
 
 /// What to do with what an earlier training left in the run's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,59 +83,111 @@ pub fn train_until(
     ends: impl Fn(&[Epoch]) -> bool,
     listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
 ) -> Result<TrainingRun, TrainError> {
-    let RunPlace { dir, config } = place;
     let key = settings.key(&dataset.key)?;
-    if let Some(run) = reuse_finished(dir, &key, mode, &ends)? {
+    if let Some(run) = reuse_finished(place.dir, &key, mode, &ends)? {
         return Ok(run);
     }
 
-    let cuts = time_cuts(dataset, settings.time_cuts)?;
-    let start = TrainingStart {
+    let task = TrainingTask {
         dataset,
         settings,
         key: &key,
-        models: cuts.len(),
+        sides: &LEARNED_SIDES,
+        cuts: time_cuts(dataset, settings.time_cuts)?,
+        learned: LearnedHolds::new(dataset, learned_sides(dataset, settings.time_cuts))?,
+        repeated: None,
     };
-    let mut state = start.start_or_resume(dir, mode, device)?;
-    let shape = state.last_model().model.shape;
-    let learned = LearnedSamples {
-        samples: SplitSamples::new(dataset, &LEARNED_SIDES, shape)?,
-        cuts,
-    };
-    config.write(dir)?;
-    write_history(dir, &state.history)?;
+    task.train(place, mode, device, &ends, &listener)
+}
 
-    let interval = Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes);
-    let mut checkpoints = CheckpointWriter::new(dir, &key, interval, &listener);
-    let trained = train_epochs(&mut state, &learned, settings, &ends, &mut checkpoints);
-    if let Err(TrainError::NonFinite(_)) = trained {
-        let status = TrainingStatus::NonFinite;
-        TrainingMetrics::new(status, &settings.metric, &state.history, None).write(dir)?;
+/// What is trained, and what it is judged by.
+pub(super) struct TrainingTask<'a> {
+    pub(super) dataset: &'a Dataset,
+    pub(super) settings: &'a TrainingSettings,
+    /// The digest of everything that decides what comes of it.
+    pub(super) key: &'a str,
+    /// The sides over which the samples of the cuts are counted.
+    pub(super) sides: &'a [SplitSide],
+    /// What each model learns from and predicts.
+    pub(super) cuts: Vec<TimeCut>,
+    /// What the model learns from that remains.
+    pub(super) learned: LearnedHolds,
+    /// The training that this one repeats on more samples, if it does.
+    pub(super) repeated: Option<RepeatedTraining>,
+}
+
+/// A training that is repeated on more samples. None are left that could judge the repetition, so
+/// what is known of this one stands for it.
+pub(super) struct RepeatedTraining {
+    /// Its epochs, up to the best.
+    pub(super) epochs: Vec<Epoch>,
+    /// What it predicted of samples that it did not learn from.
+    pub(super) predictions: RollingPredictions,
+}
+
+impl TrainingTask<'_> {
+    /// Trains, and leaves the run in `place`.
+    pub(super) fn train(
+        self,
+        place: RunPlace<'_>,
+        mode: StartMode,
+        device: &Device,
+        ends: &dyn Fn(&[Epoch]) -> bool,
+        listener: &ProgressListener<'_>,
+    ) -> Result<TrainingRun, TrainError> {
+        let RunPlace { dir, config } = place;
+        let TrainingTask { settings, key, .. } = self;
+        let mut state = self.start_or_resume(dir, mode, device)?;
+        let shape = state.last_model().model.shape;
+        let learned = LearnedSamples {
+            samples: SplitSamples::new(self.dataset, self.sides, shape)?,
+            cuts: self.cuts,
+            repeated: self.repeated,
+        };
+        config.write(dir)?;
+        write_history(dir, &state.history)?;
+
+        let interval = Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes);
+        let mut checkpoints = CheckpointWriter::new(dir, key, interval, listener);
+        let trained = train_epochs(&mut state, &learned, settings, ends, &mut checkpoints);
+        if let Err(TrainError::NonFinite(_)) = trained {
+            let status = TrainingStatus::NonFinite;
+            TrainingMetrics::new(status, &settings.metric, &state.history, None).write(dir)?;
+        }
+        trained?;
+
+        state.restore_best();
+        let finished = FinishedTraining {
+            key,
+            dataset: self.dataset,
+            settings,
+            predictions: learned.known_predictions(&state)?,
+            learned: self.learned,
+            state,
+        };
+        Ok(finished.write(dir)?)
     }
-    trained?;
-
-    state.restore_best();
-    let predictions = learned.predict(&state)?;
-    Ok(TrainingRun::finish(
-        dir,
-        &key,
-        dataset,
-        settings,
-        &state,
-        &predictions,
-    )?)
 }
 
 /// The samples of a training, and what each of its models learns from and predicts.
 struct LearnedSamples<'a> {
     samples: SplitSamples<'a>,
     cuts: Vec<TimeCut>,
+    repeated: Option<RepeatedTraining>,
 }
 
 impl LearnedSamples<'_> {
     /// How many samples an epoch learns from, over all models.
     fn learned_count(&self) -> usize {
         self.cuts.iter().map(|cut| cut.learned.len()).sum()
+    }
+
+    /// What is known to be predicted of samples that were not learned from.
+    fn known_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
+        match self.repeated {
+            Some(repeated) => Ok(repeated.predictions),
+            None => self.predict(state),
+        }
     }
 
     /// What each model makes of the samples that it is asked about.
@@ -267,8 +320,17 @@ fn judge_epoch(
     settings: &TrainingSettings,
 ) -> Result<Epoch, TrainError> {
     let epoch = state.epoch();
-    let labels = &predictions.labels;
     let train_loss = state.loss_sum / learned.learned_count() as f64;
+    if let Some(repeated) = &learned.repeated {
+        let judged = repeated.epochs.get(epoch - 1).cloned();
+        let judged = judged.context("a training repeats no more epochs than there were")?;
+        return Ok(Epoch {
+            train_loss,
+            ..judged
+        });
+    }
+
+    let labels = &predictions.labels;
     let validation_loss = mean_cross_entropy(&predictions.logits, labels);
     if !validation_loss.is_finite() {
         return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
@@ -308,16 +370,7 @@ fn reuse_finished(
     Ok(None)
 }
 
-/// What a training begins with.
-struct TrainingStart<'a> {
-    dataset: &'a Dataset,
-    settings: &'a TrainingSettings,
-    key: &'a str,
-    /// How many models are trained.
-    models: usize,
-}
-
-impl TrainingStart<'_> {
+impl TrainingTask<'_> {
     /// The state from the checkpoint in `dir`, or that before the first batch.
     fn start_or_resume(
         &self,
@@ -348,7 +401,7 @@ impl TrainingStart<'_> {
     fn new_models(&self, device: &Device) -> Result<Vec<Model>> {
         let architecture = self.settings.architecture()?;
         let shape = model_shape(self.dataset, self.settings, architecture);
-        (0..self.models)
+        (0..self.cuts.len())
             .map(|_| Ok(Model::new(architecture, shape, self.settings.seed)?.on_device(device)))
             .collect()
     }

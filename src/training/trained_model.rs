@@ -8,10 +8,11 @@ use anyhow::Result;
 use super::answer_thresholds::AnswerThresholds;
 use super::baselines::SuccessRates;
 use super::calibration::Calibration;
-use super::pipeline_run::{FIT, PipelineRun};
+use super::learned_holds::LearnedHolds;
+use super::pipeline_run::PipelineRun;
 use super::rolling_predictions::RollingPredictions;
 use super::run::TrainingRun;
-use super::run_dir::MODEL_FILE;
+use super::run_dir::{FIT, MODEL_FILE};
 use super::samples::SplitSamples;
 use super::score::score_samples;
 use super::scores::logit;
@@ -34,6 +35,8 @@ pub struct TrainedModel {
     pub tensors_key: String,
     /// Success by hold code on the samples that it learned from.
     pub rates: SuccessRates,
+    /// What those are.
+    pub learned: LearnedHolds,
     /// How its logits are read.
     pub calibration: Calibration,
     /// The root seed.
@@ -86,6 +89,7 @@ impl TrainedModel {
             tensors: summary.tensors,
             tensors_key: summary.tensors_key,
             rates: summary.rates,
+            learned: summary.learned,
             calibration: run.calibration,
             seed: summary.training.seed,
             file: MODEL_FILE,
@@ -103,6 +107,7 @@ impl TrainedModel {
             tensors: samples.tensors,
             tensors_key: samples.tensors_key,
             rates: samples.rates,
+            learned: samples.learned,
             calibration: samples.calibration,
             seed: samples.seed,
             file: PIPELINE_FILE,
@@ -121,9 +126,17 @@ impl TrainedModel {
         &self,
         precisions: [f64; N],
     ) -> Result<[AnswerThresholds; N]> {
-        let predictions = RollingPredictions::read(&self.dir)?;
+        let predictions = self.rolling_predictions()?;
         let find = |precision| AnswerThresholds::find(&predictions, &self.calibration, precision);
         Ok(precisions.map(find))
+    }
+
+    /// What was predicted of samples that were not learned from.
+    ///
+    /// # Errors
+    /// Fails when that is not there, or is not what the manifest speaks of.
+    pub fn rolling_predictions(&self) -> Result<RollingPredictions> {
+        RollingPredictions::read(&self.dir)
     }
 
     /// The same with its network, if it is one, on `device`.

@@ -98,6 +98,79 @@ fn everything_is_left_and_a_second_run_changes_nothing() {
 }
 
 #[test]
+fn the_best_trial_is_fitted_again_on_all_and_advises() {
+    let place = place();
+    let report = place.json("run small.yaml --json");
+    let best = report["best"]["trial"].as_u64().expect("a trial");
+    let trial = format!("out/trials/trial-{best:04}");
+    let key = |dir: &str| -> String {
+        let manifest = fs_err::read(place.path(&format!("{dir}/manifest.json"))).expect("read");
+        let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
+        manifest["key"].as_str().expect("a key").to_owned()
+    };
+    let refit = format!("{trial}/refit");
+    assert_eq!(report["advice"]["model"], key(&refit));
+    let asked = place.run("advise out --log EventLog.xz 1161.0 --json");
+    assert!(asked.stdout.contains(&key(&refit)), "{asked}");
+    let earlier = "advise out --log EventLog.xz --at 2026-11-21T02:20:00Z --json";
+    assert!(place.run(earlier).stdout.contains(&key(&trial)));
+
+    // Of every hold whose outcome it knows, the model answers that has not learned from it.
+    let answers = || -> Vec<String> {
+        let printed = place.stdout("predict out out/events");
+        printed.lines().map(str::to_owned).collect()
+    };
+    let with = answers();
+    fs_err::rename(place.path(&refit), place.path("refit")).expect("moved");
+    let without = answers();
+    fs_err::rename(place.path("refit"), place.path(&refit)).expect("moved");
+    let changed: Vec<&String> = (with.iter().zip(&without))
+        .filter_map(|(with, without)| (with != without).then_some(with))
+        .collect();
+    let info = fs_err::read_to_string(place.path("out/bestmodel.info")).expect("read");
+    let decided = info.split("refitted_on_holds_decided_by = ").nth(1);
+    let decided = &decided.expect("a line")[..19];
+    let asked_at = |line: &str| {
+        let moment = line.split(',').nth(3).expect("a moment");
+        moment[..19].replace('T', " ")
+    };
+    assert!(changed.len() >= 8, "{changed:?}");
+    assert!(changed.iter().all(|line| *asked_at(line) >= *decided));
+
+    let tensors = fs_err::read_dir(place.path("out/tensors")).expect("listed");
+    let tensors: Vec<String> = tensors
+        .map(|dir| {
+            dir.expect("a directory")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    let refused = tensors.iter().map(|name| {
+        place
+            .run(&format!("evaluate {refit} out/tensors/{name}"))
+            .to_string()
+    });
+    assert!(
+        refused
+            .into_iter()
+            .any(|said| said.contains("has learned from the test side")),
+    );
+
+    assert!(
+        info.contains(&format!(
+            "refitted_model = trials/trial-{best:04}/refit/model.safetensors\n"
+        )),
+        "{info}"
+    );
+    let shown = place.stdout("sweep best out");
+    assert!(
+        shown.contains("the one that advises is in out/trials"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_killed_run_goes_on_to_the_same_bytes() {
     let place = place();
     place.stdout("run small.yaml -o whole");

@@ -220,7 +220,7 @@ pub(super) fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     if args.json {
         output::print_json(&best)?;
     } else {
-        output::print_file(&sweep::best_model_info(dir, &best, None)?)?;
+        output::print_file(&sweep::best_model_info(dir, dir, &best)?)?;
     }
     Ok(EXIT_DONE)
 }

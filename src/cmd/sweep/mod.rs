@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::preparation::{begin_sweep, make_tensors};
 use super::signals::stop_signal;
 use super::text::trials::{tell_epoch, trial_line};
-use super::whole_sweep::{not_over, note_pause, run_to_end};
+use super::whole_sweep::{not_over, note_pause, refit_best, run_to_end};
 use super::{choices, text};
 use crate::cli::{
     SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs,
@@ -88,7 +88,7 @@ fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let sweep = open_sweep(args)?;
     let Some(queue) = sweep.queue()? else {
-        return print_summary(&sweep);
+        return end_sweep(&sweep);
     };
     note_pause(&queue, &sweep);
 
@@ -97,7 +97,7 @@ fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
         |samples: &[TensorSettings]| make_tensors(&sweep, &events_dir(&sweep.dir), samples);
     let managed = sweep::manage_trials(&sweep, &queue, keep, &stop, prepare, output::note)?;
     match managed {
-        ManagerOutcome::AllEnded(_) => print_summary(&sweep),
+        ManagerOutcome::AllEnded(_) => end_sweep(&sweep),
         managed => Ok(not_over(&managed, &sweep)),
     }
 }
@@ -179,7 +179,7 @@ fn run_sweep(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize)
     let sweep = open_sweep(args)?;
     let limit = trial_limit(trial_timeout);
     if run_to_end(&sweep, threads, limit, args.keep as usize)? {
-        print_summary(&sweep)
+        end_sweep(&sweep)
     } else {
         Ok(EXIT_RETRY)
     }
@@ -220,6 +220,14 @@ fn open_queue(dir: &Path) -> Result<Queue> {
             "`poolcast sweep best DIR` shows the best",
         )
     })
+}
+
+/// What is left to do once all trials of `sweep` have ended.
+fn end_sweep(sweep: &SweepFolder) -> Result<u8> {
+    if !refit_best(sweep, &sweep.dir)? {
+        return Ok(EXIT_RETRY);
+    }
+    print_summary(sweep)
 }
 
 fn print_summary(sweep: &SweepFolder) -> Result<u8> {
@@ -381,6 +389,7 @@ fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {
     }
     text.push_str(&output::aligned_table(&parameters));
     text.push_str(&format!("its model is in {}\n", escape::path(&dir)));
+    text.push_str(&text::trials::refitted_line(&dir));
     text
 }
 
@@ -397,6 +406,9 @@ fn evaluate_sweep(args: &SweepEvaluateArgs) -> Result<u8> {
     );
 
     let out = args.out.as_deref().unwrap_or(&dir);
+    if !refit_best(&sweep, out)? {
+        return Ok(EXIT_RETRY);
+    }
     let judged = sweep::evaluate_choices(&sweep, &sweep::trial_rows(&sweep)?, out)?;
     if let Some((_, evaluation)) = &judged.network {
         output::print(&text::evaluation::summary(evaluation))?;

@@ -1,8 +1,10 @@
 //! What the trials of a sweep, and the epochs of a training, say to people: a line each.
 
-use crate::escape;
+use std::path::Path;
+
 use crate::sweep::{SweepFolder, TrialRow};
-use crate::training::Epoch;
+use crate::training::{Epoch, RunModels, TrainedModel, refit_dir};
+use crate::{escape, output};
 
 /// One epoch on one line.
 pub(in crate::cmd) fn epoch_line(epoch: &Epoch) -> String {
@@ -32,4 +34,26 @@ pub(in crate::cmd) fn trial_line(row: &TrialRow, sweep: &SweepFolder) -> String 
         (None, None) => row.ended.to_string(),
     };
     format!("trial {}: {what}, {:.1} s", row.trial, row.seconds)
+}
+
+/// Where the model of the run in `dir` is that was fitted again, and what it learned from; nothing
+/// where there is none.
+pub(in crate::cmd) fn refitted_line(dir: &Path) -> String {
+    let Ok(Some(refitted)) = RunModels::open(dir).map(|models| models.refitted) else {
+        return String::new();
+    };
+    format!(
+        "fitted again on {}, the one that advises is in {}\n",
+        learned_words(&refitted),
+        escape::path(&refit_dir(dir))
+    )
+}
+
+/// What `model` learned from, in words.
+pub(in crate::cmd) fn learned_words(model: &TrainedModel) -> String {
+    format!(
+        "{} decided by {}",
+        output::counted(model.rates.overall.holds, "hold"),
+        output::utc_time(model.learned.decided_ms)
+    )
 }
