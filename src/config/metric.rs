@@ -58,6 +58,19 @@ pub enum MetricName {
     ValidationBrier,
 }
 
+impl MetricName {
+    /// What decides between trials of equal value, of which less is better: the validation loss.
+    /// F-measures are equal where all samples get one answer, whatever the probabilities say, so that
+    /// the area under the curve decides between those.
+    pub fn tie_breaker(self, loss: Option<f64>, roc_auc: Option<f64>) -> f64 {
+        let less_is_better = match self {
+            MetricName::ValidationFMeasure => roc_auc.map(|area| -area),
+            _ => loss,
+        };
+        less_is_better.unwrap_or(f64::INFINITY)
+    }
+}
+
 impl std::fmt::Display for MetricName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.serialize(f)
@@ -93,8 +106,8 @@ impl Goal {
         })
     }
 
-    /// The order of two trials by their values, the better one first; of equals the one with less
-    /// validation loss.
+    /// The order of two trials by their values, the better one first; of equals the one whose
+    /// [`MetricName::tie_breaker`] is less.
     pub fn order(self, a: (f64, f64), b: (f64, f64)) -> std::cmp::Ordering {
         self.loss(a.0)
             .total_cmp(&self.loss(b.0))

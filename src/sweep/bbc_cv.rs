@@ -11,8 +11,10 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Metric;
-use crate::training::{SampleGroups, class_score, percentile_interval};
+use crate::config::{Metric, MetricName, Threshold};
+use crate::training::{
+    SampleGroups, choose_threshold, class_score, f_measure, percentile_interval,
+};
 
 /// Rows that were predicted, with what is true of them.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +25,17 @@ pub struct TrueClasses<'a> {
     pub groups: &'a [u64],
     /// How many classes there are.
     pub classes: usize,
+    /// How the F-measure of two classes is taken.
+    pub cutoff: FMeasureCutoff,
+}
+
+/// From which probability on a row counts as one of the second of two classes, for its F-measure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FMeasureCutoff {
+    /// From this one on.
+    At(f64),
+    /// From the one on that is best for the rows that are chosen by.
+    Chosen,
 }
 
 /// A value with the 2.5 % and 97.5 % points of its bootstrap.
@@ -69,12 +82,43 @@ impl TrueClasses<'_> {
         })
     }
 
-    /// The score of `probabilities` `[n, classes]` on some rows.
+    /// The score of `probabilities` `[n, classes]` on some rows, which are those that are chosen by.
     fn score(&self, metric: &Metric, probabilities: &[f64], rows: &[usize]) -> Option<f64> {
+        if self.takes_f_measure(metric) {
+            let cutoff = self.f_measure_cutoff(probabilities, rows);
+            return self.f_measure(probabilities, rows, cutoff);
+        }
         let y: Vec<u32> = rows.iter().map(|row| self.y[*row]).collect();
         let of_row = |row: &usize| &probabilities[row * self.classes..][..self.classes];
         let probabilities: Vec<f64> = rows.iter().flat_map(of_row).copied().collect();
         class_score(metric.name, &probabilities, &y, self.classes)
+    }
+
+    fn takes_f_measure(&self, metric: &Metric) -> bool {
+        metric.name == MetricName::ValidationFMeasure && self.classes == 2
+    }
+
+    /// From which probability on the second class is predicted, where `rows` are chosen by.
+    fn f_measure_cutoff(&self, probabilities: &[f64], rows: &[usize]) -> f64 {
+        match self.cutoff {
+            FMeasureCutoff::At(cutoff) => cutoff,
+            FMeasureCutoff::Chosen => {
+                let (second, labels) = self.second_class(probabilities, rows);
+                choose_threshold(&second, &labels, Threshold::FMeasure)
+            }
+        }
+    }
+
+    fn f_measure(&self, probabilities: &[f64], rows: &[usize], cutoff: f64) -> Option<f64> {
+        let (second, labels) = self.second_class(probabilities, rows);
+        f_measure(&second, &labels, cutoff)
+    }
+
+    /// The probability of the second class, and whether it is true, of some rows.
+    fn second_class(&self, probabilities: &[f64], rows: &[usize]) -> (Vec<f64>, Vec<bool>) {
+        let second = rows.iter().map(|row| probabilities[2 * row + 1]).collect();
+        let labels = rows.iter().map(|row| self.y[*row] == 1).collect();
+        (second, labels)
     }
 
     /// The score of one trial's `probabilities` `[n, classes]`, with its interval; `None` where it
@@ -110,6 +154,10 @@ impl TrueClasses<'_> {
                 .iter()
                 .filter_map(|trial| Some((trial, self.score(metric, trial, &rows.drawn)?)));
             let (best, _) = metric.goal.best(values, |(_, value)| *value)?;
+            if self.takes_f_measure(metric) {
+                let cutoff = self.f_measure_cutoff(best, &rows.drawn);
+                return self.f_measure(best, &rows.left, cutoff);
+            }
             self.score(metric, best, &rows.left)
         };
         let values: Vec<f64> = self.resamples(resamples, seed).filter_map(draw).collect();
@@ -124,7 +172,7 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::config::{Goal, MetricName};
+    use crate::config::Goal;
 
     const METRIC: Metric = Metric {
         name: MetricName::ValidationRocAuc,
@@ -160,6 +208,7 @@ mod tests {
                 y: &y,
                 groups: &groups,
                 classes: 2,
+                cutoff: FMeasureCutoff::At(0.5),
             };
             let all: Vec<usize> = (0..200).collect();
             let best = trials
@@ -183,6 +232,7 @@ mod tests {
             y: &y,
             groups: &groups,
             classes: 2,
+            cutoff: FMeasureCutoff::At(0.5),
         };
         let corrected = truth
             .corrected(&METRIC, &trials[..1], 400, 1)
@@ -212,5 +262,39 @@ mod tests {
             ..truth
         };
         assert_eq!(one_class.corrected(&METRIC, &trials, 20, 1), None);
+    }
+
+    /// A model that expects success of no sample has an F-measure of 0 at 0.5, however well it ranks.
+    #[test]
+    fn f_measures_are_taken_where_they_are_best_for_what_is_chosen_by() {
+        let y: Vec<u32> = (0..200).map(|row| u32::from(row % 4 == 0)).collect();
+        let groups: Vec<u64> = (0..200).collect();
+        let timid: Vec<f64> = y
+            .iter()
+            .flat_map(|class| if *class == 1 { [0.6, 0.4] } else { [0.8, 0.2] })
+            .collect();
+        let metric = Metric {
+            name: MetricName::ValidationFMeasure,
+            goal: Goal::Maximize,
+        };
+        let with_cutoff = |cutoff| TrueClasses {
+            y: &y,
+            groups: &groups,
+            classes: 2,
+            cutoff,
+        };
+        let fixed = with_cutoff(FMeasureCutoff::At(0.5)).interval(&metric, &timid, 50, 1);
+        assert_eq!(fixed.expect("defined").value, 0.0);
+        let chosen = with_cutoff(FMeasureCutoff::Chosen);
+        assert_eq!(
+            chosen
+                .interval(&metric, &timid, 50, 1)
+                .expect("defined")
+                .value,
+            1.0
+        );
+        let trials = [timid.clone(), vec![0.5; 400]];
+        let corrected = chosen.corrected(&metric, &trials, 50, 1).expect("defined");
+        assert_eq!(corrected.value, 1.0);
     }
 }

@@ -1,5 +1,6 @@
 //! Results of trials → the best one: by the sweep's metric on the validation samples; of equals the
-//! one with the lowest loss there, then the earlier trial.
+//! one with the lowest loss there, or by F-measure the largest area under the curve, then the earlier
+//! trial.
 
 use std::path::{Path, PathBuf};
 
@@ -118,8 +119,10 @@ impl BestModel {
 /// The best of those of `trials` for which `metric` is defined, and its value.
 fn best_by(metric: &Metric, trials: &[TrialResult]) -> Option<(usize, f64)> {
     let ranked = trials.iter().filter_map(|trial| {
-        let rank = (trial.value(metric.name)?, trial.value(LOSS.name)?);
-        Some((trial.trial, rank))
+        let loss = trial.value(LOSS.name);
+        let roc_auc = trial.value(MetricName::ValidationRocAuc);
+        let tie_breaker = metric.name.tie_breaker(loss, roc_auc);
+        Some((trial.trial, (trial.value(metric.name)?, tie_breaker)))
     });
     ranked
         .min_by(|a, b| metric.goal.order(a.1, b.1))
@@ -215,7 +218,23 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_one_with_less_loss_wins_and_the_undefined_come_last() {
+    fn of_equal_f_measures_the_one_that_ranks_better_wins() {
+        let with_area = |number, loss, area| {
+            let mut trial = trial(number, Some(loss), Some(0.4));
+            for epoch in trial.metrics.iter_mut().flat_map(|of| &mut of.best) {
+                epoch.validation.roc_auc = Some(area);
+            }
+            trial
+        };
+        let trials = vec![with_area(1, 0.1, 0.5), with_area(2, 0.9, 0.664)];
+        let best = BestModel::choose(&F_MEASURE, trials.clone()).expect("chosen");
+        assert_eq!(best.trial, 2);
+        let best = BestModel::choose(&LOSS, trials).expect("chosen");
+        assert_eq!(best.trial, 1);
+    }
+
+    #[test]
+    fn of_equals_the_first_wins_and_the_undefined_come_last() {
         let best = |trials: [(Option<f64>, Option<f64>); 3]| {
             let trials = (1..)
                 .zip(trials)
@@ -230,7 +249,7 @@ mod tests {
                 (Some(0.9), Some(0.0)),
                 (Some(0.8), Some(0.0))
             ]),
-            (3, by_f, 0.0)
+            (2, by_f, 0.0)
         );
         assert_eq!(
             best([

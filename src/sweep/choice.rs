@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::bbc_cv::{ScoreEstimate, TrueClasses};
+use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueClasses};
 use super::best_trial::BestTrial;
 use super::folder::SweepFolder;
 use super::kept_trials::MOST_COMPARED;
@@ -17,9 +17,10 @@ use super::permutation_importance::FeatureImportances;
 use super::pipeline_fit::{FitTables, TrialPredictions};
 use super::trial_data;
 use super::trial_row::TrialRow;
-use crate::config::Metric;
+use crate::config::{Metric, Threshold};
 use crate::pipelines::FittedPipeline;
 use crate::tables::FeatureTable;
+use crate::training::choose_threshold;
 
 /// The best trial of a split.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -145,15 +146,17 @@ impl SplitChoice {
         let seed = sweep.config.seed;
         let tables = trial_data::fit_tables(sweep, &best.trial_config()?)?;
 
-        let own = trial_data::trial_predictions(sweep, best, &tables).ok();
+        let own = trial_data::trial_predictions(sweep, best, &tables)?;
+        let cutoff = own.as_ref().and_then(|own| chosen_cutoff(&tables, own));
         self.validation = match (own, &tables.validate) {
             (Some(own), Some(validate)) => {
                 let probabilities = doubles(&own.validation);
-                true_classes(validate).interval(&self.metric, &probabilities, resamples, seed)
+                true_classes(validate, HALF).interval(&self.metric, &probabilities, resamples, seed)
             }
             (Some(own), None) if tables.samples.is_some() => {
-                let predicted = PredictedRows::known_to_all(&tables.train, &[&own.folds]);
-                predicted.interval(&self.metric, resamples, seed)
+                let known = PredictedRows::known_to_all(&tables.train, &[&own.folds]);
+                let classes = true_classes(&known.table, FMeasureCutoff::Chosen);
+                classes.interval(&self.metric, &known.trials[0], resamples, seed)
             }
             _ => None,
         };
@@ -161,7 +164,9 @@ impl SplitChoice {
         let tested = trial_data::test_predictions(sweep, best)?;
         if let Some((table, probabilities)) = &tested {
             let probabilities = doubles(probabilities);
-            self.test = true_classes(table).interval(&self.metric, &probabilities, resamples, seed);
+            let cutoff = cutoff.map_or(HALF, FMeasureCutoff::At);
+            let classes = true_classes(table, cutoff);
+            self.test = classes.interval(&self.metric, &probabilities, resamples, seed);
         }
 
         // The model may have been removed, as by `--keep 0`.
@@ -170,8 +175,12 @@ impl SplitChoice {
         {
             for (name, table) in &tables.evaluate {
                 let probabilities = fitted.probabilities(table)?;
-                let estimate =
-                    true_classes(table).interval(&self.metric, &probabilities, resamples, seed);
+                let estimate = true_classes(table, HALF).interval(
+                    &self.metric,
+                    &probabilities,
+                    resamples,
+                    seed,
+                );
                 self.evaluation.insert(name.clone(), estimate);
             }
             let of_test = tested.as_ref().map(|(table, _)| table);
@@ -185,8 +194,8 @@ impl SplitChoice {
         // choice.
         let all: Option<Vec<TrialPredictions>> = rows
             .iter()
-            .map(|row| trial_data::trial_predictions(sweep, row, &tables).ok())
-            .collect();
+            .map(|row| trial_data::trial_predictions(sweep, row, &tables))
+            .collect::<Result<_>>()?;
         self.corrected = all
             .filter(|all| !all.is_empty())
             .and_then(|all| corrected_estimate(&self.metric, &tables, &all, resamples, seed));
@@ -194,11 +203,15 @@ impl SplitChoice {
     }
 }
 
-fn true_classes(table: &FeatureTable) -> TrueClasses<'_> {
+/// A row counts as one of the class that is the likelier of two.
+const HALF: FMeasureCutoff = FMeasureCutoff::At(0.5);
+
+fn true_classes(table: &FeatureTable, cutoff: FMeasureCutoff) -> TrueClasses<'_> {
     TrueClasses {
         y: &table.y,
         groups: &table.groups,
         classes: table.classes.len(),
+        cutoff,
     }
 }
 
@@ -233,7 +246,32 @@ fn corrected_estimate(
     }
 
     let known = PredictedRows::known_to_all(table, &predicted);
-    true_classes(&known.table).corrected(metric, &known.trials, resamples, seed)
+    let classes = true_classes(&known.table, cutoff_of(tables));
+    classes.corrected(metric, &known.trials, resamples, seed)
+}
+
+/// How F-measures of what was predicted of `tables` are taken.
+fn cutoff_of(tables: &FitTables) -> FMeasureCutoff {
+    if tables.samples.is_some() {
+        FMeasureCutoff::Chosen
+    } else {
+        HALF
+    }
+}
+
+/// The probability from which on success is predicted for the largest F-measure on what followed the
+/// time cuts of samples of logs; `None` of tables.
+fn chosen_cutoff(tables: &FitTables, own: &TrialPredictions) -> Option<f64> {
+    tables.samples.as_ref()?;
+    let known = PredictedRows::known_to_all(&tables.train, &[&own.folds]);
+    let successes = known.trials.first()?.chunks_exact(2).map(|both| both[1]);
+    let probabilities: Vec<f64> = successes.collect();
+    let labels: Vec<bool> = known.table.y.iter().map(|class| *class == 1).collect();
+    Some(choose_threshold(
+        &probabilities,
+        &labels,
+        Threshold::FMeasure,
+    ))
 }
 
 /// The rows of a table that every one of some trials predicted.
@@ -263,12 +301,6 @@ impl PredictedRows {
             table: table.select_rows(&known),
             trials,
         }
-    }
-
-    /// The score of the first trial.
-    fn interval(&self, metric: &Metric, resamples: usize, seed: u64) -> Option<ScoreEstimate> {
-        let probabilities = self.trials.first()?;
-        true_classes(&self.table).interval(metric, probabilities, resamples, seed)
     }
 }
 

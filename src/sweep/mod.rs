@@ -36,7 +36,7 @@ mod trial_row;
 mod trials;
 mod worker;
 
-pub use bbc_cv::{ScoreEstimate, TrueClasses};
+pub use bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueClasses};
 pub use best_model::{BestModel, TrialResult, resolve_run};
 pub use best_trial::{BestTrial, best_trial};
 pub use bestmodel_info::{best_model_info, write_best_model};

@@ -40,14 +40,14 @@ pub struct TrialOutcome {
     pub split: Option<Arc<str>>,
     /// Whether it is a fit of a pipeline.
     pub is_fit: bool,
-    loss: f64,
+    tie_breaker: f64,
 }
 
 impl TrialOutcome {
-    /// What trials are compared by, where they have it: their value, and among equals their
-    /// validation loss.
+    /// What trials are compared by, where they have it: their value, and what decides between
+    /// equals.
     pub fn rank(&self) -> Option<(f64, f64)> {
-        Some((self.value?, self.loss))
+        Some((self.value?, self.tie_breaker))
     }
 
     /// What it is compared with.
@@ -70,19 +70,21 @@ struct OutcomeFields {
     pipeline: String,
     split: Option<String>,
     metrics: Option<TrainingMetrics>,
-    fit: Option<FitLosses>,
+    fit: Option<FitFields>,
 }
 
 #[derive(Deserialize)]
-struct FitLosses {
-    rolling: Option<ScoreLoss>,
-    mean: Option<ScoreLoss>,
-    validation: Option<ScoreLoss>,
+struct FitFields {
+    rolling: Option<TieScores>,
+    mean: Option<TieScores>,
+    validation: Option<TieScores>,
 }
 
-#[derive(Deserialize)]
-struct ScoreLoss {
+/// The scores that decide between trials of equal value.
+#[derive(Default, Deserialize)]
+struct TieScores {
     loss: Option<f64>,
+    roc_auc: Option<f64>,
 }
 
 /// Names that many outcomes share.
@@ -100,7 +102,8 @@ impl SharedNames {
         name
     }
 
-    fn outcome_of_fields(&self, row: OutcomeFields) -> TrialOutcome {
+    /// The outcome of a trial that is chosen by `metric`.
+    fn outcome_of_fields(&self, row: OutcomeFields, metric: MetricName) -> TrialOutcome {
         let OutcomeFields {
             trial,
             budget,
@@ -109,15 +112,20 @@ impl SharedNames {
             seconds,
             ..
         } = row;
-        let of_network = row
-            .metrics
-            .and_then(|metrics| metrics.value(MetricName::ValidationLoss));
         let is_fit = row.fit.is_some();
         let of_fit = row
             .fit
-            .and_then(|fit| fit.rolling.or(fit.mean).or(fit.validation)?.loss)
-            .filter(|loss| loss.is_finite());
-        let loss = of_fit.or(of_network).unwrap_or(f64::INFINITY);
+            .and_then(|fit| fit.rolling.or(fit.mean).or(fit.validation));
+        let of_network = || {
+            let metrics = row.metrics?;
+            Some(TieScores {
+                loss: metrics.value(MetricName::ValidationLoss),
+                roc_auc: metrics.value(MetricName::ValidationRocAuc),
+            })
+        };
+        let scores = of_fit.or_else(of_network).unwrap_or_default();
+        let loss = scores.loss.filter(|loss| loss.is_finite());
+        let tie_breaker = metric.tie_breaker(loss, scores.roc_auc);
         let pipeline = self.shared_name(&row.pipeline);
         let split = row.split.map(|split| self.shared_name(&split));
         TrialOutcome {
@@ -129,14 +137,15 @@ impl SharedNames {
             pipeline,
             split,
             is_fit,
-            loss,
+            tie_breaker,
         }
     }
 
     fn outcome_of_row(&self, row: &TrialRow) -> TrialOutcome {
-        let (value, loss) = row
-            .rank()
-            .map_or((None, f64::INFINITY), |(value, loss)| (Some(value), loss));
+        let (value, tie_breaker) = match row.rank() {
+            Some((value, tie_breaker)) => (Some(value), tie_breaker),
+            None => (None, f64::INFINITY),
+        };
         let TrialRow {
             trial,
             budget,
@@ -155,7 +164,7 @@ impl SharedNames {
             pipeline,
             split,
             is_fit: row.fit.is_some(),
-            loss,
+            tie_breaker,
         }
     }
 }
@@ -213,8 +222,9 @@ impl TrialOutcomes {
         entries: &[ChunkEntry],
     ) -> Result<TrialOutcomes> {
         let names = SharedNames::default();
-        let found =
-            queue.find_results(entries, |row: OutcomeFields| names.outcome_of_fields(row))?;
+        let metric = sweep.config.wandb.sweep.metric.name;
+        let outcome = |row: OutcomeFields| names.outcome_of_fields(row, metric);
+        let found = queue.find_results(entries, outcome)?;
         let mut last = BTreeMap::new();
         for (item, found) in found {
             let StoredResult {
@@ -256,6 +266,7 @@ impl TrialOutcomes {
 
     fn from_results_file(sweep: &SweepFolder) -> Result<TrialOutcomes> {
         let names = SharedNames::default();
+        let metric = sweep.config.wandb.sweep.metric.name;
         let path = sweep.dir.join(ROWS_FILE);
         let mut lines = BufReader::with_capacity(1 << 16, fs_err::File::open(&path)?);
         let mut line = Vec::new();
@@ -272,7 +283,7 @@ impl TrialOutcomes {
                     places.len() + 1
                 )
             };
-            all.push(names.outcome_of_fields(row.with_context(broken)?));
+            all.push(names.outcome_of_fields(row.with_context(broken)?, metric));
             places.push(RowPlace::Line {
                 first_byte,
                 bytes: line.len(),

@@ -66,11 +66,12 @@ impl PipelineAttempt<'_> {
             is_fit: true,
             split: row.split.clone(),
         };
-        let loss = scores
-            .watched(MetricName::ValidationLoss)
-            .unwrap_or(f64::INFINITY);
-        let value = scores.watched(self.config.wandb.sweep.metric.name);
-        let rank = value.map(|value| (value, loss));
+        let metric = self.config.wandb.sweep.metric.name;
+        let tie_breaker = metric.tie_breaker(
+            scores.watched(MetricName::ValidationLoss),
+            scores.watched(MetricName::ValidationRocAuc),
+        );
+        let rank = scores.watched(metric).map(|value| (value, tie_breaker));
         files.files_to_keep(&group, rank, row.trial)
     }
 }

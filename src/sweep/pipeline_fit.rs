@@ -398,7 +398,7 @@ fn pooled_scores(predictions: &RollingPredictions) -> ClassScores {
         .iter()
         .map(|label| u32::from(*label))
         .collect();
-    ClassScores::compute(&probabilities, &y, 2)
+    ClassScores::of_samples(&probabilities, &y)
 }
 
 /// A trial of a pipeline, done.

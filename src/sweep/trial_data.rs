@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result, ensure};
 
 use super::folder::SweepFolder;
-use super::paths::{table_dir, tensors_dir, trial_dir};
+use super::paths::{PREDICTIONS_FILE, table_dir, tensors_dir, trial_dir};
 use super::pipeline_fit::{FitTables, LogSamples, TrialPredictions};
 use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
@@ -19,7 +19,7 @@ use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use crate::training::{
     LEARNED_SIDES, LearnedHolds, RollingPredictions, SuccessRates, TrainedModel, learned_sides,
-    predict_side, sigmoid, time_cuts,
+    time_cuts, uncalibrated_side,
 };
 
 /// What trials learn from, kept for those that share it.
@@ -159,20 +159,24 @@ fn check_same(dir: &Path, found: &str, wanted: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the trial of `row` predicted of `rows`, as it is kept beside its model.
+/// What the trial of `row` predicted of `rows`, as it is kept beside its model; `None` where that was
+/// removed.
 ///
 /// # Errors
-/// Fails where a model or its predictions were removed, and where they are of other rows.
+/// Fails where the predictions are not those that the manifest speaks of, or are of other rows.
 pub(super) fn trial_predictions(
     sweep: &SweepFolder,
     row: &TrialRow,
     rows: &FitTables,
-) -> Result<TrialPredictions> {
+) -> Result<Option<TrialPredictions>> {
     let dir = &trial_dir(&sweep.dir, row.trial);
+    if !dir.join(PREDICTIONS_FILE).is_file() {
+        return Ok(None);
+    }
     let found = if row.config.data.is_given() {
         TrialPredictions::read(dir)?
     } else {
-        rolling_predictions(row, dir, rows.train.row_count())?
+        rolling_predictions(dir, rows.train.row_count())?
     };
     let classes = rows.train.classes.len();
     let fits = [
@@ -190,22 +194,15 @@ pub(super) fn trial_predictions(
         "the predictions in `{}` are of other rows",
         dir.display()
     );
-    Ok(found)
+    Ok(Some(found))
 }
 
-/// What the trial of `row`, which is in `dir`, predicted of those of `count` samples that follow a
-/// time cut. The temperature changes the order of no two of them.
-fn rolling_predictions(row: &TrialRow, dir: &Path, count: usize) -> Result<TrialPredictions> {
+/// What the trial in `dir` predicted of those of `count` samples that follow a time cut, before any
+/// calibration: trials are chosen by such values.
+fn rolling_predictions(dir: &Path, count: usize) -> Result<TrialPredictions> {
     let predicted = RollingPredictions::read(dir)?;
-    let of_network = row.metrics.as_ref();
-    let calibration = of_network.and_then(|metrics| metrics.calibration);
-
     let mut folds = vec![f32::NAN; 2 * count];
-    for (&sample, &logit) in predicted.samples.iter().zip(&predicted.logits) {
-        let success = match calibration {
-            Some(calibration) => calibration.probability(logit),
-            None => sigmoid(f64::from(logit)),
-        };
+    for (&sample, success) in predicted.samples.iter().zip(predicted.probabilities()) {
         let first = 2 * sample as usize;
         if let Some(of_row) = folds.get_mut(first..first + 2) {
             of_row.copy_from_slice(&[1.0 - success as f32, success as f32]);
@@ -217,8 +214,8 @@ fn rolling_predictions(row: &TrialRow, dir: &Path, count: usize) -> Result<Trial
     })
 }
 
-/// The test side of samples of logs, and what the trial of `row` predicts of it, `[n, 2]`; tables
-/// have none.
+/// The test side of samples of logs, and what the trial of `row` predicts of it before any
+/// calibration, `[n, 2]`; tables have none.
 pub(super) fn test_predictions(
     sweep: &SweepFolder,
     row: &TrialRow,
@@ -233,7 +230,7 @@ pub(super) fn test_predictions(
         return Ok(None);
     }
     let model = TrainedModel::open(&trial_dir(&sweep.dir, row.trial))?;
-    let successes = predict_side(&model, &dataset, SplitSide::Test)?;
+    let successes = uncalibrated_side(&model, &dataset, SplitSide::Test)?;
     let both = |success: f64| [1.0 - success as f32, success as f32];
     let probabilities = successes.into_iter().flat_map(both).collect();
     Ok(Some((table, probabilities)))

@@ -144,16 +144,17 @@ impl TrialRow {
             .or_else(of_network)
     }
 
-    /// What trials are compared by, where they have it: their value, and among equals their
-    /// validation loss.
+    /// What trials are compared by, where they have it: their value, and what decides between
+    /// equals.
     pub(super) fn rank(&self) -> Option<(f64, f64)> {
-        let loss = MetricName::ValidationLoss;
-        let of_fit = self.fit.as_ref().and_then(|fit| fit.watched(loss));
-        let of_network = self
-            .metrics
-            .as_ref()
-            .and_then(|metrics| metrics.value(loss));
-        Some((self.value?, of_fit.or(of_network).unwrap_or(f64::INFINITY)))
+        let scored = |name| match &self.fit {
+            Some(fit) => fit.watched(name),
+            None => self.metrics.as_ref()?.value(name),
+        };
+        let loss = scored(MetricName::ValidationLoss);
+        let roc_auc = scored(MetricName::ValidationRocAuc);
+        let metric = self.config.wandb.sweep.metric.name;
+        Some((self.value?, metric.tie_breaker(loss, roc_auc)))
     }
 
     /// What it is the row of.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::rolling_predictions::RollingPredictions;
-use super::scores::{Scores, mean_cross_entropy, sigmoid};
+use super::scores::{Scores, f_measure, mean_cross_entropy, sigmoid};
 use crate::config::Threshold;
 
 /// The least inverse temperature. Where all samples are on their wrong side, the likelihood alone
@@ -156,9 +156,9 @@ impl ConfusionCounts {
     }
 }
 
-/// The threshold that is best on these samples; of those that are equally good the one nearest to
+/// The threshold that is best on these samples by `threshold`; of those that are equally good the one nearest to
 /// 0.5, then the lowest.
-fn choose_threshold(probabilities: &[f64], labels: &[bool], threshold: Threshold) -> f64 {
+pub fn choose_threshold(probabilities: &[f64], labels: &[bool], threshold: Threshold) -> f64 {
     if let Threshold::At(threshold) = threshold {
         return threshold;
     }
@@ -199,6 +199,12 @@ fn choose_threshold(probabilities: &[f64], labels: &[bool], threshold: Threshold
         }
     }
     best
+}
+
+/// The largest F-measure that a threshold gives on these samples.
+pub fn best_f_measure(probabilities: &[f64], labels: &[bool]) -> Option<f64> {
+    let threshold = choose_threshold(probabilities, labels, Threshold::FMeasure);
+    f_measure(probabilities, labels, threshold)
 }
 
 /// A threshold above `below` and up to `above`: 0.5 if it is there, else in the middle.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::calibration::best_f_measure;
 use super::scores::{SCORES, Scores, roc_auc};
 use crate::config::MetricName;
 
@@ -31,6 +32,15 @@ impl ClassScores {
             loss: mean_log_loss(probabilities, y, classes),
             scores: class_scores(probabilities, y, classes),
         }
+    }
+
+    /// Scores `probabilities` `[n, 2]` of samples of logs, whose labels are `y` `[n]`, as the epochs
+    /// of a network are scored: see [`super::Epoch::validation`].
+    pub fn of_samples(probabilities: &[f64], y: &[u32]) -> ClassScores {
+        let mut found = ClassScores::compute(probabilities, y, 2);
+        let BinaryView { second, labels } = BinaryView::new(probabilities, y);
+        found.scores.f_measure = best_f_measure(&second, &labels);
+        found
     }
 
     /// The score that a sweep chooses by.

@@ -2,7 +2,7 @@
 
 use super::epoch::Epoch;
 use super::settings::TrainingSettings;
-use crate::config::{Goal, Metric};
+use crate::config::{Goal, Metric, MetricName};
 
 /// Whether the training is over: after `epochs`, or once the watched metric has not improved for
 /// `earlystop_threshold` of them. An improvement is by more than `earlystop_min_delta` against the
@@ -11,22 +11,43 @@ pub(super) fn is_over(history: &[Epoch], settings: &TrainingSettings) -> bool {
     if history.len() >= settings.epochs {
         return true;
     }
-    let watched = watched_values(history, &settings.metric);
-    let goal = settings.metric.goal;
-    epochs_without_gain(watched, goal, settings.earlystop_min_delta) >= settings.earlystop_threshold
+    let watched = WatchedEpochs::new(history.iter().collect(), &settings.metric);
+    watched.epochs_without_gain(settings.earlystop_min_delta) >= settings.earlystop_threshold
 }
 
-/// Whether an epoch in which the watched metric has the value `last`, if any, is better than all of
-/// `history`.
-pub(super) fn is_best(history: &[Epoch], last: Option<f64>, metric: &Metric) -> bool {
-    let watched = watched_values(history, metric).chain([last]);
-    epochs_without_gain(watched, metric.goal, 0.0) == 0
+/// Whether `last`, the epoch after `history`, is better than all of that by the watched metric.
+pub(super) fn is_best(history: &[Epoch], last: &Epoch, metric: &Metric) -> bool {
+    let epochs = history.iter().chain([last]).collect();
+    WatchedEpochs::new(epochs, metric).epochs_without_gain(0.0) == 0
 }
 
 /// The watched metric of each epoch, where it is defined.
-fn watched_values(history: &[Epoch], metric: &Metric) -> impl Iterator<Item = Option<f64>> {
-    let name = metric.name;
-    history.iter().map(move |epoch| epoch.watched(name))
+struct WatchedEpochs {
+    values: Vec<Option<f64>>,
+    goal: Goal,
+}
+
+impl WatchedEpochs {
+    /// The values of `metric`. Where it is defined for none, as the area under the curve of samples
+    /// with one outcome, the validation loss is watched in its place.
+    fn new(epochs: Vec<&Epoch>, metric: &Metric) -> WatchedEpochs {
+        let of_epochs = |name| epochs.iter().map(|epoch| epoch.watched(name)).collect();
+        let values: Vec<Option<f64>> = of_epochs(metric.name);
+        if values.iter().any(Option::is_some) {
+            return WatchedEpochs {
+                values,
+                goal: metric.goal,
+            };
+        }
+        WatchedEpochs {
+            values: of_epochs(MetricName::ValidationLoss),
+            goal: Goal::Minimize,
+        }
+    }
+
+    fn epochs_without_gain(self, min_delta: f64) -> usize {
+        epochs_without_gain(self.values.into_iter(), self.goal, min_delta)
+    }
 }
 
 /// How many of `values`, one an epoch, came after the last improvement: a value that was better by
@@ -52,6 +73,7 @@ fn epochs_without_gain(
 
 #[cfg(test)]
 mod tests {
+    use super::super::scores::Scores;
     use super::*;
 
     #[test]
@@ -84,5 +106,27 @@ mod tests {
         assert_eq!(maximize(&[None, Some(0.5), Some(0.4), None]), 2);
         assert_eq!((maximize(&[None, None]), maximize(&[])), (2, 0));
         assert_eq!(maximize(&[Some(f64::NEG_INFINITY), Some(0.1)]), 0);
+    }
+
+    #[test]
+    fn where_the_metric_is_never_defined_the_loss_decides() {
+        let metric = Metric {
+            name: MetricName::ValidationRocAuc,
+            goal: Goal::Maximize,
+        };
+        let epoch = |validation_loss, roc_auc| Epoch {
+            epoch: 1,
+            train_loss: 0.0,
+            validation_loss,
+            validation: Scores {
+                roc_auc,
+                ..Scores::default()
+            },
+            is_best: false,
+        };
+        let history = [epoch(0.5, None), epoch(0.4, None)];
+        assert!(is_best(&history, &epoch(0.3, None), &metric));
+        assert!(!is_best(&history, &epoch(0.45, None), &metric));
+        assert!(is_best(&history, &epoch(0.45, Some(0.5)), &metric));
     }
 }

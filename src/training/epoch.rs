@@ -22,7 +22,8 @@ pub struct Epoch {
     /// trainings compare.
     pub validation_loss: f64,
     /// The scores on the validation samples, after the epoch, before any calibration: success is
-    /// predicted from 0.5 on.
+    /// predicted from 0.5 on. The F-measure is the largest that a threshold gives, as one at 0.5 is 0
+    /// for every model that expects success of no sample.
     pub validation: Scores,
     /// Whether the watched metric was the best so far.
     pub is_best: bool,

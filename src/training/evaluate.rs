@@ -231,6 +231,23 @@ pub fn predict_side(model: &TrainedModel, dataset: &Dataset, side: SplitSide) ->
         .collect())
 }
 
+/// The same before any calibration.
+///
+/// # Errors
+/// Fails when the tensors are not those the model was made for.
+pub fn uncalibrated_side(
+    model: &TrainedModel,
+    dataset: &Dataset,
+    side: SplitSide,
+) -> Result<Vec<f64>> {
+    check_tensors(model, dataset)?;
+    let logits = model.side_logits(dataset, side)?;
+    Ok(logits
+        .iter()
+        .map(|&logit| sigmoid(f64::from(logit)))
+        .collect())
+}
+
 /// Refuses tensors that were made with other settings than those the model was trained on.
 fn check_tensors(model: &TrainedModel, dataset: &Dataset) -> Result<()> {
     let known = describe_settings(&model.tensors);

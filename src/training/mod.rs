@@ -33,11 +33,13 @@ pub use adam::{Adam, AdamSettings};
 pub use answer_thresholds::{AnswerThreshold, AnswerThresholds, wilson_lower};
 pub use baselines::{SuccessRate, SuccessRates};
 pub(crate) use bootstrap::{SampleGroups, percentile_interval};
-pub use calibration::Calibration;
+pub use calibration::{Calibration, best_f_measure, choose_threshold};
 pub use checkpoint::{checkpoint_key, copy_checkpoint};
 pub use classes::{ClassScores, class_score};
 pub use epoch::{Epoch, read_history};
-pub use evaluate::{MethodScores, ModelEvaluation, ScoreInterval, evaluate_run, predict_side};
+pub use evaluate::{
+    MethodScores, ModelEvaluation, ScoreInterval, evaluate_run, predict_side, uncalibrated_side,
+};
 pub use holds::{HoldModel, HoldPrediction, predict_holds, predict_samples};
 pub use learned_holds::LearnedHolds;
 pub use metrics::{TrainingMetrics, TrainingStatus};
@@ -49,7 +51,7 @@ pub use run::{RunSummary, TrainingRun};
 pub(crate) use run_dir::check_predictions;
 pub use run_dir::{FIT, RUN_FORMAT, evaluation_path, refit_dir, remove_checkpoint, remove_model};
 pub use run_models::RunModels;
-pub use scores::{Scores, logit, sigmoid};
+pub use scores::{Scores, f_measure, logit, sigmoid};
 pub use settings::TrainingSettings;
 pub use time_cuts::{LEARNED_SIDES, TimeCut, learned_sides, time_cuts};
 pub use train::{RunPlace, StartMode, train, train_until};

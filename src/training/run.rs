@@ -94,11 +94,6 @@ impl FinishedTraining<'_> {
         let calibration = Calibration::fit(&predictions, settings.threshold);
         let metrics =
             TrainingMetrics::new(status, &settings.metric, &state.history, Some(calibration));
-        ensure!(
-            metrics.best.is_some(),
-            "the watched metric was never defined on the validation samples"
-        );
-
         let ModelState { model, best, .. } = state.last_model();
         let shape = model.shape;
         let parameters = model.parameters().iter().zip(best);

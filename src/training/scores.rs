@@ -47,6 +47,20 @@ pub struct Scores {
 /// How many scores there are.
 pub(super) const SCORES: usize = Scores::NAMES.len();
 
+/// The F-measure of `probabilities` against `labels`, where success is predicted from `threshold`
+/// on.
+pub fn f_measure(probabilities: &[f64], labels: &[bool], threshold: f64) -> Option<f64> {
+    let (mut right, mut wrong) = (0.0, 0.0);
+    for (&probability, &label) in probabilities.iter().zip(labels) {
+        match (probability >= threshold, label) {
+            (true, true) => right += 1.0,
+            (true, false) | (false, true) => wrong += 1.0,
+            (false, false) => {}
+        }
+    }
+    ratio(2.0 * right, 2.0 * right + wrong)
+}
+
 impl Scores {
     /// The scores' names, in the order of [`Scores::values`].
     pub const NAMES: [&'static str; 8] = [

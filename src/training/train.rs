@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 
 use super::adam::AdamSettings;
+use super::calibration::best_f_measure;
 use super::checkpoint::{CheckpointWriter, ProgressListener, read_checkpoint};
 use super::early_stopping;
 use super::epoch::{Epoch, read_history, write_history};
@@ -336,15 +337,19 @@ fn judge_epoch(
         return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
     }
 
-    let validation = Scores::compute(&predictions.probabilities(), labels, 0.5);
-    let value = validation.watched(settings.metric.name, validation_loss);
-    Ok(Epoch {
+    let probabilities = predictions.probabilities();
+    let mut epoch = Epoch {
         epoch,
         train_loss,
         validation_loss,
-        validation,
-        is_best: early_stopping::is_best(&state.history, value, &settings.metric),
-    })
+        validation: Scores {
+            f_measure: best_f_measure(&probabilities, labels),
+            ..Scores::compute(&probabilities, labels, 0.5)
+        },
+        is_best: false,
+    };
+    epoch.is_best = early_stopping::is_best(&state.history, &epoch, &settings.metric);
+    Ok(epoch)
 }
 
 /// The finished training in `dir`, if it is the one called `key` and need not go on. One that a

@@ -379,7 +379,7 @@ fn pipelines_stand_beside_the_network_on_the_same_samples() {
     );
     let printed = place.stdout("run small.yaml --threads 1");
     assert!(
-        printed.contains("Pipelines and networks on the same samples, by validation_f_measure"),
+        printed.contains("Pipelines and networks on the same samples, by validation_roc_auc"),
         "{printed}"
     );
     let found = rows(&place, "out");
@@ -389,7 +389,7 @@ fn pipelines_stand_beside_the_network_on_the_same_samples() {
         .collect();
     assert_eq!((names.len(), &names[1..]), (3, &["lasso", "lasso"][..]));
     assert!(
-        found[1]["fit"]["rolling"]["f_measure"] == found[1]["value"]
+        found[1]["fit"]["rolling"]["roc_auc"] == found[1]["value"]
             && found[1]["parameters"]["j"].is_number()
     );
     let best = place.json("sweep best out --json");

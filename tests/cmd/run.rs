@@ -39,7 +39,7 @@ fn everything_is_left_and_a_second_run_changes_nothing() {
     for heading in [
         "Events",
         "Samples of the best trial",
-        "Trials, by validation_f_measure",
+        "Trials, by validation_roc_auc",
         "The best trial on holds",
         "Advice on the jobs",
         "8 held jobs: ",
