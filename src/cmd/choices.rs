@@ -1,6 +1,6 @@
 //! What a sweep of pipelines tries, and what was chosen: flags in, tables out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
@@ -93,9 +93,25 @@ fn names_match(asked: &[String], present: &[String]) -> bool {
     asked.is_empty() || asked == present
 }
 
-/// Says how many draws of pipelines are no trials of their own.
+/// Says which draws are no trials of their own.
 pub(super) fn note_repeats(sweep: &SweepFolder) -> Result<()> {
-    let repeats = sweep.trials()?.repeats();
+    let trials = sweep.trials()?;
+    let mut equal_draws: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for repeat in trials.network_repeats() {
+        let draws = equal_draws.entry(repeat.first).or_default();
+        draws.push(repeat.draw.to_string());
+    }
+    for (first, draws) in equal_draws {
+        let (draws, are) = match &draws[..] {
+            [draw] => (format!("draw {draw}"), "is"),
+            draws => (format!("draws {}", draws.join(", ")), "are"),
+        };
+        output::note(&format!(
+            "{draws} of the network {are} equal to draw {first}, and {are} not done again"
+        ));
+    }
+
+    let repeats = trials.repeats();
     let draws = output::counted(repeats, "draw");
     match repeats {
         0 => {}
@@ -173,6 +189,11 @@ pub(super) fn print_choices(
     output::print(&choice_table(&choices))?;
     for trial in &chosen {
         print_chosen(sweep, trial)?;
+    }
+    if !sweep.config.data.is_given() {
+        let best = sweep::choose_model(sweep, &sweep::trial_rows(sweep)?)?;
+        let of_best = sweep::no_better_than_chance(sweep, &best)?;
+        output::print(&text::trials::chance_text(of_best))?;
     }
     Ok(())
 }

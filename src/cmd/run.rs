@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
 use crate::events::{EventStore, StoreSummary};
 use crate::sweep::{
-    self, BestModel, SplitChoice, SweepFolder, TrialConfig, TrialModel, TrialOutcomes, TrialRow,
+    self, BestModel, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig, TrialModel, TrialOutcomes, TrialRow,
     events_dir,
 };
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
@@ -57,6 +57,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     if args.overwrite {
         files::remove_all(["trials", "tensors"].map(|name| config.out.join(name)))?;
     }
+    choices::note_repeats(&sweep)?;
     let is_over = run_to_end(&sweep, threads, Duration::MAX, sweep::DEFAULT_KEEP)?;
     if !is_over || !refit_best(&sweep, &sweep.dir)? {
         return Ok(EXIT_RETRY);
@@ -174,6 +175,8 @@ struct FinishedSweep {
     dataset: Dataset,
     /// The best model, as it was judged and as it advises.
     models: RunModels,
+    /// The ROC-AUC of the best trial, where none is better than chance.
+    chance: Option<ScoreEstimate>,
 }
 
 impl FinishedSweep {
@@ -196,6 +199,7 @@ impl FinishedSweep {
             store: EventStore::open(&events_dir(out))?,
             dataset: Dataset::open(&tensors_of_row(out, winner)?)?,
             models: RunModels::open(&sweep::trial_dir(out, best.trial))?,
+            chance: sweep::no_better_than_chance(sweep, &best)?,
             rows,
             best,
             choices,
@@ -210,12 +214,13 @@ impl FinishedSweep {
     /// What came of every stage but the last.
     fn text(&self, evaluation: &ModelEvaluation, config: &Config) -> String {
         format!(
-            "Events\n{}\nSamples of the best trial\n{}\n{}{}\nThe best trial on holds it has not seen\n{}the model that advises has learned from {}\neverything is in {}\n",
+            "Events\n{}\nSamples of the best trial\n{}\n{}{}\nThe best trial on holds it has not seen\n{}{}the model that advises has learned from {}\neverything is in {}\n",
             text::events::summary(&self.store.summary),
             text::tensors::summary(&self.dataset.summary),
             self.networks_text(),
             self.pipelines_text(),
             text::evaluation::summary(evaluation),
+            text::trials::chance_text(self.chance),
             text::trials::learned_words(self.advisor()),
             escape::path(&config.out)
         )

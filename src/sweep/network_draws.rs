@@ -1,17 +1,91 @@
 //! A configuration → the trials of the network: how many there are, and what each of them tries.
 
+use std::collections::HashMap;
+
 use anyhow::{Result, ensure};
 
 use crate::config::{Config, MOST_TRIALS, Method};
 use crate::error::hinted;
 use crate::search::{ObservedTrial, Sampler, SearchPoint, SearchSpace, grid_point_count};
 
+/// The draws of the network that are trials. Equal draws are one.
+#[derive(Debug)]
+pub(super) struct NetworkDraws {
+    /// How many trials there are.
+    pub(super) count: usize,
+    /// The number of the draw of each, from 1; `None` where all draws are trials.
+    distinct: Option<Vec<usize>>,
+    /// The draws that are no trials.
+    pub(super) repeats: Vec<RepeatedDraw>,
+}
+
+/// A draw that is equal to an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RepeatedDraw {
+    /// Counted from 1.
+    pub draw: usize,
+    /// The first that is equal to it.
+    pub first: usize,
+}
+
+impl NetworkDraws {
+    /// Those of the sweep of `config`. What the method `bayes` draws follows from the trials before,
+    /// so that equal draws of it are told only where there is nothing to draw.
+    ///
+    /// # Errors
+    /// Fails for a grid without parameters, with one that has no last value, or with too many points.
+    pub(super) fn from_config(config: &Config) -> Result<NetworkDraws> {
+        let count = draw_count(config)?;
+        let method = config.wandb.sweep.method;
+        let space = SearchSpace::from_config(config);
+        let is_constant = space.parameters().is_empty();
+        let is_finite = is_constant || grid_point_count(&space).is_ok();
+        let is_known = is_constant || matches!(method, Method::Random | Method::Sobol);
+        if count < 2 || !is_finite || !is_known || method == Method::Grid {
+            return Ok(NetworkDraws {
+                count,
+                distinct: None,
+                repeats: Vec::new(),
+            });
+        }
+
+        let mut first_draws: HashMap<String, usize> = HashMap::new();
+        let mut distinct = Vec::new();
+        let mut repeats = Vec::new();
+        for draw in 1..=count {
+            let point = serde_json::to_string(&draw_network_point(config, draw, &[])?)?;
+            let first = *first_draws.entry(point).or_insert(draw);
+            if first == draw {
+                distinct.push(draw);
+            } else {
+                repeats.push(RepeatedDraw { draw, first });
+            }
+        }
+        Ok(NetworkDraws {
+            count: distinct.len(),
+            distinct: Some(distinct),
+            repeats,
+        })
+    }
+
+    /// The draw that trial `trial` tries, both counted from 1.
+    pub(super) fn draw_of(&self, trial: usize) -> usize {
+        let of_trial = |distinct: &Vec<usize>| distinct.get(trial.wrapping_sub(1)).copied();
+        self.distinct.as_ref().and_then(of_trial).unwrap_or(trial)
+    }
+}
+
 /// How many trials of the network the sweep of `config` makes: `runs`, or every point of a grid; at
-/// most `run_cap`. A sweep over tables makes none, nor does one with `runs` 0.
+/// most `run_cap`, and equal draws are one. A sweep over tables makes none, nor does one with `runs`
+/// 0.
 ///
 /// # Errors
-/// Fails for a grid without parameters, with one that has no last value, or with too many points.
+/// Those of a grid that cannot be made.
 pub fn network_trial_count(config: &Config) -> Result<usize> {
+    Ok(NetworkDraws::from_config(config)?.count)
+}
+
+fn draw_count(config: &Config) -> Result<usize> {
     let sweep = &config.wandb.sweep;
     if config.data.is_given() || config.runs == 0 {
         return Ok(0);
@@ -34,12 +108,11 @@ pub fn network_trial_count(config: &Config) -> Result<usize> {
     Ok(trials as usize)
 }
 
-/// What the network's trial `trial`, counted from 1, tries: a value for every distribution in
-/// `config`. It depends on `config`, the trial and, with the method `bayes`, on the trials in
-/// `history` alone.
+/// The network's draw `draw`, counted from 1: a value for every distribution in `config`. It depends
+/// on `config`, its number and, with the method `bayes`, on the trials in `history` alone.
 pub(super) fn draw_network_point(
     config: &Config,
-    trial: usize,
+    draw: usize,
     history: &[ObservedTrial],
 ) -> Result<SearchPoint> {
     let sampler = Sampler {
@@ -48,7 +121,7 @@ pub(super) fn draw_network_point(
         goal: config.wandb.sweep.metric.goal,
         seed: config.seed,
     };
-    sampler.suggest(trial, history)
+    sampler.suggest(draw, history)
 }
 
 #[cfg(test)]
@@ -100,6 +173,10 @@ mod tests {
             network_trial_count(&config(&[
                 ("runs", json!(5)),
                 ("wandb.sweep.run_cap", run_cap),
+                (
+                    "training.parameters.learning_rate",
+                    json!({"min": 0.0, "max": 1.0}),
+                ),
             ]))
             .expect("counted")
         };
@@ -123,5 +200,35 @@ mod tests {
         let network = trial.training.parameters.trial().expect("plain");
         assert!((0.0..=1.0).contains(&network.learning_rate));
         assert_eq!(network.batch_size, 64, "as in the defaults");
+    }
+
+    #[test]
+    fn equal_draws_are_one_trial() {
+        let of = |runs: usize, method: &str, hidden_size: Value| {
+            let config = config(&[
+                ("runs", json!(runs)),
+                ("wandb.sweep.method", json!(method)),
+                ("training.parameters.hidden_size", hidden_size),
+            ]);
+            NetworkDraws::from_config(&config).expect("drawn")
+        };
+        for method in ["random", "sobol", "bayes"] {
+            let constant = of(4, method, json!(32));
+            let repeat = |draw| RepeatedDraw { draw, first: 1 };
+            assert_eq!(constant.count, 1, "{method}");
+            assert_eq!(constant.repeats, [2, 3, 4].map(repeat));
+        }
+
+        let of_three = of(40, "random", json!({"values": [8, 16, 32]}));
+        assert_eq!((of_three.count, of_three.repeats.len()), (3, 37));
+        assert_eq!(of_three.draw_of(1), 1);
+        assert!(of_three.draw_of(2) < of_three.draw_of(3));
+        let of_many = of(
+            5,
+            "random",
+            json!({"distribution": "log_uniform_values", "min": 1, "max": 64}),
+        );
+        assert!(of_many.count <= 5);
+        assert_eq!(of(40, "bayes", json!({"values": [8, 16]})).count, 40);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 
-use super::network_draws::{draw_network_point, network_trial_count};
+use super::network_draws::{NetworkDraws, RepeatedDraw, draw_network_point};
 use super::pipeline_draws::{PipelineDraw, PipelineDraws};
 use crate::config::{Config, MOST_TRIALS, Method, Parameter, PipelineSpace, TrialOrder};
 use crate::error::hinted;
@@ -23,7 +23,7 @@ pub struct SweepTrials {
     config: Config,
     /// What the trials of pipelines have in common.
     common: Config,
-    networks: usize,
+    networks: NetworkDraws,
     count: usize,
     /// The splits of tables; of samples of logs there is one, without a name.
     splits: Vec<Option<String>>,
@@ -38,7 +38,7 @@ impl SweepTrials {
     /// Fails for a grid that cannot be made, for hyper-parameters that a pipeline cannot have, and
     /// for a sweep without trials or with too many.
     pub fn from_config(config: &Config) -> Result<SweepTrials> {
-        let networks = network_trial_count(config)?;
+        let networks = NetworkDraws::from_config(config)?;
         let splits = match config.data.is_given() {
             true => config.data.chosen()?.into_iter().map(Some).collect(),
             false => vec![None],
@@ -49,8 +49,8 @@ impl SweepTrials {
             .map(|name| PipelineDraws::from_config(config, name))
             .collect::<Result<_>>()?;
         let draws: usize = pipelines.iter().map(PipelineDraws::len).sum();
-        let count =
-            (networks + splits.len() * draws).min(config.wandb.sweep.run_cap.unwrap_or(usize::MAX));
+        let count = (networks.count + splits.len() * draws)
+            .min(config.wandb.sweep.run_cap.unwrap_or(usize::MAX));
         ensure!(
             count > 0,
             hinted(
@@ -100,6 +100,11 @@ impl SweepTrials {
                 .sum::<usize>()
     }
 
+    /// The draws of the network that repeat others and are no trials.
+    pub fn network_repeats(&self) -> &[RepeatedDraw] {
+        &self.networks.repeats
+    }
+
     /// What trial `trial` of the network tries; `history` is what is known of others.
     ///
     /// # Errors
@@ -109,7 +114,7 @@ impl SweepTrials {
         trial: usize,
         history: &[ObservedTrial],
     ) -> Result<SearchPoint> {
-        draw_network_point(&self.config, trial, history)
+        draw_network_point(&self.config, self.networks.draw_of(trial), history)
     }
 
     /// The configuration of trial `trial` as it is written, with a value for all that it draws;
@@ -118,7 +123,7 @@ impl SweepTrials {
     /// # Errors
     /// Fails for a trial that there is not.
     pub fn draw(&self, trial: usize, history: &[ObservedTrial]) -> Result<Config> {
-        if trial <= self.networks {
+        if trial <= self.networks.count {
             return Ok(Config {
                 pipelines: BTreeMap::new(),
                 ..self.config.with_point(&self.network_point(trial, history)?)
@@ -152,7 +157,7 @@ impl SweepTrials {
 
     /// Which trial of a pipeline `trial` is; `None` for one of the network, and beyond the last.
     fn pipeline_trial(&self, trial: usize) -> Option<PipelineTrial> {
-        let number = trial.checked_sub(self.networks + 1)?;
+        let number = trial.checked_sub(self.networks.count + 1)?;
         if trial > self.count {
             return None;
         }
@@ -175,8 +180,9 @@ impl SweepTrials {
     /// The trials of pipelines, in chunks: of one pipeline on one split each, so that a worker
     /// keeps to the same rows.
     pub(super) fn pipeline_chunks(&self) -> Vec<TrialChunk> {
-        let mut next = self.networks + 1;
-        let size = (self.count.saturating_sub(self.networks) / CHUNKS).clamp(1, MAX_CHUNK_TRIALS);
+        let mut next = self.networks.count + 1;
+        let size =
+            (self.count.saturating_sub(self.networks.count) / CHUNKS).clamp(1, MAX_CHUNK_TRIALS);
         let mut chunks = Vec::new();
         for draws in self.splits.iter().flat_map(|_| &self.pipelines) {
             let end = (next + draws.len()).min(self.count + 1);

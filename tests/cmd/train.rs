@@ -419,12 +419,12 @@ fn early_stopping_keeps_the_best_weights() {
             .all(|(epoch, number)| epoch["epoch"] == number),
         "each once"
     );
-    let losses: Vec<f64> = history
+    let areas: Vec<f64> = history
         .iter()
-        .map(|epoch| epoch["validation_loss"].as_f64().expect("a loss"))
+        .map(|epoch| epoch["validation"]["roc_auc"].as_f64().expect("an area"))
         .collect();
-    assert_eq!(losses.len() as u64, epochs);
-    assert!(losses.iter().all(|loss| *loss >= losses[best as usize - 1]));
+    assert_eq!(areas.len() as u64, epochs);
+    assert!(areas.iter().all(|area| *area <= areas[best as usize - 1]));
 }
 
 #[test]

@@ -370,6 +370,8 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         output::print_json(row)?;
     } else {
         output::print(&best_text(&sweep, row, rows.len()))?;
+        let of_best = sweep::no_better_than_chance(&sweep, &best)?;
+        output::print(&text::trials::chance_text(of_best))?;
     }
     Ok(EXIT_DONE)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::sweep::{SweepFolder, TrialRow};
+use crate::sweep::{ScoreEstimate, SweepFolder, TrialRow};
 use crate::training::{Epoch, RunModels, TrainedModel, refit_dir};
 use crate::{escape, output};
 
@@ -46,6 +46,17 @@ pub(in crate::cmd) fn refitted_line(dir: &Path) -> String {
         "fitted again on {}, the one that advises is in {}\n",
         learned_words(&refitted),
         escape::path(&refit_dir(dir))
+    )
+}
+
+/// What to do where no trial is better than chance, of whose best this is the ROC-AUC on later holds;
+/// nothing where one is.
+pub(in crate::cmd) fn chance_text(of_best: Option<ScoreEstimate>) -> String {
+    let Some(ScoreEstimate { value, low, high }) = of_best else {
+        return String::new();
+    };
+    format!(
+        "no trial is shown to be better than chance: on later holds the best has ROC-AUC {value:.2} [{low:.2}, {high:.2}], and a guess 0.50\n         what can help: more of the log, frames as long as faults last (timeframe_len), other models and pipelines in the search\n"
     )
 }
 

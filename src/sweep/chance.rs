@@ -1,0 +1,120 @@
+//! What trials predicted of holds that came later → whether any of them is shown to be better than
+//! chance.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueClasses};
+use super::best_model::BestModel;
+use super::folder::SweepFolder;
+use super::paths::{PREDICTIONS_FILE, trial_dir};
+use crate::config::{Config, Goal, Metric, MetricName};
+use crate::training::RollingPredictions;
+
+/// The area under the curve of a guess.
+const OF_A_GUESS: f64 = 0.5;
+
+/// The ROC-AUC of the best trial on what followed the time cuts, if nothing was learned: the interval
+/// of no trial lies above that of a guess. `None` where one does, and where nobody kept what trials
+/// predicted.
+///
+/// # Errors
+/// Fails where predictions are not those that a manifest speaks of.
+pub fn no_better_than_chance(
+    sweep: &SweepFolder,
+    best: &BestModel,
+) -> Result<Option<ScoreEstimate>> {
+    let others = best.trials.iter().map(|trial| trial.trial);
+    let trials = [best.trial]
+        .into_iter()
+        .chain(others.filter(|trial| *trial != best.trial));
+    area_if_none_is_better(&sweep.dir, &sweep.config, trials)
+}
+
+/// The same of `trials` of the sweep in `dir`, the best first.
+fn area_if_none_is_better(
+    dir: &Path,
+    config: &Config,
+    trials: impl Iterator<Item = usize>,
+) -> Result<Option<ScoreEstimate>> {
+    let mut of_best = None;
+    for trial in trials {
+        let Some(area) = area_under_curve(&trial_dir(dir, trial), config)? else {
+            continue;
+        };
+        if area.low > OF_A_GUESS {
+            return Ok(None);
+        }
+        of_best = of_best.or(Some(area));
+    }
+    Ok(of_best)
+}
+
+/// The ROC-AUC of what the trial in `dir` predicted of later holds, with its interval by cluster.
+fn area_under_curve(dir: &Path, config: &Config) -> Result<Option<ScoreEstimate>> {
+    if !dir.join(PREDICTIONS_FILE).is_file() {
+        return Ok(None);
+    }
+
+    let predicted = RollingPredictions::read(dir)?;
+    let y: Vec<u32> = predicted.labels.iter().copied().map(u32::from).collect();
+    let groups: Vec<u64> = predicted.clusters.iter().copied().map(u64::from).collect();
+    let classes = TrueClasses {
+        y: &y,
+        groups: &groups,
+        classes: 2,
+        cutoff: FMeasureCutoff::Chosen,
+    };
+    let metric = Metric {
+        name: MetricName::ValidationRocAuc,
+        goal: Goal::Maximize,
+    };
+    let both = |success: f64| [1.0 - success, success];
+    let successes = predicted.probabilities();
+    let probabilities: Vec<f64> = successes.into_iter().flat_map(both).collect();
+    let resamples = config.evaluation.resamples;
+    Ok(classes.interval(&metric, &probabilities, resamples, config.seed))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use rand::Rng as _;
+
+    use super::*;
+    use crate::training::RollingPrediction;
+
+    #[test]
+    fn one_trial_that_learned_something_is_enough() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let config = Config::load(None, &BTreeMap::new()).expect("a configuration");
+        let mut random = crate::seed::generator(1, "chance", &[]);
+        for (trial, strength) in [(1, 0.0), (2, 3.0)] {
+            let mut predictions = RollingPredictions::default();
+            for sample in 0..200 {
+                let label = sample % 3 == 0;
+                let known = if label { strength } else { 0.0 };
+                predictions.push(RollingPrediction {
+                    sample,
+                    cluster: sample as u32,
+                    cut: 0,
+                    logit: known + random.random_range(-1.0..1.0),
+                    label,
+                });
+            }
+            let place = trial_dir(dir.path(), trial);
+            fs_err::create_dir_all(&place).expect("made");
+            predictions.write(&place).expect("written");
+        }
+
+        let area = |trials: &[usize]| {
+            area_if_none_is_better(dir.path(), &config, trials.iter().copied()).expect("read")
+        };
+        let of_guess = area(&[1]).expect("nothing was learned");
+        assert!(of_guess.low < 0.5 && of_guess.high > 0.5, "{of_guess:?}");
+        assert_eq!(area(&[1, 2]), None);
+        assert_eq!(area(&[3]), None, "nobody kept its predictions");
+    }
+}
