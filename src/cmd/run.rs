@@ -19,8 +19,8 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
 use crate::events::{EventStore, StoreSummary};
 use crate::sweep::{
-    self, BestModel, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig, TrialModel, TrialOutcomes, TrialRow,
-    events_dir,
+    self, BestModel, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig, TrialModel,
+    TrialOutcomes, TrialRow, events_dir,
 };
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use crate::training::{ModelEvaluation, RunModels, TrainedModel};
