@@ -73,7 +73,13 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         None,
     )?;
     sweep::write_best_model(&config.out, &config.out, &finished.best)?;
-    let mut advice = advice::advise(&finished.store, finished.advisor(), &config.advice, None, None)?;
+    let mut advice = advice::advise(
+        &finished.store,
+        finished.advisor(),
+        &config.advice,
+        None,
+        None,
+    )?;
     let dir = sweep::trial_dir(&config.out, finished.best.trial);
     let origin = trained_run::model_origin(&dir, &config.out);
     let basis = AdviceBasis::new(&finished.store, finished.advisor(), origin, None);
