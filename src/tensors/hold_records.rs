@@ -10,7 +10,8 @@ use super::hold_cycles::{HoldOutcome, hold_cycles};
 use super::keyed_outcomes::{KeyGroups, KeyedOutcomes, NO_GROUP, NO_KEY, TimedOutcomes};
 use super::last_run::place_before;
 use super::next_run::next_run_outcome;
-use super::outcome_record::{DatedOutcome, KeyLists, OutcomeRecord};
+use super::outcome_record::{DatedOutcome, OutcomeRecord};
+use super::recent_events::RecentCounts;
 use crate::config::LabelKind;
 use crate::eventlog::{EXECUTE, ExecutionPlace, HELD, SubmissionNames, TERMINATED};
 use crate::events::{EventStore, LogGap, StoredJob, StoredJobs};
@@ -265,63 +266,99 @@ impl RecordHistory {
         }
     }
 
-    /// What was known, at its moment of asking, of holds and first runs like this hold of `job`.
-    pub(super) fn known(&self, job: &StoredJob<'_>, asked: &AskedHold) -> KnownOutcomes<'_> {
+    /// What was known, at its moment of asking, of holds and runs like this hold of `job`.
+    ///
+    /// Jobs are often released together, so that the hold of `last` was asked about at the same
+    /// moment: what both have in common is then not looked up again.
+    pub(super) fn when_asked(
+        &self,
+        job: &StoredJob<'_>,
+        asked: &AskedHold,
+        frame_ms: i64,
+        last: Option<&AskedRecords>,
+    ) -> AskedRecords {
+        let asked_ms = asked.asked_ms;
         let hold = asked.cycle.hold;
         let place = place_before(job, hold);
-        let group_of = HoldRecordKind::ALL.map(|kind| {
+        let groups = HoldRecordKind::ALL.map(|kind| {
             let key = kind.key(job, hold, place);
             self.groups[kind as usize].group(key)
         });
-        KnownOutcomes {
-            holds: HoldRecordKind::ALL.map(|kind| {
-                let lists = self.holds[kind as usize].lists(group_of[kind as usize]);
-                lists.until(asked.asked_ms)
-            }),
-            first_runs: FirstRunKind::ALL.map(|kind| {
-                let group = group_of[kind.of_holds() as usize];
-                let lists = self.first_runs[kind as usize].lists(group);
-                lists.until(asked.asked_ms)
-            }),
-            next_runs: std::array::from_fn(|place| {
-                let group = group_of[NEXT_RUN_KINDS[place] as usize];
-                self.next_runs[place].lists(group).until(asked.asked_ms)
-            }),
-            asked_ms: asked.asked_ms,
-            half_life_ms: self.hold_lengths.mean_ms(asked.asked_ms),
+
+        let last = last.filter(|last| last.asked_ms == asked_ms);
+        let same = |kind: HoldRecordKind| {
+            last.filter(|last| last.groups[kind as usize] == groups[kind as usize])
+        };
+        let recent = |kind: HoldRecordKind| {
+            let lists = self.holds[kind as usize].lists(groups[kind as usize]);
+            RecentCounts::new(lists.until(asked_ms), asked_ms, frame_ms)
+        };
+        AskedRecords {
+            records: self.records(&groups, asked_ms, last),
+            recent_in_pool: match same(HoldRecordKind::Pool) {
+                Some(last) => last.recent_in_pool,
+                None => recent(HoldRecordKind::Pool),
+            },
+            recent_for_reason: match same(HoldRecordKind::Reason) {
+                Some(last) => last.recent_for_reason,
+                None => recent(HoldRecordKind::Reason),
+            },
+            asked_ms,
+            groups,
         }
     }
-}
 
-/// What was known of holds and first runs like a hold at its moment of asking.
-#[derive(Debug)]
-pub(super) struct KnownOutcomes<'a> {
-    /// In the order of [`HoldRecordKind::ALL`].
-    holds: [KeyLists<'a>; HoldRecordKind::ALL.len()],
-    /// In the order of [`FirstRunKind::ALL`].
-    first_runs: [KeyLists<'a>; FirstRunKind::ALL.len()],
-    /// In the order of [`NEXT_RUN_KINDS`].
-    next_runs: [KeyLists<'a>; NEXT_RUN_KINDS.len()],
-    asked_ms: i64,
-    half_life_ms: f32,
-}
+    /// The records at `asked_ms` of a hold of `groups`; `last` is of the same moment.
+    fn records(
+        &self,
+        groups: &HoldGroups,
+        asked_ms: i64,
+        last: Option<&AskedRecords>,
+    ) -> HoldRecords {
+        let half_life_ms = match last {
+            Some(last) => last.records.half_life_ms,
+            None => self.hold_lengths.mean_ms(asked_ms),
+        };
+        let same = |kind: HoldRecordKind| {
+            let last = last.filter(|last| last.groups[kind as usize] == groups[kind as usize]);
+            last.map(|last| &last.records)
+        };
+        let record = |keyed: &KeyedOutcomes, kind: HoldRecordKind| {
+            let known = keyed.lists(groups[kind as usize]).until(asked_ms);
+            OutcomeRecord::new(known, asked_ms, half_life_ms)
+        };
 
-impl<'a> KnownOutcomes<'a> {
-    /// What happened to the holds that have this in common with the one that is asked about.
-    pub(super) fn of_holds(&self, kind: HoldRecordKind) -> KeyLists<'a> {
-        self.holds[kind as usize]
-    }
-
-    pub(super) fn records(&self) -> HoldRecords {
-        let record =
-            |lists: &KeyLists<'_>| OutcomeRecord::new(*lists, self.asked_ms, self.half_life_ms);
         HoldRecords {
-            holds: self.holds.each_ref().map(record),
-            first_runs: self.first_runs.each_ref().map(record),
-            next_runs: self.next_runs.each_ref().map(record),
-            half_life_ms: self.half_life_ms,
+            holds: HoldRecordKind::ALL.map(|kind| match same(kind) {
+                Some(last) => last.holds[kind as usize],
+                None => record(&self.holds[kind as usize], kind),
+            }),
+            first_runs: FirstRunKind::ALL.map(|kind| match same(kind.of_holds()) {
+                Some(last) => last.first_runs[kind as usize],
+                None => record(&self.first_runs[kind as usize], kind.of_holds()),
+            }),
+            next_runs: std::array::from_fn(|place| match same(NEXT_RUN_KINDS[place]) {
+                Some(last) => last.next_runs[place],
+                None => record(&self.next_runs[place], NEXT_RUN_KINDS[place]),
+            }),
+            half_life_ms,
         }
     }
+}
+
+/// The group of a hold by each of [`HoldRecordKind::ALL`].
+type HoldGroups = [Option<u32>; HoldRecordKind::ALL.len()];
+
+/// What was known of holds and runs like a hold at its moment of asking.
+#[derive(Debug)]
+pub(super) struct AskedRecords {
+    pub(super) records: HoldRecords,
+    /// What happened to all holds.
+    pub(super) recent_in_pool: RecentCounts,
+    /// What happened to the holds for the same reason.
+    pub(super) recent_for_reason: RecentCounts,
+    asked_ms: i64,
+    groups: HoldGroups,
 }
 
 /// Holds as they are found.

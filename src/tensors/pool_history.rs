@@ -3,10 +3,10 @@
 
 use super::asked_hold::AskedHold;
 use super::cluster_states::ClusterStates;
-use super::hold_records::{HoldRecordKind, RecordHistory};
+use super::hold_records::{AskedRecords, RecordHistory};
 use super::known_facts::KnownFacts;
 use super::last_run::{LastRun, seconds_between};
-use super::recent_events::{RecentCounts, recent_moments};
+use super::recent_events::recent_moments;
 use crate::eventlog::SUBMIT;
 use crate::events::{EventStore, StoredJob};
 
@@ -40,13 +40,23 @@ impl PoolHistory {
 
     /// What is known of one hold of `job` at its moment of asking.
     pub fn facts(&self, job: &StoredJob<'_>, asked: &AskedHold) -> KnownFacts {
+        self.facts_after(job, asked, &mut None)
+    }
+
+    /// The same, after that of another hold, whose records are in `last`; it gets those of this one.
+    pub(super) fn facts_after(
+        &self,
+        job: &StoredJob<'_>,
+        asked: &AskedHold,
+        last: &mut Option<AskedRecords>,
+    ) -> KnownFacts {
         let AskedHold {
             cycle, asked_ms, ..
         } = asked;
-        let known = self.records.known(job, asked);
-        let recent = |kind| RecentCounts::new(known.of_holds(kind), *asked_ms, self.frame_ms);
+        let frame_ms = self.frame_ms;
+        let known = (self.records).when_asked(job, asked, frame_ms, last.as_ref());
         let submitted = (self.submit_ms).partition_point(|&submit_ms| submit_ms <= *asked_ms);
-        KnownFacts {
+        let facts = KnownFacts {
             hold_code: job.history.hold_code[cycle.hold],
             hold_subcode: job.history.hold_subcode[cycle.hold],
             earlier_holds: cycle.earlier_holds,
@@ -54,16 +64,14 @@ impl PoolHistory {
             held_for_s: seconds_between(job.history.time_ms[cycle.hold], *asked_ms),
             request: job.request,
             last_run: LastRun::before(job, cycle.hold),
-            records: known.records(),
+            records: known.records,
             cluster: self.clusters.when_asked(job, *asked_ms),
-            recent_in_pool: recent(HoldRecordKind::Pool),
-            recent_for_reason: recent(HoldRecordKind::Reason),
-            recent_submissions: recent_moments(
-                &self.submit_ms[..submitted],
-                *asked_ms,
-                self.frame_ms,
-            ),
-        }
+            recent_in_pool: known.recent_in_pool,
+            recent_for_reason: known.recent_for_reason,
+            recent_submissions: recent_moments(&self.submit_ms[..submitted], *asked_ms, frame_ms),
+        };
+        *last = Some(known);
+        facts
     }
 }
 
@@ -79,4 +87,72 @@ fn submit_times(store: &EventStore) -> Vec<i64> {
     // Those of an access point are nearly in order, which this sort makes use of.
     times_ms.sort();
     times_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hold_cycles::hold_cycles;
+    use super::super::static_features::tests::facts_of;
+    use super::*;
+    use crate::config::{LabelKind, WindowPlace};
+    use crate::eventlog::{EXECUTE, HELD, JobEvent, RELEASED, TERMINATED};
+    use crate::events::store_of;
+
+    /// Jobs of two clusters, held for one of two reasons, some of them released in one second.
+    #[test]
+    fn what_the_last_hold_knew_is_used_only_where_it_is_the_same() {
+        let mut events = Vec::new();
+        for job in 0..24 {
+            let second = i64::from(job / 6);
+            let life = [
+                (0, SUBMIT),
+                (1 + i64::from(job), EXECUTE),
+                (40 + i64::from(job), HELD),
+                (70 + second, RELEASED),
+                (71 + second, if job % 5 == 0 { HELD } else { TERMINATED }),
+            ];
+            events.extend(life.map(|(s, number)| JobEvent {
+                cluster: 1 + job % 2,
+                proc: job,
+                time_ms: s * 1000,
+                number,
+                normal: u8::from(job % 3 > 0),
+                hold_code: i32::from(number == HELD) * 13,
+                facts: facts_of(number, 1 + job.cast_unsigned() % 4 / 2),
+                ..JobEvent::default()
+            }));
+        }
+        let store = store_of(&events);
+        let (jobs, history) = (store.jobs(), PoolHistory::new(&store, 10));
+
+        let mut asked = Vec::new();
+        for (index, job) in jobs.iter().enumerate() {
+            let cycle = hold_cycles(job.history, LabelKind::Next, &[])[0];
+            let release = WindowPlace::Release;
+            asked.push(AskedHold::new(
+                index as u32,
+                &job.history,
+                cycle,
+                release,
+                0,
+            ));
+        }
+        asked.sort_by_key(|asked| (asked.asked_ms, asked.job));
+
+        let mut last = None;
+        for asked in &asked {
+            let job = jobs.get(asked.job as usize);
+            let after_last = history.facts_after(&job, asked, &mut last);
+            assert_eq!(after_last, history.facts(&job, asked), "{}", job.id());
+        }
+        let decided = |at: usize| {
+            let facts = history.facts(&jobs.get(asked[at].job as usize), &asked[at]);
+            facts
+                .records
+                .holds(super::super::HoldRecordKind::Pool)
+                .outcomes
+                .decided()
+        };
+        assert_eq!((decided(0), decided(5), decided(23)), (0, 0, 12));
+    }
 }

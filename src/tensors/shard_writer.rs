@@ -71,12 +71,13 @@ impl SampleSources<'_> {
     /// Writes the static features of several holds, `[n, s]`.
     fn write_statics(&self, holds: &[AskedHold], statics: &mut [f32]) {
         let mut of_hold = Vec::with_capacity(statics.len() / holds.len().max(1));
+        let mut last = None;
         for (asked, statics) in holds
             .iter()
             .zip(statics.chunks_exact_mut(of_hold.capacity()))
         {
             let job = self.jobs.get(asked.job as usize);
-            let facts = self.history.facts(&job, asked);
+            let facts = self.history.facts_after(&job, asked, &mut last);
             of_hold.clear();
             facts.add_static_features(&self.features, &mut of_hold);
             statics.copy_from_slice(&of_hold);
