@@ -109,7 +109,7 @@ fn the_best_trial_is_fitted_again_on_all_and_advises() {
         manifest["key"].as_str().expect("a key").to_owned()
     };
     let refit = format!("{trial}/refit");
-    assert_eq!(report["advice"]["model"], key(&refit));
+    assert_eq!(report["advice"]["model_key"], key(&refit));
     let asked = place.run("advise out --log EventLog.xz 1161.0 --json");
     assert!(asked.stdout.contains(&key(&refit)), "{asked}");
     let earlier = "advise out --log EventLog.xz --at 2026-11-21T02:20:00Z --json";
