@@ -1,9 +1,6 @@
 //! A hold reason → the few words in it that tell its cause from others: the file or the host, and
 //! what is wrong with it.
 
-/// A path longer than this is shown by its last two names.
-const MOST_PATH_CHARACTERS: usize = 28;
-
 /// The words of `reason`, which is one line.
 pub(super) fn cause_words(reason: &str) -> String {
     if let Some(words) = transfer_client_words(reason) {
@@ -24,9 +21,12 @@ pub(super) fn cause_words(reason: &str) -> String {
         }
     }
     if let Some(program) = quoted_after(rest, "Failed to execute '") {
-        return format!("cannot execute {}", short_path(program));
+        return format!("cannot execute {program}");
     }
-    short_paths(rest)
+    if let Some(policy) = rest.strip_prefix("The job attribute ") {
+        return policy.replacen(" expression", "", 1);
+    }
+    rest.to_owned()
 }
 
 /// What stands between `before` and the next quotation mark.
@@ -74,47 +74,53 @@ fn file_words(text: &str, before_file: &str, after_file: &str) -> Option<String>
     let (_, rest) = text.split_once(before_file)?;
     let (file, rest) = rest.split_once(after_file)?;
     let (_, error) = rest.split_once(") ")?;
-    let file = short_path(file);
+    let file = without_sandbox(file);
     Some(match error.trim_end_matches('.') {
         "No such file or directory" => format!("{file} is missing"),
         error => format!("{file}: {error}"),
     })
 }
 
-fn short_paths(text: &str) -> String {
-    let mut words = Vec::new();
-    for word in text.split(' ') {
-        let is_path = word.trim_start_matches(['\'', '"', '(']).starts_with('/');
-        words.push(if is_path {
-            short_path(word)
-        } else {
-            word.to_owned()
-        });
-    }
-    words.join(" ")
-}
-
-/// A path without the sandbox, which is new for each run, and by its last names if it is long.
-fn short_path(path: &str) -> String {
-    if let Some((_, in_sandbox)) = path
+/// A path without the sandbox, which is new for each run.
+fn without_sandbox(path: &str) -> &str {
+    match path
         .split_once("/execute/dir_")
         .and_then(|(_, rest)| rest.split_once('/'))
     {
-        return in_sandbox
-            .strip_prefix("scratch/")
-            .unwrap_or(in_sandbox)
-            .to_owned();
+        Some((_, in_sandbox)) => in_sandbox.strip_prefix("scratch/").unwrap_or(in_sandbox),
+        None => path,
     }
-    if path.chars().count() <= MOST_PATH_CHARACTERS {
-        return path.to_owned();
+}
+
+/// `words` in `most` characters, as far as that can be: paths lose their first names until they
+/// fit.
+pub fn fitting_cause(words: &str, most: usize) -> String {
+    let fits = |text: &str| text.chars().count() <= most;
+    if fits(words) {
+        return words.to_owned();
     }
-    let mut names = path.rsplit('/');
-    match (names.next(), names.next()) {
-        (Some(file), Some(directory)) if !directory.is_empty() => {
-            format!(".../{directory}/{file}")
+    let mut shown = words.to_owned();
+    for names in [2, 1] {
+        shown = words
+            .split(' ')
+            .map(|word| last_names(word, names))
+            .collect::<Vec<_>>()
+            .join(" ");
+        if fits(&shown) {
+            break;
         }
-        _ => path.to_owned(),
     }
+    shown
+}
+
+/// The last `names` of a path, with dots for those before.
+fn last_names(word: &str, names: usize) -> String {
+    let parts: Vec<&str> = word.split('/').collect();
+    let is_path = word.starts_with('/') || word.contains("://");
+    if !is_path || parts.len() <= names + 1 {
+        return word.to_owned();
+    }
+    format!(".../{}", parts[parts.len() - names..].join("/"))
 }
 
 /// `words` with `#` for each number: what jobs of one cause have in common.
@@ -141,7 +147,10 @@ mod tests {
             (errno 2) No such file or directory";
         assert_eq!(cause_words(output), "out.txt is missing");
         let input = "Details: reading from file /project/of/a/large/climate/site.dat: (errno 2) No such file or directory";
-        assert_eq!(cause_words(input), ".../climate/site.dat is missing");
+        assert_eq!(
+            cause_words(input),
+            "/project/of/a/large/climate/site.dat is missing"
+        );
         assert_eq!(
             cause_words(
                 "Error from slot1_13@e2042.glacier.example: memory usage exceeded request_memory"
@@ -155,6 +164,26 @@ mod tests {
             "cannot execute /usr/bin/singularity"
         );
         assert_eq!(cause_words(""), "");
+    }
+
+    #[test]
+    fn paths_lose_names_until_they_fit() {
+        let words = "/project/of/climate/site.dat is missing";
+        let shown = [40, 31, 30, 5].map(|most| fitting_cause(words, most));
+        assert_eq!(
+            shown,
+            [
+                words,
+                ".../climate/site.dat is missing",
+                ".../site.dat is missing",
+                ".../site.dat is missing",
+            ]
+        );
+        assert_eq!(fitting_cause("no path at all", 3), "no path at all");
+        assert_eq!(
+            fitting_cause("FileNotFound: osdf:///igwn/lena/x.tar", 30),
+            "FileNotFound: .../lena/x.tar"
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub use advice_basis::{AdviceBasis, ModelOrigin, ModelSkill};
 pub use answer_check::{AnswerCheck, AnswerOutcomes, check_answers};
 pub use answer_ledger::{GivenAnswer, read_answers, record_answers};
 pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_cause};
+pub use cause_words::fitting_cause;
 pub use codes::{HoldRule, code_meaning, code_rule};
 pub use held_jobs::{JobSelection, asking_words, check_selections};
 pub use job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds};

@@ -1,7 +1,7 @@
 //! A line a job.
 
 use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_words};
-use crate::advice::{AnswerFirmness, JobAdvice, shown_cause};
+use crate::advice::{AnswerFirmness, JobAdvice, fitting_cause, shown_cause};
 use crate::output::{self, LineColour, PageLine};
 
 const ANSWER_WIDTH: usize = 8;
@@ -62,7 +62,7 @@ pub(in crate::cmd) fn job_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
             one.job.as_str(),
             &answer_word(one),
             &code,
-            &output::cut(&shown_cause(one), cause_width),
+            &output::cut(&fitting_cause(&shown_cause(one), cause_width), cause_width),
             &owner_words(
                 one.owner
                     .as_deref()

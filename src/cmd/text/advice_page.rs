@@ -1,7 +1,9 @@
 //! The page: a line a cause, and below it what to type for all its jobs.
 
 use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_words};
-use crate::advice::{AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups};
+use crate::advice::{
+    AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, fitting_cause,
+};
 use crate::output::{self, LineColour, PageLine};
 
 /// So many lines a page has, and more with many jobs.
@@ -124,7 +126,7 @@ fn group_lines(
     let code = format!("{}/{}", group.hold_code, group.hold_subcode);
     let cells = [
         code.as_str(),
-        &output::cut(&group.words, columns.cause),
+        &output::cut(&fitting_cause(&group.words, columns.cause), columns.cause),
         &output::with_commas(group.jobs.len() as u64),
         &output::with_commas(group.clusters as u64),
         &owner_words(group.owners.iter().copied(), columns.owner),
