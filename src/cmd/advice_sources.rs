@@ -10,7 +10,7 @@ use crate::advice::{JobQueue, JobSelection, QUEUE_ATTRIBUTES};
 use crate::cli::AdviseArgs;
 use crate::config::Config;
 use crate::error::hinted;
-use crate::training::TrainedModel;
+use crate::training::RunModels;
 use crate::{condor, files, manifest, sweep};
 
 /// The largest queue that is read.
@@ -28,8 +28,8 @@ pub(super) struct AdviceSources {
     pub(super) results: PathBuf,
     /// The run in it.
     pub(super) run: PathBuf,
-    /// Its model.
-    pub(super) model: TrainedModel,
+    /// Its models.
+    pub(super) models: RunModels,
     /// The configuration of the run.
     pub(super) config: Config,
     /// Its logs, or those that were named.
@@ -62,7 +62,7 @@ impl AdviceSources {
             None => find_results()?,
         };
         let run = sweep::resolve_run(&results)?;
-        let model = TrainedModel::open(&run)?;
+        let models = RunModels::open(&run)?;
         let config = Config::read(&run)?;
         let logs = match &args.logs[..] {
             [] => logs_of_config(&config, &results)?,
@@ -71,7 +71,7 @@ impl AdviceSources {
         Ok(AdviceSources {
             results,
             run,
-            model,
+            models,
             config,
             logs,
             selections,

@@ -15,7 +15,6 @@ use crate::advice::{
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use crate::error::{EXIT_DONE, hinted};
 use crate::output::{self, PageLine};
-use crate::training::RunModels;
 
 /// Reads the logs, judges the held jobs, prints the advice; for one job the exit code says what it
 /// is.
@@ -32,12 +31,13 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
             "write one of them to a file"
         )
     );
-    let models = RunModels::open(&sources.run)?;
     let queue = args.queue.as_deref().map(read_queue).transpose()?;
     let mut words = LogWords::until(args.at);
     let store = read_store(&sources.logs, args.year, config, Some(&mut words))?;
 
-    let model = models.at_moment(args.at.unwrap_or(store.summary.end_ms));
+    let model = sources
+        .models
+        .at_moment(args.at.unwrap_or(store.summary.end_ms));
     let mut all = advice::advise(&store, model, &config.advice, queue.as_ref(), args.at)?;
     words.add_to(&mut all);
     let origin = trained_run::model_origin(&sources.run, &sources.results);
