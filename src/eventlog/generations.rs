@@ -14,6 +14,7 @@ use super::reason::ReasonTemplates;
 use super::recent_keys::RecentKeys;
 use super::record_scan::RecordScan;
 use super::source::{LogSource, is_read_once};
+use crate::manifest;
 
 /// How much of a log is read to find its header, which stands in the first record and is padded to
 /// a few hundred bytes.
@@ -43,11 +44,11 @@ impl LogFile {
 /// `EventLog.N`; ours may be compressed, too.
 ///
 /// # Errors
-/// Fails when one of `logs` cannot be read, and for a directory that is no archive.
+/// Fails when one of `logs` cannot be read, such as a directory that is no archive.
 pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut named: Vec<PathBuf> = Vec::new();
     for log in logs {
-        if log.is_dir() {
+        if log.join(manifest::FILE).is_file() {
             named.extend(archived_logs(log)?);
         } else {
             named.push(log.clone());

@@ -131,11 +131,11 @@ fn tensors_say_how_large_they_are_and_refuse_what_nobody_means() {
     let place = Place::with_run();
     let outcome = place.run("tensors events -o out --j 10 --m 10");
     assert!(
-        outcome.code == Some(0) && outcome.stderr.starts_with("writing 1.52 MB"),
+        outcome.code == Some(0) && outcome.stderr.starts_with("writing 1.62 MB"),
         "{outcome}"
     );
     let bytes: usize = place.files("out").values().map(Vec::len).sum();
-    assert!((1_500_000..1_540_000).contains(&bytes), "{bytes}");
+    assert!((1_600_000..1_640_000).contains(&bytes), "{bytes}");
     insta::assert_snapshot!(place.run("tensors events -o huge --j 5000 --m 5000"), @"
     exit 2
     error: samples of 5,000 jobs and 5,000 frames have 25,000,000 cells each, and 16,777,216 are the most

@@ -16,7 +16,7 @@ fn the_bundled_log() {
       left out: removed after release    3
       left out: hold code excluded     106  78.8 % success  among 85
       left out: decided too late        33  57.6 % success
-    writing 1.41 MB to `new`
+    writing 1.51 MB to `new`
     ");
     let json = place.json("tensors events -o json --j 5 --m 6 --timeframe-len 10 --json");
     assert_eq!(
