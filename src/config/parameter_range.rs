@@ -12,7 +12,7 @@ pub enum ParameterRange {
     Real(f64, f64),
     /// A whole number, ends included.
     Whole(u32, u32),
-    /// A whole number, ends included; or [`AUTO`] until the log tells which. A trial has the number.
+    /// A whole number, ends included; or `auto` until the log tells which. A trial has the number.
     WholeOrAuto(u32, u32),
     /// A whole number, or null for no limit; 0, where it is allowed, is null.
     Limit(u32, u32),
