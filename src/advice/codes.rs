@@ -23,6 +23,16 @@ impl HoldRule {
     pub(super) fn expects_failure(&self) -> bool {
         matches!(self.action, HoldAction::Fix | HoldAction::Later)
     }
+
+    /// Whether what became of like holds can speak against it. Not where the job is to ask for more:
+    /// that costs little, and most of those that succeeded had been given more before their release.
+    pub(super) fn can_be_outweighed(&self) -> bool {
+        let asks_for_more = matches!(
+            self.remedy,
+            Remedy::RaiseMemory | Remedy::RaiseDisk | Remedy::RaiseCpus
+        );
+        self.expects_failure() && !asks_for_more
+    }
 }
 
 /// The meaning of a hold code and subcode, for people.
@@ -259,6 +269,16 @@ mod tests {
         for (code, subcode) in [(12, 2), (13, 256), (19, 1), (26, 0), (3, 7), (999, 0)] {
             assert_eq!(code_rule(code, subcode), None, "{code}/{subcode}");
         }
+    }
+
+    #[test]
+    fn asking_for_more_is_right_whatever_became_of_others() {
+        let can_be_outweighed =
+            |code, subcode| code_rule(code, subcode).map(|rule| rule.can_be_outweighed());
+        assert_eq!(can_be_outweighed(34, 102), Some(false));
+        assert_eq!(can_be_outweighed(21, 104), Some(false));
+        assert_eq!(can_be_outweighed(13, 2), Some(true));
+        assert_eq!(can_be_outweighed(1, 0), Some(false));
     }
 
     #[test]

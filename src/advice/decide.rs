@@ -86,7 +86,7 @@ pub(super) fn decide_by_odds(
         // Odds that pass both were never told apart.
         let (action, evidence) = match (success, failure) {
             (Some(success), None) => (HoldAction::Release, success),
-            (None, Some(failure)) => (action_on_failure(settings, odds), failure),
+            (None, Some(failure)) => (action_on_failure(settings, odds, firmness), failure),
             _ => continue,
         };
         return AdviceDecision {
@@ -105,7 +105,7 @@ fn decide_by_cost(settings: &AdviceConfig, release_from: f64, odds: HoldOdds) ->
     let action = if odds.probability >= release_from {
         HoldAction::Release
     } else {
-        action_on_failure(settings, odds)
+        action_on_failure(settings, odds, AnswerFirmness::Firm)
     };
     let mut reasons = reasons_of(action, odds);
     reasons.push(format!(
@@ -134,7 +134,7 @@ fn decide_by_record(settings: &AdviceConfig, odds: HoldOdds) -> AdviceDecision {
     let action = if wilson_lower(like.rate, like.holds) >= wanted {
         HoldAction::Release
     } else if wilson_lower(1.0 - like.rate, like.holds) >= wanted {
-        action_on_failure(settings, odds)
+        action_on_failure(settings, odds, AnswerFirmness::Probable)
     } else {
         return no_advice(&format!(
             "{unproven}, and of holds like it {}",
@@ -163,9 +163,15 @@ fn no_advice(why: &str) -> AdviceDecision {
     }
 }
 
-/// What to do with a job that would fail if it were released now.
-fn action_on_failure(settings: &AdviceConfig, odds: HoldOdds) -> HoldAction {
-    if odds.holds_for_this_reason >= settings.remove_from_holds {
+/// What to do with a job that would fail if it were released now. Nobody gets back what was removed,
+/// so that has to be firm.
+fn action_on_failure(
+    settings: &AdviceConfig,
+    odds: HoldOdds,
+    firmness: AnswerFirmness,
+) -> HoldAction {
+    let is_firm = firmness == AnswerFirmness::Firm;
+    if is_firm && odds.holds_for_this_reason >= settings.remove_from_holds {
         return HoldAction::Remove;
     }
     let passes = odds
@@ -300,6 +306,15 @@ mod tests {
             ..odds(0.05)
         };
         assert_eq!(decide(often).0, HoldAction::Remove);
+        // Of what is only probable nothing is removed.
+        let uncertain = HoldOdds {
+            probability: 0.25,
+            ..often
+        };
+        assert_eq!(
+            decide(uncertain),
+            (HoldAction::Fix, Some(AnswerFirmness::Probable))
+        );
         let passing = HoldOdds {
             like: like(100, 60),
             ..odds(0.05)

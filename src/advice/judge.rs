@@ -172,7 +172,7 @@ impl HoldJudge<'_> {
             return Judgement::unknown();
         }
         match code_rule(hold_code, hold_subcode) {
-            Some(rule) if !(rule.expects_failure() && speaks_against_rule(odds.like)) => {
+            Some(rule) if !(rule.can_be_outweighed() && speaks_against_rule(odds.like)) => {
                 Judgement::by_rule(&rule, held, odds.like)
             }
             _ => Judgement::by_odds(decide_by_odds(self.settings, &self.thresholds, odds), held),
