@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::advice::HoldAction;
 use crate::moment::parse_moment_ms;
 
 /// Arguments of `advise`.
@@ -102,6 +103,20 @@ pub enum ActionFilter {
     Remove,
     Leave,
     None,
+}
+
+impl ActionFilter {
+    /// The action that it chooses.
+    pub fn action(self) -> HoldAction {
+        match self {
+            ActionFilter::Release => HoldAction::Release,
+            ActionFilter::Later => HoldAction::Later,
+            ActionFilter::Fix => HoldAction::Fix,
+            ActionFilter::Remove => HoldAction::Remove,
+            ActionFilter::Leave => HoldAction::Leave,
+            ActionFilter::None => HoldAction::None,
+        }
+    }
 }
 
 /// An order of jobs.

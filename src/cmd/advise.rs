@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use super::advice_sources::{AdviceSources, read_queue};
 use super::logs::read_store;
-use super::text::advice::{AdviceView, action_word, long_text};
+use super::text::advice::{AdviceView, long_text};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::trained_run;
 use crate::advice::{
@@ -149,9 +149,7 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
                 .subcode
                 .is_none_or(|subcode| subcode == advice.hold_subcode)
     };
-    let word = action_word(advice.action);
-    let is_action =
-        |wanted: &crate::cli::ActionFilter| format!("{wanted:?}").eq_ignore_ascii_case(word);
+    let is_action = |wanted: &crate::cli::ActionFilter| wanted.action() == advice.action;
 
     // Ids are made to be released: without a choice, only what may be.
     let is_chosen = !actions.is_empty() || cause.is_some() || names_jobs;

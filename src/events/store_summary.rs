@@ -45,6 +45,13 @@ pub struct LogGap {
     pub to_ms: i64,
 }
 
+impl LogGap {
+    /// Whether events may be missing between two moments that the log tells of, epoch ms.
+    pub fn is_between(&self, begin_ms: i64, end_ms: i64) -> bool {
+        self.from_ms < end_ms && begin_ms < self.to_ms
+    }
+}
+
 /// What a store says of itself in its manifest.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StoreSummary {

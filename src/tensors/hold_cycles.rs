@@ -101,9 +101,7 @@ pub fn hold_cycles(
         };
         let hold_ms = history.time_ms[hold];
         let decided_ms = history.time_ms[decision.at];
-        let is_across_gap = gaps
-            .iter()
-            .any(|gap| gap.from_ms < decided_ms && hold_ms < gap.to_ms);
+        let is_across_gap = gaps.iter().any(|gap| gap.is_between(hold_ms, decided_ms));
         let outcome = if is_across_gap {
             HoldOutcome::LeftOut(LeftOutReason::AcrossGap)
         } else {

@@ -435,8 +435,8 @@ impl RecordedHolds {
                 self.timed.decided.push((outcome, index));
             }
             let is_seen = |outcome: &DatedOutcome| {
-                let until_ms = outcome.decided_ms();
-                !(gaps.iter()).any(|gap| gap.from_ms < until_ms && hold_ms < gap.to_ms)
+                let decided_ms = outcome.decided_ms();
+                !(gaps.iter()).any(|gap| gap.is_between(hold_ms, decided_ms))
             };
             if let Some(outcome) = next_run_outcome(&job.history, &cycle).filter(is_seen) {
                 self.next_runs.push((outcome, index));

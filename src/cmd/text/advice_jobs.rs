@@ -17,74 +17,89 @@ pub(in crate::cmd) fn job_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
     if view.chosen.is_empty() {
         return lines;
     }
-    let ids = view.chosen.iter().map(|one| one.job.len());
-    let id_width = ids.max().unwrap_or(0).max(3);
-    let others = id_width
-        + 2
-        + ANSWER_WIDTH
-        + 1
-        + CODE_WIDTH
-        + 1
-        + 1
-        + OWNER_WIDTH
-        + 1
-        + HOLDS_WIDTH
-        + 1
-        + ODDS_WIDTH
-        + 1
-        + MOMENT_WIDTH;
-    let cause_width = view.width.saturating_sub(others).max(10);
-    let line = |cells: [&str; 8]| {
+
+    let columns = JobColumns::of_view(view);
+    lines.push(PageLine::plain(""));
+    lines.push(PageLine::of(LineColour::Dim, columns.names(view)));
+    for advice in &view.chosen {
+        let line = columns.job_line(view, advice);
+        lines.push(PageLine::of(action_colour(advice.action), line));
+    }
+
+    let is_probable = |advice: &&JobAdvice| advice.firmness == Some(AnswerFirmness::Probable);
+    if view.chosen.iter().any(is_probable) {
+        lines.push(PageLine::of(LineColour::Dim, "? probably"));
+    }
+    lines
+}
+
+/// The widths of the columns that depend on the view.
+struct JobColumns {
+    id: usize,
+    cause: usize,
+}
+
+impl JobColumns {
+    fn of_view(view: &AdviceView<'_>) -> JobColumns {
+        let ids = view.chosen.iter().map(|advice| advice.job.len());
+        let id = ids.max().unwrap_or(0).max(3);
+        let others = [
+            ANSWER_WIDTH,
+            CODE_WIDTH,
+            OWNER_WIDTH,
+            HOLDS_WIDTH,
+            ODDS_WIDTH,
+            MOMENT_WIDTH,
+        ];
+        // Two blanks follow the id, and one stands before each of the six columns after the answer.
+        let taken = id + 2 + others.iter().sum::<usize>() + others.len();
+        JobColumns {
+            id,
+            cause: view.width.saturating_sub(taken).max(10),
+        }
+    }
+
+    fn line(&self, cells: [&str; 8]) -> String {
         let [job, answer, code, cause, owner, holds, odds, moment] = cells;
+        let JobColumns {
+            id,
+            cause: cause_width,
+        } = self;
         format!(
-            "{job:>id_width$}  {answer:<ANSWER_WIDTH$} {code:<CODE_WIDTH$} {cause:<cause_width$} {owner:<OWNER_WIDTH$} \
+            "{job:>id$}  {answer:<ANSWER_WIDTH$} {code:<CODE_WIDTH$} {cause:<cause_width$} {owner:<OWNER_WIDTH$} \
              {holds:>HOLDS_WIDTH$} {odds:>ODDS_WIDTH$} {moment:>MOMENT_WIDTH$}"
         )
         .trim_end()
         .to_owned()
-    };
+    }
 
-    lines.push(PageLine::plain(""));
-    let names = line([
-        "job",
-        "answer",
-        "code",
-        "cause",
-        "owner",
-        "holds",
-        "odds",
-        view.moment_head(),
-    ]);
-    lines.push(PageLine::of(LineColour::Dim, names));
-    for one in &view.chosen {
-        let code = format!("{}/{}", one.hold_code, one.hold_subcode);
-        let cells = [
-            one.job.as_str(),
-            &answer_word(one),
+    fn names(&self, view: &AdviceView<'_>) -> String {
+        self.line([
+            "job",
+            "answer",
+            "code",
+            "cause",
+            "owner",
+            "holds",
+            "odds",
+            view.moment_head(),
+        ])
+    }
+
+    fn job_line(&self, view: &AdviceView<'_>, advice: &JobAdvice) -> String {
+        let code = format!("{}/{}", advice.hold_code, advice.hold_subcode);
+        let cause = fitting_cause(&shown_cause(advice), self.cause);
+        self.line([
+            advice.job.as_str(),
+            &answer_word(advice),
             &code,
-            &output::cut(&fitting_cause(&shown_cause(one), cause_width), cause_width),
-            &owner_words(
-                one.owner
-                    .as_deref()
-                    .into_iter()
-                    .collect::<Vec<_>>()
-                    .into_iter(),
-                OWNER_WIDTH,
-            ),
-            &one.holds.to_string(),
-            &odds_words(one.probability.map(|odds| (odds, odds))),
-            &view.short_moment(one.held_since_ms),
-        ];
-        lines.push(PageLine::of(action_colour(one.action), line(cells)));
+            &output::cut(&cause, self.cause),
+            &owner_words(advice.owner.as_deref().into_iter(), OWNER_WIDTH),
+            &advice.holds.to_string(),
+            &odds_words(advice.probability.map(|odds| (odds, odds))),
+            &view.short_moment(advice.held_since_ms),
+        ])
     }
-    if view
-        .chosen
-        .iter()
-        .any(|one| one.firmness == Some(AnswerFirmness::Probable))
-    {
-        lines.push(PageLine::of(LineColour::Dim, "? probably"));
-    }
-    lines
 }
 
 /// `release`, or `release?` where it is only probable.
