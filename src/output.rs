@@ -137,9 +137,23 @@ pub fn cut(text: &str, most: usize) -> String {
     format!("{begin}...")
 }
 
-/// Writes `value` to stdout as one JSON document.
-pub fn print_json(value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(value)?;
+/// What programs read, with the version of its keys: docs/json.md.
+#[derive(Debug, Serialize)]
+pub struct JsonDocument<T> {
+    /// Raised when a key changes its meaning or goes away.
+    pub schema_version: u32,
+    /// The other keys.
+    #[serde(flatten)]
+    pub body: T,
+}
+
+/// Writes `body` to stdout as one JSON document, whose keys are those of `schema_version`.
+pub fn print_json(schema_version: u32, body: &impl Serialize) -> Result<()> {
+    let document = JsonDocument {
+        schema_version,
+        body,
+    };
+    let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     write(&escape::json(&text))
 }

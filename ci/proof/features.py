@@ -18,7 +18,7 @@ def score(model, without):
     values = []
     for seed in seeds:
         best = json.loads((directory / f"{label}-{model}-{seed}-{without}.json").read_text())
-        values.append(best[0]["test"]["value"])
+        values.append(best["choices"][0]["test"]["value"])
     return sum(values) / len(values)
 
 

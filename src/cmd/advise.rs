@@ -8,7 +8,7 @@ use super::advice_sources::{AdviceSources, read_queue};
 use super::logs::read_store;
 use super::text::advice::{AdviceView, long_text};
 use super::text::{advice_jobs, advice_page, answer_check};
-use super::trained_run;
+use super::{text, trained_run};
 use crate::advice::{
     self, AdviceBasis, JobAdvice, JobSelection, LogWords, answer_rank, cause_name,
 };
@@ -85,7 +85,7 @@ fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
     let store = read_store(&sources.logs, args.year, &sources.config, None)?;
     let check = advice::check_answers(&given, &store);
     if args.json {
-        output::print_json(&answer_check::document(&check))?;
+        output::print_json(answer_check::SCHEMA_VERSION, &check)?;
     } else {
         output::print(&answer_check::summary(&check))?;
     }
@@ -107,7 +107,7 @@ fn now_ms() -> i64 {
 
 fn print_view(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Result<()> {
     if args.json {
-        return output::print_json(&view.document());
+        return output::print_json(text::advice::SCHEMA_VERSION, &view.document());
     }
     if args.ids {
         return output::print_file(&view.ids());

@@ -20,6 +20,9 @@ use crate::sweep::{
 };
 use crate::training::Scores;
 
+/// The version of the JSON document with the best trials.
+pub(super) const BEST_SCHEMA_VERSION: u32 = 1;
+
 /// How many features are shown, the most important first.
 const FEATURES_SHOWN: usize = 10;
 
@@ -162,6 +165,12 @@ struct ChosenTrial<'a> {
     row: TrialRow,
 }
 
+/// What `--json` prints of a sweep with pipelines.
+#[derive(Serialize)]
+struct ChosenTrials<'a> {
+    choices: Vec<ChosenTrial<'a>>,
+}
+
 /// Prints the choices, and what each of the chosen is.
 pub(super) fn print_choices(
     sweep: &SweepFolder,
@@ -184,7 +193,7 @@ pub(super) fn print_choices(
     }
 
     if as_json {
-        return output::print_json(&chosen);
+        return output::print_json(BEST_SCHEMA_VERSION, &ChosenTrials { choices: chosen });
     }
     output::print(&choice_table(&choices))?;
     for trial in &chosen {

@@ -8,6 +8,9 @@ use crate::escape;
 use crate::eventlog::{self, LostEvents};
 use crate::output;
 
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
 /// Adds what is new, and says what was rotated away before.
 pub fn run(args: &CollectArgs) -> Result<u8> {
     let collected = eventlog::collect(&args.logs, &args.out)?;
@@ -15,7 +18,7 @@ pub fn run(args: &CollectArgs) -> Result<u8> {
         output::note(&loss_warning(lost));
     }
     if args.json {
-        output::print_json(&collected)?;
+        output::print_json(SCHEMA_VERSION, &collected)?;
         return Ok(EXIT_DONE);
     }
 

@@ -13,6 +13,9 @@ use crate::tensors::{Dataset, SplitSide};
 use crate::training::TrainedModel;
 use crate::{condor, output, simulate, sweep};
 
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
 /// Scores the model, keeps the scores beside it, prints them.
 pub fn run(args: &EvaluateArgs) -> Result<u8> {
     let dir = sweep::resolve_run(&condor::results_directory(&args.run)?)?;
@@ -30,7 +33,7 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
     let evaluation = trained_run::score(&model, &dir, &dataset, args.side, resamples, planted)?;
 
     if args.json {
-        output::print_json(&evaluation)?
+        output::print_json(SCHEMA_VERSION, &evaluation)?
     } else {
         output::print(&text::evaluation::summary(&evaluation))?
     }

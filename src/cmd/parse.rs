@@ -14,6 +14,9 @@ use crate::eventlog::{self, ReadOptions};
 use crate::events::{EventStore, IngestStep, LogIngest, SourceLog, event_store_key};
 use crate::output;
 
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
 /// Reads the logs, writes the store, prints the counts.
 pub fn run(args: &ParseArgs) -> Result<u8> {
     let logs = find_logs(&args.logs)?;
@@ -42,7 +45,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     let summary = ingest.write(&event_store_key(&sources, &options)?)?;
 
     if args.json {
-        output::print_json(&summary)?;
+        output::print_json(SCHEMA_VERSION, &summary)?;
     } else {
         output::print(&text::events::summary(&summary))?;
     }

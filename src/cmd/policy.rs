@@ -30,7 +30,10 @@ pub fn run(args: &PolicyArgs) -> Result<u8> {
     let study = study_releases(&past_holds(&store), settings);
 
     if args.json {
-        output::print_json(&text::policy::document(&store, &study))?;
+        output::print_json(
+            text::policy::SCHEMA_VERSION,
+            &text::policy::document(&store, &study),
+        )?;
         return Ok(EXIT_DONE);
     }
     // What is pasted into a file must not be folded at the width of a terminal.

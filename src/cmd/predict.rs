@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use serde::Serialize;
 
 use super::choices;
 use super::logs::read_store;
@@ -18,8 +19,17 @@ use crate::tensors::{Dataset, TENSORS_FORMAT};
 use crate::training::{FIT, HoldPrediction, RunModels, predict_holds, predict_samples};
 use crate::{condor, manifest, output};
 
+/// What `--json` prints.
+#[derive(Serialize)]
+struct PredictedRows {
+    rows: Vec<serde_json::Value>,
+}
+
 /// What stands for standard output.
 const STDOUT: &str = "-";
+
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
 
 /// Asks the model, and writes what it says.
 pub fn run(args: &PredictArgs) -> Result<u8> {
@@ -46,7 +56,12 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
             let rows = output::counted(table.row_count(), "row");
             output::print(&format!("{rows} in {}\n", file.display()))?;
         }
-        None if args.json => output::print_json(&table.to_json())?,
+        None if args.json => output::print_json(
+            SCHEMA_VERSION,
+            &PredictedRows {
+                rows: table.to_json(),
+            },
+        )?,
         None if output::is_live() => output::print(&without_control_characters(&table.to_csv()?))?,
         None => output::print(&table.to_csv()?)?,
     }

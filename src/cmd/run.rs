@@ -18,6 +18,7 @@ use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
 use crate::events::{EventStore, StoreSummary};
+use crate::output::JsonDocument;
 use crate::sweep::{
     self, BestModel, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig, TrialModel,
     TrialOutcomes, TrialRow, events_dir,
@@ -34,7 +35,7 @@ struct RunReport<'a> {
     evaluation: &'a ModelEvaluation,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     selection: &'a [SplitChoice],
-    advice: AdviceDocument<'a>,
+    advice: JsonDocument<AdviceDocument<'a>>,
 }
 
 /// What `--json` says.
@@ -46,6 +47,9 @@ struct PrintedReport<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<RunChanges>,
 }
+
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
 
 /// Goes through every stage; what an earlier run finished is kept unless it was made from something
 /// else.
@@ -89,12 +93,15 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         best: &finished.best,
         evaluation: &evaluation,
         selection: &finished.choices,
-        advice: advice_view(&basis, &advice).document(),
+        advice: JsonDocument {
+            schema_version: text::advice::SCHEMA_VERSION,
+            body: advice_view(&basis, &advice).document(),
+        },
     };
     let changes = write_report(&config.out, &report)?;
     if args.json {
         let report = &report;
-        output::print_json(&PrintedReport { report, changes })?;
+        output::print_json(SCHEMA_VERSION, &PrintedReport { report, changes })?;
         return Ok(EXIT_DONE);
     }
 
@@ -127,7 +134,11 @@ fn advice_view<'a>(basis: &'a AdviceBasis, advice: &'a [JobAdvice]) -> AdviceVie
 fn write_report(out: &Path, report: &RunReport<'_>) -> Result<Option<RunChanges>> {
     let path = out.join("report.json");
     let before = fs_err::read(&path).ok();
-    manifest::write_json(&path, report)?;
+    let document = JsonDocument {
+        schema_version: SCHEMA_VERSION,
+        body: report,
+    };
+    manifest::write_json(&path, &document)?;
     let Some(before) = before else {
         return Ok(None);
     };

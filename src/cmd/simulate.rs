@@ -7,6 +7,9 @@ use crate::error::EXIT_DONE;
 use crate::simulate::{self, SimulationSettings, SimulationSummary};
 use crate::{advice, escape, output};
 
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
 /// Simulates, and prints what the log holds.
 pub fn run(args: &SimulateArgs) -> Result<u8> {
     let start = args
@@ -40,7 +43,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
     };
 
     if args.json {
-        output::print_json(&summary)?;
+        output::print_json(SCHEMA_VERSION, &summary)?;
         return Ok(EXIT_DONE);
     }
     output::print(&log_line(args, &settings, &summary))?;

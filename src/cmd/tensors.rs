@@ -17,6 +17,9 @@ use crate::tensors::{
 };
 use crate::{archive, manifest, output};
 
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
 /// Opens the store, writes the tensors, prints the counts.
 pub fn run(args: &TensorsArgs) -> Result<u8> {
     if let Some(file) = &args.unpack {
@@ -48,7 +51,7 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
     };
 
     if args.json {
-        output::print_json(&PrintedTensors { summary, audit })?;
+        output::print_json(SCHEMA_VERSION, &PrintedTensors { summary, audit })?;
     } else {
         let audit = audit.as_ref().map(text::tensors::audit).unwrap_or_default();
         output::print(&(text::tensors::summary(&summary) + &audit))?;

@@ -22,6 +22,9 @@ use crate::training::{
     TrainingStatus, TrainingUpdate, train_until,
 };
 
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
 /// Trains, and prints how it ended.
 pub fn run(args: &TrainArgs) -> Result<u8> {
     let stop = stop_signal()?;
@@ -66,7 +69,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         trained => trained?,
     };
     if args.json {
-        output::print_json(&run.metrics)?
+        output::print_json(SCHEMA_VERSION, &run.metrics)?
     } else {
         output::print(&text(&run.metrics))?
     }

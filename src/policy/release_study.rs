@@ -30,8 +30,9 @@ pub struct StudySettings {
 pub struct ReleaseStudy {
     /// As large a share of releases has to succeed.
     pub required_share: f64,
-    /// Until when outcomes were learned from, epoch ms.
-    pub learned_until_ms: i64,
+    /// Until when outcomes were learned from, epoch ms; `None` where there are too few to divide, and
+    /// all are learned from.
+    pub learned_until_ms: Option<i64>,
     /// What was learned of each code, those with the most outcomes first.
     pub codes: Vec<CodeFinding>,
     /// The rules that follow.
@@ -56,8 +57,8 @@ pub fn study_releases(holds: &[PastHold], settings: StudySettings) -> ReleaseStu
     study_until(holds, settings, learned_until_ms(holds))
 }
 
-/// The moment by which two thirds of the outcomes were decided.
-fn learned_until_ms(holds: &[PastHold]) -> i64 {
+/// The moment by which two thirds of the outcomes were decided; `None` for fewer than two.
+fn learned_until_ms(holds: &[PastHold]) -> Option<i64> {
     let mut decided_ms = Vec::new();
     for hold in holds {
         decided_ms.extend(hold.outcome.map(|outcome| outcome.decided_ms));
@@ -65,12 +66,17 @@ fn learned_until_ms(holds: &[PastHold]) -> i64 {
     decided_ms.sort_unstable();
 
     let (part, of) = LEARNED_PART;
-    let last = (decided_ms.len() * part / of).checked_sub(1);
-    last.map_or(i64::MAX, |last| decided_ms[last])
+    let last = (decided_ms.len() * part / of).checked_sub(1)?;
+    Some(decided_ms[last])
 }
 
-fn study_until(holds: &[PastHold], settings: StudySettings, learned_until_ms: i64) -> ReleaseStudy {
-    let codes = learn_codes(holds, settings.required_share, learned_until_ms);
+fn study_until(
+    holds: &[PastHold],
+    settings: StudySettings,
+    learned_until_ms: Option<i64>,
+) -> ReleaseStudy {
+    let until_ms = learned_until_ms.unwrap_or(i64::MAX);
+    let codes = learn_codes(holds, settings.required_share, until_ms);
     let mut rules = Vec::new();
     for finding in &codes {
         if let CodeVerdict::Yes { rule, .. } = finding.verdict {
@@ -80,7 +86,7 @@ fn study_until(holds: &[PastHold], settings: StudySettings, learned_until_ms: i6
 
     let mut later = Vec::new();
     for hold in holds {
-        if hold.held_at_ms > learned_until_ms && !is_on_purpose(hold.code, hold.subcode) {
+        if hold.held_at_ms > until_ms && !is_on_purpose(hold.code, hold.subcode) {
             later.push(*hold);
         }
     }
@@ -169,7 +175,7 @@ mod tests {
             most_holds: 1,
         };
         assert_eq!(study.rules, [rule]);
-        assert_eq!(study.learned_until_ms / DAY_MS, 59);
+        assert_eq!(study.learned_until_ms.map(|ms| ms / DAY_MS), Some(59));
 
         let of_policy = |name: &str| {
             let mut all = study.replay.iter();
@@ -227,8 +233,8 @@ mod tests {
                     hold.outcome = None;
                 }
             }
-            let of_planted = study_until(&planted, SETTINGS, until_ms);
-            let of_changed = study_until(&changed, SETTINGS, until_ms);
+            let of_planted = study_until(&planted, SETTINGS, Some(until_ms));
+            let of_changed = study_until(&changed, SETTINGS, Some(until_ms));
             prop_assert_eq!(of_planted.rules, of_changed.rules);
             prop_assert_eq!(of_planted.codes, of_changed.codes);
         }

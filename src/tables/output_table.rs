@@ -107,7 +107,7 @@ impl OutputTable {
     }
 
     /// The rows as JSON, an object each.
-    pub fn to_json(&self) -> serde_json::Value {
+    pub fn to_json(&self) -> Vec<serde_json::Value> {
         let mut rows = Vec::with_capacity(self.row_count());
         for row in 0..self.row_count() {
             let mut object = serde_json::Map::new();
@@ -116,7 +116,7 @@ impl OutputTable {
             }
             rows.push(serde_json::Value::Object(object));
         }
-        serde_json::Value::Array(rows)
+        rows
     }
 
     /// Writes the file `path`: Parquet where its name ends in `.parquet`, else CSV.

@@ -6,7 +6,7 @@ use crate::place::Place;
 /// Generation `sequence` of a global event log, which begins at byte `offset`, with `events` in it.
 /// As on an access point whose schedd has no name of its own, the header does not say whose log it
 /// is.
-fn generation(sequence: u32, offset: usize, events: &str) -> String {
+pub(crate) fn generation(sequence: u32, offset: usize, events: &str) -> String {
     let ctime = 1_795_222_800 + 600 * sequence;
     let text = format!(
         "Global JobLog: ctime={ctime} id=0.{sequence} sequence={sequence} size=0 events=0 offset={offset} event_off=0 \

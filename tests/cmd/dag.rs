@@ -18,7 +18,7 @@ fn place(more: &str) -> Place {
 }
 
 /// The configuration `sweep` as a DAG that begins with events.
-fn small(sweep: &str, more: &str) -> String {
+pub(crate) fn small(sweep: &str, more: &str) -> String {
     format!("{sweep}dag: {{image: {IMAGE}, events: events, trials_per_job: 2{more}}}\n")
 }
 

@@ -1,84 +1,482 @@
-//! docs/json.md names the keys of JSON documents, all of them and no others.
+//! docs/json.md says which keys the JSON documents of all verbs have, and of which types: all of
+//! them and no others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
+use clap::CommandFactory as _;
+use serde_json::Value;
+
+use crate::collect::generation;
 use crate::place::{Place, queue};
+use crate::policy::planted_log;
+use crate::run::SMALL;
+use crate::{dag, nodes, pipelines, sweep};
 
-/// The keys that the table under the heading of `call` names.
-fn documented_keys(call: &str) -> BTreeSet<String> {
+/// A row of a table: a key by its path, and its type. `groups[].cause` is a key of each of `groups`,
+/// `counts.*` a value of the map `counts`.
+struct DocumentedKey {
+    path: String,
+    kind: String,
+    meaning: String,
+}
+
+/// The tables of docs/json.md, by heading.
+static TABLES: LazyLock<BTreeMap<String, Vec<DocumentedKey>>> = LazyLock::new(|| {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/json.md");
     let text = fs_err::read_to_string(path).expect("read");
-    let heading = format!("## `poolcast {call}`\n");
-    let section = text.split(&heading).nth(1).expect("a section");
-    let section = section.split("\n## ").next().expect("its text");
-    let mut keys = BTreeSet::new();
-    for line in section.lines() {
-        if let Some(key) = line
-            .strip_prefix("| `")
-            .and_then(|rest| rest.split('`').next())
+    let mut tables: BTreeMap<String, Vec<DocumentedKey>> = BTreeMap::new();
+    let mut heading = String::new();
+    for line in text.lines() {
+        if line.starts_with('#') {
+            heading = line.trim_start_matches('#').trim().to_owned();
+        }
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if let ["", key, kind, meaning, ""] = cells[..]
+            && let Some(path) = key.strip_prefix('`')
         {
-            keys.insert(key.to_owned());
+            let rows = tables.entry(heading.clone()).or_default();
+            rows.push(DocumentedKey {
+                path: path.trim_end_matches('`').to_owned(),
+                kind: kind.to_owned(),
+                meaning: meaning.to_owned(),
+            });
         }
     }
-    keys
+    tables
+});
+
+/// The name of a heading in a link.
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == ' ';
+    let text: String = heading.chars().filter(kept).collect();
+    text.to_lowercase().replace(' ', "-")
 }
 
-/// Adds the paths of all keys of `value`; `groups[].cause` is a key of each of `groups`.
-fn add_keys(value: &serde_json::Value, path: &str, keys: &mut BTreeSet<String>) {
-    if let Some(list) = value.as_array() {
-        for one in list {
-            add_keys(one, &format!("{path}[]"), keys);
+/// The heading that the link `kind` leads to.
+fn linked_heading(kind: &str) -> &'static str {
+    let wanted = kind
+        .split("](#")
+        .nth(1)
+        .and_then(|rest| rest.strip_suffix(')'));
+    let found = TABLES
+        .keys()
+        .find(|heading| Some(anchor(heading).as_str()) == wanted);
+    found.unwrap_or_else(|| panic!("docs/json.md has no type `{kind}`"))
+}
+
+/// Documented keys that were printed, as heading and path.
+type PrintedKeys = BTreeSet<(String, String)>;
+
+/// What was found of a document: its keys, and what is not as documented.
+#[derive(Default)]
+struct Findings {
+    printed: PrintedKeys,
+    problems: Vec<String>,
+}
+
+impl Findings {
+    /// Whether `value` at `path` of the table under `heading` is a `kind`.
+    fn fits(&mut self, value: &Value, kind: &str, heading: &str, path: &str) -> bool {
+        if let Some(rest) = kind.strip_prefix("null or ") {
+            return value.is_null() || self.fits(value, rest, heading, path);
+        }
+        if let Some(of) = kind.strip_prefix("array of ") {
+            let path = format!("{path}[]");
+            return value
+                .as_array()
+                .is_some_and(|all| all.iter().all(|one| self.fits(one, of, heading, &path)));
+        }
+        if let Some(of) = kind.strip_prefix("map of ") {
+            let path = format!("{path}.*");
+            return value
+                .as_object()
+                .is_some_and(|all| all.values().all(|one| self.fits(one, of, heading, &path)));
+        }
+        if let Some((one, other)) = kind.split_once(" or ") {
+            return self.fits(value, one, heading, path) || self.fits(value, other, heading, path);
+        }
+
+        match kind {
+            "any" => true,
+            "null" => value.is_null(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "string" => value.is_string(),
+            "object" => {
+                self.look_into(value, heading, path);
+                value.is_object()
+            }
+            link => {
+                self.look_into(value, linked_heading(link), "");
+                value.is_object()
+            }
         }
     }
-    // Counts are by answer, and answers are no keys.
-    let Some(object) = value.as_object().filter(|_| path != "counts") else {
-        return;
-    };
-    for (key, value) in object {
-        let key = if path.is_empty() {
-            key.clone()
-        } else {
-            format!("{path}.{key}")
+
+    /// Looks at the keys of an object that stands at `path` of the table under `heading`.
+    fn look_into(&mut self, value: &Value, heading: &str, path: &str) {
+        let Some(object) = value.as_object() else {
+            return;
         };
-        add_keys(value, &key, keys);
-        keys.insert(key);
+        for (key, value) in object {
+            if !self.look_at(key, value, heading, path) {
+                self.problems
+                    .push(format!("`{heading}` has no `{}`", joined(path, key)));
+            }
+        }
+        for known in known_keys(heading, path) {
+            if !known.is_optional && !object.contains_key(known.name) {
+                let path = &known.row.path;
+                self.problems
+                    .push(format!("`{path}` of `{}` is missing", known.heading));
+            }
+        }
+    }
+
+    /// Looks at a key of an object; whether it is documented.
+    fn look_at(&mut self, key: &str, value: &Value, heading: &str, path: &str) -> bool {
+        let mut known = known_keys(heading, path).into_iter();
+        let Some(KnownKey { heading, row, .. }) = known.find(|known| known.name == key) else {
+            return false;
+        };
+        self.printed.insert((heading.to_owned(), row.path.clone()));
+        let kind = row.kind.strip_prefix("optional ").unwrap_or(&row.kind);
+        if !self.fits(value, kind, heading, &row.path) {
+            self.problems.push(format!(
+                "`{}` of `{heading}` is no {kind}: {value}",
+                row.path
+            ));
+        }
+        if key == "schema_version" && value.as_u64() != row.meaning.parse().ok() {
+            self.problems.push(format!(
+                "`{heading}` has version {}, not {value}",
+                row.meaning
+            ));
+        }
+        true
     }
 }
 
-/// Holds the keys of `documents` against those that are documented for `call`. What stands in an
-/// object that is nowhere in them cannot be compared.
-fn check(call: &str, documents: &[serde_json::Value]) {
-    let mut found = BTreeSet::new();
-    for document in documents {
-        add_keys(document, "", &mut found);
+/// A key that an object may have.
+struct KnownKey {
+    /// The heading of its table.
+    heading: &'static str,
+    row: &'static DocumentedKey,
+    name: &'static str,
+    is_optional: bool,
+}
+
+/// The documented keys of an object at `path` of the table under `heading`, with those that `...`
+/// stands for.
+fn known_keys(heading: &str, path: &str) -> Vec<KnownKey> {
+    let Some((heading, rows)) = TABLES.get_key_value(heading) else {
+        panic!("docs/json.md has no table under `{heading}`");
+    };
+    let mut known = Vec::new();
+    for row in rows {
+        let is_optional = row.kind.starts_with("optional ");
+        if let Some(before) = row.path.strip_suffix("...") {
+            if before == path {
+                for key in known_keys(linked_heading(&row.kind), "") {
+                    let is_optional = is_optional || key.is_optional;
+                    known.push(KnownKey { is_optional, ..key });
+                }
+            }
+            continue;
+        }
+
+        let (parent, name) = row.path.rsplit_once('.').unwrap_or(("", &row.path));
+        if parent == path {
+            known.push(KnownKey {
+                heading,
+                row,
+                name,
+                // What is part of another document has no version of its own.
+                is_optional: is_optional || name == "schema_version",
+            });
+        }
     }
-    let documented = documented_keys(call);
-    let unknown: Vec<&String> = found.difference(&documented).collect();
-    assert!(unknown.is_empty(), "not in docs/json.md: {unknown:?}");
-    for key in documented.difference(&found) {
-        let parent = key.rsplit_once('.').map_or("", |(parent, _)| parent);
-        let prefix = format!("{parent}.");
-        let has_siblings = found.iter().any(|other| other.starts_with(&prefix));
-        assert!(
-            !has_siblings && !parent.is_empty(),
-            "`{key}` is in docs/json.md alone"
-        );
+    known
+}
+
+fn joined(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
     }
 }
 
-#[test]
-fn the_keys_of_advice_are_documented() {
-    let place = Place::with_log();
+/// The beginning of the headings for what `poolcast` prints if it is called with `args`.
+fn heading_begin(args: &str) -> String {
+    let words: Vec<&str> = args.split_ascii_whitespace().collect();
+    let verb_words = if words[0] == "sweep" { 2 } else { 1 };
+    let mut begin = format!("`poolcast {}", words[..verb_words].join(" "));
+    if words.contains(&"--check") {
+        begin.push_str(" --check");
+    }
+    begin + " --json`"
+}
+
+/// The keys of `document` that say something, by heading and path; the document is what `poolcast`
+/// prints with `args`, and must be as one of its tables says.
+pub(crate) fn printed_keys(args: &str, document: &Value) -> PrintedKeys {
+    let begin = heading_begin(args);
+    let mut best: Option<Findings> = None;
+    for heading in TABLES.keys().filter(|heading| heading.starts_with(&begin)) {
+        let mut findings = Findings::default();
+        findings.look_into(document, heading, "");
+        if document["schema_version"].is_null() {
+            findings.problems.push("there is no version".to_owned());
+        }
+        if best
+            .as_ref()
+            .is_none_or(|best| findings.problems.len() < best.problems.len())
+        {
+            best = Some(findings);
+        }
+    }
+
+    let best = best.unwrap_or_else(|| panic!("docs/json.md has no heading {begin}"));
+    assert!(
+        best.problems.is_empty(),
+        "poolcast {args}\nis not as docs/json.md says:\n{}",
+        best.problems.join("\n")
+    );
+    best.printed
+}
+
+/// The printed keys of the documents that these calls in `place` print.
+fn print_all(place: &Place, calls: &[&str]) -> PrintedKeys {
+    let mut printed = PrintedKeys::new();
+    for call in calls {
+        printed.extend(printed_keys(call, &place.json(call)));
+    }
+    printed
+}
+
+/// Of logs: with a gap and damage, and one of several hosts.
+fn log_documents() -> PrintedKeys {
+    let place = Place::new();
+    let held =
+        "012 (1.0.0) 11/21 01:12:00 Job was held.\n\tdisk quota\n\tCode 6 Subcode 122\n...\n";
+    place.write("EventLog", generation(1, 0, held));
+    place.stdout("collect EventLog -o archive");
+    place.write(
+        "EventLog",
+        generation(4, 9000, &format!("\nwhat is no event\n{held}")),
+    );
+    let submitted = |cluster: u32, host: &str| {
+        let address = format!("<10.0.0.1:9618?alias={host}>");
+        format!("000 ({cluster}.0.0) 11/21 01:11:00 Job submitted from host: {address}\n...\n")
+    };
+    let of_hosts = submitted(1, "one.example") + &submitted(2, "two.example");
+    place.write("hosts", generation(1, 0, &of_hosts));
+    print_all(
+        &place,
+        &[
+            "collect EventLog -o archive --json",
+            "parse archive -o events --json",
+            "parse hosts -o of-hosts --json",
+        ],
+    )
+}
+
+/// Of what is made from a log, and of advice.
+fn model_documents() -> PrintedKeys {
+    let place = Place::with_run();
     place.copy("run", "mine");
     let mut jobs = queue();
     jobs[0]["HoldReasonCode"] = 34.into();
     jobs[0]["HoldReasonSubCode"] = 102.into();
     place.write("queue.json", serde_json::to_vec(&jobs).expect("JSON"));
-    let documents = [
-        place.json("advise mine --log EventLog.xz --json"),
-        place.json("advise mine --log EventLog.xz --queue queue.json --json"),
+    print_all(
+        &place,
+        &[
+            "tensors events -o other --j 1 --m 4 --states 0,1,12,5 --audit --json",
+            "train tensors -o trained --hidden-size 4 --epochs 1 --json",
+            "evaluate mine tensors --resamples 10 --json",
+            "predict mine tensors --json",
+            "predict mine events --json",
+            "advise mine --log EventLog.xz --json",
+            "advise mine --log EventLog.xz --queue queue.json --json",
+            "advise mine --log EventLog.xz --check --json",
+        ],
+    )
+}
+
+/// Of a run with networks, one of which fails, and pipelines; of a later one, after which a job gets
+/// another answer.
+fn run_documents() -> PrintedKeys {
+    let place = Place::with_run();
+    let wild = SMALL.replace(
+        "{distribution: uniform, min: 0.001, max: 0.02}",
+        "10, weight_decay: {values: [0, 1000]}",
+    );
+    place.write(
+        "wild.yaml",
+        wild + "pipelines: {lasso: {runs: 1, parameters: {C: 0.1}}}\n",
+    );
+    let mut printed = print_all(&place, &["run wild.yaml --json"]);
+
+    let report = fs_err::read_to_string(place.path("out/report.json")).expect("read");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let mut earlier = report.clone();
+    earlier["events"]["sources"][0]["bytes"] = 1.into();
+    earlier["advice"]["advice"][0]["action"] = "release".into();
+    place.write("out/report.json", earlier.to_string());
+    printed.extend(print_all(
+        &place,
+        &[
+            "run wild.yaml --json",
+            "sweep list out --json",
+            "sweep best out --json",
+        ],
+    ));
+    assert_eq!(
+        printed_keys("run --json", &report)
+            .difference(&printed)
+            .next(),
+        None,
+        "report.json is such a document"
+    );
+    printed
+}
+
+/// Of a sweep over tables.
+fn table_documents() -> PrintedKeys {
+    let more =
+        "    evaluate_Spain: \"cohort == 'Spain' and severity is not missing\"\n    validate_A1:";
+    let place = pipelines::place(
+        &[("    validate_A1:", more)],
+        "--split-names A1 --pipeline-names lasso --cv 2",
+    );
+    place.stdout("sweep run sweep");
+    print_all(
+        &place,
+        &[
+            "sweep status sweep --json",
+            "sweep list sweep --json",
+            "sweep best sweep --json",
+            "predict sweep tests/data/table/features.csv --json",
+        ],
+    )
+}
+
+/// Of a sweep that a manager and a worker are at.
+fn running_documents() -> PrintedKeys {
+    let place = Place::with_log();
+    place.write(
+        "long.yaml",
+        SMALL.replace("epochs: 3", "epochs: 100000\nearlystop_threshold: 100000"),
+    );
+    place.stdout("sweep init long.yaml -o sweep");
+    let mut processes =
+        ["sweep manage sweep", "sweep work sweep"].map(|call| sweep::start(&place, call));
+    let mut status = Value::Null;
+    sweep::wait(|| {
+        status = place.json("sweep status sweep --json");
+        status["manager"].is_object() && status["running"][0].is_object()
+    });
+    for process in &mut processes {
+        process.kill().expect("killed");
+        process.wait().expect("it ended");
+    }
+    printed_keys("sweep status sweep --json", &status)
+}
+
+/// Of a DAG with a trial that fails.
+fn dag_documents() -> PrintedKeys {
+    let place = Place::with_run();
+    let one = SMALL
+        .replace(
+            "{distribution: uniform, min: 0.001, max: 0.02}",
+            "10, weight_decay: {values: [1000, 0]}",
+        )
+        .replace("{values: [lstm, gru, mlp]}", "lstm")
+        .replace("{values: [4, 8]}", "4")
+        .replace("{values: [3, 5]}", "3");
+    let grid = one + "wandb: {sweep: {method: grid}}\n";
+    place.write("small.yaml", dag::small(&grid, ", cleanup: false"));
+    place.stdout("dag small.yaml");
+    assert_eq!(nodes::run(&place, "out"), 0);
+    let dag = "[\n  Type = \"DagStatus\";\n  DagStatus = 3;\n  JobProcsHeld = 1;\n]\n";
+    let node = "[\n  Type = \"NodeStatus\";\n  Node = \"trials-0001\";\n  NodeStatus = 6;\n  JobProcsHeld = 1;\n]\n";
+    place.write("out/pipeline.status", format!("{dag}{node}"));
+    place.write("out/logs/trials-0001.err", "error: no space left\n");
+    print_all(
+        &place,
+        &["sweep status out --json", "sweep best out --json"],
+    )
+}
+
+/// Of simulated logs and policies.
+fn policy_documents() -> PrintedKeys {
+    let place = Place::new();
+    place.write("planted", planted_log());
+    print_all(
+        &place,
+        &[
+            "policy --log planted --json",
+            "simulate -o EventLog --truth truth --jobs 400 --days 7 --json",
+        ],
+    )
+}
+
+#[test]
+fn every_documented_key_is_printed() {
+    let makers = [
+        log_documents,
+        model_documents,
+        run_documents,
+        table_documents,
+        running_documents,
+        dag_documents,
+        policy_documents,
     ];
-    check("advise --json", &documents);
-    let checked = place.json("advise mine --log EventLog.xz --check --json");
-    check("advise --check --json", &[checked]);
+    let mut printed = PrintedKeys::new();
+    std::thread::scope(|scope| {
+        let threads = makers.map(|maker| scope.spawn(maker));
+        for thread in threads {
+            printed.extend(thread.join().expect("documents"));
+        }
+    });
+
+    let mut missing = Vec::new();
+    for (heading, rows) in &*TABLES {
+        for row in rows.iter().filter(|row| !row.path.ends_with("...")) {
+            if !printed.contains(&(heading.clone(), row.path.clone())) {
+                missing.push(format!("`{}` of {heading}", row.path));
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "docs/json.md names what is never printed:\n{}",
+        missing.join("\n")
+    );
+}
+
+/// The calls of all commands with `--json`.
+fn calls_with_json(command: &clap::Command, call: &str, calls: &mut BTreeSet<String>) {
+    if command.get_arguments().any(|arg| arg.get_id() == "json") {
+        calls.insert(format!("{call} --json"));
+    }
+    for below in command.get_subcommands() {
+        calls_with_json(below, &format!("{call} {}", below.get_name()), calls);
+    }
+}
+
+#[test]
+fn every_verb_with_json_is_documented() {
+    let mut calls = BTreeSet::new();
+    calls_with_json(&poolcast::cli::Cli::command(), "poolcast", &mut calls);
+    calls.insert("poolcast advise --check --json".to_owned());
+    let documented: BTreeSet<String> = TABLES
+        .keys()
+        .filter_map(|heading| Some(heading.strip_prefix('`')?.split('`').next()?.to_owned()))
+        .collect();
+    assert_eq!(documented, calls);
 }

@@ -87,7 +87,7 @@ fn a_trial_is_made_again_from_its_row_alone() {
         [["enet"; 4].to_vec(), vec!["lasso"; 6]].concat().repeat(2)
     );
     // The best of B2, from its row.
-    let best = place.json("sweep best sweep --json")[1]["trial"]
+    let best = place.json("sweep best sweep --json")["choices"][1]["trial"]
         .as_u64()
         .expect("a trial");
     place.write("row.yaml", found[best as usize - 1]["config"].to_string());
@@ -155,8 +155,8 @@ fn the_best_of_each_split_is_told_with_what_it_is_worth() {
         "{printed}"
     );
     let best = place.json("sweep best sweep --json");
-    assert_eq!(best.as_array().map(Vec::len), Some(1));
-    let best = &best[0];
+    assert_eq!(best["choices"].as_array().map(Vec::len), Some(1));
+    let best = &best["choices"][0];
     assert_eq!(
         (&best["trials"], &best["split"], &best["pipeline"]),
         (&6.into(), &"B2".into(), &"lasso".into())
@@ -392,7 +392,7 @@ fn pipelines_stand_beside_the_network_on_the_same_samples() {
         found[1]["fit"]["rolling"]["roc_auc"] == found[1]["value"]
             && found[1]["parameters"]["j"].is_number()
     );
-    let best = place.json("sweep best out --json");
+    let best = place.json("sweep best out --json")["choices"].take();
     assert_eq!(
         (&best[0]["trials"], &best[0]["split"]),
         (&3.into(), &Value::Null)
@@ -481,7 +481,7 @@ fn what_matters_is_named_by_the_columns_of_the_table() {
         "{csv}"
     );
 
-    let best = &place.json("sweep best sweep --json")[0];
+    let best = &place.json("sweep best sweep --json")["choices"][0];
     let spain = &best["evaluation"]["Spain"];
     let own = &found[best["trial"].as_u64().expect("a trial") as usize - 1]["fit"]["evaluation"]["Spain"]
         ["roc_auc"];
@@ -552,7 +552,7 @@ fn a_table_without_splits_is_judged_by_folds() {
         "6 trials are to be done in whole\n"
     );
     place.stdout("sweep run whole --split-names all");
-    let best = &place.json("sweep best whole --json")[0];
+    let best = &place.json("sweep best whole --json")["choices"][0];
     assert_eq!(
         (&best["split"], &best["validation"]),
         (&"all".into(), &Value::Null)

@@ -10,6 +10,8 @@ use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
+use crate::json_documents;
+
 /// The bundled log.
 pub(crate) const LOG: &str = "tests/data/gel/EventLog.xz";
 
@@ -83,8 +85,11 @@ impl Place {
         outcome.stdout
     }
 
+    /// The JSON document that the program prints, which must be as docs/json.md says.
     pub(crate) fn json(&self, args: &str) -> serde_json::Value {
-        serde_json::from_str(&self.stdout(args)).expect("JSON")
+        let document = serde_json::from_str(&self.stdout(args)).expect("JSON");
+        json_documents::printed_keys(args, &document);
+        document
     }
 
     /// Every file under `name` with its bytes.

@@ -7,7 +7,7 @@ use crate::place::Place;
 /// The log of ninety days. Each day one job is held with 12/256 and succeeds once it was held for
 /// 40 minutes, one is held with 12/256 and fails where it is released at once, one is held with
 /// 13/512 and fails, one by its owner; and some stay held.
-fn planted_log() -> String {
+pub(crate) fn planted_log() -> String {
     let mut records: Vec<(i64, String)> = Vec::new();
     let mut add_job = |cluster: i32, begin_s: i64, code: &str, held_for_s: i64, exit_code: i32| {
         let mut add = |number: u16, at_s: i64, body: &str| {
@@ -108,6 +108,21 @@ fn a_log_without_releases_and_none_at_all() {
         place.json("policy --log EventLog --json")["expression"],
         serde_json::Value::Null
     );
+
+    // One outcome is too few to divide: all is learned from, up to no moment.
+    let more = "013 (1.0.0) 2026-11-21 01:51:20 Job was released.\n\tvia condor_release\n...\n\
+                005 (1.0.0) 2026-11-21 01:52:20 Job terminated.\n\t(1) Normal termination (return value 0)\n...\n";
+    let log = fs_err::read_to_string(place.path("EventLog")).expect("read");
+    place.write("EventLog", log + more);
+    insta::assert_snapshot!(place.stdout("policy --log EventLog"), @"
+    no periodic_release: of 1 hold code, none was shown to succeed after at least 75 % of its releases, with 95 % confidence
+
+    There are no later releases to judge by.
+
+    Learned from 1 release; a code pays from 75 % on:
+    hold code                  holds  releases  succeeded  at least
+    12/2 no: too few releases      1         1      100 %      21 %
+    ");
     insta::assert_snapshot!(place.run("policy"), @"
     exit 2
     error: the following required arguments were not provided:

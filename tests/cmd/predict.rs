@@ -64,7 +64,7 @@ fn rows_get_what_the_fit_said_of_them() {
             - 1
     );
 
-    let trial = place.json("sweep best sweep --json")[0]["trial"]
+    let trial = place.json("sweep best sweep --json")["choices"][0]["trial"]
         .as_u64()
         .expect("a trial");
     let dir = format!("sweep/trials/trial-{trial:04}");
@@ -115,7 +115,7 @@ fn csv_parquet_and_json_say_the_same() {
         fs_err::read_to_string(place.path("p.csv")).expect("read"),
         printed
     );
-    let json = place.json("predict sweep new.csv --json");
+    let json = place.json("predict sweep new.csv --json")["rows"].take();
     let (_, first) = cells(&printed);
     assert_eq!(json.as_array().map(Vec::len), Some(rows));
     assert_eq!(
@@ -216,8 +216,7 @@ fn what_cannot_be_predicted_is_said() {
 fn a_network_predicts_every_hold() {
     let place = Place::with_run();
     let holds = |args: &str| -> Vec<Value> {
-        place
-            .json(&format!("predict run {args} --json"))
+        place.json(&format!("predict run {args} --json"))["rows"]
             .as_array()
             .expect("rows")
             .clone()

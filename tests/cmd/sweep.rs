@@ -25,7 +25,7 @@ fn place(trials: usize) -> Place {
     place
 }
 
-fn start(place: &Place, args: &str) -> Child {
+pub(crate) fn start(place: &Place, args: &str) -> Child {
     place
         .command(args)
         .stdout(Stdio::null())
@@ -34,7 +34,7 @@ fn start(place: &Place, args: &str) -> Child {
         .expect("it starts")
 }
 
-fn wait(mut until: impl FnMut() -> bool) {
+pub(crate) fn wait(mut until: impl FnMut() -> bool) {
     let began = Instant::now();
     while !until() {
         assert!(
@@ -217,7 +217,7 @@ fn all_trials_are_listed_the_best_first() {
     place.stdout("sweep run sweep");
     let best = place.json("sweep best sweep --json");
     let listed = place.json("sweep list sweep --json");
-    let listed = listed.as_array().expect("a list");
+    let listed = listed["trials"].as_array().expect("a list");
     let numbers = |key: &str| {
         listed
             .iter()

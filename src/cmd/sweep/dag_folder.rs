@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::cli::{SweepCleanupArgs, SweepShowArgs};
@@ -15,6 +15,9 @@ use crate::error::{EXIT_DONE, too_early};
 use crate::eventlog::{self, HELD, ReadOptions};
 use crate::sweep::{self, BestTrial, SweepFolder, SweepTrials};
 use crate::{advice, escape, output};
+
+/// The version of the JSON document of a DAG's status.
+const STATUS_SCHEMA_VERSION: u32 = 1;
 
 /// How far a DAG is.
 #[derive(Serialize)]
@@ -30,9 +33,16 @@ struct DagStatus {
     /// Trials with a model.
     done: usize,
     /// Trials that have failed for good, and why.
-    failed: Vec<(usize, String)>,
+    failed: Vec<FailedTrial>,
     /// The best so far.
     best: Option<BestTrial>,
+}
+
+/// A trial without a model.
+#[derive(Serialize)]
+struct FailedTrial {
+    trial: usize,
+    error: String,
 }
 
 /// Shows how far the DAG is whose results are in `dir`.
@@ -49,7 +59,10 @@ pub(super) fn show_status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let mut failed = Vec::new();
     for row in &rows {
         if let Some(error) = &row.error {
-            failed.push((row.trial, error.clone()));
+            failed.push(FailedTrial {
+                trial: row.trial,
+                error: error.clone(),
+            });
         }
     }
 
@@ -69,7 +82,7 @@ pub(super) fn show_status(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     };
 
     if args.json {
-        output::print_json(&status)?;
+        output::print_json(STATUS_SCHEMA_VERSION, &status)?;
         return Ok(EXIT_DONE);
     }
     output::print(&status_text(&status, config.wandb.sweep.metric.name))?;
@@ -98,7 +111,7 @@ fn status_text(status: &DagStatus, metric: MetricName) -> String {
         output::counted(status.trials, "trial"),
         status.done
     );
-    for (trial, error) in &status.failed {
+    for FailedTrial { trial, error } in &status.failed {
         text += &format!("  trial {trial} failed: {}\n", escape::value(error));
     }
 
@@ -218,7 +231,9 @@ pub(super) fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     })?;
 
     if args.json {
-        output::print_json(&best)?;
+        let row = rows.iter().find(|row| row.trial == best.trial);
+        let row = row.context("the best trial has a row")?;
+        output::print_json(choices::BEST_SCHEMA_VERSION, row)?;
     } else {
         output::print_file(&sweep::best_model_info(dir, dir, &best)?)?;
     }

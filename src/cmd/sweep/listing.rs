@@ -13,6 +13,9 @@ use crate::sweep::{self, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes,
 use crate::training::Scores;
 use crate::{escape, output};
 
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
 /// A trial of the list.
 #[derive(Serialize)]
 struct ListedTrial {
@@ -215,7 +218,9 @@ fn align_parameters(rows: &mut [Vec<String>]) {
 impl TrialListing {
     fn begin(args: &SweepListArgs, sweep: &SweepFolder) -> Result<TrialListing> {
         if args.show.json {
-            output::print("[")?;
+            output::print(&format!(
+                "{{\"schema_version\": {SCHEMA_VERSION}, \"trials\": ["
+            ))?;
             return Ok(TrialListing::Json { is_empty: true });
         }
         if args.csv {
@@ -228,7 +233,7 @@ impl TrialListing {
                 .chain(["pipeline", "split", "parameters", "error"])
                 .map(str::to_owned)
                 .collect();
-            output::print(&sweep::csv_line(&head))?;
+            output::print_file(&sweep::csv_line(&head))?;
             return Ok(TrialListing::Csv);
         }
 
@@ -258,12 +263,12 @@ impl TrialListing {
             }
             TrialListing::Json { is_empty } => {
                 let text = serde_json::to_string(&listed).context("a list is JSON")?;
-                output::print(&format!(
+                output::print_file(&format!(
                     "{}\n{text}",
                     if std::mem::take(is_empty) { "" } else { "," }
                 ))
             }
-            TrialListing::Csv => output::print(&sweep::csv_line(&listed.csv_cells())),
+            TrialListing::Csv => output::print_file(&sweep::csv_line(&listed.csv_cells())),
         }
     }
 
@@ -284,7 +289,7 @@ impl TrialListing {
                 Ok(())
             }
             TrialListing::Json { is_empty } => {
-                output::print(if is_empty { "]\n" } else { "\n]\n" })
+                output::print_file(if is_empty { "]}\n" } else { "\n]}\n" })
             }
             TrialListing::Csv => Ok(()),
         }

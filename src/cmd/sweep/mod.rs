@@ -33,6 +33,9 @@ use crate::{escape, manifest, output};
 /// How often a status on a terminal is drawn anew.
 const REDRAW: Duration = Duration::from_secs(2);
 
+/// The version of the JSON document of a sweep's status.
+const STATUS_SCHEMA_VERSION: u32 = 1;
+
 /// Does one step.
 pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
     match step {
@@ -249,7 +252,7 @@ fn print_summary(sweep: &SweepFolder) -> Result<u8> {
 fn show_status(args: &SweepStatusArgs) -> Result<u8> {
     let sweep = SweepFolder::open(&args.show.dir)?;
     if args.show.json {
-        output::print_json(&sweep::sweep_status(&sweep)?)?;
+        output::print_json(STATUS_SCHEMA_VERSION, &sweep::sweep_status(&sweep)?)?;
         return Ok(EXIT_DONE);
     }
 
@@ -367,7 +370,7 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         .context("the best trial has a row")?;
 
     if args.json {
-        output::print_json(row)?;
+        output::print_json(choices::BEST_SCHEMA_VERSION, row)?;
     } else {
         output::print(&best_text(&sweep, row, rows.len()))?;
         let of_best = sweep::no_better_than_chance(&sweep, &best)?;

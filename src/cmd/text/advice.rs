@@ -11,12 +11,11 @@ use crate::advice::{
 use crate::output::{self, LineColour, PageLine};
 
 /// The version of the JSON document.
-const SCHEMA_VERSION: u32 = 2;
+pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;
 
 /// Advice as one JSON document: docs/json.md.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct AdviceDocument<'a> {
-    schema_version: u32,
     #[serde(flatten)]
     basis: &'a AdviceBasis,
     /// How many jobs are held.
@@ -61,7 +60,6 @@ impl<'a> AdviceView<'a> {
                 .or_default() += 1;
         }
         AdviceDocument {
-            schema_version: SCHEMA_VERSION,
             basis: self.basis,
             held: self.all.len(),
             queue: self.queue,

@@ -1,29 +1,11 @@
 //! What came of answers, to people and to programs.
 
-use serde::Serialize;
-
 use super::advice::action_word;
 use crate::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes};
 use crate::output;
 
 /// The version of the JSON document.
-const SCHEMA_VERSION: u32 = 1;
-
-/// The check of answers as one JSON document: docs/json.md.
-#[derive(Debug, Serialize)]
-pub(in crate::cmd) struct AnswerCheckDocument<'a> {
-    schema_version: u32,
-    #[serde(flatten)]
-    check: &'a AnswerCheck,
-}
-
-/// The JSON document of `check`.
-pub(in crate::cmd) fn document(check: &AnswerCheck) -> AnswerCheckDocument<'_> {
-    AnswerCheckDocument {
-        schema_version: SCHEMA_VERSION,
-        check,
-    }
-}
+pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
 
 /// A line an answer.
 pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {

@@ -11,7 +11,7 @@ use crate::policy::{
 };
 
 /// The version of the JSON document.
-const SCHEMA_VERSION: u32 = 1;
+pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
 
 /// So many codes have a line; JSON has all of them.
 const MOST_CODES: usize = 12;
@@ -19,7 +19,6 @@ const MOST_CODES: usize = 12;
 /// A policy as one JSON document.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct PolicyDocument<'a> {
-    schema_version: u32,
     /// The first event, epoch ms.
     log_begin_ms: i64,
     /// The last event, epoch ms.
@@ -36,7 +35,6 @@ pub(in crate::cmd) fn document<'a>(
     study: &'a ReleaseStudy,
 ) -> PolicyDocument<'a> {
     PolicyDocument {
-        schema_version: SCHEMA_VERSION,
         log_begin_ms: store.summary.begin_ms,
         log_end_ms: store.summary.end_ms,
         expression: release_expression(&study.rules),
@@ -243,10 +241,12 @@ pub(in crate::cmd) fn codes(study: &ReleaseStudy) -> String {
     } else {
         String::new()
     };
+    let until = study.learned_until_ms.map_or(String::new(), |until_ms| {
+        format!(" until {}", output::utc_time(until_ms))
+    });
     format!(
-        "\nLearned from {} until {}; a code pays from {} on:\n{}{more}",
+        "\nLearned from {}{until}; a code pays from {} on:\n{}{more}",
         output::counted(outcomes, "release"),
-        output::utc_time(study.learned_until_ms),
         percent(study.required_share),
         output::aligned_table(&table)
     )
