@@ -79,6 +79,11 @@ pub fn print_page(lines: &[PageLine]) -> Result<()> {
     write(&page_text(lines, has_colours()))
 }
 
+/// The lines of a page as a file has them, without colours.
+pub fn plain_page(lines: &[PageLine]) -> String {
+    page_text(lines, false)
+}
+
 fn page_text(lines: &[PageLine], has_colours: bool) -> String {
     let mut text = String::new();
     for line in lines {

@@ -129,6 +129,11 @@ impl JobQueue {
         Ok(queue)
     }
 
+    /// How many jobs are held.
+    pub fn held_count(&self) -> usize {
+        self.held.len()
+    }
+
     /// Whether it has the job as held.
     pub(super) fn has_held(&self, cluster: i32, proc: i32) -> bool {
         self.places.contains_key(&(cluster, proc))

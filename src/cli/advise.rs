@@ -42,6 +42,9 @@ pub struct AdviseArgs {
     /// Say what came of the answers given earlier, by the log read now
     #[arg(long, conflicts_with_all = ["lists_jobs", "long", "ids", "jobs", "queue", "at"])]
     pub check: bool,
+    /// For DAGMan, as the SCRIPT HOLD of a node: leave the advice on the held jobs of this node in the file NODE.advice here, and exit with 0 whatever fails; condor/held-node.sh is an example
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["jobs", "queue", "at", "view", "check", "AdviceFilterArgs", "sort", "exit_code"])]
+    pub dag: Option<String>,
     #[command(flatten)]
     #[expect(
         missing_docs,

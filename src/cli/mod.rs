@@ -133,6 +133,7 @@ pub enum Verb {
     /// Exit codes: 0 done; for one job, or with --exit-code: 0 release; 10 fix first; 20 remove; 30 wait; 40 no advice, or different advice for several jobs; 1 and 2 errors.
     ///
     /// Example: poolcast advise out/quickstart --log EventLog --queue now
+    /// Example, as the SCRIPT HOLD of a node: poolcast advise held-jobs/out --dag NODE
     #[command(verbatim_doc_comment)]
     Advise(AdviseArgs),
     /// Learn which held jobs HTCondor is to release by itself, as an expression for `periodic_release`

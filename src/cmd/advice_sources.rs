@@ -188,7 +188,7 @@ fn logs_of_config(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
 /// Fails where it cannot be read, or asked.
 pub(super) fn read_queue(named: &str) -> Result<JobQueue> {
     let text = match named {
-        "now" => condor::held_jobs_in_queue(QUEUE_ATTRIBUTES)?,
+        "now" => condor::held_jobs_in_queue(QUEUE_ATTRIBUTES, None)?,
         "-" => {
             let mut text = Vec::new();
             let stdin = std::io::stdin().lock();

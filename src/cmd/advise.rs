@@ -5,13 +5,12 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::advice_sources::{AdviceSources, read_queue};
+use super::asked_advice::{AdviceQuestion, AskedAdvice};
 use super::logs::read_store;
 use super::text::advice::{AdviceView, long_text};
 use super::text::{advice_jobs, advice_page, answer_check};
-use super::{text, trained_run};
-use crate::advice::{
-    self, AdviceBasis, JobAdvice, JobSelection, LogWords, answer_rank, cause_name,
-};
+use super::{node_advice, text};
+use crate::advice::{self, JobAdvice, JobSelection, answer_rank, cause_name};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use crate::error::{EXIT_DONE, hinted};
 use crate::output::{self, PageLine};
@@ -19,11 +18,14 @@ use crate::output::{self, PageLine};
 /// Reads the logs, judges the held jobs, prints the advice; for one job the exit code says what it
 /// is.
 pub fn run(args: &AdviseArgs) -> Result<u8> {
+    if let Some(node) = &args.dag {
+        node_advice::leave_advice(args, node, args.now.unwrap_or_else(now_ms))?;
+        return Ok(EXIT_DONE);
+    }
     let sources = AdviceSources::find(args)?;
     if args.check {
         return check(args, &sources);
     }
-    let (config, selections) = (&sources.config, &sources.selections);
     ensure!(
         !(args.queue.as_deref() == Some("-") && sources.logs.iter().any(|log| is_stdin(log))),
         hinted(
@@ -32,45 +34,37 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         )
     );
     let queue = args.queue.as_deref().map(read_queue).transpose()?;
-    let mut words = LogWords::until(args.at);
-    let store = read_store(&sources.logs, args.year, config, Some(&mut words))?;
+    let selections = &sources.selections;
+    let question = AdviceQuestion {
+        year: args.year,
+        at_ms: args.at,
+        queue: queue.as_ref(),
+        selections,
+    };
+    let asked = AskedAdvice::of_sources(&sources, &question)?;
 
-    let model = sources
-        .models
-        .at_moment(args.at.unwrap_or(store.summary.end_ms));
-    let mut all = advice::advise(&store, model, &config.advice, queue.as_ref(), args.at)?;
-    words.add_to(&mut all);
-    let origin = trained_run::model_origin(&sources.run, &sources.results);
-    let basis = AdviceBasis::new(&store, model, origin, args.at);
-    let mut agreement = None;
-    if let Some(queue) = &queue {
-        let ap = basis.access_points.first().map_or("", String::as_str);
-        let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
-        (all, agreement) = (corrected, Some(found));
-    }
-    advice::check_selections(&store, &all, selections, args.at)?;
-
-    let mut chosen: Vec<&JobAdvice> = all
+    let mut chosen: Vec<&JobAdvice> = asked
+        .all
         .iter()
         .filter(|one| is_selected(selections, one) && passes(args, !selections.is_empty(), one))
         .collect();
     sort_jobs(&mut chosen, args.sort);
     let view = AdviceView {
-        basis: &basis,
-        all: &all,
+        basis: &asked.basis,
+        all: &asked.all,
         chosen,
         at_ms: args.at,
         now_ms: Some(args.now.unwrap_or_else(now_ms)),
         width: output::page_width(),
         tells_ages: output::is_live(),
         call: call_again(args),
-        queue: agreement,
+        queue: asked.agreement,
     };
 
     let is_one_job = matches!(selections[..], [JobSelection::Job(..)]);
     print_view(args, &view, is_one_job)?;
     if args.at.is_none() {
-        record(&sources.results, &view);
+        asked.record(&sources, &view.chosen);
     }
     Ok(if is_one_job || args.exit_code {
         advice::exit_code(&view.chosen)
@@ -90,15 +84,6 @@ fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
         output::print(&answer_check::summary(&check))?;
     }
     Ok(EXIT_DONE)
-}
-
-/// Keeps what was said beside the run. Where that cannot be, as in a run of somebody else, it is not.
-fn record(results: &Path, view: &AdviceView<'_>) {
-    if let Err(error) = advice::record_answers(results, &view.chosen, view.basis.asked_ms) {
-        output::note(&format!(
-            "note: these answers are not kept for `--check`: {error:#}"
-        ));
-    }
 }
 
 fn now_ms() -> i64 {

@@ -18,9 +18,11 @@ pub mod train;
 
 // What they share.
 mod advice_sources;
+mod asked_advice;
 mod choices;
 mod flags;
 mod logs;
+mod node_advice;
 mod preparation;
 mod progress;
 mod signals;

@@ -1,5 +1,5 @@
 //! A sweep → a DAG of HTCondor jobs; what DAGMan says of it → how far it is; what its jobs left →
-//! rows, and a tidy directory.
+//! rows, and a tidy directory. A node of anybody's DAG → its held jobs.
 //!
 //! The only place that writes submit files and DAGs, or runs HTCondor's programs. The text of all
 //! files is a pure function of a [`DagPlan`].
@@ -7,6 +7,7 @@
 mod cleanup;
 mod dag;
 mod dag_directory;
+mod dagman_node;
 mod layout;
 mod nodes;
 mod parts;
@@ -20,6 +21,7 @@ mod tools;
 
 pub use cleanup::{CleanupPlan, plan_cleanup};
 pub use dag_directory::{check_directory, write_dag};
+pub use dagman_node::DagmanNode;
 pub use layout::{DAG_FILE, is_dag, is_untidied, read_trial_seconds, results_directory};
 pub use nodes::{DagProgress, NodeCounts};
 pub use parts::{PlannedPart, TrialSeconds, parse_trial_ranges};

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::dagman_node::DagmanNode;
 use super::layout::DAG_FILE;
 use crate::error::hinted;
 
@@ -39,14 +40,17 @@ pub fn submit_dag(dir: &Path, name: &str) -> Result<String> {
     Ok(said(&output.stdout))
 }
 
-/// What `condor_q -json` says of the `attributes` of all held jobs.
+/// What `condor_q -json` says of the `attributes` of all held jobs, or of those of one node.
 ///
 /// # Errors
 /// Fails where the program is not, or does not answer.
-pub fn held_jobs_in_queue(attributes: &str) -> Result<Vec<u8>> {
-    let question = ["-allusers", "-constraint", "JobStatus==5", "-json"];
+pub fn held_jobs_in_queue(attributes: &str, node: Option<&DagmanNode>) -> Result<Vec<u8>> {
+    let mut constraint = "JobStatus==5".to_owned();
+    if let Some(node) = node {
+        constraint = format!("{constraint} && {}", node.constraint());
+    }
     let output = Command::new("condor_q")
-        .args(question)
+        .args(["-allusers", "-constraint", &constraint, "-json"])
         .args(["-attributes", attributes])
         .output()
         .context(hinted(

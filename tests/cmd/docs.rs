@@ -111,16 +111,34 @@ fn the_commands_of_the_readme_are_those_of_ci() {
         .collect();
     assert_eq!(
         commands.len(),
-        2,
-        "exactly two for a newcomer: {commands:?}"
+        3,
+        "exactly three for a newcomer: {commands:?}"
     );
+    let pool = read("ci/proof/held-jobs");
+    for command in commands[0].lines() {
+        assert!(
+            pool.contains(&format!("type_line '{command}'")),
+            "`{command}` is not typed in the pool"
+        );
+    }
     let scripts = read("ci/proof/quickstart") + &read("ci/gate/check");
-    for command in commands {
+    for command in &commands[1..] {
         assert!(
             scripts.lines().any(|line| line.starts_with(command)),
             "`{command}` is not run by CI"
         );
     }
+}
+
+#[test]
+fn the_script_for_dags_is_the_one_shown() {
+    let (page, script) = (read("docs/held-jobs.md"), read("condor/held-node.sh"));
+    let lines = blocks(&page, "shell")[0];
+    assert!(script.ends_with(&format!("set -u\n{lines}")), "{script}");
+    let typed = read("ci/proof/held-jobs");
+    let line = "SCRIPT HOLD ALL_NODES /home/tester/held-jobs/held-node.sh $JOB\n";
+    assert!(typed.contains(line) && page.contains(&line.replace("tester", "me")));
+    assert!(script.contains(&line.replace("tester", "me")));
 }
 
 /// The calls of shells in a unit of systemd, with `%h` as the shell has it.

@@ -15,6 +15,7 @@ mod help;
 mod hostile;
 mod json_documents;
 mod leftovers;
+mod node_advice;
 mod nodes;
 mod parse;
 mod pipelines;

@@ -1,0 +1,115 @@
+//! `advise --dag`: what DAGMan runs when a job of a node is held → a file with the advice on it.
+
+use anyhow::Result;
+
+use super::advice_sources::AdviceSources;
+use super::asked_advice::{AdviceQuestion, AskedAdvice};
+use super::text::advice::{AdviceView, long_text};
+use super::text::advice_page;
+use crate::advice::{JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text};
+use crate::cli::AdviseArgs;
+use crate::condor::DagmanNode;
+use crate::{condor, error, escape, files, output};
+
+/// Leaves the advice on the held jobs of the node `name` in a file here, in place of what was said
+/// before. What fails is said there, too: nothing of it is the node's fault.
+///
+/// # Errors
+/// Fails where no DAGMan has called the program.
+pub(super) fn leave_advice(args: &AdviseArgs, name: &str, now_ms: i64) -> Result<()> {
+    let node = DagmanNode::of_script(name)?;
+    let text = match queue_of_node(&node) {
+        Ok(queue) => text_on_queue(args, &node, &queue, now_ms),
+        Err(failure) => format!(
+            "{}: the queue does not answer\n\n{}",
+            title(&node, now_ms),
+            error::render(&failure)
+        ),
+    };
+
+    let file = node.advice_file();
+    if let Err(failure) = files::write_atomic(&file, text.as_bytes()) {
+        output::error(&error::render(&failure));
+        output::error(&text);
+    }
+    Ok(())
+}
+
+/// The jobs of the node that are held now, by one call of `condor_q`.
+fn queue_of_node(node: &DagmanNode) -> Result<JobQueue> {
+    let text = condor::held_jobs_in_queue(QUEUE_ATTRIBUTES, Some(node))?;
+    JobQueue::parse(&text)
+}
+
+fn title(node: &DagmanNode, now_ms: i64) -> String {
+    let time = output::utc_time(now_ms);
+    let name = escape::value(&node.name);
+    format!("{time}, node {name} of DAGMan {}", node.dagman_cluster)
+}
+
+/// What is said of the jobs in `queue`: by the model if there is one, else by rules.
+fn text_on_queue(args: &AdviseArgs, node: &DagmanNode, queue: &JobQueue, now_ms: i64) -> String {
+    let held = queue.held_count();
+    if held == 0 {
+        return format!("{}: no job of it is held any more\n", title(node, now_ms));
+    }
+    let title = format!(
+        "{}: {}",
+        title(node, now_ms),
+        output::counted(held, "held job")
+    );
+    let said = text_by_model(args, queue, now_ms).unwrap_or_else(|failure| {
+        let why = error::render(&failure);
+        format!(
+            "{}\nThe model was not asked, and only rules answer.\n{why}",
+            text_by_rules(queue, now_ms)
+        )
+    });
+    format!("{title}\n\n{said}")
+}
+
+fn text_by_rules(queue: &JobQueue, now_ms: i64) -> String {
+    let (all, _) = queue.correct(Vec::new(), "", now_ms);
+    let blocks: Vec<String> = all
+        .iter()
+        .map(|one| advice_text(one, Some(now_ms)))
+        .collect();
+    escape::lines(&blocks.join("\n")).into_owned()
+}
+
+/// One job in full, several as a page: as `advise` prints them.
+fn text_by_model(args: &AdviseArgs, queue: &JobQueue, now_ms: i64) -> Result<String> {
+    let sources = AdviceSources::find(args)?;
+    let question = AdviceQuestion {
+        year: args.year,
+        queue: Some(queue),
+        ..AdviceQuestion::default()
+    };
+    let asked = AskedAdvice::of_sources(&sources, &question)?;
+    let chosen: Vec<&JobAdvice> = asked.all.iter().collect();
+    let is_one_job = chosen.len() == 1;
+    let view = AdviceView {
+        basis: &asked.basis,
+        all: &asked.all,
+        chosen,
+        at_ms: None,
+        now_ms: Some(now_ms),
+        width: output::page_width(),
+        tells_ages: false,
+        call: None,
+        // The jobs of other nodes are held, too.
+        queue: asked.agreement.map(|agreement| QueueAgreement {
+            not_in_queue: 0,
+            ..agreement
+        }),
+    };
+    asked.record(&sources, &view.chosen);
+    if !is_one_job {
+        return Ok(output::plain_page(&advice_page::page(&view)));
+    }
+    let job = escape::lines(&long_text(&view)).into_owned();
+    Ok(format!(
+        "{job}\n{}",
+        output::plain_page(&view.basis_lines())
+    ))
+}
