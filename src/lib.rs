@@ -40,6 +40,7 @@ pub mod condor;
 pub mod advice;
 pub mod policy;
 pub mod simulate;
+pub mod provision;
 
 // The command line.
 pub mod cli;

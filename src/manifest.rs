@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -302,6 +302,42 @@ impl Checksum {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How much is read at once. It still is in a core's own cache when the checksum takes it.
+const READ_BYTES: usize = 1 << 17;
+
+/// A file whose bytes are summed and counted as they are read.
+pub struct ChecksummedReader<R, F> {
+    inner: R,
+    progress: F,
+    checksum: Arc<Mutex<Checksum>>,
+}
+
+impl<R: Read, F: Fn(u64)> ChecksummedReader<R, F> {
+    /// Reads from `inner`; `progress` hears of every read, in bytes, and `checksum` takes all that
+    /// is read.
+    pub fn new(inner: R, progress: F, checksum: Arc<Mutex<Checksum>>) -> ChecksummedReader<R, F> {
+        ChecksummedReader {
+            inner,
+            progress,
+            checksum,
+        }
+    }
+}
+
+impl<R: Read, F: Fn(u64)> Read for ChecksummedReader<R, F> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let most = buffer.len().min(READ_BYTES);
+        let read = self.inner.read(&mut buffer[..most])?;
+
+        (self.progress)(read as u64);
+        self.checksum
+            .lock()
+            .expect("no thread panics with the lock")
+            .update(&buffer[..read]);
+        Ok(read)
+    }
 }
 
 #[cfg(test)]

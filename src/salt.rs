@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use sha2::{Digest as _, Sha256};
 
 use crate::error::hinted;
 use crate::{files, manifest, temporary};
@@ -99,6 +100,16 @@ impl OwnerSalt {
     pub fn text(&self) -> &str {
         &self.text
     }
+}
+
+/// A hash of `name` that nobody without `salt` can tell the name by.
+pub fn hash_name(salt: &str, name: &[u8]) -> u64 {
+    let digest = Sha256::new()
+        .chain_update(salt)
+        .chain_update([0])
+        .chain_update(name)
+        .finalize();
+    u64::from_le_bytes(digest[..8].try_into().expect("eight bytes"))
 }
 
 /// `BYTES` random bytes as hexadecimal digits.

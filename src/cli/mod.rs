@@ -9,6 +9,7 @@ mod network_flags;
 mod parse;
 mod policy;
 mod predict;
+mod provision;
 mod run;
 mod shards;
 mod simulate;
@@ -27,6 +28,7 @@ pub use network_flags::NetworkFlags;
 pub use parse::ParseArgs;
 pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
+pub use provision::{ProvisionArgs, ProvisionStep, ProvisionTraceArgs};
 pub use run::RunArgs;
 pub use shards::ShardArgs;
 pub use simulate::SimulateArgs;
@@ -159,6 +161,13 @@ pub enum Verb {
     /// Example: poolcast simulate -o EventLog --truth truth.safetensors --jobs 20000
     #[command(verbatim_doc_comment)]
     Simulate(SimulateArgs),
+    /// Learn from a Slurm cluster's accounting when to submit the next job of a chain
+    ///
+    /// Under a limit of wall time, a long training is a chain of jobs. While one job runs, the next waits in the queue, and is to start when the first ends.
+    ///
+    /// Example: poolcast provision trace jobs.txt -o trace --tz America/Chicago
+    #[command(verbatim_doc_comment)]
+    Provision(ProvisionArgs),
     /// Print the configuration: every key with its default, or with its value from a file and the environment
     ///
     /// Example: poolcast config config/quickstart.yaml

@@ -10,6 +10,7 @@ pub mod manual;
 pub mod parse;
 pub mod policy;
 pub mod predict;
+pub mod provision;
 pub mod run;
 pub mod simulate;
 pub mod sweep;
@@ -60,6 +61,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Policy(args) => policy::run(&args),
         Verb::Predict(args) => predict::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
+        Verb::Provision(args) => provision::run(&args.step),
         Verb::Config(args) => print_config(&args),
         Verb::Completions(args) => manual::completions(&args),
         Verb::Man(args) => manual::pages(&args),

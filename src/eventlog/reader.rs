@@ -14,8 +14,9 @@ use super::event::JobEvent;
 use super::log::{EventSink, LogSummary, ReadOptions, ResumePoint};
 use super::piece::ParsedPiece;
 use super::record_cuts::begins_record;
-use super::source::{LogSource, fill_buffer, is_read_once, open};
+use super::source::{LogSource, is_read_once, open};
 use super::stamp::Stamp;
+use crate::files;
 use crate::manifest::Checksum;
 
 /// Reads the log at `path`; `sink` takes its events, `progress` hears of every read from the disk,
@@ -45,7 +46,7 @@ pub fn can_read_on(path: &Path, resume: &ResumePoint) -> Result<bool> {
     let mut file = open(path)?;
     file.seek(SeekFrom::Start(resume.offset))?;
     let mut head = [0; 256];
-    let filled = fill_buffer(&mut file, &mut head)?;
+    let filled = files::fill_buffer(&mut file, &mut head)?;
     Ok(filled == 0 || begins_record(&head[..filled]))
 }
 

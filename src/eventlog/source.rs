@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::error::hinted;
-use crate::manifest::Checksum;
+use crate::files::{self, PlainStream};
+use crate::manifest::{Checksum, ChecksummedReader};
 
 /// What to type to find out where the log is.
 pub(super) const FIND_LOG_HINT: &str =
@@ -17,9 +18,6 @@ pub(super) const FIND_LOG_HINT: &str =
 
 /// The path that stands for standard input.
 const STDIN: &str = "-";
-
-/// How much is read at once. It still is in a core's own cache when the checksum takes it.
-const READ_BYTES: usize = 1 << 17;
 
 /// Whether the log at `path` is standard input, a pipe or a device: what was read of it cannot be
 /// read again.
@@ -69,39 +67,23 @@ impl LogSource {
     /// Fails as [`open`] does, and when the log is empty, be it compressed or not.
     pub(super) fn open(path: &Path, progress: impl Fn(u64) + Send + 'static) -> Result<LogSource> {
         let checksum = Arc::new(Mutex::new(Checksum::default()));
-        let mut file = CountingReader {
-            inner: open(path)?,
-            progress,
-            checksum: checksum.clone(),
-        };
+        let file = ChecksummedReader::new(open(path)?, progress, checksum.clone());
 
-        // The first bytes tell the format, and are read again by its decoder.
-        let mut magic = [0; 6];
-        let filled = fill_buffer(&mut file, &mut magic)?;
         let empty = || hinted(format!("`{}` is empty", path.display()), FIND_LOG_HINT);
-        ensure!(filled > 0, empty());
-        let whole = Cursor::new(magic).take(filled as u64).chain(file);
-        let reader: Box<dyn Read + Send> = match magic {
-            [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
-            [0xfd, b'7', b'z', b'X', b'Z', 0] => {
-                Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole))
-            }
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(whole)?),
-            _ => {
-                return Ok(LogSource {
-                    reader: Box::new(whole),
-                    is_compressed: false,
-                    checksum,
-                });
-            }
-        };
-
-        // An archive of nothing is an empty log, too. Only reading from it tells.
+        let PlainStream {
+            reader,
+            is_compressed,
+        } = files::decompress(file)?.ok_or_else(empty)?;
         let mut source = LogSource {
             reader,
-            is_compressed: true,
+            is_compressed,
             checksum,
         };
+        if !is_compressed {
+            return Ok(source);
+        }
+
+        // An archive of nothing is an empty log, too. Only reading from it tells.
         let mut first = [0];
         ensure!(source.fill(&mut first)? > 0, empty());
         Ok(LogSource {
@@ -120,11 +102,7 @@ impl LogSource {
         file.seek(SeekFrom::Start(begun.bytes()))?;
 
         let checksum = Arc::new(Mutex::new(begun));
-        let reader = Box::new(CountingReader {
-            inner: file,
-            progress,
-            checksum: checksum.clone(),
-        });
+        let reader = Box::new(ChecksummedReader::new(file, progress, checksum.clone()));
         Ok(LogSource {
             reader,
             is_compressed: false,
@@ -150,7 +128,7 @@ impl LogSource {
     /// # Errors
     /// A damaged archive is an error that never passes; a failing disk is one that may.
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        match fill_buffer(&mut self.reader, buffer) {
+        match files::fill_buffer(&mut self.reader, buffer) {
             Ok(filled) => Ok(filled),
             Err(error) if self.is_compressed && error.raw_os_error().is_none() => {
                 let message = format!("the compressed data is damaged or cut short: {error}");
@@ -158,41 +136,6 @@ impl LogSource {
             }
             Err(error) => Err(error.into()),
         }
-    }
-}
-
-/// Reads until `buffer` is full or `reader` ends; returns the number of bytes read.
-pub(super) fn fill_buffer(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match reader.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
-}
-
-/// A file whose bytes are summed and counted as they are read.
-struct CountingReader<R, F> {
-    inner: R,
-    progress: F,
-    checksum: Arc<Mutex<Checksum>>,
-}
-
-impl<R: Read, F: Fn(u64)> Read for CountingReader<R, F> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let most = buffer.len().min(READ_BYTES);
-        let read = self.inner.read(&mut buffer[..most])?;
-
-        (self.progress)(read as u64);
-        self.checksum
-            .lock()
-            .expect("no thread panics with the lock")
-            .update(&buffer[..read]);
-        Ok(read)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Hashes of names as a log's reader makes them → those that a store keeps: nobody without the salt
 //! can tell the names by hashing likely ones.
 
-use sha2::{Digest as _, Sha256};
-
 use crate::eventlog::{EventFacts, SubmissionNames};
+use crate::salt::hash_name;
 
 /// How many hashes are remembered: places of few hosts and reasons follow each other again and
 /// again.
@@ -27,7 +26,7 @@ impl SaltedNames {
 
     /// A hash of an owner's name, never 0, which stands for an unknown owner.
     pub(super) fn owner_hash(&self, owner: &str) -> u64 {
-        self.digest(owner.as_bytes()).max(1)
+        hash_name(&self.salt, owner.as_bytes()).max(1)
     }
 
     /// `names`, salted.
@@ -57,18 +56,9 @@ impl SaltedNames {
             // An owner's name has no byte 0, so that this is that of no owner.
             let mut name = [0; 5];
             name[1..].copy_from_slice(&hash.to_le_bytes());
-            self.recent[at] = (hash, (self.digest(&name) as u32).max(1));
+            self.recent[at] = (hash, (hash_name(&self.salt, &name) as u32).max(1));
         }
         self.recent[at].1
-    }
-
-    fn digest(&self, name: &[u8]) -> u64 {
-        let digest = Sha256::new()
-            .chain_update(&self.salt)
-            .chain_update([0])
-            .chain_update(name)
-            .finalize();
-        u64::from_le_bytes(digest[..8].try_into().expect("eight bytes"))
     }
 }
 

@@ -45,6 +45,9 @@ fn every_verb_explains_itself() {
         );
         insta::assert_snapshot!(format!("sweep-{step}"), help);
     }
+    let help = place.stdout("provision trace --help");
+    assert!(help.contains("Example: poolcast provision trace"));
+    insta::assert_snapshot!("provision-trace", help);
 }
 
 #[test]

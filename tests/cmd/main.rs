@@ -22,6 +22,7 @@ mod pipelines;
 mod policy;
 mod predict;
 mod private;
+mod provision;
 mod run;
 mod simulate;
 mod sweep;

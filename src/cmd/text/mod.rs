@@ -9,4 +9,5 @@ pub(super) mod evaluation;
 pub(super) mod events;
 pub(super) mod policy;
 pub(super) mod tensors;
+pub(super) mod trace;
 pub(super) mod trials;

@@ -9,7 +9,7 @@ use super::archive::ArchivedGeneration;
 use super::whole_records::whole_end;
 use crate::error::hinted;
 use crate::eventlog::generations::{HEAD_BYTES, header_in, sibling_paths};
-use crate::eventlog::source::{FIND_LOG_HINT, fill_buffer};
+use crate::eventlog::source::FIND_LOG_HINT;
 use crate::files;
 
 /// A file of the log; open, it stays the same whatever it is renamed to.
@@ -107,7 +107,7 @@ fn add_generation(found: std::io::Result<OpenedFile>, generations: &mut Vec<Live
 fn open_file(path: &Path, name: &str) -> std::io::Result<OpenedFile> {
     let mut file = files::open_artefact(path, u64::MAX)?;
     let mut head = vec![0; HEAD_BYTES];
-    let filled = fill_buffer(&mut file, &mut head)?;
+    let filled = files::fill_buffer(&mut file, &mut head)?;
     head.truncate(filled);
 
     let known = header_in(&head).map(|header| ArchivedGeneration::new(name, header));

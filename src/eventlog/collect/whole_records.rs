@@ -7,7 +7,7 @@ use memchr::{memmem, memrchr};
 
 use crate::eventlog::record_cuts::last_cut;
 use crate::eventlog::record_scan::RecordScan;
-use crate::eventlog::source::fill_buffer;
+use crate::files::fill_buffer;
 
 /// How much of a log is held in memory.
 const BLOCK_BYTES: usize = 1 << 20;

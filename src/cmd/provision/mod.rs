@@ -1,0 +1,14 @@
+//! The steps of `poolcast provision`: a file each.
+
+mod trace;
+
+use anyhow::Result;
+
+use crate::cli::ProvisionStep;
+
+/// Does `step`.
+pub fn run(step: &ProvisionStep) -> Result<u8> {
+    match step {
+        ProvisionStep::Trace(args) => trace::run(args),
+    }
+}

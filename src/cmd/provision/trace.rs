@@ -1,0 +1,67 @@
+//! `poolcast provision trace`: exports of a cluster's accounting → a trace.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::cli::ProvisionTraceArgs;
+use crate::cmd::logs::user_salt;
+use crate::cmd::text;
+use crate::error::EXIT_DONE;
+use crate::provision::trace::{
+    JobTrace, ReadTrace, TRACE_FORMAT, TraceOptions, TraceStatistics, TraceSummary, TraceZone,
+    read_trace, trace_key, trace_statistics, write_trace,
+};
+use crate::salt::{self, OwnerSalt};
+use crate::{manifest, output};
+
+/// Reads the files, writes the trace, prints the counts.
+pub(super) fn run(args: &ProvisionTraceArgs) -> Result<u8> {
+    let zone = args.tz.as_deref().map(TraceZone::named).transpose()?;
+    let options = TraceOptions {
+        zone,
+        procs_per_node: args.procs_per_node,
+    };
+    let salt = user_salt()?;
+    let read = read_trace(&args.files, &options, &salt)?;
+    write(args, &read, &trace_key(&read, &options)?, &salt)?;
+
+    let trace = JobTrace::open(&args.out)?;
+    let statistics = args.stats.then(|| trace_statistics(&trace));
+    if args.json {
+        output::print_json(&PrintedTrace {
+            summary: &trace.summary,
+            statistics,
+        })?;
+        return Ok(EXIT_DONE);
+    }
+    output::print(&text::trace::summary(&trace.summary))?;
+    if let Some(statistics) = &statistics {
+        output::print(&text::trace::statistics(statistics))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Writes the trace, unless it is there already.
+fn write(args: &ProvisionTraceArgs, read: &ReadTrace, key: &str, salt: &OwnerSalt) -> Result<()> {
+    let is_done = manifest::finished_key(&args.out, TRACE_FORMAT).as_deref() == Some(key);
+    if is_done && !args.overwrite {
+        output::note(&format!(
+            "nothing new: `{}` holds this trace already",
+            args.out.display()
+        ));
+        return Ok(());
+    }
+    let mut summary = TraceSummary::of(&read.jobs, read.sources.clone(), &read.zone);
+    summary.owner_salt_digest = salt::digest(salt.text());
+    summary.repeated_rows = read.repeated_rows;
+    write_trace(&read.jobs, &summary, key, &args.out, args.overwrite)
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct PrintedTrace<'a> {
+    #[serde(flatten)]
+    summary: &'a TraceSummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statistics: Option<TraceStatistics>,
+}

@@ -1,0 +1,7 @@
+//! What a Slurm cluster's accounting says → when the successor of a chained job is to be submitted.
+//!
+//! Under a limit of wall time a long training is a chain of jobs. While one runs, the next is to be
+//! submitted so that it starts when the first ends.
+
+pub mod quantile;
+pub mod trace;

@@ -1,0 +1,236 @@
+//! `sacct --json`, of Slurm 21.08 with plain numbers to the later ones with
+//! `{"set": true, "infinite": false, "number": 60}`.
+
+use std::io::Read;
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+
+use super::accounting_row::{AccountingRow, StatedState};
+use super::array_elements::{NamedJobs, parse_job_id};
+use super::local_time::StampReadings;
+use super::row_collector::{RowCollector, UserHashes};
+use super::row_fault::RowFault;
+use super::trace_job::{JobNumber, TraceJob};
+use crate::error::hinted;
+
+#[derive(Deserialize)]
+struct AccountingDocument {
+    jobs: Vec<AccountingJob>,
+}
+
+/// A job, with what is used of it.
+#[derive(Deserialize)]
+struct AccountingJob {
+    job_id: u64,
+    #[serde(default)]
+    array: ArrayPlace,
+    #[serde(default)]
+    het: HetPlace,
+    #[serde(default)]
+    user: Option<String>,
+    #[serde(default)]
+    allocation_nodes: SlurmNumber,
+    #[serde(default)]
+    tres: TrackedResources,
+    time: JobTimes,
+    state: JobStates,
+}
+
+#[derive(Default, Deserialize)]
+struct ArrayPlace {
+    #[serde(default)]
+    job_id: SlurmNumber,
+    #[serde(default)]
+    task_id: SlurmNumber,
+    /// The elements that wait, as `1-10%2`.
+    #[serde(default)]
+    task: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct HetPlace {
+    #[serde(default)]
+    job_id: SlurmNumber,
+    #[serde(default)]
+    job_offset: SlurmNumber,
+}
+
+#[derive(Default, Deserialize)]
+struct TrackedResources {
+    #[serde(default)]
+    allocated: Vec<TrackedResource>,
+    #[serde(default)]
+    requested: Vec<TrackedResource>,
+}
+
+#[derive(Deserialize)]
+struct TrackedResource {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    count: SlurmNumber,
+}
+
+#[derive(Deserialize)]
+struct JobTimes {
+    submission: SlurmNumber,
+    #[serde(default)]
+    eligible: SlurmNumber,
+    start: SlurmNumber,
+    end: SlurmNumber,
+    #[serde(default)]
+    elapsed: SlurmNumber,
+    #[serde(default)]
+    limit: SlurmNumber,
+}
+
+#[derive(Deserialize)]
+struct JobStates {
+    current: StateWords,
+}
+
+/// One word of older Slurms, several of newer ones.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StateWords {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// A number that may be none, or without bound.
+#[derive(Default, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a number, null, or an object with `set`, `infinite` and `number`"
+)]
+enum SlurmNumber {
+    Plain(i64),
+    Wrapped {
+        set: bool,
+        infinite: bool,
+        number: f64,
+    },
+    #[default]
+    Missing,
+}
+
+impl SlurmNumber {
+    /// The number, if there is one.
+    fn known(&self) -> Option<i64> {
+        match *self {
+            SlurmNumber::Plain(number) => Some(number),
+            SlurmNumber::Wrapped {
+                set: true,
+                infinite: false,
+                number,
+            } => Some(number as i64),
+            SlurmNumber::Wrapped { .. } | SlurmNumber::Missing => None,
+        }
+    }
+
+    /// The number of what is not there if it is 0.
+    fn positive(&self) -> Option<i64> {
+        self.known().filter(|number| *number > 0)
+    }
+
+    fn moment(&self) -> Option<StampReadings> {
+        self.positive().map(StampReadings::once)
+    }
+}
+
+/// Reads the document that `reader` has.
+///
+/// # Errors
+/// Fails for what is no such document, and names the line and the field.
+pub(super) fn read_jobs(
+    reader: impl Read,
+    users: &mut UserHashes,
+    collector: &mut RowCollector,
+) -> Result<()> {
+    let document: AccountingDocument = serde_json::from_reader(reader).with_context(|| {
+        hinted(
+            "this is no JSON of a `sacct` that is known",
+            "`sacct --json` writes it; else export with `--parsable2`",
+        )
+    })?;
+    for (place, job) in document.jobs.iter().enumerate() {
+        collector.add(place as u64 + 1, job.trace_jobs(users));
+    }
+    Ok(())
+}
+
+impl AccountingJob {
+    fn trace_jobs(&self, users: &mut UserHashes) -> Result<Vec<TraceJob>, RowFault> {
+        let row = AccountingRow {
+            user: self.user.as_deref().map_or(0, |name| users.hash(name)),
+            submit: self.time.submission.moment().ok_or(RowFault::Submit)?,
+            eligible: self.time.eligible.moment(),
+            start: self.time.start.moment(),
+            end: self.time.end.moment(),
+            run_s: self.time.elapsed.known(),
+            limit_s: self.limit_s()?,
+            nodes: self.nodes().ok_or(RowFault::Nodes)?,
+            state: self.stated_state(),
+        };
+        self.ids()?.into_iter().map(|id| row.job(id)).collect()
+    }
+
+    fn limit_s(&self) -> Result<Option<i64>, RowFault> {
+        let Some(minutes) = self.time.limit.known() else {
+            return Ok(None);
+        };
+        // The largest numbers of 32 bits are Slurm's words for no limit.
+        if minutes >= i64::from(u32::MAX - 1) {
+            return Ok(None);
+        }
+        if minutes < 0 {
+            return Err(RowFault::TimeLimit);
+        }
+        Ok(Some(minutes * 60))
+    }
+
+    /// What it has; else what it asks for.
+    fn nodes(&self) -> Option<u32> {
+        let count = |resources: &[TrackedResource]| {
+            let nodes = resources.iter().find(|resource| resource.kind == "node")?;
+            nodes.count.positive()
+        };
+        let nodes = count(&self.tres.allocated)
+            .or_else(|| self.allocation_nodes.positive())
+            .or_else(|| count(&self.tres.requested))?;
+        u32::try_from(nodes).ok()
+    }
+
+    fn stated_state(&self) -> StatedState {
+        let word = match &self.state.current {
+            StateWords::One(word) => Some(word),
+            StateWords::Several(words) => words.first(),
+        };
+        word.map_or(StatedState::Unknown, |word| StatedState::parse(word))
+    }
+
+    fn ids(&self) -> Result<Vec<JobNumber>, RowFault> {
+        if let Some(array) = self.array.job_id.positive() {
+            if let Some(task) = self.array.task_id.known() {
+                return self.id_of(&format!("{array}_{task}"));
+            }
+            if let Some(tasks) = self.array.task.as_deref().filter(|tasks| !tasks.is_empty()) {
+                return self.id_of(&format!("{array}_[{tasks}]"));
+            }
+        }
+        if let (Some(job), Some(offset)) = (self.het.job_id.positive(), self.het.job_offset.known())
+        {
+            return self.id_of(&format!("{job}+{offset}"));
+        }
+        self.id_of(&self.job_id.to_string())
+    }
+
+    fn id_of(&self, text: &str) -> Result<Vec<JobNumber>, RowFault> {
+        match parse_job_id(text)? {
+            NamedJobs::One(id) => Ok(vec![id]),
+            NamedJobs::Several(ids) => Ok(ids),
+            NamedJobs::Step => Err(RowFault::JobId),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What `sacct` says of a job, in whatever form → the job.
+
+use super::local_time::{StampReadings, choose_readings};
+use super::row_fault::RowFault;
+use super::trace_job::{JobFate, JobNumber, TraceJob};
+
+/// What a row says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AccountingRow {
+    pub(super) user: u64,
+    pub(super) submit: StampReadings,
+    pub(super) eligible: Option<StampReadings>,
+    pub(super) start: Option<StampReadings>,
+    pub(super) end: Option<StampReadings>,
+    pub(super) run_s: Option<i64>,
+    pub(super) limit_s: Option<i64>,
+    pub(super) nodes: u32,
+    pub(super) state: StatedState,
+}
+
+/// What a row says of the job's state, as far as its stamps do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StatedState {
+    /// Nothing.
+    Unknown,
+    /// It waits; its start is an estimate.
+    Pending,
+    /// It was cancelled, before or after its start.
+    Cancelled,
+    /// Anything else.
+    Other,
+}
+
+impl StatedState {
+    /// Reads `CANCELLED by 0` and the other words of `State`.
+    pub(super) fn parse(text: &str) -> StatedState {
+        match text.split_ascii_whitespace().next() {
+            None => StatedState::Unknown,
+            Some("PENDING" | "PD") => StatedState::Pending,
+            Some("CANCELLED" | "CA") => StatedState::Cancelled,
+            Some(_) => StatedState::Other,
+        }
+    }
+}
+
+impl AccountingRow {
+    /// The job called `id` that the row is about.
+    pub(super) fn job(&self, id: JobNumber) -> Result<TraceJob, RowFault> {
+        let start = self.start.filter(|_| self.state != StatedState::Pending);
+        let mut job = TraceJob {
+            id,
+            user: self.user,
+            submit_s: self.submit.not_before(i64::MIN),
+            eligible_s: 0,
+            start_s: None,
+            end_s: None,
+            run_s: None,
+            limit_s: self.limit_s,
+            nodes: self.nodes,
+            fate: JobFate::Pending,
+        };
+
+        match (start, self.end) {
+            (None, None) => {}
+            (None, Some(end)) => {
+                let end_s = end.not_before(job.submit_s);
+                if end_s < job.submit_s {
+                    return Err(RowFault::EndBeforeStart);
+                }
+                job.end_s = Some(end_s);
+                job.fate = JobFate::Cancelled;
+            }
+            (Some(start), None) => {
+                let start_s = start.not_before(job.submit_s);
+                if start_s < job.submit_s {
+                    return Err(RowFault::StartBeforeSubmit);
+                }
+                job.start_s = Some(start_s);
+                job.fate = JobFate::Running;
+            }
+            (Some(start), Some(end)) => self.set_run(&mut job, start, end)?,
+        }
+
+        let eligible_s = self
+            .eligible
+            .map(|eligible| eligible.not_before(job.submit_s));
+        let latest_s = job.start_s.unwrap_or(i64::MAX);
+        job.eligible_s = eligible_s
+            .unwrap_or(job.submit_s)
+            .min(latest_s)
+            .max(job.submit_s);
+        Ok(job)
+    }
+
+    /// Sets what is known of a job that has a start and an end.
+    fn set_run(
+        &self,
+        job: &mut TraceJob,
+        start: StampReadings,
+        end: StampReadings,
+    ) -> Result<(), RowFault> {
+        let found = choose_readings(self.submit, start, end, self.run_s, self.limit_s);
+        let Some(moments) = found else {
+            let is_early = start.not_before(job.submit_s) < job.submit_s;
+            return Err(if is_early {
+                RowFault::StartBeforeSubmit
+            } else {
+                RowFault::EndBeforeStart
+            });
+        };
+
+        job.submit_s = moments.submit_s;
+        job.end_s = Some(moments.end_s);
+        // Slurm gives a job that was cancelled while it waited a start at its end, or none.
+        let may_be_cancelled = matches!(self.state, StatedState::Unknown | StatedState::Cancelled);
+        if moments.start_s == moments.end_s && may_be_cancelled {
+            job.fate = JobFate::Cancelled;
+            return Ok(());
+        }
+        job.start_s = Some(moments.start_s);
+        job.run_s = Some(moments.end_s - moments.start_s);
+        job.fate = JobFate::Ended;
+        Ok(())
+    }
+}

@@ -1,0 +1,249 @@
+//! The text of `sacct` with any columns in any order: divided by bars as `--parsable2` writes it, or
+//! by tabs below an aligned head, as the published log has it.
+
+use anyhow::{Result, bail};
+
+use super::accounting_row::{AccountingRow, StatedState};
+use super::array_elements::{NamedJobs, parse_job_id};
+use super::duration::{TimeLimit, parse_duration_s, parse_time_limit};
+use super::local_time::{StampReadings, TraceZone, parse_stamp};
+use super::row_collector::{RowCollector, UserHashes};
+use super::row_fault::RowFault;
+use super::text_lines::TextLines;
+use super::trace_job::TraceJob;
+use crate::error::hinted;
+
+/// What to type for a file that has all that is used.
+const EXPORT_HINT: &str = "export with `sacct -a -D -X -P -S 2023-01-01 -E now -o \
+                           JobID,User,Submit,Eligible,Start,End,Elapsed,Timelimit,NNodes,State`";
+
+/// What divides the fields of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldDivider {
+    /// A bar.
+    Bar,
+    /// A tab, or blanks where there is no tab.
+    Blanks,
+}
+
+impl FieldDivider {
+    /// Puts the fields of `line` into `fields`.
+    fn divide<'a>(self, line: &'a str, fields: &mut Vec<&'a str>) {
+        fields.clear();
+        match self {
+            FieldDivider::Bar => fields.extend(line.split('|').map(str::trim)),
+            FieldDivider::Blanks if line.contains('\t') => {
+                fields.extend(line.split('\t').map(str::trim));
+            }
+            FieldDivider::Blanks => fields.extend(line.split_ascii_whitespace()),
+        }
+    }
+}
+
+/// Where the columns stand.
+#[derive(Debug)]
+pub(super) struct AccountingColumns {
+    divider: FieldDivider,
+    /// How many fields a row has.
+    count: usize,
+    job_id: usize,
+    user: Option<usize>,
+    submit: usize,
+    eligible: Option<usize>,
+    start: usize,
+    end: usize,
+    run_time: Option<(usize, bool)>,
+    limit: usize,
+    nodes: usize,
+    state: Option<usize>,
+}
+
+impl AccountingColumns {
+    /// Finds the columns in the head `line`; `None` where it is no head.
+    ///
+    /// # Errors
+    /// Fails for a head that lacks a column without which no job is known.
+    pub(super) fn find(line: &str, divider: FieldDivider) -> Result<Option<AccountingColumns>> {
+        let mut names = Vec::new();
+        divider.divide(line, &mut names);
+        let at = |wanted: &[&str]| {
+            let places = wanted.iter().filter_map(|wanted| {
+                names
+                    .iter()
+                    .position(|name| name.eq_ignore_ascii_case(wanted))
+            });
+            places.into_iter().next()
+        };
+        let Some(job_id) = at(&["JobID"]) else {
+            return Ok(None);
+        };
+
+        let need = |wanted: &[&str]| {
+            at(wanted).ok_or_else(|| {
+                let message = format!("the trace has no column {}", wanted.join(" or "));
+                hinted(message, EXPORT_HINT)
+            })
+        };
+        let run_time = at(&["ElapsedRaw"])
+            .map(|place| (place, true))
+            .or_else(|| Some((at(&["Elapsed"])?, false)));
+        Ok(Some(AccountingColumns {
+            divider,
+            // `--parsable`, the older form, has a bar at the end of each line.
+            count: names.len(),
+            job_id,
+            user: at(&["User", "UID"]),
+            submit: need(&["Submit"])?,
+            eligible: at(&["Eligible"]),
+            start: need(&["Start"])?,
+            end: need(&["End"])?,
+            run_time,
+            // `sacct` without a bar cuts names at ten characters.
+            limit: need(&["Timelimit", "TimelimitRaw", "TimelimitR"])?,
+            nodes: need(&["NNodes", "AllocNodes", "ReqNodes"])?,
+            state: at(&["State"]),
+        }))
+    }
+
+    /// Reads the rows that follow.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be read, and for stamps of local time without a zone.
+    pub(super) fn read_rows(
+        &self,
+        lines: &mut TextLines,
+        zone: Option<&TraceZone>,
+        users: &mut UserHashes,
+        collector: &mut RowCollector,
+    ) -> Result<()> {
+        while let Some(line) = lines.next()? {
+            let Some(text) = line.text else {
+                collector.add(line.number, Err(RowFault::NotText));
+                continue;
+            };
+            if text.is_empty() || text.bytes().all(|byte| matches!(byte, b'-' | b' ')) {
+                continue;
+            }
+            if line.is_cut {
+                collector.add(line.number, Err(RowFault::CutShort));
+                continue;
+            }
+            let mut fields = Vec::with_capacity(self.count);
+            self.divider.divide(text, &mut fields);
+            match self.read_row(&fields, zone, users)? {
+                RowContent::Step => collector.step_rows += 1,
+                RowContent::Head => {}
+                RowContent::Jobs(found) => collector.add(line.number, found),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_row(
+        &self,
+        fields: &[&str],
+        zone: Option<&TraceZone>,
+        users: &mut UserHashes,
+    ) -> Result<RowContent> {
+        if fields.len() != self.count {
+            return Ok(RowContent::Jobs(Err(RowFault::FieldCount)));
+        }
+        // Exports that were put one behind the other have several heads.
+        if fields[self.job_id].eq_ignore_ascii_case("JobID") {
+            return Ok(RowContent::Head);
+        }
+        let ids = match parse_job_id(fields[self.job_id]) {
+            Ok(NamedJobs::Step) => return Ok(RowContent::Step),
+            Ok(NamedJobs::One(id)) => vec![id],
+            Ok(NamedJobs::Several(ids)) => ids,
+            Err(fault) => return Ok(RowContent::Jobs(Err(fault))),
+        };
+
+        let row = self.parse_fields(fields, zone, users)?;
+        let jobs = row.and_then(|row| ids.into_iter().map(|id| row.job(id)).collect());
+        Ok(RowContent::Jobs(jobs))
+    }
+
+    fn parse_fields(
+        &self,
+        fields: &[&str],
+        zone: Option<&TraceZone>,
+        users: &mut UserHashes,
+    ) -> Result<Result<AccountingRow, RowFault>> {
+        let stamp = |place: Option<usize>, fault| {
+            let Some(place) = place else {
+                return Ok(Ok(None));
+            };
+            parse_stamp(fields[place], zone).map(|found| found.ok_or(fault))
+        };
+        let submit = stamp(Some(self.submit), RowFault::Submit)?;
+        let eligible = stamp(self.eligible, RowFault::Eligible)?;
+        let start = stamp(Some(self.start), RowFault::Start)?;
+        let end = stamp(Some(self.end), RowFault::End)?;
+        let user = self.user.map_or(0, |place| users.hash(fields[place]));
+        Ok(self.join(fields, user, [submit, eligible, start, end]))
+    }
+
+    /// Joins the stamps submit, eligible, start and end with what else the row says.
+    fn join(
+        &self,
+        fields: &[&str],
+        user: u64,
+        stamps: [Result<Option<StampReadings>, RowFault>; 4],
+    ) -> Result<AccountingRow, RowFault> {
+        let [submit, eligible, start, end] = stamps;
+        let limit = parse_time_limit(fields[self.limit]).ok_or(RowFault::TimeLimit)?;
+        let nodes = fields[self.nodes].parse().ok().filter(|nodes| *nodes > 0);
+        Ok(AccountingRow {
+            user,
+            submit: submit?.ok_or(RowFault::Submit)?,
+            eligible: eligible?,
+            start: start?,
+            end: end?,
+            run_s: self.run_s(fields)?,
+            limit_s: match limit {
+                TimeLimit::Seconds(limit_s) => Some(limit_s),
+                TimeLimit::None => None,
+            },
+            nodes: nodes.ok_or(RowFault::Nodes)?,
+            state: self.state.map_or(StatedState::Unknown, |place| {
+                StatedState::parse(fields[place])
+            }),
+        })
+    }
+
+    fn run_s(&self, fields: &[&str]) -> Result<Option<i64>, RowFault> {
+        let Some((place, is_seconds)) = self.run_time else {
+            return Ok(None);
+        };
+        let text = fields[place];
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let run_s = if is_seconds {
+            text.parse().ok()
+        } else {
+            parse_duration_s(text)
+        };
+        run_s.map(Some).ok_or(RowFault::RunTime)
+    }
+}
+
+/// What a row is about.
+enum RowContent {
+    Step,
+    Head,
+    Jobs(Result<Vec<TraceJob>, RowFault>),
+}
+
+/// Refuses a file whose first `line` says that it is no trace.
+pub(super) fn refuse_unknown(line: &str) -> Result<()> {
+    let shown: String = line.chars().take(60).collect();
+    bail!(hinted(
+        format!(
+            "line 1 is `{shown}`: neither the head of a `sacct` export, nor JSON of `sacct`, nor the \
+             Standard Workload Format"
+        ),
+        EXPORT_HINT
+    ))
+}

@@ -1,0 +1,77 @@
+//! Spans of time as Slurm writes them.
+
+/// The seconds of `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours`,
+/// `days-hours:minutes` or `days-hours:minutes:seconds`: the forms of `sbatch --time`.
+pub(super) fn parse_duration_s(text: &str) -> Option<i64> {
+    let (days, rest) = match text.split_once('-') {
+        Some((days, rest)) => (Some(number(days)?), rest),
+        None => (None, text),
+    };
+    let mut parts = [0i64; 3];
+    let mut count = 0;
+    for part in rest.split(':') {
+        *parts.get_mut(count)? = number(part)?;
+        count += 1;
+    }
+
+    let [a, b, c] = parts;
+    let (hours, minutes, seconds) = match (days, count) {
+        (Some(_), _) | (None, 3) => (a, b, c),
+        (None, 2) => (0, a, b),
+        (None, _) => (0, a, 0),
+    };
+    let days_s = days.unwrap_or(0).checked_mul(86_400)?;
+    days_s.checked_add(hours * 3600 + minutes * 60 + seconds)
+}
+
+/// A number that no sum of such numbers overflows with.
+fn number(text: &str) -> Option<i64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|n| is_number && *n <= 1 << 40)
+}
+
+/// A limit of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TimeLimit {
+    /// So many seconds.
+    Seconds(i64),
+    /// None of the job's own: `UNLIMITED`, `Partition_Limit`, or nothing.
+    None,
+}
+
+/// Reads `Timelimit` and `TimelimitRaw` of `sacct`.
+pub(super) fn parse_time_limit(text: &str) -> Option<TimeLimit> {
+    match text {
+        "UNLIMITED" | "Partition_Limit" | "INFINITE" | "" => Some(TimeLimit::None),
+        _ => Some(TimeLimit::Seconds(parse_duration_s(text)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_slurm_is_known() {
+        for (text, seconds) in [
+            ("90", Some(5400)),
+            ("1:30", Some(90)),
+            ("02:00:05", Some(7205)),
+            ("2-00:00:00", Some(172_800)),
+            ("1-12", Some(129_600)),
+            ("1-00:01", Some(86_460)),
+            ("", None),
+            ("-5", None),
+            ("1:2:3:4", None),
+            ("1-", None),
+            ("+5", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(parse_duration_s(text), seconds, "{text}");
+        }
+        assert_eq!(parse_time_limit("UNLIMITED"), Some(TimeLimit::None));
+        assert_eq!(parse_time_limit("Partition_Limit"), Some(TimeLimit::None));
+        assert_eq!(parse_time_limit("10"), Some(TimeLimit::Seconds(600)));
+        assert_eq!(parse_time_limit("soon"), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! Exports that overlap → each run of each job once.
+
+use super::trace_job::TraceJob;
+
+/// Sorts `jobs` by when they were submitted, and keeps of several rows about one run the one that
+/// knows most. Returns how many rows were such.
+///
+/// A job that was requeued has a row for each of its runs. Slurm gives the later one a submission of
+/// its own, or the same one: then it is eligible once the earlier one has ended.
+pub(super) fn merge_exports(jobs: &mut Vec<TraceJob>) -> u64 {
+    // Of equal starts the best known stands first: rows without a start come last.
+    jobs.sort_by_key(|job| {
+        let start_s = job.start_s.unwrap_or(i64::MAX);
+        (job.id, job.submit_s, start_s, std::cmp::Reverse(job.fate))
+    });
+
+    let mut kept: Vec<TraceJob> = Vec::with_capacity(jobs.len());
+    let mut repeats = 0;
+    for job in jobs.iter() {
+        let earlier = kept
+            .last()
+            .filter(|last| (last.id, last.submit_s) == (job.id, job.submit_s));
+        match earlier {
+            Some(last) if job.start_s.is_none() || last.start_s == job.start_s => {
+                // A row that was exported before the start says nothing new.
+                repeats += 1;
+                if last.fate < job.fate && last.start_s.is_none() {
+                    kept.pop();
+                    kept.push(*job);
+                }
+            }
+            Some(last) => {
+                let freed_s = last.end_s.unwrap_or(job.submit_s);
+                let latest_s = job.start_s.unwrap_or(i64::MAX);
+                let eligible_s = job.eligible_s.max(freed_s).min(latest_s);
+                kept.push(TraceJob { eligible_s, ..*job });
+            }
+            None => kept.push(*job),
+        }
+    }
+
+    kept.sort_by_key(|job| (job.submit_s, job.id, job.start_s));
+    *jobs = kept;
+    repeats
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trace_job::{JobFate, JobNumber};
+    use super::*;
+
+    fn job(number: u64, submit_s: i64, start_s: Option<i64>, fate: JobFate) -> TraceJob {
+        let end_s = match fate {
+            JobFate::Ended => start_s.map(|start_s| start_s + 50),
+            JobFate::Cancelled => Some(submit_s + 70),
+            JobFate::Pending | JobFate::Running => None,
+        };
+        TraceJob {
+            id: JobNumber::single(number),
+            user: 1,
+            submit_s,
+            eligible_s: submit_s,
+            start_s,
+            end_s,
+            run_s: end_s.and(start_s).map(|_| 50),
+            limit_s: Some(60),
+            nodes: 1,
+            fate,
+        }
+    }
+
+    #[test]
+    fn what_a_later_export_knows_stays() {
+        let ended = job(1, 10, Some(20), JobFate::Ended);
+        let cancelled = job(2, 11, None, JobFate::Cancelled);
+        let mut jobs = vec![
+            job(2, 11, None, JobFate::Pending),
+            ended,
+            job(1, 10, None, JobFate::Pending),
+            cancelled,
+            job(1, 10, Some(20), JobFate::Running),
+            ended,
+        ];
+        assert_eq!(merge_exports(&mut jobs), 4);
+        assert_eq!(jobs, [ended, cancelled]);
+    }
+
+    #[test]
+    fn each_run_of_a_requeued_job_is_a_job() {
+        let mut jobs = vec![
+            job(1, 10, Some(100), JobFate::Ended),
+            job(1, 10, Some(20), JobFate::Ended),
+            job(1, 200, Some(300), JobFate::Running),
+        ];
+        assert_eq!(merge_exports(&mut jobs), 0);
+        let eligible: Vec<i64> = jobs.iter().map(|job| job.eligible_s).collect();
+        assert_eq!(eligible, [10, 70, 200]);
+    }
+}

@@ -1,0 +1,307 @@
+//! Stamps of local time → seconds of the epoch. Where summer time ends, an hour comes twice: what
+//! else is known of a job says which one a stamp is of.
+
+use anyhow::Result;
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+
+use crate::error::hinted;
+
+/// A job that ran into its limit ends by so many seconds later.
+const KILL_S: i64 = 300;
+
+/// The zone that a cluster's stamps are of.
+#[derive(Debug, Clone)]
+pub struct TraceZone {
+    zone: TimeZone,
+    /// Its name, as `America/Chicago`.
+    pub name: String,
+}
+
+impl TraceZone {
+    /// The zone called `name`.
+    ///
+    /// # Errors
+    /// Fails where there is none.
+    pub fn named(name: &str) -> Result<TraceZone> {
+        let zone = TimeZone::get(name).map_err(|_| {
+            hinted(
+                format!("there is no time zone `{name}`"),
+                "name one of the IANA database, such as `America/Chicago`",
+            )
+        })?;
+        Ok(TraceZone {
+            zone,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Universal time.
+    pub fn utc() -> TraceZone {
+        TraceZone {
+            zone: TimeZone::UTC,
+            name: "UTC".to_owned(),
+        }
+    }
+
+    /// What a clock on the wall showed at `moment_s`, as if it were universal time.
+    pub fn wall_s(&self, moment_s: i64) -> i64 {
+        let Ok(moment) = jiff::Timestamp::from_second(moment_s) else {
+            return moment_s;
+        };
+        moment_s + i64::from(self.zone.to_offset(moment).seconds())
+    }
+
+    /// When a clock on the wall shows `civil`.
+    fn readings(&self, civil: DateTime) -> Option<StampReadings> {
+        let moment = |offset: jiff::tz::Offset| {
+            let moment = offset.to_timestamp(civil).ok()?;
+            Some(moment.as_second())
+        };
+        let readings = match self.zone.to_ambiguous_timestamp(civil).offset() {
+            AmbiguousOffset::Unambiguous { offset } => StampReadings::once(moment(offset)?),
+            // No clock shows this hour; it is read as by a clock that was not set.
+            AmbiguousOffset::Gap { before, .. } => StampReadings::once(moment(before)?),
+            AmbiguousOffset::Fold { before, after } => StampReadings {
+                first_s: moment(before)?,
+                second_s: moment(after)?,
+            },
+        };
+        Some(readings)
+    }
+}
+
+/// The moments that a stamp may mean, in order: two in the hour that comes twice, else one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StampReadings {
+    first_s: i64,
+    second_s: i64,
+}
+
+impl StampReadings {
+    /// A moment that is certain.
+    pub(super) fn once(moment_s: i64) -> StampReadings {
+        StampReadings {
+            first_s: moment_s,
+            second_s: moment_s,
+        }
+    }
+
+    /// The first that does not lie before `least_s`, else the last.
+    pub(super) fn not_before(self, least_s: i64) -> i64 {
+        if self.first_s >= least_s {
+            self.first_s
+        } else {
+            self.second_s
+        }
+    }
+
+    fn all(self) -> [i64; 2] {
+        [self.first_s, self.second_s]
+    }
+}
+
+/// Reads a stamp of `sacct`: `2023-03-01T00:00:00` of local time, the same with an offset, or
+/// seconds of the epoch. `Some(None)` is a moment that is not known.
+///
+/// # Errors
+/// Fails for local time where there is no zone.
+pub(super) fn parse_stamp(
+    text: &str,
+    zone: Option<&TraceZone>,
+) -> Result<Option<Option<StampReadings>>> {
+    if matches!(text, "" | "Unknown" | "None" | "N/A" | "0") {
+        return Ok(Some(None));
+    }
+    if let Some(civil) = parse_civil(text) {
+        let Some(zone) = zone else {
+            let message = format!("the stamp `{text}` is of local time, and nothing says where");
+            let hint = "name the cluster's zone, such as `--tz America/Chicago`";
+            return Err(hinted(message, hint).into());
+        };
+        return Ok(zone.readings(civil).map(Some));
+    }
+    let moment_s = match text.parse::<i64>() {
+        Ok(moment_s) => Some(moment_s),
+        Err(_) => offset_moment_s(text),
+    };
+    let is_in_range = |s: &i64| jiff::Timestamp::from_second(*s).is_ok();
+    Ok(moment_s
+        .filter(is_in_range)
+        .map(|s| Some(StampReadings::once(s))))
+}
+
+/// `2023-03-01T00:00:00-0600`.
+fn offset_moment_s(text: &str) -> Option<i64> {
+    let moment = jiff::fmt::strtime::parse("%Y-%m-%dT%H:%M:%S%z", text).ok()?;
+    Some(moment.to_timestamp().ok()?.as_second())
+}
+
+/// `2023-03-01T00:00:00`, read without the generality of a parser, as there are several a row.
+fn parse_civil(text: &str) -> Option<DateTime> {
+    let bytes = text.as_bytes();
+    let is_form = bytes.len() == 19
+        && bytes[4] == b'-'
+        && bytes[7] == b'-'
+        && matches!(bytes[10], b'T' | b' ')
+        && bytes[13] == b':'
+        && bytes[16] == b':';
+    if !is_form {
+        return None;
+    }
+    let number = |at: std::ops::Range<usize>| {
+        let mut value = 0i16;
+        for byte in &bytes[at] {
+            if !byte.is_ascii_digit() {
+                return None;
+            }
+            value = value * 10 + i16::from(byte - b'0');
+        }
+        Some(value)
+    };
+    let small = |at| number(at).map(|value| value as i8);
+    DateTime::new(
+        number(0..4)?,
+        small(5..7)?,
+        small(8..10)?,
+        small(11..13)?,
+        small(14..16)?,
+        small(17..19)?,
+        0,
+    )
+    .ok()
+}
+
+/// When a job was submitted, started and ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct JobMoments {
+    pub(super) submit_s: i64,
+    pub(super) start_s: i64,
+    pub(super) end_s: i64,
+}
+
+/// Which of the moments that three stamps may mean fit together: nothing starts before it was
+/// submitted or ends before it has started. Of several the one whose run is closest to `run_s`, the
+/// run time that was logged; else one that ended at its limit; else the earliest.
+pub(super) fn choose_readings(
+    submit: StampReadings,
+    start: StampReadings,
+    end: StampReadings,
+    run_s: Option<i64>,
+    limit_s: Option<i64>,
+) -> Option<JobMoments> {
+    let mut best: Option<(i64, JobMoments)> = None;
+    for submit_s in submit.all() {
+        for start_s in start.all() {
+            for end_s in end.all() {
+                if start_s < submit_s || end_s < start_s {
+                    continue;
+                }
+                let ran_s = end_s - start_s;
+                let score = match (run_s, limit_s) {
+                    (Some(run_s), _) => (ran_s - run_s).abs(),
+                    (None, Some(limit_s)) if (0..=KILL_S).contains(&(ran_s - limit_s)) => 0,
+                    _ => 1,
+                };
+                if best.is_none_or(|(least, _)| score < least) {
+                    let moments = JobMoments {
+                        submit_s,
+                        start_s,
+                        end_s,
+                    };
+                    best = Some((score, moments));
+                }
+            }
+        }
+    }
+    best.map(|(_, moments)| moments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> StampReadings {
+        let zone = TraceZone::named("America/Chicago").expect("a zone");
+        parse_stamp(text, Some(&zone))
+            .expect("read")
+            .expect("a stamp")
+            .expect("a moment")
+    }
+
+    fn run_s(start: &str, end: &str, run_s: Option<i64>, limit_s: i64) -> Option<i64> {
+        let submit = read("2022-11-01T00:00:00");
+        let found = choose_readings(submit, read(start), read(end), run_s, Some(limit_s))?;
+        Some(found.end_s - found.start_s)
+    }
+
+    #[test]
+    fn a_day_has_23_or_25_hours_where_clocks_are_set() {
+        let two_days = 172_800;
+        let over_march = (read("2023-03-11T00:00:00"), read("2023-03-13T01:00:00"));
+        assert_eq!(over_march.1.first_s - over_march.0.first_s, two_days);
+        let over_november = ("2022-11-05T12:00:00", "2022-11-07T11:00:00");
+        assert_eq!(
+            run_s(over_november.0, over_november.1, None, two_days),
+            Some(two_days)
+        );
+    }
+
+    #[test]
+    fn the_hour_that_comes_twice_is_told_by_what_else_is_known() {
+        let hour = read("2022-11-06T01:30:00");
+        assert_eq!(hour.second_s - hour.first_s, 3600);
+        // The order.
+        let (late, early) = ("2022-11-06T01:50:00", "2022-11-06T01:10:00");
+        assert_eq!(run_s(late, early, None, 7200), Some(1200));
+        assert_eq!(run_s(early, late, None, 7200), Some(2400));
+        // The limit.
+        assert_eq!(
+            run_s("2022-11-06T00:30:00", "2022-11-06T01:30:10", None, 7200),
+            Some(7210)
+        );
+        // The logged run time.
+        assert_eq!(run_s(early, late, Some(6000), 86_400), Some(6000));
+        assert_eq!(
+            run_s("2022-11-06T03:00:00", early, None, 7200),
+            None,
+            "no reading ends after the start"
+        );
+    }
+
+    #[test]
+    fn stamps_of_every_kind_are_read() {
+        assert_eq!(read("2022-11-01T00:00:00").first_s, 1_667_278_800);
+        assert_eq!(read("2022-11-01T00:00:00-0500").first_s, 1_667_278_800);
+        assert_eq!(read("1667278800").first_s, 1_667_278_800);
+        for unknown in ["Unknown", "None", "N/A", ""] {
+            assert_eq!(parse_stamp(unknown, None).expect("read"), Some(None));
+        }
+        for none in ["2022-13-01T00:00:00", "now", "99999999999999"] {
+            assert_eq!(
+                parse_stamp(none, Some(&TraceZone::utc())).expect("read"),
+                None
+            );
+        }
+        let error = parse_stamp("2022-11-01T00:00:00", None).expect_err("no zone");
+        assert!(crate::error::render(&error).contains("--tz"), "{error:?}");
+        assert!(TraceZone::named("Mars/Olympus").is_err());
+    }
+
+    #[test]
+    fn the_clock_on_the_wall_shows_what_was_read() {
+        let zone = TraceZone::named("America/Chicago").expect("a zone");
+        let civil_s = TraceZone::utc();
+        for text in [
+            "2022-11-06T01:30:00",
+            "2023-03-12T03:00:00",
+            "2023-01-01T00:00:00",
+        ] {
+            let as_universal = parse_stamp(text, Some(&civil_s)).expect("read");
+            let as_universal = as_universal.expect("a stamp").expect("a moment").first_s;
+            for moment_s in read(text).all() {
+                assert_eq!(zone.wall_s(moment_s), as_universal, "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Accounting files of several forms → the jobs of a cluster, by when they were submitted, in
+//! shards.
+
+mod accounting_json;
+mod accounting_row;
+mod accounting_text;
+mod array_elements;
+mod daily_load;
+mod duration;
+mod export_overlap;
+mod local_time;
+mod row_collector;
+mod row_fault;
+mod source_file;
+mod text_lines;
+mod trace_columns;
+mod trace_job;
+mod trace_reader;
+mod trace_statistics;
+mod trace_store;
+mod user_load;
+mod workload_format;
+
+pub use local_time::TraceZone;
+pub use row_fault::{RejectedRows, RowFault};
+pub use source_file::{SourceForm, TraceSource};
+pub use trace_job::{JobFate, JobNumber, TraceJob};
+pub use trace_reader::{ReadTrace, TraceOptions, read_trace, trace_key};
+pub use trace_statistics::{
+    ArrivalsPerDay, CancelledWaits, LimitShare, MonthlyWaits, NamedQuantiles, NodeShare,
+    TraceStatistics, trace_statistics,
+};
+pub use trace_store::{JobTrace, TRACE_FORMAT, TraceSummary, write_trace};
+pub use user_load::BusiestUsers;

@@ -1,0 +1,92 @@
+//! What is wrong with a row that is left out, and how many there are.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a row of a trace is left out.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    thiserror::Error,
+)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum RowFault {
+    #[error("not as many fields as columns")]
+    FieldCount,
+    #[error("the file ends within the row")]
+    CutShort,
+    #[error("not UTF-8")]
+    NotText,
+    #[error("the job id is none")]
+    JobId,
+    #[error("an array of more than 100,000 elements")]
+    LongArray,
+    #[error("no time of submission")]
+    Submit,
+    #[error("the time of eligibility is none")]
+    Eligible,
+    #[error("the start is none")]
+    Start,
+    #[error("the end is none")]
+    End,
+    #[error("the run time is none")]
+    RunTime,
+    #[error("the time limit is none")]
+    TimeLimit,
+    #[error("the number of nodes is none, or 0")]
+    Nodes,
+    #[error("it started before it was submitted")]
+    StartBeforeSubmit,
+    #[error("it ended before it started, or before it was submitted")]
+    EndBeforeStart,
+    #[error("it has neither a run time nor a moment at which it left the queue")]
+    NoOutcome,
+}
+
+/// Rows that were left out for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedRows {
+    /// The reason.
+    pub fault: RowFault,
+    /// How many.
+    pub rows: u64,
+    /// The line of the first, counted from 1; of JSON, the place of the job in the list.
+    pub first_line: u64,
+}
+
+/// Rows that were left out, by reason.
+#[derive(Debug, Default)]
+pub(super) struct RowFaults {
+    by_fault: BTreeMap<RowFault, (u64, u64)>,
+}
+
+impl RowFaults {
+    /// Counts the row at `line`.
+    pub(super) fn add(&mut self, fault: RowFault, line: u64) {
+        let (rows, _) = self.by_fault.entry(fault).or_insert((0, line));
+        *rows += 1;
+    }
+
+    /// The counts.
+    pub(super) fn counted(self) -> Vec<RejectedRows> {
+        let mut all = Vec::new();
+        for (fault, (rows, first_line)) in self.by_fault {
+            all.push(RejectedRows {
+                fault,
+                rows,
+                first_line,
+            });
+        }
+        all
+    }
+}

@@ -1,0 +1,87 @@
+//! The lines of a file, of bounded length, with their numbers.
+
+use std::io::{BufRead, BufReader, Read};
+
+use anyhow::{Result, ensure};
+
+/// No row of a trace is longer.
+const MOST_LINE_BYTES: u64 = 1 << 20;
+
+/// A line of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TextLine<'a> {
+    /// What it says, without its end; `None` where it is no UTF-8.
+    pub(super) text: Option<&'a str>,
+    /// Its number, counted from 1.
+    pub(super) number: u64,
+    /// Whether the file ends within it.
+    pub(super) is_cut: bool,
+}
+
+/// Reads lines.
+pub(super) struct TextLines {
+    reader: BufReader<Box<dyn Read + Send>>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl TextLines {
+    pub(super) fn new(reader: Box<dyn Read + Send>) -> TextLines {
+        TextLines {
+            reader: BufReader::with_capacity(1 << 16, reader),
+            line: Vec::new(),
+            number: 0,
+        }
+    }
+
+    /// The first byte that is no blank, which stays to be read; blanks before it are gone.
+    pub(super) fn first_byte(&mut self) -> Result<Option<u8>> {
+        loop {
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() {
+                return Ok(None);
+            }
+            let blanks = buffer.iter().take_while(|b| b.is_ascii_whitespace());
+            let skipped = blanks.clone().count();
+            self.number += blanks.filter(|byte| **byte == b'\n').count() as u64;
+            let first = buffer.get(skipped).copied();
+            self.reader.consume(skipped);
+            if first.is_some() {
+                return Ok(first);
+            }
+        }
+    }
+
+    /// The next line.
+    pub(super) fn next(&mut self) -> Result<Option<TextLine<'_>>> {
+        self.line.clear();
+        let mut bounded = (&mut self.reader).take(MOST_LINE_BYTES);
+        if bounded.read_until(b'\n', &mut self.line)? == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        ensure!(
+            self.line.len() < MOST_LINE_BYTES as usize,
+            "line {} is longer than a mebibyte, so this is no trace",
+            self.number
+        );
+
+        let is_cut = self.line.last() != Some(&b'\n');
+        let text = self.line.trim_ascii_end();
+        Ok(Some(TextLine {
+            text: std::str::from_utf8(text).ok(),
+            number: self.number,
+            is_cut,
+        }))
+    }
+
+    /// How many lines were read.
+    pub(super) fn count(&self) -> u64 {
+        self.number
+    }
+
+    /// What follows, as bytes.
+    pub(super) fn rest(&mut self) -> &mut impl BufRead {
+        &mut self.reader
+    }
+}

@@ -1,0 +1,383 @@
+//! Files → all jobs of a trace.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+use super::export_overlap::merge_exports;
+use super::local_time::TraceZone;
+use super::row_collector::UserHashes;
+use super::source_file::{TraceSource, read_source};
+use super::trace_job::TraceJob;
+use super::trace_store::TRACE_FORMAT;
+use crate::error::hinted;
+use crate::manifest;
+use crate::salt::OwnerSalt;
+
+/// How the files of a trace are read.
+#[derive(Debug, Clone, Default)]
+pub struct TraceOptions {
+    /// The zone that stamps of local time are of.
+    pub zone: Option<TraceZone>,
+    /// How many processors a node has, for files that count processors.
+    pub procs_per_node: Option<u32>,
+}
+
+/// What files come to.
+#[derive(Debug)]
+pub struct ReadTrace {
+    /// The jobs, by when they were submitted.
+    pub jobs: Vec<TraceJob>,
+    /// The files.
+    pub sources: Vec<TraceSource>,
+    /// The zone of the cluster.
+    pub zone: TraceZone,
+    /// Rows about a run that another row knows more of.
+    pub repeated_rows: u64,
+}
+
+/// Reads `files`, whose users are hashed with `salt`.
+///
+/// # Errors
+/// Fails when a file cannot be read or is no trace, and where no row of any is sound.
+pub fn read_trace(
+    files: &[PathBuf],
+    options: &TraceOptions,
+    salt: &OwnerSalt,
+) -> Result<ReadTrace> {
+    let mut users = UserHashes::new(salt.text());
+    let (mut jobs, mut sources) = (Vec::new(), Vec::new());
+    let mut named_zone = None;
+    for file in files {
+        let zone = options.zone.as_ref();
+        let content = read_source(file, zone, options.procs_per_node, &mut users)?;
+        jobs.extend(content.jobs);
+        sources.push(content.source);
+        named_zone = named_zone.or(content.zone);
+    }
+    ensure!(!jobs.is_empty(), no_rows(&sources));
+
+    let repeated_rows = merge_exports(&mut jobs);
+    let zone = options.zone.clone().or(named_zone);
+    Ok(ReadTrace {
+        jobs,
+        sources,
+        zone: zone.unwrap_or_else(TraceZone::utc),
+        repeated_rows,
+    })
+}
+
+fn no_rows(sources: &[TraceSource]) -> crate::error::HintedError {
+    let reasons = sources.iter().flat_map(|source| &source.rejected);
+    let first = reasons.max_by_key(|rejected| rejected.rows);
+    let message = match first {
+        Some(first) => format!(
+            "no row of the trace is sound; most often: {}, first at line {}",
+            first.fault, first.first_line
+        ),
+        None => "the trace has no row".to_owned(),
+    };
+    hinted(
+        message,
+        "export more: `sacct -a -D -X -P -S 2023-01-01 ...`",
+    )
+}
+
+/// The key of a trace: the digest of its files and of how they were read.
+pub fn trace_key(read: &ReadTrace, options: &TraceOptions) -> Result<String> {
+    #[derive(Serialize)]
+    struct TraceInputs<'a> {
+        version: u32,
+        files: Vec<(u64, &'a str)>,
+        zone: &'a str,
+        procs_per_node: Option<u32>,
+    }
+    let files = read.sources.iter();
+    manifest::key(&TraceInputs {
+        version: TRACE_FORMAT.version,
+        files: files
+            .map(|source| (source.bytes, source.xxh3.as_str()))
+            .collect(),
+        zone: &read.zone.name,
+        procs_per_node: options.procs_per_node,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::row_fault::{RejectedRows, RowFault};
+    use super::super::source_file::SourceForm;
+    use super::super::trace_job::{JobFate, JobNumber};
+    use super::*;
+
+    fn read_parts(parts: &[&str], zone: Option<&str>) -> Result<ReadTrace> {
+        let dir = tempfile::tempdir()?;
+        let mut files = Vec::new();
+        for (number, part) in parts.iter().enumerate() {
+            files.push(dir.path().join(format!("part-{number}")));
+            fs_err::write(&files[number], part)?;
+        }
+        let options = TraceOptions {
+            zone: zone.map(TraceZone::named).transpose()?,
+            procs_per_node: None,
+        };
+        read_trace(&files, &options, &OwnerSalt::random()?)
+    }
+
+    fn read(text: &str) -> ReadTrace {
+        read_parts(&[text], Some("America/Chicago")).expect("a trace")
+    }
+
+    fn refusal(text: &str) -> String {
+        let error = read_parts(&[text], None).expect_err("no trace");
+        crate::error::render(&error)
+    }
+
+    /// Jobs as `id nodes submit eligible start end run limit fate`, moments from the first submission.
+    fn told(read: &ReadTrace) -> Vec<String> {
+        let begin_s = read.jobs[0].submit_s;
+        let mut lines = Vec::new();
+        for job in &read.jobs {
+            let word = |value: Option<i64>| value.map_or("-".to_owned(), |value| value.to_string());
+            let after = |moment: Option<i64>| word(moment.map(|s| s - begin_s));
+            lines.push(format!(
+                "{} {} {} {} {} {} {} {} {:?}",
+                job.id,
+                job.nodes,
+                job.submit_s - begin_s,
+                job.eligible_s - begin_s,
+                after(job.start_s),
+                after(job.end_s),
+                word(job.run_s),
+                word(job.limit_s),
+                job.fate
+            ));
+        }
+        lines
+    }
+
+    /// Every oddity of `sacct`'s text, as a real slurmdbd writes it.
+    const SACCT: &str = "\
+State|NNodes|JobID|User|Submit|Start|Eligible|End|Timelimit|Elapsed
+COMPLETED|2|10|ada|2023-01-01T00:00:00|2023-01-01T00:10:00|2023-01-01T00:00:00|2023-01-01T01:10:00|1-00:00:00|01:00:00
+COMPLETED|2|10.batch||2023-01-01T00:10:00|2023-01-01T00:10:00|2023-01-01T00:10:00|2023-01-01T01:10:00||01:00:00
+CANCELLED by 0|1|11|ada|2023-01-01T00:01:00|None|2023-01-01T00:01:00|2023-01-01T00:03:00|Partition_Limit|00:00:00
+CANCELLED by 1000|1|12|eve|2023-01-01T00:02:00|2023-01-01T00:05:00|2023-01-01T00:02:00|2023-01-01T00:05:00|10:00|00:00:00
+COMPLETED|1|13|eve|2023-01-01T00:03:00|2023-01-01T00:05:00|2023-01-01T00:03:00|2023-01-01T00:05:00|10:00|00:00:00
+RUNNING|4|14_1|eve|2023-01-01T00:04:00|2023-01-01T00:06:00|2023-01-01T00:05:00|Unknown|UNLIMITED|5-00:00:00
+PENDING|1|14_[2-3,7%1]|eve|2023-01-01T00:04:00|Unknown|Unknown|Unknown|2-00:00:00|00:00:00
+REQUEUED|1|15|eve|2023-01-01T00:05:00|2023-01-01T00:10:00|2023-01-01T00:05:00|2023-01-01T00:20:00|60|00:10:00
+COMPLETED|1|15|eve|2023-01-01T00:05:00|2023-01-01T00:30:00|2023-01-01T00:05:00|2023-01-01T00:40:00|60|00:10:00
+COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00|2023-01-01T00:40:00|60|00:10:00
+";
+
+    #[test]
+    fn the_text_of_sacct_is_read_whatever_its_columns() {
+        let trace = read(SACCT);
+        let expected = [
+            "10 2 0 0 600 4200 3600 86400 Ended",
+            "11 1 60 60 - 180 - - Cancelled",
+            "12 1 120 120 - 300 - 600 Cancelled",
+            "13 1 180 180 300 300 0 600 Ended",
+            "14_1 4 240 300 360 - - - Running",
+            "14_2 1 240 240 - - - 172800 Pending",
+            "14_3 1 240 240 - - - 172800 Pending",
+            "14_7 1 240 240 - - - 172800 Pending",
+            "15 1 300 300 600 1200 600 3600 Ended",
+            "15 1 300 1200 1800 2400 600 3600 Ended",
+            "16+0 1 360 360 1800 2400 600 3600 Ended",
+        ];
+        assert_eq!(told(&trace), expected);
+        let source = &trace.sources[0];
+        assert_eq!((source.rows, source.step_rows), (9, 1));
+        assert_eq!(source.form, SourceForm::SacctText);
+        let users = [0, 2, 3].map(|at| trace.jobs[at].user);
+        assert!(users[0] != users[1] && users[1] == users[2] && !users.contains(&0));
+    }
+
+    #[test]
+    fn rows_that_cannot_be_used_are_counted_with_their_first_line() {
+        let text = "JobID|Submit|Start|End|TimelimitRaw|NNodes\n\
+            1|2023-01-01T00:00:00|2023-01-01T01:00:00|2023-01-01T02:00:00|60|1\n\
+            x|2023-01-01T00:00:00|2023-01-01T01:00:00|2023-01-01T02:00:00|60|1\n\
+            3|Unknown|2023-01-01T01:00:00|2023-01-01T02:00:00|60|1\n\
+            4|2023-01-01T00:00:00|2022-12-31T23:00:00|2023-01-01T02:00:00|60|1\n\
+            5|2023-01-01T00:00:00|2023-01-01T01:00:00|2023-01-01T00:30:00|60|1\n\
+            6|2023-01-01T00:00:00|2023-01-01T01:00:00|2023-01-01T02:00:00|soon|1\n\
+            7|2023-01-01T00:00:00|2023-01-01T01:00:00|2023-01-01T02:00:00|60|0\n\
+            8|2023-01-01T00:00:00|2023-01-01T01:00:00|2023-01-01T02:00:00|60|1|x\n\
+            9|2023-01-01T00:00:00|2023-01-01T01:00:00|2023-01-01T02:00:00|60|1|x\n\
+            10|2023-01-01T00:00:00|2023-01-01T01:00:00|2023-01-0";
+        let trace = read(text);
+        assert_eq!(trace.jobs.len(), 1);
+        let expected = [
+            (RowFault::FieldCount, 2, 9),
+            (RowFault::CutShort, 1, 11),
+            (RowFault::JobId, 1, 3),
+            (RowFault::Submit, 1, 4),
+            (RowFault::TimeLimit, 1, 7),
+            (RowFault::Nodes, 1, 8),
+            (RowFault::StartBeforeSubmit, 1, 5),
+            (RowFault::EndBeforeStart, 1, 6),
+        ];
+        let expected = expected.map(|(fault, rows, first_line)| RejectedRows {
+            fault,
+            rows,
+            first_line,
+        });
+        assert_eq!(trace.sources[0].rejected, expected);
+    }
+
+    #[test]
+    fn exports_that_overlap_are_one_trace() {
+        let head = "JobID|Submit|Start|End|TimelimitRaw|NNodes\n";
+        let earlier = format!(
+            "{head}1|2023-01-01T00:00:00|Unknown|Unknown|60|1\n2|2023-01-01T00:01:00|2023-01-01T00:02:00|Unknown|60|1\n"
+        );
+        let later = format!(
+            "{head}1|2023-01-01T00:00:00|2023-01-01T00:05:00|2023-01-01T00:06:00|60|1\n\
+             2|2023-01-01T00:01:00|2023-01-01T00:02:00|2023-01-01T00:04:00|60|1\n"
+        );
+        let zone = Some("UTC");
+        let one = read_parts(&[&later], zone).expect("read");
+        for parts in [[&earlier[..], &later], [&later, &earlier]] {
+            let both = read_parts(&parts, zone).expect("read");
+            assert_eq!(told(&both), told(&one));
+            assert_eq!(both.repeated_rows, 2);
+        }
+        let joined = read_parts(&[&(earlier.clone() + &later)], zone).expect("read");
+        assert_eq!(told(&joined), told(&one), "a head may come again");
+    }
+
+    /// Slurm 22.05 writes plain numbers, 23.11 objects.
+    #[test]
+    fn the_json_of_old_and_new_slurms_is_read() {
+        let old = r#"{"meta": {}, "errors": [], "jobs": [
+            {"job_id": 7, "array": {"job_id": 0, "task_id": null}, "het": {"job_id": 0, "job_offset": null}, "user": "ada", "name": "secret",
+             "allocation_nodes": 2, "tres": {"allocated": [{"type": "node", "name": null, "id": 4, "count": 2}]},
+             "time": {"elapsed": 100, "eligible": 1000, "end": 1200, "start": 1100, "submission": 1000, "limit": 60},
+             "state": {"current": "COMPLETED", "reason": "None"}},
+            {"job_id": 9, "array": {"job_id": 8, "task_id": 1}, "user": "ada", "allocation_nodes": 1,
+             "time": {"elapsed": 0, "eligible": 0, "end": 0, "start": 0, "submission": 1010, "limit": null},
+             "state": {"current": "PENDING", "reason": "Dependency"}}]}"#;
+        let new = r#"{"jobs": [
+            {"job_id": 7, "array": {"job_id": 0, "task_id": {"set": false, "infinite": false, "number": 0}, "task": ""}, "user": "ada",
+             "het": {"job_id": 0, "job_offset": {"set": false, "infinite": false, "number": 0}}, "allocation_nodes": 0,
+             "tres": {"allocated": [{"type": "node", "count": 2}], "requested": []},
+             "time": {"elapsed": 100, "eligible": 1000, "end": 1200, "start": 1100, "submission": 1000,
+                      "limit": {"set": true, "infinite": false, "number": 60}}, "state": {"current": ["COMPLETED"]}},
+            {"job_id": 9, "array": {"job_id": 8, "task_id": {"set": true, "infinite": false, "number": 1}}, "user": "ada",
+             "tres": {"requested": [{"type": "node", "count": 1}]},
+             "time": {"elapsed": 0, "eligible": 0, "end": 0, "start": 0, "submission": 1010,
+                      "limit": {"set": false, "infinite": true, "number": 0}}, "state": {"current": ["PENDING"]}}]}"#;
+        let expected = [
+            "7 2 0 0 100 200 100 3600 Ended",
+            "8_1 1 10 10 - - - - Pending",
+        ];
+        for text in [old, new] {
+            assert_eq!(told(&read(text)), expected);
+        }
+
+        let unknown = old.replace("\"submission\": 1000", "\"submission\": \"soon\"");
+        let refused = refusal(&unknown);
+        assert!(
+            refused.contains("no JSON of a `sacct`") && refused.contains("line 4"),
+            "{refused}"
+        );
+        assert!(
+            refused.contains("a number, null, or an object"),
+            "{refused}"
+        );
+        let missing = refusal(&old.replace("\"time\"", "\"times\""));
+        assert!(missing.contains("missing field `time`"), "{missing}");
+        assert!(refusal(&old[..old.len() / 2]).contains("EOF"));
+    }
+
+    #[test]
+    fn the_standard_workload_format_is_read() {
+        let head = "; UnixStartTime: 1000\n; TimeZoneString: Europe/Berlin\n; MaxNodes: 10\n; MaxProcs: 80\n";
+        let rows = "1 0 10 100 16 -1 -1 16 300 -1 1 5 -1 -1 1 -1 -1 -1\n\
+                    2 5 -1 200 -1 -1 -1 9 -1 -1 1 6 -1 -1 1 -1 -1 -1\n\
+                    3 6 40 0 -1 -1 -1 8 60 -1 5 6 -1 -1 1 -1 -1 -1\n\
+                    4 7 10 30 8 -1 -1 8 60 -1 2 6 -1 -1 1 -1 -1 -1\n\
+                    5 8 -1 -1 -1 -1 -1 8 60 -1 5 6 -1 -1 1 -1 -1 -1\n\
+                    6 9 1 1 -1 -1 -1 -1 60 -1 1 -1 -1 -1 1 -1 -1 -1\n\
+                    7 10 1 1 8 -1\n";
+        let trace = read_parts(&[&(head.to_owned() + rows)], None).expect("read");
+        let expected = [
+            "1 2 0 0 10 110 100 300 Ended",
+            "2 2 5 5 - - 200 200 Ended",
+            "3 1 6 6 - 46 - 60 Cancelled",
+        ];
+        assert_eq!(told(&trace), expected);
+        assert_eq!(trace.jobs[0].submit_s, 1000);
+        assert_eq!(trace.zone.name, "Europe/Berlin");
+        let source = &trace.sources[0];
+        assert_eq!(
+            (source.rows, source.step_rows, source.limits_from_runs),
+            (6, 1, 1)
+        );
+        let faults: Vec<RowFault> = source.rejected.iter().map(|rows| rows.fault).collect();
+        assert_eq!(
+            faults,
+            [RowFault::FieldCount, RowFault::Nodes, RowFault::NoOutcome]
+        );
+
+        let bare = read_parts(&[rows], None).expect("read without a head");
+        assert_eq!(bare.jobs[0].nodes, 16);
+    }
+
+    #[test]
+    fn the_published_log_is_read() {
+        let text = "3\n       JobID    JobName    UID               Start              Submit                 End   Priority TimelimitR ExitCode   NNodes\n\
+            ------------ ---------- ------ ------------------- ------------------- ------------------- ---------- ---------- -------- --------\n\
+            1\ta job\t00000\t2022-11-05T12:00:00\t2022-11-05T11:00:00\t2022-11-07T11:00:00\t1234\t2880\t0:0\t2\n\
+            2\tx\t00001\t2022-11-05T12:30:00\t2022-11-05T12:30:00\t2022-11-05T12:30:00\t1234\t60\t0:0\t2\n\
+            3\tx\t00001\t810\t2022-11-05T12:30:00\t2022-11-05T12:30:00\t2022-11-05T12:30:00\t1234\t60\t0:0\t2\n";
+        let trace = read(text);
+        assert_eq!(
+            told(&trace),
+            [
+                "1 2 0 0 3600 176400 172800 172800 Ended",
+                "2 2 5400 5400 - 5400 - 3600 Cancelled"
+            ]
+        );
+        let source = &trace.sources[0];
+        assert_eq!(source.form, SourceForm::SacctTable);
+        assert_eq!(source.rejected[0].first_line, 6);
+        assert_eq!(source.announced_lines, None);
+        let short = read(&text.replacen("3\n", "30\n", 1));
+        assert_eq!(short.sources[0].announced_lines, Some(31));
+    }
+
+    #[test]
+    fn what_is_no_trace_says_so() {
+        assert!(refusal("").contains("is empty"));
+        assert!(refusal("  \n\n").contains("is empty"));
+        assert!(refusal("hello\n").contains("line 1 is `hello`"));
+        assert!(refusal("12\n").contains("neither the head"));
+        assert!(refusal(SACCT).contains("--tz America/Chicago"));
+        let without = SACCT.replace("Timelimit", "Other");
+        assert!(refusal(&without).contains("no column Timelimit or TimelimitRaw"));
+        let empty = "JobID|Submit|Start|End|TimelimitRaw|NNodes\n";
+        assert!(refusal(empty).contains("the trace has no row"));
+        let broken = format!("{empty}x|1|2|3|60|1\n");
+        assert!(refusal(&broken).contains("the job id is none, first at line 2"));
+        assert!(refusal("JobID|Submit\u{0}").contains("no column"));
+    }
+
+    #[test]
+    fn the_key_tells_what_a_trace_is_made_from() {
+        let key = |text: &str, zone: &str| {
+            let read = read_parts(&[text], Some(zone)).expect("read");
+            trace_key(&read, &TraceOptions::default()).expect("a key")
+        };
+        let one = key(SACCT, "UTC");
+        assert_eq!(one, key(SACCT, "UTC"));
+        assert_ne!(one, key(SACCT, "America/Chicago"));
+        assert_ne!(one, key(&SACCT.replace("|eve|", "|bob|"), "UTC"));
+        assert_eq!(JobNumber::single(5).to_string(), "5");
+        assert!(JobFate::Ended > JobFate::Pending);
+    }
+}

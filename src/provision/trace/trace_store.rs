@@ -1,0 +1,151 @@
+//! A trace on disk: shards of jobs, the manifest last.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use super::local_time::TraceZone;
+use super::source_file::TraceSource;
+use super::trace_columns::{TraceColumns, TraceSlices};
+use super::trace_job::{JobFate, TraceJob};
+use crate::error::hinted;
+use crate::files::StagedDirectory;
+use crate::manifest::{self, Checksum};
+use crate::shard::{ArtefactFormat, ShardLayout};
+
+/// Traces.
+pub const TRACE_FORMAT: ArtefactFormat = ArtefactFormat {
+    name: "trace",
+    version: 1,
+    rebuild: "poolcast provision trace FILE... -o TRACE",
+};
+
+/// So many jobs are in a shard.
+const SHARD_JOBS: usize = 1 << 20;
+
+/// What a trace says of itself in its manifest.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TraceSummary {
+    /// The files that it is made from.
+    pub sources: Vec<TraceSource>,
+    /// The zone of the cluster.
+    pub zone: String,
+    /// The digest of the salt that users are hashed with.
+    pub owner_salt_digest: String,
+    /// How many jobs.
+    pub jobs: usize,
+    /// How far they got.
+    pub fates: BTreeMap<JobFate, u64>,
+    /// Jobs without a time limit of their own.
+    pub without_limit: u64,
+    /// Rows about a run that another row knows more of.
+    pub repeated_rows: u64,
+    /// The first submission, seconds of the epoch.
+    pub begin_s: i64,
+    /// The last moment that a job tells of, seconds of the epoch.
+    pub end_s: i64,
+    /// The shards.
+    #[serde(default)]
+    shards: Vec<ListedTraceShard>,
+}
+
+/// A shard of a trace.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct ListedTraceShard {
+    file: String,
+    jobs: usize,
+    xxh3: String,
+}
+
+impl TraceSummary {
+    /// What there is to say of `jobs`, which are in order of submission.
+    pub fn of(jobs: &[TraceJob], sources: Vec<TraceSource>, zone: &TraceZone) -> TraceSummary {
+        let mut fates = BTreeMap::new();
+        let mut end_s = i64::MIN;
+        let mut without_limit = 0;
+        for job in jobs {
+            *fates.entry(job.fate).or_insert(0) += 1;
+            let last_s = job.end_s.or(job.start_s).unwrap_or(job.submit_s);
+            end_s = end_s.max(last_s);
+            without_limit += u64::from(job.limit_s.is_none());
+        }
+        TraceSummary {
+            sources,
+            zone: zone.name.clone(),
+            owner_salt_digest: String::new(),
+            jobs: jobs.len(),
+            fates,
+            without_limit,
+            repeated_rows: 0,
+            begin_s: jobs.first().map_or(0, |job| job.submit_s),
+            end_s,
+            shards: Vec::new(),
+        }
+    }
+}
+
+/// Writes `jobs` into the directory `out`; an earlier trace there is replaced if `overwrite` says so.
+///
+/// # Errors
+/// Fails where `out` holds something else, or cannot be written.
+pub fn write_trace(
+    jobs: &[TraceJob],
+    summary: &TraceSummary,
+    key: &str,
+    out: &Path,
+    overwrite: bool,
+) -> Result<()> {
+    let staging = StagedDirectory::new(out, overwrite)?;
+    let mut summary = summary.clone();
+    let mut columns = TraceColumns::with_capacity(jobs.len().min(SHARD_JOBS));
+    for (number, part) in jobs.chunks(SHARD_JOBS).enumerate() {
+        columns.clear();
+        columns.extend(part);
+        let file = format!("trace-{number:05}.safetensors");
+        let layout = ShardLayout::new(TRACE_FORMAT, &"jobs", columns.named())?;
+        layout.write(&staging.path().join(&file))?;
+        summary.shards.push(ListedTraceShard {
+            file,
+            jobs: part.len(),
+            xxh3: Checksum::of(layout.parts()),
+        });
+    }
+    manifest::write(staging.path(), TRACE_FORMAT, key, &summary)?;
+    staging.commit()
+}
+
+/// All jobs of a trace, in order of submission.
+#[derive(Debug)]
+pub struct JobTrace {
+    /// What its manifest says.
+    pub summary: TraceSummary,
+    /// The jobs.
+    pub jobs: Vec<TraceJob>,
+    /// The zone of the cluster.
+    pub zone: TraceZone,
+}
+
+impl JobTrace {
+    /// Reads the trace in `dir`, and checks that its shards are those its manifest lists.
+    pub fn open(dir: &Path) -> Result<JobTrace> {
+        let summary: TraceSummary = manifest::read(dir, TRACE_FORMAT)?.body;
+        let zone = TraceZone::named(&summary.zone)?;
+        let mut jobs = Vec::with_capacity(summary.jobs.min(1 << 24));
+        for listed in &summary.shards {
+            let shard = manifest::open_shard(dir, &listed.file, &listed.xxh3, TRACE_FORMAT)?;
+            TraceSlices::read_jobs(&shard, listed.jobs, &mut jobs).with_context(|| {
+                hinted(
+                    format!("`{}` is not usable", shard.path().display()),
+                    format!("make it anew with `{}`", TRACE_FORMAT.rebuild),
+                )
+            })?;
+        }
+        Ok(JobTrace {
+            summary,
+            jobs,
+            zone,
+        })
+    }
+}

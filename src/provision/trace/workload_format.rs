@@ -1,0 +1,216 @@
+//! The Standard Workload Format 2.2 of the Parallel Workloads Archive: a head of comments, and rows
+//! of 18 numbers, where -1 is what is not known.
+//! <https://www.cs.huji.ac.il/labs/parallel/workload/swf.html>
+
+use anyhow::Result;
+
+use super::local_time::TraceZone;
+use super::row_collector::{RowCollector, UserHashes};
+use super::row_fault::RowFault;
+use super::text_lines::{TextLine, TextLines};
+use super::trace_job::{JobFate, JobNumber, TraceJob};
+
+/// How many fields a row has.
+pub(super) const FIELDS: usize = 18;
+
+/// The status of a job that was cancelled.
+const CANCELLED: i64 = 5;
+
+/// What the head says.
+#[derive(Debug, Default)]
+pub(super) struct WorkloadHead {
+    /// The moment that all others count from, seconds of the epoch.
+    begin_s: i64,
+    /// The zone of the cluster, if it is known.
+    pub(super) zone: Option<TraceZone>,
+    nodes: Option<u64>,
+    processors: Option<u64>,
+}
+
+impl WorkloadHead {
+    /// Reads a comment.
+    fn add(&mut self, comment: &str) {
+        let Some((key, value)) = comment.split_once(':') else {
+            return;
+        };
+        let value = value.trim();
+        let number = value.split_ascii_whitespace().next();
+        let number = number.and_then(|number| number.parse::<u64>().ok());
+        match key.trim_start_matches(';').trim() {
+            "UnixStartTime" => self.begin_s = number.map_or(0, |start| start.min(1 << 33) as i64),
+            "TimeZoneString" => self.zone = TraceZone::named(value).ok(),
+            "MaxNodes" => self.nodes = number,
+            "MaxProcs" => self.processors = number,
+            _ => {}
+        }
+    }
+
+    /// How many processors a node has, if the head says it.
+    fn processors_per_node(&self) -> Option<u64> {
+        let (nodes, processors) = (self.nodes?, self.processors?);
+        let is_whole = nodes > 0 && processors % nodes == 0;
+        is_whole.then(|| processors / nodes)
+    }
+}
+
+/// Reads `first`, a line that was read already, and those that follow.
+///
+/// # Errors
+/// Fails when the file cannot be read.
+pub(super) fn read_rows(
+    first: &str,
+    lines: &mut TextLines,
+    procs_per_node: Option<u32>,
+    users: &mut UserHashes,
+    collector: &mut RowCollector,
+) -> Result<WorkloadHead> {
+    let mut head = WorkloadHead::default();
+    let first = TextLine {
+        text: Some(first),
+        number: 1,
+        is_cut: false,
+    };
+    read_line(first, &mut head, procs_per_node, users, collector);
+    while let Some(line) = lines.next()? {
+        read_line(line, &mut head, procs_per_node, users, collector);
+    }
+    Ok(head)
+}
+
+fn read_line(
+    line: TextLine<'_>,
+    head: &mut WorkloadHead,
+    procs_per_node: Option<u32>,
+    users: &mut UserHashes,
+    collector: &mut RowCollector,
+) {
+    let Some(text) = line.text else {
+        collector.add(line.number, Err(RowFault::NotText));
+        return;
+    };
+    if text.starts_with(';') {
+        head.add(text);
+    }
+    if text.is_empty() || text.starts_with(';') {
+        return;
+    }
+    if line.is_cut {
+        collector.add(line.number, Err(RowFault::CutShort));
+        return;
+    }
+
+    let given = procs_per_node.map(u64::from);
+    let per_node = given.or_else(|| head.processors_per_node()).unwrap_or(1);
+    match WorkloadRow::parse(text) {
+        Err(fault) => collector.add(line.number, Err(fault)),
+        // Bursts of a job that was checkpointed, which has a row for the whole, too.
+        Ok(row) if (2..=4).contains(&row.status) => collector.step_rows += 1,
+        Ok(row) => {
+            let job = row.job(head.begin_s, per_node, users);
+            let has_limit = row.requested_s >= 0;
+            if job.is_ok_and(|job| job.run_s.is_some()) && !has_limit {
+                collector.limits_from_runs += 1;
+            }
+            collector.add(line.number, job.map(|job| vec![job]));
+        }
+    }
+}
+
+/// What is used of a row.
+struct WorkloadRow {
+    number: i64,
+    submit_s: i64,
+    wait_s: i64,
+    run_s: i64,
+    processors: i64,
+    requested_processors: i64,
+    requested_s: i64,
+    status: i64,
+    user: i64,
+}
+
+impl WorkloadRow {
+    fn parse(text: &str) -> Result<WorkloadRow, RowFault> {
+        let mut fields = [0i64; FIELDS];
+        let mut count = 0;
+        for word in text.split_ascii_whitespace() {
+            let field = fields.get_mut(count).ok_or(RowFault::FieldCount)?;
+            // Some logs have averages with a fraction.
+            let number: f64 = word.parse().map_err(|_| RowFault::FieldCount)?;
+            *field = number as i64;
+            count += 1;
+        }
+        if count < FIELDS {
+            return Err(RowFault::FieldCount);
+        }
+        Ok(WorkloadRow {
+            number: fields[0],
+            submit_s: fields[1],
+            wait_s: fields[2],
+            run_s: fields[3],
+            processors: fields[4],
+            requested_processors: fields[7],
+            requested_s: fields[8],
+            status: fields[10],
+            user: fields[11],
+        })
+    }
+
+    fn job(
+        &self,
+        begin_s: i64,
+        per_node: u64,
+        users: &mut UserHashes,
+    ) -> Result<TraceJob, RowFault> {
+        let number = u64::try_from(self.number).map_err(|_| RowFault::JobId)?;
+        if self.submit_s < 0 || self.submit_s > 1 << 40 {
+            return Err(RowFault::Submit);
+        }
+        let submit_s = begin_s + self.submit_s;
+        let known = |value: i64| Some(value).filter(|value| (0..1 << 40).contains(value));
+        let (wait_s, run_s) = (known(self.wait_s), known(self.run_s));
+        let user = if self.user < 0 {
+            0
+        } else {
+            users.hash(&self.user.to_string())
+        };
+
+        let mut job = TraceJob {
+            id: JobNumber::single(number),
+            user,
+            submit_s,
+            eligible_s: submit_s,
+            start_s: None,
+            end_s: None,
+            run_s: None,
+            limit_s: known(self.requested_s).or(run_s),
+            nodes: self.nodes(per_node)?,
+            fate: JobFate::Ended,
+        };
+        if self.status == CANCELLED && run_s.is_none_or(|run_s| run_s == 0) {
+            job.end_s = Some(submit_s + wait_s.ok_or(RowFault::NoOutcome)?);
+            job.fate = JobFate::Cancelled;
+            return Ok(job);
+        }
+        let run_s = run_s.ok_or(RowFault::NoOutcome)?;
+        job.run_s = Some(run_s);
+        // Workloads that a model made say no waits.
+        job.start_s = wait_s.map(|wait_s| submit_s + wait_s);
+        job.end_s = job.start_s.map(|start_s| start_s + run_s);
+        Ok(job)
+    }
+
+    fn nodes(&self, per_node: u64) -> Result<u32, RowFault> {
+        let processors = if self.requested_processors > 0 {
+            self.requested_processors
+        } else {
+            self.processors
+        };
+        let processors = u64::try_from(processors).map_err(|_| RowFault::Nodes)?;
+        let nodes = processors.div_ceil(per_node.max(1));
+        u32::try_from(nodes)
+            .ok()
+            .filter(|nodes| *nodes > 0)
+            .ok_or(RowFault::Nodes)
+    }
+}

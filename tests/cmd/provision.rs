@@ -1,0 +1,112 @@
+//! `poolcast provision`: exports of a real cluster's accounting, and broken ones.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::place::{Place, files};
+
+/// A place with ten days of a real cluster as `jobs.txt.xz`.
+fn place_with_jobs() -> Place {
+    let place = Place::new();
+    let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/provision/jobs.txt.xz");
+    symlink(jobs, place.path("jobs.txt.xz")).expect("linked");
+    place
+}
+
+const TRACE: &str = "provision trace jobs.txt.xz -o trace --tz America/Chicago";
+
+#[test]
+fn a_trace_tells_of_its_cluster() {
+    let place = place_with_jobs();
+    insta::assert_snapshot!(place.run(&format!("{TRACE} --stats")));
+    let again = place.run(TRACE);
+    assert!(
+        again.stderr.contains("nothing new: `trace` holds"),
+        "{again}"
+    );
+
+    let document = place.json(&format!("{TRACE} --stats --json"));
+    assert_eq!(document["jobs"], 2402);
+    assert_eq!(document["statistics"]["over_limit"], 0);
+    assert_eq!(document["sources"][0]["form"], "sacct_text");
+}
+
+#[test]
+fn the_same_files_leave_the_same_bytes() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    let first = files(&place.path("trace"));
+    place.stdout(&format!("--threads 1 {TRACE} --overwrite"));
+    assert_eq!(files(&place.path("trace")), first);
+}
+
+#[test]
+fn no_name_is_stored() {
+    let place = Place::new();
+    let head = "JobID|JobName|User|Submit|Start|End|TimelimitRaw|NNodes\n";
+    let row = "1|hidden-name|hidden-user|1000|1010|1020|60|1\n";
+    place.write("jobs.txt", format!("{head}{row}"));
+    place.stdout("provision trace jobs.txt -o trace");
+    for (name, bytes) in files(&place.path("trace")) {
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains("hidden"), "{name}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_said() {
+    let place = Place::new();
+    place.write(
+        "jobs.txt",
+        "JobID|Submit|Start|End|TimelimitRaw|NNodes\n1|1000|1010|1020|60|1\n1.batch|1010|1010|1020||1\nx|1000|1010|1020|60|1\n\
+         2|1000|Unknown|Unknown|UNLIMITED|1\n1|1000|1010|1020|60|1\n3|1000|1010|10",
+    );
+    insta::assert_snapshot!(place.run("provision trace jobs.txt -o trace"), @"
+    exit 0
+    jobs.txt: 5 rows (sacct with bars)
+      1 row left out, the file ends within the row: the first is line 7
+      1 row left out, the job id is none: the first is line 4
+      1 row of steps passed over
+    2 jobs from 1970-01-01 00:16:40 UTC to 1970-01-01 00:17:00 UTC; the zone is UTC
+      1 ran
+      1 still waiting
+      1 without a time limit of their own
+    1 row about a run that another row knows as much of or more
+    ");
+    place.write(
+        "broken.txt",
+        "JobID|Submit|Start|End|TimelimitRaw|NNodes\nx|1000|1010|1020|60|1\n",
+    );
+    insta::assert_snapshot!(place.run("provision trace broken.txt -o other"), @"
+    exit 2
+    error: no row of the trace is sound; most often: the job id is none, first at line 2
+
+    hint: export more: `sacct -a -D -X -P -S 2023-01-01 ...`
+    ");
+    place.write(
+        "local.txt",
+        "JobID|Submit|Start|End|TimelimitRaw|NNodes\n1|2023-01-01T00:00:00|None|None|60|1\n",
+    );
+    insta::assert_snapshot!(place.run("provision trace local.txt -o other"), @"
+    exit 2
+    error: cannot read the trace `local.txt`
+      caused by: the stamp `2023-01-01T00:00:00` is of local time, and nothing says where
+
+    hint: name the cluster's zone, such as `--tz America/Chicago`
+    ");
+    insta::assert_snapshot!(place.run("provision trace absent -o other"), @"
+    exit 2
+    error: failed to open file `absent`: No such file or directory (os error 2)
+    ");
+    assert!(!place.path("other").exists());
+}
+
+#[test]
+fn another_trace_is_not_replaced_unasked() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    let other = place.run("provision trace jobs.txt.xz -o trace --tz UTC");
+    assert_eq!(other.code, Some(2), "{other}");
+    assert!(other.stderr.contains("exists already"), "{other}");
+    place.stdout("provision trace jobs.txt.xz -o trace --tz UTC --overwrite");
+}
