@@ -11,7 +11,7 @@ use crate::collect::generation;
 use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
-use crate::{dag, nodes, pipelines, sweep};
+use crate::{dag, nodes, pipelines, provision, sweep};
 
 /// A row of a table: a key by its path, and its type. `groups[].cause` is a key of each of `groups`,
 /// `counts.*` a value of the map `counts`.
@@ -212,7 +212,11 @@ fn joined(path: &str, key: &str) -> String {
 /// The beginning of the headings for what `poolcast` prints if it is called with `args`.
 fn heading_begin(args: &str) -> String {
     let words: Vec<&str> = args.split_ascii_whitespace().collect();
-    let verb_words = if words[0] == "sweep" { 2 } else { 1 };
+    let verb_words = if ["sweep", "provision"].contains(&words[0]) {
+        2
+    } else {
+        1
+    };
     let mut begin = format!("`poolcast {}", words[..verb_words].join(" "));
     if words.contains(&"--check") {
         begin.push_str(" --check");
@@ -425,6 +429,22 @@ fn policy_documents() -> PrintedKeys {
     )
 }
 
+/// Of a real cluster, and of an export that is broken.
+fn provision_documents() -> PrintedKeys {
+    let place = provision::place_with_jobs();
+    place.write(
+        "broken",
+        "JobID|Submit|Start|End|TimelimitRaw|NNodes\n1|5|6|7|60|1\nx|5|6|7|60|1\n",
+    );
+    print_all(
+        &place,
+        &[
+            "provision trace jobs.txt.xz -o trace --tz UTC --stats --json",
+            "provision trace broken -o broken-trace --json",
+        ],
+    )
+}
+
 #[test]
 fn every_documented_key_is_printed() {
     let makers = [
@@ -435,6 +455,7 @@ fn every_documented_key_is_printed() {
         running_documents,
         dag_documents,
         policy_documents,
+        provision_documents,
     ];
     let mut printed = PrintedKeys::new();
     std::thread::scope(|scope| {

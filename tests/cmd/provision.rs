@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::place::{Place, files};
 
 /// A place with ten days of a real cluster as `jobs.txt.xz`.
-fn place_with_jobs() -> Place {
+pub(crate) fn place_with_jobs() -> Place {
     let place = Place::new();
     let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/provision/jobs.txt.xz");
     symlink(jobs, place.path("jobs.txt.xz")).expect("linked");

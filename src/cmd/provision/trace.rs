@@ -14,6 +14,9 @@ use crate::provision::trace::{
 use crate::salt::{self, OwnerSalt};
 use crate::{manifest, output};
 
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
 /// Reads the files, writes the trace, prints the counts.
 pub(super) fn run(args: &ProvisionTraceArgs) -> Result<u8> {
     let zone = args.tz.as_deref().map(TraceZone::named).transpose()?;
@@ -28,10 +31,13 @@ pub(super) fn run(args: &ProvisionTraceArgs) -> Result<u8> {
     let trace = JobTrace::open(&args.out)?;
     let statistics = args.stats.then(|| trace_statistics(&trace));
     if args.json {
-        output::print_json(&PrintedTrace {
-            summary: &trace.summary,
-            statistics,
-        })?;
+        output::print_json(
+            SCHEMA_VERSION,
+            &PrintedTrace {
+                summary: &trace.summary,
+                statistics,
+            },
+        )?;
         return Ok(EXIT_DONE);
     }
     output::print(&text::trace::summary(&trace.summary))?;
