@@ -87,9 +87,9 @@ pub(super) fn read_source(
 ) -> Result<SourceContent> {
     let checksum = Arc::new(Mutex::new(Checksum::default()));
     let file = ChecksummedReader::new(fs_err::File::open(path)?, |_| {}, checksum.clone());
-    let found = files::decompress(file).and_then(|plain| match plain {
-        Some(PlainStream { reader, .. }) => Ok(TextLines::new(reader)),
-        None => Ok(TextLines::new(Box::new(std::io::empty()))),
+    let found = files::decompress(file).map(|plain| match plain {
+        Some(PlainStream { reader, .. }) => TextLines::new(reader),
+        None => TextLines::new(Box::new(std::io::empty())),
     });
 
     let mut collector = RowCollector::default();
