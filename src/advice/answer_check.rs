@@ -46,6 +46,43 @@ pub struct AnswerCheck {
     pub answers: Vec<AnswerOutcomes>,
 }
 
+/// How answers given earlier turned out, in few numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerTally {
+    /// The moment of the first answer, epoch ms.
+    pub since_ms: i64,
+    /// Answers of which is known whether they were right.
+    pub decided: usize,
+    /// Those of them that were.
+    pub right: usize,
+    /// Answers to fix a job first or to wait, after which it succeeded: the log does not tell whether
+    /// somebody did so.
+    pub heeded_or_wrong: usize,
+}
+
+impl AnswerCheck {
+    /// Its sums; `None` where no answer was shown to be right or wrong.
+    pub fn tally(&self) -> Option<AnswerTally> {
+        let mut tally = AnswerTally {
+            since_ms: self.since_ms?,
+            decided: 0,
+            right: 0,
+            heeded_or_wrong: 0,
+        };
+        for row in &self.answers {
+            let Some(right) = row.right else {
+                continue;
+            };
+            let is_to_change = matches!(row.action, HoldAction::Fix | HoldAction::Later);
+            let untold = if is_to_change { row.succeeded } else { 0 };
+            tally.right += right;
+            tally.decided += row.decided - untold;
+            tally.heeded_or_wrong += untold;
+        }
+        (tally.decided > 0).then_some(tally)
+    }
+}
+
 /// What came of `given` by the end of `store`. Of several answers to a hold the last one counts.
 pub fn check_answers(given: &[GivenAnswer], store: &EventStore) -> AnswerCheck {
     let mut last: HashMap<HoldOfJob, &GivenAnswer> = HashMap::new();
@@ -122,5 +159,64 @@ impl AnswerOutcomes {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(action: HoldAction, decided: usize, succeeded: usize) -> AnswerOutcomes {
+        let right = match action {
+            HoldAction::Release => Some(succeeded),
+            HoldAction::Leave | HoldAction::None => None,
+            _ => Some(decided - succeeded),
+        };
+        AnswerOutcomes {
+            action,
+            firmness: None,
+            given: decided,
+            not_in_log: 0,
+            still_held: 0,
+            released: decided,
+            decided,
+            succeeded,
+            right,
+        }
+    }
+
+    fn tally(answers: Vec<AnswerOutcomes>) -> Option<AnswerTally> {
+        let check = AnswerCheck {
+            since_ms: Some(7),
+            log_end_ms: 9,
+            answers,
+        };
+        check.tally()
+    }
+
+    #[test]
+    fn what_may_have_been_mended_is_neither_right_nor_wrong() {
+        let rows = vec![
+            row(HoldAction::Release, 10, 8),
+            row(HoldAction::Fix, 20, 5),
+            row(HoldAction::Later, 4, 3),
+            row(HoldAction::Remove, 3, 1),
+            row(HoldAction::None, 100, 50),
+        ];
+        let expected = AnswerTally {
+            since_ms: 7,
+            decided: 10 + 15 + 1 + 3,
+            right: 8 + 15 + 1 + 2,
+            heeded_or_wrong: 8,
+        };
+        assert_eq!(tally(rows), Some(expected));
+    }
+
+    #[test]
+    fn nothing_is_said_where_no_answer_is_decided() {
+        assert_eq!(tally(Vec::new()), None);
+        assert_eq!(tally(vec![row(HoldAction::None, 5, 5)]), None);
+        assert_eq!(tally(vec![row(HoldAction::Release, 0, 0)]), None);
+        assert_eq!(tally(vec![row(HoldAction::Fix, 2, 2)]), None);
     }
 }

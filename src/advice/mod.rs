@@ -20,7 +20,7 @@ mod wording;
 
 pub use action::{AnswerFirmness, HoldAction};
 pub use advice_basis::{AdviceBasis, ModelOrigin, ModelSkill};
-pub use answer_check::{AnswerCheck, AnswerOutcomes, check_answers};
+pub use answer_check::{AnswerCheck, AnswerOutcomes, AnswerTally, check_answers};
 pub use answer_ledger::{GivenAnswer, read_answers, record_answers};
 pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_cause};
 pub use cause_words::fitting_cause;

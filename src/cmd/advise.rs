@@ -59,6 +59,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         tells_ages: output::is_live(),
         call: call_again(args),
         queue: asked.agreement,
+        earlier: asked.earlier,
     };
 
     let is_one_job = matches!(selections[..], [JobSelection::Job(..)]);

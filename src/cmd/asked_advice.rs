@@ -1,13 +1,16 @@
 //! A model, logs and a queue → the advice on all held jobs, and what it rests on.
 
+use std::path::Path;
+
 use anyhow::Result;
 
 use super::advice_sources::AdviceSources;
 use super::logs::read_store;
 use super::trained_run;
 use crate::advice::{
-    self, AdviceBasis, JobAdvice, JobQueue, JobSelection, LogWords, QueueAgreement,
+    self, AdviceBasis, AnswerTally, JobAdvice, JobQueue, JobSelection, LogWords, QueueAgreement,
 };
+use crate::events::EventStore;
 use crate::output;
 
 /// How `advise` asks.
@@ -31,6 +34,8 @@ pub(super) struct AskedAdvice {
     pub(super) all: Vec<JobAdvice>,
     /// How far the log and the queue agree, if the queue was asked.
     pub(super) agreement: Option<QueueAgreement>,
+    /// How answers given earlier turned out, if any was decided.
+    pub(super) earlier: Option<AnswerTally>,
 }
 
 impl AskedAdvice {
@@ -63,11 +68,17 @@ impl AskedAdvice {
             let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
             (all, agreement) = (corrected, Some(found));
         }
+        // Of another moment it is not known what was said before.
+        let earlier = match at_ms {
+            None => earlier_answers(&sources.results, &store),
+            Some(_) => None,
+        };
         advice::check_selections(&store, &all, question.selections, at_ms)?;
         Ok(AskedAdvice {
             basis,
             all,
             agreement,
+            earlier,
         })
     }
     /// Keeps what was `said` beside the run. Where that cannot be, as in a run of somebody else, it is
@@ -79,4 +90,14 @@ impl AskedAdvice {
             ));
         }
     }
+}
+
+/// How the answers that are kept in `results` turned out by the end of `store`. A ledger that cannot
+/// be read says nothing here: who adds to it says why.
+pub(super) fn earlier_answers(results: &Path, store: &EventStore) -> Option<AnswerTally> {
+    let given = advice::read_answers(results).ok()?;
+    if given.is_empty() {
+        return None;
+    }
+    advice::check_answers(&given, store).tally()
 }

@@ -102,6 +102,7 @@ fn text_by_model(args: &AdviseArgs, queue: &JobQueue, now_ms: i64) -> Result<Str
             not_in_queue: 0,
             ..agreement
         }),
+        earlier: asked.earlier,
     };
     asked.record(&sources, &view.chosen);
     if !is_one_job {

@@ -7,13 +7,14 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
+use super::asked_advice::earlier_answers;
 use super::flags::{flag, flags};
 use super::preparation::begin_sweep;
 use super::text::advice::{AdviceDocument, AdviceView};
 use super::text::changes::RunChanges;
 use super::whole_sweep::{refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
-use crate::advice::{self, AdviceBasis, JobAdvice};
+use crate::advice::{self, AdviceBasis, AnswerTally, JobAdvice};
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
@@ -95,7 +96,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         selection: &finished.choices,
         advice: JsonDocument {
             schema_version: text::advice::SCHEMA_VERSION,
-            body: advice_view(&basis, &advice).document(),
+            body: advice_view(&basis, &advice, None).document(),
         },
     };
     let changes = write_report(&config.out, &report)?;
@@ -111,12 +112,18 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     }
     output::print("\nAdvice on the jobs still held when the log ends\n")?;
     logs::read_words(&config)?.add_to(&mut advice);
-    output::print_page(&text::advice_page::page(&advice_view(&basis, &advice)))?;
+    let earlier = earlier_answers(&config.out, &finished.store);
+    let view = advice_view(&basis, &advice, earlier);
+    output::print_page(&text::advice_page::page(&view))?;
     Ok(EXIT_DONE)
 }
 
 /// What is said of all `advice`.
-fn advice_view<'a>(basis: &'a AdviceBasis, advice: &'a [JobAdvice]) -> AdviceView<'a> {
+fn advice_view<'a>(
+    basis: &'a AdviceBasis,
+    advice: &'a [JobAdvice],
+    earlier: Option<AnswerTally>,
+) -> AdviceView<'a> {
     AdviceView {
         basis,
         all: advice,
@@ -127,6 +134,7 @@ fn advice_view<'a>(basis: &'a AdviceBasis, advice: &'a [JobAdvice]) -> AdviceVie
         tells_ages: false,
         call: None,
         queue: None,
+        earlier,
     }
 }
 

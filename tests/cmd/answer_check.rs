@@ -8,7 +8,6 @@ use crate::place::Place;
 fn place() -> Place {
     let place = Place::with_log();
     place.copy("run", "mine");
-    let _ = fs_err::remove_file(place.path("mine/answers.jsonl"));
     let mut log = String::new();
     let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
     liblzma::read::XzDecoder::new(file)
@@ -65,6 +64,29 @@ fn answers_are_held_against_what_came_of_the_jobs() {
         "{check}"
     );
     assert_eq!(check["since_ms"], given["asked_ms"]);
+
+    // The page says it in a line.
+    let page = place.stdout("advise mine --log EventLog.xz");
+    let head = page.split("\n\n").next().expect("a head");
+    let filters = [
+        (r"(?m)^model .*(\n  .*)?", "model ..."),
+        (r"(?m)^note: .*(\n  .*)?", "note: ..."),
+    ];
+    insta::with_settings!({filters => filters}, {
+        insta::assert_snapshot!(head, @"
+        8 held jobs: 3 to fix first, 5 without advice
+        log of localhost: 2026-11-21 01:49 to 2026-11-21 02:26 UTC, 2,119 holds
+        model ...
+        earlier answers: 14 of 14 decided since 2026-11-21 02:14 UTC were right
+        note: ...
+        note: ...
+        ");
+    });
+    let then = place.stdout("advise mine --log EventLog.xz --at 2026-11-21T02:20:00Z");
+    assert!(!then.contains("earlier answers"), "{then}");
+    place.write("mine/answers.jsonl", &first);
+    let undecided = place.stdout("advise mine --log EventLog");
+    assert!(!undecided.contains("earlier answers"), "{undecided}");
 
     // A killed call leaves part of a line.
     place.write("mine/answers.jsonl", &first[..first.len() - 20]);

@@ -38,13 +38,14 @@ impl Place {
         place
     }
 
-    /// A place with the bundled log and what [`SHARED`] made of it: `events`, `tensors` and `run`,
-    /// not to be changed.
+    /// A place with the bundled log and what [`SHARED`] made of it: `events` and `tensors`, not to be
+    /// changed, and a `run` of its own, to which answers are added.
     pub(crate) fn with_run() -> Place {
         let place = Place::with_log();
-        for name in ["events", "tensors", "run"] {
+        for name in ["events", "tensors"] {
             symlink(SHARED.join(name), place.path(name)).expect("linked");
         }
+        place.copy("run", "run");
         place
     }
 

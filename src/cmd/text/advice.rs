@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::advice::{
-    self, AdviceBasis, CauseGroup, HoldAction, JobAdvice, QueueAgreement, asking_words,
-    cause_groups,
+    self, AdviceBasis, AnswerTally, CauseGroup, HoldAction, JobAdvice, QueueAgreement,
+    asking_words, cause_groups,
 };
 use crate::output::{self, LineColour, PageLine};
 
@@ -48,6 +48,8 @@ pub(in crate::cmd) struct AdviceView<'a> {
     pub(in crate::cmd) call: Option<String>,
     /// How far the log and the queue agree, if the queue was asked.
     pub(in crate::cmd) queue: Option<QueueAgreement>,
+    /// How answers given earlier turned out, if any was decided.
+    pub(in crate::cmd) earlier: Option<AnswerTally>,
 }
 
 impl<'a> AdviceView<'a> {
@@ -86,6 +88,9 @@ impl<'a> AdviceView<'a> {
     pub(in crate::cmd) fn basis_lines(&self) -> Vec<PageLine> {
         let mut lines = self.wrapped(LineColour::Dim, &self.log_line());
         lines.extend(self.wrapped(LineColour::Dim, &self.model_line()));
+        if let Some(tally) = self.earlier {
+            lines.extend(self.wrapped(LineColour::Dim, &tally_words(tally)));
+        }
         if let Some(queue) = self.queue {
             lines.extend(self.wrapped(LineColour::Dim, &queue_words(queue)));
         }
@@ -215,6 +220,24 @@ impl<'a> AdviceView<'a> {
     pub(in crate::cmd) fn moment_head(&self) -> &'static str {
         if self.tells_ages { "for" } else { "since" }
     }
+}
+
+/// How answers given earlier turned out.
+fn tally_words(tally: AnswerTally) -> String {
+    let number = |n: usize| output::with_commas(n as u64);
+    let mut words = format!(
+        "earlier answers: {} of {} decided since {} UTC were right",
+        number(tally.right),
+        number(tally.decided),
+        minute(tally.since_ms)
+    );
+    if tally.heeded_or_wrong > 0 {
+        words.push_str(&format!(
+            "; {} to fix first or release later have succeeded",
+            output::counted(tally.heeded_or_wrong, "job")
+        ));
+    }
+    words
 }
 
 /// How far the log and the queue agree.
