@@ -15,6 +15,16 @@ use crate::json_documents;
 /// The bundled log.
 pub(crate) const LOG: &str = "tests/data/gel/EventLog.xz";
 
+/// A printed document as a file has it, which has its version in a manifest.
+pub(crate) fn without_version(document: &serde_json::Value) -> serde_json::Value {
+    let mut document = document.clone();
+    let version = document
+        .as_object_mut()
+        .and_then(|keys| keys.remove("schema_version"));
+    assert!(version.is_some(), "a document has a version");
+    document
+}
+
 /// A fresh directory; the program runs in it, so that no message holds a path of this machine.
 pub(crate) struct Place {
     dir: TempDir,

@@ -475,7 +475,7 @@ fn short_fits_come_in_chunks_and_few_leave_files() {
     assert!(
         info.starts_with(&format!(
             "A.trial = {}\nA.pipeline = lasso\n",
-            best[0]["trial"]
+            best["choices"][0]["trial"]
         )),
         "{info}"
     );
