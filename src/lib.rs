@@ -18,6 +18,7 @@ pub mod temporary;
 pub mod files;
 pub mod archive;
 pub mod config;
+pub mod pager;
 pub mod moment;
 pub mod seed;
 pub mod shard;

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use poolcast::cli::Cli;
-use poolcast::{cmd, error, escape, output};
+use poolcast::{cmd, error, escape, output, pager};
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
@@ -70,6 +70,19 @@ fn filter_of_environment() -> Result<EnvFilter> {
     ))
 }
 
+/// Prints help or the version. Help that is longer than the terminal is shown in a pager.
+fn print_usage(error: &clap::Error) -> Result<()> {
+    if error.kind() != ErrorKind::DisplayHelp || !output::is_live() {
+        return Ok(error.print()?);
+    }
+    let text = error.render();
+    if output::has_colours() {
+        pager::show(&text.ansi().to_string())
+    } else {
+        pager::show(&text.to_string())
+    }
+}
+
 /// Help and the version as clap prints them. Errors repeat what was typed, so that it is escaped.
 fn usage(mut error: clap::Error) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
@@ -77,9 +90,8 @@ fn usage(mut error: clap::Error) -> ExitCode {
         error.kind(),
         DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion
     ) {
-        if let Err(full) = error.print() {
-            let full = anyhow::Error::from(full).context("cannot write to standard output");
-            return ended(Err(full));
+        if let Err(full) = print_usage(&error) {
+            return ended(Err(full.context("cannot write to standard output")));
         }
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(error::EXIT_NEVER));
     }

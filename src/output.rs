@@ -17,18 +17,27 @@ use tracing::level_filters::LevelFilter;
 /// width, in a pipe never. A closed pipe comes back as an error that
 /// [`crate::error::is_broken_pipe`] knows.
 pub fn print(text: &str) -> Result<()> {
-    match width() {
-        Some(width) => print_file(&fold(text, width)),
-        None => print_file(text),
-    }
+    write(&shown_text(text))
+}
+
+/// What [`print`] writes.
+pub fn shown_text(text: &str) -> String {
+    let folded = width().map(|width| fold(text, width));
+    escape::lines(folded.as_deref().unwrap_or(text)).into_owned()
 }
 
 /// Writes the text of a file to stdout, its lines as they are.
 pub fn print_file(text: &str) -> Result<()> {
-    write(&escape::lines(text))
+    write(&shown_file(text))
 }
 
-fn write(text: &str) -> Result<()> {
+/// What [`print_file`] writes.
+pub fn shown_file(text: &str) -> Cow<'_, str> {
+    escape::lines(text)
+}
+
+/// Writes to stdout what is as a terminal may have it.
+pub fn write(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)
@@ -73,10 +82,14 @@ impl PageLine {
     }
 }
 
-/// Writes lines to stdout as they are: in colours on a terminal that has them, unless `NO_COLOR` is
-/// set.
+/// Writes lines to stdout as they are, in colours where [`has_colours`] says so.
 pub fn print_page(lines: &[PageLine]) -> Result<()> {
-    write(&page_text(lines, has_colours()))
+    write(&shown_page(lines))
+}
+
+/// What [`print_page`] writes.
+pub fn shown_page(lines: &[PageLine]) -> String {
+    page_text(lines, has_colours())
 }
 
 /// The lines of a page as a file has them, without colours.
@@ -112,9 +125,18 @@ impl LineColour {
     }
 }
 
-fn has_colours() -> bool {
+/// Whether text has colours: on a terminal that has them, and everywhere with `CLICOLOR_FORCE`, but
+/// never with `NO_COLOR` (<https://bixense.com/clicolors>).
+pub fn has_colours() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    is_live() && !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    let is = |name, value: &str| std::env::var_os(name).is_some_and(|found| found == value);
+    if is_set("NO_COLOR") {
+        return false;
+    }
+    if is_set("CLICOLOR_FORCE") && !is("CLICOLOR_FORCE", "0") {
+        return true;
+    }
+    is_live() && !is("CLICOLOR", "0") && !is("TERM", "dumb")
 }
 
 /// How wide a page is where nothing says it.
@@ -168,15 +190,20 @@ pub fn is_live() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// The columns and lines of the terminal that stdout is; `None` in a pipe.
+pub fn terminal_size() -> Option<(usize, usize)> {
+    let (columns, lines) = terminal_size::terminal_size().filter(|_| is_live())?;
+    Some((usize::from(columns.0.max(1)), usize::from(lines.0)))
+}
+
 /// How many characters a line of the terminal has; `COLUMNS` says so, else the terminal itself.
 /// `None` in a pipe.
 fn width() -> Option<usize> {
     if !is_live() {
         return None;
     }
-    let said = said_columns();
-    let asked = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-    said.or_else(asked).filter(|width| *width >= 20)
+    let asked = || terminal_size().map(|(columns, _)| columns);
+    said_columns().or_else(asked).filter(|width| *width >= 20)
 }
 
 /// Shows `text` on a terminal in place of all that was there.

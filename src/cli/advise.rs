@@ -82,9 +82,9 @@ pub struct AdviceFilterArgs {
     /// Only jobs with this answer
     #[arg(long = "action", value_enum, value_name = "ACTION")]
     pub actions: Vec<ActionFilter>,
-    /// Only jobs of this cause, by the name that commands on the page have for it
-    #[arg(long, value_name = "NAME")]
-    pub cause: Option<String>,
+    /// Only jobs of these causes, by the names that the page has for them, commas between
+    #[arg(long = "cause", value_name = "NAME", value_delimiter = ',')]
+    pub causes: Vec<String>,
 }
 
 /// A hold code, and a subcode if one is named.

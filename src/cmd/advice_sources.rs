@@ -19,6 +19,10 @@ const MOST_QUEUE_BYTES: u64 = 1 << 30;
 /// So many configuration files of a directory are looked at.
 const MOST_CONFIGURATIONS: usize = 100;
 
+/// What to do where no log is found.
+const LOG_HINT: &str =
+    "name the log: --log LOG; `condor_config_val EVENT_LOG` names that of an access point";
+
 /// The artefacts that are a model.
 const MODEL_FORMATS: [&str; 2] = ["run", "fit"];
 
@@ -77,6 +81,17 @@ impl AdviceSources {
             selections,
         })
     }
+}
+
+/// The logs of the run of this directory, with its configuration.
+///
+/// # Errors
+/// Fails where there is no such run, and where it names no log that is there.
+pub(super) fn find_logs_of_run() -> Result<(Config, Vec<PathBuf>)> {
+    let results = find_results().map_err(|error| hinted(error.to_string(), LOG_HINT))?;
+    let config = Config::read(&sweep::resolve_run(&results)?)?;
+    let logs = logs_of_config(&config, &results)?;
+    Ok((config, logs))
 }
 
 /// The run of this directory: one that is here, or the `out` of a configuration file that is here.
@@ -154,8 +169,6 @@ fn outs_of_configurations() -> Result<Vec<PathBuf>> {
 
 /// The logs that the model was made from.
 fn logs_of_config(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
-    let hint =
-        "name the log: --log LOG; `condor_config_val EVENT_LOG` names that of an access point";
     ensure!(
         !config.logs.is_empty(),
         hinted(
@@ -163,7 +176,7 @@ fn logs_of_config(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
                 "the configuration of `{}` names no log to advise on",
                 results.display()
             ),
-            hint
+            LOG_HINT
         )
     );
     for log in &config.logs {
@@ -175,7 +188,7 @@ fn logs_of_config(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
                     log.display(),
                     results.display()
                 ),
-                hint
+                LOG_HINT
             )
         );
     }

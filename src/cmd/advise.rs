@@ -7,13 +7,14 @@ use anyhow::{Result, ensure};
 use super::advice_sources::{AdviceSources, read_queue};
 use super::asked_advice::{AdviceQuestion, AskedAdvice};
 use super::logs::read_store;
-use super::text::advice::{AdviceView, long_text};
+use super::text::advice::{AdviceView, action_word, long_text};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{node_advice, text};
 use crate::advice::{self, JobAdvice, JobSelection, answer_rank, cause_name};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use crate::error::{EXIT_DONE, hinted};
 use crate::output::{self, PageLine};
+use crate::pager;
 
 /// Reads the logs, judges the held jobs, prints the advice; for one job the exit code says what it
 /// is.
@@ -98,20 +99,23 @@ fn print_view(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Res
     if args.ids {
         return output::print_file(&view.ids());
     }
+    pager::show(&view_text(args, view, is_one_job))
+}
+
+/// What people read.
+fn view_text(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> String {
     if args.lists_jobs {
-        return output::print_page(&advice_jobs::job_lines(view));
+        return output::shown_page(&advice_jobs::job_lines(view));
     }
     if is_one_job {
-        output::print(&long_text(view))?;
-        return output::print_page(&view.basis_lines());
+        return long_text(view) + &output::shown_page(&view.basis_lines());
     }
     if args.long {
         let mut head = view.head();
         head.push(PageLine::plain(""));
-        output::print_page(&head)?;
-        return output::print(&long_text(view));
+        return output::shown_page(&head) + &long_text(view);
     }
-    output::print_page(&advice_page::page(view))
+    output::shown_page(&advice_page::page(view))
 }
 
 fn is_selected(selections: &[JobSelection], advice: &JobAdvice) -> bool {
@@ -126,7 +130,7 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
         codes,
         clusters,
         actions,
-        cause,
+        causes,
     } = &args.filter;
     let is_owner = |name: &String| advice.owner.as_ref() == Some(name);
     let is_code = |wanted: &crate::cli::HoldCodeFilter| {
@@ -138,16 +142,14 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
     let is_action = |wanted: &crate::cli::ActionFilter| wanted.action() == advice.action;
 
     // Ids are made to be released: without a choice, only what may be.
-    let is_chosen = !actions.is_empty() || cause.is_some() || names_jobs;
+    let is_chosen = !actions.is_empty() || !causes.is_empty() || names_jobs;
     let is_wanted = !args.ids || is_chosen || advice.action == advice::HoldAction::Release;
     is_wanted
         && (owners.is_empty() || owners.iter().any(is_owner))
         && (codes.is_empty() || codes.iter().any(is_code))
         && (clusters.is_empty() || clusters.contains(&advice.cluster))
         && (actions.is_empty() || actions.iter().any(is_action))
-        && cause
-            .as_ref()
-            .is_none_or(|name| *name == cause_name(advice))
+        && (causes.is_empty() || causes.contains(&cause_name(advice)))
 }
 
 fn sort_jobs(chosen: &mut [&JobAdvice], order: JobOrder) {
@@ -176,12 +178,11 @@ fn call_again(args: &AdviseArgs) -> Option<String> {
         return None;
     }
     let mut call = "poolcast advise".to_owned();
-    let is_job = |run: &str| !Path::new(run).exists() && run.parse::<JobSelection>().is_ok();
     if let Some(run) = &args.run {
-        let run = run.to_str()?;
-        if !is_job(run) {
-            call.push_str(&format!(" {}", quoted(run)));
-        }
+        call.push_str(&format!(" {}", quoted(run.to_str()?)));
+    }
+    for job in &args.jobs {
+        call.push_str(&format!(" {}", quoted(job)));
     }
     for log in &args.logs {
         call.push_str(&format!(" --log {}", quoted(log.to_str()?)));
@@ -192,7 +193,30 @@ fn call_again(args: &AdviseArgs) -> Option<String> {
     if let Some(year) = args.year {
         call.push_str(&format!(" --year {year}"));
     }
+    call.push_str(&chosen_again(args));
     Some(call)
+}
+
+/// The options that choose the same jobs again, but for their causes.
+fn chosen_again(args: &AdviseArgs) -> String {
+    let filter = &args.filter;
+    let mut options = String::new();
+    for owner in &filter.owners {
+        options.push_str(&format!(" --owner {}", quoted(owner)));
+    }
+    for code in &filter.codes {
+        options.push_str(&format!(" --code {}", code.code));
+        if let Some(subcode) = code.subcode {
+            options.push_str(&format!("/{subcode}"));
+        }
+    }
+    for cluster in &filter.clusters {
+        options.push_str(&format!(" --cluster {cluster}"));
+    }
+    for action in &filter.actions {
+        options.push_str(&format!(" --action {}", action_word(action.action())));
+    }
+    options
 }
 
 /// `text` as a shell takes it for one word.

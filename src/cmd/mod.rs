@@ -39,7 +39,7 @@ use anyhow::Result;
 use crate::cli::{ConfigArgs, SweepStep, Verb};
 use crate::config::{Config, DEFAULT, yaml};
 use crate::error::EXIT_DONE;
-use crate::{files, manifest, output};
+use crate::{files, manifest, output, pager};
 
 /// Does what `verb` says with `threads` threads; returns the exit code.
 pub fn run(verb: Verb, threads: usize) -> Result<u8> {
@@ -89,11 +89,12 @@ fn trusts_shards(verb: &Verb) -> bool {
 /// the environment make of them.
 fn print_config(args: &ConfigArgs) -> Result<u8> {
     let config = Config::load(args.file.as_deref(), &BTreeMap::new())?;
-    if args.file.is_none() && is_default(&config)? {
-        output::print_file(DEFAULT)?;
+    let text = if args.file.is_none() && is_default(&config)? {
+        DEFAULT.to_owned()
     } else {
-        output::print_file(&yaml::write(&config)?)?;
-    }
+        yaml::write(&config)?
+    };
+    pager::show(&output::shown_file(&text))?;
     Ok(EXIT_DONE)
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
+use super::advice_sources::find_logs_of_run;
 use super::logs::read_store;
 use super::text;
 use crate::cli::PolicyArgs;
@@ -12,15 +13,34 @@ use crate::config::Config;
 use crate::error::EXIT_DONE;
 use crate::events::EventStore;
 use crate::output;
+use crate::pager;
 use crate::policy::{StudySettings, past_holds, required_share, study_releases};
+
+/// The events that `args` mean, and the configuration: where neither events nor logs are named, those
+/// of the configuration, or of the run of this directory.
+fn read_sources(args: &PolicyArgs) -> Result<(Config, EventStore)> {
+    let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
+    if let Some(events) = &args.events {
+        return Ok((config, EventStore::open(events)?));
+    }
+
+    let (config, logs) = if !args.logs.is_empty() {
+        (config, args.logs.clone())
+    } else if !config.logs.is_empty() {
+        let logs = config.logs.clone();
+        (config, logs)
+    } else {
+        let (of_run, logs) = find_logs_of_run()?;
+        let is_given = args.config.is_some();
+        (if is_given { config } else { of_run }, logs)
+    };
+    let store = read_store(&logs, args.year, &config, None)?;
+    Ok((config, store))
+}
 
 /// Learns from the holds, and prints the expression and what it would have come to.
 pub fn run(args: &PolicyArgs) -> Result<u8> {
-    let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
-    let store = match &args.events {
-        Some(events) => EventStore::open(events)?,
-        None => read_store(&args.logs, args.year, &config, None)?,
-    };
+    let (config, store) = read_sources(args)?;
 
     let settings = StudySettings {
         required_share: required_share(&config.advice),
@@ -37,8 +57,9 @@ pub fn run(args: &PolicyArgs) -> Result<u8> {
         return Ok(EXIT_DONE);
     }
     // What is pasted into a file must not be folded at the width of a terminal.
-    output::print_file(&text::policy::expressions(&study))?;
-    output::print(&text::policy::replay(&study))?;
-    output::print(&text::policy::codes(&study))?;
+    let mut shown = output::shown_file(&text::policy::expressions(&study)).into_owned();
+    shown.push_str(&output::shown_text(&text::policy::replay(&study)));
+    shown.push_str(&output::shown_text(&text::policy::codes(&study)));
+    pager::show(&shown)?;
     Ok(EXIT_DONE)
 }

@@ -156,8 +156,8 @@ impl Config {
             figment = figment.merge(Serialized::defaults(layer));
         }
         refuse_secrets_of_environment()?;
-        // POOLCAST_LOG is the filter of diagnostics, and not a key.
-        let others = ["log", "owner_salt", "owner_salt_file", "file_mode"];
+        // These say how the program behaves, and are no keys.
+        let others = ["log", "pager", "owner_salt", "owner_salt_file", "file_mode"];
         figment = figment.merge(Env::prefixed(PREFIX).ignore(&others).split("__"));
         for (key, value) in flags {
             figment = figment.merge(Serialized::default(key, value));

@@ -45,6 +45,7 @@ pub use sample_words::{
     WindowPlace,
 };
 pub use search_parameters::SearchParameters;
+pub use secrets::SECRET_WORDS;
 pub use states::{StateEvent, StateEvents};
 pub use sweep::{Asha, EarlyTerminate, Hyperband, Method, SweepConfig};
 pub use threshold::Threshold;

@@ -30,20 +30,22 @@ pub(super) fn secret(dict: &Dict, above: &str) -> Option<String> {
     })
 }
 
+/// What the names of secrets end with.
+pub const SECRET_WORDS: [&str; 9] = [
+    "api_key",
+    "apikey",
+    "access_key",
+    "private_key",
+    "password",
+    "passwd",
+    "token",
+    "secret",
+    "credentials",
+];
+
 fn is_secret(key: &str) -> bool {
     let key = key.to_lowercase().replace('-', "_");
-    let words = [
-        "api_key",
-        "apikey",
-        "access_key",
-        "private_key",
-        "password",
-        "passwd",
-        "token",
-        "secret",
-        "credentials",
-    ];
-    words.iter().any(|word| {
+    SECRET_WORDS.iter().any(|word| {
         key.strip_suffix(word)
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
     })

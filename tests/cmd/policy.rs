@@ -123,15 +123,36 @@ fn a_log_without_releases_and_none_at_all() {
     hold code                  holds  releases  succeeded  at least
     12/2 no: too few releases      1         1      100 %      21 %
     ");
+}
+
+#[test]
+fn the_logs_of_a_configuration_or_of_a_run_are_found() {
+    let place = Place::with_log();
     insta::assert_snapshot!(place.run("policy"), @"
     exit 2
-    error: the following required arguments were not provided:
-      <EVENTS>
+    error: there is no run here: looked at this directory, the `out` of its configuration files, and `out`
 
-    Usage: poolcast policy <EVENTS>
-
-    For more information, try '--help'.
+    hint: name the log: --log LOG; `condor_config_val EVENT_LOG` names that of an access point
     ");
+
+    let named = place.stdout("policy --log EventLog.xz");
+    place.write("pool.yaml", "logs: [EventLog.xz]\nout: elsewhere\n");
+    assert_eq!(place.stdout("policy --config pool.yaml"), named);
+
+    // The costs of the run count, where no configuration is named.
+    place.copy("run", "elsewhere");
+    let path = place.path("elsewhere/config.yaml");
+    let config = fs_err::read_to_string(&path).expect("read");
+    let config = config
+        .replace("logs: []", "logs: [EventLog.xz]")
+        .replace("cost: null", "cost: {wasted_run: 1.0, lost_success: 4.0}");
+    fs_err::write(&path, config).expect("written");
+    let costs = "advice: {cost: {wasted_run: 1, lost_success: 4}}\n";
+    place.write("cost.yaml", costs);
+    let by_cost = place.stdout("policy --log EventLog.xz --config cost.yaml");
+    assert!(by_cost.contains("a code pays from 20 % on"), "{by_cost}");
+    assert_eq!(place.stdout("policy"), by_cost);
+    assert_eq!(place.stdout("policy --config cost.yaml"), by_cost);
 }
 
 #[test]

@@ -337,12 +337,14 @@ pub(in crate::cmd) fn owner_words<'a>(
     }
 }
 
-/// All that is known of each job.
+/// All that is known of each job, as stdout is to have it.
 pub(in crate::cmd) fn long_text(view: &AdviceView<'_>) -> String {
-    let blocks: Vec<String> = view
-        .chosen
-        .iter()
-        .map(|one| advice::advice_text(one, view.at_ms))
-        .collect();
+    let mut blocks = Vec::new();
+    for one in &view.chosen {
+        let text = advice::advice_text(one, view.at_ms);
+        let (answer, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        let answer = PageLine::of(action_colour(one.action), answer);
+        blocks.push(output::shown_page(&[answer]) + &output::shown_text(rest));
+    }
     blocks.join("\n")
 }

@@ -56,7 +56,7 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
         for index in range.clone().filter(|&index| shown[index]) {
             lines.extend_from_slice(&blocks[index]);
         }
-        lines.extend(left_out_line(alike, &shown[range]));
+        lines.extend(left_out_line(view, alike, &shown[range]));
     }
     lines
 }
@@ -206,35 +206,63 @@ fn shown_groups(
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&at| (!is_first(at), std::cmp::Reverse(groups[at].jobs.len())));
 
-    // Each answer has a line of its own, and one for what is left out of it.
+    let mut rows = Vec::new();
+    for block in blocks {
+        let of_lines = block
+            .iter()
+            .map(|line| line.text.chars().count().div_ceil(view.width).max(1));
+        rows.push(of_lines.sum::<usize>());
+    }
+    // Each answer has a line of its own.
     let answers = (0..groups.len()).filter(|&at| is_first(at)).count();
-    let mut left = room.saturating_sub(2 * answers);
+    let mut left = room.saturating_sub(answers);
+    if rows.iter().sum::<usize>() <= left {
+        return vec![true; groups.len()];
+    }
+
+    // And what is left out of it has some.
+    left = left.saturating_sub(MOST_COMMAND_LINES * answers);
     let mut shown = vec![false; groups.len()];
     for at in order {
-        let rows: usize = blocks[at]
-            .iter()
-            .map(|line| line.text.chars().count().div_ceil(view.width).max(1))
-            .sum();
-        if rows <= left {
-            left -= rows;
+        if rows[at] <= left {
+            left -= rows[at];
             shown[at] = true;
         }
     }
     shown
 }
 
-/// What of the groups `alike` is not shown.
-fn left_out_line(alike: &[CauseGroup<'_>], shown: &[bool]) -> Option<PageLine> {
-    let (mut causes, mut jobs) = (0, 0);
+/// What of the groups `alike` is not shown, and how to ask for it.
+fn left_out_line(
+    view: &AdviceView<'_>,
+    alike: &[CauseGroup<'_>],
+    shown: &[bool],
+) -> Option<PageLine> {
+    let mut causes = Vec::new();
+    let mut jobs = 0;
     for (group, _) in alike.iter().zip(shown).filter(|(_, shown)| !**shown) {
-        causes += 1;
+        causes.push(group.cause.as_str());
         jobs += group.jobs.len();
     }
-    let text = format!(
-        "  and {} of {}: --action {} --jobs",
-        output::counted(causes, "more cause"),
-        output::counted(jobs, "job"),
-        action_word(alike[0].action)
+    if causes.is_empty() {
+        return None;
+    }
+
+    let count = format!(
+        "  and {} of {}",
+        output::counted(causes.len(), "more cause"),
+        output::counted(jobs, "job")
     );
-    (causes > 0).then(|| PageLine::of(LineColour::Dim, text))
+    let call = view
+        .call
+        .as_deref()
+        .map_or(String::new(), |call| format!("{call} "));
+    let exact = format!("{count}: {call}--cause {}", causes.join(","));
+    let text = if exact.chars().count() <= MOST_COMMAND_LINES * view.width {
+        exact
+    } else {
+        let action = action_word(alike[0].action);
+        format!("{count}, among {call}--action {action} --jobs")
+    };
+    Some(PageLine::of(LineColour::Dim, text))
 }

@@ -1,0 +1,191 @@
+//! The views of `poolcast advise` as people see them: on terminals of two widths, with ages and
+//! colours, with and without a queue, and with three hundred held jobs.
+
+use std::fmt::Write as _;
+
+use crate::place::{Outcome, Place, queue};
+use crate::terminal::run_on_terminal;
+
+/// What differs between processors, or builds: odds and scores, and the digest of the model.
+const FILTERS: [(&str, &str); 5] = [
+    (r"[0-9a-f]{64}", "DIGEST"),
+    (r" *(\d+-)?\d+%", " ##%"),
+    (r"\d\.\d{3,}", "#.###"),
+    (r"\d\.\d{2}\b", "#.##"),
+    (r"unchanged: \d+ %", "unchanged: ## %"),
+];
+
+/// What a terminal of `columns` shows; `\e` stands for the character before a colour.
+fn on_terminal(place: &Place, columns: u16, args: &str) -> String {
+    let call = format!("advise run {args}");
+    let outcome = run_on_terminal(place, &call, (columns, 40), &[("PAGER", "cat")]);
+    outcome.to_string().replace('\u{1b}', "\\e")
+}
+
+/// What a pipe gets, with `COLUMNS` as a shell may say it.
+fn in_pipe(place: &Place, columns: u16, args: &str) -> String {
+    let mut command = place.command(&format!("advise run {args}"));
+    command.env("COLUMNS", columns.to_string());
+    Outcome::of(command.output().expect("the program starts")).to_string()
+}
+
+/// A place with the bundled log and its queue.
+fn place_with_queue() -> Place {
+    let place = Place::with_run();
+    let text = serde_json::to_string(&queue()).expect("JSON");
+    place.write("queue.json", text);
+    place
+}
+
+#[test]
+fn terminals_show_ages_and_colours() {
+    let place = place_with_queue();
+    let views = [
+        ("page", "--log EventLog.xz"),
+        ("page_of_queue", "--log EventLog.xz --queue queue.json"),
+        ("jobs", "--log EventLog.xz --jobs --sort id"),
+        ("long", "--log EventLog.xz --long --action fix"),
+        ("one_job", "--log EventLog.xz 1161.0"),
+        ("none", "--log EventLog.xz --owner nobody"),
+    ];
+    insta::with_settings!({filters => FILTERS}, {
+        for (name, args) in views {
+            for columns in [80, 120] {
+                let shown = on_terminal(&place, columns, args);
+                insta::assert_snapshot!(format!("terminal_{name}_{columns}"), shown);
+            }
+        }
+    });
+}
+
+#[test]
+fn programs_and_pipes_get_the_same_at_any_width() {
+    let place = place_with_queue();
+    let of_queue = "--log EventLog.xz --queue queue.json";
+    insta::with_settings!({filters => FILTERS}, {
+        for (name, args) in [
+            ("jobs", format!("{of_queue} --jobs --sort id")),
+            ("long", format!("{of_queue} --long --action fix")),
+        ] {
+            for columns in [80, 120] {
+                let printed = in_pipe(&place, columns, &args);
+                insta::assert_snapshot!(format!("queue_{name}_{columns}"), printed);
+            }
+        }
+        insta::assert_snapshot!("queue_one_job", in_pipe(&place, 80, &format!("{of_queue} 1161.0")));
+        insta::assert_snapshot!("json", in_pipe(&place, 80, &format!("{of_queue} 1161.0 --json")));
+        insta::assert_snapshot!("ids", in_pipe(&place, 80, "--log EventLog.xz --ids --action none --sort id"));
+    });
+    for args in ["--json", "--ids --action none"] {
+        let args = format!("{of_queue} {args}");
+        assert_eq!(in_pipe(&place, 80, &args), in_pipe(&place, 120, &args));
+    }
+}
+
+#[test]
+fn colours_are_as_the_environment_wants_them() {
+    let place = Place::with_run();
+    let is_coloured = |variables: &[(&str, &str)]| {
+        let mut command = place.command("advise run --log EventLog.xz --jobs");
+        let output = command.envs(variables.iter().copied()).output();
+        Outcome::of(output.expect("it starts"))
+            .stdout
+            .contains('\u{1b}')
+    };
+    assert!(!is_coloured(&[]));
+    assert!(is_coloured(&[("CLICOLOR_FORCE", "1")]));
+    assert!(!is_coloured(&[("CLICOLOR_FORCE", "0")]));
+    assert!(!is_coloured(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    let args = "advise run --log EventLog.xz --jobs";
+    let calm = [("CLICOLOR", "0"), ("PAGER", "cat")];
+    let shown = run_on_terminal(&place, args, (80, 40), &calm);
+    assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
+}
+
+/// The log of three hundred jobs that are held for many reasons: a hundred for one file, each second
+/// cluster of them; fifty that used too much memory; and files of which few jobs miss each.
+fn crowded_log() -> String {
+    let mut log = String::new();
+    for number in 0..300_u32 {
+        let cluster = 100 + number;
+        let (minute, second) = (number / 60, number % 60);
+        let missing = |file: &str| {
+            format!(
+                "Transfer input files failure at access point ap while sending files to execution point slot1@node. \
+                 Details: reading from file /home/ada/in/{file}: (errno 2) No such file or directory\n\tCode 13 Subcode 2"
+            )
+        };
+        let reason = match number % 3 {
+            0 => missing("sample.dat"),
+            1 if number < 150 => {
+                "Error from slot1@node: memory usage exceeded request_memory\n\tCode 34 Subcode 102"
+                    .to_owned()
+            }
+            _ => missing(&format!(
+                "part-{}.dat",
+                char::from(b'a' + (number % 26) as u8)
+            )),
+        };
+        write!(
+            log,
+            "000 ({cluster}.0.0) 2026-11-21 01:{minute:02}:{second:02} Job submitted from host: <10.0.0.1:9618>\n...\n\
+             012 ({cluster}.0.0) 2026-11-21 02:{minute:02}:{second:02} Job was held.\n\t{reason}\n...\n"
+        )
+        .expect("written");
+    }
+    log
+}
+
+#[test]
+fn three_hundred_jobs_fit_on_a_page_which_names_what_it_leaves_out() {
+    let place = Place::with_run();
+    place.write("EventLog", crowded_log());
+    insta::with_settings!({filters => FILTERS}, {
+        for columns in [80, 120] {
+            let page = in_pipe(&place, columns, "--log EventLog");
+            let rows = page.lines().map(|line| line.chars().count().div_ceil(columns.into()).max(1));
+            assert!(rows.sum::<usize>() <= 41, "{page}");
+            insta::assert_snapshot!(format!("crowd_{columns}"), page);
+        }
+    });
+
+    // The commands name all jobs between them, and each just once.
+    let page = place.stdout("advise run --log EventLog");
+    let left_out = page.lines().find_map(|line| {
+        let (count, call) = line.strip_prefix("  and ")?.split_once(": poolcast ")?;
+        Some((count.split_once(" of ")?.1, call))
+    });
+    let (count, call) = left_out.expect("a line");
+    let ids = place.stdout(&format!("{call} --ids"));
+    assert_eq!(format!("{} jobs", ids.lines().count()), count);
+    assert!(!page.contains(ids.lines().next().expect("an id")), "{page}");
+    assert!(place.stdout(call).contains("of 300 held jobs"));
+}
+
+#[test]
+fn a_command_that_is_too_long_asks_for_ids_and_what_cannot_be_asked_again_is_whole() {
+    let place = Place::with_run();
+    place.write("EventLog", crowded_log());
+    let page = place.stdout("advise run --log EventLog --action fix --code 13");
+    let short = page
+        .lines()
+        .find(|line| line.contains("| xargs condor_release"));
+    let (call, _) = short
+        .expect("a command for a hundred jobs")
+        .split_once(" | xargs ")
+        .expect("two commands");
+    let (_, call) = call.split_once("poolcast ").expect("a call");
+    assert!(call.contains("--code 13") && call.contains("--action fix"));
+    assert_eq!(place.stdout(call).lines().count(), 100, "{call}");
+
+    // The log was standard input: nobody can read it again. In a pipe a command is one line.
+    let log = fs_err::File::open(place.path("EventLog")).expect("opened");
+    let mut command = place.command("advise run --log -");
+    let outcome = Outcome::of(command.stdin(log.into_file()).output().expect("it starts"));
+    let whole = outcome
+        .stdout
+        .lines()
+        .find(|line| line.contains("condor_release -constraint"));
+    let whole = whole.unwrap_or_else(|| panic!("no constraint in\n{outcome}"));
+    assert!(whole.len() > 240 && whole.ends_with('\''), "{whole}");
+}
