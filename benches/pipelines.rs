@@ -48,7 +48,7 @@ fn main() -> Result<()> {
         let test = read_table(&dir.join(format!("{}-test.csv", case.table)))?;
 
         let begun = processor_s()?;
-        let fitted = fit_pipeline(&case.pipeline, &case.parameters, &train, 1, &|| false)?;
+        let fitted = fit_pipeline(&case.pipeline, &case.parameters, &train, None, 1, &|| false)?;
         let cpu_s = processor_s()? - begun;
 
         let out = dir.join(number.to_string());

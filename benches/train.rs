@@ -138,13 +138,14 @@ fn main() -> Result<()> {
         [file, ..] => return files::write_atomic(Path::new(file), &[codes, labels].concat()),
     };
     let targets: Vec<f32> = labels.iter().map(|&label| f32::from(label)).collect();
+    let once = vec![1.0; batch_size];
     let batches: Vec<(SampleBatch<'_>, Targets<'_>)> = codes
         .chunks(batch_size * shape.m * shape.j)
         .map(|codes| SampleBatch::new(&shape, codes, &[]))
         .zip(targets.chunks(batch_size))
         .map(|(batch, labels)| {
-            let pos_weight = 1.0;
-            Ok((batch?, Targets { labels, pos_weight }))
+            let weights = &once[..labels.len()];
+            Ok((batch?, Targets { labels, weights }))
         })
         .collect::<Result<_>>()?;
     let mut model = Model::new(find_architecture(model)?, shape, 1)?;

@@ -11,6 +11,8 @@ use safetensors::SafeTensors;
 use safetensors::tensor::Metadata;
 
 const BATCH: usize = 4;
+/// The weights of samples that all count once.
+const ONCE: [f32; 64] = [1.0; 64];
 const ADAM: AdamSettings = AdamSettings {
     learning_rate: 1e-2,
     weight_decay: 0.0,
@@ -72,9 +74,10 @@ impl Case {
     }
 
     fn targets(&self) -> Targets<'_> {
+        let labels = self.numbers("targets").expect("targets");
         Targets {
-            labels: self.numbers("targets").expect("targets"),
-            pos_weight: 1.0,
+            labels,
+            weights: &ONCE[..labels.len()],
         }
     }
 
@@ -93,7 +96,7 @@ impl Case {
                 SampleBatch::new(&self.shape, codes, statics).expect("samples"),
                 Targets {
                     labels,
-                    ..self.targets()
+                    weights: &ONCE[..labels.len()],
                 },
             )
         };

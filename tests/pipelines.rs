@@ -67,7 +67,10 @@ fn train_and_test(rows: &PeerRows) -> (FeatureTable, FeatureTable) {
 }
 
 fn fit_case(case: &PeerCase, table: &FeatureTable, seed: u64) -> FittedPipeline {
-    fit_pipeline(&case.pipeline, &case.parameters, table, seed, &|| false).expect("fitted")
+    fit_pipeline(&case.pipeline, &case.parameters, table, None, seed, &|| {
+        false
+    })
+    .expect("fitted")
 }
 
 /// The pipeline with these hyper-parameters on a hundred rows.
@@ -75,7 +78,7 @@ fn fit_small(pipeline: &str, parameters: Value) -> FittedPipeline {
     let (table, _) = train_and_test(&peer_results().tables["two"]);
     let table = table.select_rows(&(0..100).collect::<Vec<_>>());
     let parameters = serde_json::from_value(parameters).expect("an object");
-    fit_pipeline(pipeline, &parameters, &table, 1, &|| false).expect("fitted")
+    fit_pipeline(pipeline, &parameters, &table, None, 1, &|| false).expect("fitted")
 }
 
 /// Hyper-parameters under which each pipeline is quickly fitted.
@@ -84,6 +87,85 @@ fn quick_parameters(pipeline: &str) -> Value {
         "xgb" | "rf" | "et" => json!({"n_estimators": 8}),
         "nn" => json!({"max_iter": 3, "hidden_layer_sizes": [8]}),
         _ => json!({}),
+    }
+}
+
+/// Hyper-parameters under which every step of a fit sees all rows, and draws none.
+fn whole_parameters(pipeline: &str) -> Value {
+    match pipeline {
+        "xgb" => json!({"n_estimators": 12, "subsample": 1.0, "colsample_bytree": 1.0}),
+        "et" => json!({"n_estimators": 12, "min_samples_leaf": 3}),
+        "nn" => json!({
+            "max_iter": 30, "hidden_layer_sizes": [8], "batch_size": 4096, "alpha": 0.0, "scaler": "none"
+        }),
+        _ => json!({"scaler": "none"}),
+    }
+}
+
+/// scikit-learn's and xgboost's meaning of a weight. The machines' sigmoids and random forests draw rows,
+/// so that no fit on other rows is the same.
+#[test]
+fn a_row_that_counts_twice_is_as_two_rows() {
+    let (table, test) = train_and_test(&peer_results().tables["two"]);
+    let rows: Vec<usize> = (0..120).collect();
+    let twice: Vec<usize> = rows.iter().map(|row| row - row % 3 % 2).collect();
+    let mut counts = vec![0.0; rows.len()];
+    for row in &twice {
+        counts[*row] += 1.0;
+    }
+    let once = table.select_rows(&rows);
+    let repeated = table.select_rows(&twice);
+
+    for pipeline in ["lasso", "ridge", "enet", "xgb", "et", "nn"] {
+        let parameters: HyperParameters =
+            serde_json::from_value(whole_parameters(pipeline)).expect("an object");
+        let fit = |table: &FeatureTable, weights: Option<&[f64]>| {
+            let fitted = fit_pipeline(pipeline, &parameters, table, weights, 1, &|| false);
+            fitted
+                .expect("fitted")
+                .probabilities(&test)
+                .expect("probabilities")
+        };
+        assert_close(
+            pipeline,
+            &fit(&once, Some(&counts)),
+            &fit(&repeated, None),
+            1e-3,
+        );
+        let apart = fit(&once, None)
+            .iter()
+            .zip(fit(&repeated, None))
+            .any(|(a, b)| (a - b).abs() > 0.01);
+        assert!(apart, "{pipeline}: the weights matter");
+    }
+}
+
+#[test]
+fn weights_are_one_a_row() {
+    let (table, _) = train_and_test(&peer_results().tables["two"]);
+    for pipeline in PIPELINE_NAMES {
+        let parameters = serde_json::from_value(quick_parameters(pipeline)).expect("an object");
+        let fit = |weights: Option<&[f64]>| {
+            fit_pipeline(pipeline, &parameters, &table, weights, 1, &|| false)
+        };
+        let once = vec![1.0; table.row_count()];
+        assert_eq!(
+            fit(Some(&once)).expect("fitted"),
+            fit(None).expect("fitted"),
+            "{pipeline}"
+        );
+        let mut more = once.clone();
+        more[3] = 7.5;
+        assert_ne!(
+            fit(Some(&more)).expect("fitted"),
+            fit(None).expect("fitted"),
+            "{pipeline}"
+        );
+        let refused = fit(Some(&once[1..])).expect_err("refused");
+        assert!(
+            format!("{refused:#}").contains("weights for"),
+            "{refused:#}"
+        );
     }
 }
 
@@ -483,8 +565,8 @@ fn a_wish_to_stop_is_heard() {
     for pipeline in PIPELINE_NAMES {
         let asked = AtomicUsize::new(0);
         let stop = || asked.fetch_add(1, Ordering::Relaxed) == 2;
-        let error =
-            fit_pipeline(pipeline, &HyperParameters::new(), &table, 1, &stop).expect_err("stopped");
+        let error = fit_pipeline(pipeline, &HyperParameters::new(), &table, None, 1, &stop)
+            .expect_err("stopped");
         assert!(error.is::<FitStopped>(), "{pipeline}: {error}");
     }
 }
@@ -505,7 +587,8 @@ fn what_is_missing_is_no_obstacle() {
         .for_each(|value| *value = f64::NAN);
     for pipeline in PIPELINE_NAMES {
         let parameters = serde_json::from_value(quick_parameters(pipeline)).expect("an object");
-        let fitted = fit_pipeline(pipeline, &parameters, &table, 1, &|| false).expect("fitted");
+        let fitted =
+            fit_pipeline(pipeline, &parameters, &table, None, 1, &|| false).expect("fitted");
         let probabilities = fitted.probabilities(&test).expect("scored");
         assert!(
             probabilities.iter().all(|p| (0.0..=1.0).contains(p)),
@@ -522,7 +605,8 @@ fn a_class_without_rows_has_probability_zero() {
     for pipeline in PIPELINE_NAMES {
         let parameters: HyperParameters =
             serde_json::from_value(quick_parameters(pipeline)).expect("an object");
-        let fitted = fit_pipeline(pipeline, &parameters, &table, 1, &|| false).expect("fitted");
+        let fitted =
+            fit_pipeline(pipeline, &parameters, &table, None, 1, &|| false).expect("fitted");
         let rows = fitted.probabilities(&test).expect("scored");
         assert!(
             rows.chunks_exact(3)
@@ -540,7 +624,7 @@ fn tables_that_teach_nothing_are_refused() {
         change(&mut table);
         format!(
             "{:#}",
-            fit_pipeline("lasso", &HyperParameters::new(), &table, 1, &|| false)
+            fit_pipeline("lasso", &HyperParameters::new(), &table, None, 1, &|| false)
                 .expect_err("is refused")
         )
     };
@@ -561,6 +645,7 @@ fn tables_that_teach_nothing_are_refused() {
         "lasso",
         &serde_json::from_value(none).expect("an object"),
         &table,
+        None,
         1,
         &|| false,
     );

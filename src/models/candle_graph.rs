@@ -318,8 +318,8 @@ fn loss_slopes(logits: &Tensor, chunk: &LabelledChunk<'_>) -> Result<LossSlopes>
     let numbers = logits.to_vec1::<f32>()?;
     let mut losses = Vec::with_capacity(numbers.len());
     let mut slopes = Vec::with_capacity(numbers.len());
-    for (&logit, &label) in numbers.iter().zip(chunk.labels) {
-        let sample = cross_entropy(logit, label, chunk.pos_weight);
+    for ((&logit, &label), &weight) in numbers.iter().zip(chunk.labels).zip(chunk.weights) {
+        let sample = cross_entropy(logit, label, weight);
         losses.push(sample.loss);
         slopes.push(sample.slope * chunk.scale);
     }

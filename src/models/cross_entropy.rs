@@ -9,13 +9,13 @@ pub(super) struct SampleLoss {
 }
 
 /// `max(x, 0) - x*y + ln(1 + exp(-|x|))` and its derivative by `x`, for the logit `x` and the label
-/// `y`; both are multiplied by `pos_weight` for the label 1.
+/// `y`; both are multiplied by `weight`.
 ///
 /// In this form `exp` cannot overflow.
-pub(super) fn cross_entropy(logit: f32, label: f32, pos_weight: f32) -> SampleLoss {
+pub(super) fn cross_entropy(logit: f32, label: f32, weight: f32) -> SampleLoss {
     let x = f64::from(logit);
     let y = f64::from(label);
-    let weight = 1.0 + (f64::from(pos_weight) - 1.0) * y;
+    let weight = f64::from(weight);
 
     let loss = x.max(0.0) - x * y + (-x.abs()).exp().ln_1p();
     let probability = 1.0 / (1.0 + (-x).exp());

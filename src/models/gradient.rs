@@ -21,19 +21,25 @@ impl Gradient {
     /// The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// Fails when there is no sample, or not a label for each, and where a device does.
+    /// Fails when there is no sample, or not a label and a weight for each, and where a device does.
     pub fn compute(
         &mut self,
         model: &Model,
         batch: &SampleBatch<'_>,
         targets: &Targets<'_>,
     ) -> Result<f64> {
-        ensure!(
-            targets.labels.len() == batch.len(),
-            "{} for {}",
-            output::counted(targets.labels.len(), "target"),
-            output::counted(batch.len(), "sample")
-        );
+        let counts = [
+            (targets.labels.len(), "label"),
+            (targets.weights.len(), "weight"),
+        ];
+        for (count, name) in counts {
+            ensure!(
+                count == batch.len(),
+                "{} for {}",
+                output::counted(count, name),
+                output::counted(batch.len(), "sample")
+            );
+        }
         ensure!(!batch.is_empty(), "there is no sample to learn from");
 
         let flat = model.flat_weights();
@@ -79,6 +85,7 @@ mod tests {
         codes: Vec<u8>,
         statics: Vec<f32>,
         labels: Vec<f32>,
+        weights: Vec<f32>,
     }
 
     impl RandomSamples {
@@ -110,11 +117,13 @@ mod tests {
             let labels = (0..b)
                 .map(|_| f32::from(u8::from(generator.random_bool(0.4))))
                 .collect();
+            let weights = (0..b).map(|_| generator.random_range(0.1..4.0)).collect();
             RandomSamples {
                 shape,
                 codes,
                 statics,
                 labels,
+                weights,
             }
         }
 
@@ -122,10 +131,10 @@ mod tests {
             SampleBatch::new(&self.shape, &self.codes, &self.statics).expect("a batch")
         }
 
-        fn targets(&self, pos_weight: f32) -> Targets<'_> {
+        fn targets(&self) -> Targets<'_> {
             Targets {
                 labels: &self.labels,
-                pos_weight,
+                weights: &self.weights,
             }
         }
     }
@@ -163,7 +172,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn the_engine_agrees_with_the_reference(shape in shapes(), b in 1usize..80, pos_weight in 0.1f32..4.0, seed: u64) {
+        fn the_engine_agrees_with_the_reference(shape in shapes(), b in 1usize..80, seed: u64) {
             let samples = RandomSamples::new(shape, b, seed);
             let batch = samples.batch();
             let model = Model::new(&LSTM, shape, seed).expect("a model");
@@ -171,9 +180,9 @@ mod tests {
             let expected = reference.logits(&batch).expect("logits");
             assert_near(&model.logits(&batch).expect("logits"), &expected, 1e-5, "logits");
             let mut gradient = Gradient::default();
-            let expected_loss = gradient.compute(&reference, &batch, &samples.targets(pos_weight)).expect("a gradient");
+            let expected_loss = gradient.compute(&reference, &batch, &samples.targets()).expect("a gradient");
             let expected = reference.split_by_parameter(gradient.values());
-            let loss = gradient.compute(&model, &batch, &samples.targets(pos_weight)).expect("a gradient");
+            let loss = gradient.compute(&model, &batch, &samples.targets()).expect("a gradient");
             assert!((loss - expected_loss).abs() < 2e-5, "loss {loss}, expected {expected_loss}");
             let found = model.split_by_parameter(gradient.values());
             for ((parameter, found), expected) in model.parameters().iter().zip(&found).zip(&expected) {
@@ -209,7 +218,7 @@ mod tests {
                 pool.install(|| {
                     let mut gradient = Gradient::default();
                     let loss = gradient
-                        .compute(&model, &samples.batch(), &samples.targets(1.0))
+                        .compute(&model, &samples.batch(), &samples.targets())
                         .expect("a gradient");
                     (
                         loss,
@@ -242,7 +251,7 @@ mod tests {
             let mut gradient = Gradient::default();
             let mut compute = |samples: &RandomSamples| {
                 let loss = gradient
-                    .compute(&model, &samples.batch(), &samples.targets(1.0))
+                    .compute(&model, &samples.batch(), &samples.targets())
                     .expect("a gradient");
                 (loss, gradient.values().to_vec())
             };
@@ -251,13 +260,19 @@ mod tests {
             assert_eq!(compute(&few), first);
             let one_label = Targets {
                 labels: &[1.0],
-                pos_weight: 1.0,
+                ..few.targets()
+            };
+            let one_weight = Targets {
+                weights: &[1.0],
+                ..few.targets()
             };
             let no_label = Targets {
                 labels: &[],
-                pos_weight: 1.0,
+                weights: &[],
             };
-            assert!(gradient.compute(&model, &few.batch(), &one_label).is_err());
+            for wrong in [&one_label, &one_weight] {
+                assert!(gradient.compute(&model, &few.batch(), wrong).is_err());
+            }
             let none = SampleBatch::new(&shape, &[], &[]).expect("an empty batch");
             assert!(
                 gradient.compute(&model, &none, &no_label).is_err()
@@ -283,7 +298,7 @@ mod tests {
             let mut model = Model::new(architecture, shape, 4).expect("a model");
             let mut gradient = Gradient::default();
             gradient
-                .compute(&model, &samples.batch(), &samples.targets(1.0))
+                .compute(&model, &samples.batch(), &samples.targets())
                 .expect("a gradient");
             let slope = gradient.values().to_vec();
             let square: f64 = slope.iter().map(|g| f64::from(*g).powi(2)).sum();
@@ -294,7 +309,7 @@ mod tests {
                     .zip(&slope)
                     .for_each(|(weight, g)| *weight += step * g);
                 let loss = gradient
-                    .compute(&model, &samples.batch(), &samples.targets(1.0))
+                    .compute(&model, &samples.batch(), &samples.targets())
                     .expect("a gradient");
                 model
                     .flat_weights_mut()
@@ -329,7 +344,7 @@ mod tests {
                 .expect("a model")
                 .in_candle(&Device::Cpu);
             let loss = Gradient::default()
-                .compute(&model, &samples.batch(), &samples.targets(1.0))
+                .compute(&model, &samples.batch(), &samples.targets())
                 .expect("a gradient");
             assert!(loss.is_finite());
         }
@@ -338,7 +353,7 @@ mod tests {
     /// By hand, the weights being zero: every logit is 0, so the slope of the bias is 1/2 a failure
     /// and -w/2 a success, over all samples.
     #[test]
-    fn successes_count_as_much_as_they_weigh() {
+    fn samples_count_as_much_as_they_weigh() {
         let shape = ModelShape {
             e: 3,
             m: 2,
@@ -350,7 +365,7 @@ mod tests {
         let batch = SampleBatch::new(&shape, &[0, 1, 2, 0, 1, 1], &[]).expect("a batch");
         let targets = Targets {
             labels: &[1.0, 0.0, 1.0],
-            pos_weight: 3.0,
+            weights: &[3.0, 1.0, 3.0],
         };
         let fused = Model::new(&LSTM, shape, 1).expect("a model");
         for mut model in [fused.in_candle(&Device::Cpu), fused] {

@@ -15,9 +15,9 @@ pub(super) const SCORED_ROWS: usize = 32;
 pub struct Targets<'a> {
     /// `[b]`, each 0 or 1.
     pub labels: &'a [f32],
-    /// How many times a sample with the label 1 counts, in the sum of the losses alone, as in
-    /// PyTorch's `BCEWithLogitsLoss`.
-    pub pos_weight: f32,
+    /// How many times each sample counts, in the sum of the losses alone, as in PyTorch's
+    /// `BCEWithLogitsLoss`: `[b]`.
+    pub weights: &'a [f32],
 }
 
 /// Some samples of a batch, with their labels.
@@ -26,7 +26,8 @@ pub(super) struct LabelledChunk<'a> {
     pub(super) batch: SampleBatch<'a>,
     /// `[rows]`, each 0 or 1.
     pub(super) labels: &'a [f32],
-    pub(super) pos_weight: f32,
+    /// How many times each counts, `[rows]`.
+    pub(super) weights: &'a [f32],
     /// What one sample counts in the gradient: 1 of all samples of the batch.
     pub(super) scale: f32,
 }
@@ -43,11 +44,16 @@ impl<'a> LabelledChunk<'a> {
         batch
             .split_into_chunks(shape, rows)
             .into_iter()
-            .zip(targets.labels.chunks(rows))
-            .map(|(batch, labels)| LabelledChunk {
+            .zip(
+                targets
+                    .labels
+                    .chunks(rows)
+                    .zip(targets.weights.chunks(rows)),
+            )
+            .map(|(batch, (labels, weights))| LabelledChunk {
                 batch,
                 labels,
-                pos_weight: targets.pos_weight,
+                weights,
                 scale,
             })
             .collect()

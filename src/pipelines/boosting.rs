@@ -21,7 +21,8 @@ use super::trees::split::SplitRule;
 use super::trees::tree::DecisionTree;
 use crate::output::counted;
 
-/// What derivatives are multiples of. None is larger than 1.
+/// What derivatives are multiples of, by the largest weight of a row. Of a row that counts once none is
+/// larger than 1.
 const GRADIENT_UNIT: f64 = 1.0 / (1 << 30) as f64;
 /// A split that gains less does so by rounding: xgboost's `kRtEps`.
 const MIN_GAIN: f64 = 1e-6;
@@ -62,7 +63,7 @@ impl BoostedTrees {
         run: FitRun<'_>,
     ) -> Result<BoostedTrees> {
         let TrainingSet { x, labels } = training;
-        let grower = RoundGrower::new(settings, x);
+        let grower = RoundGrower::new(settings, training);
         let mut boosted = BoostedTrees {
             base: base_logits(labels),
             trees: Vec::new(),
@@ -79,7 +80,7 @@ impl BoostedTrees {
             for (output, class) in output_classes(labels.class_count).into_iter().enumerate() {
                 let of_output = probabilities.iter().copied().skip(output).step_by(outputs);
                 let p: Vec<f64> = of_output.collect();
-                let grown = grower.grow_tree(&sample, &p, labels.y, class, outputs);
+                let grown = grower.grow_tree(&sample, &p, labels, class);
 
                 add_scores(&mut logits, &grown.tree, x, output, outputs);
                 add_scaled(&mut boosted.gains, 1.0, &grown.gains);
@@ -103,16 +104,16 @@ impl BoostedTrees {
 /// The logits that give every row the shares of the classes, `[o]`.
 fn base_logits(labels: ClassLabels<'_>) -> Vec<f64> {
     let mut counts = vec![0.0; labels.class_count];
-    for class in labels.y {
-        counts[*class as usize] += 1.0;
+    for (class, weight) in labels.y.iter().zip(labels.weights) {
+        counts[*class as usize] += weight;
     }
 
     // One logit stands for the second class alone: its odds.
     if let [first, second] = counts[..] {
         return vec![f64::ln(second / first)];
     }
-    let rows = labels.y.len() as f64;
-    counts.iter().map(|count| f64::ln(count / rows)).collect()
+    let all: f64 = counts.iter().sum();
+    counts.iter().map(|count| f64::ln(count / all)).collect()
 }
 
 /// The probability of each output's class, `[n, o]`, from logits `[n, o]`.
@@ -142,13 +143,14 @@ struct RoundGrower {
 }
 
 impl RoundGrower {
-    fn new(settings: &BoostingSettings, x: &ColumnMatrix) -> RoundGrower {
+    fn new(settings: &BoostingSettings, training: TrainingSet<'_>) -> RoundGrower {
+        let x = training.x;
         let rule = SplitRule {
             reg_lambda: settings.reg_lambda,
             reg_alpha: settings.reg_alpha,
             min_gain: settings.gamma.max(MIN_GAIN),
             min_child_weight: settings.min_child_weight,
-            unit: GRADIENT_UNIT,
+            unit: GRADIENT_UNIT * training.labels.largest_weight(),
         };
         RoundGrower {
             columns: bin_columns(x),
@@ -180,17 +182,22 @@ impl RoundGrower {
         &self,
         sample: &RoundSample,
         p: &[f64],
-        y: &[u32],
+        labels: ClassLabels<'_>,
         class: u32,
-        outputs: usize,
     ) -> GrownTree {
-        let factor = if outputs == 1 { 1.0 } else { 2.0 };
+        let factor = if output_count(labels.class_count) == 1 {
+            1.0
+        } else {
+            2.0
+        };
+        let unit = self.settings.rule.unit;
         let mut rows = Vec::with_capacity(sample.rows.len());
         for row in sample.rows.iter().copied() {
             let p = p[row];
-            let gradient = p - f64::from(y[row] == class);
-            let hessian = factor * p * (1.0 - p);
-            rows.push(SampledRow::new(row, gradient, hessian, GRADIENT_UNIT));
+            let weight = labels.weights[row];
+            let gradient = weight * (p - f64::from(labels.y[row] == class));
+            let hessian = weight * factor * p * (1.0 - p);
+            rows.push(SampledRow::new(row, gradient, hessian, unit));
         }
         let choice = SplitColumns::Fixed(&sample.columns);
         grow_tree(&self.settings, &self.columns, choice, rows)

@@ -15,6 +15,7 @@ use super::solvers::labels::ClassLabels;
 use super::solvers::stop::StopSignal;
 use super::steps::{MissingValues, PreprocessingSteps, StepSettings};
 use crate::error::hinted;
+use crate::output::counted;
 use crate::tables::FeatureTable;
 
 /// A pipeline with everything it learnt from its training rows: what to put where a value is
@@ -40,7 +41,9 @@ pub struct FittedPipeline {
 /// Two classes and more are handled as scikit-learn and xgboost do by default: one logit or softmax
 /// for `lasso`, `ridge`, `enet`, `xgb` and `nn`; one machine for each pair of classes, their
 /// probabilities coupled, for `svc`; trees that vote for `rf`. The same seed gives the same model,
-/// whatever the number of threads. `stop` is asked between iterations, trees and epochs.
+/// whatever the number of threads. Each row counts as often as `weights` `[n]` says, as with
+/// scikit-learn's `sample_weight`; all count once where there are none. `stop` is asked between
+/// iterations, trees and epochs.
 ///
 /// # Errors
 /// Fails with [`super::FitStopped`] once `stop` says so; as [`effective_hyper_parameters`] does; on
@@ -50,6 +53,7 @@ pub fn fit_pipeline(
     pipeline: &str,
     parameters: &HyperParameters,
     table: &FeatureTable,
+    weights: Option<&[f64]>,
     seed: u64,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<FittedPipeline> {
@@ -59,9 +63,18 @@ pub fn fit_pipeline(
     let present = present_classes(table)?;
     let y = places_among(&present, &table.y);
 
+    let once = vec![1.0; y.len()];
+    let weights = weights.unwrap_or(&once);
+    ensure!(
+        weights.len() == y.len(),
+        "{} for {}",
+        counted(weights.len(), "weight"),
+        counted(y.len(), "row")
+    );
     let labels = ClassLabels {
         y: &y,
         class_count: present.len(),
+        weights,
     };
     let run = FitRun {
         seed,

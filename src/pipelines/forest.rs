@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::classifier::{Classifier, FitRun, TrainingSet};
 use super::importances::ColumnImportances;
-use super::solvers::labels::{output_classes, output_count};
+use super::solvers::labels::{ClassLabels, output_classes, output_count};
 use super::solvers::matrix::{ColumnMatrix, add_scaled};
 use super::trees::bins::{BinnedColumn, bin_columns};
 use super::trees::grow::{
@@ -26,6 +26,10 @@ use super::trees::histogram::SampledRow;
 use super::trees::split::SplitRule;
 use super::trees::tree::DecisionTree;
 use crate::output::counted;
+
+/// What derivatives are multiples of, by the largest weight of a row. A row is drawn far fewer times than
+/// the 2,048 that would not fit.
+const WEIGHT_UNIT: f64 = 1.0 / (1 << 20) as f64;
 
 /// How the trees of a forest come to differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +78,8 @@ impl MaxFeatures {
 }
 
 impl ForestSettings {
-    fn grow_settings(self) -> GrowSettings {
+    /// The settings of a tree whose weights are multiples of `unit`.
+    fn grow_settings(self, unit: f64) -> GrowSettings {
         GrowSettings {
             max_depth: self.max_depth.unwrap_or(usize::MAX),
             rule: SplitRule {
@@ -83,7 +88,7 @@ impl ForestSettings {
                 // As in scikit-learn, rows that differ are told apart even if that gains nothing.
                 min_gain: -1.0,
                 min_child_weight: self.min_samples_leaf as f64,
-                unit: 1.0,
+                unit,
             },
             learning_rate: 1.0,
         }
@@ -189,7 +194,9 @@ fn grow_forest(
 ) -> Result<Vec<GrownTree>> {
     let f = columns.len();
     let drawn_count = settings.max_features.count(f);
-    let grow_settings = settings.grow_settings();
+    let labels = training.labels;
+    let unit = WEIGHT_UNIT * labels.largest_weight();
+    let grow_settings = settings.grow_settings(unit);
     (0..settings.n_estimators)
         .into_par_iter()
         .map(|number| {
@@ -197,10 +204,10 @@ fn grow_forest(
             let parts = [i64::from(class), number as i64];
             let (rows, place) = match kind {
                 ForestKind::Random => (
-                    draw_rows(training.labels.y, class, run.seed, &parts),
+                    draw_rows(labels, class, unit, run.seed, &parts),
                     SplitPlace::Best,
                 ),
-                ForestKind::ExtraTrees => (all_rows(training.labels.y, class), SplitPlace::Drawn),
+                ForestKind::ExtraTrees => (all_rows(labels, class, unit), SplitPlace::Drawn),
             };
             let generator = crate::seed::generator(run.seed, "forest columns", &parts);
             let mut drawn = DrawnColumns::new(drawn_count, place, f, generator);
@@ -211,33 +218,40 @@ fn grow_forest(
 }
 
 /// As many rows as there are, drawn with replacement. One that is drawn twice weighs twice.
-fn draw_rows(y: &[u32], class: u32, seed: u64, parts: &[i64]) -> Vec<SampledRow> {
+fn draw_rows(
+    labels: ClassLabels<'_>,
+    class: u32,
+    unit: f64,
+    seed: u64,
+    parts: &[i64],
+) -> Vec<SampledRow> {
+    let n = labels.y.len();
     let mut generator = crate::seed::generator(seed, "forest rows", parts);
-    let mut draws = vec![0_u32; y.len()];
-    for _ in y {
-        draws[generator.random_range(0..y.len())] += 1;
+    let mut draws = vec![0_u32; n];
+    for _ in 0..n {
+        draws[generator.random_range(0..n)] += 1;
     }
 
     let mut rows = Vec::new();
-    for (row, (times, y)) in draws.into_iter().zip(y).enumerate() {
+    for (row, times) in draws.into_iter().enumerate() {
         if times > 0 {
-            rows.push(weighted_row(row, times, *y == class));
+            let weight = f64::from(times) * labels.weights[row];
+            rows.push(weighted_row(row, weight, labels.y[row] == class, unit));
         }
     }
     rows
 }
 
 /// Each row once.
-fn all_rows(y: &[u32], class: u32) -> Vec<SampledRow> {
-    let rows = y.iter().enumerate();
-    rows.map(|(row, y)| weighted_row(row, 1, *y == class))
+fn all_rows(labels: ClassLabels<'_>, class: u32, unit: f64) -> Vec<SampledRow> {
+    let rows = labels.y.iter().zip(labels.weights).enumerate();
+    rows.map(|(row, (y, weight))| weighted_row(row, *weight, *y == class, unit))
         .collect()
 }
 
 /// A row with squared loss, seen from a prediction of 0: the best leaf is the mean.
-fn weighted_row(row: usize, times: u32, is_of_class: bool) -> SampledRow {
-    let weight = f64::from(times);
-    SampledRow::new(row, -weight * f64::from(is_of_class), weight, 1.0)
+fn weighted_row(row: usize, weight: f64, is_of_class: bool, unit: f64) -> SampledRow {
+    SampledRow::new(row, -weight * f64::from(is_of_class), weight, unit)
 }
 
 impl Classifier for TreeForest {

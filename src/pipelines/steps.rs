@@ -363,6 +363,7 @@ mod tests {
         let labels = ClassLabels {
             y: &x.y,
             class_count: 2,
+            weights: &[1.0; 4],
         };
         let run = FitRun {
             seed: 1,

@@ -251,6 +251,8 @@ struct PairRows {
     f: usize,
     /// -1 for the first class, 1 for the second, `[n]`.
     sides: Vec<f64>,
+    /// How much each row counts, `[n]`.
+    weights: Vec<f64>,
     classes: PairClasses,
 }
 
@@ -262,11 +264,14 @@ impl PairRows {
             rows: Vec::new(),
             f,
             sides: Vec::new(),
+            weights: Vec::new(),
             classes,
         };
-        for (row, y) in rows.chunks_exact(f).zip(training.labels.y) {
+        let labels = training.labels;
+        for (at, (row, y)) in rows.chunks_exact(f).zip(labels.y).enumerate() {
             if classes.contains(*y) {
                 pair.rows.extend_from_slice(row);
+                pair.weights.push(labels.weights[at]);
                 pair.sides
                     .push(if *y == classes.second { 1.0 } else { -1.0 });
             }
@@ -299,6 +304,7 @@ impl PairRows {
     ) -> Result<PairMachine> {
         let rows: Vec<f64> = places.iter().flat_map(|i| self.row(*i)).copied().collect();
         let sides: Vec<f64> = places.iter().map(|i| self.sides[*i]).collect();
+        let weights: Vec<f64> = places.iter().map(|i| self.weights[*i]).collect();
         let first_side = *sides.first().context("no rows to fit")?;
 
         let solution = if sides.iter().all(|side| *side == first_side) {
@@ -311,6 +317,7 @@ impl PairRows {
                 rows: &rows,
                 f: self.f,
                 sides: &sides,
+                weights: &weights,
             };
             solve_dual(two_classes, smo, stop)?
         };

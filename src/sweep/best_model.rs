@@ -155,7 +155,7 @@ pub fn resolve_run(path: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::training::{Scores, TrainingStatus};
+    use crate::training::{PooledScores, Scores, TrainingStatus};
 
     const F_MEASURE: Metric = Metric {
         name: MetricName::ValidationFMeasure,
@@ -174,11 +174,16 @@ mod tests {
             epoch: 1,
             train_loss: 0.0,
             validation_loss,
-            validation,
+            validation: validation.clone(),
             is_best: true,
+        };
+        let judged = PooledScores {
+            loss: validation_loss,
+            scores: validation,
         };
         let metrics = TrainingMetrics {
             status,
+            judged: (status == TrainingStatus::Finished).then_some(judged),
             metric: LOSS,
             epochs: 1,
             last: Some(best.clone()),

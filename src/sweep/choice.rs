@@ -173,21 +173,8 @@ impl SplitChoice {
         if best.fit.is_some()
             && let Ok(fitted) = FittedPipeline::open(&trial_dir(&sweep.dir, best.trial))
         {
-            for (name, table) in &tables.evaluate {
-                let probabilities = fitted.probabilities(table)?;
-                let estimate = true_classes(table, HALF).interval(
-                    &self.metric,
-                    &probabilities,
-                    resamples,
-                    seed,
-                );
-                self.evaluation.insert(name.clone(), estimate);
-            }
             let of_test = tested.as_ref().map(|(table, _)| table);
-            let held_out = tables.validate.as_ref().or(of_test);
-            let held_out = held_out.or(tables.evaluate.values().next());
-            let importances = FeatureImportances::compute(&fitted, held_out, &self.metric, seed);
-            self.importances = Some(importances);
+            self.describe_model(sweep, &fitted, &tables, of_test)?;
         }
 
         // Where the predictions of one trial are missing, nothing is known of the luck of the
@@ -199,6 +186,33 @@ impl SplitChoice {
         self.corrected = all
             .filter(|all| !all.is_empty())
             .and_then(|all| corrected_estimate(&self.metric, &tables, &all, resamples, seed));
+        Ok(())
+    }
+}
+
+impl SplitChoice {
+    /// Scores the chosen pipeline `fitted` on further splits, and finds what it depends on, on rows that
+    /// it did not learn from: `of_test` where the others are none.
+    fn describe_model(
+        &mut self,
+        sweep: &SweepFolder,
+        fitted: &FittedPipeline,
+        tables: &FitTables,
+        of_test: Option<&FeatureTable>,
+    ) -> Result<()> {
+        let resamples = sweep.config.evaluation.resamples;
+        let seed = sweep.config.seed;
+        for (name, table) in &tables.evaluate {
+            let probabilities = fitted.probabilities(table)?;
+            let classes = true_classes(table, HALF);
+            let estimate = classes.interval(&self.metric, &probabilities, resamples, seed);
+            self.evaluation.insert(name.clone(), estimate);
+        }
+
+        let held_out = tables.validate.as_ref().or(of_test);
+        let held_out = held_out.or(tables.evaluate.values().next());
+        let importances = FeatureImportances::compute(fitted, held_out, &self.metric, seed);
+        self.importances = Some(importances);
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use rand::Rng as _;
 use super::paths::PREDICTIONS_FILE;
 use crate::config::{Config, CrossValidation, Threshold};
 use crate::manifest::Checksum;
-use crate::pipelines::{FittedPipeline, HyperParameters, effective_hyper_parameters};
+use crate::pipelines::{FittedPipeline, HyperParameters, effective_hyper_parameters, fit_pipeline};
 use crate::shard::{self, Shard, ShardColumn};
 use crate::tables::{
     CrossValidationFold, FeatureTable, JoinedTable, SplitRows, cross_validation_folds,
@@ -19,8 +19,8 @@ use crate::tables::{
 use crate::tensors::TensorSettings;
 use crate::training::{
     Calibration, ClassScores, FIT, FitScores, FitSummary, LearnedHolds, RollingPrediction,
-    RollingPredictions, SampleFit, SuccessRates, TimeCut, check_predictions, logit,
-    pipeline_sha256,
+    RollingPredictions, SampleFit, SuccessRates, TimeCut, check_predictions, cluster_weights,
+    logit, pipeline_sha256,
 };
 use crate::{files, manifest, pipelines};
 
@@ -354,7 +354,11 @@ impl PipelineTask {
     ) -> Result<FittedPipeline> {
         let began = Instant::now();
         let seed = crate::seed::generator(self.seed, "fit", &[number]).random();
-        let fitted = pipelines::fit_pipeline(&self.pipeline, &self.parameters, table, seed, stop);
+        // Rows of tables count once each: their groups need not be clusters of jobs.
+        let is_of_logs = self.split.is_none();
+        let weights = is_of_logs.then(|| cluster_weights(&table.groups));
+        let weights = weights.as_deref();
+        let fitted = fit_pipeline(&self.pipeline, &self.parameters, table, weights, seed, stop);
         seconds.push(began.elapsed().as_secs_f64());
         fitted
     }

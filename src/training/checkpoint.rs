@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::adam::Adam;
+use super::cut_choice::CutChoice;
 use super::epoch::{Epoch, write_history};
 use super::progress::{TrainError, TrainingStopped, TrainingUpdate};
 use super::run_dir::{CHECKPOINT_FILE, CHECKPOINT_FORMAT};
@@ -26,6 +27,8 @@ struct CheckpointNotes {
     /// Of each model: how often its weights were changed.
     steps: Vec<u64>,
     history: Vec<Epoch>,
+    /// Of each model: the epochs as the predictions of the others judge them.
+    judged_by_others: Vec<Vec<Epoch>>,
     batch: usize,
     loss_sum: f64,
 }
@@ -49,6 +52,11 @@ fn write_checkpoint(dir: &Path, key: &str, state: &TrainingState) -> Result<()> 
         key: key.to_owned(),
         steps: state.models.iter().map(|state| state.adam.step).collect(),
         history: state.history.clone(),
+        judged_by_others: state
+            .cut_choices
+            .iter()
+            .map(|choice| choice.epochs.clone())
+            .collect(),
         batch: state.batch,
         loss_sum: state.loss_sum,
     };
@@ -63,12 +71,21 @@ fn write_checkpoint(dir: &Path, key: &str, state: &TrainingState) -> Result<()> 
             }
         }
     }
+    for (number, choice) in state.cut_choices.iter().enumerate() {
+        let logits = ShardColumn::vector(&choice.logits);
+        columns.push((chosen_logits_column(number), logits));
+    }
     shard::write(
         &dir.join(CHECKPOINT_FILE),
         CHECKPOINT_FORMAT,
         &notes,
         columns,
     )
+}
+
+/// The column of what a model predicted after the epoch that the others choose for it.
+fn chosen_logits_column(number: usize) -> String {
+    format!("{number}/chosen_logits")
 }
 
 /// The vectors of one model in a checkpoint, by parameter.
@@ -108,7 +125,7 @@ pub(super) fn read_checkpoint(dir: &Path, key: &str, models: Vec<Model>) -> Resu
     let shard = Shard::open(&path, CHECKPOINT_FORMAT)?;
     let notes: CheckpointNotes = shard.notes()?;
     ensure!(
-        notes.key == key && notes.steps.len() == models.len(),
+        notes.key == key && [notes.steps.len(), notes.judged_by_others.len()] == [models.len(); 2],
         hinted(
             format!(
                 "`{}` belongs to a training on other tensors or with other settings",
@@ -118,6 +135,12 @@ pub(super) fn read_checkpoint(dir: &Path, key: &str, models: Vec<Model>) -> Resu
         )
     );
 
+    let mut cut_choices = Vec::with_capacity(models.len());
+    for (number, epochs) in notes.judged_by_others.into_iter().enumerate() {
+        let logits = shard.column::<f32>(&chosen_logits_column(number))?.to_vec();
+        cut_choices.push(CutChoice { epochs, logits });
+    }
+
     let mut states = Vec::with_capacity(models.len());
     for ((number, model), step) in models.into_iter().enumerate().zip(notes.steps) {
         states.push(read_model_state(&shard, number, model, step)?);
@@ -125,6 +148,7 @@ pub(super) fn read_checkpoint(dir: &Path, key: &str, models: Vec<Model>) -> Resu
     Ok(TrainingState {
         models: states,
         history: notes.history,
+        cut_choices,
         batch: notes.batch,
         loss_sum: notes.loss_sum,
     })

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::calibration::Calibration;
-use super::epoch::Epoch;
+use super::epoch::{Epoch, PooledScores};
 use super::run_dir::METRICS_FILE;
 use crate::config::{Metric, MetricName};
 use crate::manifest;
@@ -42,17 +42,19 @@ pub struct TrainingMetrics {
     /// The one whose weights remain: that with the best value of the watched metric, the first of
     /// equals.
     pub best: Option<Epoch>,
+    /// What its models come to on the samples that they did not learn from, each after the epoch that
+    /// the other time cuts chose: what trials are compared by. Absent without a model.
+    pub judged: Option<PooledScores>,
     /// What was fitted to its logits on the validation samples; absent without a model.
     pub calibration: Option<Calibration>,
 }
 
 impl TrainingMetrics {
-    /// How the training with this `history` went.
+    /// How the training with this `history` went, of which no model remains.
     pub(super) fn new(
         status: TrainingStatus,
         metric: &Metric,
         history: &[Epoch],
-        calibration: Option<Calibration>,
     ) -> TrainingMetrics {
         TrainingMetrics {
             status,
@@ -60,7 +62,8 @@ impl TrainingMetrics {
             epochs: history.len(),
             last: history.last().cloned(),
             best: history.iter().rfind(|epoch| epoch.is_best).cloned(),
-            calibration,
+            judged: None,
+            calibration: None,
         }
     }
 
@@ -74,7 +77,8 @@ impl TrainingMetrics {
 
     /// The value of the model that a sweep chooses by `name`; `None` also where it is not defined.
     pub fn value(&self, name: MetricName) -> Option<f64> {
-        self.of_model()?.watched(name)
+        let judged = self.judged.as_ref()?;
+        judged.scores.watched(name, judged.loss)
     }
 
     /// Reads how the training in `dir` went.

@@ -7,6 +7,8 @@ mod bootstrap;
 mod calibration;
 mod checkpoint;
 mod classes;
+mod cluster_weights;
+mod cut_choice;
 mod early_stopping;
 mod epoch;
 mod evaluate;
@@ -36,7 +38,8 @@ pub(crate) use bootstrap::{SampleGroups, percentile_interval};
 pub use calibration::{Calibration, best_f_measure, choose_threshold};
 pub use checkpoint::{checkpoint_key, copy_checkpoint};
 pub use classes::{ClassScores, class_score};
-pub use epoch::{Epoch, read_history};
+pub use cluster_weights::cluster_weights;
+pub use epoch::{Epoch, PooledScores, read_history};
 pub use evaluate::{
     MethodScores, ModelEvaluation, ScoreInterval, evaluate_run, predict_side, uncalibrated_side,
 };

@@ -46,6 +46,24 @@ impl RollingPredictions {
         self.labels.push(prediction.label);
     }
 
+    /// Those after the cuts for which `is_wanted` says so.
+    pub(super) fn select(&self, is_wanted: impl Fn(usize) -> bool) -> RollingPredictions {
+        let mut selected = RollingPredictions::default();
+        for at in 0..self.samples.len() {
+            let cut = self.cuts[at] as usize;
+            if is_wanted(cut) {
+                selected.push(RollingPrediction {
+                    sample: self.samples[at] as usize,
+                    cluster: self.clusters[at],
+                    cut,
+                    logit: self.logits[at],
+                    label: self.labels[at],
+                });
+            }
+        }
+        selected
+    }
+
     /// The probabilities of success that the logits stand for, without calibration.
     pub fn probabilities(&self) -> Vec<f64> {
         let probability = |logit: &f32| sigmoid(f64::from(*logit));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::baselines::SuccessRates;
 use super::calibration::Calibration;
 use super::early_stopping;
-use super::epoch::Epoch;
+use super::epoch::{Epoch, PooledScores};
 use super::learned_holds::LearnedHolds;
 use super::metrics::{TrainingMetrics, TrainingStatus};
 use super::rolling_predictions::RollingPredictions;
@@ -91,9 +91,11 @@ impl FinishedTraining<'_> {
             ..
         } = self;
         let status = end_status(&state.history, settings);
-        let calibration = Calibration::fit(&predictions, settings.threshold);
-        let metrics =
-            TrainingMetrics::new(status, &settings.metric, &state.history, Some(calibration));
+        let metrics = TrainingMetrics {
+            judged: Some(PooledScores::compute(&predictions)),
+            calibration: Some(Calibration::fit(&predictions, settings.threshold)),
+            ..TrainingMetrics::new(status, &settings.metric, &state.history)
+        };
         let ModelState { model, best, .. } = state.last_model();
         let shape = model.shape;
         let parameters = model.parameters().iter().zip(best);

@@ -13,14 +13,14 @@ use crate::{files, manifest};
 /// Finished trainings.
 pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "run",
-    version: 5,
+    version: 6,
     rebuild: "poolcast train TENSORS -o RUN",
 };
 
 /// Directories of fitted pipelines.
 pub const FIT: ArtefactFormat = ArtefactFormat {
     name: "fit",
-    version: 4,
+    version: 5,
     rebuild: "poolcast sweep run DIR",
 };
 
@@ -34,7 +34,7 @@ pub(super) const MODEL_FORMAT: ArtefactFormat = ArtefactFormat {
 /// The checkpoints of trainings.
 pub(super) const CHECKPOINT_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "checkpoint",
-    version: 4,
+    version: 5,
     rebuild: RUN_FORMAT.rebuild,
 };
 

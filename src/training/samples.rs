@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::cluster_weights::cluster_weights;
 use crate::models::{Architecture, ModelShape, SampleBatch};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 
@@ -75,6 +76,30 @@ impl<'a> SplitSamples<'a> {
             .map(|&sample| f32::from(u8::from(self.labels[sample])))
             .collect()
     }
+}
+
+/// How much each of some samples counts in the loss, `[n]`: by its cluster, see [`cluster_weights`], and
+/// a success `pos_weight` times.
+pub(super) fn loss_weights(
+    samples: &SplitSamples<'_>,
+    learned: &[usize],
+    pos_weight: f64,
+) -> Vec<f32> {
+    let clusters: Vec<u32> = learned
+        .iter()
+        .map(|&sample| samples.clusters[sample])
+        .collect();
+
+    let mut weights = Vec::with_capacity(learned.len());
+    for (&sample, by_cluster) in learned.iter().zip(cluster_weights(&clusters)) {
+        let by_label = if samples.labels[sample] {
+            pos_weight
+        } else {
+            1.0
+        };
+        weights.push((by_cluster * by_label) as f32);
+    }
+    weights
 }
 
 /// How many static features a model takes of samples with these settings.

@@ -1,7 +1,10 @@
 //! The state of a training between two batches.
 
 use super::adam::Adam;
+use super::cut_choice::CutChoice;
 use super::epoch::Epoch;
+use super::rolling_predictions::RollingPredictions;
+use crate::config::Metric;
 use crate::models::Model;
 
 /// A model on its way, and its optimiser.
@@ -33,6 +36,8 @@ pub(super) struct TrainingState {
     pub(super) models: Vec<ModelState>,
     /// The epochs so far.
     pub(super) history: Vec<Epoch>,
+    /// For each model, the epoch that the predictions of the others choose.
+    pub(super) cut_choices: Vec<CutChoice>,
     /// Batches that the epoch after these has learned from, over all models in their order.
     pub(super) batch: usize,
     /// The sum of the loss over their samples.
@@ -43,6 +48,7 @@ impl TrainingState {
     /// Before the first batch of models that all begin with the same weights.
     pub(super) fn new(models: Vec<Model>) -> TrainingState {
         TrainingState {
+            cut_choices: vec![CutChoice::default(); models.len()],
             models: models.into_iter().map(ModelState::new).collect(),
             history: Vec::new(),
             batch: 0,
@@ -58,6 +64,18 @@ impl TrainingState {
     /// The model that remains.
     pub(super) fn last_model(&self) -> &ModelState {
         self.models.last().expect("there is a model at least")
+    }
+
+    /// Takes note of what the models predict after the epoch at work, for each cut on its own.
+    pub(super) fn observe_cuts(
+        &mut self,
+        train_loss: f64,
+        predictions: &RollingPredictions,
+        metric: &Metric,
+    ) {
+        for (cut, choice) in self.cut_choices.iter_mut().enumerate() {
+            choice.observe(cut, train_loss, predictions, metric);
+        }
     }
 
     /// Ends the epoch at work.

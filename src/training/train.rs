@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 
 use super::adam::AdamSettings;
-use super::calibration::best_f_measure;
 use super::checkpoint::{CheckpointWriter, ProgressListener, read_checkpoint};
+use super::cut_choice::chosen_predictions;
 use super::early_stopping;
 use super::epoch::{Epoch, read_history, write_history};
 use super::learned_holds::LearnedHolds;
@@ -18,9 +18,8 @@ use super::progress::{NonFiniteLoss, TrainError, TrainingUpdate};
 use super::rolling_predictions::{RollingPrediction, RollingPredictions};
 use super::run::{FinishedTraining, TrainingRun};
 use super::run_dir::{CHECKPOINT_FILE, RUN_FORMAT, remove_training, reopen_training};
-use super::samples::{SplitSamples, static_feature_count};
+use super::samples::{SplitSamples, loss_weights, static_feature_count};
 use super::score::score_some;
-use super::scores::{Scores, mean_cross_entropy};
 use super::settings::TrainingSettings;
 use super::state::TrainingState;
 use super::time_cuts::{LEARNED_SIDES, TimeCut, learned_sides, time_cuts};
@@ -140,8 +139,13 @@ impl TrainingTask<'_> {
         let TrainingTask { settings, key, .. } = self;
         let mut state = self.start_or_resume(dir, mode, device)?;
         let shape = state.last_model().model.shape;
+        let samples = SplitSamples::new(self.dataset, self.sides, shape)?;
+        let pos_weight = settings.parameters.pos_weight;
+        let weights = self.cuts.iter();
+        let weights = weights.map(|cut| loss_weights(&samples, &cut.learned, pos_weight));
         let learned = LearnedSamples {
-            samples: SplitSamples::new(self.dataset, self.sides, shape)?,
+            weights: weights.collect(),
+            samples,
             cuts: self.cuts,
             repeated: self.repeated,
         };
@@ -153,7 +157,7 @@ impl TrainingTask<'_> {
         let trained = train_epochs(&mut state, &learned, settings, ends, &mut checkpoints);
         if let Err(TrainError::NonFinite(_)) = trained {
             let status = TrainingStatus::NonFinite;
-            TrainingMetrics::new(status, &settings.metric, &state.history, None).write(dir)?;
+            TrainingMetrics::new(status, &settings.metric, &state.history).write(dir)?;
         }
         trained?;
 
@@ -174,6 +178,8 @@ impl TrainingTask<'_> {
 struct LearnedSamples<'a> {
     samples: SplitSamples<'a>,
     cuts: Vec<TimeCut>,
+    /// For each cut, how much each sample that is learned from counts in the loss.
+    weights: Vec<Vec<f32>>,
     repeated: Option<RepeatedTraining>,
 }
 
@@ -183,11 +189,12 @@ impl LearnedSamples<'_> {
         self.cuts.iter().map(|cut| cut.learned.len()).sum()
     }
 
-    /// What is known to be predicted of samples that were not learned from.
+    /// What is known to be predicted of samples that were not learned from: after the epoch that the
+    /// other cuts chose.
     fn known_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
         match self.repeated {
             Some(repeated) => Ok(repeated.predictions),
-            None => self.predict(state),
+            None => Ok(chosen_predictions(self.predict(state)?, &state.cut_choices)),
         }
     }
 
@@ -228,6 +235,7 @@ fn train_epochs(
         })?;
 
         let epoch = judge_epoch(state, &predictions, learned, settings)?;
+        state.observe_cuts(epoch.train_loss, &predictions, &settings.metric);
         state.end_epoch(epoch);
         checkpoints.after_epoch(state)?;
     }
@@ -243,8 +251,7 @@ fn train_epoch(
     checkpoints: &mut CheckpointWriter<'_>,
 ) -> Result<(), TrainError> {
     let epoch = state.epoch();
-    let parameters = &settings.parameters;
-    let adam_settings = AdamSettings::from(parameters);
+    let adam_settings = AdamSettings::from(&settings.parameters);
     let batches = epoch_batches(learned, settings, epoch);
     let batch_count = batches.len();
     let mut seen: usize = batches[..state.batch.min(batch_count)]
@@ -255,7 +262,7 @@ fn train_epoch(
     for batch in batches.iter().skip(state.batch) {
         let targets = Targets {
             labels: &learned.samples.labels_of(&batch.samples),
-            pos_weight: parameters.pos_weight as f32,
+            weights: &batch.weights,
         };
         let at_work = &mut state.models[batch.model];
         let loss = learned.samples.with_batch(&batch.samples, |batch| {
@@ -283,6 +290,8 @@ struct LearnedBatch {
     /// The place of the model in [`TrainingState::models`].
     model: usize,
     samples: Vec<usize>,
+    /// How much each sample counts in the loss.
+    weights: Vec<f32>,
 }
 
 /// The steps of an epoch: model after model, each over its samples in an order of its own.
@@ -295,8 +304,12 @@ fn epoch_batches(
     for (model, cut) in learned.cuts.iter().enumerate() {
         let order = shuffled_samples(cut.learned.len(), settings.seed, epoch);
         for batch in order.chunks(settings.parameters.batch_size) {
-            let samples = batch.iter().map(|&at| cut.learned[at]).collect();
-            batches.push(LearnedBatch { model, samples });
+            let weights = &learned.weights[model];
+            batches.push(LearnedBatch {
+                model,
+                samples: batch.iter().map(|&at| cut.learned[at]).collect(),
+                weights: batch.iter().map(|&at| weights[at]).collect(),
+            });
         }
     }
     batches
@@ -331,25 +344,11 @@ fn judge_epoch(
         });
     }
 
-    let labels = &predictions.labels;
-    let validation_loss = mean_cross_entropy(&predictions.logits, labels);
-    if !validation_loss.is_finite() {
+    let judged = Epoch::judge(&state.history, train_loss, predictions, &settings.metric);
+    if !judged.validation_loss.is_finite() {
         return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
     }
-
-    let probabilities = predictions.probabilities();
-    let mut epoch = Epoch {
-        epoch,
-        train_loss,
-        validation_loss,
-        validation: Scores {
-            f_measure: best_f_measure(&probabilities, labels),
-            ..Scores::compute(&probabilities, labels, 0.5)
-        },
-        is_best: false,
-    };
-    epoch.is_best = early_stopping::is_best(&state.history, &epoch, &settings.metric);
-    Ok(epoch)
+    Ok(judged)
 }
 
 /// The finished training in `dir`, if it is the one called `key` and need not go on. One that a

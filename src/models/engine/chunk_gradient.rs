@@ -76,8 +76,8 @@ impl ChunkGradient {
         self.d_states[..m * rows * width].fill(0.0);
         let d_last = self.d_states[(m - 1) * rows * width..].chunks_exact_mut(width);
         for (row, (state, d_state)) in last.chunks_exact(width).zip(d_last).enumerate() {
-            let sample =
-                cross_entropy(activations.logits[row], chunk.labels[row], chunk.pos_weight);
+            let logit = activations.logits[row];
+            let sample = cross_entropy(logit, chunk.labels[row], chunk.weights[row]);
             self.loss += sample.loss;
 
             let d = sample.slope * chunk.scale;

@@ -22,6 +22,8 @@ pub(super) struct TrainingBatch {
     rows: Tensor,
     /// 1 for the class of each output, `[b, o]`.
     truth: Tensor,
+    /// How much each row counts, `[b, 1]`.
+    weights: Tensor,
 }
 
 impl TrainingRows<'_> {
@@ -30,8 +32,10 @@ impl TrainingRows<'_> {
         let classes = output_classes(self.labels.class_count);
         let mut values = Vec::with_capacity(places.len() * self.f);
         let mut truth = Vec::with_capacity(places.len() * classes.len());
+        let mut weights = Vec::with_capacity(places.len());
         for place in places {
             values.extend_from_slice(&self.rows[place * self.f..][..self.f]);
+            weights.push(self.labels.weights[*place] as f32);
             let own = self.labels.y[*place];
             truth.extend(
                 classes
@@ -44,6 +48,7 @@ impl TrainingRows<'_> {
         Ok(TrainingBatch {
             rows: Tensor::from_vec(values, (places.len(), self.f), &Device::Cpu)?,
             truth: Tensor::from_vec(truth, shape_of_truth, &Device::Cpu)?,
+            weights: Tensor::from_vec(weights, (places.len(), 1), &Device::Cpu)?,
         })
     }
 }
@@ -101,15 +106,16 @@ impl TrainableNetwork {
             .collect()
     }
 
-    /// The mean log loss of a batch, and `alpha / 2` times the squared weights by the rows of the
+    /// The weighted mean log loss of a batch, and `alpha / 2` times the squared weights by the rows of the
     /// batch: what scikit-learn's `MLPClassifier` minimises.
     pub(super) fn loss(&self, batch: &TrainingBatch, alpha: f64) -> Result<Tensor> {
         let logits = self.logits(batch)?;
         let losses = if batch.truth.dim(1)? == 1 {
-            binary_log_loss(&logits, &batch.truth)?
+            binary_log_losses(&logits, &batch.truth)?
         } else {
-            softmax_log_loss(&logits, &batch.truth)?
+            softmax_log_losses(&logits, &batch.truth)?
         };
+        let losses = losses.mul(&batch.weights)?.sum_all()?;
         let penalty = (self.squared_weights()? * (alpha / 2.0))?;
         let n = batch.truth.dim(0)? as f64;
         Ok(((losses + penalty)? / n)?)
@@ -161,16 +167,16 @@ impl TrainableNetwork {
     }
 }
 
-/// The sum of `ln(1 + exp(logit)) - truth * logit`, where the first term is written so that no
-/// exponential overflows.
-fn binary_log_loss(logits: &Tensor, truth: &Tensor) -> Result<Tensor> {
+/// `ln(1 + exp(logit)) - truth * logit` of each row, `[b, 1]`, where the first term is written so that
+/// no exponential overflows.
+fn binary_log_losses(logits: &Tensor, truth: &Tensor) -> Result<Tensor> {
     let correction = (logits.abs()?.neg()?.exp()? + 1.0)?.log()?;
     let softplus = (logits.relu()? + correction)?;
-    Ok((softplus - (logits * truth)?)?.sum_all()?)
+    Ok((softplus - (logits * truth)?)?)
 }
 
-/// The sum of the negated log probabilities of the true classes.
-fn softmax_log_loss(logits: &Tensor, truth: &Tensor) -> Result<Tensor> {
+/// The negated log probability of the true class of each row, `[b, 1]`.
+fn softmax_log_losses(logits: &Tensor, truth: &Tensor) -> Result<Tensor> {
     let log_probabilities = candle_nn::ops::log_softmax(logits, D::Minus1)?;
-    Ok((log_probabilities * truth)?.sum_all()?.neg()?)
+    Ok((log_probabilities * truth)?.sum_keepdim(D::Minus1)?.neg()?)
 }

@@ -1,12 +1,22 @@
-//! The classes of rows, and the outputs that a model needs for them.
+//! The classes and the weights of rows, and the outputs that a model needs for them.
 
-/// The class of each row.
+/// The class of each row, and how much the row counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClassLabels<'a> {
     /// The class of each row `[n]`, below `class_count`.
     pub(crate) y: &'a [u32],
     /// How many classes there are.
     pub(crate) class_count: usize,
+    /// How many times each row counts in what a fit minimises, `[n]`: scikit-learn's
+    /// `sample_weight`.
+    pub(crate) weights: &'a [f64],
+}
+
+impl ClassLabels<'_> {
+    /// The weight of the row that counts most.
+    pub(crate) fn largest_weight(self) -> f64 {
+        self.weights.iter().copied().fold(0.0, f64::max)
+    }
 }
 
 /// The classes that a model has an output for: of two classes the second alone, else all of them.

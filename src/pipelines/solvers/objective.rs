@@ -1,6 +1,6 @@
 //! What logistic regression minimises.
 //!
-//! scikit-learn's objective of `LogisticRegression`: `C * sum of log losses + l1_ratio * |w|_1 +
+//! scikit-learn's objective of `LogisticRegression`: `C * sum of weighted log losses + l1_ratio * |w|_1 +
 //! (1 - l1_ratio) / 2 * |w|²`, where intercepts are not penalised.
 
 use super::labels::{ClassLabels, output_classes};
@@ -30,6 +30,8 @@ pub(super) struct LogisticObjective {
     pub(super) x: ColumnMatrix,
     /// 1 where a row is of the logit's class, `[o, n]`.
     pub(super) truth: Vec<f64>,
+    /// What the loss of each row is multiplied by, `[n]`: `C` times the row's weight.
+    pub(super) loss_factors: Vec<f64>,
     pub(super) output_count: usize,
     pub(super) penalty: ElasticNetPenalty,
 }
@@ -49,6 +51,11 @@ impl LogisticObjective {
         LogisticObjective {
             x,
             truth,
+            loss_factors: labels
+                .weights
+                .iter()
+                .map(|weight| penalty.c * weight)
+                .collect(),
             output_count: classes.len(),
             penalty,
         }
@@ -60,7 +67,7 @@ impl LogisticObjective {
 
     /// The objective at `weights` `[o, w]`, which make the logits `logits` `[o, n]`.
     pub(super) fn value(&self, weights: &[f64], logits: &[f64]) -> f64 {
-        self.penalty.c * self.log_loss(logits) + self.penalty_value(weights)
+        self.log_loss(logits) + self.penalty_value(weights)
     }
 
     /// The logits `[o, n]` that `weights` `[o, w]` make.
@@ -80,9 +87,10 @@ impl LogisticObjective {
         logits
     }
 
+    /// The sum of the losses of all rows, each multiplied by its factor.
     fn log_loss(&self, logits: &[f64]) -> f64 {
         (0..self.x.n)
-            .map(|row| self.log_loss_of_row(logits, row))
+            .map(|row| self.loss_factors[row] * self.log_loss_of_row(logits, row))
             .sum()
     }
 

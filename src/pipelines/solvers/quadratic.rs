@@ -43,18 +43,23 @@ impl<'a> QuadraticModel<'a> {
         logits: &[f64],
     ) -> QuadraticModel<'a> {
         let x = &objective.x;
-        let c = objective.penalty.c;
+        let factors = &objective.loss_factors;
         let probabilities = objective.probabilities(logits);
 
-        // The gradient by a logit is `C * (p - y)`, the second derivative `C * p * (1 - p)`.
+        // With the factor `c` of a row its gradient by a logit is `c * (p - y)`, the second derivative
+        // `c * p * (1 - p)`.
         let mut start_gradient = Vec::with_capacity(start.len());
         let mut curvatures = Vec::with_capacity(start.len());
         for (p, truth) in probabilities
             .chunks_exact(x.n)
             .zip(objective.truth.chunks_exact(x.n))
         {
-            let errors: Vec<f64> = p.iter().zip(truth).map(|(p, y)| c * (p - y)).collect();
-            let variances: Vec<f64> = p.iter().map(|p| c * p * (1.0 - p)).collect();
+            let mut errors = Vec::with_capacity(x.n);
+            let mut variances = Vec::with_capacity(x.n);
+            for ((p, y), c) in p.iter().zip(truth).zip(factors) {
+                errors.push(c * (p - y));
+                variances.push(c * p * (1.0 - p));
+            }
             for column in (0..x.f).map(|column| x.column(column)) {
                 start_gradient.push(dot_product(column, &errors));
                 curvatures.push(weighted_square(column, &variances));
@@ -158,7 +163,8 @@ fn weighted_square(column: &[f64], weights: &[f64]) -> f64 {
 }
 
 /// The second derivatives of the loss by the weight at `place` and every other, `[o, w]`. Of one
-/// logit they are `C * x_i * x_j * p * (1 - p)`, of two logits `-C * x_i * x_j * p * q`.
+/// logit they are `c * x_i * x_j * p * (1 - p)`, of two logits `-c * x_i * x_j * p * q`, where `c` is the
+/// factor of the row.
 fn hessian_row(objective: &LogisticObjective, probabilities: &[f64], place: usize) -> Box<[f64]> {
     let x = &objective.x;
     let output = place / x.f;
@@ -174,7 +180,7 @@ fn hessian_row(objective: &LogisticObjective, probabilities: &[f64], place: usiz
                 } else {
                     -p[row] * own[row]
                 };
-                objective.penalty.c * column[row] * covariance
+                objective.loss_factors[row] * column[row] * covariance
             })
             .collect();
         hessian.extend((0..x.f).map(|other| dot_product(&factors, x.column(other))));

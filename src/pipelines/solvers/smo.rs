@@ -1,7 +1,7 @@
 //! Rows of two classes → the support vector machine that separates them.
 //!
-//! Sequential minimal optimisation of the dual problem, `min 1/2 a'Qa - sum(a)` with `0 <= a <= C`
-//! and `y'a = 0`, where `Q_ij = y_i y_j K_ij`. Each step changes two variables, chosen by second
+//! Sequential minimal optimisation of the dual problem, `min 1/2 a'Qa - sum(a)` with `0 <= a <= w C`
+//! and `y'a = 0`, where `Q_ij = y_i y_j K_ij` and `w` is the row's weight. Each step changes two variables, chosen by second
 //! order information (Fan, Chen and Lin, "Working set selection using second order information for
 //! training support vector machines", Journal of Machine Learning Research 6, 2005: WSS 2).
 //!
@@ -34,6 +34,8 @@ pub(crate) struct TwoClassRows<'a> {
     pub(crate) f: usize,
     /// The class of each row, 1 or -1: `[n]`.
     pub(crate) sides: &'a [f64],
+    /// How many times each row counts, `[n]`.
+    pub(crate) weights: &'a [f64],
 }
 
 /// How the rows are separated.
@@ -41,7 +43,7 @@ pub(crate) struct TwoClassRows<'a> {
 pub(crate) struct SmoSettings {
     /// The kernel.
     pub(crate) kernel: KernelFunction,
-    /// The cost of a row on the wrong side: `C`.
+    /// The cost of a row on the wrong side that counts once: `C`.
     pub(crate) c: f64,
     /// Whether rows at their bound are left out for a while.
     pub(crate) shrinking: bool,
@@ -99,7 +101,8 @@ pub(crate) fn solve_dual(
 struct DualProblem<'a> {
     cache: KernelCache<'a>,
     sides: &'a [f64],
-    c: f64,
+    /// The largest `a` of each row: its weight times `C`.
+    costs: Vec<f64>,
     alphas: Vec<f64>,
     /// `-y * G` of each row, where `G` is the gradient of the dual: how much the objective falls
     /// with a growing `y * a`. It is kept for the active rows alone.
@@ -156,19 +159,26 @@ fn room_to_grow(side: f64, alpha: f64, c: f64) -> f64 {
 impl<'a> DualProblem<'a> {
     /// The problem at `a = 0`, where the gradient is -1 and so the pull of each row is its side.
     fn new(training: TwoClassRows<'a>, settings: SmoSettings) -> DualProblem<'a> {
-        let TwoClassRows { rows, f, sides } = training;
+        let TwoClassRows {
+            rows,
+            f,
+            sides,
+            weights,
+        } = training;
         let n = sides.len();
         let cache = KernelCache::new(settings.kernel, rows, f);
         let diagonal = (0..n).map(|i| cache.diagonal(i)).collect();
+        let costs: Vec<f64> = weights.iter().map(|weight| weight * settings.c).collect();
         let bounds = sides
             .iter()
-            .map(|side| BoundStatus::new(*side, 0.0, settings.c))
+            .zip(&costs)
+            .map(|(side, cost)| BoundStatus::new(*side, 0.0, *cost))
             .collect();
 
         DualProblem {
             cache,
             sides,
-            c: settings.c,
+            costs,
             alphas: vec![0.0; n],
             pulls: sides.to_vec(),
             diagonal,
@@ -227,8 +237,8 @@ impl<'a> DualProblem<'a> {
         let unbounded = (self.pulls[i] - self.pulls[j])
             / pair_curvature(self.diagonal[i], self.diagonal[j], kernel_i[j]);
         let step = unbounded
-            .min(room_to_grow(side_i, self.alphas[i], self.c))
-            .min(room_to_grow(-side_j, self.alphas[j], self.c));
+            .min(room_to_grow(side_i, self.alphas[i], self.costs[i]))
+            .min(room_to_grow(-side_j, self.alphas[j], self.costs[j]));
 
         for k in &self.active {
             self.pulls[*k] -= step * (f64::from(kernel_i[*k]) - f64::from(kernel_j[*k]));
@@ -238,8 +248,9 @@ impl<'a> DualProblem<'a> {
     }
 
     fn change_alpha(&mut self, k: usize, change: f64) {
-        self.alphas[k] = (self.alphas[k] + change).clamp(0.0, self.c);
-        self.bounds[k] = BoundStatus::new(self.sides[k], self.alphas[k], self.c);
+        let cost = self.costs[k];
+        self.alphas[k] = (self.alphas[k] + change).clamp(0.0, cost);
+        self.bounds[k] = BoundStatus::new(self.sides[k], self.alphas[k], cost);
     }
 
     /// Leaves out the rows at a bound that pull further into it than any other row pulls
@@ -373,6 +384,7 @@ mod tests {
             rows: &rows,
             f: 2,
             sides: &sides,
+            weights: &[1.0; 600],
         };
         for kernel in [KernelFunction::Linear, KernelFunction::Rbf { gamma: 0.7 }] {
             for c in [0.01, 1.0, 100.0] {
@@ -410,6 +422,7 @@ mod tests {
             rows: &rows,
             f: 2,
             sides: &sides,
+            weights: &[1.0; 200],
         };
         let settings = SmoSettings {
             kernel: KernelFunction::Linear,

@@ -1,0 +1,38 @@
+//! The clusters of samples → how much each sample counts while a model learns.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// A weight for each sample that is learned from, `[n]`, whose mean is 1.
+///
+/// Jobs of one cluster share their program, their files and their faults: hundreds of holds of one
+/// cluster say little more than ten. So a sample of a cluster with `c` samples counts as `1 / sqrt(c)`
+/// of one that is alone, half-way between counting samples and counting clusters.
+pub fn cluster_weights<T: Eq + Hash>(clusters: &[T]) -> Vec<f64> {
+    let mut counts: HashMap<&T, f64> = HashMap::new();
+    for cluster in clusters {
+        *counts.entry(cluster).or_default() += 1.0;
+    }
+
+    let mut weights: Vec<f64> = clusters
+        .iter()
+        .map(|cluster| 1.0 / counts[cluster].sqrt())
+        .collect();
+    let mean = weights.iter().sum::<f64>() / weights.len().max(1) as f64;
+    weights.iter_mut().for_each(|weight| *weight /= mean);
+    weights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_of_four_counts_twice_as_much_as_one_alone() {
+        let weights = cluster_weights(&[7, 7, 3, 7, 7]);
+        assert!((weights.iter().sum::<f64>() - 5.0).abs() < 1e-12);
+        assert!((weights[2] - 2.0 * weights[0]).abs() < 1e-12);
+        assert_eq!(cluster_weights(&[1, 2, 3]), [1.0; 3]);
+        assert!(cluster_weights::<u32>(&[]).is_empty());
+    }
+}
