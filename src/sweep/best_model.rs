@@ -226,8 +226,8 @@ mod tests {
     fn of_equal_f_measures_the_one_that_ranks_better_wins() {
         let with_area = |number, loss, area| {
             let mut trial = trial(number, Some(loss), Some(0.4));
-            for epoch in trial.metrics.iter_mut().flat_map(|of| &mut of.best) {
-                epoch.validation.roc_auc = Some(area);
+            for judged in trial.metrics.iter_mut().flat_map(|of| &mut of.judged) {
+                judged.scores.roc_auc = Some(area);
             }
             trial
         };

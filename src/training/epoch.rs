@@ -65,6 +65,7 @@ pub struct PooledScores {
     /// The mean cross-entropy.
     pub loss: f64,
     /// The scores before any calibration, as those of an [`Epoch`].
+    #[serde(flatten)]
     pub scores: Scores,
 }
 
