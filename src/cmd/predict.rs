@@ -1,4 +1,4 @@
-//! `poolcast predict`: a fitted pipeline and new rows, or a network and the holds of a log →
+//! `poolcast predict`: a pipeline and the new rows of a table, or a model and the holds of a log →
 //! probabilities.
 
 use std::path::{Path, PathBuf};
@@ -45,9 +45,9 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
     }
 
     let dir = condor::results_directory(&args.run)?;
-    let table = match find_pipeline(&dir, args.split.as_deref())? {
+    let table = match find_table_pipeline(&dir, args.split.as_deref())? {
         Some(dir) => predict_rows(&dir, args)?,
-        None => predict_with_network(&dir, args)?,
+        None => predict_held_jobs(&dir, args)?,
     };
 
     match file {
@@ -80,12 +80,15 @@ fn sets_direction(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The directory of the fitted pipeline that `dir` means: `dir` itself, or that of the best trial
-/// of a sweep over tables. `None` where `dir` holds networks.
-fn find_pipeline(dir: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
+/// The directory of the pipeline over tables that `dir` means: `dir` itself, or that of the best trial
+/// of a sweep over tables. `None` where `dir` means a model of held jobs.
+fn find_table_pipeline(dir: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
     let format = manifest::format_name(dir)?;
     if format.as_deref() == Some(FIT.name) {
-        return Ok(Some(dir.to_owned()));
+        // A pipeline of another version is refused here, with both versions in the message.
+        manifest::read::<serde_json::Value>(dir, FIT)?;
+        let is_over_tables = Config::read(dir)?.data.is_given();
+        return Ok(is_over_tables.then(|| dir.to_owned()));
     }
     if format.as_deref() != Some(SWEEP.name) {
         return Ok(None);
@@ -135,20 +138,7 @@ fn choose_split<'a>(
 
 /// What the pipeline in `dir` says of each row of a table.
 fn predict_rows(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
-    // A pipeline of another version is refused here, with both versions in the message.
-    manifest::read::<serde_json::Value>(dir, FIT)?;
     let config = Config::read(dir)?;
-    ensure!(
-        config.data.is_given(),
-        hinted(
-            format!(
-                "the pipeline in `{}` was fitted on samples of logs",
-                dir.display()
-            ),
-            "name a pipeline over tables, or a network"
-        )
-    );
-
     let table = args.input.as_deref().with_context(|| {
         hinted(
             "a pipeline over tables predicts the rows of a table, and no log",
@@ -179,13 +169,13 @@ fn predict_rows(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     Ok(OutputTable { columns })
 }
 
-/// What the network that `dir` means says of each hold.
-fn predict_with_network(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
+/// What the model that `dir` means says of each hold.
+fn predict_held_jobs(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     ensure!(
         args.split.is_none(),
         hinted(
             "`--split` is for sweeps over tables",
-            "leave it out; a network is one for all holds"
+            "leave it out; one model is for all holds"
         )
     );
 
@@ -206,7 +196,7 @@ fn predict_with_network(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
         }
         _ => bail!(hinted(
             format!(
-                "`{}` holds neither events nor tensors, and a network predicts holds",
+                "`{}` holds neither events nor tensors, and the model predicts holds",
                 input.display()
             ),
             "name a directory that `poolcast parse` or `poolcast tensors` wrote, or logs with `--log LOG`"

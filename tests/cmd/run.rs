@@ -516,6 +516,16 @@ fn a_log_is_enough() {
         );
     }
 
+    // A trial of any kind can be asked, not the best alone.
+    for trial in ["out/trials/trial-0001", "out/trials/trial-0002"] {
+        let asked = format!("predict {trial} --log EventLog.xz --json");
+        let rows = place.json(&asked)["rows"].take();
+        assert!(
+            rows.as_array().is_some_and(|rows| !rows.is_empty()),
+            "{trial}: {rows}"
+        );
+    }
+
     insta::assert_snapshot!(place.run("run"), @"
     exit 2
     error: the following required arguments were not provided:
