@@ -174,7 +174,7 @@ mod tests {
             epoch: 1,
             train_loss: 0.0,
             validation_loss,
-            validation: validation.clone(),
+            validation,
             is_best: true,
         };
         let judged = PooledScores {
