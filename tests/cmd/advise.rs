@@ -515,8 +515,13 @@ fn what_a_model_cannot_know_is_said() {
     place.copy("run", "out/trials/trial-0001");
     place.write("EventLog", submitted(1, "ap9", 50));
     place.write("later", submitted(3, "ap9", 52));
-    let said = place.run("advise out/trials/trial-0001 --log EventLog --log later");
+    let asked = "advise out/trials/trial-0001 --log EventLog --log later";
+    let said = place.run(asked);
     insta::with_settings!({filters => [(r"\d\.\d{2}\b", "#.##"), (r" *(\d+-)?\d+%", " ##%")]}, {
         insta::assert_snapshot!("advice_gap_and_other_access_point", said);
+        let wide = format!("{asked} --jobs");
+        let output = place.command(&wide).env("COLUMNS", "120").output();
+        let said = crate::place::Outcome::of(output.expect("the program starts"));
+        insta::assert_snapshot!("advice_gap_and_other_access_point_jobs_120", said);
     });
 }

@@ -268,6 +268,7 @@ fn no_verb_sends_what_is_hidden_to_a_terminal() {
         &["sweep", "run", "tables"],
         &["sweep", "best", "tables"],
         &["sweep", "best", "tables", "--json"],
+        &["sweep", "list", "tables", "--json"],
         &["sweep", "status", "tables"],
         &["sweep", "init", "column.yaml"],
         &["sweep", "init", "filter.yaml"],
@@ -297,6 +298,12 @@ fn no_verb_sends_what_is_hidden_to_a_terminal() {
             .envs(environment.iter().copied())
             .output()
             .expect("it starts");
+        let is_document = calls.contains(&"--json") && output.status.success();
+        if let Err(error) = serde_json::from_slice::<serde_json::Value>(&output.stdout)
+            && is_document
+        {
+            panic!("{calls:?} is no JSON: {error}");
+        }
         for bytes in [output.stdout, output.stderr] {
             let text =
                 String::from_utf8(bytes).unwrap_or_else(|error| panic!("{calls:?}: {error}"));

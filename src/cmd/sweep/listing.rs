@@ -263,10 +263,9 @@ impl TrialListing {
             }
             TrialListing::Json { is_empty } => {
                 let text = serde_json::to_string(&listed).context("a list is JSON")?;
-                output::print_file(&format!(
-                    "{}\n{text}",
-                    if std::mem::take(is_empty) { "" } else { "," }
-                ))
+                let text = escape::json(&text);
+                let comma = if std::mem::take(is_empty) { "" } else { "," };
+                output::write(&format!("{comma}\n{text}"))
             }
             TrialListing::Csv => output::print_file(&sweep::csv_line(&listed.csv_cells())),
         }
