@@ -42,6 +42,7 @@ pub mod advice;
 pub mod policy;
 pub mod simulate;
 pub mod provision;
+pub mod report;
 
 // The command line.
 pub mod cli;

@@ -10,6 +10,7 @@ mod parse;
 mod policy;
 mod predict;
 mod provision;
+mod report;
 mod run;
 mod shards;
 mod simulate;
@@ -29,6 +30,7 @@ pub use parse::ParseArgs;
 pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
 pub use provision::{ProvisionArgs, ProvisionStep, ProvisionTraceArgs};
+pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use shards::ShardArgs;
 pub use simulate::SimulateArgs;
@@ -147,6 +149,13 @@ pub enum Verb {
     /// Example: poolcast policy --log /var/log/condor/EventLog
     #[command(verbatim_doc_comment)]
     Policy(PolicyArgs),
+    /// Write one HTML page on a run, a sweep or a DAG: what to do with held jobs, the best model, every trial
+    ///
+    /// The page needs no network and no server: it opens from a file, and can be mailed. It has every number of its plots as a table. `poolcast run` leaves one as report.html.
+    ///
+    /// Example: poolcast report out/quickstart -o report.html
+    #[command(verbatim_doc_comment)]
+    Report(ReportArgs),
     /// Predict the classes of new rows with a pipeline, or the outcomes of holds with a network
     ///
     /// A pipeline predicts the probability of each class for every row of a CSV or Parquet table. It finds its columns by name, and reads no target column.

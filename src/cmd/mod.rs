@@ -11,6 +11,7 @@ pub mod parse;
 pub mod policy;
 pub mod predict;
 pub mod provision;
+pub mod report;
 pub mod run;
 pub mod simulate;
 pub mod sweep;
@@ -26,6 +27,7 @@ mod logs;
 mod node_advice;
 mod preparation;
 mod progress;
+mod report_page;
 mod signals;
 mod text;
 pub mod threads;
@@ -59,6 +61,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Advise(args) => advise::run(&args),
         Verb::Policy(args) => policy::run(&args),
+        Verb::Report(args) => report::run(&args),
         Verb::Predict(args) => predict::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
         Verb::Provision(args) => provision::run(&args.step),

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::asked_advice::earlier_answers;
 use super::flags::{flag, flags};
 use super::preparation::begin_sweep;
+use super::report_page::write_page;
 use super::text::advice::{AdviceDocument, AdviceView};
 use super::text::changes::RunChanges;
 use super::whole_sweep::{refit_best, run_to_end};
@@ -20,6 +21,7 @@ use crate::config::Config;
 use crate::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
 use crate::events::{EventStore, StoreSummary};
 use crate::output::JsonDocument;
+use crate::report::{HeldJobs, REPORT_FILE, ReportInputs};
 use crate::sweep::{
     self, BestModel, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig, TrialModel,
     TrialOutcomes, TrialRow, events_dir,
@@ -78,7 +80,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         None,
     )?;
     sweep::write_best_model(&config.out, &config.out, &finished.best)?;
-    let mut advice = advice::advise(
+    let advice = advice::advise(
         &finished.store,
         finished.advisor(),
         &config.advice,
@@ -100,6 +102,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         },
     };
     let changes = write_report(&config.out, &report)?;
+    let held = leave_page(&config, &basis, &advice)?;
     if args.json {
         let report = &report;
         output::print_json(SCHEMA_VERSION, &PrintedReport { report, changes })?;
@@ -111,11 +114,23 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         output::print(&format!("\n{}", changes.text()))?;
     }
     output::print("\nAdvice on the jobs still held when the log ends\n")?;
-    logs::read_words(&config)?.add_to(&mut advice);
     let earlier = earlier_answers(&config.out, &finished.store);
-    let view = advice_view(&basis, &advice, earlier);
+    let view = advice_view(&held.basis, &held.advice, earlier);
     output::print_page(&text::advice_page::page(&view))?;
     Ok(EXIT_DONE)
+}
+
+/// Leaves the page for people in the directory of the run; returns the advice with the words of the
+/// log.
+fn leave_page(config: &Config, basis: &AdviceBasis, advice: &[JobAdvice]) -> Result<HeldJobs> {
+    let mut held = HeldJobs {
+        basis: basis.clone(),
+        advice: advice.to_vec(),
+    };
+    logs::read_words(config)?.add_to(&mut held.advice);
+    let inputs = ReportInputs::read(&config.out, false)?;
+    write_page(&inputs, Some(&held), &config.out.join(REPORT_FILE))?;
+    Ok(held)
 }
 
 /// What is said of all `advice`.

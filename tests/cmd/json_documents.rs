@@ -337,6 +337,8 @@ fn run_documents() -> PrintedKeys {
             "run wild.yaml --json",
             "sweep list out --json",
             "sweep best out --json",
+            "report out --json",
+            "report run --json",
         ],
     ));
     assert_eq!(

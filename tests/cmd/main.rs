@@ -25,6 +25,7 @@ mod policy;
 mod predict;
 mod private;
 mod provision;
+mod report;
 mod run;
 mod simulate;
 mod sweep;

@@ -1,0 +1,147 @@
+// Opens pages of `poolcast report` in Chromium as people do, and fails for what they could not read.
+//   node report.mjs DIRECTORY_FOR_SCREENSHOTS PAGE...
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const require = createRequire(pathToFileURL(process.env.NODE_MODULES + "/"));
+const puppeteer = require("puppeteer-core");
+const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const [pictures, ...pages] = process.argv.slice(2);
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+const VIEWS = [
+  { width: 1280, height: 900, scheme: "light" },
+  { width: 1280, height: 900, scheme: "dark" },
+  { width: 375, height: 812, scheme: "light" },
+  { width: 375, height: 812, scheme: "dark" },
+];
+const faults = [];
+
+// In the page: what is cut, what overlaps, and what cannot be told from its background.
+function findFaults() {
+  const found = [];
+  const round = (box) => [box.left, box.top, box.right, box.bottom].map(Math.round).join(" ");
+  const rgb = (text) => text.match(/[\d.]+/g).slice(0, 3).map(Number);
+  const light = (colour) => {
+    const [r, g, b] = colour.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (a, b) => {
+    const [low, high] = [light(a), light(b)].sort((x, y) => x - y);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const background = rgb(getComputedStyle(document.body).backgroundColor);
+
+  if (document.documentElement.scrollWidth > innerWidth) found.push(`the page is ${document.documentElement.scrollWidth} wide`);
+  for (const svg of document.querySelectorAll("figure > svg")) {
+    const name = svg.querySelector("title").textContent;
+    const frame = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].map((node) => ({ node, box: node.getBoundingClientRect() }));
+    texts.forEach(({ node, box }, at) => {
+      const isCut = box.left < frame.left - 0.5 || box.right > frame.right + 0.5 || box.top < frame.top - 0.5 || box.bottom > frame.bottom + 0.5;
+      if (isCut) found.push(`${name}: "${node.textContent}" is cut (${round(box)} in ${round(frame)})`);
+      if (contrast(rgb(getComputedStyle(node).fill), background) < 4.5) found.push(`${name}: "${node.textContent}" is faint`);
+      for (const other of texts.slice(at + 1)) {
+        const overlaps = box.left < other.box.right - 1 && other.box.left < box.right - 1 && box.top < other.box.bottom - 2 && other.box.top < box.bottom - 2;
+        if (overlaps) found.push(`${name}: "${node.textContent}" and "${other.node.textContent}" overlap`);
+      }
+      if (box.height < 9) found.push(`${name}: "${node.textContent}" is ${box.height.toFixed(1)} high`);
+    });
+    for (const path of svg.querySelectorAll("path:not(.grid)")) {
+      const style = getComputedStyle(path);
+      const colour = style.fill === "none" ? style.stroke : style.fill;
+      const isBand = path.getAttribute("class").startsWith("b");
+      if (!isBand && contrast(rgb(colour), background) < 3) found.push(`${name}: a ${path.getAttribute("class")} is faint`);
+      if (/NaN|inf/i.test(path.getAttribute("d"))) found.push(`${name}: a path has no number`);
+    }
+  }
+  for (const node of document.querySelectorAll("h1, h2, h3, p, dd, dt, li, pre, summary")) {
+    const box = node.getBoundingClientRect();
+    const isHidden = node.className === "skip" || box.width === 0;
+    if (!isHidden && !node.closest(".scroll") && box.right > innerWidth + 1) found.push(`"${node.textContent.slice(0, 60)}" reaches ${Math.round(box.right)}`);
+  }
+  return found;
+}
+
+async function openPage(browser, file, view, hears) {
+  const page = await browser.newPage();
+  page.on("request", (request) => hears.requests.push(request.url()));
+  page.on("console", (message) => hears.messages.push(message.text()));
+  page.on("pageerror", (error) => hears.messages.push(String(error)));
+  await page.setViewport({ width: view.width, height: view.height });
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: view.scheme }]);
+  await page.goto(pathToFileURL(file), { waitUntil: "load" });
+  return page;
+}
+
+async function checkView(browser, file, view) {
+  const name = `${basename(file, ".html")}-${view.width}-${view.scheme}`;
+  const say = (fault) => faults.push(`${name}: ${fault}`);
+  const hears = { requests: [], messages: [] };
+  const begin = performance.now();
+  const page = await openPage(browser, file, view, hears);
+  const loadedMs = performance.now() - begin;
+  if (hears.requests.length !== 1) say(`${hears.requests.length} requests: ${hears.requests.join(" ")}`);
+  if (loadedMs > 5000) say(`it takes ${Math.round(loadedMs)} ms to load`);
+
+  (await page.evaluate(findFaults)).forEach(say);
+  await page.evaluate(axeSource);
+  const axe = await page.evaluate((rules) => window.axe.run(document, { runOnly: rules }), RULES);
+  for (const violation of axe.violations) {
+    say(`${violation.id}: ${violation.help}: ${violation.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+  }
+  await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
+  hears.messages.forEach((message) => say(`console: ${message}`));
+  await page.close();
+  return { name, loadedMs, checked: axe.passes.length };
+}
+
+// A table is sorted with the keyboard alone, and back again.
+async function checkKeyboard(browser, file) {
+  const page = await openPage(browser, file, VIEWS[0], { requests: [], messages: [] });
+  const button = await page.$("table.sortable th button");
+  if (button) {
+    const first = () => page.$eval("table.sortable tbody tr", (row) => row.cells[0].textContent);
+    await button.focus();
+    await page.keyboard.press("Enter");
+    const lowest = await first();
+    await page.keyboard.press("Enter");
+    const highest = await first();
+    const rows = await page.$$eval("table.sortable tbody tr", (all) => all.length);
+    if (rows > 1 && lowest === highest) faults.push(`${file}: Enter does not sort`);
+    await page.type(".filter input", "no such word at all");
+    const shown = await page.$$eval("table.sortable tbody tr", (all) => all.filter((row) => !row.hidden).length);
+    if (shown > 0) faults.push(`${file}: the filter shows ${shown} rows`);
+  }
+  await page.close();
+}
+
+// Without JavaScript and on paper all is there.
+async function checkPlain(browser, file) {
+  const page = await browser.newPage();
+  await page.setJavaScriptEnabled(false);
+  await page.goto(pathToFileURL(file), { waitUntil: "load" });
+  const plain = await page.evaluate(() => document.querySelectorAll("tr").length);
+  const written = readFileSync(file, "utf8").split("<tr>").length - 1;
+  if (plain !== written) faults.push(`${file}: ${plain} rows without JavaScript, ${written} written`);
+  const paper = await page.pdf({ format: "A4" });
+  if (paper.length < 10000) faults.push(`${file}: printed it has ${paper.length} bytes`);
+  writeFileSync(`${pictures}/${basename(file, ".html")}.pdf`, paper);
+  await page.close();
+}
+
+const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM, headless: true, args: ["--no-sandbox", "--disable-gpu"] });
+for (const file of pages) {
+  for (const view of VIEWS) {
+    const { name, loadedMs, checked } = await checkView(browser, file, view);
+    console.log(`${name}: ${checked} rules of axe hold, loaded in ${Math.round(loadedMs)} ms`);
+  }
+  await checkKeyboard(browser, file);
+  await checkPlain(browser, file);
+}
+await browser.close();
+for (const fault of faults) console.error(`fault: ${fault}`);
+console.log(`${faults.length} faults in ${pages.length} pages`);
+process.exit(faults.length > 0 ? 1 : 0);

@@ -1,0 +1,60 @@
+//! `poolcast report`: a run, a sweep or a DAG → one HTML page, or the same as JSON.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::report_page::{held_jobs, write_page};
+use super::signals::stop_signal;
+use crate::cli::ReportArgs;
+use crate::error::EXIT_DONE;
+use crate::report::{self, REPORT_FILE, ReportInputs};
+use crate::{escape, output};
+
+/// How often a page is written anew while trials run, in seconds.
+const REWRITE_S: u32 = 10;
+
+/// Writes the page, or prints the report.
+pub fn run(args: &ReportArgs) -> Result<u8> {
+    if args.json {
+        let inputs = ReportInputs::read(&args.dir, args.anonymous)?;
+        let held = held_jobs(&inputs)?;
+        let document = report::report(&inputs, held.as_ref())?;
+        output::print_json(report::SCHEMA_VERSION, &document)?;
+        return Ok(EXIT_DONE);
+    }
+
+    let stop = stop_signal()?;
+    let mut is_told = false;
+    loop {
+        let mut inputs = ReportInputs::read(&args.dir, args.anonymous)?;
+        let goes_on = args.watch && inputs.is_running() && !stop.load(Ordering::Relaxed);
+        inputs.reload_s = goes_on.then_some(REWRITE_S);
+
+        let path = match &args.out {
+            Some(out) => out.clone(),
+            None => inputs.dir.join(REPORT_FILE),
+        };
+        write_page(&inputs, held_jobs(&inputs)?.as_ref(), &path)?;
+        if !is_told {
+            output::print(&format!("{}\n", escape::path(&path)))?;
+            is_told = true;
+        }
+        if !goes_on {
+            return Ok(EXIT_DONE);
+        }
+        wait_for(REWRITE_S, || stop.load(Ordering::Relaxed));
+    }
+}
+
+/// Waits for so many seconds, or until `is_stopped`.
+fn wait_for(seconds: u32, is_stopped: impl Fn() -> bool) {
+    const STEP: Duration = Duration::from_millis(200);
+    for _ in 0..5 * seconds {
+        if is_stopped() {
+            return;
+        }
+        std::thread::sleep(STEP);
+    }
+}

@@ -1,0 +1,202 @@
+//! The best model beside its baselines, and what it is worth without the luck of the choice.
+
+use super::document::{MissingInput, ReportBlock, ReportPart, ReportTable, TableCell};
+use super::inputs::{ReportInputs, ReportedKind};
+use super::words;
+use crate::output;
+use crate::sweep::{ScoreEstimate, SplitChoice};
+use crate::training::{MethodScores, ModelEvaluation, ScoreInterval, Scores};
+
+/// The part.
+pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
+    let mut blocks = Vec::new();
+    blocks.extend(choice_sentence(inputs).map(ReportBlock::paragraph));
+    match &inputs.evaluation {
+        Some(evaluation) => blocks.extend(evaluation_blocks(evaluation)),
+        None if inputs.config.data.is_given() => {}
+        None => blocks.push(ReportBlock::Missing(no_scores(inputs))),
+    }
+    if !inputs.choices.is_empty() {
+        blocks.push(ReportBlock::Table(choice_table(inputs)));
+    }
+    if blocks.is_empty() {
+        blocks.push(ReportBlock::Missing(MissingInput {
+            text: "No trial has a value yet.".to_owned(),
+            command: Some(format!("poolcast sweep status {}", inputs.dir_argument())),
+        }));
+    }
+    ReportPart {
+        id: "best",
+        title: "The best model",
+        blocks,
+    }
+}
+
+/// Which trial was chosen, and by what.
+fn choice_sentence(inputs: &ReportInputs) -> Option<String> {
+    let best = inputs.best.as_ref()?;
+    let trial = best.trials.iter().find(|trial| trial.trial == best.trial)?;
+    Some(format!(
+        "Trial {} ({}) is the best of {}, chosen by the {}: {:.3}. The samples of the table below had no part in that.",
+        best.trial,
+        words::shown(&trial.model),
+        output::counted(best.trials.len(), "trial"),
+        words::metric_title(best.metric.name),
+        best.value
+    ))
+}
+
+fn no_scores(inputs: &ReportInputs) -> MissingInput {
+    let dir = inputs.dir_argument();
+    let (text, command) = match (inputs.kind, inputs.is_running()) {
+        (ReportedKind::Run, _) => (
+            "This run was not scored on holds that it has not seen. This scores it:",
+            format!("poolcast evaluate {dir} TENSORS"),
+        ),
+        (_, true) => (
+            "The best model is scored on holds that it has not seen once all trials have ended. How far they are:",
+            format!("poolcast sweep status {dir}"),
+        ),
+        (_, false) => (
+            "The best model was not scored on holds that it has not seen. This scores it:",
+            format!("poolcast sweep evaluate {dir}"),
+        ),
+    };
+    MissingInput {
+        text: text.to_owned(),
+        command: Some(command),
+    }
+}
+
+fn evaluation_blocks(evaluation: &ModelEvaluation) -> Vec<ReportBlock> {
+    let share = |successes: usize, samples: usize| 100.0 * successes as f64 / samples.max(1) as f64;
+    let about = format!(
+        "Scored on {} of {} that the model has not seen, of which {:.1} % succeeded once released; it has learned from {}, of which {:.1} % did. \
+         Each score has the ends of its 95 % interval beside it, from {} of whole clusters.",
+        output::counted(evaluation.samples, "hold"),
+        output::counted(evaluation.clusters, "cluster"),
+        share(evaluation.successes, evaluation.samples),
+        output::counted(evaluation.train_samples, "hold"),
+        share(evaluation.train_successes, evaluation.train_samples),
+        output::counted(evaluation.resamples, "bootstrap resample"),
+    );
+    let mut blocks = vec![ReportBlock::paragraph(about)];
+    blocks.extend(verdict(evaluation).map(ReportBlock::paragraph));
+    blocks.push(ReportBlock::Table(score_table(evaluation)));
+    blocks
+}
+
+/// Whether the model is better than the best of its baselines, by ROC-AUC.
+fn verdict(evaluation: &ModelEvaluation) -> Option<String> {
+    let area = |method: &MethodScores| {
+        let score = method.scores.iter().find(|score| score.name == "roc_auc")?;
+        Some((score.value?, score.interval?))
+    };
+    let (model, baselines) = evaluation.methods.split_first()?;
+    let (value, (low, _)) = area(model)?;
+    let best = baselines
+        .iter()
+        .filter(|method| method.name != "best possible")
+        .filter_map(|method| Some((words::shown(&method.name), area(method)?.0)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (name, of_baseline) = best;
+    Some(if low > of_baseline {
+        format!(
+            "The model tells releases that succeed from those that fail better than the best baseline, \"{name}\": ROC-AUC {value:.3} beside {of_baseline:.3}, and its interval lies above that."
+        )
+    } else {
+        format!(
+            "The model is not shown to be better than the best baseline, \"{name}\": its ROC-AUC is {value:.3} beside {of_baseline:.3}, and its interval begins at {low:.3}."
+        )
+    })
+}
+
+fn score_table(evaluation: &ModelEvaluation) -> ReportTable {
+    let mut columns = vec![("score".to_owned(), 0)];
+    for method in &evaluation.methods {
+        let name = words::shown(&method.name);
+        columns.extend([(name, 3), ("from".to_owned(), 3), ("to".to_owned(), 3)]);
+    }
+    let named: Vec<(&str, usize)> = columns
+        .iter()
+        .map(|(name, decimals)| (name.as_str(), *decimals))
+        .collect();
+
+    let mut table = ReportTable::new("Scores on holds that the model has not seen", &named);
+    for (at, name) in Scores::NAMES.iter().enumerate() {
+        let mut row = vec![TableCell::from(better_title(name))];
+        for method in &evaluation.methods {
+            row.extend(score_cells(method.scores.get(at)));
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+/// A score and which of its values are better.
+fn better_title(name: &str) -> String {
+    let better = match name {
+        "brier" | "ece" => "lower",
+        _ => "higher",
+    };
+    format!("{} ({better} is better)", Scores::title(name))
+}
+
+fn score_cells(score: Option<&ScoreInterval>) -> [TableCell; 3] {
+    let Some(score) = score else {
+        return [TableCell::Empty, TableCell::Empty, TableCell::Empty];
+    };
+    let (low, high) = score.interval.unzip();
+    [score.value.into(), low.into(), high.into()]
+}
+
+/// The choice in each split, and what it is worth without its luck.
+fn choice_table(inputs: &ReportInputs) -> ReportTable {
+    let has_splits = inputs.choices.iter().any(|choice| choice.split.is_some());
+    let columns = [
+        (if has_splits { "split" } else { "samples" }, 0),
+        ("trial", 0),
+        ("pipeline", 0),
+        ("trials", 0),
+        ("value", 3),
+        ("without the luck of the choice", 3),
+        ("from", 3),
+        ("to", 3),
+        ("on the test side", 3),
+        ("from", 3),
+        ("to", 3),
+    ];
+    let name = words::metric_title(inputs.metric().name);
+    let mut table = ReportTable::new(
+        format!(
+            "The choice by {name}, and what it is worth: the best of many is better by luck, too"
+        ),
+        &columns,
+    );
+    for choice in &inputs.choices {
+        table.rows.push(choice_cells(choice));
+    }
+    table
+}
+
+fn choice_cells(choice: &SplitChoice) -> Vec<TableCell> {
+    let split = choice.split.as_deref().map(words::shown);
+    let mut row: Vec<TableCell> = vec![
+        split.unwrap_or_else(|| "of the log".to_owned()).into(),
+        choice.trial.into(),
+        words::shown(&choice.pipeline).into(),
+        choice.trials.into(),
+        choice.value.into(),
+    ];
+    for estimate in [choice.corrected, choice.test] {
+        row.extend(estimate_cells(estimate));
+    }
+    row
+}
+
+fn estimate_cells(estimate: Option<ScoreEstimate>) -> [TableCell; 3] {
+    match estimate {
+        Some(ScoreEstimate { value, low, high }) => [value.into(), low.into(), high.into()],
+        None => [TableCell::Empty, TableCell::Empty, TableCell::Empty],
+    }
+}

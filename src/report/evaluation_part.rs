@@ -1,0 +1,526 @@
+//! What the best model said of holds that it has not seen, beside what came of them.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use super::document::{Figure, MissingInput, ReportBlock, ReportPart, ReportTable, TableCell};
+use super::inputs::{ReportInputs, ReportedKind};
+use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
+use super::scale::Scale;
+use super::score_curves::{
+    RankedSamples, at_grid, bin_shares, coverage_points, from_grid, recall_points, roc_points,
+    thinned,
+};
+use super::scored_samples::ScoredSamples;
+use crate::advice::code_meaning;
+use crate::training::AnswerThresholds;
+
+/// So many points of a curve are drawn at most, and so many places have a band.
+const MOST_POINTS: usize = 201;
+const BAND_PLACES: usize = 41;
+
+/// Bins of predicted probability, of time, and hold codes that are shown.
+const PROBABILITY_BINS: usize = 10;
+const TIME_BINS: usize = 12;
+const MOST_CODES: usize = 12;
+
+/// The looks of the model, of a baseline, of what was before, and of what is marked.
+const MODEL: usize = 0;
+const BASELINE: usize = 1;
+const BEFORE: usize = 2;
+const MARKED: usize = 3;
+const CHANCE: usize = 5;
+
+/// The part.
+///
+/// # Errors
+/// Fails where a file is there, and is not what it should be.
+pub(super) fn evaluation_part(inputs: &ReportInputs) -> Result<ReportPart> {
+    let blocks = match ScoredSamples::read(inputs)? {
+        Some(samples) => evaluation_blocks(&samples),
+        None => vec![ReportBlock::Missing(missing(inputs))],
+    };
+    Ok(ReportPart {
+        id: "evaluation",
+        title: "How good its answers are",
+        blocks,
+    })
+}
+
+fn missing(inputs: &ReportInputs) -> MissingInput {
+    let dir = inputs.dir_argument();
+    let (text, command) = match inputs.kind {
+        _ if inputs.config.data.is_given() => (
+            "Of tables the scores stand above; there are no holds whose odds could be drawn.",
+            None,
+        ),
+        ReportedKind::Run => (
+            "A run does not know where its tensors are. A report on the sweep that it is of has the curves; this prints the scores:",
+            Some(format!("poolcast evaluate {dir} TENSORS")),
+        ),
+        _ if inputs.is_running() => (
+            "There is no best model yet. This shows how far the trials are:",
+            Some(format!("poolcast sweep status {dir}")),
+        ),
+        _ => (
+            "The best model or the test side of its tensors is not in this directory. This makes both where they are missing:",
+            Some(format!("poolcast sweep run {dir}")),
+        ),
+    };
+    MissingInput {
+        text: text.to_owned(),
+        command,
+    }
+}
+
+fn evaluation_blocks(samples: &ScoredSamples) -> Vec<ReportBlock> {
+    let mut blocks = vec![ReportBlock::paragraph(
+        "All of this is about holds that came after everything the model has learned from. Bands and lines with two ends are 95 % intervals, by a bootstrap over whole clusters.",
+    )];
+    blocks.extend(roc_figure(samples).map(ReportBlock::Figure));
+    blocks.extend(recall_figure(samples).map(ReportBlock::Figure));
+    blocks.push(ReportBlock::Figure(reliability_figure(samples)));
+    blocks.push(ReportBlock::Figure(coverage_figure(samples)));
+    blocks.push(ReportBlock::Figure(code_figure(samples)));
+    blocks.push(ReportBlock::Figure(time_figure(samples)));
+    blocks.push(ReportBlock::Table(confusion_table(samples)));
+    blocks
+}
+
+fn share_axis(label: &str) -> PlotAxis {
+    PlotAxis::new(label, Scale::share())
+}
+
+/// Places from 0 to 1.
+fn band_grid() -> Vec<f64> {
+    let place = |at: usize| at as f64 / (BAND_PLACES - 1) as f64;
+    (0..BAND_PLACES).map(place).collect()
+}
+
+/// The places of `grid` whose interval is known, with its ends.
+fn band_points(grid: &[f64], bands: &[Option<(f64, f64)>]) -> Vec<(f64, f64, f64)> {
+    let mut points = Vec::new();
+    for (x, band) in grid.iter().zip(bands) {
+        if let Some((low, high)) = band {
+            points.push((*x, *low, *high));
+        }
+    }
+    points
+}
+
+fn point_table(title: &str, columns: [&str; 2], points: &[(f64, f64)]) -> ReportTable {
+    let mut table = ReportTable::new(title, &columns.map(|name| (name, 4)));
+    for &(x, y) in points {
+        table.push([x.into(), y.into()]);
+    }
+    table
+}
+
+fn roc_figure(samples: &ScoredSamples) -> Option<Figure> {
+    let ones = vec![1.0; samples.len()];
+    let ranked = RankedSamples::new(&samples.probabilities, &samples.labels);
+    let points = thinned(&roc_points(&ranked.steps(&ones)), MOST_POINTS);
+    if points.is_empty() {
+        return None;
+    }
+    let grid = band_grid();
+    let bands = samples.bands(|weights| at_grid(&roc_points(&ranked.steps(weights)), &grid));
+    let by_code = RankedSamples::new(&samples.rates, &samples.labels);
+    let of_rates = thinned(&roc_points(&by_code.steps(&ones)), MOST_POINTS);
+
+    let mut plot = Plot::new(
+        share_axis("share of failures taken for successes"),
+        share_axis("share of successes found"),
+    );
+    plot.band(MODEL, "95 % interval", band_points(&grid, &bands));
+    plot.line(CHANCE, "a guess", vec![(0.0, 0.0), (1.0, 1.0)]);
+    plot.line(BASELINE, "rate by hold code", of_rates);
+    plot.line(MODEL, "the model", points.clone());
+    Some(Figure {
+        id: "roc".to_owned(),
+        title: "Successes from failures (ROC)".to_owned(),
+        see: "The nearer to the upper left corner, the better. Where the band lies above the rate by hold code, the model knows more than the code."
+            .to_owned(),
+        plot,
+        table: point_table(
+            "The curve of the model",
+            ["false positive rate", "true positive rate"],
+            &points,
+        ),
+    })
+}
+
+fn recall_figure(samples: &ScoredSamples) -> Option<Figure> {
+    let ones = vec![1.0; samples.len()];
+    let ranked = RankedSamples::new(&samples.probabilities, &samples.labels);
+    let points = thinned(&recall_points(&ranked.steps(&ones)), MOST_POINTS);
+    if points.is_empty() {
+        return None;
+    }
+    let grid = &band_grid()[1..];
+    let bands = samples.bands(|weights| from_grid(&recall_points(&ranked.steps(weights)), grid));
+    let successes = samples.labels.iter().filter(|label| **label).count();
+    let share = successes as f64 / samples.len() as f64;
+
+    let mut plot = Plot::new(
+        share_axis("share of successes found (recall)"),
+        share_axis("of those said to succeed, share that did (precision)"),
+    );
+    plot.band(MODEL, "95 % interval", band_points(grid, &bands));
+    plot.line(CHANCE, "a guess", vec![(0.0, share), (1.0, share)]);
+    plot.line(MODEL, "the model", points.clone());
+    Some(Figure {
+        id: "precision-recall".to_owned(),
+        title: "Precision and recall".to_owned(),
+        see: "Read from the left: as long as the line stays high, jobs that are said to succeed do succeed. Further right more successes are found, at the price of wasted runs."
+            .to_owned(),
+        plot,
+        table: point_table("The curve of the model", ["recall", "precision"], &points),
+    })
+}
+
+fn reliability_figure(samples: &ScoredSamples) -> Figure {
+    let ones = vec![1.0; samples.len()];
+    let bin = |probability: &f64| {
+        ((probability * PROBABILITY_BINS as f64) as usize).min(PROBABILITY_BINS - 1)
+    };
+    let after: Vec<usize> = samples.probabilities.iter().map(bin).collect();
+    let before: Vec<usize> = samples.uncalibrated.iter().map(bin).collect();
+    let shares = |bins: &[usize], probabilities: &[f64], weights: &[f64]| {
+        bin_shares(
+            bins,
+            PROBABILITY_BINS,
+            probabilities,
+            &samples.labels,
+            weights,
+        )
+    };
+    let calibrated = shares(&after, &samples.probabilities, &ones);
+    let raw = shares(&before, &samples.uncalibrated, &ones);
+    let bands = samples.bands(|weights| {
+        let drawn = shares(&after, &samples.probabilities, weights);
+        drawn.into_iter().map(|share| share.1).collect()
+    });
+
+    let columns = [
+        ("odds from", 1),
+        ("holds", 0),
+        ("mean odds", 3),
+        ("succeeded", 3),
+        ("from", 3),
+        ("to", 3),
+        ("mean odds before calibration", 3),
+        ("succeeded of these", 3),
+    ];
+    let mut table = ReportTable::new("Each tenth of the odds", &columns);
+    let mut pieces = Vec::new();
+    for at in 0..PROBABILITY_BINS {
+        let (low, high) = bands.get(at).copied().flatten().unzip();
+        if let Some((low, high)) = low.zip(high) {
+            pieces.push([(calibrated[at].0, low), (calibrated[at].0, high)]);
+        }
+        table.push([
+            (at as f64 / PROBABILITY_BINS as f64).into(),
+            after.iter().filter(|bin| **bin == at).count().into(),
+            calibrated[at].0.into(),
+            calibrated[at].1.into(),
+            low.into(),
+            high.into(),
+            raw[at].0.into(),
+            raw[at].1.into(),
+        ]);
+    }
+
+    let known = |points: Vec<(f64, f64)>| -> Vec<(f64, f64)> {
+        points
+            .into_iter()
+            .filter(|point| point.0.is_finite())
+            .collect()
+    };
+    let mut plot = Plot::new(
+        share_axis("odds that were said"),
+        share_axis("share that succeeded"),
+    );
+    plot.line(
+        CHANCE,
+        "what was said came true",
+        vec![(0.0, 0.0), (1.0, 1.0)],
+    );
+    plot.line(BEFORE, "before calibration", known(raw));
+    plot.marks.push(PlotMark::Pieces {
+        look: MODEL,
+        pieces,
+    });
+    let calibrated = known(calibrated);
+    plot.marks.push(PlotMark::Dots {
+        look: MODEL,
+        points: calibrated.clone(),
+    });
+    plot.line(MODEL, "after calibration, with 95 % intervals", calibrated);
+    Figure {
+        id: "reliability".to_owned(),
+        title: "Are odds of 70 % right in 70 of 100 cases?".to_owned(),
+        see: "On the diagonal they are. Below it the model promises too much, above it too little."
+            .to_owned(),
+        plot,
+        table,
+    }
+}
+
+fn coverage_figure(samples: &ScoredSamples) -> Figure {
+    let ones = vec![1.0; samples.len()];
+    let curve = |weights: &[f64]| coverage_points(&samples.probabilities, &samples.labels, weights);
+    let points = thinned(&curve(&ones), MOST_POINTS);
+    let grid = &band_grid()[2..];
+    let bands = samples.bands(|weights| from_grid(&curve(weights), grid));
+    let band = band_points(grid, &bands);
+    let risks = points.iter().map(|point| point.1);
+    let highest = risks.chain(band.iter().map(|point| point.2));
+
+    let mut plot = Plot::new(
+        share_axis("share of holds that get an answer"),
+        PlotAxis::new(
+            "share of these answers that is wrong",
+            Scale::from_zero(highest),
+        ),
+    );
+    plot.band(MODEL, "95 % interval", band);
+    plot.line(MODEL, "the model, its surest answers first", points.clone());
+    let mut see = "The surest answers are given first: towards the right more holds get one, and more of them are wrong.".to_owned();
+    let [firm, probable] = &samples.limits;
+    for (look, name, limits) in [(MARKED, "firm", firm), (BASELINE, "probable", probable)] {
+        if let Some((coverage, risk)) = limited_answers(samples, limits) {
+            plot.dots(
+                look,
+                &format!("what advice calls {name}"),
+                vec![(coverage, risk)],
+            );
+            see.push_str(&format!(
+                " Answers that advice gives as {name} come to {:.0} % of these holds, and {:.0} % of them are wrong.",
+                100.0 * coverage,
+                100.0 * risk
+            ));
+        }
+    }
+    Figure {
+        id: "coverage".to_owned(),
+        title: "How many answers, and how many wrong ones".to_owned(),
+        see,
+        plot,
+        table: point_table(
+            "The curve of the model",
+            ["share answered", "share of these that is wrong"],
+            &points,
+        ),
+    }
+}
+
+/// The share of samples that get an answer within these limits, and the share of these that is wrong.
+fn limited_answers(samples: &ScoredSamples, limits: &AnswerThresholds) -> Option<(f64, f64)> {
+    let (mut answered, mut wrong) = (0.0, 0.0);
+    for (&probability, &label) in samples.probabilities.iter().zip(&samples.labels) {
+        let says_success = limits
+            .success
+            .is_some_and(|limit| probability >= limit.probability);
+        let says_failure = limits
+            .failure
+            .is_some_and(|limit| probability <= limit.probability);
+        if says_success || says_failure {
+            answered += 1.0;
+            wrong += f64::from(u8::from(says_success != label));
+        }
+    }
+    (answered > 0.0).then(|| (answered / samples.len() as f64, wrong / answered))
+}
+
+/// Means by a key of the samples, with intervals: what figures by code and over time are made of.
+struct GroupedShares {
+    holds: Vec<usize>,
+    shares: Vec<(f64, f64)>,
+    bands: Vec<Option<(f64, f64)>>,
+}
+
+impl GroupedShares {
+    fn new(samples: &ScoredSamples, bin_of_sample: &[usize], bins: usize) -> GroupedShares {
+        let shares = |weights: &[f64]| {
+            bin_shares(
+                bin_of_sample,
+                bins,
+                &samples.probabilities,
+                &samples.labels,
+                weights,
+            )
+        };
+        let mut holds = vec![0; bins];
+        for &bin in bin_of_sample {
+            holds[bin] += 1;
+        }
+        GroupedShares {
+            holds,
+            shares: shares(&vec![1.0; samples.len()]),
+            bands: samples.bands(|weights| shares(weights).into_iter().map(|one| one.1).collect()),
+        }
+    }
+
+    fn table(&self, title: &str, key: &str, names: &[String]) -> ReportTable {
+        let columns = [
+            (key, 0),
+            ("holds", 0),
+            ("mean odds", 3),
+            ("succeeded", 3),
+            ("from", 3),
+            ("to", 3),
+        ];
+        let mut table = ReportTable::new(title, &columns);
+        for (at, name) in names.iter().enumerate() {
+            let (low, high) = self.bands.get(at).copied().flatten().unzip();
+            table.push([
+                name.clone().into(),
+                self.holds[at].into(),
+                self.shares[at].0.into(),
+                self.shares[at].1.into(),
+                low.into(),
+                high.into(),
+            ]);
+        }
+        table
+    }
+}
+
+fn code_figure(samples: &ScoredSamples) -> Figure {
+    let mut counts: BTreeMap<(i32, i32), usize> = BTreeMap::new();
+    for code in &samples.codes {
+        *counts.entry(*code).or_default() += 1;
+    }
+    let mut codes: Vec<((i32, i32), usize)> = counts.into_iter().collect();
+    codes.sort_by_key(|(code, count)| (std::cmp::Reverse(*count), *code));
+    let shown: Vec<(i32, i32)> = codes
+        .iter()
+        .take(MOST_CODES)
+        .map(|(code, _)| *code)
+        .collect();
+    let others = codes.len() > shown.len();
+
+    let place = |code: &(i32, i32)| {
+        let at = shown.iter().position(|known| known == code);
+        at.unwrap_or(shown.len())
+    };
+    let bin_of_sample: Vec<usize> = samples.codes.iter().map(place).collect();
+    let bins = shown.len() + usize::from(others);
+    let shares = GroupedShares::new(samples, &bin_of_sample, bins);
+
+    let mut names: Vec<String> = shown
+        .iter()
+        .map(|(code, sub)| format!("{code}/{sub}"))
+        .collect();
+    let mut meanings: Vec<String> = shown
+        .iter()
+        .map(|(code, sub)| format!("{code}/{sub}, {}", code_meaning(*code, *sub)))
+        .collect();
+    if others {
+        names.push("others".to_owned());
+        meanings.push("all other codes".to_owned());
+    }
+
+    let mut plot = Plot::new(
+        share_axis("share that succeeded"),
+        PlotAxis::new("hold code", Scale::Words(names)),
+    );
+    let mut pieces = Vec::new();
+    for (at, band) in shares.bands.iter().enumerate() {
+        if let Some((low, high)) = band {
+            pieces.push([(*low, at as f64), (*high, at as f64)]);
+        }
+    }
+    let dots = |share: fn(&(f64, f64)) -> f64| -> Vec<(f64, f64)> {
+        shares
+            .shares
+            .iter()
+            .enumerate()
+            .map(|(at, one)| (share(one), at as f64))
+            .collect()
+    };
+    plot.marks.push(PlotMark::Pieces {
+        look: MODEL,
+        pieces,
+    });
+    plot.dots(MODEL, "succeeded", dots(|one| one.1));
+    plot.legend(MODEL, LegendKind::Line, "95 % interval");
+    plot.dots(MARKED, "mean odds that were said", dots(|one| one.0));
+    Figure {
+        id: "by-code".to_owned(),
+        title: "By hold code".to_owned(),
+        see: "Where a diamond lies outside the line of its code, the odds of that code are off. The codes with most holds stand above."
+            .to_owned(),
+        plot,
+        table: shares.table("Each hold code", "hold code", &meanings),
+    }
+}
+
+fn time_figure(samples: &ScoredSamples) -> Figure {
+    let first = samples.asked_ms.iter().copied().min().unwrap_or(0);
+    let last = samples.asked_ms.iter().copied().max().unwrap_or(0);
+    let span = (last - first + 1).max(1) as f64;
+    let bin = |ms: &i64| ((ms - first) as f64 / span * TIME_BINS as f64) as usize;
+    let bin_of_sample: Vec<usize> = samples
+        .asked_ms
+        .iter()
+        .map(|ms| bin(ms).min(TIME_BINS - 1))
+        .collect();
+    let shares = GroupedShares::new(samples, &bin_of_sample, TIME_BINS);
+    let middle = |at: usize| first as f64 + span * (at as f64 + 0.5) / TIME_BINS as f64;
+
+    let ends = [first as f64, last as f64];
+    let mut plot = Plot::new(
+        PlotAxis::new(
+            "when the holds were asked about (UTC)",
+            Scale::time(ends.into_iter()),
+        ),
+        share_axis("share of success"),
+    );
+    let mut band = Vec::new();
+    let (mut said, mut came) = (Vec::new(), Vec::new());
+    let mut names = Vec::new();
+    for at in 0..TIME_BINS {
+        if let Some((low, high)) = shares.bands.get(at).copied().flatten() {
+            band.push((middle(at), low, high));
+        }
+        // An empty bin breaks no line.
+        if shares.holds[at] > 0 {
+            said.push((middle(at), shares.shares[at].0));
+            came.push((middle(at), shares.shares[at].1));
+        }
+        names.push(crate::output::utc_time(middle(at) as i64));
+    }
+    plot.band(MODEL, "95 % interval of that", band);
+    plot.line(MODEL, "share that succeeded", came);
+    plot.line(MARKED, "mean odds that were said", said);
+    Figure {
+        id: "over-time".to_owned(),
+        title: "Over time".to_owned(),
+        see: "Where the odds leave the band, the pool has changed since the model learned: it should learn again."
+            .to_owned(),
+        plot,
+        table: shares.table("Each twelfth of the time", "middle", &names),
+    }
+}
+
+fn confusion_table(samples: &ScoredSamples) -> ReportTable {
+    let mut counts = [[0usize; 2]; 2];
+    for (&probability, &label) in samples.probabilities.iter().zip(&samples.labels) {
+        let says = usize::from(probability >= samples.threshold);
+        counts[says][usize::from(label)] += 1;
+    }
+    let columns = [("", 0), ("succeeded", 0), ("did not", 0)];
+    let title = format!(
+        "What was said and what came of it, where success is said from odds of {:.3} on",
+        samples.threshold
+    );
+    let mut table = ReportTable::new(title, &columns);
+    for (says, words) in [(1, "said to succeed"), (0, "said not to")] {
+        let row: [TableCell; 3] = [words.into(), counts[says][1].into(), counts[says][0].into()];
+        table.push(row);
+    }
+    table
+}

@@ -1,0 +1,236 @@
+//! The answer first: the jobs that are held, by cause, with what to do and what to type.
+
+use std::collections::HashMap;
+
+use super::document::{HeldCause, MissingInput, ReportBlock, ReportPart, ReportTable};
+use super::inputs::ReportInputs;
+use super::page::OPEN_CAUSES;
+use super::words;
+use crate::advice::{
+    AdviceBasis, AnswerFirmness, CauseGroup, HoldAction, JobAdvice, cause_groups, code_meaning,
+};
+use crate::output;
+
+/// So many jobs of a cause are named; commands name them all.
+const NAMED_JOBS: usize = 5;
+
+/// So many causes are shown.
+const MOST_CAUSES: usize = 200;
+
+/// The advice on the jobs that are held.
+#[derive(Debug)]
+pub struct HeldJobs {
+    /// What it rests on.
+    pub basis: AdviceBasis,
+    /// One for each job.
+    pub advice: Vec<JobAdvice>,
+}
+
+impl HeldJobs {
+    /// Which log it is about.
+    pub(super) fn log_sentence(&self, is_anonymous: bool) -> String {
+        let AdviceBasis {
+            access_points,
+            log_begin_ms,
+            log_end_ms,
+            holds,
+            ..
+        } = &self.basis;
+        let of = if is_anonymous {
+            String::new()
+        } else {
+            format!(" of {}", words::shown(&access_points.join(", ")))
+        };
+        format!(
+            "The log{of} goes from {} to {} and has {}.",
+            output::utc_time(*log_begin_ms),
+            output::utc_time(*log_end_ms),
+            output::counted(*holds, "hold")
+        )
+    }
+}
+
+/// The part.
+pub(super) fn held_part(inputs: &ReportInputs, held: Option<&HeldJobs>) -> ReportPart {
+    let blocks = match held {
+        Some(held) => held_blocks(inputs, held),
+        None if inputs.config.data.is_given() => vec![ReportBlock::Missing(MissingInput {
+            text: "This learns from tables, and no job is held in them.".to_owned(),
+            command: None,
+        })],
+        None => vec![ReportBlock::Missing(MissingInput {
+            text: "The held jobs cannot be shown here: there is no model yet, or the events of the log are elsewhere. This asks about them:".to_owned(),
+            command: Some(format!("poolcast advise {} --log LOG", inputs.dir_argument())),
+        })],
+    };
+    ReportPart {
+        id: "held",
+        title: "Held jobs: what to do",
+        blocks,
+    }
+}
+
+fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock> {
+    let jobs = held.advice.len();
+    if jobs == 0 {
+        return vec![ReportBlock::paragraph("No job is held when the log ends.")];
+    }
+
+    let chosen: Vec<&JobAdvice> = held.advice.iter().collect();
+    let groups = cause_groups(&held.advice, &chosen);
+    let mut blocks = vec![
+        ReportBlock::paragraph(counts_sentence(&held.advice)),
+        ReportBlock::paragraph(format!(
+            "Each box is one cause with one command for all its jobs. Nothing is released or removed unless somebody types it. \
+             Answers without the word probably were right in {:.0} % of such cases before, or come from a rule; those with it in {:.0} %.",
+            100.0 * inputs.config.advice.precision,
+            100.0 * inputs.config.advice.probable_precision
+        )),
+    ];
+    for caveat in &held.basis.caveats {
+        if !inputs.is_anonymous {
+            blocks.push(ReportBlock::Notice {
+                text: words::shown(caveat),
+            });
+        }
+    }
+
+    let name = |advice: &'a JobAdvice| ((advice.ap.as_str(), advice.job.as_str()), advice);
+    let by_job = held.advice.iter().map(name).collect();
+    let mut causes = Vec::new();
+    for group in groups.iter().take(MOST_CAUSES) {
+        causes.push(held_cause(inputs, &by_job, group));
+    }
+    if causes.len() > OPEN_CAUSES {
+        blocks.push(ReportBlock::Table(cause_table(&causes)));
+    }
+    blocks.push(ReportBlock::Causes { causes });
+    if groups.len() > MOST_CAUSES {
+        let more = groups.len() - MOST_CAUSES;
+        blocks.push(ReportBlock::paragraph(format!(
+            "{} more are not shown.",
+            output::counted(more, "cause")
+        )));
+    }
+    blocks
+}
+
+/// A line for each cause.
+fn cause_table(causes: &[HeldCause]) -> ReportTable {
+    let columns = [
+        ("what to do", 0),
+        ("code", 0),
+        ("cause", 0),
+        ("jobs", 0),
+        ("clusters", 0),
+        ("lowest odds", 2),
+        ("highest odds", 2),
+        ("like holds before", 0),
+        ("that succeeded", 0),
+        ("held since", 0),
+    ];
+    let mut table = ReportTable::new("The causes, what is to be done first above", &columns);
+    table.is_sortable = true;
+    for cause in causes {
+        let probably = if cause.is_probable { "probably " } else { "" };
+        let (low, high) = cause.odds.unzip();
+        let (successes, holds) = cause.base_rate.unzip();
+        table.push([
+            format!("{probably}{}", cause.action).into(),
+            cause.code.clone().into(),
+            cause
+                .cause
+                .as_ref()
+                .unwrap_or(&cause.meaning)
+                .clone()
+                .into(),
+            cause.jobs.into(),
+            cause.clusters.into(),
+            low.into(),
+            high.into(),
+            holds.into(),
+            successes.into(),
+            output::utc_time(cause.held_since_ms).into(),
+        ]);
+    }
+    table
+}
+
+/// How many jobs get which answer.
+fn counts_sentence(advice: &[JobAdvice]) -> String {
+    const ORDER: [HoldAction; 6] = [
+        HoldAction::Release,
+        HoldAction::Fix,
+        HoldAction::Remove,
+        HoldAction::Later,
+        HoldAction::Leave,
+        HoldAction::None,
+    ];
+    let mut counts = Vec::new();
+    for action in ORDER {
+        let jobs = advice.iter().filter(|one| one.action == action).count();
+        if jobs > 0 {
+            let jobs = output::with_commas(jobs as u64);
+            counts.push(format!("{jobs} to {}", count_words(action)));
+        }
+    }
+    format!(
+        "{} when the log ends: {}.",
+        output::counted(advice.len(), "held job"),
+        counts.join(", ").replace("to without", "without")
+    )
+}
+
+fn count_words(action: HoldAction) -> &'static str {
+    match action {
+        HoldAction::Release => "release",
+        HoldAction::Later => "release later",
+        HoldAction::Fix => "fix first",
+        HoldAction::Remove => "remove",
+        HoldAction::Leave => "leave held",
+        HoldAction::None => "without advice",
+    }
+}
+
+fn action_words(action: HoldAction) -> &'static str {
+    match action {
+        HoldAction::Release => "release as it is",
+        HoldAction::Later => "release later",
+        HoldAction::Fix => "fix, then release",
+        HoldAction::Remove => "remove",
+        HoldAction::Leave => "leave held",
+        HoldAction::None => "no advice",
+    }
+}
+
+fn held_cause(
+    inputs: &ReportInputs,
+    by_job: &HashMap<(&str, &str), &JobAdvice>,
+    group: &CauseGroup<'_>,
+) -> HeldCause {
+    let is_named = !inputs.is_anonymous;
+    let like_cases = group
+        .jobs
+        .iter()
+        .find_map(|job| by_job.get(&(group.ap, *job))?.like_cases);
+    let first_jobs = group.jobs.iter().take(NAMED_JOBS);
+    let named = |text: &Option<String>| text.clone().filter(|_| is_named);
+    HeldCause {
+        action: action_words(group.action),
+        is_probable: group.firmness == Some(AnswerFirmness::Probable),
+        code: format!("{}/{}", group.hold_code, group.hold_subcode),
+        meaning: code_meaning(group.hold_code, group.hold_subcode),
+        cause: is_named.then(|| words::shown(&group.words)),
+        jobs: group.jobs.len(),
+        clusters: group.clusters,
+        first_jobs: first_jobs
+            .filter(|_| is_named)
+            .map(|job| (*job).to_owned())
+            .collect(),
+        odds: group.odds,
+        base_rate: like_cases.map(|like| (like.successes, like.holds)),
+        held_since_ms: group.held_since_ms,
+        command: named(&group.command),
+        then: named(&group.then),
+    }
+}

@@ -1,0 +1,247 @@
+//! A directory → what there is in it to report on: a run, a sweep or a DAG, over or not.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::de::DeserializeOwned;
+
+use super::held_part::HeldJobs;
+use super::reported_trial::ReportedTrial;
+use super::words;
+use crate::condor;
+use crate::config::{self, Config, Metric};
+use crate::error::hinted;
+use crate::sweep::{
+    self, BestModel, SplitChoice, SweepFolder, TrialOutcomes, TrialResult, TrialRow,
+};
+use crate::tensors::SplitSide;
+use crate::training::{ModelEvaluation, evaluation_path};
+use crate::{files, manifest, output};
+
+/// The largest JSON document of scores or choices that is read.
+const MOST_JSON_BYTES: u64 = 64 << 20;
+
+/// What a directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReportedKind {
+    /// A training, or a fit of a pipeline.
+    Run,
+    /// The folder of a sweep.
+    Sweep,
+    /// The directory of a DAG.
+    Dag,
+}
+
+/// What there is to report on.
+#[derive(Debug)]
+pub struct ReportInputs {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// Whether names, paths, hosts, job ids and words of logs are left out.
+    pub is_anonymous: bool,
+    /// In how many seconds the page is to be read anew.
+    pub reload_s: Option<u32>,
+    /// The configuration.
+    pub config: Config,
+    pub(super) kind: ReportedKind,
+    /// The trials that have ended.
+    pub(super) trials: Vec<ReportedTrial>,
+    /// How many there are to be.
+    pub(super) planned: usize,
+    /// The best trial over samples of logs.
+    pub(super) best: Option<BestModel>,
+    /// The choices among pipelines.
+    pub(super) choices: Vec<SplitChoice>,
+    /// The directory of the best run.
+    pub(super) run: Option<PathBuf>,
+    /// Its scores on the test side.
+    pub(super) evaluation: Option<ModelEvaluation>,
+}
+
+impl ReportInputs {
+    /// Those in `dir`.
+    ///
+    /// # Errors
+    /// Fails where nothing is that can be reported on, and for files that cannot be read.
+    pub fn read(dir: &Path, is_anonymous: bool) -> Result<ReportInputs> {
+        let dir = condor::results_directory(dir)?;
+        let kind = kind_of(&dir)?;
+        let mut inputs = ReportInputs {
+            is_anonymous,
+            reload_s: None,
+            config: Config::read(&dir)?,
+            kind,
+            trials: Vec::new(),
+            planned: 1,
+            best: None,
+            choices: Vec::new(),
+            run: None,
+            evaluation: None,
+            dir,
+        };
+
+        match kind {
+            ReportedKind::Run => inputs.run = Some(inputs.dir.clone()),
+            ReportedKind::Sweep | ReportedKind::Dag => inputs.read_trials()?,
+        }
+        if let Some(run) = &inputs.run {
+            inputs.evaluation = read_if_there(&evaluation_path(run, SplitSide::Test))?;
+        }
+        Ok(inputs)
+    }
+
+    fn read_trials(&mut self) -> Result<()> {
+        let mut results = Vec::new();
+        if self.kind == ReportedKind::Dag {
+            self.planned = sweep::SweepTrials::from_config(&self.config)?.count();
+            // A DAG that has failed early has no rows yet.
+            for row in condor::read_rows(&self.dir, &self.config).unwrap_or_default() {
+                self.add_row(&row, &mut results);
+            }
+        } else {
+            let folder = SweepFolder::open(&self.dir)?;
+            self.planned = folder.plan.trials;
+            let mut outcomes = TrialOutcomes::read(&folder)?;
+            for at in 0..outcomes.all().len() {
+                self.add_row(&outcomes.row(at)?, &mut results);
+            }
+        }
+
+        self.best = BestModel::choose(self.metric(), results).ok();
+        let chosen = self.best.as_ref();
+        self.run = chosen.map(|best| sweep::trial_dir(&self.dir, best.trial));
+        let selection = self.dir.join(sweep::SELECTION_FILE);
+        self.choices = read_if_there(&selection)?.unwrap_or_default();
+        Ok(())
+    }
+
+    fn add_row(&mut self, row: &TrialRow, results: &mut Vec<TrialResult>) {
+        self.trials.push(ReportedTrial::from_row(row));
+        if !row.config.data.is_given() {
+            results.push(TrialResult::from(row));
+        }
+    }
+
+    /// The directory of the best run, once all trials have ended.
+    pub fn best_run(&self) -> Option<&Path> {
+        self.run.as_deref().filter(|_| !self.is_running())
+    }
+
+    /// What the sweep chooses by.
+    pub(super) fn metric(&self) -> &Metric {
+        &self.config.wandb.sweep.metric
+    }
+
+    /// The best trial, counted from 1; of tables that of the first split.
+    pub(super) fn best_trial(&self) -> Option<usize> {
+        let of_logs = self.best.as_ref().map(|best| best.trial);
+        of_logs.or_else(|| Some(self.choices.first()?.trial))
+    }
+
+    /// How commands name the directory.
+    pub(super) fn dir_argument(&self) -> String {
+        if self.is_anonymous {
+            "DIR".to_owned()
+        } else {
+            words::quoted(&self.dir.to_string_lossy())
+        }
+    }
+
+    /// The trials, the best first; those without a value come last.
+    pub(super) fn ranked_trials(&self) -> Vec<&ReportedTrial> {
+        let goal = self.metric().goal;
+        let mut ranked: Vec<&ReportedTrial> = self.trials.iter().collect();
+        ranked.sort_by(|a, b| match (a.value, b.value) {
+            (Some(a_value), Some(b_value)) => goal
+                .order((a_value, 0.0), (b_value, 0.0))
+                .then(a.trial.cmp(&b.trial)),
+            (a_value, b_value) => b_value.is_some().cmp(&a_value.is_some()),
+        });
+        // Of equals, what decides is known where the best was chosen.
+        if let Some(best) = self.best_trial() {
+            ranked.sort_by_key(|trial| trial.trial != best);
+        }
+        ranked
+    }
+
+    /// What the report is about.
+    pub(super) fn title(&self) -> String {
+        let kind = match self.kind {
+            ReportedKind::Run => "run",
+            ReportedKind::Sweep => "sweep",
+            ReportedKind::Dag => "DAG",
+        };
+        let name = words::shown(&self.config.wandb.sweep.name);
+        if self.is_anonymous || self.kind == ReportedKind::Run || name.is_empty() {
+            return format!("poolcast: report on a {kind}");
+        }
+        format!("poolcast: report on the {kind} {name}")
+    }
+
+    /// What stands below the title.
+    pub(super) fn about(&self, held: Option<&HeldJobs>) -> Vec<String> {
+        let mut about = Vec::new();
+        about.extend(held.map(|held| held.log_sentence(self.is_anonymous)));
+        if self.kind == ReportedKind::Run {
+            return about;
+        }
+
+        let ended = self.trials.len();
+        let is_failed = |trial: &&ReportedTrial| trial.failure.is_some();
+        let how = match self.trials.iter().filter(is_failed).count() {
+            0 => "all of them with a model".to_owned(),
+            failed => format!(
+                "{} of them without a model",
+                output::with_commas(failed as u64)
+            ),
+        };
+        about.push(format!(
+            "{} of {} ended, {how}.",
+            output::with_commas(ended as u64),
+            output::counted(self.planned, "trial"),
+        ));
+        about
+    }
+
+    /// Whether trials are still to end.
+    pub fn is_running(&self) -> bool {
+        self.trials.len() < self.planned && self.kind != ReportedKind::Run
+            || self.kind == ReportedKind::Sweep && !self.dir.join(sweep::ROWS_FILE).is_file()
+    }
+}
+
+/// What `dir` is.
+fn kind_of(dir: &Path) -> Result<ReportedKind> {
+    if condor::is_dag(dir) {
+        return Ok(ReportedKind::Dag);
+    }
+    let format = manifest::format_name(dir)?;
+    match format.as_deref() {
+        Some("sweep") => return Ok(ReportedKind::Sweep),
+        Some("run" | "fit") => return Ok(ReportedKind::Run),
+        _ => {}
+    }
+
+    // A training that goes on has no manifest yet.
+    let is_training = format.is_none() && dir.join(config::FILE).is_file();
+    ensure!(
+        is_training,
+        hinted(
+            format!("`{}` is neither a run nor a sweep nor a DAG", dir.display()),
+            "name the directory that `poolcast run`, `sweep init`, `dag` or `train` wrote"
+        )
+    );
+    Ok(ReportedKind::Run)
+}
+
+/// The JSON document at `path`, if there is one.
+fn read_if_there<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let text = files::read_regular(path, MOST_JSON_BYTES)?;
+    let value = serde_json::from_slice(&text);
+    value
+        .map(Some)
+        .with_context(|| format!("cannot read `{}`", path.display()))
+}

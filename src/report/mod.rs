@@ -1,0 +1,48 @@
+//! What a run, a sweep or a DAG has left → a report for people: one HTML page, or the same as JSON.
+
+mod best_part;
+mod document;
+mod evaluation_part;
+mod held_part;
+mod inputs;
+mod loss_curves;
+mod page;
+mod plot;
+mod provenance_part;
+mod reported_trial;
+mod scale;
+mod score_curves;
+mod scored_samples;
+mod sweep_part;
+mod trial_table;
+mod words;
+
+use anyhow::Result;
+
+pub use document::{Report, SCHEMA_VERSION};
+pub use held_part::HeldJobs;
+pub use inputs::ReportInputs;
+pub use page::page;
+
+/// The name of the page in the directory that it is about.
+pub const REPORT_FILE: &str = "report.html";
+
+/// Makes the report on `inputs`. `held` is the advice on the jobs that are held, where there is any.
+///
+/// # Errors
+/// Fails where a file is there, and is not what it should be.
+pub fn report(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Result<Report> {
+    let parts = vec![
+        held_part::held_part(inputs, held),
+        best_part::best_part(inputs),
+        evaluation_part::evaluation_part(inputs)?,
+        sweep_part::sweep_part(inputs)?,
+        provenance_part::provenance_part(inputs)?,
+    ];
+    Ok(Report {
+        title: inputs.title(),
+        about: inputs.about(held),
+        reload_s: inputs.reload_s,
+        parts,
+    })
+}

@@ -1,0 +1,311 @@
+//! A report → one HTML page that needs nothing else: its style and its script are in it, and nothing
+//! else may run or be loaded.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::document::{
+    Figure, HeldCause, MissingInput, Report, ReportBlock, ReportPart, ReportTable, TableCell,
+};
+use crate::output;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// So many causes are shown with what to type; the others, too, once they are opened.
+pub(super) const OPEN_CAUSES: usize = 9;
+
+/// Words of so many characters stand on one line of a cell.
+const SHORT_WORDS: usize = 30;
+
+/// The page.
+pub fn page(report: &Report) -> String {
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        digest_base64(STYLE),
+        digest_base64(SCRIPT)
+    );
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="referrer" content="no-referrer";
+                title { (report.title) }
+                style { (PreEscaped(STYLE)) }
+                @if let Some(seconds) = report.reload_s {
+                    noscript { meta http-equiv="refresh" content=(seconds); }
+                }
+            }
+            body data-reload=[report.reload_s] {
+                a class="skip" href="#main" { "To the report" }
+                header {
+                    h1 { (report.title) }
+                    @for line in &report.about { p class="about" { (line) } }
+                }
+                nav aria-label="Parts" {
+                    ul { @for part in &report.parts { li { a href={ "#" (part.id) } { (part.title) } } } }
+                }
+                main id="main" { @for part in &report.parts { (part_section(part)) } }
+                footer { p { "Made by " code { "poolcast report" } ". The page loads nothing and sends nothing. All moments are in UTC." } }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn part_section(part: &ReportPart) -> Markup {
+    let mut sections = Vec::new();
+    let mut at = 0;
+    while at < part.blocks.len() {
+        let rest = &part.blocks[at..];
+        let is_figure = |block: &&ReportBlock| matches!(block, ReportBlock::Figure(_));
+        let figures = rest.iter().take_while(is_figure).count();
+        if figures > 0 {
+            sections.push(figure_grid(&rest[..figures]));
+        } else {
+            sections.push(block_markup(&rest[0]));
+        }
+        at += figures.max(1);
+    }
+    html! {
+        section id=(part.id) aria-labelledby={ (part.id) "-h" } {
+            h2 id={ (part.id) "-h" } { (part.title) }
+            @for section in sections { (section) }
+        }
+    }
+}
+
+fn figure_grid(blocks: &[ReportBlock]) -> Markup {
+    html! { div class="figures" { @for block in blocks { (block_markup(block)) } } }
+}
+
+fn block_markup(block: &ReportBlock) -> Markup {
+    match block {
+        ReportBlock::Paragraph { text } => html! { p { (text) } },
+        ReportBlock::Notice { text } => html! { p class="notice" { (text) } },
+        ReportBlock::Missing(missing) => missing_markup(missing),
+        ReportBlock::Table(table) => table_markup(table),
+        ReportBlock::Figure(figure) => figure_markup(figure),
+        ReportBlock::Causes { causes } => causes_markup(causes),
+        ReportBlock::Lines { title, text } => html! {
+            details { summary { (title) } pre tabindex="0" { (text) } }
+        },
+    }
+}
+
+fn missing_markup(missing: &MissingInput) -> Markup {
+    html! {
+        div class="missing" {
+            p { (missing.text) }
+            @if let Some(command) = &missing.command { pre { (command) } }
+        }
+    }
+}
+
+fn figure_markup(figure: &Figure) -> Markup {
+    html! {
+        figure id=(figure.id) {
+            figcaption {
+                h3 { (figure.title) }
+                p { (figure.see) }
+            }
+            (figure.plot.svg(&figure.id, &figure.title, &figure.see))
+            ul class="legend" {
+                @for entry in &figure.plot.legend { li { (entry.swatch()) (entry.name) } }
+            }
+            @if !figure.table.rows.is_empty() {
+                details { summary { "The numbers of " q { (figure.title) } } (table_markup(&figure.table)) }
+            }
+        }
+    }
+}
+
+fn table_markup(table: &ReportTable) -> Markup {
+    let is_words = words_columns(table);
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label=(table.title) {
+            table class=[table.is_sortable.then_some("sortable")] {
+                caption { (table.title) }
+                thead {
+                    tr {
+                        @for (column, is_words) in table.columns.iter().zip(&is_words) {
+                            th scope="col" class=[is_words.then_some("t")] { (column.name) }
+                        }
+                    }
+                }
+                tbody {
+                    @for row in &table.rows {
+                        tr { @for (at, cell) in row.iter().enumerate() { (cell_markup(table, at, cell)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Which columns have words.
+fn words_columns(table: &ReportTable) -> Vec<bool> {
+    let mut is_words = vec![false; table.columns.len()];
+    for row in &table.rows {
+        for (at, cell) in row.iter().enumerate().take(is_words.len()) {
+            is_words[at] |= matches!(cell, TableCell::Words(_));
+        }
+    }
+    is_words
+}
+
+fn cell_markup(table: &ReportTable, at: usize, cell: &TableCell) -> Markup {
+    let decimals = table.columns.get(at).map_or(0, |column| column.decimals);
+    match cell {
+        TableCell::Words(words) if words.chars().count() > SHORT_WORDS => {
+            html! { td class="t w" { (words) } }
+        }
+        TableCell::Words(words) => html! { td class="t" { (words) } },
+        TableCell::Count(count) => html! { td { (output::with_commas(*count)) } },
+        TableCell::Number(number) => html! { td { (number_text(*number, decimals)) } },
+        TableCell::Empty => html! { td {} },
+    }
+}
+
+/// A number with so many digits after the point; one that these would not show, in powers of ten.
+fn number_text(number: f64, decimals: usize) -> String {
+    let least = 10f64.powi(-(decimals as i32));
+    if number != 0.0 && (number.abs() < least || number.abs() >= 1e9) {
+        return format!("{number:.2e}");
+    }
+    format!("{number:.decimals$}")
+}
+
+/// The first causes open, the others where they are asked for.
+fn causes_markup(causes: &[HeldCause]) -> Markup {
+    let (first, others) = causes.split_at(causes.len().min(OPEN_CAUSES));
+    let list = |some: &[HeldCause]| html! { ul class="causes" { @for cause in some { li { (cause_markup(cause)) } } } };
+    html! {
+        (list(first))
+        @if !others.is_empty() {
+            details { summary { "What to type for " (output::counted(others.len(), "more cause")) } (list(others)) }
+        }
+    }
+}
+
+fn cause_markup(cause: &HeldCause) -> Markup {
+    let heading = if cause.is_probable {
+        format!("Probably {}", cause.action)
+    } else {
+        let mut letters = cause.action.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect()
+    };
+    html! {
+        h3 { (heading) ": " (output::counted(cause.jobs, "job")) }
+        p { (cause.cause.as_ref().unwrap_or(&cause.meaning)) }
+        dl {
+            dt { "hold code" } dd { (cause.code) @if cause.cause.is_some() { ", " (cause.meaning) } }
+            dt { "jobs" } dd { (jobs_words(cause)) }
+            dt { "held since" } dd { (output::utc_time(cause.held_since_ms)) }
+            @if let Some(odds) = cause.odds { dt { "odds if released" } dd { (odds_words(odds)) } }
+            @if let Some((successes, holds)) = cause.base_rate {
+                dt { "like holds before" } dd { (output::with_commas(successes as u64)) " of " (output::with_commas(holds as u64)) " then succeeded" }
+            }
+        }
+        @if let Some(command) = &cause.command { p { "Type:" } pre { (command) } }
+        @if let Some(then) = &cause.then { p { "Once the fault is mended or has passed:" } pre { (then) } }
+    }
+}
+
+fn jobs_words(cause: &HeldCause) -> String {
+    let clusters = output::counted(cause.clusters, "cluster");
+    if cause.first_jobs.is_empty() {
+        return format!("of {clusters}");
+    }
+    let rest = cause.jobs - cause.first_jobs.len();
+    let more = if rest > 0 {
+        format!(" and {} more", output::with_commas(rest as u64))
+    } else {
+        String::new()
+    };
+    format!("{}{more}, of {clusters}", cause.first_jobs.join(", "))
+}
+
+/// The odds of some jobs in per cent; nothing is certain.
+fn odds_words((low, high): (f64, f64)) -> String {
+    let percent = |odds: f64| ((100.0 * odds).round() as u32).clamp(1, 99);
+    match (percent(low), percent(high)) {
+        (low, high) if low == high => format!("{low} %"),
+        (low, high) => format!("{low} to {high} %"),
+    }
+}
+
+/// SHA-256 in base64, as a content security policy names what may run.
+fn digest_base64(text: &str) -> String {
+    use sha2::Digest as _;
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    let digest = sha2::Sha256::digest(text.as_bytes());
+    let mut encoded = String::new();
+    for three in digest.chunks(3) {
+        let mut bits = 0u32;
+        for at in 0..3 {
+            bits = bits << 8 | u32::from(three.get(at).copied().unwrap_or(0));
+        }
+        for at in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
+            encoded.push(if at > three.len() {
+                '='
+            } else {
+                char::from(digit)
+            });
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From `printf abc | openssl dgst -sha256 -binary | base64`.
+    #[test]
+    fn digests_in_base64() {
+        assert_eq!(
+            digest_base64("abc"),
+            "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="
+        );
+    }
+
+    #[test]
+    fn nothing_from_outside_is_markup() {
+        let hostile = "</script><script>alert(1)</script>";
+        let mut table = ReportTable::new(hostile, &[(hostile, 0)]);
+        table.push([hostile.into()]);
+        let report = Report {
+            title: hostile.to_owned(),
+            about: vec![hostile.to_owned()],
+            reload_s: None,
+            parts: vec![ReportPart {
+                id: "part",
+                title: "Part",
+                blocks: vec![
+                    ReportBlock::paragraph(hostile),
+                    ReportBlock::Table(table),
+                    ReportBlock::Lines {
+                        title: hostile.to_owned(),
+                        text: hostile.to_owned(),
+                    },
+                ],
+            }],
+        };
+        let page = page(&report);
+        assert_eq!(page.matches("<script>").count(), 1);
+        assert_eq!(page.matches("</script>").count(), 1);
+        assert!(!page.contains("alert(1)</script>"));
+    }
+
+    #[test]
+    fn style_and_script_cannot_end_their_elements() {
+        assert!(!STYLE.contains("</") && !SCRIPT.contains("</"));
+    }
+}

@@ -1,0 +1,150 @@
+//! What makes the same again: versions, digests, the seed, the configuration, and the commands.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use super::document::{ReportBlock, ReportPart, ReportTable, TableCell};
+use super::inputs::{ReportInputs, ReportedKind};
+use super::words;
+use crate::config::yaml;
+use crate::events::{EVENTS_FORMAT, StoreSummary};
+use crate::training::TrainedModel;
+use crate::{manifest, output, sweep};
+
+/// The part.
+///
+/// # Errors
+/// Fails where the configuration cannot be written.
+pub(super) fn provenance_part(inputs: &ReportInputs) -> Result<ReportPart> {
+    let mut blocks = vec![ReportBlock::Table(fact_table(inputs))];
+    let events = manifest::read::<StoreSummary>(&sweep::events_dir(&inputs.dir), EVENTS_FORMAT);
+    if let Ok(events) = events {
+        blocks.push(ReportBlock::Table(log_table(inputs, &events.body)));
+    }
+    blocks.push(ReportBlock::paragraph(
+        "The same configuration, the same logs and the same program give the same model, byte for byte, with any number of threads.",
+    ));
+    blocks.push(ReportBlock::Lines {
+        title: "The commands that make it again".to_owned(),
+        text: commands(inputs),
+    });
+    blocks.push(ReportBlock::Lines {
+        title: "The whole configuration".to_owned(),
+        text: configuration(inputs)?,
+    });
+    Ok(ReportPart {
+        id: "provenance",
+        title: "Where it comes from",
+        blocks,
+    })
+}
+
+fn fact_table(inputs: &ReportInputs) -> ReportTable {
+    let mut table = ReportTable::new("Made with", &[("what", 0), ("value", 0)]);
+    let mut add = |what: &str, value: String| {
+        table
+            .rows
+            .push(vec![TableCell::from(what), TableCell::Words(value)]);
+    };
+    add(
+        "program",
+        format!(
+            "poolcast {}, commit {}",
+            env!("CARGO_PKG_VERSION"),
+            env!("BUILD_COMMIT")
+        ),
+    );
+    add("seed", inputs.config.seed.to_string());
+    let document = manifest::read_json::<serde_json::Value>(&inputs.dir.join(manifest::FILE));
+    if let Ok(document) = document {
+        for (name, key) in [
+            ("digest of what it was made from", "key"),
+            ("digest of the events", "source_key"),
+        ] {
+            if let Some(digest) = document[key].as_str() {
+                add(name, words::shown(digest));
+            }
+        }
+    }
+    if let Some(model) = inputs
+        .run
+        .as_ref()
+        .and_then(|run| TrainedModel::open(run).ok())
+    {
+        add("model", words::shown(&model.name));
+        add("SHA-256 of the model that was scored", model.sha256);
+        add("digest of the tensors", model.tensors_key);
+    }
+    table
+}
+
+/// The logs, with their digests.
+fn log_table(inputs: &ReportInputs, events: &StoreSummary) -> ReportTable {
+    let columns = [
+        ("log", 0),
+        ("bytes", 0),
+        ("from", 0),
+        ("to", 0),
+        ("XXH3", 0),
+    ];
+    let mut table = ReportTable::new("The logs", &columns);
+    for (at, log) in events.sources.iter().enumerate() {
+        let name = if inputs.is_anonymous {
+            format!("log {}", at + 1)
+        } else {
+            words::shown(&log.name)
+        };
+        table.push([
+            name.into(),
+            (log.bytes as usize).into(),
+            log.begin_ms.map(output::utc_time).into(),
+            log.end_ms.map(output::utc_time).into(),
+            words::shown(&log.xxh3).into(),
+        ]);
+    }
+    table
+}
+
+fn commands(inputs: &ReportInputs) -> String {
+    let dir = inputs.dir_argument();
+    match inputs.kind {
+        ReportedKind::Run => {
+            "poolcast train TENSORS -o RUN --config config.yaml\npoolcast evaluate RUN TENSORS\n"
+                .to_owned()
+        }
+        ReportedKind::Dag => format!(
+            "poolcast dag config.yaml -o {dir}\ncd {dir} && condor_submit_dag pipeline.dag\n"
+        ),
+        ReportedKind::Sweep if inputs.dir.join("report.json").is_file() => {
+            "poolcast run config.yaml\n".to_owned()
+        }
+        ReportedKind::Sweep => format!(
+            "poolcast sweep init config.yaml -o {dir}\npoolcast sweep run {dir}\npoolcast sweep evaluate {dir}\n"
+        ),
+    }
+}
+
+/// The configuration as YAML; of an anonymous report what has no names and places in it.
+fn configuration(inputs: &ReportInputs) -> Result<String> {
+    const WITHOUT_NAMES: [&str; 9] = [
+        "seed",
+        "runs",
+        "epochs",
+        "earlystop_threshold",
+        "earlystop_min_delta",
+        "earlystop_metric",
+        "preprocessing",
+        "training",
+        "pipelines",
+    ];
+    if !inputs.is_anonymous {
+        return Ok(words::shown_lines(&yaml::write(&inputs.config)?));
+    }
+    let all = serde_json::to_value(&inputs.config)?;
+    let mut shown = BTreeMap::new();
+    for name in WITHOUT_NAMES {
+        shown.insert(name, &all[name]);
+    }
+    Ok(words::shown_lines(&yaml::write(&shown)?))
+}

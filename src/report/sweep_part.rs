@@ -1,0 +1,151 @@
+//! The trials of a sweep: how the best was come to, and all of them in a table.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use super::document::{Figure, MissingInput, ReportBlock, ReportPart, ReportTable};
+use super::inputs::{ReportInputs, ReportedKind};
+use super::loss_curves::loss_figures;
+use super::plot::{Plot, PlotAxis};
+use super::scale::Scale;
+use super::trial_table::trial_table;
+use super::words;
+use crate::config::Goal;
+
+/// So many trials have a dot of their own.
+const MOST_DOTS: usize = 1000;
+
+/// The part.
+///
+/// # Errors
+/// Fails where a file is there, and is not what it should be.
+pub(super) fn sweep_part(inputs: &ReportInputs) -> Result<ReportPart> {
+    let mut blocks = Vec::new();
+    if inputs.is_running() && !inputs.trials.is_empty() {
+        blocks.push(ReportBlock::Notice {
+            text: format!(
+                "Trials are still to end: {} of {} have. This page shows what there is so far.",
+                inputs.trials.len(),
+                inputs.planned
+            ),
+        });
+    }
+
+    blocks.extend(best_so_far(inputs).map(ReportBlock::Figure));
+    blocks.extend(loss_figures(inputs).into_iter().map(ReportBlock::Figure));
+    blocks.extend(failure_table(inputs).map(ReportBlock::Table));
+    if !inputs.trials.is_empty() {
+        blocks.push(ReportBlock::Table(trial_table(inputs)));
+    }
+    if blocks.is_empty() {
+        blocks.push(ReportBlock::Missing(nothing_tried(inputs)));
+    }
+    Ok(ReportPart {
+        id: "sweep",
+        title: match inputs.kind {
+            ReportedKind::Run => "How it was trained",
+            _ => "What was tried",
+        },
+        blocks,
+    })
+}
+
+fn nothing_tried(inputs: &ReportInputs) -> MissingInput {
+    let dir = inputs.dir_argument();
+    let (text, command) = match inputs.kind {
+        ReportedKind::Run => ("This run has no history of epochs.", None),
+        ReportedKind::Sweep => (
+            "No trial has ended yet. This works on them:",
+            Some(format!("poolcast sweep run {dir}")),
+        ),
+        ReportedKind::Dag => (
+            "No trial has ended yet. How far the DAG is:",
+            Some(format!("poolcast sweep status {dir}")),
+        ),
+    };
+    MissingInput {
+        text: text.to_owned(),
+        command,
+    }
+}
+
+/// The best value so far, trial by trial.
+fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
+    let mut valued = Vec::new();
+    for trial in &inputs.trials {
+        if let Some(value) = trial.value {
+            valued.push((trial.trial as f64, value));
+        }
+    }
+    // Trials of several splits do not compare.
+    let splits = inputs.trials.iter().any(|trial| trial.split.is_some());
+    if valued.len() < 2 || splits {
+        return None;
+    }
+
+    let metric = inputs.metric();
+    let columns = [("trial", 0), ("best value so far", 4)];
+    let mut table = ReportTable::new("Each trial that was better than those before it", &columns);
+    let mut steps: Vec<(f64, f64)> = Vec::new();
+    for &(trial, value) in &valued {
+        let best = steps.last().map(|step| step.1);
+        if best.is_none_or(|best| metric.goal.is_gain(value, best, 0.0)) {
+            steps.extend(best.map(|best| (trial, best)));
+            steps.push((trial, value));
+            table.push([(trial as usize).into(), value.into()]);
+        }
+    }
+    let last = valued[valued.len() - 1].0;
+    steps.extend(steps.last().map(|step| (last, step.1)));
+
+    let title = words::metric_title(metric.name);
+    let mut plot = Plot::new(
+        PlotAxis::new("trial", Scale::around(valued.iter().map(|point| point.0))),
+        PlotAxis::new(title, Scale::around(valued.iter().map(|point| point.1))),
+    );
+    let every = valued.len().div_ceil(MOST_DOTS);
+    let dots: Vec<(f64, f64)> = valued.iter().copied().step_by(every).collect();
+    let name = if every > 1 {
+        "some of the trials"
+    } else {
+        "a trial"
+    };
+    plot.dots(5, name, dots);
+    plot.line(0, "the best so far", steps);
+    Some(Figure {
+        id: "best-so-far".to_owned(),
+        title: "The best trial so far".to_owned(),
+        see: format!(
+            "{} is better. A line that has long been flat says that more trials of this search would gain little.",
+            match metric.goal {
+                Goal::Maximize => "Higher",
+                Goal::Minimize => "Lower",
+            }
+        ),
+        plot,
+        table,
+    })
+}
+
+/// How many trials failed, by kind; `None` where none did.
+fn failure_table(inputs: &ReportInputs) -> Option<ReportTable> {
+    let mut kinds: BTreeMap<&str, (usize, usize, Option<&str>)> = BTreeMap::new();
+    for trial in inputs.trials.iter().filter(|trial| trial.failure.is_some()) {
+        let kind = kinds
+            .entry(&trial.ended)
+            .or_insert((0, trial.trial, trial.error.as_deref()));
+        kind.0 += 1;
+    }
+    if kinds.is_empty() {
+        return None;
+    }
+
+    let columns = [("kind", 0), ("trials", 0), ("the first", 0), ("why", 0)];
+    let mut table = ReportTable::new("Trials without a model", &columns);
+    for (kind, (trials, first, error)) in kinds {
+        let error = error.filter(|_| !inputs.is_anonymous);
+        table.push([kind.into(), trials.into(), first.into(), error.into()]);
+    }
+    Some(table)
+}

@@ -1,0 +1,109 @@
+//! All trials in one table, with the hyper-parameters that differ between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::document::{ReportTable, TableCell};
+use super::inputs::ReportInputs;
+use super::reported_trial::ReportedTrial;
+use super::words;
+use crate::sweep::plain_value;
+
+/// So many hyper-parameters have a column.
+const MOST_PARAMETERS: usize = 16;
+
+/// The table.
+pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
+    let has_splits = inputs.trials.iter().any(|trial| trial.split.is_some());
+    let has_epochs = inputs.trials.iter().any(|trial| trial.epochs.is_some());
+    let has_errors = inputs.trials.iter().any(|trial| trial.error.is_some());
+    let parameters = varied_parameters(&inputs.trials);
+    let shown: Vec<String> = parameters.iter().map(|name| words::shown(name)).collect();
+
+    let value = inputs.metric().name.to_string();
+    let mut columns = vec![
+        ("trial", 0),
+        ("model", 0),
+        ("ended", 0),
+        (value.as_str(), 4),
+    ];
+    let optional = [
+        (value != "validation_loss", ("validation loss", 4)),
+        (value != "validation_roc_auc", ("ROC-AUC", 4)),
+        (has_epochs, ("epochs", 0)),
+        (has_epochs, ("epoch kept", 0)),
+        (has_splits, ("split", 0)),
+    ];
+    columns.extend(
+        optional
+            .iter()
+            .filter(|(is_shown, _)| *is_shown)
+            .map(|(_, column)| *column),
+    );
+    columns.extend(shown.iter().map(|name| (name.as_str(), 4)));
+    if has_errors {
+        columns.push(("why", 0));
+    }
+
+    let mut table = ReportTable::new("All trials that have ended, the best first", &columns);
+    table.is_sortable = true;
+    for trial in inputs.ranked_trials() {
+        let mut row = vec![
+            trial.trial.into(),
+            trial.model.clone().into(),
+            trial.ended.clone().into(),
+            trial.value.into(),
+        ];
+        let cells: [TableCell; 5] = [
+            trial.loss.into(),
+            trial.roc_auc.into(),
+            trial.epochs.into(),
+            trial.kept_epoch.into(),
+            trial.split.clone().into(),
+        ];
+        let shown = cells.into_iter().zip(&optional);
+        row.extend(
+            shown
+                .filter(|(_, (is_shown, _))| *is_shown)
+                .map(|(cell, _)| cell),
+        );
+        for name in &parameters {
+            row.push(parameter_cell(trial.parameters.get(*name)));
+        }
+        if has_errors && !inputs.is_anonymous {
+            row.push(trial.error.clone().into());
+        } else if has_errors {
+            row.push(TableCell::Empty);
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+/// The hyper-parameters that do not have the same value in all trials that have them.
+fn varied_parameters(trials: &[ReportedTrial]) -> Vec<&str> {
+    let mut values: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for trial in trials {
+        for (name, value) in &trial.parameters {
+            let seen = values.entry(name).or_default();
+            // Two tell that they differ.
+            if seen.len() < 2 {
+                seen.insert(plain_value(value));
+            }
+        }
+    }
+    let varied = values.into_iter().filter(|(_, seen)| seen.len() > 1);
+    varied.map(|(name, _)| name).take(MOST_PARAMETERS).collect()
+}
+
+fn parameter_cell(value: Option<&Value>) -> TableCell {
+    match value {
+        None => TableCell::Empty,
+        Some(value) => match (value.as_u64(), value.as_f64()) {
+            (Some(count), _) => TableCell::Count(count),
+            (None, Some(number)) => number.into(),
+            (None, None) => words::shown(&plain_value(value)).into(),
+        },
+    }
+}
