@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::document::{HeldCause, MissingInput, ReportBlock, ReportPart, ReportTable};
+use super::held_jobs::HeldJobs;
 use super::inputs::ReportInputs;
 use super::page::OPEN_CAUSES;
 use super::words;
 use crate::advice::{
-    AdviceBasis, AnswerFirmness, CauseGroup, HoldAction, JobAdvice, cause_groups, code_meaning,
+    AnswerFirmness, CauseGroup, HoldAction, JobAdvice, cause_groups, code_meaning,
 };
 use crate::output;
 
@@ -16,39 +17,6 @@ const NAMED_JOBS: usize = 5;
 
 /// So many causes are shown.
 const MOST_CAUSES: usize = 200;
-
-/// The advice on the jobs that are held.
-#[derive(Debug)]
-pub struct HeldJobs {
-    /// What it rests on.
-    pub basis: AdviceBasis,
-    /// One for each job.
-    pub advice: Vec<JobAdvice>,
-}
-
-impl HeldJobs {
-    /// Which log it is about.
-    pub(super) fn log_sentence(&self, is_anonymous: bool) -> String {
-        let AdviceBasis {
-            access_points,
-            log_begin_ms,
-            log_end_ms,
-            holds,
-            ..
-        } = &self.basis;
-        let of = if is_anonymous {
-            String::new()
-        } else {
-            format!(" of {}", words::shown(&access_points.join(", ")))
-        };
-        format!(
-            "The log{of} goes from {} to {} and has {}.",
-            output::utc_time(*log_begin_ms),
-            output::utc_time(*log_end_ms),
-            output::counted(*holds, "hold")
-        )
-    }
-}
 
 /// The part.
 pub(super) fn held_part(inputs: &ReportInputs, held: Option<&HeldJobs>) -> ReportPart {

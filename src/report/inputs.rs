@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde::de::DeserializeOwned;
 
-use super::held_part::HeldJobs;
+use super::held_jobs::HeldJobs;
 use super::reported_trial::ReportedTrial;
 use super::words;
 use crate::condor;

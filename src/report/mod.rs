@@ -3,6 +3,7 @@
 mod best_part;
 mod document;
 mod evaluation_part;
+mod held_jobs;
 mod held_part;
 mod inputs;
 mod loss_curves;
@@ -20,7 +21,7 @@ mod words;
 use anyhow::Result;
 
 pub use document::{Report, SCHEMA_VERSION};
-pub use held_part::HeldJobs;
+pub use held_jobs::HeldJobs;
 pub use inputs::ReportInputs;
 pub use page::page;
 
