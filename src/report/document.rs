@@ -52,7 +52,7 @@ pub enum ReportBlock {
     /// A table.
     Table(ReportTable),
     /// A plot.
-    Figure(Figure),
+    Figure(Box<Figure>),
     /// The causes that jobs are held for.
     Causes {
         /// What is to be done first comes first.
@@ -71,6 +71,11 @@ impl ReportBlock {
     /// A paragraph.
     pub(super) fn paragraph(text: impl Into<String>) -> ReportBlock {
         ReportBlock::Paragraph { text: text.into() }
+    }
+
+    /// A plot.
+    pub(super) fn figure(figure: Figure) -> ReportBlock {
+        ReportBlock::Figure(Box::new(figure))
     }
 }
 

@@ -78,12 +78,12 @@ fn evaluation_blocks(samples: &ScoredSamples) -> Vec<ReportBlock> {
     let mut blocks = vec![ReportBlock::paragraph(
         "All of this is about holds that came after everything the model has learned from. Bands and lines with two ends are 95 % intervals, by a bootstrap over whole clusters.",
     )];
-    blocks.extend(roc_figure(samples).map(ReportBlock::Figure));
-    blocks.extend(recall_figure(samples).map(ReportBlock::Figure));
-    blocks.push(ReportBlock::Figure(reliability_figure(samples)));
-    blocks.push(ReportBlock::Figure(coverage_figure(samples)));
-    blocks.push(ReportBlock::Figure(code_figure(samples)));
-    blocks.push(ReportBlock::Figure(time_figure(samples)));
+    blocks.extend(roc_figure(samples).map(ReportBlock::figure));
+    blocks.extend(recall_figure(samples).map(ReportBlock::figure));
+    blocks.push(ReportBlock::figure(reliability_figure(samples)));
+    blocks.push(ReportBlock::figure(coverage_figure(samples)));
+    blocks.push(ReportBlock::figure(code_figure(samples)));
+    blocks.push(ReportBlock::figure(time_figure(samples)));
     blocks.push(ReportBlock::Table(confusion_table(samples)));
     blocks
 }

@@ -32,8 +32,8 @@ pub(super) fn sweep_part(inputs: &ReportInputs) -> Result<ReportPart> {
         });
     }
 
-    blocks.extend(best_so_far(inputs).map(ReportBlock::Figure));
-    blocks.extend(loss_figures(inputs).into_iter().map(ReportBlock::Figure));
+    blocks.extend(best_so_far(inputs).map(ReportBlock::figure));
+    blocks.extend(loss_figures(inputs).into_iter().map(ReportBlock::figure));
     blocks.extend(failure_table(inputs).map(ReportBlock::Table));
     if !inputs.trials.is_empty() {
         blocks.push(ReportBlock::Table(trial_table(inputs)));
