@@ -8,4 +8,5 @@
 # that are held together get theirs one after another.
 set -u
 learned=$HOME/held-jobs/out
-flock "$0" "$HOME/.local/bin/poolcast" -q advise "$learned" --dag "$1" </dev/null >/dev/null 2>&1 &
+log=$(condor_config_val EVENT_LOG)
+flock "$0" "$HOME/.local/bin/poolcast" -q advise "$learned" --log "$log" --dag "$1" </dev/null >/dev/null 2>&1 &
