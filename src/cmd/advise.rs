@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::advice_sources::{AdviceSources, read_queue};
 use super::asked_advice::{AdviceQuestion, AskedAdvice};
 use super::logs::read_store;
-use super::text::advice::{AdviceView, action_word, long_text};
+use super::text::advice::{AdviceView, action_word, long_text, shell_word};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{node_advice, text};
 use crate::advice::{self, JobAdvice, JobSelection, answer_rank, cause_name};
@@ -179,16 +179,16 @@ fn call_again(args: &AdviseArgs) -> Option<String> {
     }
     let mut call = "poolcast advise".to_owned();
     if let Some(run) = &args.run {
-        call.push_str(&format!(" {}", quoted(run.to_str()?)));
+        call.push_str(&format!(" {}", shell_word(run.to_str()?)));
     }
     for job in &args.jobs {
-        call.push_str(&format!(" {}", quoted(job)));
+        call.push_str(&format!(" {}", shell_word(job)));
     }
     for log in &args.logs {
-        call.push_str(&format!(" --log {}", quoted(log.to_str()?)));
+        call.push_str(&format!(" --log {}", shell_word(log.to_str()?)));
     }
     if let Some(queue) = &args.queue {
-        call.push_str(&format!(" --queue {}", quoted(queue)));
+        call.push_str(&format!(" --queue {}", shell_word(queue)));
     }
     if let Some(year) = args.year {
         call.push_str(&format!(" --year {year}"));
@@ -202,7 +202,7 @@ fn chosen_again(args: &AdviseArgs) -> String {
     let filter = &args.filter;
     let mut options = String::new();
     for owner in &filter.owners {
-        options.push_str(&format!(" --owner {}", quoted(owner)));
+        options.push_str(&format!(" --owner {}", shell_word(owner)));
     }
     for code in &filter.codes {
         options.push_str(&format!(" --code {}", code.code));
@@ -217,13 +217,4 @@ fn chosen_again(args: &AdviseArgs) -> String {
         options.push_str(&format!(" --action {}", action_word(action.action())));
     }
     options
-}
-
-/// `text` as a shell takes it for one word.
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

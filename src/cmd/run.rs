@@ -11,7 +11,7 @@ use super::asked_advice::earlier_answers;
 use super::flags::{flag, flags};
 use super::preparation::begin_sweep;
 use super::report_page::write_page;
-use super::text::advice::{AdviceDocument, AdviceView};
+use super::text::advice::{AdviceDocument, AdviceView, shell_word};
 use super::text::changes::RunChanges;
 use super::whole_sweep::{refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
@@ -28,7 +28,7 @@ use crate::sweep::{
 };
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use crate::training::{ModelEvaluation, RunModels, TrainedModel};
-use crate::{escape, files, manifest, output};
+use crate::{escape, eventlog, files, manifest, output};
 
 /// What `report.json` says.
 #[derive(Serialize)]
@@ -115,7 +115,10 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     }
     output::print("\nAdvice on the jobs still held when the log ends\n")?;
     let earlier = earlier_answers(&config.out, &finished.store);
-    let view = advice_view(&held.basis, &held.advice, earlier);
+    let view = AdviceView {
+        call: call_again(&config),
+        ..advice_view(&held.basis, &held.advice, earlier)
+    };
     output::print_page(&text::advice_page::page(&view))?;
     Ok(EXIT_DONE)
 }
@@ -131,6 +134,15 @@ fn leave_page(config: &Config, basis: &AdviceBasis, advice: &[JobAdvice]) -> Res
     let inputs = ReportInputs::read(&config.out, false)?;
     write_page(&inputs, Some(&held), &config.out.join(REPORT_FILE))?;
     Ok(held)
+}
+
+/// The call that gives the same advice again; `None` where a log cannot be read again.
+fn call_again(config: &Config) -> Option<String> {
+    if config.logs.iter().any(|log| eventlog::is_read_once(log)) {
+        return None;
+    }
+    let out = config.out.to_str()?;
+    Some(format!("poolcast advise {}", shell_word(out)))
 }
 
 /// What is said of all `advice`.

@@ -2,8 +2,10 @@
 //! colours, with and without a queue, and with three hundred held jobs.
 
 use std::fmt::Write as _;
+use std::io::Read as _;
 
 use crate::place::{Outcome, Place, queue};
+use crate::run::SMALL;
 use crate::terminal::run_on_terminal;
 
 /// What differs between processors, or builds: odds and scores, and the digest of the model.
@@ -102,12 +104,13 @@ fn colours_are_as_the_environment_wants_them() {
     assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
 }
 
-/// The log of three hundred jobs that are held for many reasons: a hundred for one file, each second
-/// cluster of them; fifty that used too much memory; and files of which few jobs miss each.
-fn crowded_log() -> String {
+/// The log of three hundred jobs, of clusters from `first` on, that are held for many reasons: a
+/// hundred for one file, each third cluster of them; fifty that used too much memory; and files of
+/// which few jobs miss each.
+fn crowded_log(first: u32) -> String {
     let mut log = String::new();
     for number in 0..300_u32 {
-        let cluster = 100 + number;
+        let cluster = first + number;
         let (minute, second) = (number / 60, number % 60);
         let missing = |file: &str| {
             format!(
@@ -139,7 +142,7 @@ fn crowded_log() -> String {
 #[test]
 fn three_hundred_jobs_fit_on_a_page_which_names_what_it_leaves_out() {
     let place = Place::with_run();
-    place.write("EventLog", crowded_log());
+    place.write("EventLog", crowded_log(100));
     insta::with_settings!({filters => FILTERS}, {
         for columns in [80, 120] {
             let page = in_pipe(&place, columns, "--log EventLog");
@@ -149,23 +152,51 @@ fn three_hundred_jobs_fit_on_a_page_which_names_what_it_leaves_out() {
         }
     });
 
-    // The commands name all jobs between them, and each just once.
     let page = place.stdout("advise run --log EventLog");
+    let call = what_is_left_out_is_asked_for(&place, &page);
+    assert!(place.stdout(&call).contains("of 300 held jobs"));
+}
+
+/// Types what `page` says of the causes that it leaves out, which gives just the jobs that it does
+/// not show. Returns what was typed.
+fn what_is_left_out_is_asked_for(place: &Place, page: &str) -> String {
     let left_out = page.lines().find_map(|line| {
         let (count, call) = line.strip_prefix("  and ")?.split_once(": poolcast ")?;
         Some((count.split_once(" of ")?.1, call))
     });
-    let (count, call) = left_out.expect("a line");
+    let (count, call) = left_out.unwrap_or_else(|| panic!("no such line in\n{page}"));
     let ids = place.stdout(&format!("{call} --ids"));
     assert_eq!(format!("{} jobs", ids.lines().count()), count);
     assert!(!page.contains(ids.lines().next().expect("an id")), "{page}");
-    assert!(place.stdout(call).contains("of 300 held jobs"));
+    call.to_owned()
+}
+
+#[test]
+fn a_run_names_what_its_page_leaves_out() {
+    let place = Place::with_log();
+    let mut log = String::new();
+    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
+    liblzma::read::XzDecoder::new(file)
+        .read_to_string(&mut log)
+        .expect("read");
+    let crowd = crowded_log(90_000);
+    let later = crowd.replace("2026-11-21 02:", "11/21 04:");
+    log.push_str(&later.replace("2026-11-21 01:", "11/21 03:"));
+    place.write("EventLog", log);
+    let small = SMALL
+        .replace("runs: 3", "runs: 1")
+        .replace("EventLog.xz", "EventLog");
+    place.write("small.yaml", small);
+
+    let printed = place.stdout("run small.yaml");
+    let call = what_is_left_out_is_asked_for(&place, &printed);
+    assert!(call.starts_with("advise out --cause "), "{call}");
 }
 
 #[test]
 fn a_command_that_is_too_long_asks_for_ids_and_what_cannot_be_asked_again_is_whole() {
     let place = Place::with_run();
-    place.write("EventLog", crowded_log());
+    place.write("EventLog", crowded_log(100));
     let page = place.stdout("advise run --log EventLog --action fix --code 13");
     let short = page
         .lines()

@@ -271,6 +271,15 @@ fn minute(ms: i64) -> String {
     }
 }
 
+/// `text` as a shell takes it for one word.
+pub(in crate::cmd) fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// An action in one word, as JSON has it.
 pub(in crate::cmd) fn action_word(action: HoldAction) -> &'static str {
     match action {
