@@ -1,10 +1,12 @@
 //! What a run, a sweep or a DAG has left → a report for people: one HTML page, or the same as JSON.
 
 mod best_part;
+mod data_part;
 mod document;
 mod evaluation_part;
 mod held_jobs;
 mod held_part;
+mod hold_history;
 mod inputs;
 mod loss_curves;
 mod page;
@@ -38,6 +40,7 @@ pub fn report(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Result<Report> 
         best_part::best_part(inputs),
         evaluation_part::evaluation_part(inputs)?,
         sweep_part::sweep_part(inputs)?,
+        data_part::data_part(inputs)?,
         provenance_part::provenance_part(inputs)?,
     ];
     Ok(Report {

@@ -10,7 +10,7 @@ const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 250.0;
 const TOP: f64 = 24.0;
 const RIGHT: f64 = 14.0;
-const BOTTOM: f64 = 40.0;
+const BOTTOM: f64 = 42.0;
 
 /// The room at the left for numbers, and for words at most.
 const NUMBERS_WIDTH: f64 = 46.0;
@@ -278,7 +278,7 @@ impl PlotFrame<'_> {
             @if !matches!(self.x, Scale::Words(_)) {
                 path class="grid" d={ "M" (short(x)) " " (short(TOP)) "V" (short(self.bottom)) } {}
             }
-            text x=(short(self.label_middle(x, &tick.label))) y=(short(self.bottom + 14.0)) text-anchor="middle" { (tick.label) }
+            text x=(short(self.label_middle(x, &tick.label))) y=(short(self.bottom + 17.0)) text-anchor="middle" { (tick.label) }
         }
     }
 
@@ -455,7 +455,7 @@ mod tests {
     fn a_line_is_broken_where_there_is_no_number() {
         let points = vec![(0.0, 0.0), (0.5, f64::NAN), (0.6, 0.5), (1.0, 1.0)];
         let svg = plot(points);
-        assert!(svg.contains("d=\"M46 210M226 117L346 24\""), "{svg}");
+        assert!(svg.contains("d=\"M46 208M226 116L346 24\""), "{svg}");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 

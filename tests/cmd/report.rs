@@ -22,7 +22,7 @@ fn text(place: &Place, name: &str) -> String {
 #[test]
 fn a_run_leaves_a_page_that_needs_nothing_else() {
     let page = text(&FINISHED, "out/report.html");
-    for part in ["held", "best", "evaluation", "sweep", "provenance"] {
+    for part in ["held", "best", "evaluation", "sweep", "data", "provenance"] {
         assert!(
             page.contains(&format!("<section id=\"{part}\"")),
             "no {part}"
@@ -40,7 +40,7 @@ fn a_run_leaves_a_page_that_needs_nothing_else() {
     assert!(page.contains("condor_release "), "there is nothing to type");
 
     let figures = page.matches("<figure ").count();
-    assert!(figures >= 8, "{figures} figures");
+    assert!(figures >= 12, "{figures} figures");
     assert_eq!(page.matches("<desc ").count(), figures);
     assert_eq!(page.matches("<summary>The numbers of").count(), figures);
 }

@@ -1,0 +1,369 @@
+//! What the log has of holds, what was learned from them and what was left out.
+
+use anyhow::Result;
+
+use super::document::{Figure, MissingInput, ReportBlock, ReportPart, ReportTable};
+use super::hold_history::{PastHoldTime, ReleaseShare, frequent_codes, past_hold_times};
+use super::inputs::ReportInputs;
+use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
+use super::scale::Scale;
+use crate::advice::code_meaning;
+use crate::events::EventStore;
+use crate::tensors::{Dataset, SplitSide, TensorSummary, audit};
+use crate::training::TrainedModel;
+use crate::{output, sweep};
+
+/// So many times of equal length the log is divided into.
+const TIME_BINS: usize = 24;
+
+/// So many codes have a look of their own over time, and so many a row.
+const LOOKED_CODES: usize = 5;
+const MOST_CODES: usize = 12;
+
+/// The part.
+///
+/// # Errors
+/// Fails where a file is there, and is not what it should be.
+pub(super) fn data_part(inputs: &ReportInputs) -> Result<ReportPart> {
+    let mut blocks = Vec::new();
+    let events = sweep::events_dir(&inputs.dir);
+    if events.is_dir()
+        && let Ok(store) = EventStore::open(&events)
+    {
+        blocks.extend(hold_blocks(&store));
+    }
+    blocks.extend(sample_blocks(inputs)?);
+    if blocks.is_empty() {
+        blocks.push(ReportBlock::Missing(missing(inputs)));
+    }
+    Ok(ReportPart {
+        id: "data",
+        title: "What it learned from",
+        blocks,
+    })
+}
+
+fn missing(inputs: &ReportInputs) -> MissingInput {
+    if inputs.config.data.is_given() {
+        return MissingInput {
+            text: "It learned from tables, which have no holds.".to_owned(),
+            command: None,
+        };
+    }
+    MissingInput {
+        text: "The events of the log are not in this directory. This prints what is in a log:"
+            .to_owned(),
+        command: Some("poolcast parse LOG -o EVENTS".to_owned()),
+    }
+}
+
+fn hold_blocks(store: &EventStore) -> Vec<ReportBlock> {
+    let holds = past_hold_times(store);
+    if holds.is_empty() {
+        return vec![ReportBlock::paragraph("The log has no holds.")];
+    }
+    let bins = TimeBins::new(store.summary.begin_ms, store.summary.end_ms);
+    vec![
+        ReportBlock::figure(holds_figure(&holds, &bins)),
+        ReportBlock::figure(code_figure(&holds)),
+        ReportBlock::figure(success_figure(&holds, &bins)),
+    ]
+}
+
+/// The time of a log in bins of equal length.
+struct TimeBins {
+    begin_ms: i64,
+    span_ms: f64,
+}
+
+impl TimeBins {
+    fn new(begin_ms: i64, end_ms: i64) -> TimeBins {
+        TimeBins {
+            begin_ms,
+            span_ms: (end_ms.saturating_sub(begin_ms)).max(1) as f64,
+        }
+    }
+
+    fn bin(&self, ms: i64) -> usize {
+        let share = ms.saturating_sub(self.begin_ms) as f64 / self.span_ms;
+        ((share * TIME_BINS as f64).max(0.0) as usize).min(TIME_BINS - 1)
+    }
+
+    /// When bin `at` begins, epoch ms.
+    fn begin(&self, at: usize) -> f64 {
+        self.begin_ms as f64 + self.span_ms * at as f64 / TIME_BINS as f64
+    }
+
+    fn middle(&self, at: usize) -> f64 {
+        (self.begin(at) + self.begin(at + 1)) / 2.0
+    }
+
+    fn axis(&self) -> PlotAxis {
+        let ends = [self.begin(0), self.begin(TIME_BINS)];
+        PlotAxis::new("when jobs were held (UTC)", Scale::time(ends.into_iter()))
+    }
+}
+
+/// Holds over time, code above code.
+fn holds_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
+    let codes = frequent_codes(holds);
+    let looked = &codes[..codes.len().min(LOOKED_CODES)];
+    let mut names: Vec<String> = looked
+        .iter()
+        .map(|(code, sub)| format!("{code}/{sub}"))
+        .collect();
+    if codes.len() > looked.len() {
+        names.push("all others".to_owned());
+    }
+
+    let mut counts = vec![[0usize; TIME_BINS]; names.len()];
+    for hold in holds {
+        let place = looked.iter().position(|code| *code == hold.code);
+        counts[place.unwrap_or(looked.len())][bins.bin(hold.held_ms)] += 1;
+    }
+    let sums = (0..TIME_BINS).map(|at| counts.iter().map(|row| row[at]).sum::<usize>() as f64);
+    let mut plot = Plot::new(bins.axis(), PlotAxis::new("holds", Scale::from_zero(sums)));
+    let mut tops = [0.0; TIME_BINS];
+    for (look, (row, name)) in counts.iter().zip(&names).enumerate() {
+        let mut boxes = Vec::new();
+        for (at, count) in row.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let top = tops[at] + *count as f64;
+            boxes.push([(bins.begin(at), tops[at]), (bins.begin(at + 1), top)]);
+            tops[at] = top;
+        }
+        plot.marks.push(PlotMark::Boxes { look, boxes });
+        plot.legend(look, LegendKind::Boxes, name);
+    }
+
+    let mut columns = vec![("from", 0)];
+    columns.extend(names.iter().map(|name| (name.as_str(), 0)));
+    let mut table = ReportTable::new("Holds by code", &columns);
+    for at in 0..TIME_BINS {
+        let mut row = vec![output::utc_time(bins.begin(at) as i64).into()];
+        row.extend(counts.iter().map(|counts| counts[at].into()));
+        table.rows.push(row);
+    }
+    Figure {
+        id: "holds-over-time".to_owned(),
+        title: "Holds over time, by code".to_owned(),
+        see: "A column that stands out is an outage, or a large submission with one fault. Codes stand above each other in the order of the legend, the first at the bottom."
+            .to_owned(),
+        plot,
+        table,
+    }
+}
+
+/// What releases came to, by code.
+fn code_figure(holds: &[PastHoldTime]) -> Figure {
+    let mut codes = frequent_codes(holds);
+    codes.truncate(MOST_CODES);
+    let columns = [
+        ("hold code", 0),
+        ("holds", 0),
+        ("known outcomes", 0),
+        ("succeeded", 3),
+        ("from", 3),
+        ("to", 3),
+    ];
+    let mut table = ReportTable::new("The codes with the most holds", &columns);
+    let (mut names, mut dots, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, &(code, sub)) in codes.iter().enumerate() {
+        let mut share = ReleaseShare::default();
+        for hold in holds.iter().filter(|hold| hold.code == (code, sub)) {
+            share.add(hold);
+        }
+        let ends = share.share();
+        if let Some((share, low, high)) = ends {
+            dots.push((share, at as f64));
+            pieces.push([(low, at as f64), (high, at as f64)]);
+        }
+        names.push(format!("{code}/{sub}"));
+        table.push([
+            format!("{code}/{sub}, {}", code_meaning(code, sub)).into(),
+            share.holds.into(),
+            share.known.into(),
+            ends.map(|ends| ends.0).into(),
+            ends.map(|ends| ends.1).into(),
+            ends.map(|ends| ends.2).into(),
+        ]);
+    }
+
+    let mut plot = Plot::new(
+        PlotAxis::new("share of releases that succeeded", Scale::share()),
+        PlotAxis::new("hold code", Scale::Words(names)),
+    );
+    plot.marks.push(PlotMark::Pieces { look: 0, pieces });
+    plot.dots(0, "succeeded", dots);
+    plot.legend(0, LegendKind::Line, "95 % interval, by cluster");
+    Figure {
+        id: "success-by-code".to_owned(),
+        title: "Success after release, by code".to_owned(),
+        see: "How often a job that was held for a code ended well once it was released. A long line says that few clusters tell of it."
+            .to_owned(),
+        plot,
+        table,
+    }
+}
+
+/// What releases came to over time.
+fn success_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
+    let mut shares = vec![ReleaseShare::default(); TIME_BINS];
+    for hold in holds {
+        shares[bins.bin(hold.held_ms)].add(hold);
+    }
+    let columns = [
+        ("from", 0),
+        ("holds", 0),
+        ("known outcomes", 0),
+        ("succeeded", 3),
+        ("from, share", 3),
+        ("to, share", 3),
+    ];
+    let mut table = ReportTable::new("Over time", &columns);
+    let (mut line, mut band) = (Vec::new(), Vec::new());
+    for (at, share) in shares.iter().enumerate() {
+        let ends = share.share();
+        if let Some((share, low, high)) = ends {
+            line.push((bins.middle(at), share));
+            band.push((bins.middle(at), low, high));
+        }
+        table.push([
+            output::utc_time(bins.begin(at) as i64).into(),
+            share.holds.into(),
+            share.known.into(),
+            ends.map(|ends| ends.0).into(),
+            ends.map(|ends| ends.1).into(),
+            ends.map(|ends| ends.2).into(),
+        ]);
+    }
+
+    let label = "share of releases that succeeded";
+    let mut plot = Plot::new(bins.axis(), PlotAxis::new(label, Scale::share()));
+    plot.band(0, "95 % interval, by cluster", band);
+    plot.line(0, "succeeded", line);
+    Figure {
+        id: "success-over-time".to_owned(),
+        title: "Success after release, over time".to_owned(),
+        see: "Where it rises or falls for good, the pool or its users have changed, and older holds teach less."
+            .to_owned(),
+        plot,
+        table,
+    }
+}
+
+/// What the samples of the best model are, and what is not among them.
+fn sample_blocks(inputs: &ReportInputs) -> Result<Vec<ReportBlock>> {
+    let model = inputs.best_run().map(TrainedModel::open);
+    let Some(Ok(model)) = model else {
+        return Ok(Vec::new());
+    };
+    let Ok(dataset) = Dataset::open(&sweep::tensors_dir(&inputs.dir, &model.tensors)) else {
+        return Ok(Vec::new());
+    };
+    Ok(vec![
+        ReportBlock::figure(split_figure(&dataset.summary)),
+        ReportBlock::Table(left_out_table(&dataset.summary)),
+        ReportBlock::paragraph(
+            "What two sides have in common could be remembered in place of learned. All but equal codes should be 0 where the sides are divided by time: holds of equal codes are frequent, and honest.",
+        ),
+        ReportBlock::Table(audit_table(&dataset)?),
+    ])
+}
+
+/// The sides on the axis of time.
+fn split_figure(summary: &TensorSummary) -> Figure {
+    let columns = [
+        ("side", 0),
+        ("samples", 0),
+        ("succeeded", 3),
+        ("from", 0),
+        ("to", 0),
+    ];
+    let mut table = ReportTable::new("The sides", &columns);
+    let (mut names, mut boxes, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    for side in SplitSide::ALL {
+        let Some(of_side) = summary.splits.get(&side).filter(|side| side.samples > 0) else {
+            continue;
+        };
+        let (from, to) = (of_side.from_ms as f64, of_side.to_ms as f64);
+        let row = names.len() as f64;
+        boxes.push([(from, row - 0.3), (to, row + 0.3)]);
+        ends.extend([from, to]);
+        names.push(side.name().to_owned());
+        table.push([
+            side.name().into(),
+            of_side.samples.into(),
+            of_side.success_share().into(),
+            output::utc_time(of_side.from_ms).into(),
+            output::utc_time(of_side.to_ms).into(),
+        ]);
+    }
+
+    let mut plot = Plot::new(
+        PlotAxis::new(
+            "when the holds are asked about (UTC)",
+            Scale::time(ends.into_iter()),
+        ),
+        PlotAxis::new("side", Scale::Words(names)),
+    );
+    plot.marks.push(PlotMark::Boxes { look: 0, boxes });
+    plot.legend(0, LegendKind::Boxes, "samples of the side");
+    Figure {
+        id: "split".to_owned(),
+        title: "The sides on the axis of time".to_owned(),
+        see: format!(
+            "The model learns from train and validate, and is scored on test. Sides that do not overlap are like the future: divided by {}.",
+            summary.settings.split
+        ),
+        plot,
+        table,
+    }
+}
+
+fn left_out_table(summary: &TensorSummary) -> ReportTable {
+    let columns = [
+        ("why", 0),
+        ("holds", 0),
+        ("of which the outcome is known", 0),
+        ("that succeeded", 0),
+    ];
+    let title = format!(
+        "Holds that are no sample, of {}",
+        output::counted(summary.cycles_total, "hold")
+    );
+    let mut table = ReportTable::new(title, &columns);
+    for (reason, left_out) in &summary.left_out {
+        table.push([
+            reason.name().into(),
+            left_out.cycles.into(),
+            left_out.labelled.into(),
+            left_out.successes.into(),
+        ]);
+    }
+    table
+}
+
+fn audit_table(dataset: &Dataset) -> Result<ReportTable> {
+    let columns = [
+        ("sides", 0),
+        ("clusters", 0),
+        ("seconds", 0),
+        ("equal codes", 0),
+        ("and label", 0),
+        ("late windows", 0),
+        ("late outcomes", 0),
+    ];
+    let mut table = ReportTable::new("What the sides have in common", &columns);
+    for shared in &audit(dataset)?.shared {
+        table.push([
+            format!("{} and {}", shared.from.name(), shared.to.name()).into(),
+            shared.clusters.into(),
+            shared.asked_seconds.into(),
+            shared.duplicates.into(),
+            shared.duplicates_of_one_label.into(),
+            shared.late_windows.into(),
+            shared.late_outcomes.into(),
+        ]);
+    }
+    Ok(table)
+}
