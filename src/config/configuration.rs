@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::dag::DagConfig;
 use super::data::DataConfig;
+use super::defaults::DEFAULT;
 use super::layers::{explain, read_dict, read_file};
 use super::metric::Metric;
 use super::nearest::nearest;
@@ -18,15 +19,13 @@ use super::parameter::Parameter;
 use super::parameters::TIMEFRAME_LEN;
 use super::pipelines::{MOST_TRIALS, PipelineSpaces, TrialOrder};
 use super::preprocessing::PreprocessingConfig;
+use super::provision::ProvisionConfig;
 use super::range::check_range;
 use super::secrets::{PREFIX, refuse_secrets_of_environment};
 use super::sweep::SweepConfig;
 use super::training::TrainingConfig;
 use super::yaml;
 use crate::error::hinted;
-
-/// The defaults, commented; every key there is.
-pub const DEFAULT: &str = include_str!("../../config/default.yaml");
 
 /// What a search tries where no configuration says so: as on the bundled log.
 const QUICKSTART: &str = include_str!("../../config/quickstart.yaml");
@@ -64,6 +63,8 @@ pub struct Config {
     pub evaluation: EvaluationConfig,
     pub advice: AdviceConfig,
     pub dag: DagConfig,
+    #[serde(default)]
+    pub provision: ProvisionConfig,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -275,6 +276,7 @@ impl Config {
 
         self.preprocessing.check()?;
         self.advice.check()?;
+        self.provision.check()?;
         self.dag.check()
     }
 

@@ -4,6 +4,7 @@
 mod configuration;
 mod dag;
 mod data;
+mod defaults;
 mod distribution;
 mod distribution_form;
 mod distribution_schema;
@@ -15,6 +16,7 @@ mod parameter_range;
 pub mod parameters;
 mod pipelines;
 mod preprocessing;
+mod provision;
 mod range;
 mod sample_words;
 mod search_parameters;
@@ -26,10 +28,11 @@ mod training;
 pub mod yaml;
 
 pub use configuration::{
-    AdviceConfig, AdviceCost, Config, DEFAULT, EvaluationConfig, FILE, ParseConfig, WandbConfig,
+    AdviceConfig, AdviceCost, Config, EvaluationConfig, FILE, ParseConfig, WandbConfig,
 };
 pub use dag::{DagConfig, SharedInputs, SubmitCommand, SubmitCommands, SubmitConfig};
 pub use data::{CrossValidation, DataConfig, EVALUATE, Folds, WHOLE};
+pub use defaults::DEFAULT;
 pub use distribution::Distribution;
 pub use metric::{Goal, Metric, MetricName};
 pub use nearest::nearest;
@@ -40,6 +43,7 @@ pub use parameters::{
 };
 pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
 pub use preprocessing::PreprocessingConfig;
+pub use provision::{NodeCount, ProvisionConfig, SchedulerKind};
 pub use sample_words::{
     ContextChoice, FeatureGroup, HoldCycles, LabelKind, SplitClusters, SplitMethod, Vocabulary,
     WindowPlace,

@@ -4,4 +4,6 @@
 //! submitted so that it starts when the first ends.
 
 pub mod quantile;
+pub mod replay;
+pub mod scheduler;
 pub mod trace;

@@ -45,9 +45,11 @@ fn every_verb_explains_itself() {
         );
         insta::assert_snapshot!(format!("sweep-{step}"), help);
     }
-    let help = place.stdout("provision trace --help");
-    assert!(help.contains("Example: poolcast provision trace"));
-    insta::assert_snapshot!("provision-trace", help);
+    for step in ["trace", "replay"] {
+        let help = place.stdout(&format!("provision {step} --help"));
+        assert!(help.contains(&format!("Example: poolcast provision {step}")));
+        insta::assert_snapshot!(format!("provision-{step}"), help);
+    }
 }
 
 #[test]

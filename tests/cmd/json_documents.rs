@@ -443,6 +443,7 @@ fn provision_documents() -> PrintedKeys {
         &[
             "provision trace jobs.txt.xz -o trace --tz UTC --stats --json",
             "provision trace broken -o broken-trace --json",
+            "provision replay trace --json",
         ],
     )
 }

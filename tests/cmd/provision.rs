@@ -110,3 +110,86 @@ fn another_trace_is_not_replaced_unasked() {
     assert!(other.stderr.contains("exists already"), "{other}");
     place.stdout("provision trace jobs.txt.xz -o trace --tz UTC --overwrite");
 }
+
+#[test]
+fn a_trace_is_simulated_beside_what_was_logged() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    insta::assert_snapshot!(place.run("provision replay trace"));
+    insta::assert_snapshot!(
+        place.run("provision replay trace --scheduler published --nodes 76 --since 2023-03-01")
+    );
+
+    place.write(
+        "dated.yaml",
+        "provision: {nodes: {2023-01-01: 40, 2023-03-01T12:00: 76}, max_jobs_per_user: 0}",
+    );
+    let dated = place.stdout("provision replay trace --config dated.yaml");
+    let expected = "nodes: 40 from 2023-02-27, 76 from 2023-03-01; users run any number of jobs\n";
+    assert!(dated.starts_with(expected), "{dated}");
+    assert!(
+        dated.contains("warning: the jobs that ran at the beginning have 30 nodes more"),
+        "{dated}"
+    );
+}
+
+#[test]
+fn starts_are_written_whatever_the_threads() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    place.stdout("provision replay trace --starts starts");
+    place.stdout("--threads 1 provision replay trace --starts again");
+    let starts = fs_err::read_to_string(place.path("starts")).expect("read");
+    let again = fs_err::read_to_string(place.path("again")).expect("read");
+    assert_eq!(starts, again);
+    let lines: Vec<&str> = starts.lines().collect();
+    assert_eq!(lines.len(), 1910);
+    let fields: Vec<&str> = lines[0].split('\t').collect();
+    assert_eq!((fields.len(), fields[1].len()), (3, 19), "{}", lines[0]);
+}
+
+#[test]
+fn what_cannot_be_simulated_says_so() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    let refusal = |args: &str| {
+        let outcome = place.run(&format!("provision replay {args}"));
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        outcome.stderr
+    };
+    insta::assert_snapshot!(refusal("absent"), @"
+    error: `absent` holds no trace (no manifest.json)
+
+    hint: make it with `poolcast provision trace FILE... -o TRACE`
+    ");
+    insta::assert_snapshot!(refusal("trace --since soon"), @"
+    error: `--since soon` is no date
+
+    hint: write `2022-11-10`, or `2022-11-10T12:00`
+    ");
+    insta::assert_snapshot!(refusal("trace --slurm-config x.json"), @"
+    error: `--slurm-config` is for the published scheduler
+
+    hint: add `--scheduler published`; for Slurm, the keys under `provision` say how it is set
+    ");
+    insta::assert_snapshot!(refusal("trace --nodes 0"), @"
+    error: cannot use the configuration
+      caused by: `provision.nodes` must be between 1 and 16777215, got 0
+
+    hint: `poolcast config` explains every key
+    ");
+    place.write("dates.yaml", "provision: {nodes: {soon: 5}}");
+    insta::assert_snapshot!(refusal("trace -c dates.yaml"), @"
+    error: cannot use `dates.yaml`
+      caused by: `provision.nodes` has `soon`, which is no date
+
+    hint: write `2022-11-10`, or `2022-11-10T12:00`
+    ");
+
+    let manifest = fs_err::read_to_string(place.path("trace/manifest.json")).expect("read");
+    let newer = manifest.replace("\"format_version\": 1", "\"format_version\": 2");
+    place.write("trace/manifest.json", newer);
+    assert!(
+        refusal("trace").contains("has trace format version 2, and this program reads version 1")
+    );
+}

@@ -1,9 +1,11 @@
 //! The steps of `poolcast provision`.
 
+mod replay;
 mod trace;
 
 use clap::{Args, Subcommand};
 
+pub use replay::ProvisionReplayArgs;
 pub use trace::ProvisionTraceArgs;
 
 /// Arguments of `provision`.
@@ -24,4 +26,11 @@ pub enum ProvisionStep {
     /// Example: poolcast provision trace jobs.txt -o trace --tz America/Chicago --stats
     #[command(verbatim_doc_comment)]
     Trace(ProvisionTraceArgs),
+    /// Simulate the scheduler on a trace, beside when the jobs did start
+    ///
+    /// The scheduler is Slurm's: priority by age and size, backfill, and a limit for each user. What the configuration does not say of the cluster, its number of nodes and that limit, is taken from the trace and printed. Or it is the simulator that the project Mirage published, decision for decision.
+    ///
+    /// Example: poolcast provision replay trace --since 2022-11-01
+    #[command(verbatim_doc_comment)]
+    Replay(ProvisionReplayArgs),
 }

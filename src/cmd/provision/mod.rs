@@ -1,5 +1,6 @@
 //! The steps of `poolcast provision`: a file each.
 
+mod replay;
 mod trace;
 
 use anyhow::Result;
@@ -10,5 +11,6 @@ use crate::cli::ProvisionStep;
 pub fn run(step: &ProvisionStep) -> Result<u8> {
     match step {
         ProvisionStep::Trace(args) => trace::run(args),
+        ProvisionStep::Replay(args) => replay::run(args),
     }
 }

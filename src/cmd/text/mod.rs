@@ -8,6 +8,7 @@ pub(super) mod changes;
 pub(super) mod evaluation;
 pub(super) mod events;
 pub(super) mod policy;
+pub(super) mod replay;
 pub(super) mod tensors;
 pub(super) mod trace;
 pub(super) mod trials;

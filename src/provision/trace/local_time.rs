@@ -52,6 +52,21 @@ impl TraceZone {
         moment_s + i64::from(self.zone.to_offset(moment).seconds())
     }
 
+    /// When a clock on the wall shows `wall_s`, taken as if it were universal time: the first time
+    /// in the hour that comes twice.
+    pub fn moment_of_wall_s(&self, wall_s: i64) -> i64 {
+        let civil = jiff::Timestamp::from_second(wall_s)
+            .map(|moment| moment.to_zoned(TimeZone::UTC).datetime());
+        let readings = civil.ok().and_then(|civil| self.readings(civil));
+        readings.map_or(wall_s, |readings| readings.first_s)
+    }
+
+    /// The moment that a date, or a date and a time of day, of this zone names.
+    pub fn moment_s(&self, text: &str) -> Option<i64> {
+        let civil: DateTime = text.parse().ok()?;
+        Some(self.readings(civil)?.first_s)
+    }
+
     /// When a clock on the wall shows `civil`.
     fn readings(&self, civil: DateTime) -> Option<StampReadings> {
         let moment = |offset: jiff::tz::Offset| {

@@ -21,14 +21,17 @@ mod trace_store;
 mod user_load;
 mod workload_format;
 
+pub(in crate::provision) use daily_load::{DailyLoad, daily_loads};
 pub use local_time::TraceZone;
 pub use row_fault::{RejectedRows, RowFault};
 pub use source_file::{SourceForm, TraceSource};
 pub use trace_job::{JobFate, JobNumber, TraceJob};
 pub use trace_reader::{ReadTrace, TraceOptions, read_trace, trace_key};
+pub(in crate::provision) use trace_statistics::month_of;
 pub use trace_statistics::{
     ArrivalsPerDay, CancelledWaits, LimitShare, MonthlyWaits, NamedQuantiles, NodeShare,
     TraceStatistics, trace_statistics,
 };
 pub use trace_store::{JobTrace, TRACE_FORMAT, TraceSummary, write_trace};
 pub use user_load::BusiestUsers;
+pub(in crate::provision) use user_load::busiest_users;

@@ -1,0 +1,106 @@
+//! `provision` as it is written → how a Slurm cluster is simulated.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::defaults::DEFAULT;
+use super::range::check_range;
+use super::yaml;
+use crate::error::hinted;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct ProvisionConfig {
+    pub scheduler: SchedulerKind,
+    pub nodes: Option<NodeCount>,
+    pub max_jobs_per_user: Option<u32>,
+    pub bf_interval: u32,
+    pub bf_resolution: u32,
+    pub bf_window: u32,
+    pub bf_max_job_test: usize,
+    pub priority_weight_age: u32,
+    pub priority_weight_job_size: u32,
+    pub priority_max_age: u32,
+}
+
+/// Which scheduler is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum SchedulerKind {
+    /// Slurm, as a site has set it
+    Slurm,
+    /// The simulator that the project Mirage published, with its faults
+    Published,
+}
+
+/// How many nodes a cluster has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum NodeCount {
+    Number(u32),
+    /// By the date of local time, or the date and time, from which on it has so many.
+    Dated(BTreeMap<String, u32>),
+}
+
+impl Default for ProvisionConfig {
+    /// As config/default.yaml has it: for configurations that were written before there were such
+    /// keys.
+    fn default() -> ProvisionConfig {
+        #[derive(Deserialize)]
+        struct ProvisionKeys {
+            provision: ProvisionConfig,
+        }
+        let default: Result<ProvisionKeys> = yaml::read(DEFAULT);
+        default.expect("the defaults are sound").provision
+    }
+}
+
+impl ProvisionConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        let most = f64::from(u32::MAX >> 8);
+        for (name, value) in [
+            ("bf_interval", self.bf_interval),
+            ("bf_resolution", self.bf_resolution),
+            ("bf_window", self.bf_window),
+            ("priority_max_age", self.priority_max_age),
+        ] {
+            check_range(&format!("provision.{name}"), f64::from(value), 1.0..=most)?;
+        }
+        let tests = self.bf_max_job_test as f64;
+        check_range("provision.bf_max_job_test", tests, 1.0..=1e9)?;
+
+        match &self.nodes {
+            None => Ok(()),
+            Some(NodeCount::Number(nodes)) => {
+                check_range("provision.nodes", f64::from(*nodes), 1.0..=most)
+            }
+            Some(NodeCount::Dated(steps)) => check_steps(steps, most),
+        }
+    }
+}
+
+fn check_steps(steps: &BTreeMap<String, u32>, most: f64) -> Result<()> {
+    ensure!(
+        !steps.is_empty(),
+        hinted(
+            "`provision.nodes` names no date",
+            "write a number, or dates such as `{2022-10-01: 32, 2022-11-10: 74}`"
+        )
+    );
+    for (date, nodes) in steps {
+        let is_date = date.parse::<jiff::civil::DateTime>().is_ok();
+        ensure!(
+            is_date,
+            hinted(
+                format!("`provision.nodes` has `{date}`, which is no date"),
+                "write `2022-11-10`, or `2022-11-10T12:00`"
+            )
+        );
+        check_range("provision.nodes", f64::from(*nodes), 0.0..=most)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Simulated starts beside logged ones.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::replayed_trace::ReplayedTrace;
+use crate::provision::quantile::{mean, quantile};
+use crate::provision::trace::{JobTrace, month_of};
+
+const HOUR_S: f64 = 3600.0;
+
+/// Waits of some jobs, hours.
+#[derive(Debug, Clone, Serialize)]
+pub struct ComparedJobs {
+    /// Which jobs.
+    pub name: String,
+    /// How many.
+    pub jobs: usize,
+    /// How long they waited on average, in the simulation.
+    pub simulated_mean_h: f64,
+    /// How long they did.
+    pub logged_mean_h: f64,
+    /// By how much the simulated wait differs: the median.
+    pub error_p50_h: f64,
+    /// What nine tenths of the differences do not exceed.
+    pub error_p90_h: f64,
+    /// The mean difference.
+    pub error_mean_h: f64,
+    /// How both kinds of waits are correlated; 0 where one kind is constant.
+    pub correlation: f64,
+}
+
+/// Simulated starts beside logged ones.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReplayComparison {
+    /// All jobs that are compared.
+    pub all: ComparedJobs,
+    /// By the month of their submission, in local time.
+    pub months: Vec<ComparedJobs>,
+    /// By their number of nodes.
+    pub sizes: Vec<ComparedJobs>,
+}
+
+/// Compares the waits of jobs that started in the simulation and in the log and were submitted at
+/// `since_s` or later. What is cancelled while it waits has no start in the log.
+pub fn compare_starts(
+    trace: &JobTrace,
+    replayed: &ReplayedTrace,
+    since_s: i64,
+) -> ReplayComparison {
+    let mut all = Vec::new();
+    let mut months: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    let mut sizes: BTreeMap<u32, Vec<(f64, f64)>> = BTreeMap::new();
+    for (job, simulated_s) in trace.jobs.iter().zip(&replayed.waits_s) {
+        let (Some(simulated_s), Some(logged_s)) = (simulated_s, job.wait_s()) else {
+            continue;
+        };
+        if job.submit_s < since_s {
+            continue;
+        }
+        let waits = (*simulated_s as f64 / HOUR_S, logged_s as f64 / HOUR_S);
+        all.push(waits);
+        let month = month_of(trace.zone.wall_s(job.submit_s));
+        months.entry(month).or_default().push(waits);
+        sizes.entry(size_class(job.nodes)).or_default().push(waits);
+    }
+
+    let months = months.iter().map(|(month, waits)| compare(month, waits));
+    let sizes = sizes.iter().map(|(largest, waits)| {
+        let name = match largest {
+            1 => "1 node".to_owned(),
+            2 => "2 nodes".to_owned(),
+            _ => format!("{} to {largest} nodes", largest / 2 + 1),
+        };
+        compare(&name, waits)
+    });
+    ReplayComparison {
+        all: compare("all", &all),
+        months: months.collect(),
+        sizes: sizes.collect(),
+    }
+}
+
+/// The power of two that is not below `nodes`.
+fn size_class(nodes: u32) -> u32 {
+    nodes.checked_next_power_of_two().unwrap_or(u32::MAX)
+}
+
+/// Compares pairs of simulated and logged waits.
+fn compare(name: &str, waits: &[(f64, f64)]) -> ComparedJobs {
+    let simulated: Vec<f64> = waits.iter().map(|waits| waits.0).collect();
+    let logged: Vec<f64> = waits.iter().map(|waits| waits.1).collect();
+    let mut errors: Vec<f64> = waits.iter().map(|(a, b)| (a - b).abs()).collect();
+    errors.sort_by(f64::total_cmp);
+    ComparedJobs {
+        name: name.to_owned(),
+        jobs: waits.len(),
+        simulated_mean_h: mean(&simulated),
+        logged_mean_h: mean(&logged),
+        error_p50_h: quantile(&errors, 0.5),
+        error_p90_h: quantile(&errors, 0.9),
+        error_mean_h: mean(&errors),
+        correlation: correlation(&simulated, &logged),
+    }
+}
+
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let (mean_a, mean_b) = (mean(a), mean(b));
+    let (mut products, mut squares_a, mut squares_b) = (0.0, 0.0, 0.0);
+    for (a, b) in a.iter().zip(b) {
+        products += (a - mean_a) * (b - mean_b);
+        squares_a += (a - mean_a).powi(2);
+        squares_b += (b - mean_b).powi(2);
+    }
+    let scale = (squares_a * squares_b).sqrt();
+    if scale > 0.0 { products / scale } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_compared() {
+        let waits = [(1.0, 1.0), (2.0, 4.0), (3.0, 7.0)];
+        let found = compare("x", &waits);
+        assert_eq!((found.simulated_mean_h, found.logged_mean_h), (2.0, 4.0));
+        assert_eq!((found.error_p50_h, found.error_mean_h), (2.0, 2.0));
+        assert!((found.correlation - 1.0).abs() < 1e-12);
+        assert_eq!(compare("x", &[]).correlation, 0.0);
+        assert_eq!([1, 2, 3, 4, 5, 16].map(size_class), [1, 2, 4, 4, 8, 16]);
+    }
+}

@@ -1,0 +1,10 @@
+//! A Slurm cluster, simulated: jobs by priority, conservative backfill, limits of users.
+
+mod plan;
+mod queue_job;
+mod settings;
+mod simulated_cluster;
+
+pub use queue_job::{NEVER, QueueJob};
+pub use settings::{CapacityStep, SchedulerSettings};
+pub use simulated_cluster::{SimulatedCluster, SimulatedRun};
