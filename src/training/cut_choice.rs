@@ -6,6 +6,7 @@
 //! known of a network is therefore pooled over the cuts as cross-validation has it: no prediction has
 //! a part in the choice of its own epoch.
 
+use super::early_stopping;
 use super::epoch::Epoch;
 use super::rolling_predictions::RollingPredictions;
 use crate::config::Metric;
@@ -35,7 +36,7 @@ impl CutChoice {
         } else {
             &others
         };
-        let epoch = Epoch::judge(&self.epochs, train_loss, judges, metric);
+        let epoch = early_stopping::judge_epoch(&self.epochs, train_loss, judges, metric);
         if epoch.is_best {
             self.logits = predictions.select(|other| other == cut).logits;
         }

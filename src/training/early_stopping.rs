@@ -1,6 +1,7 @@
 //! The epochs so far → whether the last one is the best, and whether the training is over.
 
-use super::epoch::Epoch;
+use super::epoch::{Epoch, PooledScores};
+use super::rolling_predictions::RollingPredictions;
 use super::settings::TrainingSettings;
 use crate::config::{Goal, Metric, MetricName};
 
@@ -15,8 +16,28 @@ pub(super) fn is_over(history: &[Epoch], settings: &TrainingSettings) -> bool {
     watched.epochs_without_gain(settings.earlystop_min_delta) >= settings.earlystop_threshold
 }
 
+/// The epoch after `history`, judged by what the models predict after it. It is the best if no epoch
+/// before has a value of `metric` as good.
+pub(super) fn judge_epoch(
+    history: &[Epoch],
+    train_loss: f64,
+    predictions: &RollingPredictions,
+    metric: &Metric,
+) -> Epoch {
+    let PooledScores { loss, scores } = PooledScores::compute(predictions);
+    let mut epoch = Epoch {
+        epoch: history.len() + 1,
+        train_loss,
+        validation_loss: loss,
+        validation: scores,
+        is_best: false,
+    };
+    epoch.is_best = is_best(history, &epoch, metric);
+    epoch
+}
+
 /// Whether `last`, the epoch after `history`, is better than all of that by the watched metric.
-pub(super) fn is_best(history: &[Epoch], last: &Epoch, metric: &Metric) -> bool {
+fn is_best(history: &[Epoch], last: &Epoch, metric: &Metric) -> bool {
     let epochs = history.iter().chain([last]).collect();
     WatchedEpochs::new(epochs, metric).epochs_without_gain(0.0) == 0
 }

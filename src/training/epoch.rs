@@ -6,11 +6,10 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::calibration::best_f_measure;
-use super::early_stopping;
 use super::rolling_predictions::RollingPredictions;
 use super::run_dir::HISTORY_FILE;
 use super::scores::{Scores, mean_cross_entropy};
-use crate::config::{Metric, MetricName};
+use crate::config::MetricName;
 use crate::manifest;
 
 /// One epoch of a training's history.
@@ -33,26 +32,6 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// The epoch after `history`, judged by what the models predict after it. It is the best if no
-    /// epoch before has a value of `metric` as good.
-    pub(super) fn judge(
-        history: &[Epoch],
-        train_loss: f64,
-        predictions: &RollingPredictions,
-        metric: &Metric,
-    ) -> Epoch {
-        let PooledScores { loss, scores } = PooledScores::compute(predictions);
-        let mut epoch = Epoch {
-            epoch: history.len() + 1,
-            train_loss,
-            validation_loss: loss,
-            validation: scores,
-            is_best: false,
-        };
-        epoch.is_best = early_stopping::is_best(history, &epoch, metric);
-        epoch
-    }
-
     /// The score that early stopping watches, or a sweep chooses by.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
         self.validation.watched(name, self.validation_loss)

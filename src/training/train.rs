@@ -344,7 +344,8 @@ fn judge_epoch(
         });
     }
 
-    let judged = Epoch::judge(&state.history, train_loss, predictions, &settings.metric);
+    let judged =
+        early_stopping::judge_epoch(&state.history, train_loss, predictions, &settings.metric);
     if !judged.validation_loss.is_finite() {
         return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
     }
