@@ -264,7 +264,7 @@ fn sample_blocks(inputs: &ReportInputs) -> Result<Vec<ReportBlock>> {
         ReportBlock::figure(split_figure(&dataset.summary)),
         ReportBlock::Table(left_out_table(&dataset.summary)),
         ReportBlock::paragraph(
-            "What two sides have in common could be remembered in place of learned. All but equal codes should be 0 where the sides are divided by time: holds of equal codes are frequent, and honest.",
+            "What two sides have in common could be remembered in place of learned. Late windows and late outcomes show or decide what the later side is asked about, and should be 0. Where the sides are divided by time, clusters and codes on both are as they will be: a cluster goes on being held, and most holds look alike.",
         ),
         ReportBlock::Table(audit_table(&dataset)?),
     ])

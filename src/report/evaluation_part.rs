@@ -64,7 +64,7 @@ fn missing(inputs: &ReportInputs) -> MissingInput {
             Some(format!("poolcast sweep status {dir}")),
         ),
         _ => (
-            "The best model or the test side of its tensors is not in this directory. This makes both where they are missing:",
+            "The best model or the test side of its tensors is not in this directory, or of another version of the program. This makes both:",
             Some(format!("poolcast sweep run {dir}")),
         ),
     };
@@ -512,7 +512,7 @@ fn confusion_table(samples: &ScoredSamples) -> ReportTable {
         let says = usize::from(probability >= samples.threshold);
         counts[says][usize::from(label)] += 1;
     }
-    let columns = [("", 0), ("succeeded", 0), ("did not", 0)];
+    let columns = [("what was said", 0), ("succeeded", 0), ("did not", 0)];
     let title = format!(
         "What was said and what came of it, where success is said from odds of {:.3} on",
         samples.threshold

@@ -27,7 +27,7 @@ pub(super) fn held_part(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Repor
             command: None,
         })],
         None => vec![ReportBlock::Missing(MissingInput {
-            text: "The held jobs cannot be shown here: there is no model yet, or the events of the log are elsewhere. This asks about them:".to_owned(),
+            text: "The held jobs cannot be shown here: there is no model yet, or it or the events of the log are elsewhere or of another version of the program. This asks about them:".to_owned(),
             command: Some(format!("poolcast advise {} --log LOG", inputs.dir_argument())),
         })],
     };
