@@ -21,7 +21,7 @@ use crate::{condor, manifest, output};
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct PredictedRows {
+struct PrintedPredictions {
     rows: Vec<serde_json::Value>,
 }
 
@@ -58,7 +58,7 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
         }
         None if args.json => output::print_json(
             SCHEMA_VERSION,
-            &PredictedRows {
+            &PrintedPredictions {
                 rows: table.to_json(),
             },
         )?,

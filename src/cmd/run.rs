@@ -70,7 +70,12 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         return Ok(EXIT_RETRY);
     }
 
-    let finished = FinishedSweep::open(&sweep, &config)?;
+    conclude(&FinishedSweep::open(&sweep, &config)?, &config, args.json)?;
+    Ok(EXIT_DONE)
+}
+
+/// Scores the best model and asks it about the held jobs; leaves and prints what came of it.
+fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<()> {
     let evaluation = trained_run::score(
         &finished.models.judged,
         &sweep::trial_dir(&config.out, finished.best.trial),
@@ -102,25 +107,23 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         },
     };
     let changes = write_report(&config.out, &report)?;
-    let held = leave_page(&config, &basis, &advice)?;
-    if args.json {
+    let held = leave_page(config, &basis, &advice)?;
+    if is_json {
         let report = &report;
-        output::print_json(SCHEMA_VERSION, &PrintedReport { report, changes })?;
-        return Ok(EXIT_DONE);
+        return output::print_json(SCHEMA_VERSION, &PrintedReport { report, changes });
     }
 
-    output::print(&finished.text(&evaluation, &config))?;
+    output::print(&finished.text(&evaluation, config))?;
     if let Some(changes) = changes {
         output::print(&format!("\n{}", changes.text()))?;
     }
     output::print("\nAdvice on the jobs still held when the log ends\n")?;
     let earlier = earlier_answers(&config.out, &finished.store);
     let view = AdviceView {
-        call: call_again(&config),
+        call: call_again(config),
         ..advice_view(&held.basis, &held.advice, earlier)
     };
-    output::print_page(&text::advice_page::page(&view))?;
-    Ok(EXIT_DONE)
+    output::print_page(&text::advice_page::page(&view))
 }
 
 /// Leaves the page for people in the directory of the run; returns the advice with the words of the

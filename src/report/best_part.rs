@@ -1,6 +1,6 @@
 //! The best model beside its baselines, and what it is worth without the luck of the choice.
 
-use super::document::{MissingInput, ReportBlock, ReportPart, ReportTable, TableCell};
+use super::document::{MissingInput, ReportBlock, ReportCell, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
 use crate::output;
@@ -124,7 +124,7 @@ fn score_table(evaluation: &ModelEvaluation) -> ReportTable {
 
     let mut table = ReportTable::new("Scores on holds that the model has not seen", &named);
     for (at, name) in Scores::NAMES.iter().enumerate() {
-        let mut row = vec![TableCell::from(better_title(name))];
+        let mut row = vec![ReportCell::from(better_title(name))];
         for method in &evaluation.methods {
             row.extend(score_cells(method.scores.get(at)));
         }
@@ -142,9 +142,9 @@ fn better_title(name: &str) -> String {
     format!("{} ({better} is better)", Scores::title(name))
 }
 
-fn score_cells(score: Option<&ScoreInterval>) -> [TableCell; 3] {
+fn score_cells(score: Option<&ScoreInterval>) -> [ReportCell; 3] {
     let Some(score) = score else {
-        return [TableCell::Empty, TableCell::Empty, TableCell::Empty];
+        return [ReportCell::Empty, ReportCell::Empty, ReportCell::Empty];
     };
     let (low, high) = score.interval.unzip();
     [score.value.into(), low.into(), high.into()]
@@ -179,9 +179,9 @@ fn choice_table(inputs: &ReportInputs) -> ReportTable {
     table
 }
 
-fn choice_cells(choice: &SplitChoice) -> Vec<TableCell> {
+fn choice_cells(choice: &SplitChoice) -> Vec<ReportCell> {
     let split = choice.split.as_deref().map(words::shown);
-    let mut row: Vec<TableCell> = vec![
+    let mut row: Vec<ReportCell> = vec![
         split.unwrap_or_else(|| "of the log".to_owned()).into(),
         choice.trial.into(),
         words::shown(&choice.pipeline).into(),
@@ -194,9 +194,9 @@ fn choice_cells(choice: &SplitChoice) -> Vec<TableCell> {
     row
 }
 
-fn estimate_cells(estimate: Option<ScoreEstimate>) -> [TableCell; 3] {
+fn estimate_cells(estimate: Option<ScoreEstimate>) -> [ReportCell; 3] {
     match estimate {
         Some(ScoreEstimate { value, low, high }) => [value.into(), low.into(), high.into()],
-        None => [TableCell::Empty, TableCell::Empty, TableCell::Empty],
+        None => [ReportCell::Empty, ReportCell::Empty, ReportCell::Empty],
     }
 }

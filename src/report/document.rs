@@ -143,7 +143,7 @@ pub struct ReportTable {
     /// Its columns.
     pub columns: Vec<TableColumn>,
     /// A cell for each column.
-    pub rows: Vec<Vec<TableCell>>,
+    pub rows: Vec<Vec<ReportCell>>,
     /// Whether readers will want it in another order.
     #[serde(skip)]
     pub is_sortable: bool,
@@ -162,7 +162,7 @@ pub struct TableColumn {
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum TableCell {
+pub enum ReportCell {
     /// Words.
     Words(String),
     /// A count.
@@ -193,41 +193,41 @@ impl ReportTable {
     }
 
     /// Adds a row.
-    pub(super) fn push<const N: usize>(&mut self, cells: [TableCell; N]) {
+    pub(super) fn push<const N: usize>(&mut self, cells: [ReportCell; N]) {
         self.rows.push(cells.to_vec());
     }
 }
 
-impl From<&str> for TableCell {
-    fn from(words: &str) -> TableCell {
-        TableCell::Words(words.to_owned())
+impl From<&str> for ReportCell {
+    fn from(words: &str) -> ReportCell {
+        ReportCell::Words(words.to_owned())
     }
 }
 
-impl From<String> for TableCell {
-    fn from(words: String) -> TableCell {
-        TableCell::Words(words)
+impl From<String> for ReportCell {
+    fn from(words: String) -> ReportCell {
+        ReportCell::Words(words)
     }
 }
 
-impl From<usize> for TableCell {
-    fn from(count: usize) -> TableCell {
-        TableCell::Count(count as u64)
+impl From<usize> for ReportCell {
+    fn from(count: usize) -> ReportCell {
+        ReportCell::Count(count as u64)
     }
 }
 
-impl From<f64> for TableCell {
-    fn from(number: f64) -> TableCell {
+impl From<f64> for ReportCell {
+    fn from(number: f64) -> ReportCell {
         if number.is_finite() {
-            TableCell::Number(number)
+            ReportCell::Number(number)
         } else {
-            TableCell::Empty
+            ReportCell::Empty
         }
     }
 }
 
-impl<T: Into<TableCell>> From<Option<T>> for TableCell {
-    fn from(cell: Option<T>) -> TableCell {
-        cell.map_or(TableCell::Empty, Into::into)
+impl<T: Into<ReportCell>> From<Option<T>> for ReportCell {
+    fn from(cell: Option<T>) -> ReportCell {
+        cell.map_or(ReportCell::Empty, Into::into)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::document::{Figure, MissingInput, ReportBlock, ReportPart, ReportTable, TableCell};
+use super::document::{Figure, MissingInput, ReportBlock, ReportCell, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::scale::Scale;
@@ -180,7 +180,20 @@ fn recall_figure(samples: &ScoredSamples) -> Option<Figure> {
     })
 }
 
-fn reliability_figure(samples: &ScoredSamples) -> Figure {
+/// What the odds of one tenth came to: the mean of what was said, and the share that succeeded.
+type BinShares = Vec<(f64, f64)>;
+
+/// The odds in tenths, before and after calibration, `[PROBABILITY_BINS]` each.
+struct ReliabilityBins {
+    /// The tenth of each sample, after calibration.
+    bin_of_sample: Vec<usize>,
+    calibrated: BinShares,
+    raw: BinShares,
+    /// The interval of the share that succeeded.
+    bands: Vec<Option<(f64, f64)>>,
+}
+
+fn reliability_bins(samples: &ScoredSamples) -> ReliabilityBins {
     let ones = vec![1.0; samples.len()];
     let bin = |probability: &f64| {
         ((probability * PROBABILITY_BINS as f64) as usize).min(PROBABILITY_BINS - 1)
@@ -202,42 +215,65 @@ fn reliability_figure(samples: &ScoredSamples) -> Figure {
         let drawn = shares(&after, &samples.probabilities, weights);
         drawn.into_iter().map(|share| share.1).collect()
     });
+    ReliabilityBins {
+        bin_of_sample: after,
+        calibrated,
+        raw,
+        bands,
+    }
+}
 
-    let columns = [
-        ("odds from", 1),
-        ("holds", 0),
-        ("mean odds", 3),
-        ("succeeded", 3),
-        ("from", 3),
-        ("to", 3),
-        ("mean odds before calibration", 3),
-        ("succeeded of these", 3),
-    ];
-    let mut table = ReportTable::new("Each tenth of the odds", &columns);
-    let mut pieces = Vec::new();
-    for at in 0..PROBABILITY_BINS {
-        let (low, high) = bands.get(at).copied().flatten().unzip();
-        if let Some((low, high)) = low.zip(high) {
-            pieces.push([(calibrated[at].0, low), (calibrated[at].0, high)]);
-        }
-        table.push([
-            (at as f64 / PROBABILITY_BINS as f64).into(),
-            after.iter().filter(|bin| **bin == at).count().into(),
-            calibrated[at].0.into(),
-            calibrated[at].1.into(),
-            low.into(),
-            high.into(),
-            raw[at].0.into(),
-            raw[at].1.into(),
-        ]);
+impl ReliabilityBins {
+    /// The interval of a tenth, as far as there is one.
+    fn interval(&self, at: usize) -> Option<(f64, f64)> {
+        self.bands.get(at).copied().flatten()
     }
 
-    let known = |points: Vec<(f64, f64)>| -> Vec<(f64, f64)> {
-        points
-            .into_iter()
-            .filter(|point| point.0.is_finite())
-            .collect()
-    };
+    fn table(&self) -> ReportTable {
+        let columns = [
+            ("odds from", 1),
+            ("holds", 0),
+            ("mean odds", 3),
+            ("succeeded", 3),
+            ("from", 3),
+            ("to", 3),
+            ("mean odds before calibration", 3),
+            ("succeeded of these", 3),
+        ];
+        let mut table = ReportTable::new("Each tenth of the odds", &columns);
+        for at in 0..PROBABILITY_BINS {
+            let (low, high) = self.interval(at).unzip();
+            let holds = self.bin_of_sample.iter().filter(|bin| **bin == at).count();
+            table.push([
+                (at as f64 / PROBABILITY_BINS as f64).into(),
+                holds.into(),
+                self.calibrated[at].0.into(),
+                self.calibrated[at].1.into(),
+                low.into(),
+                high.into(),
+                self.raw[at].0.into(),
+                self.raw[at].1.into(),
+            ]);
+        }
+        table
+    }
+}
+
+/// The tenths that have samples.
+fn filled_bins(shares: &BinShares) -> BinShares {
+    let filled = shares.iter().filter(|share| share.0.is_finite());
+    filled.copied().collect()
+}
+
+fn reliability_figure(samples: &ScoredSamples) -> Figure {
+    let bins = reliability_bins(samples);
+    let mut pieces = Vec::new();
+    for (at, share) in bins.calibrated.iter().enumerate() {
+        if let Some((low, high)) = bins.interval(at) {
+            pieces.push([(share.0, low), (share.0, high)]);
+        }
+    }
+
     let mut plot = Plot::new(
         share_axis("odds that were said"),
         share_axis("share that succeeded"),
@@ -247,12 +283,12 @@ fn reliability_figure(samples: &ScoredSamples) -> Figure {
         "what was said came true",
         vec![(0.0, 0.0), (1.0, 1.0)],
     );
-    plot.line(BEFORE, "before calibration", known(raw));
+    plot.line(BEFORE, "before calibration", filled_bins(&bins.raw));
     plot.marks.push(PlotMark::Pieces {
         look: MODEL,
         pieces,
     });
-    let calibrated = known(calibrated);
+    let calibrated = filled_bins(&bins.calibrated);
     plot.marks.push(PlotMark::Dots {
         look: MODEL,
         points: calibrated.clone(),
@@ -264,7 +300,7 @@ fn reliability_figure(samples: &ScoredSamples) -> Figure {
         see: "On the diagonal they are. Below it the model promises too much, above it too little."
             .to_owned(),
         plot,
-        table,
+        table: bins.table(),
     }
 }
 
@@ -388,7 +424,17 @@ impl GroupedShares {
     }
 }
 
-fn code_figure(samples: &ScoredSamples) -> Figure {
+/// The hold codes of samples, those with most holds first, and one group for all the others.
+struct CodeGroups {
+    /// The group of each sample.
+    group_of_sample: Vec<usize>,
+    /// Short names, as an axis has them.
+    names: Vec<String>,
+    /// The same, with what the code means.
+    meanings: Vec<String>,
+}
+
+fn code_groups(samples: &ScoredSamples) -> CodeGroups {
     let mut counts: BTreeMap<(i32, i32), usize> = BTreeMap::new();
     for code in &samples.codes {
         *counts.entry(*code).or_default() += 1;
@@ -406,9 +452,7 @@ fn code_figure(samples: &ScoredSamples) -> Figure {
         let at = shown.iter().position(|known| known == code);
         at.unwrap_or(shown.len())
     };
-    let bin_of_sample: Vec<usize> = samples.codes.iter().map(place).collect();
-    let bins = shown.len() + usize::from(others);
-    let shares = GroupedShares::new(samples, &bin_of_sample, bins);
+    let group_of_sample: Vec<usize> = samples.codes.iter().map(place).collect();
 
     let mut names: Vec<String> = shown
         .iter()
@@ -422,10 +466,19 @@ fn code_figure(samples: &ScoredSamples) -> Figure {
         names.push("others".to_owned());
         meanings.push("all other codes".to_owned());
     }
+    CodeGroups {
+        group_of_sample,
+        names,
+        meanings,
+    }
+}
 
+fn code_figure(samples: &ScoredSamples) -> Figure {
+    let groups = code_groups(samples);
+    let shares = GroupedShares::new(samples, &groups.group_of_sample, groups.names.len());
     let mut plot = Plot::new(
         share_axis("share that succeeded"),
-        PlotAxis::new("hold code", Scale::Words(names)),
+        PlotAxis::new("hold code", Scale::Words(groups.names)),
     );
     let mut pieces = Vec::new();
     for (at, band) in shares.bands.iter().enumerate() {
@@ -454,7 +507,7 @@ fn code_figure(samples: &ScoredSamples) -> Figure {
         see: "Where a diamond lies outside the line of its code, the odds of that code are off. The codes with most holds stand above."
             .to_owned(),
         plot,
-        table: shares.table("Each hold code", "hold code", &meanings),
+        table: shares.table("Each hold code", "hold code", &groups.meanings),
     }
 }
 
@@ -519,7 +572,7 @@ fn confusion_table(samples: &ScoredSamples) -> ReportTable {
     );
     let mut table = ReportTable::new(title, &columns);
     for (says, words) in [(1, "said to succeed"), (0, "said not to")] {
-        let row: [TableCell; 3] = [words.into(), counts[says][1].into(), counts[says][0].into()];
+        let row: [ReportCell; 3] = [words.into(), counts[says][1].into(), counts[says][0].into()];
         table.push(row);
     }
     table

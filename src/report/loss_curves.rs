@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::document::{Figure, ReportTable, TableCell};
+use super::document::{Figure, ReportCell, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::reported_trial::ReportedTrial;
@@ -151,7 +151,7 @@ fn losses_figure(curves: &[TrialCurve]) -> Figure {
     let mut table = ReportTable::new("The validation loss after each epoch", &columns);
     let longest = curves.iter().map(|curve| curve.epochs.len()).max();
     for at in 0..longest.unwrap_or(0) {
-        let mut row: Vec<TableCell> = vec![(at + 1).into()];
+        let mut row: Vec<ReportCell> = vec![(at + 1).into()];
         for curve in curves {
             row.push(
                 curve
@@ -205,18 +205,7 @@ fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
             points: value_points(trial),
         });
     }
-    plot.legend(
-        BEST_LOOK,
-        LegendKind::Line,
-        &format!("trial {}, the best network", best[0].trial),
-    );
-    if best.len() > 1 {
-        plot.legend(
-            OTHER_LOOK,
-            LegendKind::Line,
-            &format!("the next {}", best.len() - 1),
-        );
-    }
+    name_curves(&mut plot, best);
 
     let stopped: Vec<(f64, f64)> = networks
         .iter()
@@ -240,6 +229,16 @@ fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
         plot,
         table: value_table(&bands, best),
     })
+}
+
+/// Names the curves of the `best` networks in the legend.
+fn name_curves(plot: &mut Plot, best: &[&ReportedTrial]) {
+    let first = format!("trial {}, the best network", best[0].trial);
+    plot.legend(BEST_LOOK, LegendKind::Line, &first);
+    if best.len() > 1 {
+        let others = format!("the next {}", best.len() - 1);
+        plot.legend(OTHER_LOOK, LegendKind::Line, &others);
+    }
 }
 
 fn value_points(trial: &ReportedTrial) -> Vec<(f64, f64)> {
@@ -276,7 +275,7 @@ fn value_table(bands: &[(f64, f64, f64)], best: &[&ReportedTrial]) -> ReportTabl
     let columns: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 4)).collect();
     let mut table = ReportTable::new("The value after each epoch", &columns);
     for &(epoch, low, high) in bands {
-        let mut row: Vec<TableCell> = vec![(epoch as usize).into(), low.into(), high.into()];
+        let mut row: Vec<ReportCell> = vec![(epoch as usize).into(), low.into(), high.into()];
         for trial in best {
             row.push(
                 trial

@@ -4,7 +4,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::document::{
-    Figure, HeldCause, MissingInput, Report, ReportBlock, ReportPart, ReportTable, TableCell,
+    Figure, HeldCause, MissingInput, Report, ReportBlock, ReportCell, ReportPart, ReportTable,
 };
 use crate::output;
 
@@ -151,22 +151,22 @@ fn words_columns(table: &ReportTable) -> Vec<bool> {
     let mut is_words = vec![false; table.columns.len()];
     for row in &table.rows {
         for (at, cell) in row.iter().enumerate().take(is_words.len()) {
-            is_words[at] |= matches!(cell, TableCell::Words(_));
+            is_words[at] |= matches!(cell, ReportCell::Words(_));
         }
     }
     is_words
 }
 
-fn cell_markup(table: &ReportTable, at: usize, cell: &TableCell) -> Markup {
+fn cell_markup(table: &ReportTable, at: usize, cell: &ReportCell) -> Markup {
     let decimals = table.columns.get(at).map_or(0, |column| column.decimals);
     match cell {
-        TableCell::Words(words) if words.chars().count() > SHORT_WORDS => {
+        ReportCell::Words(words) if words.chars().count() > SHORT_WORDS => {
             html! { td class="t w" { (words) } }
         }
-        TableCell::Words(words) => html! { td class="t" { (words) } },
-        TableCell::Count(count) => html! { td { (output::with_commas(*count)) } },
-        TableCell::Number(number) => html! { td { (number_text(*number, decimals)) } },
-        TableCell::Empty => html! { td {} },
+        ReportCell::Words(words) => html! { td class="t" { (words) } },
+        ReportCell::Count(count) => html! { td { (output::with_commas(*count)) } },
+        ReportCell::Number(number) => html! { td { (number_text(*number, decimals)) } },
+        ReportCell::Empty => html! { td {} },
     }
 }
 

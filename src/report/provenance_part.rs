@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::document::{ReportBlock, ReportPart, ReportTable, TableCell};
+use super::document::{ReportBlock, ReportCell, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
 use crate::config::yaml;
@@ -45,7 +45,7 @@ fn fact_table(inputs: &ReportInputs) -> ReportTable {
     let mut add = |what: &str, value: String| {
         table
             .rows
-            .push(vec![TableCell::from(what), TableCell::Words(value)]);
+            .push(vec![ReportCell::from(what), ReportCell::Words(value)]);
     };
     add(
         "program",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::document::{ReportTable, TableCell};
+use super::document::{ReportCell, ReportTable};
 use super::inputs::ReportInputs;
 use super::reported_trial::ReportedTrial;
 use super::words;
@@ -48,37 +48,44 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
 
     let mut table = ReportTable::new("All trials that have ended, the best first", &columns);
     table.is_sortable = true;
+    let is_shown = optional.map(|(is_shown, _)| is_shown);
     for trial in inputs.ranked_trials() {
-        let mut row = vec![
-            trial.trial.into(),
-            trial.model.clone().into(),
-            trial.ended.clone().into(),
-            trial.value.into(),
-        ];
-        let cells: [TableCell; 5] = [
-            trial.loss.into(),
-            trial.roc_auc.into(),
-            trial.epochs.into(),
-            trial.kept_epoch.into(),
-            trial.split.clone().into(),
-        ];
-        let shown = cells.into_iter().zip(&optional);
-        row.extend(
-            shown
-                .filter(|(_, (is_shown, _))| *is_shown)
-                .map(|(cell, _)| cell),
-        );
+        let mut row = trial_cells(trial, is_shown);
         for name in &parameters {
             row.push(parameter_cell(trial.parameters.get(*name)));
         }
         if has_errors && !inputs.is_anonymous {
             row.push(trial.error.clone().into());
         } else if has_errors {
-            row.push(TableCell::Empty);
+            row.push(ReportCell::Empty);
         }
         table.rows.push(row);
     }
     table
+}
+
+/// The cells of a trial before its hyper-parameters. `is_shown` says which of the optional columns are
+/// there.
+fn trial_cells(trial: &ReportedTrial, is_shown: [bool; 5]) -> Vec<ReportCell> {
+    let mut row = vec![
+        trial.trial.into(),
+        trial.model.clone().into(),
+        trial.ended.clone().into(),
+        trial.value.into(),
+    ];
+    let optional: [ReportCell; 5] = [
+        trial.loss.into(),
+        trial.roc_auc.into(),
+        trial.epochs.into(),
+        trial.kept_epoch.into(),
+        trial.split.clone().into(),
+    ];
+    for (cell, is_shown) in optional.into_iter().zip(is_shown) {
+        if is_shown {
+            row.push(cell);
+        }
+    }
+    row
 }
 
 /// The hyper-parameters that do not have the same value in all trials that have them.
@@ -97,11 +104,11 @@ fn varied_parameters(trials: &[ReportedTrial]) -> Vec<&str> {
     varied.map(|(name, _)| name).take(MOST_PARAMETERS).collect()
 }
 
-fn parameter_cell(value: Option<&Value>) -> TableCell {
+fn parameter_cell(value: Option<&Value>) -> ReportCell {
     match value {
-        None => TableCell::Empty,
+        None => ReportCell::Empty,
         Some(value) => match (value.as_u64(), value.as_f64()) {
-            (Some(count), _) => TableCell::Count(count),
+            (Some(count), _) => ReportCell::Count(count),
             (None, Some(number)) => number.into(),
             (None, None) => words::shown(&plain_value(value)).into(),
         },

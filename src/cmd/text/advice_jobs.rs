@@ -18,7 +18,7 @@ pub(in crate::cmd) fn job_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
         return lines;
     }
 
-    let columns = JobColumns::of_view(view);
+    let columns = JobListColumns::of_view(view);
     lines.push(PageLine::plain(""));
     lines.push(PageLine::of(LineColour::Dim, columns.names(view)));
     for advice in &view.chosen {
@@ -34,13 +34,13 @@ pub(in crate::cmd) fn job_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
 }
 
 /// The widths of the columns that depend on the view.
-struct JobColumns {
+struct JobListColumns {
     id: usize,
     cause: usize,
 }
 
-impl JobColumns {
-    fn of_view(view: &AdviceView<'_>) -> JobColumns {
+impl JobListColumns {
+    fn of_view(view: &AdviceView<'_>) -> JobListColumns {
         let ids = view.chosen.iter().map(|advice| advice.job.len());
         let id = ids.max().unwrap_or(0).max(3);
         let others = [
@@ -53,7 +53,7 @@ impl JobColumns {
         ];
         // Two blanks follow the id, and one stands before each of the six columns after the answer.
         let taken = id + 2 + others.iter().sum::<usize>() + others.len();
-        JobColumns {
+        JobListColumns {
             id,
             cause: view.width.saturating_sub(taken).max(10),
         }
@@ -61,7 +61,7 @@ impl JobColumns {
 
     fn line(&self, cells: [&str; 8]) -> String {
         let [job, answer, code, cause, owner, holds, odds, moment] = cells;
-        let JobColumns {
+        let JobListColumns {
             id,
             cause: cause_width,
         } = self;
