@@ -381,12 +381,13 @@ fn trial_row(best: &BestModel, result: &sweep::TrialResult, row: &TrialRow) -> V
         network.batch_size.to_string(),
     ];
 
-    match result.best_epoch() {
-        Some(epoch) => row.extend([
+    let judged = result.metrics.as_ref().and_then(|of| of.judged.as_ref());
+    match result.best_epoch().zip(judged) {
+        Some((epoch, judged)) => row.extend([
             epoch.epoch.to_string(),
-            format!("{:.4}", epoch.validation_loss),
-            score(epoch.validation.roc_auc),
-            score(epoch.validation.f_measure),
+            format!("{:.4}", judged.loss),
+            score(judged.scores.roc_auc),
+            score(judged.scores.f_measure),
             if best.trial == result.trial {
                 "best".to_owned()
             } else {
