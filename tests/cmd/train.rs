@@ -533,7 +533,7 @@ fn checkpoints_of_another_version_are_refused_by_name() {
     kill_after(&place, "out", 1, MANY_BATCHES);
     let path = place.path("out/checkpoint.safetensors");
     let text = fs_err::read(&path).expect("read");
-    let (version, old) = (&br#"format_version\":4"#[..], &br#"format_version\":3"#[..]);
+    let (version, old) = (&br#"format_version\":5"#[..], &br#"format_version\":4"#[..]);
     let at = text
         .windows(version.len())
         .position(|bytes| bytes == version)
@@ -542,7 +542,7 @@ fn checkpoints_of_another_version_are_refused_by_name() {
     insta::assert_snapshot!(place.run(&format!("train tensors -o out {MANY_BATCHES} --resume")), @"
     exit 2
     error: `out/checkpoint.safetensors` is not a usable checkpoint shard
-      caused by: it has format version 3, and this program reads version 4
+      caused by: it has format version 4, and this program reads version 5
 
     hint: make it anew with `poolcast train TENSORS -o RUN`
     ");
