@@ -20,7 +20,7 @@ pub fn print(text: &str) -> Result<()> {
     write(&shown_text(text))
 }
 
-/// What [`print`] writes.
+/// What [`print()`] writes.
 pub fn shown_text(text: &str) -> String {
     let folded = width().map(|width| fold(text, width));
     escape::lines(folded.as_deref().unwrap_or(text)).into_owned()
