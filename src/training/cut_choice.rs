@@ -30,6 +30,12 @@ impl CutChoice {
         predictions: &RollingPredictions,
         metric: &Metric,
     ) {
+        // A training that is repeated on all samples predicts none: a loss over none is NaN, which no
+        // checkpoint could give back.
+        if predictions.labels.is_empty() {
+            return;
+        }
+
         let others = predictions.select(|other| other != cut);
         let judges = if others.labels.is_empty() {
             predictions
@@ -101,6 +107,13 @@ mod tests {
         let first = [[1.0, -1.0], [3.0, -3.0]];
         let second = [[2.0, -2.0], [0.5, -0.5]];
         assert_eq!(choose(&[&first, &second]), [1.0, -1.0, 0.5, -0.5]);
+    }
+
+    #[test]
+    fn where_nothing_is_predicted_nothing_is_judged() {
+        let mut choice = CutChoice::default();
+        choice.observe(0, 0.5, &RollingPredictions::default(), &LOSS);
+        assert_eq!(choice, CutChoice::default());
     }
 
     #[test]
