@@ -21,6 +21,16 @@ pub enum HoldAction {
 }
 
 impl HoldAction {
+    /// All of them, in the order in which people are told how many jobs get each.
+    pub const COUNTED: [HoldAction; 6] = [
+        HoldAction::Release,
+        HoldAction::Fix,
+        HoldAction::Remove,
+        HoldAction::Later,
+        HoldAction::Leave,
+        HoldAction::None,
+    ];
+
     /// The exit code of `advise` that stands for this action.
     pub fn exit_code(self) -> u8 {
         match self {

@@ -126,16 +126,8 @@ fn cause_table(causes: &[HeldCause]) -> ReportTable {
 
 /// How many jobs get which answer.
 fn counts_sentence(advice: &[JobAdvice]) -> String {
-    const ORDER: [HoldAction; 6] = [
-        HoldAction::Release,
-        HoldAction::Fix,
-        HoldAction::Remove,
-        HoldAction::Later,
-        HoldAction::Leave,
-        HoldAction::None,
-    ];
     let mut counts = Vec::new();
-    for action in ORDER {
+    for action in HoldAction::COUNTED {
         let jobs = advice.iter().filter(|one| one.action == action).count();
         if jobs > 0 {
             let jobs = output::with_commas(jobs as u64);

@@ -118,16 +118,8 @@ impl<'a> AdviceView<'a> {
             return format!("{what} {}", asking_words(self.at_ms));
         }
 
-        const ORDER: [HoldAction; 6] = [
-            HoldAction::Release,
-            HoldAction::Fix,
-            HoldAction::Remove,
-            HoldAction::Later,
-            HoldAction::Leave,
-            HoldAction::None,
-        ];
         let mut counts = Vec::new();
-        for action in ORDER {
+        for action in HoldAction::COUNTED {
             let jobs = self
                 .chosen
                 .iter()
