@@ -43,6 +43,7 @@ pub mod policy;
 pub mod simulate;
 pub mod provision;
 pub mod report;
+pub mod tracking;
 
 // The command line.
 pub mod cli;

@@ -23,7 +23,7 @@ const MOST_JSON_BYTES: u64 = 64 << 20;
 
 /// What a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReportedKind {
+pub(crate) enum ReportedKind {
     /// A training, or a fit of a pipeline.
     Run,
     /// The folder of a sweep.
@@ -211,7 +211,7 @@ impl ReportInputs {
 }
 
 /// What `dir` is.
-fn kind_of(dir: &Path) -> Result<ReportedKind> {
+pub(crate) fn kind_of(dir: &Path) -> Result<ReportedKind> {
     if condor::is_dag(dir) {
         return Ok(ReportedKind::Dag);
     }

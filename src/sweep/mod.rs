@@ -35,6 +35,7 @@ mod trial_duration;
 mod trial_files;
 mod trial_row;
 mod trials;
+mod trials_at_work;
 mod worker;
 
 pub use bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueClasses};
@@ -65,6 +66,7 @@ pub use results::{DEFAULT_KEEP, choose_model, clean_up, trial_rows};
 pub use status::{HeardProcess, RunningTrial, SweepStatus, sweep_status};
 pub use trial_config::{TrialConfig, TrialModel};
 pub use trial_duration::measure_trial;
-pub use trial_row::{TrialEnd, TrialRow, plain_value};
+pub use trial_row::{TrialEnd, TrialRow, hyper_parameters, plain_value};
 pub use trials::SweepTrials;
+pub use trials_at_work::{TrialAtWork, trials_at_work};
 pub use worker::work_trials;

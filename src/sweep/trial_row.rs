@@ -217,7 +217,7 @@ pub(super) fn whole_budget(config: &Config) -> usize {
 }
 
 /// Every hyper-parameter in `config` by its name.
-pub(super) fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
+pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     let mut add = |name: &str, parameter: &Parameter| {
         let value = match parameter {

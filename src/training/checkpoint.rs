@@ -13,7 +13,7 @@ use super::adam::Adam;
 use super::cut_choice::CutChoice;
 use super::epoch::{Epoch, write_history};
 use super::progress::{TrainError, TrainingStopped, TrainingUpdate};
-use super::run_dir::{CHECKPOINT_FILE, CHECKPOINT_FORMAT};
+use super::run_dir::{CHECKPOINT_FILE, CHECKPOINT_FORMAT, TIMES_FILE};
 use super::state::{ModelState, TrainingState};
 use crate::error::hinted;
 use crate::files;
@@ -39,9 +39,15 @@ pub fn checkpoint_key(dir: &Path) -> Option<String> {
     shard.notes::<CheckpointNotes>().ok().map(|notes| notes.key)
 }
 
-/// Copies the checkpoint of the training in `from` to the directory `to`, where it goes on.
+/// Copies the checkpoint of the training in `from`, and when its epochs were, to the directory `to`,
+/// where it goes on.
 pub fn copy_checkpoint(from: &Path, to: &Path) -> Result<()> {
     fs_err::create_dir_all(to)?;
+    let times = from.join(TIMES_FILE);
+    if times.is_file() {
+        let bytes = files::read_artefact(&times, u64::MAX)?;
+        files::write_atomic(&to.join(TIMES_FILE), &bytes)?;
+    }
     let bytes = files::read_artefact(&from.join(CHECKPOINT_FILE), u64::MAX)?;
     files::write_atomic(&to.join(CHECKPOINT_FILE), &bytes)
 }

@@ -11,6 +11,7 @@ mod cluster_weights;
 mod cut_choice;
 mod early_stopping;
 mod epoch;
+mod epoch_times;
 mod evaluate;
 mod holds;
 mod learned_holds;
@@ -40,6 +41,7 @@ pub use checkpoint::{checkpoint_key, copy_checkpoint};
 pub use classes::{ClassScores, class_score};
 pub use cluster_weights::cluster_weights;
 pub use epoch::{Epoch, PooledScores, read_history};
+pub use epoch_times::{EpochTimes, read_epoch_times};
 pub use evaluate::{
     MethodScores, ModelEvaluation, ScoreInterval, evaluate_run, predict_side, uncalibrated_side,
 };

@@ -49,6 +49,7 @@ pub(super) const PREDICTIONS_FILE: &str = "predictions.safetensors";
 pub(super) const MODEL_FILE: &str = "model.safetensors";
 pub(super) const CHECKPOINT_FILE: &str = "checkpoint.safetensors";
 pub(super) const HISTORY_FILE: &str = "history.jsonl";
+pub(super) const TIMES_FILE: &str = "times.jsonl";
 pub(super) const METRICS_FILE: &str = "metrics.json";
 
 /// The directory of the model of the run in `dir` that was fitted again on all sides.
@@ -95,11 +96,11 @@ pub(crate) fn check_predictions(dir: &Path, bytes: &[u8]) -> Result<()> {
 /// Removes what an earlier training left, the manifest first, and what its model scored.
 pub(super) fn remove_training(dir: &Path) -> Result<()> {
     reopen_training(dir)?;
-    files::remove_all([CHECKPOINT_FILE, HISTORY_FILE].map(|file| dir.join(file)))
+    files::remove_all([CHECKPOINT_FILE, HISTORY_FILE, TIMES_FILE].map(|file| dir.join(file)))
 }
 
-/// Makes of a finished training one that has not finished: only its checkpoint and its history
-/// remain.
+/// Makes of a finished training one that has not finished: only its checkpoint, its history
+/// and its times remain.
 pub(super) fn reopen_training(dir: &Path) -> Result<()> {
     let finished =
         [manifest::FILE, MODEL_FILE, PREDICTIONS_FILE, METRICS_FILE].map(|file| dir.join(file));

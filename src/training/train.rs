@@ -12,6 +12,7 @@ use super::checkpoint::{CheckpointWriter, ProgressListener, read_checkpoint};
 use super::cut_choice::chosen_predictions;
 use super::early_stopping;
 use super::epoch::{Epoch, read_history, write_history};
+use super::epoch_times::EpochClock;
 use super::learned_holds::LearnedHolds;
 use super::metrics::{TrainingMetrics, TrainingStatus};
 use super::progress::{NonFiniteLoss, TrainError, TrainingUpdate};
@@ -153,8 +154,11 @@ impl TrainingTask<'_> {
         write_history(dir, &state.history)?;
 
         let interval = Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes);
-        let mut checkpoints = CheckpointWriter::new(dir, key, interval, listener);
-        let trained = train_epochs(&mut state, &learned, settings, ends, &mut checkpoints);
+        let mut watch = TrainingWatch {
+            clock: EpochClock::resume(dir, state.history.len(), device),
+            checkpoints: CheckpointWriter::new(dir, key, interval, listener),
+        };
+        let trained = train_epochs(&mut state, &learned, settings, ends, &mut watch);
         if let Err(TrainError::NonFinite(_)) = trained {
             let status = TrainingStatus::NonFinite;
             TrainingMetrics::new(status, &settings.metric, &state.history).write(dir)?;
@@ -217,24 +221,33 @@ impl LearnedSamples<'_> {
     }
 }
 
+/// What writes down how far a training is.
+struct TrainingWatch<'a> {
+    clock: EpochClock,
+    checkpoints: CheckpointWriter<'a>,
+}
+
 /// The loop: one epoch after the other until it is over.
 fn train_epochs(
     state: &mut TrainingState,
     learned: &LearnedSamples<'_>,
     settings: &TrainingSettings,
     ends: &dyn Fn(&[Epoch]) -> bool,
-    checkpoints: &mut CheckpointWriter<'_>,
+    watch: &mut TrainingWatch<'_>,
 ) -> Result<(), TrainError> {
+    let TrainingWatch { clock, checkpoints } = watch;
     let mut gradient = Gradient::default();
     while !early_stopping::is_over(&state.history, settings) && !ends(&state.history) {
         // Inside the thread pool: a thread outside it would hand each batch over, and sleep until
         // the batch is done.
-        let predictions = rayon::scope(|_| -> Result<RollingPredictions, TrainError> {
-            train_epoch(state, &mut gradient, learned, settings, checkpoints)?;
-            Ok(learned.predict(state)?)
+        clock.begin_epoch();
+        let (samples, predictions) = rayon::scope(|_| {
+            let samples = train_epoch(state, &mut gradient, learned, settings, checkpoints)?;
+            Ok::<_, TrainError>((samples, learned.predict(state)?))
         })?;
 
         let epoch = judge_epoch(state, &predictions, learned, settings)?;
+        clock.end_epoch(epoch.epoch, samples)?;
         state.observe_cuts(epoch.train_loss, &predictions, &settings.metric);
         state.end_epoch(epoch);
         checkpoints.after_epoch(state)?;
@@ -242,22 +255,23 @@ fn train_epochs(
     Ok(())
 }
 
-/// What is left of one pass of each model over the samples that it learns from.
+/// What is left of one pass of each model over the samples that it learns from: so many.
 fn train_epoch(
     state: &mut TrainingState,
     gradient: &mut Gradient,
     learned: &LearnedSamples<'_>,
     settings: &TrainingSettings,
     checkpoints: &mut CheckpointWriter<'_>,
-) -> Result<(), TrainError> {
+) -> Result<usize, TrainError> {
     let epoch = state.epoch();
     let adam_settings = AdamSettings::from(&settings.parameters);
     let batches = epoch_batches(learned, settings, epoch);
     let batch_count = batches.len();
-    let mut seen: usize = batches[..state.batch.min(batch_count)]
+    let seen_before: usize = batches[..state.batch.min(batch_count)]
         .iter()
         .map(|batch| batch.samples.len())
         .sum();
+    let mut seen = seen_before;
 
     for batch in batches.iter().skip(state.batch) {
         let targets = Targets {
@@ -282,7 +296,7 @@ fn train_epoch(
         seen += batch.samples.len();
         checkpoints.after_batch(state, batch_count, state.loss_sum / seen as f64)?;
     }
-    Ok(())
+    Ok(seen - seen_before)
 }
 
 /// A step of one model.
@@ -436,6 +450,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::training::read_epoch_times;
+    use crate::training::run_dir::TIMES_FILE;
     use crate::{events, tensors};
 
     fn dataset(dir: &Path) -> Dataset {
@@ -470,11 +486,13 @@ mod tests {
         TrainingSettings::from_config(config).expect("settings")
     }
 
+    /// What is in `dir` and does not depend on the time of day.
     fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         let files = fs_err::read_dir(dir)
             .expect("listed")
             .map(|file| file.expect("a file"));
         files
+            .filter(|file| file.file_name() != TIMES_FILE)
             .map(|file| {
                 (
                     file.file_name().to_string_lossy().into(),
@@ -530,6 +548,9 @@ mod tests {
                 files(&dir.path().join(&name)) == whole,
                 "stopped after batch {stop}"
             );
+            let times = read_epoch_times(&dir.path().join(&name));
+            let known: Vec<usize> = times.iter().map(|times| times.epoch).collect();
+            assert_eq!(known, [1, 2, 3], "stopped after batch {stop}");
         }
         // Again and again, with a single batch each time.
         let mut stops = 0;

@@ -122,6 +122,10 @@ fn command(dir: &Path, args: &str) -> Command {
     command
 }
 
+/// When the epochs of a training were: this differs each time.
+const TIMES_FILE: &str = "times.jsonl";
+
+/// Every file below `dir` with its bytes, but for those that say when something was.
 pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs_err::read_dir(dir)
@@ -129,6 +133,9 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         .map(|entry| entry.expect("an entry"))
     {
         let name = entry.file_name().to_string_lossy().into_owned();
+        if name == TIMES_FILE {
+            continue;
+        }
         if entry.path().is_dir() {
             found.extend(
                 files(&entry.path())

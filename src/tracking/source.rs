@@ -1,0 +1,134 @@
+//! A directory → the runs in it that trackers are told of: a run, a sweep or a DAG, over or not.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::sweep_space::sweep_space;
+use super::tracked_run::{RunOutcome, TrackedRun};
+use super::tracked_trial::{tracked_at_work, tracked_row, tracked_training};
+use crate::condor;
+use crate::config::{Config, EarlyTerminate};
+use crate::manifest;
+use crate::report::{ReportedKind, kind_of};
+use crate::sweep::{self, SweepFolder, TrialOutcomes, TrialRow, trials_at_work};
+use crate::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
+
+/// A directory of which trackers are told.
+#[derive(Debug)]
+pub struct TrackedSource {
+    dir: PathBuf,
+    config: Config,
+    kind: ReportedKind,
+}
+
+impl TrackedSource {
+    /// The run, the sweep or the DAG in `dir`.
+    ///
+    /// # Errors
+    /// Fails where none is.
+    pub fn open(dir: &Path) -> Result<TrackedSource> {
+        let dir = condor::results_directory(dir)?;
+        Ok(TrackedSource {
+            kind: kind_of(&dir)?,
+            config: Config::read(&dir)?,
+            dir,
+        })
+    }
+
+    /// The directory itself, or the one in it to which a DAG was tidied.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The sweep's search space in W&B's words; `None` for a single run.
+    pub fn sweep_space(&self) -> Option<Value> {
+        (self.kind != ReportedKind::Run).then(|| sweep_space(&self.config))
+    }
+
+    /// Calls `visit` with each run that has begun, in the order of trials, one in memory at a time.
+    /// Returns whether all have ended.
+    ///
+    /// # Errors
+    /// Fails for files that cannot be read, and where `visit` does.
+    pub fn visit_runs(&self, mut visit: impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
+        match self.kind {
+            ReportedKind::Run => self.visit_run(&mut visit),
+            ReportedKind::Sweep => self.visit_sweep(&mut visit),
+            ReportedKind::Dag => self.visit_dag(&mut visit),
+        }
+    }
+
+    fn visit_run(&self, visit: &mut impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
+        if manifest::format_name(&self.dir)?.as_deref() == Some(FIT.name) {
+            let key = manifest::read::<FitSummary>(&self.dir, FIT)?.key;
+            let run = tracked_training(&self.config, &key, &self.dir);
+            visit(TrackedRun {
+                outcome: RunOutcome::Finished,
+                ..run
+            })?;
+            return Ok(true);
+        }
+
+        let finished = manifest::finished_key(&self.dir, RUN_FORMAT);
+        let Some(key) = finished.or_else(|| checkpoint_key(&self.dir)) else {
+            // It has not come to its first checkpoint.
+            return Ok(false);
+        };
+        let run = tracked_training(&self.config, &key, &self.dir);
+        let has_ended = run.outcome != RunOutcome::Running;
+        visit(run)?;
+        Ok(has_ended)
+    }
+
+    fn visit_sweep(&self, visit: &mut impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
+        let folder = SweepFolder::open(&self.dir)?;
+        let is_over = folder.is_finished();
+        let mut at_work = trials_at_work(&folder)?;
+        let mut outcomes = TrialOutcomes::read(&folder)?;
+        for at in 0..outcomes.all().len() {
+            let trial = outcomes.all()[at].trial;
+            // One that was promoted has ended at one rung, and goes on at the next.
+            if at_work.iter().all(|running| running.trial != trial) {
+                let mut run = self.tracked(&outcomes.row(at)?);
+                if !is_over && run.outcome == RunOutcome::StoppedEarly && self.may_be_promoted() {
+                    run.outcome = RunOutcome::Running;
+                }
+                visit(run)?;
+            }
+        }
+
+        at_work.sort_by_key(|running| running.trial);
+        for running in &at_work {
+            visit(tracked_at_work(&self.config, running))?;
+        }
+        Ok(is_over)
+    }
+
+    fn visit_dag(&self, visit: &mut impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
+        let planned = sweep::SweepTrials::from_config(&self.config)?.count();
+        // A DAG that has failed early has no rows yet.
+        let rows = condor::read_rows(&self.dir, &self.config).unwrap_or_default();
+        for row in &rows {
+            visit(self.tracked(row))?;
+        }
+        Ok(rows.len() >= planned)
+    }
+
+    /// Whether a trial that ended early may go on while the sweep does.
+    fn may_be_promoted(&self) -> bool {
+        let ends = &self.config.wandb.sweep.early_terminate;
+        matches!(ends, Some(EarlyTerminate::Asha(_)))
+    }
+
+    fn tracked(&self, row: &TrialRow) -> TrackedRun {
+        let dir = sweep::trial_dir(&self.dir, row.trial);
+        tracked_row(&self.config, row, &dir)
+    }
+}

@@ -1,0 +1,265 @@
+//! A trial or a training on disk → what trackers are told of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::tracked_run::{RunOutcome, TrackedEpoch, TrackedRun, run_id};
+use crate::config::Config;
+use crate::moment::parse_moment_ms;
+use crate::sweep::{TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value};
+use crate::training::{
+    Epoch, EpochTimes, Scores, TrainingMetrics, TrainingStatus, read_epoch_times, read_history,
+};
+
+/// The prefix of what was measured on samples that were not learned from, as in the names of metrics
+/// that a sweep chooses by.
+const VALIDATION: &str = "validation_";
+
+/// The trial of `row`, which is one of the sweep of `sweep`. Its files are in `dir`, if they are
+/// still there.
+pub(super) fn tracked_row(sweep: &Config, row: &TrialRow, dir: &Path) -> TrackedRun {
+    let name = &sweep.wandb.sweep.name;
+    let config = run_config(&row.config, &row.parameters, Some(row.trial));
+    // A trial whose parameters cannot be used has no key.
+    let key = row.key.clone();
+    let key = key.unwrap_or_else(|| Value::Object(config.clone()).to_string());
+    let began_s = parse_moment_ms(&row.began).map_or(0.0, |moment_ms| moment_ms as f64 / 1e3);
+
+    let mut epochs = trained_epochs(dir);
+    if epochs.is_empty() {
+        epochs = row_epochs(row, began_s);
+    }
+    let mut tags = vec![row.pipeline.clone()];
+    tags.extend(row.split.clone());
+    TrackedRun {
+        run_id: run_id(name, Some(row.trial), &key),
+        name: trial_name(row.trial),
+        group: Some(name.clone()),
+        tags,
+        config,
+        began_s: first_moment(dir, &epochs, began_s),
+        summary: row_summary(row, &epochs),
+        epochs,
+        outcome: row_outcome(row),
+    }
+}
+
+/// A trial of the sweep of `sweep` that goes on.
+pub(super) fn tracked_at_work(sweep: &Config, at_work: &TrialAtWork) -> TrackedRun {
+    let name = &sweep.wandb.sweep.name;
+    let parameters = hyper_parameters(&at_work.config);
+    let epochs = trained_epochs(&at_work.dir);
+    TrackedRun {
+        run_id: run_id(name, Some(at_work.trial), &at_work.key),
+        name: trial_name(at_work.trial),
+        group: Some(name.clone()),
+        tags: model_tag(&parameters),
+        config: run_config(&at_work.config, &parameters, Some(at_work.trial)),
+        began_s: first_moment(&at_work.dir, &epochs, 0.0),
+        summary: last_values(&epochs),
+        epochs,
+        outcome: RunOutcome::Running,
+    }
+}
+
+/// The training in `dir`, whose digest is `key`.
+pub(super) fn tracked_training(config: &Config, key: &str, dir: &Path) -> TrackedRun {
+    let parameters = hyper_parameters(config);
+    let epochs = trained_epochs(dir);
+    let mut summary = last_values(&epochs);
+    let metrics = TrainingMetrics::read(dir).ok();
+    if let Some(metrics) = &metrics {
+        summary.extend(training_summary(metrics));
+    }
+    let model = model_tag(&parameters);
+    TrackedRun {
+        run_id: run_id(&config.wandb.sweep.name, None, key),
+        name: model.join(" "),
+        group: None,
+        tags: model,
+        config: run_config(config, &parameters, None),
+        began_s: first_moment(dir, &epochs, 0.0),
+        epochs,
+        summary,
+        outcome: metrics.map_or(RunOutcome::Running, |metrics| training_outcome(&metrics)),
+    }
+}
+
+fn trial_name(trial: usize) -> String {
+    format!("trial-{trial:04}")
+}
+
+fn model_tag(parameters: &BTreeMap<String, Value>) -> Vec<String> {
+    parameters
+        .get("model")
+        .map(plain_value)
+        .into_iter()
+        .collect()
+}
+
+/// What decides what comes of a run. What a configuration says of files and sites is not among it.
+fn run_config(
+    config: &Config,
+    parameters: &BTreeMap<String, Value>,
+    trial: Option<usize>,
+) -> Map<String, Value> {
+    let mut all: Map<String, Value> = parameters.clone().into_iter().collect();
+    all.insert("seed".to_owned(), json!(config.seed));
+    if let Some(trial) = trial {
+        all.insert("trial".to_owned(), json!(trial));
+    }
+    if let Some(pipeline) = config.pipelines.keys().next() {
+        all.insert("pipeline".to_owned(), json!(pipeline));
+    }
+    if config.data.is_given() {
+        let split = config.data.split_names.first();
+        all.extend(split.map(|split| ("split".to_owned(), json!(split))));
+    }
+    all
+}
+
+/// The epochs of the training in `dir`; none where there is none, or no whole line yet.
+fn trained_epochs(dir: &Path) -> Vec<TrackedEpoch> {
+    let history = read_history(dir).unwrap_or_default();
+    let times = read_epoch_times(dir);
+    let mut tracked: Vec<TrackedEpoch> = Vec::with_capacity(history.len());
+    for epoch in &history {
+        let of_epoch = times.iter().find(|times| times.epoch == epoch.epoch);
+        // A run of before there were times has the epoch's number in place of a stamp: whatever it
+        // is, it must be the same each time.
+        let before = tracked.last().map_or(0.0, |epoch| epoch.ended_s);
+        tracked.push(TrackedEpoch {
+            step: epoch.epoch as u64,
+            ended_s: of_epoch.map_or(before + 1.0, |times| times.ended_s),
+            values: epoch_values(epoch),
+            system: of_epoch.map(system_values).unwrap_or_default(),
+        });
+    }
+    tracked
+}
+
+fn epoch_values(epoch: &Epoch) -> BTreeMap<String, f64> {
+    let mut values = BTreeMap::from([("train_loss".to_owned(), epoch.train_loss)]);
+    add_scores(&mut values, epoch.validation_loss, &epoch.validation);
+    values
+}
+
+fn add_scores(values: &mut BTreeMap<String, f64>, loss: f64, scores: &Scores) {
+    values.insert(format!("{VALIDATION}loss"), loss);
+    for (name, value) in Scores::NAMES.iter().zip(scores.values()) {
+        values.extend(value.map(|value| (format!("{VALIDATION}{name}"), value)));
+    }
+}
+
+fn system_values(times: &EpochTimes) -> BTreeMap<String, f64> {
+    BTreeMap::from([
+        ("cpu_seconds".to_owned(), times.cpu_s),
+        (
+            "peak_memory_bytes".to_owned(),
+            times.peak_memory_bytes as f64,
+        ),
+        ("samples_per_second".to_owned(), times.samples_per_s),
+    ])
+}
+
+/// What a row alone says of the epochs of a trial whose files are not there: of a network the value
+/// that the sweep chooses by, of a fit its scores.
+fn row_epochs(row: &TrialRow, began_s: f64) -> Vec<TrackedEpoch> {
+    let steps = row.values.len().max(1);
+    let metric = row.config.wandb.sweep.metric.name;
+    let mut epochs = Vec::new();
+    for step in 1..=steps {
+        let mut values = BTreeMap::new();
+        match row.values.get(step - 1) {
+            Some(value) => values.extend(value.map(|value| (metric.to_string(), value))),
+            None => {
+                if let Some((loss, scores)) = row.scores() {
+                    add_scores(&mut values, loss, &scores);
+                }
+            }
+        }
+        if !values.is_empty() {
+            epochs.push(TrackedEpoch {
+                step: step as u64,
+                ended_s: began_s + row.seconds * step as f64 / steps as f64,
+                values,
+                system: BTreeMap::new(),
+            });
+        }
+    }
+    epochs
+}
+
+/// When the run in `dir` began, or else `known_s`, or its first epoch.
+fn first_moment(dir: &Path, epochs: &[TrackedEpoch], known_s: f64) -> f64 {
+    let timed = read_epoch_times(dir).first().map(|times| times.began_s);
+    let known = (known_s > 0.0).then_some(known_s);
+    let first = epochs.first().map(|epoch| epoch.ended_s);
+    timed.or(known).or(first).unwrap_or(0.0)
+}
+
+fn last_values(epochs: &[TrackedEpoch]) -> Map<String, Value> {
+    let last = epochs.last().map(|epoch| &epoch.values);
+    let named = last.into_iter().flatten();
+    named
+        .map(|(name, value)| (name.clone(), json!(value)))
+        .collect()
+}
+
+fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
+    let mut summary = last_values(epochs);
+    if let Some(metrics) = &row.metrics {
+        summary.extend(training_summary(metrics));
+    }
+    if let Some((loss, scores)) = row.fit.as_ref().and_then(|_| row.scores()) {
+        summary.extend(score_summary(loss, &scores));
+    }
+    // What the sweep chooses by, last: trackers look for the best run by it.
+    let metric = row.config.wandb.sweep.metric.name.to_string();
+    summary.extend(row.value.map(|value| (metric, json!(value))));
+    summary.insert("ended".to_owned(), json!(row.ended));
+    summary.insert("seconds".to_owned(), json!(row.seconds));
+    summary
+}
+
+/// What the model of a training came to, as the sweep judges it.
+fn training_summary(metrics: &TrainingMetrics) -> Map<String, Value> {
+    let mut summary = Map::new();
+    if let Some(judged) = &metrics.judged {
+        summary.extend(score_summary(judged.loss, &judged.scores));
+    }
+    summary.insert("epochs".to_owned(), json!(metrics.epochs));
+    summary.insert("status".to_owned(), json!(metrics.status));
+    if let Some(best) = metrics.of_model() {
+        summary.insert("best_epoch".to_owned(), json!(best.epoch));
+    }
+    summary
+}
+
+fn score_summary(loss: f64, scores: &Scores) -> Map<String, Value> {
+    let mut values = BTreeMap::new();
+    add_scores(&mut values, loss, scores);
+    let named = values.into_iter();
+    named.map(|(name, value)| (name, json!(value))).collect()
+}
+
+fn row_outcome(row: &TrialRow) -> RunOutcome {
+    match (row.ended, &row.metrics) {
+        (TrialEnd::Done, Some(metrics)) => training_outcome(metrics),
+        (TrialEnd::Done, None) => RunOutcome::Finished,
+        (TrialEnd::Quarantined, _) => RunOutcome::Quarantined,
+        (TrialEnd::NonFinite | TrialEnd::TimeLimit | TrialEnd::Invalid | TrialEnd::Error, _) => {
+            RunOutcome::Failed
+        }
+    }
+}
+
+fn training_outcome(metrics: &TrainingMetrics) -> RunOutcome {
+    match metrics.status {
+        TrainingStatus::Finished => RunOutcome::Finished,
+        TrainingStatus::StoppedEarly | TrainingStatus::TerminatedEarly => RunOutcome::StoppedEarly,
+        TrainingStatus::NonFinite => RunOutcome::Failed,
+    }
+}
