@@ -103,6 +103,11 @@ impl Distribution {
         }
     }
 
+    /// Whether its values are spread evenly by their logarithm, or normally.
+    pub fn is_logarithmic(&self) -> bool {
+        matches!(self.form, DistributionForm::Real { exp: true, .. })
+    }
+
     /// How many values a grid takes; `None` where it cannot.
     pub fn grid_len(&self) -> Option<u64> {
         match &self.form {

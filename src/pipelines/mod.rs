@@ -3,6 +3,8 @@
 //! A pipeline fills what is missing, selects features, scales them and fits one classical model,
 //! all of it on the rows of one table: [`fit_pipeline`]. Its hyper-parameters have scikit-learn's
 //! and xgboost's names: [`check_hyper_parameters`].
+//!
+//! Columns and numbers → which columns matter for them: [`regression_importances`].
 
 mod boosting;
 mod classifier;
@@ -15,6 +17,7 @@ mod importances;
 mod logistic;
 mod network;
 mod pipeline_kind;
+mod regression_forest;
 mod scaler;
 mod selection;
 mod solvers;
@@ -30,4 +33,5 @@ pub use hyper_parameters::{
 };
 pub use importances::{ColumnImportances, ImportanceMeasure};
 pub use pipeline_kind::PIPELINE_NAMES;
+pub use regression_forest::{RegressionImportances, regression_importances};
 pub use solvers::stop::FitStopped;

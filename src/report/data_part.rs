@@ -148,7 +148,7 @@ fn holds_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
         title: "Holds over time, by code".to_owned(),
         see: "A column that stands out is an outage, or a large submission with one fault. Codes stand above each other in the order of the legend, the first at the bottom."
             .to_owned(),
-        plot,
+        drawing: plot.into(),
         table,
     }
 }
@@ -200,7 +200,7 @@ fn code_figure(holds: &[PastHoldTime]) -> Figure {
         title: "Success after release, by code".to_owned(),
         see: "How often a job that was held for a code ended well once it was released. A long line says that few clusters tell of it."
             .to_owned(),
-        plot,
+        drawing: plot.into(),
         table,
     }
 }
@@ -246,7 +246,7 @@ fn success_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
         title: "Success after release, over time".to_owned(),
         see: "Where it rises or falls for good, the pool or its users have changed, and older holds teach less."
             .to_owned(),
-        plot,
+        drawing: plot.into(),
         table,
     }
 }
@@ -315,7 +315,7 @@ fn split_figure(summary: &TensorSummary) -> Figure {
             "The model learns from train and validate, and is scored on test. Sides that do not overlap are like the future: divided by {}.",
             summary.settings.split
         ),
-        plot,
+        drawing: plot.into(),
         table,
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::plot::Plot;
+use super::drawing::Drawing;
 
 /// The version of the JSON document.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -99,7 +99,7 @@ pub struct Figure {
     pub see: String,
     /// How it is drawn; the table has its numbers.
     #[serde(skip)]
-    pub plot: Plot,
+    pub drawing: Drawing,
     /// Its numbers.
     pub table: ReportTable,
 }

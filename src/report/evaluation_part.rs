@@ -142,7 +142,7 @@ fn roc_figure(samples: &ScoredSamples) -> Option<Figure> {
         title: "Successes from failures (ROC)".to_owned(),
         see: "The nearer to the upper left corner, the better. Where the band lies above the rate by hold code, the model knows more than the code."
             .to_owned(),
-        plot,
+        drawing: plot.into(),
         table: point_table(
             "The curve of the model",
             ["false positive rate", "true positive rate"],
@@ -175,7 +175,7 @@ fn recall_figure(samples: &ScoredSamples) -> Option<Figure> {
         title: "Precision and recall".to_owned(),
         see: "Read from the left: as long as the line stays high, jobs that are said to succeed do succeed. Further right more successes are found, at the price of wasted runs."
             .to_owned(),
-        plot,
+        drawing: plot.into(),
         table: point_table("The curve of the model", ["recall", "precision"], &points),
     })
 }
@@ -299,7 +299,7 @@ fn reliability_figure(samples: &ScoredSamples) -> Figure {
         title: "Are odds of 70 % right in 70 of 100 cases?".to_owned(),
         see: "On the diagonal they are. Below it the model promises too much, above it too little."
             .to_owned(),
-        plot,
+        drawing: plot.into(),
         table: bins.table(),
     }
 }
@@ -343,7 +343,7 @@ fn coverage_figure(samples: &ScoredSamples) -> Figure {
         id: "coverage".to_owned(),
         title: "How many answers, and how many wrong ones".to_owned(),
         see,
-        plot,
+        drawing: plot.into(),
         table: point_table(
             "The curve of the model",
             ["share answered", "share of these that is wrong"],
@@ -506,7 +506,7 @@ fn code_figure(samples: &ScoredSamples) -> Figure {
         title: "By hold code".to_owned(),
         see: "Where a diamond lies outside the line of its code, the odds of that code are off. The codes with most holds stand above."
             .to_owned(),
-        plot,
+        drawing: plot.into(),
         table: shares.table("Each hold code", "hold code", &groups.meanings),
     }
 }
@@ -554,7 +554,7 @@ fn time_figure(samples: &ScoredSamples) -> Figure {
         title: "Over time".to_owned(),
         see: "Where the odds leave the band, the pool has changed since the model learned: it should learn again."
             .to_owned(),
-        plot,
+        drawing: plot.into(),
         table: shares.table("Each twelfth of the time", "middle", &names),
     }
 }

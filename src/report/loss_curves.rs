@@ -1,5 +1,5 @@
 //! The epochs of the best trials → curves of their losses and of the value that the sweep chooses by,
-//! with the epochs that were kept.
+//! with the epochs that were kept; the rest as bands.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,7 @@ use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::reported_trial::ReportedTrial;
 use super::scale::Scale;
 use super::words;
+use crate::config::MetricName;
 use crate::sweep;
 use crate::training::{Epoch, read_history};
 
@@ -22,6 +23,9 @@ const MOST_EPOCHS: usize = 2000;
 const BEST_LOOK: usize = 0;
 const TRAIN_LOOK: usize = 1;
 const OTHER_LOOK: usize = 5;
+
+/// The look of the middle half of the rest.
+const HALF_LOOK: usize = 2;
 
 /// A trial with its epochs.
 struct TrialCurve {
@@ -48,7 +52,9 @@ pub(super) fn loss_figures(inputs: &ReportInputs) -> Vec<Figure> {
     if let Some(best) = curves.first() {
         figures.push(best_figure(best, inputs.kind));
     }
-    if curves.len() > 1 {
+    // Where the sweep chooses by the loss, the values below are the losses.
+    let is_chosen_by = inputs.metric().name == MetricName::ValidationLoss;
+    if curves.len() > 1 && !is_chosen_by {
         figures.push(losses_figure(&curves));
     }
     figures.extend(values_figure(inputs));
@@ -121,7 +127,7 @@ fn best_figure(best: &TrialCurve, kind: ReportedKind) -> Figure {
         see: format!(
             "Of {of_which}. Where the training loss falls and the validation loss rises, the network learns its samples by heart. The weights of epoch {kept} were kept."
         ),
-        plot,
+        drawing: plot.into(),
         table,
     }
 }
@@ -168,36 +174,33 @@ fn losses_figure(curves: &[TrialCurve]) -> Figure {
         title: format!("Validation loss of the best {} networks", curves.len()),
         see: "Curves that still fall at their end would gain from more epochs. Choose a trial in the table below to see its curve."
             .to_owned(),
-        plot,
+        drawing: plot.into(),
         table,
     }
 }
 
-/// The value that the sweep chooses by after each epoch: the best trials as curves, all networks as a
-/// band.
+/// The value that the sweep chooses by after each epoch: the best trials as curves, the rest as bands.
 fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
-    let ranked = inputs.ranked_trials();
-    let networks: Vec<&ReportedTrial> = ranked
-        .into_iter()
-        .filter(|trial| !trial.values.is_empty())
-        .collect();
+    let mut networks = inputs.ranked_trials();
+    networks.retain(|trial| !trial.values.is_empty());
     if networks.len() < 2 {
         return None;
     }
 
-    let bands = value_bands(&networks);
-    let best = &networks[..networks.len().min(BEST_TRIALS)];
+    let (best, rest) = networks.split_at(networks.len().min(BEST_TRIALS));
+    let bands = value_bands(rest);
     let points = best.iter().flat_map(|trial| value_points(trial));
     let ends = bands
         .iter()
-        .flat_map(|band| [(band.0, band.1), (band.0, band.2)]);
+        .flat_map(|band| [(band.epoch, band.most[0]), (band.epoch, band.most[1])]);
     let title = words::metric_title(inputs.metric().name);
     let mut plot = epochs_plot(title, points.chain(ends));
-    plot.band(
-        OTHER_LOOK,
-        "from the lowest to the highest of all networks",
-        bands.clone(),
-    );
+    if !rest.is_empty() {
+        let name = format!("the other {}, from the lowest to the highest", rest.len());
+        plot.band(OTHER_LOOK, &name, band_ends(&bands, |band| band.most));
+        let name = "the middle half of these";
+        plot.band(HALF_LOOK, name, band_ends(&bands, |band| band.half));
+    }
     for (at, trial) in best.iter().enumerate().rev() {
         plot.marks.push(PlotMark::Line {
             look: if at == 0 { BEST_LOOK } else { OTHER_LOOK },
@@ -206,29 +209,55 @@ fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
         });
     }
     name_curves(&mut plot, best);
+    mark_ends(&mut plot, best);
 
-    let stopped: Vec<(f64, f64)> = networks
-        .iter()
-        .filter(|trial| trial.is_terminated)
-        .filter_map(|trial| value_points(trial).last().copied())
-        .collect();
-    if !stopped.is_empty() {
-        plot.dots(3, "terminated early, as others did better", stopped);
-    }
     Some(Figure {
         id: "values".to_owned(),
         title: format!("The {title} by epoch"),
         see: format!(
-            "{} is better. The band has all {} networks; a band that is still widening speaks for more epochs.",
+            "{} is better. Curves that still get better at their end would gain from more epochs.{}",
             match words::better_word(inputs.metric().goal) {
                 "higher" => "Higher",
                 _ => "Lower",
             },
-            networks.len()
+            if rest.is_empty() {
+                ""
+            } else {
+                " A middle half far from the best curves says that most of the search was spent on poor trials."
+            }
         ),
-        plot,
+        drawing: plot.into(),
         table: value_table(&bands, best),
     })
+}
+
+/// Marks where curves were kept and where they were ended early.
+fn mark_ends(plot: &mut Plot, best: &[&ReportedTrial]) {
+    let mut kept = Vec::new();
+    let mut stopped = Vec::new();
+    let mut terminated = Vec::new();
+    for trial in best {
+        let points = value_points(trial);
+        let of_kept = trial
+            .kept_epoch
+            .and_then(|epoch| points.get(epoch.checked_sub(1)?));
+        kept.extend(of_kept.copied());
+        if trial.is_stopped {
+            stopped.extend(points.last().copied());
+        }
+        if trial.is_terminated {
+            terminated.extend(points.last().copied());
+        }
+    }
+    for (look, name, points) in [
+        (3, "the epoch that was kept", kept),
+        (1, "stopped early: it no longer got better", stopped),
+        (4, "terminated early: others did better", terminated),
+    ] {
+        if !points.is_empty() {
+            plot.dots(look, name, points);
+        }
+    }
 }
 
 /// Names the curves of the `best` networks in the legend.
@@ -249,42 +278,77 @@ fn value_points(trial: &ReportedTrial) -> Vec<(f64, f64)> {
     points
 }
 
-/// The least and the largest value after each epoch.
-fn value_bands(trials: &[&ReportedTrial]) -> Vec<(f64, f64, f64)> {
+/// The values of many networks after one epoch.
+struct ValueBand {
+    epoch: f64,
+    /// The least and the largest.
+    most: [f64; 2],
+    /// What a quarter of them is below, and a quarter above.
+    half: [f64; 2],
+}
+
+/// The values of `trials` after each epoch that one of them has gone through.
+fn value_bands(trials: &[&ReportedTrial]) -> Vec<ValueBand> {
     let longest = trials.iter().map(|trial| trial.values.len()).max();
     let mut bands = Vec::new();
     for at in 0..longest.unwrap_or(0) {
         let values = trials.iter().filter_map(|trial| *trial.values.get(at)?);
-        let finite: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-        let least = finite.iter().copied().min_by(f64::total_cmp);
-        let largest = finite.iter().copied().max_by(f64::total_cmp);
-        if let Some((least, largest)) = least.zip(largest) {
-            bands.push(((at + 1) as f64, least, largest));
+        let mut finite: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        finite.sort_by(f64::total_cmp);
+        if let (Some(least), Some(largest)) = (finite.first(), finite.last()) {
+            let last = finite.len() - 1;
+            bands.push(ValueBand {
+                epoch: (at + 1) as f64,
+                most: [*least, *largest],
+                half: [finite[last / 4], finite[last - last / 4]],
+            });
         }
     }
     bands
 }
 
-fn value_table(bands: &[(f64, f64, f64)], best: &[&ReportedTrial]) -> ReportTable {
-    let mut names = vec![
-        "epoch".to_owned(),
-        "lowest".to_owned(),
-        "highest".to_owned(),
-    ];
+fn band_ends(bands: &[ValueBand], ends: fn(&ValueBand) -> [f64; 2]) -> Vec<(f64, f64, f64)> {
+    let mut points = Vec::new();
+    for band in bands {
+        let [low, high] = ends(band);
+        points.push((band.epoch, low, high));
+    }
+    points
+}
+
+fn value_table(bands: &[ValueBand], best: &[&ReportedTrial]) -> ReportTable {
+    let mut names = vec!["epoch".to_owned()];
     names.extend(best.iter().map(|trial| format!("trial {}", trial.trial)));
+    if !bands.is_empty() {
+        let of_rest = [
+            "lowest of the others",
+            "a quarter below",
+            "a quarter above",
+            "highest",
+        ];
+        names.extend(of_rest.map(str::to_owned));
+    }
     let columns: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 4)).collect();
     let mut table = ReportTable::new("The value after each epoch", &columns);
-    for &(epoch, low, high) in bands {
-        let mut row: Vec<ReportCell> = vec![(epoch as usize).into(), low.into(), high.into()];
+
+    let longest = best
+        .iter()
+        .map(|trial| trial.values.len())
+        .max()
+        .unwrap_or(0);
+    let last_band = bands.last().map_or(0, |band| band.epoch as usize);
+    for epoch in 1..=longest.max(last_band) {
+        let mut row: Vec<ReportCell> = vec![epoch.into()];
         for trial in best {
-            row.push(
-                trial
-                    .values
-                    .get(epoch as usize - 1)
-                    .copied()
-                    .flatten()
-                    .into(),
-            );
+            row.push(trial.values.get(epoch - 1).copied().flatten().into());
+        }
+        let band = bands.iter().find(|band| band.epoch as usize == epoch);
+        if !bands.is_empty() {
+            let numbers = band.map(|band| [band.most[0], band.half[0], band.half[1], band.most[1]]);
+            let cells = numbers.map_or([const { ReportCell::Empty }; 4], |all| {
+                all.map(ReportCell::from)
+            });
+            row.extend(cells);
         }
         table.rows.push(row);
     }

@@ -6,7 +6,7 @@ use super::scale::{Scale, ScaleTick};
 use crate::output;
 
 /// The size of a plot in its own units, which are about those of the page's text.
-const WIDTH: f64 = 360.0;
+pub(super) const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 250.0;
 const TOP: f64 = 24.0;
 const RIGHT: f64 = 14.0;
@@ -65,6 +65,10 @@ pub enum LegendKind {
     Line,
     /// A band.
     Band,
+    /// Many small points.
+    Points,
+    /// Many thin lines.
+    ThinLines,
     /// Dots.
     Dots,
     /// Boxes.
@@ -89,6 +93,11 @@ pub enum PlotMark {
         look: usize,
         /// x, the lower y and the upper one.
         points: Vec<(f64, f64, f64)>,
+    },
+    /// Many points, each small and all alike.
+    Points {
+        /// Their places.
+        points: Vec<(f64, f64)>,
     },
     /// Points.
     Dots {
@@ -168,7 +177,7 @@ impl Plot {
     /// The SVG, whose title and description have ids that begin with `id`.
     pub(super) fn svg(&self, id: &str, title: &str, description: &str) -> Markup {
         let frame = PlotFrame::new(self);
-        let (title_id, description_id) = (format!("{id}-t"), format!("{id}-d"));
+        let (title_id, description_id) = (title_id(id), description_id(id));
         html! {
             svg role="img" aria-labelledby={ (title_id) " " (description_id) }
                 viewBox={ "0 0 " (WIDTH) " " (frame.height()) } {
@@ -191,6 +200,8 @@ impl LegendEntry {
                     LegendKind::Line => path class={ "l" (look) } d="M1 6H29" {},
                     LegendKind::Band => rect class={ "b" (look) } x="1" y="1" width="28" height="10" {},
                     LegendKind::Boxes => rect class={ "x" (look) } x="9" y="0" width="12" height="12" {},
+                    LegendKind::Points => path class="p" d="M15 6h0" {},
+                    LegendKind::ThinLines => path class=(line_class(None)) d="M1 4H29M1 8H29" {},
                     LegendKind::Dots => path class={ "d" (look) } d=(dot_path(look, 15.0, 6.0)) {},
                 }
             }
@@ -256,7 +267,7 @@ impl PlotFrame<'_> {
             text class="name" x="2" y="12" { (plot.y.label) }
             text class="name" x=(short(middle)) y=(short(self.height() - 6.0)) text-anchor="middle" { (plot.x.label) }
             @for tick in self.y_ticks() { (self.y_tick(&tick)) }
-            @for tick in self.x_ticks() { (self.x_tick(&tick)) }
+            @for tick in placed_ticks(self.x, self.left, self.right()) { (self.x_tick(&tick)) }
             path class="frame" d={ "M" (short(self.left)) " " (short(TOP)) "V" (short(self.bottom)) "H" (short(self.right())) } {}
         }
     }
@@ -272,44 +283,13 @@ impl PlotFrame<'_> {
         }
     }
 
-    fn x_tick(&self, tick: &ScaleTick) -> Markup {
-        let x = self.x_of(tick.place);
+    fn x_tick(&self, tick: &PlacedTick) -> Markup {
         html! {
             @if !matches!(self.x, Scale::Words(_)) {
-                path class="grid" d={ "M" (short(x)) " " (short(TOP)) "V" (short(self.bottom)) } {}
+                path class="grid" d={ "M" (short(tick.x)) " " (short(TOP)) "V" (short(self.bottom)) } {}
             }
-            text x=(short(self.label_middle(x, &tick.label))) y=(short(self.bottom + 17.0)) text-anchor="middle" { (tick.label) }
+            text x=(short(tick.label_x)) y=(short(self.bottom + 17.0)) text-anchor="middle" { (tick.label) }
         }
-    }
-
-    /// Where the middle of a label at `x` stands, so that nothing of it is outside.
-    fn label_middle(&self, x: f64, label: &str) -> f64 {
-        let half = label.chars().count() as f64 * CHARACTER / 2.0;
-        x.min(WIDTH - half - 1.0).max(half + 1.0)
-    }
-
-    /// The ticks of the x axis that have room; words are cut to theirs.
-    fn x_ticks(&self) -> Vec<ScaleTick> {
-        let mut ticks = self.x.ticks();
-        if let Scale::Words(words) = self.x {
-            let room = (self.right() - self.left) / words.len().max(1) as f64;
-            let most = ((room / CHARACTER) as usize).max(2);
-            for tick in &mut ticks {
-                tick.label = output::cut(&tick.label, most);
-            }
-        }
-
-        let mut free_from = 0.0;
-        ticks.retain(|tick| {
-            let half = tick.label.chars().count() as f64 * CHARACTER / 2.0;
-            let middle = self.label_middle(self.x_of(tick.place), &tick.label);
-            let has_room = middle - half >= free_from;
-            if has_room {
-                free_from = middle + half + 3.0;
-            }
-            has_room
-        });
-        ticks
     }
 
     /// The ticks of the y axis that have room.
@@ -338,6 +318,9 @@ impl PlotFrame<'_> {
             }
             PlotMark::Band { look, points } => {
                 html! { path class={ "b" (look % LOOKS) } d=(self.band_path(points)) {} }
+            }
+            PlotMark::Points { points } => {
+                html! { path class="p" d=(self.points_path(points)) {} }
             }
             PlotMark::Dots { look, points } => {
                 html! { path class={ "d" (look % LOOKS) } d=(self.dots_path(*look, points)) {} }
@@ -386,6 +369,14 @@ impl PlotFrame<'_> {
         path
     }
 
+    fn points_path(&self, points: &[(f64, f64)]) -> String {
+        let mut path = String::new();
+        for (x, y) in points.iter().filter_map(|point| self.at(*point)) {
+            path.push_str(&format!("M{} {}h0", short(x), short(y)));
+        }
+        path
+    }
+
     fn dots_path(&self, look: usize, points: &[(f64, f64)]) -> String {
         let mut path = String::new();
         for (x, y) in points.iter().filter_map(|point| self.at(*point)) {
@@ -418,8 +409,62 @@ impl PlotFrame<'_> {
     }
 }
 
+/// A tick along a horizontal axis.
+pub(super) struct PlacedTick {
+    /// Where it is.
+    pub(super) x: f64,
+    /// Where the middle of its label stands.
+    pub(super) label_x: f64,
+    /// What is written there.
+    pub(super) label: String,
+}
+
+/// The ticks between `left` and `right` that have room; words are cut to theirs.
+pub(super) fn placed_ticks(scale: &Scale, left: f64, right: f64) -> Vec<PlacedTick> {
+    let most = match scale {
+        Scale::Words(words) => {
+            let room = (right - left) / words.len().max(1) as f64;
+            ((room / CHARACTER) as usize).max(2)
+        }
+        _ => usize::MAX,
+    };
+
+    let mut placed = Vec::new();
+    let mut free_from = 0.0;
+    for tick in scale.ticks() {
+        let label = output::cut(&tick.label, most);
+        let x = left + tick.place * (right - left);
+        let half = label.chars().count() as f64 * CHARACTER / 2.0;
+        // Nothing of a label is outside.
+        let label_x = x.min(WIDTH - half - 1.0).max(half + 1.0);
+        if label_x - half >= free_from {
+            free_from = label_x + half + 3.0;
+            placed.push(PlacedTick { x, label_x, label });
+        }
+    }
+    placed
+}
+
+/// The id of the title of the plot `id`.
+pub(super) fn title_id(id: &str) -> String {
+    format!("{id}-t")
+}
+
+/// The id of the description of the plot `id`.
+pub(super) fn description_id(id: &str) -> String {
+    format!("{id}-d")
+}
+
+/// The class of a line with this look, or of one of many thin ones.
+pub(super) fn line_class(look: Option<usize>) -> String {
+    match look {
+        Some(look) => format!("l{}", look % LOOKS),
+        None => "thin".to_owned(),
+    }
+}
+
 /// A coordinate with a tenth of a unit.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
@@ -474,11 +519,10 @@ mod tests {
             PlotAxis::new("y", Scale::share()),
         );
         let frame = PlotFrame::new(&plot);
-        let ticks = frame.x_ticks();
-        let ends = |tick: &ScaleTick| {
+        let ticks = placed_ticks(frame.x, frame.left, frame.right());
+        let ends = |tick: &PlacedTick| {
             let half = tick.label.chars().count() as f64 * CHARACTER / 2.0;
-            let middle = frame.label_middle(frame.x_of(tick.place), &tick.label);
-            (middle - half, middle + half)
+            (tick.label_x - half, tick.label_x + half)
         };
         for pair in ticks.windows(2) {
             assert!(ends(&pair[0]).1 <= ends(&pair[1]).0);

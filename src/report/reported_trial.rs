@@ -34,10 +34,14 @@ pub(super) struct ReportedTrial {
     pub(super) loss: Option<f64>,
     /// The ROC-AUC that it was judged by.
     pub(super) roc_auc: Option<f64>,
+    /// The most epochs that it was given.
+    pub(super) budget: usize,
     /// The epochs of a network.
     pub(super) epochs: Option<usize>,
     /// The epoch whose weights it has.
     pub(super) kept_epoch: Option<usize>,
+    /// Whether it ended as it no longer got better.
+    pub(super) is_stopped: bool,
     /// Whether it ended as others did better.
     pub(super) is_terminated: bool,
     /// Its hyper-parameters.
@@ -62,8 +66,10 @@ impl ReportedTrial {
             values,
             loss: scores.map(|(loss, _)| loss),
             roc_auc: scores.and_then(|(_, scores)| scores.roc_auc),
+            budget: row.budget,
             epochs: metrics.map(|metrics| metrics.epochs),
             kept_epoch: metrics.and_then(|metrics| Some(metrics.of_model()?.epoch)),
+            is_stopped: status == Some(TrainingStatus::StoppedEarly),
             is_terminated: status == Some(TrainingStatus::TerminatedEarly),
             parameters: row.parameters.clone(),
         }

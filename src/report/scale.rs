@@ -94,6 +94,15 @@ impl Scale {
         place.is_finite().then(|| place.clamp(0.0, 1.0))
     }
 
+    /// The value at `place`, from 0 to 1.
+    pub fn value_at(&self, place: f64) -> f64 {
+        match self {
+            Scale::Linear { low, high } | Scale::Time { low, high } => low + place * (high - low),
+            Scale::Logarithmic { low, high } => low * (high / low).powf(place),
+            Scale::Words(words) => place * words.len() as f64 - 0.5,
+        }
+    }
+
     /// The values that are written along the axis, from its lower end.
     pub fn ticks(&self) -> Vec<ScaleTick> {
         match self {
@@ -171,16 +180,30 @@ fn round_values(low: f64, high: f64) -> Vec<f64> {
     (first..=last).map(|times| times as f64 * step).collect()
 }
 
-/// Powers of ten between two ends, and the ends themselves where there are fewer than two.
+/// Powers of ten between two ends; where there are few, twice and five times these, too, or the ends
+/// themselves.
 fn powers_between(low: f64, high: f64) -> Vec<f64> {
     let first = low.log10().ceil() as i32;
     let last = high.log10().floor() as i32;
-    if last <= first {
+    if last - first >= 2 {
+        let step = (last - first) / MOST_TICKS as i32 + 1;
+        let powers = (first..=last).step_by(step as usize);
+        return powers.map(|power| 10f64.powi(power)).collect();
+    }
+
+    let mut values = Vec::new();
+    for power in first - 1..=last {
+        let times = [1.0, 2.0, 5.0].map(|times| times * 10f64.powi(power));
+        values.extend(
+            times
+                .into_iter()
+                .filter(|value| (low..=high).contains(value)),
+        );
+    }
+    if values.len() < 2 {
         return vec![low, high];
     }
-    let step = (last - first) / MOST_TICKS as i32 + 1;
-    let powers = (first..=last).step_by(step as usize);
-    powers.map(|power| 10f64.powi(power)).collect()
+    values
 }
 
 /// Moments between two ends at a distance that people count in.
@@ -256,6 +279,16 @@ mod tests {
             high: 0.2,
         };
         assert_eq!(labels(&powers), ["0.001", "0.01", "0.1"]);
+        let decade = Scale::Logarithmic {
+            low: 0.15,
+            high: 3.0,
+        };
+        assert_eq!(labels(&decade), ["0.2", "0.5", "1", "2"]);
+        let narrow = Scale::Logarithmic {
+            low: 0.3,
+            high: 0.4,
+        };
+        assert_eq!(labels(&narrow), ["0.3", "0.4"]);
         let day = Scale::Time {
             low: 0.0,
             high: 86_400_000.0,

@@ -7,7 +7,9 @@ use anyhow::Result;
 use super::document::{Figure, MissingInput, ReportBlock, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::loss_curves::loss_figures;
-use super::plot::{Plot, PlotAxis};
+use super::parameter_figures::parameter_blocks;
+use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
+use super::rung_figure::rung_figure;
 use super::scale::Scale;
 use super::trial_table::trial_table;
 use super::words;
@@ -33,6 +35,8 @@ pub(super) fn sweep_part(inputs: &ReportInputs) -> Result<ReportPart> {
     }
 
     blocks.extend(best_so_far(inputs).map(ReportBlock::figure));
+    blocks.extend(parameter_blocks(inputs));
+    blocks.extend(rung_figure(inputs).map(ReportBlock::figure));
     blocks.extend(loss_figures(inputs).into_iter().map(ReportBlock::figure));
     blocks.extend(failure_table(inputs).map(ReportBlock::Table));
     if !inputs.trials.is_empty() {
@@ -111,7 +115,8 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
     } else {
         "a trial"
     };
-    plot.dots(5, name, dots);
+    plot.marks.push(PlotMark::Points { points: dots });
+    plot.legend(5, LegendKind::Points, name);
     plot.line(0, "the best so far", steps);
     Some(Figure {
         id: "best-so-far".to_owned(),
@@ -123,7 +128,7 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
                 Goal::Minimize => "Lower",
             }
         ),
-        plot,
+        drawing: plot.into(),
         table,
     })
 }

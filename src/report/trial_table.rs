@@ -18,7 +18,9 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     let has_splits = inputs.trials.iter().any(|trial| trial.split.is_some());
     let has_epochs = inputs.trials.iter().any(|trial| trial.epochs.is_some());
     let has_errors = inputs.trials.iter().any(|trial| trial.error.is_some());
-    let parameters = varied_parameters(&inputs.trials);
+    let mut parameters = varied_parameters(&inputs.trials);
+    // A network's has a column of its own.
+    parameters.retain(|name| *name != "model");
     let shown: Vec<String> = parameters.iter().map(|name| words::shown(name)).collect();
 
     let value = inputs.metric().name.to_string();

@@ -211,3 +211,182 @@ fn a_watched_page_is_read_anew_until_all_is_over() {
     assert!(watching.wait().expect("it ends").success());
     assert!(text(&place, "out/report.html").contains("<body>"));
 }
+
+/// A finished sweep in `sweep` with the configuration of the one that was run, and of `count` rows: each
+/// is a copy of its first one, as `edit` changes it.
+fn sweep_of(count: usize, edit: impl Fn(usize, &mut serde_json::Value)) -> Place {
+    let place = Place::new();
+    fs_err::create_dir(place.path("sweep")).expect("made");
+    place.write("sweep/config.yaml", text(&FINISHED, "out/config.yaml"));
+    let mut manifest: serde_json::Value =
+        serde_json::from_str(&text(&FINISHED, "out/manifest.json")).expect("JSON");
+    manifest["trials"] = count.into();
+    place.write("sweep/manifest.json", manifest.to_string());
+
+    let rows = text(&FINISHED, "out/results.jsonl");
+    let first = rows.lines().next().expect("a row");
+    let row: serde_json::Value = serde_json::from_str(first).expect("JSON");
+    let mut lines = String::new();
+    for trial in 1..=count {
+        let mut row = row.clone();
+        row["trial"] = trial.into();
+        edit(trial, &mut row);
+        lines += &format!("{row}\n");
+    }
+    place.write("sweep/results.jsonl", lines);
+    place
+}
+
+/// The page of such a sweep.
+fn page_of(place: &Place) -> String {
+    place.stdout("report sweep");
+    text(place, "sweep/report.html")
+}
+
+#[test]
+fn what_matters_is_told_from_twenty_trials_on() {
+    let edit = |trial: usize, row: &mut serde_json::Value| {
+        let size = [4, 8, 16][trial % 3];
+        row["parameters"]["hidden_size"] = size.into();
+        row["parameters"]["learning_rate"] = (0.001 * trial as f64).into();
+        row["value"] = (0.5 + 0.01 * f64::from(size) + 1e-6 * trial as f64).into();
+    };
+    let few = page_of(&sweep_of(19, edit));
+    assert!(few.contains("from 20 trials with a value on; there are 19."));
+    assert!(few.contains("<figure id=\"parallel\"") && !few.contains("<figure id=\"importance\""));
+
+    let place = sweep_of(60, edit);
+    let report = place.json("report sweep --json");
+    let parts = report["parts"].as_array().expect("parts");
+    let mut blocks = parts
+        .iter()
+        .flat_map(|part| part["blocks"].as_array().expect("blocks"));
+    let importance = blocks
+        .find(|block| block["id"] == "importance")
+        .expect("told");
+    let first = &importance["table"]["rows"][0];
+    assert_eq!(first[0], "hidden_size");
+    assert!(first[1].as_f64().expect("a share") > 0.9, "{first}");
+    let see = importance["see"].as_str().expect("text");
+    assert!(see.contains("can be trusted"), "{see}");
+    let sizes = blocks
+        .find(|block| block["title"] == "By hidden_size")
+        .expect("a plot");
+    let names: Vec<&serde_json::Value> = sizes["table"]["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| &row[0])
+        .collect();
+    assert_eq!(names.len(), 3, "what is listed stands by name: {names:?}");
+}
+
+#[test]
+fn a_rung_names_the_trials_that_it_stopped() {
+    let place = sweep_of(9, |trial, row| {
+        let is_stopped = trial % 3 == 0;
+        row["metrics"]["epochs"] = if is_stopped { 1 } else { 3 }.into();
+        row["metrics"]["status"] = if is_stopped {
+            "terminated early"
+        } else {
+            "finished"
+        }
+        .into();
+    });
+    let config = text(&place, "sweep/config.yaml");
+    let rule = "early_terminate: {type: hyperband, min_iter: 1, eta: 2}";
+    let ruled = config.replace("early_terminate: null", rule);
+    assert_ne!(config, ruled);
+    place.write("sweep/config.yaml", ruled);
+    let report = place.json("report sweep --json");
+    let parts = report["parts"].as_array().expect("parts");
+    let mut blocks = parts
+        .iter()
+        .flat_map(|part| part["blocks"].as_array().expect("blocks"));
+    let rungs = blocks.find(|block| block["id"] == "rungs").expect("rungs");
+    assert_eq!(
+        rungs["table"]["rows"],
+        serde_json::json!([[1, 9, 6, 3, "3, 6, 9"], [2, 6, 6, 0, ""]])
+    );
+}
+
+#[test]
+fn sweeps_of_any_kind_have_a_sound_page() {
+    type Edit = fn(usize, &mut serde_json::Value);
+    let fails: Edit = |_, row| {
+        row["ended"] = "error".into();
+        row["value"] = serde_json::Value::Null;
+        row["values"] = serde_json::json!([]);
+        row["metrics"] = serde_json::Value::Null;
+    };
+    let is_huge: Edit = |trial, row| {
+        row["value"] = if trial == 7 { 1.7e308 } else { -1.7e308 }.into();
+        row["values"] = serde_json::json!([1.7e308, null, -1.7e308]);
+        row["parameters"]["learning_rate"] = 1.7e308.into();
+        row["parameters"]["hidden_size"] = trial.into();
+    };
+    let is_equal: Edit = |trial, row| {
+        row["value"] = 0.5.into();
+        row["parameters"]["hidden_size"] = trial.into();
+    };
+    let is_hostile: Edit = |trial, row| {
+        let word = format!("</script><img src=x>\u{202e}{trial}{}", "x".repeat(10_000));
+        row["parameters"][&word] = trial.into();
+        row["parameters"]["model"] = word.clone().into();
+        row["pipeline"] = word.clone().into();
+        row["split"] = if trial % 2 == 0 {
+            serde_json::Value::Null
+        } else {
+            word.into()
+        };
+        row["value"] = trial.into();
+    };
+    for (count, edit) in [
+        (1, is_equal),
+        (1, fails),
+        (30, fails),
+        (30, is_huge),
+        (30, is_equal),
+        (30, is_hostile),
+    ] {
+        let page = page_of(&sweep_of(count, edit));
+        let markup = page
+            .split("<script>")
+            .next()
+            .expect("what stands before it");
+        for word in ["NaN", "inf ", "<img", "\u{202e}"] {
+            assert!(!markup.contains(word), "`{word}` is in a page of {count}");
+        }
+        assert_eq!(page.matches("<script>").count(), 1);
+        assert!(
+            page.len() < 500_000,
+            "{} bytes of {count} trials",
+            page.len()
+        );
+    }
+}
+
+#[test]
+fn a_history_that_is_cut_costs_its_curve_alone() {
+    let place = sweep_of(2, |_, _| {});
+    let history = text(&FINISHED, "out/trials/trial-0001/history.jsonl");
+    for trial in ["trial-0001", "trial-0002"] {
+        fs_err::create_dir_all(place.path(&format!("sweep/trials/{trial}"))).expect("made");
+    }
+    place.write(
+        "sweep/trials/trial-0001/history.jsonl",
+        &history[..history.len() - 20],
+    );
+    place.write("sweep/trials/trial-0002/history.jsonl", history);
+    let page = page_of(&place);
+    assert!(page.contains("Of trial 2, the best network."));
+
+    let rows = text(&place, "sweep/results.jsonl");
+    place.write("sweep/results.jsonl", &rows[..rows.len() - 20]);
+    let outcome = place.run("report sweep");
+    assert_eq!(outcome.code, Some(2));
+    assert!(
+        outcome.stderr.contains("results.jsonl`, line 2"),
+        "{outcome}"
+    );
+}

@@ -1,0 +1,221 @@
+//! A hyper-parameter of some trials → an axis on the scale of its own distribution, and where each
+//! trial is on it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::inputs::ReportInputs;
+use super::reported_trial::ReportedTrial;
+use super::scale::Scale;
+use super::words;
+use crate::config::{Config, Distribution, Parameter};
+use crate::search::SearchSpace;
+use crate::sweep::plain_value;
+
+/// What is listed stands by name up to so many values; more numbers become a scale.
+const MOST_WORDS: usize = 12;
+
+/// A hyper-parameter that is not the same in all trials.
+#[derive(Debug, Clone)]
+pub(super) struct ParameterAxis {
+    /// Its name.
+    pub(super) name: String,
+    /// How its values are laid out.
+    pub(super) scale: Scale,
+    /// The value of each trial on the scale; `None` for one that has no such hyper-parameter.
+    pub(super) values: Vec<Option<f64>>,
+}
+
+impl ParameterAxis {
+    /// The place of each trial, from 0 to 1, and NaN for one that has none.
+    pub(super) fn places(&self) -> Vec<f64> {
+        let place = |value: &Option<f64>| {
+            let known = value.and_then(|value| self.scale.place(value));
+            known.unwrap_or(f64::NAN)
+        };
+        self.values.iter().map(place).collect()
+    }
+}
+
+/// The axes of the hyper-parameters that differ between `trials`, by name. What a trial fits comes
+/// first, if that differs, too.
+pub(super) fn parameter_axes(
+    inputs: &ReportInputs,
+    trials: &[&ReportedTrial],
+) -> Vec<ParameterAxis> {
+    let distributions = drawn_distributions(&inputs.config);
+    let mut names: Vec<&str> = Vec::new();
+    for trial in trials {
+        names.extend(trial.parameters.keys().map(String::as_str));
+    }
+    names.sort_unstable();
+    names.dedup();
+
+    let mut axes = Vec::new();
+    if !names.contains(&"model") {
+        let model = |trial: &&ReportedTrial| Some(Value::from(trial.model.clone()));
+        let models = trials.iter().map(model).collect();
+        axes.extend(parameter_axis("pipeline", models, None));
+    }
+    for name in names {
+        let value = |trial: &&ReportedTrial| trial.parameters.get(name).cloned();
+        let values = trials.iter().map(value).collect();
+        axes.extend(parameter_axis(name, values, distributions.get(name)));
+    }
+    axes
+}
+
+/// What the sweep draws its hyper-parameters from.
+fn drawn_distributions(config: &Config) -> BTreeMap<String, Distribution> {
+    let mut drawn = BTreeMap::new();
+    for space in config.pipelines.values().flat_map(|spaces| spaces.all()) {
+        for (name, parameter) in &space.parameters {
+            if let Parameter::Drawn(distribution) = parameter {
+                drawn.insert(name.clone(), distribution.clone());
+            }
+        }
+    }
+    for (name, distribution) in SearchSpace::from_config(config).parameters() {
+        drawn.insert(name.clone(), distribution.clone());
+    }
+    drawn
+}
+
+/// The axis of `values`; `None` where these do not differ.
+fn parameter_axis(
+    name: &str,
+    values: Vec<Option<Value>>,
+    distribution: Option<&Distribution>,
+) -> Option<ParameterAxis> {
+    let mut distinct: Vec<Value> = Vec::new();
+    for value in values.iter().flatten() {
+        // More need not be told apart to be a scale.
+        if distinct.len() <= MOST_WORDS && !distinct.contains(value) {
+            distinct.push(value.clone());
+        }
+    }
+    if distinct.len() < 2 {
+        return None;
+    }
+
+    let is_listed = distribution.is_some_and(|known| known.categories().is_some());
+    let has_words = values.iter().flatten().any(|value| !value.is_number());
+    let (scale, values) = if has_words || is_listed && distinct.len() <= MOST_WORDS {
+        word_axis(&values)
+    } else {
+        let is_logarithmic = distribution.is_some_and(Distribution::is_logarithmic);
+        number_axis(&values, is_logarithmic)
+    };
+    Some(ParameterAxis {
+        name: words::shown(name),
+        scale,
+        values,
+    })
+}
+
+/// Values by name: numbers in their order, then words in that of the alphabet, and what is beyond the
+/// most in one.
+fn word_axis(values: &[Option<Value>]) -> (Scale, Vec<Option<f64>>) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for value in values.iter().flatten() {
+        *counts.entry(plain_value(value)).or_default() += 1;
+    }
+    let mut names: Vec<(String, usize)> = counts.into_iter().collect();
+    names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let has_others = names.len() > MOST_WORDS;
+    if has_others {
+        names.truncate(MOST_WORDS - 1);
+    }
+
+    let mut names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
+    names.sort_by(|a, b| match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Ok(a), Ok(b)) => a.total_cmp(&b),
+        (a_number, b_number) => b_number.is_ok().cmp(&a_number.is_ok()).then(a.cmp(b)),
+    });
+
+    let mut places = Vec::new();
+    for value in values {
+        places.push(value.as_ref().map(|value| {
+            let name = plain_value(value);
+            let place = names.iter().position(|known| *known == name);
+            place.unwrap_or(names.len()) as f64
+        }));
+    }
+    let mut shown: Vec<String> = names.iter().map(|name| words::shown(name)).collect();
+    if has_others {
+        shown.push("others".to_owned());
+    }
+    (Scale::Words(shown), places)
+}
+
+/// Numbers on a scale, which is logarithmic where they are drawn so.
+fn number_axis(values: &[Option<Value>], is_logarithmic: bool) -> (Scale, Vec<Option<f64>>) {
+    let mut numbers = Vec::new();
+    for value in values {
+        let number = value.as_ref().and_then(Value::as_f64);
+        numbers.push(number.filter(|number| number.is_finite()));
+    }
+    let known = || numbers.iter().copied().flatten();
+    let low = known().fold(f64::INFINITY, f64::min);
+    let high = known().fold(f64::NEG_INFINITY, f64::max);
+    let scale = if is_logarithmic && low > 0.0 && high > low {
+        Scale::Logarithmic { low, high }
+    } else {
+        Scale::around(known())
+    };
+    (scale, numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn axis(values: &Value, distribution: Option<Value>) -> Option<ParameterAxis> {
+        let listed = values.as_array().expect("values").clone();
+        let values = listed
+            .into_iter()
+            .map(|value| Some(value).filter(|value| !value.is_null()));
+        let read = distribution.map(|written| serde_json::from_value(written).expect("read"));
+        parameter_axis("name", values.collect(), read.as_ref())
+    }
+
+    #[test]
+    fn scales_are_those_of_the_space() {
+        let drawn = json!({"distribution": "log_uniform_values", "min": 1e-4, "max": 0.1});
+        let rates = axis(&json!([0.0001, 0.1, null, 0.01]), Some(drawn)).expect("they differ");
+        assert!(matches!(rates.scale, Scale::Logarithmic { .. }));
+        assert!((rates.places()[3] - 2.0 / 3.0).abs() < 1e-9);
+        assert!(rates.places()[2].is_nan());
+
+        let listed = json!({"values": [64, 8, 16]});
+        let sizes = axis(&json!([64, 8, 16, 8]), Some(listed)).expect("they differ");
+        let names = ["8", "16", "64"].map(str::to_owned).to_vec();
+        assert_eq!(sizes.scale, Scale::Words(names));
+        assert_eq!(sizes.values, [Some(2.0), Some(0.0), Some(1.0), Some(0.0)]);
+
+        let plain = axis(&json!([1.5, 3.0]), None).expect("they differ");
+        assert!(matches!(plain.scale, Scale::Linear { .. }));
+        assert!(axis(&json!([2, 2, null]), None).is_none(), "all are equal");
+    }
+
+    #[test]
+    fn many_words_and_hostile_ones_stay_an_axis() {
+        let many: Vec<String> = (0..100)
+            .map(|word| format!("word-{word}\u{202e}"))
+            .collect();
+        let axis = axis(&json!(many), None).expect("they differ");
+        let Scale::Words(names) = &axis.scale else {
+            panic!("words stand by name")
+        };
+        assert_eq!(names.len(), MOST_WORDS);
+        assert_eq!(names[MOST_WORDS - 1], "others");
+        assert!(names.iter().all(|name| !name.contains('\u{202e}')));
+        assert!(
+            axis.places()
+                .iter()
+                .all(|place| (0.0..=1.0).contains(place))
+        );
+    }
+}

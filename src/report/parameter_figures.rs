@@ -1,0 +1,446 @@
+//! The trials that have a value → which hyper-parameters it depends on: parallel coordinates, their
+//! importance, and the value by each of them.
+
+use super::document::{Figure, ReportBlock, ReportCell, ReportTable};
+use super::inputs::ReportInputs;
+use super::parallel_plot::{ParallelLine, ParallelPlot};
+use super::parameter_axis::{ParameterAxis, parameter_axes};
+use super::plot::{LegendEntry, LegendKind, Plot, PlotAxis, PlotMark};
+use super::reported_trial::ReportedTrial;
+use super::scale::{Scale, short_number};
+use super::words;
+use crate::output;
+use crate::pipelines::{RegressionImportances, regression_importances};
+
+/// From so many trials on, importances are told.
+const LEAST_TRIALS: usize = 20;
+
+/// A forest learns from so many trials at most.
+const MOST_FOREST_TRIALS: usize = 2000;
+
+/// So many hyper-parameters have an axis, and a plot of their own.
+const MOST_AXES: usize = 11;
+const MOST_PLOTS: usize = 8;
+
+/// So many trials are drawn as lines, and so many of the best stand out.
+const MOST_LINES: usize = 300;
+const BEST_LINES: usize = 10;
+
+/// So many trials have a point in each plot of a hyper-parameter.
+const MOST_POINTS: usize = 400;
+
+/// The values of a hyper-parameter that are numbers are grouped so.
+const GROUPS: usize = 6;
+
+/// The looks of the best trials, of importances, and of correlations and medians.
+const BEST_LOOK: usize = 0;
+const FOREST_LOOK: usize = 0;
+const MARKED_LOOK: usize = 3;
+
+/// The trials that compare, the best first, and the hyper-parameters in which they differ.
+struct ComparedTrials<'a> {
+    trials: Vec<&'a ReportedTrial>,
+    values: Vec<f64>,
+    axes: Vec<ParameterAxis>,
+    /// What is left out, in a sentence.
+    left_out: &'static str,
+}
+
+/// What the value of trials depends on; nothing where there are not two of them to compare.
+pub(super) fn parameter_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
+    let mut compared = ComparedTrials::new(inputs);
+    if compared.trials.len() < 2 || compared.axes.is_empty() {
+        return Vec::new();
+    }
+
+    let mut blocks = Vec::new();
+    if compared.trials.len() < LEAST_TRIALS {
+        blocks.push(ReportBlock::paragraph(format!(
+            "Which hyper-parameters matter is told from {LEAST_TRIALS} trials with a value on; there are {}.",
+            compared.trials.len()
+        )));
+    } else {
+        let mut importances = compared.importances(inputs.config.seed);
+        compared.order_axes(&mut importances);
+        blocks.push(ReportBlock::figure(importance_figure(
+            &compared,
+            &importances,
+        )));
+    }
+    blocks.push(ReportBlock::figure(parallel_figure(inputs, &compared)));
+    for (at, axis) in compared.axes.iter().take(MOST_PLOTS).enumerate() {
+        let figure = value_figure(inputs, &compared, axis, at + 1);
+        blocks.push(ReportBlock::figure(figure));
+    }
+    blocks
+}
+
+impl ComparedTrials<'_> {
+    fn new(inputs: &ReportInputs) -> ComparedTrials<'_> {
+        let mut trials = inputs.ranked_trials();
+        trials.retain(|trial| trial.value.is_some());
+        // Trials of several splits do not compare.
+        let split = trials.first().and_then(|best| best.split.clone());
+        let all = trials.len();
+        trials.retain(|trial| trial.split == split);
+        let left_out = if trials.len() < all {
+            " All are of the split that the best trial learns from."
+        } else {
+            ""
+        };
+        ComparedTrials {
+            values: trials.iter().filter_map(|trial| trial.value).collect(),
+            axes: parameter_axes(inputs, &trials),
+            trials,
+            left_out,
+        }
+    }
+
+    /// What a forest makes of the axes.
+    fn importances(&self, seed: u64) -> RegressionImportances {
+        let every = self.trials.len().div_ceil(MOST_FOREST_TRIALS);
+        let some = |all: &[f64]| all.iter().copied().step_by(every).collect::<Vec<f64>>();
+        let columns: Vec<Vec<f64>> = self.axes.iter().map(|axis| some(&axis.places())).collect();
+        regression_importances(&columns, &some(&self.values), seed)
+    }
+
+    /// Puts the axes that matter most first, and their shares with them.
+    fn order_axes(&mut self, importances: &mut RegressionImportances) {
+        let shares = importances.shares.clone();
+        let mut order: Vec<usize> = (0..self.axes.len()).collect();
+        order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
+        self.axes = order.iter().map(|at| self.axes[*at].clone()).collect();
+        importances.shares = order.iter().map(|at| shares[*at]).collect();
+    }
+}
+
+/// The correlation of the value with the place on an axis; `None` for words without an order, and
+/// where one of the two is the same everywhere.
+fn correlation(axis: &ParameterAxis, values: &[f64]) -> Option<f64> {
+    if matches!(&axis.scale, Scale::Words(words) if words.len() > 2) {
+        return None;
+    }
+    let mut pairs = axis
+        .places()
+        .into_iter()
+        .zip(values.iter().copied())
+        .collect::<Vec<(f64, f64)>>();
+    pairs.retain(|(place, _)| place.is_finite());
+
+    let n = pairs.len() as f64;
+    let mean_place = pairs.iter().map(|pair| pair.0).sum::<f64>() / n;
+    let mean_value = pairs.iter().map(|pair| pair.1).sum::<f64>() / n;
+    let (mut both, mut of_places, mut of_values) = (0.0, 0.0, 0.0);
+    for (place, value) in pairs {
+        let (place, value) = (place - mean_place, value - mean_value);
+        both += place * value;
+        of_places += place * place;
+        of_values += value * value;
+    }
+    let found = both / (of_places * of_values).sqrt();
+    found.is_finite().then_some(found)
+}
+
+fn importance_figure(compared: &ComparedTrials<'_>, importances: &RegressionImportances) -> Figure {
+    let mut names = Vec::new();
+    let mut boxes = Vec::new();
+    let mut dots = Vec::new();
+    let columns = [
+        ("hyper-parameter", 0),
+        ("importance", 3),
+        ("correlation", 3),
+    ];
+    let mut table = ReportTable::new("Importance and correlation", &columns);
+    for (at, (axis, share)) in compared.axes.iter().zip(&importances.shares).enumerate() {
+        let found = correlation(axis, &compared.values);
+        table.push([axis.name.clone().into(), (*share).into(), found.into()]);
+        if at < MOST_AXES {
+            let row = at as f64;
+            names.push(axis.name.clone());
+            boxes.push([(0.0, row - 0.3), (*share, row + 0.3)]);
+            dots.extend(found.map(|found| (found.abs(), row)));
+        }
+    }
+
+    let mut plot = Plot::new(
+        PlotAxis::new(
+            "share of the forest's splits; size of correlation",
+            Scale::share(),
+        ),
+        PlotAxis::new("hyper-parameter", Scale::Words(names)),
+    );
+    plot.marks.push(PlotMark::Boxes {
+        look: FOREST_LOOK,
+        boxes,
+    });
+    plot.legend(
+        FOREST_LOOK,
+        LegendKind::Boxes,
+        "importance in a random forest",
+    );
+    plot.dots(MARKED_LOOK, "correlation with the value, by size", dots);
+    Figure {
+        id: "importance".to_owned(),
+        title: "Which hyper-parameters matter".to_owned(),
+        see: format!(
+            "The longer a bar, the more the value of a trial depends on it. {}{}",
+            trust_sentence(importances.r2),
+            compared.left_out
+        ),
+        drawing: plot.into(),
+        table,
+    }
+}
+
+/// How far importances can be trusted: as far as the forest foretells trials that it has not seen.
+fn trust_sentence(r2: Option<f64>) -> String {
+    let Some(r2) = r2 else {
+        return "All trials have the same value: nothing matters here.".to_owned();
+    };
+    let trust = match r2 {
+        0.6.. => "the order of the bars can be trusted",
+        0.2.. => "take the order of the bars as a hint",
+        _ => "do not trust the bars: chance, or something else, decided more",
+    };
+    format!(
+        "The forest foretells {:.0} % of the differences between trials that it has not seen (R² out of bag): {trust}.",
+        100.0 * r2.max(0.0)
+    )
+}
+
+/// A scale of values on which those that are far worse than most stand at the edge; whether some do.
+fn value_scale(inputs: &ReportInputs, values: &[f64]) -> (Scale, bool) {
+    let goal = inputs.metric().goal;
+    let mut losses: Vec<f64> = values.iter().map(|value| goal.loss(*value)).collect();
+    losses.sort_by(f64::total_cmp);
+    let Some(best) = losses.first() else {
+        return (Scale::share(), false);
+    };
+    let most = losses[losses.len() * 3 / 4];
+    let limit = best + 4.0 * (most - best);
+    let is_near = |value: &f64| most == *best || goal.loss(*value) <= limit;
+    let near: Vec<f64> = values.iter().copied().filter(is_near).collect();
+    let is_cut = near.len() < values.len();
+    (Scale::around(near.into_iter()), is_cut)
+}
+
+/// What stands at the edge, in a sentence.
+fn edge_sentence(is_cut: bool) -> &'static str {
+    if is_cut {
+        " What is far worse stands at the edge."
+    } else {
+        ""
+    }
+}
+
+fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figure {
+    let axes = &compared.axes[..compared.axes.len().min(MOST_AXES)];
+    let title = words::metric_title(inputs.metric().name);
+    let (scale, is_cut) = value_scale(inputs, &compared.values);
+    let mut plot_axes: Vec<PlotAxis> = axes
+        .iter()
+        .map(|axis| PlotAxis::new(output::cut(&axis.name, 50), axis.scale.clone()))
+        .collect();
+    plot_axes.push(PlotAxis::new(title, scale));
+
+    // The best come last, above the others.
+    let every = compared.trials.len().div_ceil(MOST_LINES);
+    let mut lines = Vec::new();
+    for at in (0..compared.trials.len()).rev() {
+        let is_best = at < BEST_LINES;
+        if is_best || at.is_multiple_of(every) {
+            let mut values: Vec<Option<f64>> = axes.iter().map(|axis| axis.values[at]).collect();
+            values.push(compared.trials[at].value);
+            lines.push(ParallelLine {
+                look: is_best.then_some(BEST_LOOK),
+                trial: compared.trials[at].trial,
+                values,
+            });
+        }
+    }
+
+    let best = compared.trials.len().min(BEST_LINES);
+    let mut legend = vec![LegendEntry {
+        look: BEST_LOOK,
+        kind: LegendKind::Line,
+        name: format!("the best {best}"),
+    }];
+    if lines.len() > best {
+        legend.push(LegendEntry {
+            look: BEST_LOOK,
+            kind: LegendKind::ThinLines,
+            name: if every > 1 {
+                format!(
+                    "{} of the others",
+                    output::counted(lines.len() - best, "trial")
+                )
+            } else {
+                "the others".to_owned()
+            },
+        });
+    }
+    Figure {
+        id: "parallel".to_owned(),
+        title: "What the best trials have in common".to_owned(),
+        see: format!(
+            "Each line is a trial, from the value of its first hyper-parameter down to its {title}; {} is better. Where the dark lines meet, the best trials agree; where they spread over a whole axis, that hyper-parameter can be anything.{}{}",
+            words::better_word(inputs.metric().goal),
+            edge_sentence(is_cut),
+            compared.left_out
+        ),
+        drawing: ParallelPlot {
+            axes: plot_axes,
+            lines,
+            legend,
+        }
+        .into(),
+        table: best_table(compared, axes, title),
+    }
+}
+
+/// The best trials with their hyper-parameters.
+fn best_table(compared: &ComparedTrials<'_>, axes: &[ParameterAxis], title: &str) -> ReportTable {
+    let mut columns = vec![("trial", 0), (title, 4)];
+    columns.extend(axes.iter().map(|axis| (axis.name.as_str(), 4)));
+    let mut table = ReportTable::new(
+        "The lines of the best; those of the others are in the table of all trials",
+        &columns,
+    );
+    for (at, trial) in compared.trials.iter().take(BEST_LINES).enumerate() {
+        let mut row: Vec<ReportCell> = vec![trial.trial.into(), trial.value.into()];
+        for axis in axes {
+            row.push(axis_cell(axis, at));
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+fn axis_cell(axis: &ParameterAxis, at: usize) -> ReportCell {
+    match (&axis.scale, axis.values[at]) {
+        (_, None) => ReportCell::Empty,
+        (Scale::Words(words), Some(place)) => words.get(place as usize).cloned().into(),
+        (_, Some(number)) if number.fract() == 0.0 && (0.0..1e15).contains(&number) => {
+            (number as usize).into()
+        }
+        (_, Some(number)) => number.into(),
+    }
+}
+
+/// Trials with values of a hyper-parameter that are near each other.
+struct ValueGroup {
+    /// The values, in words.
+    name: String,
+    /// Its middle on the scale.
+    middle: f64,
+    /// The value of each trial that is in it, the best first.
+    values: Vec<f64>,
+}
+
+impl ValueGroup {
+    fn median(&self) -> Option<f64> {
+        let n = self.values.len();
+        (n > 0).then(|| f64::midpoint(self.values[(n - 1) / 2], self.values[n / 2]))
+    }
+}
+
+/// The trials by their values on `axis`: each word, or equal parts of the scale.
+fn value_groups(axis: &ParameterAxis, values: &[f64]) -> Vec<ValueGroup> {
+    let mut groups = Vec::new();
+    match &axis.scale {
+        Scale::Words(words) => {
+            for (at, word) in words.iter().enumerate() {
+                groups.push(ValueGroup {
+                    name: word.clone(),
+                    middle: at as f64,
+                    values: Vec::new(),
+                });
+            }
+        }
+        scale => {
+            for at in 0..GROUPS {
+                let part = |at: f64| scale.value_at(at / GROUPS as f64);
+                let (low, high) = (part(at as f64), part(at as f64 + 1.0));
+                groups.push(ValueGroup {
+                    name: format!("{} to {}", short_number(low), short_number(high)),
+                    middle: part(at as f64 + 0.5),
+                    values: Vec::new(),
+                });
+            }
+        }
+    }
+
+    let count = groups.len() as f64;
+    for (place, value) in axis.places().into_iter().zip(values) {
+        if place.is_finite() {
+            let group = (place * count).min(count - 1.0) as usize;
+            groups[group].values.push(*value);
+        }
+    }
+    groups
+}
+
+/// The value of the trials by one hyper-parameter.
+fn value_figure(
+    inputs: &ReportInputs,
+    compared: &ComparedTrials<'_>,
+    axis: &ParameterAxis,
+    number: usize,
+) -> Figure {
+    let title = words::metric_title(inputs.metric().name);
+    let (scale, is_cut) = value_scale(inputs, &compared.values);
+    let every = compared.trials.len().div_ceil(MOST_POINTS);
+    let mut points = Vec::new();
+    for (place, value) in axis.values.iter().zip(&compared.values).step_by(every) {
+        points.extend(place.map(|place| (place, *value)));
+    }
+
+    let groups = value_groups(axis, &compared.values);
+    let columns = [
+        ("values", 0),
+        ("trials", 0),
+        ("the best", 4),
+        ("median", 4),
+        ("the worst", 4),
+    ];
+    let mut table = ReportTable::new(format!("The {title} by {}", axis.name), &columns);
+    let mut medians = Vec::new();
+    for group in &groups {
+        medians.extend(group.median().map(|median| (group.middle, median)));
+        table.push([
+            group.name.clone().into(),
+            group.values.len().into(),
+            group.values.first().copied().into(),
+            group.median().into(),
+            group.values.last().copied().into(),
+        ]);
+    }
+
+    let mut plot = Plot::new(
+        PlotAxis::new(output::cut(&axis.name, 40), axis.scale.clone()),
+        PlotAxis::new(title, scale),
+    );
+    plot.marks.push(PlotMark::Points { points });
+    let name = if every > 1 {
+        "some of the trials"
+    } else {
+        "a trial"
+    };
+    plot.legend(0, LegendKind::Points, name);
+    plot.dots(MARKED_LOOK, "the median of like values", medians);
+    Figure {
+        id: format!("value-by-{number}"),
+        title: output::cut(&format!("By {}", axis.name), 60),
+        see: format!(
+            "{} is better. Where the diamonds lie level, it matters little.{}{}",
+            match words::better_word(inputs.metric().goal) {
+                "higher" => "Higher",
+                _ => "Lower",
+            },
+            edge_sentence(is_cut),
+            compared.left_out
+        ),
+        drawing: plot.into(),
+        table,
+    }
+}
