@@ -32,6 +32,15 @@ pub struct TrackedRun {
     pub outcome: RunOutcome,
 }
 
+impl TrackedRun {
+    /// When its last epoch ended, in seconds since 1970 in UTC.
+    pub fn ended_s(&self) -> f64 {
+        self.epochs
+            .last()
+            .map_or(self.began_s, |epoch| epoch.ended_s)
+    }
+}
+
 /// What was measured at one step of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrackedEpoch {

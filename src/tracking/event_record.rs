@@ -1,0 +1,200 @@
+//! The records of TensorBoard's event files, and how a file frames them.
+//!
+//! A record is its length (eight bytes), a checksum of that, the bytes of an `Event`, and a checksum
+//! of those. A checksum is a CRC-32C that is masked as LevelDB does it; all numbers are
+//! little-endian. The messages are those of TensorFlow's `event.proto`, `summary.proto` and
+//! `tensor.proto`, as far as poolcast writes them, with their numbers of fields.
+
+use prost::{Message, Oneof};
+
+/// What the first event of a file says.
+pub(super) const FILE_VERSION: &str = "brain.Event:2";
+
+/// The number of TensorFlow's type of texts.
+pub(super) const STRING_TYPE: i32 = 7;
+
+/// The polynomial of CRC-32C, bits reversed.
+const CASTAGNOLI: u32 = 0x82F6_3B78;
+
+/// What is added to a rotated checksum.
+const MASK_DELTA: u32 = 0xA282_EAD8;
+
+/// Something that happened at a moment.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Event {
+    /// In seconds since 1970, in UTC.
+    #[prost(double, tag = "1")]
+    pub(super) wall_time: f64,
+    /// The step of the training.
+    #[prost(int64, tag = "2")]
+    pub(super) step: i64,
+    #[prost(oneof = "EventKind", tags = "3, 5")]
+    pub(super) kind: Option<EventKind>,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Oneof)]
+pub(super) enum EventKind {
+    /// A file began, of this version.
+    #[prost(string, tag = "3")]
+    FileVersion(String),
+    /// Something was measured.
+    #[prost(message, tag = "5")]
+    Summary(Summary),
+}
+
+/// What was measured at one moment.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Summary {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) value: Vec<SummaryValue>,
+}
+
+/// One name and its value.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SummaryValue {
+    #[prost(string, tag = "1")]
+    pub(super) tag: String,
+    #[prost(message, optional, tag = "9")]
+    pub(super) metadata: Option<SummaryMetadata>,
+    #[prost(oneof = "SummaryContent", tags = "2, 8")]
+    pub(super) content: Option<SummaryContent>,
+}
+
+/// A value.
+#[derive(Clone, PartialEq, Oneof)]
+pub(super) enum SummaryContent {
+    /// A number.
+    #[prost(float, tag = "2")]
+    SimpleValue(f32),
+    /// Texts.
+    #[prost(message, tag = "8")]
+    Tensor(TensorProto),
+}
+
+/// Which part of TensorBoard shows a value.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SummaryMetadata {
+    #[prost(message, optional, tag = "1")]
+    pub(super) plugin_data: Option<PluginData>,
+}
+
+/// The name of a part of TensorBoard.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct PluginData {
+    #[prost(string, tag = "1")]
+    pub(super) plugin_name: String,
+}
+
+/// A tensor of texts.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TensorProto {
+    /// [`STRING_TYPE`].
+    #[prost(int32, tag = "1")]
+    pub(super) dtype: i32,
+    /// None has no dimensions.
+    #[prost(message, optional, tag = "2")]
+    pub(super) tensor_shape: Option<TensorShape>,
+    #[prost(bytes = "vec", repeated, tag = "8")]
+    pub(super) string_val: Vec<Vec<u8>>,
+}
+
+/// The shape of a tensor without dimensions.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct TensorShape {}
+
+/// Adds `event` to the bytes of a file.
+pub(super) fn append_event(file: &mut Vec<u8>, event: &Event) {
+    let data = event.encode_to_vec();
+    let length = (data.len() as u64).to_le_bytes();
+
+    file.extend(length);
+    file.extend(masked_checksum(&length).to_le_bytes());
+    file.extend(&data);
+    file.extend(masked_checksum(&data).to_le_bytes());
+}
+
+/// The checksum of `bytes`, rotated and moved, so that a checksum of what holds checksums is sound.
+fn masked_checksum(bytes: &[u8]) -> u32 {
+    crc32c(bytes).rotate_right(15).wrapping_add(MASK_DELTA)
+}
+
+/// The CRC-32C of `bytes`, as in RFC 3720.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let mut remainder = !0;
+    for &byte in bytes {
+        let at = (remainder as u8 ^ byte) as usize;
+        remainder = (remainder >> 8) ^ CHECKSUM_TABLE[at];
+    }
+    !remainder
+}
+
+/// The remainder of each byte.
+const CHECKSUM_TABLE: [u32; 256] = checksum_table();
+
+const fn checksum_table() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut remainder = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            let carry = if remainder & 1 == 1 { CASTAGNOLI } else { 0 };
+            remainder = (remainder >> 1) ^ carry;
+            bit += 1;
+        }
+        table[byte] = remainder;
+        byte += 1;
+    }
+    table
+}
+
+/// The events of a file, both checksums of each checked; for tests.
+#[cfg(test)]
+pub(super) fn read_events(mut file: &[u8]) -> Vec<Event> {
+    let mut events = Vec::new();
+    while !file.is_empty() {
+        let (length_bytes, rest) = file.split_at(8);
+        let (length_checksum, rest) = rest.split_at(4);
+        assert_eq!(length_checksum, masked_checksum(length_bytes).to_le_bytes());
+
+        let length = u64::from_le_bytes(length_bytes.try_into().expect("eight bytes")) as usize;
+        let (data, rest) = rest.split_at(length);
+        let (data_checksum, rest) = rest.split_at(4);
+        assert_eq!(data_checksum, masked_checksum(data).to_le_bytes());
+
+        events.push(Event::decode(data).expect("an event"));
+        file = rest;
+    }
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of RFC 3720, B.4, and the usual check value.
+    #[test]
+    fn checksums_are_those_of_the_standard() {
+        let ascending: Vec<u8> = (0..32).collect();
+        assert_eq!(crc32c(b"123456789"), 0xE306_9283);
+        assert_eq!(crc32c(&[0; 32]), 0x8A91_36AA);
+        assert_eq!(crc32c(&[0xFF; 32]), 0x62A8_AB43);
+        assert_eq!(crc32c(&ascending), 0x46DD_794E);
+    }
+
+    /// The beginning of a file that TensorBoard 2.21 reads, byte for byte.
+    #[test]
+    fn the_first_event_has_the_bytes_of_the_published_format() {
+        let event = Event {
+            wall_time: 0.0,
+            step: 0,
+            kind: Some(EventKind::FileVersion(FILE_VERSION.to_owned())),
+        };
+        let mut file = Vec::new();
+        append_event(&mut file, &event);
+        assert_eq!(file[..8], [15, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(file[12..27], *b"\x1a\x0dbrain.Event:2");
+        assert_eq!(read_events(&file), [event]);
+    }
+}

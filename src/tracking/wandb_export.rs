@@ -1,0 +1,362 @@
+//! Runs → W&B's offline files, which `wandb sync` sends and `wandb leet` shows.
+//!
+//! A run is one file in a directory of its own, both named as the SDK names them:
+//! `offline-run-20261121_015543-ID/run-ID.wandb`. Every stamp comes from the run, so the same run
+//! has the same bytes, whenever and wherever it is written.
+
+use std::path::Path;
+
+use anyhow::Result;
+use jiff::tz::TimeZone;
+use prost::Message as _;
+
+use super::extended_json::number_text;
+use super::leveldb_log::LevelDbLog;
+use super::tracked_run::{TrackedEpoch, TrackedRun};
+use super::wandb_record::{
+    ConfigRecord, HeaderRecord, HistoryRecord, HistoryStep, Record, RecordItem, RecordKind,
+    RunExitRecord, RunRecord, StatsRecord, SummaryRecord, Timestamp, VersionInfo,
+};
+use crate::files;
+
+/// The oldest SDK that may read a file, as the SDK itself writes it.
+const MIN_CONSUMER: &str = "0.70.0";
+
+/// Writes the file of `run` below `dir`; one that is there already is replaced. `entity` may be
+/// empty: then W&B takes the one of the key that the file is sent with.
+pub(super) fn export_to_wandb(
+    run: &TrackedRun,
+    entity: &str,
+    project: &str,
+    dir: &Path,
+) -> Result<()> {
+    let run_dir = dir.join(directory_name(run)?);
+    fs_err::create_dir_all(&run_dir)?;
+    let file = run_dir.join(format!("run-{}.wandb", run.run_id));
+    files::write_atomic(&file, &offline_file(run, entity, project))
+}
+
+/// What the SDK calls the directory of a run.
+fn directory_name(run: &TrackedRun) -> Result<String> {
+    let began = jiff::Timestamp::from_second(run.began_s.floor() as i64)?;
+    let stamp = began.to_zoned(TimeZone::UTC).strftime("%Y%m%d_%H%M%S");
+    Ok(format!("offline-run-{stamp}-{}", run.run_id))
+}
+
+/// The bytes of the file of `run`.
+fn offline_file(run: &TrackedRun, entity: &str, project: &str) -> Vec<u8> {
+    let mut kinds = vec![
+        RecordKind::Header(header_record()),
+        RecordKind::Run(run_record(run, entity, project)),
+    ];
+    for epoch in &run.epochs {
+        kinds.push(RecordKind::History(history_record(epoch, run.began_s)));
+        if !epoch.system.is_empty() {
+            kinds.push(RecordKind::Stats(stats_record(epoch)));
+        }
+    }
+    kinds.push(RecordKind::Summary(summary_record(run)));
+    if let Some(exit_code) = run.outcome.exit_code() {
+        kinds.push(RecordKind::Exit(RunExitRecord {
+            exit_code,
+            runtime: (run.ended_s() - run.began_s).round() as i32,
+        }));
+    }
+
+    let mut log = LevelDbLog::new();
+    for (kind, num) in kinds.into_iter().zip(1..) {
+        let record = Record {
+            num,
+            kind: Some(kind),
+        };
+        log.append(&record.encode_to_vec());
+    }
+    log.into_bytes()
+}
+
+fn header_record() -> HeaderRecord {
+    HeaderRecord {
+        version_info: Some(VersionInfo {
+            producer: concat!("poolcast ", env!("CARGO_PKG_VERSION")).to_owned(),
+            min_consumer: MIN_CONSUMER.to_owned(),
+        }),
+    }
+}
+
+fn run_record(run: &TrackedRun, entity: &str, project: &str) -> RunRecord {
+    let mut update = Vec::new();
+    for (key, value) in &run.config {
+        update.push(item(key, value.to_string()));
+    }
+
+    RunRecord {
+        run_id: run.run_id.clone(),
+        entity: entity.to_owned(),
+        project: project.to_owned(),
+        config: Some(ConfigRecord { update }),
+        run_group: run.group.clone().unwrap_or_default(),
+        display_name: run.name.clone(),
+        tags: run.tags.clone(),
+        start_time: Some(timestamp(run.began_s)),
+    }
+}
+
+/// A line of the history. `began_s` is when the run began.
+fn history_record(epoch: &TrackedEpoch, began_s: f64) -> HistoryRecord {
+    let mut items = Vec::new();
+    for (key, value) in &epoch.values {
+        items.push(item(key, number_text(*value)));
+    }
+    items.push(item("_step", epoch.step.to_string()));
+    items.push(item("_runtime", number_text(epoch.ended_s - began_s)));
+    items.push(item("_timestamp", number_text(epoch.ended_s)));
+
+    HistoryRecord {
+        item: items,
+        step: Some(HistoryStep {
+            num: epoch.step as i64,
+        }),
+    }
+}
+
+/// What an epoch cost.
+fn stats_record(epoch: &TrackedEpoch) -> StatsRecord {
+    let mut items = Vec::new();
+    for (key, value) in &epoch.system {
+        items.push(item(key, number_text(*value)));
+    }
+    StatsRecord {
+        timestamp: Some(timestamp(epoch.ended_s)),
+        item: items,
+    }
+}
+
+/// `moment_s` since 1970, whole seconds and the rest.
+fn timestamp(moment_s: f64) -> Timestamp {
+    let seconds = moment_s.floor();
+    Timestamp {
+        seconds: seconds as i64,
+        nanos: ((moment_s - seconds) * 1e9) as i32,
+    }
+}
+
+/// What is known of the whole run. `wandb sync` does not take it from the history.
+fn summary_record(run: &TrackedRun) -> SummaryRecord {
+    let last = run.epochs.last();
+    let mut update = Vec::new();
+    for (key, value) in &run.summary {
+        // What is no number in JSON is one here.
+        let measured = last.and_then(|epoch| epoch.values.get(key));
+        let text = match measured.filter(|_| value.is_null()) {
+            Some(measured) => number_text(*measured),
+            None => value.to_string(),
+        };
+        update.push(item(key, text));
+    }
+
+    let runtime_s = run.ended_s() - run.began_s;
+    if let Some(last) = last {
+        update.push(item("_step", last.step.to_string()));
+        update.push(item("_runtime", number_text(runtime_s)));
+        update.push(item("_timestamp", number_text(last.ended_s)));
+    }
+    let of_wandb = serde_json::json!({ "runtime": runtime_s as u64 });
+    update.push(item("_wandb", of_wandb.to_string()));
+    SummaryRecord { update }
+}
+
+fn item(key: &str, value_json: String) -> RecordItem {
+    RecordItem {
+        key: key.to_owned(),
+        value_json,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::leveldb_log::read_records;
+    use super::super::recorded_run::recorded_run;
+    use super::super::tracked_run::RunOutcome;
+    use super::*;
+
+    fn records_of(run: &TrackedRun) -> Vec<Record> {
+        let mut records = Vec::new();
+        for bytes in read_records(&offline_file(run, "", "htc-demo")) {
+            records.push(Record::decode(&*bytes).expect("a record"));
+        }
+        records
+    }
+
+    /// What the SDK itself recorded of the same run: `tests/data/wandb/README.md`.
+    fn recorded() -> Vec<serde_json::Value> {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/data/wandb/offline_records.jsonl"
+        );
+        let mut records = Vec::new();
+        for line in fs_err::read_to_string(path).expect("read").lines() {
+            records.push(serde_json::from_str(line).expect("JSON"));
+        }
+        records
+    }
+
+    /// The names and values of items, with nested names joined by dots, without what the SDK knows
+    /// of itself and when it was.
+    fn recorded_items(record: &serde_json::Value, list: &str) -> BTreeMap<String, String> {
+        let mut items = BTreeMap::new();
+        for item in record[list].as_array().expect("items") {
+            let name = match item["key"].as_str() {
+                Some(key) => key.to_owned(),
+                None => {
+                    let parts = item["nested_key"].as_array().expect("a nested name");
+                    let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_str()).collect();
+                    parts.join(".")
+                }
+            };
+            if !name.starts_with('_') {
+                items.insert(
+                    name,
+                    json_as_ours(item["value_json"].as_str().expect("a text")),
+                );
+            }
+        }
+        items
+    }
+
+    /// `text` with numbers and the names of objects as we write them: the SDK has `1` for `1.0`.
+    fn json_as_ours(text: &str) -> String {
+        match serde_json::from_str::<serde_json::Value>(text) {
+            Ok(serde_json::Value::Number(number)) => {
+                number_text(number.as_f64().expect("a number"))
+            }
+            Ok(other) => other.to_string(),
+            Err(_) => text.to_owned(),
+        }
+    }
+
+    fn items_of(items: &[RecordItem]) -> BTreeMap<String, String> {
+        let named = items.iter().filter(|item| !item.key.starts_with('_'));
+        named
+            .map(|item| (item.key.clone(), json_as_ours(&item.value_json)))
+            .collect()
+    }
+
+    #[test]
+    fn the_records_are_those_that_the_sdk_wrote_of_the_same_run() {
+        let ours = records_of(&recorded_run());
+        let theirs = recorded();
+        let named = |name: &str| -> Vec<&serde_json::Value> {
+            let all = theirs.iter().filter_map(|record| record.get(name));
+            all.collect()
+        };
+
+        let mut histories = named("history").into_iter();
+        for (record, num) in ours.iter().zip(1..) {
+            assert_eq!(record.num, num);
+            match record.kind.as_ref().expect("a kind") {
+                RecordKind::Header(header) => {
+                    let expected = &named("header")[0]["version_info"]["min_consumer"];
+                    let version = header.version_info.as_ref().expect("a version");
+                    assert_eq!(expected, &version.min_consumer);
+                }
+                RecordKind::Run(run) => check_run(run, named("run")[0]),
+                RecordKind::History(history) => {
+                    let expected = histories.next().expect("a line");
+                    let step = history.step.expect("a step").num.to_string();
+                    assert_eq!(items_of(&history.item), recorded_items(expected, "item"));
+                    assert_eq!(step, expected["step"]["num"].as_str().unwrap_or("0"));
+                }
+                RecordKind::Summary(summary) => {
+                    let expected = named("summary")
+                        .into_iter()
+                        .flat_map(|record| recorded_items(record, "update"));
+                    assert_eq!(items_of(&summary.update), expected.collect());
+                }
+                RecordKind::Stats(_) => panic!("the SDK has recorded nothing of the system"),
+                RecordKind::Exit(exit) => {
+                    assert_eq!(named("exit")[0], &serde_json::json!({}));
+                    assert_eq!(exit.exit_code, 0);
+                }
+            }
+        }
+        assert_eq!(histories.next(), None);
+        assert!(matches!(ours[0].kind, Some(RecordKind::Header(_))));
+        assert!(matches!(ours[1].kind, Some(RecordKind::Run(_))));
+        assert!(matches!(
+            ours[ours.len() - 1].kind,
+            Some(RecordKind::Exit(_))
+        ));
+    }
+
+    fn check_run(run: &RunRecord, expected: &serde_json::Value) {
+        let config = run.config.as_ref().expect("a configuration");
+        assert_eq!(
+            items_of(&config.update),
+            recorded_items(&expected["config"], "update")
+        );
+        for (name, ours) in [
+            ("run_id", &run.run_id),
+            ("project", &run.project),
+            ("run_group", &run.run_group),
+            ("display_name", &run.display_name),
+        ] {
+            assert_eq!(&expected[name], ours, "{name}");
+        }
+        assert_eq!(expected["tags"], serde_json::json!(run.tags));
+
+        let start = run.start_time.expect("a moment");
+        let expected: jiff::Timestamp = expected["start_time"]
+            .as_str()
+            .expect("a text")
+            .parse()
+            .expect("a moment");
+        assert_eq!(start.seconds, expected.as_second());
+        assert!((start.nanos - expected.subsec_nanosecond()).abs() < 1000);
+    }
+
+    #[test]
+    fn a_run_is_a_directory_as_the_sdk_names_it_and_has_the_same_bytes_again() {
+        let run = recorded_run();
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir
+            .path()
+            .join("offline-run-20261121_015543-run0001/run-run0001.wandb");
+        for _ in 0..2 {
+            export_to_wandb(&run, "", "htc-demo", dir.path()).expect("written");
+            let bytes = fs_err::read(&file).expect("read");
+            assert_eq!(bytes, offline_file(&run, "", "htc-demo"));
+        }
+    }
+
+    #[test]
+    fn what_an_epoch_cost_follows_its_values() {
+        let mut run = recorded_run();
+        run.epochs[1].system.insert("cpu_seconds".to_owned(), 1.5);
+        let kinds: Vec<_> = records_of(&run)
+            .into_iter()
+            .map(|record| record.kind)
+            .collect();
+        let Some(RecordKind::Stats(stats)) = &kinds[4] else {
+            panic!("{kinds:?}");
+        };
+        assert_eq!(stats.item, [item("cpu_seconds", "1.5".to_owned())]);
+        assert_eq!(stats.timestamp.expect("a moment").seconds, 1_795_226_144);
+    }
+
+    #[test]
+    fn a_run_that_goes_on_has_no_end_and_a_failed_one_says_so() {
+        let mut run = recorded_run();
+        run.outcome = RunOutcome::Running;
+        let last = records_of(&run).pop().expect("records");
+        assert!(matches!(last.kind, Some(RecordKind::Summary(_))));
+
+        run.outcome = RunOutcome::Failed;
+        let last = records_of(&run).pop().expect("records");
+        let Some(RecordKind::Exit(exit)) = last.kind else {
+            panic!("no end");
+        };
+        assert_ne!(exit.exit_code, 0);
+    }
+}
