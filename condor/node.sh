@@ -92,7 +92,7 @@ take) # RETURN DIR: takes what a job has left in DIR to its place
     # A job left it, and jobs run elsewhere: nothing but results is taken.
     other=$(cd "$3" && find . ! -type d ! \( -type f \( -path './trials/*' -o -path ./best.json -o -path ./bestmodel.info \
         -o -path ./selection.json -o -path ./results.csv -o -path ./results.jsonl -o -path ./chosen.files \
-        -o -path ./manifest.json \) \)) || exit 1
+        -o -path ./manifest.json -o -path ./report.html \) \)) || exit 1
     if [ -n "$other" ]; then
         echo "error: $3 holds what is no result" >&2
         exit 1

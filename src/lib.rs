@@ -13,6 +13,7 @@
 pub mod escape;
 pub mod error;
 pub mod output;
+pub mod live_screen;
 pub mod process;
 pub mod temporary;
 pub mod files;

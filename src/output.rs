@@ -101,14 +101,20 @@ fn page_text(lines: &[PageLine], has_colours: bool) -> String {
     let mut text = String::new();
     for line in lines {
         let shown = escape::value(&line.text);
-        let style = if has_colours {
-            line.colour.style()
-        } else {
-            anstyle::Style::new()
-        };
-        text.push_str(&format!("{style}{shown}{style:#}\n"));
+        text.push_str(&coloured(&shown, line.colour, has_colours));
+        text.push('\n');
     }
     text
+}
+
+/// `text`, which is as a terminal may have it, in `colour` where there are colours.
+pub fn coloured(text: &str, colour: LineColour, has_colours: bool) -> String {
+    let style = if has_colours {
+        colour.style()
+    } else {
+        anstyle::Style::new()
+    };
+    format!("{style}{text}{style:#}")
 }
 
 impl LineColour {
@@ -190,6 +196,18 @@ pub fn is_live() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// Whether the locale says that a terminal shows more than ASCII.
+pub fn is_utf8() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .find(|value| !value.is_empty());
+    set.is_some_and(|value| {
+        let name = value.to_string_lossy().to_ascii_lowercase();
+        name.contains("utf-8") || name.contains("utf8")
+    })
+}
+
 /// The columns and lines of the terminal that stdout is; `None` in a pipe.
 pub fn terminal_size() -> Option<(usize, usize)> {
     let (columns, lines) = terminal_size::terminal_size().filter(|_| is_live())?;
@@ -204,12 +222,6 @@ fn width() -> Option<usize> {
     }
     let asked = || terminal_size().map(|(columns, _)| columns);
     said_columns().or_else(asked).filter(|width| *width >= 20)
-}
-
-/// Shows `text` on a terminal in place of all that was there.
-pub fn replace_screen(text: &str) -> Result<()> {
-    write("\x1b[H\x1b[2J")?;
-    print(text)
 }
 
 /// Writes one line to stderr, unless only errors are wanted there.

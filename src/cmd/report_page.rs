@@ -7,8 +7,8 @@ use anyhow::Result;
 use super::{logs, trained_run};
 use crate::advice::{self, AdviceBasis};
 use crate::events::EventStore;
-use crate::report::{self, HeldJobs, ReportInputs};
-use crate::sweep::events_dir;
+use crate::report::{self, HeldJobs, REPORT_FILE, ReportInputs};
+use crate::sweep::{SweepFolder, TrialRow, events_dir};
 use crate::training::RunModels;
 use crate::{files, output};
 
@@ -48,4 +48,14 @@ pub(super) fn write_page(
 ) -> Result<()> {
     let report = report::report(inputs, held)?;
     files::write_atomic(path, report::page(&report).as_bytes())
+}
+
+/// Leaves the page of a DAG's job in `out`, beside its results. A page that cannot be made is no reason for
+/// the job to fail.
+pub(super) fn leave_page_of_job(sweep: &SweepFolder, rows: &[TrialRow], out: &Path) {
+    let left = ReportInputs::of_job(sweep, rows, out)
+        .and_then(|inputs| write_page(&inputs, None, &out.join(REPORT_FILE)));
+    if let Err(error) = left {
+        output::note(&format!("note: there is no {REPORT_FILE}: {error:#}"));
+    }
 }

@@ -33,12 +33,13 @@ pub(super) const REPORT_SCRIPT: &str =
 
 /// What a DAG leaves in its directory, apart from files that begin with `pipeline.`; in the order
 /// of moving, the configuration last.
-pub(super) const LEFT_BY_DAG: [&str; 15] = [
+pub(super) const LEFT_BY_DAG: [&str; 16] = [
     "best.json",
     "bestmodel.info",
     "selection.json",
     "results.csv",
     "results.jsonl",
+    "report.html",
     "chosen.files",
     "rows",
     "logs",

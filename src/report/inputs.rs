@@ -39,6 +39,8 @@ pub struct ReportInputs {
     pub dir: PathBuf,
     /// Whether names, paths, hosts, job ids and words of logs are left out.
     pub is_anonymous: bool,
+    /// Whether this is a job, whose directory readers of the page do not have.
+    is_job: bool,
     /// In how many seconds the page is to be read anew.
     pub reload_s: Option<u32>,
     /// The configuration.
@@ -68,6 +70,7 @@ impl ReportInputs {
         let kind = kind_of(&dir)?;
         let mut inputs = ReportInputs {
             is_anonymous,
+            is_job: false,
             reload_s: None,
             config: Config::read(&dir)?,
             kind,
@@ -84,10 +87,54 @@ impl ReportInputs {
             ReportedKind::Run => inputs.run = Some(inputs.dir.clone()),
             ReportedKind::Sweep | ReportedKind::Dag => inputs.read_trials()?,
         }
-        if let Some(run) = &inputs.run {
-            inputs.evaluation = read_if_there(&evaluation_path(run, SplitSide::Test))?;
-        }
+        let results = inputs.dir.clone();
+        inputs.read_results(&results)?;
         Ok(inputs)
+    }
+
+    /// What a job of a DAG has of `sweep`, whose trials have all ended as `rows` say; `results` has the
+    /// scores and the choices, as far as they are known.
+    ///
+    /// # Errors
+    /// Fails for files that cannot be read.
+    pub fn of_job(sweep: &SweepFolder, rows: &[TrialRow], results: &Path) -> Result<ReportInputs> {
+        let mut inputs = ReportInputs {
+            is_anonymous: false,
+            is_job: true,
+            reload_s: None,
+            config: sweep.config.clone(),
+            kind: ReportedKind::Dag,
+            trials: Vec::new(),
+            planned: sweep.plan.trials,
+            best: None,
+            choices: Vec::new(),
+            run: None,
+            evaluation: None,
+            dir: sweep.dir.clone(),
+        };
+        let mut valued = Vec::new();
+        for row in rows {
+            inputs.add_row(row, &mut valued);
+        }
+        inputs.choose(valued);
+        inputs.read_results(results)?;
+        Ok(inputs)
+    }
+
+    /// Reads what was chosen and how good it is from the directory `results`.
+    fn read_results(&mut self, results: &Path) -> Result<()> {
+        let run = match &self.best {
+            Some(best) => Some(sweep::trial_dir(results, best.trial)),
+            None => self.run.clone(),
+        };
+        if let Some(run) = run {
+            self.evaluation = read_if_there(&evaluation_path(&run, SplitSide::Test))?;
+        }
+        if self.kind != ReportedKind::Run {
+            let selection = results.join(sweep::SELECTION_FILE);
+            self.choices = read_if_there(&selection)?.unwrap_or_default();
+        }
+        Ok(())
     }
 
     fn read_trials(&mut self) -> Result<()> {
@@ -107,12 +154,15 @@ impl ReportInputs {
             }
         }
 
+        self.choose(results);
+        Ok(())
+    }
+
+    /// Chooses the best trial among `results`.
+    fn choose(&mut self, results: Vec<TrialResult>) {
         self.best = BestModel::choose(self.metric(), results).ok();
         let chosen = self.best.as_ref();
         self.run = chosen.map(|best| sweep::trial_dir(&self.dir, best.trial));
-        let selection = self.dir.join(sweep::SELECTION_FILE);
-        self.choices = read_if_there(&selection)?.unwrap_or_default();
-        Ok(())
     }
 
     fn add_row(&mut self, row: &TrialRow, results: &mut Vec<TrialResult>) {
@@ -140,7 +190,7 @@ impl ReportInputs {
 
     /// How commands name the directory.
     pub(super) fn dir_argument(&self) -> String {
-        if self.is_anonymous {
+        if self.is_anonymous || self.is_job {
             "DIR".to_owned()
         } else {
             words::quoted(&self.dir.to_string_lossy())

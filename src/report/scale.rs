@@ -180,12 +180,12 @@ fn round_values(low: f64, high: f64) -> Vec<f64> {
     (first..=last).map(|times| times as f64 * step).collect()
 }
 
-/// Powers of ten between two ends; where there are few, twice and five times these, too, or the ends
+/// Powers of ten between two ends; where there is one, twice and five times these, too, or the ends
 /// themselves.
 fn powers_between(low: f64, high: f64) -> Vec<f64> {
     let first = low.log10().ceil() as i32;
     let last = high.log10().floor() as i32;
-    if last - first >= 2 {
+    if last > first {
         let step = (last - first) / MOST_TICKS as i32 + 1;
         let powers = (first..=last).step_by(step as usize);
         return powers.map(|power| 10f64.powi(power)).collect();

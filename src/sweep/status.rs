@@ -11,6 +11,7 @@ use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::trial_row::TrialEnd;
 use crate::config::Metric;
 use crate::queue::{ChunkEntry, ChunkState, Queue};
+use crate::training::read_history;
 
 /// How far a sweep is.
 #[derive(Debug, Serialize)]
@@ -39,6 +40,9 @@ pub struct SweepStatus {
     pub rate_per_hour: Option<f64>,
     /// How long the rest takes at that rate.
     pub remaining_s: Option<f64>,
+    /// How long it takes with a probability of nine in ten, as far as trials take as long as those
+    /// that have ended: the least and the longest.
+    pub remaining_range_s: Option<(f64, f64)>,
 }
 
 /// A worker or a manager.
@@ -68,6 +72,9 @@ pub struct RunningTrial {
     pub epoch: Option<usize>,
     /// The watched value after the last of them.
     pub value: Option<f64>,
+    /// The validation loss after each epoch of a network, as far as its worker has left them.
+    #[serde(skip)]
+    pub losses: Vec<f64>,
 }
 
 /// Looks how far `sweep` is.
@@ -133,7 +140,8 @@ impl SweepStatus {
         }
 
         // The mean is NaN while nothing has ended; then nothing is known of the rate.
-        let mean_s = ended.iter().map(|outcome| outcome.seconds).sum::<f64>() / ended.len() as f64;
+        let seconds: Vec<f64> = ended.iter().map(|outcome| outcome.seconds).collect();
+        let mean_s = seconds.iter().sum::<f64>() / seconds.len() as f64;
         let rate_per_s =
             Some(running.len() as f64 / mean_s).filter(|rate| rate.is_finite() && *rate > 0.0);
         let rest = sweep.plan.trials.saturating_sub(ended.len());
@@ -143,6 +151,8 @@ impl SweepStatus {
             rate_per_s.map(|rate| rest as f64 / rate)
         };
 
+        let remaining_range_s = remaining_s
+            .and_then(|remaining_s| remaining_range(&seconds, rest, running.len(), remaining_s));
         SweepStatus {
             trials: sweep.plan.trials,
             is_over: true,
@@ -156,8 +166,40 @@ impl SweepStatus {
             best,
             rate_per_hour: rate_per_s.map(|rate| 3600.0 * rate),
             remaining_s,
+            remaining_range_s,
         }
     }
+}
+
+/// The least and the longest that `rest` trials take with a probability of nine in ten, where
+/// `workers` are at work, those that have ended took `seconds`, and the mean is `remaining_s`. Their
+/// sum is about normal, and the mean of those that have ended is uncertain itself. `None` where too
+/// few have ended to tell how much they differ.
+fn remaining_range(
+    seconds: &[f64],
+    rest: usize,
+    workers: usize,
+    remaining_s: f64,
+) -> Option<(f64, f64)> {
+    /// The quantile of the normal distribution that one in twenty is above.
+    const QUANTILE: f64 = 1.645;
+    if rest == 0 {
+        return Some((0.0, 0.0));
+    }
+    if seconds.len() < 3 || workers == 0 {
+        return None;
+    }
+
+    let ended = seconds.len() as f64;
+    let rest = rest as f64;
+    let mean_s = seconds.iter().sum::<f64>() / ended;
+    let squares: f64 = seconds.iter().map(|one| (one - mean_s).powi(2)).sum();
+    let deviation_s = (squares / (ended - 1.0)).sqrt();
+    let spread_s = QUANTILE * deviation_s * (rest + rest * rest / ended).sqrt() / workers as f64;
+    let low_s = (remaining_s - spread_s).max(0.0);
+    // The last trial ends alone.
+    let tail_s = if workers > 1 { mean_s } else { 0.0 };
+    Some((low_s, remaining_s + spread_s + tail_s))
 }
 
 impl HeardProcess {
@@ -168,6 +210,12 @@ impl HeardProcess {
             heartbeat_s,
         }
     }
+}
+
+/// The validation losses of the attempt at the trial of `entry`.
+fn losses_so_far(queue: &Queue, entry: &ChunkEntry) -> Vec<f64> {
+    let history = read_history(&queue.work_dir(entry)).unwrap_or_default();
+    history.iter().map(|epoch| epoch.validation_loss).collect()
 }
 
 impl RunningTrial {
@@ -200,6 +248,25 @@ impl RunningTrial {
             seconds: work.as_ref().zip(age).map(|(work, age)| work.seconds + age),
             epoch: work.as_ref().map(|work| work.epoch),
             value: work.and_then(|work| work.value),
+            losses: losses_so_far(queue, entry),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_trials_differ() {
+        assert_eq!(remaining_range(&[1.0; 5], 0, 2, 0.0), Some((0.0, 0.0)));
+        assert_eq!(remaining_range(&[1.0; 2], 8, 1, 8.0), None);
+        assert_eq!(remaining_range(&[2.0; 5], 8, 1, 16.0), Some((16.0, 16.0)));
+        assert_eq!(remaining_range(&[2.0; 5], 8, 2, 8.0), Some((8.0, 10.0)));
+        let (low, high) = remaining_range(&[1.0, 2.0, 3.0], 3, 1, 6.0).expect("a range");
+        assert!((low - (6.0 - 1.645 * 6f64.sqrt())).abs() < 1e-9, "{low}");
+        assert!((high - (6.0 + 1.645 * 6f64.sqrt())).abs() < 1e-9, "{high}");
+        let (low, _) = remaining_range(&[0.0, 0.0, 90.0], 2, 1, 60.0).expect("a range");
+        assert_eq!(low, 0.0, "no time is below nothing");
     }
 }

@@ -160,6 +160,7 @@ fn jobs_on_hold_and_failures_are_named_with_the_reason() {
       tensors-b failed: exit code 2: there is no hold
     3 trials: 0 done, 0 failed, 3 to come
       trials-0001 is held: 12/28 output files could not be transferred back: no space left
+        `condor_q -hold` says more; `condor_release` once the cause is gone
     ");
     // DAGMan was not heard of for long.
     let dag = dag

@@ -26,6 +26,10 @@ pub struct SweepStatusArgs {
     /// Print the status once and exit, even on a terminal
     #[arg(long)]
     pub once: bool,
+    /// Go on until all has ended, also where stdout is no terminal: with a line at each change, and one a
+    /// minute
+    #[arg(long, conflicts_with_all = ["once", "json"])]
+    pub watch: bool,
 }
 
 /// Arguments of `sweep list`.

@@ -2,7 +2,12 @@
 //! best one.
 
 mod dag_folder;
+mod dag_page;
+mod dag_status;
 mod listing;
+mod status_page;
+mod status_watch;
+mod sweep_page;
 mod trials;
 
 use std::path::Path;
@@ -12,7 +17,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
+use self::sweep_page::sweep_page;
 use super::preparation::{begin_sweep, make_tensors};
+use super::report_page::leave_page_of_job;
 use super::signals::stop_signal;
 use super::text::trials::{tell_epoch, trial_line};
 use super::whole_sweep::{not_over, note_pause, refit_best, run_to_end};
@@ -24,14 +31,9 @@ use crate::cli::{
 use crate::condor::{self, is_dag, results_directory};
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use crate::queue::{ManagerOutcome, Queue, WorkerTally};
-use crate::sweep::{
-    self, RunningTrial, SweepFolder, SweepStatus, TrialOutcomes, TrialRow, events_dir,
-};
+use crate::sweep::{self, SweepFolder, TrialOutcomes, TrialRow, events_dir};
 use crate::tensors::TensorSettings;
 use crate::{escape, manifest, output};
-
-/// How often a status on a terminal is drawn anew.
-const REDRAW: Duration = Duration::from_secs(2);
 
 /// The version of the JSON document of a sweep's status.
 const STATUS_SCHEMA_VERSION: u32 = 1;
@@ -47,7 +49,7 @@ pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
         SweepStep::Pause(args) => pause_sweep(&args.dir),
         SweepStep::Resume(args) => resume_sweep(&args.dir),
         SweepStep::Status(args) => match results_directory(&args.show.dir)? {
-            dir if is_dag(&dir) => dag_folder::show_status(&args.show, &dir),
+            dir if is_dag(&dir) => dag_folder::show_status(args, &dir),
             _ => show_status(args),
         },
         SweepStep::Best(args) => match results_directory(&args.dir)? {
@@ -234,7 +236,8 @@ fn end_sweep(sweep: &SweepFolder) -> Result<u8> {
 }
 
 fn print_summary(sweep: &SweepFolder) -> Result<u8> {
-    output::print(&status_text(&sweep::sweep_status(sweep)?))?;
+    let status = sweep::sweep_status(sweep)?;
+    output::print(&sweep_page(&status, output::page_width()).text)?;
     output::print(&format!(
         "results are in {}\n",
         escape::path(&sweep.dir.join(sweep::ROWS_FILE))
@@ -255,103 +258,8 @@ fn show_status(args: &SweepStatusArgs) -> Result<u8> {
         output::print_json(STATUS_SCHEMA_VERSION, &sweep::sweep_status(&sweep)?)?;
         return Ok(EXIT_DONE);
     }
-
-    let stop = stop_signal()?;
-    loop {
-        let status = sweep::sweep_status(&sweep)?;
-        if args.once || !output::is_live() {
-            output::print(&status_text(&status))?;
-            return Ok(EXIT_DONE);
-        }
-        output::replace_screen(&status_text(&status))?;
-        if status.is_over || stop.load(Ordering::Relaxed) {
-            return Ok(EXIT_DONE);
-        }
-        std::thread::sleep(REDRAW);
-    }
-}
-
-fn status_text(status: &SweepStatus) -> String {
-    let failed: usize = status.failed.values().sum();
-    let mut text = format!(
-        "{}: {} done, {failed} failed, {} running, {} ready\n",
-        output::counted(status.trials, "trial"),
-        status.done,
-        status.running.len(),
-        status.ready
-    );
-    if status.is_paused {
-        text.push_str("paused: nobody takes a trial until `poolcast sweep resume`\n");
-    }
-    for (how, count) in &status.failed {
-        text.push_str(&format!("  failed, {how}: {count}\n"));
-    }
-    if let Some(best) = &status.best {
-        text.push_str(&format!(
-            "best: trial {} with {} {:.4}\n",
-            best.trial, status.metric.name, best.value
-        ));
-    }
-    if let (Some(rate), Some(remaining_s)) = (status.rate_per_hour, status.remaining_s) {
-        text.push_str(&format!(
-            "{} an hour, {} remain\n",
-            output::counted(rate.round() as usize, "trial"),
-            output::time_span((1000.0 * remaining_s) as i64)
-        ));
-    }
-    if let Some(manager) = &status.manager {
-        text.push_str(&format!(
-            "managed by {}, heartbeat {}\n",
-            manager.worker,
-            age_text(manager.heartbeat_s)
-        ));
-    }
-    text.push_str(&running_table(&status.running));
-    text
-}
-
-/// The trials at work, a line each; nothing where there is none.
-fn running_table(running: &[RunningTrial]) -> String {
-    if running.is_empty() {
-        return String::new();
-    }
-    let head = [
-        "running",
-        "attempt",
-        "epoch",
-        "value",
-        "for",
-        "heartbeat",
-        "worker",
-    ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(running.iter().map(trial_cells));
-    output::aligned_table(&rows)
-}
-
-fn trial_cells(running: &RunningTrial) -> Vec<String> {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let epochs = running
-        .epoch
-        .map(|epoch| format!("{epoch}/{}", running.budget));
-    let value = running.value.map(|value| format!("{value:.4}"));
-    let run_time = running
-        .seconds
-        .map(|seconds| output::time_span((1000.0 * seconds) as i64));
-    vec![
-        format!("trial {}", running.trial),
-        running.attempt.to_string(),
-        or_dash(epochs),
-        or_dash(value),
-        or_dash(run_time),
-        age_text(running.by.heartbeat_s),
-        running.by.worker.clone(),
-    ]
-}
-
-fn age_text(seconds: Option<f64>) -> String {
-    seconds.map_or("-".to_owned(), |seconds| {
-        format!("{} ago", output::time_span((1000.0 * seconds) as i64))
+    status_watch::show(args, |columns| {
+        Ok(sweep_page(&sweep::sweep_status(&sweep)?, columns))
     })
 }
 
@@ -414,7 +322,11 @@ fn evaluate_sweep(args: &SweepEvaluateArgs) -> Result<u8> {
     if !refit_best(&sweep, out)? {
         return Ok(EXIT_RETRY);
     }
-    let judged = sweep::evaluate_choices(&sweep, &sweep::trial_rows(&sweep)?, out)?;
+    let rows = sweep::trial_rows(&sweep)?;
+    let judged = sweep::evaluate_choices(&sweep, &rows, out)?;
+    if args.out.is_some() {
+        leave_page_of_job(&sweep, &rows, out);
+    }
     if let Some((_, evaluation)) = &judged.network {
         output::print(&text::evaluation::summary(evaluation))?;
         output::print(&fs_err::read_to_string(out.join(sweep::INFO_FILE))?)?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use crate::cli::{SweepConcludeArgs, SweepTrialsArgs};
+use crate::cmd::report_page::leave_page_of_job;
 use crate::cmd::signals::{leave_at, stop_signal};
 use crate::cmd::text::trials::{tell_epoch, trial_line};
 use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
@@ -77,7 +78,9 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
 pub(super) fn conclude(args: &SweepConcludeArgs) -> Result<u8> {
     let sweep = condor::open_sweep(&args.dir)?;
     let rows = condor::read_all_rows(&sweep)?;
-    sweep::conclude_parts(&sweep, &rows, args.out.as_deref().unwrap_or(&args.dir))?;
+    let out = args.out.as_deref().unwrap_or(&args.dir);
+    sweep::conclude_parts(&sweep, &rows, out)?;
+    leave_page_of_job(&sweep, &rows, out);
     output::print(&format!("{}\n", output::counted(rows.len(), "trial")))?;
     Ok(EXIT_DONE)
 }

@@ -1,0 +1,182 @@
+//! What a status says → the lines of a window of any size, or one line where there is none.
+
+use crate::live_screen::ScreenLine;
+use crate::output::{LineColour, PageLine};
+
+/// The characters of a bar: those of colours tell parts apart, too, but not everywhere.
+const DONE_MARK: char = '#';
+const AT_WORK_MARK: char = '=';
+const WAITING_MARK: char = '.';
+const FAILED_MARK: char = 'x';
+
+/// The steps of a spark line, from the lowest up.
+const SPARK_STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const ASCII_SPARK_STEPS: [char; 8] = ['_', '.', '-', '~', '=', '+', '*', '#'];
+
+/// A status as it is shown.
+pub(super) struct StatusPage {
+    /// All of it, for those who read it once.
+    pub(super) text: String,
+    /// The state in a line, which changes only with what is counted.
+    pub(super) state: String,
+    /// What is said behind the state: how long the rest takes.
+    pub(super) remaining: String,
+    /// Whether nothing more will change.
+    pub(super) is_over: bool,
+    /// The first lines of a window.
+    pub(super) head: Vec<ScreenLine>,
+    /// The lines below these, as far as there is room.
+    pub(super) rows: Vec<ScreenLine>,
+}
+
+impl StatusPage {
+    /// The lines for a window of so many `lines`; the last says how many have no room.
+    pub(super) fn screen(&self, lines: usize) -> Vec<ScreenLine> {
+        let mut screen = self.head.clone();
+        let room = lines.saturating_sub(screen.len());
+        if self.rows.len() <= room {
+            screen.extend(self.rows.iter().cloned());
+            return screen;
+        }
+
+        let shown = room.saturating_sub(1);
+        screen.extend(self.rows.iter().take(shown).cloned());
+        let more = format!("... {} more lines", self.rows.len() - shown);
+        screen.push(vec![PageLine::of(LineColour::Dim, more)]);
+        screen
+    }
+}
+
+/// How many are in each state.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct StateCounts {
+    pub(super) done: usize,
+    pub(super) at_work: usize,
+    pub(super) waiting: usize,
+    pub(super) failed: usize,
+}
+
+/// A bar over all of `counts` that is `width` characters wide, in brackets. What there is of has one
+/// character at least.
+pub(super) fn bar(counts: StateCounts, width: usize) -> ScreenLine {
+    let parts = [
+        (counts.done, DONE_MARK, LineColour::Green),
+        (counts.failed, FAILED_MARK, LineColour::Red),
+        (counts.at_work, AT_WORK_MARK, LineColour::Yellow),
+        (counts.waiting, WAITING_MARK, LineColour::Dim),
+    ];
+    let room = width.saturating_sub(2).max(parts.len());
+    let all: usize = parts.iter().map(|part| part.0).sum();
+    let mut line = vec![PageLine::plain("[")];
+    let mut used = 0;
+    let mut shares: Vec<usize> = Vec::new();
+    for (count, ..) in parts {
+        let share = (count * room).checked_div(all).unwrap_or(0);
+        shares.push(share.max(usize::from(count > 0)));
+    }
+
+    // What rounding has taken or given is the largest part's.
+    let sum: usize = shares.iter().sum();
+    if let Some(largest) = (0..shares.len()).max_by_key(|at| shares[*at]) {
+        shares[largest] = (shares[largest] + room).saturating_sub(sum);
+    }
+    for ((_, mark, colour), share) in parts.into_iter().zip(shares) {
+        let share = if all == 0 { 0 } else { share };
+        used += share;
+        line.push(PageLine::of(colour, mark.to_string().repeat(share)));
+    }
+    line.push(PageLine::plain(" ".repeat(room.saturating_sub(used))));
+    line.push(PageLine::plain("]"));
+    line
+}
+
+/// The course of `values` in at most `width` characters; what is no number is a blank.
+pub(super) fn spark_line(values: &[f64], width: usize, is_utf8: bool) -> String {
+    let steps = if is_utf8 {
+        SPARK_STEPS
+    } else {
+        ASCII_SPARK_STEPS
+    };
+    let shown = values.len().min(width);
+    let finite = || values.iter().copied().filter(|value| value.is_finite());
+    let low = finite().fold(f64::INFINITY, f64::min);
+    let high = finite().fold(f64::NEG_INFINITY, f64::max);
+
+    let mut line = String::new();
+    for at in 0..shown {
+        // The last value stands at the end.
+        let value = values[(at + 1) * values.len() / shown - 1];
+        let share = (value - low) / (high - low);
+        line.push(if !value.is_finite() {
+            ' '
+        } else if share.is_finite() {
+            steps[(share * 7.0).round() as usize]
+        } else {
+            steps[0]
+        });
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(line: &ScreenLine) -> String {
+        line.iter().map(|piece| piece.text.as_str()).collect()
+    }
+
+    fn counts(done: usize, at_work: usize, waiting: usize, failed: usize) -> StateCounts {
+        StateCounts {
+            done,
+            at_work,
+            waiting,
+            failed,
+        }
+    }
+
+    #[test]
+    fn a_bar_shows_each_state_and_is_never_longer() {
+        assert_eq!(text(&bar(counts(5, 1, 3, 1), 12)), "[#####x=...]");
+        assert_eq!(text(&bar(counts(1000, 1, 0, 1), 12)), "[########x=]");
+        assert_eq!(text(&bar(counts(0, 0, 0, 0), 8)), "[      ]");
+        for width in 0..40 {
+            for counts in [counts(1, 1, 1, 1), counts(7, 0, 500, 3), counts(0, 0, 9, 0)] {
+                assert_eq!(text(&bar(counts, width)).len(), width.max(6));
+            }
+        }
+    }
+
+    #[test]
+    fn a_spark_line_fits_and_ends_with_the_last_value() {
+        assert_eq!(spark_line(&[1.0, 0.5, 0.0], 8, true), "█▅▁");
+        assert_eq!(spark_line(&[1.0, f64::NAN, 0.0], 8, false), "# _");
+        assert_eq!(spark_line(&[2.0, 2.0], 8, false), "__");
+        assert_eq!(spark_line(&[], 8, true), "");
+        let falling: Vec<f64> = (0..200).map(|at| -f64::from(at)).collect();
+        let line = spark_line(&falling, 10, true);
+        assert_eq!(line.chars().count(), 10);
+        assert!(line.ends_with('▁'));
+        let huge = spark_line(&[f64::MIN, f64::MAX, 0.0], 3, false);
+        assert_eq!(huge.chars().count(), 3);
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted() {
+        let line = |text: &str| vec![PageLine::plain(text)];
+        let page = StatusPage {
+            text: String::new(),
+            state: String::new(),
+            remaining: String::new(),
+            is_over: false,
+            head: vec![line("head")],
+            rows: ["a", "b", "c"].map(line).to_vec(),
+        };
+        let shown = |lines| {
+            let screen = page.screen(lines);
+            screen.iter().map(text).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(4), ["head", "a", "b", "c"]);
+        assert_eq!(shown(3), ["head", "a", "... 2 more lines"]);
+    }
+}
