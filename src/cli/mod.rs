@@ -29,7 +29,9 @@ pub use network_flags::NetworkFlags;
 pub use parse::ParseArgs;
 pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
-pub use provision::{ProvisionArgs, ProvisionReplayArgs, ProvisionStep, ProvisionTraceArgs};
+pub use provision::{
+    ProvisionArgs, ProvisionReplayArgs, ProvisionStep, ProvisionTraceArgs, ProvisionValidateArgs,
+};
 pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use shards::ShardArgs;

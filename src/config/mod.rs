@@ -43,7 +43,7 @@ pub use parameters::{
 };
 pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
 pub use preprocessing::PreprocessingConfig;
-pub use provision::{NodeCount, ProvisionConfig, SchedulerKind};
+pub use provision::{CostRatio, NodeCount, ProvisionConfig, SchedulerKind};
 pub use sample_words::{
     ContextChoice, FeatureGroup, HoldCycles, LabelKind, SplitClusters, SplitMethod, Vocabulary,
     WindowPlace,

@@ -24,6 +24,39 @@ pub struct ProvisionConfig {
     pub priority_weight_age: u32,
     pub priority_weight_job_size: u32,
     pub priority_max_age: u32,
+    pub start_time: Option<String>,
+    pub end_time: Option<String>,
+    pub interval: u32,
+    pub workload_len: u32,
+    pub warmup_len: u32,
+    pub num_probe: u32,
+    pub job_nodes: u32,
+    pub job_limit: u32,
+    pub job_length: Option<u32>,
+    pub decision_interval: u32,
+    pub cost_ratio: CostRatio,
+    pub draws: u32,
+    pub run_history: usize,
+}
+
+/// What an hour without a running job costs, in hours with two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum CostRatio {
+    Number(f64),
+    /// Several, to be compared.
+    List(Vec<f64>),
+}
+
+impl CostRatio {
+    /// All of them.
+    pub fn list(&self) -> Vec<f64> {
+        match self {
+            CostRatio::Number(ratio) => vec![*ratio],
+            CostRatio::List(ratios) => ratios.clone(),
+        }
+    }
 }
 
 /// Which scheduler is simulated.
@@ -72,6 +105,7 @@ impl ProvisionConfig {
         }
         let tests = self.bf_max_job_test as f64;
         check_range("provision.bf_max_job_test", tests, 1.0..=1e9)?;
+        self.check_windows()?;
 
         match &self.nodes {
             None => Ok(()),
@@ -80,6 +114,39 @@ impl ProvisionConfig {
             }
             Some(NodeCount::Dated(steps)) => check_steps(steps, most),
         }
+    }
+
+    /// The keys of `provision validate`.
+    fn check_windows(&self) -> Result<()> {
+        let length = self.job_length.unwrap_or(self.job_limit);
+        for (name, value, range) in [
+            ("interval", self.interval, 1.0..=8760.0),
+            ("workload_len", self.workload_len, 1.0..=365.0),
+            ("warmup_len", self.warmup_len, 0.0..=365.0),
+            ("num_probe", self.num_probe, 2.0..=1000.0),
+            ("job_nodes", self.job_nodes, 1.0..=1e6),
+            ("job_limit", self.job_limit, 1.0..=1e6),
+            ("job_length", length, 1.0..=f64::from(self.job_limit)),
+            ("decision_interval", self.decision_interval, 1.0..=1e6),
+            ("draws", self.draws, 1.0..=1e5),
+        ] {
+            check_range(&format!("provision.{name}"), f64::from(value), range)?;
+        }
+        check_range("provision.run_history", self.run_history as f64, 1.0..=1e9)?;
+        ensure!(
+            self.warmup_len < self.workload_len,
+            hinted(
+                "`provision.warmup_len` is not below `provision.workload_len`",
+                "the chained job is submitted while other jobs are"
+            )
+        );
+
+        let ratios = self.cost_ratio.list();
+        ensure!(!ratios.is_empty(), "`provision.cost_ratio` has no number");
+        for ratio in ratios {
+            check_range("provision.cost_ratio", ratio, 0.01..=100.0)?;
+        }
+        Ok(())
     }
 }
 

@@ -444,6 +444,8 @@ fn provision_documents() -> PrintedKeys {
             "provision trace jobs.txt.xz -o trace --tz UTC --stats --json",
             "provision trace broken -o broken-trace --json",
             "provision replay trace --json",
+            // Windows so far apart count as blocks of their own.
+            "provision validate trace -o validation --start-time 2023-02-28 --interval 90 --draws 5 --json",
         ],
     )
 }

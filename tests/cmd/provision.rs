@@ -193,3 +193,85 @@ fn what_cannot_be_simulated_says_so() {
         refusal("trace").contains("has trace format version 2, and this program reads version 1")
     );
 }
+
+/// One window, and few draws.
+const VALIDATE: &str = "provision validate trace -c small.yaml --start-time 2023-03-02 --end-time 2023-03-03 --interval 24";
+
+#[test]
+fn policies_are_compared_on_the_same_windows() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    place.write(
+        "small.yaml",
+        "provision: {decision_interval: 480, num_probe: 2, draws: 5}",
+    );
+    insta::assert_snapshot!(place.run(&format!("{VALIDATE} -o validation")));
+    let written = files(&place.path("validation"));
+    assert_eq!(written.len(), 10, "{:?}", written.keys());
+    let log = String::from_utf8_lossy(&written["forecast-1/reward.log"]);
+    let row = "\n1000000,1000001,-2.8830555555555555,-2.9833333333333334,2023-03-06 13:18:00,0,2023-03-06 13:18:00,2023-03-06 08:17:01\n";
+    assert!(log.contains(row), "{log}");
+
+    let again = place.run(&format!("{VALIDATE} -o validation"));
+    assert!(
+        again.stderr.contains("nothing new: `validation` holds"),
+        "{again}"
+    );
+    let other = place.run(&format!("{VALIDATE} -o validation --job-nodes 2"));
+    assert_eq!(other.code, Some(2), "{other}");
+
+    place.stdout(&format!("--threads 1 {VALIDATE} -o single"));
+    assert_eq!(files(&place.path("single")), written);
+}
+
+#[test]
+fn what_cannot_be_validated_says_so() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    let refusal = |args: &str| {
+        let outcome = place.run(&format!("provision validate trace -o validation {args}"));
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        outcome.stderr
+    };
+    insta::assert_snapshot!(refusal("--job-nodes 80"), @"
+    error: the chained jobs need 80 nodes, and the cluster never has more than 76
+
+    hint: give fewer with `--job-nodes`
+    ");
+    insta::assert_snapshot!(refusal("--start-time 2023-03-08"), @"
+    error: no window of 5 days fits between its beginning and the last submission
+
+    hint: give an earlier `--start-time`, or a shorter `provision.workload_len`
+    ");
+    insta::assert_snapshot!(refusal("--start-time 2023-02-01"), @"
+    error: the first window begins before the trace shows what runs
+
+    hint: give a later `--start-time`
+    ");
+    insta::assert_snapshot!(refusal("--end-time later"), @"
+    error: `--end-time later` is no date
+
+    hint: write `2022-11-10`, or `2022-11-10T12:00`
+    ");
+    insta::assert_snapshot!(refusal("--cost-ratio 0"), @"
+    error: cannot use the configuration
+      caused by: `provision.cost_ratio` must be between 0.01 and 100, got 0
+
+    hint: `poolcast config` explains every key
+    ");
+    place.write("short.yaml", "provision: {workload_len: 2}");
+    insta::assert_snapshot!(refusal("-c short.yaml"), @"
+    error: cannot use `short.yaml`
+      caused by: `provision.warmup_len` is not below `provision.workload_len`
+
+    hint: the chained job is submitted while other jobs are
+    ");
+    place.write("long.yaml", "provision: {job_limit: 60, job_length: 90}");
+    insta::assert_snapshot!(refusal("-c long.yaml"), @"
+    error: cannot use `long.yaml`
+      caused by: `provision.job_length` must be between 1 and 60, got 90
+
+    hint: `poolcast config` explains every key
+    ");
+    assert!(!place.path("validation").exists());
+}

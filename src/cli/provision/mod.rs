@@ -2,11 +2,13 @@
 
 mod replay;
 mod trace;
+mod validate;
 
 use clap::{Args, Subcommand};
 
 pub use replay::ProvisionReplayArgs;
 pub use trace::ProvisionTraceArgs;
+pub use validate::ProvisionValidateArgs;
 
 /// Arguments of `provision`.
 #[derive(Debug, Args)]
@@ -33,4 +35,11 @@ pub enum ProvisionStep {
     /// Example: poolcast provision replay trace --since 2022-11-01
     #[command(verbatim_doc_comment)]
     Replay(ProvisionReplayArgs),
+    /// Compare ways to choose the moment at which a chained job's successor is submitted
+    ///
+    /// In window after window of a simulated trace, a job of a chain comes to the queue, and each policy submits its successor: when the job has ended (reactive), by the last waits, by a bound on the waits of like jobs, by the time limits of all others, or by a forecast that draws their run times from jobs that have ended. The table has how long nothing ran, how long both did, and the best in hindsight. Forecasts of waits that jobs of the trace really had stand below.
+    ///
+    /// Example: poolcast provision validate trace -o validation --start-time 2023-03-01
+    #[command(verbatim_doc_comment)]
+    Validate(ProvisionValidateArgs),
 }

@@ -1,7 +1,9 @@
 //! The steps of `poolcast provision`: a file each.
 
 mod replay;
+mod slurm_keys;
 mod trace;
+mod validate;
 
 use anyhow::Result;
 
@@ -12,5 +14,6 @@ pub fn run(step: &ProvisionStep) -> Result<u8> {
     match step {
         ProvisionStep::Trace(args) => trace::run(args),
         ProvisionStep::Replay(args) => replay::run(args),
+        ProvisionStep::Validate(args) => validate::run(args),
     }
 }

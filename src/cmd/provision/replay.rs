@@ -3,17 +3,18 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use serde::Serialize;
 
+use super::slurm_keys::{moment_of_key, slurm_replay};
 use crate::cli::ProvisionReplayArgs;
 use crate::cmd::flags::{flag, flags};
 use crate::cmd::text;
 use crate::config::{Config, NodeCount, ProvisionConfig, SchedulerKind};
 use crate::error::{EXIT_DONE, hinted};
 use crate::provision::replay::{
-    DatedNodes, PublishedFiles, ReplayComparison, ReplayedTrace, SlurmReplay, compare_starts,
-    replay_published, replay_slurm,
+    DatedNodes, PublishedFiles, ReplayComparison, ReplayedTrace, compare_starts, replay_published,
+    replay_slurm,
 };
 use crate::provision::trace::{JobTrace, TraceZone};
 use crate::{files, output};
@@ -58,15 +59,10 @@ pub(super) fn run(args: &ProvisionReplayArgs) -> Result<u8> {
 }
 
 fn since_s(args: &ProvisionReplayArgs, zone: &TraceZone) -> Result<i64> {
-    let Some(since) = &args.since else {
-        return Ok(i64::MIN);
-    };
-    zone.moment_s(since).with_context(|| {
-        hinted(
-            format!("`--since {since}` is no date"),
-            "write `2022-11-10`, or `2022-11-10T12:00`",
-        )
-    })
+    match &args.since {
+        None => Ok(i64::MIN),
+        Some(since) => moment_of_key("--since", since, zone),
+    }
 }
 
 fn refuse_published_files(args: &ProvisionReplayArgs) -> Result<()> {
@@ -106,40 +102,6 @@ fn simulate_published(
 
 /// How many nodes the published scheduler has where its files say none.
 const PUBLISHED_NODES: u32 = 88;
-
-/// What the configuration says, in seconds.
-fn slurm_replay(provision: &ProvisionConfig, zone: &TraceZone) -> Result<SlurmReplay> {
-    let mut nodes = Vec::new();
-    match &provision.nodes {
-        None => {}
-        Some(NodeCount::Number(number)) => nodes.push(DatedNodes {
-            from_s: 0,
-            nodes: *number,
-        }),
-        Some(NodeCount::Dated(steps)) => {
-            for (date, number) in steps {
-                let from_s = zone.moment_s(date);
-                let from_s = from_s.with_context(|| format!("`{date}` is no date"))?;
-                nodes.push(DatedNodes {
-                    from_s,
-                    nodes: *number,
-                });
-            }
-            nodes.sort_by_key(|step| step.from_s);
-        }
-    }
-    Ok(SlurmReplay {
-        nodes,
-        max_jobs_per_user: provision.max_jobs_per_user,
-        bf_interval_s: provision.bf_interval.into(),
-        bf_resolution_s: provision.bf_resolution.into(),
-        bf_window_s: i64::from(provision.bf_window) * 60,
-        bf_max_job_test: provision.bf_max_job_test,
-        priority_weight_age: provision.priority_weight_age.into(),
-        priority_weight_job_size: provision.priority_weight_job_size.into(),
-        priority_max_age_s: i64::from(provision.priority_max_age) * 86_400,
-    })
-}
 
 /// Writes `ID<TAB>2023-03-01T00:00:00<TAB>0` for each job that started, by when they were submitted.
 fn write_starts(path: &Path, trace: &JobTrace, replayed: &ReplayedTrace) -> Result<()> {

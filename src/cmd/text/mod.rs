@@ -12,3 +12,4 @@ pub(super) mod replay;
 pub(super) mod tensors;
 pub(super) mod trace;
 pub(super) mod trials;
+pub(super) mod validation;

@@ -1,12 +1,12 @@
 //! What a simulated scheduler made of a trace.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::provision::scheduler::SimulatedRun;
 use crate::provision::trace::TraceJob;
 
 /// How many nodes there are from a moment on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatedNodes {
     /// The moment, epoch seconds.
     pub from_s: i64,
@@ -76,7 +76,7 @@ impl ReplayedTrace {
 }
 
 /// How long jobs may run that have no limit of their own: as long as any other may, or has run.
-pub(super) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
+pub(in crate::provision) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
     let mut longest_s = 60;
     for job in jobs {
         longest_s = longest_s.max(job.limit_s.unwrap_or(0));
@@ -88,7 +88,7 @@ pub(super) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
 }
 
 /// Numbers users from 0 on, in the order of their first job.
-pub(super) fn number_users(jobs: &[TraceJob]) -> (Vec<u32>, usize) {
+pub(in crate::provision) fn number_users(jobs: &[TraceJob]) -> (Vec<u32>, usize) {
     let mut known = std::collections::HashMap::new();
     let mut numbers = Vec::with_capacity(jobs.len());
     for job in jobs {

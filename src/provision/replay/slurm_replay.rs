@@ -1,85 +1,29 @@
-//! Slurm, as it works: nodes that came and went, users' limits, jobs that are cancelled while they
-//! wait or become eligible after their submission, and what ran and waited at the beginning.
+//! A trace, simulated by Slurm's scheduler as it works.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
-use super::found_capacity::found_capacity;
-use super::replayed_trace::{DatedNodes, ReplayedTrace, longest_limit_s, number_users};
-use crate::provision::scheduler::{
-    CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster,
-};
-use crate::provision::trace::{JobFate, JobTrace, TraceJob, busiest_users};
-
-/// How the scheduler of a cluster is set. Spans are seconds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SlurmReplay {
-    /// How many nodes there are, from when on; empty: as the trace shows.
-    pub nodes: Vec<DatedNodes>,
-    /// How many jobs of one user may run at once; `None`: as the trace shows, 0: any number.
-    pub max_jobs_per_user: Option<u32>,
-    /// `bf_interval`.
-    pub bf_interval_s: i64,
-    /// `bf_resolution`.
-    pub bf_resolution_s: i64,
-    /// `bf_window`.
-    pub bf_window_s: i64,
-    /// `bf_max_job_test`.
-    pub bf_max_job_test: usize,
-    /// `PriorityWeightAge`.
-    pub priority_weight_age: i64,
-    /// `PriorityWeightJobSize`.
-    pub priority_weight_job_size: i64,
-    /// `PriorityMaxAge`.
-    pub priority_max_age_s: i64,
-}
+use super::replayed_trace::ReplayedTrace;
+use super::slurm_world::{SlurmReplay, SlurmWorld};
+use crate::provision::scheduler::NEVER;
+use crate::provision::trace::JobTrace;
 
 /// Replays `trace`.
 ///
 /// # Errors
 /// Fails for a trace that tells no number of nodes where none is given.
 pub fn replay_slurm(trace: &JobTrace, replay: &SlurmReplay) -> Result<ReplayedTrace> {
-    let nodes = if replay.nodes.is_empty() {
-        found_capacity(trace)
-    } else {
-        replay.nodes.clone()
-    };
-    ensure!(
-        !nodes.is_empty(),
-        "no job of the trace has a start and an end, so it shows no number of nodes: give `--nodes`"
-    );
-
-    let begin_s = begin_s(&trace.jobs);
-    let settings = replay.settings(trace, &nodes, begin_s);
-    let most_nodes = settings.most_nodes();
-    let (users, user_count) = number_users(&trace.jobs);
-    let longest_s = longest_limit_s(&trace.jobs);
-    let mut replayed = ReplayedTrace::empty(&trace.jobs, begin_s, nodes);
-    replayed.max_jobs_per_user = settings.max_jobs_per_user;
-
-    let (mut entries, mut running) = (Vec::new(), Vec::new());
-    for (place, job) in trace.jobs.iter().enumerate() {
-        let entry = queue_job(job, users[place], longest_s, begin_s);
-        if has_left(job, begin_s) {
-            continue;
-        }
-        match job.start_s.filter(|start_s| *start_s <= begin_s) {
-            Some(start_s) => running.push((entry, start_s)),
-            None if job.nodes > most_nodes => replayed.too_large += 1,
-            None => entries.push((entry, place)),
-        }
-    }
-    entries.sort_by_key(|(job, place)| (job.enter, *place));
-    let jobs: Vec<QueueJob> = entries.iter().map(|(job, _)| *job).collect();
-
-    let mut cluster = SimulatedCluster::new(&settings, &jobs, user_count);
-    for (job, start_s) in &running {
-        cluster.add_running(job, *start_s);
-    }
-    replayed.running_at_begin = running.len();
-    replayed.excess_nodes = (-cluster.free_nodes()).max(0) as u32;
+    let world = SlurmWorld::new(trace, replay)?;
+    let mut cluster = world.cluster();
+    let excess_nodes = (-cluster.free_nodes()).max(0) as u32;
     cluster.run_until(NEVER - 1);
 
-    for (run, (_, place)) in cluster.runs().iter().zip(&entries) {
+    let begin_s = world.settings.begin;
+    let mut replayed = ReplayedTrace::empty(&trace.jobs, begin_s, world.nodes.clone());
+    replayed.max_jobs_per_user = world.settings.max_jobs_per_user;
+    replayed.too_large = world.too_large;
+    replayed.running_at_begin = world.running.len();
+    replayed.excess_nodes = excess_nodes;
+    for (run, place) in cluster.runs().iter().zip(&world.places) {
         let start_s = run.start.unwrap_or(begin_s);
         let wait_s = start_s - trace.jobs[*place].submit_s;
         replayed.take(*place, *run, trace.zone.wall_s(start_s), wait_s);
@@ -87,79 +31,11 @@ pub fn replay_slurm(trace: &JobTrace, replay: &SlurmReplay) -> Result<ReplayedTr
     Ok(replayed)
 }
 
-/// The first end of a run: an export has all jobs that ran then, but not those that had ended
-/// before. Without an end, the first submission.
-fn begin_s(jobs: &[TraceJob]) -> i64 {
-    let ran = jobs.iter().filter(|job| job.fate == JobFate::Ended);
-    let first_end_s = ran.filter_map(|job| job.end_s).min();
-    first_end_s.unwrap_or_else(|| jobs.first().map_or(0, |job| job.submit_s))
-}
-
-/// Whether a job was gone when the simulation begins.
-fn has_left(job: &TraceJob, begin_s: i64) -> bool {
-    let has_times = job.start_s.is_some() || job.fate == JobFate::Cancelled;
-    has_times && job.end_s.is_some_and(|end_s| end_s <= begin_s)
-}
-
-fn queue_job(job: &TraceJob, user: u32, longest_s: i64, begin_s: i64) -> QueueJob {
-    let limit_s = job.limit_s.unwrap_or(longest_s);
-    let cancel = match job.fate {
-        JobFate::Cancelled => job.end_s.unwrap_or(NEVER),
-        JobFate::Pending | JobFate::Running | JobFate::Ended => NEVER,
-    };
-    // A job that was cancelled while it waited is taken for one that fails at once.
-    let run_s = match job.fate {
-        JobFate::Ended => job.run_s.unwrap_or(limit_s),
-        JobFate::Pending | JobFate::Running => limit_s,
-        JobFate::Cancelled => 0,
-    };
-    QueueJob {
-        enter: job.eligible_s.max(begin_s),
-        since: job.eligible_s,
-        cancel,
-        run: run_s.max(1),
-        limit: limit_s.max(1),
-        nodes: job.nodes,
-        user,
-    }
-}
-
-impl SlurmReplay {
-    fn settings(&self, trace: &JobTrace, nodes: &[DatedNodes], begin_s: i64) -> SchedulerSettings {
-        let step = |(number, dated): (usize, &DatedNodes)| CapacityStep {
-            // What comes before the first step has as many nodes.
-            from: if number == 0 {
-                dated.from_s.min(begin_s)
-            } else {
-                dated.from_s
-            },
-            nodes: dated.nodes,
-        };
-        let max_jobs_per_user = match self.max_jobs_per_user {
-            None => busiest_users(&trace.jobs).likely_limit(),
-            given => given.filter(|most| *most > 0),
-        };
-        SchedulerSettings {
-            begin: begin_s,
-            capacity: nodes.iter().enumerate().map(step).collect(),
-            // Jobs of users who are not known would be those of one.
-            max_jobs_per_user: max_jobs_per_user
-                .filter(|_| trace.jobs.iter().all(|job| job.user != 0)),
-            backfill_interval: self.bf_interval_s,
-            slot: self.bf_resolution_s,
-            slots: (self.bf_window_s / self.bf_resolution_s).max(1) as u32,
-            max_job_test: self.bf_max_job_test,
-            age_weight: self.priority_weight_age,
-            max_age: self.priority_max_age_s,
-            size_weight: self.priority_weight_job_size,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::replayed_trace::DatedNodes;
     use super::*;
-    use crate::provision::trace::{JobNumber, TraceSummary, TraceZone};
+    use crate::provision::trace::{JobFate, JobNumber, TraceJob, TraceSummary, TraceZone};
 
     fn settings(nodes: &[(i64, u32)]) -> SlurmReplay {
         let dated = |(from_s, nodes): &(i64, u32)| DatedNodes {

@@ -7,4 +7,4 @@ mod simulated_cluster;
 
 pub use queue_job::{NEVER, QueueJob};
 pub use settings::{CapacityStep, SchedulerSettings};
-pub use simulated_cluster::{SimulatedCluster, SimulatedRun};
+pub use simulated_cluster::{AddedJob, SimulatedCluster, SimulatedRun};

@@ -1,0 +1,52 @@
+//! The keys that say how a Slurm cluster is set, in the units of the simulation.
+
+use anyhow::{Context as _, Result};
+
+use crate::config::{NodeCount, ProvisionConfig};
+use crate::error::hinted;
+use crate::provision::replay::{DatedNodes, SlurmReplay};
+use crate::provision::trace::TraceZone;
+
+/// The moment that the option or key `name` gives as `text`, epoch seconds.
+pub(super) fn moment_of_key(name: &str, text: &str, zone: &TraceZone) -> Result<i64> {
+    zone.moment_s(text).with_context(|| {
+        hinted(
+            format!("`{name} {text}` is no date"),
+            "write `2022-11-10`, or `2022-11-10T12:00`",
+        )
+    })
+}
+
+/// What the configuration says, in seconds.
+pub(super) fn slurm_replay(provision: &ProvisionConfig, zone: &TraceZone) -> Result<SlurmReplay> {
+    let mut nodes = Vec::new();
+    match &provision.nodes {
+        None => {}
+        Some(NodeCount::Number(number)) => nodes.push(DatedNodes {
+            from_s: 0,
+            nodes: *number,
+        }),
+        Some(NodeCount::Dated(steps)) => {
+            for (date, number) in steps {
+                let from_s = zone.moment_s(date);
+                let from_s = from_s.with_context(|| format!("`{date}` is no date"))?;
+                nodes.push(DatedNodes {
+                    from_s,
+                    nodes: *number,
+                });
+            }
+            nodes.sort_by_key(|step| step.from_s);
+        }
+    }
+    Ok(SlurmReplay {
+        nodes,
+        max_jobs_per_user: provision.max_jobs_per_user,
+        bf_interval_s: provision.bf_interval.into(),
+        bf_resolution_s: provision.bf_resolution.into(),
+        bf_window_s: i64::from(provision.bf_window) * 60,
+        bf_max_job_test: provision.bf_max_job_test,
+        priority_weight_age: provision.priority_weight_age.into(),
+        priority_weight_job_size: provision.priority_weight_job_size.into(),
+        priority_max_age_s: i64::from(provision.priority_max_age) * 86_400,
+    })
+}

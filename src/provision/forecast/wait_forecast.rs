@@ -1,0 +1,325 @@
+//! How long a job would wait in a queue, as simulations with drawn run times have it.
+
+use rand::Rng as _;
+use rand::seq::SliceRandom as _;
+use rand_chacha::ChaCha8Rng;
+
+use super::queue_moment::{QueueMoment, SeenRun, SeenWait};
+use super::run_history::RunHistory;
+use crate::provision::scheduler::{
+    CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster,
+};
+use crate::seed;
+
+/// How waits are forecast.
+#[derive(Debug, Clone)]
+pub struct WaitForecast {
+    /// How the scheduler decides.
+    pub settings: SchedulerSettings,
+    /// How many times run times are drawn.
+    pub draws: usize,
+    /// What they are drawn from.
+    pub seed: u64,
+}
+
+/// Which waits matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitSpan {
+    /// Longer waits are as long as this one, seconds.
+    pub most_s: i64,
+    /// Whether waits are as long as this is asked, seconds.
+    pub reached_s: i64,
+    /// If so many draws are all shorter, no more are made.
+    pub fewest_draws: usize,
+}
+
+impl WaitSpan {
+    /// All waits of up to `most_s` seconds.
+    pub fn up_to(most_s: i64) -> WaitSpan {
+        WaitSpan {
+            most_s,
+            reached_s: 0,
+            fewest_draws: usize::MAX,
+        }
+    }
+
+    /// Waits that reach `reached_s` with a quantile of `quantile` or lower: with more draws than
+    /// these, all of them shorter, it is hardly ever that long.
+    pub fn reaching(reached_s: i64, most_s: i64, quantile: f64) -> WaitSpan {
+        WaitSpan {
+            most_s,
+            reached_s,
+            fewest_draws: (MISSED.ln() / quantile.ln()).ceil().min(1e6) as usize,
+        }
+    }
+}
+
+/// How seldom a quantile may be taken to be shorter though it is not.
+const MISSED: f64 = 0.003;
+
+/// Run times of the jobs at a moment, for each draw.
+struct DrawnRuns {
+    /// `[jobs][draws]`, those that run first, then those that wait.
+    runs_s: Vec<Vec<i64>>,
+}
+
+impl WaitForecast {
+    /// How long `job` would wait if it were submitted at the moment of `queue`, seconds, in ascending
+    /// order: a wait for each draw. `span` says which waits matter.
+    pub fn waits_s(
+        &self,
+        queue: &QueueMoment,
+        history: &RunHistory,
+        job: &SeenWait,
+        span: WaitSpan,
+    ) -> Vec<i64> {
+        let settings = self.settings_at(queue);
+        let drawn = self.draw_runs(queue, history);
+        let mut waits_s = Vec::with_capacity(self.draws);
+        let mut has_reached = false;
+        for draw in 0..self.draws {
+            if !has_reached && draw >= span.fewest_draws {
+                break;
+            }
+            let run_s = |place: usize| drawn.runs_s[place][draw];
+            let wait_s = simulated_wait_s(&settings, queue, job, span.most_s, run_s);
+            has_reached |= wait_s >= span.reached_s;
+            waits_s.push(wait_s);
+        }
+        waits_s.sort_unstable();
+        waits_s
+    }
+
+    /// How long `job` would wait if all jobs ran to their limits, as `squeue --start` has it; at most
+    /// `most_s`.
+    pub fn wait_by_limits_s(&self, queue: &QueueMoment, job: &SeenWait, most_s: i64) -> i64 {
+        let running = queue.running.iter().map(|run| run.limit_s);
+        let waiting = queue.waiting.iter().map(|wait| wait.limit_s);
+        let limits_s: Vec<i64> = running.chain(waiting).collect();
+        let settings = self.settings_at(queue);
+        simulated_wait_s(&settings, queue, job, most_s, |place| limits_s[place])
+    }
+
+    /// What comes later of nodes is not known at a moment.
+    fn settings_at(&self, queue: &QueueMoment) -> SchedulerSettings {
+        SchedulerSettings {
+            begin: queue.now_s,
+            capacity: vec![CapacityStep {
+                from: queue.now_s,
+                nodes: queue.nodes,
+            }],
+            ..self.settings.clone()
+        }
+    }
+
+    fn draw_runs(&self, queue: &QueueMoment, history: &RunHistory) -> DrawnRuns {
+        let mut generator = seed::generator(self.seed, "run times", &[queue.now_s]);
+        let mut runs_s = Vec::with_capacity(queue.running.len() + queue.waiting.len());
+        for run in &queue.running {
+            let elapsed_s = queue.now_s - run.start_s;
+            let likely = match run.end_s {
+                Some(end_s) => vec![end_s - run.start_s],
+                None => history.likely_runs_s(run.user, run.limit_s, elapsed_s),
+            };
+            runs_s.push(spread_draws(&likely, self.draws, &mut generator));
+        }
+        for wait in &queue.waiting {
+            let likely = history.likely_runs_s(wait.user, wait.limit_s, 0);
+            runs_s.push(spread_draws(&likely, self.draws, &mut generator));
+        }
+        DrawnRuns { runs_s }
+    }
+}
+
+/// `draws` values of `sorted`, in any order: one of each part of it, where it is cut into as many.
+/// They are spread more evenly than independent ones (Latin hypercube sampling).
+fn spread_draws(sorted: &[i64], draws: usize, generator: &mut ChaCha8Rng) -> Vec<i64> {
+    let mut drawn = Vec::with_capacity(draws);
+    for part in 0..draws {
+        let place = (part as f64 + generator.random::<f64>()) / draws as f64;
+        let place = (place * sorted.len() as f64) as usize;
+        drawn.push(sorted[place.min(sorted.len() - 1)]);
+    }
+    drawn.shuffle(generator);
+    drawn
+}
+
+/// How long `job` waits, at most `most_s`; `run_s` is how long each job of `queue` runs in all, those
+/// that run first.
+fn simulated_wait_s(
+    settings: &SchedulerSettings,
+    queue: &QueueMoment,
+    job: &SeenWait,
+    most_s: i64,
+    run_s: impl Fn(usize) -> i64,
+) -> i64 {
+    let now_s = queue.now_s;
+    let entry = |wait: &SeenWait, run_s: i64| QueueJob {
+        enter: now_s,
+        since: wait.since_s,
+        cancel: NEVER,
+        run: run_s.max(1),
+        limit: wait.limit_s,
+        nodes: wait.nodes,
+        user: wait.user,
+    };
+    let mut jobs = Vec::with_capacity(queue.waiting.len() + 1);
+    for (number, wait) in queue.waiting.iter().enumerate() {
+        jobs.push(entry(wait, run_s(queue.running.len() + number)));
+    }
+    let mut users = job.user;
+    for wait in &queue.waiting {
+        users = users.max(wait.user);
+    }
+    for run in &queue.running {
+        users = users.max(run.user);
+    }
+
+    let mut cluster = SimulatedCluster::new(settings, &jobs, users as usize + 1);
+    for (number, run) in queue.running.iter().enumerate() {
+        cluster.add_running(&running_job(run, run_s(number), now_s), run.start_s);
+    }
+    let asked = cluster.submit(&entry(job, job.limit_s));
+    let start_s = cluster.run_until_start(asked, now_s.saturating_add(most_s));
+    start_s.map_or(most_s, |start_s| start_s - now_s)
+}
+
+fn running_job(run: &SeenRun, run_s: i64, now_s: i64) -> QueueJob {
+    QueueJob {
+        enter: run.start_s,
+        since: run.start_s,
+        cancel: NEVER,
+        // It has not ended yet.
+        run: run_s.max(now_s + 1 - run.start_s),
+        limit: run.limit_s,
+        nodes: run.nodes,
+        user: run.user,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provision::forecast::EndedRun;
+
+    const HOUR_S: i64 = 3600;
+
+    fn forecast() -> WaitForecast {
+        WaitForecast {
+            settings: SchedulerSettings {
+                begin: 0,
+                capacity: vec![CapacityStep { from: 0, nodes: 9 }],
+                max_jobs_per_user: None,
+                backfill_interval: 60,
+                slot: 600,
+                slots: 288,
+                max_job_test: 100,
+                age_weight: 7000,
+                max_age: 7 * 86_400,
+                size_weight: 100,
+            },
+            draws: 40,
+            seed: 1,
+        }
+    }
+
+    /// Two nodes: one job has had them for an hour, and another one waits for them.
+    fn queue() -> QueueMoment {
+        let run = SeenRun {
+            start_s: 9 * HOUR_S,
+            limit_s: 10 * HOUR_S,
+            nodes: 2,
+            user: 1,
+            end_s: None,
+        };
+        let wait = SeenWait {
+            since_s: 9 * HOUR_S,
+            limit_s: 20 * HOUR_S,
+            nodes: 2,
+            user: 2,
+        };
+        QueueMoment {
+            now_s: 10 * HOUR_S,
+            nodes: 2,
+            running: vec![run],
+            waiting: vec![wait],
+        }
+    }
+
+    fn successor() -> SeenWait {
+        SeenWait {
+            since_s: 10 * HOUR_S,
+            limit_s: HOUR_S,
+            nodes: 1,
+            user: 3,
+        }
+    }
+
+    fn ended(user: u32, limit_h: i64, run_h: i64) -> impl Iterator<Item = EndedRun> {
+        let run = EndedRun {
+            user,
+            limit_s: limit_h * HOUR_S,
+            run_s: run_h * HOUR_S,
+        };
+        std::iter::repeat_n(run, 20)
+    }
+
+    #[test]
+    fn jobs_run_as_like_ones_did() {
+        // The runs of the user that are shorter than the hour that has passed are none of the job's.
+        let runs = ended(1, 10, 3)
+            .chain(ended(1, 10, 0))
+            .chain(ended(7, 18, 5));
+        let history = RunHistory::of(runs);
+        let span = WaitSpan::up_to(100 * HOUR_S);
+        let waits_s = forecast().waits_s(&queue(), &history, &successor(), span);
+        assert_eq!(waits_s.len(), 40);
+        for wait_s in waits_s {
+            assert!((7 * HOUR_S..=7 * HOUR_S + 60).contains(&wait_s), "{wait_s}");
+        }
+
+        let by_limits_s = forecast().wait_by_limits_s(&queue(), &successor(), 100 * HOUR_S);
+        assert!(
+            (29 * HOUR_S..=29 * HOUR_S + 600).contains(&by_limits_s),
+            "{by_limits_s}"
+        );
+        // Without a history, that is all that is known.
+        let unknown = RunHistory::default();
+        let waits_s = forecast().waits_s(&queue(), &unknown, &successor(), span);
+        assert_eq!(waits_s, [by_limits_s; 40]);
+    }
+
+    #[test]
+    fn what_is_known_of_the_own_job_counts() {
+        let mut queue = queue();
+        queue.waiting.clear();
+        queue.running[0].end_s = Some(12 * HOUR_S);
+        let span = WaitSpan::up_to(100 * HOUR_S);
+        let waits_s = forecast().waits_s(&queue, &RunHistory::default(), &successor(), span);
+        assert_eq!(waits_s, [2 * HOUR_S; 40]);
+    }
+
+    #[test]
+    fn clear_answers_take_few_draws() {
+        let history = RunHistory::of(ended(1, 10, 3).chain(ended(2, 18, 5)));
+        let clear = WaitSpan::reaching(9 * HOUR_S, 10 * HOUR_S, 0.5);
+        assert_eq!(clear.fewest_draws, 9);
+        assert_eq!(
+            forecast()
+                .waits_s(&queue(), &history, &successor(), clear)
+                .len(),
+            9
+        );
+        let reached = WaitSpan::reaching(7 * HOUR_S, 7 * HOUR_S, 0.5);
+        let waits_s = forecast().waits_s(&queue(), &history, &successor(), reached);
+        assert_eq!(waits_s, [7 * HOUR_S; 40], "no longer than asked for");
+    }
+
+    #[test]
+    fn draws_are_spread_over_what_was_seen() {
+        let mut generator = seed::generator(1, "draws", &[]);
+        let mut drawn = spread_draws(&[1, 2, 3, 4], 8, &mut generator);
+        drawn.sort_unstable();
+        assert_eq!(drawn, [1, 1, 2, 2, 3, 3, 4, 4]);
+    }
+}

@@ -1,0 +1,181 @@
+//! Slurm, as it works: nodes that came and went, users' limits, jobs that are cancelled while they
+//! wait or become eligible after their submission, and what ran and waited at the beginning.
+
+use anyhow::{Result, ensure};
+
+use super::found_capacity::found_capacity;
+use super::replayed_trace::{DatedNodes, longest_limit_s, number_users};
+use crate::provision::scheduler::{
+    CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster,
+};
+use crate::provision::trace::{JobFate, JobTrace, TraceJob, busiest_users};
+
+/// How the scheduler of a cluster is set. Spans are seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlurmReplay {
+    /// How many nodes there are, from when on; empty: as the trace shows.
+    pub nodes: Vec<DatedNodes>,
+    /// How many jobs of one user may run at once; `None`: as the trace shows, 0: any number.
+    pub max_jobs_per_user: Option<u32>,
+    /// `bf_interval`.
+    pub bf_interval_s: i64,
+    /// `bf_resolution`.
+    pub bf_resolution_s: i64,
+    /// `bf_window`.
+    pub bf_window_s: i64,
+    /// `bf_max_job_test`.
+    pub bf_max_job_test: usize,
+    /// `PriorityWeightAge`.
+    pub priority_weight_age: i64,
+    /// `PriorityWeightJobSize`.
+    pub priority_weight_job_size: i64,
+    /// `PriorityMaxAge`.
+    pub priority_max_age_s: i64,
+}
+
+/// The cluster of a trace and all that comes to it, ready to be simulated. Moments are epoch
+/// seconds.
+#[derive(Debug)]
+pub struct SlurmWorld {
+    /// How the scheduler decides.
+    pub settings: SchedulerSettings,
+    /// The jobs that come to it, in the order in which they enter the queue.
+    pub jobs: Vec<QueueJob>,
+    /// Where they stand in the trace.
+    pub places: Vec<usize>,
+    /// The jobs that run at the beginning, and when they started.
+    pub running: Vec<(QueueJob, i64)>,
+    /// How many users there are. They are numbered below that; the number itself is of whoever submits
+    /// more.
+    pub users: usize,
+    /// How many nodes there are, from when on.
+    pub nodes: Vec<DatedNodes>,
+    /// Jobs that need more nodes than there ever are, which are left out.
+    pub too_large: usize,
+}
+
+impl SlurmWorld {
+    /// The cluster of `trace`.
+    ///
+    /// # Errors
+    /// Fails for a trace that tells no number of nodes where none is given.
+    pub fn new(trace: &JobTrace, replay: &SlurmReplay) -> Result<SlurmWorld> {
+        let nodes = if replay.nodes.is_empty() {
+            found_capacity(trace)
+        } else {
+            replay.nodes.clone()
+        };
+        ensure!(
+            !nodes.is_empty(),
+            "no job of the trace has a start and an end, so it shows no number of nodes: give `--nodes`"
+        );
+
+        let begin_s = begin_s(&trace.jobs);
+        let settings = replay.settings(trace, &nodes, begin_s);
+        let most_nodes = settings.most_nodes();
+        let (user_numbers, users) = number_users(&trace.jobs);
+        let longest_s = longest_limit_s(&trace.jobs);
+
+        let (mut entries, mut running, mut too_large) = (Vec::new(), Vec::new(), 0);
+        for (place, job) in trace.jobs.iter().enumerate() {
+            let entry = queue_job(job, user_numbers[place], longest_s, begin_s);
+            if has_left(job, begin_s) {
+                continue;
+            }
+            match job.start_s.filter(|start_s| *start_s <= begin_s) {
+                Some(start_s) => running.push((entry, start_s)),
+                None if job.nodes > most_nodes => too_large += 1,
+                None => entries.push((entry, place)),
+            }
+        }
+        entries.sort_by_key(|(job, place)| (job.enter, *place));
+        let (jobs, places) = entries.into_iter().unzip();
+        Ok(SlurmWorld {
+            settings,
+            jobs,
+            places,
+            running,
+            users,
+            nodes,
+            too_large,
+        })
+    }
+
+    /// The cluster at its beginning.
+    pub fn cluster(&self) -> SimulatedCluster<'_> {
+        let mut cluster = SimulatedCluster::new(&self.settings, &self.jobs, self.users + 1);
+        for (job, start_s) in &self.running {
+            cluster.add_running(job, *start_s);
+        }
+        cluster
+    }
+}
+
+/// The first end of a run: an export has all jobs that ran then, but not those that had ended
+/// before. Without an end, the first submission.
+fn begin_s(jobs: &[TraceJob]) -> i64 {
+    let ran = jobs.iter().filter(|job| job.fate == JobFate::Ended);
+    let first_end_s = ran.filter_map(|job| job.end_s).min();
+    first_end_s.unwrap_or_else(|| jobs.first().map_or(0, |job| job.submit_s))
+}
+
+/// Whether a job was gone when the simulation begins.
+fn has_left(job: &TraceJob, begin_s: i64) -> bool {
+    let has_times = job.start_s.is_some() || job.fate == JobFate::Cancelled;
+    has_times && job.end_s.is_some_and(|end_s| end_s <= begin_s)
+}
+
+fn queue_job(job: &TraceJob, user: u32, longest_s: i64, begin_s: i64) -> QueueJob {
+    let limit_s = job.limit_s.unwrap_or(longest_s);
+    let cancel = match job.fate {
+        JobFate::Cancelled => job.end_s.unwrap_or(NEVER),
+        JobFate::Pending | JobFate::Running | JobFate::Ended => NEVER,
+    };
+    // A job that was cancelled while it waited is taken for one that fails at once.
+    let run_s = match job.fate {
+        JobFate::Ended => job.run_s.unwrap_or(limit_s),
+        JobFate::Pending | JobFate::Running => limit_s,
+        JobFate::Cancelled => 0,
+    };
+    QueueJob {
+        enter: job.eligible_s.max(begin_s),
+        since: job.eligible_s,
+        cancel,
+        run: run_s.max(1),
+        limit: limit_s.max(1),
+        nodes: job.nodes,
+        user,
+    }
+}
+
+impl SlurmReplay {
+    fn settings(&self, trace: &JobTrace, nodes: &[DatedNodes], begin_s: i64) -> SchedulerSettings {
+        let step = |(number, dated): (usize, &DatedNodes)| CapacityStep {
+            // What comes before the first step has as many nodes.
+            from: if number == 0 {
+                dated.from_s.min(begin_s)
+            } else {
+                dated.from_s
+            },
+            nodes: dated.nodes,
+        };
+        let max_jobs_per_user = match self.max_jobs_per_user {
+            None => busiest_users(&trace.jobs).likely_limit(),
+            given => given.filter(|most| *most > 0),
+        };
+        SchedulerSettings {
+            begin: begin_s,
+            capacity: nodes.iter().enumerate().map(step).collect(),
+            // Jobs of users who are not known would be those of one.
+            max_jobs_per_user: max_jobs_per_user
+                .filter(|_| trace.jobs.iter().all(|job| job.user != 0)),
+            backfill_interval: self.bf_interval_s,
+            slot: self.bf_resolution_s,
+            slots: (self.bf_window_s / self.bf_resolution_s).max(1) as u32,
+            max_job_test: self.bf_max_job_test,
+            age_weight: self.priority_weight_age,
+            max_age: self.priority_max_age_s,
+            size_weight: self.priority_weight_job_size,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What policies came to on some windows.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::block_draws::{BlockDraws, DrawnInterval};
+use super::window::{SuccessorStart, WindowOutcome};
+use crate::provision::quantile::mean;
+
+/// Up to which interruption of the reactive policy, hours, a window's load counts as light, and as
+/// medium.
+const LOADS_H: [(&str, f64); 3] = [("light", 2.0), ("medium", 12.0), ("heavy", f64::INFINITY)];
+
+/// Gaps between a predecessor's end and its successor's start, on some windows; hours, on average.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GapScores {
+    /// Which windows.
+    pub name: String,
+    /// How many.
+    pub windows: usize,
+    /// How long nothing ran.
+    pub interruption_h: f64,
+    /// How long both ran.
+    pub overlap_h: f64,
+    /// The sum of both.
+    pub gap_h: f64,
+    /// The share of windows without an interruption.
+    pub uninterrupted: f64,
+}
+
+/// A policy on all windows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PolicyScores {
+    /// Its name.
+    pub policy: String,
+    /// On all windows.
+    pub all: GapScores,
+    /// By how much its gap is smaller than that of the reactive policy, hours.
+    pub gap_saved_h: Option<DrawnInterval>,
+    /// By which share its interruption is smaller.
+    pub interruption_saved: Option<DrawnInterval>,
+    /// By the load that the reactive policy meets.
+    pub loads: Vec<GapScores>,
+    /// By the month in which the windows begin, in local time.
+    pub months: Vec<GapScores>,
+}
+
+impl GapScores {
+    fn of(name: &str, gaps_h: &[f64]) -> GapScores {
+        let interruptions: Vec<f64> = gaps_h.iter().map(|gap| gap.max(0.0)).collect();
+        let overlaps: Vec<f64> = gaps_h.iter().map(|gap| (-gap).max(0.0)).collect();
+        let uninterrupted = gaps_h.iter().filter(|gap| **gap <= 0.0).count();
+        GapScores {
+            name: name.to_owned(),
+            windows: gaps_h.len(),
+            interruption_h: mean(&interruptions),
+            overlap_h: mean(&overlaps),
+            gap_h: mean(&interruptions) + mean(&overlaps),
+            uninterrupted: uninterrupted as f64 / gaps_h.len().max(1) as f64,
+        }
+    }
+}
+
+/// What each of `policies` came to, the first of which is the reactive one, and last the best in
+/// hindsight: among the probes, and among all moments of decision. `months` has the month of each
+/// window.
+pub(super) fn policy_scores(
+    policies: &[String],
+    outcomes: &[WindowOutcome],
+    months: &[String],
+    draws: &BlockDraws,
+) -> Vec<PolicyScores> {
+    let reactive_h = gaps_h(outcomes, |outcome| &outcome.policies[0]);
+    let mut loads = Vec::with_capacity(outcomes.len());
+    for gap_h in &reactive_h {
+        let load = LOADS_H.iter().position(|(_, most_h)| gap_h <= most_h);
+        loads.push(load.unwrap_or(LOADS_H.len() - 1));
+    }
+    let score = |policy: &str, gaps_h: &[f64]| PolicyScores {
+        policy: policy.to_owned(),
+        all: GapScores::of("all", gaps_h),
+        gap_saved_h: draws.gap_saved_h(&reactive_h, gaps_h),
+        interruption_saved: draws.interruption_saved(&reactive_h, gaps_h),
+        loads: load_scores(gaps_h, &loads),
+        months: month_scores(gaps_h, months),
+    };
+
+    let mut scores = Vec::with_capacity(policies.len() + 2);
+    for (number, policy) in policies.iter().enumerate() {
+        let gaps_h = gaps_h(outcomes, |outcome| &outcome.policies[number]);
+        scores.push(score(policy, &gaps_h));
+    }
+    let best_probes_h = gaps_h(outcomes, |outcome| &outcome.best_probe);
+    scores.push(score("best probe", &best_probes_h));
+    let best_moments_h = gaps_h(outcomes, |outcome| &outcome.best_moment);
+    scores.push(score("best moment", &best_moments_h));
+    scores
+}
+
+fn gaps_h<'a>(
+    outcomes: &'a [WindowOutcome],
+    of: impl Fn(&'a WindowOutcome) -> &'a SuccessorStart,
+) -> Vec<f64> {
+    let mut gaps_h = Vec::with_capacity(outcomes.len());
+    for outcome in outcomes {
+        gaps_h.push(of(outcome).gap_s as f64 / 3600.0);
+    }
+    gaps_h
+}
+
+fn load_scores(gaps_h: &[f64], loads: &[usize]) -> Vec<GapScores> {
+    let mut scores = Vec::with_capacity(LOADS_H.len());
+    for (number, (name, _)) in LOADS_H.iter().enumerate() {
+        let here = gaps_h
+            .iter()
+            .zip(loads)
+            .filter(|(_, load)| **load == number);
+        let here: Vec<f64> = here.map(|(gap_h, _)| *gap_h).collect();
+        scores.push(GapScores::of(name, &here));
+    }
+    scores
+}
+
+fn month_scores(gaps_h: &[f64], months: &[String]) -> Vec<GapScores> {
+    let mut by_month: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+    for (gap_h, month) in gaps_h.iter().zip(months) {
+        by_month.entry(month).or_default().push(*gap_h);
+    }
+    let scores = by_month
+        .iter()
+        .map(|(month, gaps_h)| GapScores::of(month, gaps_h));
+    scores.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interruptions_and_overlaps_are_apart() {
+        let scores = GapScores::of("x", &[2.0, -1.0, 0.0, 3.0]);
+        assert_eq!((scores.interruption_h, scores.overlap_h), (1.25, 0.25));
+        assert_eq!((scores.gap_h, scores.uninterrupted), (1.5, 0.5));
+        assert_eq!(GapScores::of("none", &[]).uninterrupted, 0.0);
+    }
+}

@@ -1,0 +1,19 @@
+//! Policies of submission on windows of a trace, and forecasts of waits that jobs of it had.
+
+mod block_draws;
+mod gap_scores;
+mod real_waits;
+mod reward_log;
+mod trace_sweep;
+mod validate;
+mod validation_store;
+mod window;
+
+pub use block_draws::DrawnInterval;
+pub use gap_scores::{GapScores, PolicyScores};
+pub use real_waits::{ForecastScores, QuantileScores, RealWaitScores};
+pub use validate::{
+    RealWaits, ValidationSettings, ValidationSummary, ValidationWindows, validate_policies,
+};
+pub use validation_store::{VALIDATION_FORMAT, read_validation, write_validation};
+pub use window::WindowPlan;
