@@ -24,8 +24,8 @@ CONFIG = """
 logs: [{log}]
 out: {home}/sweep
 runs: 1000
-epochs: 200
-earlystop_threshold: 200
+epochs: 40
+earlystop_threshold: 40
 wandb: {{sweep: {{name: status, method: random}}}}
 preprocessing: {{parameters: {{j: 10, m: 8, timeframe_len: 20}}}}
 training: {{time_cuts: 1, parameters: {{model: lstm, hidden_size: 16, learning_rate: {{distribution: uniform, min: 0.001, max: 0.02}}}}}}
@@ -135,7 +135,7 @@ def make_dag():
     directory = f"{HOME}/dag"
     with open(f"{HOME}/sweep.yaml", encoding="utf-8") as file:
         config = file.read().replace("runs: 1000", "runs: 30").replace(f"{HOME}/sweep", directory)
-    config += "dag: {image: poolcast.sif, trials_per_job: 3}\n"
+    config += "dag: {image: 'docker://example.org/poolcast:1', trials_per_job: 3}\n"
     with open(f"{HOME}/dag.yaml", "w", encoding="utf-8") as file:
         file.write(config)
     subprocess.run([PROGRAM, "-q", "dag", f"{HOME}/dag.yaml"], check=True, stdout=subprocess.DEVNULL)

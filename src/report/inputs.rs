@@ -92,7 +92,7 @@ impl ReportInputs {
         Ok(inputs)
     }
 
-    /// What a job of a DAG has of `sweep`, whose trials have all ended as `rows` say; `results` has the
+    /// What a job, such as those of a DAG, has of `sweep`, whose trials have all ended as `rows` say; `results` has the
     /// scores and the choices, as far as they are known.
     ///
     /// # Errors
@@ -103,7 +103,8 @@ impl ReportInputs {
             is_job: true,
             reload_s: None,
             config: sweep.config.clone(),
-            kind: ReportedKind::Dag,
+            // The commands for a sweep make the same again, also what a DAG has made.
+            kind: ReportedKind::Sweep,
             trials: Vec::new(),
             planned: sweep.plan.trials,
             best: None,
@@ -256,7 +257,9 @@ impl ReportInputs {
     /// Whether trials are still to end.
     pub fn is_running(&self) -> bool {
         self.trials.len() < self.planned && self.kind != ReportedKind::Run
-            || self.kind == ReportedKind::Sweep && !self.dir.join(sweep::ROWS_FILE).is_file()
+            || self.kind == ReportedKind::Sweep
+                && !self.is_job
+                && !self.dir.join(sweep::ROWS_FILE).is_file()
     }
 }
 

@@ -162,6 +162,9 @@ fn jobs_on_hold_and_failures_are_named_with_the_reason() {
       trials-0001 is held: 12/28 output files could not be transferred back: no space left
         `condor_q -hold` says more; `condor_release` once the cause is gone
     ");
+    place.stdout("report out");
+    let page = left_page(&place, "out");
+    assert!(page.contains("report on the DAG poolcast") && page.contains("No trial has ended yet"));
     // DAGMan was not heard of for long.
     let dag = dag
         .replace(
@@ -443,6 +446,11 @@ fn rows(place: &Place, dir: &str) -> Vec<serde_json::Value> {
     text.lines().map(timeless).collect()
 }
 
+/// The page in the directory `dir`.
+fn left_page(place: &Place, dir: &str) -> String {
+    fs_err::read_to_string(place.path(&format!("{dir}/report.html"))).expect("a page")
+}
+
 #[test]
 fn nodes_give_the_bytes_of_a_run_on_one_machine() {
     // A training leaves for its checkpoint at once, and comes again.
@@ -476,6 +484,17 @@ fn nodes_give_the_bytes_of_a_run_on_one_machine() {
             .stdout("sweep status dag")
             .contains("3 trials: 3 done, 0 failed, 0 to come\nbest: trial ")
     );
+    // The page that the jobs left, and the one that is made here of the tidied directory.
+    for page in [left_page(&place, "dag/poolcast"), {
+        place.stdout("report dag");
+        left_page(&place, "dag/poolcast")
+    }] {
+        for figure in ["roc", "values", "by-code"] {
+            let figure = format!("<figure id=\"{figure}\"");
+            assert!(page.contains(&figure), "no {figure}");
+        }
+        assert!(!page.contains("-o chosen"), "a directory of a job is named");
+    }
     // A best trial chosen again is the same, and a DAG's directory stands for it.
     assert_eq!(
         place.stdout("sweep best dag").into_bytes(),
