@@ -191,9 +191,14 @@ pub fn print_json(schema_version: u32, body: &impl Serialize) -> Result<()> {
     write(&escape::json(&text))
 }
 
-/// Whether stdout is a terminal, where text can be shown in place of what was there.
+/// Whether stdout is a terminal.
 pub fn is_live() -> bool {
     std::io::stdout().is_terminal()
+}
+
+/// Whether stdout is a terminal on which text can be shown in place of what was there.
+pub fn can_draw() -> bool {
+    is_live() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Whether the locale says that a terminal shows more than ASCII.

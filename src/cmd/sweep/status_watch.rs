@@ -29,7 +29,7 @@ pub(super) fn show(
     read: impl Fn(usize) -> Result<StatusPage>,
 ) -> Result<u8> {
     let stop = stop_signal()?;
-    let page = if !args.once && output::is_live() {
+    let page = if !args.once && output::can_draw() {
         draw_to_end(&read, &stop)?
     } else if args.watch {
         say_to_end(&read, &stop)?
