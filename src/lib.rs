@@ -20,6 +20,7 @@ pub mod files;
 pub mod archive;
 pub mod config;
 pub mod pager;
+pub mod program;
 pub mod moment;
 pub mod seed;
 pub mod shard;

@@ -16,6 +16,7 @@ mod shards;
 mod simulate;
 mod sweep;
 mod tensors;
+mod track;
 mod train;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -42,6 +43,7 @@ pub use sweep::{
     SweepStatusArgs, SweepStep, SweepTrialsArgs, SweepWorkArgs, TrialNumbers,
 };
 pub use tensors::TensorsArgs;
+pub use track::{ExportName, TrackArgs, TrackerName};
 pub use train::TrainArgs;
 
 /// What `--version` says; `-V` says the number alone. `build.rs` sets what Cargo does not.
@@ -158,6 +160,16 @@ pub enum Verb {
     /// Example: poolcast report out/quickstart -o report.html
     #[command(verbatim_doc_comment)]
     Report(ReportArgs),
+    /// Send a run, a sweep or a DAG to an experiment tracker, or write its files
+    ///
+    /// Runs that go on, are over or were tidied can be sent, from any machine that sees the directory, as often as wanted: the server gets what it lacks, and nothing twice. The key is in WANDB_API_KEY or in netrc; WANDB_BASE_URL, WANDB_ENTITY and WANDB_PROJECT say where to.
+    ///
+    /// Exit codes: 0 sent; 1 the server did not answer in time, run the command again; 2 it refuses, or other errors.
+    ///
+    /// Example: poolcast track out/quickstart --to wandb
+    /// Example, without a network: poolcast track out/quickstart --export tensorboard -o out/events
+    #[command(verbatim_doc_comment)]
+    Track(TrackArgs),
     /// Predict the classes of new rows with a pipeline, or the outcomes of holds with a network
     ///
     /// A pipeline predicts the probability of each class for every row of a CSV or Parquet table. It finds its columns by name, and reads no target column.

@@ -16,6 +16,7 @@ pub mod run;
 pub mod simulate;
 pub mod sweep;
 pub mod tensors;
+pub mod track;
 pub mod train;
 
 // What they share.
@@ -30,6 +31,7 @@ mod progress;
 mod report_page;
 mod signals;
 mod text;
+mod tracking;
 pub mod threads;
 mod trained_run;
 mod whole_sweep;
@@ -62,6 +64,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Advise(args) => advise::run(&args),
         Verb::Policy(args) => policy::run(&args),
         Verb::Report(args) => report::run(&args),
+        Verb::Track(args) => track::run(&args),
         Verb::Predict(args) => predict::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
         Verb::Provision(args) => provision::run(&args.step),

@@ -11,6 +11,7 @@ use indicatif::ProgressBar;
 use super::flags::{flag, flags};
 use super::signals::{leave_at, stop_signal};
 use super::text::trials::epoch_line;
+use super::tracking::{begin_tracking, end_tracking};
 use crate::cli::TrainArgs;
 use crate::config::Config;
 use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, render};
@@ -60,9 +61,11 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         dir: &args.out,
         config: &config,
     };
+    let tracking = begin_tracking(&config, &args.out);
     let train = || train_until(&dataset, &settings, place, mode, &device, ends, hear);
     let trained = output::with_progress_notes(|| progress.text(), train);
     progress.bar.finish_and_clear();
+    end_tracking(tracking);
 
     let run = match trained {
         Err(TrainError::Stopped(how)) => return Ok(stopped_message(&how.to_string(), args)),

@@ -12,6 +12,7 @@ use indicatif::ProgressBar;
 use super::preparation::make_tensors;
 use super::signals::stop_signal;
 use super::text::trials::{tell_epoch, trial_line};
+use super::tracking::{begin_tracking, end_tracking};
 use crate::error::EXIT_RETRY;
 use crate::output;
 use crate::queue::{ManagerOutcome, Queue};
@@ -41,6 +42,7 @@ pub(super) fn run_to_end(
         stop: &stop,
     };
     let progress = TrialProgress::new(sweep)?;
+    let tracking = begin_tracking(&sweep.config, &sweep.dir);
 
     let prepare = |samples: &[TensorSettings]| {
         progress
@@ -61,6 +63,7 @@ pub(super) fn run_to_end(
         || sweep::run_locally(sweep, &queue, workers, prepare, epoch, ended, say),
     );
     progress.bar.finish_and_clear();
+    end_tracking(tracking);
 
     let managed = managed?;
     let is_over = matches!(managed, ManagerOutcome::AllEnded(_));

@@ -1,13 +1,13 @@
 //! HTCondor's own programs: what they are asked, and what they answer.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::dagman_node::DagmanNode;
 use super::layout::DAG_FILE;
 use crate::error::hinted;
+use crate::program::command_without_keys;
 
 /// Submits the DAG in `dir` as the batch `name`. One that was removed or has failed goes on from
 /// its rescue file. Returns what `condor_submit_dag` says.
@@ -15,7 +15,7 @@ use crate::error::hinted;
 /// # Errors
 /// Fails where HTCondor's programs are not, or refuse.
 pub fn submit_dag(dir: &Path, name: &str) -> Result<String> {
-    let output = Command::new("condor_submit_dag")
+    let output = command_without_keys("condor_submit_dag")
         .args(["-batch-name", name, DAG_FILE])
         .current_dir(dir)
         .output();
@@ -49,7 +49,7 @@ pub fn held_jobs_in_queue(attributes: &str, node: Option<&DagmanNode>) -> Result
     if let Some(node) = node {
         constraint = format!("{constraint} && {}", node.constraint());
     }
-    let output = Command::new("condor_q")
+    let output = command_without_keys("condor_q")
         .args(["-allusers", "-constraint", &constraint, "-json"])
         .args(["-attributes", attributes])
         .output()
@@ -73,6 +73,9 @@ pub fn held_jobs_in_queue(attributes: &str, node: Option<&DagmanNode>) -> Result
 /// Whether a slot of the pool runs SIF images now; `None` where that cannot be asked.
 pub fn pool_runs_images() -> Option<bool> {
     let question = ["-constraint", "HasSIF", "-limit", "1", "-af", "Name"];
-    let output = Command::new("condor_status").args(question).output().ok()?;
+    let output = command_without_keys("condor_status")
+        .args(question)
+        .output()
+        .ok()?;
     output.status.success().then_some(!output.stdout.is_empty())
 }

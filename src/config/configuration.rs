@@ -254,15 +254,6 @@ impl Config {
         if let Some(year) = self.parse.year {
             check_range("parse.year", f64::from(year), 1970.0..=2100.0)?;
         }
-        ensure!(
-            !self.wandb.enable,
-            hinted(
-                "`wandb.enable` is true, and this version of poolcast sends nothing to W&B",
-                "write `enable: false`, or leave the file as it is and set POOLCAST_WANDB__ENABLE=false; all that is measured \
-                 is kept in files: docs/sweeps.md"
-            )
-        );
-
         self.training.check()?;
         self.wandb.sweep.check(self.epochs)?;
         self.data.check()?;

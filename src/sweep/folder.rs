@@ -140,6 +140,11 @@ impl SweepFolder {
         }
     }
 
+    /// The digest of everything that decides its results.
+    pub fn key(&self) -> Result<String> {
+        sweep_key(&self.config, &self.plan)
+    }
+
     /// Whether all trials have ended, and their results are there.
     pub fn is_finished(&self) -> bool {
         self.dir.join(ROWS_FILE).is_file()

@@ -6,17 +6,35 @@
 mod event_record;
 mod export;
 mod extended_json;
+mod http_sender;
 mod leveldb_log;
 #[cfg(test)]
 mod recorded_run;
+mod request_pace;
+mod send_runs;
+mod sender_clock;
+mod sender_lock;
+mod sent_note;
 mod source;
 mod sweep_space;
 mod tensorboard;
 mod tracked_run;
 mod tracked_trial;
+mod tracker_key;
 mod wandb_export;
+mod wandb_preview;
 mod wandb_record;
+mod wandb_requests;
+mod wandb_sender;
+#[cfg(test)]
+#[path = "../../tests/cmd/wandb_server.rs"]
+mod wandb_server;
+mod wandb_settings;
+mod wandb_text;
 
 pub use export::{ExportFormat, ExportedRuns, export_runs};
+pub use send_runs::{SendTime, TrackingThread, send_to_wandb};
 pub use source::TrackedSource;
 pub use tracked_run::{RunOutcome, TrackedEpoch, TrackedRun};
+pub use wandb_preview::preview_to_wandb;
+pub use wandb_sender::SentSummary;

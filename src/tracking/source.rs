@@ -1,13 +1,14 @@
 //! A directory → the runs in it that trackers are told of: a run, a sweep or a DAG, over or not.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde_json::Value;
 
 use super::sweep_space::sweep_space;
-use super::tracked_run::{RunOutcome, TrackedRun};
-use super::tracked_trial::{tracked_at_work, tracked_row, tracked_training};
+use super::tracked_run::{RunOutcome, TrackedRun, run_id};
+use super::tracked_trial::{score_summary, tracked_at_work, tracked_row, tracked_training};
 use crate::condor;
 use crate::config::{Config, EarlyTerminate};
 use crate::manifest;
@@ -57,18 +58,44 @@ impl TrackedSource {
     ///
     /// # Errors
     /// Fails for files that cannot be read, and where `visit` does.
-    pub fn visit_runs(&self, mut visit: impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
+    pub fn visit_runs(&self, visit: impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
+        self.visit_runs_beside(&BTreeSet::new(), visit)
+    }
+
+    /// [`TrackedSource::visit_runs`], without reading what is left of the trials `known`.
+    pub(super) fn visit_runs_beside(
+        &self,
+        known: &BTreeSet<usize>,
+        mut visit: impl FnMut(TrackedRun) -> Result<()>,
+    ) -> Result<bool> {
         match self.kind {
             ReportedKind::Run => self.visit_run(&mut visit),
-            ReportedKind::Sweep => self.visit_sweep(&mut visit),
-            ReportedKind::Dag => self.visit_dag(&mut visit),
+            ReportedKind::Sweep => self.visit_sweep(known, &mut visit),
+            ReportedKind::Dag => self.visit_dag(known, &mut visit),
         }
+    }
+
+    /// What tells this sweep from all others; `None` for a single run, and for a DAG before its
+    /// samples are there.
+    pub(super) fn sweep_mark(&self) -> Option<String> {
+        let folder = match self.kind {
+            ReportedKind::Run => return None,
+            ReportedKind::Sweep => SweepFolder::open(&self.dir),
+            ReportedKind::Dag => condor::open_sweep(&self.dir),
+        };
+        let key = folder.and_then(|folder| folder.key()).ok()?;
+        let name = &self.config.wandb.sweep.name;
+        Some(format!("poolcast {}", run_id(name, None, &key)))
     }
 
     fn visit_run(&self, visit: &mut impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
         if manifest::format_name(&self.dir)?.as_deref() == Some(FIT.name) {
-            let key = manifest::read::<FitSummary>(&self.dir, FIT)?.key;
-            let run = tracked_training(&self.config, &key, &self.dir);
+            let fit = manifest::read::<FitSummary>(&self.dir, FIT)?;
+            let mut run = tracked_training(&self.config, &fit.key, &self.dir);
+            if let Some(judged) = fit.body.scores.judged() {
+                run.summary
+                    .extend(score_summary(judged.loss, &judged.scores));
+            }
             visit(TrackedRun {
                 outcome: RunOutcome::Finished,
                 ..run
@@ -87,7 +114,11 @@ impl TrackedSource {
         Ok(has_ended)
     }
 
-    fn visit_sweep(&self, visit: &mut impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
+    fn visit_sweep(
+        &self,
+        known: &BTreeSet<usize>,
+        visit: &mut impl FnMut(TrackedRun) -> Result<()>,
+    ) -> Result<bool> {
         let folder = SweepFolder::open(&self.dir)?;
         let is_over = folder.is_finished();
         let mut at_work = trials_at_work(&folder)?;
@@ -95,7 +126,7 @@ impl TrackedSource {
         for at in 0..outcomes.all().len() {
             let trial = outcomes.all()[at].trial;
             // One that was promoted has ended at one rung, and goes on at the next.
-            if at_work.iter().all(|running| running.trial != trial) {
+            if !known.contains(&trial) && at_work.iter().all(|running| running.trial != trial) {
                 let mut run = self.tracked(&outcomes.row(at)?);
                 if !is_over && run.outcome == RunOutcome::StoppedEarly && self.may_be_promoted() {
                     run.outcome = RunOutcome::Running;
@@ -111,11 +142,15 @@ impl TrackedSource {
         Ok(is_over)
     }
 
-    fn visit_dag(&self, visit: &mut impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
+    fn visit_dag(
+        &self,
+        known: &BTreeSet<usize>,
+        visit: &mut impl FnMut(TrackedRun) -> Result<()>,
+    ) -> Result<bool> {
         let planned = sweep::SweepTrials::from_config(&self.config)?.count();
         // A DAG that has failed early has no rows yet.
         let rows = condor::read_rows(&self.dir, &self.config).unwrap_or_default();
-        for row in &rows {
+        for row in rows.iter().filter(|row| !known.contains(&row.trial)) {
             visit(self.tracked(row))?;
         }
         Ok(rows.len() >= planned)

@@ -70,6 +70,14 @@ pub enum RunOutcome {
     Quarantined,
 }
 
+impl TrackedRun {
+    /// The number of the trial, counted from 1, if it is one.
+    pub fn trial(&self) -> Option<usize> {
+        let named = self.config.get("trial")?.as_u64()?;
+        usize::try_from(named).ok()
+    }
+}
+
 impl RunOutcome {
     /// The exit code that trackers show; `None` for what has not ended. A quarantined run has that of
     /// a process that was killed.

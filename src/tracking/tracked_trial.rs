@@ -238,7 +238,8 @@ fn training_summary(metrics: &TrainingMetrics) -> Map<String, Value> {
     summary
 }
 
-fn score_summary(loss: f64, scores: &Scores) -> Map<String, Value> {
+/// The scores of a model by the names of metrics.
+pub(super) fn score_summary(loss: f64, scores: &Scores) -> Map<String, Value> {
     let mut values = BTreeMap::new();
     add_scores(&mut values, loss, scores);
     let named = values.into_iter();

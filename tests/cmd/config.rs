@@ -98,13 +98,6 @@ fn what_cannot_be_used_is_named() {
     error: cannot use `c.yaml`
       caused by: line 1, column 1: expected mapping start
     ");
-    insta::assert_snapshot!(refused("wandb: {enable: true}"), @"
-    exit 2
-    error: cannot use `c.yaml`
-      caused by: `wandb.enable` is true, and this version of poolcast sends nothing to W&B
-
-    hint: write `enable: false`, or leave the file as it is and set POOLCAST_WANDB__ENABLE=false; all that is measured is kept in files: docs/sweeps.md
-    ");
     insta::assert_snapshot!(refused("training: {parameters: {dropout: 0.5}}"), @"
     exit 2
     error: `c.yaml` has an unknown key `training.parameters.dropout`

@@ -11,7 +11,7 @@ use crate::collect::generation;
 use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
-use crate::{dag, nodes, pipelines, provision, sweep};
+use crate::{dag, nodes, pipelines, provision, sweep, track};
 
 /// A row of a table: a key by its path, and its type. `groups[].cause` is a key of each of `groups`,
 /// `counts.*` a value of the map `counts`.
@@ -66,7 +66,7 @@ fn linked_heading(kind: &str) -> &'static str {
 }
 
 /// Documented keys that were printed, as heading and path.
-type PrintedKeys = BTreeSet<(String, String)>;
+pub(crate) type PrintedKeys = BTreeSet<(String, String)>;
 
 /// What was found of a document: its keys, and what is not as documented.
 #[derive(Default)]
@@ -461,6 +461,7 @@ fn every_documented_key_is_printed() {
         dag_documents,
         policy_documents,
         provision_documents,
+        track::track_documents,
     ];
     let mut printed = PrintedKeys::new();
     std::thread::scope(|scope| {

@@ -32,4 +32,7 @@ mod sweep;
 mod tensors;
 mod terminal;
 mod threads;
+mod track;
 mod train;
+#[expect(dead_code, reason = "the tests of the sender itself need more of it")]
+mod wandb_server;

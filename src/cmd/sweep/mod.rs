@@ -22,6 +22,7 @@ use super::preparation::{begin_sweep, make_tensors};
 use super::report_page::leave_page_of_job;
 use super::signals::stop_signal;
 use super::text::trials::{tell_epoch, trial_line};
+use super::tracking::{begin_tracking, end_tracking};
 use super::whole_sweep::{not_over, note_pause, refit_best, run_to_end};
 use super::{choices, text};
 use crate::cli::{
@@ -100,8 +101,10 @@ fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     let keep = args.keep as usize;
     let prepare =
         |samples: &[TensorSettings]| make_tensors(&sweep, &events_dir(&sweep.dir), samples);
-    let managed = sweep::manage_trials(&sweep, &queue, keep, &stop, prepare, output::note)?;
-    match managed {
+    let tracking = begin_tracking(&sweep.config, &sweep.dir);
+    let managed = sweep::manage_trials(&sweep, &queue, keep, &stop, prepare, output::note);
+    end_tracking(tracking);
+    match managed? {
         ManagerOutcome::AllEnded(_) => end_sweep(&sweep),
         managed => Ok(not_over(&managed, &sweep)),
     }

@@ -1,0 +1,50 @@
+//! The arguments of `poolcast track`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, ValueEnum};
+
+/// Arguments of `track`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("tracker").required(true).args(["to", "export"])))]
+pub struct TrackArgs {
+    /// The directory of a run, a sweep or a DAG
+    pub dir: PathBuf,
+    /// The trackers to send to
+    #[arg(long, value_name = "TRACKER", value_delimiter = ',')]
+    pub to: Vec<TrackerName>,
+    /// Send what comes about until all runs have ended
+    #[arg(long)]
+    pub watch: bool,
+    /// Leave after so many seconds, whatever is left [default: once a server has not answered for a minute; never with --watch]
+    #[arg(long = "for", value_name = "SECONDS")]
+    pub seconds: Option<u64>,
+    /// Print all that would leave this machine, and send nothing
+    #[arg(long, conflicts_with_all = ["watch", "seconds", "json"])]
+    pub dry_run: bool,
+    /// Print what was sent as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write the files of a tracker, without a network
+    #[arg(long, value_name = "TRACKER", requires = "out", conflicts_with_all = ["to", "watch", "seconds", "dry_run", "json"])]
+    pub export: Option<ExportName>,
+    /// The directory for them
+    #[arg(short, long, value_name = "OUT", requires = "export")]
+    pub out: Option<PathBuf>,
+}
+
+/// A tracker that runs are sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TrackerName {
+    /// Weights & Biases
+    Wandb,
+}
+
+/// A tracker whose files are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportName {
+    /// W&B's offline files, for `wandb sync` and `wandb leet`
+    Wandb,
+    /// TensorBoard's event files
+    Tensorboard,
+}

@@ -1,0 +1,97 @@
+//! What was sent → a small file beside the runs, so that a later call asks the server for less. It is
+//! a help only: without it the server is asked.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::{files, manifest};
+
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// The file in a directory whose runs were sent.
+const NOTE_FILE: &str = "tracked-wandb.json";
+
+/// The largest one that is read.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// What a file of notes says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct NoteBody {
+    format_version: u32,
+    /// The server and the project.
+    to: String,
+    /// The sweep's id there, by what tells it from others.
+    sweeps: BTreeMap<String, String>,
+    /// The runs that have ended and were sent to their end: their trials by their ids; 0 for what is
+    /// no trial.
+    ended: BTreeMap<String, usize>,
+}
+
+/// The notes of one directory on one project of a server.
+#[derive(Debug)]
+pub(super) struct SentNote {
+    path: PathBuf,
+    body: NoteBody,
+    is_changed: bool,
+}
+
+impl SentNote {
+    /// What is noted in `dir` of the project `to`. What cannot be read says nothing.
+    pub(super) fn read(dir: &Path, to: &str) -> SentNote {
+        let path = dir.join(NOTE_FILE);
+        let text = files::read_regular(&path, MOST_BYTES).unwrap_or_default();
+        let known: Option<NoteBody> = serde_json::from_slice(&text).ok();
+        let known = known.filter(|body| body.format_version == VERSION && body.to == to);
+        let new = || NoteBody {
+            format_version: VERSION,
+            to: to.to_owned(),
+            sweeps: BTreeMap::new(),
+            ended: BTreeMap::new(),
+        };
+        SentNote {
+            path,
+            body: known.unwrap_or_else(new),
+            is_changed: false,
+        }
+    }
+
+    /// The id of the sweep with this `mark`.
+    pub(super) fn sweep(&self, mark: &str) -> Option<&str> {
+        self.body.sweeps.get(mark).map(String::as_str)
+    }
+
+    /// Takes note of the id of the sweep with this `mark`.
+    pub(super) fn set_sweep(&mut self, mark: &str, id: &str) {
+        self.body.sweeps.insert(mark.to_owned(), id.to_owned());
+        self.is_changed = true;
+    }
+
+    /// Whether the run of this id was sent to its end.
+    pub(super) fn has_ended(&self, run_id: &str) -> bool {
+        self.body.ended.contains_key(run_id)
+    }
+
+    /// The trials that were sent to their end.
+    pub(super) fn ended_trials(&self) -> impl Iterator<Item = usize> {
+        self.body.ended.values().copied()
+    }
+
+    /// Takes note that a run was sent to its end.
+    pub(super) fn add_ended(&mut self, run_id: &str, trial: usize) {
+        self.body.ended.insert(run_id.to_owned(), trial);
+        self.is_changed = true;
+    }
+
+    /// Writes the notes if they have changed.
+    pub(super) fn write(&mut self) -> Result<()> {
+        if self.is_changed {
+            manifest::write_json(&self.path, &self.body)?;
+            self.is_changed = false;
+        }
+        Ok(())
+    }
+}

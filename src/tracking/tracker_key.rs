@@ -1,0 +1,175 @@
+//! The environment and netrc → a key. It is in no message, in no file and on no command line.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use reqwest::header::HeaderValue;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+
+use crate::files;
+
+/// The largest netrc that is read.
+const MOST_NETRC_BYTES: u64 = 1 << 20;
+
+/// What proves to a server who sends. There is no `Debug`, so that no message can have it.
+pub(super) struct TrackerKey(HeaderValue);
+
+impl TrackerKey {
+    /// The key for basic authentication as `user`.
+    ///
+    /// # Errors
+    /// Fails for a key that no header can hold; the message does not repeat it.
+    pub(super) fn basic(user: &str, password: &str) -> Result<TrackerKey> {
+        let text = base64(format!("{user}:{password}").as_bytes());
+        let value = HeaderValue::from_str(&format!("Basic {text}"));
+        let mut value = value.ok().context("the key cannot be sent in a header")?;
+        value.set_sensitive(true);
+        forbid_core_dumps();
+        Ok(TrackerKey(value))
+    }
+
+    /// What the header `Authorization` says.
+    pub(super) fn authorization(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+/// A process that holds a key leaves no core file with it, and others of the same user cannot read
+/// its memory.
+fn forbid_core_dumps() {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    if let Err(error) = setrlimit(Resource::Core, none) {
+        tracing::info!("cannot forbid core dumps: {error}");
+    }
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::info!("cannot forbid core dumps: {error}");
+    }
+}
+
+/// The netrc of the user: `NETRC`, else `.netrc` or `_netrc` in `HOME`; what `variable` says of the
+/// environment counts.
+pub(super) fn netrc_path(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    if let Some(named) = variable("NETRC") {
+        return Some(PathBuf::from(named));
+    }
+    let home = PathBuf::from(variable("HOME")?);
+    let usual = [".netrc", "_netrc"].map(|name| home.join(name));
+    usual.into_iter().find(|path| path.is_file())
+}
+
+/// The password for `host` in the netrc at `path`.
+pub(super) fn netrc_password(path: &Path, host: &str) -> Option<String> {
+    let text = files::read_regular(path, MOST_NETRC_BYTES).ok()?;
+    password_for(&String::from_utf8_lossy(&text), host)
+}
+
+/// Whether others than the user may read the file at `path`.
+pub(super) fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs_err::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+}
+
+/// The password for `host` in the `text` of a netrc. An entry `default` counts for every host.
+fn password_for(text: &str, host: &str) -> Option<String> {
+    let mut is_wanted = false;
+    let mut words = Vec::new();
+    let mut is_macro = false;
+    for line in text.lines() {
+        // A macro ends with an empty line.
+        is_macro = is_macro && !line.trim().is_empty();
+        if is_macro || line.trim_start().starts_with('#') {
+            continue;
+        }
+        is_macro = line.split_whitespace().any(|word| word == "macdef");
+        words.extend(line.split_whitespace());
+    }
+
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        match word {
+            "machine" => is_wanted = words.next() == Some(host),
+            "default" => is_wanted = true,
+            "password" => {
+                let password = words.next()?;
+                if is_wanted {
+                    return Some(password.trim_matches('"').to_owned());
+                }
+            }
+            "login" | "account" | "macdef" => drop(words.next()),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// RFC 4648.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let mut bits = 0_usize;
+        for at in 0..3 {
+            bits = bits << 8 | usize::from(chunk.get(at).copied().unwrap_or(0));
+        }
+        for at in 0..4 {
+            if at <= chunk.len() {
+                text.push(char::from(LETTERS[bits >> (18 - 6 * at) & 63]));
+            } else {
+                text.push('=');
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_encoded_as_rfc_4648_has_it() {
+        let expected = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ];
+        for (text, encoded) in expected {
+            assert_eq!(base64(text.as_bytes()), encoded);
+        }
+    }
+
+    #[test]
+    fn a_netrc_is_read_as_other_programs_read_it() {
+        let text = "# machine api.wandb.ai login user password comment\n\
+             machine other.org login me password password\n\
+             macdef init\n machine api.wandb.ai password macro\n\n\
+             machine api.wandb.ai\n  login user\n  password \"the-key\"\n\
+             machine 127.0.0.1:80 login user password local\n\
+             default login anonymous password guest\n";
+        let found = |host| password_for(text, host);
+        assert_eq!(found("api.wandb.ai").as_deref(), Some("the-key"));
+        assert_eq!(found("127.0.0.1:80").as_deref(), Some("local"));
+        assert_eq!(found("other.org").as_deref(), Some("password"));
+        assert_eq!(found("elsewhere").as_deref(), Some("guest"));
+        assert_eq!(password_for("machine a password", "a"), None);
+        assert_eq!(password_for("", "a"), None);
+    }
+
+    #[test]
+    fn a_key_is_in_no_debug_output_of_its_header() {
+        let key = TrackerKey::basic("api", "canary-key").expect("a key");
+        let shown = format!("{:?}", key.authorization());
+        assert!(
+            !shown.contains("Y2FuYXJ5") && !shown.contains("canary"),
+            "{shown}"
+        );
+        assert!(TrackerKey::basic("api", "a\nb").is_ok(), "it is encoded");
+    }
+}

@@ -1,0 +1,56 @@
+//! What would be sent to W&B, without sending it.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::source::TrackedSource;
+use super::wandb_requests::{stream_part, stream_path, upsert_run, upsert_sweep};
+use super::wandb_settings::{WandbSettings, variable};
+
+/// What stands for the names that only the server gives.
+const NAME_OF_SERVER: &str = "-";
+
+/// Calls `show` with each request that sends the runs of `source` to a server that knows none of
+/// them: where it goes and its whole document. Keys are sent in a header, and are not shown.
+///
+/// # Errors
+/// Fails for names that W&B does not take, for files that cannot be read, and where `show` does.
+pub fn preview_to_wandb(
+    source: &TrackedSource,
+    mut show: impl FnMut(&Value) -> Result<()>,
+) -> Result<()> {
+    let settings = WandbSettings::new(source.config(), variable)?;
+    let place = &settings.place;
+    let entity = place.entity.as_deref().unwrap_or(NAME_OF_SERVER);
+    let shown = |path: &str, body: &Value| {
+        json!({
+            "method": "POST",
+            "url": format!("{}{path}", settings.base_url),
+            "body": body,
+        })
+    };
+
+    let space = source.sweep_space();
+    if let Some(mut space) = space.clone() {
+        let mark = source.sweep_mark().unwrap_or_default();
+        space["description"] = json!(mark);
+        show(&shown("/graphql", &upsert_sweep(place, &space, &mark)))?;
+    }
+    let named = source.config().wandb.sweep_id.clone();
+    let sweep = space.map(|_| named.unwrap_or_else(|| NAME_OF_SERVER.to_owned()));
+    source.visit_runs(|run| {
+        let asked = upsert_run(place, sweep.as_deref(), &run);
+        show(&shown("/graphql", &asked))?;
+        let path = stream_path(entity, &place.project, &run.run_id);
+        let mut known_epochs = 0;
+        loop {
+            let part = stream_part(&run, known_epochs);
+            show(&shown(&path, &part.body))?;
+            known_epochs = part.known_epochs;
+            if known_epochs >= run.epochs.len() {
+                return Ok(());
+            }
+        }
+    })?;
+    Ok(())
+}

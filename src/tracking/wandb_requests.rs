@@ -1,0 +1,341 @@
+//! What W&B is asked, as its own client asks it: GraphQL for sweeps and runs, `file_stream` for what
+//! was measured.
+
+use serde_json::{Map, Value, json};
+
+use super::tracked_run::TrackedRun;
+use super::wandb_text::{config_text, history_line, summary_line, system_line};
+
+const FIND_SWEEPS: &str = "query FindSweeps($project: String!, $entity: String, $cursor: String) { \
+     project(name: $project, entityName: $entity) { sweeps(after: $cursor, first: 100) { \
+     edges { node { id name config description } } pageInfo { endCursor hasNextPage } } } }";
+
+const UPSERT_SWEEP: &str = "mutation UpsertSweep($config: String, $description: String, $entityName: String, \
+     $projectName: String) { upsertSweep(input: {config: $config, description: $description, \
+     entityName: $entityName, projectName: $projectName}) { sweep { id name project { id name entity { id name } } } \
+     configValidationWarnings } }";
+
+const UPSERT_RUN: &str = "mutation UpsertBucket($name: String, $project: String, $entity: String, \
+     $groupName: String, $displayName: String, $config: JSONString, $sweep: String, $tags: [String!]) { \
+     upsertBucket(input: {name: $name, modelName: $project, entityName: $entity, groupName: $groupName, \
+     displayName: $displayName, config: $config, sweep: $sweep, tags: $tags}) { \
+     bucket { id name displayName sweepName historyLineCount project { id name entity { id name } } } inserted } }";
+
+/// The most bytes of lines in one request. W&B takes 10 MiB.
+const MOST_LINE_BYTES: usize = 8 << 20;
+
+/// Where runs go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WandbProject {
+    /// The user or the team; the server's choice if it is `None`.
+    pub(super) entity: Option<String>,
+    /// The project's name.
+    pub(super) project: String,
+}
+
+/// The question which sweeps the project has, from `cursor` on.
+pub(super) fn find_sweeps(place: &WandbProject, cursor: Option<&str>) -> Value {
+    json!({
+        "operationName": "FindSweeps",
+        "query": FIND_SWEEPS,
+        "variables": {"project": place.project, "entity": place.entity, "cursor": cursor},
+    })
+}
+
+/// The wish for a new sweep of this `space`, which `mark` tells from all others.
+pub(super) fn upsert_sweep(place: &WandbProject, space: &Value, mark: &str) -> Value {
+    json!({
+        "operationName": "UpsertSweep",
+        "query": UPSERT_SWEEP,
+        "variables": {
+            "config": space.to_string(),
+            "description": mark,
+            "entityName": place.entity,
+            "projectName": place.project,
+        },
+    })
+}
+
+/// The wish for `run`, in `sweep` if it is a trial. The answer says how many lines the server has.
+pub(super) fn upsert_run(place: &WandbProject, sweep: Option<&str>, run: &TrackedRun) -> Value {
+    json!({
+        "operationName": "UpsertBucket",
+        "query": UPSERT_RUN,
+        "variables": {
+            "name": run.run_id,
+            "project": place.project,
+            "entity": place.entity,
+            "groupName": run.group,
+            "displayName": run.name,
+            "config": config_text(run),
+            "sweep": sweep,
+            "tags": run.tags,
+        },
+    })
+}
+
+/// The path of what was measured in a run.
+pub(super) fn stream_path(entity: &str, project: &str, run_id: &str) -> String {
+    let [entity, project, run_id] = [entity, project, run_id].map(path_part);
+    format!("/files/{entity}/{project}/{run_id}/file_stream")
+}
+
+/// A name as a part of a path: RFC 3986.
+fn path_part(name: &str) -> String {
+    let mut part = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) || byte == b'.' && name.len() > 2
+        {
+            part.push(char::from(byte));
+        } else {
+            part.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    part
+}
+
+/// What is sent of `run` in one request, and what follows it.
+pub(super) struct StreamPart {
+    /// The request's document.
+    pub(super) body: Value,
+    /// How many epochs the server has after it.
+    pub(super) known_epochs: usize,
+}
+
+/// The next request of `run`, of which the server has so many epochs: those that it lacks, as many as
+/// fit, then the summary, and how the run ended.
+pub(super) fn stream_part(run: &TrackedRun, known_epochs: usize) -> StreamPart {
+    let known = known_epochs.min(run.epochs.len());
+    let mut history = Vec::new();
+    let mut system = Vec::new();
+    let mut bytes = 0;
+    let mut sent = known;
+    for epoch in &run.epochs[known..] {
+        let line = history_line(run, epoch);
+        if sent > known && bytes + line.len() > MOST_LINE_BYTES {
+            break;
+        }
+        bytes += line.len();
+        history.push(line);
+        system.extend(system_line(run, epoch));
+        sent += 1;
+    }
+
+    let mut files = Map::new();
+    if !history.is_empty() {
+        let lines = json!({"offset": known_epochs, "content": history});
+        files.insert("wandb-history.jsonl".to_owned(), lines);
+    }
+    if !system.is_empty() {
+        let earlier = &run.epochs[..known];
+        let offset = earlier.iter().filter(|epoch| !epoch.system.is_empty());
+        let lines = json!({"offset": offset.count(), "content": system});
+        files.insert("wandb-events.jsonl".to_owned(), lines);
+    }
+    let is_last = sent == run.epochs.len();
+    if is_last {
+        let lines = json!({"offset": 0, "content": [summary_line(run)]});
+        files.insert("wandb-summary.json".to_owned(), lines);
+    }
+
+    let mut body = json!({"files": files});
+    if let Some(code) = run.outcome.exit_code().filter(|_| is_last) {
+        body["complete"] = json!(true);
+        body["exitcode"] = json!(code);
+    }
+    StreamPart {
+        body,
+        known_epochs: sent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::tracking::{RunOutcome, TrackedEpoch};
+
+    /// What W&B's own client has sent: `tests/data/wandb/README.md`.
+    const RECORDED: &str = include_str!("../../tests/data/wandb/requests.jsonl");
+
+    fn recorded(scenario: &str, operation: &str) -> Vec<Value> {
+        let mut found = Vec::new();
+        for line in RECORDED.lines() {
+            let request: Value = serde_json::from_str(line).expect("JSON");
+            if request["scenario"] == scenario && request["operation"] == operation {
+                found.push(request);
+            }
+        }
+        assert!(!found.is_empty(), "{scenario} {operation}");
+        found
+    }
+
+    fn lines_of<'a>(streams: &'a [Value], file: &str) -> Vec<&'a Value> {
+        let all = streams
+            .iter()
+            .map(|stream| &stream["body"]["files"][file]["content"]);
+        all.filter_map(Value::as_array).flatten().collect()
+    }
+
+    fn parsed(line: &Value) -> Map<String, Value> {
+        serde_json::from_str(line.as_str().expect("text")).expect("JSON")
+    }
+
+    /// The recorded run as poolcast would have it.
+    fn as_tracked(variables: &Value, streams: &[Value]) -> TrackedRun {
+        let config: Map<String, Value> = parsed(&variables["config"]);
+        let named = config.iter().filter(|(name, _)| *name != "_wandb");
+        let mut epochs = Vec::new();
+        for line in lines_of(streams, "wandb-history.jsonl") {
+            let line = parsed(line);
+            let number = |name: &str| line[name].as_f64().expect("a number");
+            let measured = line.iter().filter(|(name, _)| !name.starts_with('_'));
+            let values = measured.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
+            epochs.push(TrackedEpoch {
+                step: line["_step"].as_u64().expect("a step"),
+                ended_s: number("_timestamp"),
+                values: values.collect::<BTreeMap<String, f64>>(),
+                system: BTreeMap::new(),
+            });
+        }
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let tags = variables["tags"].as_array().into_iter().flatten();
+        TrackedRun {
+            run_id: text(&variables["name"]).expect("a name"),
+            name: text(&variables["displayName"]).unwrap_or_default(),
+            group: text(&variables["groupName"]),
+            tags: tags.filter_map(text).collect(),
+            config: named
+                .map(|(name, value)| (name.clone(), value["value"].clone()))
+                .collect(),
+            began_s: epochs[0].ended_s,
+            epochs,
+            summary: Map::new(),
+            outcome: RunOutcome::Finished,
+        }
+    }
+
+    fn assert_same_run(scenario: &str) {
+        let asked = recorded(scenario, "UpsertBucket").remove(0);
+        let streams = recorded(scenario, "file_stream");
+        let theirs = &asked["variables"];
+        let run = as_tracked(theirs, &streams);
+        let place = WandbProject {
+            entity: theirs["entity"].as_str().map(str::to_owned),
+            project: "htc-demo".to_owned(),
+        };
+
+        let ours = upsert_run(&place, theirs["sweep"].as_str(), &run);
+        assert_eq!(ours["operationName"], "UpsertBucket");
+        for name in ["name", "project", "entity", "groupName", "sweep"] {
+            assert_eq!(ours["variables"][name], theirs[name], "{name}");
+        }
+        let (our_config, their_config) = (
+            parsed(&ours["variables"]["config"]),
+            parsed(&theirs["config"]),
+        );
+        for (name, value) in &their_config {
+            if name != "_wandb" {
+                assert_eq!(&our_config[name], value, "{name}");
+            }
+        }
+        let version = |config: &Map<String, Value>| config["_wandb"]["value"]["t"]["12"].clone();
+        assert_eq!(version(&our_config), version(&their_config));
+
+        let part = stream_part(&run, 0);
+        assert_eq!(
+            streams[0]["path"],
+            stream_path("testuser", "htc-demo", &run.run_id)
+        );
+        let last = streams.last().expect("a stream");
+        for key in ["complete", "exitcode"] {
+            assert_eq!(part.body[key], last["body"][key], "{key}");
+        }
+        let history = &part.body["files"]["wandb-history.jsonl"];
+        assert_eq!(history["offset"], 0);
+        let ours = history["content"].as_array().expect("lines");
+        let theirs = lines_of(&streams, "wandb-history.jsonl");
+        assert_eq!(ours.len(), theirs.len());
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            let (ours, mut theirs) = (parsed(ours), parsed(theirs));
+            theirs.retain(|_, value| value.is_number());
+            assert_eq!(
+                ours.keys().collect::<std::collections::BTreeSet<_>>(),
+                theirs.keys().collect::<std::collections::BTreeSet<_>>()
+            );
+            for (name, value) in &ours {
+                let is_time = name == "_runtime";
+                assert!(
+                    is_time || value.as_f64() == theirs[name].as_f64(),
+                    "{name}: {value}"
+                );
+            }
+        }
+        assert_eq!(part.body["files"]["wandb-summary.json"]["offset"], 0);
+    }
+
+    #[test]
+    fn a_run_is_sent_as_the_client_of_wandb_sends_it() {
+        assert_same_run("run_create_log_finish");
+    }
+
+    #[test]
+    fn a_run_of_a_sweep_is_sent_as_the_client_of_wandb_sends_it() {
+        assert_same_run("sync_worker_offline_run_with_sweep_id");
+    }
+
+    #[test]
+    fn a_sweep_is_made_with_variables_that_the_client_of_wandb_has() {
+        let theirs = recorded("sweep_create_cli", "UpsertSweep").remove(0);
+        let place = WandbProject {
+            entity: None,
+            project: "htc-demo".to_owned(),
+        };
+        let ours = upsert_sweep(&place, &json!({"method": "grid"}), "mark");
+        let variables = ours["variables"].as_object().expect("variables");
+        for name in variables.keys() {
+            assert!(theirs["variables"].get(name).is_some(), "{name}");
+        }
+        assert_eq!(variables["projectName"], theirs["variables"]["projectName"]);
+        assert_eq!(variables["config"], "{\"method\":\"grid\"}");
+    }
+
+    #[test]
+    fn what_a_server_lacks_is_sent_in_parts() {
+        let long = "x".repeat(1 << 20);
+        let epoch = |step: u64| TrackedEpoch {
+            step,
+            ended_s: step as f64,
+            values: BTreeMap::from([(long.clone(), 1.0)]),
+            system: BTreeMap::new(),
+        };
+        let run = TrackedRun {
+            run_id: "id".to_owned(),
+            name: String::new(),
+            group: None,
+            tags: Vec::new(),
+            config: Map::new(),
+            began_s: 0.0,
+            epochs: (1..=20).map(epoch).collect(),
+            summary: Map::new(),
+            outcome: RunOutcome::Finished,
+        };
+        let mut known = 0;
+        let mut parts = 0;
+        while known < run.epochs.len() {
+            let part = stream_part(&run, known);
+            assert!(part.body.to_string().len() < 10 << 20);
+            assert_eq!(part.body["files"]["wandb-history.jsonl"]["offset"], known);
+            let is_last = part.known_epochs == run.epochs.len();
+            assert_eq!(part.body["complete"] == true, is_last);
+            known = part.known_epochs;
+            parts += 1;
+        }
+        assert_eq!(parts, 3);
+        assert_eq!(
+            stream_path("a b", "..", "id"),
+            "/files/a%20b/%2E%2E/id/file_stream"
+        );
+    }
+}

@@ -1,0 +1,211 @@
+//! The environment, netrc and a configuration → where W&B is, and the key for it.
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::tracker_key::{TrackerKey, is_open_to_others, netrc_password, netrc_path};
+use super::wandb_requests::WandbProject;
+use crate::config::Config;
+use crate::error::hinted;
+use crate::escape;
+
+/// Where W&B is, unless `WANDB_BASE_URL` names another server.
+const USUAL_BASE_URL: &str = "https://api.wandb.ai";
+
+/// The host under which keys in netrc count for every server of W&B's own.
+const USUAL_HOST: &str = "api.wandb.ai";
+
+/// A newer host of the same server.
+const NEWER_HOST: &str = "api.forge.coreweave.com";
+
+/// The longest name of a project.
+const MOST_PROJECT_CHARACTERS: usize = 128;
+
+/// Where runs go.
+#[derive(Debug, Clone)]
+pub(super) struct WandbSettings {
+    /// The server's address, without a slash at its end.
+    pub(super) base_url: String,
+    /// Its host, and its port if that is named.
+    pub(super) host: String,
+    /// The project on it.
+    pub(super) place: WandbProject,
+    /// What is to be said about them.
+    pub(super) warnings: Vec<String>,
+}
+
+impl WandbSettings {
+    /// Those of `config`, before which counts what `variable` says of the environment.
+    ///
+    /// # Errors
+    /// Fails for an address or a name that W&B does not take.
+    pub(super) fn new(
+        config: &Config,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<WandbSettings> {
+        let base_url = variable("WANDB_BASE_URL").unwrap_or_else(|| USUAL_BASE_URL.to_owned());
+        let base_url = base_url.trim_end_matches('/').to_owned();
+        let host = host_of(&base_url)?;
+        let project = variable("WANDB_PROJECT").or_else(|| config.wandb.project.clone());
+        let project = project.unwrap_or_else(|| "poolcast".to_owned());
+        check_project(&project)?;
+
+        let mut warnings = Vec::new();
+        if base_url.starts_with("http:") && !is_own_machine(&host) {
+            let shown = escape::value(&base_url);
+            warnings.push(format!("`{shown}` has no TLS: others can read the key"));
+        }
+        Ok(WandbSettings {
+            base_url,
+            host,
+            place: WandbProject {
+                entity: variable("WANDB_ENTITY").or_else(|| config.wandb.entity.clone()),
+                project,
+            },
+            warnings,
+        })
+    }
+
+    /// The key for the server: `WANDB_API_KEY`, else that of netrc.
+    ///
+    /// # Errors
+    /// Fails where there is none.
+    pub(super) fn key(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<TrackerKey> {
+        if let Some(key) = variable("WANDB_API_KEY") {
+            return TrackerKey::basic("api", key.trim());
+        }
+        let path = netrc_path(&variable);
+        let mut found = None;
+        if let Some(path) = &path {
+            found = netrc_password(path, &self.host);
+            if found.is_none() && self.host == NEWER_HOST {
+                found = netrc_password(path, USUAL_HOST);
+            }
+            if found.is_some() && is_open_to_others(path) {
+                let shown = escape::path(path);
+                let warning = format!("others may read `{shown}`: chmod 600 {shown}");
+                self.warnings.push(warning);
+            }
+        }
+        let key = found.context(hinted(
+            format!("there is no key for W&B at {}", escape::value(&self.host)),
+            format!(
+                "set WANDB_API_KEY, or write `machine {} login user password KEY` into ~/.netrc",
+                self.host
+            ),
+        ))?;
+        TrackerKey::basic("api", &key)
+    }
+}
+
+/// What the environment says, where it says anything.
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn host_of(base_url: &str) -> Result<String> {
+    let url = reqwest::Url::parse(base_url).ok();
+    let host = url.filter(|url| ["http", "https"].contains(&url.scheme()));
+    let host = host.and_then(|url| {
+        let host = url.host_str()?.to_owned();
+        Some(match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        })
+    });
+    host.with_context(|| {
+        hinted(
+            format!("`{}` is no address of a server", escape::value(base_url)),
+            "set WANDB_BASE_URL, such as https://api.wandb.ai",
+        )
+    })
+}
+
+fn is_own_machine(host: &str) -> bool {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    ["127.0.0.1", "localhost", "[::1]"].contains(&name)
+}
+
+fn check_project(project: &str) -> Result<()> {
+    let is_taken = !project.is_empty()
+        && project.chars().count() <= MOST_PROJECT_CHARACTERS
+        && !project.contains(['/', '\\', '#', '?', '%', ':']);
+    ensure!(
+        is_taken,
+        hinted(
+            format!("W&B takes no project `{}`", escape::value(project)),
+            "name one of at most 128 characters, without any of / \\ # ? % :, by `wandb.project` or WANDB_PROJECT"
+        )
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn settings(variables: &[(&str, &str)]) -> Result<WandbSettings> {
+        let config = Config::load(None, &BTreeMap::new()).expect("a configuration");
+        let known: BTreeMap<&str, &str> = variables.iter().copied().collect();
+        WandbSettings::new(&config, |name| Some((*known.get(name)?).to_owned()))
+    }
+
+    #[test]
+    fn the_environment_names_server_and_project() {
+        let usual = settings(&[]).expect("settings");
+        assert_eq!(usual.host, "api.wandb.ai");
+        assert_eq!(usual.place.project, "poolcast");
+        assert!(usual.place.entity.is_none() && usual.warnings.is_empty());
+
+        let named = settings(&[
+            ("WANDB_BASE_URL", "http://127.0.0.1:8080/"),
+            ("WANDB_ENTITY", "team"),
+            ("WANDB_PROJECT", "held"),
+        ])
+        .expect("settings");
+        assert_eq!(named.base_url, "http://127.0.0.1:8080");
+        assert_eq!(named.host, "127.0.0.1:8080");
+        assert_eq!(named.place.entity.as_deref(), Some("team"));
+        assert_eq!(named.place.project, "held");
+        assert!(named.warnings.is_empty());
+
+        let open = settings(&[("WANDB_BASE_URL", "http://example.org")]).expect("settings");
+        assert_eq!(open.warnings.len(), 1);
+        for url in ["example.org", "file:///etc", "http://"] {
+            assert!(settings(&[("WANDB_BASE_URL", url)]).is_err(), "{url}");
+        }
+        for project in ["a/b", "a:b", &"x".repeat(129)] {
+            assert!(
+                settings(&[("WANDB_PROJECT", project)]).is_err(),
+                "{project}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_key_comes_from_the_environment_or_from_netrc() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().expect("a directory");
+        let netrc = dir.path().join("netrc");
+        fs_err::write(&netrc, "machine api.wandb.ai login user password of-netrc")
+            .expect("written");
+        fs_err::set_permissions(&netrc, std::fs::Permissions::from_mode(0o644)).expect("set");
+        let of_netrc = |name: &str| {
+            let path = netrc.to_string_lossy().into_owned();
+            (name == "NETRC").then_some(path)
+        };
+        let mut found = settings(&[]).expect("settings");
+        assert!(found.key(of_netrc).is_ok());
+        assert_eq!(found.warnings.len(), 1, "its mode is loose");
+        assert!(!found.warnings[0].contains("of-netrc"));
+
+        let mut newer = settings(&[("WANDB_BASE_URL", "https://api.forge.coreweave.com")]);
+        assert!(newer.as_mut().expect("settings").key(of_netrc).is_ok());
+        let mut other = settings(&[("WANDB_BASE_URL", "https://example.org")]).expect("settings");
+        let Err(error) = other.key(of_netrc) else {
+            panic!("there is no key")
+        };
+        assert!(error.to_string().contains("example.org"), "{error}");
+    }
+}

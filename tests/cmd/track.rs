@@ -1,0 +1,358 @@
+//! `poolcast track`: what a run or a sweep has left, on a server; the key is nowhere but in a header.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::json_documents::{self, PrintedKeys};
+use crate::place::{Outcome, Place};
+use crate::run::SMALL;
+use crate::wandb_server::{Fault, WandbServer};
+
+const KEY: &str = "canary0123456789canary0123456789canary01";
+
+/// The key as the header has it.
+const ENCODED_KEY: &str = "Y2FuYXJ5";
+
+fn tracked(place: &Place, server: &WandbServer, args: &str) -> Command {
+    let mut command = place.command(args);
+    command
+        .env("WANDB_BASE_URL", &server.base_url)
+        .env("WANDB_API_KEY", KEY)
+        .env("NO_PROXY", "127.0.0.1")
+        .env("POOLCAST_LOG", "trace");
+    command
+}
+
+fn run_tracked(place: &Place, server: &WandbServer, args: &str) -> Outcome {
+    let outcome = Outcome::of(tracked(place, server, args).output().expect("it starts"));
+    for text in [&outcome.stdout, &outcome.stderr] {
+        assert!(
+            !text.contains("canary") && !text.contains(ENCODED_KEY),
+            "{text}"
+        );
+    }
+    outcome
+}
+
+/// A sweep of two networks and a pipeline that is over.
+fn place_with_sweep() -> Place {
+    let place = Place::with_log();
+    let small = SMALL.replace("runs: 3", "runs: 2")
+        + "pipelines: {lasso: {runs: 1, parameters: {C: 0.1}}}\n";
+    place.write("small.yaml", small);
+    place.stdout("sweep init small.yaml -o sweep");
+    place.stdout("sweep run sweep");
+    place
+}
+
+/// Asserts that no file below `dir` has the key.
+fn assert_no_key_below(dir: &Path) {
+    for entry in fs_err::read_dir(dir).expect("listed") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            assert_no_key_below(&path);
+        } else if let Ok(bytes) = fs_err::read(&path) {
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(
+                !text.contains("canary") && !text.contains(ENCODED_KEY),
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_sweep_is_sent_once_however_often_it_is_sent() {
+    let place = place_with_sweep();
+    let server = WandbServer::begin();
+    let first = run_tracked(&place, &server, "track sweep --to wandb");
+    assert_eq!(first.code, Some(0), "{first}");
+    assert!(
+        first
+            .stdout
+            .starts_with("3 runs with 7 epochs sent to http://127.0.0.1:"),
+        "{first}"
+    );
+    assert!(
+        first
+            .stdout
+            .ends_with("/testuser/poolcast: 3 ended, 0 running\n"),
+        "{first}"
+    );
+    assert_eq!(server.requests().len(), 2 + 2 * 3);
+
+    let state = server.state();
+    assert_eq!(state.sweeps.len(), 1);
+    let text = fs_err::read_to_string(place.path("sweep/results.jsonl")).expect("read");
+    for (line, number) in text.lines().zip(1..) {
+        let row: Value = serde_json::from_str(line).expect("JSON");
+        let name = format!("trial-{number:04}");
+        let run = state
+            .runs
+            .values()
+            .find(|run| run.display_name == name.as_str());
+        let run = run.expect("it was sent");
+        assert_eq!(
+            (run.exit_code, &run.sweep),
+            (Some(0), &Value::from("swp00001"))
+        );
+        for (name, value) in row["parameters"].as_object().expect("parameters") {
+            assert_eq!(&run.config[name]["value"], value, "{name}");
+        }
+        let summary: Value =
+            serde_json::from_str(run.summary.as_deref().expect("a summary")).expect("JSON");
+        assert_eq!(summary["validation_roc_auc"], row["value"]);
+        let epochs = usize::max(row["values"].as_array().expect("values").len(), 1);
+        assert_eq!(run.history.len(), epochs);
+        let stamps = run.history.values().map(|line| {
+            let line: Value = serde_json::from_str(line).expect("JSON");
+            line["_timestamp"].as_f64().expect("a stamp")
+        });
+        assert!(stamps.into_iter().all(|stamp| stamp > 1.7e9));
+    }
+
+    let again = run_tracked(&place, &server, "track sweep --to wandb");
+    assert_eq!(again.code, Some(0), "{again}");
+    assert_eq!(
+        server.requests().len(),
+        2 + 2 * 3,
+        "its notes say that all is there"
+    );
+    fs_err::remove_file(place.path("sweep/tracked-wandb.json")).expect("removed");
+    assert_eq!(
+        run_tracked(&place, &server, "track sweep --to wandb").code,
+        Some(0)
+    );
+    assert_eq!(server.state(), state);
+
+    let machine = fs_err::read_to_string("/proc/sys/kernel/hostname").expect("read");
+    for request in server.requests() {
+        assert!(
+            request
+                .headers
+                .to_lowercase()
+                .contains("authorization: basic ")
+        );
+        let here = place.path("").to_string_lossy().into_owned();
+        for secret in ["canary", ENCODED_KEY, "EventLog", &here] {
+            assert!(
+                !request.text.contains(secret) && !request.path.contains(secret),
+                "{secret}"
+            );
+        }
+        let is_named = machine.trim().len() > 3 && request.text.contains(machine.trim());
+        assert!(!is_named, "the host is named");
+    }
+    assert_no_key_below(&place.path("sweep"));
+}
+
+#[test]
+fn all_that_would_be_sent_is_shown_without_a_key_and_without_a_server() {
+    let place = place_with_sweep();
+    let printed = place.stdout("track sweep --to wandb --dry-run");
+    let requests: Vec<Value> = printed
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(requests.len(), 1 + 2 * 3);
+    assert_eq!(requests[0]["body"]["operationName"], "UpsertSweep");
+    let server = WandbServer::begin();
+    assert_eq!(
+        run_tracked(&place, &server, "track sweep --to wandb").code,
+        Some(0)
+    );
+    for request in server.requests() {
+        let is_asked = request.body["operationName"] == "FindSweeps";
+        let name = &request.body["variables"]["name"];
+        let is_shown = requests.iter().any(|shown| {
+            shown["body"]["files"] == request.body["files"]
+                && &shown["body"]["variables"]["name"] == name
+                && shown["body"]["variables"]["config"] == request.body["variables"]["config"]
+        });
+        assert!(is_asked || is_shown, "{}", request.text);
+    }
+}
+
+#[test]
+fn a_training_is_sent_while_it_goes_on_and_no_server_is_no_failure() {
+    let place = Place::with_run();
+    let server = WandbServer::begin();
+    place.write("enabled.yaml", "wandb: {enable: true, project: held}\n");
+    let train = |name: &str| {
+        format!("train tensors -c enabled.yaml -o {name} --hidden-size 4 --epochs 2 --seed 3")
+    };
+    let sent = run_tracked(&place, &server, &train("sent"));
+    assert_eq!(sent.code, Some(0), "{sent}");
+    let state = server.state();
+    let run = state.runs.values().next().expect("a run");
+    assert_eq!((run.history.len(), run.exit_code), (2, Some(0)));
+    assert!(state.sweeps.is_empty(), "it is no sweep");
+
+    server
+        .is_down
+        .store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut unsent = place.command(&train("unsent"));
+    unsent.env("WANDB_BASE_URL", &server.base_url);
+    let unsent = Outcome::of(unsent.output().expect("it starts"));
+    assert_eq!(unsent.code, Some(0), "{unsent}");
+    assert!(
+        unsent.stderr.contains("there is no key for W&B"),
+        "{unsent}"
+    );
+    let files = |name: &str| place.files(name);
+    let mut sent = files("sent");
+    sent.remove("tracked-wandb.json");
+    let names: BTreeSet<String> = ["tracking.lock".to_owned()].into();
+    sent.retain(|name, _| !names.contains(name));
+    let mut unsent = files("unsent");
+    unsent.retain(|name, _| !names.contains(name));
+    assert!(sent == unsent, "training does not depend on the server");
+}
+
+#[test]
+fn a_sweep_is_sent_while_it_goes_on() {
+    let place = Place::with_log();
+    place.write(
+        "small.yaml",
+        format!("{SMALL}wandb: {{enable: true, sweep: {{name: live}}}}\n"),
+    );
+    place.stdout("sweep init small.yaml -o sweep");
+    let server = WandbServer::begin();
+    let swept = run_tracked(&place, &server, "sweep run sweep --threads 2");
+    assert_eq!(swept.code, Some(0), "{swept}");
+    let state = server.state();
+    assert_eq!((state.sweeps.len(), state.runs.len()), (1, 3));
+    for run in state.runs.values() {
+        assert_eq!((run.exit_code, &run.group), (Some(0), &Value::from("live")));
+        let steps = run.history.values().zip(1..).all(|(line, step)| {
+            line.contains(&format!("\"_step\":{step},")) && line.contains("\"train_loss\":")
+        });
+        assert!(steps && !run.history.is_empty());
+        assert_eq!(run.system.len(), run.history.len());
+    }
+    assert_no_key_below(&place.path("sweep"));
+}
+
+#[test]
+fn files_of_trackers_are_written_without_a_network() {
+    let place = Place::with_run();
+    for name in ["wandb", "tensorboard"] {
+        let printed = place.stdout(&format!("track run --export {name} -o files/{name}"));
+        assert_eq!(printed, format!("1 run written to files/{name}\n"));
+        place.stdout(&format!("track run --export {name} -o again/{name}"));
+    }
+    assert!(place.files("files").len() == 2 && place.files("files") == place.files("again"));
+}
+
+#[test]
+fn what_cannot_be_sent_is_said() {
+    let place = Place::with_run();
+    let server = WandbServer::begin();
+    let mut without_key = place.command("track run --to wandb");
+    without_key.env("WANDB_BASE_URL", "https://wandb.example");
+    insta::assert_snapshot!(Outcome::of(without_key.output().expect("it starts")), @"
+    exit 2
+    error: there is no key for W&B at wandb.example
+
+    hint: set WANDB_API_KEY, or write `machine wandb.example login user password KEY` into ~/.netrc
+    ");
+
+    server.add_fault(
+        0,
+        Fault::Status(401, &[], "{\"error\": \"invalid API key\"}"),
+    );
+    let refused = run_tracked(&place, &server, "track run --to wandb --json");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(
+        refused.stderr.contains("answers 401: invalid API key"),
+        "{refused}"
+    );
+
+    server
+        .is_down
+        .store(true, std::sync::atomic::Ordering::Relaxed);
+    let down = run_tracked(&place, &server, "track run --to wandb --for 1");
+    assert_eq!(down.code, Some(1), "{down}");
+    assert!(
+        down.stderr.contains("poolcast track run --to wandb"),
+        "{down}"
+    );
+
+    let nothing = place.run("track nowhere --to wandb --dry-run");
+    assert_eq!(nothing.code, Some(2), "{nothing}");
+}
+
+#[test]
+fn a_key_of_netrc_counts_for_its_host_and_a_loose_mode_is_warned_of() {
+    let place = Place::with_run();
+    let server = WandbServer::begin();
+    let host = server.base_url.trim_start_matches("http://");
+    place.write(
+        "netrc",
+        format!(
+            "machine other login user password no\nmachine {host}\n  login user\n  password {KEY}\n"
+        ),
+    );
+    let send = |mode: u32| {
+        let path = place.path("netrc");
+        fs_err::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set");
+        let mut command = tracked(&place, &server, "track run --to wandb");
+        command.env_remove("WANDB_API_KEY").env("NETRC", "netrc");
+        Outcome::of(command.output().expect("it starts"))
+    };
+    let loose = send(0o644);
+    assert_eq!(loose.code, Some(0), "{loose}");
+    assert!(
+        loose
+            .stderr
+            .contains("others may read `netrc`: chmod 600 netrc"),
+        "{loose}"
+    );
+    let tight = send(0o600);
+    assert!(
+        tight.code == Some(0) && !tight.stderr.contains("chmod"),
+        "{tight}"
+    );
+    assert!(!loose.stderr.contains("canary"));
+}
+
+/// Of a run.
+pub(crate) fn track_documents() -> PrintedKeys {
+    let place = Place::with_run();
+    let server = WandbServer::begin();
+    let args = "track run --to wandb --json";
+    let sent = run_tracked(&place, &server, args);
+    let document = serde_json::from_str(&sent.stdout).expect("JSON");
+    json_documents::printed_keys(args, &document)
+}
+
+#[test]
+fn the_programs_of_htcondor_find_no_key_in_their_environment() {
+    let place = Place::with_log();
+    place.write("small.yaml", SMALL);
+    fs_err::create_dir(place.path("bin")).expect("made");
+    place.write(
+        "bin/condor_submit_dag",
+        "#!/bin/sh\n/usr/bin/env > ../seen\n",
+    );
+    place.write("x.sif", "");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    fs_err::set_permissions(place.path("bin/condor_submit_dag"), mode).expect("set");
+    let mut command = place.command("dag small.yaml -o dag --image x.sif --submit");
+    command
+        .env("WANDB_API_KEY", KEY)
+        .env("MLFLOW_TRACKING_TOKEN", KEY)
+        .env(
+            "PATH",
+            format!("{}:/usr/bin:/bin", place.path("bin").display()),
+        );
+    let outcome = Outcome::of(command.output().expect("it starts"));
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let seen = fs_err::read_to_string(place.path("seen")).expect("it was called");
+    assert!(seen.contains("PATH=") && !seen.contains("canary"), "{seen}");
+}
