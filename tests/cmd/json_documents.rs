@@ -445,7 +445,7 @@ fn provision_documents() -> PrintedKeys {
             "provision trace broken -o broken-trace --json",
             "provision replay trace --json",
             // Windows so far apart count as blocks of their own.
-            "provision validate trace -o validation --start-time 2023-02-28 --interval 90 --draws 5 --json",
+            "provision validate trace -o validation --start-time 2023-02-28 --end-time 2023-03-04 --interval 90 --draws 5 --json",
         ],
     )
 }

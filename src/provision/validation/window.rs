@@ -519,4 +519,18 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_job_that_never_starts_leaves_no_outcome() {
+        let mut world = world(3);
+        world.settings.capacity.push(CapacityStep {
+            from: plan().warmup_s,
+            nodes: 1,
+        });
+        let (plan, forecast) = (plan(), forecast(&world));
+        let (mut windows, ended) = open_windows(&world, &plan, &[0]);
+        let window = windows.pop().expect("a window");
+        let found = simulate_window(window, &world, &ended, &plan, &forecast, &policies());
+        assert_eq!(found, None);
+    }
 }
