@@ -162,7 +162,7 @@ pub enum Verb {
     Report(ReportArgs),
     /// Send a run, a sweep or a DAG to an experiment tracker, or write its files
     ///
-    /// Runs that go on, are over or were tidied can be sent, from any machine that sees the directory, as often as wanted: the server gets what it lacks, and nothing twice. The key is in WANDB_API_KEY or in netrc; WANDB_BASE_URL, WANDB_ENTITY and WANDB_PROJECT say where to.
+    /// Runs that go on, are over or were tidied can be sent, from any machine that sees the directory, as often as wanted: the server gets what it lacks, and nothing twice. The key is in WANDB_API_KEY or in netrc; WANDB_BASE_URL, WANDB_ENTITY and WANDB_PROJECT say where to. For MLflow they are those of its own client: MLFLOW_TRACKING_URI, MLFLOW_TRACKING_USERNAME with MLFLOW_TRACKING_PASSWORD or MLFLOW_TRACKING_TOKEN, and MLFLOW_EXPERIMENT_NAME.
     ///
     /// Exit codes: 0 sent; 1 the server did not answer in time, run the command again; 2 it refuses, or other errors.
     ///

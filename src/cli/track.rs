@@ -38,6 +38,8 @@ pub struct TrackArgs {
 pub enum TrackerName {
     /// Weights & Biases
     Wandb,
+    /// An MLflow tracking server
+    Mlflow,
 }
 
 /// A tracker whose files are written.

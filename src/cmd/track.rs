@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::signals::stop_signal;
-use crate::cli::{ExportName, TrackArgs};
+use crate::cli::{ExportName, TrackArgs, TrackerName};
 use crate::error::EXIT_DONE;
 use crate::output::{self, counted};
 use crate::tracking::{
-    ExportFormat, SendTime, SentSummary, TrackedSource, export_runs, preview_to_wandb,
-    send_to_wandb,
+    ExportFormat, SendTime, SentSummary, TrackedSource, Tracker, export_runs, preview_to_mlflow,
+    preview_to_wandb, send_runs,
 };
 
 /// The version of the JSON document.
@@ -30,7 +31,7 @@ pub fn run(args: &TrackArgs) -> Result<u8> {
         return export(&args.dir, name, out);
     }
     if args.dry_run {
-        return print_requests(&args.dir);
+        return print_requests(args);
     }
 
     let stop = stop_signal()?;
@@ -38,15 +39,16 @@ pub fn run(args: &TrackArgs) -> Result<u8> {
         watch: args.watch,
         limit: args.seconds.map(Duration::from_secs),
     };
-    let sent = send_to_wandb(&args.dir, time, stop)?;
-    for note in &sent.notes {
+    let sent = send_runs(&args.dir, &trackers(args), time, stop)?;
+    for note in sent.iter().flat_map(|sent| &sent.notes) {
         output::note(note);
     }
     if args.json {
-        let document = SentDocument { sent: vec![sent] };
-        output::print_json(SCHEMA_VERSION, &document)?;
+        output::print_json(SCHEMA_VERSION, &SentDocument { sent })?;
     } else {
-        output::print(&sent_line(&sent))?;
+        for sent in &sent {
+            output::print(&sent_line(sent))?;
+        }
     }
     Ok(EXIT_DONE)
 }
@@ -64,18 +66,42 @@ fn export(dir: &Path, name: ExportName, out: &Path) -> Result<u8> {
             counted(exported.left_out, "run")
         ));
     }
-    output::print(&format!(
-        "{} written to {}\n",
-        counted(exported.written, "run"),
-        crate::escape::path(out)
-    ))?;
+
+    let shown = crate::escape::path(out);
+    let next = match format {
+        ExportFormat::Wandb => format!("wandb sync {shown}/offline-run-*"),
+        ExportFormat::Tensorboard => format!("tensorboard --logdir {shown}"),
+    };
+    let runs = counted(exported.written, "run");
+    output::print(&format!("{runs} written to {shown}: {next}\n"))?;
     Ok(EXIT_DONE)
 }
 
+/// The trackers that are named, each once.
+fn trackers(args: &TrackArgs) -> Vec<Tracker> {
+    let mut trackers = Vec::new();
+    for name in &args.to {
+        let tracker = match name {
+            TrackerName::Wandb => Tracker::Wandb,
+            TrackerName::Mlflow => Tracker::Mlflow,
+        };
+        if !trackers.contains(&tracker) {
+            trackers.push(tracker);
+        }
+    }
+    trackers
+}
+
 /// Prints each request, one document a line.
-fn print_requests(dir: &Path) -> Result<u8> {
-    let source = TrackedSource::open(dir)?;
-    preview_to_wandb(&source, |request| output::print(&format!("{request}\n")))?;
+fn print_requests(args: &TrackArgs) -> Result<u8> {
+    let source = TrackedSource::open(&args.dir)?;
+    let print = |request: &Value| output::print(&format!("{request}\n"));
+    for tracker in trackers(args) {
+        match tracker {
+            Tracker::Wandb => preview_to_wandb(&source, print)?,
+            Tracker::Mlflow => preview_to_mlflow(&source, print)?,
+        }
+    }
     Ok(EXIT_DONE)
 }
 

@@ -8,6 +8,10 @@ mod export;
 mod extended_json;
 mod http_sender;
 mod leveldb_log;
+mod mlflow_batch;
+mod mlflow_runs;
+mod mlflow_sender;
+mod mlflow_settings;
 #[cfg(test)]
 mod recorded_run;
 mod request_pace;
@@ -33,7 +37,8 @@ mod wandb_settings;
 mod wandb_text;
 
 pub use export::{ExportFormat, ExportedRuns, export_runs};
-pub use send_runs::{SendTime, TrackingThread, send_to_wandb};
+pub use mlflow_sender::preview_to_mlflow;
+pub use send_runs::{SendTime, Tracker, TrackingThread, send_runs};
 pub use source::TrackedSource;
 pub use tracked_run::{RunOutcome, TrackedEpoch, TrackedRun};
 pub use wandb_preview::preview_to_wandb;

@@ -1,4 +1,4 @@
-//! A directory → its runs on W&B: once, or again and again until all have ended.
+//! A directory → its runs on trackers: once, or again and again until all have ended.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::http_sender::{SendError, SendLimits};
+use super::http_sender::{HttpSender, SendError, SendLimits};
+use super::mlflow_sender::MlflowSender;
 use super::sender_clock::SenderClock;
 use super::sender_lock::SenderLock;
 use super::source::TrackedSource;
@@ -36,61 +37,157 @@ pub struct SendTime {
     pub limit: Option<Duration>,
 }
 
-/// Sends what W&B lacks of the runs in `dir`. Once `stop` is set, it leaves.
-///
-/// # Errors
-/// Fails where another process sends them, without a key, and where the server does not take them.
-pub fn send_to_wandb(dir: &Path, time: SendTime, stop: Arc<AtomicBool>) -> Result<SentSummary> {
-    let source = TrackedSource::open(dir)?;
-    let _lock = SenderLock::take(source.dir())?;
-    let clock = SenderClock::system();
-    let deadline = time.limit.map(|limit| clock.now() + limit);
-    let limits = SendLimits {
-        patience: (!time.watch && deadline.is_none()).then_some(USUAL_PATIENCE),
-        deadline,
-    };
-    let mut sender = WandbSender::new(&source, clock, limits, stop)?;
+/// A tracker that runs are sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracker {
+    /// Weights & Biases.
+    Wandb,
+    /// An MLflow tracking server.
+    Mlflow,
+}
 
-    loop {
-        let sent = sender.send_all(&source);
-        let is_over = match sent {
-            Ok(is_over) => is_over,
-            Err(error) if is_stop(&error) => return Ok(sender.summary),
-            Err(error) => return Err(explained(error, dir)),
+/// Sends the runs of a directory to one tracker.
+enum RunSender {
+    Wandb(Box<WandbSender>),
+    Mlflow(Box<MlflowSender>),
+}
+
+impl RunSender {
+    fn new(
+        tracker: Tracker,
+        source: &TrackedSource,
+        time: SendTime,
+        stop: Arc<AtomicBool>,
+    ) -> Result<RunSender> {
+        let clock = SenderClock::system();
+        let deadline = time.limit.map(|limit| clock.now() + limit);
+        let limits = SendLimits {
+            patience: (!time.watch && deadline.is_none()).then_some(USUAL_PATIENCE),
+            deadline,
         };
-        let next = sender.http().now() + LOOK_EVERY;
-        let is_last = deadline.is_some_and(|deadline| next > deadline);
-        if is_over || !time.watch || is_last || sender.http().wait_until(next).is_err() {
-            return Ok(sender.summary);
+        Ok(match tracker {
+            Tracker::Wandb => {
+                RunSender::Wandb(Box::new(WandbSender::new(source, clock, limits, stop)?))
+            }
+            Tracker::Mlflow => {
+                RunSender::Mlflow(Box::new(MlflowSender::new(source, clock, limits, stop)?))
+            }
+        })
+    }
+
+    fn send_all(&mut self, source: &TrackedSource) -> Result<bool> {
+        match self {
+            RunSender::Wandb(sender) => sender.send_all(source),
+            RunSender::Mlflow(sender) => sender.send_all(source),
         }
     }
+
+    fn http(&mut self) -> &mut HttpSender {
+        match self {
+            RunSender::Wandb(sender) => sender.http(),
+            RunSender::Mlflow(sender) => sender.http(),
+        }
+    }
+
+    fn into_summary(self) -> SentSummary {
+        match self {
+            RunSender::Wandb(sender) => sender.summary,
+            RunSender::Mlflow(sender) => sender.summary,
+        }
+    }
+
+    /// The error of this sender, with what to do.
+    fn explained(&self, error: anyhow::Error, dir: &Path) -> anyhow::Error {
+        let (name, key_hint, place_hint) = match self {
+            RunSender::Wandb(_) => (
+                "wandb",
+                "check WANDB_API_KEY or netrc, WANDB_BASE_URL and WANDB_ENTITY",
+                "check WANDB_BASE_URL, and `wandb.entity` and `wandb.project` of the configuration",
+            ),
+            RunSender::Mlflow(_) => (
+                "mlflow",
+                "check MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN",
+                "check MLFLOW_TRACKING_URI",
+            ),
+        };
+        match error.downcast_ref::<SendError>() {
+            Some(SendError::OutOfTime { .. } | SendError::InDoubt | SendError::Stopped) => {
+                let shown = crate::escape::path(dir);
+                let again = format!("send the rest later: poolcast track {shown} --to {name}");
+                too_early(error.to_string(), again).into()
+            }
+            Some(SendError::Refused {
+                status: 401 | 403, ..
+            }) => hinted(error.to_string(), key_hint).into(),
+            Some(SendError::Refused { status: 404, .. }) => {
+                hinted(error.to_string(), place_hint).into()
+            }
+            Some(SendError::Refused { .. }) | None => error,
+        }
+    }
+}
+
+/// Sends what the `trackers` lack of the runs in `dir`. Once `stop` is set, it leaves.
+///
+/// # Errors
+/// Fails where another process sends them, without a key, and where a server does not take them; the
+/// other trackers get theirs before that.
+pub fn send_runs(
+    dir: &Path,
+    trackers: &[Tracker],
+    time: SendTime,
+    stop: Arc<AtomicBool>,
+) -> Result<Vec<SentSummary>> {
+    let source = TrackedSource::open(dir)?;
+    let _lock = SenderLock::take(source.dir())?;
+    let mut senders = Vec::new();
+    for tracker in trackers {
+        senders.push(RunSender::new(*tracker, &source, time, stop.clone())?);
+    }
+    let began = Instant::now();
+
+    let mut failure = None;
+    loop {
+        let mut are_all_over = true;
+        let mut at_work = Vec::new();
+        for mut sender in senders {
+            match sender.send_all(&source) {
+                Ok(is_over) => are_all_over &= is_over,
+                Err(error) if is_stop(&error) => {}
+                Err(error) => {
+                    failure = Some(sender.explained(error, dir));
+                    continue;
+                }
+            }
+            at_work.push(sender);
+        }
+        senders = at_work;
+
+        let next = began.elapsed() + LOOK_EVERY;
+        let is_last = time.limit.is_some_and(|limit| next > limit);
+        let is_done = are_all_over || !time.watch || is_last;
+        if is_done || !wait_to_look_again(&mut senders) {
+            break;
+        }
+    }
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(senders.into_iter().map(RunSender::into_summary).collect()),
+    }
+}
+
+/// Waits until a directory is to be looked at again. Returns whether it is: not where all have
+/// failed, or are to stop.
+fn wait_to_look_again(senders: &mut [RunSender]) -> bool {
+    let Some(sender) = senders.first_mut() else {
+        return false;
+    };
+    let http = sender.http();
+    http.wait_until(http.now() + LOOK_EVERY).is_ok()
 }
 
 fn is_stop(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref::<SendError>(), Some(SendError::Stopped))
-}
-
-/// The error of a sender, with what to do.
-fn explained(error: anyhow::Error, dir: &Path) -> anyhow::Error {
-    let shown = crate::escape::path(dir);
-    match error.downcast_ref::<SendError>() {
-        Some(SendError::OutOfTime { .. } | SendError::InDoubt | SendError::Stopped) => {
-            let again = format!("send the rest later: poolcast track {shown} --to wandb");
-            too_early(error.to_string(), again).into()
-        }
-        Some(SendError::Refused {
-            status: 401 | 403, ..
-        }) => {
-            let hint = "check WANDB_API_KEY or netrc, WANDB_BASE_URL and WANDB_ENTITY";
-            hinted(error.to_string(), hint).into()
-        }
-        Some(SendError::Refused { status: 404, .. }) => {
-            let hint =
-                "check WANDB_BASE_URL, and `wandb.entity` and `wandb.project` of the configuration";
-            hinted(error.to_string(), hint).into()
-        }
-        Some(SendError::Refused { .. }) | None => error,
-    }
 }
 
 /// A thread that sends what comes about in a directory while this process works on it. What it

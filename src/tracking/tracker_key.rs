@@ -21,7 +21,19 @@ impl TrackerKey {
     /// Fails for a key that no header can hold; the message does not repeat it.
     pub(super) fn basic(user: &str, password: &str) -> Result<TrackerKey> {
         let text = base64(format!("{user}:{password}").as_bytes());
-        let value = HeaderValue::from_str(&format!("Basic {text}"));
+        TrackerKey::of_header(&format!("Basic {text}"))
+    }
+
+    /// The key of a bearer.
+    ///
+    /// # Errors
+    /// As [`TrackerKey::basic`].
+    pub(super) fn bearer(token: &str) -> Result<TrackerKey> {
+        TrackerKey::of_header(&format!("Bearer {}", token.trim()))
+    }
+
+    fn of_header(text: &str) -> Result<TrackerKey> {
+        let value = HeaderValue::from_str(text);
         let mut value = value.ok().context("the key cannot be sent in a header")?;
         value.set_sensitive(true);
         forbid_core_dumps();

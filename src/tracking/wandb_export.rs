@@ -17,6 +17,7 @@ use super::wandb_record::{
     ConfigRecord, HeaderRecord, HistoryRecord, HistoryStep, Record, RecordItem, RecordKind,
     RunExitRecord, RunRecord, StatsRecord, SummaryRecord, Timestamp, VersionInfo,
 };
+use super::wandb_text::{WandbValues, history_values, summary_values};
 use crate::files;
 
 /// The oldest SDK that may read a file, as the SDK itself writes it.
@@ -50,7 +51,7 @@ fn offline_file(run: &TrackedRun, entity: &str, project: &str) -> Vec<u8> {
         RecordKind::Run(run_record(run, entity, project)),
     ];
     for epoch in &run.epochs {
-        kinds.push(RecordKind::History(history_record(epoch, run.began_s)));
+        kinds.push(RecordKind::History(history_record(run, epoch)));
         if !epoch.system.is_empty() {
             kinds.push(RecordKind::Stats(stats_record(epoch)));
         }
@@ -101,18 +102,10 @@ fn run_record(run: &TrackedRun, entity: &str, project: &str) -> RunRecord {
     }
 }
 
-/// A line of the history. `began_s` is when the run began.
-fn history_record(epoch: &TrackedEpoch, began_s: f64) -> HistoryRecord {
-    let mut items = Vec::new();
-    for (key, value) in &epoch.values {
-        items.push(item(key, number_text(*value)));
-    }
-    items.push(item("_step", epoch.step.to_string()));
-    items.push(item("_runtime", number_text(epoch.ended_s - began_s)));
-    items.push(item("_timestamp", number_text(epoch.ended_s)));
-
+/// A line of the history.
+fn history_record(run: &TrackedRun, epoch: &TrackedEpoch) -> HistoryRecord {
     HistoryRecord {
-        item: items,
+        item: items(history_values(run, epoch)),
         step: Some(HistoryStep {
             num: epoch.step as i64,
         }),
@@ -142,27 +135,14 @@ fn timestamp(moment_s: f64) -> Timestamp {
 
 /// What is known of the whole run. `wandb sync` does not take it from the history.
 fn summary_record(run: &TrackedRun) -> SummaryRecord {
-    let last = run.epochs.last();
-    let mut update = Vec::new();
-    for (key, value) in &run.summary {
-        // What is no number in JSON is one here.
-        let measured = last.and_then(|epoch| epoch.values.get(key));
-        let text = match measured.filter(|_| value.is_null()) {
-            Some(measured) => number_text(*measured),
-            None => value.to_string(),
-        };
-        update.push(item(key, text));
+    SummaryRecord {
+        update: items(summary_values(run)),
     }
+}
 
-    let runtime_s = run.ended_s() - run.began_s;
-    if let Some(last) = last {
-        update.push(item("_step", last.step.to_string()));
-        update.push(item("_runtime", number_text(runtime_s)));
-        update.push(item("_timestamp", number_text(last.ended_s)));
-    }
-    let of_wandb = serde_json::json!({ "runtime": runtime_s as u64 });
-    update.push(item("_wandb", of_wandb.to_string()));
-    SummaryRecord { update }
+fn items(values: WandbValues) -> Vec<RecordItem> {
+    let pairs = values.into_pairs().into_iter();
+    pairs.map(|(key, text)| item(&key, text)).collect()
 }
 
 fn item(key: &str, value_json: String) -> RecordItem {

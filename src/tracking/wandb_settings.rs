@@ -120,7 +120,8 @@ fn host_of(base_url: &str) -> Result<String> {
     })
 }
 
-fn is_own_machine(host: &str) -> bool {
+/// Whether `host` is this machine, to which nothing travels.
+pub(super) fn is_own_machine(host: &str) -> bool {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     ["127.0.0.1", "localhost", "[::1]"].contains(&name)
 }

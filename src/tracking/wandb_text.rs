@@ -22,16 +22,21 @@ pub(super) fn config_text(run: &TrackedRun) -> String {
     Value::Object(all).to_string()
 }
 
+/// What the history has of `epoch`.
+pub(super) fn history_values(run: &TrackedRun, epoch: &TrackedEpoch) -> WandbValues {
+    let mut values = WandbValues::default();
+    for (name, value) in &epoch.values {
+        values.number(name, *value);
+    }
+    values.value("_step", &json!(epoch.step));
+    values.number("_runtime", runtime_s(run, epoch));
+    values.number("_timestamp", epoch.ended_s);
+    values
+}
+
 /// The line of `epoch` in `wandb-history.jsonl`.
 pub(super) fn history_line(run: &TrackedRun, epoch: &TrackedEpoch) -> String {
-    let mut line = WandbLine::default();
-    for (name, value) in &epoch.values {
-        line.number(name, *value);
-    }
-    line.value("_step", &json!(epoch.step));
-    line.number("_runtime", runtime_s(run, epoch));
-    line.number("_timestamp", epoch.ended_s);
-    line.end()
+    history_values(run, epoch).line()
 }
 
 /// The line of `epoch` in `wandb-events.jsonl`; `None` where nothing is known of its cost.
@@ -39,69 +44,78 @@ pub(super) fn system_line(run: &TrackedRun, epoch: &TrackedEpoch) -> Option<Stri
     if epoch.system.is_empty() {
         return None;
     }
-    let mut line = WandbLine::default();
-    line.value("_wandb", &json!(true));
+    let mut values = WandbValues::default();
+    values.value("_wandb", &json!(true));
     for (name, value) in &epoch.system {
-        line.number(&format!("system.{name}"), *value);
+        values.number(&format!("system.{name}"), *value);
     }
-    line.number("_runtime", runtime_s(run, epoch));
-    line.number("_timestamp", epoch.ended_s);
-    Some(line.end())
+    values.number("_runtime", runtime_s(run, epoch));
+    values.number("_timestamp", epoch.ended_s);
+    Some(values.line())
 }
 
-/// The one line of `wandb-summary.json`.
-pub(super) fn summary_line(run: &TrackedRun) -> String {
-    let mut line = WandbLine::default();
+/// What the summary has.
+pub(super) fn summary_values(run: &TrackedRun) -> WandbValues {
+    let mut values = WandbValues::default();
     let last = run.epochs.last();
     for (name, value) in &run.summary {
         // What is no number in JSON is one here.
         let measured = last.and_then(|epoch| epoch.values.get(name));
         match measured.filter(|_| value.is_null()) {
-            Some(measured) => line.number(name, *measured),
-            None => line.value(name, value),
+            Some(measured) => values.number(name, *measured),
+            None => values.value(name, value),
         }
     }
     let ran_s = last.map_or(0.0, |epoch| runtime_s(run, epoch));
     if let Some(last) = last {
-        line.value("_step", &json!(last.step));
-        line.number("_runtime", ran_s);
-        line.number("_timestamp", last.ended_s);
+        values.value("_step", &json!(last.step));
+        values.number("_runtime", ran_s);
+        values.number("_timestamp", last.ended_s);
     }
-    line.value("_wandb", &json!({"runtime": ran_s as u64}));
-    line.end()
+    values.value("_wandb", &json!({"runtime": ran_s as u64}));
+    values
+}
+
+/// The one line of `wandb-summary.json`.
+pub(super) fn summary_line(run: &TrackedRun) -> String {
+    summary_values(run).line()
 }
 
 fn runtime_s(run: &TrackedRun, epoch: &TrackedEpoch) -> f64 {
     (epoch.ended_s - run.began_s).max(0.0)
 }
 
-/// A line of JSON as W&B extends it: with the words `NaN`, `Infinity` and `-Infinity`.
+/// Names and values of JSON as W&B extends it: with the words `NaN`, `Infinity` and `-Infinity`.
 #[derive(Default)]
-struct WandbLine(String);
+pub(super) struct WandbValues(Vec<(String, String)>);
 
-impl WandbLine {
-    fn name(&mut self, name: &str) {
-        self.0.push(if self.0.is_empty() { '{' } else { ',' });
-        self.0.push_str(&Value::from(name).to_string());
-        self.0.push(':');
-    }
-
+impl WandbValues {
     fn number(&mut self, name: &str, value: f64) {
-        self.name(name);
-        self.0.push_str(&number_text(value));
+        self.0.push((name.to_owned(), number_text(value)));
     }
 
     fn value(&mut self, name: &str, value: &Value) {
-        self.name(name);
-        self.0.push_str(&value.to_string());
+        self.0.push((name.to_owned(), value.to_string()));
     }
 
-    fn end(mut self) -> String {
-        if self.0.is_empty() {
-            self.0.push('{');
-        }
-        self.0.push('}');
+    /// Each name with the text of its value.
+    pub(super) fn into_pairs(self) -> Vec<(String, String)> {
         self.0
+    }
+
+    /// All in one object.
+    fn line(&self) -> String {
+        let mut line = String::from("{");
+        for (name, text) in &self.0 {
+            if line.len() > 1 {
+                line.push(',');
+            }
+            line.push_str(&Value::from(name.as_str()).to_string());
+            line.push(':');
+            line.push_str(text);
+        }
+        line.push('}');
+        line
     }
 }
 
