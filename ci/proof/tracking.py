@@ -1,0 +1,262 @@
+"""Compares what trackers have of a sweep with what the sweep left: tracking.py PROGRAM PLACE, see ci/proof/tracking."""
+import glob
+import http.client
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+PROGRAM, PLACE = sys.argv[1:]
+SWEEP = f"{PLACE}/sweep"
+TOOLS = os.path.dirname(sys.executable)
+KEY = "canary" + "0" * 34
+
+
+def check(is_right, message):
+    if not is_right:
+        sys.exit(f"error: ci/proof/tracking.py: {message}")
+
+
+def histories():
+    """What trials of networks have left, by the trial's name: an epoch is a dictionary of flat names."""
+    found = {}
+    for path in sorted(glob.glob(f"{SWEEP}/trials/trial-*/history.jsonl")):
+        epochs = []
+        for line in open(path):
+            epoch = json.loads(line)
+            values = {"train_loss": epoch["train_loss"], "validation_loss": epoch["validation_loss"]}
+            scores = epoch["validation"].items()
+            values |= {f"validation_{name}": value for name, value in scores if value is not None}
+            epochs.append((epoch["epoch"], values))
+        found[path.split("/")[-2]] = epochs
+    check(found, "no trial has a history")
+    return found
+
+
+def numbers(line):
+    return {name: value for name, value in line.items() if not name.startswith("_")}
+
+
+def get_json(address):
+    with urllib.request.urlopen(address) as answer:
+        return json.load(answer)
+
+
+class WandbServer:
+    """The server of ci/proof/wandb_server.py, while a block lasts."""
+
+    def __init__(self, name):
+        self.port_file = f"{PLACE}/{name}.port"
+
+    def __enter__(self):
+        self.process = subprocess.Popen([sys.executable, "ci/proof/wandb_server.py", self.port_file])
+        while not (os.path.exists(self.port_file) and open(self.port_file).read().endswith("\n")):
+            time.sleep(0.05)
+        self.address = f"http://127.0.0.1:{open(self.port_file).read().strip()}"
+        self.environment = os.environ | {"WANDB_BASE_URL": self.address, "WANDB_API_KEY": KEY}
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def state(self):
+        return get_json(f"{self.address}/state")
+
+
+def comparable(state):
+    """The runs on a server without what a client says of itself. An offline file knows no sweep of the server's."""
+    runs = {}
+    for run_id, run in state["runs"].items():
+        run = {key: value for key, value in run.items() if key != "sweep"}
+        run["config"] = {key: value for key, value in run["config"].items() if key != "_wandb"}
+        run["summary"] = {key: value for key, value in run["summary"].items() if key != "_wandb"}
+        for line in run["system"].values():
+            # A file has moments in whole nanoseconds, and the time since the beginning follows from them.
+            line["_runtime"] = round(line["_runtime"], 6)
+        # NaN is not equal to itself, and a number may have come as 1 or as 1.0.
+        runs[run_id] = json.loads(json.dumps(run, sort_keys=True), parse_int=float, parse_constant=str)
+    return runs
+
+
+def check_wandb():
+    expected = histories()
+    files = sorted(glob.glob(f"{PLACE}/offline/offline-run-*/run-*.wandb"))
+    trials = {}
+    for file in files:
+        command = [f"{TOOLS}/wandb", "leet", "inspect", "--summary", "--json", file]
+        told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        check(told["state"] == "finished" and told["exit_code"] == 0, f"{file}: {told}")
+        check(told["project"] == "held-jobs", told)
+        trials[told["name"]] = told
+    check(len(trials) == 4, f"{len(trials)} trials have a file")
+
+    with WandbServer("sync") as server:
+        command = [f"{TOOLS}/wandb", "sync", "--yes", *map(os.path.dirname, files)]
+        subprocess.run(command, check=True, env=server.environment, capture_output=True)
+        synced = server.state()
+    for run in synced["runs"].values():
+        lines = [(line["_step"], numbers(line)) for line in run["history"].values()]
+        check(lines == expected.get(run["displayName"], lines), f"another history: {run}")
+
+    with WandbServer("sent") as server:
+        command = [PROGRAM, "track", SWEEP, "--to", "wandb"]
+        subprocess.run(command, check=True, env=server.environment)
+        sent = server.state()
+        subprocess.run(command, check=True, env=server.environment)
+        check(server.state()["runs"] == sent["runs"], "what is sent twice is there twice")
+    ours, theirs = comparable(sent), comparable(synced)
+    for run_id in ours.keys() | theirs.keys():
+        check(ours.get(run_id) == theirs.get(run_id), f"{run_id}\n{ours.get(run_id)}\n{theirs.get(run_id)}")
+    print(f"W&B: {len(ours)} runs, by {sent['requests']} requests of poolcast and {synced['requests']} of wandb sync")
+
+
+def check_tensorboard():
+    import numpy
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    expected = histories()
+    for trial, epochs in expected.items():
+        (directory,) = glob.glob(f"{PLACE}/events/{trial}-*")
+        reader = EventAccumulator(directory)
+        reader.Reload()
+        for name in reader.Tags()["scalars"]:
+            found = [(event.step, event.value) for event in reader.Scalars(name)]
+            values = [(step, float(numpy.float32(values[name]))) for step, values in epochs if name in values]
+            check(found == values, f"{trial}, {name}: {found}")
+        names = {name for _, values in epochs for name in values}
+        check(names == set(reader.Tags()["scalars"]), f"{trial}: {reader.Tags()}")
+        text = reader.Tensors("config")[0].tensor_proto.string_val[0].decode()
+        check("| hidden_size | 8 |" in text, text)
+    print(f"TensorBoard: {len(expected)} histories")
+
+
+class Gate(ThreadingHTTPServer):
+    """Hands requests on to an MLflow server, and ends the sender instead of the answer to one of them."""
+
+    def __init__(self, port):
+        super().__init__(("127.0.0.1", 0), GateHandler)
+        self.mlflow_port = port
+        self.sender = None
+        self.answers_left = None
+        self.requests = 0
+        self.keys = set()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):
+        # The sender was ended: nobody hears the answer.
+        pass
+
+
+class GateHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests += 1
+        self.server.keys.add(self.headers["Authorization"])
+        way = http.client.HTTPConnection("127.0.0.1", self.server.mlflow_port)
+        way.request("POST", self.path, body, {"Content-Type": "application/json"})
+        answer = way.getresponse()
+        document = answer.read()
+        if self.server.answers_left == 0:
+            self.server.sender.kill()
+            self.close_connection = True
+            return
+        if self.server.answers_left is not None:
+            self.server.answers_left -= 1
+        self.send_response(answer.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(document)))
+        self.end_headers()
+        self.wfile.write(document)
+
+
+def send_to_mlflow(gate, experiment, answers=None, **key):
+    """Sends the sweep; the sender is killed after so many answers. Returns whether it came to its end."""
+    address = f"http://127.0.0.1:{gate.server_port}"
+    environment = os.environ | {"MLFLOW_TRACKING_URI": address, "MLFLOW_EXPERIMENT_NAME": experiment} | key
+    gate.answers_left = answers
+    gate.sender = subprocess.Popen([PROGRAM, "-q", "track", SWEEP, "--to", "mlflow"], env=environment, stdout=subprocess.DEVNULL)
+    return gate.sender.wait() == 0
+
+
+def mlflow_runs(client, experiment):
+    """All that the server has of an experiment, without its own ids."""
+    found = client.search_runs([client.get_experiment_by_name(experiment).experiment_id])
+    runs = []
+    for run in found:
+        metrics = {}
+        for name in run.data.metrics:
+            points = client.get_metric_history(run.info.run_id, name)
+            metrics[name] = sorted((point.step, point.timestamp, point.value) for point in points)
+        tags = {name: value for name, value in run.data.tags.items() if not name.startswith("mlflow.")}
+        info = run.info
+        moments = (info.start_time, info.end_time)
+        runs.append((info.run_name, info.status, moments, run.data.params, tags, metrics))
+    return sorted(runs, key=lambda run: run[0])
+
+
+def check_mlflow():
+    log = open(f"{PLACE}/mlflow.log", "w")
+    port = 20000 + os.getpid() % 20000
+    command = [f"{TOOLS}/mlflow", "server", "--backend-store-uri", f"sqlite:///{PLACE}/mlflow.db", "--host", "127.0.0.1"]
+    command += ["--artifacts-destination", f"{PLACE}/artifacts", "--port", str(port), "--workers", "1"]
+    server = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        wait_for_mlflow(port)
+        compare_mlflow(port)
+    finally:
+        # The server has processes of its own.
+        os.killpg(server.pid, 15)
+        server.wait()
+
+
+def wait_for_mlflow(port):
+    for _ in range(600):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health").close()
+            return
+        except OSError:
+            time.sleep(0.2)
+    check(False, f"MLflow does not answer: {PLACE}/mlflow.log")
+
+
+def compare_mlflow(port):
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(f"http://127.0.0.1:{port}")
+    gate = Gate(port)
+    check(send_to_mlflow(gate, "whole", MLFLOW_TRACKING_USERNAME="me", MLFLOW_TRACKING_PASSWORD="canary"), "it ends ill")
+    check(gate.keys == {"Basic bWU6Y2FuYXJ5"}, gate.keys)
+    of_whole = gate.requests
+    whole = mlflow_runs(client, "whole")
+    check(len(whole) == 4, f"{len(whole)} runs")
+    for trial, epochs in histories().items():
+        (metrics,) = [run[-1] for run in whole if run[0] == trial]
+        for name in {name for _, values in epochs for name in values}:
+            points = [(step, value) for step, _, value in metrics[name]]
+            check(points == [(step, values[name]) for step, values in epochs if name in values], f"{trial}, {name}")
+
+    gate.keys.clear()
+    check(send_to_mlflow(gate, "whole", MLFLOW_TRACKING_TOKEN="canary"), "it ends ill")
+    check(gate.keys == {"Bearer canary"}, gate.keys)
+    check(mlflow_runs(client, "whole") == whole, "what is sent twice is there twice")
+    for answers in range(0, of_whole, 3):
+        experiment = f"killed after {answers}"
+        check(not send_to_mlflow(gate, experiment, answers), "it was not killed")
+        check(send_to_mlflow(gate, experiment), "it ends ill")
+        check(mlflow_runs(client, experiment) == whole, experiment)
+    print(f"MLflow: {len(whole)} runs by {of_whole} requests, and the same after {len(range(0, of_whole, 3))} kills")
+
+
+check_tensorboard()
+check_wandb()
+check_mlflow()
