@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use poolcast::config::{Config, Parameter};
 use poolcast::pipelines::{
-    FitStopped, FittedPipeline, HyperParameters, ImportanceMeasure, PIPELINE_FILE, PIPELINE_NAMES,
-    check_hyper_parameters, fit_pipeline, hyper_parameter_names,
+    FitStopped, FittedPipeline, HyperParameters, ImportanceMeasure, LearnedRows, PIPELINE_FILE,
+    PIPELINE_NAMES, ValuesBeyond, check_hyper_parameters, fit_pipeline, hyper_parameter_names,
 };
 use poolcast::sweep::SweepTrials;
 use poolcast::tables::FeatureTable;
@@ -67,10 +67,8 @@ fn train_and_test(rows: &PeerRows) -> (FeatureTable, FeatureTable) {
 }
 
 fn fit_case(case: &PeerCase, table: &FeatureTable, seed: u64) -> FittedPipeline {
-    fit_pipeline(&case.pipeline, &case.parameters, table, None, seed, &|| {
-        false
-    })
-    .expect("fitted")
+    let rows = LearnedRows::of_table(table);
+    fit_pipeline(&case.pipeline, &case.parameters, rows, seed, &|| false).expect("fitted")
 }
 
 /// The pipeline with these hyper-parameters on a hundred rows.
@@ -78,7 +76,14 @@ fn fit_small(pipeline: &str, parameters: Value) -> FittedPipeline {
     let (table, _) = train_and_test(&peer_results().tables["two"]);
     let table = table.select_rows(&(0..100).collect::<Vec<_>>());
     let parameters = serde_json::from_value(parameters).expect("an object");
-    fit_pipeline(pipeline, &parameters, &table, None, 1, &|| false).expect("fitted")
+    fit_pipeline(
+        pipeline,
+        &parameters,
+        LearnedRows::of_table(&table),
+        1,
+        &|| false,
+    )
+    .expect("fitted")
 }
 
 /// Hyper-parameters under which each pipeline is quickly fitted.
@@ -124,7 +129,11 @@ fn a_row_that_counts_twice_is_as_two_rows() {
         let parameters: HyperParameters =
             serde_json::from_value(whole_parameters(pipeline)).expect("an object");
         let fit = |table: &FeatureTable, weights: Option<&[f64]>| {
-            let fitted = fit_pipeline(pipeline, &parameters, table, weights, 1, &|| false);
+            let rows = LearnedRows {
+                weights,
+                ..LearnedRows::of_table(table)
+            };
+            let fitted = fit_pipeline(pipeline, &parameters, rows, 1, &|| false);
             fitted
                 .expect("fitted")
                 .probabilities(&test)
@@ -150,7 +159,11 @@ fn weights_are_one_a_row() {
     for pipeline in PIPELINE_NAMES {
         let parameters = serde_json::from_value(quick_parameters(pipeline)).expect("an object");
         let fit = |weights: Option<&[f64]>| {
-            fit_pipeline(pipeline, &parameters, &table, weights, 1, &|| false)
+            let rows = LearnedRows {
+                weights,
+                ..LearnedRows::of_table(&table)
+            };
+            fit_pipeline(pipeline, &parameters, rows, 1, &|| false)
         };
         let once = vec![1.0; table.row_count()];
         assert_eq!(
@@ -569,9 +582,44 @@ fn a_wish_to_stop_is_heard() {
     for pipeline in PIPELINE_NAMES {
         let asked = AtomicUsize::new(0);
         let stop = || asked.fetch_add(1, Ordering::Relaxed) == 2;
-        let error = fit_pipeline(pipeline, &HyperParameters::new(), &table, None, 1, &stop)
-            .expect_err("stopped");
+        let rows = LearnedRows::of_table(&table);
+        let error =
+            fit_pipeline(pipeline, &HyperParameters::new(), rows, 1, &stop).expect_err("stopped");
         assert!(error.is::<FitStopped>(), "{pipeline}: {error}");
+    }
+}
+
+#[test]
+fn a_clipped_pipeline_sees_the_end_of_what_it_learned_from() {
+    let (table, _) = train_and_test(&peer_results().tables["two"]);
+    let n = table.row_count();
+    let mut ends = table.clone();
+    let mut beyond = table.clone();
+    for place in 0..table.column_count() {
+        let column = &table.x[place * n..(place + 1) * n];
+        let highest = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        ends.x[place * n..(place + 1) * n].fill(highest);
+        beyond.x[place * n..(place + 1) * n].fill(1000.0 + highest);
+    }
+
+    for pipeline in PIPELINE_NAMES {
+        let parameters = serde_json::from_value(quick_parameters(pipeline)).expect("an object");
+        let fit = |rows: LearnedRows<'_>| {
+            fit_pipeline(pipeline, &parameters, rows, 1, &|| false).expect("fitted")
+        };
+        let kept = fit(LearnedRows::of_table(&table));
+        let clipped = fit(LearnedRows {
+            beyond: ValuesBeyond::Clipped,
+            ..LearnedRows::of_table(&table)
+        });
+        let of = |fitted: &FittedPipeline, table: &FeatureTable| {
+            fitted.probabilities(table).expect("probabilities")
+        };
+        assert_eq!(of(&clipped, &table), of(&kept, &table), "{pipeline}");
+        assert_eq!(of(&clipped, &beyond), of(&kept, &ends), "{pipeline}");
+        let is_of_trees = matches!(pipeline, "xgb" | "rf" | "et");
+        let is_same = of(&kept, &beyond) == of(&kept, &ends);
+        assert_eq!(is_same, is_of_trees, "{pipeline}");
     }
 }
 
@@ -591,8 +639,14 @@ fn what_is_missing_is_no_obstacle() {
         .for_each(|value| *value = f64::NAN);
     for pipeline in PIPELINE_NAMES {
         let parameters = serde_json::from_value(quick_parameters(pipeline)).expect("an object");
-        let fitted =
-            fit_pipeline(pipeline, &parameters, &table, None, 1, &|| false).expect("fitted");
+        let fitted = fit_pipeline(
+            pipeline,
+            &parameters,
+            LearnedRows::of_table(&table),
+            1,
+            &|| false,
+        )
+        .expect("fitted");
         let probabilities = fitted.probabilities(&test).expect("scored");
         assert!(
             probabilities.iter().all(|p| (0.0..=1.0).contains(p)),
@@ -609,8 +663,14 @@ fn a_class_without_rows_has_probability_zero() {
     for pipeline in PIPELINE_NAMES {
         let parameters: HyperParameters =
             serde_json::from_value(quick_parameters(pipeline)).expect("an object");
-        let fitted =
-            fit_pipeline(pipeline, &parameters, &table, None, 1, &|| false).expect("fitted");
+        let fitted = fit_pipeline(
+            pipeline,
+            &parameters,
+            LearnedRows::of_table(&table),
+            1,
+            &|| false,
+        )
+        .expect("fitted");
         let rows = fitted.probabilities(&test).expect("scored");
         assert!(
             rows.chunks_exact(3)
@@ -628,8 +688,14 @@ fn tables_that_teach_nothing_are_refused() {
         change(&mut table);
         format!(
             "{:#}",
-            fit_pipeline("lasso", &HyperParameters::new(), &table, None, 1, &|| false)
-                .expect_err("is refused")
+            fit_pipeline(
+                "lasso",
+                &HyperParameters::new(),
+                LearnedRows::of_table(&table),
+                1,
+                &|| false
+            )
+            .expect_err("is refused")
         )
     };
     assert_eq!(
@@ -648,8 +714,7 @@ fn tables_that_teach_nothing_are_refused() {
     let error = fit_pipeline(
         "lasso",
         &serde_json::from_value(none).expect("an object"),
-        &table,
-        None,
+        LearnedRows::of_table(&table),
         1,
         &|| false,
     );

@@ -23,6 +23,8 @@ import sys
 CELL = {"U8": "B", "I32": "i", "U32": "I", "I64": "q", "F64": "d", "F32": "f", "U16": "H"}
 FIRM_NO, FIRM_YES = 0.1, 0.9
 RESAMPLES = 200
+# The places of chances in the rows of the truth.
+AT_HOLD, AT_RELEASE, UNSEEN_REPAIR = 0, 1, 3
 
 
 def columns(path, names):
@@ -51,18 +53,22 @@ def read_samples(tensors, side):
 
 
 def read_truth(path):
-    """{(cluster, proc, earlier holds): (p_hold, p_release or None, is released)}"""
-    names = ["cluster", "proc", "earlier_holds", "hold_time_ms", "release_time_ms", "p_hold", "p_release", "released"]
+    """{(cluster, proc, hold second): (p_hold, p_release or None, is released, p_release_unseen_repair or None)}"""
+    names = ["cluster", "proc", "earlier_holds", "hold_time_ms", "release_time_ms", "p_hold", "p_release", "p_release_unseen_repair", "released"]
     found = columns(path, names)
     truth = {}
     for at in range(len(found["cluster"])):
         released = bool(found["released"][at]) if "released" in found else found["release_time_ms"][at] >= 0
-        p_release = found["p_release"][at] if "p_release" in found and released else None
-        if p_release is not None and math.isnan(p_release):
-            p_release = None
+        p_release, p_unseen = (known_chance(found, name, at) if released else None for name in ("p_release", "p_release_unseen_repair"))
         key = (found["cluster"][at], found["proc"][at], found["hold_time_ms"][at] // 1000)
-        truth[key] = (found["p_hold"][at], p_release, released)
+        truth[key] = (found["p_hold"][at], p_release, released, p_unseen)
     return truth
+
+
+def known_chance(found, name, at):
+    """What a column that may be missing says, if it is a number."""
+    value = found[name][at] if name in found else math.nan
+    return None if math.isnan(value) else value
 
 
 def hold_second(text):
@@ -220,10 +226,9 @@ class Log:
     def keys(self):
         return [(row[0], row[1], row[2]) for row in self.test]
 
-    def best_possible(self, at_release):
-        """The planted probabilities of the test holds, if the truth knows them all."""
-        place = 1 if at_release else 0
-        found = [self.truth.get(key, (None, None))[place] for key in self.keys()]
+    def best_possible(self, place):
+        """The planted probabilities of the test holds at a place of the truth's rows, if it knows them all."""
+        found = [self.truth.get(key, [None] * 4)[place] for key in self.keys()]
         return None if None in found else found
 
     def write_questions(self):
@@ -242,7 +247,7 @@ def score_log(log, predictors):
     rates, mean = rates_by_code(log.known)
     by_code = [rates.get(row[4], mean) for row in log.test]
     low = roc_auc(list(zip(by_code, labels)))
-    at_hold, at_release = log.best_possible(False), log.best_possible(True)
+    at_hold, at_release, unseen_repair = (log.best_possible(place) for place in (AT_HOLD, AT_RELEASE, UNSEEN_REPAIR))
     best = at_release if log.window == "release" and at_release else at_hold
     high = roc_auc(list(zip(best, labels))) if best else None
 
@@ -251,7 +256,11 @@ def score_log(log, predictors):
         missing = sum(key not in probabilities for key in log.keys())
         scores = [probabilities.get(key, rate) for key, rate in zip(log.keys(), by_code)]
         score_row(log.name, name + (f" ({missing} not answered)" if missing else ""), clusters, scores, labels, low, high)
-    for name, scores in (("best possible at the hold", at_hold), ("best possible at the release", at_release)):
+    for name, scores in (
+        ("best possible at the hold", at_hold),
+        ("best possible at the release, repairs not seen", unseen_repair),
+        ("best possible at the release", at_release),
+    ):
         if scores:
             score_row(log.name, name, clusters, scores, labels, low, high)
 
@@ -262,7 +271,7 @@ def bias_rows(log, predictors):
     for name, probabilities in predictors.items():
         for released, words in ((True, "released"), (False, "never released")):
             pairs = []
-            for key, (p_hold, p_release, is_released) in log.truth.items():
+            for key, (p_hold, p_release, is_released, _) in log.truth.items():
                 if is_released == released and key[2] >= begin and key in probabilities:
                     best = p_release if log.window == "release" and p_release is not None else p_hold
                     pairs.append((probabilities[key], best))

@@ -13,7 +13,7 @@ use super::pipeline_kind::PipelineKind;
 use super::selection::FeatureSelection;
 use super::solvers::labels::ClassLabels;
 use super::solvers::stop::StopSignal;
-use super::steps::{MissingValues, PreprocessingSteps, StepSettings};
+use super::steps::{MissingValues, PreprocessingSteps, StepSettings, ValuesBeyond};
 use crate::error::hinted;
 use crate::output::counted;
 use crate::tables::FeatureTable;
@@ -36,14 +36,35 @@ pub struct FittedPipeline {
     model: FittedModel,
 }
 
-/// Fits `pipeline` on all rows of `table`: every step and the model learn from these rows alone.
+/// The rows that a pipeline learns from.
+#[derive(Debug, Clone, Copy)]
+pub struct LearnedRows<'a> {
+    /// All rows of it.
+    pub table: &'a FeatureTable,
+    /// How often each counts, `[n]`, as with scikit-learn's `sample_weight`; all count once where
+    /// there are none.
+    pub weights: Option<&'a [f64]>,
+    /// What values beyond theirs will count as.
+    pub beyond: ValuesBeyond,
+}
+
+impl<'a> LearnedRows<'a> {
+    /// The rows of `table` as scikit-learn takes them.
+    pub fn of_table(table: &'a FeatureTable) -> LearnedRows<'a> {
+        LearnedRows {
+            table,
+            weights: None,
+            beyond: ValuesBeyond::Kept,
+        }
+    }
+}
+
+/// Fits `pipeline` on `rows`: every step and the model learn from these rows alone.
 ///
 /// Two classes and more are handled as scikit-learn and xgboost do by default: one logit or softmax
 /// for `lasso`, `ridge`, `enet`, `xgb` and `nn`; one machine for each pair of classes, their
 /// probabilities coupled, for `svc`; trees that vote for `rf`. The same seed gives the same model,
-/// whatever the number of threads. Each row counts as often as `weights` `[n]` says, as with
-/// scikit-learn's `sample_weight`; all count once where there are none. `stop` is asked between
-/// iterations, trees and epochs.
+/// whatever the number of threads. `stop` is asked between iterations, trees and epochs.
 ///
 /// # Errors
 /// Fails with [`super::FitStopped`] once `stop` says so; as [`effective_hyper_parameters`] does; on
@@ -52,19 +73,19 @@ pub struct FittedPipeline {
 pub fn fit_pipeline(
     pipeline: &str,
     parameters: &HyperParameters,
-    table: &FeatureTable,
-    weights: Option<&[f64]>,
+    rows: LearnedRows<'_>,
     seed: u64,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<FittedPipeline> {
     let kind = find_pipeline(pipeline)?;
+    let table = rows.table;
     let parameters = effective_hyper_parameters(pipeline, parameters)?;
     check_table(table)?;
     let present = present_classes(table)?;
     let y = places_among(&present, &table.y);
 
     let once = vec![1.0; y.len()];
-    let weights = weights.unwrap_or(&once);
+    let weights = rows.weights.unwrap_or(&once);
     ensure!(
         weights.len() == y.len(),
         "{} for {}",
@@ -82,7 +103,7 @@ pub fn fit_pipeline(
     };
     let settings: StepSettings = read_settings(&parameters)?;
     let missing = missing_values(kind, settings.selection);
-    let steps = PreprocessingSteps::fit(settings, missing, table, labels, run)?;
+    let steps = PreprocessingSteps::fit(settings, missing, table, rows.beyond, labels, run)?;
 
     let x = steps.apply(table);
     let model = FittedModel::fit(kind, &parameters, TrainingSet { x: &x, labels }, run)?;

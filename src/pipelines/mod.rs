@@ -27,7 +27,7 @@ mod svc;
 mod trees;
 
 pub use file::PIPELINE_FILE;
-pub use fitted::{FittedPipeline, fit_pipeline};
+pub use fitted::{FittedPipeline, LearnedRows, fit_pipeline};
 pub use hyper_parameters::{
     HyperParameters, check_hyper_parameters, effective_hyper_parameters, hyper_parameter_names,
 };
@@ -35,3 +35,4 @@ pub use importances::{ColumnImportances, ImportanceMeasure};
 pub use pipeline_kind::PIPELINE_NAMES;
 pub use regression_forest::{RegressionImportances, regression_importances};
 pub use solvers::stop::FitStopped;
+pub use steps::ValuesBeyond;

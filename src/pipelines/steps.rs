@@ -34,6 +34,16 @@ pub(super) enum MissingValues {
     Kept,
 }
 
+/// What a model makes of values beyond those of its training rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValuesBeyond {
+    /// It sees them as they are, as scikit-learn's models do.
+    Kept,
+    /// It sees the lowest or the highest value of the training rows in their place. A linear model
+    /// does not go beyond what it has learned from then; to trees it is the same.
+    Clipped,
+}
+
 /// The steps, fitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PreprocessingSteps {
@@ -73,6 +83,9 @@ struct SelectedColumn {
     scale: f64,
     /// The standard deviation in the training rows.
     spread: f64,
+    /// The lowest and the highest value in the training rows, if the ends count for what lies
+    /// beyond them.
+    range: Option<[f64; 2]>,
 }
 
 impl PreprocessingSteps {
@@ -81,11 +94,15 @@ impl PreprocessingSteps {
         settings: StepSettings,
         missing: MissingValues,
         table: &FeatureTable,
+        beyond: ValuesBeyond,
         labels: ClassLabels<'_>,
         run: FitRun<'_>,
     ) -> Result<PreprocessingSteps> {
         let mut steps = PreprocessingSteps::unscaled(settings.selection, table.column_count());
         steps.learn_fills(table);
+        if beyond == ValuesBeyond::Clipped {
+            steps.learn_ranges(table);
+        }
 
         // Whatever the model sees, selections and components need numbers everywhere.
         let filled = steps.apply(table);
@@ -139,6 +156,7 @@ impl PreprocessingSteps {
                 shift: 0.0,
                 scale: 1.0,
                 spread: 0.0,
+                range: None,
             })
             .collect();
         PreprocessingSteps {
@@ -152,6 +170,13 @@ impl PreprocessingSteps {
         let raw = self.apply(table);
         for (place, column) in self.columns.iter_mut().enumerate() {
             column.fill = Some(median_of_known(raw.column(place)));
+        }
+    }
+
+    fn learn_ranges(&mut self, table: &FeatureTable) {
+        let filled = self.apply(table);
+        for (place, column) in self.columns.iter_mut().enumerate() {
+            column.range = Some(range_of(filled.column(place)));
         }
     }
 
@@ -239,6 +264,13 @@ impl PreprocessingSteps {
     }
 }
 
+/// The lowest and the highest of some values.
+fn range_of(values: &[f64]) -> [f64; 2] {
+    let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    [lowest, highest]
+}
+
 /// The `wanted` first components of the columns of `x`, scaled.
 fn fit_components(
     wanted: usize,
@@ -303,7 +335,11 @@ impl SelectedColumn {
         } else {
             value
         };
-        (filled - self.shift) / self.scale
+        // A missing value stays one.
+        let seen = self
+            .range
+            .map_or(filled, |[lowest, highest]| filled.clamp(lowest, highest));
+        (seen - self.shift) / self.scale
     }
 
     fn is_sound(&self, f: usize) -> bool {
@@ -313,7 +349,10 @@ impl SelectedColumn {
             self.scale,
             self.spread,
         ];
-        self.place < f && self.scale > 0.0 && numbers.iter().all(|number| number.is_finite())
+        self.place < f
+            && self.scale > 0.0
+            && numbers.iter().all(|number| number.is_finite())
+            && self.range.is_none_or(|[lowest, highest]| lowest <= highest)
     }
 }
 
@@ -370,8 +409,15 @@ mod tests {
             stop: StopSignal::new(&|| false),
         };
         let settings = read_settings(&parameters).expect("settings");
-        let steps = PreprocessingSteps::fit(settings, MissingValues::Filled, &x, labels, run)
-            .expect("fitted");
+        let steps = PreprocessingSteps::fit(
+            settings,
+            MissingValues::Filled,
+            &x,
+            ValuesBeyond::Kept,
+            labels,
+            run,
+        )
+        .expect("fitted");
         let seen = steps.apply(&x).values;
         (steps, seen)
     }

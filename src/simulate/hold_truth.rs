@@ -21,6 +21,9 @@ pub struct HoldTruth {
     /// The probability that the job next ends well, given everything just before its release, the
     /// slot of its next run not known. `None` if it was not released, or the file does not tell.
     pub p_release: Option<f64>,
+    /// The same for somebody who does not see whether what held the job was mended before this
+    /// release, which no log shows, but knows how often its owner does.
+    pub p_release_unseen_repair: Option<f64>,
     /// The same given everything at the hold, the release and its delay being random; of a job that
     /// was never released, what a release would have had.
     pub p_hold: f64,

@@ -205,6 +205,7 @@ impl<'a> SimulatedJob<'a> {
             release_time_ms: -1,
             is_released: false,
             p_release: None,
+            p_release_unseen_repair: None,
             p_hold,
             cause: Some(cause),
         };
@@ -222,18 +223,30 @@ impl<'a> SimulatedJob<'a> {
             return None;
         }
 
+        let mended = repair_chance(self.user, way, cause);
         self.state = grown;
-        if self.rng.random::<f64>() < repair_chance(self.user, way, cause) {
+        if self.rng.random::<f64>() < mended {
             self.state = self.state.after_repair(cause);
         }
         let needed_mb = f64::from(self.cluster.request_memory_mb) * self.cluster.memory;
         self.request_memory_mb = (needed_mb / self.state.memory).round() as u32;
         self.check_condition(self.now_ms, self.now_ms);
 
+        let now = |state: JobCondition| {
+            let state = JobCondition {
+                down: self.state.down,
+                bad_share: self.state.bad_share,
+                ..state
+            };
+            state.success_probability(self.pool, self.user)
+        };
+        let unseen = mended * now(grown.after_repair(cause)) + (1.0 - mended) * now(grown);
+
         let truth = &mut self.traces.cycles[at].truth;
         truth.release_time_ms = second(self.now_ms);
         truth.is_released = true;
         truth.p_release = Some(self.state.success_probability(self.pool, self.user));
+        truth.p_release_unseen_repair = Some(unseen);
         self.push(TracedEvent::Released(self.release_reason(way)));
         Some(at)
     }

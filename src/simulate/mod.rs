@@ -327,6 +327,11 @@ mod tests {
                 (|truth| truth.p_release.unwrap_or(f64::NAN)) as fn(&HoldTruth) -> f64,
                 0.03,
             ),
+            (
+                "release_unseen_repair",
+                |truth| truth.p_release_unseen_repair.unwrap_or(f64::NAN),
+                0.03,
+            ),
             ("hold", |truth| truth.p_hold, 0.05),
         ] {
             let known = known(&cycles, days, p);
@@ -423,6 +428,7 @@ mod tests {
                 key(truth),
                 truth.p_hold.to_bits(),
                 truth.p_release.map(f64::to_bits),
+                truth.p_release_unseen_repair.map(f64::to_bits),
                 truth.is_released,
                 truth.cause,
             )

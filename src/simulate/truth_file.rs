@@ -47,6 +47,9 @@ pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Res
     let release_time_ms = column(cycles, |truth| truth.release_time_ms);
     let released = column(cycles, |truth| u8::from(truth.is_released));
     let p_release = column(cycles, |truth| truth.p_release.unwrap_or(f64::NAN));
+    let p_unseen = column(cycles, |truth| {
+        truth.p_release_unseen_repair.unwrap_or(f64::NAN)
+    });
     let p_hold = column(cycles, |truth| truth.p_hold);
     let cause = column(cycles, |truth| place_of(truth.cause));
     let columns = [
@@ -57,6 +60,7 @@ pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Res
         ("release_time_ms", ShardColumn::vector(&release_time_ms)),
         ("released", ShardColumn::vector(&released)),
         ("p_release", ShardColumn::vector(&p_release)),
+        ("p_release_unseen_repair", ShardColumn::vector(&p_unseen)),
         ("p_hold", ShardColumn::vector(&p_hold)),
         ("cause", ShardColumn::vector(&cause)),
     ];
@@ -90,7 +94,7 @@ pub(super) fn read_origin(path: &Path) -> Option<SimulationOrigin> {
 
 /// Reads the truth file at `path`; what comes is sorted by cluster, proc and earlier holds.
 ///
-/// The columns `released`, `p_release` and `cause` may be missing, and any others are left alone: a
+/// The columns `released`, `p_release`, `p_release_unseen_repair` and `cause` may be missing, and any others are left alone: a
 /// truth worked out for a real log may know less, or more.
 ///
 /// # Errors
@@ -105,13 +109,17 @@ pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
     let p_hold = whole_column::<f64>(&shard, "p_hold", cluster.len())?;
     let released = optional_column::<u8>(&shard, "released", cluster.len())?;
     let p_release = optional_column::<f64>(&shard, "p_release", cluster.len())?;
+    let p_unseen = optional_column::<f64>(&shard, "p_release_unseen_repair", cluster.len())?;
     let cause = optional_column::<u8>(&shard, "cause", cluster.len())?;
     let known_causes = known_causes(&shard.notes::<TruthNotes>()?.causes);
 
     let mut truth = Vec::with_capacity(cluster.len());
     for at in 0..cluster.len() {
         let is_released = released.map_or(release_time_ms[at] >= 0, |released| released[at] != 0);
-        let p_release = p_release.map(|p_release| p_release[at]);
+        let at_release = |column: Option<&[f64]>| {
+            let p = column.map(|column| column[at]);
+            p.filter(|p| is_released && p.is_finite())
+        };
         let place = cause.map(|cause| usize::from(cause[at]));
         truth.push(HoldTruth {
             cluster: cluster[at],
@@ -120,7 +128,8 @@ pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
             hold_time_ms: hold_time_ms[at],
             release_time_ms: release_time_ms[at],
             is_released,
-            p_release: p_release.filter(|p_release| is_released && p_release.is_finite()),
+            p_release: at_release(p_release),
+            p_release_unseen_repair: at_release(p_unseen),
             p_hold: p_hold[at],
             cause: place.and_then(|place| known_causes.get(place).copied().flatten()),
         });

@@ -11,7 +11,10 @@ use rand::Rng as _;
 use super::paths::PREDICTIONS_FILE;
 use crate::config::{Config, CrossValidation, Threshold};
 use crate::manifest::Checksum;
-use crate::pipelines::{FittedPipeline, HyperParameters, effective_hyper_parameters, fit_pipeline};
+use crate::pipelines::{
+    FittedPipeline, HyperParameters, LearnedRows, ValuesBeyond, effective_hyper_parameters,
+    fit_pipeline,
+};
 use crate::shard::{self, Shard, ShardColumn};
 use crate::tables::{
     CrossValidationFold, FeatureTable, JoinedTable, SplitRows, cross_validation_folds,
@@ -354,11 +357,20 @@ impl PipelineTask {
     ) -> Result<FittedPipeline> {
         let began = Instant::now();
         let seed = crate::seed::generator(self.seed, "fit", &[number]).random();
-        // Rows of tables count once each: their groups need not be clusters of jobs.
+        // Rows of tables count once each, as their groups need not be clusters of jobs, and are
+        // seen as scikit-learn sees them.
         let is_of_logs = self.split.is_none();
         let weights = is_of_logs.then(|| cluster_weights(&table.groups));
-        let weights = weights.as_deref();
-        let fitted = fit_pipeline(&self.pipeline, &self.parameters, table, weights, seed, stop);
+        let rows = LearnedRows {
+            table,
+            weights: weights.as_deref(),
+            beyond: if is_of_logs {
+                ValuesBeyond::Clipped
+            } else {
+                ValuesBeyond::Kept
+            },
+        };
+        let fitted = fit_pipeline(&self.pipeline, &self.parameters, rows, seed, stop);
         seconds.push(began.elapsed().as_secs_f64());
         fitted
     }

@@ -28,6 +28,7 @@ mod score;
 mod scores;
 mod settings;
 mod state;
+mod static_range;
 mod time_cuts;
 mod train;
 mod trained_model;
@@ -58,6 +59,7 @@ pub use run_dir::{FIT, RUN_FORMAT, evaluation_path, refit_dir, remove_checkpoint
 pub use run_models::RunModels;
 pub use scores::{Scores, f_measure, logit, sigmoid};
 pub use settings::TrainingSettings;
+pub use static_range::StaticRange;
 pub use time_cuts::{LEARNED_SIDES, TimeCut, learned_sides, time_cuts};
 pub use train::{RunPlace, StartMode, train, train_until};
 pub use trained_model::{EncodedHolds, TrainedModel};

@@ -16,6 +16,7 @@ use super::run_dir::{CHECKPOINT_FILE, METRICS_FILE, MODEL_FILE, MODEL_FORMAT, RU
 use super::samples::static_feature_count;
 use super::settings::TrainingSettings;
 use super::state::{ModelState, TrainingState};
+use super::static_range::StaticRange;
 use crate::error::hinted;
 use crate::models::{Device, Model, ModelShape};
 use crate::shard::{self, Shard, ShardColumn};
@@ -46,6 +47,8 @@ pub struct RunSummary {
     pub rates: SuccessRates,
     /// What those are.
     pub learned: LearnedHolds,
+    /// Between what the static features of those lie; values beyond count as its ends.
+    pub static_range: StaticRange,
     /// SHA-256 of the model's file.
     pub model_sha256: String,
     /// SHA-256 of the file with what was predicted of samples that were not learned from.
@@ -78,6 +81,8 @@ pub(super) struct FinishedTraining<'a> {
     /// What was predicted of samples that were not learned from.
     pub(super) predictions: RollingPredictions,
     pub(super) learned: LearnedHolds,
+    /// Between what the static features of what the model learned from lie.
+    pub(super) static_range: StaticRange,
 }
 
 impl FinishedTraining<'_> {
@@ -118,6 +123,7 @@ impl FinishedTraining<'_> {
             training: settings.clone(),
             rates: SuccessRates::learn(dataset, &self.learned.sides)?,
             learned: self.learned,
+            static_range: self.static_range,
             model_sha256: manifest::sha256(&model),
             predictions_sha256,
             metrics_sha256: metrics_sha256_of(dir)?,
@@ -161,6 +167,11 @@ impl TrainingRun {
                 ),
                 "train it anew into another directory with `poolcast train TENSORS -o RUN`"
             )
+        );
+        ensure!(
+            summary.static_range.is_of(known),
+            "the range of the static features in the manifest of `{}` is of others",
+            dir.display()
         );
         let model = Model::with_weights(architecture, summary.shape, |name| shard.column(name))?;
         let (metrics, calibration) = open_metrics(dir, &summary.metrics_sha256)?;

@@ -13,14 +13,14 @@ use crate::{files, manifest};
 /// Finished trainings.
 pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "run",
-    version: 6,
+    version: 7,
     rebuild: "poolcast train TENSORS -o RUN",
 };
 
 /// Directories of fitted pipelines.
 pub const FIT: ArtefactFormat = ArtefactFormat {
     name: "fit",
-    version: 5,
+    version: 6,
     rebuild: "poolcast sweep run DIR",
 };
 

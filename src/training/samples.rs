@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::cluster_weights::cluster_weights;
+use super::static_range::StaticRange;
 use crate::models::{Architecture, ModelShape, SampleBatch};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 
@@ -50,22 +51,38 @@ impl<'a> SplitSamples<'a> {
         (side, sample - first)
     }
 
-    /// Calls `with` on the batch of some samples, which are named by their index.
+    /// Between what each static feature of some samples lies.
+    pub(super) fn static_range(&self, learned: &[usize]) -> StaticRange {
+        let statics = learned.iter().map(|&sample| self.statics(sample));
+        StaticRange::learn(self.shape.s, statics)
+    }
+
+    /// The static features of a sample that the models take, `[s]`.
+    fn statics(&self, sample: usize) -> &[f32] {
+        let (side, at) = self.place(sample);
+        if self.shape.s > 0 {
+            self.dataset.statics(side, at)
+        } else {
+            &[]
+        }
+    }
+
+    /// Calls `with` on the batch of some samples, which are named by their index; their static
+    /// features are drawn into `range`.
     pub(super) fn with_batch<T>(
         &self,
         samples: &[usize],
+        range: &StaticRange,
         with: impl FnOnce(&SampleBatch<'_>) -> T,
     ) -> Result<T> {
-        let s = self.shape.s;
         let mut codes = Vec::with_capacity(samples.len() * self.shape.m * self.shape.j);
-        let mut statics = Vec::with_capacity(samples.len() * s);
+        let mut statics = Vec::with_capacity(samples.len() * self.shape.s);
         for &sample in samples {
             let (side, at) = self.place(sample);
             codes.extend_from_slice(self.dataset.codes(side, at));
-            if s > 0 {
-                statics.extend_from_slice(self.dataset.statics(side, at));
-            }
+            statics.extend_from_slice(self.statics(sample));
         }
+        range.clip(&mut statics);
         Ok(with(&SampleBatch::new(&self.shape, &codes, &statics)?))
     }
 

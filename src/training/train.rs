@@ -23,6 +23,7 @@ use super::samples::{SplitSamples, loss_weights, static_feature_count};
 use super::score::score_some;
 use super::settings::TrainingSettings;
 use super::state::TrainingState;
+use super::static_range::StaticRange;
 use super::time_cuts::{LEARNED_SIDES, TimeCut, learned_sides, time_cuts};
 use crate::config::Config;
 use crate::error::hinted;
@@ -144,8 +145,11 @@ impl TrainingTask<'_> {
         let pos_weight = settings.parameters.pos_weight;
         let weights = self.cuts.iter();
         let weights = weights.map(|cut| loss_weights(&samples, &cut.learned, pos_weight));
+        let ranges = self.cuts.iter();
+        let ranges = ranges.map(|cut| samples.static_range(&cut.learned));
         let learned = LearnedSamples {
             weights: weights.collect(),
+            ranges: ranges.collect(),
             samples,
             cuts: self.cuts,
             repeated: self.repeated,
@@ -170,6 +174,7 @@ impl TrainingTask<'_> {
             key,
             dataset: self.dataset,
             settings,
+            static_range: learned.last_range(),
             predictions: learned.known_predictions(&state)?,
             learned: self.learned,
             state,
@@ -184,6 +189,8 @@ struct LearnedSamples<'a> {
     cuts: Vec<TimeCut>,
     /// For each cut, how much each sample that is learned from counts in the loss.
     weights: Vec<Vec<f32>>,
+    /// For each cut, between what each static feature of these lies.
+    ranges: Vec<StaticRange>,
     repeated: Option<RepeatedTraining>,
 }
 
@@ -191,6 +198,12 @@ impl LearnedSamples<'_> {
     /// How many samples an epoch learns from, over all models.
     fn learned_count(&self) -> usize {
         self.cuts.iter().map(|cut| cut.learned.len()).sum()
+    }
+
+    /// Of the model that remains.
+    fn last_range(&self) -> StaticRange {
+        let last = self.ranges.last().cloned();
+        last.unwrap_or_else(|| self.samples.static_range(&[]))
     }
 
     /// What is known to be predicted of samples that were not learned from: after the epoch that the
@@ -206,7 +219,12 @@ impl LearnedSamples<'_> {
     fn predict(&self, state: &TrainingState) -> Result<RollingPredictions> {
         let mut predictions = RollingPredictions::default();
         for (number, (cut, state)) in self.cuts.iter().zip(&state.models).enumerate() {
-            let logits = score_some(&state.model, &self.samples, &cut.predicted)?;
+            let logits = score_some(
+                &state.model,
+                &self.samples,
+                &self.ranges[number],
+                &cut.predicted,
+            )?;
             for (&sample, logit) in cut.predicted.iter().zip(logits) {
                 predictions.push(RollingPrediction {
                     sample,
@@ -279,9 +297,12 @@ fn train_epoch(
             weights: &batch.weights,
         };
         let at_work = &mut state.models[batch.model];
-        let loss = learned.samples.with_batch(&batch.samples, |batch| {
-            gradient.compute(&at_work.model, batch, &targets)
-        })??;
+        let range = &learned.ranges[batch.model];
+        let loss = learned
+            .samples
+            .with_batch(&batch.samples, range, |batch| {
+                gradient.compute(&at_work.model, batch, &targets)
+            })??;
         let weights = at_work.model.flat_weights_mut();
         at_work
             .adam

@@ -16,6 +16,7 @@ use super::run_dir::{FIT, MODEL_FILE};
 use super::samples::SplitSamples;
 use super::score::score_samples;
 use super::scores::logit;
+use super::static_range::StaticRange;
 use crate::manifest;
 use crate::models::{Device, Model, SampleBatch};
 use crate::pipelines::{FittedPipeline, PIPELINE_FILE};
@@ -53,11 +54,18 @@ pub struct TrainedModel {
 /// What was trained.
 #[derive(Debug)]
 enum Learner {
-    Network(Box<Model>),
+    Network(Box<LearnedNetwork>),
     Pipeline(Box<FittedPipeline>),
 }
 
-/// Holds as a model sees them: `n` of them.
+/// A network, and between what the static features lay that it has seen.
+#[derive(Debug)]
+struct LearnedNetwork {
+    model: Model,
+    static_range: StaticRange,
+}
+
+/// Holds as they are encoded for a model: `n` of them.
 #[derive(Debug, Clone, Copy)]
 pub struct EncodedHolds<'a> {
     /// `[n, m, j]`.
@@ -95,7 +103,10 @@ impl TrainedModel {
             file: MODEL_FILE,
             sha256: summary.model_sha256,
             dir: dir.to_owned(),
-            learner: Learner::Network(Box::new(run.model)),
+            learner: Learner::Network(Box::new(LearnedNetwork {
+                model: run.model,
+                static_range: summary.static_range,
+            })),
         }
     }
 
@@ -142,7 +153,10 @@ impl TrainedModel {
     /// The same with its network, if it is one, on `device`.
     pub fn on_device(self, device: &Device) -> TrainedModel {
         let learner = match self.learner {
-            Learner::Network(model) => Learner::Network(Box::new(model.on_device(device))),
+            Learner::Network(network) => Learner::Network(Box::new(LearnedNetwork {
+                model: network.model.on_device(device),
+                static_range: network.static_range,
+            })),
             pipeline => pipeline,
         };
         TrainedModel { learner, ..self }
@@ -151,8 +165,13 @@ impl TrainedModel {
     /// The logits of the samples of one side, `[n]`.
     pub(super) fn side_logits(&self, dataset: &Dataset, side: SplitSide) -> Result<Vec<f32>> {
         match &self.learner {
-            Learner::Network(model) => {
-                score_samples(model, &SplitSamples::new(dataset, &[side], model.shape)?)
+            Learner::Network(network) => {
+                let LearnedNetwork {
+                    model,
+                    static_range,
+                } = &**network;
+                let samples = SplitSamples::new(dataset, &[side], model.shape)?;
+                score_samples(model, &samples, static_range)
             }
             Learner::Pipeline(pipeline) => {
                 success_logits(pipeline, &sample_features(dataset, side)?)
@@ -163,8 +182,14 @@ impl TrainedModel {
     /// The logits of some holds, `[n]`.
     pub(super) fn hold_logits(&self, holds: &EncodedHolds<'_>) -> Result<Vec<f32>> {
         match &self.learner {
-            Learner::Network(model) => {
-                model.logits(&SampleBatch::new(&model.shape, holds.codes, holds.statics)?)
+            Learner::Network(network) => {
+                let LearnedNetwork {
+                    model,
+                    static_range,
+                } = &**network;
+                let mut statics = holds.statics.to_vec();
+                static_range.clip(&mut statics);
+                model.logits(&SampleBatch::new(&model.shape, holds.codes, &statics)?)
             }
             Learner::Pipeline(pipeline) => {
                 let table = hold_features(&self.tensors, holds.codes, holds.statics);
@@ -176,7 +201,7 @@ impl TrainedModel {
     /// Whether static features have a part in what it says.
     pub(super) fn takes_statics(&self) -> bool {
         match &self.learner {
-            Learner::Network(model) => model.shape.s > 0,
+            Learner::Network(network) => network.model.shape.s > 0,
             Learner::Pipeline(_) => true,
         }
     }
