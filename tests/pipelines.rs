@@ -557,8 +557,8 @@ fn files_that_are_not_sound_are_refused() {
         )
     };
     assert!(
-        refusal(|document| document["format_version"] = json!(2)).contains(
-            "is pipeline format version 2, and this program reads pipeline format version 3"
+        refusal(|document| document["format_version"] = json!(3)).contains(
+            "is pipeline format version 3, and this program reads pipeline format version 4"
         )
     );
     assert!(refusal(|document| document["body"]["present"] = json!([0])).contains("two or more"));
