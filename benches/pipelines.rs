@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use poolcast::manifest::{read_json, write_json};
-use poolcast::pipelines::{HyperParameters, fit_pipeline};
+use poolcast::pipelines::{HyperParameters, LearnedRows, fit_pipeline};
 use poolcast::tables::FeatureTable;
 use processor::processor_s;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,13 @@ fn main() -> Result<()> {
         let test = read_table(&dir.join(format!("{}-test.csv", case.table)))?;
 
         let begun = processor_s()?;
-        let fitted = fit_pipeline(&case.pipeline, &case.parameters, &train, None, 1, &|| false)?;
+        let fitted = fit_pipeline(
+            &case.pipeline,
+            &case.parameters,
+            LearnedRows::of_table(&train),
+            1,
+            &|| false,
+        )?;
         let cpu_s = processor_s()? - begun;
 
         let out = dir.join(number.to_string());
