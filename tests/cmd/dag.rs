@@ -963,6 +963,7 @@ fn a_dag_that_is_to_be_left_as_it_is() {
     out/bestmodel.info -> out/poolcast/bestmodel.info
     out/results.csv -> out/poolcast/results.csv
     out/results.jsonl -> out/poolcast/results.jsonl
+    out/report.html -> out/poolcast/report.html
     out/chosen.files -> out/poolcast/chosen.files
     out/rows -> out/poolcast/rows
     out/logs -> out/poolcast/logs
