@@ -24,11 +24,11 @@ CONFIG = """
 logs: [{log}]
 out: {home}/sweep
 runs: 1000
-epochs: 40
-earlystop_threshold: 40
+epochs: 400
+earlystop_threshold: 400
 wandb: {{sweep: {{name: status, method: random}}}}
 preprocessing: {{parameters: {{j: 10, m: 8, timeframe_len: 20}}}}
-training: {{time_cuts: 1, parameters: {{model: lstm, hidden_size: 16, learning_rate: {{distribution: uniform, min: 0.001, max: 0.02}}}}}}
+training: {{time_cuts: 1, parameters: {{model: lstm, hidden_size: 48, learning_rate: {{distribution: uniform, min: 0.001, max: 0.02}}}}}}
 """
 NODE = '[\n  Type = "NodeStatus";\n  Node = "{name}";\n  NodeStatus = {state};\n  JobProcsHeld = {held};\n]\n'
 DAG = '[\n  Type = "DagStatus";\n  DagStatus = 3;\n  JobProcsHeld = 1;\n  Timestamp = {now};\n]\n'
@@ -127,6 +127,7 @@ def start_sweep():
         running = json.loads(status.stdout)["running"]
         if any((trial["epoch"] or 0) > 3 for trial in running):
             return worker
+    worker.kill()
     raise SystemExit("no trial has come to its fourth epoch")
 
 

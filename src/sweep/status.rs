@@ -231,6 +231,10 @@ impl RunningTrial {
             .and_then(|seen| seen.heartbeat.work)
             .filter(|work| entry.open_items().any(|item| item == work.item));
 
+        // The training may be further than the last heartbeat says.
+        let losses = losses_so_far(queue, entry);
+        let trained = (!losses.is_empty()).then_some(losses.len());
+
         // A worker may be further in its chunk than the name of the chunk says.
         let item = work.as_ref().map_or(entry.next_item(), |work| work.item);
         Some(RunningTrial {
@@ -246,9 +250,9 @@ impl RunningTrial {
                 heartbeat_s: age,
             },
             seconds: work.as_ref().zip(age).map(|(work, age)| work.seconds + age),
-            epoch: work.as_ref().map(|work| work.epoch),
+            epoch: work.as_ref().map(|work| work.epoch).max(trained),
             value: work.and_then(|work| work.value),
-            losses: losses_so_far(queue, entry),
+            losses,
         })
     }
 }
