@@ -259,26 +259,7 @@ fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figu
         }
     }
 
-    let best = compared.trials.len().min(BEST_LINES);
-    let mut legend = vec![LegendEntry {
-        look: BEST_LOOK,
-        kind: LegendKind::Line,
-        name: format!("the best {best}"),
-    }];
-    if lines.len() > best {
-        legend.push(LegendEntry {
-            look: BEST_LOOK,
-            kind: LegendKind::ThinLines,
-            name: if every > 1 {
-                format!(
-                    "{} of the others",
-                    output::counted(lines.len() - best, "trial")
-                )
-            } else {
-                "the others".to_owned()
-            },
-        });
-    }
+    let legend = parallel_legend(compared.trials.len(), lines.len());
     Figure {
         id: "parallel".to_owned(),
         title: "What the best trials have in common".to_owned(),
@@ -296,6 +277,29 @@ fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figu
         .into(),
         table: best_table(compared, axes, title),
     }
+}
+
+/// What the lines are, of which `drawn` are shown of `trials`.
+fn parallel_legend(trials: usize, drawn: usize) -> Vec<LegendEntry> {
+    let best = trials.min(BEST_LINES);
+    let mut legend = vec![LegendEntry {
+        look: BEST_LOOK,
+        kind: LegendKind::Line,
+        name: format!("the best {best}"),
+    }];
+    if drawn > best {
+        let name = if drawn < trials {
+            format!("{} of the others", output::counted(drawn - best, "trial"))
+        } else {
+            "the others".to_owned()
+        };
+        legend.push(LegendEntry {
+            look: BEST_LOOK,
+            kind: LegendKind::ThinLines,
+            name,
+        });
+    }
+    legend
 }
 
 /// The best trials with their hyper-parameters.

@@ -232,23 +232,26 @@ impl<'a> SimulatedJob<'a> {
         self.request_memory_mb = (needed_mb / self.state.memory).round() as u32;
         self.check_condition(self.now_ms, self.now_ms);
 
-        let now = |state: JobCondition| {
-            let state = JobCondition {
-                down: self.state.down,
-                bad_share: self.state.bad_share,
-                ..state
-            };
-            state.success_probability(self.pool, self.user)
-        };
-        let unseen = mended * now(grown.after_repair(cause)) + (1.0 - mended) * now(grown);
+        let as_is = self.success_now(grown);
+        let after_repair = self.success_now(grown.after_repair(cause));
 
         let truth = &mut self.traces.cycles[at].truth;
         truth.release_time_ms = second(self.now_ms);
         truth.is_released = true;
         truth.p_release = Some(self.state.success_probability(self.pool, self.user));
-        truth.p_release_unseen_repair = Some(unseen);
+        truth.p_release_unseen_repair = Some(mended * after_repair + (1.0 - mended) * as_is);
         self.push(TracedEvent::Released(self.release_reason(way)));
         Some(at)
+    }
+
+    /// The probability of success in `state`, with what is out of order now.
+    fn success_now(&self, state: JobCondition) -> f64 {
+        let state = JobCondition {
+            down: self.state.down,
+            bad_share: self.state.bad_share,
+            ..state
+        };
+        state.success_probability(self.pool, self.user)
     }
 
     /// The state that the job will be released in if nobody mends anything: some memory requests

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::source::TrackedSource;
 use super::tensorboard::export_to_tensorboard;
-use super::tracked_run::RunOutcome;
+use super::tracked_run::TrackedOutcome;
 use super::wandb_export::export_to_wandb;
 
 /// Whose files are written.
@@ -46,7 +46,7 @@ pub fn export_runs(
 
     source.visit_runs(|run| {
         match format {
-            ExportFormat::Wandb if run.outcome == RunOutcome::Running => {
+            ExportFormat::Wandb if run.outcome == TrackedOutcome::Running => {
                 exported.left_out += 1;
                 return Ok(());
             }

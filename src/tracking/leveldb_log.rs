@@ -17,7 +17,7 @@ const FILE_HEADER: [u8; 7] = [b':', b'W', b'&', b'B', 0xE1, 0xBE, 0];
 /// What a chunk is of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum ChunkKind {
+enum FragmentKind {
     /// All of it.
     Full = 1,
     /// Its beginning.
@@ -28,13 +28,13 @@ enum ChunkKind {
     Last = 4,
 }
 
-impl ChunkKind {
-    fn of(is_first: bool, is_last: bool) -> ChunkKind {
+impl FragmentKind {
+    fn of(is_first: bool, is_last: bool) -> FragmentKind {
         match (is_first, is_last) {
-            (true, true) => ChunkKind::Full,
-            (true, false) => ChunkKind::First,
-            (false, false) => ChunkKind::Middle,
-            (false, true) => ChunkKind::Last,
+            (true, true) => FragmentKind::Full,
+            (true, false) => FragmentKind::First,
+            (false, false) => FragmentKind::Middle,
+            (false, true) => FragmentKind::Last,
         }
     }
 }
@@ -62,7 +62,7 @@ impl LevelDbLog {
         loop {
             let most = self.rest_of_block() - CHUNK_HEADER_BYTES;
             let (payload, later) = rest.split_at(rest.len().min(most));
-            self.append_chunk(ChunkKind::of(is_first, later.is_empty()), payload);
+            self.append_chunk(FragmentKind::of(is_first, later.is_empty()), payload);
 
             if later.is_empty() {
                 return;
@@ -89,7 +89,7 @@ impl LevelDbLog {
         }
     }
 
-    fn append_chunk(&mut self, kind: ChunkKind, payload: &[u8]) {
+    fn append_chunk(&mut self, kind: FragmentKind, payload: &[u8]) {
         let mut checksum = crc32fast::Hasher::new();
         checksum.update(&[kind as u8]);
         checksum.update(payload);
@@ -176,7 +176,7 @@ mod tests {
     fn a_rest_of_seven_bytes_holds_an_empty_chunk() {
         let (_, bytes) = log_of(&[length_that_leaves(7), 5]);
         let kind_at_edge = bytes[BLOCK_BYTES - 1];
-        assert_eq!(kind_at_edge, ChunkKind::First as u8);
+        assert_eq!(kind_at_edge, FragmentKind::First as u8);
         assert_eq!(bytes.len(), BLOCK_BYTES + CHUNK_HEADER_BYTES + 5);
     }
 

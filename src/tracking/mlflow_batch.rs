@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::tracked_run::{RunOutcome, TrackedEpoch, TrackedRun};
+use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun};
 
 /// The most metrics, parameters and tags in one batch.
 const MOST_ENTRIES: usize = 1000;
@@ -124,7 +124,7 @@ pub(super) fn missing_batches(run: &TrackedRun, server: &ServerRun) -> Vec<LogBa
         batch.metrics.extend(metrics);
     }
 
-    if run.outcome != RunOutcome::Running {
+    if run.outcome != TrackedOutcome::Running {
         let mut metrics = summary_metrics(run);
         metrics.retain(|metric| !server.has_metric(metric));
         let mut tags = summary_tags(run);

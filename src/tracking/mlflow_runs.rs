@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::http_sender::SendError;
 use super::mlflow_batch::{LogBatch, ServerRun, milliseconds, missing_batches};
-use super::tracked_run::{RunOutcome, TrackedRun};
+use super::tracked_run::{TrackedOutcome, TrackedRun};
 use crate::error::hinted;
 use crate::escape;
 
@@ -46,7 +46,7 @@ pub(super) struct MlflowRuns {
 
 /// What became of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SentRun {
+pub(super) enum SendOutcome {
     /// The server has all of it; so many epochs are new there.
     Whole {
         /// How many.
@@ -75,7 +75,11 @@ impl MlflowRuns {
     /// # Errors
     /// Fails where the server does not answer or refuses. What the server has is asked for anew
     /// then, when the run is sent again.
-    pub(super) fn send(&mut self, post: &mut PostRequest<'_>, run: &TrackedRun) -> Result<SentRun> {
+    pub(super) fn send(
+        &mut self,
+        post: &mut PostRequest<'_>,
+        run: &TrackedRun,
+    ) -> Result<SendOutcome> {
         let mut is_new = false;
         let known = match self.known.remove(&run.run_id) {
             Some(server) => Some(server),
@@ -89,7 +93,7 @@ impl MlflowRuns {
             }
         };
         if server.is_deleted {
-            return Ok(SentRun::Deleted);
+            return Ok(SendOutcome::Deleted);
         }
 
         let mut new_epochs = 0;
@@ -106,7 +110,7 @@ impl MlflowRuns {
             is_new = true;
         }
         self.known.insert(run.run_id.clone(), server);
-        Ok(SentRun::Whole { new_epochs, is_new })
+        Ok(SendOutcome::Whole { new_epochs, is_new })
     }
 }
 
@@ -229,7 +233,7 @@ fn update_status(
     status: &str,
 ) -> Result<()> {
     let mut body = json!({ "run_id": server_id, "status": status });
-    if run.outcome != RunOutcome::Running {
+    if run.outcome != TrackedOutcome::Running {
         body["end_time"] = json!(milliseconds(run.ended_s()));
     }
     post("runs/update", &body, Repetition::Harmless)?;
@@ -245,12 +249,12 @@ fn read<T: DeserializeOwned>(answer: Value) -> Result<T> {
 }
 
 /// MLflow's word for how a run goes or went.
-fn status_of(outcome: RunOutcome) -> &'static str {
+fn status_of(outcome: TrackedOutcome) -> &'static str {
     match outcome {
-        RunOutcome::Running => "RUNNING",
-        RunOutcome::Finished => "FINISHED",
-        RunOutcome::StoppedEarly => "KILLED",
-        RunOutcome::Failed | RunOutcome::Quarantined => "FAILED",
+        TrackedOutcome::Running => "RUNNING",
+        TrackedOutcome::Finished => "FINISHED",
+        TrackedOutcome::StoppedEarly => "KILLED",
+        TrackedOutcome::Failed | TrackedOutcome::Quarantined => "FAILED",
     }
 }
 
@@ -522,7 +526,7 @@ mod tests {
     fn two_runs() -> [TrackedRun; 2] {
         let mut second = recorded_run();
         second.run_id = "run0002".to_owned();
-        second.outcome = RunOutcome::Failed;
+        second.outcome = TrackedOutcome::Failed;
         [recorded_run(), second]
     }
 
@@ -597,7 +601,7 @@ mod tests {
     fn a_run_that_goes_on_gets_what_is_new() {
         let mut server = FakeServer::default();
         let mut begun = recorded_run();
-        begun.outcome = RunOutcome::Running;
+        begun.outcome = TrackedOutcome::Running;
         begun.epochs.truncate(1);
         begun.summary.clear();
         send_all(&mut server, &[begun], None, false).expect("sent");
@@ -615,7 +619,7 @@ mod tests {
             |path: &str, body: &Value, _| Ok::<Value, SendError>(server.answer(path, body));
         let mut sender = MlflowRuns::open(&mut post, "it's").expect("opened");
         let sent = sender.send(&mut post, &recorded_run()).expect("answered");
-        assert_eq!(sent, SentRun::Deleted);
+        assert_eq!(sent, SendOutcome::Deleted);
         assert_eq!(server.runs.len(), 2);
     }
 

@@ -8,11 +8,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::http_sender::{HttpSender, JsonRequest, SendError, SendLimits};
-use super::mlflow_runs::{MlflowRuns, PostRequest, Repetition, SentRun};
+use super::mlflow_runs::{MlflowRuns, PostRequest, Repetition, SendOutcome};
 use super::mlflow_settings::MlflowSettings;
 use super::sender_clock::SenderClock;
 use super::source::TrackedSource;
-use super::tracked_run::{RunOutcome, TrackedRun};
+use super::tracked_run::{TrackedOutcome, TrackedRun};
 use super::wandb_sender::SentSummary;
 use super::wandb_settings::variable;
 use crate::escape;
@@ -111,15 +111,15 @@ fn send_run(
 ) -> Result<()> {
     let name = escape::value(&run.name);
     match known.send(post, run) {
-        Ok(SentRun::Whole { new_epochs, is_new }) => {
+        Ok(SendOutcome::Whole { new_epochs, is_new }) => {
             summary.epochs += new_epochs;
             summary.runs += usize::from(is_new);
             match run.outcome {
-                RunOutcome::Running => summary.running += 1,
+                TrackedOutcome::Running => summary.running += 1,
                 _ => summary.ended += 1,
             }
         }
-        Ok(SentRun::Deleted) => add_note(
+        Ok(SendOutcome::Deleted) => add_note(
             summary,
             format!("{name} was deleted on MLflow, and is not sent: restore it there"),
         ),

@@ -40,6 +40,6 @@ pub use export::{ExportFormat, ExportedRuns, export_runs};
 pub use mlflow_sender::preview_to_mlflow;
 pub use send_runs::{SendTime, Tracker, TrackingThread, send_runs};
 pub use source::TrackedSource;
-pub use tracked_run::{RunOutcome, TrackedEpoch, TrackedRun};
+pub use tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun};
 pub use wandb_preview::preview_to_wandb;
 pub use wandb_sender::SentSummary;

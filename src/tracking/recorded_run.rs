@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, json};
 
-use super::tracked_run::{RunOutcome, TrackedEpoch, TrackedRun};
+use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun};
 
 /// That run, of three epochs. One of its values is NaN.
 pub(super) fn recorded_run() -> TrackedRun {
@@ -29,7 +29,7 @@ pub(super) fn recorded_run() -> TrackedRun {
         began_s: 1_795_226_143.369_176,
         epochs: Vec::new(),
         summary: Map::new(),
-        outcome: RunOutcome::Finished,
+        outcome: TrackedOutcome::Finished,
     };
     for (step, ended_s, loss, acc, nanv) in epochs {
         let values = [

@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::sweep_space::sweep_space;
-use super::tracked_run::{RunOutcome, TrackedRun, run_id};
+use super::tracked_run::{TrackedOutcome, TrackedRun, run_id};
 use super::tracked_trial::{score_summary, tracked_at_work, tracked_row, tracked_training};
 use crate::condor;
 use crate::config::{Config, EarlyTerminate};
@@ -97,7 +97,7 @@ impl TrackedSource {
                     .extend(score_summary(judged.loss, &judged.scores));
             }
             visit(TrackedRun {
-                outcome: RunOutcome::Finished,
+                outcome: TrackedOutcome::Finished,
                 ..run
             })?;
             return Ok(true);
@@ -109,7 +109,7 @@ impl TrackedSource {
             return Ok(false);
         };
         let run = tracked_training(&self.config, &key, &self.dir);
-        let has_ended = run.outcome != RunOutcome::Running;
+        let has_ended = run.outcome != TrackedOutcome::Running;
         visit(run)?;
         Ok(has_ended)
     }
@@ -128,8 +128,9 @@ impl TrackedSource {
             // One that was promoted has ended at one rung, and goes on at the next.
             if !known.contains(&trial) && at_work.iter().all(|running| running.trial != trial) {
                 let mut run = self.tracked(&outcomes.row(at)?);
-                if !is_over && run.outcome == RunOutcome::StoppedEarly && self.may_be_promoted() {
-                    run.outcome = RunOutcome::Running;
+                if !is_over && run.outcome == TrackedOutcome::StoppedEarly && self.may_be_promoted()
+                {
+                    run.outcome = TrackedOutcome::Running;
                 }
                 visit(run)?;
             }

@@ -29,7 +29,7 @@ pub struct TrackedRun {
     /// What came of it, or has come of it so far.
     pub summary: Map<String, Value>,
     /// How it ended.
-    pub outcome: RunOutcome,
+    pub outcome: TrackedOutcome,
 }
 
 impl TrackedRun {
@@ -57,7 +57,7 @@ pub struct TrackedEpoch {
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RunOutcome {
+pub enum TrackedOutcome {
     /// It has not ended.
     Running,
     /// With a model, after all that it was to do.
@@ -78,15 +78,15 @@ impl TrackedRun {
     }
 }
 
-impl RunOutcome {
+impl TrackedOutcome {
     /// The exit code that trackers show; `None` for what has not ended. A quarantined run has that of
     /// a process that was killed.
     pub fn exit_code(self) -> Option<i32> {
         match self {
-            RunOutcome::Running => None,
-            RunOutcome::Finished | RunOutcome::StoppedEarly => Some(0),
-            RunOutcome::Failed => Some(1),
-            RunOutcome::Quarantined => Some(137),
+            TrackedOutcome::Running => None,
+            TrackedOutcome::Finished | TrackedOutcome::StoppedEarly => Some(0),
+            TrackedOutcome::Failed => Some(1),
+            TrackedOutcome::Quarantined => Some(137),
         }
     }
 }

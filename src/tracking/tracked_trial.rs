@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::tracked_run::{RunOutcome, TrackedEpoch, TrackedRun, run_id};
+use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun, run_id};
 use crate::config::Config;
 use crate::moment::parse_moment_ms;
 use crate::sweep::{TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value};
@@ -60,7 +60,7 @@ pub(super) fn tracked_at_work(sweep: &Config, at_work: &TrialAtWork) -> TrackedR
         began_s: first_moment(&at_work.dir, &epochs, 0.0),
         summary: last_values(&epochs),
         epochs,
-        outcome: RunOutcome::Running,
+        outcome: TrackedOutcome::Running,
     }
 }
 
@@ -83,7 +83,9 @@ pub(super) fn tracked_training(config: &Config, key: &str, dir: &Path) -> Tracke
         began_s: first_moment(dir, &epochs, 0.0),
         epochs,
         summary,
-        outcome: metrics.map_or(RunOutcome::Running, |metrics| training_outcome(&metrics)),
+        outcome: metrics.map_or(TrackedOutcome::Running, |metrics| {
+            training_outcome(&metrics)
+        }),
     }
 }
 
@@ -246,21 +248,23 @@ pub(super) fn score_summary(loss: f64, scores: &Scores) -> Map<String, Value> {
     named.map(|(name, value)| (name, json!(value))).collect()
 }
 
-fn row_outcome(row: &TrialRow) -> RunOutcome {
+fn row_outcome(row: &TrialRow) -> TrackedOutcome {
     match (row.ended, &row.metrics) {
         (TrialEnd::Done, Some(metrics)) => training_outcome(metrics),
-        (TrialEnd::Done, None) => RunOutcome::Finished,
-        (TrialEnd::Quarantined, _) => RunOutcome::Quarantined,
+        (TrialEnd::Done, None) => TrackedOutcome::Finished,
+        (TrialEnd::Quarantined, _) => TrackedOutcome::Quarantined,
         (TrialEnd::NonFinite | TrialEnd::TimeLimit | TrialEnd::Invalid | TrialEnd::Error, _) => {
-            RunOutcome::Failed
+            TrackedOutcome::Failed
         }
     }
 }
 
-fn training_outcome(metrics: &TrainingMetrics) -> RunOutcome {
+fn training_outcome(metrics: &TrainingMetrics) -> TrackedOutcome {
     match metrics.status {
-        TrainingStatus::Finished => RunOutcome::Finished,
-        TrainingStatus::StoppedEarly | TrainingStatus::TerminatedEarly => RunOutcome::StoppedEarly,
-        TrainingStatus::NonFinite => RunOutcome::Failed,
+        TrainingStatus::Finished => TrackedOutcome::Finished,
+        TrainingStatus::StoppedEarly | TrainingStatus::TerminatedEarly => {
+            TrackedOutcome::StoppedEarly
+        }
+        TrainingStatus::NonFinite => TrackedOutcome::Failed,
     }
 }

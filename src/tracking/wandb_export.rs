@@ -158,7 +158,7 @@ mod tests {
 
     use super::super::leveldb_log::read_records;
     use super::super::recorded_run::recorded_run;
-    use super::super::tracked_run::RunOutcome;
+    use super::super::tracked_run::TrackedOutcome;
     use super::*;
 
     fn records_of(run: &TrackedRun) -> Vec<Record> {
@@ -328,11 +328,11 @@ mod tests {
     #[test]
     fn a_run_that_goes_on_has_no_end_and_a_failed_one_says_so() {
         let mut run = recorded_run();
-        run.outcome = RunOutcome::Running;
+        run.outcome = TrackedOutcome::Running;
         let last = records_of(&run).pop().expect("records");
         assert!(matches!(last.kind, Some(RecordKind::Summary(_))));
 
-        run.outcome = RunOutcome::Failed;
+        run.outcome = TrackedOutcome::Failed;
         let last = records_of(&run).pop().expect("records");
         let Some(RecordKind::Exit(exit)) = last.kind else {
             panic!("no end");

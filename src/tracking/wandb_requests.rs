@@ -154,7 +154,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::tracking::{RunOutcome, TrackedEpoch};
+    use crate::tracking::{TrackedEpoch, TrackedOutcome};
 
     /// What W&B's own client has sent: `tests/data/wandb/README.md`.
     const RECORDED: &str = include_str!("../../tests/data/wandb/requests.jsonl");
@@ -212,7 +212,7 @@ mod tests {
             began_s: epochs[0].ended_s,
             epochs,
             summary: Map::new(),
-            outcome: RunOutcome::Finished,
+            outcome: TrackedOutcome::Finished,
         }
     }
 
@@ -319,7 +319,7 @@ mod tests {
             began_s: 0.0,
             epochs: (1..=20).map(epoch).collect(),
             summary: Map::new(),
-            outcome: RunOutcome::Finished,
+            outcome: TrackedOutcome::Finished,
         };
         let mut known = 0;
         let mut parts = 0;

@@ -18,7 +18,7 @@ use super::http_sender::{HttpSender, JsonRequest, SendError, SendLimits};
 use super::sender_clock::SenderClock;
 use super::sent_note::SentNote;
 use super::source::TrackedSource;
-use super::tracked_run::{RunOutcome, TrackedRun};
+use super::tracked_run::{TrackedOutcome, TrackedRun};
 use super::wandb_requests::{find_sweeps, stream_part, stream_path, upsert_run, upsert_sweep};
 use super::wandb_settings::{WandbSettings, variable};
 use crate::escape;
@@ -239,7 +239,7 @@ impl WandbSender {
 
     /// Sends what the server lacks of `run`. Returns whether it knows all of it now.
     fn send_run(&mut self, run: &TrackedRun) -> Result<bool> {
-        if run.outcome == RunOutcome::Running {
+        if run.outcome == TrackedOutcome::Running {
             self.summary.running += 1;
         }
         if self.note.has_ended(&run.run_id) {
@@ -314,7 +314,8 @@ impl WandbSender {
 
     /// Sends the epochs that the server lacks, the summary, and how the run ended.
     fn stream_run(&mut self, run: &TrackedRun, sent: &mut SentRun) -> Result<(), SendError> {
-        let has_news = sent.known_epochs < run.epochs.len() || run.outcome != RunOutcome::Running;
+        let has_news =
+            sent.known_epochs < run.epochs.len() || run.outcome != TrackedOutcome::Running;
         if !has_news {
             let is_due = self.http.now() >= sent.heard_at + HEARTBEAT_EVERY;
             if is_due {
@@ -477,7 +478,7 @@ mod tests {
         sender_with(server, notes, clock(&TestTime::default(), |_| {}), 86_400)
     }
 
-    fn run(trial: usize, epochs: usize, outcome: RunOutcome) -> TrackedRun {
+    fn run(trial: usize, epochs: usize, outcome: TrackedOutcome) -> TrackedRun {
         let epoch = |step: usize| TrackedEpoch {
             step: step as u64,
             ended_s: 1_795_226_500.0 + (100 * trial + step) as f64,
@@ -502,9 +503,9 @@ mod tests {
 
     fn runs() -> Vec<TrackedRun> {
         vec![
-            run(1, 3, RunOutcome::Finished),
-            run(2, 2, RunOutcome::Failed),
-            run(3, 4, RunOutcome::Quarantined),
+            run(1, 3, TrackedOutcome::Finished),
+            run(2, 2, TrackedOutcome::Failed),
+            run(3, 4, TrackedOutcome::Quarantined),
         ]
     }
 
@@ -656,22 +657,22 @@ mod tests {
         let time = TestTime::default();
         let mut sender = sender_with(&server, notes.path(), clock(&time, |_| {}), 60);
         for epochs in 1..=3 {
-            send(&mut sender, &[run(1, epochs, RunOutcome::Running)]).expect("sent");
+            send(&mut sender, &[run(1, epochs, TrackedOutcome::Running)]).expect("sent");
         }
         let before = server.requests().len();
-        send(&mut sender, &[run(1, 3, RunOutcome::Running)]).expect("sent");
+        send(&mut sender, &[run(1, 3, TrackedOutcome::Running)]).expect("sent");
         assert_eq!(server.requests().len(), before, "there is nothing new");
         *time.lock().expect("locked") += Duration::from_secs(250);
-        send(&mut sender, &[run(1, 3, RunOutcome::Running)]).expect("sent");
+        send(&mut sender, &[run(1, 3, TrackedOutcome::Running)]).expect("sent");
         let heartbeat = server.requests().pop().expect("a request");
         assert_eq!(heartbeat.text, "{}");
         assert_eq!(server.state().runs["0000000000000001"].exit_code, None);
 
-        send(&mut sender, &[run(1, 4, RunOutcome::StoppedEarly)]).expect("sent");
+        send(&mut sender, &[run(1, 4, TrackedOutcome::StoppedEarly)]).expect("sent");
         let state = server.state();
         let sent = &state.runs["0000000000000001"];
         assert_eq!((sent.history.len(), sent.exit_code), (4, Some(0)));
-        let whole = run(1, 4, RunOutcome::StoppedEarly);
+        let whole = run(1, 4, TrackedOutcome::StoppedEarly);
         for (line, epoch) in sent.history.values().zip(&whole.epochs) {
             assert!(line.contains(&format!("\"_step\":{}", epoch.step)));
         }

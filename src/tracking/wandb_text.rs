@@ -124,7 +124,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::tracking::RunOutcome;
+    use crate::tracking::TrackedOutcome;
 
     #[test]
     fn what_is_no_number_in_json_is_a_bare_word() {
@@ -152,7 +152,7 @@ mod tests {
             began_s: 1_795_226_530.0,
             epochs: vec![epoch.clone()],
             summary: [("b".to_owned(), Value::Null)].into_iter().collect(),
-            outcome: RunOutcome::Running,
+            outcome: TrackedOutcome::Running,
         };
         assert_eq!(
             history_line(&run, &epoch),

@@ -66,17 +66,22 @@ fn count_line(trials: usize, counts: StateCounts) -> ScreenLine {
     ]
 }
 
-/// What is counted, in a line.
-fn state_text(status: &SweepStatus) -> String {
+/// How many trials are in which state.
+fn counts_text(status: &SweepStatus) -> String {
     let counts = state_counts(status);
-    let mut text = format!(
+    format!(
         "{}: {} done, {} failed, {} running, {} ready",
         output::counted(status.trials, "trial"),
         counts.done,
         counts.failed,
         counts.at_work,
         counts.waiting
-    );
+    )
+}
+
+/// The same and the best trial, in a line.
+fn state_text(status: &SweepStatus) -> String {
+    let mut text = counts_text(status);
     if let Some(best) = best_line(status) {
         text += &format!("; {best}");
     }
@@ -120,15 +125,7 @@ fn manager_line(status: &SweepStatus) -> Option<String> {
 
 /// All of it, for those who read it once.
 fn status_text(status: &SweepStatus) -> String {
-    let counts = state_counts(status);
-    let mut text = format!(
-        "{}: {} done, {} failed, {} running, {} ready\n",
-        output::counted(status.trials, "trial"),
-        counts.done,
-        counts.failed,
-        counts.at_work,
-        counts.waiting
-    );
+    let mut text = counts_text(status) + "\n";
     if status.is_paused {
         text.push_str("paused: nobody takes a trial until `poolcast sweep resume`\n");
     }
