@@ -15,6 +15,7 @@ mod mlflow_settings;
 #[cfg(test)]
 mod recorded_run;
 mod request_pace;
+mod run_sender;
 mod send_runs;
 mod sender_clock;
 mod sender_lock;
@@ -25,6 +26,7 @@ mod tensorboard;
 mod tracked_run;
 mod tracked_trial;
 mod tracker_key;
+mod tracking_thread;
 mod wandb_export;
 mod wandb_preview;
 mod wandb_record;
@@ -38,8 +40,10 @@ mod wandb_text;
 
 pub use export::{ExportFormat, ExportedRuns, export_runs};
 pub use mlflow_sender::preview_to_mlflow;
-pub use send_runs::{SendTime, Tracker, TrackingThread, send_runs};
+pub use run_sender::Tracker;
+pub use send_runs::{SendTime, send_runs};
 pub use source::TrackedSource;
 pub use tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun};
+pub use tracking_thread::TrackingThread;
 pub use wandb_preview::preview_to_wandb;
 pub use wandb_sender::SentSummary;

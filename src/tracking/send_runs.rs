@@ -1,32 +1,24 @@
 //! A directory → its runs on trackers: once, or again and again until all have ended.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::http_sender::{HttpSender, SendError, SendLimits};
-use super::mlflow_sender::MlflowSender;
+use super::http_sender::{SendError, SendLimits};
+use super::run_sender::{RunSender, Tracker};
 use super::sender_clock::SenderClock;
 use super::sender_lock::SenderLock;
 use super::source::TrackedSource;
-use super::wandb_sender::{SentSummary, WandbSender};
-use crate::error::{hinted, too_early};
+use super::wandb_sender::SentSummary;
 
 /// How often a directory is looked at while its runs go on.
-const LOOK_EVERY: Duration = Duration::from_secs(15);
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// How long a server may not answer where nobody says how long.
 const USUAL_PATIENCE: Duration = Duration::from_secs(60);
-
-/// How long what is left is sent for once the work that it tells of is done.
-const LAST_PASS: Duration = Duration::from_secs(10);
-
-/// The pause between two looks whether a thread is to end.
-const END_STEP: Duration = Duration::from_millis(50);
 
 /// How long runs are sent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,92 +29,12 @@ pub struct SendTime {
     pub limit: Option<Duration>,
 }
 
-/// A tracker that runs are sent to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tracker {
-    /// Weights & Biases.
-    Wandb,
-    /// An MLflow tracking server.
-    Mlflow,
-}
-
-/// Sends the runs of a directory to one tracker.
-enum RunSender {
-    Wandb(Box<WandbSender>),
-    Mlflow(Box<MlflowSender>),
-}
-
-impl RunSender {
-    fn new(
-        tracker: Tracker,
-        source: &TrackedSource,
-        time: SendTime,
-        stop: Arc<AtomicBool>,
-    ) -> Result<RunSender> {
-        let clock = SenderClock::system();
-        let deadline = time.limit.map(|limit| clock.now() + limit);
-        let limits = SendLimits {
-            patience: (!time.watch && deadline.is_none()).then_some(USUAL_PATIENCE),
+impl SendTime {
+    fn limits(self, clock: &SenderClock) -> SendLimits {
+        let deadline = self.limit.map(|limit| clock.now() + limit);
+        SendLimits {
+            patience: (!self.watch && deadline.is_none()).then_some(USUAL_PATIENCE),
             deadline,
-        };
-        Ok(match tracker {
-            Tracker::Wandb => {
-                RunSender::Wandb(Box::new(WandbSender::new(source, clock, limits, stop)?))
-            }
-            Tracker::Mlflow => {
-                RunSender::Mlflow(Box::new(MlflowSender::new(source, clock, limits, stop)?))
-            }
-        })
-    }
-
-    fn send_all(&mut self, source: &TrackedSource) -> Result<bool> {
-        match self {
-            RunSender::Wandb(sender) => sender.send_all(source),
-            RunSender::Mlflow(sender) => sender.send_all(source),
-        }
-    }
-
-    fn http(&mut self) -> &mut HttpSender {
-        match self {
-            RunSender::Wandb(sender) => sender.http(),
-            RunSender::Mlflow(sender) => sender.http(),
-        }
-    }
-
-    fn into_summary(self) -> SentSummary {
-        match self {
-            RunSender::Wandb(sender) => sender.summary,
-            RunSender::Mlflow(sender) => sender.summary,
-        }
-    }
-
-    /// The error of this sender, with what to do.
-    fn explained(&self, error: anyhow::Error, dir: &Path) -> anyhow::Error {
-        let (name, key_hint, place_hint) = match self {
-            RunSender::Wandb(_) => (
-                "wandb",
-                "check WANDB_API_KEY or netrc, WANDB_BASE_URL and WANDB_ENTITY",
-                "check WANDB_BASE_URL, and `wandb.entity` and `wandb.project` of the configuration",
-            ),
-            RunSender::Mlflow(_) => (
-                "mlflow",
-                "check MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN",
-                "check MLFLOW_TRACKING_URI",
-            ),
-        };
-        match error.downcast_ref::<SendError>() {
-            Some(SendError::OutOfTime { .. } | SendError::InDoubt | SendError::Stopped) => {
-                let shown = crate::escape::path(dir);
-                let again = format!("send the rest later: poolcast track {shown} --to {name}");
-                too_early(error.to_string(), again).into()
-            }
-            Some(SendError::Refused {
-                status: 401 | 403, ..
-            }) => hinted(error.to_string(), key_hint).into(),
-            Some(SendError::Refused { status: 404, .. }) => {
-                hinted(error.to_string(), place_hint).into()
-            }
-            Some(SendError::Refused { .. }) | None => error,
         }
     }
 }
@@ -142,7 +54,15 @@ pub fn send_runs(
     let _lock = SenderLock::take(source.dir())?;
     let mut senders = Vec::new();
     for tracker in trackers {
-        senders.push(RunSender::new(*tracker, &source, time, stop.clone())?);
+        let clock = SenderClock::system();
+        let limits = time.limits(&clock);
+        senders.push(RunSender::new(
+            *tracker,
+            &source,
+            clock,
+            limits,
+            stop.clone(),
+        )?);
     }
     let began = Instant::now();
 
@@ -188,110 +108,4 @@ fn wait_to_look_again(senders: &mut [RunSender]) -> bool {
 
 fn is_stop(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref::<SendError>(), Some(SendError::Stopped))
-}
-
-/// A thread that sends what comes about in a directory while this process works on it. What it
-/// cannot do is a note, and never an error of the work.
-#[derive(Debug)]
-pub struct TrackingThread {
-    dir: PathBuf,
-    work_is_done: Arc<AtomicBool>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<SentSummary>>>,
-}
-
-impl TrackingThread {
-    /// Begins to send what comes about in `dir`, which need not be there yet.
-    pub fn begin(dir: &Path) -> TrackingThread {
-        let work_is_done = Arc::new(AtomicBool::new(false));
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = std::thread::Builder::new()
-            .name("tracking".to_owned())
-            .spawn({
-                let (dir, work_is_done, stop) =
-                    (dir.to_owned(), work_is_done.clone(), stop.clone());
-                move || send_while_at_work(&dir, &work_is_done, stop)
-            });
-        TrackingThread {
-            dir: dir.to_owned(),
-            work_is_done,
-            stop,
-            thread: thread.ok(),
-        }
-    }
-
-    /// Sends what is left, for ten seconds at most, and says what could not be sent.
-    pub fn finish(mut self) -> Option<String> {
-        let thread = self.thread.take()?;
-        self.work_is_done.store(true, Ordering::Relaxed);
-        let until = Instant::now() + LAST_PASS;
-        while !thread.is_finished() && Instant::now() < until {
-            std::thread::sleep(END_STEP);
-        }
-        self.stop.store(true, Ordering::Relaxed);
-        // It stops within a try of a request.
-        let is_late = !thread.is_finished();
-        let again = format!(
-            "the rest can be sent by: poolcast track {} --to wandb",
-            crate::escape::path(&self.dir)
-        );
-        if is_late {
-            return Some(format!("W&B has not got all: {again}"));
-        }
-        match thread.join() {
-            Ok(Ok(sent)) if sent.notes.is_empty() => None,
-            Ok(Ok(sent)) => Some(sent.notes.join("; ")),
-            Ok(Err(error)) => Some(format!("W&B has not got all: {error:#}; {again}")),
-            Err(_) => Some(format!("W&B has not got all; {again}")),
-        }
-    }
-}
-
-impl Drop for TrackingThread {
-    fn drop(&mut self) {
-        self.work_is_done.store(true, Ordering::Relaxed);
-        self.stop.store(true, Ordering::Relaxed);
-    }
-}
-
-fn send_while_at_work(
-    dir: &Path,
-    work_is_done: &AtomicBool,
-    stop: Arc<AtomicBool>,
-) -> Result<SentSummary> {
-    let clock = SenderClock::system();
-    let mut source = loop {
-        match TrackedSource::open(dir) {
-            Ok(source) => break source,
-            Err(error) if work_is_done.load(Ordering::Relaxed) => return Err(error),
-            Err(_) => std::thread::sleep(END_STEP),
-        }
-    };
-    let _lock = SenderLock::take(source.dir())?;
-    let mut sender = WandbSender::new(&source, clock, SendLimits::default(), stop)?;
-    loop {
-        let is_last = work_is_done.load(Ordering::Relaxed);
-        if is_last {
-            let deadline = sender.http().now() + LAST_PASS;
-            sender.http().set_limits(SendLimits {
-                patience: None,
-                deadline: Some(deadline),
-            });
-        }
-        // What is written at this moment may not be whole: the next look tells.
-        let sent = sender.send_all(&source);
-        match sent {
-            Err(error) if is_last || error.is::<SendError>() => return Err(error),
-            Err(error) => tracing::info!("not sent yet: {error:#}"),
-            Ok(_) if is_last => return Ok(sender.summary),
-            Ok(_) => {}
-        }
-
-        let next = sender.http().now() + LOOK_EVERY;
-        while !work_is_done.load(Ordering::Relaxed) && sender.http().now() < next {
-            std::thread::sleep(END_STEP);
-        }
-        // Another training may have begun in the directory of an earlier one.
-        source = TrackedSource::open(dir).unwrap_or(source);
-    }
 }

@@ -1,0 +1,110 @@
+//! A tracker → what sends runs to it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+
+use super::http_sender::{HttpSender, SendError, SendLimits};
+use super::mlflow_sender::MlflowSender;
+use super::sender_clock::SenderClock;
+use super::source::TrackedSource;
+use super::wandb_sender::{SentSummary, WandbSender};
+use crate::error::{hinted, too_early};
+
+/// A tracker that runs are sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracker {
+    /// Weights & Biases.
+    Wandb,
+    /// An MLflow tracking server.
+    Mlflow,
+}
+
+/// Sends the runs of a directory to one tracker.
+pub(super) enum RunSender {
+    Wandb(Box<WandbSender>),
+    Mlflow(Box<MlflowSender>),
+}
+
+impl RunSender {
+    /// For the runs of `source`.
+    ///
+    /// # Errors
+    /// Fails where the tracker or the key for it is not known.
+    pub(super) fn new(
+        tracker: Tracker,
+        source: &TrackedSource,
+        clock: SenderClock,
+        limits: SendLimits,
+        stop: Arc<AtomicBool>,
+    ) -> Result<RunSender> {
+        Ok(match tracker {
+            Tracker::Wandb => {
+                RunSender::Wandb(Box::new(WandbSender::new(source, clock, limits, stop)?))
+            }
+            Tracker::Mlflow => {
+                RunSender::Mlflow(Box::new(MlflowSender::new(source, clock, limits, stop)?))
+            }
+        })
+    }
+
+    /// Sends what the server lacks of the runs of `source` as they are now. Returns whether all have
+    /// ended and were sent to their end.
+    ///
+    /// # Errors
+    /// Fails with a [`SendError`] in its chain where the server does not take it.
+    pub(super) fn send_all(&mut self, source: &TrackedSource) -> Result<bool> {
+        match self {
+            RunSender::Wandb(sender) => sender.send_all(source),
+            RunSender::Mlflow(sender) => sender.send_all(source),
+        }
+    }
+
+    /// What requests go by.
+    pub(super) fn http(&mut self) -> &mut HttpSender {
+        match self {
+            RunSender::Wandb(sender) => sender.http(),
+            RunSender::Mlflow(sender) => sender.http(),
+        }
+    }
+
+    /// What it has done.
+    pub(super) fn into_summary(self) -> SentSummary {
+        match self {
+            RunSender::Wandb(sender) => sender.summary,
+            RunSender::Mlflow(sender) => sender.summary,
+        }
+    }
+
+    /// The error of this sender, with what to do.
+    pub(super) fn explained(&self, error: anyhow::Error, dir: &Path) -> anyhow::Error {
+        let (name, key_hint, place_hint) = match self {
+            RunSender::Wandb(_) => (
+                "wandb",
+                "check WANDB_API_KEY or netrc, WANDB_BASE_URL and WANDB_ENTITY",
+                "check WANDB_BASE_URL, and `wandb.entity` and `wandb.project` of the configuration",
+            ),
+            RunSender::Mlflow(_) => (
+                "mlflow",
+                "check MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN",
+                "check MLFLOW_TRACKING_URI",
+            ),
+        };
+        match error.downcast_ref::<SendError>() {
+            Some(SendError::OutOfTime { .. } | SendError::InDoubt | SendError::Stopped) => {
+                let shown = crate::escape::path(dir);
+                let again = format!("send the rest later: poolcast track {shown} --to {name}");
+                too_early(error.to_string(), again).into()
+            }
+            Some(SendError::Refused {
+                status: 401 | 403, ..
+            }) => hinted(error.to_string(), key_hint).into(),
+            Some(SendError::Refused { status: 404, .. }) => {
+                hinted(error.to_string(), place_hint).into()
+            }
+            Some(SendError::Refused { .. }) | None => error,
+        }
+    }
+}
