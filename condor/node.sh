@@ -47,6 +47,49 @@ share() {
     fi
 }
 
+# NAME ENTRY...: moves what was left to a directory of the sweep's name. What DAGMan writes until its own end, pipeline.*,
+# stays, for `poolcast sweep cleanup`. Nothing is replaced; what cannot be moved is no failure of the sweep.
+tidy() {
+    name=$1
+    shift
+    # All went well, and no job fetches anything more.
+    if [ -e condor/shared_inputs ]; then
+        shared=$(cat condor/shared_inputs)
+        rm -f "$shared"/*.tar "$shared"/*.tar.new
+        rmdir "$shared"
+    fi
+    for entry; do
+        if [ -e "$name/$entry" ]; then
+            echo "nothing was moved: $name/$entry is there already"
+            return
+        fi
+    done
+    mkdir -p "$name" || return
+    # What jobs took along; what they left of it is in rows/ and trials/ by now.
+    rm -rf parts
+    for entry; do
+        [ -e "$entry" ] || continue
+        mv "$entry" "$name/$entry" || return
+        echo "$entry -> $name/$entry"
+    done
+}
+
+# Sends what came of the sweep to the trackers that condor/tracking names, by the program that it names, and says what was
+# sent. DAGMan hands on HOME and PATH: the key is that of ~/.netrc. Whatever becomes of it, the DAG has ended as it has.
+track() {
+    program=${1%
+*} trackers=${1#*
+}
+    command -v "$program" >/dev/null || program=poolcast
+    if said=$("$program" track "$PWD" --to "$trackers" --for 600 2>&1 </dev/null); then
+        rest=
+    else
+        rest="tracking: the rest can be sent by: $program track $PWD --to $trackers"
+    fi
+    printf '%s\n' "$said" | sed -e '/^$/d' -e 's/^/tracking: /'
+    [ -z "$rest" ] || echo "$rest"
+}
+
 case $1 in
 begin) # NEEDED.failed OWN.failed: skips where what is needed has failed
     if [ -e "$2" ]; then
@@ -134,30 +177,15 @@ report) # DAG_STATUS FAILED_COUNT [NAME ENTRY...]: says how it all went; its exi
         fi
         [ ! -e bestmodel.info ] || cat bestmodel.info
     } >pipeline.report.new && mv pipeline.report.new pipeline.report
-    if [ "$status" -ne 0 ] || [ "$failed" -ne 0 ]; then exit 1; fi
-    [ -n "$name" ] || exit 0
-    # All went well, and no job fetches anything more.
-    if [ -e condor/shared_inputs ]; then
-        shared=$(cat condor/shared_inputs)
-        rm -f "$shared"/*.tar "$shared"/*.tar.new
-        rmdir "$shared" 2>>pipeline.report
+    tracking=$(cat condor/tracking 2>/dev/null)
+    code=0
+    if [ "$status" -ne 0 ] || [ "$failed" -ne 0 ]; then
+        code=1
+    elif [ -n "$name" ]; then
+        shift 3
+        tidy "$@" 2>>pipeline.report >>pipeline.report
     fi
-    # What was left goes to a directory of the sweep's name. What DAGMan writes until its own end, pipeline.*,
-    # stays, for `poolcast sweep cleanup`. Nothing is replaced; what cannot be moved is no failure of the sweep.
-    shift 4
-    for entry; do
-        if [ -e "$name/$entry" ]; then
-            echo "nothing was moved: $name/$entry is there already" >>pipeline.report
-            exit 0
-        fi
-    done
-    mkdir -p "$name" 2>>pipeline.report || exit 0
-    # What jobs took along; what they left of it is in rows/ and trials/ by now.
-    rm -rf parts
-    for entry; do
-        [ -e "$entry" ] || continue
-        mv "$entry" "$name/$entry" 2>>pipeline.report || exit 0
-        echo "$entry -> $name/$entry" >>pipeline.report
-    done
+    [ -z "$tracking" ] || track "$tracking" >>pipeline.report
+    exit $code
     ;;
 esac

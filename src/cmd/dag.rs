@@ -15,6 +15,7 @@ use crate::events::{EVENTS_FORMAT, EventStore};
 use crate::files::{self, LockedDirectory, StagedDirectory};
 use crate::sweep::{self, SweepFolder, events_dir};
 use crate::tensors::TensorSettings;
+use crate::tracking::missing_under_dagman;
 use crate::{escape, manifest, output, salt};
 
 /// How long a trial may be measured.
@@ -50,6 +51,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     let dir = escape::path(&config.out);
     output::print(&format!("{}: {dir}/{DAG_FILE}\n", plan_counts(&plan)))?;
     note_salt(&plan);
+    note_tracking(&plan);
 
     if args.submit {
         submit_dag(&config)?;
@@ -85,6 +87,16 @@ fn note_salt(plan: &DagPlan) {
         output::note(
             "note: secrets do not travel with jobs: owners are hashed there without `POOLCAST_OWNER_SALT`",
         );
+    }
+}
+
+/// Says what the DAG's last script would need to tell trackers of it.
+fn note_tracking(plan: &DagPlan) {
+    for missing in missing_under_dagman(&plan.config) {
+        output::note(&format!(
+            "note: the DAG's last script cannot send to {missing}; it has `HOME` and `PATH` alone, so write the server into \
+             the configuration and the key into ~/.netrc"
+        ));
     }
 }
 

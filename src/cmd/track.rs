@@ -9,10 +9,11 @@ use serde_json::Value;
 
 use super::signals::stop_signal;
 use crate::cli::{ExportName, TrackArgs, TrackerName};
+use crate::config::Tracker;
 use crate::error::EXIT_DONE;
 use crate::output::{self, counted};
 use crate::tracking::{
-    ExportFormat, SendTime, SentSummary, TrackedSource, Tracker, export_runs, preview_to_mlflow,
+    ExportFormat, SendTime, SentSummary, TrackedSource, export_runs, preview_to_mlflow,
     preview_to_wandb, send_runs,
 };
 
@@ -39,18 +40,37 @@ pub fn run(args: &TrackArgs) -> Result<u8> {
         watch: args.watch,
         limit: args.seconds.map(Duration::from_secs),
     };
-    let sent = send_runs(&args.dir, &trackers(args), time, stop)?;
+    let mut sent = Vec::new();
+    let mut failures = Vec::new();
+    for result in send_runs(&args.dir, &trackers(args), time, &stop)? {
+        match result {
+            Ok(summary) => sent.push(summary),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    print_sent(args, sent)?;
+
+    // One of them decides what the program ends with, and the others are said.
+    let Some(last) = failures.pop() else {
+        return Ok(EXIT_DONE);
+    };
+    for failure in &failures {
+        output::note(&format!("not all was sent: {failure:#}"));
+    }
+    Err(last)
+}
+
+fn print_sent(args: &TrackArgs, sent: Vec<SentSummary>) -> Result<()> {
     for note in sent.iter().flat_map(|sent| &sent.notes) {
         output::note(note);
     }
     if args.json {
-        output::print_json(SCHEMA_VERSION, &SentDocument { sent })?;
-    } else {
-        for sent in &sent {
-            output::print(&sent_line(sent))?;
-        }
+        return output::print_json(SCHEMA_VERSION, &SentDocument { sent });
     }
-    Ok(EXIT_DONE)
+    for sent in &sent {
+        output::print(&sent_line(sent))?;
+    }
+    Ok(())
 }
 
 /// Writes files of the runs, and says of how many.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::config::Config;
+use crate::config::{Config, Tracker};
 use crate::output;
 use crate::tracking::TrackingThread;
 
@@ -12,20 +12,21 @@ const JOB_VARIABLE: &str = "_CONDOR_SCRATCH_DIR";
 
 /// Begins to send what comes about in `dir`, if `config` wants that and the environment lets it.
 pub(super) fn begin_tracking(config: &Config, dir: &Path) -> Option<TrackingThread> {
-    if !config.wandb.enable || std::env::var_os(JOB_VARIABLE).is_some() {
+    if std::env::var_os(JOB_VARIABLE).is_some() {
         return None;
     }
+    let mut trackers = config.enabled_trackers();
     let mode = std::env::var("WANDB_MODE").unwrap_or_default();
     if ["offline", "disabled"].contains(&mode.as_str()) {
         tracing::info!("nothing is sent to W&B, as WANDB_MODE is {mode}");
-        return None;
+        trackers.retain(|tracker| *tracker != Tracker::Wandb);
     }
-    Some(TrackingThread::begin(dir))
+    (!trackers.is_empty()).then(|| TrackingThread::begin(dir, trackers))
 }
 
 /// Sends what is left. What could not be sent is a note, and no failure.
 pub(super) fn end_tracking(thread: Option<TrackingThread>) {
-    if let Some(note) = thread.and_then(TrackingThread::finish) {
+    for note in thread.map_or(Vec::new(), TrackingThread::finish) {
         output::note(&note);
     }
 }

@@ -1,15 +1,17 @@
 //! A plan → the directory of a DAG, laid out as what `poolcast run` leaves.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
-use super::layout::{DAG_FILE, PARTS_FILE, TrialDivision, is_dag};
+use super::layout::{DAG_FILE, PARTS_FILE, TRACKING_FILE, TrialDivision, is_dag};
 use super::plan::DagPlan;
 use super::{dag, submit};
+use crate::config::{self, Tracker};
 use crate::error::hinted;
 use crate::sweep::SweepTrials;
-use crate::{config, files, manifest};
+use crate::{files, manifest};
 
 impl DagPlan {
     /// All files of the DAG, by their paths in its directory.
@@ -96,10 +98,23 @@ pub fn write_dag(plan: &DagPlan) -> Result<()> {
         fs_err::create_dir_all(dir.join("parts").join(&part.name))?;
     }
 
+    write_tracking(dir, &plan.config.enabled_trackers())?;
     let mut files = plan.files_by_path()?;
     let dag = files.remove_entry(DAG_FILE);
     for (name, text) in files.into_iter().chain(dag) {
         files::write_atomic(&dir.join(name), text.as_bytes())?;
     }
     Ok(())
+}
+
+/// Writes down what the last script of the DAG in `dir` is to send to `trackers` by: the program that
+/// writes the DAG, wherever it is by then.
+fn write_tracking(dir: &Path, trackers: &[Tracker]) -> Result<()> {
+    if trackers.is_empty() {
+        return Ok(());
+    }
+    let program = std::env::current_exe().context("cannot tell where this program is")?;
+    let words: Vec<&str> = trackers.iter().map(|tracker| tracker.word()).collect();
+    let text = format!("{}\n{}\n", program.display(), words.join(","));
+    files::write_atomic(&dir.join(TRACKING_FILE), text.as_bytes())
 }

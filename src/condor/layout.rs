@@ -24,6 +24,10 @@ pub(super) const STATUS_FILE: &str = "pipeline.status";
 /// The file that says where the archives of shared inputs are. The DAG's scripts read it, too.
 pub(super) const SHARED_INPUTS_FILE: &str = "condor/shared_inputs";
 
+/// The file that says which program sends what came of the DAG to which trackers, a line each. The
+/// DAG's last script reads it.
+pub(super) const TRACKING_FILE: &str = "condor/tracking";
+
 /// The directory of the rows of each part, and of the reasons of parts that have failed.
 pub(super) const ROWS_DIRECTORY: &str = "rows";
 
@@ -33,7 +37,7 @@ pub(super) const REPORT_SCRIPT: &str =
 
 /// What a DAG leaves in its directory, apart from files that begin with `pipeline.`; in the order
 /// of moving, the configuration last.
-pub(super) const LEFT_BY_DAG: [&str; 16] = [
+pub(super) const LEFT_BY_DAG: [&str; 19] = [
     "best.json",
     "bestmodel.info",
     "selection.json",
@@ -41,6 +45,9 @@ pub(super) const LEFT_BY_DAG: [&str; 16] = [
     "results.jsonl",
     "report.html",
     "chosen.files",
+    "tracked-wandb.json",
+    "tracked-mlflow.json",
+    "tracking.lock",
     "rows",
     "logs",
     "condor",

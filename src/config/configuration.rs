@@ -54,6 +54,8 @@ pub struct Config {
     pub earlystop_min_delta: f64,
     pub earlystop_metric: Metric,
     pub wandb: WandbConfig,
+    #[serde(default)]
+    pub mlflow: MlflowConfig,
     pub preprocessing: PreprocessingConfig,
     pub training: TrainingConfig,
     pub data: DataConfig,
@@ -80,6 +82,8 @@ pub struct ParseConfig {
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct WandbConfig {
     pub enable: bool,
+    #[serde(default)]
+    pub base_url: Option<String>,
     pub entity: Option<String>,
     pub project: Option<String>,
     pub sweep: SweepConfig,
@@ -87,6 +91,15 @@ pub struct WandbConfig {
     pub sweep_id: Option<String>,
     #[serde(default, deserialize_with = "id")]
     pub run_id: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "config/default.yaml documents each key")]
+pub struct MlflowConfig {
+    pub enable: bool,
+    pub tracking_uri: Option<String>,
+    pub experiment: Option<String>,
 }
 
 /// An id of W&B's, where `None` is Python's word for none.
@@ -256,6 +269,7 @@ impl Config {
         }
         self.training.check()?;
         self.wandb.sweep.check(self.epochs)?;
+        self.check_tracker_addresses()?;
         self.data.check()?;
         ensure!(
             !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),

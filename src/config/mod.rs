@@ -24,11 +24,13 @@ mod secrets;
 mod states;
 mod sweep;
 mod threshold;
+mod tracker;
 mod training;
 pub mod yaml;
 
 pub use configuration::{
-    AdviceConfig, AdviceCost, Config, EvaluationConfig, FILE, ParseConfig, WandbConfig,
+    AdviceConfig, AdviceCost, Config, EvaluationConfig, FILE, MlflowConfig, ParseConfig,
+    WandbConfig,
 };
 pub use dag::{DagConfig, SharedInputs, SubmitCommand, SubmitCommands, SubmitConfig};
 pub use data::{CrossValidation, DataConfig, EVALUATE, Folds, WHOLE};
@@ -53,4 +55,5 @@ pub use secrets::SECRET_WORDS;
 pub use states::{StateEvent, StateEvents};
 pub use sweep::{Asha, EarlyTerminate, Hyperband, Method, SweepConfig};
 pub use threshold::Threshold;
+pub use tracker::Tracker;
 pub use training::TrainingConfig;

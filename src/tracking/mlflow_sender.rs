@@ -1,5 +1,6 @@
 //! The runs of a directory → MLflow: what the server lacks of them, and nothing twice.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -11,10 +12,12 @@ use super::http_sender::{HttpSender, JsonRequest, SendError, SendLimits};
 use super::mlflow_runs::{MlflowRuns, PostRequest, Repetition, SendOutcome};
 use super::mlflow_settings::MlflowSettings;
 use super::sender_clock::SenderClock;
+use super::sent_note::SentNote;
 use super::source::TrackedSource;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
 use super::wandb_sender::SentSummary;
 use super::wandb_settings::variable;
+use crate::config::Tracker;
 use crate::escape;
 
 /// What stands for the ids that only the server gives.
@@ -26,6 +29,7 @@ pub(super) struct MlflowSender {
     settings: MlflowSettings,
     /// `None` before the server has answered.
     runs: Option<MlflowRuns>,
+    note: SentNote,
     /// What it has done so far.
     pub(super) summary: SentSummary,
 }
@@ -41,16 +45,16 @@ impl MlflowSender {
         limits: SendLimits,
         stop: Arc<AtomicBool>,
     ) -> Result<MlflowSender> {
-        let settings = MlflowSettings::new(source.config(), variable)?;
-        let key = MlflowSettings::key(variable)?;
-        let mut notes = Vec::new();
-        notes.extend(settings.warning(key.is_some()));
+        let mut settings = MlflowSettings::new(source.config(), variable)?;
+        let key = settings.key(variable)?;
         let http = HttpSender::new(&settings.host, key, clock, limits, stop)?;
+        let to = format!("{}, {}", settings.base_url, settings.experiment);
         Ok(MlflowSender {
             http,
+            note: SentNote::read(source.dir(), Tracker::Mlflow, &to),
             summary: SentSummary {
-                to: format!("{}, {}", settings.base_url, settings.experiment),
-                notes,
+                to,
+                notes: std::mem::take(&mut settings.warnings),
                 ..SentSummary::default()
             },
             settings,
@@ -70,9 +74,10 @@ impl MlflowSender {
     /// Fails with a [`SendError`] in its chain where the server does not take it.
     pub(super) fn send_all(&mut self, source: &TrackedSource) -> Result<bool> {
         self.summary.running = 0;
-        self.summary.ended = 0;
         let sent = self.send_runs(source);
         self.summary.requests = self.http.requests();
+        self.summary.ended = self.note.ended_trials().count();
+        write_note(&mut self.note, &mut self.summary);
         sent
     }
 
@@ -81,6 +86,7 @@ impl MlflowSender {
             http,
             settings,
             runs,
+            note,
             summary,
         } = self;
         let mut post = |path: &str, body: &Value, repetition: Repetition| {
@@ -97,7 +103,13 @@ impl MlflowSender {
             Some(known) => known,
             None => runs.insert(MlflowRuns::open(&mut post, &settings.experiment)?),
         };
-        source.visit_runs(|run| send_run(known, &mut post, &run, summary))
+        let ended: BTreeSet<usize> = note.ended_trials().collect();
+        source.visit_runs_beside(&ended, |run| {
+            if note.has_ended(&run.run_id) {
+                return Ok(());
+            }
+            send_run(known, &mut post, &run, note, summary)
+        })
     }
 }
 
@@ -107,6 +119,7 @@ fn send_run(
     known: &mut MlflowRuns,
     post: &mut PostRequest<'_>,
     run: &TrackedRun,
+    note: &mut SentNote,
     summary: &mut SentSummary,
 ) -> Result<()> {
     let name = escape::value(&run.name);
@@ -116,7 +129,10 @@ fn send_run(
             summary.runs += usize::from(is_new);
             match run.outcome {
                 TrackedOutcome::Running => summary.running += 1,
-                _ => summary.ended += 1,
+                _ => note.add_ended(&run.run_id, run.trial().unwrap_or(0)),
+            }
+            if note.is_due() {
+                write_note(note, summary);
             }
         }
         Ok(SendOutcome::Deleted) => add_note(
@@ -131,6 +147,15 @@ fn send_run(
         },
     }
     Ok(())
+}
+
+fn write_note(note: &mut SentNote, summary: &mut SentSummary) {
+    if let Err(error) = note.write() {
+        add_note(
+            summary,
+            format!("what was sent could not be noted: {error:#}"),
+        );
+    }
 }
 
 fn add_note(summary: &mut SentSummary, note: String) {

@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result};
 
-use super::tracker_key::TrackerKey;
-use super::wandb_settings::is_own_machine;
+use super::server_address::{host_of, open_way_warning, without_port};
+use super::tracker_key::{TrackerKey, loose_mode_warning, netrc_login, netrc_path};
 use crate::config::Config;
 use crate::error::hinted;
 use crate::escape;
@@ -17,6 +17,8 @@ pub(super) struct MlflowSettings {
     pub(super) host: String,
     /// The experiment there.
     pub(super) experiment: String,
+    /// What is to be said about them.
+    pub(super) warnings: Vec<String>,
 }
 
 impl MlflowSettings {
@@ -28,9 +30,10 @@ impl MlflowSettings {
         config: &Config,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<MlflowSettings> {
-        let named = variable("MLFLOW_TRACKING_URI").context(hinted(
+        let named = variable("MLFLOW_TRACKING_URI").or_else(|| config.mlflow.tracking_uri.clone());
+        let named = named.context(hinted(
             "no MLflow server is named",
-            "set MLFLOW_TRACKING_URI, such as https://mlflow.example.org",
+            "set MLFLOW_TRACKING_URI or `mlflow.tracking_uri`, such as https://mlflow.example.org",
         ))?;
         let base_url = named.trim_end_matches('/').to_owned();
         let host = host_of(&base_url).with_context(|| {
@@ -40,12 +43,14 @@ impl MlflowSettings {
             )
         })?;
 
-        let experiment =
-            variable("MLFLOW_EXPERIMENT_NAME").or_else(|| config.wandb.project.clone());
+        let experiment = variable("MLFLOW_EXPERIMENT_NAME")
+            .or_else(|| config.mlflow.experiment.clone())
+            .or_else(|| config.wandb.project.clone());
         Ok(MlflowSettings {
             base_url,
             host,
             experiment: experiment.unwrap_or_else(|| "poolcast".to_owned()),
+            warnings: Vec::new(),
         })
     }
 
@@ -54,39 +59,47 @@ impl MlflowSettings {
         format!("{}/api/2.0/mlflow/{path}", self.base_url)
     }
 
-    /// What is to be said of a server that a key would be sent to in the open.
-    pub(super) fn warning(&self, has_key: bool) -> Option<String> {
-        let is_open = self.base_url.starts_with("http:") && !is_own_machine(&self.host);
-        let shown = escape::value(&self.base_url);
-        (has_key && is_open).then(|| format!("`{shown}` has no TLS: others can read the key"))
-    }
-
-    /// The key for the server, where the environment has one: a user with a password, else a token,
-    /// as MLflow's own client takes them.
+    /// The key for the server: a user with a password or a token of the environment, else the
+    /// login of netrc, as MLflow's own client takes them. `None` where there is none.
     ///
     /// # Errors
     /// Fails for a key that no header can hold.
-    pub(super) fn key(variable: impl Fn(&str) -> Option<String>) -> Result<Option<TrackerKey>> {
+    pub(super) fn key(
+        &mut self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<TrackerKey>> {
+        let key = self.find_key(variable)?;
+        if key.is_some() {
+            self.warnings
+                .extend(open_way_warning(&self.base_url, &self.host));
+        }
+        Ok(key)
+    }
+
+    fn find_key(
+        &mut self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<TrackerKey>> {
         let user = variable("MLFLOW_TRACKING_USERNAME");
         if let Some((user, password)) = user.zip(variable("MLFLOW_TRACKING_PASSWORD")) {
             return TrackerKey::basic(&user, &password).map(Some);
         }
-        let token = variable("MLFLOW_TRACKING_TOKEN");
-        token.map(|token| TrackerKey::bearer(&token)).transpose()
-    }
-}
+        if let Some(token) = variable("MLFLOW_TRACKING_TOKEN") {
+            return TrackerKey::bearer(&token).map(Some);
+        }
 
-fn host_of(base_url: &str) -> Option<String> {
-    let url = reqwest::Url::parse(base_url).ok()?;
-    let is_plain = url.username().is_empty() && url.password().is_none();
-    if !["http", "https"].contains(&url.scheme()) || !is_plain {
-        return None;
+        let Some(path) = netrc_path(&variable) else {
+            return Ok(None);
+        };
+        // Clients in Python look a host up without its port.
+        let found =
+            netrc_login(&path, &self.host).or_else(|| netrc_login(&path, without_port(&self.host)));
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        self.warnings.extend(loose_mode_warning(&path));
+        TrackerKey::basic(&found.login.unwrap_or_default(), &found.password).map(Some)
     }
-    let host = url.host_str()?;
-    Some(match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    })
 }
 
 #[cfg(test)]
@@ -147,7 +160,10 @@ mod tests {
     fn a_user_with_a_password_comes_before_a_token() {
         let of = |names: &'static [&'static str]| {
             let variable = move |name: &str| names.contains(&name).then(|| "x".to_owned());
-            let key = MlflowSettings::key(variable).expect("a key");
+            let mut settings =
+                settings(&[("MLFLOW_TRACKING_URI", "http://a.org")]).expect("settings");
+            let key = settings.key(variable).expect("a key");
+            assert_eq!(settings.warnings.len(), usize::from(key.is_some()));
             key.map(|key| key.authorization().to_str().expect("a text").to_owned())
         };
         const ALL: [&str; 3] = [
@@ -159,5 +175,30 @@ mod tests {
         assert_eq!(of(&["MLFLOW_TRACKING_USERNAME"]), None);
         assert_eq!(of(&["MLFLOW_TRACKING_TOKEN"]).as_deref(), Some("Bearer x"));
         assert!(of(&ALL).expect("a key").starts_with("Basic "));
+    }
+
+    #[test]
+    fn a_login_of_netrc_counts_as_for_clients_in_python() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let netrc = dir.path().join("netrc");
+        fs_err::write(&netrc, "machine a.org login me password of-netrc").expect("written");
+        let of_netrc = |name: &str| {
+            let path = netrc.to_string_lossy().into_owned();
+            (name == "NETRC").then_some(path)
+        };
+        let key = |address: &str| {
+            let mut found = settings(&[("MLFLOW_TRACKING_URI", address)]).expect("settings");
+            let key = found.key(of_netrc).expect("a key");
+            key.map(|key| key.authorization().to_str().expect("a text").to_owned())
+        };
+        let expected = TrackerKey::basic("me", "of-netrc").expect("a key");
+        let expected = expected
+            .authorization()
+            .to_str()
+            .expect("a text")
+            .to_owned();
+        assert_eq!(key("https://a.org").as_ref(), Some(&expected));
+        assert_eq!(key("https://a.org:5000").as_ref(), Some(&expected));
+        assert_eq!(key("https://b.org"), None);
     }
 }

@@ -3,6 +3,7 @@
 //! Training never talks to a tracker. A sender reads what is on disk and sends what the server
 //! lacks; to follow a run is to do that again and again. So jobs need no key and no network.
 
+mod dagman_keys;
 mod event_record;
 mod export;
 mod extended_json;
@@ -20,6 +21,7 @@ mod send_runs;
 mod sender_clock;
 mod sender_lock;
 mod sent_note;
+mod server_address;
 mod source;
 mod sweep_space;
 mod tensorboard;
@@ -38,9 +40,9 @@ mod wandb_server;
 mod wandb_settings;
 mod wandb_text;
 
+pub use dagman_keys::missing_under_dagman;
 pub use export::{ExportFormat, ExportedRuns, export_runs};
 pub use mlflow_sender::preview_to_mlflow;
-pub use run_sender::Tracker;
 pub use send_runs::{SendTime, send_runs};
 pub use source::TrackedSource;
 pub use tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun};

@@ -11,16 +11,8 @@ use super::mlflow_sender::MlflowSender;
 use super::sender_clock::SenderClock;
 use super::source::TrackedSource;
 use super::wandb_sender::{SentSummary, WandbSender};
+use crate::config::Tracker;
 use crate::error::{hinted, too_early};
-
-/// A tracker that runs are sent to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tracker {
-    /// Weights & Biases.
-    Wandb,
-    /// An MLflow tracking server.
-    Mlflow,
-}
 
 /// Sends the runs of a directory to one tracker.
 pub(super) enum RunSender {
@@ -80,22 +72,23 @@ impl RunSender {
 
     /// The error of this sender, with what to do.
     pub(super) fn explained(&self, error: anyhow::Error, dir: &Path) -> anyhow::Error {
-        let (name, key_hint, place_hint) = match self {
+        let (tracker, key_hint, place_hint) = match self {
             RunSender::Wandb(_) => (
-                "wandb",
+                Tracker::Wandb,
                 "check WANDB_API_KEY or netrc, WANDB_BASE_URL and WANDB_ENTITY",
                 "check WANDB_BASE_URL, and `wandb.entity` and `wandb.project` of the configuration",
             ),
             RunSender::Mlflow(_) => (
-                "mlflow",
-                "check MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN",
-                "check MLFLOW_TRACKING_URI",
+                Tracker::Mlflow,
+                "check MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, MLFLOW_TRACKING_TOKEN, or netrc",
+                "check MLFLOW_TRACKING_URI, or `mlflow.tracking_uri` of the configuration",
             ),
         };
         match error.downcast_ref::<SendError>() {
             Some(SendError::OutOfTime { .. } | SendError::InDoubt | SendError::Stopped) => {
                 let shown = crate::escape::path(dir);
-                let again = format!("send the rest later: poolcast track {shown} --to {name}");
+                let word = tracker.word();
+                let again = format!("send the rest later: poolcast track {shown} --to {word}");
                 too_early(error.to_string(), again).into()
             }
             Some(SendError::Refused {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use super::http_sender::{SendError, SendLimits};
-use super::run_sender::{RunSender, Tracker};
+use super::run_sender::RunSender;
 use super::sender_clock::SenderClock;
 use super::sender_lock::SenderLock;
 use super::source::TrackedSource;
 use super::wandb_sender::SentSummary;
+use crate::config::Tracker;
 
 /// How often a directory is looked at while its runs go on.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(15);
@@ -39,71 +40,77 @@ impl SendTime {
     }
 }
 
-/// Sends what the `trackers` lack of the runs in `dir`. Once `stop` is set, it leaves.
+/// Sends what the `trackers` lack of the runs in `dir`, to all of them at once. Once `stop` is set,
+/// it leaves. Returns what was sent to each of them, or why not all was: without a key, or where a
+/// server does not take it.
 ///
 /// # Errors
-/// Fails where another process sends them, without a key, and where a server does not take them; the
-/// other trackers get theirs before that.
+/// Fails where nothing is to be sent, and where another process sends it.
 pub fn send_runs(
     dir: &Path,
     trackers: &[Tracker],
     time: SendTime,
-    stop: Arc<AtomicBool>,
-) -> Result<Vec<SentSummary>> {
+    stop: &Arc<AtomicBool>,
+) -> Result<Vec<Result<SentSummary>>> {
     let source = TrackedSource::open(dir)?;
     let _lock = SenderLock::take(source.dir())?;
-    let mut senders = Vec::new();
-    for tracker in trackers {
-        let clock = SenderClock::system();
-        let limits = time.limits(&clock);
-        senders.push(RunSender::new(
-            *tracker,
-            &source,
-            clock,
-            limits,
-            stop.clone(),
-        )?);
-    }
-    let began = Instant::now();
-
-    let mut failure = None;
-    loop {
-        let mut are_all_over = true;
-        let mut at_work = Vec::new();
-        for mut sender in senders {
-            match sender.send_all(&source) {
-                Ok(is_over) => are_all_over &= is_over,
-                Err(error) if is_stop(&error) => {}
-                Err(error) => {
-                    failure = Some(sender.explained(error, dir));
-                    continue;
-                }
-            }
-            at_work.push(sender);
-        }
-        senders = at_work;
-
-        let next = began.elapsed() + LOOK_EVERY;
-        let is_last = time.limit.is_some_and(|limit| next > limit);
-        let is_done = are_all_over || !time.watch || is_last;
-        if is_done || !wait_to_look_again(&mut senders) {
-            break;
-        }
-    }
-    match failure {
-        Some(failure) => Err(failure),
-        None => Ok(senders.into_iter().map(RunSender::into_summary).collect()),
-    }
+    Ok(at_each_tracker(trackers, |tracker| {
+        send_to(tracker, source.clone(), dir, time, stop.clone())
+    }))
 }
 
-/// Waits until a directory is to be looked at again. Returns whether it is: not where all have
-/// failed, or are to stop.
-fn wait_to_look_again(senders: &mut [RunSender]) -> bool {
-    let Some(sender) = senders.first_mut() else {
-        return false;
-    };
-    let http = sender.http();
-    http.wait_until(http.now() + LOOK_EVERY).is_ok()
+/// Calls `send` for each tracker in a thread of its own, so that none waits for another's server.
+pub(super) fn at_each_tracker<T: Send>(
+    trackers: &[Tracker],
+    send: impl Fn(Tracker) -> Result<T> + Sync,
+) -> Vec<Result<T>> {
+    let send = &send;
+    std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for tracker in trackers {
+            threads.push((tracker, scope.spawn(move || send(*tracker))));
+        }
+        let mut results = Vec::new();
+        for (tracker, thread) in threads {
+            let ended = thread.join();
+            let broken = |_| Err(anyhow!("what sends to {tracker} has ended unexpectedly"));
+            results.push(ended.unwrap_or_else(broken));
+        }
+        results
+    })
+}
+
+fn send_to(
+    tracker: Tracker,
+    mut source: TrackedSource,
+    dir: &Path,
+    time: SendTime,
+    stop: Arc<AtomicBool>,
+) -> Result<SentSummary> {
+    let clock = SenderClock::system();
+    let limits = time.limits(&clock);
+    let mut sender = RunSender::new(tracker, &source, clock, limits, stop)?;
+    let began = Instant::now();
+
+    loop {
+        let is_over = match sender.send_all(&source) {
+            Ok(is_over) => is_over,
+            Err(error) if is_stop(&error) => break,
+            Err(error) => return Err(sender.explained(error, dir)),
+        };
+        let next = began.elapsed() + LOOK_EVERY;
+        let is_last = time.limit.is_some_and(|limit| next > limit);
+        if is_over || !time.watch || is_last {
+            break;
+        }
+        let http = sender.http();
+        if http.wait_until(http.now() + LOOK_EVERY).is_err() {
+            break;
+        }
+        // A DAG may have been tidied meanwhile.
+        source = TrackedSource::open(dir).unwrap_or(source);
+    }
+    Ok(sender.into_summary())
 }
 
 fn is_stop(error: &anyhow::Error) -> bool {

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use crate::config::Tracker;
 use crate::{files, manifest};
 
 /// The version of the file.
 const VERSION: u32 = 1;
 
-/// The file in a directory whose runs were sent.
-const NOTE_FILE: &str = "tracked-wandb.json";
+/// So many runs are sent to their end between two writings of the notes.
+const RUNS_PER_NOTE: usize = 50;
 
 /// The largest one that is read.
 const MOST_BYTES: u64 = 256 << 20;
@@ -24,25 +25,27 @@ struct NoteBody {
     format_version: u32,
     /// The server and the project.
     to: String,
-    /// The sweep's id there, by what tells it from others.
+    /// The sweep's id there, by what tells it from others; none where a tracker has no sweeps.
     sweeps: BTreeMap<String, String>,
     /// The runs that have ended and were sent to their end: their trials by their ids; 0 for what is
     /// no trial.
     ended: BTreeMap<String, usize>,
 }
 
-/// The notes of one directory on one project of a server.
+/// The notes of one directory on one project of a tracker's server, `tracked-TRACKER.json`.
 #[derive(Debug)]
 pub(super) struct SentNote {
     path: PathBuf,
     body: NoteBody,
     is_changed: bool,
+    /// So many runs have ended since it was written.
+    unwritten: usize,
 }
 
 impl SentNote {
-    /// What is noted in `dir` of the project `to`. What cannot be read says nothing.
-    pub(super) fn read(dir: &Path, to: &str) -> SentNote {
-        let path = dir.join(NOTE_FILE);
+    /// What is noted in `dir` of the project `to` of `tracker`. What cannot be read says nothing.
+    pub(super) fn read(dir: &Path, tracker: Tracker, to: &str) -> SentNote {
+        let path = dir.join(format!("tracked-{}.json", tracker.word()));
         let text = files::read_regular(&path, MOST_BYTES).unwrap_or_default();
         let known: Option<NoteBody> = serde_json::from_slice(&text).ok();
         let known = known.filter(|body| body.format_version == VERSION && body.to == to);
@@ -56,6 +59,7 @@ impl SentNote {
             path,
             body: known.unwrap_or_else(new),
             is_changed: false,
+            unwritten: 0,
         }
     }
 
@@ -84,10 +88,17 @@ impl SentNote {
     pub(super) fn add_ended(&mut self, run_id: &str, trial: usize) {
         self.body.ended.insert(run_id.to_owned(), trial);
         self.is_changed = true;
+        self.unwritten += 1;
+    }
+
+    /// Whether so much is noted that it is time to write it.
+    pub(super) fn is_due(&self) -> bool {
+        self.unwritten >= RUNS_PER_NOTE
     }
 
     /// Writes the notes if they have changed.
     pub(super) fn write(&mut self) -> Result<()> {
+        self.unwritten = 0;
         if self.is_changed {
             manifest::write_json(&self.path, &self.body)?;
             self.is_changed = false;

@@ -17,7 +17,7 @@ use crate::sweep::{self, SweepFolder, TrialOutcomes, TrialRow, trials_at_work};
 use crate::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
 
 /// A directory of which trackers are told.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TrackedSource {
     dir: PathBuf,
     config: Config,

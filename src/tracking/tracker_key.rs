@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use reqwest::header::HeaderValue;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 
-use crate::files;
+use crate::{escape, files};
 
 /// The largest netrc that is read.
 const MOST_NETRC_BYTES: u64 = 1 << 20;
@@ -72,20 +72,34 @@ pub(super) fn netrc_path(variable: impl Fn(&str) -> Option<String>) -> Option<Pa
     usual.into_iter().find(|path| path.is_file())
 }
 
-/// The password for `host` in the netrc at `path`.
-pub(super) fn netrc_password(path: &Path, host: &str) -> Option<String> {
+/// What a netrc has for a host. There is no `Debug`, so that no message can have it.
+pub(super) struct NetrcLogin {
+    /// The user, if one is named.
+    pub(super) login: Option<String>,
+    /// The password or key.
+    pub(super) password: String,
+}
+
+/// What the netrc at `path` has for `host`.
+pub(super) fn netrc_login(path: &Path, host: &str) -> Option<NetrcLogin> {
     let text = files::read_regular(path, MOST_NETRC_BYTES).ok()?;
-    password_for(&String::from_utf8_lossy(&text), host)
+    login_for(&String::from_utf8_lossy(&text), host)
+}
+
+/// What is to be said of a netrc at `path` that others than the user may read.
+pub(super) fn loose_mode_warning(path: &Path) -> Option<String> {
+    let shown = escape::path(path);
+    is_open_to_others(path).then(|| format!("others may read `{shown}`: chmod 600 {shown}"))
 }
 
 /// Whether others than the user may read the file at `path`.
-pub(super) fn is_open_to_others(path: &Path) -> bool {
+fn is_open_to_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     fs_err::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
 }
 
-/// The password for `host` in the `text` of a netrc. An entry `default` counts for every host.
-fn password_for(text: &str, host: &str) -> Option<String> {
+/// What the `text` of a netrc has for `host`. An entry `default` counts for every host.
+fn login_for(text: &str, host: &str) -> Option<NetrcLogin> {
     let mut is_wanted = false;
     let mut words = Vec::new();
     let mut is_macro = false;
@@ -99,22 +113,29 @@ fn password_for(text: &str, host: &str) -> Option<String> {
         words.extend(line.split_whitespace());
     }
 
+    let mut login = None;
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         match word {
-            "machine" => is_wanted = words.next() == Some(host),
-            "default" => is_wanted = true,
+            "machine" => (is_wanted, login) = (words.next() == Some(host), None),
+            "default" => (is_wanted, login) = (true, None),
+            "login" => login = words.next().map(unquoted),
             "password" => {
                 let password = words.next()?;
                 if is_wanted {
-                    return Some(password.trim_matches('"').to_owned());
+                    let password = unquoted(password);
+                    return Some(NetrcLogin { login, password });
                 }
             }
-            "login" | "account" | "macdef" => drop(words.next()),
+            "account" | "macdef" => drop(words.next()),
             _ => {}
         }
     }
     None
+}
+
+fn unquoted(word: &str) -> String {
+    word.trim_matches('"').to_owned()
 }
 
 /// RFC 4648.
@@ -165,13 +186,21 @@ mod tests {
              machine api.wandb.ai\n  login user\n  password \"the-key\"\n\
              machine 127.0.0.1:80 login user password local\n\
              default login anonymous password guest\n";
-        let found = |host| password_for(text, host);
+        let login = |text, host| {
+            let found = login_for(text, host)?;
+            Some((found.login.unwrap_or_default(), found.password))
+        };
+        let found = |host| login(text, host).map(|(_, password)| password);
         assert_eq!(found("api.wandb.ai").as_deref(), Some("the-key"));
         assert_eq!(found("127.0.0.1:80").as_deref(), Some("local"));
         assert_eq!(found("other.org").as_deref(), Some("password"));
         assert_eq!(found("elsewhere").as_deref(), Some("guest"));
-        assert_eq!(password_for("machine a password", "a"), None);
-        assert_eq!(password_for("", "a"), None);
+        assert_eq!(login("machine a password", "a"), None);
+        assert_eq!(login("", "a"), None);
+        let pair = |login: &str, password: &str| Some((login.to_owned(), password.to_owned()));
+        assert_eq!(login(text, "other.org"), pair("me", "password"));
+        let without = "machine b login x\nmachine a password y";
+        assert_eq!(login(without, "a"), pair("", "y"));
     }
 
     #[test]

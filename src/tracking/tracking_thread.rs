@@ -1,6 +1,6 @@
 //! Sending what comes about in a directory while this process works on it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::http_sender::{SendError, SendLimits};
-use super::send_runs::LOOK_EVERY;
+use super::run_sender::RunSender;
+use super::send_runs::{LOOK_EVERY, at_each_tracker};
 use super::sender_clock::SenderClock;
 use super::sender_lock::SenderLock;
 use super::source::TrackedSource;
-use super::wandb_sender::{SentSummary, WandbSender};
+use super::wandb_sender::SentSummary;
+use crate::config::Tracker;
 
 /// How long what is left is sent for once the work that it tells of is done.
 const LAST_PASS: Duration = Duration::from_secs(10);
@@ -25,26 +27,28 @@ const END_STEP: Duration = Duration::from_millis(50);
 /// cannot do is a note, and never an error of the work.
 #[derive(Debug)]
 pub struct TrackingThread {
-    dir: PathBuf,
+    again: String,
     work_is_done: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<SentSummary>>>,
+    thread: Option<JoinHandle<Result<Vec<String>>>>,
 }
 
 impl TrackingThread {
-    /// Begins to send what comes about in `dir`, which need not be there yet.
-    pub fn begin(dir: &Path) -> TrackingThread {
+    /// Begins to send what comes about in `dir`, which need not be there yet, to `trackers`.
+    pub fn begin(dir: &Path, trackers: Vec<Tracker>) -> TrackingThread {
         let work_is_done = Arc::new(AtomicBool::new(false));
         let stop = Arc::new(AtomicBool::new(false));
+        let words: Vec<&str> = trackers.iter().map(|tracker| tracker.word()).collect();
+        let again = rest_command(dir, &words.join(","));
         let thread = std::thread::Builder::new()
             .name("tracking".to_owned())
             .spawn({
                 let (dir, work_is_done, stop) =
                     (dir.to_owned(), work_is_done.clone(), stop.clone());
-                move || send_while_at_work(&dir, &work_is_done, stop)
+                move || send_while_at_work(&dir, &trackers, &work_is_done, &stop)
             });
         TrackingThread {
-            dir: dir.to_owned(),
+            again,
             work_is_done,
             stop,
             thread: thread.ok(),
@@ -52,8 +56,10 @@ impl TrackingThread {
     }
 
     /// Sends what is left, for ten seconds at most, and says what could not be sent.
-    pub fn finish(mut self) -> Option<String> {
-        let thread = self.thread.take()?;
+    pub fn finish(mut self) -> Vec<String> {
+        let Some(thread) = self.thread.take() else {
+            return Vec::new();
+        };
         self.work_is_done.store(true, Ordering::Relaxed);
         let until = Instant::now() + LAST_PASS;
         while !thread.is_finished() && Instant::now() < until {
@@ -61,19 +67,14 @@ impl TrackingThread {
         }
         self.stop.store(true, Ordering::Relaxed);
         // It stops within a try of a request.
-        let is_late = !thread.is_finished();
-        let again = format!(
-            "the rest can be sent by: poolcast track {} --to wandb",
-            crate::escape::path(&self.dir)
-        );
-        if is_late {
-            return Some(format!("W&B has not got all: {again}"));
+        let again = &self.again;
+        if !thread.is_finished() {
+            return vec![format!("not all was sent; {again}")];
         }
         match thread.join() {
-            Ok(Ok(sent)) if sent.notes.is_empty() => None,
-            Ok(Ok(sent)) => Some(sent.notes.join("; ")),
-            Ok(Err(error)) => Some(format!("W&B has not got all: {error:#}; {again}")),
-            Err(_) => Some(format!("W&B has not got all; {again}")),
+            Ok(Ok(notes)) => notes,
+            Ok(Err(error)) => vec![format!("nothing was sent: {error:#}; {again}")],
+            Err(_) => vec![format!("not all was sent; {again}")],
         }
     }
 }
@@ -85,13 +86,20 @@ impl Drop for TrackingThread {
     }
 }
 
+/// What to type for what was not sent.
+fn rest_command(dir: &Path, trackers: &str) -> String {
+    let shown = crate::escape::path(dir);
+    format!("the rest can be sent by: poolcast track {shown} --to {trackers}")
+}
+
+/// Returns what could not be sent, and what else people should know.
 fn send_while_at_work(
     dir: &Path,
+    trackers: &[Tracker],
     work_is_done: &AtomicBool,
-    stop: Arc<AtomicBool>,
-) -> Result<SentSummary> {
-    let clock = SenderClock::system();
-    let mut source = loop {
+    stop: &Arc<AtomicBool>,
+) -> Result<Vec<String>> {
+    let source = loop {
         match TrackedSource::open(dir) {
             Ok(source) => break source,
             Err(error) if work_is_done.load(Ordering::Relaxed) => return Err(error),
@@ -99,7 +107,33 @@ fn send_while_at_work(
         }
     };
     let _lock = SenderLock::take(source.dir())?;
-    let mut sender = WandbSender::new(&source, clock, SendLimits::default(), stop)?;
+    let results = at_each_tracker(trackers, |tracker| {
+        let source = source.clone();
+        send_to_tracker(tracker, dir, source, work_is_done, stop.clone())
+    });
+
+    let mut notes = Vec::new();
+    for (tracker, result) in trackers.iter().zip(results) {
+        match result {
+            Ok(sent) => notes.extend(sent.notes),
+            Err(error) => {
+                let again = rest_command(dir, tracker.word());
+                notes.push(format!("{tracker} has not got all: {error:#}; {again}"));
+            }
+        }
+    }
+    Ok(notes)
+}
+
+fn send_to_tracker(
+    tracker: Tracker,
+    dir: &Path,
+    mut source: TrackedSource,
+    work_is_done: &AtomicBool,
+    stop: Arc<AtomicBool>,
+) -> Result<SentSummary> {
+    let clock = SenderClock::system();
+    let mut sender = RunSender::new(tracker, &source, clock, SendLimits::default(), stop)?;
     loop {
         let is_last = work_is_done.load(Ordering::Relaxed);
         if is_last {
@@ -114,7 +148,7 @@ fn send_while_at_work(
         match sent {
             Err(error) if is_last || error.is::<SendError>() => return Err(error),
             Err(error) => tracing::info!("not sent yet: {error:#}"),
-            Ok(_) if is_last => return Ok(sender.summary),
+            Ok(_) if is_last => return Ok(sender.into_summary()),
             Ok(_) => {}
         }
 

@@ -21,14 +21,12 @@ use super::source::TrackedSource;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
 use super::wandb_requests::{find_sweeps, stream_part, stream_path, upsert_run, upsert_sweep};
 use super::wandb_settings::{WandbSettings, variable};
+use crate::config::Tracker;
 use crate::escape;
 
 /// How often a run that goes on is heard of where it has nothing to say. W&B takes it for dead after
 /// five minutes.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(240);
-
-/// So many runs are sent to their end between two writings of the notes.
-const RUNS_PER_NOTE: usize = 50;
 
 /// What W&B says of the id of a run that somebody has deleted.
 const DELETED: &str = "previously created and deleted";
@@ -72,7 +70,6 @@ pub(super) struct WandbSender {
     sweep: Option<String>,
     note: SentNote,
     runs: HashMap<String, SentRun>,
-    ended_since_note: usize,
     /// What it has done so far.
     pub(super) summary: SentSummary,
 }
@@ -104,9 +101,8 @@ impl WandbSender {
             http,
             answered: None,
             sweep: None,
-            note: SentNote::read(dir, &to),
+            note: SentNote::read(dir, Tracker::Wandb, &to),
             runs: HashMap::new(),
-            ended_since_note: 0,
             summary: SentSummary {
                 to,
                 notes: warnings,
@@ -260,10 +256,9 @@ impl WandbSender {
         if run.outcome.exit_code().is_some() {
             sent.has_ended = true;
             self.note.add_ended(&run.run_id, run.trial().unwrap_or(0));
-            self.ended_since_note += 1;
         }
         self.runs.insert(run.run_id.clone(), sent);
-        if self.ended_since_note >= RUNS_PER_NOTE {
+        if self.note.is_due() {
             self.write_note();
         }
         Ok(true)
@@ -401,7 +396,6 @@ impl WandbSender {
     }
 
     fn write_note(&mut self) {
-        self.ended_since_note = 0;
         if let Err(error) = self.note.write() {
             self.add_note(format!("what was sent could not be noted: {error:#}"));
         }

@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::tracker_key::{TrackerKey, is_open_to_others, netrc_password, netrc_path};
+use super::server_address::{host_of, open_way_warning};
+use super::tracker_key::{TrackerKey, loose_mode_warning, netrc_login, netrc_path};
 use super::wandb_requests::WandbProject;
 use crate::config::Config;
 use crate::error::hinted;
@@ -42,18 +43,21 @@ impl WandbSettings {
         config: &Config,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<WandbSettings> {
-        let base_url = variable("WANDB_BASE_URL").unwrap_or_else(|| USUAL_BASE_URL.to_owned());
+        let named = variable("WANDB_BASE_URL").or_else(|| config.wandb.base_url.clone());
+        let base_url = named.unwrap_or_else(|| USUAL_BASE_URL.to_owned());
         let base_url = base_url.trim_end_matches('/').to_owned();
-        let host = host_of(&base_url)?;
+        let host = host_of(&base_url).with_context(|| {
+            let shown = escape::value(&base_url);
+            hinted(
+                format!("`{shown}` is no address of a server"),
+                "set WANDB_BASE_URL, such as https://api.wandb.ai, without a user in it",
+            )
+        })?;
         let project = variable("WANDB_PROJECT").or_else(|| config.wandb.project.clone());
         let project = project.unwrap_or_else(|| "poolcast".to_owned());
         check_project(&project)?;
 
-        let mut warnings = Vec::new();
-        if base_url.starts_with("http:") && !is_own_machine(&host) {
-            let shown = escape::value(&base_url);
-            warnings.push(format!("`{shown}` has no TLS: others can read the key"));
-        }
+        let warnings = Vec::from_iter(open_way_warning(&base_url, &host));
         Ok(WandbSettings {
             base_url,
             host,
@@ -76,14 +80,12 @@ impl WandbSettings {
         let path = netrc_path(&variable);
         let mut found = None;
         if let Some(path) = &path {
-            found = netrc_password(path, &self.host);
+            found = netrc_login(path, &self.host);
             if found.is_none() && self.host == NEWER_HOST {
-                found = netrc_password(path, USUAL_HOST);
+                found = netrc_login(path, USUAL_HOST);
             }
-            if found.is_some() && is_open_to_others(path) {
-                let shown = escape::path(path);
-                let warning = format!("others may read `{shown}`: chmod 600 {shown}");
-                self.warnings.push(warning);
+            if found.is_some() {
+                self.warnings.extend(loose_mode_warning(path));
             }
         }
         let key = found.context(hinted(
@@ -93,37 +95,13 @@ impl WandbSettings {
                 self.host
             ),
         ))?;
-        TrackerKey::basic("api", &key)
+        TrackerKey::basic("api", &key.password)
     }
 }
 
 /// What the environment says, where it says anything.
 pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-fn host_of(base_url: &str) -> Result<String> {
-    let url = reqwest::Url::parse(base_url).ok();
-    let host = url.filter(|url| ["http", "https"].contains(&url.scheme()));
-    let host = host.and_then(|url| {
-        let host = url.host_str()?.to_owned();
-        Some(match url.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host,
-        })
-    });
-    host.with_context(|| {
-        hinted(
-            format!("`{}` is no address of a server", escape::value(base_url)),
-            "set WANDB_BASE_URL, such as https://api.wandb.ai",
-        )
-    })
-}
-
-/// Whether `host` is this machine, to which nothing travels.
-pub(super) fn is_own_machine(host: &str) -> bool {
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    ["127.0.0.1", "localhost", "[::1]"].contains(&name)
 }
 
 fn check_project(project: &str) -> Result<()> {

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::mlflow_server::MlflowServer;
 use crate::nodes;
 use crate::place::{self, Outcome, Place};
 use crate::run::SMALL;
+use crate::wandb_server::WandbServer;
 
 const IMAGE: &str = "osdf:///ospool/ap40/data/me/poolcast-1.sif";
 
@@ -988,6 +990,68 @@ fn a_dag_that_is_to_be_left_as_it_is() {
             .stdout("sweep evaluate out")
             .contains("\ntest_roc_auc = ")
     );
+}
+
+#[test]
+fn the_last_script_tells_trackers_and_never_fails_for_them() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = place("");
+    let server = WandbServer::begin();
+    let mlflow = MlflowServer::begin();
+    let trackers = format!(
+        "wandb: {{enable: true, base_url: \"{}\"}}\nmlflow: {{enable: true, tracking_uri: \"{}\"}}\n",
+        server.base_url, mlflow.base_url
+    );
+    place.write("small.yaml", one("") + &trackers);
+    // DAGMan will not hand the script this key.
+    let mut command = place.command("dag small.yaml");
+    command
+        .env("WANDB_API_KEY", "canary")
+        .env("HOME", place.path(""));
+    let written = Outcome::of(command.output().expect("it starts"));
+    assert!(
+        written
+            .stderr
+            .contains("cannot send to W&B: there is no key for W&B at 127.0.0.1:"),
+        "{written}"
+    );
+    let host = server.base_url.trim_start_matches("http://").to_owned();
+    let program = env!("CARGO_BIN_EXE_poolcast");
+    let report = |place: &Place| {
+        let report = file(place, "pipeline.report");
+        let (_, told) = report.split_once("config.yaml\n").expect("it is tidied");
+        told.replace(&host, "HOST")
+            .replace(program, "PROGRAM")
+            .replace(mlflow.base_url.trim_start_matches("http://"), "MLFLOW")
+    };
+
+    // Without a key for one of them, the other is told.
+    assert_eq!(nodes::run(&place, "out"), 0);
+    insta::assert_snapshot!(report(&place), @"
+    tracking: 1 run with 1 epoch sent to http://MLFLOW, poolcast: 1 ended, 0 running
+    tracking: error: there is no key for W&B at HOST
+    tracking: hint: set WANDB_API_KEY, or write `machine HOST login user password KEY` into ~/.netrc
+    tracking: the rest can be sent by: PROGRAM track /home/me/out --to wandb,mlflow
+    ");
+    assert_eq!(mlflow.runs().len(), 1);
+    assert!(server.requests().is_empty());
+
+    place.write(
+        ".netrc",
+        format!("machine {host} login user password canary\n"),
+    );
+    let mode = std::fs::Permissions::from_mode(0o600);
+    fs_err::set_permissions(place.path(".netrc"), mode).expect("set");
+    place.stdout("dag small.yaml -o again");
+    fs_err::remove_dir_all(place.path("out")).expect("removed");
+    fs_err::rename(place.path("again"), place.path("out")).expect("moved");
+    assert_eq!(nodes::run(&place, "out"), 0);
+    insta::assert_snapshot!(report(&place), @"
+    tracking: 1 run with 1 epoch sent to http://HOST/testuser/poolcast: 1 ended, 0 running
+    tracking: 0 runs with 0 epochs sent to http://MLFLOW, poolcast: 1 ended, 0 running
+    ");
+    assert_eq!(server.state().runs.len(), 1);
+    assert!(place.path("out/poolcast/tracked-wandb.json").exists());
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod help;
 mod hostile;
 mod json_documents;
 mod leftovers;
+mod mlflow_server;
 mod node_advice;
 mod nodes;
 mod pager;

@@ -95,9 +95,13 @@ fn macros(line: &str) -> Words {
 }
 
 fn script(dir: &Path, words: &[String]) -> i32 {
+    // Of the environment, DAGMan hands scripts little more than this.
     let status = Command::new(&words[0])
         .args(&words[1..])
         .current_dir(dir)
+        .env_clear()
+        .env("HOME", dir.parent().expect("a place"))
+        .env("PATH", "/usr/bin:/bin")
         .status()
         .expect("it starts");
     status.code().expect("a code")

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
 use crate::json_documents::{self, PrintedKeys};
+use crate::mlflow_server::MlflowServer;
 use crate::place::{Outcome, Place};
 use crate::run::SMALL;
 use crate::wandb_server::{Fault, WandbServer};
@@ -193,9 +195,7 @@ fn a_training_is_sent_while_it_goes_on_and_no_server_is_no_failure() {
     assert_eq!((run.history.len(), run.exit_code), (2, Some(0)));
     assert!(state.sweeps.is_empty(), "it is no sweep");
 
-    server
-        .is_down
-        .store(true, std::sync::atomic::Ordering::Relaxed);
+    server.is_down.store(true, Ordering::Relaxed);
     let mut unsent = place.command(&train("unsent"));
     unsent.env("WANDB_BASE_URL", &server.base_url);
     let unsent = Outcome::of(unsent.output().expect("it starts"));
@@ -239,6 +239,62 @@ fn a_sweep_is_sent_while_it_goes_on() {
 }
 
 #[test]
+fn mlflow_is_told_of_a_sweep_beside_wandb_and_once() {
+    let place = Place::with_log();
+    let wandb = WandbServer::begin();
+    let mlflow = MlflowServer::begin();
+    let enabled = format!(
+        "wandb: {{enable: true, sweep: {{name: live}}}}\nmlflow: {{enable: true, tracking_uri: \"{}\", experiment: held}}\n",
+        mlflow.base_url
+    );
+    place.write("small.yaml", format!("{SMALL}{enabled}"));
+    place.stdout("sweep init small.yaml -o sweep");
+    // Neither tracker waits for the other.
+    wandb.is_down.store(true, Ordering::Relaxed);
+    let host = mlflow.base_url.trim_start_matches("http://");
+    let netrc = format!("machine {host} login me password {KEY}\n");
+    place.write("netrc", netrc);
+    let mode = std::fs::Permissions::from_mode(0o600);
+    fs_err::set_permissions(place.path("netrc"), mode).expect("set");
+    let mut command = tracked(&place, &wandb, "sweep run sweep --threads 2");
+    command.env("NETRC", "netrc").env_remove("POOLCAST_LOG");
+    let swept = Outcome::of(command.output().expect("it starts"));
+    assert_eq!(swept.code, Some(0), "{swept}");
+    assert!(swept.stderr.contains("--to wandb"), "{swept}");
+
+    assert_eq!(mlflow.experiment().as_deref(), Some("held"));
+    let runs = mlflow.runs();
+    let names: BTreeSet<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    assert_eq!(names, ["trial-0001", "trial-0002", "trial-0003"].into());
+    for run in &runs {
+        assert_eq!(run.status, "FINISHED", "{run:?}");
+        assert_eq!(run.tags["poolcast.group"], "live");
+        let losses = run.metrics.iter().filter(|(name, ..)| name == "train_loss");
+        let steps: Vec<u64> = losses.map(|(_, step, _)| *step).collect();
+        assert!(
+            !steps.is_empty() && steps.is_sorted_by(|a, b| a < b),
+            "{steps:?}"
+        );
+    }
+    for request in mlflow.requests() {
+        let headers = request.headers.to_lowercase();
+        assert!(headers.contains("authorization: basic "), "{headers}");
+        assert!(!request.text.contains("canary"), "{}", request.text);
+    }
+    assert_no_key_below(&place.path("sweep"));
+
+    // Its notes say that all is there.
+    let before = mlflow.requests().len();
+    let mut command = tracked(&place, &wandb, "track sweep --to mlflow");
+    command.env("NETRC", "netrc");
+    let again = Outcome::of(command.output().expect("it starts"));
+    assert_eq!(again.code, Some(0), "{again}");
+    assert!(again.stdout.ends_with("3 ended, 0 running\n"), "{again}");
+    let paths = mlflow.requests().split_off(before);
+    assert_eq!(paths.len(), 1, "{paths:?}");
+}
+
+#[test]
 fn files_of_trackers_are_written_without_a_network() {
     let place = Place::with_run();
     for name in ["wandb", "tensorboard"] {
@@ -274,9 +330,7 @@ fn what_cannot_be_sent_is_said() {
         "{refused}"
     );
 
-    server
-        .is_down
-        .store(true, std::sync::atomic::Ordering::Relaxed);
+    server.is_down.store(true, Ordering::Relaxed);
     let down = run_tracked(&place, &server, "track run --to wandb --for 1");
     assert_eq!(down.code, Some(1), "{down}");
     assert!(

@@ -156,7 +156,8 @@ fn serve(stream: TcpStream, shared: &Mutex<Shared>) {
     }
 }
 
-fn read_request(stream: &TcpStream) -> Option<Request> {
+/// The request on `stream`, if it is a whole one.
+pub(crate) fn read_request(stream: &TcpStream) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first).ok()?;
@@ -185,7 +186,8 @@ fn read_request(stream: &TcpStream) -> Option<Request> {
     })
 }
 
-fn write_answer(
+/// Writes an answer whose head says that its body has `length` bytes.
+pub(crate) fn write_answer(
     mut stream: &TcpStream,
     status: u16,
     headers: &[(&str, &str)],

@@ -1,0 +1,101 @@
+//! The experiment trackers, and which of them a configuration wants to be told of its runs.
+
+use std::fmt;
+
+use anyhow::{Result, ensure};
+
+use super::configuration::Config;
+use crate::error::hinted;
+
+/// An experiment tracker that runs are sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracker {
+    /// Weights & Biases.
+    Wandb,
+    /// An MLflow tracking server.
+    Mlflow,
+}
+
+impl Tracker {
+    /// Its word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Tracker::Wandb => "wandb",
+            Tracker::Mlflow => "mlflow",
+        }
+    }
+}
+
+impl fmt::Display for Tracker {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Tracker::Wandb => "W&B",
+            Tracker::Mlflow => "MLflow",
+        })
+    }
+}
+
+impl Config {
+    /// The trackers that are to be told of the runs while they go on.
+    pub fn enabled_trackers(&self) -> Vec<Tracker> {
+        let all = [
+            (self.wandb.enable, Tracker::Wandb),
+            (self.mlflow.enable, Tracker::Mlflow),
+        ];
+        let enabled = all.into_iter().filter(|(is_enabled, _)| *is_enabled);
+        enabled.map(|(_, tracker)| tracker).collect()
+    }
+
+    /// Refuses addresses of trackers with a user or a password in them.
+    pub(super) fn check_tracker_addresses(&self) -> Result<()> {
+        let addresses = [
+            ("wandb.base_url", &self.wandb.base_url),
+            ("mlflow.tracking_uri", &self.mlflow.tracking_uri),
+        ];
+        for (key, address) in addresses {
+            let has_user = address.as_ref().is_some_and(|text| text.contains('@'));
+            ensure!(
+                !has_user,
+                hinted(
+                    format!("`{key}` holds a user; configurations are copied beside artefacts"),
+                    "name the server alone; a key comes from the environment or from netrc"
+                )
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_trackers_that_are_enabled_are_told() {
+        let of = |flags: &[(&'static str, serde_json::Value)]| {
+            let flags = BTreeMap::from_iter(flags.iter().cloned());
+            let config = Config::load(None, &flags).expect("a configuration");
+            config.enabled_trackers()
+        };
+        assert_eq!(of(&[]), []);
+        assert_eq!(of(&[("mlflow.enable", json!(true))]), [Tracker::Mlflow]);
+        let both = of(&[
+            ("mlflow.enable", json!(true)),
+            ("wandb.enable", json!(true)),
+        ]);
+        assert_eq!(both, [Tracker::Wandb, Tracker::Mlflow]);
+    }
+
+    #[test]
+    fn an_address_with_a_password_is_refused_and_not_repeated() {
+        for key in ["wandb.base_url", "mlflow.tracking_uri"] {
+            let flags = BTreeMap::from([(key, json!("https://me:canary@example.org"))]);
+            let error = format!("{:#}", Config::load(None, &flags).expect_err(key));
+            assert!(error.contains(key) && !error.contains("canary"), "{error}");
+        }
+    }
+}
