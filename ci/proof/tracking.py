@@ -158,12 +158,12 @@ class GateHandler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def do_POST(self):
+    def hand_on(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.requests += 1
         self.server.keys.add(self.headers["Authorization"])
         way = http.client.HTTPConnection("127.0.0.1", self.server.mlflow_port)
-        way.request("POST", self.path, body, {"Content-Type": "application/json"})
+        way.request(self.command, self.path, body, {"Content-Type": "application/json"})
         answer = way.getresponse()
         document = answer.read()
         if self.server.answers_left == 0:
@@ -177,6 +177,8 @@ class GateHandler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(document)))
         self.end_headers()
         self.wfile.write(document)
+
+    do_POST = do_PUT = hand_on
 
 
 def send_to_mlflow(gate, experiment, answers=None, **key):
@@ -200,7 +202,8 @@ def mlflow_runs(client, experiment):
         tags = {name: value for name, value in run.data.tags.items() if not name.startswith("mlflow.")}
         info = run.info
         moments = (info.start_time, info.end_time)
-        runs.append((info.run_name, info.status, moments, run.data.params, tags, metrics))
+        files = sorted((file.path, file.file_size) for file in client.list_artifacts(info.run_id))
+        runs.append((info.run_name, info.status, moments, run.data.params, tags, files, metrics))
     return sorted(runs, key=lambda run: run[0])
 
 
@@ -239,6 +242,8 @@ def compare_mlflow(port):
     of_whole = gate.requests
     whole = mlflow_runs(client, "whole")
     check(len(whole) == 4, f"{len(whole)} runs")
+    with_files = [run[-2] for run in whole if run[-2]]
+    check(len(with_files) == 1 and with_files[0][-1][0] == "report.html", with_files)
     for trial, epochs in histories().items():
         (metrics,) = [run[-1] for run in whole if run[0] == trial]
         for name in {name for _, values in epochs for name in values}:

@@ -126,8 +126,12 @@ fn print_requests(args: &TrackArgs) -> Result<u8> {
 }
 
 fn sent_line(sent: &SentSummary) -> String {
+    let files = match sent.files {
+        0 => String::new(),
+        files => format!(" and {}", counted(files, "file")),
+    };
     format!(
-        "{} with {} sent to {}: {} ended, {} running\n",
+        "{} with {}{files} sent to {}: {} ended, {} running\n",
         counted(sent.runs, "run"),
         counted(sent.epochs, "epoch"),
         crate::escape::value(&sent.to),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use reqwest::blocking::{Client, Response};
+use reqwest::blocking::{Client, RequestBuilder, Response};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Method};
@@ -25,8 +25,14 @@ const MOST_SAID_CHARACTERS: usize = 200;
 /// The longest sleep after which a sender looks whether it is to stop.
 const SLEEP_STEP: Duration = Duration::from_millis(200);
 
+/// What the program calls itself.
+const PROGRAM_NAME: &str = concat!("poolcast/", env!("CARGO_PKG_VERSION"));
+
 /// How long one try may take.
 const TRY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long one try to send a file may take.
+const FILE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Statuses after which the same request is not tried again.
 const FINAL_STATUSES: [u16; 8] = [400, 401, 403, 404, 410, 413, 422, 501];
@@ -72,6 +78,18 @@ pub(super) struct JsonRequest<'a> {
     pub(super) is_repeatable: bool,
     /// Whether a refusal is final that would be tried again by its status: so says the text of it.
     pub(super) is_final: fn(&str) -> bool,
+}
+
+/// A file for an address.
+pub(super) struct FileUpload<'a> {
+    /// The whole address.
+    pub(super) url: &'a str,
+    /// Headers that the server wants with it.
+    pub(super) headers: &'a [(String, String)],
+    /// What is in the file.
+    pub(super) bytes: &'a [u8],
+    /// Whether the address is the server's own, which the key is for.
+    pub(super) has_key: bool,
 }
 
 /// How long requests are tried.
@@ -144,10 +162,32 @@ impl HttpSender {
 
     /// Sends `request` until it is answered with a JSON document, or refused.
     pub(super) fn send(&mut self, request: &JsonRequest<'_>) -> Result<Value, SendError> {
+        let answer = self.send_by(request.is_repeatable, |sender| {
+            let answer = sender.call(request).send();
+            sender.read_answer(answer?, request.is_final)?.into_json()
+        });
+        Ok(answer?.unwrap_or_default())
+    }
+
+    /// Sends a file until it is taken, or refused.
+    pub(super) fn put_file(&mut self, upload: &FileUpload<'_>) -> Result<(), SendError> {
+        self.send_by(true, |sender| {
+            let answer = sender.upload_call(upload).send();
+            sender.read_answer(answer?, |_| false)
+        })?;
+        Ok(())
+    }
+
+    /// Tries until there is an answer, or a refusal.
+    fn send_by(
+        &mut self,
+        is_repeatable: bool,
+        try_once: impl Fn(&HttpSender) -> Result<Answer, TryError>,
+    ) -> Result<Option<Value>, SendError> {
         loop {
             self.wait_until(self.pace.not_before())?;
             self.requests += 1;
-            let failure = match self.try_once(request) {
+            let failure = match try_once(self) {
                 Ok(answer) => {
                     let now = self.clock.now();
                     self.answered_at = now;
@@ -162,7 +202,7 @@ impl HttpSender {
             tracing::info!("{}: {}", self.server, failure.why);
             self.pace.fail(now, failure.headers.as_ref(), jitter());
             self.check_time_left(failure.why)?;
-            if !request.is_repeatable {
+            if !is_repeatable {
                 return Err(SendError::InDoubt);
             }
         }
@@ -199,11 +239,27 @@ impl HttpSender {
         }
     }
 
-    fn try_once(&self, request: &JsonRequest<'_>) -> Result<JsonAnswer, TryError> {
+    fn upload_call(&self, upload: &FileUpload<'_>) -> RequestBuilder {
+        let mut call = self
+            .client
+            .put(upload.url)
+            .timeout(FILE_TIMEOUT)
+            .header(USER_AGENT, PROGRAM_NAME)
+            .body(upload.bytes.to_vec());
+        for (name, value) in upload.headers {
+            call = call.header(name, value);
+        }
+        match &self.key {
+            Some(key) if upload.has_key => call.header(AUTHORIZATION, key.authorization()),
+            _ => call,
+        }
+    }
+
+    fn call(&self, request: &JsonRequest<'_>) -> RequestBuilder {
         let mut call = self
             .client
             .request(request.method.clone(), request.url)
-            .header(USER_AGENT, concat!("poolcast/", env!("CARGO_PKG_VERSION")))
+            .header(USER_AGENT, PROGRAM_NAME)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.key {
             call = call.header(AUTHORIZATION, key.authorization());
@@ -211,17 +267,14 @@ impl HttpSender {
         if let Some(body) = request.body {
             call = call.body(body.to_vec());
         }
-        let answer = call
-            .send()
-            .map_err(|error| TryError::Again(Failure::from(error)))?;
-        self.read_answer(answer, request.is_final)
+        call
     }
 
     fn read_answer(
         &self,
         answer: Response,
         is_final: fn(&str) -> bool,
-    ) -> Result<JsonAnswer, TryError> {
+    ) -> Result<Answer, TryError> {
         let status = answer.status().as_u16();
         let headers = answer.headers().clone();
         let mut body = Vec::new();
@@ -238,10 +291,10 @@ impl HttpSender {
 
         let document = serde_json::from_slice::<Value>(&body);
         if (200..300).contains(&status) {
-            return match document {
-                Ok(document) => Ok(JsonAnswer { document, headers }),
-                Err(_) => Err(again("its answer is no JSON".to_owned())),
-            };
+            return Ok(Answer {
+                document: document.ok(),
+                headers,
+            });
         }
 
         let said = said_in(document.ok(), &body);
@@ -261,16 +314,36 @@ impl HttpSender {
     }
 }
 
-/// An answer that is a JSON document.
-struct JsonAnswer {
-    document: Value,
+/// The answer of a server that has taken a request.
+struct Answer {
+    /// What it says, if that is a JSON document.
+    document: Option<Value>,
     headers: HeaderMap,
+}
+
+impl Answer {
+    /// The same, if it is a JSON document.
+    fn into_json(self) -> Result<Answer, TryError> {
+        if self.document.is_some() {
+            return Ok(self);
+        }
+        Err(TryError::Again(Failure {
+            why: "its answer is no JSON".to_owned(),
+            headers: Some(self.headers),
+        }))
+    }
 }
 
 /// Why one try failed.
 enum TryError {
     Again(Failure),
     Final(SendError),
+}
+
+impl From<reqwest::Error> for TryError {
+    fn from(error: reqwest::Error) -> TryError {
+        TryError::Again(Failure::from(error))
+    }
 }
 
 struct Failure {

@@ -37,6 +37,8 @@ pub(super) struct ServerRun {
     pub(super) params: BTreeSet<String>,
     /// The names of its tags.
     pub(super) tags: BTreeSet<String>,
+    /// Where the server keeps the run's files, in its words.
+    pub(super) artifact_uri: String,
     /// The last step of each metric.
     pub(super) last_steps: BTreeMap<String, i64>,
 }

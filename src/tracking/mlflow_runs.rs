@@ -114,6 +114,39 @@ impl MlflowRuns {
     }
 }
 
+impl MlflowRuns {
+    /// The path below which the server takes files of the run `run_id` for where it keeps them; `None`
+    /// where it does not, as clients are to bring them there themselves.
+    ///
+    /// # Errors
+    /// Fails where the server does not answer or refuses.
+    pub(super) fn artifact_path(
+        &self,
+        post: &mut PostRequest<'_>,
+        run_id: &str,
+    ) -> Result<Option<String>> {
+        let found = match self.known.get(run_id) {
+            Some(server) => Some(proxied_path(&server.artifact_uri)),
+            None => find_run(post, &self.experiment_id, run_id)?
+                .map(|server| proxied_path(&server.artifact_uri)),
+        };
+        Ok(found.flatten())
+    }
+}
+
+/// What `mlflow-artifacts:/EXPERIMENT/RUN/artifacts` says, with a host in it or without.
+fn proxied_path(artifact_uri: &str) -> Option<String> {
+    let path = artifact_uri.strip_prefix("mlflow-artifacts:")?;
+    let path = match path.strip_prefix("//") {
+        Some(with_host) => with_host.split_once('/')?.1,
+        None => path,
+    };
+    let path = path.trim_matches('/');
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
+    let is_usual = !path.contains("..") && path.bytes().all(is_plain);
+    (is_usual && !path.is_empty()).then(|| path.to_owned())
+}
+
 fn find_or_create_experiment(post: &mut PostRequest<'_>, name: &str) -> Result<String> {
     let body = json!({ "name": name });
     let mut tries = 0;
@@ -309,6 +342,8 @@ struct RunInfo {
     status: String,
     #[serde(default)]
     lifecycle_stage: String,
+    #[serde(default)]
+    artifact_uri: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -341,6 +376,7 @@ impl FoundRun {
             server_id: self.info.run_id,
             status: self.info.status,
             is_deleted: self.info.lifecycle_stage == "deleted",
+            artifact_uri: self.info.artifact_uri,
             params: params.map(|param| param.key).collect(),
             tags: tags.map(|tag| tag.key).collect(),
             last_steps: metrics.map(|metric| (metric.key, metric.step)).collect(),
@@ -621,6 +657,23 @@ mod tests {
         let sent = sender.send(&mut post, &recorded_run()).expect("answered");
         assert_eq!(sent, SendOutcome::Deleted);
         assert_eq!(server.runs.len(), 2);
+    }
+
+    #[test]
+    fn files_go_by_way_of_a_server_that_takes_them() {
+        let path = |uri: &str| proxied_path(uri);
+        let expected = Some("7/ab/artifacts".to_owned());
+        assert_eq!(path("mlflow-artifacts:/7/ab/artifacts"), expected);
+        assert_eq!(path("mlflow-artifacts://a.org:80/7/ab/artifacts"), expected);
+        for uri in [
+            "",
+            "s3://a/7",
+            "file:///7",
+            "mlflow-artifacts:/../7",
+            "mlflow-artifacts:/a?b",
+        ] {
+            assert_eq!(path(uri), None, "{uri}");
+        }
     }
 
     #[test]

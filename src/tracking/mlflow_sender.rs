@@ -8,7 +8,8 @@ use anyhow::Result;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::http_sender::{HttpSender, JsonRequest, SendError, SendLimits};
+use super::best_files::BestFiles;
+use super::http_sender::{FileUpload, HttpSender, JsonRequest, SendError, SendLimits};
 use super::mlflow_runs::{MlflowRuns, PostRequest, Repetition, SendOutcome};
 use super::mlflow_settings::MlflowSettings;
 use super::sender_clock::SenderClock;
@@ -81,6 +82,66 @@ impl MlflowSender {
         sent
     }
 
+    /// Sends the best run's files, unless they were sent, where the server takes files.
+    ///
+    /// # Errors
+    /// Fails with a [`SendError`] in its chain where the server does not answer. What it refuses is a
+    /// note.
+    pub(super) fn send_files(&mut self, best: &BestFiles) -> Result<()> {
+        let digest = best.digest();
+        if self.note.has_files(&best.run.run_id, &digest) {
+            return Ok(());
+        }
+        match self.upload(best) {
+            Ok(true) => {
+                self.summary.files += best.files.len();
+                self.note.set_files(&best.run.run_id, digest);
+                write_note(&mut self.note, &mut self.summary);
+            }
+            Ok(false) => add_note(
+                &mut self.summary,
+                "the report and the best model were not sent: this MLflow server takes no files of runs".to_owned(),
+            ),
+            Err(error) => match error.downcast_ref::<SendError>() {
+                Some(SendError::Refused { .. }) => add_note(
+                    &mut self.summary,
+                    format!("the report and the best model were not sent: {error:#}"),
+                ),
+                _ => return Err(error),
+            },
+        }
+        self.summary.requests = self.http.requests();
+        Ok(())
+    }
+
+    /// Returns whether the server takes files.
+    fn upload(&mut self, best: &BestFiles) -> Result<bool> {
+        let MlflowSender {
+            http,
+            settings,
+            runs,
+            ..
+        } = self;
+        let Some(known) = runs else {
+            return Ok(false);
+        };
+        let mut post = |path: &str, body: &Value, repetition| {
+            send_post(http, settings, path, body, repetition)
+        };
+        let Some(path) = known.artifact_path(&mut post, &best.run.run_id)? else {
+            return Ok(false);
+        };
+        for file in &best.files {
+            http.put_file(&FileUpload {
+                url: &settings.file_address(&path, file.name),
+                headers: &[],
+                bytes: &file.bytes,
+                has_key: true,
+            })?;
+        }
+        Ok(true)
+    }
+
     fn send_runs(&mut self, source: &TrackedSource) -> Result<bool> {
         let MlflowSender {
             http,
@@ -89,14 +150,8 @@ impl MlflowSender {
             note,
             summary,
         } = self;
-        let mut post = |path: &str, body: &Value, repetition: Repetition| {
-            http.send(&JsonRequest {
-                method: Method::POST,
-                url: &settings.address(path),
-                body: Some(body.to_string().as_bytes()),
-                is_repeatable: repetition == Repetition::Harmless,
-                is_final: |_| false,
-            })
+        let mut post = |path: &str, body: &Value, repetition| {
+            send_post(http, settings, path, body, repetition)
         };
 
         let known = match runs {
@@ -111,6 +166,22 @@ impl MlflowSender {
             send_run(known, &mut post, &run, note, summary)
         })
     }
+}
+
+fn send_post(
+    http: &mut HttpSender,
+    settings: &MlflowSettings,
+    path: &str,
+    body: &Value,
+    repetition: Repetition,
+) -> Result<Value, SendError> {
+    http.send(&JsonRequest {
+        method: Method::POST,
+        url: &settings.address(path),
+        body: Some(body.to_string().as_bytes()),
+        is_repeatable: repetition == Repetition::Harmless,
+        is_final: |_| false,
+    })
 }
 
 /// Sends what the server lacks of `run`. What it refuses of one run is a note, and the others are
@@ -184,7 +255,13 @@ pub fn preview_to_mlflow(
     };
     let mut runs = MlflowRuns::open(&mut post, &settings.experiment)?;
     source.visit_runs(|run| runs.send(&mut post, &run).map(drop))?;
-    shown
+    shown?;
+
+    for file in source.best_files()?.map_or(Vec::new(), |best| best.files) {
+        let url = settings.file_address(ID_OF_SERVER, file.name);
+        show(&json!({"method": "PUT", "url": url, "file": file.shown()}))?;
+    }
+    Ok(())
 }
 
 /// What a server answers that knows nothing yet.

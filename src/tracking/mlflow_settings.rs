@@ -59,6 +59,12 @@ impl MlflowSettings {
         format!("{}/api/2.0/mlflow/{path}", self.base_url)
     }
 
+    /// The address of the file `name` of a run whose files are at `path`.
+    pub(super) fn file_address(&self, path: &str, name: &str) -> String {
+        let base_url = &self.base_url;
+        format!("{base_url}/api/2.0/mlflow-artifacts/artifacts/{path}/{name}")
+    }
+
     /// The key for the server: a user with a password or a token of the environment, else the
     /// login of netrc, as MLflow's own client takes them. `None` where there is none.
     ///

@@ -3,6 +3,7 @@
 //! Training never talks to a tracker. A sender reads what is on disk and sends what the server
 //! lacks; to follow a run is to do that again and again. So jobs need no key and no network.
 
+mod best_files;
 mod dagman_keys;
 mod event_record;
 mod export;

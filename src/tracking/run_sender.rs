@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 
+use super::best_files::BestFiles;
 use super::http_sender::{HttpSender, SendError, SendLimits};
 use super::mlflow_sender::MlflowSender;
 use super::sender_clock::SenderClock;
@@ -51,6 +52,17 @@ impl RunSender {
         match self {
             RunSender::Wandb(sender) => sender.send_all(source),
             RunSender::Mlflow(sender) => sender.send_all(source),
+        }
+    }
+
+    /// Sends the best run's files, unless they were sent.
+    ///
+    /// # Errors
+    /// As [`RunSender::send_all`].
+    pub(super) fn send_files(&mut self, best: &BestFiles) -> Result<()> {
+        match self {
+            RunSender::Wandb(sender) => sender.send_files(best),
+            RunSender::Mlflow(sender) => sender.send_files(best),
         }
     }
 

@@ -93,7 +93,7 @@ fn send_to(
     let began = Instant::now();
 
     loop {
-        let is_over = match sender.send_all(&source) {
+        let is_over = match send_once(&mut sender, &source) {
             Ok(is_over) => is_over,
             Err(error) if is_stop(&error) => break,
             Err(error) => return Err(sender.explained(error, dir)),
@@ -111,6 +111,16 @@ fn send_to(
         source = TrackedSource::open(dir).unwrap_or(source);
     }
     Ok(sender.into_summary())
+}
+
+/// Sends what the server lacks now; once all runs have ended, the best run's files, too. Returns
+/// whether that is so.
+fn send_once(sender: &mut RunSender, source: &TrackedSource) -> Result<bool> {
+    let is_over = sender.send_all(source)?;
+    if is_over && let Some(best) = source.best_files()? {
+        sender.send_files(&best)?;
+    }
+    Ok(is_over)
 }
 
 fn is_stop(error: &anyhow::Error) -> bool {

@@ -11,7 +11,7 @@ use crate::config::Tracker;
 use crate::{files, manifest};
 
 /// The version of the file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// So many runs are sent to their end between two writings of the notes.
 const RUNS_PER_NOTE: usize = 50;
@@ -30,6 +30,8 @@ struct NoteBody {
     /// The runs that have ended and were sent to their end: their trials by their ids; 0 for what is
     /// no trial.
     ended: BTreeMap<String, usize>,
+    /// The digests of the files that were sent with runs, by the ids of those.
+    files: BTreeMap<String, String>,
 }
 
 /// The notes of one directory on one project of a tracker's server, `tracked-TRACKER.json`.
@@ -54,6 +56,7 @@ impl SentNote {
             to: to.to_owned(),
             sweeps: BTreeMap::new(),
             ended: BTreeMap::new(),
+            files: BTreeMap::new(),
         };
         SentNote {
             path,
@@ -89,6 +92,20 @@ impl SentNote {
         self.body.ended.insert(run_id.to_owned(), trial);
         self.is_changed = true;
         self.unwritten += 1;
+    }
+
+    /// Whether the files of this digest were sent with the run of this id.
+    pub(super) fn has_files(&self, run_id: &str, digest: &str) -> bool {
+        self.body
+            .files
+            .get(run_id)
+            .is_some_and(|known| known == digest)
+    }
+
+    /// Takes note that they were.
+    pub(super) fn set_files(&mut self, run_id: &str, digest: String) {
+        self.body.files.insert(run_id.to_owned(), digest);
+        self.is_changed = true;
     }
 
     /// Whether so much is noted that it is time to write it.

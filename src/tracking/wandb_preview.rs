@@ -4,7 +4,9 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::source::TrackedSource;
-use super::wandb_requests::{stream_part, stream_path, upsert_run, upsert_sweep};
+use super::wandb_requests::{
+    create_run_files, files_are_there, stream_part, stream_path, upsert_run, upsert_sweep,
+};
 use super::wandb_settings::{WandbSettings, variable};
 
 /// What stands for the names that only the server gives.
@@ -52,5 +54,16 @@ pub fn preview_to_wandb(
             }
         }
     })?;
-    Ok(())
+
+    let Some(best) = source.best_files()? else {
+        return Ok(());
+    };
+    let names = best.names();
+    let wish = create_run_files(entity, &place.project, &best.run.run_id, &names);
+    show(&shown("/graphql", &wish))?;
+    for file in &best.files {
+        show(&json!({"method": "PUT", "url": NAME_OF_SERVER, "file": file.shown()}))?;
+    }
+    let path = stream_path(entity, &place.project, &best.run.run_id);
+    show(&shown(&path, &files_are_there(&best.run, &names)))
 }

@@ -21,6 +21,10 @@ const UPSERT_RUN: &str = "mutation UpsertBucket($name: String, $project: String,
      displayName: $displayName, config: $config, sweep: $sweep, tags: $tags}) { \
      bucket { id name displayName sweepName historyLineCount project { id name entity { id name } } } inserted } }";
 
+const CREATE_RUN_FILES: &str = "mutation CreateRunFiles($entity: String!, $project: String!, $run: String!, \
+     $files: [String!]!) { createRunFiles(input: {entityName: $entity, projectName: $project, runName: $run, \
+     files: $files}) { runID uploadHeaders files { name uploadUrl } } }";
+
 /// The most bytes of lines in one request. W&B takes 10 MiB.
 const MOST_LINE_BYTES: usize = 8 << 20;
 
@@ -92,6 +96,20 @@ fn path_part(name: &str) -> String {
         }
     }
     part
+}
+
+/// The wish for addresses to which the files called `names` of the run `run_id` can be sent.
+pub(super) fn create_run_files(entity: &str, project: &str, run_id: &str, names: &[&str]) -> Value {
+    json!({
+        "operationName": "CreateRunFiles",
+        "query": CREATE_RUN_FILES,
+        "variables": {"entity": entity, "project": project, "run": run_id, "files": names},
+    })
+}
+
+/// Says that the files called `names` of `run`, which has ended, are there.
+pub(super) fn files_are_there(run: &TrackedRun, names: &[&str]) -> Value {
+    json!({"uploaded": names, "complete": true, "exitcode": run.outcome.exit_code()})
 }
 
 /// What is sent of `run` in one request, and what follows it.

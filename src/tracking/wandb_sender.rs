@@ -14,12 +14,16 @@ use reqwest::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::http_sender::{HttpSender, JsonRequest, SendError, SendLimits};
+use super::best_files::BestFiles;
+use super::http_sender::{FileUpload, HttpSender, JsonRequest, SendError, SendLimits};
 use super::sender_clock::SenderClock;
 use super::sent_note::SentNote;
 use super::source::TrackedSource;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
-use super::wandb_requests::{find_sweeps, stream_part, stream_path, upsert_run, upsert_sweep};
+use super::wandb_requests::{
+    create_run_files, files_are_there, find_sweeps, stream_part, stream_path, upsert_run,
+    upsert_sweep,
+};
 use super::wandb_settings::{WandbSettings, variable};
 use crate::config::Tracker;
 use crate::escape;
@@ -46,6 +50,8 @@ pub struct SentSummary {
     pub ended: usize,
     /// Runs that go on.
     pub running: usize,
+    /// Files that were sent with the best run.
+    pub files: usize,
     /// What people should know.
     pub notes: Vec<String>,
 }
@@ -244,7 +250,10 @@ impl WandbSender {
         let mut sent = match self.runs.get(&run.run_id) {
             Some(known) => known.clone(),
             None => match self.begin_run(run)? {
-                Some(begun) => begun,
+                Some(begun) => {
+                    self.summary.runs += 1;
+                    begun
+                }
                 None => return Ok(true),
             },
         };
@@ -299,7 +308,6 @@ impl WandbSender {
                 "W&B has {lines} lines of {name}, which has {known} here: nothing is added to them"
             ));
         }
-        self.summary.runs += 1;
         Ok(Some(SentRun {
             known_epochs: usize::try_from(lines).unwrap_or(usize::MAX).min(known),
             heard_at: self.http.now(),
@@ -332,15 +340,71 @@ impl WandbSender {
         }
     }
 
-    fn post_stream(&mut self, run: &TrackedRun, body: &Value) -> Result<Value, SendError> {
+    /// Sends the best run's files, unless they were sent.
+    ///
+    /// # Errors
+    /// Fails with a [`SendError`] in its chain where the server does not answer. What it refuses is a
+    /// note.
+    pub(super) fn send_files(&mut self, best: &BestFiles) -> Result<()> {
+        let digest = best.digest();
+        if self.note.has_files(&best.run.run_id, &digest) {
+            return Ok(());
+        }
+        // The answer also has the names of the entity and the project.
+        if self.answered.is_none() && self.begin_run(&best.run)?.is_none() {
+            return Ok(());
+        }
+        match self.upload(best) {
+            Ok(()) => {
+                self.summary.files += best.files.len();
+                self.note.set_files(&best.run.run_id, digest);
+                self.write_note();
+            }
+            Err(SendError::Refused { status, said, .. }) => self.add_note(format!(
+                "the report and the best model were not sent: the answer is {status}: {said}"
+            )),
+            Err(error) => return Err(error.into()),
+        }
+        self.summary.requests = self.http.requests();
+        Ok(())
+    }
+
+    fn upload(&mut self, best: &BestFiles) -> Result<(), SendError> {
+        let names = best.names();
+        let (entity, project) = self.entity_and_project();
+        let wish = create_run_files(&entity, &project, &best.run.run_id, &names);
+        let answer = self.ask_for(&wish, true)?;
+        let told = &answer["data"]["createRunFiles"];
+        let headers = upload_headers(&told["uploadHeaders"]);
+        for file in &best.files {
+            let is_this = |told: &&Value| told["name"] == file.name;
+            let found = told["files"].as_array().into_iter().flatten().find(is_this);
+            let url = found.and_then(|told| told["uploadUrl"].as_str());
+            let Some(url) = url else {
+                return Err(self.unexpected(&answer));
+            };
+            self.http.put_file(&FileUpload {
+                url,
+                headers: &headers,
+                bytes: &file.bytes,
+                has_key: false,
+            })?;
+        }
+        self.post_stream(&best.run, &files_are_there(&best.run, &names))?;
+        Ok(())
+    }
+
+    /// What the server calls the entity and the project, as far as it has said so.
+    fn entity_and_project(&self) -> (String, String) {
         let place = &self.settings.place;
-        let (entity, project) = match &self.answered {
-            Some((entity, project)) => (entity.clone(), project.clone()),
-            None => (
-                place.entity.clone().unwrap_or_default(),
-                place.project.clone(),
-            ),
-        };
+        self.answered.clone().unwrap_or_else(|| {
+            let entity = place.entity.clone().unwrap_or_default();
+            (entity, place.project.clone())
+        })
+    }
+
+    fn post_stream(&mut self, run: &TrackedRun, body: &Value) -> Result<Value, SendError> {
+        let (entity, project) = self.entity_and_project();
         let path = stream_path(&entity, &project, &run.run_id);
         self.post(&path, body, true)
     }
@@ -400,6 +464,22 @@ impl WandbSender {
             self.add_note(format!("what was sent could not be noted: {error:#}"));
         }
     }
+}
+
+/// The headers of an answer, each `NAME:VALUE`.
+fn upload_headers(told: &Value) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    for text in told
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
+        if let Some((name, value)) = text.split_once(':') {
+            headers.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+    headers
 }
 
 /// Whether a conflict is that of a run that was deleted. Others pass.

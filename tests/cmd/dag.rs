@@ -1028,7 +1028,7 @@ fn the_last_script_tells_trackers_and_never_fails_for_them() {
     // Without a key for one of them, the other is told.
     assert_eq!(nodes::run(&place, "out"), 0);
     insta::assert_snapshot!(report(&place), @"
-    tracking: 1 run with 1 epoch sent to http://MLFLOW, poolcast: 1 ended, 0 running
+    tracking: 1 run with 1 epoch and 2 files sent to http://MLFLOW, poolcast: 1 ended, 0 running
     tracking: error: there is no key for W&B at HOST
     tracking: hint: set WANDB_API_KEY, or write `machine HOST login user password KEY` into ~/.netrc
     tracking: the rest can be sent by: PROGRAM track /home/me/out --to wandb,mlflow
@@ -1047,8 +1047,8 @@ fn the_last_script_tells_trackers_and_never_fails_for_them() {
     fs_err::rename(place.path("again"), place.path("out")).expect("moved");
     assert_eq!(nodes::run(&place, "out"), 0);
     insta::assert_snapshot!(report(&place), @"
-    tracking: 1 run with 1 epoch sent to http://HOST/testuser/poolcast: 1 ended, 0 running
-    tracking: 0 runs with 0 epochs sent to http://MLFLOW, poolcast: 1 ended, 0 running
+    tracking: 1 run with 1 epoch and 2 files sent to http://HOST/testuser/poolcast: 1 ended, 0 running
+    tracking: 0 runs with 0 epochs and 2 files sent to http://MLFLOW, poolcast: 1 ended, 0 running
     ");
     assert_eq!(server.state().runs.len(), 1);
     assert!(place.path("out/poolcast/tracked-wandb.json").exists());

@@ -11,6 +11,9 @@ use crate::wandb_server::{Request, read_request, write_answer};
 /// Where its interface begins.
 const API: &str = "/api/2.0/mlflow/";
 
+/// Where the addresses of files begin.
+const ARTIFACTS: &str = "/api/2.0/mlflow-artifacts/artifacts/7/";
+
 /// A run as the server knows it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServedMlflowRun {
@@ -20,6 +23,8 @@ pub(crate) struct ServedMlflowRun {
     pub(crate) params: BTreeMap<String, String>,
     /// What was measured: a name, the step and the value.
     pub(crate) metrics: Vec<(String, u64, Value)>,
+    /// The files that were sent with it.
+    pub(crate) files: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +87,17 @@ fn serve(stream: &TcpStream, state: &Mutex<MlflowState>) {
 impl MlflowState {
     fn answer(&mut self, request: &Request) -> Value {
         let body = &request.body;
+        if let Some(place) = request.path.strip_prefix(ARTIFACTS) {
+            let parts: Vec<&str> = place.split('/').collect();
+            let [run, "artifacts", name] = parts[..] else {
+                panic!("{place}");
+            };
+            let at: usize = run.parse().expect("an id");
+            self.runs[at]
+                .files
+                .insert(name.to_owned(), request.text.clone());
+            return json!({});
+        }
         match request.path.strip_prefix(API).expect("its interface") {
             "experiments/search" => {
                 let known = self.experiment.iter();
@@ -159,7 +175,10 @@ impl MlflowState {
             texts.keys().map(|key| json!({ "key": key })).collect()
         };
         json!({
-            "info": {"run_id": at.to_string(), "status": run.status, "lifecycle_stage": "active"},
+            "info": {
+                "run_id": at.to_string(), "status": run.status, "lifecycle_stage": "active",
+                "artifact_uri": format!("mlflow-artifacts:/7/{at}/artifacts"),
+            },
             "data": {
                 "metrics": metrics.collect::<Vec<Value>>(),
                 "params": names(&run.params),

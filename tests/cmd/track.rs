@@ -77,7 +77,7 @@ fn a_sweep_is_sent_once_however_often_it_is_sent() {
     assert!(
         first
             .stdout
-            .starts_with("3 runs with 7 epochs sent to http://127.0.0.1:"),
+            .starts_with("3 runs with 7 epochs and 2 files sent to http://127.0.0.1:"),
         "{first}"
     );
     assert!(
@@ -86,7 +86,8 @@ fn a_sweep_is_sent_once_however_often_it_is_sent() {
             .ends_with("/testuser/poolcast: 3 ended, 0 running\n"),
         "{first}"
     );
-    assert_eq!(server.requests().len(), 2 + 2 * 3);
+    assert_eq!(server.requests().len(), 2 + 2 * 3 + 4);
+    assert_has_files_of_best(&place, &server);
 
     let state = server.state();
     assert_eq!(state.sweeps.len(), 1);
@@ -122,7 +123,7 @@ fn a_sweep_is_sent_once_however_often_it_is_sent() {
     assert_eq!(again.code, Some(0), "{again}");
     assert_eq!(
         server.requests().len(),
-        2 + 2 * 3,
+        2 + 2 * 3 + 4,
         "its notes say that all is there"
     );
     fs_err::remove_file(place.path("sweep/tracked-wandb.json")).expect("removed");
@@ -134,12 +135,9 @@ fn a_sweep_is_sent_once_however_often_it_is_sent() {
 
     let machine = fs_err::read_to_string("/proc/sys/kernel/hostname").expect("read");
     for request in server.requests() {
-        assert!(
-            request
-                .headers
-                .to_lowercase()
-                .contains("authorization: basic ")
-        );
+        let headers = request.headers.to_lowercase();
+        let is_own = !request.path.starts_with("/storage/");
+        assert_eq!(headers.contains("authorization: basic "), is_own);
         let here = place.path("").to_string_lossy().into_owned();
         for secret in ["canary", ENCODED_KEY, "EventLog", &here] {
             assert!(
@@ -153,6 +151,32 @@ fn a_sweep_is_sent_once_however_often_it_is_sent() {
     assert_no_key_below(&place.path("sweep"));
 }
 
+/// Asserts that the best run has its model and a page that names nobody, and no other run has.
+fn assert_has_files_of_best(place: &Place, server: &WandbServer) {
+    let best = fs_err::read_to_string(place.path("sweep/best.json")).expect("read");
+    let best: Value = serde_json::from_str(&best).expect("JSON");
+    let name = format!("trial-{:04}", best["trial"].as_u64().expect("a trial"));
+    for run in server.state().runs.values() {
+        if run.display_name != name.as_str() {
+            assert!(run.files.is_empty(), "{run:?}");
+            continue;
+        }
+        assert_eq!(run.files.len(), 2, "{:?}", run.files.keys());
+        assert_eq!(run.exit_code, Some(0));
+        let page = &run.files["report.html"];
+        let anonymous = place.stdout("report sweep --anonymous -o page.html");
+        assert_eq!(anonymous, "page.html\n");
+        assert!(page.contains("<svg") && !page.contains("EventLog.xz"));
+        let model = run.files.keys().find(|name| *name != "report.html");
+        let path = place.path(&format!("sweep/trials/{name}/{}", model.expect("a model")));
+        let kept = fs_err::read(path).expect("read");
+        assert_eq!(
+            String::from_utf8_lossy(&kept),
+            run.files[model.expect("one")]
+        );
+    }
+}
+
 #[test]
 fn all_that_would_be_sent_is_shown_without_a_key_and_without_a_server() {
     let place = place_with_sweep();
@@ -161,7 +185,13 @@ fn all_that_would_be_sent_is_shown_without_a_key_and_without_a_server() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
-    assert_eq!(requests.len(), 1 + 2 * 3);
+    assert_eq!(requests.len(), 1 + 2 * 3 + 4);
+    let shown = |name: &str| {
+        let is_file = |request: &&Value| request["file"]["name"] == name;
+        let found = requests.iter().find(is_file).expect(name);
+        found["file"]["text"].as_str().map(str::to_owned)
+    };
+    assert!(shown("report.html").expect("a text").contains("<svg"));
     assert_eq!(requests[0]["body"]["operationName"], "UpsertSweep");
     let server = WandbServer::begin();
     assert_eq!(
@@ -176,7 +206,15 @@ fn all_that_would_be_sent_is_shown_without_a_key_and_without_a_server() {
                 && &shown["body"]["variables"]["name"] == name
                 && shown["body"]["variables"]["config"] == request.body["variables"]["config"]
         });
-        assert!(is_asked || is_shown, "{}", request.text);
+        let is_file = request.path.starts_with("/storage/");
+        if is_file {
+            let name = request.path.rsplit('/').next().expect("a name");
+            assert!(
+                shown(name).is_none_or(|text| text == request.text),
+                "{name}"
+            );
+        }
+        assert!(is_asked || is_shown || is_file, "{}", request.text);
     }
 }
 
@@ -290,8 +328,23 @@ fn mlflow_is_told_of_a_sweep_beside_wandb_and_once() {
     let again = Outcome::of(command.output().expect("it starts"));
     assert_eq!(again.code, Some(0), "{again}");
     assert!(again.stdout.ends_with("3 ended, 0 running\n"), "{again}");
-    let paths = mlflow.requests().split_off(before);
-    assert_eq!(paths.len(), 1, "{paths:?}");
+    // The experiment and the best run are looked for, and two files are sent.
+    assert_eq!(mlflow.requests().len() - before, 4);
+    let with_files = mlflow
+        .runs()
+        .into_iter()
+        .filter(|run| !run.files.is_empty());
+    let files: Vec<BTreeSet<String>> = with_files
+        .map(|run| run.files.into_keys().collect())
+        .collect();
+    let names = ["model.safetensors", "report.html"].map(str::to_owned);
+    assert_eq!(files, [BTreeSet::from(names)]);
+
+    let mut command = tracked(&place, &wandb, "track sweep --to mlflow");
+    command.env("NETRC", "netrc");
+    let third = Outcome::of(command.output().expect("it starts"));
+    assert_eq!(third.code, Some(0), "{third}");
+    assert_eq!(mlflow.requests().len() - before, 5, "the files are there");
 }
 
 #[test]

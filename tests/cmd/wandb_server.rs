@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
+/// Where the addresses begin to which files are sent.
+const STORAGE: &str = "/storage/";
+
 /// What goes wrong with one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Fault {
@@ -45,6 +48,8 @@ pub(crate) struct ServedRun {
     pub(crate) system: BTreeMap<u64, String>,
     pub(crate) summary: Option<String>,
     pub(crate) exit_code: Option<i64>,
+    /// The files that were sent with it, once it is said that they are there.
+    pub(crate) files: BTreeMap<String, String>,
 }
 
 /// All that the server knows.
@@ -211,8 +216,38 @@ impl Shared {
             Some("FindSweeps") => (200, self.known_sweeps()),
             Some("UpsertSweep") => (200, self.add_sweep(variables)),
             Some("UpsertBucket") => self.add_run(variables),
+            Some("CreateRunFiles") => (200, self.name_addresses(request)),
+            _ if request.path.starts_with(STORAGE) => self.add_file(request),
             _ => self.add_lines(request),
         }
+    }
+
+    fn name_addresses(&self, request: &Request) -> Value {
+        let variables = &request.body["variables"];
+        let headers = request.headers.to_lowercase();
+        let host = headers.lines().find_map(|line| line.strip_prefix("host:"));
+        let run = variables["run"].as_str().expect("a run");
+        let mut files = Vec::new();
+        for name in variables["files"].as_array().expect("names") {
+            let name = name.as_str().expect("a name");
+            let url = format!(
+                "http://{}{STORAGE}{run}/{name}",
+                host.expect("a host").trim()
+            );
+            files.push(json!({"name": name, "uploadUrl": url}));
+        }
+        let told = json!({"runID": run, "uploadHeaders": ["X-Stored: yes"], "files": files});
+        json!({"data": {"createRunFiles": told}})
+    }
+
+    fn add_file(&mut self, request: &Request) -> (u16, Value) {
+        let headers = request.headers.to_lowercase();
+        assert!(headers.contains("x-stored: yes") && !headers.contains("authorization"));
+        let place = request.path.strip_prefix(STORAGE).expect("a place");
+        let (run, name) = place.split_once('/').expect("a file");
+        let run = self.state.runs.get_mut(run).expect("a run");
+        run.files.insert(name.to_owned(), request.text.clone());
+        (200, json!({}))
     }
 
     fn known_sweeps(&self) -> Value {
